@@ -1,0 +1,126 @@
+//! Turns `events.tsv` and `functions.tsv` into the statics of `event.rs` and `function.rs`.
+//!
+//! A wrong row stops the build with its place, as in `functions.tsv:12: unknown event 'mutex_lok'`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::{env, fs};
+
+/// The rows of a table with their line numbers; a comment or header starts with `#`.
+fn rows(file: &str) -> Vec<(String, Vec<String>)> {
+    println!("cargo:rerun-if-changed={file}");
+    let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{file}: {error}"));
+    text.lines()
+        .enumerate()
+        .filter(|(_, line)| !line.starts_with('#') && !line.is_empty())
+        .map(|(index, line)| {
+            let place = format!("{file}:{}", index + 1);
+            (place, line.split('\t').map(str::to_owned).collect())
+        })
+        .collect()
+}
+
+/// One column cell, `name:base` or `-`, as an expression of type `Option<Column>`.
+fn column(place: &str, cell: &str) -> String {
+    if cell == "-" {
+        return "None".to_owned();
+    }
+    let (name, base) = cell.split_once(':').unwrap_or_else(|| panic!("{place}: column '{cell}' names no base"));
+    let base = match base {
+        "d" => "Signed",
+        "u" => "Unsigned",
+        "x" => "Hex",
+        "t" => "Thread",
+        _ => panic!("{place}: base '{base}' is none of d, u, x, t"),
+    };
+    format!("Some(Column {{ name: {name:?}, base: Base::{base} }})")
+}
+
+fn number(place: &str, cell: &str, limit: u8) -> u8 {
+    match cell.parse() {
+        Ok(number) if number <= limit => number,
+        _ => panic!("{place}: '{cell}' is not a number up to {limit}"),
+    }
+}
+
+fn capitalised(place: &str, cell: &str, known: &[&str]) -> String {
+    assert!(known.contains(&cell), "{place}: '{cell}' is none of {known:?}");
+    cell[..1].to_uppercase() + &cell[1..]
+}
+
+/// Writes `EVENTS` and a constant for each event and form; returns the names in table order.
+fn events(out: &mut String) -> Vec<String> {
+    let mut events: BTreeMap<(u8, u8), (String, Vec<String>)> = BTreeMap::new();
+    for (place, row) in rows("events.tsv") {
+        assert_eq!(row.len(), 11, "{place}: a row has 11 columns");
+        let key = (number(&place, &row[0], 13), number(&place, &row[1], 99));
+        let which = number(&place, &row[2], 2);
+        let stamp = match row[4].as_str() {
+            "b" => "Before",
+            "a" => "After",
+            other => panic!("{place}: stamp '{other}' is neither b nor a"),
+        };
+        let level = capitalised(&place, &row[5], &["always", "blocked", "failed", "waiters", "never"]);
+        let columns: Vec<String> = row[6..].iter().map(|cell| column(&place, cell)).collect();
+        let entry = events.entry(key).or_insert_with(|| (row[3].clone(), Vec::new()));
+        assert_eq!(entry.0, row[3], "{place}: the event has another name above");
+        entry.1.push(format!(
+            "Form::new({}, {}, {which}, Stamp::{stamp}, Level::{level}, [{}])",
+            key.0,
+            key.1,
+            columns.join(", ")
+        ));
+    }
+    let mut consts = String::new();
+    writeln!(out, "/// Every event of the table, ordered by category and number.").unwrap();
+    writeln!(out, "pub static EVENTS: [Event; {}] = [", events.len()).unwrap();
+    for (index, ((category, number), (name, forms))) in events.iter().enumerate() {
+        let upper = name.to_uppercase();
+        writeln!(
+            out,
+            "    Event {{ category: {category}, number: {number}, name: {name:?}, forms: &[{}] }},",
+            forms.join(", ")
+        )
+        .unwrap();
+        writeln!(consts, "    /// `{name}` ({category}, {number}).").unwrap();
+        writeln!(consts, "    pub const {upper}: EventId = EventId({index});").unwrap();
+        for (position, form) in forms.iter().enumerate() {
+            // The only record of a call is form 0; of two records the first is 1, the second 2.
+            let which = if forms.len() == 1 { 0 } else { position + 1 };
+            writeln!(consts, "    /// `{name}`, which {which}.").unwrap();
+            writeln!(consts, "    pub static {upper}_{which}: Form = {form};").unwrap();
+        }
+    }
+    writeln!(out, "];\n").unwrap();
+    writeln!(out, "/// Each event's place in [`EVENTS`] and each of its forms, by name.").unwrap();
+    writeln!(out, "pub mod id {{\n    use super::*;\n{consts}}}").unwrap();
+    events.into_values().map(|(name, _)| name).collect()
+}
+
+/// Writes `FUNCTIONS`.
+fn functions(out: &mut String, events: &[String]) {
+    let rows = rows("functions.tsv");
+    writeln!(out, "/// Every traced C function, in the order of `functions.tsv`.").unwrap();
+    writeln!(out, "pub static FUNCTIONS: [Function; {}] = [", rows.len()).unwrap();
+    for (place, row) in rows {
+        assert_eq!(row.len(), 6, "{place}: a row has 6 columns");
+        let event =
+            events.iter().position(|name| *name == row[1]).unwrap_or_else(|| panic!("{place}: unknown event '{}'", row[1]));
+        writeln!(
+            out,
+            "    Function {{ symbol: {:?}, event: EventId({event}), real: {:?}, prototype: {:?} }},",
+            row[0], row[3], row[5]
+        )
+        .unwrap();
+    }
+    writeln!(out, "];").unwrap();
+}
+
+fn main() {
+    let mut out = String::new();
+    let names = events(&mut out);
+    functions(&mut out, &names);
+    let target = Path::new(&env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("tables.rs");
+    fs::write(target, out).expect("OUT_DIR is writable");
+}

@@ -1,0 +1,217 @@
+//! The tables: every event with its columns, every traced C function with its event.
+
+/// The names of the categories, as `THR_TRACE_EVENTS` takes them; the index is the category's number.
+///
+/// Category 0, the trace itself, is always on and has no name there.
+pub const CATEGORIES: [&str; 14] = [
+    "trace",
+    "thread",
+    "mutex",
+    "cond",
+    "sema",
+    "rwlock",
+    "rmutex",
+    "barrier",
+    "barrier_spin",
+    "spin",
+    "futex",
+    "process",
+    "user",
+    "func",
+];
+
+/// The category of recursive mutexes, whose events mirror those of category [`MUTEX`].
+pub const RMUTEX: u8 = 6;
+/// The category of mutexes that are not recursive.
+pub const MUTEX: u8 = 2;
+
+/// How a column's value is printed, and so what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// Decimal, with a minus where negative: an `int`, an errno value, an answer.
+    Signed,
+    /// Decimal: a count, a size, a key.
+    Unsigned,
+    /// `0x` and lower-case hex without leading zeros; `0` for zero: an address, a bit set.
+    Hex,
+    /// A thread ID: `0x` and at least twelve hex digits, as in the record's own `tid`; `0` for zero.
+    Thread,
+}
+
+/// One argument column of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name in `events.tsv`; `rval` is always 0 or an errno value (or what a wait returned).
+    pub name: &'static str,
+    /// How its value is printed.
+    pub base: Base,
+}
+
+/// When a record's time is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stamp {
+    /// Before the real call: the record gives something away.
+    Before,
+    /// After the real call: the record gets something.
+    After,
+}
+
+/// Which calls `THR_TRACE_LEVEL=blocked` keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// All of them.
+    Always,
+    /// Those that had to wait.
+    Blocked,
+    /// Those that failed.
+    Failed,
+    /// Those that found a waiter.
+    Waiters,
+    /// None.
+    Never,
+}
+
+/// What one record of an event looks like: a row of `events.tsv`.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Form {
+    /// Bytes 52-59 of the record, `event1:event2:which:`.
+    pub head: [u8; 8],
+    /// 0 for the only record of a call, 1 for the first of two, 2 for the second.
+    pub which: u8,
+    /// When its time is read.
+    pub stamp: Stamp,
+    /// When `THR_TRACE_LEVEL=blocked` keeps it.
+    pub level: Level,
+    /// The columns a1 to a5; `None` prints as 0.
+    pub columns: [Option<Column>; 5],
+    /// How each column is printed: the bases of `columns`, for the encoder.
+    pub(crate) bases: [Base; 5],
+}
+
+impl Form {
+    /// A form; `const`, so that the encoder's text and bases are part of the program's read-only data.
+    pub const fn new(
+        category: u8,
+        number: u8,
+        which: u8,
+        stamp: Stamp,
+        level: Level,
+        columns: [Option<Column>; 5],
+    ) -> Form {
+        let mut bases = [Base::Unsigned; 5];
+        let mut index = 0;
+        while index < 5 {
+            if let Some(column) = columns[index] {
+                bases[index] = column.base;
+            }
+            index += 1;
+        }
+        let head = [
+            b'0' + category / 10,
+            b'0' + category % 10,
+            b':',
+            b'0' + number / 10,
+            b'0' + number % 10,
+            b':',
+            b'0' + which,
+            b':',
+        ];
+        Form { head, which, stamp, level, columns, bases }
+    }
+}
+
+/// One event: one or two forms.
+#[derive(Debug)]
+pub struct Event {
+    /// Its category, `event1`.
+    pub category: u8,
+    /// Its number within the category, `event2`.
+    pub number: u8,
+    /// Its name, unique in the table.
+    pub name: &'static str,
+    /// Its only form (which 0), or its two (which 1 and 2).
+    pub forms: &'static [Form],
+}
+
+/// An event's place in [`EVENTS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EventId(pub(crate) u8);
+
+impl EventId {
+    /// The place as an index, always less than `EVENTS.len()`.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The event at this place.
+    pub fn event(self) -> &'static Event {
+        &EVENTS[self.index()]
+    }
+}
+
+/// One traced C function: a row of `functions.tsv`.
+#[derive(Debug)]
+pub struct Function {
+    /// The name that the library exports.
+    pub symbol: &'static str,
+    /// The event that a call of it records.
+    pub event: EventId,
+    /// The name under which the real function is looked up.
+    pub real: &'static str,
+    /// Its C prototype.
+    pub prototype: &'static str,
+}
+
+include!(concat!(env!("OUT_DIR"), "/tables.rs"));
+
+impl Event {
+    /// The event with these numbers, if the table has one.
+    pub fn find(category: u8, number: u8) -> Option<&'static Event> {
+        let key = (category, number);
+        EVENTS.binary_search_by_key(&key, |event| (event.category, event.number)).ok().map(|index| &EVENTS[index])
+    }
+
+    /// The form with this `which`, if the event has one.
+    pub fn form(&self, which: u8) -> Option<&'static Form> {
+        self.forms.iter().find(|form| form.which == which)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_found_by_number() {
+        for (index, event) in EVENTS.iter().enumerate() {
+            assert!(core::ptr::eq(Event::find(event.category, event.number).unwrap(), &EVENTS[index]));
+        }
+        assert!(Event::find(2, 99).is_none());
+    }
+
+    #[test]
+    fn an_event_has_one_record_or_a_pair() {
+        for event in &EVENTS {
+            let which: Vec<u8> = event.forms.iter().map(|form| form.which).collect();
+            assert!(which == [0] || which == [1, 2], "{}: {which:?}", event.name);
+        }
+    }
+
+    #[test]
+    fn recursive_mutexes_mirror_mutexes() {
+        let of = |category| EVENTS.iter().filter(move |event| event.category == category);
+        for (plain, recursive) in of(MUTEX).zip(of(RMUTEX)) {
+            assert_eq!(format!("r{}", plain.name), recursive.name);
+            assert_eq!(plain.number, recursive.number);
+        }
+        assert_eq!(of(MUTEX).count(), of(RMUTEX).count());
+    }
+
+    #[test]
+    fn the_unixware_numbers_have_not_moved() {
+        assert_eq!(&id::MUTEX_LOCK_1.head, b"02:02:1:");
+        assert_eq!(&id::COND_TIMEDWAIT_2.head, b"03:05:2:");
+        assert_eq!(&id::RMUTEX_UNLOCK_0.head, b"06:04:0:");
+        assert_eq!(&id::THR_GETSPECIFIC_0.head, b"01:21:0:");
+    }
+}

@@ -1,0 +1,29 @@
+//! The thread_trace format, decided in one place and shared by the recorder and its readers.
+//!
+//! ```text
+//! events.tsv, functions.tsv ──► event      what can be recorded, and with which columns
+//!                               record     one line: its widths, its fields, decoded
+//!                               encode     one line, written into a buffer
+//!                               set        which events are wanted (THR_TRACE_EVENTS, trace-cat -e)
+//!                               buffer     trbuf: slots and regions, and what of them is still to be written
+//!                               info       trinfo and trclock: `key value` lines
+//!                               names      the file names of a trace directory
+//! ```
+//!
+//! The crate is `no_std` and allocates nothing, because half of it runs inside a stranger's process. Decoders are
+//! total: whatever the bytes, they answer with a value or a fault and never panic. The format itself is described
+//! for people in `thread_trace(5)`.
+
+#![cfg_attr(not(test), no_std)]
+
+pub mod buffer;
+pub mod encode;
+pub mod event;
+pub mod info;
+pub mod names;
+pub mod record;
+pub mod set;
+
+pub use event::{Base, Column, EVENTS, Event, EventId, FUNCTIONS, Form, Function, Level, Stamp, id};
+pub use record::{Fault, Record, Value};
+pub use set::EventSet;

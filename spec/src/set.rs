@@ -1,0 +1,132 @@
+//! Which events are wanted: `THR_TRACE_EVENTS`, and trace-cat's `-e`.
+
+use crate::event::{CATEGORIES, EVENTS, EventId};
+
+/// A set of events.
+///
+/// Events that the table does not know (a program's own, category `user`) are in it if their category is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventSet {
+    events: [u64; 2],
+    categories: u16,
+}
+
+const _: () = assert!(EVENTS.len() <= 128 && CATEGORIES.len() <= 16);
+
+impl EventSet {
+    /// No event but those of category 0, the trace itself, which are in every set.
+    pub const NONE: EventSet = EventSet { events: [0; 2], categories: 1 };
+    /// Every event.
+    pub const ALL: EventSet = EventSet { events: [u64::MAX; 2], categories: u16::MAX };
+
+    /// The set that a colon-separated list of categories and events describes.
+    ///
+    /// `mutex:cond_wait` names a category and a single event. A leading `-` takes a name away, and a list that
+    /// starts with one starts from all. UnixWare's underscored names (`_spin_lock`) are accepted. `unknown` is
+    /// called with each name that means nothing.
+    pub fn parse<'a>(list: &'a [u8], unknown: &mut dyn FnMut(&'a [u8])) -> EventSet {
+        let mut set = if list.first() == Some(&b'-') { EventSet::ALL } else { EventSet::NONE };
+        for item in list.split(|&byte| byte == b':').filter(|item| !item.is_empty()) {
+            let (name, wanted) = match item {
+                [b'-', name @ ..] => (name, false),
+                name => (name, true),
+            };
+            let name = name.strip_prefix(b"_").unwrap_or(name);
+            if let Some(category) = CATEGORIES.iter().skip(1).position(|category| category.as_bytes() == name) {
+                set.put_category(category + 1, wanted);
+            } else if let Some(index) = EVENTS.iter().position(|event| event.name.as_bytes() == name) {
+                set.put(index, wanted);
+            } else {
+                unknown(item);
+            }
+        }
+        set
+    }
+
+    fn put_category(&mut self, category: usize, wanted: bool) {
+        let bit = 1 << category;
+        self.categories = if wanted { self.categories | bit } else { self.categories & !bit };
+        for (index, event) in EVENTS.iter().enumerate() {
+            if usize::from(event.category) == category {
+                self.put(index, wanted);
+            }
+        }
+    }
+
+    fn put(&mut self, index: usize, wanted: bool) {
+        let bit = 1 << (index % 64);
+        let word = &mut self.events[(index / 64) & 1];
+        *word = if wanted { *word | bit } else { *word & !bit };
+    }
+
+    /// Whether the event is in the set.
+    pub fn contains(&self, id: EventId) -> bool {
+        id.event().category == 0 || self.events[(id.index() / 64) & 1] >> (id.index() % 64) & 1 == 1
+    }
+
+    /// Whether the event with these numbers is in the set.
+    pub fn contains_numbers(&self, category: u8, number: u8) -> bool {
+        match EVENTS.binary_search_by_key(&(category, number), |event| (event.category, event.number)) {
+            Ok(index) => self.contains(EventId(index as u8)),
+            Err(_) => category < 16 && self.categories >> category & 1 == 1,
+        }
+    }
+
+    /// Whether no event is in the set but those of category 0.
+    pub fn is_none(&self) -> bool {
+        EVENTS.iter().enumerate().all(|(index, event)| event.category == 0 || !self.contains(EventId(index as u8)))
+            && self.categories & !1 == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id;
+
+    fn parsed(list: &str) -> (EventSet, Vec<String>) {
+        let mut unknown = Vec::new();
+        let set = EventSet::parse(list.as_bytes(), &mut |name| unknown.push(String::from_utf8(name.to_vec()).unwrap()));
+        (set, unknown)
+    }
+
+    #[test]
+    fn categories_and_events() {
+        let (set, unknown) = parsed("mutex:cond_wait");
+        assert!(unknown.is_empty());
+        assert!(set.contains(id::MUTEX_LOCK) && set.contains(id::COND_WAIT));
+        assert!(!set.contains(id::COND_SIGNAL) && !set.contains(id::RMUTEX_LOCK));
+        assert!(set.contains(id::TRACE_LOST));
+    }
+
+    #[test]
+    fn a_list_that_starts_with_minus_starts_from_all() {
+        let (set, _) = parsed("-thr_self:-cond");
+        assert!(!set.contains(id::THR_SELF) && !set.contains(id::COND_WAIT) && set.contains(id::MUTEX_LOCK));
+        assert!(set.contains_numbers(12, 5));
+        let (set, _) = parsed("thread:-thr_self");
+        assert!(!set.contains(id::THR_SELF) && set.contains(id::THR_JOIN) && !set.contains(id::MUTEX_LOCK));
+    }
+
+    #[test]
+    fn underscored_names_mean_the_same() {
+        let (set, unknown) = parsed("_spin_lock:_barrier");
+        assert!(unknown.is_empty());
+        assert!(set.contains(id::SPIN_LOCK) && set.contains(id::BARRIER_WAIT));
+    }
+
+    #[test]
+    fn unknown_names_are_told_and_ignored() {
+        let (set, unknown) = parsed("mutexes:-what:mutex");
+        assert_eq!(unknown, ["mutexes", "-what"]);
+        assert!(set.contains(id::MUTEX_LOCK));
+    }
+
+    #[test]
+    fn an_empty_list_is_none() {
+        assert!(parsed("").0.is_none());
+        assert!(!parsed("user").0.is_none());
+        assert!(parsed("user").0.contains_numbers(12, 99));
+        assert!(!parsed("").0.contains_numbers(200, 200));
+    }
+}
