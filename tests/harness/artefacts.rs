@@ -1,0 +1,27 @@
+//! The two files that the suite is about, as they were built.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// `libthreadt.so`, absolute.
+pub fn library() -> PathBuf {
+    built("libthreadt.so")
+}
+
+/// `trace-cat`, absolute.
+pub fn trace_cat() -> PathBuf {
+    built("trace-cat")
+}
+
+/// A file of `$THREADT_TARGET`, or else of the workspace's `target/release`.
+fn built(name: &str) -> PathBuf {
+    let directory = match env::var_os("THREADT_TARGET") {
+        Some(directory) => PathBuf::from(directory),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release"),
+    };
+    let path = directory.join(name);
+    match path.canonicalize() {
+        Ok(path) => path,
+        Err(error) => panic!("{}: {error}; run make (or set THREADT_TARGET)", path.display()),
+    }
+}

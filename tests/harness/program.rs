@@ -1,0 +1,88 @@
+//! C and C++ programs of `tests/programs`, compiled when a test first wants them.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::time::SystemTime;
+
+/// A compiled program.
+#[derive(Clone, Debug)]
+pub struct Program {
+    path: PathBuf,
+}
+
+impl AsRef<OsStr> for Program {
+    fn as_ref(&self) -> &OsStr {
+        self.path.as_os_str()
+    }
+}
+
+/// What has been compiled in this run: by output file, so that two tests that want the same wait for one compiler.
+static COMPILED: LazyLock<Mutex<HashMap<PathBuf, Arc<OnceLock<()>>>>> = LazyLock::new(Mutex::default);
+
+impl Program {
+    /// Compiles `tests/programs/<source>`, by g++ if its name ends in `.cpp`, else by gcc.
+    ///
+    /// # Panics
+    /// If it does not compile without a warning.
+    pub fn c(source: &str) -> Program {
+        Program::with_flags(source, &[])
+    }
+
+    /// As [`Program::c`], with further flags, which come last (`-l…` among them).
+    pub fn with_flags(source: &str, flags: &[&str]) -> Program {
+        let input = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs").join(source);
+        let name: String = source.chars().chain(flags.concat().chars()).map(plain).collect();
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs").join(name);
+        let once = Arc::clone(COMPILED.lock().unwrap().entry(path.clone()).or_default());
+        once.get_or_init(|| compile(&input, &path, flags));
+        Program { path }
+    }
+
+    /// The executable, absolute.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// A character that a file name may have.
+fn plain(character: char) -> char {
+    if character.is_ascii_alphanumeric() || "-_.".contains(character) { character } else { '_' }
+}
+
+/// Compiles, unless the output is newer than the source and every header beside it.
+fn compile(input: &Path, output: &Path, flags: &[&str]) {
+    if modified(output).is_some_and(|built| sources(input).all(|source| modified(&source) < Some(built))) {
+        return;
+    }
+    fs::create_dir_all(output.parent().unwrap()).unwrap();
+    let (compiler, standard) =
+        if input.extension() == Some(OsStr::new("cpp")) { ("g++", "-std=gnu++17") } else { ("gcc", "-std=gnu11") };
+    // Another test run may compile the same program right now: the rename makes each see a whole one.
+    let mut partial = output.as_os_str().to_owned();
+    partial.push(format!(".{}", std::process::id()));
+    let mut command = Command::new(compiler);
+    command
+        .args([standard, "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-fno-builtin", "-o"])
+        .arg(&partial)
+        .arg(input)
+        .args(flags);
+    let result = command.output().unwrap_or_else(|error| panic!("{compiler}: {error}"));
+    let messages = String::from_utf8_lossy(&result.stderr);
+    assert!(result.status.success(), "{command:?}\n{messages}");
+    fs::rename(&partial, output).unwrap();
+}
+
+/// The source and the headers of its directory.
+fn sources(input: &Path) -> impl Iterator<Item = PathBuf> {
+    let beside = fs::read_dir(input.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
+    let input = input.to_owned();
+    beside.filter(move |path| *path == input || path.extension() == Some(OsStr::new("h")))
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
+}

@@ -1,0 +1,152 @@
+//! The records of a trace directory, for tests to ask about.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use spec::names::Name;
+
+/// One record: its text, decoded.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// The line, without its newline.
+    pub line: String,
+    /// What it says.
+    pub fields: spec::Record,
+}
+
+impl Record {
+    /// The event's name; a number pair where the table has none.
+    pub fn name(&self) -> String {
+        match self.fields.event() {
+            Some(event) => event.name.to_owned(),
+            None => format!("{}.{}", self.fields.event1, self.fields.event2),
+        }
+    }
+
+    /// Whether it is this event's.
+    pub fn is(&self, name: &str) -> bool {
+        self.fields.event().is_some_and(|event| event.name == name)
+    }
+
+    /// The text of the five arguments.
+    pub fn arguments(&self) -> [&str; 5] {
+        let fields: Vec<&str> = self.line.split(':').skip(8).collect();
+        fields.try_into().expect("a record that decodes has five arguments")
+    }
+
+    /// The value of the column with this name.
+    ///
+    /// # Panics
+    /// If the event has no such column, so that a misspelt name does not read as 0.
+    pub fn get(&self, column: &str) -> u64 {
+        let columns = self.fields.form().map(|form| form.columns).unwrap_or_default();
+        let index = columns.iter().position(|found| found.is_some_and(|found| found.name == column));
+        let index = index.unwrap_or_else(|| panic!("no column {column:?} in {}", self.line));
+        self.fields.arguments[index].bits()
+    }
+
+    /// The column `rval`, signed.
+    pub fn rval(&self) -> i64 {
+        self.get("rval") as i64
+    }
+}
+
+/// The records of a trace, in the order in which they were read.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// The records.
+    pub records: Vec<Record>,
+}
+
+impl Trace {
+    /// Every record of the `tr.*` files of `directory`, in order of their names.
+    ///
+    /// # Panics
+    /// If a file cannot be read or does not consist of whole records.
+    pub fn read(directory: &Path) -> Trace {
+        let mut files: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap()).collect();
+        files.sort_by_key(|file| file.file_name());
+        let mut trace = Trace::default();
+        for file in files {
+            if let Some(Name::Records { .. }) = Name::parse(file.file_name().as_encoded_bytes()) {
+                let path = file.path();
+                trace.records.extend(Trace::parse(&path.to_string_lossy(), &fs::read(&path).unwrap()).records);
+            }
+        }
+        trace
+    }
+
+    /// The records of `text`, which `source` names in messages.
+    ///
+    /// # Panics
+    /// If a line does not decode, or the last one has no newline.
+    pub fn parse(source: &str, text: &[u8]) -> Trace {
+        if text.is_empty() {
+            return Trace::default();
+        }
+        let lines = text.strip_suffix(b"\n").unwrap_or_else(|| panic!("{source}: the last line has no end"));
+        let mut records = Vec::new();
+        for (index, line) in lines.split(|&byte| byte == b'\n').enumerate() {
+            let shown = String::from_utf8_lossy(line).into_owned();
+            match spec::Record::parse(line) {
+                Ok(fields) => records.push(Record { line: shown, fields }),
+                Err(fault) => panic!("{source}:{}: {fault}: {shown}", index + 1),
+            }
+        }
+        Trace { records }
+    }
+
+    /// The records of this event.
+    pub fn of(&self, name: &str) -> Vec<&Record> {
+        assert!(spec::EVENTS.iter().any(|event| event.name == name), "no event {name:?}");
+        self.records.iter().filter(|record| record.is(name)).collect()
+    }
+
+    /// The records of this thread.
+    pub fn of_lwp(&self, lwp: u32) -> Vec<&Record> {
+        self.records.iter().filter(|record| record.fields.lwpid == lwp).collect()
+    }
+
+    /// The records of this process.
+    pub fn of_pid(&self, pid: u32) -> Vec<&Record> {
+        self.records.iter().filter(|record| record.fields.pid == pid).collect()
+    }
+
+    /// Each call as its only record, or its first with its second; `None` where the call did not end.
+    pub fn calls(&self) -> Vec<(&Record, Option<&Record>)> {
+        let mut calls: Vec<(&Record, Option<&Record>)> = Vec::new();
+        // By thread: the calls that have begun, the innermost last. A signal handler's calls nest in what it interrupts.
+        let mut open: HashMap<(u32, u32), Vec<usize>> = HashMap::new();
+        for record in &self.records {
+            let fields = &record.fields;
+            let open = open.entry((fields.pid, fields.lwpid)).or_default();
+            if fields.which < 2 {
+                if fields.which == 1 {
+                    open.push(calls.len());
+                }
+                calls.push((record, None));
+                continue;
+            }
+            let same = |&&call: &&usize| {
+                let first = &calls[call].0.fields;
+                (first.event1, first.event2) == (fields.event1, fields.event2)
+            };
+            match open.iter().rev().position(|call| same(&call)) {
+                // What was begun later and never ended was left by longjmp.
+                Some(later) => {
+                    let call = open[open.len() - 1 - later];
+                    open.truncate(open.len() - 1 - later);
+                    calls[call].1 = Some(record);
+                }
+                None => panic!("a second record without a first: {}", record.line),
+            }
+        }
+        calls
+    }
+
+    /// The text of all records, as trace-cat prints it.
+    pub fn text(&self) -> String {
+        self.records.iter().flat_map(|record| [record.line.as_str(), "\n"]).collect()
+    }
+}

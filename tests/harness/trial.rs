@@ -1,0 +1,299 @@
+//! A test's own directory, and the commands that it runs there.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::{Output, Trace, library, trace_cat};
+
+/// How long a command may take before it is taken to hang. Generous, so that only a hang meets it.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A fresh directory for one test. It goes when the test succeeds, and stays, with the commands that ran there printed,
+/// when the test fails.
+#[derive(Debug)]
+pub struct Trial {
+    directory: Option<TempDir>,
+    commands: RefCell<Vec<String>>,
+    /// Commands started so far; numbers their output files.
+    started: Cell<u32>,
+}
+
+impl Trial {
+    /// A new directory with an empty trace directory in it; `name` helps to find it after a failure.
+    pub fn new(name: &str) -> Trial {
+        let directory = tempfile::Builder::new().prefix(&format!("threadt-{name}-")).tempdir().unwrap();
+        fs::create_dir(directory.path().join("trace")).unwrap();
+        Trial { directory: Some(directory), commands: RefCell::default(), started: Cell::new(0) }
+    }
+
+    /// The directory: where its commands run.
+    pub fn directory(&self) -> &Path {
+        self.directory.as_ref().expect("a trial has its directory until it is dropped").path()
+    }
+
+    /// The trace directory: what `THR_TRACE_DIR` is for traced commands.
+    pub fn trace_directory(&self) -> PathBuf {
+        self.directory().join("trace")
+    }
+
+    /// A command without the library.
+    pub fn native(&self, program: impl AsRef<OsStr>) -> Run<'_> {
+        let run = Run { trial: self, command: Command::new(program), noise: false, patience: PATIENCE };
+        std::env::vars_os()
+            .map(|(name, _)| name)
+            .filter(|name| name == "LD_PRELOAD" || name.as_encoded_bytes().starts_with(b"THR_TRACE_"))
+            .fold(run, |run, name| run.env_remove(name))
+    }
+
+    /// A command under the library, its trace in [`Trial::trace_directory`].
+    pub fn traced(&self, program: impl AsRef<OsStr>) -> Run<'_> {
+        self.native(program).env("LD_PRELOAD", library()).env("THR_TRACE_DIR", self.trace_directory())
+    }
+
+    /// trace-cat, with the trace directory as its only argument so far.
+    pub fn trace_cat(&self) -> Run<'_> {
+        self.native(trace_cat()).arg(self.trace_directory())
+    }
+
+    /// Every record that stands in the directory's `tr.*` files; each must decode.
+    pub fn trace(&self) -> Trace {
+        Trace::read(&self.trace_directory())
+    }
+
+    /// What trace-cat prints of the directory; it must have nothing to complain of.
+    pub fn merged(&self) -> Trace {
+        let output = self.trace_cat().run();
+        output.success();
+        assert_eq!(output.stderr_text(), "", "trace-cat complains");
+        Trace::parse("trace-cat", &output.stdout)
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        if std::thread::panicking()
+            && let Some(directory) = self.directory.take()
+        {
+            let kept = directory.keep();
+            eprintln!("kept {}; what ran there:", kept.display());
+            for command in self.commands.borrow().iter() {
+                eprintln!("  {command}");
+            }
+        }
+    }
+}
+
+/// A command that is being put together.
+#[derive(Debug)]
+pub struct Run<'a> {
+    trial: &'a Trial,
+    command: Command,
+    noise: bool,
+    patience: Duration,
+}
+
+impl<'a> Run<'a> {
+    /// Appends an argument.
+    pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Run<'a> {
+        self.command.arg(argument);
+        self
+    }
+
+    /// Appends arguments.
+    pub fn args(mut self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Run<'a> {
+        self.command.args(arguments);
+        self
+    }
+
+    /// Sets a variable of the environment.
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Run<'a> {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Takes a variable out of the environment.
+    pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Run<'a> {
+        self.command.env_remove(name);
+        self
+    }
+
+    /// Runs it there instead of in the trial's directory.
+    pub fn current_dir(mut self, directory: impl AsRef<Path>) -> Run<'a> {
+        self.command.current_dir(directory);
+        self
+    }
+
+    /// Gives it this file as its standard input, instead of none.
+    pub fn stdin(mut self, path: impl AsRef<Path>) -> Run<'a> {
+        self.command.stdin(File::open(path).unwrap());
+        self
+    }
+
+    /// Lets the library speak on stderr; the test looks at what it says.
+    pub fn noise_expected(mut self) -> Run<'a> {
+        self.noise = true;
+        self
+    }
+
+    /// Allows it that long instead of two minutes.
+    pub fn patience(mut self, patience: Duration) -> Run<'a> {
+        self.patience = patience;
+        self
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Panics
+    /// If it cannot be started, if it does not end in time, or if the library says something unexpected.
+    pub fn run(self) -> Output {
+        self.spawn().wait()
+    }
+
+    /// Starts it.
+    pub fn spawn(mut self) -> Running {
+        let number = self.trial.started.get();
+        self.trial.started.set(number + 1);
+        let directory = self.trial.directory();
+        // Files and not pipes: nobody has to read along, and a grandchild that lives on holds up nothing.
+        let stdout = directory.join(format!("{number}.stdout"));
+        let stderr = directory.join(format!("{number}.stderr"));
+        let shown = shown(&self.command, directory);
+        self.trial.commands.borrow_mut().push(shown.clone());
+        if self.command.get_current_dir().is_none() {
+            self.command.current_dir(directory);
+        }
+        // A group of its own, so that a hanging command's children can be ended with it.
+        self.command.process_group(0).stdout(File::create(&stdout).unwrap()).stderr(File::create(&stderr).unwrap());
+        let child = self.command.spawn().unwrap_or_else(|error| panic!("{shown}: {error}"));
+        Running { child, shown, stdout, stderr, noise: self.noise, deadline: Instant::now() + self.patience }
+    }
+}
+
+/// The command as a line for a shell.
+fn shown(command: &Command, directory: &Path) -> String {
+    let mut line = format!("cd {} &&", quoted(command.get_current_dir().unwrap_or(directory).as_os_str()));
+    let (set, removed): (Vec<_>, Vec<_>) = command.get_envs().partition(|(_, value)| value.is_some());
+    if !set.is_empty() || !removed.is_empty() {
+        line += " env";
+    }
+    for (name, _) in removed {
+        line += &format!(" -u {}", quoted(name));
+    }
+    for (name, value) in set {
+        line += &format!(" {}={}", quoted(name), quoted(value.unwrap_or_default()));
+    }
+    for word in std::iter::once(command.get_program()).chain(command.get_args()) {
+        line += &format!(" {}", quoted(word));
+    }
+    line
+}
+
+fn quoted(word: &OsStr) -> String {
+    let word = word.to_string_lossy();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,+%@".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        word.into_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// A command that runs.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    shown: String,
+    stdout: PathBuf,
+    stderr: PathBuf,
+    noise: bool,
+    deadline: Instant,
+}
+
+impl Running {
+    /// Its process ID.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has printed so far.
+    pub fn stdout(&self) -> Vec<u8> {
+        fs::read(&self.stdout).unwrap()
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Waits until it has printed `text`.
+    ///
+    /// # Panics
+    /// If it ends before, or takes too long.
+    pub fn wait_for(&mut self, text: &str) {
+        while memchr::memmem::find(&self.stdout(), text.as_bytes()).is_none() {
+            let ended = self.has_ended();
+            let printed = memchr::memmem::find(&self.stdout(), text.as_bytes()).is_some();
+            assert!(printed || !ended, "{}: ended before it printed {text:?}", self.shown);
+            self.check_patience();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: libc::c_int) {
+        // SAFETY: kill takes no pointers, and the process has not been waited for, so the ID is still its own.
+        let result = unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
+        assert_eq!(result, 0, "{}: kill: {}", self.shown, std::io::Error::last_os_error());
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Panics
+    /// As [`Run::run`].
+    pub fn wait(mut self) -> Output {
+        let mut pause = Duration::from_micros(200);
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            self.check_patience();
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(10));
+        };
+        let output = Output {
+            status,
+            stdout: fs::read(&self.stdout).unwrap(),
+            stderr: fs::read(&self.stderr).unwrap(),
+            command: self.shown.clone(),
+        };
+        if !self.noise {
+            let noise: Vec<&str> = output.noise();
+            assert!(noise.is_empty(), "{}: the library says {noise:#?}", output.command);
+        }
+        output
+    }
+
+    /// Fails, and ends the command with its children, when its time is up.
+    fn check_patience(&mut self) {
+        if Instant::now() > self.deadline {
+            panic!("{}: still running after its time; killed", self.shown);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            // SAFETY: kill takes no pointers; the group was made for this child, which has not been waited for.
+            unsafe { libc::kill(-(self.child.id() as libc::pid_t), libc::SIGKILL) };
+            let _ = self.child.wait();
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Each row of the tables, exercised by a program.

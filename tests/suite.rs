@@ -1,0 +1,11 @@
+//! The integration suite: programs run under `libthreadt.so`, and what their traces say.
+//!
+//! `make test` builds the library and trace-cat first, because cargo builds no cdylib that nothing depends on.
+//! By hand: `cargo build --release && cargo test -p tests`; `THREADT_TARGET` names another directory to take the two
+//! from. A test that fails keeps its directory and prints the commands that repeat it.
+
+// How the tests run programs and read traces; nothing in there is a test.
+mod harness;
+
+// Each row of the tables: C programs say what they passed and got, and the trace is compared with that.
+mod rows;
