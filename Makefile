@@ -1,0 +1,60 @@
+# make            build target/release/libthreadt.so and target/release/trace-cat
+# make demo       record a parallel sort and look at what came of it
+# make test       install what the tests need, build, run every test
+# make setup      only install what the tests need
+# make fuzz       mutate the format's decoders' input for FUZZ_SECONDS
+# make man        target/man/*
+# make install    to $(DESTDIR)$(PREFIX)
+# make clean      remove what was built
+
+CARGO ?= cargo
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+FUZZ_SEED ?=
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+RELEASE := $(TARGET)/release
+MAN := $(TARGET)/man
+PAGES = $(MAN)/thread_trace.5 $(addprefix $(MAN)/,$(notdir $(wildcard trace-cat/*.1)))
+
+.PHONY: all toolchain demo test setup fuzz man install clean
+
+all: toolchain
+	$(CARGO) build --release --locked
+
+# The oldest compiler that knows naked functions is 1.88; older ones would only complain about syntax.
+toolchain:
+	@sh tests/toolchain $(CARGO)
+
+demo: all
+	@sh tests/demo $(RELEASE)
+
+setup:
+	@sh tests/setup
+
+# The preloaded library is a cdylib that no test depends on, so cargo test alone would not build it.
+test: setup all
+	sh tests/run $(CARGO)
+
+fuzz: toolchain
+	THREADT_FUZZ_SECONDS=$(FUZZ_SECONDS) $(if $(FUZZ_SEED),THREADT_SEED=$(FUZZ_SEED)) \
+		$(CARGO) test --release --locked -p spec --test mutation -- --nocapture
+
+man: toolchain
+	@mkdir -p $(MAN)
+	$(CARGO) run --release --locked -q -p spec --example thread_trace_man > $(MAN)/thread_trace.5.new
+	@mv $(MAN)/thread_trace.5.new $(MAN)/thread_trace.5
+	@for page in $(wildcard trace-cat/*.1); do cp $$page $(MAN)/; done
+	@ls $(PAGES)
+
+install: all man
+	install -D -m 755 $(RELEASE)/libthreadt.so $(DESTDIR)$(PREFIX)/lib/libthreadt.so
+	install -D -m 755 $(RELEASE)/trace-cat $(DESTDIR)$(PREFIX)/bin/trace-cat
+	install -D -m 644 spec/events.tsv $(DESTDIR)$(PREFIX)/share/threadt/events.tsv
+	for page in $(PAGES); do \
+		install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; \
+	done
+
+clean:
+	$(CARGO) clean
+	rm -rf $(MAN) tests/failed
