@@ -34,7 +34,7 @@ setup:
 
 # The preloaded library is a cdylib that no test depends on, so cargo test alone would not build it.
 test: setup all
-	sh tests/run $(CARGO)
+	THREADT_TARGET=$(abspath $(RELEASE)) sh tests/run $(CARGO)
 
 fuzz: toolchain
 	THREADT_FUZZ_SECONDS=$(FUZZ_SECONDS) $(if $(FUZZ_SEED),THREADT_SEED=$(FUZZ_SEED)) \

@@ -9,3 +9,6 @@ mod harness;
 
 // Each row of the tables: C programs say what they passed and got, and the trace is compared with that.
 mod rows;
+
+// The merged timeline is a possible one: the checker, and programs that hand locks around.
+mod order;

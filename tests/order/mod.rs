@@ -1,0 +1,29 @@
+//! The merged timeline is a possible one.
+
+pub mod checker;
+mod impossible;
+mod objects;
+
+use super::harness::{Program, Trial};
+
+/// Eight threads hand more than 100,000 locks of every kind around.
+#[test]
+fn eight_threads_hand_locks_around() {
+    for seed in [1, 20_261_121] {
+        println!("seed {seed}");
+        let trial = Trial::new("order");
+        let seed = seed.to_string();
+        trial.traced(Program::c("order/handing.c")).args([seed.as_str(), "125", "100"]).run().success();
+        let merged = trial.merged();
+        assert_eq!(merged.records.len(), trial.trace().records.len(), "each record once");
+        let census = checker::check(merged.records.iter().map(|record| &record.fields))
+            .unwrap_or_else(|impossible| panic!("{impossible}: {}", merged.records[impossible.at].line));
+        println!("{census:?}");
+        // The program's 100,000 turns, less failed tries; and that they were about something.
+        assert!(census.locks > 50_000 && census.rwlocks > 15_000 && census.tokens > 15_000, "{census:?}");
+        assert!(census.handed_on > 100, "{census:?}");
+        assert!(census.wakes > 0);
+        assert_eq!(census.barriers, 8 * 125);
+        assert_eq!(census.joins, 8);
+    }
+}
