@@ -1,1 +1,88 @@
-fn main() {}
+//! Prints the records of a trace directory as one timeline.
+//!
+//! ```text
+//! args ──► read ──► merge ──► filter ──► view ──► output
+//!          which files,       which      raw, text
+//!          what is in them    records
+//! ```
+//!
+//! Nothing flows back, and no file is held in memory: what can grow with the trace is the list of its files and the
+//! list of its runs. `say` tells what is wrong on the way; `names` knows names for numbers.
+
+mod args;
+mod filter;
+mod merge;
+mod names;
+mod output;
+#[cfg(test)]
+mod random;
+mod read;
+mod say;
+mod view;
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::process::ExitCode;
+
+use args::{Format, Options};
+use filter::Filter;
+use merge::Limits;
+use output::Output;
+use read::handle::Descriptors;
+use read::inputs;
+use say::{Say, reason};
+use view::View;
+
+fn main() -> ExitCode {
+    env_logger::init();
+    let options = match Options::parse(std::env::args_os(), std::env::var_os("THR_TRACE_DIR")) {
+        Ok(options) => options,
+        Err(error) => error.exit(),
+    };
+    let say = Say::new(Box::new(io::stderr()));
+    match run(options, &say) {
+        Ok(()) if say.damaged() => ExitCode::FAILURE,
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Stop::Usage(error)) => error.exit(),
+        // Whoever read the output has seen enough.
+        Err(Stop::Failed(_, error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(Stop::Failed(what, error)) => {
+            say.failure(format_args!("{what}: {}", reason(&error)));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Why a run ended before its end.
+enum Stop {
+    Usage(clap::Error),
+    Failed(String, io::Error),
+}
+
+fn run(options: Options, say: &Say) -> Result<(), Stop> {
+    let inputs = inputs::collect(&options.paths, &Descriptors::half_of_the_limit(), say);
+    let output_name = options.output.as_ref().map_or("standard output".to_owned(), |path| path.display().to_string());
+    if let Some(path) = &options.output
+        && let Ok(metadata) = fs::metadata(path)
+        && inputs.identities.contains(&(metadata.dev(), metadata.ino()))
+    {
+        return Err(Stop::Usage(args::usage_error(format_args!("output file '{output_name}' is one of the inputs"))));
+    }
+    let failed = |error| Stop::Failed(output_name.clone(), error);
+    let mut output = Output::open(options.output.as_deref()).map_err(failed)?;
+    let mut merge = merge::merge(&inputs.texts, Limits::default(), say)
+        .map_err(|error| Stop::Failed("temporary file".to_owned(), error))?;
+    let filter = Filter::new(options.events, options.pids, options.lwps);
+    let mut view: Box<dyn View> = match options.format {
+        Format::Raw => Box::new(view::Raw),
+        Format::Text => Box::new(view::Text::default()),
+    };
+    while let Some(line) = merge.line() {
+        if filter.wants(line) {
+            output.add(|out| view.record(line, out)).map_err(failed)?;
+        }
+        merge.advance(say);
+    }
+    output.finish().map_err(failed)
+}

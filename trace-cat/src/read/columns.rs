@@ -1,0 +1,106 @@
+//! The fixed columns of a record, read without decoding the rest of the line.
+//!
+//! These are for lines that are known to be records; of other lines they tell nonsense, but never panic.
+
+use spec::record::{SECOND, TIME_WIDTH};
+
+/// The number that eight decimal digits stand for.
+fn eight(digits: [u8; 8]) -> Option<u64> {
+    const HIGH: u64 = 0xf0f0_f0f0_f0f0_f0f0;
+    let text = u64::from_le_bytes(digits);
+    // Digits are 0x30 to 0x39: their high halves are 3, and stay 3 when 6 is added.
+    let high = (text & HIGH) | (text.wrapping_add(0x0606_0606_0606_0606) & HIGH) >> 4;
+    if high != 0x3333_3333_3333_3333 {
+        return None;
+    }
+    // Neighbours are put together: eight digits, four pairs, two fours.
+    let pairs = (text & 0x0f0f_0f0f_0f0f_0f0f).wrapping_mul(2561) >> 8 & 0x00ff_00ff_00ff_00ff;
+    let fours = pairs.wrapping_mul(6_553_601) >> 16 & 0x0000_ffff_0000_ffff;
+    Some(fours.wrapping_mul(42_949_672_960_001) >> 32)
+}
+
+fn digit(byte: u8) -> Option<u64> {
+    let digit = byte.wrapping_sub(b'0');
+    (digit <= 9).then_some(u64::from(digit))
+}
+
+/// The printed time in nanoseconds since the Epoch, or `None` if the line does not begin with one.
+pub fn time(line: &[u8]) -> Option<u64> {
+    let text: &[u8; TIME_WIDTH] = line.first_chunk()?;
+    let [s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, colon, n0, n1, n2, n3, n4, n5, n6, n7, n8] = *text;
+    if colon != b':' {
+        return None;
+    }
+    let seconds = eight([s0, s1, s2, s3, s4, s5, s6, s7])? * 100 + digit(s8)? * 10 + digit(s9)?;
+    let nanoseconds = eight([n0, n1, n2, n3, n4, n5, n6, n7])? * 10 + digit(n8)?;
+    Some(seconds * SECOND + nanoseconds)
+}
+
+/// `event1`, `event2` and `which`.
+pub fn event(line: &[u8]) -> (u8, u8, u8) {
+    // The thread ID has twelve digits; should it have more, the event stands behind the next colon.
+    let at = match line.get(51) {
+        Some(b':') => 52,
+        _ => line.iter().skip(39).position(|&byte| byte == b':').map_or(52, |colon| 39 + colon + 1),
+    };
+    match line.get(at..at + 7) {
+        Some(&[a, b, _, c, d, _, which]) => (pair(a, b), pair(c, d), which.wrapping_sub(b'0')),
+        _ => (u8::MAX, u8::MAX, u8::MAX),
+    }
+}
+
+fn pair(tens: u8, ones: u8) -> u8 {
+    tens.wrapping_sub(b'0').wrapping_mul(10).wrapping_add(ones.wrapping_sub(b'0'))
+}
+
+/// `lwpid`.
+pub fn lwpid(line: &[u8]) -> u32 {
+    seven(line, 21)
+}
+
+/// `pid`.
+pub fn pid(line: &[u8]) -> u32 {
+    seven(line, 29)
+}
+
+fn seven(line: &[u8], at: usize) -> u32 {
+    let digits = line.get(at..at + 7).unwrap_or_default();
+    digits.iter().fold(0, |number: u32, &byte| number * 10 + u32::from(byte.wrapping_sub(b'0') & 15))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &[u8] = b"1795174740:544763329:0019955:0019953:0x7fc5de3f86c0:02:30:1:0x559469ed90a0:0:0:0:0\n";
+
+    #[test]
+    fn columns_of_a_record() {
+        assert_eq!(time(LINE), Some(1_795_174_740_544_763_329));
+        assert_eq!((lwpid(LINE), pid(LINE), event(LINE)), (19955, 19953, (2, 30, 1)));
+        let wide = b"0000000000:000000000:0000001:0000002:0xff7fc5de3f86c0:11:04:0:0:0:0:0:0\n";
+        assert_eq!((time(wide), event(wide)), (Some(0), (11, 4, 0)));
+        assert_eq!(time(b"9999999999:999999999:"), Some(9_999_999_999_999_999_999));
+    }
+
+    #[test]
+    fn every_byte_of_a_time_counts() {
+        for at in 0..20 {
+            for byte in 0..=255 {
+                let mut line = LINE.to_vec();
+                line[at] = byte;
+                let valid = if at == 10 { byte == b':' } else { byte.is_ascii_digit() };
+                assert_eq!(time(&line).is_some(), valid, "byte {byte} at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn short_lines_do_not_panic() {
+        for end in 0..LINE.len() {
+            let line = &LINE[..end];
+            assert_eq!(time(line).is_some(), end >= 20);
+            let _ = (lwpid(line), pid(line), event(line));
+        }
+    }
+}

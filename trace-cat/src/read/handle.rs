@@ -1,0 +1,131 @@
+//! A file that can be read from whatever the number of files: kept open while descriptors last, else opened for
+//! each read.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How many more files may be kept open.
+#[derive(Debug)]
+pub struct Descriptors(AtomicUsize);
+
+impl Descriptors {
+    /// Up to `most` files are kept open.
+    pub fn new(most: usize) -> Descriptors {
+        Descriptors(AtomicUsize::new(most))
+    }
+
+    /// Half of what the process may have, so that output, temporary files and directories never go short.
+    pub fn half_of_the_limit() -> Descriptors {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: getrlimit writes one rlimit to the place it is given.
+        let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0;
+        let limit = if known { limit.rlim_cur.min(1 << 20) as usize } else { 256 };
+        Descriptors::new(limit / 2)
+    }
+
+    fn take(&self) -> bool {
+        // ORDERING: a plain counter; nothing is published with it.
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
+}
+
+/// Device and inode number: what tells one file from another, whatever its names.
+pub type Identity = (u64, u64);
+
+/// A regular file, open or to be opened again.
+#[derive(Debug)]
+pub struct Handle {
+    path: PathBuf,
+    identity: Identity,
+    kept: Option<File>,
+}
+
+impl Handle {
+    /// Takes over `file`, which `path` named. It is closed for the time being if `descriptors` are short.
+    ///
+    /// # Errors
+    /// What `fstat` says.
+    pub fn new(path: PathBuf, file: File, descriptors: &Descriptors) -> io::Result<Handle> {
+        let metadata = file.metadata()?;
+        let kept = descriptors.take().then_some(file);
+        Ok(Handle { path, identity: (metadata.dev(), metadata.ino()), kept })
+    }
+
+    /// Takes over a file that no path leads to; it stays open.
+    pub fn unnamed(path: PathBuf, file: File) -> Handle {
+        Handle { path, identity: (0, 0), kept: Some(file) }
+    }
+
+    /// The path under which it was found.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Device and inode number.
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// Reads up to `buffer.len()` bytes at `offset`; 0 means the end of the file.
+    ///
+    /// # Errors
+    /// What `open` or `pread` says; also if another file has taken the path since.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        match &self.kept {
+            Some(file) => read_at(file, buffer, offset),
+            None => {
+                let file = open(&self.path)?;
+                let metadata = file.metadata()?;
+                if (metadata.dev(), metadata.ino()) != self.identity {
+                    return Err(io::Error::other("was replaced while being read"));
+                }
+                read_at(&file, buffer, offset)
+            }
+        }
+    }
+}
+
+/// Opens for reading, without waiting if it is a pipe.
+pub fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)
+}
+
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    loop {
+        match file.read_at(buffer, offset) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn files_beyond_the_limit_are_opened_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let descriptors = Descriptors::new(1);
+        let handles: Vec<Handle> = ["a", "b"]
+            .map(|name| {
+                let path = directory.path().join(name);
+                fs::write(&path, name).unwrap();
+                Handle::new(path.clone(), open(&path).unwrap(), &descriptors).unwrap()
+            })
+            .into();
+        assert!(handles[0].kept.is_some() && handles[1].kept.is_none());
+        let mut buffer = [0; 4];
+        for (handle, text) in handles.iter().zip([b"a", b"b"]) {
+            assert_eq!(handle.read_at(&mut buffer, 0).unwrap(), 1);
+            assert_eq!(&buffer[..1], text);
+            assert_eq!(handle.read_at(&mut buffer, 1).unwrap(), 0);
+        }
+        fs::rename(directory.path().join("a"), directory.path().join("b")).unwrap();
+        assert_eq!(handles[1].read_at(&mut buffer, 0).unwrap_err().to_string(), "was replaced while being read");
+    }
+}

@@ -1,0 +1,281 @@
+//! From the paths on the command line to the texts that are to be merged.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use log::{debug, info};
+use spec::names::Name;
+
+use super::handle::{self, Descriptors, Handle, Identity};
+use super::text::Text;
+use super::trbuf::{self, Leftover, State};
+use crate::say::{Say, reason};
+
+/// What is to be read.
+#[derive(Debug, Default)]
+pub struct Inputs {
+    /// The texts in the order of their names, which decides between records of the same time.
+    pub texts: Vec<Arc<Text>>,
+    /// Every file that is read, trbufs included.
+    pub identities: HashSet<Identity>,
+}
+
+/// Finds what `paths`, files or directories, stand for. What cannot be read is told and left out.
+pub fn collect(paths: &[PathBuf], descriptors: &Descriptors, say: &Say) -> Inputs {
+    let mut search = Search { wanted: Vec::new(), processes: Vec::new(), say };
+    for path in paths {
+        search.argument(path);
+    }
+    let mut collector =
+        Collector { inputs: Inputs::default(), states: HashMap::new(), taken: HashSet::new(), descriptors, say };
+    for wanted in search.wanted {
+        collector.file(wanted);
+    }
+    for process in search.processes {
+        collector.rest_of_process(&process);
+    }
+    let mut inputs = collector.inputs;
+    inputs.texts.sort_by(|a, b| (a.path().file_name(), a.path()).cmp(&(b.path().file_name(), b.path())));
+    info!("{} files to merge", inputs.texts.len());
+    inputs
+}
+
+/// A process's files: the directory, what stands before their names (`old.<start>.` or nothing), and its number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Process {
+    directory: PathBuf,
+    prefix: Vec<u8>,
+    number: u32,
+}
+
+impl Process {
+    fn path(&self, name: Name) -> PathBuf {
+        let (text, length) = name.text();
+        let name = [&self.prefix, &text[..length]].concat();
+        self.directory.join(OsStr::from_bytes(&name))
+    }
+}
+
+/// A record file that was asked for.
+struct Wanted {
+    path: PathBuf,
+    /// Whose it is, and the last three digits of its name, if the name tells.
+    owner: Option<(Process, u16)>,
+    /// It was named on the command line, not found in a directory.
+    named: bool,
+}
+
+/// The first step: names.
+struct Search<'a> {
+    wanted: Vec<Wanted>,
+    processes: Vec<Process>,
+    say: &'a Say,
+}
+
+impl Search<'_> {
+    fn argument(&mut self, path: &Path) {
+        let path = if path == "-" { Path::new("/dev/stdin") } else { path };
+        if fs::metadata(path).is_ok_and(|metadata| metadata.is_dir()) {
+            let found = self.directory(path, |prefix, _| prefix.is_empty());
+            if found == Some(0) {
+                self.say.damage(path.display(), "no trace here (no file tr.xxxxxxx.yyy)");
+            }
+            return;
+        }
+        let (prefix, name) = split_name(path);
+        let directory = path.parent().unwrap_or(Path::new("")).to_owned();
+        match name {
+            Some(Name::Buffers(number)) => {
+                // A trbuf stands for its process.
+                if let Err(error) = fs::symlink_metadata(path) {
+                    return self.say.damage(path.display(), reason(&error));
+                }
+                let process = Process { directory, prefix: prefix.to_owned(), number };
+                let listed = if process.directory.as_os_str().is_empty() { Path::new(".") } else { &process.directory };
+                self.directory(listed, |prefix, name| {
+                    *prefix == process.prefix && matches!(name, Name::Records { process, .. } if process == number)
+                });
+                self.processes.push(process);
+            }
+            Some(Name::Info(_) | Name::Clock) => debug!("{}: holds no records", path.display()),
+            Some(Name::Records { process, lwp }) => {
+                let process = Process { directory, prefix: prefix.to_owned(), number: process };
+                self.wanted.push(Wanted { path: path.to_owned(), owner: Some((process, lwp)), named: true });
+            }
+            None => self.wanted.push(Wanted { path: path.to_owned(), owner: None, named: true }),
+        }
+    }
+
+    /// Takes a directory's record files and processes whose prefix and name are wanted; returns how many, or `None`
+    /// if the directory cannot be read.
+    fn directory(&mut self, directory: &Path, wants: impl Fn(&[u8], Name) -> bool) -> Option<usize> {
+        let mut count = 0;
+        let entries = fs::read_dir(directory).map_err(|error| self.say.damage(directory.display(), reason(&error)));
+        for entry in entries.ok()? {
+            let name = match entry {
+                Ok(entry) => entry.file_name().into_vec(),
+                Err(error) => {
+                    self.say.damage(directory.display(), reason(&error));
+                    break;
+                }
+            };
+            let path = directory.join(OsStr::from_bytes(&name));
+            let (prefix, Some(parsed)) = split_name(&path) else { continue };
+            if !wants(prefix, parsed) {
+                continue;
+            }
+            let process = |number| Process { directory: directory.to_owned(), prefix: prefix.to_owned(), number };
+            match parsed {
+                Name::Records { process: number, lwp } => {
+                    let owner = Some((process(number), lwp));
+                    self.wanted.push(Wanted { path, owner, named: false });
+                }
+                Name::Buffers(number) => self.processes.push(process(number)),
+                Name::Info(_) | Name::Clock => continue,
+            }
+            count += 1;
+        }
+        Some(count)
+    }
+}
+
+/// Splits `old.<start>.` off the file name, if it is there, and says what the rest is.
+fn split_name(path: &Path) -> (&[u8], Option<Name>) {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    let prefix = name.strip_prefix(b"old.").map_or(0, |rest| {
+        let digits = rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
+        if rest.get(digits) == Some(&b'.') { 4 + digits + 1 } else { 0 }
+    });
+    (&name[..prefix], Name::parse(&name[prefix..]))
+}
+
+/// The second step: files.
+struct Collector<'a> {
+    inputs: Inputs,
+    /// What is known of each trbuf.
+    states: HashMap<PathBuf, State>,
+    /// What of which trbuf has found its text.
+    taken: HashSet<(Identity, u16)>,
+    descriptors: &'a Descriptors,
+    say: &'a Say,
+}
+
+impl Collector<'_> {
+    fn state(&mut self, process: &Process) -> &State {
+        match self.states.entry(process.path(Name::Buffers(process.number))) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let state = trbuf::examine(new.key(), self.say);
+                if let Ok(metadata) = fs::metadata(new.key()) {
+                    self.inputs.identities.insert((metadata.dev(), metadata.ino()));
+                }
+                new.insert(state)
+            }
+        }
+    }
+
+    /// Adds a record file, put together with what its process left.
+    fn file(&mut self, wanted: Wanted) {
+        // The trbuf comes first: once its owner is dead, the file does not change any more.
+        let mut growing = false;
+        let mut rest = None;
+        if let Some((process, number)) = &wanted.owner {
+            match self.state(process) {
+                State::None => {}
+                State::Alive => growing = true,
+                State::Dead(leftovers) => {
+                    let found = leftovers.files.get(number).cloned().unwrap_or_default();
+                    rest = Some((leftovers.handle.clone(), *number, found));
+                }
+            }
+        }
+        let (file, length) = match self.open(&wanted) {
+            Ok(Some((file, length))) => (Some(Arc::new(file)), length),
+            Ok(None) => return,
+            Err(error) => {
+                let left = rest.as_ref().is_some_and(|(_, _, found)| !found.is_empty());
+                if !left || error.kind() != io::ErrorKind::NotFound {
+                    self.say.damage(wanted.path.display(), reason(&error));
+                }
+                if !left {
+                    return;
+                }
+                (None, 0)
+            }
+        };
+        let mut text = Text::new(wanted.path, file, length, growing);
+        if let Some((handle, number, found)) = rest
+            && self.taken.insert((handle.identity(), number))
+        {
+            self.complete(&mut text, &handle, &found);
+        }
+        self.inputs.texts.push(Arc::new(text));
+    }
+
+    /// Opens a file with its length, or `None` if it is read already or is no file of records.
+    fn open(&mut self, wanted: &Wanted) -> io::Result<Option<(Handle, u64)>> {
+        let metadata = fs::metadata(&wanted.path)?;
+        if !metadata.is_file() && !wanted.named {
+            info!("{}: not a regular file", wanted.path.display());
+            return Ok(None);
+        }
+        let identity = (metadata.dev(), metadata.ino());
+        if self.inputs.identities.contains(&identity) {
+            info!("{}: named twice, read once", wanted.path.display());
+            return Ok(None);
+        }
+        let opened = if metadata.is_file() {
+            let file = handle::open(&wanted.path)?;
+            // A live process may append: what is there now is what will be read.
+            let length = file.metadata()?.len();
+            (Handle::new(wanted.path.clone(), file, self.descriptors)?, length)
+        } else {
+            spool(&wanted.path)?
+        };
+        self.inputs.identities.insert(identity);
+        Ok(Some(opened))
+    }
+
+    fn complete(&self, text: &mut Text, handle: &Arc<Handle>, found: &[Leftover]) {
+        for (at, range) in found.iter().filter_map(|leftover| leftover.pending.clone()) {
+            if let Err(range) = text.overlay(handle, at, range) {
+                let place = format_args!("{}: byte {}", handle.path().display(), range.start);
+                self.say.damage(place, "text that belongs at an impossible place");
+            }
+        }
+        for leftover in found {
+            text.append(handle, leftover.unwritten.clone());
+        }
+    }
+
+    /// Adds what a dead process left for record files that were not made.
+    fn rest_of_process(&mut self, process: &Process) {
+        let State::Dead(leftovers) = self.state(process) else { return };
+        let handle = leftovers.handle.clone();
+        let files = leftovers.files.clone();
+        for (number, found) in files {
+            if !self.taken.insert((handle.identity(), number)) {
+                continue;
+            }
+            let path = process.path(Name::Records { process: process.number, lwp: number });
+            let mut text = Text::new(path, None, 0, false);
+            self.complete(&mut text, &handle, &found);
+            self.inputs.texts.push(Arc::new(text));
+        }
+    }
+}
+
+/// Copies what a pipe or a device holds to a temporary file, since records are read twice.
+fn spool(path: &Path) -> io::Result<(Handle, u64)> {
+    let mut file = tempfile::tempfile()?;
+    let length = io::copy(&mut File::open(path)?, &mut file)?;
+    debug!("{}: {length} bytes put aside", path.display());
+    Ok((Handle::unnamed(path.to_owned(), file), length))
+}

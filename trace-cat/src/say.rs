@@ -1,0 +1,97 @@
+//! Messages on stderr, and whether one of them means that something could not be read.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Where messages go. One serves the whole run.
+pub struct Say {
+    damaged: AtomicBool,
+    out: Mutex<Box<dyn Write + Send>>,
+}
+
+impl Say {
+    /// Messages go to `out`, a line each.
+    pub fn new(out: Box<dyn Write + Send>) -> Say {
+        Say { damaged: AtomicBool::new(false), out: Mutex::new(out) }
+    }
+
+    /// Tells that something at `place` is missing from the output, which makes the exit status 1.
+    pub fn damage(&self, place: impl Display, what: impl Display) {
+        self.damaged.store(true, Ordering::Relaxed);
+        self.line(format_args!("trace-cat: {place}: {what}"));
+    }
+
+    /// Tells something that makes the whole run fail.
+    pub fn failure(&self, what: impl Display) {
+        self.damaged.store(true, Ordering::Relaxed);
+        self.line(format_args!("trace-cat: {what}"));
+    }
+
+    /// Whether anything was told.
+    pub fn damaged(&self) -> bool {
+        self.damaged.load(Ordering::Relaxed)
+    }
+
+    fn line(&self, text: std::fmt::Arguments<'_>) {
+        // When stderr is gone there is nobody left to tell; the exit status still says it.
+        if let Ok(mut out) = self.out.lock() {
+            let _ = writeln!(out, "{text}");
+        }
+    }
+}
+
+/// An error as a person wants to read it: `No such file or directory`, without `(os error 2)`.
+pub fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    /// A `Say` whose messages can be read back.
+    pub fn recorded() -> (Say, Messages) {
+        let messages = Messages::default();
+        (Say::new(Box::new(messages.clone())), messages)
+    }
+
+    #[derive(Clone, Default)]
+    pub struct Messages(Arc<Mutex<Vec<u8>>>);
+
+    impl Messages {
+        pub fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    impl Write for Messages {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_message_names_the_tool_and_the_place() {
+        let (say, messages) = recorded();
+        assert!(!say.damaged());
+        say.damage("tr.0000001.002:7", "a1 is not valid");
+        assert_eq!(messages.text(), "trace-cat: tr.0000001.002:7: a1 is not valid\n");
+        assert!(say.damaged());
+    }
+
+    #[test]
+    fn reasons_have_no_numbers() {
+        assert_eq!(reason(&io::Error::from_raw_os_error(libc::ENOENT)), "No such file or directory");
+        assert_eq!(reason(&io::Error::other("plain")), "plain");
+    }
+}
