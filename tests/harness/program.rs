@@ -32,7 +32,7 @@ impl Program {
         Program::with_flags(source, &[])
     }
 
-    /// As [`Program::c`], with further flags, which come last (`-l…` among them).
+    /// As [`Program::c`], with further flags, which come after the source (`-l…` among them).
     pub fn with_flags(source: &str, flags: &[&str]) -> Program {
         let input = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs").join(source);
         let name: String = source.chars().chain(flags.concat().chars()).map(plain).collect();
@@ -69,7 +69,9 @@ fn compile(input: &Path, output: &Path, flags: &[&str]) {
         .args([standard, "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-fno-builtin", "-o"])
         .arg(&partial)
         .arg(input)
-        .args(flags);
+        .args(flags)
+        // Before glibc 2.34 dlopen stands in a library of its own.
+        .arg("-ldl");
     let result = command.output().unwrap_or_else(|error| panic!("{compiler}: {error}"));
     let messages = String::from_utf8_lossy(&result.stderr);
     assert!(result.status.success(), "{command:?}\n{messages}");

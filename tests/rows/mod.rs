@@ -1,1 +1,105 @@
-//! Each row of the tables, exercised by a program.
+//! Each row of the tables, exercised by a program of `programs/rows`.
+//!
+//! A program calls the functions, natively and under the library, and prints what it passed and got (`expect.h` says
+//! how). The trace must hold exactly that, record by record and column by column; and the programs together must call
+//! every function and make every record that the tables have.
+
+mod coverage;
+mod expectation;
+mod recorded;
+
+use crate::harness::{Output, Program, Run, Trial};
+use expectation::Printed;
+
+/// One run of a row program.
+struct Case {
+    /// Its source in `programs/rows`.
+    source: &'static str,
+    /// Its argument; empty for none.
+    argument: &'static str,
+    /// The exit status it ends with.
+    status: i32,
+}
+
+impl Case {
+    /// The program, compiled.
+    fn program(&self) -> Program {
+        Program::c(&format!("rows/{}", self.source))
+    }
+
+    /// Runs it and reads what it prints.
+    fn print(&self, run: Run<'_>) -> Printed {
+        let arguments = Some(self.argument).filter(|argument| !argument.is_empty());
+        let output: Output = run.args(arguments).run();
+        output.exited(self.status);
+        let printed = Printed::parse(output.stdout_text());
+        for function in &printed.missing {
+            assert!(!coverage::in_c_library(function), "{}: says that {function} is missing", output.command);
+        }
+        printed
+    }
+
+    /// Runs it both ways and compares what it printed with the trace.
+    fn test(&self) {
+        let trial = Trial::new(self.source);
+        let native = self.print(trial.native(self.program()));
+        let traced = self.print(trial.traced(self.program()));
+        native.assert_same_calls(&traced);
+        recorded::assert_as_expected(&traced.expectations, &trial.trace());
+        recorded::assert_merged(&trial.trace(), &trial.merged());
+    }
+}
+
+/// Makes a test of each line, and `CASES` of all of them.
+macro_rules! cases {
+    ($($name:ident: $source:literal $argument:literal => $status:literal;)*) => {
+        const CASES: &[Case] = &[
+            $(Case { source: $source, argument: $argument, status: $status },)*
+        ];
+        $(
+            #[test]
+            fn $name() {
+                Case { source: $source, argument: $argument, status: $status }.test();
+            }
+        )*
+    };
+}
+
+cases! {
+    mutex_normal: "mutex.c" "normal" => 0;
+    mutex_recursive: "mutex.c" "recursive" => 0;
+    mutex_errorcheck: "mutex.c" "errorcheck" => 0;
+    mutex_adaptive: "mutex.c" "adaptive" => 0;
+    robust: "robust.c" "plain" => 0;
+    robust_recursive: "robust.c" "recursive" => 0;
+    ceiling: "ceiling.c" "plain" => 0;
+    ceiling_recursive: "ceiling.c" "recursive" => 0;
+    cond: "cond.c" "" => 0;
+    sema: "sema.c" "" => 0;
+    rwlock: "rwlock.c" "" => 0;
+    barrier: "barrier.c" "" => 0;
+    spin: "spin.c" "" => 0;
+    thread: "thread.c" "" => 0;
+    keys: "keys.c" "" => 0;
+    join: "join.c" "" => 0;
+    once: "once.c" "" => 0;
+    cancel: "cancel.c" "" => 0;
+    c11: "c11.c" "" => 0;
+    process_return: "process.c" "return" => 41;
+    // What the kernel keeps of -3.
+    process_exit: "process.c" "exit" => 253;
+    process_exit_at_once: "process.c" "_exit" => 41;
+    process_exit_at_once_c99: "process.c" "_Exit" => 41;
+    process_quick_exit: "process.c" "quick_exit" => 41;
+    process_fork: "process.c" "fork" => 0;
+    process_fork_without_handlers: "process.c" "_Fork" => 0;
+    process_execve: "process.c" "execve" => 0;
+    process_execv: "process.c" "execv" => 0;
+    process_execvp: "process.c" "execvp" => 0;
+    process_execvpe: "process.c" "execvpe" => 0;
+    process_execl: "process.c" "execl" => 0;
+    process_execlp: "process.c" "execlp" => 0;
+    process_execle: "process.c" "execle" => 0;
+    process_fexecve: "process.c" "fexecve" => 0;
+    process_execveat: "process.c" "execveat" => 0;
+}

@@ -1,0 +1,156 @@
+/*
+ * Processes: how they come, how they turn into others, and how they end. Each case is one run:
+ *
+ *     process return | exit | _exit | _Exit | quick_exit       ends so, with an odd status
+ *     process fork | _Fork                                     a child that ends, and children that cannot be made
+ *     process execve | execv | execvp | …                      fails to run a program, then runs itself once more
+ *     process image 1 2 3 4 5 6 7 8 9                          what those run: checks what it was given
+ */
+#include "expect.h"
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#pragma weak _Fork
+#pragma weak execveat
+pid_t _Fork(void);
+int execveat(int, const char *, char *const[], char *const[], int);
+
+extern char **environ;
+
+/* Ends with the status, which is recorded as it was given: exit's callers may give any int. */
+static int end(const char *how) {
+    int status = strcmp(how, "exit") == 0 ? -3 : 41;
+    expect(strcmp(how, "return") == 0 ? "-" : how, "proc_exit", 0, "d", status);
+    report();
+    if (strcmp(how, "exit") == 0) exit(status);
+    if (strcmp(how, "_exit") == 0) _exit(status);
+    if (strcmp(how, "_Exit") == 0) _Exit(status);
+    if (strcmp(how, "quick_exit") == 0) quick_exit(status);
+    return status;
+}
+
+/* From here on no process can be made: clone and its kin answer EAGAIN. */
+static void forbid_processes(void) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fork, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    check(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+
+static int forks(const char *symbol, pid_t (*function)(void)) {
+    expect(symbol, "proc_fork", 1, "");
+    pid_t child = function();
+    check(child >= 0);
+    if (child == 0) {
+        expected = 0;
+        expect("-", "proc_begin", 0, "d", getppid());
+        expect("_exit", "proc_exit", 0, "d", 5);
+        report();
+        _exit(5);
+    }
+    expect(symbol, "proc_fork", 2, "dd", child, 0);
+    int status;
+    check(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 5);
+
+    forbid_processes();
+    expect(symbol, "proc_fork", 1, "");
+    check(function() == -1 && errno == EAGAIN);
+    expect(symbol, "proc_fork", 2, "dd", 0, EAGAIN);
+    return done();
+}
+
+/* The call does not return: what follows is the next image's. */
+static void about_to_exec(const char *symbol) {
+    expect(symbol, "proc_exec", 1, "");
+    report();
+}
+
+/* The call returns, with this errno. */
+static void failed(const char *symbol, int result, int wanted) {
+    int error = errno;
+    expect(symbol, "proc_exec", 1, "");
+    expect(symbol, "proc_exec", 2, "d", error);
+    check(result == -1 && error == wanted);
+}
+
+static int execs(const char *how) {
+    const char *path = "/proc/self/exe", *none = "/nonexistent/program";
+    char *arguments[] = {"process", "image", "1", "2", "3", "4", "5", "6", "7", "8", "9", NULL};
+    char *search = "PATH=/nonexistent";
+    check(putenv("ROW=kept") == 0);
+    if (strcmp(how, "execve") == 0) {
+        failed(how, execve(none, arguments, environ), ENOENT);
+        failed(how, execve("/dev/null", arguments, environ), EACCES);
+        about_to_exec(how);
+        execve(path, arguments, environ);
+    } else if (strcmp(how, "execv") == 0) {
+        failed(how, execv(none, arguments), ENOENT);
+        about_to_exec(how);
+        execv(path, arguments);
+    } else if (strcmp(how, "execvp") == 0) {
+        failed(how, execvp(none, arguments), ENOENT);
+        check(putenv(search) == 0);
+        failed(how, execvp("no-such-program", arguments), ENOENT);
+        about_to_exec(how);
+        execvp(path, arguments);
+    } else if (strcmp(how, "execvpe") == 0) {
+        failed(how, execvpe(none, arguments, environ), ENOENT);
+        about_to_exec(how);
+        execvpe(path, arguments, environ);
+    } else if (strcmp(how, "execl") == 0) {
+        failed(how, execl(none, "process", NULL), ENOENT);
+        about_to_exec(how);
+        execl(path, "process", "image", "1", "2", "3", "4", "5", "6", "7", "8", "9", NULL);
+    } else if (strcmp(how, "execlp") == 0) {
+        failed(how, execlp(none, "process", NULL), ENOENT);
+        about_to_exec(how);
+        execlp(path, "process", "image", "1", "2", "3", "4", "5", "6", "7", "8", "9", NULL);
+    } else if (strcmp(how, "execle") == 0) {
+        failed(how, execle(none, "process", NULL, environ), ENOENT);
+        about_to_exec(how);
+        execle(path, "process", "image", "1", "2", "3", "4", "5", "6", "7", "8", "9", NULL, environ);
+    } else if (strcmp(how, "fexecve") == 0) {
+        failed(how, fexecve(-1, arguments, environ), EINVAL);
+        int file = open(path, O_RDONLY | O_CLOEXEC);
+        about_to_exec(how);
+        fexecve(file, arguments, environ);
+    } else if (strcmp(how, "execveat") == 0) {
+        if (!available(how)) return done();
+        failed(how, execveat(AT_FDCWD, none, arguments, environ, 0), ENOENT);
+        int file = open(path, O_RDONLY | O_CLOEXEC);
+        about_to_exec(how);
+        execveat(file, "", arguments, environ, AT_EMPTY_PATH);
+    } else {
+        check(!"a known case");
+    }
+    check(!"the call did not return");
+    return 1;
+}
+
+/* The next image: same process, same thread. */
+static int image(int argc, char **argv) {
+    check(argc == 11 && getenv("ROW") && strcmp(getenv("ROW"), "kept") == 0);
+    for (int index = 2; index < argc; index++) check(atoi(argv[index]) == index - 1);
+    return done();
+}
+
+int main(int argc, char **argv) {
+    check(argc >= 2);
+    const char *name = argv[1];
+    if (strcmp(name, "image") == 0) return image(argc, argv);
+    if (strcmp(name, "fork") == 0) return forks(name, fork);
+    if (strcmp(name, "_Fork") == 0) return available(name) ? forks(name, _Fork) : done();
+    if (strncmp(name, "exec", 4) == 0 || strcmp(name, "fexecve") == 0) return execs(name);
+    return end(name);
+}

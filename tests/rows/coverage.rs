@@ -1,0 +1,65 @@
+//! Whether the programs call every function and make every record that the tables have.
+
+use std::collections::BTreeSet;
+use std::ffi::CString;
+
+use spec::{EVENTS, FUNCTIONS};
+
+use super::CASES;
+use crate::harness::Trial;
+
+/// Categories whose records no C function of Linux makes: spinning barriers do not exist there, futex calls go through
+/// `syscall`, and functions' entries come from code that was built to report them.
+const WITHOUT_FUNCTION: [u8; 3] = [8, 10, 13];
+
+/// Records that the library makes of itself and not of a call: a loss, and a change of the mask.
+const OF_THE_TRACE: u8 = 0;
+
+/// Whether this machine's C library has the function.
+pub fn in_c_library(function: &str) -> bool {
+    let name = CString::new(function).expect("a function's name has no NUL");
+    // SAFETY: dlsym reads the name, which lives until it returns; this process is not under the library.
+    !unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }.is_null()
+}
+
+#[test]
+fn every_row_of_the_tables_is_exercised() {
+    let trial = Trial::new("coverage");
+    let mut functions = BTreeSet::new();
+    let mut forms = BTreeSet::new();
+    let mut missing = BTreeSet::new();
+    for case in CASES {
+        let printed = case.print(trial.native(case.program()));
+        missing.extend(printed.missing);
+        for expectation in printed.expectations {
+            functions.insert(expectation.symbol);
+            forms.insert((expectation.event, expectation.which));
+        }
+    }
+    functions.remove("-");
+
+    let mut uncovered = Vec::new();
+    for function in &FUNCTIONS {
+        if missing.contains(function.symbol) {
+            println!("not on this glibc: {}", function.symbol);
+        } else if !functions.remove(function.symbol) {
+            uncovered.push(format!("functions.tsv: {}", function.symbol));
+        }
+    }
+    let available = |event: &str| {
+        FUNCTIONS.iter().any(|function| function.event.event().name == event && !missing.contains(function.symbol))
+    };
+    for event in &EVENTS {
+        if event.category == OF_THE_TRACE || WITHOUT_FUNCTION.contains(&event.category) {
+            continue;
+        }
+        for form in event.forms {
+            let done = forms.contains(&(event.name.to_owned(), form.which));
+            if !done && (available(event.name) || event.name == "thr_begin" || event.name == "proc_begin") {
+                uncovered.push(format!("events.tsv: {} {}", event.name, form.which));
+            }
+        }
+    }
+    assert!(uncovered.is_empty(), "rows that no program exercises: {uncovered:#?}");
+    assert!(functions.is_empty(), "functions that programs call and the table does not have: {functions:?}");
+}

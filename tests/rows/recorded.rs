@@ -1,0 +1,90 @@
+//! A trace, compared with what the programs expect of it.
+
+use std::collections::BTreeMap;
+
+use spec::Base;
+
+use super::expectation::Expectation;
+use crate::harness::{Record, Trace};
+
+/// What a thread should have recorded, and what it did record.
+type Twins<'a> = (Vec<&'a Expectation>, Vec<&'a Record>);
+
+/// Fails unless each thread's records are exactly the expected ones.
+pub fn assert_as_expected(expectations: &[Expectation], trace: &Trace) {
+    let mut threads: BTreeMap<(u32, u32), Twins<'_>> = BTreeMap::new();
+    for expectation in expectations {
+        threads.entry((expectation.pid, expectation.lwp)).or_default().0.push(expectation);
+    }
+    for record in &trace.records {
+        assert_bases(record);
+        threads.entry((record.fields.pid, record.fields.lwpid)).or_default().1.push(record);
+    }
+    let faults: Vec<String> = threads.values().filter_map(|(expected, recorded)| fault(expected, recorded)).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// The first place where a thread's records are not what they should be.
+fn fault(expected: &[&Expectation], recorded: &[&Record]) -> Option<String> {
+    let place =
+        (0..expected.len().max(recorded.len())).find(|&place| match (expected.get(place), recorded.get(place)) {
+            (Some(expected), Some(recorded)) => !matches(expected, recorded),
+            _ => true,
+        })?;
+    let expected_line = |place| expected.get(place).map_or_else(|| "nothing".to_owned(), ToString::to_string);
+    let recorded_line = |place: usize| match recorded.get(place) {
+        Some(record) => format!("{}.{} {}", record.name(), record.fields.which, record.arguments().join(" ")),
+        None => "nothing".to_owned(),
+    };
+    let mut message = String::from("a thread's records are not as expected\n");
+    for earlier in place.saturating_sub(3)..place {
+        message += &format!("  before:   {}\n", expected_line(earlier));
+    }
+    message += &format!("  expected: {}\n  recorded: {}\n", expected_line(place), recorded_line(place));
+    message +=
+        &format!("  then expected: {}\n  then recorded: {}\n", expected_line(place + 1), recorded_line(place + 1));
+    message += &format!("  the record: {}", recorded.get(place).map_or("none", |record| record.line.as_str()));
+    Some(message)
+}
+
+/// Whether the record is the expected one, its thread ID included.
+fn matches(expected: &Expectation, record: &Record) -> bool {
+    record.is(&expected.event)
+        && record.fields.which == expected.which
+        && record.line.split(':').nth(4) == Some(&expected.tid)
+        && record.arguments().iter().enumerate().all(|(column, text)| expected.accepts(column, text))
+}
+
+/// Fails unless every column is printed in its table's base, and an empty one is 0.
+fn assert_bases(record: &Record) {
+    let form = record.fields.form().unwrap_or_else(|| panic!("not in the table: {}", record.line));
+    for (text, column) in record.arguments().iter().zip(form.columns) {
+        let hex = text.strip_prefix("0x");
+        let fits = match column.map(|column| column.base) {
+            _ if *text == "0" => true,
+            None => false,
+            Some(Base::Signed) => hex.is_none(),
+            Some(Base::Unsigned) => hex.is_none() && !text.starts_with('-'),
+            Some(Base::Hex) => hex.is_some_and(|digits| !digits.starts_with('0')),
+            Some(Base::Thread) => hex.is_some_and(|digits| digits.len() == 12 || !digits.starts_with('0')),
+        };
+        assert!(
+            fits && (hex.is_some() || !text.trim_start_matches('-').starts_with('0') || *text == "0"),
+            "{}",
+            record.line
+        );
+    }
+}
+
+/// Fails unless trace-cat prints the same records, in order of time.
+pub fn assert_merged(trace: &Trace, merged: &Trace) {
+    let sorted = |trace: &Trace| {
+        let mut lines: Vec<String> = trace.records.iter().map(|record| record.line.clone()).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(trace), sorted(merged), "trace-cat prints other records than the files have");
+    for pair in merged.records.windows(2) {
+        assert!(pair[0].fields.time <= pair[1].fields.time, "out of order\n{}\n{}", pair[0].line, pair[1].line);
+    }
+}
