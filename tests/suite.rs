@@ -12,3 +12,15 @@ mod rows;
 
 // The merged timeline is a possible one: the checker, and programs that hand locks around.
 mod order;
+
+// kill -9 at random moments: what the program had finished is in the trace.
+mod kill;
+
+// Real programs, with and without the library.
+mod real;
+
+// The life cycle of processes and threads: fork, exec, exit, cancellation, files.
+mod life;
+
+// The environment variables, each wrong value included.
+mod environment;

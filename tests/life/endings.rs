@@ -1,0 +1,87 @@
+//! The end of a process, in every way, with and without threads that run on.
+
+use std::fs;
+
+use super::super::harness::{Program, Trial};
+use super::super::kill::account::{self, Semaphores};
+use super::{clean, possible};
+
+/// Every stage of a process's life is recorded, from its constructors to its destructors.
+#[test]
+fn every_stage_is_recorded() {
+    // Pairs: constructor 1, main 2, workers 3 each, handler 4, destructor 5.
+    for (mode, status, pairs) in [
+        ("return", 35, 1 + 2 + 6 + 4 + 5),
+        ("exit", 31, 1 + 2 + 6 + 4 + 5),
+        ("_exit", 32, 1 + 2 + 6),
+        ("_Exit", 33, 1 + 2 + 6),
+        ("quick_exit", 34, 1 + 2 + 6 + 4),
+        ("main_pthread_exit", 0, 1 + 2 + 3 + 4 + 5),
+    ] {
+        println!("{mode}");
+        let trial = Trial::new("endings");
+        let program = Program::c("life/endings.c");
+        trial.native(&program).arg(mode).run().exited(status);
+        let output = trial.traced(&program).arg(mode).run();
+        output.exited(status);
+        let trace = clean(&trial);
+        let pid = trace.records[0].fields.pid;
+        assert_eq!(super::pairs(&trace, pid), pairs, "{mode}");
+        let ends: Vec<u64> = trace.of("proc_exit").iter().map(|record| record.get("status")).collect();
+        assert_eq!(ends, [status as u64], "{mode}");
+        let exits: Vec<_> = trace.of("thr_exit");
+        if mode == "main_pthread_exit" {
+            let main = exits.iter().find(|record| record.fields.lwpid == pid).expect("main's thr_exit");
+            assert_eq!(main.get("exit_status"), 0x77);
+        } else {
+            assert_eq!(exits.len(), 2, "{mode}");
+        }
+    }
+}
+
+/// Four threads record at full speed while the fifth ends the process: what they had finished is there, once, whole.
+#[test]
+fn an_end_while_others_run_loses_nothing() {
+    for (ending, status) in [
+        ("return", Ok(44)),
+        ("exit", Ok(40)),
+        ("_exit", Ok(41)),
+        ("_Exit", Ok(42)),
+        ("quick_exit", Ok(43)),
+        ("exec", Ok(45)),
+        ("exec_fails", Ok(46)),
+        ("abort", Err(libc::SIGABRT)),
+        ("segv", Err(libc::SIGSEGV)),
+    ] {
+        for unbuffered in [false, true] {
+            println!("{ending}, unbuffered {unbuffered}");
+            let trial = Trial::new("running");
+            let counts = trial.directory().join("counts");
+            let mut run = trial.traced(Program::c("kill/counting.c")).arg(&counts).args(["steady", ending]);
+            if unbuffered {
+                run = run.env("THR_TRACE_BUF", "1");
+            }
+            let output = run.run();
+            match status {
+                Ok(code) => output.exited(code),
+                Err(signal) => output.killed(signal),
+            };
+            let semaphores = Semaphores::parse(output.stdout_text().trim_end()).expect("the program's first line");
+            let bytes = fs::read(&counts).unwrap();
+            let finished: Vec<u64> =
+                bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
+            let merged = trial.merged();
+            let records = account::check(merged.text().as_bytes(), semaphores, &finished)
+                .unwrap_or_else(|why| panic!("{ending}, unbuffered {unbuffered}: {why}"));
+            assert!(records > 1000, "{ending}: the threads hardly ran");
+            possible(&merged);
+            let execs: Vec<u8> = merged.of("proc_exec").iter().map(|record| record.fields.which).collect();
+            let expected: &[u8] = match ending {
+                "exec" => &[1],
+                "exec_fails" => &[1, 2],
+                _ => &[],
+            };
+            assert_eq!(execs, expected, "{ending}");
+        }
+    }
+}

@@ -1,0 +1,40 @@
+// Threads that may be cancelled at any instruction, and are, while they post to a semaphore of their own. Prints the
+// semaphores' address, their size and their final values.
+
+#include <semaphore.h>
+#include <unistd.h>
+
+#include "calls.h"
+
+enum { THREADS = 64 };
+
+static sem_t semaphores[THREADS];
+static sem_t ready;
+
+static void *work(void *semaphore) {
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+    sem_post(&ready);
+    for (;;)
+        sem_post(semaphore);
+    return NULL;
+}
+
+int main(void) {
+    sem_init(&ready, 0, 0);
+    printf("%p %zu\n", (void *)semaphores, sizeof *semaphores);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_t thread;
+        void *result;
+        int value;
+        sem_init(&semaphores[i], 0, 0);
+        if (pthread_create(&thread, NULL, work, &semaphores[i]))
+            return 2;
+        sem_wait(&ready);
+        usleep(100 * (i % 8));
+        if (pthread_cancel(thread) || pthread_join(thread, &result) || result != PTHREAD_CANCELED)
+            return 2;
+        sem_getvalue(&semaphores[i], &value);
+        printf("%d\n", value);
+    }
+    return 0;
+}

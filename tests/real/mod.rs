@@ -1,0 +1,212 @@
+//! Real programs, with and without the library: the same output and exit status, and a trace of which every record
+//! decodes, is merged once and in a possible order.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::harness::{Output, Program, Run, Trace, Trial};
+use super::order::checker;
+
+/// A program of `tests/programs/real`.
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/real").join(name)
+}
+
+/// Writes pseudo-random 32-bit numbers, always the same, one a line.
+fn write_numbers(path: &Path, count: usize) {
+    let numbers = std::iter::successors(Some(1u64), |&number| Some(number * 16807 % 2_147_483_647));
+    let text: String = numbers.take(count).map(|number| format!("{number}\n")).collect();
+    fs::write(path, text).unwrap();
+}
+
+/// Runs a program without and with the library, which must not differ, and returns the trace.
+#[track_caller]
+fn compared<'a>(
+    trial: &'a Trial,
+    program: impl AsRef<OsStr>,
+    status: i32,
+    prepare: impl Fn(Run<'a>) -> Run<'a>,
+) -> Trace {
+    let native = prepare(trial.native(&program)).run();
+    let traced = prepare(trial.traced(&program)).run();
+    native.exited(status);
+    same(&native, &traced);
+    timeline(trial)
+}
+
+#[track_caller]
+fn same(native: &Output, traced: &Output) {
+    assert_eq!(native.status, traced.status, "{}", traced.command);
+    assert_eq!(native.stderr_text(), traced.stderr_text(), "{}", traced.command);
+    // Megabytes, for some: not for a message.
+    assert!(native.stdout == traced.stdout, "another output: {}", traced.command);
+}
+
+/// The merged trace, after a look at whether it has every record of the files once and could have happened.
+#[track_caller]
+fn timeline(trial: &Trial) -> Trace {
+    let (raw, merged) = (trial.trace(), trial.merged());
+    assert!(!merged.records.is_empty(), "nothing was recorded");
+    let sorted = |trace: &Trace| {
+        let mut lines: Vec<String> = trace.records.iter().map(|record| record.line.clone()).collect();
+        lines.sort_unstable();
+        lines
+    };
+    assert!(
+        sorted(&raw) == sorted(&merged),
+        "{} records in the files, {} merged",
+        raw.records.len(),
+        merged.records.len()
+    );
+    match checker::check(merged.records.iter().map(|record| &record.fields)) {
+        Ok(census) => println!("{} records, {census:?}", merged.records.len()),
+        Err(impossible) => panic!("{impossible}: {}", merged.records[impossible.at].line),
+    }
+    merged
+}
+
+/// How many calls of this event were successful.
+fn succeeded(trace: &Trace, event: &str) -> usize {
+    trace.of(event).iter().filter(|record| record.fields.which != 1 && record.rval() == 0).count()
+}
+
+/// As many threads began, exited and were joined as were created.
+#[track_caller]
+fn every_thread_was_joined(trace: &Trace, at_least: usize) {
+    let created = succeeded(trace, "thr_create");
+    assert!(created >= at_least, "{created} threads");
+    let ends = [succeeded(trace, "thr_join"), trace.of("thr_begin").len(), trace.of("thr_exit").len()];
+    assert_eq!(ends, [created; 3], "joined, begun, exited");
+}
+
+#[test]
+fn sort() {
+    let trial = Trial::new("sort");
+    let numbers = trial.directory().join("numbers");
+    // sort starts a thread for 131,072 lines and more.
+    write_numbers(&numbers, 600_000);
+    let trace = compared(&trial, "sort", 0, |run| run.args(["--parallel=4", "-S", "100M", "-n"]).arg(&numbers));
+    every_thread_was_joined(&trace, 2);
+    assert!(succeeded(&trace, "mutex_lock") > 100 && succeeded(&trace, "cond_signal") > 10);
+}
+
+#[test]
+fn xz() {
+    let trial = Trial::new("xz");
+    let plain = trial.directory().join("plain");
+    write_numbers(&plain, 600_000);
+    let arguments = ["-T2", "-1", "--block-size=1MiB", "-c"];
+    let trace = compared(&trial, "xz", 0, |run| run.args(arguments).arg(&plain));
+    every_thread_was_joined(&trace, 2);
+    assert!(succeeded(&trace, "mutex_lock") > 10 && succeeded(&trace, "cond_signal") > 0);
+}
+
+/// A command of git's that knows nothing of the machine's own settings.
+fn git<'a>(run: Run<'a>, repository: &Path) -> Run<'a> {
+    run.env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_AUTHOR_DATE", "1700000000 +0000")
+        .env("GIT_COMMITTER_DATE", "1700000000 +0000")
+        .args(["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "gc.auto=0", "-c", "pack.threads=2"])
+        .current_dir(repository)
+}
+
+/// Files that resemble each other, so that the repack has something to search.
+fn write_files(directory: &Path, version: usize) {
+    for file in 0..300 {
+        let lines: String =
+            (0..120).map(|line| format!("{line} of {file}, {}\n", line * (file + version) % 977)).collect();
+        fs::write(directory.join(format!("file{file}")), lines).unwrap();
+    }
+}
+
+#[test]
+fn git_repack() {
+    let trial = Trial::new("git");
+    let repository = trial.directory().join("native");
+    fs::create_dir(&repository).unwrap();
+    let run = |arguments: &[&str]| git(trial.native("git"), &repository).args(arguments).run();
+    run(&["init", "-q"]).success();
+    for version in 0..3 {
+        write_files(&repository, version);
+        run(&["add", "."]).success();
+        run(&["commit", "-q", "-m", "version"]).success();
+    }
+    let copy = trial.directory().join("traced");
+    trial.native("cp").arg("-a").args([&repository, &copy]).run().success();
+
+    let arguments = ["repack", "-a", "-d", "-f", "-q"];
+    let native = git(trial.native("git"), &repository).args(arguments).run();
+    let traced = git(trial.traced("git"), &copy).args(arguments).run();
+    native.success();
+    same(&native, &traced);
+    // Which deltas two threads find is up to the scheduler; the objects are not.
+    for arguments in [
+        &["fsck", "--full", "--strict"][..],
+        &["cat-file", "--batch-all-objects", "--batch"],
+        &["log", "--format=%H %T"],
+    ] {
+        let ask = |repository: &PathBuf| git(trial.native("git"), repository).args(arguments).run();
+        let (native, traced) = (ask(&repository), ask(&copy));
+        native.success();
+        same(&native, &traced);
+    }
+
+    let trace = timeline(&trial);
+    every_thread_was_joined(&trace, 2);
+    assert!(succeeded(&trace, "mutex_lock") > 100 && succeeded(&trace, "cond_signal") > 0);
+    assert!(!trace.of("proc_begin").is_empty() && !trace.of("proc_exec").is_empty(), "git runs pack-objects");
+}
+
+#[test]
+fn python() {
+    let trial = Trial::new("python");
+    // The first python3 of the path may be a shell script that looks for the real one.
+    let real = Path::new("/usr/bin/python3");
+    let python = if real.exists() { real } else { Path::new("python3") };
+    let trace = compared(&trial, python, 5, |run| run.arg(script("threads.py")));
+    // Python detaches its threads.
+    let created = succeeded(&trace, "thr_create");
+    assert_eq!(
+        [created, trace.of("thr_begin").len(), trace.of("thr_exit").len(), succeeded(&trace, "thr_detach")],
+        [4; 4]
+    );
+    assert!(
+        succeeded(&trace, "sema_wait") + succeeded(&trace, "sema_trywait") + succeeded(&trace, "mutex_lock") > 1000
+    );
+}
+
+#[test]
+fn node() {
+    let trial = Trial::new("node");
+    let trace = compared(&trial, "node", 6, |run| run.arg(script("pool.js")));
+    assert!(succeeded(&trace, "thr_create") >= 4, "libuv's pool has four threads");
+    assert!(succeeded(&trace, "mutex_lock") > 100 && succeeded(&trace, "cond_wait") > 0);
+}
+
+#[test]
+fn java() {
+    let trial = Trial::new("java");
+    let trace = compared(&trial, "java", 7, |run| run.arg(script("Pool.java")));
+    assert!(succeeded(&trace, "thr_create") >= 4, "the pool has four threads");
+    assert!(succeeded(&trace, "mutex_lock") > 100 && succeeded(&trace, "cond_signal") > 0);
+}
+
+#[test]
+fn the_cpp_standard_library() {
+    let trial = Trial::new("cpp");
+    let trace = compared(&trial, Program::c("real/standard.cpp"), 3, |run| run);
+    every_thread_was_joined(&trace, 7);
+    let rvals = |event: &str| -> Vec<i64> {
+        trace.of(event).iter().filter(|record| record.fields.which == 2).map(|record| record.rval()).collect()
+    };
+    assert_eq!(rvals("cond_clockwait").iter().filter(|&&rval| rval == libc::ETIMEDOUT.into()).count(), 1);
+    assert_eq!(succeeded(&trace, "rw_wrlock"), 1000);
+    assert_eq!(succeeded(&trace, "rw_rdlock"), 3000);
+    assert_eq!(succeeded(&trace, "rmutex_timedlock"), 5);
+    // Two calls of std::call_once were left by an exception, before one came back; std::async makes its own.
+    let left = rvals("thr_once").iter().filter(|&&rval| rval == libc::ECANCELED.into()).count();
+    assert_eq!(left, 2, "{:?}", rvals("thr_once"));
+    assert!(succeeded(&trace, "mutex_lock") >= 5000 && succeeded(&trace, "cond_signal") == 5000);
+}
