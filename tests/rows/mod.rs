@@ -8,7 +8,7 @@ mod coverage;
 mod expectation;
 mod recorded;
 
-use crate::harness::{Output, Program, Run, Trial};
+use crate::harness::{Program, Run, Trial};
 use expectation::Printed;
 
 /// One run of a row program.
@@ -30,7 +30,7 @@ impl Case {
     /// Runs it and reads what it prints.
     fn print(&self, run: Run<'_>) -> Printed {
         let arguments = Some(self.argument).filter(|argument| !argument.is_empty());
-        let output: Output = run.args(arguments).run();
+        let output = run.args(arguments).run();
         output.exited(self.status);
         let printed = Printed::parse(output.stdout_text());
         for function in &printed.missing {
@@ -39,11 +39,18 @@ impl Case {
         printed
     }
 
-    /// Runs it both ways and compares what it printed with the trace.
+    /// Runs it natively and traced, with records that are buffered and that are written at once, and compares.
     fn test(&self) {
         let trial = Trial::new(self.source);
         let native = self.print(trial.native(self.program()));
-        let traced = self.print(trial.traced(self.program()));
+        self.compare(&native, &trial, trial.traced(self.program()));
+        let trial = Trial::new(self.source);
+        self.compare(&native, &trial, trial.traced(self.program()).env("THR_TRACE_BUF", "1"));
+    }
+
+    /// Runs it under the library and compares what it prints with the trace.
+    fn compare(&self, native: &Printed, trial: &Trial, run: Run<'_>) {
+        let traced = self.print(run);
         native.assert_same_calls(&traced);
         recorded::assert_as_expected(&traced.expectations, &trial.trace());
         recorded::assert_merged(&trial.trace(), &trial.merged());

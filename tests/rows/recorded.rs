@@ -88,3 +88,57 @@ pub fn assert_merged(trace: &Trace, merged: &Trace) {
         assert!(pair[0].fields.time <= pair[1].fields.time, "out of order\n{}\n{}", pair[0].line, pair[1].line);
     }
 }
+
+/// What the comparison itself finds.
+mod tests {
+    use std::panic::catch_unwind;
+
+    use super::super::expectation::Printed;
+    use super::*;
+
+    const PRINTED: &str = "expect 7 8 0x7f0000000001 pthread_mutex_lock mutex_lock 1 0x55 0 0 0 0\n\
+                           expect 7 8 0x7f0000000001 pthread_mutex_lock mutex_lock 2 0 ? 0 0 0\n\
+                           expect 7 9 0x7f0000000002 pthread_join thr_join 2 0x7f0000000001 * 0 0 0\n";
+    const TRACE: &str = "1795174740:000000001:0000009:0000007:0x7f0000000002:01:03:2:0x7f0000000001:0x5eed:0:0:0\n\
+                         1795174740:000000002:0000008:0000007:0x7f0000000001:02:02:1:0x55:0:0:0:0\n\
+                         1795174740:000000002:0000008:0000007:0x7f0000000001:02:02:2:0:1:0:0:0\n";
+
+    fn accepts(trace: &str) -> bool {
+        let expectations = Printed::parse(PRINTED).expectations;
+        let trace = Trace::parse("a test", trace.as_bytes());
+        catch_unwind(|| assert_as_expected(&expectations, &trace)).is_ok()
+    }
+
+    #[test]
+    fn what_is_expected_is_accepted() {
+        assert!(accepts(TRACE));
+    }
+
+    #[test]
+    fn each_change_is_found() {
+        for (from, to) in [
+            ("0x55", "0x56"),
+            ("0x55", "85"),
+            ("02:02:2:0:1", "02:02:2:16:1"),
+            ("02:02:2:0:1", "02:02:2:0:2"),
+            ("02:02:1:0x55:0", "02:02:1:0x55:1"),
+            ("02:02:1", "06:02:1"),
+            ("0000008", "0000009"),
+            ("0x5eed", "24301"),
+            ("0x5eed", "0x05eed"),
+            ("0x7f0000000001:02", "0x7f0000000003:02"),
+            ("1795174740:000000002:0000008:0000007:0x7f0000000001:02:02:2:0:1:0:0:0\n", ""),
+        ] {
+            assert!(TRACE.contains(from), "{from}");
+            assert!(!accepts(&TRACE.replace(from, to)), "{from} changed into {to:?} goes unnoticed");
+        }
+        assert!(!accepts(&format!("{TRACE}1795174740:000000003:0000008:0000007:0x7f0000000001:01:04:0:0:0:0:0:0\n")));
+        assert!(!accepts(""));
+    }
+
+    #[test]
+    fn another_order_is_found() {
+        let first = "1795174740:000000002:0000008:0000007:0x7f0000000001:01:04:0:0:0:0:0:0\n";
+        assert!(!accepts(&format!("{first}{TRACE}")));
+    }
+}
