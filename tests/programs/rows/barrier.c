@@ -48,6 +48,7 @@ static void meet(unsigned count) {
 int main(void) {
     pthread_barrierattr_t attr;
     init(NULL, 0, EINVAL);
+    init(NULL, UINT_MAX, EINVAL);
     init(NULL, 4, 0);
     meet(4);
     /* A barrier starts anew when all have come. */

@@ -90,6 +90,24 @@ static void *in_sem_wait(void *argument) {
     return argument;
 }
 
+static void cancel(struct worker *worker) {
+    int rval = pthread_cancel(worker->thread);
+    expect("pthread_cancel", "thr_cancel", 0, "td", worker->thread, rval);
+    check(rval == 0);
+}
+
+/* A cancellation that is pending goes before a token that is there. */
+static void *before_sem_wait(void *argument) {
+    int rval = sem_post(&sem);
+    expect("sem_post", "sema_post", 0, "xdu", &sem, rval, 0);
+    self->thread = (pthread_t)own_tid();
+    cancel(self);
+    expect("sem_wait", "sema_wait", 1, "xu", &sem, 1);
+    ends_with("sem_wait", "sema_wait", "d", 0);
+    sem_wait(&sem);
+    return argument;
+}
+
 static void *in_sem_timedwait(void *argument) {
     expect("sem_timedwait", "sema_timedwait", 1, "xudl", &sem, 0, 0, FUTURE_NS);
     ends_with("sem_timedwait", "sema_timedwait", "d", 0);
@@ -142,12 +160,6 @@ static void *in_testcancel(void *argument) {
     return argument;
 }
 
-static void cancel(struct worker *worker) {
-    int rval = pthread_cancel(worker->thread);
-    expect("pthread_cancel", "thr_cancel", 0, "td", worker->thread, rval);
-    check(rval == 0);
-}
-
 static void interrupt(void *(*body)(void *)) {
     struct worker worker;
     begin(&worker, body, NULL);
@@ -179,6 +191,12 @@ int main(void) {
     if (available("pthread_clockjoin_np")) interrupt(in_clockjoin);
 
     struct worker worker;
+    begin(&worker, before_sem_wait, NULL);
+    finish(&worker, PTHREAD_CANCELED);
+    int value;
+    check(sem_getvalue(&sem, &value) == 0 && value == 1);
+    expect("sem_getvalue", "sema_getvalue", 0, "xdd", &sem, 1, 0);
+
     begin(&worker, in_testcancel, NULL);
     while (!atomic_exchange(&worker.about, 0)) pause_briefly();
     cancel(&worker);

@@ -127,12 +127,18 @@ static inline void lock_result(
         check(rval_ == wanted && value_ == (wanted ? -7 : ceiling)); \
     } while (0)
 
-/* Makes a mutex of a type, robust or not, with a protocol and a ceiling (0: the default). */
+/*
+ * Makes a mutex of a type, robust or not, with a protocol and a ceiling (0: the default). A robust one is shared between
+ * processes, as most are.
+ */
 static inline void make(struct subject *subject, int type, int robust, int protocol, int ceiling) {
     pthread_mutexattr_t attr;
     check(pthread_mutexattr_init(&attr) == 0);
     check(pthread_mutexattr_settype(&attr, type) == 0);
-    if (robust) check(pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST) == 0);
+    if (robust) {
+        check(pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST) == 0);
+        check(pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED) == 0);
+    }
     check(pthread_mutexattr_setprotocol(&attr, protocol) == 0);
     if (ceiling) check(pthread_mutexattr_setprioceiling(&attr, ceiling) == 0);
     memset(subject, 0, sizeof *subject);

@@ -87,13 +87,31 @@ static void *is_interrupted(void *argument) {
     return argument;
 }
 
-static void on_signal(int signal) { (void)signal; }
+static void on_signal(int signal) {
+    /* A record within the one that waits. */
+    if (signal == SIGUSR2) post(0, 0);
+}
 
-static void interrupt(struct worker *worker) {
+static void interrupt(struct worker *worker, int signal) {
     until_blocked(worker);
-    int rval = pthread_kill(worker->thread, SIGUSR1);
-    expect("pthread_kill", "thr_kill", 0, "tdd", worker->thread, SIGUSR1, rval);
+    int rval = pthread_kill(worker->thread, signal);
+    expect("pthread_kill", "thr_kill", 0, "tdd", worker->thread, signal, rval);
     check(rval == 0);
+}
+
+static void interrupts(void) {
+    struct sigaction action = {.sa_handler = on_signal};
+    struct worker worker;
+    check(sigaction(SIGUSR1, &action, NULL) == 0);
+    begin(&worker, is_interrupted, NULL);
+    interrupt(&worker, SIGUSR1);
+    interrupt(&worker, SIGUSR1);
+    finish(&worker, NULL);
+    action.sa_flags = SA_RESTART;
+    check(sigaction(SIGUSR2, &action, NULL) == 0);
+    begin(&worker, waits, NULL);
+    interrupt(&worker, SIGUSR2);
+    finish(&worker, NULL);
 }
 
 static void unnamed(void) {
@@ -131,12 +149,7 @@ static void unnamed(void) {
         finish(&worker, &sem);
     }
 
-    struct sigaction action = {.sa_handler = on_signal};
-    check(sigaction(SIGUSR1, &action, NULL) == 0);
-    begin(&worker, is_interrupted, NULL);
-    interrupt(&worker);
-    interrupt(&worker);
-    finish(&worker, NULL);
+    interrupts();
     destroy();
 
     init(0, SEM_VALUE_MAX, 0);
