@@ -105,8 +105,10 @@ fn functions(out: &mut String, events: &[String]) {
     writeln!(out, "pub static FUNCTIONS: [Function; {}] = [", rows.len()).unwrap();
     for (place, row) in rows {
         assert_eq!(row.len(), 6, "{place}: a row has 6 columns");
-        let event =
-            events.iter().position(|name| *name == row[1]).unwrap_or_else(|| panic!("{place}: unknown event '{}'", row[1]));
+        let event = events
+            .iter()
+            .position(|name| *name == row[1])
+            .unwrap_or_else(|| panic!("{place}: unknown event '{}'", row[1]));
         writeln!(
             out,
             "    Function {{ symbol: {:?}, event: EventId({event}), real: {:?}, prototype: {:?} }},",

@@ -161,16 +161,8 @@ mod tests {
     #[test]
     fn the_manuals_example() {
         let mut template = Template::new(19955, 19953, 0x7fc5_de3f_86c0);
-        let line = encoded(
-            &mut template,
-            1_795_174_740_544_763_329,
-            &id::MUTEX_LOCK_1,
-            [0x5594_69ed_90a0, 0, 0, 0, 0],
-        );
-        assert_eq!(
-            line,
-            b"1795174740:544763329:0019955:0019953:0x7fc5de3f86c0:02:02:1:0x559469ed90a0:0:0:0:0\n"
-        );
+        let line = encoded(&mut template, 1_795_174_740_544_763_329, &id::MUTEX_LOCK_1, [0x5594_69ed_90a0, 0, 0, 0, 0]);
+        assert_eq!(line, b"1795174740:544763329:0019955:0019953:0x7fc5de3f86c0:02:02:1:0x559469ed90a0:0:0:0:0\n");
     }
 
     /// The encoder written as the manual says it, with the standard library.

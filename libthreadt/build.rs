@@ -1,0 +1,237 @@
+//! Turns the rows of `functions.tsv` into the real functions' statics and the usual hooks.
+//!
+//! A row whose hook is `single` makes one record of a call, one whose hook is `wait` two; what they look like is in
+//! `src/hooks/mod.rs`. A row whose hook is `own` has a hook written by hand in `src/hooks/`. Errors are told as
+//! `functions.tsv:LINE: …`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::{env, fs};
+
+/// Real functions that no hook calls but the calibration and the lock hooks' tries do.
+const HELPERS: [&str; 5] = [
+    "pthread_condattr_getclock",
+    "pthread_condattr_init",
+    "pthread_condattr_setclock",
+    "pthread_mutexattr_init",
+    "pthread_mutexattr_settype",
+];
+
+/// Functions whose `int` is 0 or -1 and errno.
+fn sets_errno(symbol: &str) -> bool {
+    symbol.starts_with("sem_")
+}
+
+/// C11 functions, whose `int` is a `thrd_` code.
+fn is_c11(symbol: &str) -> bool {
+    ["thrd_", "mtx_", "cnd_", "tss_"].iter().any(|prefix| symbol.starts_with(prefix))
+}
+
+/// The Rust type of a C parameter.
+fn rust_type(place: &str, c_type: &str) -> &'static str {
+    if c_type.contains('*') || c_type.trim() == "tss_dtor_t" {
+        return "Ptr";
+    }
+    match c_type.trim().trim_start_matches("const ") {
+        "int" | "clockid_t" | "pid_t" => "c_int",
+        "unsigned int" | "mode_t" | "pthread_key_t" | "tss_t" => "c_uint",
+        "pthread_t" | "thrd_t" | "union sigval" => "u64",
+        "size_t" => "usize",
+        other => panic!("{place}: no Rust type for '{other}'"),
+    }
+}
+
+/// One parameter's name and Rust type.
+fn parameter(place: &str, text: &str) -> (String, &'static str) {
+    let text = text.trim();
+    if text.contains("(*") {
+        // A function pointer: `void (*name)(…)`.
+        let name = text.split("(*").nth(1).and_then(|rest| rest.split(')').next()).unwrap_or_default();
+        return (name.to_owned(), "Ptr");
+    }
+    let split = text.rfind([' ', '*']).unwrap_or_else(|| panic!("{place}: parameter '{text}' has no name")) + 1;
+    (text[split..].to_owned(), rust_type(place, &text[..split]))
+}
+
+/// Splits at commas that are not within parentheses.
+fn parameters(place: &str, prototype: &str) -> Vec<(String, &'static str)> {
+    let open = prototype.find('(').unwrap_or_else(|| panic!("{place}: no parameters in '{prototype}'"));
+    let inner = &prototype[open + 1..prototype.len() - 1];
+    if inner == "void" {
+        return Vec::new();
+    }
+    let (mut depth, mut start, mut parts) = (0, 0, Vec::new());
+    for (at, byte) in inner.bytes().enumerate() {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            b',' if depth == 0 => {
+                parts.push(&inner[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&inner[start..]);
+    parts.into_iter().map(|part| parameter(place, part)).collect()
+}
+
+/// What the hook returns, as a type whose `Outcome` knows what `rval` is.
+fn outcome(symbol: &str, prototype: &str) -> &'static str {
+    let result = prototype.split(symbol).next().unwrap_or_default().trim();
+    match result {
+        "void" => "()",
+        "int" if sets_errno(symbol) => "SemStatus",
+        "int" if is_c11(symbol) => "ThrdStatus",
+        "int" => "c_int",
+        "pthread_t" | "thrd_t" => "u64",
+        _ => "Ptr",
+    }
+}
+
+/// One value of the `values` cell as an expression; the hook's names are `result` and the parameters'.
+fn value(place: &str, text: &str, names: &[(String, &str)]) -> String {
+    let known = |name: &str| names.iter().any(|(known, _)| known == name);
+    match text {
+        "0" => "0".to_owned(),
+        "rval" => "result.rval()".to_owned(),
+        "result" => "result as u64".to_owned(),
+        _ if known(text) => format!("{text}.bits()"),
+        _ if text.starts_with('*') && known(&text[1..]) => format!("stored({}, &result)", &text[1..]),
+        _ if text.ends_with(')') => {
+            let (function, arguments) = text.split_once('(').unwrap();
+            let arguments = arguments.trim_end_matches(')').replace(",rval", ",result");
+            format!("measure::{function}({arguments})")
+        }
+        _ => panic!("{place}: '{text}' is neither a parameter nor a known value"),
+    }
+}
+
+/// Stamps and number of records of each event, from `events.tsv`.
+fn stamps() -> BTreeMap<String, (u8, String)> {
+    let text = fs::read_to_string("../spec/events.tsv").expect("events.tsv is readable");
+    let rows = text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect::<Vec<_>>());
+    rows.filter(|row| row[2] != "2").map(|row| (row[3].to_owned(), (row[2].parse().unwrap(), row[4].to_owned()))).collect()
+}
+
+fn hook(place: &str, row: &[&str], stamps: &BTreeMap<String, (u8, String)>) -> String {
+    let [symbol, event, shape, real, values, prototype] = row else { panic!("{place}: a row has 6 columns") };
+    let parameters = parameters(place, prototype);
+    let (which, stamp) = stamps.get(*event).unwrap_or_else(|| panic!("{place}: unknown event '{event}'"));
+    let upper = event.to_uppercase();
+    let mut values: Vec<String> = values
+        .split(' ')
+        .filter(|value| *value != "-")
+        .map(|text| value(place, text, &parameters))
+        .collect();
+    let mutex = event.starts_with("mutex_");
+    // A measured word is read before a call that gives the object away, after one that gets or makes it.
+    let mut before = String::new();
+    if stamp == "b" {
+        for (index, value) in values.iter_mut().enumerate().filter(|(_, value)| value.starts_with("measure::")) {
+            writeln!(before, "    let measured_{index} = {value};").unwrap();
+            *value = format!("measured_{index}");
+        }
+    }
+    values.resize(5, "0".to_owned());
+    let values = values.join(", ");
+    let declared: Vec<String> = parameters.iter().map(|(name, kind)| format!("{name}: {kind}")).collect();
+    let (declared, outcome) = (declared.join(", "), outcome(symbol, prototype));
+    let names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
+    let names = names.join(", ");
+    let form = format!("&id::{upper}_0");
+    let mut text = format!(
+        "/// `{prototype};`\n#[cfg_attr(not(test), unsafe(no_mangle))]\n\
+         pub unsafe extern \"C\" fn {symbol}({declared}) -> {outcome} {{\n    \
+         type Function = unsafe extern \"C\" fn({declared}) -> {outcome};\n    \
+         // SAFETY: functions.tsv has the prototype of the real function; the host grants what that demands.\n    \
+         unsafe {{\n    let real: Function = core::mem::transmute(real::{real}.address());\n    \
+         if !process::records(id::{upper}) {{ return real({names}); }}\n"
+    );
+    match (*shape, which) {
+        ("single", 0) if mutex => {
+            // The word that tells a recursive mutex is there after an init, before anything else.
+            let kind = "let recursive = measure::is_recursive(mutex);";
+            let early = if *event == "mutex_init" { "" } else { kind };
+            let late = if *event == "mutex_init" { kind } else { "" };
+            let (first, second) =
+                if stamp == "b" { ("let time = clock::now();", "") } else { ("", "let time = clock::now();") };
+            writeln!(
+                text,
+                "    {early}\n    {first}\n{before}    let result = real({names});\n    {second}\n    {late}\n    \
+                 record::put_mutex(id::{upper}, recursive, {form}, &id::R{upper}_0, time, [{values}]);\n    result"
+            )
+            .unwrap();
+            if *event == "mutex_unlock" {
+                // Category 6 has no waiters? column.
+                text = text.replace("measured_2, 0, 0]", "if recursive { 0 } else { measured_2 }, 0, 0]");
+            }
+        }
+        ("single", 0) if stamp == "b" && !values.contains("result") => writeln!(
+            text,
+            "{before}    record::put({form}, clock::now(), [{values}]);\n    real({names})"
+        )
+        .unwrap(),
+        ("single", 0) if stamp == "b" => writeln!(
+            text,
+            "    let time = clock::now();\n{before}    let result = real({names});\n    \
+             record::put({form}, time, [{values}]);\n    result"
+        )
+        .unwrap(),
+        ("single", 0) => writeln!(
+            text,
+            "    let result = real({names});\n    record::put({form}, clock::now(), [{values}]);\n    result"
+        )
+        .unwrap(),
+        ("wait", 1) => {
+            let bits: Vec<String> = parameters.iter().map(|(name, _)| format!("{name}.bits()")).collect();
+            let mut bits = bits;
+            bits.resize(4, "0".to_owned());
+            writeln!(
+                text,
+                "{before}    record::put(&id::{upper}_1, clock::now(), [{values}]);\n    \
+                 let guard = Guard::record(&id::{upper}_2, [libc::ECANCELED as u64, 0, 0, 0, 0]);\n    \
+                 let result = <{outcome}>::from_bits(guard.call(real as *const (), {}));\n    \
+                 record::put(&id::{upper}_2, clock::now(), [result.rval(), 0, 0, 0, 0]);\n    result",
+                bits.join(", ")
+            )
+            .unwrap();
+        }
+        _ => panic!("{place}: hook '{shape}' does not fit an event whose first record is which {which}"),
+    }
+    text + "    }\n}\n\n"
+}
+
+fn main() {
+    let file = "../spec/functions.tsv";
+    println!("cargo:rerun-if-changed={file}");
+    println!("cargo:rerun-if-changed=../spec/events.tsv");
+    // An undefined symbol has to stop the link, not the host.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,defs");
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,now");
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libthreadt.so");
+    let text = fs::read_to_string(file).expect("functions.tsv is readable");
+    let stamps = stamps();
+    let (mut hooks, mut names) = (String::new(), BTreeSet::from(HELPERS));
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
+        let row: Vec<&str> = line.split('\t').collect();
+        let place = format!("functions.tsv:{}", index + 1);
+        if row.get(2) != Some(&"own") {
+            hooks += &hook(&place, &row, &stamps);
+        }
+        names.insert(row[3]);
+    }
+    let mut real = String::new();
+    for name in &names {
+        writeln!(real, "/// The real `{name}`.\n#[allow(non_upper_case_globals)]").unwrap();
+        writeln!(real, "pub static {name}: Real = Real::new(c\"{name}\");").unwrap();
+    }
+    let all: Vec<String> = names.iter().map(|name| format!("&{name}")).collect();
+    writeln!(real, "static ALL: [&Real; {}] = [{}];", all.len(), all.join(", ")).unwrap();
+    let target = env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
+    let target = Path::new(&target);
+    fs::write(target.join("hooks.rs"), hooks).expect("OUT_DIR is writable");
+    fs::write(target.join("real.rs"), real).expect("OUT_DIR is writable");
+}

@@ -1,0 +1,267 @@
+//! The process's trbuf: slots for all its threads, mapped from a file so that they outlive it.
+//!
+//! The file grows by chunks of slots. Space is reserved before it is touched; where that cannot be done (or the file
+//! cannot be opened any more, after a chroot for example) a chunk is anonymous memory, which a crash costs.
+
+use core::ptr::NonNull;
+use core::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+
+use spec::buffer::{FileEntry, Header, MAGIC, Owner, PAGE, SLOT_OWNED, SLOT_SIZE, SLOTS_AT, VERSION};
+use spec::names::LWP_MASK;
+
+use crate::pool::Pooled;
+use crate::process::{self, PROCESS};
+use crate::slot::{Slot, Writer};
+use crate::sys::{self, Fd};
+use crate::{clock, directory};
+
+/// The mapped header and file entries.
+static HEADER: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
+/// The chunk that was mapped last; each knows the one before it.
+static CHUNKS: AtomicPtr<Slot> = AtomicPtr::new(core::ptr::null_mut());
+/// Some buffers are in anonymous memory.
+static ANONYMOUS: AtomicBool = AtomicBool::new(false);
+/// At the next power of two of slots, those of threads that ended unseen are looked for.
+static NEXT_SWEEP: AtomicU64 = AtomicU64::new(0);
+
+/// Whether a crash would cost buffers.
+pub fn are_anonymous() -> bool {
+    ANONYMOUS.load(Relaxed)
+}
+
+/// Makes `fd`, a new and empty trbuf, this process's.
+///
+/// # Errors
+/// The errno of the system call that failed.
+pub fn make(fd: &Fd, owner: &Owner) -> sys::Result {
+    let base = match fd.reserve(0, SLOTS_AT as u64) {
+        Ok(()) => fd.map(0, SLOTS_AT)?,
+        Err(_) => {
+            ANONYMOUS.store(true, Relaxed);
+            sys::anonymous(SLOTS_AT)?
+        }
+    };
+    // SAFETY: fresh memory of the header's size; nobody else knows it yet.
+    unsafe {
+        let header = base.cast::<Header>();
+        header.write(Header {
+            magic: [0; 16],
+            version: VERSION,
+            pid: owner.pid,
+            pid_namespace: owner.pid_namespace,
+            start: owner.start,
+            boot_id: owner.boot_id,
+            reserved: 0,
+            offset: owner.offset,
+        });
+        // OBSERVABLE: with the magic number the file becomes a trbuf.
+        core::sync::atomic::fence(Release);
+        (&raw mut (*header).magic).write_volatile(MAGIC);
+    }
+    HEADER.store(base, Release);
+    Ok(())
+}
+
+/// Takes over the trbuf that this process made before an exec: what is unwritten is written, and the slots are reused.
+///
+/// # Errors
+/// The errno of the system call that failed.
+pub fn take_over(fd: &Fd, size: u64) -> sys::Result {
+    HEADER.store(fd.map(0, SLOTS_AT)?, Release);
+    let slots = (size.saturating_sub(SLOTS_AT as u64) / SLOT_SIZE as u64) as u32;
+    PROCESS.slots.store(slots, Relaxed);
+    // SAFETY: the header is mapped, and the mapping is never taken away.
+    for entry in unsafe { entries() } {
+        entry.users.store(0, Relaxed);
+    }
+    if slots == 0 {
+        return Ok(());
+    }
+    let first = fd.map(SLOTS_AT as u64, slots as usize * SLOT_SIZE)?;
+    add_chunk(first, slots as usize, |slot| {
+        let entry = entry(slot.lwp.load(Relaxed));
+        // Nobody else lives who could be the writer: an exec ends all other threads.
+        slot.writer.store(0, Relaxed);
+        if slot.lwp.load(Relaxed) == 0 {
+            PROCESS.fresh.put(slot);
+        } else if slot.write_all(entry).is_ok() {
+            slot.lwp.store(0, Relaxed);
+            PROCESS.fresh.put(slot);
+        }
+        // What cannot be written stays, for trace-cat.
+    });
+    Ok(())
+}
+
+/// The entries of all tr files.
+///
+/// # Safety
+/// The header must be mapped.
+unsafe fn entries() -> &'static [FileEntry] {
+    // SAFETY: the caller's; the entries are atomics, valid for every pattern of bytes.
+    unsafe { core::slice::from_raw_parts(HEADER.load(Acquire).add(PAGE).cast(), LWP_MASK as usize + 1) }
+}
+
+/// The entry of the file that this LWP's records go to. The header must be mapped, as it is once there are slots.
+pub fn entry(lwp: u32) -> &'static FileEntry {
+    // SAFETY: as said above.
+    unsafe { &entries()[(lwp & LWP_MASK) as usize] }
+}
+
+/// Forgets the parent's buffers, in a forked child, so that nothing that is still to return can write into them.
+pub fn forget() {
+    let mut chunk = CHUNKS.swap(core::ptr::null_mut(), Relaxed);
+    // SAFETY: chunks are never unmapped; the child has only this thread.
+    while let Some(first) = unsafe { chunk.as_ref() } {
+        let slots = first.chunk_slots.load(Relaxed) as usize;
+        let next = first.chunk_next.load(Relaxed) as *mut Slot;
+        // SAFETY: the mapping is ours, and all that may still be done with it is to write and forget.
+        let _ = unsafe { sys::make_private(chunk.cast(), slots * SLOT_SIZE) };
+        chunk = next;
+    }
+    let header = HEADER.swap(core::ptr::null_mut(), Relaxed);
+    if !header.is_null() {
+        // SAFETY: as above.
+        let _ = unsafe { sys::make_private(header, SLOTS_AT) };
+    }
+    ANONYMOUS.store(false, Relaxed);
+    NEXT_SWEEP.store(0, Relaxed);
+}
+
+/// Puts a chunk of mapped slots into the list, and hands each slot to `each`.
+fn add_chunk(first: *mut u8, slots: usize, each: impl Fn(&'static Slot)) {
+    let Some(first) = NonNull::new(first) else { return };
+    // SAFETY: freshly mapped slot memory, never unmapped.
+    let head = unsafe { Slot::at(first) };
+    head.chunk_slots.store(slots as u32, Relaxed);
+    let mut next = CHUNKS.load(Relaxed);
+    loop {
+        head.chunk_next.store(next as usize, Relaxed);
+        // ORDERING: Release, so that who walks the list finds the chunk's size and the next chunk.
+        match CHUNKS.compare_exchange_weak(next, (&raw const *head).cast_mut(), Release, Relaxed) {
+            Ok(_) => break,
+            Err(now) => next = now,
+        }
+    }
+    for distance in 0..slots {
+        if let Some(address) = NonNull::new(head.neighbour(distance)) {
+            // SAFETY: within the chunk.
+            each(unsafe { Slot::at(address) });
+        }
+    }
+}
+
+/// Calls `each` with every slot there is, used or not.
+pub fn for_each_slot(mut each: impl FnMut(&'static Slot)) {
+    let mut chunk = CHUNKS.load(Acquire);
+    // SAFETY: chunks are never unmapped while they are in the list.
+    while let Some(first) = unsafe { chunk.as_ref() } {
+        for distance in 0..first.chunk_slots.load(Relaxed) as usize {
+            if let Some(address) = NonNull::new(first.neighbour(distance)) {
+                // SAFETY: within the chunk.
+                each(unsafe { Slot::at(address) });
+            }
+        }
+        chunk = first.chunk_next.load(Relaxed) as *mut Slot;
+    }
+}
+
+/// A slot for a new owner, with nothing unwritten in it: one whose thread has gone, else one that nobody has had.
+pub fn take_slot() -> Option<&'static Slot> {
+    take_ended().or_else(|| PROCESS.fresh.take()).or_else(|| {
+        sweep();
+        take_ended().or_else(grow)
+    })
+}
+
+/// A slot whose thread has gone. A few are looked at; those whose thread is still on its way out are put back.
+fn take_ended() -> Option<&'static Slot> {
+    let mut alive = [None; 4];
+    let mut found = None;
+    for place in &mut alive {
+        let Some(slot) = PROCESS.ended.take() else { break };
+        let lwp = slot.lwp.load(Relaxed);
+        if !sys::thread_lives(process::id(), lwp) && write_out(slot, lwp) {
+            found = Some(slot);
+            break;
+        }
+        *place = Some(slot);
+    }
+    alive.into_iter().flatten().for_each(|slot| PROCESS.ended.put(slot));
+    found
+}
+
+/// Writes what the last owner recorded after its end.
+fn write_out(slot: &Slot, lwp: u32) -> bool {
+    if lwp == 0 {
+        return true;
+    }
+    // A thread that ended within a write cannot go on with it.
+    slot.writer.store(0, Relaxed);
+    if slot.become_writer(sys::thread_id(), 0) != Writer::Taken {
+        return false;
+    }
+    let entry = entry(lwp);
+    let written = slot.write_all(entry).is_ok();
+    if written {
+        entry.users.fetch_sub(1, AcqRel);
+        slot.lwp.store(0, Relaxed);
+    }
+    slot.release_writer();
+    written
+}
+
+/// Finds slots of threads that went without our seeing it (`syscall(SYS_exit)`), each time the slots have doubled.
+fn sweep() {
+    let slots = u64::from(PROCESS.slots.load(Relaxed));
+    let due = NEXT_SWEEP.load(Relaxed);
+    if slots < due.max(16) || NEXT_SWEEP.compare_exchange(due, 2 * slots, Relaxed, Relaxed).is_err() {
+        return;
+    }
+    for_each_slot(|slot| {
+        let lwp = slot.lwp.load(Relaxed);
+        if lwp != 0
+            && slot.state.load(Relaxed) == SLOT_OWNED
+            && !sys::thread_lives(process::id(), lwp)
+            && slot.end()
+        {
+            PROCESS.ended.put(slot);
+        }
+    });
+}
+
+/// Maps a further chunk and returns one of its slots.
+fn grow() -> Option<&'static Slot> {
+    let have = PROCESS.slots.load(Relaxed);
+    let more = have.clamp(2, 16);
+    let at = SLOTS_AT as u64 + u64::from(PROCESS.slots.fetch_add(more, Relaxed)) * SLOT_SIZE as u64;
+    let length = more as usize * SLOT_SIZE;
+    let mapped = if are_anonymous() { Err(sys::Errno(libc::EOPNOTSUPP)) } else { map_more(at, length) };
+    let first = match mapped {
+        Ok(first) => first,
+        Err(_) => {
+            ANONYMOUS.store(true, Relaxed);
+            sys::anonymous(length).ok()?
+        }
+    };
+    add_chunk(first, more as usize, |slot| {
+        // The pool's link of a slot that nobody has had lies in memory that is ours alone.
+        slot.link().store(0, Relaxed);
+        PROCESS.fresh.put(slot);
+    });
+    PROCESS.fresh.take()
+}
+
+fn map_more(at: u64, length: usize) -> sys::Result<*mut u8> {
+    let fd = directory::open_buffers()?;
+    fd.reserve(at, length as u64)?;
+    fd.map(at, length)
+}
+
+/// The offset from `CLOCK_MONOTONIC` that the header has, for the image after an exec.
+pub fn adopt_offset(owner: &Owner) {
+    clock::set_offset(owner.offset);
+}

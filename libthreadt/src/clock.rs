@@ -1,0 +1,87 @@
+//! The time of a record: `CLOCK_MONOTONIC` by the vDSO, plus an offset that all processes of a trace directory share.
+//!
+//! Hooks read the clock; the offset is added when the record is written, because the first record of a process is what
+//! makes it look for the directory's offset.
+//!
+//! The vDSO's function is called directly: libc's may be interposed (libfaketime), and needs its PLT.
+
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicI64, AtomicPtr, Ordering::Relaxed};
+
+use crate::{elf, sys};
+
+type GetTime = unsafe extern "C" fn(c_int, *mut libc::timespec) -> c_int;
+
+/// The vDSO's `clock_gettime`, or ours by system call until (or unless) there is one.
+static GET_TIME: AtomicPtr<()> = AtomicPtr::new(sys::clock_gettime as *mut ());
+
+/// Nanoseconds from `CLOCK_MONOTONIC` to the Epoch.
+static OFFSET: AtomicI64 = AtomicI64::new(0);
+
+fn read(clock: c_int) -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: GET_TIME holds a function of this type, which writes a timespec.
+    unsafe {
+        // ORDERING: Relaxed, as either function is right at any time.
+        let get_time: GetTime = core::mem::transmute(GET_TIME.load(Relaxed));
+        get_time(clock, &mut time);
+    }
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+/// Nanoseconds of `CLOCK_MONOTONIC`.
+#[inline]
+pub fn now() -> u64 {
+    read(libc::CLOCK_MONOTONIC) as u64
+}
+
+/// A reading of [`now`] as nanoseconds since the Epoch.
+#[inline]
+pub fn since_epoch(reading: u64) -> u64 {
+    // ORDERING: Relaxed; the offset is set before the process's first slot is given out, and stays.
+    reading.wrapping_add(OFFSET.load(Relaxed) as u64)
+}
+
+/// Looks up the vDSO's function.
+pub fn find() {
+    if let Some(found) = elf::any(c"__vdso_clock_gettime") {
+        GET_TIME.store(found.address.cast_mut(), Relaxed);
+    }
+}
+
+/// Measures the offset: the reading of both clocks that took least time, of many.
+pub fn measure_offset() -> i64 {
+    let mut best = (i64::MAX, 0);
+    for _ in 0..64 {
+        let before = read(libc::CLOCK_MONOTONIC);
+        let wall = read(libc::CLOCK_REALTIME);
+        let after = read(libc::CLOCK_MONOTONIC);
+        if after - before < best.0 {
+            best = (after - before, wall - before - (after - before) / 2);
+        }
+    }
+    best.1
+}
+
+/// Sets the offset, nanoseconds.
+pub fn set_offset(offset: i64) {
+    OFFSET.store(offset, Relaxed);
+}
+
+/// The offset in force, nanoseconds.
+pub fn offset() -> i64 {
+    OFFSET.load(Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_measured_offset_leads_to_the_wall_clock() {
+        find();
+        let wall = read(libc::CLOCK_REALTIME);
+        let ours = read(libc::CLOCK_MONOTONIC) + measure_offset();
+        assert!((ours - wall).abs() < 1_000_000_000, "{ours} {wall}");
+    }
+}

@@ -1,0 +1,118 @@
+//! What the environment asks for, read once in the life of a program.
+
+use core::ffi::{CStr, c_char};
+
+use spec::EventSet;
+
+use crate::say::{Cause, say};
+use crate::stage::Settled;
+use crate::sys;
+
+/// The environment's wishes.
+pub struct Config {
+    /// Which events are recorded; [`EventSet::NONE`] also where nothing may be.
+    pub events: EventSet,
+    /// `THR_TRACE_DIR`, empty for the working directory.
+    pub directory: &'static CStr,
+    /// `THR_TRACE_BUF`: each record goes to its file at once.
+    pub unbuffered: bool,
+}
+
+/// The configuration, settled when the library wakes for the first time.
+pub static CONFIG: Settled<Config> =
+    Settled::new(Config { events: EventSet::NONE, directory: c"", unbuffered: false });
+
+unsafe extern "C" {
+    static environ: *const *const c_char;
+}
+
+/// The value of an environment variable.
+fn variable(name: &[u8]) -> Option<&'static CStr> {
+    // SAFETY: libc keeps `environ` as a NULL-terminated array of NUL-terminated strings; it is read before the program
+    // itself runs (or, if a hook runs earlier, before there are other threads).
+    unsafe {
+        let mut entry = environ;
+        if entry.is_null() {
+            return None;
+        }
+        while !(*entry).is_null() {
+            let text = CStr::from_ptr(*entry);
+            if let Some(rest) = text.to_bytes().strip_prefix(name)
+                && rest.first() == Some(&b'=')
+            {
+                return Some(CStr::from_ptr((*entry).add(name.len() + 1)));
+            }
+            entry = entry.add(1);
+        }
+        None
+    }
+}
+
+/// Reads the environment.
+pub fn read() -> Config {
+    // SAFETY: getauxval only reads what the kernel gave to the process.
+    let privileged = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+    let events = match variable(b"THR_TRACE_EVENTS") {
+        _ if privileged || !is_wanted_program() => EventSet::NONE,
+        None => EventSet::ALL,
+        Some(list) => EventSet::parse(list.to_bytes(), &mut |name| {
+            say(Cause::UnknownEvent, &[b"THR_TRACE_EVENTS: unknown category or event '", name, b"', ignored"]);
+        }),
+    };
+    Config {
+        events,
+        directory: variable(b"THR_TRACE_DIR").unwrap_or(c""),
+        unbuffered: variable(b"THR_TRACE_BUF").is_some(),
+    }
+}
+
+/// Whether `THR_TRACE_ONLY` lets this program be recorded. trace-cat never is: it inherits the environment of the
+/// program whose trace it reads, and would write into it.
+fn is_wanted_program() -> bool {
+    let mut path = [0; 256];
+    let program = program_name(&mut path);
+    if program == b"trace-cat" {
+        return false;
+    }
+    match variable(b"THR_TRACE_ONLY") {
+        Some(list) if !list.is_empty() => list.to_bytes().split(|&byte| byte == b':').any(|name| name == program),
+        _ => true,
+    }
+}
+
+/// The base name of the program's file; for a script, that of its interpreter.
+fn program_name(path: &mut [u8]) -> &[u8] {
+    let length = sys::read_link(c"/proc/self/exe", path).unwrap_or(0);
+    if length == 0 || length == path.len() {
+        // No /proc, or a path too long for the buffer: the name by which the program was started.
+        // SAFETY: the kernel's string for the path given to execve, NUL-terminated, kept for the process's life.
+        let name = unsafe { libc::getauxval(libc::AT_EXECFN) } as *const c_char;
+        if name.is_null() {
+            return b"";
+        }
+        // SAFETY: as above.
+        return base_name(unsafe { CStr::from_ptr(name) }.to_bytes());
+    }
+    base_name(path.get(..length).unwrap_or(b""))
+}
+
+fn base_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_found_by_their_whole_name() {
+        assert!(variable(b"PATH").is_some_and(|path| !path.is_empty()));
+        assert!(variable(b"PAT").is_none());
+    }
+
+    #[test]
+    fn the_program_is_known_by_its_base_name() {
+        let expected = std::env::current_exe().unwrap();
+        assert_eq!(program_name(&mut [0; 256]), expected.file_name().unwrap().as_encoded_bytes());
+    }
+}

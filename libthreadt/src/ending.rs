@@ -1,0 +1,81 @@
+//! The process's end: what all threads have recorded goes to their files.
+//!
+//! Other threads run on while the process ends, and go on recording. First every slot's limit is set to 0, so that from
+//! then on each record is written at once; then all threads pass a barrier, after which a record that was begun with
+//! the old limit shows in its slot's `depth`. Once that is done, the slot is written out.
+
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+use crate::process::{self, PROCESS};
+use crate::slot::{Slot, Writer};
+use crate::{buffers, directory, record, sys, thread, trinfo};
+
+/// How long a record in the making is waited for: its thread may have been stopped, or left it by a jump.
+const PATIENCE_STEPS: u32 = 50;
+const PATIENCE_NS: i64 = 100_000;
+
+/// Writes all that has been recorded; whatever comes later is written at once. `true` if every slot is empty now.
+fn write_everything() -> bool {
+    process::set_write_through(true);
+    // ORDERING: the barrier stands between our stores to `limit` and our loads of `depth`, on every thread's side.
+    let _ = sys::barrier();
+    let mut complete = true;
+    buffers::for_each_slot(|slot| complete &= write_slot(slot));
+    complete
+}
+
+fn write_slot(slot: &'static Slot) -> bool {
+    let lwp = slot.lwp.load(Relaxed);
+    if lwp == 0 || slot.is_empty() && slot.depth.load(Relaxed) == 0 {
+        return true;
+    }
+    let ours = thread::slot_if_any().is_some_and(|ours| core::ptr::eq(ours, slot));
+    if !ours {
+        let mut steps = 0;
+        while slot.depth.load(Relaxed) != 0 {
+            if steps == PATIENCE_STEPS {
+                // Trace-cat finds it in the trbuf.
+                return false;
+            }
+            steps += 1;
+            sys::sleep(PATIENCE_NS);
+        }
+    }
+    if slot.become_writer(sys::thread_id(), slot.depth.load(Relaxed)) != Writer::Taken {
+        return false;
+    }
+    let written = slot.write_all(buffers::entry(lwp));
+    slot.release_writer();
+    record::report(written);
+    written.is_ok() && slot.is_empty()
+}
+
+/// The process is about to end: the last chance to write.
+///
+/// The trbuf is removed if all of it was written and nobody has recorded since this began. Otherwise a record may be on
+/// its way to its file when the process dies, and only the trbuf tells how much of it has to arrive.
+pub fn finish() {
+    if !PROCESS.files.is_done() || process::is_borrowed() {
+        return;
+    }
+    PROCESS.ending.store(1, SeqCst);
+    let complete = write_everything();
+    trinfo::write(trinfo::Moment::Exit);
+    if complete && PROCESS.late.load(SeqCst) == 0 && !buffers::are_anonymous() {
+        directory::remove_buffers();
+    }
+}
+
+/// The process is about to become another program, which will append to our files. The trbuf stays for it.
+pub fn before_exec() {
+    if PROCESS.files.is_done() {
+        write_everything();
+    }
+}
+
+/// The exec failed.
+pub fn after_failed_exec() {
+    if PROCESS.files.is_done() {
+        process::set_write_through(false);
+    }
+}

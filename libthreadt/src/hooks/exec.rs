@@ -1,0 +1,138 @@
+//! The exec family: what all threads have recorded is written first, because nothing of this image is left to do it.
+//!
+//! A vfork child comes here on its parent's memory; its calls are passed on and nothing else.
+
+use core::arch::naked_asm;
+use core::ffi::c_int;
+
+use spec::id;
+
+use super::errno;
+use crate::measure::Ptr;
+use crate::{clock, ending, process, real, record};
+
+/// Runs another program by `really`, which only returns when it fails.
+fn exec(really: impl Fn() -> c_int) -> c_int {
+    if !process::is_recording() || process::is_borrowed() {
+        return really();
+    }
+    let recorded = process::records(id::PROC_EXEC);
+    if recorded {
+        record::put(&id::PROC_EXEC_1, clock::now(), [0; 5]);
+    }
+    ending::before_exec();
+    let result = really();
+    ending::after_failed_exec();
+    if recorded {
+        record::put(&id::PROC_EXEC_2, clock::now(), [errno() as u64, 0, 0, 0, 0]);
+    }
+    result
+}
+
+/// Defines exec functions that take what the real ones take.
+macro_rules! exec_functions {
+    ($($(#[$doc:meta])* $name:ident($($argument:ident: $kind:ty),*);)*) => {$(
+        $(#[$doc])*
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name($($argument: $kind),*) -> c_int {
+            exec(|| {
+                // SAFETY: the real function with the host's arguments.
+                unsafe {
+                    let real: unsafe extern "C" fn($($kind),*) -> c_int = core::mem::transmute(real::$name.address());
+                    real($($argument),*)
+                }
+            })
+        }
+    )*};
+}
+
+exec_functions! {
+    /// `int execve(const char *path, char *const argv[], char *const envp[]);`
+    execve(path: Ptr, argv: Ptr, envp: Ptr);
+    /// `int execv(const char *path, char *const argv[]);`
+    execv(path: Ptr, argv: Ptr);
+    /// `int execvp(const char *file, char *const argv[]);`
+    execvp(file: Ptr, argv: Ptr);
+    /// `int execvpe(const char *file, char *const argv[], char *const envp[]);`
+    execvpe(file: Ptr, argv: Ptr, envp: Ptr);
+    /// `int fexecve(int fd, char *const argv[], char *const envp[]);`
+    fexecve(fd: c_int, argv: Ptr, envp: Ptr);
+    /// `int execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);`
+    execveat(dirfd: c_int, path: Ptr, argv: Ptr, envp: Ptr, flags: c_int);
+}
+
+/// Defines a variadic exec function: lays the arguments out as an array, as `argv` is, and calls `$gathered` with the
+/// path and that array.
+///
+/// The registers' arguments are pushed right below those on the stack, in the place of the return address, which is
+/// kept below them for the time of the call.
+macro_rules! variadic {
+    ($(#[$doc:meta])* $name:ident, $gathered:ident) => {
+        $(#[$doc])*
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            naked_asm!(
+                ".cfi_startproc",
+                "pop r10",
+                ".cfi_def_cfa_offset 0",
+                ".cfi_register rip, r10",
+                "push r9",
+                "push r8",
+                "push rcx",
+                "push rdx",
+                "push rsi",
+                ".cfi_def_cfa_offset 40",
+                "mov rsi, rsp",
+                "push r10",
+                ".cfi_def_cfa_offset 48",
+                ".cfi_offset rip, -48",
+                "call {gathered}",
+                "pop r10",
+                ".cfi_register rip, r10",
+                "add rsp, 40",
+                ".cfi_def_cfa_offset 0",
+                "push r10",
+                ".cfi_def_cfa_offset 8",
+                ".cfi_offset rip, -8",
+                "ret",
+                ".cfi_endproc",
+                gathered = sym $gathered,
+            )
+        }
+    };
+}
+
+variadic! {
+    /// `int execl(const char *path, const char *arg, ...);`
+    execl, gathered_execl
+}
+variadic! {
+    /// `int execlp(const char *file, const char *arg, ...);`
+    execlp, gathered_execlp
+}
+variadic! {
+    /// `int execle(const char *path, const char *arg, ...);`
+    execle, gathered_execle
+}
+
+unsafe extern "C" fn gathered_execl(path: Ptr, argv: *mut Ptr) -> c_int {
+    // SAFETY: the host's arguments.
+    unsafe { execv(path, argv.cast()) }
+}
+
+unsafe extern "C" fn gathered_execlp(file: Ptr, argv: *mut Ptr) -> c_int {
+    // SAFETY: the host's arguments.
+    unsafe { execvp(file, argv.cast()) }
+}
+
+unsafe extern "C" fn gathered_execle(path: Ptr, argv: *mut Ptr) -> c_int {
+    // SAFETY: the arguments end with a NULL, and behind it is the environment.
+    unsafe {
+        let mut end = argv;
+        while !(*end).is_null() {
+            end = end.add(1);
+        }
+        execve(path, argv.cast(), *end.add(1))
+    }
+}

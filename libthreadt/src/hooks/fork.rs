@@ -1,0 +1,46 @@
+//! `fork` and `_Fork`. There is none for `vfork`, which returns twice through the frame that called it.
+
+use core::ffi::c_int;
+
+use spec::id;
+
+use super::errno;
+use crate::real::Real;
+use crate::{clock, process, real, record, thread};
+
+unsafe fn fork_by(real: &Real) -> c_int {
+    let recorded = process::records(id::PROC_FORK);
+    if recorded {
+        record::put(&id::PROC_FORK_1, clock::now(), [0; 5]);
+    }
+    // SAFETY: the real function takes no arguments.
+    let child = unsafe {
+        let real: unsafe extern "C" fn() -> c_int = core::mem::transmute(real.address());
+        real()
+    };
+    if child == 0 {
+        process::after_fork_in_child();
+        if process::records(id::PROC_BEGIN) {
+            // The child's trace begins with the record that says whose child it is.
+            thread::slot();
+        }
+    } else if recorded {
+        let columns = if child < 0 { [0, errno() as u64, 0, 0, 0] } else { [child as u64, 0, 0, 0, 0] };
+        record::put(&id::PROC_FORK_2, clock::now(), columns);
+    }
+    child
+}
+
+/// `pid_t fork(void);`
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn fork() -> c_int {
+    // SAFETY: the host's call.
+    unsafe { fork_by(&real::fork) }
+}
+
+/// `pid_t _Fork(void);`
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn _Fork() -> c_int {
+    // SAFETY: the host's call.
+    unsafe { fork_by(&real::_Fork) }
+}

@@ -1,0 +1,392 @@
+//! What glibc's own words tell about an object: waiters, readers, depth, type.
+//!
+//! These layouts are no ABI (glibc 2.41 moved a condition variable's `__wrefs`). So each is tried at start on private
+//! objects made by the real functions, and where it is not as expected the column is 0 and `trinfo` says so.
+//!
+//! Every pointer here is one that the real call is about to read itself, or has read. Words are read before the call
+//! that gives an object away, never after an unlock: by then it may be freed memory.
+
+use core::ffi::{c_char, c_int, c_void};
+use core::sync::atomic::{
+    AtomicU32,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+use crate::{real, sys};
+
+/// An object of the host's.
+pub type Ptr = *mut c_void;
+
+/// The layouts that were found to be as expected: a bit for each.
+static KNOWN: AtomicU32 = AtomicU32::new(0);
+/// Where a condition variable's `__wrefs` is, in bytes.
+static WREFS_AT: AtomicU32 = AtomicU32::new(0);
+
+const MUTEX: u32 = 1;
+const COND: u32 = 2;
+const RWLOCK: u32 = 4;
+const SEM: u32 = 8;
+const BARRIER: u32 = 16;
+/// All of them, by the names that `trinfo` uses.
+pub const LAYOUTS: [(u32, &[u8]); 5] =
+    [(MUTEX, b"mutex"), (COND, b"cond"), (RWLOCK, b"rwlock"), (SEM, b"sem"), (BARRIER, b"barrier")];
+
+/// Whether a layout (one of [`LAYOUTS`]) is known.
+#[inline]
+pub fn knows(layout: u32) -> bool {
+    KNOWN.load(Acquire) & layout != 0
+}
+
+/// The 32-bit word `at` bytes into an object.
+///
+/// # Safety
+/// The object must be readable there.
+#[inline]
+unsafe fn word(object: Ptr, at: usize) -> u32 {
+    // SAFETY: the caller's; other threads change such words atomically.
+    unsafe { AtomicU32::from_ptr(object.cast::<u8>().add(at).cast()) }.load(Relaxed)
+}
+
+// pthread_mutex_t
+const MUTEX_LOCK: usize = 0;
+const MUTEX_COUNT: usize = 4;
+const MUTEX_KIND: usize = 16;
+const KIND_TYPE: u32 = 3;
+const KIND_RECURSIVE: u32 = 1;
+/// `PTHREAD_MUTEX_ROBUST_NORMAL_NP` and `PTHREAD_MUTEX_PRIO_INHERIT_NP`: the word holds the owner.
+const KIND_OWNER_IN_WORD: u32 = 16 | 32;
+/// `PTHREAD_MUTEX_PRIO_PROTECT_NP`.
+const KIND_PRIO_PROTECT: u32 = 64;
+
+unsafe fn kind(mutex: Ptr) -> u32 {
+    // SAFETY: the caller's.
+    if knows(MUTEX) { unsafe { word(mutex, MUTEX_KIND) } } else { 0 }
+}
+
+/// Whether a mutex is recursive.
+///
+/// # Safety
+/// `mutex` must be readable, here and in the functions below.
+#[inline]
+pub unsafe fn is_recursive(mutex: Ptr) -> bool {
+    // SAFETY: the caller's.
+    unsafe { kind(mutex) & KIND_TYPE == KIND_RECURSIVE }
+}
+
+/// 0 normal, 1 recursive, 2 error-checking, 3 adaptive.
+pub unsafe fn mutex_type(mutex: Ptr) -> u64 {
+    // SAFETY: the caller's.
+    unsafe { u64::from(kind(mutex) & KIND_TYPE) }
+}
+
+/// Whether a try followed by a lock is the same as a lock: not where taking it changes the thread's priority.
+pub unsafe fn may_be_tried(mutex: Ptr) -> bool {
+    // SAFETY: the caller's.
+    unsafe { kind(mutex) & KIND_PRIO_PROTECT == 0 }
+}
+
+/// Whether somebody has the mutex, for where it may not be tried.
+pub unsafe fn mutex_is_held(mutex: Ptr) -> bool {
+    // The low bits are the lock; the rest of the word is a priority ceiling.
+    // SAFETY: the caller's.
+    knows(MUTEX) && unsafe { word(mutex, MUTEX_LOCK) } & 0x7_ffff != 0
+}
+
+/// 1 if there may be waiters.
+pub unsafe fn mutex_waiters(mutex: Ptr) -> u64 {
+    if !knows(MUTEX) {
+        return 0;
+    }
+    // SAFETY: the caller's.
+    let (kind, lock) = unsafe { (word(mutex, MUTEX_KIND), word(mutex, MUTEX_LOCK)) };
+    let waiters = if kind & KIND_OWNER_IN_WORD != 0 {
+        lock & libc::FUTEX_WAITERS != 0
+    } else if kind & KIND_PRIO_PROTECT != 0 {
+        lock & 0x7_ffff > 1
+    } else {
+        lock > 1
+    };
+    u64::from(waiters)
+}
+
+/// How often its owner, the caller, has locked a recursive mutex.
+pub unsafe fn recursion_depth(mutex: Ptr) -> u64 {
+    // SAFETY: the caller's.
+    if knows(MUTEX) { u64::from(unsafe { word(mutex, MUTEX_COUNT) }) } else { 0 }
+}
+
+/// 1 if threads wait on the condition variable.
+pub unsafe fn cond_waiters(cond: Ptr) -> u64 {
+    if !knows(COND) {
+        return 0;
+    }
+    // SAFETY: the caller's. The three low bits are flags.
+    u64::from(unsafe { word(cond, WREFS_AT.load(Relaxed) as usize) } >> 3 != 0)
+}
+
+/// The clock that a condition variable made with this attribute uses.
+pub unsafe fn cond_clock(attribute: Ptr) -> u64 {
+    let mut clock: c_int = libc::CLOCK_REALTIME;
+    if !attribute.is_null()
+        && let Some(get) = real::pthread_condattr_getclock.found()
+    {
+        // SAFETY: the real function, with an attribute that pthread_cond_init has just accepted.
+        unsafe {
+            let get: unsafe extern "C" fn(Ptr, *mut c_int) -> c_int = core::mem::transmute(get);
+            get(attribute, &mut clock);
+        }
+    }
+    clock as i64 as u64
+}
+
+// pthread_rwlock_t
+const RW_WRITE_PHASE: u32 = 1;
+const RW_WRITE_LOCKED: u32 = 2;
+const RW_READERS_WAIT: u32 = 4;
+const RW_READERS_SHIFT: u32 = 3;
+const RW_WRITERS: usize = 4;
+
+/// 1 if there may be waiters; the caller holds the lock.
+pub unsafe fn rwlock_waiters(rwlock: Ptr) -> u64 {
+    if !knows(RWLOCK) {
+        return 0;
+    }
+    // SAFETY: the caller's.
+    let (readers, writers) = unsafe { (word(rwlock, 0), word(rwlock, RW_WRITERS)) };
+    // The top bit of the writers' word only hands the lock over. Under a write lock readers that are counted wait;
+    // under a read lock a writer that has announced itself does.
+    let waiters = if readers & RW_WRITE_PHASE != 0 {
+        readers >> RW_READERS_SHIFT != 0
+    } else {
+        readers & RW_WRITE_LOCKED != 0
+    };
+    u64::from(waiters || readers & RW_READERS_WAIT != 0 || writers << 1 != 0)
+}
+
+/// How many readers have the lock; the caller is one of them.
+pub unsafe fn rwlock_readers(rwlock: Ptr) -> u64 {
+    // SAFETY: the caller's.
+    if knows(RWLOCK) { u64::from(unsafe { word(rwlock, 0) } >> RW_READERS_SHIFT) } else { 0 }
+}
+
+/// Whether a read lock has to wait, for where the lock may not be tried.
+pub unsafe fn rwlock_excludes_readers(rwlock: Ptr) -> bool {
+    let written = RW_WRITE_PHASE | RW_WRITE_LOCKED;
+    // SAFETY: the caller's.
+    knows(RWLOCK) && unsafe { word(rwlock, 0) } & written == written
+}
+
+/// Whether a write lock has to wait, for where the lock may not be tried.
+pub unsafe fn rwlock_excludes_writers(rwlock: Ptr) -> bool {
+    if !knows(RWLOCK) {
+        return false;
+    }
+    // SAFETY: the caller's.
+    let readers = unsafe { word(rwlock, 0) };
+    readers & RW_WRITE_LOCKED != 0 || (readers & RW_WRITE_PHASE == 0 && readers >> RW_READERS_SHIFT != 0)
+}
+
+/// The semaphore's value.
+pub unsafe fn sem_count(sem: Ptr) -> u64 {
+    // SAFETY: the caller's.
+    if knows(SEM) { u64::from(unsafe { word(sem, 0) }) } else { 0 }
+}
+
+/// How many threads the barrier still misses, the caller included.
+pub unsafe fn barrier_missing(barrier: Ptr) -> u64 {
+    if !knows(BARRIER) {
+        return 0;
+    }
+    // SAFETY: the caller's. `in`, `current_round` and `count`.
+    let (inside, round, count) = unsafe { (word(barrier, 0), word(barrier, 4), word(barrier, 8)) };
+    // Threads of the next round may be counted in before the last one of this round has left.
+    u64::from(count - inside.wrapping_sub(round).checked_rem(count).unwrap_or(0))
+}
+
+/// The seconds of a time limit; 0 for NULL.
+pub unsafe fn timespec_sec(limit: Ptr) -> u64 {
+    // SAFETY: the caller's: the real call reads it.
+    unsafe { limit.cast::<libc::timespec>().as_ref() }.map_or(0, |limit| limit.tv_sec as u64)
+}
+
+/// The nanoseconds of a time limit; 0 for NULL.
+pub unsafe fn timespec_nsec(limit: Ptr) -> u64 {
+    // SAFETY: the caller's: the real call reads it.
+    unsafe { limit.cast::<libc::timespec>().as_ref() }.map_or(0, |limit| limit.tv_nsec as u64)
+}
+
+/// A time limit in nanoseconds, saturating.
+fn nanoseconds(limit: &libc::timespec) -> u64 {
+    limit.tv_sec.saturating_mul(1_000_000_000).saturating_add(limit.tv_nsec) as u64
+}
+
+/// A time limit in nanoseconds, for calls that read it whenever they know the clock; 0 for NULL.
+pub unsafe fn limit_ns(limit: Ptr, clock: c_int) -> u64 {
+    if clock != libc::CLOCK_REALTIME && clock != libc::CLOCK_MONOTONIC {
+        return given_limit_ns(limit);
+    }
+    // SAFETY: the caller's: the real call reads it.
+    unsafe { limit.cast::<libc::timespec>().as_ref() }.map_or(0, nanoseconds)
+}
+
+/// A time limit in nanoseconds, for calls that may not read it; 0 if it is not there.
+pub fn given_limit_ns(limit: Ptr) -> u64 {
+    sys::read_timespec(limit).as_ref().map_or(0, nanoseconds)
+}
+
+/// Whether the kernel, asked by the call that returned `result`, has read the memory it was given.
+fn was_read(result: c_int) -> bool {
+    result != libc::EFAULT && result != libc::ESRCH
+}
+
+/// The int at `pointer`, of a call that has the kernel read it.
+pub unsafe fn given_int(pointer: Ptr, result: c_int) -> u64 {
+    if pointer.is_null() || !was_read(result) {
+        return 0;
+    }
+    // SAFETY: the kernel has read it.
+    unsafe { pointer.cast::<c_int>().read_unaligned() as i64 as u64 }
+}
+
+/// The first 64 bits of a CPU set of `size` bytes, of a call that has the kernel read it.
+pub unsafe fn cpu_word(cpus: Ptr, size: usize, result: c_int) -> u64 {
+    if cpus.is_null() || !was_read(result) {
+        return 0;
+    }
+    // SAFETY: the kernel has read `size` bytes, or as many as it knows CPUs for, which is at least 64.
+    (0..size.min(8)).rev().fold(0, |bits, at| bits << 8 | u64::from(unsafe { cpus.cast::<u8>().add(at).read() }))
+}
+
+/// Eight bytes of a name, the first in the most significant byte; `half` 0 is bytes 0-7, 1 is bytes 8-15.
+pub unsafe fn name_word(name: Ptr, half: u32) -> u64 {
+    let mut words = [0u64; 2];
+    for at in 0..16 {
+        // SAFETY: the real call has read the name to its NUL, and so do we at most.
+        let byte = unsafe { name.cast::<c_char>().add(at).read() } as u8;
+        if byte == 0 {
+            break;
+        }
+        words[at / 8] |= u64::from(byte) << (56 - 8 * (at % 8));
+    }
+    words[(half & 1) as usize]
+}
+
+/// An object for trials: large enough for each of glibc's, and aligned.
+#[repr(C, align(16))]
+struct Trial([u32; 32]);
+
+/// Tries the layouts on private objects.
+pub fn calibrate() {
+    let trials = [(MUTEX, mutex_as_expected()), (COND, cond_as_expected()), (RWLOCK, rwlock_as_expected())];
+    let more = [(SEM, sem_as_expected()), (BARRIER, barrier_as_expected())];
+    let known = trials.iter().chain(&more).filter(|(_, expected)| *expected).fold(0, |known, (layout, _)| known | layout);
+    KNOWN.store(known, Release);
+}
+
+/// Calls the real function of that name with two arguments, if there is one; whether it returned 0.
+macro_rules! succeeds {
+    ($function:ident($($argument:expr),*)) => {
+        real::$function.found().is_some_and(|function| {
+            // SAFETY: the real function, with objects of ours; arguments that it does not take are ignored.
+            let function: unsafe extern "C" fn(Ptr, usize, usize) -> c_int = unsafe { core::mem::transmute(function) };
+            let arguments = [$($argument as usize),*];
+            let argument = |at: usize| arguments.get(at).copied().unwrap_or(0);
+            // SAFETY: as above.
+            unsafe { function(argument(0) as Ptr, argument(1), argument(2)) == 0 }
+        })
+    };
+}
+
+fn mutex_as_expected() -> bool {
+    let (mut attribute, mut mutex) = (Trial([0; 32]), Trial([0; 32]));
+    let (attribute, object) = (&raw mut attribute, &raw mut mutex);
+    let locked = succeeds!(pthread_mutexattr_init(attribute))
+        && succeeds!(pthread_mutexattr_settype(attribute, KIND_RECURSIVE))
+        && succeeds!(pthread_mutex_init(object, attribute))
+        && succeeds!(pthread_mutex_lock(object))
+        && succeeds!(pthread_mutex_lock(object));
+    // SAFETY: it is ours.
+    let word = |at| unsafe { word(object.cast(), at) };
+    let expected = word(MUTEX_LOCK) == 1 && word(MUTEX_COUNT) == 2 && word(MUTEX_KIND) & KIND_TYPE == KIND_RECURSIVE;
+    locked
+        && expected
+        && succeeds!(pthread_mutex_unlock(object))
+        && succeeds!(pthread_mutex_unlock(object))
+        && word(MUTEX_LOCK) == 0
+        && word(MUTEX_COUNT) == 0
+}
+
+fn cond_as_expected() -> bool {
+    // A condition variable that uses CLOCK_MONOTONIC has one non-zero word, 2, and that is __wrefs.
+    let (mut attribute, mut cond) = (Trial([0; 32]), Trial([0; 32]));
+    let attribute = &raw mut attribute;
+    let made = succeeds!(pthread_condattr_init(attribute))
+        && succeeds!(pthread_condattr_setclock(attribute, libc::CLOCK_MONOTONIC))
+        && succeeds!(pthread_cond_init(&raw mut cond, attribute));
+    let mut words = cond.0.iter().enumerate().filter(|(_, word)| **word != 0);
+    match (words.next(), words.next()) {
+        (Some((at, 2)), None) if made => {
+            WREFS_AT.store(4 * at as u32, Relaxed);
+            true
+        }
+        _ => false,
+    }
+}
+
+fn rwlock_as_expected() -> bool {
+    let mut rwlock = Trial([0; 32]);
+    let object = &raw mut rwlock;
+    // SAFETY: it is ours.
+    let word = || unsafe { word(object.cast(), 0) };
+    succeeds!(pthread_rwlock_init(object, 0))
+        && succeeds!(pthread_rwlock_rdlock(object))
+        && succeeds!(pthread_rwlock_rdlock(object))
+        && word() == 2 << RW_READERS_SHIFT
+        && succeeds!(pthread_rwlock_unlock(object))
+        && succeeds!(pthread_rwlock_unlock(object))
+        && succeeds!(pthread_rwlock_wrlock(object))
+        && word() == RW_WRITE_PHASE | RW_WRITE_LOCKED
+        && succeeds!(pthread_rwlock_unlock(object))
+}
+
+fn sem_as_expected() -> bool {
+    let mut sem = Trial([0; 32]);
+    let object = &raw mut sem;
+    // SAFETY: it is ours.
+    succeeds!(sem_init(object, 0, 5)) && succeeds!(sem_post(object)) && unsafe { word(object.cast(), 0) } == 6
+}
+
+fn barrier_as_expected() -> bool {
+    let mut barrier = Trial([0; 32]);
+    let object = &raw mut barrier;
+    succeeds!(pthread_barrier_init(object, 0, 3)) && barrier.0[..3] == [0, 0, 3]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_libcs_layouts_are_known() {
+        calibrate();
+        for (layout, name) in LAYOUTS {
+            assert!(knows(layout), "{}", String::from_utf8_lossy(name));
+        }
+    }
+
+    #[test]
+    fn names_are_left_justified() {
+        let word = |text: &std::ffi::CStr, half| unsafe { name_word(text.as_ptr().cast_mut().cast(), half) };
+        assert_eq!(word(c"ab", 0), 0x6162_0000_0000_0000);
+        assert_eq!(word(c"ab", 1), 0);
+        assert_eq!(word(c"abcdefghijklmno", 1), 0x696a_6b6c_6d6e_6f00);
+    }
+
+    #[test]
+    fn time_limits_saturate() {
+        let limit = |tv_sec, tv_nsec| nanoseconds(&libc::timespec { tv_sec, tv_nsec }) as i64;
+        assert_eq!(limit(3, 5), 3_000_000_005);
+        assert_eq!(limit(i64::MAX, 1), i64::MAX);
+        assert_eq!(limit(-1, 0), -1_000_000_000);
+    }
+}

@@ -1,0 +1,291 @@
+//! A thread's slot: where its records stand until they are in its file.
+//!
+//! The layout is [`spec::buffer`]'s, and so is the protocol by which text gets to the file exactly once. What is here:
+//! who may touch what.
+//!
+//! - Only the thread that owns a slot appends to its regions. A signal handler that interrupts a record appends to the
+//!   next region; `depth` says how many records are in the making.
+//! - Text leaves a region only in the hands of the *writer*, the thread whose LWP ID is in `writer`. Usually that is the
+//!   owner; when the process ends it is the thread that ends it.
+//! - While somebody else may be the writer, every region's `limit` is 0: the owner then becomes the writer before it
+//!   appends, so that the two never change `filled` at the same time.
+
+use core::ptr::NonNull;
+use core::sync::atomic::{
+    AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+
+use spec::buffer::{
+    FileEntry, PAGE, PATH_AT, PATH_MAX, REGION_AT, REGION_SIZE, REGIONS, SLOT_ENDED, SLOT_OWNED, SLOT_SIZE, SlotHeader,
+    pack, unpack,
+};
+use spec::encode::{ENCODE_ROOM, Template};
+use spec::{Form, id, names};
+
+use crate::file::{self, Path};
+use crate::pool::Pooled;
+use crate::process::PROCESS;
+use crate::sys::{self, Errno};
+
+/// A slot: its header, with the regions' text behind it in memory.
+#[repr(transparent)]
+pub struct Slot {
+    header: SlotHeader,
+}
+
+impl Pooled for Slot {
+    fn link(&self) -> &AtomicU64 {
+        &self.header.next
+    }
+}
+
+impl core::ops::Deref for Slot {
+    type Target = SlotHeader;
+    #[inline(always)]
+    fn deref(&self) -> &SlotHeader {
+        &self.header
+    }
+}
+
+/// How many bytes of region `depth` may be filled before it has to be written.
+pub const fn capacity(depth: usize) -> u32 {
+    (REGION_SIZE[depth] - ENCODE_ROOM) as u32
+}
+
+/// How the right to write a slot's text was got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// It is ours until [`Slot::release_writer`].
+    Taken,
+    /// This thread has it already: we are in a signal handler that interrupted a write.
+    Interrupted,
+    /// Another thread has it and keeps it.
+    Refused,
+}
+
+impl Slot {
+    /// The slot at this address.
+    ///
+    /// # Safety
+    /// The address must be page-aligned, of [`SLOT_SIZE`] bytes of zeroed or formerly used slot memory that is never
+    /// unmapped.
+    pub unsafe fn at(address: NonNull<u8>) -> &'static Slot {
+        // SAFETY: the caller's; a SlotHeader is valid for every pattern of bytes.
+        unsafe { address.cast::<Slot>().as_ref() }
+    }
+
+    /// Where the text of a region begins.
+    #[inline(always)]
+    pub fn text(&self, depth: usize) -> *mut u8 {
+        (&raw const *self).cast_mut().cast::<u8>().wrapping_add(REGION_AT[depth & (REGIONS - 1)])
+    }
+
+    /// Where the next slot of the same chunk begins.
+    pub fn neighbour(&self, distance: usize) -> *mut u8 {
+        (&raw const *self).cast_mut().cast::<u8>().wrapping_add(distance * SLOT_SIZE)
+    }
+
+    /// The path of the file that this slot's records go to.
+    fn path(&self) -> *mut [u8; PATH_MAX] {
+        (&raw const *self).cast_mut().cast::<u8>().wrapping_add(PATH_AT).cast()
+    }
+
+    /// Makes the slot this thread's. Nobody else may know it, and nothing unwritten may be in it.
+    pub fn adopt(&self, lwp: u32, pid: u32, tid: u64, directory: &[u8], through: bool) {
+        let template = Template::new(lwp, pid, tid);
+        // SAFETY: the slot is ours alone; the templates are only ever used by its owner, one depth at a time, and the
+        // path only by the writer.
+        unsafe {
+            (&raw const self.header.templates).cast_mut().write([template; REGIONS]);
+            Path::build(&mut *self.path(), directory, names::Name::records(pid, lwp));
+        }
+        for region in &self.regions {
+            region.filled.store(0, Relaxed);
+            region.pending.store(0, Relaxed);
+        }
+        self.depth.store(0, Relaxed);
+        self.writer.store(0, Relaxed);
+        self.lost.store(0, Relaxed);
+        self.exit_told.store(0, Relaxed);
+        self.set_limits(through);
+        self.state.store(SLOT_OWNED, Relaxed);
+        // OBSERVABLE: from here on a reader takes the regions for this LWP's.
+        self.lwp.store(lwp, Release);
+    }
+
+    /// Sets how full the regions may be: to the brim, or not at all when each record is written at once.
+    pub fn set_limits(&self, through: bool) {
+        for (depth, region) in self.regions.iter().enumerate() {
+            // ORDERING: Relaxed; who changes limits of others' slots has all threads pass a barrier afterwards.
+            region.limit.store(if through { 0 } else { capacity(depth) }, Relaxed);
+        }
+    }
+
+    /// Writes a record into region `depth`, which must have room, and publishes it.
+    ///
+    /// # Safety
+    /// The caller must be the slot's owner with `depth` records below this one, or its writer with `depth` reserved.
+    #[inline(always)]
+    pub unsafe fn append(&self, depth: usize, form: &Form, time: u64, arguments: &[u64; 5]) {
+        let region = &self.regions[depth & (REGIONS - 1)];
+        let filled = region.filled.load(Relaxed);
+        // SAFETY: by the caller's promise nobody else uses this template or appends to this region now, and `end` is
+        // at most `capacity`, which leaves ENCODE_ROOM bytes.
+        let length = unsafe {
+            let template = &mut *(&raw const self.header.templates[depth & (REGIONS - 1)]).cast_mut();
+            let end = (filled >> 32) as usize;
+            template.encode(self.text(depth).add(end), time, form, arguments)
+        };
+        // OBSERVABLE: the record is there for whoever reads the trbuf after our death.
+        // ORDERING: Release, so that a reader that sees the new length sees the bytes. Only the owner changes `filled`
+        // here, and nested records change other regions, so that a plain store loses nothing.
+        region.filled.store(filled + ((length as u64) << 32), Release);
+    }
+
+    /// Becomes the one who may take text out of the slot, at this depth of nesting.
+    ///
+    /// Waits for another thread that is at it up to a second.
+    pub fn become_writer(&self, me: u32, depth: u8) -> Writer {
+        for _ in 0..10_000 {
+            // ORDERING: Acquire pairs with the Release in `release_writer`: we see what the last writer left.
+            match self.writer.compare_exchange(0, me, Acquire, Relaxed) {
+                Ok(_) => {
+                    self.writer_depth.store(depth, Relaxed);
+                    return Writer::Taken;
+                }
+                Err(owner) if owner == me => return Writer::Interrupted,
+                Err(_) => sys::sleep(100_000),
+            }
+        }
+        Writer::Refused
+    }
+
+    /// Ends what [`Slot::become_writer`] began.
+    pub fn release_writer(&self) {
+        self.writer.store(0, Release);
+    }
+
+    /// Whether all text is in the file.
+    pub fn is_empty(&self) -> bool {
+        self.regions.iter().all(|region| unpack(region.filled.load(Acquire)).is_empty() && region.pending.load(Acquire) == 0)
+    }
+
+    /// Writes the text of all regions to the file. The caller must be the writer.
+    pub fn write_all(&self, entry: &FileEntry) -> sys::Result {
+        (0..REGIONS).try_for_each(|depth| self.write(depth, entry))
+    }
+
+    /// Writes the text of one region to the file. The caller must be the writer.
+    ///
+    /// # Errors
+    /// The errno of the first system call that failed; the text is then still in the region.
+    pub fn write(&self, depth: usize, entry: &FileEntry) -> sys::Result {
+        let region = &self.regions[depth & (REGIONS - 1)];
+        loop {
+            let pending = region.pending.load(Acquire);
+            let filled = region.filled.load(Acquire);
+            if pending == 0 && unpack(filled).is_empty() {
+                return Ok(());
+            }
+            // SAFETY: the writer may use the path; the text up to `filled` does not change any more.
+            let file = unsafe { file::open_records(Path::of(&*self.path()), entry) }?;
+            let (at, range) = if pending == 0 {
+                let range = unpack(filled);
+                let length = u64::from(range.end - range.start);
+                let at = file.take_range(entry, length)?;
+                region.pending_at.store(at, Relaxed);
+                // OBSERVABLE: from here on these bytes are looked for in the file, at that place.
+                region.pending.store(filled, Release);
+                (at, range)
+            } else {
+                // A write that was left by a jump out of a signal handler. Doing it once more is harmless.
+                (region.pending_at.load(Relaxed), unpack(pending))
+            };
+            let text = self.text(depth).wrapping_add(range.start as usize);
+            // SAFETY: the range lies within the region.
+            let written = unsafe { file.write(text, (range.end - range.start) as usize, at) };
+            if let Err(errno) = written {
+                if file.give_range_back(entry, at, u64::from(range.end - range.start)) {
+                    region.pending.store(0, Release);
+                }
+                return Err(errno);
+            }
+            self.take_out(depth, range.end);
+            // OBSERVABLE: the write is complete, and no longer to be repeated.
+            region.pending.store(0, Release);
+        }
+    }
+
+    /// Empties a region up to `end`, which has been written.
+    fn take_out(&self, depth: usize, end: u32) {
+        let filled = &self.regions[depth & (REGIONS - 1)].filled;
+        let mut now = filled.load(Acquire);
+        loop {
+            let range = unpack(now);
+            // A signal handler of this thread may have appended meanwhile.
+            let rest = if range.end > end { pack(end..range.end) } else { 0 };
+            // ORDERING: Release keeps the write before it; Acquire for the value that is looked at again.
+            match filled.compare_exchange(now, rest, AcqRel, Acquire) {
+                Ok(_) => return,
+                Err(changed) => now = changed,
+            }
+        }
+    }
+
+    /// Makes room in a region whose text cannot be written, by dropping the older half; the newest stays for whoever
+    /// reads the trbuf. Counts what was lost. The caller must be owner and writer.
+    pub fn drop_older_half(&self, depth: usize, cause: Errno) {
+        let region = &self.regions[depth & (REGIONS - 1)];
+        if region.pending.load(Relaxed) != 0 {
+            return;
+        }
+        let range = unpack(region.filled.load(Relaxed));
+        // SAFETY: `filled` lies within the region, whose text only the owner changes.
+        let text = unsafe {
+            core::slice::from_raw_parts_mut(self.text(depth).add(range.start as usize), range.len())
+        };
+        let half = text.len() / 2;
+        let cut = text.iter().skip(half).position(|&byte| byte == b'\n').map_or(text.len(), |at| half + at + 1);
+        let (old, rest) = text.split_at_mut(cut);
+        let lost = old.iter().filter(|&&byte| byte == b'\n').count();
+        let start = range.start + cut as u32;
+        // OBSERVABLE: first the old half is gone, then the rest is copied to the front, where it does not overlap.
+        region.filled.store(pack(start..range.end), Release);
+        if start as usize >= rest.len() {
+            // SAFETY: the region has room for what is in it, and the ranges do not overlap.
+            unsafe { core::ptr::copy_nonoverlapping(rest.as_ptr(), self.text(depth), rest.len()) };
+            region.filled.store(pack(0..rest.len() as u32), Release);
+        }
+        self.lose(lost as u32, cause);
+    }
+
+    /// Counts records of this thread that were dropped, and notes why.
+    pub fn lose(&self, records: u32, cause: Errno) {
+        self.lost.fetch_add(records, Relaxed);
+        self.cause.store(cause.0 as u32, Relaxed);
+        PROCESS.lost.fetch_add(records, Relaxed);
+    }
+
+    /// Writes the record that tells of losses, if there were any and there is room. The caller must be owner and writer.
+    pub fn tell_losses(&self, depth: usize, time: u64) {
+        let lost = self.lost.load(Relaxed);
+        let end = unpack(self.regions[depth & (REGIONS - 1)].filled.load(Relaxed)).end;
+        if lost != 0 && end <= capacity(depth) {
+            let arguments = [u64::from(lost), u64::from(self.cause.load(Relaxed)), 0, 0, 0];
+            // SAFETY: the caller is owner and writer, and there is room.
+            unsafe { self.append(depth, &id::TRACE_LOST_0, time, &arguments) };
+            self.lost.fetch_sub(lost, Relaxed);
+        }
+    }
+
+    /// Marks that the owner is about to end; `true` the first time.
+    pub fn end(&self) -> bool {
+        self.state.swap(SLOT_ENDED, AcqRel) == SLOT_OWNED
+    }
+}
+
+const _: () = assert!(size_of::<Slot>() <= PAGE);
+
+#[cfg(test)]
+mod tests;
