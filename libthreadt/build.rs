@@ -112,7 +112,9 @@ fn value(place: &str, text: &str, names: &[(String, &str)]) -> String {
 fn stamps() -> BTreeMap<String, (u8, String)> {
     let text = fs::read_to_string("../spec/events.tsv").expect("events.tsv is readable");
     let rows = text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect::<Vec<_>>());
-    rows.filter(|row| row[2] != "2").map(|row| (row[3].to_owned(), (row[2].parse().unwrap(), row[4].to_owned()))).collect()
+    rows.filter(|row| row[2] != "2")
+        .map(|row| (row[3].to_owned(), (row[2].parse().unwrap(), row[4].to_owned())))
+        .collect()
 }
 
 fn hook(place: &str, row: &[&str], stamps: &BTreeMap<String, (u8, String)>) -> String {
@@ -120,11 +122,8 @@ fn hook(place: &str, row: &[&str], stamps: &BTreeMap<String, (u8, String)>) -> S
     let parameters = parameters(place, prototype);
     let (which, stamp) = stamps.get(*event).unwrap_or_else(|| panic!("{place}: unknown event '{event}'"));
     let upper = event.to_uppercase();
-    let mut values: Vec<String> = values
-        .split(' ')
-        .filter(|value| *value != "-")
-        .map(|text| value(place, text, &parameters))
-        .collect();
+    let mut values: Vec<String> =
+        values.split(' ').filter(|value| *value != "-").map(|text| value(place, text, &parameters)).collect();
     let mutex = event.starts_with("mutex_");
     // A measured word is read before a call that gives the object away, after one that gets or makes it.
     let mut before = String::new();
@@ -168,11 +167,9 @@ fn hook(place: &str, row: &[&str], stamps: &BTreeMap<String, (u8, String)>) -> S
                 text = text.replace("measured_2, 0, 0]", "if recursive { 0 } else { measured_2 }, 0, 0]");
             }
         }
-        ("single", 0) if stamp == "b" && !values.contains("result") => writeln!(
-            text,
-            "{before}    record::put({form}, clock::now(), [{values}]);\n    real({names})"
-        )
-        .unwrap(),
+        ("single", 0) if stamp == "b" && !values.contains("result") => {
+            writeln!(text, "{before}    record::put({form}, clock::now(), [{values}]);\n    real({names})").unwrap()
+        }
         ("single", 0) if stamp == "b" => writeln!(
             text,
             "    let time = clock::now();\n{before}    let result = real({names});\n    \

@@ -223,11 +223,7 @@ fn sweep() {
     }
     for_each_slot(|slot| {
         let lwp = slot.lwp.load(Relaxed);
-        if lwp != 0
-            && slot.state.load(Relaxed) == SLOT_OWNED
-            && !sys::thread_lives(process::id(), lwp)
-            && slot.end()
-        {
+        if lwp != 0 && slot.state.load(Relaxed) == SLOT_OWNED && !sys::thread_lives(process::id(), lwp) && slot.end() {
             PROCESS.ended.put(slot);
         }
     });

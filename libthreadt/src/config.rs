@@ -19,8 +19,7 @@ pub struct Config {
 }
 
 /// The configuration, settled when the library wakes for the first time.
-pub static CONFIG: Settled<Config> =
-    Settled::new(Config { events: EventSet::NONE, directory: c"", unbuffered: false });
+pub static CONFIG: Settled<Config> = Settled::new(Config { events: EventSet::NONE, directory: c"", unbuffered: false });
 
 unsafe extern "C" {
     static environ: *const *const c_char;

@@ -26,8 +26,7 @@ static RESOLVED: Stage = Stage::new();
 /// The clock's offset is settled, in this process or in one that it was forked from.
 static CLOCK: Stage = Stage::new();
 /// Memory for paths and file contents, so that no hook needs it on its stack.
-static SCRATCH: Settled<Scratch> =
-    Settled::new(Scratch { path: [0; PATH_MAX], other: [0; PATH_MAX], text: [0; 8192] });
+static SCRATCH: Settled<Scratch> = Settled::new(Scratch { path: [0; PATH_MAX], other: [0; PATH_MAX], text: [0; 8192] });
 
 /// The path of this process's trbuf.
 static BUFFERS_PATH: Settled<[u8; PATH_MAX]> = Settled::new([0; PATH_MAX]);
@@ -205,15 +204,12 @@ fn find_owner(path: &CStr, page: &mut [u8]) -> sys::Result<Holder> {
         Ok(none) => !none,
         // No leases here (some network file systems): an owner of our own namespace that started when we did not, or in
         // another boot, has gone, because the PID is ours now.
-        Err(_) => owner.is_ok_and(|owner| {
-            owner.boot_id == ourselves.boot_id && owner.pid_namespace != ourselves.pid_namespace
-        }),
+        Err(_) => owner
+            .is_ok_and(|owner| owner.boot_id == ourselves.boot_id && owner.pid_namespace != ourselves.pid_namespace),
     };
     match owner {
         _ if alive => Ok(Holder::Alive),
-        Ok(owner) if Owner { offset: ourselves.offset, ..owner } == ourselves => {
-            Ok(Holder::OurselvesBeforeExec(owner))
-        }
+        Ok(owner) if Owner { offset: ourselves.offset, ..owner } == ourselves => Ok(Holder::OurselvesBeforeExec(owner)),
         Ok(owner) => Ok(Holder::Dead(owner.start)),
         Err(_) => Ok(Holder::Dead(0)),
     }

@@ -68,7 +68,7 @@ struct Tables {
 fn objects() -> impl Iterator<Item = &'static LinkMap> {
     // SAFETY: the linker keeps the list; entries go away only with dlclose, and the objects that matter here (the
     // program, its libraries, libc, the vDSO) are never closed.
-    let mut next = unsafe { (*(&raw const _r_debug)).first };
+    let mut next = unsafe { _r_debug.first };
     core::iter::from_fn(move || {
         // SAFETY: as above.
         let object = unsafe { next.as_ref() }?;
@@ -249,7 +249,10 @@ fn in_object(object: &LinkMap, name: &CStr) -> Option<Found> {
     // SAFETY: the tables are this loaded object's.
     let address = unsafe { tables.find(name) }?;
     let file = object.base_name();
-    Some(Found { address: address as *const (), is_libc: file.starts_with(b"libc.so") || file.starts_with(b"libpthread.so") })
+    Some(Found {
+        address: address as *const (),
+        is_libc: file.starts_with(b"libc.so") || file.starts_with(b"libpthread.so"),
+    })
 }
 
 #[cfg(test)]

@@ -30,7 +30,8 @@ pub fn start() -> u64 {
 /// Field 22 of a `stat` line. The program's name, field 2, is in parentheses and may contain any character.
 fn start_in(line: &[u8]) -> u64 {
     let after_name = line.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 1);
-    let mut fields = line.get(after_name..).unwrap_or(b"").split(|&byte| byte == b' ').filter(|field| !field.is_empty());
+    let mut fields =
+        line.get(after_name..).unwrap_or(b"").split(|&byte| byte == b' ').filter(|field| !field.is_empty());
     fields.nth(19).map_or(0, decimal)
 }
 

@@ -34,6 +34,7 @@
 //! No frame has anything to drop while the real function runs: it may unwind.
 
 #![cfg_attr(not(test), no_std)]
+#![cfg_attr(test, allow(dead_code, reason = "without their exported names nothing calls the hooks"))]
 #![allow(clippy::missing_safety_doc, reason = "hooks have the contract of the C function whose name they bear")]
 
 mod buffers;
@@ -92,10 +93,5 @@ mod entry {
     }
 
     // Code compiled with the standard library's settings refers to a personality routine that nothing ever calls here.
-    core::arch::global_asm!(
-        ".globl rust_eh_personality",
-        ".hidden rust_eh_personality",
-        "rust_eh_personality:",
-        "ud2",
-    );
+    core::arch::global_asm!(".globl rust_eh_personality", ".hidden rust_eh_personality", "rust_eh_personality:", "ud2",);
 }

@@ -55,9 +55,9 @@ pub fn describe(writer: &mut Writer) {
 /// Notes a line; whether it was new.
 fn is_new(seen: &mut [u64], line: &[u8]) -> bool {
     // FNV-1a, with zero kept for empty places.
-    let hash = line.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = line
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     let hash = hash.max(1);
     for place in seen {
         if *place == hash {

@@ -155,11 +155,8 @@ pub unsafe fn rwlock_waiters(rwlock: Ptr) -> u64 {
     let (readers, writers) = unsafe { (word(rwlock, 0), word(rwlock, RW_WRITERS)) };
     // The top bit of the writers' word only hands the lock over. Under a write lock readers that are counted wait;
     // under a read lock a writer that has announced itself does.
-    let waiters = if readers & RW_WRITE_PHASE != 0 {
-        readers >> RW_READERS_SHIFT != 0
-    } else {
-        readers & RW_WRITE_LOCKED != 0
-    };
+    let waiters =
+        if readers & RW_WRITE_PHASE != 0 { readers >> RW_READERS_SHIFT != 0 } else { readers & RW_WRITE_LOCKED != 0 };
     u64::from(waiters || readers & RW_READERS_WAIT != 0 || writers << 1 != 0)
 }
 
@@ -279,7 +276,8 @@ struct Trial([u32; 32]);
 pub fn calibrate() {
     let trials = [(MUTEX, mutex_as_expected()), (COND, cond_as_expected()), (RWLOCK, rwlock_as_expected())];
     let more = [(SEM, sem_as_expected()), (BARRIER, barrier_as_expected())];
-    let known = trials.iter().chain(&more).filter(|(_, expected)| *expected).fold(0, |known, (layout, _)| known | layout);
+    let known =
+        trials.iter().chain(&more).filter(|(_, expected)| *expected).fold(0, |known, (layout, _)| known | layout);
     KNOWN.store(known, Release);
 }
 
@@ -376,6 +374,7 @@ mod tests {
 
     #[test]
     fn names_are_left_justified() {
+        // SAFETY: the text is NUL-terminated.
         let word = |text: &std::ffi::CStr, half| unsafe { name_word(text.as_ptr().cast_mut().cast(), half) };
         assert_eq!(word(c"ab", 0), 0x6162_0000_0000_0000);
         assert_eq!(word(c"ab", 1), 0);

@@ -193,7 +193,9 @@ pub fn after_fork_in_child() {
             switch.store(0, Relaxed);
         }
         PROCESS.pid.store(0, Relaxed);
-        for word in [&PROCESS.ending, &PROCESS.late, &PROCESS.exit_told, &PROCESS.homeless, &PROCESS.lost, &PROCESS.slots] {
+        for word in
+            [&PROCESS.ending, &PROCESS.late, &PROCESS.exit_told, &PROCESS.homeless, &PROCESS.lost, &PROCESS.slots]
+        {
             word.store(0, Relaxed);
         }
         PROCESS.fresh.clear();

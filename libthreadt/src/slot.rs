@@ -168,7 +168,9 @@ impl Slot {
 
     /// Whether all text is in the file.
     pub fn is_empty(&self) -> bool {
-        self.regions.iter().all(|region| unpack(region.filled.load(Acquire)).is_empty() && region.pending.load(Acquire) == 0)
+        self.regions
+            .iter()
+            .all(|region| unpack(region.filled.load(Acquire)).is_empty() && region.pending.load(Acquire) == 0)
     }
 
     /// Writes the text of all regions to the file. The caller must be the writer.
@@ -242,9 +244,7 @@ impl Slot {
         }
         let range = unpack(region.filled.load(Relaxed));
         // SAFETY: `filled` lies within the region, whose text only the owner changes.
-        let text = unsafe {
-            core::slice::from_raw_parts_mut(self.text(depth).add(range.start as usize), range.len())
-        };
+        let text = unsafe { core::slice::from_raw_parts_mut(self.text(depth).add(range.start as usize), range.len()) };
         let half = text.len() / 2;
         let cut = text.iter().skip(half).position(|&byte| byte == b'\n').map_or(text.len(), |at| half + at + 1);
         let (old, rest) = text.split_at_mut(cut);

@@ -51,7 +51,10 @@ impl Fd {
         let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY;
         // SAFETY: the path is NUL-terminated.
         let fd = unsafe {
-            call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize, 0, 0])
+            call(
+                libc::SYS_openat,
+                [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize, 0, 0],
+            )
         }?;
         Ok(Fd(fd as c_int))
     }
@@ -59,7 +62,9 @@ impl Fd {
     /// Bytes read into `buffer` from `at` on; 0 at the end of the file.
     pub fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<usize> {
         // SAFETY: the buffer is ours to write.
-        unsafe { call(libc::SYS_pread64, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), at as usize, 0, 0]) }
+        unsafe {
+            call(libc::SYS_pread64, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), at as usize, 0, 0])
+        }
     }
 
     /// Bytes read into `buffer`; 0 at the end of the file.
@@ -156,9 +161,7 @@ impl Fd {
     /// The next directory entries, as `getdents64` gives them; 0 bytes at the end.
     pub fn directory_entries(&self, buffer: &mut [u8]) -> Result<usize> {
         // SAFETY: the buffer is ours to write.
-        unsafe {
-            call(libc::SYS_getdents64, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0])
-        }
+        unsafe { call(libc::SYS_getdents64, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) }
     }
 }
 
@@ -213,9 +216,7 @@ pub fn make_directory(path: &CStr, mode: u32) -> Result {
 /// The text of a symbolic link, cut to the buffer.
 pub fn read_link(path: &CStr, buffer: &mut [u8]) -> Result<usize> {
     // SAFETY: the path is NUL-terminated, the buffer ours to write.
-    unsafe {
-        call(libc::SYS_readlink, [path.as_ptr() as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0])
-    }
+    unsafe { call(libc::SYS_readlink, [path.as_ptr() as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) }
 }
 
 /// The working directory with its terminating NUL; returns the length without it.

@@ -16,11 +16,9 @@ pub unsafe extern "C" fn pthread_create(thread: Ptr, attr: Ptr, start_routine: P
     // SAFETY: the real function with the host's arguments, or with ours in the place of some.
     unsafe {
         let real: Function = core::mem::transmute(real::pthread_create.address());
-        create(
-            [thread, attr, start_routine, arg],
-            false,
-            |thread, start_routine, arg| real(thread, attr, start_routine, arg),
-        )
+        create([thread, attr, start_routine, arg], false, |thread, start_routine, arg| {
+            real(thread, attr, start_routine, arg)
+        })
     }
 }
 

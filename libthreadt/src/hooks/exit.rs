@@ -77,6 +77,7 @@ pub unsafe extern "C" fn _exit(status: c_int) -> ! {
 
 /// `void _Exit(int status);`
 #[cfg_attr(not(test), unsafe(no_mangle))]
+#[allow(non_snake_case, reason = "its name in C")]
 pub unsafe extern "C" fn _Exit(status: c_int) -> ! {
     // SAFETY: the host's call.
     unsafe { end_by(&real::_Exit, status) }

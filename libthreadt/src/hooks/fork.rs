@@ -40,6 +40,7 @@ pub unsafe extern "C" fn fork() -> c_int {
 
 /// `pid_t _Fork(void);`
 #[cfg_attr(not(test), unsafe(no_mangle))]
+#[allow(non_snake_case, reason = "its name in C")]
 pub unsafe extern "C" fn _Fork() -> c_int {
     // SAFETY: the host's call.
     unsafe { fork_by(&real::_Fork) }

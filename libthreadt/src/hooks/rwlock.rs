@@ -36,17 +36,11 @@ static WRITE: Lock = Lock {
     is_read: false,
 };
 
-static TIMED_READ: Lock = Lock {
-    event: id::RW_TIMEDRDLOCK,
-    forms: [&id::RW_TIMEDRDLOCK_1, &id::RW_TIMEDRDLOCK_2],
-    ..READ
-};
+static TIMED_READ: Lock =
+    Lock { event: id::RW_TIMEDRDLOCK, forms: [&id::RW_TIMEDRDLOCK_1, &id::RW_TIMEDRDLOCK_2], ..READ };
 
-static TIMED_WRITE: Lock = Lock {
-    event: id::RW_TIMEDWRLOCK,
-    forms: [&id::RW_TIMEDWRLOCK_1, &id::RW_TIMEDWRLOCK_2],
-    ..WRITE
-};
+static TIMED_WRITE: Lock =
+    Lock { event: id::RW_TIMEDWRLOCK, forms: [&id::RW_TIMEDWRLOCK_1, &id::RW_TIMEDWRLOCK_2], ..WRITE };
 
 /// Locks `rwlock` by `really`, and before that by `try_lock` if that may be.
 ///

@@ -1,1 +1,205 @@
+use std::alloc::{Layout, alloc_zeroed};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path as StdPath, PathBuf};
+use std::ptr::NonNull;
 
+use spec::Record;
+use spec::buffer::{self, Rest};
+
+use super::*;
+
+const PID: u32 = 4321;
+
+/// A slot in memory of its own, for the LWP `lwp`, whose file is in `directory`.
+fn new_slot(directory: &StdPath, lwp: u32) -> &'static Slot {
+    let layout = Layout::from_size_align(SLOT_SIZE, PAGE).unwrap();
+    // SAFETY: the layout has a size; the memory is never given back.
+    let slot = unsafe { Slot::at(NonNull::new(alloc_zeroed(layout)).unwrap()) };
+    slot.adopt(lwp, PID, 0x7f00_0000_1000, directory.as_os_str().as_encoded_bytes(), false);
+    slot
+}
+
+fn new_entry() -> FileEntry {
+    // SAFETY: zeros are a valid entry.
+    unsafe { std::mem::zeroed() }
+}
+
+fn append(slot: &Slot, depth: usize, number: u64) {
+    assert!(unpack(slot.regions[depth].filled.load(Relaxed)).end <= capacity(depth));
+    // SAFETY: the test is the owner, and there is room.
+    unsafe { slot.append(depth, &id::SEMA_POST_0, 1_000_000_000 + number, &[1, 0, number, 0, 0]) };
+}
+
+fn bytes(slot: &Slot) -> &[u8] {
+    // SAFETY: the slot's memory; nobody writes to it while the slice is used.
+    unsafe { std::slice::from_raw_parts((&raw const *slot).cast::<u8>(), SLOT_SIZE) }
+}
+
+/// The third argument of each record of a text, all of which have to decode.
+fn numbers(text: &[u8]) -> Vec<u64> {
+    let lines = text.split_inclusive(|&byte| byte == b'\n');
+    lines.map(|line| Record::parse(line.strip_suffix(b"\n").unwrap()).unwrap().arguments[2].bits()).collect()
+}
+
+fn file_of(directory: &StdPath, lwp: u32) -> PathBuf {
+    directory.join(format!("tr.{PID:07x}.{:03x}", lwp & 0xfff))
+}
+
+#[test]
+fn what_is_appended_arrives_in_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let (slot, entry) = (new_slot(directory.path(), 5), new_entry());
+    for round in 0..3 {
+        (0..100).for_each(|number| append(slot, 0, 100 * round + number));
+        append(slot, 2, 1000 + round);
+        assert!(!slot.is_empty());
+        slot.write_all(&entry).unwrap();
+        assert!(slot.is_empty());
+    }
+    let file = file_of(directory.path(), 5);
+    let mut found = numbers(&fs::read(&file).unwrap());
+    found.sort_unstable();
+    assert_eq!(found, (0..300).chain(1000..1003).collect::<Vec<_>>());
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_reader_of_the_trbuf_sees_whole_records_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let slot = new_slot(directory.path(), 5);
+    for number in 0..50 {
+        append(slot, 0, number);
+        let Rest { pending, unwritten } = buffer::rest(bytes(slot), 0).unwrap();
+        assert_eq!(pending, None);
+        assert_eq!(numbers(&bytes(slot)[unwritten]), (0..=number).collect::<Vec<_>>());
+    }
+    assert_eq!(buffer::slot_lwp(bytes(slot)), Ok(Some(5)));
+}
+
+#[test]
+fn a_write_that_was_cut_off_is_completed() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = file_of(directory.path(), 5);
+    let (slot, entry) = (new_slot(directory.path(), 5), new_entry());
+    append(slot, 0, 0);
+    slot.write_all(&entry).unwrap();
+    let before = fs::read(&file).unwrap();
+    (1..4).for_each(|number| append(slot, 0, number));
+    let text = bytes(slot)[PAGE..][..unpack(slot.regions[0].filled.load(Relaxed)).end as usize].to_vec();
+    // The thread has taken its range and noted it, and so many bytes have arrived.
+    for arrived in 0..=text.len() {
+        fs::write(&file, [&before[..], &text[..arrived]].concat()).unwrap();
+        entry.end.store((before.len() + text.len()) as u64, Relaxed);
+        let region = &slot.regions[0];
+        region.filled.store(pack(0..text.len() as u32), Relaxed);
+        region.pending.store(pack(0..text.len() as u32), Relaxed);
+        region.pending_at.store(before.len() as u64, Relaxed);
+        let Rest { pending, unwritten } = buffer::rest(bytes(slot), 0).unwrap();
+        assert_eq!((pending, unwritten.len()), (Some((before.len() as u64, PAGE..PAGE + text.len())), 0));
+        slot.write_all(&entry).unwrap();
+        assert_eq!(numbers(&fs::read(&file).unwrap()), [0, 1, 2, 3], "{arrived} bytes had arrived");
+    }
+}
+
+#[test]
+fn threads_that_share_a_file_do_not_overwrite_each_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let entry = new_entry();
+    entry.users.store(2, Relaxed);
+    std::thread::scope(|scope| {
+        for part in 0..2u64 {
+            let (entry, directory) = (&entry, directory.path());
+            scope.spawn(move || {
+                let slot = new_slot(directory, 0x1_0007 + 0x1000 * part as u32);
+                for number in 0..500 {
+                    append(slot, 0, 1000 * part + number);
+                    if number % 7 == 0 {
+                        slot.write_all(entry).unwrap();
+                    }
+                }
+                slot.write_all(entry).unwrap();
+            });
+        }
+    });
+    let mut found = numbers(&fs::read(file_of(directory.path(), 7)).unwrap());
+    found.sort_unstable();
+    assert_eq!(found, (0..500).chain(1000..1500).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_file_that_was_cut_goes_on_where_it_ends() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = file_of(directory.path(), 5);
+    let (slot, entry) = (new_slot(directory.path(), 5), new_entry());
+    append(slot, 0, 1);
+    slot.write_all(&entry).unwrap();
+    fs::write(&file, "").unwrap();
+    append(slot, 0, 2);
+    slot.write_all(&entry).unwrap();
+    fs::remove_file(&file).unwrap();
+    append(slot, 0, 3);
+    slot.write_all(&entry).unwrap();
+    assert_eq!(numbers(&fs::read(&file).unwrap()), [3]);
+}
+
+#[test]
+fn another_file_of_that_name_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = file_of(directory.path(), 5);
+    fs::write(&file, "not ours").unwrap();
+    let (slot, entry) = (new_slot(directory.path(), 5), new_entry());
+    append(slot, 0, 1);
+    slot.write_all(&entry).unwrap();
+    let old = directory.path().join(format!("old.0.{}", file.file_name().unwrap().to_str().unwrap()));
+    assert_eq!(fs::read(old).unwrap(), b"not ours");
+    // Now that ours is there, one that takes its place is not written to.
+    fs::rename(&file, directory.path().join("moved")).unwrap();
+    fs::write(&file, "not ours").unwrap();
+    append(slot, 0, 2);
+    assert_eq!(slot.write_all(&entry), Err(Errno(libc::ESTALE)));
+    assert_eq!(fs::read(&file).unwrap(), b"not ours");
+}
+
+#[test]
+fn the_newest_records_stay_when_nothing_can_be_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let slot = new_slot(&directory.path().join("missing"), 5);
+    let entry = new_entry();
+    let mut next = 0;
+    for _ in 0..5 {
+        while unpack(slot.regions[1].filled.load(Relaxed)).end <= capacity(1) {
+            append(slot, 1, next);
+            next += 1;
+        }
+        assert_eq!(slot.write(1, &entry), Err(Errno(libc::ENOENT)));
+        slot.drop_older_half(1, Errno(libc::ENOENT));
+    }
+    let Rest { unwritten, .. } = buffer::rest(bytes(slot), 1).unwrap();
+    let kept = numbers(&bytes(slot)[unwritten]);
+    let lost = u64::from(slot.lost.load(Relaxed));
+    assert!(lost > 0 && kept.len() > 10);
+    assert_eq!(kept, (lost..next).collect::<Vec<_>>());
+    // The losses are told once.
+    slot.tell_losses(1, 1_000_000_000);
+    slot.tell_losses(1, 1_000_000_000);
+    let Rest { unwritten, .. } = buffer::rest(bytes(slot), 1).unwrap();
+    let text = &bytes(slot)[unwritten];
+    let told: Vec<_> = text.split(|&byte| byte == b'\n').filter(|line| line.get(52..57) == Some(b"00:01")).collect();
+    assert_eq!(told.len(), 1);
+    let record = Record::parse(told[0]).unwrap();
+    assert_eq!(record.arguments[0].bits(), lost);
+    assert_eq!(record.arguments[1].bits(), libc::ENOENT as u64);
+}
+
+#[test]
+fn there_is_one_writer() {
+    let directory = tempfile::tempdir().unwrap();
+    let slot = new_slot(directory.path(), 5);
+    assert_eq!(slot.become_writer(5, 0), Writer::Taken);
+    assert_eq!(slot.become_writer(5, 1), Writer::Interrupted);
+    assert_eq!(slot.become_writer(6, 0), Writer::Refused);
+    slot.release_writer();
+    assert_eq!(slot.become_writer(6, 0), Writer::Taken);
+    assert!(slot.end() && !slot.end());
+}
