@@ -18,6 +18,8 @@ mod output;
 mod random;
 mod read;
 mod say;
+#[cfg(test)]
+mod trial;
 mod view;
 
 use std::fs;

@@ -1,1 +1,163 @@
+//! Order, memory limits and passes, on small traces with exact bytes, and on random ones against a naive merge.
 
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use super::*;
+use crate::random::{Random, fuzz_time};
+use crate::trial::{Trace, record};
+
+const BEFORE: &str = "02:04:0";
+const AFTER: &str = "02:02:2";
+
+#[test]
+fn records_come_by_time() {
+    let trace = Trace::new();
+    let lines: Vec<String> = (0..9).map(|time| record(1_999_999_995 + time, 7, BEFORE, time)).collect();
+    trace.file("tr.0000001.001", [0, 3, 4, 8].map(|line: usize| &lines[line][..]).concat());
+    trace.file("tr.0000001.002", [1, 7].map(|line: usize| &lines[line][..]).concat());
+    trace.file("tr.0000001.003", "");
+    trace.file("tr.0000002.001", [2, 5, 6].map(|line: usize| &lines[line][..]).concat());
+    assert_eq!(trace.cat(&[]), (lines.concat(), String::new()));
+}
+
+#[test]
+fn at_equal_times_before_comes_before_after_and_then_names_decide() {
+    let trace = Trace::new();
+    let [a1, a2, a3] = [(AFTER, 1), (BEFORE, 2), (AFTER, 3)].map(|(event, a1)| record(5, 1, event, a1));
+    let [b1, b2] = [(BEFORE, 4), (AFTER, 5)].map(|(event, a1)| record(5, 2, event, a1));
+    let c1 = record(5, 3, "12:07:0", 6);
+    trace.file("tr.0000001.001", [&a1[..], &a2, &a3].concat());
+    trace.file("tr.0000001.002", [&b1[..], &b2].concat());
+    trace.file("tr.0000001.003", &c1);
+    // b1 is the only one stamped before its call that nothing in its file precedes; a2 has to wait for a1.
+    assert_eq!(trace.cat(&[]).0, [b1, a1, a2, a3, b2, c1].concat());
+}
+
+#[test]
+fn the_order_of_arguments_does_not_matter() {
+    let trace = Trace::new();
+    let (a, b) = (record(5, 1, AFTER, 1), record(5, 2, AFTER, 2));
+    trace.file("tr.0000001.001", &a).file("tr.0000001.002", &b);
+    assert_eq!(trace.cat(&["tr.0000001.002", "tr.0000001.001"]).0, [a, b].concat());
+}
+
+#[test]
+fn a_file_out_of_order_keeps_its_order_at_equal_times() {
+    let trace = Trace::new();
+    let times = [5, 6, 3, 5, 5, 1, 6];
+    let lines: Vec<String> = (0..times.len()).map(|line| record(times[line], 1, BEFORE, line as u64)).collect();
+    trace.file("tr.0000001.001", lines.concat());
+    let expected: String = [5, 2, 0, 3, 4, 1, 6].map(|line: usize| &lines[line][..]).concat();
+    assert_eq!(trace.cat(&[]), (expected, String::new()));
+}
+
+#[test]
+fn between_files_the_runs_of_one_file_count_as_one() {
+    let trace = Trace::new();
+    // In its own order, a's 5s come as after, before; so b's before precedes both of them.
+    let a = [record(4, 1, AFTER, 0), record(5, 1, AFTER, 1), record(3, 1, AFTER, 2), record(5, 1, BEFORE, 3)];
+    let b = record(5, 2, BEFORE, 4);
+    trace.file("tr.0000001.001", a.concat()).file("tr.0000001.002", &b);
+    assert_eq!(trace.cat(&[]).0, [&a[2], &a[0], &b, &a[1], &a[3]].map(|line| &line[..]).concat());
+}
+
+/// The rule of the merge, written as it is said: each file in order of time, then always the best of the first records.
+fn oracle(mut files: Vec<Vec<(u64, bool, String)>>) -> String {
+    let mut queues: Vec<VecDeque<(u64, bool, String)>> = Vec::new();
+    for file in &mut files {
+        file.sort_by_key(|&(time, ..)| time);
+        queues.push(file.drain(..).collect());
+    }
+    let mut out = String::new();
+    let first = |queue: &VecDeque<(u64, bool, String)>| queue.front().map(|&(time, after, _)| (time, after));
+    while let Some(best) =
+        (0..queues.len()).filter(|&file| !queues[file].is_empty()).min_by_key(|&file| (first(&queues[file]), file))
+    {
+        out += &queues[best].pop_front().unwrap().2;
+    }
+    out
+}
+
+#[test]
+fn random_traces_merge_as_the_rule_says_whatever_the_limits() {
+    let mut random = Random::seeded("merge", 4);
+    let until = fuzz_time();
+    let mut round = 0;
+    while round < 150 || until.is_some_and(|end| Instant::now() < end) {
+        round += 1;
+        let trace = Trace::new();
+        let count = 1 + random.below(12);
+        let mut files: Vec<Vec<(u64, bool, String)>> = vec![Vec::new(); count];
+        let disorder = [0, 0, 3, 40, 2000][random.below(5)];
+        let mut time = 1_795_174_740_000_000_000;
+        for serial in 0..random.below(600) {
+            time += random.below(3) as u64;
+            let after = random.below(2) == 0;
+            let file = random.below(count);
+            let shown = time - random.below(disorder + 1) as u64;
+            files[file].push((
+                shown,
+                after,
+                record(shown, file as u32, if after { AFTER } else { BEFORE }, serial as u64),
+            ));
+        }
+        for (file, records) in files.iter().enumerate() {
+            let text: String = records.iter().map(|(.., line)| &line[..]).collect();
+            trace.file(&format!("tr.0000001.{file:03x}"), text);
+        }
+        let limits = Limits {
+            buffers: 1 << random.below(20),
+            buffer: 1 << random.below(20),
+            streams: 2 + random.below(6),
+            chunk: 100 + random.below(5000),
+        };
+        let (out, messages) = trace.cat_with(&[], limits, random.below(5));
+        assert_eq!(messages, "");
+        assert!(out == oracle(files), "round {round}, {limits:?}");
+    }
+}
+
+#[test]
+fn a_file_in_no_order_is_sorted() {
+    let trace = Trace::new();
+    let count = 5000;
+    let lines: Vec<String> = (0..count).map(|line| record(1_000_000 - line / 2, 1, BEFORE, line)).collect();
+    trace.file("tr.0000001.001", lines.concat());
+    let expected: String = (0..count).rev().map(|line| &lines[(line ^ 1) as usize][..]).collect();
+    for chunk in [1000, 1 << 20] {
+        let limits = Limits { chunk, ..Limits::default() };
+        let (out, messages) = trace.cat_with(&[], limits, 10);
+        assert!(out == expected && messages.is_empty());
+    }
+}
+
+#[test]
+fn damage_is_told_once_and_the_rest_is_merged_from_every_kind_of_run() {
+    let trace = Trace::new();
+    let good: Vec<String> = (0..60).map(|line| record(1000 - line, 1, BEFORE, line)).collect();
+    for descents in [2, 59] {
+        let mut lines = good.clone();
+        lines[..60 - descents].reverse();
+        let mut expected: Vec<&String> = lines.iter().collect();
+        expected.sort();
+        let damaged = lines.iter().map(|line| format!("what?\n{line}")).collect::<String>();
+        trace.file("tr.0000001.001", damaged);
+        let (out, messages) = trace.cat(&[]);
+        assert!(out.lines().eq(expected.iter().map(|line| line.trim_end())));
+        let messages: Vec<&str> = messages.lines().collect();
+        assert_eq!(messages.len(), 11);
+        assert_eq!(messages[1], "trace-cat: tr.0000001.001:3: not a record: the line ends in time1");
+        assert_eq!(messages[10], "trace-cat: tr.0000001.001: 50 more places like these");
+    }
+}
+
+#[test]
+fn lines_of_any_length_take_no_memory() {
+    let trace = Trace::new();
+    let line = record(5, 1, BEFORE, 1);
+    trace.file("tr.0000001.001", format!("{line}{}{line}", "x".repeat(10_000_000)));
+    let (out, messages) = trace.cat(&[]);
+    assert_eq!(out, line);
+    assert_eq!(messages, "trace-cat: tr.0000001.001:2: not a record: 10000070 bytes long, 169 are the most\n");
+}

@@ -1,10 +1,13 @@
 //! The right word for a wrong one.
 
-use spec::EVENTS;
 use spec::event::CATEGORIES;
+use spec::{EVENTS, FUNCTIONS};
 
-/// The category or event whose name is closest to `wrong`, if one is close.
+/// The category or event whose name is closest to `wrong`, if one is close; of a C function, the event it records.
 pub fn nearest(wrong: &str) -> Option<&'static str> {
+    if let Some(function) = FUNCTIONS.iter().find(|function| function.symbol == wrong) {
+        return Some(function.event.event().name);
+    }
     let categories = CATEGORIES.iter().skip(1).copied();
     let names = categories.chain(EVENTS.iter().filter(|event| event.category != 0).map(|event| event.name));
     // A third of the letters may be wrong, a single one always.

@@ -50,9 +50,9 @@ fn is_plain(line: &[u8]) -> bool {
     let mut block = [0; 64];
     block[..HEAD].copy_from_slice(head);
     let mut wrong = 0u8;
-    for at in 0..64 {
-        let first = block[at].wrapping_sub(COLUMNS.low[at]) > COLUMNS.span[at];
-        let second = block[at].wrapping_sub(COLUMNS.low2[at]) > COLUMNS.span2[at];
+    for (at, byte) in block.iter().enumerate() {
+        let first = byte.wrapping_sub(COLUMNS.low[at]) > COLUMNS.span[at];
+        let second = byte.wrapping_sub(COLUMNS.low2[at]) > COLUMNS.span2[at];
         wrong |= u8::from(first & second);
     }
     wrong == 0 && plain_arguments(arguments)

@@ -20,3 +20,6 @@ pub mod records;
 pub mod runs;
 pub mod text;
 pub mod trbuf;
+
+#[cfg(test)]
+mod tests;

@@ -314,7 +314,7 @@ mod tests {
             (format!("{cut}\0\0{LINE}{LINE}"), vec!["1: incomplete record", "1: 2 NUL bytes", "1: ok", "2: ok"]),
             (format!("{long}\0{LINE}"), vec!["1: incomplete record", "1: 1 NUL bytes", "1: ok"]),
             (format!("{LINE}\0"), vec!["1: ok", "2: 1 NUL bytes"]),
-            (format!("{cut}{LINE}{LINE}"), vec!["1: not a record: pid is not valid", "2: ok"]),
+            (format!("{cut}{LINE}{LINE}"), vec!["1: not a record: tid is not valid", "2: ok"]),
         ] {
             assert_eq!(items(bytes.as_bytes()), expected, "{:.100}", bytes.escape_debug());
         }

@@ -154,7 +154,7 @@ impl Line<'_> {
     }
 
     /// Fills with spaces up to a column; at least one where something stands before it.
-    fn to_column(&mut self, column: usize) {
+    fn pad_to(&mut self, column: usize) {
         let width = self.out.len() - self.start;
         self.out.resize(self.out.len() + column.saturating_sub(width).max(1), b' ');
     }
@@ -173,7 +173,7 @@ impl Line<'_> {
         self.number(u64::from(record.pid));
         self.put("/");
         self.number(u64::from(record.lwpid));
-        self.to_column(CALL_AT);
+        self.pad_to(CALL_AT);
     }
 
     /// The event's name and its arguments; of the second of two records also what the first was about.
@@ -259,13 +259,13 @@ impl Line<'_> {
     /// What the call returned, or that it has only begun.
     fn result(&mut self, line: &[u8], record: &Record) {
         if record.which == 1 {
-            self.to_column(RESULT_AT);
+            self.pad_to(RESULT_AT);
             return self.put("...");
         }
         let columns = record.form().map_or(&[None; 5], |form| &form.columns);
         let result = columns.iter().position(|column| column.is_some_and(|column| is_result(record, &column)));
         if let Some(index) = result {
-            self.to_column(RESULT_AT);
+            self.pad_to(RESULT_AT);
             self.put("= ");
             let text = arguments(line)[index];
             self.put(names::errno(record.arguments[index].bits()).map_or(text, str::as_bytes));
@@ -275,7 +275,7 @@ impl Line<'_> {
     /// How long a call took, right-aligned.
     fn duration(&mut self, nanoseconds: u64) {
         let text = duration(nanoseconds);
-        self.to_column(DURATION_END - text.len().min(DURATION_END));
+        self.pad_to(DURATION_END - text.len().min(DURATION_END));
         self.put(text);
     }
 
@@ -285,7 +285,7 @@ impl Line<'_> {
         for (column, value) in form.columns.iter().zip(record.arguments) {
             let Some(question) = column.and_then(|column| column.name.strip_suffix('?')) else { continue };
             if value.bits() != 0 {
-                self.to_column(DURATION_END + 1);
+                self.pad_to(DURATION_END + 1);
                 self.put(if question == "block" { "blocked" } else { question });
             }
         }
