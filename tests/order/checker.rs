@@ -10,7 +10,10 @@
 //! A release is stamped before it happens and an acquisition after it has happened, so at each record of an
 //! acquisition the object must be free by the records so far. Objects are known by process and address: one that
 //! processes share is taken for two. An object whose past is not in the timeline (locked before a fork) is not judged
-//! until it is next acquired.
+//! until it is next acquired, and a thread that was created past the library's hooks has no thr_begin.
+//!
+//! The end of a process cuts off the threads that still run, perhaps between a release and its record, which is
+//! written after the call: [`check_cut`] allows each such thread one release that is not there.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -79,9 +82,9 @@ struct Timeline {
     open: HashMap<Thread, Vec<Record>>,
     /// Threads that were created and have not begun: by start routine and its argument.
     created: HashMap<(u32, u64, u64), usize>,
-    begun: HashSet<Thread>,
-    /// By `pthread_t`: whether the thread has exited.
-    exited: HashMap<Object, bool>,
+    /// Threads that have recorded something and no thr_begin.
+    unbegun: HashSet<Thread>,
+    lives: HashMap<Object, Life>,
     locks: HashMap<Object, Lock>,
     rwlocks: HashMap<Object, Rwlock>,
     semaphores: HashMap<Object, Semaphore>,
@@ -89,6 +92,18 @@ struct Timeline {
     /// The index of each condition variable's last signal or broadcast.
     signals: HashMap<Object, usize>,
     waits: HashMap<Thread, Waits>,
+    /// The index of each thread's last record, if threads may have been cut off there.
+    last: HashMap<Thread, usize>,
+    /// Releases that may have been made without a record, by threads that were cut off.
+    unrecorded: usize,
+}
+
+/// How far a thread is, as its `pthread_t` knows it.
+#[derive(PartialEq)]
+enum Life {
+    Created,
+    Begun,
+    Exited,
 }
 
 /// Goes through a timeline.
@@ -96,15 +111,41 @@ struct Timeline {
 /// # Errors
 /// The first thing that cannot have been.
 pub fn check<'a>(records: impl IntoIterator<Item = &'a Record>) -> Result<Census, Impossible> {
-    let mut timeline = Timeline::default();
-    for (at, record) in records.into_iter().enumerate() {
-        timeline.at = at;
-        timeline.record(record).map_err(|why| Impossible { at, why })?;
-    }
-    Ok(timeline.census)
+    Timeline::default().go_through(records)
+}
+
+/// Goes through the timeline of processes whose end cut threads off.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_cut<'a>(records: impl IntoIterator<Item = &'a Record> + Clone) -> Result<Census, Impossible> {
+    let last = records.clone().into_iter().enumerate().map(|(at, record)| ((record.pid, record.lwpid), at)).collect();
+    Timeline { last, ..Timeline::default() }.go_through(records)
 }
 
 impl Timeline {
+    fn go_through<'a>(mut self, records: impl IntoIterator<Item = &'a Record>) -> Result<Census, Impossible> {
+        for (at, record) in records.into_iter().enumerate() {
+            self.at = at;
+            self.record(record).map_err(|why| Impossible { at, why })?;
+            if self.last.get(&(record.pid, record.lwpid)) == Some(&at) {
+                self.cut_off(record);
+            }
+        }
+        Ok(self.census)
+    }
+
+    /// The thread is not heard of again. What it has may be free from here on.
+    fn cut_off(&mut self, record: &Record) {
+        let thread = (record.pid, record.lwpid);
+        if self.lives.get(&(record.pid, record.tid)) == Some(&Life::Exited) {
+            return;
+        }
+        self.locks.values_mut().for_each(|lock| lock.forget(thread));
+        self.rwlocks.values_mut().for_each(|rwlock| rwlock.forget(thread));
+        self.unrecorded += 1;
+    }
+
     fn record(&mut self, record: &Record) -> Result<(), String> {
         let thread = (record.pid, record.lwpid);
         if record.time < self.time {
@@ -116,8 +157,8 @@ impl Timeline {
         self.judge_waits(record, event.name)?;
         if event.name == "thr_begin" {
             self.begin(record)?;
-        } else if record.pid != record.lwpid && !self.begun.contains(&thread) {
-            return Err(format!("{} before the thread's thr_begin", event.name));
+        } else if !self.lives.contains_key(&(record.pid, record.tid)) {
+            self.unbegun.insert(thread);
         }
         match record.which {
             1 => {
@@ -143,7 +184,8 @@ impl Timeline {
             let pid = record.pid;
             self.open.retain(|thread, _| thread.0 != pid);
             self.created.retain(|key, _| key.0 != pid);
-            self.exited.retain(|object, _| object.0 != pid);
+            self.lives.retain(|object, _| object.0 != pid);
+            self.unbegun.retain(|thread| thread.0 != pid);
             self.locks.retain(|object, _| object.0 != pid);
             self.rwlocks.retain(|object, _| object.0 != pid);
             self.semaphores.retain(|object, _| object.0 != pid);
@@ -157,11 +199,10 @@ impl Timeline {
     /// is for the program to find that nothing has happened. When it goes on, a signal must have come.
     fn judge_waits(&mut self, record: &Record, name: &str) -> Result<(), String> {
         let thread = (record.pid, record.lwpid);
-        let Some(waits) = self.waits.get(&thread) else { return Ok(()) };
-        let Some(woken) = waits.woken else { return Ok(()) };
-        let again = record.which == 1 && is_wait(name) && waits.cond == object(record, 0);
-        if !woken && !again {
-            return Err(format!("{:#x} woke before its signal", waits.cond.1));
+        let Some(&Waits { cond, woken: Some(woken), .. }) = self.waits.get(&thread) else { return Ok(()) };
+        let again = record.which == 1 && is_wait(name) && cond == object(record, 0);
+        if !woken && !again && !self.was_unrecorded() {
+            return Err(format!("{:#x} woke before its signal", cond.1));
         }
         if woken || !again {
             self.waits.remove(&thread);
@@ -175,9 +216,18 @@ impl Timeline {
             Some(count) if *count > 0 => *count -= 1,
             _ => return Err("thr_begin before the creator's thr_create".to_owned()),
         }
-        self.begun.insert((record.pid, record.lwpid));
-        self.exited.insert((record.pid, record.tid), false);
+        if self.unbegun.contains(&(record.pid, record.lwpid)) {
+            return Err("thr_begin is not the thread's first record".to_owned());
+        }
+        self.lives.insert((record.pid, record.tid), Life::Begun);
         Ok(())
+    }
+
+    /// Whether a release that is missing may have been made by a thread that was cut off; takes it into account.
+    fn was_unrecorded(&mut self) -> bool {
+        let possible = self.unrecorded > 0;
+        self.unrecorded = self.unrecorded.saturating_sub(1);
+        possible
     }
 
     /// The first record of a call: what it lets go, it lets go here.
@@ -209,7 +259,9 @@ impl Timeline {
         match name {
             "thr_create" => {
                 let key = (first.pid, bits(first, 2), bits(first, 3));
-                if let Some(count) = self.created.get_mut(&key).filter(|_| !succeeded(record, 0)) {
+                if succeeded(record, 0) {
+                    self.lives.entry(object(record, 1)).or_insert(Life::Created);
+                } else if let Some(count) = self.created.get_mut(&key) {
                     *count = count.saturating_sub(1);
                 }
                 Ok(())
@@ -246,7 +298,7 @@ impl Timeline {
         let subject = object(record, 0);
         match name {
             "thr_exit" => {
-                self.exited.insert((record.pid, record.tid), true);
+                self.lives.insert((record.pid, record.tid), Life::Exited);
             }
             "thr_tryjoin" => return self.join(record, 2),
             "mutex_init" | "rmutex_init" | "spin_init" => drop(self.locks.insert(subject, Lock::default())),
@@ -323,12 +375,13 @@ impl Timeline {
     }
 
     fn take_token(&mut self, record: &Record, subject: Object, rval: usize) -> Result<(), String> {
-        match self.semaphores.get_mut(&subject).filter(|_| succeeded(record, rval)) {
-            Some(semaphore) => {
-                self.census.tokens += 1;
-                semaphore.take()
-            }
-            None => Ok(()),
+        let Some(semaphore) = self.semaphores.get_mut(&subject).filter(|_| succeeded(record, rval)) else {
+            return Ok(());
+        };
+        self.census.tokens += 1;
+        match semaphore.take() {
+            Err(_) if self.was_unrecorded() => Ok(()),
+            result => result,
         }
     }
 
@@ -348,10 +401,10 @@ impl Timeline {
             return Ok(());
         }
         self.census.joins += 1;
-        match self.exited.remove(&object(record, 0)) {
-            Some(true) => Ok(()),
-            Some(false) => Err("a join before the thread's thr_exit".to_owned()),
-            None => Err("a join of a thread that has not begun".to_owned()),
+        match self.lives.remove(&object(record, 0)) {
+            Some(Life::Exited) | None => Ok(()),
+            Some(Life::Begun) => Err("a join before the thread's thr_exit".to_owned()),
+            Some(Life::Created) => Err("a join before the thread's thr_begin".to_owned()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use spec::{EVENTS, Record, Value};
 
-use super::checker::{Census, check};
+use super::checker::{Census, check, check_cut};
 
 const PID: u32 = 100;
 /// The main thread and two others, by LWP.
@@ -49,12 +49,17 @@ fn both(lwpid: u32, name: &str, first: &[u64], second: &[u64]) -> [Record; 2] {
     [record(lwpid, name, 1, first), record(lwpid, name, 2, second)]
 }
 
-fn checked(records: impl IntoIterator<Item = Record>) -> Result<Census, String> {
-    let mut records: Vec<Record> = begun().into_iter().chain(records).collect();
+/// The records after the start of A and B, a nanosecond apart.
+fn timed(records: Vec<Record>) -> Vec<Record> {
+    let mut records = [begun(), records].concat();
     for (index, record) in records.iter_mut().enumerate() {
         record.time = 1000 + index as u64;
     }
-    check(&records).map_err(|impossible| impossible.why)
+    records
+}
+
+fn checked(records: Vec<Record>) -> Result<Census, String> {
+    check(&timed(records)).map_err(|impossible| impossible.why)
 }
 
 /// The timeline is rejected for a reason that contains `why`; without its last record it is accepted, so that it is
@@ -191,12 +196,12 @@ fn a_thread_is_created_begins_exits_and_is_joined() {
     rejected(&[&join], "before the thread's thr_exit");
     rejected(&[&[record(MAIN, "thr_tryjoin", 0, &[tid(A), 0, 0])]], "before the thread's thr_exit");
     rejected(&[&both(MAIN, "thr_timedjoin", &[tid(A), 0, 9], &[tid(A), 0, 0])], "before the thread's thr_exit");
-    rejected(&[&both(MAIN, "thr_join", &[7], &[7, 0, 0])], "has not begun");
-    rejected(&[&exit, &join, &join], "has not begun");
+    let created = [create(9), [record(MAIN, "thr_create", 2, &[0, 7])]].concat();
+    rejected(&[&created, &both(MAIN, "thr_join", &[7], &[7, 0, 0])], "before the thread's thr_begin");
     rejected(&[&begin], "before the creator's thr_create");
     rejected(&[&create(8), &begin], "before the creator's thr_create");
     rejected(&[&create(9), &[record(MAIN, "thr_create", 2, &[11, 0])], &begin], "before the creator's thr_create");
-    rejected(&[&create(9), &[record(103, "thr_yield", 0, &[])]], "before the thread's thr_begin");
+    rejected(&[&create(9), &[record(103, "thr_yield", 0, &[])], &begin], "not the thread's first record");
     checked([&create(9)[..], &begin, &[record(MAIN, "thr_tryjoin", 0, &[tid(A), 0, 16])]].concat()).unwrap();
 }
 
@@ -216,4 +221,28 @@ fn an_exec_forgets_what_was_locked() {
     let failed = [record(MAIN, "proc_exec", 2, &[2])];
     checked([&lock[..], &exec, &lock].concat()).unwrap();
     rejected(&[&lock, &exec, &failed, &lock], "two owners");
+}
+
+/// xz ends while its workers run, one of which has just unlocked and not yet recorded it.
+#[test]
+fn a_thread_that_is_cut_off_may_have_released_unrecorded() {
+    let lock = |lwp| both(lwp, "mutex_lock", &[M], &[0, 0]);
+    let start = [record(MAIN, "sema_init", 0, &[M, 0, 0])];
+    let take = both(B, "sema_wait", &[M, 0], &[0]);
+    let exit = [record(A, "thr_exit", 0, &[0])];
+    let wait = both(B, "cond_wait", &[C, M], &[0]);
+    let after = [record(B, "thr_yield", 0, &[])];
+    let cut = |records: &[&[Record]]| {
+        let records = timed(records.concat());
+        check(&records).expect_err("nothing was cut off");
+        check_cut(&records).map_err(|impossible| impossible.why)
+    };
+    cut(&[&lock(A), &lock(B)]).unwrap();
+    cut(&[&both(A, "rw_wrlock", &[M], &[0, 0]), &both(B, "rw_rdlock", &[M], &[0, 0, 1])]).unwrap();
+    cut(&[&start, &take]).unwrap();
+    cut(&[&lock(B), &wait, &after]).unwrap();
+    // One release each, none by a thread that is heard of again or has exited.
+    cut(&[&start, &take, &take, &take]).unwrap_err();
+    cut(&[&lock(A), &lock(B), &exit]).unwrap_err();
+    cut(&[&lock(A), &exit, &lock(B)]).unwrap_err();
 }

@@ -42,6 +42,13 @@ impl Lock {
         }
     }
 
+    /// The thread may have let it go.
+    pub fn forget(&mut self, thread: Thread) {
+        if self.owner == Some(thread) {
+            (self.owner, self.depth) = (None, 0);
+        }
+    }
+
     pub fn has_depth(&self, recorded: u64) -> Result<(), String> {
         if self.depth == recorded {
             return Ok(());
@@ -93,6 +100,12 @@ impl Rwlock {
             None => return Err("released by a thread that neither reads nor writes".to_owned()),
         }
         Ok(())
+    }
+
+    /// The thread may have let it go.
+    pub fn forget(&mut self, thread: Thread) {
+        self.writer = self.writer.filter(|&writer| writer != thread);
+        self.readers.remove(&thread);
     }
 }
 
