@@ -46,6 +46,14 @@ int main(int argc, char **argv) {
         until_blocked(&worker);
         UNLOCK(pthread_mutex_unlock, &subject, 1, 0);
         finish(&worker, NULL);
+        LOCK(pthread_mutex_lock, &subject, 0, 1, 0);
+        if (subject.recursive) {
+            LOCK(pthread_mutex_lock, &subject, 0, 2, 0);
+            TIMEDLOCK(&subject, &past, PAST_NS, 0, 3, 0);
+            UNLOCK(pthread_mutex_unlock, &subject, 0, 0);
+            UNLOCK(pthread_mutex_unlock, &subject, 0, 0);
+        }
+        UNLOCK(pthread_mutex_unlock, &subject, 0, 0);
         TRYLOCK(pthread_mutex_trylock, &subject, 0);
         UNLOCK(pthread_mutex_unlock, &subject, 0, 0);
         TIMEDLOCK(&subject, &future, FUTURE_NS, 0, 1, 0);

@@ -133,7 +133,9 @@ static void again(struct subject *subject, int type) {
     default:
         TRYLOCK(pthread_mutex_trylock, subject, EBUSY);
         TIMEDLOCK(subject, &past, PAST_NS, 1, 0, ETIMEDOUT);
-        break;
+        /* It was its own waiter. */
+        UNLOCK(pthread_mutex_unlock, subject, 1, 0);
+        return;
     }
     UNLOCK(pthread_mutex_unlock, subject, 0, 0);
 }

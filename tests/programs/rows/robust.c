@@ -34,6 +34,18 @@ static void contend(struct subject *subject) {
     UNLOCK(pthread_mutex_unlock, subject, 1, 0);
     finish(&worker, NULL);
     LOCK(pthread_mutex_lock, subject, 0, 1, 0);
+    if (subject->recursive) {
+        LOCK(pthread_mutex_lock, subject, 0, 2, 0);
+        TIMEDLOCK(subject, &past, PAST_NS, 0, 3, 0);
+        UNLOCK(pthread_mutex_unlock, subject, 0, 0);
+        UNLOCK(pthread_mutex_unlock, subject, 0, 0);
+    } else {
+        TRYLOCK(pthread_mutex_trylock, subject, EBUSY);
+        TIMEDLOCK(subject, &past, PAST_NS, 1, 0, ETIMEDOUT);
+        /* It was its own waiter. */
+        UNLOCK(pthread_mutex_unlock, subject, PERHAPS, 0);
+        return;
+    }
     UNLOCK(pthread_mutex_unlock, subject, 0, 0);
 }
 
