@@ -211,6 +211,28 @@ static void wait_for_reader(void *(*waits)(void *)) {
     finish(&worker, NULL);
 }
 
+/* Where writers are preferred, one that waits keeps readers out although others read. */
+static void *kept_out_by_waiting_writer(void *argument) {
+    TRY(pthread_rwlock_tryrdlock, "rw_tryrdlock", EBUSY);
+    timedrdlock(&past, PAST_NS, 1, 0, ETIMEDOUT);
+    about_to_block();
+    RDLOCK(pthread_rwlock_rdlock, 1, 1, 0);
+    UNLOCK(pthread_rwlock_unlock, PERHAPS);
+    return argument;
+}
+
+static void writers_first(void) {
+    struct worker writer, reader;
+    RDLOCK(pthread_rwlock_rdlock, 0, 1, 0);
+    begin(&writer, waits_wr, NULL);
+    until_blocked(&writer);
+    begin(&reader, kept_out_by_waiting_writer, NULL);
+    until_blocked(&reader);
+    UNLOCK(pthread_rwlock_unlock, 1);
+    finish(&writer, NULL);
+    finish(&reader, NULL);
+}
+
 /* Nobody else is there. */
 static void alone(void) {
     const struct timespec *volatile none = NULL;
@@ -289,6 +311,8 @@ int main(void) {
     alone();
     wait_for_reader(waits_wr);
     wait_for_writer(waits_rd);
+    wait_for_writer(waits_wr);
+    writers_first();
     DESTROY(__pthread_rwlock_destroy);
     return done();
 }
