@@ -1,6 +1,5 @@
 //! The records of a trace directory, for tests to ask about.
 
-use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
@@ -111,38 +110,6 @@ impl Trace {
     /// The records of this process.
     pub fn of_pid(&self, pid: u32) -> Vec<&Record> {
         self.records.iter().filter(|record| record.fields.pid == pid).collect()
-    }
-
-    /// Each call as its only record, or its first with its second; `None` where the call did not end.
-    pub fn calls(&self) -> Vec<(&Record, Option<&Record>)> {
-        let mut calls: Vec<(&Record, Option<&Record>)> = Vec::new();
-        // By thread: the calls that have begun, the innermost last. A signal handler's calls nest in what it interrupts.
-        let mut open: HashMap<(u32, u32), Vec<usize>> = HashMap::new();
-        for record in &self.records {
-            let fields = &record.fields;
-            let open = open.entry((fields.pid, fields.lwpid)).or_default();
-            if fields.which < 2 {
-                if fields.which == 1 {
-                    open.push(calls.len());
-                }
-                calls.push((record, None));
-                continue;
-            }
-            let same = |&&call: &&usize| {
-                let first = &calls[call].0.fields;
-                (first.event1, first.event2) == (fields.event1, fields.event2)
-            };
-            match open.iter().rev().position(|call| same(&call)) {
-                // What was begun later and never ended was left by longjmp.
-                Some(later) => {
-                    let call = open[open.len() - 1 - later];
-                    open.truncate(open.len() - 1 - later);
-                    calls[call].1 = Some(record);
-                }
-                None => panic!("a second record without a first: {}", record.line),
-            }
-        }
-        calls
     }
 
     /// The text of all records, as trace-cat prints it.

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -45,7 +45,7 @@ impl Trial {
 
     /// A command without the library.
     pub fn native(&self, program: impl AsRef<OsStr>) -> Run<'_> {
-        let run = Run { trial: self, command: Command::new(program), noise: false, patience: PATIENCE };
+        let run = Run { trial: self, command: Command::new(program), noise: false };
         std::env::vars_os()
             .map(|(name, _)| name)
             .filter(|name| name == "LD_PRELOAD" || name.as_encoded_bytes().starts_with(b"THR_TRACE_"))
@@ -96,7 +96,6 @@ pub struct Run<'a> {
     trial: &'a Trial,
     command: Command,
     noise: bool,
-    patience: Duration,
 }
 
 impl<'a> Run<'a> {
@@ -130,21 +129,9 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// Gives it this file as its standard input, instead of none.
-    pub fn stdin(mut self, path: impl AsRef<Path>) -> Run<'a> {
-        self.command.stdin(File::open(path).unwrap());
-        self
-    }
-
     /// Lets the library speak on stderr; the test looks at what it says.
     pub fn noise_expected(mut self) -> Run<'a> {
         self.noise = true;
-        self
-    }
-
-    /// Allows it that long instead of two minutes.
-    pub fn patience(mut self, patience: Duration) -> Run<'a> {
-        self.patience = patience;
         self
     }
 
@@ -170,9 +157,13 @@ impl<'a> Run<'a> {
             self.command.current_dir(directory);
         }
         // A group of its own, so that a hanging command's children can be ended with it.
-        self.command.process_group(0).stdout(File::create(&stdout).unwrap()).stderr(File::create(&stderr).unwrap());
+        self.command
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(File::create(&stdout).unwrap())
+            .stderr(File::create(&stderr).unwrap());
         let child = self.command.spawn().unwrap_or_else(|error| panic!("{shown}: {error}"));
-        Running { child, shown, stdout, stderr, noise: self.noise, deadline: Instant::now() + self.patience }
+        Running { child, shown, stdout, stderr, noise: self.noise, deadline: Instant::now() + PATIENCE }
     }
 }
 
@@ -217,11 +208,6 @@ pub struct Running {
 }
 
 impl Running {
-    /// Its process ID.
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// What it has printed so far.
     pub fn stdout(&self) -> Vec<u8> {
         fs::read(&self.stdout).unwrap()
