@@ -1,0 +1,163 @@
+//! trace-cat as a command: exit statuses, where it writes, and what it says where.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+const FIRST: &str = "1795174740:000000001:0000002:0000001:0x7fc5de3f86c0:02:02:1:0x559469ed90a0:0:0:0:0\n";
+const SECOND: &str = "1795174740:000000002:0000003:0000001:0x7fc5de3f86c0:02:04:0:0x559469ed90a0:0:0:0:0\n";
+
+fn trace() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("tr.0000001.002"), FIRST).unwrap();
+    fs::write(directory.path().join("tr.0000001.003"), SECOND).unwrap();
+    directory
+}
+
+fn command(directory: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trace-cat"));
+    command.current_dir(directory).env_remove("THR_TRACE_DIR").env_remove("RUST_LOG");
+    command
+}
+
+fn run(directory: &Path, arguments: &[&str]) -> Output {
+    command(directory).args(arguments).output().unwrap()
+}
+
+#[track_caller]
+fn assert_output(output: &Output, status: i32, out: &str, error: &str) {
+    assert_eq!(String::from_utf8_lossy(&output.stdout), out);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), error);
+    assert_eq!(output.status.code(), Some(status));
+}
+
+#[test]
+fn the_working_directory_is_the_default() {
+    let trace = trace();
+    assert_output(&run(trace.path(), &[]), 0, &format!("{FIRST}{SECOND}"), "");
+}
+
+#[test]
+fn the_environment_names_another_directory() {
+    let (trace, elsewhere) = (trace(), tempfile::tempdir().unwrap());
+    let output = command(elsewhere.path()).env("THR_TRACE_DIR", trace.path()).output().unwrap();
+    assert_output(&output, 0, &format!("{FIRST}{SECOND}"), "");
+    let output = command(trace.path()).env("THR_TRACE_DIR", "").output().unwrap();
+    assert_output(&output, 0, &format!("{FIRST}{SECOND}"), "");
+}
+
+#[test]
+fn damage_is_status_1_and_the_rest_is_printed() {
+    let trace = trace();
+    fs::write(trace.path().join("tr.0000001.004"), "rubbish\n").unwrap();
+    let message = "trace-cat: ./tr.0000001.004:1: not a record: the line ends in time1\n";
+    assert_output(&run(trace.path(), &["."]), 1, &format!("{FIRST}{SECOND}"), message);
+    let message = "trace-cat: none: No such file or directory\n";
+    assert_output(&run(trace.path(), &["none", "tr.0000001.002"]), 1, FIRST, message);
+}
+
+#[test]
+fn a_directory_without_traces_is_status_1() {
+    let empty = tempfile::tempdir().unwrap();
+    assert_output(&run(empty.path(), &[]), 1, "", "trace-cat: .: no trace here (no file tr.xxxxxxx.yyy)\n");
+}
+
+#[test]
+fn an_empty_file_is_fine() {
+    let trace = trace();
+    fs::write(trace.path().join("tr.0000001.004"), "").unwrap();
+    assert_output(&run(trace.path(), &["tr.0000001.004"]), 0, "", "");
+}
+
+#[test]
+fn wrong_usage_is_status_2_and_names_the_right_word() {
+    let trace = trace();
+    for (arguments, part) in
+        [(&["-e", "mutxe"][..], "'mutex'"), (&["--formt=text"], "'--format'"), (&["-F", "json"], "possible values")]
+    {
+        let output = run(trace.path(), arguments);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn output_goes_to_a_file_but_never_to_an_input() {
+    let trace = trace();
+    assert_output(&run(trace.path(), &["-o", "merged"]), 0, "", "");
+    assert_eq!(fs::read_to_string(trace.path().join("merged")).unwrap(), format!("{FIRST}{SECOND}"));
+    fs::hard_link(trace.path().join("tr.0000001.002"), trace.path().join("link")).unwrap();
+    fs::write(trace.path().join("trbuf.0000001"), "").unwrap();
+    for name in ["tr.0000001.002", "link", "trbuf.0000001"] {
+        let output = run(trace.path(), &["-o", name]);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{name}");
+    }
+    assert_eq!(fs::read_to_string(trace.path().join("link")).unwrap(), FIRST);
+    let message = "trace-cat: none/out: No such file or directory\n";
+    assert_output(&run(trace.path(), &["-o", "none/out"]), 1, "", message);
+    let message = "trace-cat: /dev/full: No space left on device\n";
+    assert_output(&run(trace.path(), &["-o", "/dev/full"]), 1, "", message);
+}
+
+#[test]
+fn a_closed_pipe_is_a_silent_end() {
+    let trace = trace();
+    fs::write(trace.path().join("tr.0000001.004"), SECOND.repeat(50_000)).unwrap();
+    let mut child = command(trace.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_output(&output, 0, "", "");
+}
+
+#[test]
+fn the_standard_input_is_read_for_a_dash() {
+    let trace = trace();
+    let mut child = command(trace.path())
+        .arg("-")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(format!("{SECOND}{FIRST}").as_bytes()).unwrap();
+    assert_output(&child.wait_with_output().unwrap(), 0, &format!("{FIRST}{SECOND}"), "");
+}
+
+#[test]
+fn filters_and_text() {
+    let trace = trace();
+    assert_output(&run(trace.path(), &["-l", "3", "-p", "1"]), 0, SECOND, "");
+    assert_output(&run(trace.path(), &["-e", "mutex_lock"]), 0, FIRST, "");
+    assert_output(
+        &run(trace.path(), &["-F", "text", "-e", "-mutex_lock"]),
+        0,
+        "  0.000000000 1/3           mutex_unlock(mutex=0x559469ed90a0)           = 0\n",
+        "",
+    );
+}
+
+#[test]
+fn the_log_is_silent_unless_asked_for() {
+    let trace = trace();
+    let output = command(trace.path()).env("RUST_LOG", "info").output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{FIRST}{SECOND}"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("2 files to merge"));
+}
+
+#[test]
+fn the_manual_names_every_option() {
+    let manual = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("trace-cat.1")).unwrap();
+    let manual = manual.replace("\\-", "-");
+    let help = run(Path::new("."), &["--help"]);
+    let help = String::from_utf8(help.stdout).unwrap();
+    let options: Vec<&str> =
+        help.split_whitespace().map(|word| word.trim_end_matches(',')).filter(|word| word.starts_with("--")).collect();
+    assert!(options.len() >= 7, "{options:?}");
+    for option in options {
+        assert!(manual.contains(option), "{option}");
+    }
+}
