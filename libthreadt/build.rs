@@ -10,12 +10,14 @@ use std::path::Path;
 use std::{env, fs};
 
 /// Real functions that no hook calls but the calibration and the lock hooks' tries do.
-const HELPERS: [&str; 5] = [
+const HELPERS: [&str; 7] = [
     "pthread_condattr_getclock",
     "pthread_condattr_init",
     "pthread_condattr_setclock",
     "pthread_mutexattr_init",
     "pthread_mutexattr_settype",
+    "pthread_rwlockattr_init",
+    "pthread_rwlockattr_setkind_np",
 ];
 
 /// Functions whose `int` is 0 or -1 and errno.

@@ -14,7 +14,7 @@ use spec::names::LWP_MASK;
 
 use crate::pool::Pooled;
 use crate::process::{self, PROCESS};
-use crate::slot::{Slot, Writer};
+use crate::slot::{ALL_REGIONS, Slot, Writer};
 use crate::sys::{self, Fd};
 use crate::{clock, directory};
 
@@ -201,7 +201,7 @@ fn write_out(slot: &Slot, lwp: u32) -> bool {
     }
     // A thread that ended within a write cannot go on with it.
     slot.writer.store(0, Relaxed);
-    if slot.become_writer(sys::thread_id(), 0) != Writer::Taken {
+    if slot.become_writer(sys::thread_id(), ALL_REGIONS) != Writer::Taken {
         return false;
     }
     let entry = entry(lwp);

@@ -202,7 +202,7 @@ fn find_owner(path: &CStr, page: &mut [u8]) -> sys::Result<Holder> {
     let ourselves = identity::owner();
     let alive = match fd.has_no_writer() {
         Ok(none) => !none,
-        // No leases here (some network file systems): an owner of our own namespace that started when we did not, or in
+        // No leases to rely on: an owner of our own namespace that started when we did not, or in
         // another boot, has gone, because the PID is ours now.
         Err(_) => owner
             .is_ok_and(|owner| owner.boot_id == ourselves.boot_id && owner.pid_namespace != ourselves.pid_namespace),

@@ -7,7 +7,7 @@
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use crate::process::{self, PROCESS};
-use crate::slot::{Slot, Writer};
+use crate::slot::{ALL_REGIONS, Slot, Writer};
 use crate::{buffers, directory, record, sys, thread, trinfo};
 
 /// How long a record in the making is waited for: its thread may have been stopped, or left it by a jump.
@@ -41,7 +41,7 @@ fn write_slot(slot: &'static Slot) -> bool {
             sys::sleep(PATIENCE_NS);
         }
     }
-    if slot.become_writer(sys::thread_id(), slot.depth.load(Relaxed)) != Writer::Taken {
+    if slot.become_writer(sys::thread_id(), ALL_REGIONS) != Writer::Taken {
         return false;
     }
     let written = slot.write_all(buffers::entry(lwp));

@@ -123,12 +123,14 @@ pub fn rename_old(path: &CStr, directory: &[u8], start: &[u8], name: &[u8]) -> R
 impl Records {
     /// Takes `length` bytes of the file for the caller to write and returns where they begin.
     ///
+    /// `alone` says that nobody, interrupted by the caller, may be between taking a range and writing it.
+    ///
     /// # Errors
     /// `EFBIG` if the process may not write that far; the signal that a write would raise then could kill the host.
-    pub fn take_range(&self, entry: &FileEntry, length: u64) -> Result<u64> {
+    pub fn take_range(&self, entry: &FileEntry, length: u64, alone: bool) -> Result<u64> {
         let end = entry.end.load(Acquire);
-        if end != self.size && entry.users.load(Acquire) <= 1 {
-            // Somebody else has cut or lengthened the file, and no other thread of ours is between taking and writing.
+        if alone && end != self.size && entry.users.load(Acquire) <= 1 {
+            // Somebody else has cut or lengthened the file: no other thread of ours is between taking and writing.
             let _ = entry.end.compare_exchange(end, self.size, AcqRel, Relaxed);
         }
         if entry.end.load(Acquire).saturating_add(length) > sys::file_size_limit() {

@@ -49,6 +49,7 @@ mod hooks;
 mod identity;
 mod maps;
 mod measure;
+mod nesting;
 mod pool;
 mod process;
 mod real;

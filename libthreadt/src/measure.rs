@@ -50,11 +50,14 @@ unsafe fn word(object: Ptr, at: usize) -> u32 {
 // pthread_mutex_t
 const MUTEX_LOCK: usize = 0;
 const MUTEX_COUNT: usize = 4;
+const MUTEX_OWNER: usize = 8;
 const MUTEX_KIND: usize = 16;
 const KIND_TYPE: u32 = 3;
 const KIND_RECURSIVE: u32 = 1;
-/// `PTHREAD_MUTEX_ROBUST_NORMAL_NP` and `PTHREAD_MUTEX_PRIO_INHERIT_NP`: the word holds the owner.
-const KIND_OWNER_IN_WORD: u32 = 16 | 32;
+/// `PTHREAD_MUTEX_ROBUST_NORMAL_NP`.
+const KIND_ROBUST: u32 = 16;
+/// Robust mutexes, and `PTHREAD_MUTEX_PRIO_INHERIT_NP`: the word holds the owner.
+const KIND_OWNER_IN_WORD: u32 = KIND_ROBUST | 32;
 /// `PTHREAD_MUTEX_PRIO_PROTECT_NP`.
 const KIND_PRIO_PROTECT: u32 = 64;
 
@@ -79,17 +82,31 @@ pub unsafe fn mutex_type(mutex: Ptr) -> u64 {
     unsafe { u64::from(kind(mutex) & KIND_TYPE) }
 }
 
-/// Whether a try followed by a lock is the same as a lock: not where taking it changes the thread's priority.
+/// Whether a try followed by a lock is the same as a lock. It is not where taking it changes the thread's priority, nor
+/// for robust mutexes: glibc's try of one that is not recoverable leaves it locked.
 pub unsafe fn may_be_tried(mutex: Ptr) -> bool {
     // SAFETY: the caller's.
-    unsafe { kind(mutex) & KIND_PRIO_PROTECT == 0 }
+    unsafe { kind(mutex) & (KIND_PRIO_PROTECT | KIND_ROBUST) == 0 }
 }
 
-/// Whether somebody has the mutex, for where it may not be tried.
+/// Whether another thread has the mutex, for where it may not be tried.
 pub unsafe fn mutex_is_held(mutex: Ptr) -> bool {
-    // The low bits are the lock; the rest of the word is a priority ceiling.
+    if !knows(MUTEX) {
+        return false;
+    }
     // SAFETY: the caller's.
-    knows(MUTEX) && unsafe { word(mutex, MUTEX_LOCK) } & 0x7_ffff != 0
+    let (lock, owner) = unsafe { (word(mutex, MUTEX_LOCK) & lock_bits(kind(mutex)), word(mutex, MUTEX_OWNER)) };
+    lock != 0 && owner != sys::thread_id()
+}
+
+/// The bits of a mutex's word that are 0 when it is free.
+fn lock_bits(kind: u32) -> u32 {
+    match kind {
+        _ if kind & KIND_OWNER_IN_WORD != 0 => libc::FUTEX_TID_MASK,
+        // The rest of the word is the priority ceiling.
+        _ if kind & KIND_PRIO_PROTECT != 0 => 0x7_ffff,
+        _ => u32::MAX,
+    }
 }
 
 /// 1 if there may be waiters.
@@ -99,13 +116,8 @@ pub unsafe fn mutex_waiters(mutex: Ptr) -> u64 {
     }
     // SAFETY: the caller's.
     let (kind, lock) = unsafe { (word(mutex, MUTEX_KIND), word(mutex, MUTEX_LOCK)) };
-    let waiters = if kind & KIND_OWNER_IN_WORD != 0 {
-        lock & libc::FUTEX_WAITERS != 0
-    } else if kind & KIND_PRIO_PROTECT != 0 {
-        lock & 0x7_ffff > 1
-    } else {
-        lock > 1
-    };
+    let waiters =
+        if kind & KIND_OWNER_IN_WORD != 0 { lock & libc::FUTEX_WAITERS != 0 } else { lock & lock_bits(kind) > 1 };
     u64::from(waiters)
 }
 
@@ -145,6 +157,11 @@ const RW_WRITE_LOCKED: u32 = 2;
 const RW_READERS_WAIT: u32 = 4;
 const RW_READERS_SHIFT: u32 = 3;
 const RW_WRITERS: usize = 4;
+const RW_WRITERS_FUTEX: usize = 12;
+const RW_FUTEX_USED: u32 = 2;
+const RW_FLAGS: usize = 48;
+/// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`.
+const RW_PREFERS_WRITERS: u32 = 2;
 
 /// 1 if there may be waiters; the caller holds the lock.
 pub unsafe fn rwlock_waiters(rwlock: Ptr) -> u64 {
@@ -153,11 +170,14 @@ pub unsafe fn rwlock_waiters(rwlock: Ptr) -> u64 {
     }
     // SAFETY: the caller's.
     let (readers, writers) = unsafe { (word(rwlock, 0), word(rwlock, RW_WRITERS)) };
+    // A writer that waits for another one only shows in the word it sleeps on.
+    // SAFETY: the caller's.
+    let writer_sleeps = unsafe { word(rwlock, RW_WRITERS_FUTEX) } & RW_FUTEX_USED != 0;
     // The top bit of the writers' word only hands the lock over. Under a write lock readers that are counted wait;
     // under a read lock a writer that has announced itself does.
     let waiters =
         if readers & RW_WRITE_PHASE != 0 { readers >> RW_READERS_SHIFT != 0 } else { readers & RW_WRITE_LOCKED != 0 };
-    u64::from(waiters || readers & RW_READERS_WAIT != 0 || writers << 1 != 0)
+    u64::from(waiters || writer_sleeps || readers & RW_READERS_WAIT != 0 || writers << 1 != 0)
 }
 
 /// How many readers have the lock; the caller is one of them.
@@ -168,9 +188,13 @@ pub unsafe fn rwlock_readers(rwlock: Ptr) -> u64 {
 
 /// Whether a read lock has to wait, for where the lock may not be tried.
 pub unsafe fn rwlock_excludes_readers(rwlock: Ptr) -> bool {
-    let written = RW_WRITE_PHASE | RW_WRITE_LOCKED;
+    if !knows(RWLOCK) {
+        return false;
+    }
     // SAFETY: the caller's.
-    knows(RWLOCK) && unsafe { word(rwlock, 0) } & written == written
+    let (readers, flags) = unsafe { (word(rwlock, 0), word(rwlock, RW_FLAGS)) };
+    let is_read = readers & RW_WRITE_PHASE == 0 && readers >> RW_READERS_SHIFT != 0;
+    readers & RW_WRITE_LOCKED != 0 && (readers & RW_WRITE_PHASE != 0 || is_read && flags == RW_PREFERS_WRITERS)
 }
 
 /// Whether a write lock has to wait, for where the lock may not be tried.
@@ -332,11 +356,16 @@ fn cond_as_expected() -> bool {
 }
 
 fn rwlock_as_expected() -> bool {
-    let mut rwlock = Trial([0; 32]);
-    let object = &raw mut rwlock;
+    let (mut attribute, mut rwlock) = (Trial([0; 32]), Trial([0; 32]));
+    let (attribute, object) = (&raw mut attribute, &raw mut rwlock);
     // SAFETY: it is ours.
+    let flags = || unsafe { word(object.cast(), RW_FLAGS) };
+    // SAFETY: as above.
     let word = || unsafe { word(object.cast(), 0) };
-    succeeds!(pthread_rwlock_init(object, 0))
+    succeeds!(pthread_rwlockattr_init(attribute))
+        && succeeds!(pthread_rwlockattr_setkind_np(attribute, RW_PREFERS_WRITERS))
+        && succeeds!(pthread_rwlock_init(object, attribute))
+        && flags() == RW_PREFERS_WRITERS
         && succeeds!(pthread_rwlock_rdlock(object))
         && succeeds!(pthread_rwlock_rdlock(object))
         && word() == 2 << RW_READERS_SHIFT

@@ -13,7 +13,7 @@ use crate::process::{self, PROCESS};
 use crate::say::{Cause, reason, say};
 use crate::slot::{Slot, Writer, capacity};
 use crate::sys::Errno;
-use crate::{buffers, clock, directory, sys, thread, trinfo};
+use crate::{buffers, clock, directory, nesting, sys, thread, trinfo};
 
 /// Records one line. `time` is a reading of [`clock::now`].
 ///
@@ -22,11 +22,16 @@ use crate::{buffers, clock, directory, sys, thread, trinfo};
 pub fn put(form: &'static Form, time: u64, arguments: [u64; 5]) {
     let Some(slot) = thread::slot() else { return };
     let time = clock::since_epoch(time);
-    let depth = slot.depth.load(Relaxed);
+    let frame = stack_pointer();
+    let mut depth = slot.depth.load(Relaxed);
     if depth != 0 {
-        return put_nested(slot, depth, form, time, &arguments);
+        depth = nesting::leave_abandoned(slot, depth, frame);
     }
-    put_at(slot, 0, form, time, &arguments);
+    if usize::from(depth) < REGIONS {
+        put_at(slot, depth.into(), frame, form, time, &arguments);
+    } else {
+        slot.lose(1, Errno(libc::ENOBUFS));
+    }
 }
 
 /// Records one line of a mutex call, under category 6 if the mutex is recursive.
@@ -44,11 +49,13 @@ pub fn put_mutex(
 }
 
 #[inline(always)]
-fn put_at(slot: &'static Slot, depth: usize, form: &'static Form, time: u64, arguments: &[u64; 5]) {
-    slot.frames[depth & (REGIONS - 1)].store(stack_pointer(), Relaxed);
-    // ORDERING: a plain store, ordered for this thread's own signal handlers by the compiler fence. Whoever ends the
+fn put_at(slot: &Slot, depth: usize, frame: usize, form: &Form, time: u64, arguments: &[u64; 5]) {
+    slot.frames[depth & (REGIONS - 1)].store(frame, Relaxed);
+    // ORDERING: plain stores, ordered for this thread's own signal handlers by the compiler fences: a handler that sees
+    // the new depth sees the frame that belongs to it, and what follows is done under the new depth. Whoever ends the
     // process has every thread pass a barrier (membarrier) between setting `limit` and looking at `depth`: then
     // either this thread sees the new limit below, or the other one sees that a record is in the making.
+    compiler_fence(SeqCst);
     slot.depth.store(depth as u8 + 1, Relaxed);
     compiler_fence(SeqCst);
     let region = &slot.regions[depth & (REGIONS - 1)];
@@ -65,15 +72,16 @@ fn put_at(slot: &'static Slot, depth: usize, form: &'static Form, time: u64, arg
 /// The region is full, or each record goes to the file at once.
 #[cold]
 #[inline(never)]
-fn put_slowly(slot: &'static Slot, depth: usize, form: &'static Form, time: u64, arguments: &[u64; 5]) {
+fn put_slowly(slot: &Slot, depth: usize, form: &Form, time: u64, arguments: &[u64; 5]) {
     if PROCESS.ending.load(Relaxed) != 0 {
         PROCESS.late.store(1, SeqCst);
     }
     let lwp = slot.lwp.load(Relaxed);
     let writer = slot.become_writer(lwp, depth as u8);
     let region = &slot.regions[depth & (REGIONS - 1)];
+    let may_write = matches!(writer, Writer::Taken | Writer::Nested);
     let full = || (region.filled.load(Relaxed) >> 32) as u32 > capacity(depth);
-    if writer == Writer::Taken && full() {
+    if may_write && full() {
         let written = slot.write(depth, buffers::entry(lwp));
         report(written);
         trinfo::refresh();
@@ -81,43 +89,20 @@ fn put_slowly(slot: &'static Slot, depth: usize, form: &'static Form, time: u64,
             slot.drop_older_half(depth, errno);
         }
     }
+    if may_write {
+        slot.tell_losses(depth, time);
+    }
     if writer == Writer::Refused || full() {
         slot.lose(1, Errno(libc::EBUSY));
     } else {
-        if writer == Writer::Taken {
-            slot.tell_losses(depth, time);
-        }
-        if !full() {
-            // SAFETY: we own the slot and are its writer (or interrupted it in this very thread), and there is room.
-            unsafe { slot.append(depth, form, time, arguments) };
-        }
-        if writer == Writer::Taken && region.limit.load(Relaxed) == 0 {
+        // SAFETY: we own the slot, nobody else is its writer, and there is room.
+        unsafe { slot.append(depth, form, time, arguments) };
+        if may_write && region.limit.load(Relaxed) == 0 {
             report(slot.write(depth, buffers::entry(lwp)));
         }
     }
     if writer == Writer::Taken {
         slot.release_writer();
-    }
-}
-
-/// A record within a record: this is a signal handler, or one was left by a jump.
-#[cold]
-#[inline(never)]
-fn put_nested(slot: &'static Slot, mut depth: u8, form: &'static Form, time: u64, arguments: &[u64; 5]) {
-    while let Some(below) = depth.checked_sub(1)
-        && was_left(slot.frames[usize::from(below) & (REGIONS - 1)].load(Relaxed))
-    {
-        depth = below;
-        slot.depth.store(depth, Relaxed);
-        if slot.writer.load(Relaxed) == slot.lwp.load(Relaxed) && slot.writer_depth.load(Relaxed) >= depth {
-            // The write that was left is noted in the region and will be done once more.
-            slot.release_writer();
-        }
-    }
-    if usize::from(depth) < REGIONS {
-        put_at(slot, depth.into(), form, time, arguments);
-    } else {
-        slot.lose(1, Errno(libc::ENOBUFS));
     }
 }
 
@@ -127,23 +112,6 @@ fn stack_pointer() -> usize {
     // SAFETY: reads a register.
     unsafe { asm!("mov {}, rsp", out(reg) pointer, options(nomem, nostack, preserves_flags)) };
     pointer
-}
-
-/// Whether a record that began with the stack at `frame` will never be finished: its frame has gone, because a signal
-/// handler jumped over it (`siglongjmp`).
-///
-/// On one stack a frame is gone once the stack pointer is above it. With an alternate signal stack it matters which of
-/// the two stacks each of them is on.
-fn was_left(frame: usize) -> bool {
-    let here = stack_pointer();
-    let Ok(stack) = sys::signal_stack() else { return here > frame };
-    let start = stack.ss_sp as usize;
-    let frame_is_alternate = stack.ss_flags & libc::SS_DISABLE == 0 && (start..start + stack.ss_size).contains(&frame);
-    match (stack.ss_flags & libc::SS_ONSTACK != 0, frame_is_alternate) {
-        (true, false) => false,
-        (false, true) => true,
-        _ => here > frame,
-    }
 }
 
 /// Tells once on stderr that text could not be written.

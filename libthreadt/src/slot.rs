@@ -48,17 +48,22 @@ impl core::ops::Deref for Slot {
     }
 }
 
-/// How many bytes of region `depth` may be filled before it has to be written.
+/// How many bytes of region `depth` may be filled before a record has no room.
 pub const fn capacity(depth: usize) -> u32 {
     (REGION_SIZE[depth] - ENCODE_ROOM) as u32
 }
+
+/// As a writer's depth: it writes all regions.
+pub const ALL_REGIONS: u8 = u8::MAX;
 
 /// How the right to write a slot's text was got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
     /// It is ours until [`Slot::release_writer`].
     Taken,
-    /// This thread has it already: we are in a signal handler that interrupted a write.
+    /// We are in a signal handler that interrupted this thread's write of a lower region; ours may be written.
+    Nested,
+    /// We are in a signal handler that interrupted this thread's write of all regions; ours may be appended to.
     Interrupted,
     /// Another thread has it and keeps it.
     Refused,
@@ -143,7 +148,7 @@ impl Slot {
         region.filled.store(filled + ((length as u64) << 32), Release);
     }
 
-    /// Becomes the one who may take text out of the slot, at this depth of nesting.
+    /// Becomes the one who may take text out of region `depth`, or out of all of them ([`ALL_REGIONS`]).
     ///
     /// Waits for another thread that is at it up to a second.
     pub fn become_writer(&self, me: u32, depth: u8) -> Writer {
@@ -154,7 +159,10 @@ impl Slot {
                     self.writer_depth.store(depth, Relaxed);
                     return Writer::Taken;
                 }
-                Err(owner) if owner == me => return Writer::Interrupted,
+                Err(owner) if owner == me => {
+                    let nested = depth != ALL_REGIONS && self.writer_depth.load(Relaxed) < depth;
+                    return if nested { Writer::Nested } else { Writer::Interrupted };
+                }
                 Err(_) => sys::sleep(100_000),
             }
         }
@@ -195,7 +203,8 @@ impl Slot {
             let (at, range) = if pending == 0 {
                 let range = unpack(filled);
                 let length = u64::from(range.end - range.start);
-                let at = file.take_range(entry, length)?;
+                let alone = usize::from(self.writer_depth.load(Relaxed)) >= depth;
+                let at = file.take_range(entry, length, alone)?;
                 region.pending_at.store(at, Relaxed);
                 // OBSERVABLE: from here on these bytes are looked for in the file, at that place.
                 region.pending.store(filled, Release);

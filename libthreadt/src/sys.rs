@@ -142,8 +142,23 @@ impl Fd {
 
     /// Whether nobody, in whatever namespace, has the file open or mapped for writing.
     ///
-    /// `self` must have been opened read-only. The answer is `Err` where the file system knows no leases.
+    /// `self` must have been opened read-only. The answer is `Err` where the file system knows no leases, or grants them
+    /// without knowing of all writers: an overlay counts writers of the layer below, and network file systems those of
+    /// other machines not at all.
     pub fn has_no_writer(&self) -> Result<bool> {
+        const OVERLAYFS: i64 = 0x794c_7630;
+        const NFS: i64 = 0x6969;
+        const SMB2: i64 = 0xfe53_4d42;
+        const FUSE: i64 = 0x6573_5546;
+        let mut system = MaybeUninit::<libc::statfs>::uninit();
+        // SAFETY: the kernel fills the struct when it answers 0.
+        let kind = unsafe {
+            call(libc::SYS_fstatfs, [self.0 as usize, system.as_mut_ptr() as usize, 0, 0, 0, 0])?;
+            system.assume_init().f_type
+        };
+        if [OVERLAYFS, NFS, SMB2, FUSE].contains(&kind) {
+            return Err(Errno(libc::EOPNOTSUPP));
+        }
         let lease = |kind: c_int| {
             // SAFETY: no memory is involved.
             unsafe { call(libc::SYS_fcntl, [self.0 as usize, libc::F_SETLEASE as usize, kind as usize, 0, 0, 0]) }

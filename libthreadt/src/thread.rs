@@ -10,7 +10,7 @@ use core::sync::atomic::Ordering::{AcqRel, Relaxed};
 use spec::{Form, id};
 
 use crate::process::{self, PROCESS};
-use crate::slot::{Slot, Writer};
+use crate::slot::{ALL_REGIONS, Slot, Writer};
 use crate::sys::Errno;
 use crate::{buffers, clock, directory, record, sys};
 
@@ -134,12 +134,18 @@ pub fn end(form: &'static Form, exit_status: u64) {
     write_out();
 }
 
-/// Writes what this thread has recorded to its file, and lets its slot go to another one once it is gone.
+/// Writes what this thread, which is on its way out, has recorded to its file, and lets its slot go to another one once
+/// the thread is gone.
 pub fn write_out() {
     let Some(slot) = slot_if_any().filter(|_| process::is_awake()) else { return };
-    let depth = slot.depth.load(Relaxed);
-    if slot.become_writer(slot.lwp.load(Relaxed), depth) == Writer::Taken {
-        record::report(slot.write_all(buffers::entry(slot.lwp.load(Relaxed))));
+    let lwp = slot.lwp.load(Relaxed);
+    // A record that was in the making when the thread was cancelled will never be finished.
+    slot.depth.store(0, Relaxed);
+    if slot.writer.load(Relaxed) == lwp {
+        slot.release_writer();
+    }
+    if slot.become_writer(lwp, ALL_REGIONS) == Writer::Taken {
+        record::report(slot.write_all(buffers::entry(lwp)));
         slot.release_writer();
     }
     if slot.end() {

@@ -121,7 +121,7 @@ pub struct SlotHeader {
     pub writer: AtomicU32,
     /// How many records are being made right now, one in another: the depth of nesting.
     pub depth: AtomicU8,
-    /// The depth of nesting at which this thread itself is the writer.
+    /// If the writer is the owner: at which depth of nesting; 255 if it writes all regions.
     pub writer_depth: AtomicU8,
     /// 1 when the thread has recorded its own end.
     pub exit_told: AtomicU8,

@@ -83,7 +83,7 @@ unsafe fn lock<R: Outcome>(
     let result = really();
     let time = clock::now();
     let rval = result.rval();
-    record::put(forms[1], time, second(rval, held && (is_taken(rval) || rval == libc::ETIMEDOUT as u64)));
+    record::put(forms[1], time, second(rval, held && is_taken(rval) || rval == libc::ETIMEDOUT as u64));
     result
 }
 

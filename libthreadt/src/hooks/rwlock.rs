@@ -87,7 +87,7 @@ unsafe fn lock(
     record::put(lock.forms[0], clock::now(), first);
     let result = really();
     let time = clock::now();
-    record::put(lock.forms[1], time, second(result, held && (result == 0 || result == libc::ETIMEDOUT)));
+    record::put(lock.forms[1], time, second(result, held && result == 0 || result == libc::ETIMEDOUT));
     result
 }
 

@@ -197,7 +197,9 @@ fn there_is_one_writer() {
     let directory = tempfile::tempdir().unwrap();
     let slot = new_slot(directory.path(), 5);
     assert_eq!(slot.become_writer(5, 0), Writer::Taken);
-    assert_eq!(slot.become_writer(5, 1), Writer::Interrupted);
+    assert_eq!(slot.become_writer(5, 1), Writer::Nested);
+    assert_eq!(slot.become_writer(5, 0), Writer::Interrupted);
+    assert_eq!(slot.become_writer(5, ALL_REGIONS), Writer::Interrupted);
     assert_eq!(slot.become_writer(6, 0), Writer::Refused);
     slot.release_writer();
     assert_eq!(slot.become_writer(6, 0), Writer::Taken);
