@@ -17,6 +17,8 @@ pub struct Expectation {
     pub event: String,
     /// 0, 1 or 2.
     pub which: u8,
+    /// What errno was after the call, by its number.
+    pub errno: String,
     /// The five columns, as they are to be printed; `*` for any value and `?` for 0 or 1.
     pub columns: [String; 5],
 }
@@ -24,7 +26,7 @@ pub struct Expectation {
 impl Expectation {
     /// One line without its first word.
     fn parse(words: &[&str]) -> Option<Expectation> {
-        let [pid, lwp, tid, symbol, event, which, columns @ ..] = words else { return None };
+        let [pid, lwp, tid, symbol, event, which, errno, columns @ ..] = words else { return None };
         Some(Expectation {
             pid: pid.parse().ok()?,
             lwp: lwp.parse().ok()?,
@@ -32,6 +34,7 @@ impl Expectation {
             symbol: (*symbol).to_owned(),
             event: (*event).to_owned(),
             which: which.parse().ok()?,
+            errno: (*errno).to_owned(),
             columns: <[&str; 5]>::try_from(columns).ok()?.map(str::to_owned),
         })
     }
@@ -52,7 +55,7 @@ impl Expectation {
             "proc_fork" | "proc_begin" => String::new(),
             _ => self.columns.each_ref().map(steady).join(" "),
         };
-        format!("{} {} {} {columns}", self.symbol, self.event, self.which)
+        format!("{} {} {} {columns} (errno {})", self.symbol, self.event, self.which, self.errno)
     }
 }
 

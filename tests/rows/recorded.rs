@@ -112,9 +112,9 @@ mod tests {
     use super::super::expectation::Printed;
     use super::*;
 
-    const PRINTED: &str = "expect 7 8 0x7f0000000001 pthread_mutex_lock mutex_lock 1 0x55 0 0 0 0\n\
-                           expect 7 8 0x7f0000000001 pthread_mutex_lock mutex_lock 2 0 ? 0 0 0\n\
-                           expect 7 9 0x7f0000000002 pthread_join thr_join 2 0x7f0000000001 * 0 0 0\n";
+    const PRINTED: &str = "expect 7 8 0x7f0000000001 pthread_mutex_lock mutex_lock 1 7777 0x55 0 0 0 0\n\
+                           expect 7 8 0x7f0000000001 pthread_mutex_lock mutex_lock 2 7777 0 ? 0 0 0\n\
+                           expect 7 9 0x7f0000000002 pthread_join thr_join 2 0 0x7f0000000001 * 0 0 0\n";
     const TRACE: &str = "1795174740:000000001:0000009:0000007:0x7f0000000002:01:03:2:0x7f0000000001:0x5eed:0:0:0\n\
                          1795174740:000000002:0000008:0000007:0x7f0000000001:02:02:1:0x55:0:0:0:0\n\
                          1795174740:000000002:0000008:0000007:0x7f0000000001:02:02:2:0:1:0:0:0\n";

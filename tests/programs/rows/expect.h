@@ -4,9 +4,10 @@
  * A program calls each traced function and notes, beside the call, the records that the trace must have of it. When it
  * ends it prints the notes, one a line:
  *
- *     expect PID LWP TID SYMBOL EVENT WHICH A1 A2 A3 A4 A5
+ *     expect PID LWP TID SYMBOL EVENT WHICH ERRNO A1 A2 A3 A4 A5
  *
- * SYMBOL is the C function that was called, "-" where a record comes of no call. The columns stand as they must stand
+ * SYMBOL is the C function that was called, "-" where a record comes of no call. ERRNO is what errno was after the call,
+ * having been UNTOUCHED before it: natively and under the library it must be the same. The columns stand as they must stand
  * in the trace, base included; "*" is a value that the program cannot know and "?" is 0 or 1. A thread's records must
  * be exactly these, in this order.
  *
@@ -41,11 +42,14 @@
         } \
     } while (0)
 
+/* No errno value: what errno is between calls. */
+#define UNTOUCHED 7777
+
 struct expectation {
     long pid, lwp;
     unsigned long tid;
     const char *symbol, *event;
-    int which;
+    int which, error;
     char form[6];
     long values[5];
 };
@@ -73,10 +77,11 @@ static inline unsigned long own_tid(void) {
  * Columns behind the last letter are empty.
  */
 static inline void expect(const char *symbol, const char *event, int which, const char *form, ...) {
+    int error = errno;
     unsigned index = atomic_fetch_add(&expected, 1);
     check(index < sizeof expectations / sizeof *expectations);
     struct expectation *new = &expectations[index];
-    *new = (struct expectation){getpid(), own_lwp(), own_tid(), symbol, event, which, "-----", {0}};
+    *new = (struct expectation){getpid(), own_lwp(), own_tid(), symbol, event, which, error, "-----", {0}};
     check(strlen(form) <= 5);
     memcpy(new->form, form, strlen(form));
     va_list arguments;
@@ -90,13 +95,15 @@ static inline void expect(const char *symbol, const char *event, int which, cons
         }
     }
     va_end(arguments);
+    errno = UNTOUCHED;
 }
 
 /* Prints the notes and forgets them. */
 static inline void report(void) {
     for (unsigned index = 0; index < expected; index++) {
         struct expectation *each = &expectations[index];
-        printf("expect %ld %ld 0x%012lx %s %s %d", each->pid, each->lwp, each->tid, each->symbol, each->event, each->which);
+        printf("expect %ld %ld 0x%012lx ", each->pid, each->lwp, each->tid);
+        printf("%s %s %d %d", each->symbol, each->event, each->which, each->error);
         for (int column = 0; column < 5; column++) {
             long value = each->values[column];
             switch (each->form[column]) {
@@ -138,14 +145,15 @@ static inline int available(const char *function) {
 /* Long enough for others to run, and of no other meaning. */
 static inline void pause_briefly(void) { nanosleep(&(struct timespec){0, 500000}, NULL); }
 
-/* The state letter of a thread in /proc, 0 when the thread has gone. */
+/* The state letter of a thread in /proc, 0 when the thread has gone. Leaves errno alone. */
 static inline char state_of(long lwp) {
     char path[64], text[512];
+    int error = errno;
     snprintf(path, sizeof path, "/proc/self/task/%ld/stat", lwp);
     int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return 0;
-    ssize_t size = read(file, text, sizeof text - 1);
-    close(file);
+    ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (file >= 0) close(file);
+    errno = error;
     if (size <= 0) return 0;
     text[size] = 0;
     return strrchr(text, ')')[2];
