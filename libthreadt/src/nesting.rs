@@ -55,7 +55,7 @@ fn is_abandoned(frame: usize, here: usize) -> bool {
 fn has_signal_frame(here: usize, frame: usize) -> bool {
     // The two may be on different stacks after all, of coroutines; then there may be a guard page between them.
     let readable = |page: usize| sys::read_timespec(page as *const _).is_some();
-    if !(here + PAGE & !(PAGE - 1)..frame).step_by(PAGE).all(readable) {
+    if !((here + PAGE) & !(PAGE - 1)..frame).step_by(PAGE).all(readable) {
         return true;
     }
     // SAFETY: an aligned word of a page that the kernel has just read from; other threads do not write to our stack,
