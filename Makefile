@@ -2,6 +2,7 @@
 # make demo       record a parallel sort and look at what came of it
 # make test       install what the tests need, build, run every test
 # make setup      only install what the tests need
+# make bench      time calls natively and recorded (BENCH_ROUNDS)
 # make fuzz       mutate the format's decoders' input for FUZZ_SECONDS
 # make man        target/man/*
 # make install    to $(DESTDIR)$(PREFIX)
@@ -9,6 +10,7 @@
 
 CARGO ?= cargo
 PREFIX ?= /usr/local
+BENCH_ROUNDS ?= 7
 FUZZ_SECONDS ?= 60
 FUZZ_SEED ?=
 
@@ -17,7 +19,7 @@ RELEASE := $(TARGET)/release
 MAN := $(TARGET)/man
 PAGES = $(MAN)/thread_trace.5 $(addprefix $(MAN)/,$(notdir $(wildcard trace-cat/*.1)))
 
-.PHONY: all toolchain demo test setup fuzz man install clean
+.PHONY: all toolchain demo test setup bench fuzz man install clean
 
 all: toolchain
 	$(CARGO) build --release --locked
@@ -35,6 +37,9 @@ setup:
 # The preloaded library is a cdylib that no test depends on, so cargo test alone would not build it.
 test: setup all
 	THREADT_TARGET=$(abspath $(RELEASE)) sh tests/run $(CARGO)
+
+bench: all
+	@sh tests/bench/run $(RELEASE) $(BENCH_ROUNDS)
 
 fuzz: toolchain
 	THREADT_FUZZ_SECONDS=$(FUZZ_SECONDS) $(if $(FUZZ_SEED),THREADT_SEED=$(FUZZ_SEED)) \
