@@ -9,17 +9,9 @@ use spec::EventSet;
 
 use crate::names::nearest;
 
-/// What was typed. The comments are the help: their first paragraph is `-h`, all of it `--help`.
-///
-/// Print the records of a trace in the order of time
-///
-/// Reads the files tr.xxxxxxx.yyy that libthreadt.so writes, and prints their records as one timeline. What processes
-/// that were killed left in their buffers (trbuf.xxxxxxx) is printed too, each record once.
-///
-/// Exit status: 0 when everything was read, 1 when something was damaged or unreadable (a message on stderr says what;
-/// the rest is printed), 2 for wrong usage.
+/// What was typed. The comments are the help: their first paragraph is what `-h` prints, `--help` prints all.
 #[derive(Debug, Parser)]
-#[command(name = "trace-cat", version, max_term_width = 100, verbatim_doc_comment, about = ABOUT, long_about = LONG_ABOUT)]
+#[command(name = "trace-cat", version, max_term_width = 100, about = ABOUT, long_about = LONG_ABOUT)]
 struct Arguments {
     /// Files or directories to read [default: $THR_TRACE_DIR, else .]
     ///
@@ -57,11 +49,11 @@ const ABOUT: &str = "Print the records of a trace in the order of time";
 const LONG_ABOUT: &str = "\
 Print the records of a trace in the order of time
 
-Reads the files tr.xxxxxxx.yyy that libthreadt.so writes and prints their records as one timeline. What
-processes that were killed left in their buffers (trbuf.xxxxxxx) is printed too, each record once.
+Reads the files tr.xxxxxxx.yyy that libthreadt.so writes and prints their records as one timeline. What processes that \
+were killed left in their buffers (trbuf.xxxxxxx) is printed too, each record once.
 
-Exit status: 0 when everything was read; 1 when something was damaged or could not be read, which a message
-on stderr tells, while the rest is printed; 2 for wrong usage.";
+Exit status: 0 when everything was read; 1 when something was damaged or could not be read, which a message on stderr \
+tells, while the rest is printed; 2 for wrong usage.";
 
 /// The forms of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 
 use spec::record::SECOND;
-use spec::{Column, Form, Record};
+use spec::{Column, Event, EventId, Form, Record, id};
 
 use super::View;
 use crate::names;
@@ -65,31 +65,67 @@ impl Argument {
     }
 }
 
+/// A record with what the table knows of it.
+struct Shown<'a> {
+    record: Record,
+    /// The texts of a1 to a5.
+    texts: [&'a [u8]; 5],
+    event: Option<&'static Event>,
+    form: Option<&'static Form>,
+}
+
+impl<'a> Shown<'a> {
+    fn new(line: &'a [u8]) -> Option<Shown<'a>> {
+        let record = Record::parse(line).ok()?;
+        let mut texts: [&[u8]; 5] = [b"0"; 5];
+        for (place, text) in texts.iter_mut().rev().zip(line.rsplitn(6, |&byte| byte == b':')) {
+            *place = text;
+        }
+        let event = record.event();
+        Some(Shown { texts, event, form: event.and_then(|event| event.form(record.which)), record })
+    }
+
+    /// Which column says whether the call worked.
+    fn result(&self) -> Option<usize> {
+        let columns = &self.form?.columns;
+        let index = columns.iter().position(|column| column.is_some_and(|column| column.name == "rval"))?;
+        // Of these the result is a number of its own, not an errno value.
+        let counts = [id::FUTEX_OP, id::THR_GETCONCURRENCY].iter().any(|id| self.is(*id));
+        (!counts).then_some(index)
+    }
+
+    fn is(&self, id: EventId) -> bool {
+        self.event.is_some_and(|event| std::ptr::eq(event, id.event()))
+    }
+}
+
 impl View for Text {
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let Ok(record) = Record::parse(line) else {
+        let Some(shown) = Shown::new(line) else {
             // The file changed under the reader: better shown as it is than not at all.
             out.extend_from_slice(line);
             return out.push(b'\n');
         };
-        let began = self.pair(line, &record);
-        let mut shown = Line { start: out.len(), out };
-        let since = record.time.saturating_sub(*self.start.get_or_insert(record.time));
-        shown.head(since, &record);
-        shown.call(line, &record, began.map(|began| began.object));
-        shown.result(line, &record);
+        let began = self.pair(&shown);
+        let time = shown.record.time;
+        let since = time.saturating_sub(*self.start.get_or_insert(time));
+        let mut line = Line { start: out.len(), out };
+        line.head(since, &shown.record);
+        line.call(&shown, began.map(|began| began.object));
+        line.result(&shown);
         if let Some(began) = began {
-            shown.duration(record.time.saturating_sub(began.time));
+            line.duration(time.saturating_sub(began.time));
         }
-        shown.answers(&record);
-        shown.out.push(b'\n');
+        line.answers(&shown);
+        line.put("\n");
     }
 }
 
 impl Text {
     /// Remembers the first of two records; finds it again for the second.
-    fn pair(&mut self, line: &[u8], record: &Record) -> Option<Begun> {
+    fn pair(&mut self, shown: &Shown) -> Option<Begun> {
+        let record = &shown.record;
         let call = (record.pid, record.lwpid, record.event1, record.event2);
         match record.which {
             1 => {
@@ -100,7 +136,7 @@ impl Text {
                 if calls.len() == DEPTH {
                     calls.remove(0);
                 }
-                calls.push(Begun { time: record.time, object: Argument::new(arguments(line)[0]) });
+                calls.push(Begun { time: record.time, object: Argument::new(shown.texts[0]) });
                 None
             }
             // A signal handler's call began last and ends first.
@@ -108,28 +144,6 @@ impl Text {
             _ => None,
         }
     }
-}
-
-/// The texts of a1 to a5.
-fn arguments(line: &[u8]) -> [&[u8]; 5] {
-    let mut arguments: [&[u8]; 5] = [b"0"; 5];
-    for (argument, text) in arguments.iter_mut().rev().zip(line.rsplitn(6, |&byte| byte == b':')) {
-        *argument = text;
-    }
-    arguments
-}
-
-/// Whether the column says whether the call worked.
-fn is_result(record: &Record, column: &Column) -> bool {
-    column.name == "rval" && !counts(record)
-}
-
-/// Whether the event's `rval` is a number of its own, not an errno value.
-fn counts(record: &Record) -> bool {
-    use spec::id::{FUTEX_OP, THR_GETCONCURRENCY};
-    [FUTEX_OP, THR_GETCONCURRENCY]
-        .iter()
-        .any(|id| (id.event().category, id.event().number) == (record.event1, record.event2))
 }
 
 fn is_answer(column: &Column) -> bool {
@@ -177,24 +191,22 @@ impl Line<'_> {
     }
 
     /// The event's name and its arguments; of the second of two records also what the first was about.
-    fn call(&mut self, line: &[u8], record: &Record, object: Option<Argument>) {
-        self.name(record);
+    fn call(&mut self, shown: &Shown, object: Option<Argument>) {
+        self.name(shown);
         self.put("(");
         let open = self.out.len();
-        let texts = arguments(line);
-        let form = record.form();
-        let first = record.event().and_then(|event| event.form(1)).and_then(|form| form.columns[0]);
+        let first = shown.event.and_then(|event| event.form(1)).and_then(|form| form.columns[0]);
         if let (Some(object), Some(first)) = (object, first)
-            && !form.is_some_and(|form| form.columns.iter().flatten().any(|column| column.name == first.name))
+            && !shown.form.is_some_and(|form| form.columns.iter().flatten().any(|column| column.name == first.name))
         {
             self.argument(open, &first, object.bytes());
         }
-        match form {
-            Some(form) => self.named(open, form, &texts, record),
+        match shown.form {
+            Some(form) => self.named(open, form, shown),
             None => {
                 // What the table does not know is shown as it is, without the zeros behind it.
-                let count = texts.iter().rposition(|text| *text != b"0").map_or(0, |last| last + 1);
-                for text in &texts[..count] {
+                let count = shown.texts.iter().rposition(|text| *text != b"0").map_or(0, |last| last + 1);
+                for text in &shown.texts[..count] {
                     self.separate(open);
                     self.put(text);
                 }
@@ -203,23 +215,25 @@ impl Line<'_> {
         self.put(")");
     }
 
-    fn name(&mut self, record: &Record) {
-        if let Some(event) = record.event() {
+    fn name(&mut self, shown: &Shown) {
+        let Record { event1, event2, .. } = shown.record;
+        if let Some(event) = shown.event {
             return self.put(event.name);
         }
-        match spec::event::CATEGORIES.get(usize::from(record.event1)) {
+        match spec::event::CATEGORIES.get(usize::from(event1)) {
             Some(category) => self.put(category),
-            None => self.number(u64::from(record.event1)),
+            None => self.number(u64::from(event1)),
         }
-        self.put([b'.', b'0' + record.event2 / 10 % 10, b'0' + record.event2 % 10]);
+        self.put([b'.', b'0' + event2 / 10 % 10, b'0' + event2 % 10]);
     }
 
-    fn named(&mut self, open: usize, form: &Form, texts: &[&[u8]; 5], record: &Record) {
-        for (index, (column, text)) in form.columns.iter().zip(texts).enumerate() {
+    fn named(&mut self, open: usize, form: &Form, shown: &Shown) {
+        let result = shown.result();
+        for (index, (column, text)) in form.columns.iter().zip(&shown.texts).enumerate() {
             match column {
-                Some(column) if is_result(record, column) || is_answer(column) => {}
+                Some(column) if result == Some(index) || is_answer(column) => {}
                 Some(column) if column.name == "name_0_7" => {
-                    let name = [1, 2].map(|index| record.arguments[index].bits().to_be_bytes()).concat();
+                    let name = [1, 2].map(|index| shown.record.arguments[index].bits().to_be_bytes()).concat();
                     let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
                     self.separate(open);
                     self.put(format!("name=\"{}\"", name[..length].escape_ascii()));
@@ -257,18 +271,16 @@ impl Line<'_> {
     }
 
     /// What the call returned, or that it has only begun.
-    fn result(&mut self, line: &[u8], record: &Record) {
-        if record.which == 1 {
+    fn result(&mut self, shown: &Shown) {
+        if shown.record.which == 1 {
             self.pad_to(RESULT_AT);
             return self.put("...");
         }
-        let columns = record.form().map_or(&[None; 5], |form| &form.columns);
-        let result = columns.iter().position(|column| column.is_some_and(|column| is_result(record, &column)));
-        if let Some(index) = result {
+        if let Some(index) = shown.result() {
             self.pad_to(RESULT_AT);
             self.put("= ");
-            let text = arguments(line)[index];
-            self.put(names::errno(record.arguments[index].bits()).map_or(text, str::as_bytes));
+            let name = names::errno(shown.record.arguments[index].bits());
+            self.put(name.map_or(shown.texts[index], str::as_bytes));
         }
     }
 
@@ -280,9 +292,9 @@ impl Line<'_> {
     }
 
     /// What the answers say that say yes.
-    fn answers(&mut self, record: &Record) {
-        let Some(form) = record.form() else { return };
-        for (column, value) in form.columns.iter().zip(record.arguments) {
+    fn answers(&mut self, shown: &Shown) {
+        let Some(form) = shown.form else { return };
+        for (column, value) in form.columns.iter().zip(shown.record.arguments) {
             let Some(question) = column.and_then(|column| column.name.strip_suffix('?')) else { continue };
             if value.bits() != 0 {
                 self.pad_to(DURATION_END + 1);
