@@ -22,9 +22,7 @@ mod say;
 mod trial;
 mod view;
 
-use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::process::ExitCode;
 
 use args::{Format, Options};
@@ -65,11 +63,8 @@ enum Stop {
 fn run(options: Options, say: &Say) -> Result<(), Stop> {
     let inputs = inputs::collect(&options.paths, &Descriptors::half_of_the_limit(), say);
     let output_name = options.output.as_ref().map_or("standard output".to_owned(), |path| path.display().to_string());
-    if let Some(path) = &options.output
-        && let Ok(metadata) = fs::metadata(path)
-        && inputs.identities.contains(&(metadata.dev(), metadata.ino()))
-    {
-        return Err(Stop::Usage(args::usage_error(format_args!("output file '{output_name}' is one of the inputs"))));
+    if output::identity(options.output.as_deref()).is_some_and(|output| inputs.identities.contains(&output)) {
+        return Err(Stop::Usage(args::usage_error(format_args!("the output ({output_name}) is one of the inputs"))));
     }
     let failed = |error| Stop::Failed(output_name.clone(), error);
     let mut output = Output::open(options.output.as_deref()).map_err(failed)?;

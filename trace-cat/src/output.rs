@@ -2,10 +2,23 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+use crate::read::handle::Identity;
 
 /// Bytes that are gathered before they are written.
 const PIECE: usize = 128 * 1024;
+
+/// Device and inode number of the regular file that output to `path`, or to the standard output, would change.
+pub fn identity(path: Option<&Path>) -> Option<Identity> {
+    let metadata = match path {
+        Some(path) => path.metadata().ok()?,
+        None => File::from(io::stdout().as_fd().try_clone_to_owned().ok()?).metadata().ok()?,
+    };
+    metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
+}
 
 /// A buffered output. What is left in it is written by [`Output::finish`], not when it is dropped.
 pub struct Output {

@@ -96,6 +96,9 @@ fn output_goes_to_a_file_but_never_to_an_input() {
         let output = run(trace.path(), &["-o", name]);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{name}");
     }
+    let appended = fs::OpenOptions::new().append(true).open(trace.path().join("link")).unwrap();
+    let output = command(trace.path()).stdout(appended).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
     assert_eq!(fs::read_to_string(trace.path().join("link")).unwrap(), FIRST);
     let message = "trace-cat: none/out: No such file or directory\n";
     assert_output(&run(trace.path(), &["-o", "none/out"]), 1, "", message);

@@ -47,7 +47,7 @@ pub fn collect(paths: &[PathBuf], descriptors: &Descriptors, say: &Say) -> Input
     inputs
 }
 
-/// A process's files: the directory, what stands before their names (`old.<start>.` or nothing), and its number.
+/// A process's files: the directory, what stands before their names (`old.` and so on, or nothing), and its number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Process {
     directory: PathBuf,
@@ -146,11 +146,11 @@ impl Search<'_> {
     }
 }
 
-/// Splits `old.<start>.` off the file name, if it is there, and says what the rest is.
+/// Splits `old.<start>.` or `old.<start>-<number>.` off the file name, if it is there, and says what the rest is.
 fn split_name(path: &Path) -> (&[u8], Option<Name>) {
     let name = path.file_name().unwrap_or_default().as_bytes();
     let prefix = name.strip_prefix(b"old.").map_or(0, |rest| {
-        let digits = rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
+        let digits = rest.iter().position(|byte| !byte.is_ascii_digit() && *byte != b'-').unwrap_or(rest.len());
         if rest.get(digits) == Some(&b'.') { 4 + digits + 1 } else { 0 }
     });
     (&name[..prefix], Name::parse(&name[prefix..]))

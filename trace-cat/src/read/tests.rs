@@ -60,6 +60,8 @@ fn other_names_and_files_set_aside_are_read_when_named() {
     image.region(slot, 0, &lines(3..4, 1), 0..70, None);
     trace.file("old.5.trbuf.0000001", &image.0);
     assert_eq!(trace.cat(&["old.5.tr.0000001.001", "merged.txt"]), (lines(0..4, 1), String::new()));
+    trace.file("old.5-2.trbuf.0000001", &image.0);
+    assert_eq!(trace.cat(&["old.5-2.trbuf.0000001"]), (lines(3..4, 1), String::new()));
 }
 
 #[test]
