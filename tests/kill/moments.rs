@@ -1,7 +1,6 @@
 //! Random moments, seeded, so that a failure can be tried again.
 
 use std::env;
-use std::time::Duration;
 
 /// A splitmix64 generator.
 pub struct Moments(u64);
@@ -14,13 +13,12 @@ impl Moments {
         Moments(seed)
     }
 
-    /// A time shorter than `limit`, which is not 0, in whole microseconds.
-    pub fn within(&mut self, limit: Duration) -> Duration {
+    /// A number below `limit`, which is not 0.
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
         word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^= word >> 31;
-        Duration::from_micros(word % limit.as_micros() as u64)
+        (word ^ word >> 31) % limit
     }
 }

@@ -30,7 +30,8 @@ fn a_thousand_short_threads() {
         }
         let files = names(&trial.trace_directory());
         let records = files.iter().filter(|name| name.starts_with("tr.")).count();
-        assert!((1000..=4096).contains(&(records + 1)), "{records}");
+        // Threads whose numbers end alike share a file.
+        assert!((1..=1001).contains(&records), "{records}");
         assert_eq!(files.len(), records + 2, "trinfo and trclock");
     }
 }

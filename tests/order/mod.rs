@@ -20,7 +20,7 @@ fn eight_threads_hand_locks_around() {
             .unwrap_or_else(|impossible| panic!("{impossible}: {}", merged.records[impossible.at].line));
         println!("{census:?}");
         // The program's 100,000 turns, less failed tries; and that they were about something.
-        assert!(census.locks > 50_000 && census.rwlocks > 15_000 && census.tokens > 15_000, "{census:?}");
+        assert!(census.locks > 50_000 && census.rwlocks > 14_000 && census.tokens > 14_000, "{census:?}");
         assert!(census.handed_on > 100, "{census:?}");
         assert!(census.wakes > 0);
         assert_eq!(census.barriers, 8 * 125);

@@ -3,7 +3,7 @@
 // Every worker has a semaphore and a mutex of its own and repeats: sem_post (whose s_count is thus the turn's number),
 // lock, unlock. FILE is an array of 64-bit numbers: how many calls each worker has come back from. With `steady` four
 // workers go on for ever; with `churn` each does a few turns and ends, and others come, until all have had their life.
-// With an ENDING the main thread ends the process in that way after ten milliseconds, while the workers run.
+// With an ENDING the main thread ends the process in that way when each worker has finished ENOUGH calls, and runs on.
 // Prints the address of the first semaphore and the size of one before the first worker starts.
 
 #define _GNU_SOURCE
@@ -19,7 +19,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { WORKERS = 4096, AT_ONCE = 4, CHURN_TURNS = 60 };
+enum { WORKERS = 16384, AT_ONCE = 4, CHURN_TURNS = 60, ENOUGH = 2000 };
 
 static sem_t semaphores[WORKERS];
 static pthread_mutex_t mutexes[WORKERS];
@@ -38,6 +38,13 @@ static void *work(void *argument) {
         finished[self] = ++calls;
     }
     return NULL;
+}
+
+// Until each of the first workers has finished that many calls.
+static void wait_for(uint64_t calls) {
+    for (int i = 0; i < AT_ONCE; i++)
+        while (finished[i] < calls)
+            usleep(100);
 }
 
 // Ends the process; `return` is for main itself.
@@ -60,7 +67,7 @@ static int end(const char *ending, char **argv) {
     }
     if (strcmp(ending, "exec_fails") == 0) {
         execv("/nonexistent/program", argv);
-        usleep(10000);
+        wait_for(2 * ENOUGH);
         return 46;
     }
     return 44;
@@ -88,7 +95,7 @@ int main(int argc, char **argv) {
         if (pthread_create(&threads[worker % AT_ONCE], NULL, work, (void *)worker))
             return 2;
         if (argc == 4 && worker == AT_ONCE - 1) {
-            usleep(10000);
+            wait_for(ENOUGH);
             return end(argv[3], argv);
         }
     }
