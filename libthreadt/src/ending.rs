@@ -2,7 +2,7 @@
 //!
 //! Other threads run on while the process ends, and go on recording. First every slot's limit is set to 0, so that from
 //! then on each record is written at once; then all threads pass a barrier, after which a record that was begun with
-//! the old limit shows in its slot's `depth`. Once that is done, the slot is written out.
+//! the old limit shows in its slot's `making`. Once that is done, the slot is written out.
 
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -17,7 +17,7 @@ const PATIENCE_NS: i64 = 100_000;
 /// Writes all that has been recorded; whatever comes later is written at once. `true` if every slot is empty now.
 fn write_everything() -> bool {
     process::set_write_through(true);
-    // ORDERING: the barrier stands between our stores to `limit` and our loads of `depth`, on every thread's side.
+    // ORDERING: the barrier stands between our stores to `limit` and our loads of `making`, on every thread's side.
     let _ = sys::barrier();
     let mut complete = true;
     buffers::for_each_slot(|slot| complete &= write_slot(slot));
@@ -26,13 +26,13 @@ fn write_everything() -> bool {
 
 fn write_slot(slot: &'static Slot) -> bool {
     let lwp = slot.lwp.load(Relaxed);
-    if lwp == 0 || slot.is_empty() && slot.depth.load(Relaxed) == 0 {
+    if lwp == 0 || slot.is_empty() && slot.making.load(Relaxed) == 0 {
         return true;
     }
     let ours = thread::slot_if_any().is_some_and(|ours| core::ptr::eq(ours, slot));
     if !ours {
         let mut steps = 0;
-        while slot.depth.load(Relaxed) != 0 {
+        while slot.making.load(Relaxed) != 0 {
             if steps == PATIENCE_STEPS {
                 // Trace-cat finds it in the trbuf.
                 return false;

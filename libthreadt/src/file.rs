@@ -41,7 +41,10 @@ impl Path {
 /// An open tr file.
 pub struct Records {
     fd: Fd,
+    /// Its size when it was opened.
     size: u64,
+    /// What its entry's `end` was just before.
+    end: u64,
 }
 
 /// Opens a tr file, or makes it at its first write.
@@ -51,6 +54,7 @@ pub struct Records {
 pub fn open_records(path: &CStr, entry: &FileEntry) -> Result<Records> {
     for _ in 0..4 {
         let inode = entry.inode.load(Acquire);
+        let end = entry.end.load(Acquire);
         if inode == 0 {
             let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
             let fd = match Fd::open(path, flags, 0o600) {
@@ -72,7 +76,7 @@ pub fn open_records(path: &CStr, entry: &FileEntry) -> Result<Records> {
             }
             entry.device.store(stat.st_dev, Relaxed);
             entry.inode.store(stat.st_ino, Release);
-            return Ok(Records { fd, size: 0 });
+            return Ok(Records { fd, size: 0, end: 0 });
         }
         match Fd::open(path, libc::O_WRONLY | libc::O_NOFOLLOW, 0) {
             Ok(fd) => {
@@ -80,7 +84,7 @@ pub fn open_records(path: &CStr, entry: &FileEntry) -> Result<Records> {
                 if stat.st_ino != inode || stat.st_dev != entry.device.load(Relaxed) {
                     return Err(Errno(libc::ESTALE));
                 }
-                return Ok(Records { fd, size: stat.st_size as u64 });
+                return Ok(Records { fd, size: stat.st_size as u64, end });
             }
             Err(Errno(libc::ENOENT)) => {
                 // It was removed; what comes now goes to a new one.
@@ -128,10 +132,10 @@ impl Records {
     /// # Errors
     /// `EFBIG` if the process may not write that far; the signal that a write would raise then could kill the host.
     pub fn take_range(&self, entry: &FileEntry, length: u64, alone: bool) -> Result<u64> {
-        let end = entry.end.load(Acquire);
-        if alone && end != self.size && entry.users.load(Acquire) <= 1 {
-            // Somebody else has cut or lengthened the file: no other thread of ours is between taking and writing.
-            let _ = entry.end.compare_exchange(end, self.size, AcqRel, Relaxed);
+        if alone && self.end != self.size && entry.users.load(Acquire) <= 1 {
+            // Somebody else has cut or lengthened the file: no other thread of ours is between taking and writing. Unless
+            // a signal handler of ours has written meanwhile; then `end` has changed, and stays.
+            let _ = entry.end.compare_exchange(self.end, self.size, AcqRel, Relaxed);
         }
         if entry.end.load(Acquire).saturating_add(length) > sys::file_size_limit() {
             return Err(Errno(libc::EFBIG));

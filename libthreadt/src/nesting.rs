@@ -1,8 +1,8 @@
 //! Records within records: which of them are still in the making?
 //!
-//! A signal handler that comes while a record is being made finds the slot's `depth` above 0, and records one region
-//! deeper. If it leaves by `siglongjmp`, the interrupted record will never be finished, and `depth` stays. The next
-//! record finds out: it is nested in another one only if there is a signal frame on the stack between the two.
+//! A signal handler that comes while a record is being made finds the slot's `making` set, and records one region deeper.
+//! If it leaves by `siglongjmp`, the interrupted record will never be finished, and `making` stays. The next record finds
+//! out: it is nested in another one only if there is a signal frame on the stack between the two.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -15,22 +15,47 @@ use crate::sys;
 const SEARCH: usize = 64 * 1024;
 const PAGE: usize = 4096;
 
-/// Takes records that will never be finished off the slot's `depth`, and returns the depth that is left. `here` is
-/// where the caller's stack is.
+/// Where the count begins in `making`, and the address below it ends.
+const COUNT_AT: u32 = 48;
+
+/// How many records are in the making, by the word that `making` holds.
+#[inline(always)]
+pub fn depth(making: u64) -> usize {
+    (making >> COUNT_AT) as usize
+}
+
+/// The word for one record more, whose stack is at `frame`.
+#[inline(always)]
+pub fn one_more(making: u64, frame: usize) -> u64 {
+    frame as u64 | ((making >> COUNT_AT) + 1) << COUNT_AT
+}
+
+/// Takes records that will never be finished off the word `making`, and returns the word that is left, noted as what is
+/// below the record that begins now. `here` is where the caller's stack is.
 #[cold]
 #[inline(never)]
-pub fn leave_abandoned(slot: &Slot, mut depth: u8, here: usize) -> u8 {
-    while let Some(below) = depth.checked_sub(1)
-        && is_abandoned(slot.frames[usize::from(below) & (REGIONS - 1)].load(Relaxed), here)
-    {
-        depth = below;
-        slot.depth.store(depth, Relaxed);
-        if slot.writer.load(Relaxed) == slot.lwp.load(Relaxed) && slot.writer_depth.load(Relaxed) == depth {
+pub fn leave_abandoned(slot: &Slot, mut making: u64, here: usize) -> u64 {
+    let begun = making;
+    while making != 0 && is_abandoned((making & ((1 << COUNT_AT) - 1)) as usize, here) {
+        // What was below the record that is left: nothing for the first, else as it was noted when this one began.
+        making = match depth(making).checked_sub(2) {
+            Some(at) => slot.below[at & (REGIONS - 1)].load(Relaxed),
+            None => 0,
+        };
+    }
+    if making != begun {
+        if slot.writer.load(Relaxed) == slot.lwp.load(Relaxed)
+            && usize::from(slot.writer_depth.load(Relaxed)) >= depth(making)
+        {
             // The write that was left is noted in the region and will be done once more.
             slot.release_writer();
         }
+        slot.making.store(making, Relaxed);
     }
-    depth
+    if let Some(at) = depth(making).checked_sub(1) {
+        slot.below[at & (REGIONS - 1)].store(making, Relaxed);
+    }
+    making
 }
 
 /// Whether the record that began with the stack at `frame` was jumped over.

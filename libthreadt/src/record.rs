@@ -23,12 +23,21 @@ pub fn put(form: &'static Form, time: u64, arguments: [u64; 5]) {
     let Some(slot) = thread::slot() else { return };
     let time = clock::since_epoch(time);
     let frame = stack_pointer();
-    let mut depth = slot.depth.load(Relaxed);
-    if depth != 0 {
-        depth = nesting::leave_abandoned(slot, depth, frame);
+    let mut below = slot.making.load(Relaxed);
+    if below != 0 {
+        below = nesting::leave_abandoned(slot, below, frame);
     }
-    if usize::from(depth) < REGIONS {
-        put_at(slot, depth.into(), frame, form, time, &arguments);
+    let depth = nesting::depth(below);
+    if depth < REGIONS {
+        // ORDERING: plain stores, ordered for this thread's own signal handlers by the compiler fences: a handler either
+        // comes before the record and leaves everything as it was, or it sees one more in the making. Whoever ends the
+        // process has every thread pass a barrier (membarrier) between setting `limit` and looking at `making`: then
+        // either this thread sees the new limit, or the other one sees that a record is in the making.
+        slot.making.store(nesting::one_more(below, frame), Relaxed);
+        compiler_fence(SeqCst);
+        append(slot, depth, form, time, &arguments);
+        compiler_fence(SeqCst);
+        slot.making.store(below, Relaxed);
     } else {
         slot.lose(1, Errno(libc::ENOBUFS));
     }
@@ -49,30 +58,20 @@ pub fn put_mutex(
 }
 
 #[inline(always)]
-fn put_at(slot: &Slot, depth: usize, frame: usize, form: &Form, time: u64, arguments: &[u64; 5]) {
-    slot.frames[depth & (REGIONS - 1)].store(frame, Relaxed);
-    // ORDERING: plain stores, ordered for this thread's own signal handlers by the compiler fences: a handler that sees
-    // the new depth sees the frame that belongs to it, and what follows is done under the new depth. Whoever ends the
-    // process has every thread pass a barrier (membarrier) between setting `limit` and looking at `depth`: then
-    // either this thread sees the new limit below, or the other one sees that a record is in the making.
-    compiler_fence(SeqCst);
-    slot.depth.store(depth as u8 + 1, Relaxed);
-    compiler_fence(SeqCst);
+fn append(slot: &Slot, depth: usize, form: &Form, time: u64, arguments: &[u64; 5]) {
     let region = &slot.regions[depth & (REGIONS - 1)];
-    if (region.filled.load(Relaxed) >> 32) as u32 > region.limit.load(Relaxed) || region.limit.load(Relaxed) == 0 {
-        put_slowly(slot, depth, form, time, arguments);
+    if (region.filled.load(Relaxed) >> 32) as u32 >= region.limit.load(Relaxed) {
+        append_slowly(slot, depth, form, time, arguments);
     } else {
         // SAFETY: we own the slot, `depth` records are below this one, and there is room.
         unsafe { slot.append(depth, form, time, arguments) };
     }
-    compiler_fence(SeqCst);
-    slot.depth.store(depth as u8, Relaxed);
 }
 
 /// The region is full, or each record goes to the file at once.
 #[cold]
 #[inline(never)]
-fn put_slowly(slot: &Slot, depth: usize, form: &Form, time: u64, arguments: &[u64; 5]) {
+fn append_slowly(slot: &Slot, depth: usize, form: &Form, time: u64, arguments: &[u64; 5]) {
     if PROCESS.ending.load(Relaxed) != 0 {
         PROCESS.late.store(1, SeqCst);
     }

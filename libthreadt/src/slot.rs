@@ -4,7 +4,7 @@
 //! who may touch what.
 //!
 //! - Only the thread that owns a slot appends to its regions. A signal handler that interrupts a record appends to the
-//!   next region; `depth` says how many records are in the making.
+//!   next region; `making` says how many records are in the making.
 //! - Text leaves a region only in the hands of the *writer*, the thread whose LWP ID is in `writer`. Usually that is the
 //!   owner; when the process ends it is the thread that ends it.
 //! - While somebody else may be the writer, every region's `limit` is 0: the owner then becomes the writer before it
@@ -109,7 +109,7 @@ impl Slot {
             region.filled.store(0, Relaxed);
             region.pending.store(0, Relaxed);
         }
-        self.depth.store(0, Relaxed);
+        self.making.store(0, Relaxed);
         self.writer.store(0, Relaxed);
         self.lost.store(0, Relaxed);
         self.exit_told.store(0, Relaxed);
@@ -123,7 +123,7 @@ impl Slot {
     pub fn set_limits(&self, through: bool) {
         for (depth, region) in self.regions.iter().enumerate() {
             // ORDERING: Relaxed; who changes limits of others' slots has all threads pass a barrier afterwards.
-            region.limit.store(if through { 0 } else { capacity(depth) }, Relaxed);
+            region.limit.store(if through { 0 } else { capacity(depth) + 1 }, Relaxed);
         }
     }
 

@@ -140,7 +140,7 @@ pub fn write_out() {
     let Some(slot) = slot_if_any().filter(|_| process::is_awake()) else { return };
     let lwp = slot.lwp.load(Relaxed);
     // A record that was in the making when the thread was cancelled will never be finished.
-    slot.depth.store(0, Relaxed);
+    slot.making.store(0, Relaxed);
     if slot.writer.load(Relaxed) == lwp {
         slot.release_writer();
     }

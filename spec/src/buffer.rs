@@ -99,7 +99,7 @@ pub struct FileEntry {
 pub struct Region {
     /// Low half: where the unwritten records start; high half: where they end.
     pub filled: AtomicU64,
-    /// A record may begin at this many bytes or fewer; 0 when each record is to be written at once.
+    /// A record may begin below this many bytes; 0 when each record is to be written at once.
     pub limit: AtomicU32,
     /// Unused.
     pub reserved: u32,
@@ -119,14 +119,12 @@ pub struct SlotHeader {
     pub lwp: AtomicU32,
     /// The LWP that is writing this slot's text to its file; 0 for none.
     pub writer: AtomicU32,
-    /// How many records are being made right now, one in another: the depth of nesting.
-    pub depth: AtomicU8,
     /// If the writer is the owner: at which depth of nesting; 255 if it writes all regions.
     pub writer_depth: AtomicU8,
     /// 1 when the thread has recorded its own end.
     pub exit_told: AtomicU8,
     /// Unused.
-    pub reserved: u8,
+    pub reserved: u16,
     /// Records of this thread that were dropped and not yet told of.
     pub lost: AtomicU32,
     /// The errno that was the last drop's cause.
@@ -137,8 +135,11 @@ pub struct SlotHeader {
     pub chunk_next: AtomicUsize,
     /// The next slot of a list of free ones, an address in the owner's memory.
     pub next: AtomicU64,
-    /// Where the stack was when each record in the making began, an address in the owner's memory.
-    pub frames: [AtomicUsize; REGIONS],
+    /// The record in the making: where its stack is (the low 48 bits) and, above, how many there are, one in another;
+    /// 0 for none.
+    pub making: AtomicU64,
+    /// What `making` was when a record began within another; the first is that of the record one deep.
+    pub below: [AtomicU64; REGIONS],
     /// The columns that do not change, one for each depth.
     pub templates: [Template; REGIONS],
     /// The regions.
