@@ -90,6 +90,18 @@ fn an_exec_that_succeeds_appends_to_its_own_files() {
     assert_eq!(files.len(), 3, "one tr file, one trinfo, trclock: {files:?}");
 }
 
+/// The thread takes the process's number; what the main thread had in its buffer is not lost.
+#[test]
+fn an_exec_in_a_thread_appends_too() {
+    let family = family("exec_in_thread", 23, None);
+    assert_eq!(pairs(&family.trace, family.parent), 10 + 4 + 7);
+    let exec = family.trace.of("proc_exec");
+    assert_eq!(exec.len(), 1);
+    assert_eq!(exec[0].fields.lwpid, family.trace.of("thr_begin")[0].fields.lwpid);
+    let exit = family.trace.of("proc_exit");
+    assert_eq!((exit.len(), exit[0].fields.lwpid), (1, family.parent));
+}
+
 #[test]
 fn an_exec_that_fails_goes_on() {
     let family = family("exec_fails", 24, None);

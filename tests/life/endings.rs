@@ -50,6 +50,7 @@ fn an_end_while_others_run_loses_nothing() {
         ("quick_exit", Ok(43)),
         ("exec", Ok(45)),
         ("exec_fails", Ok(46)),
+        ("forks", Ok(47)),
         ("abort", Err(libc::SIGABRT)),
         ("segv", Err(libc::SIGSEGV)),
     ] {
@@ -82,6 +83,14 @@ fn an_end_while_others_run_loses_nothing() {
                 _ => &[],
             };
             assert_eq!(execs, expected, "{ending}");
+            // Children of a process whose threads are in the middle of records have none of these, and their own.
+            let children = if ending == "forks" { 50 } else { 0 };
+            for event in ["proc_begin", "sema_getvalue"] {
+                assert_eq!(merged.of(event).len(), children, "{ending}: {event}");
+            }
+            let parent = merged.records[0].fields.pid;
+            let foreign = merged.records.iter().filter(|record| record.fields.pid != parent).count();
+            assert_eq!(foreign, 3 * children, "{ending}: begin, getvalue and exit of each child");
         }
     }
 }

@@ -36,6 +36,23 @@ fn nothing_is_made_before_the_first_record() {
     assert!(names(&trial.trace_directory()).is_empty());
 }
 
+/// The program's own descriptors keep their numbers, and closing them all costs no record.
+#[test]
+fn no_descriptor_stays_open() {
+    for unbuffered in [false, true] {
+        let trial = Trial::new("descriptors");
+        let program = Program::c("life/descriptors.c");
+        let run = trial.traced(&program);
+        let traced = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+        let native = trial.native(&program).run();
+        native.success();
+        traced.success();
+        assert_eq!(native.stdout_text(), traced.stdout_text());
+        let trace = clean(&trial);
+        assert_eq!(pairs(&trace, trace.records[0].fields.pid), 4000);
+    }
+}
+
 /// Files of an earlier process with the same number, as they would be found.
 fn prepare(directory: &Path, files: &[(&str, Vec<u8>)]) {
     fs::create_dir(directory).unwrap();

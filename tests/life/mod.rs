@@ -4,6 +4,7 @@ mod cancel;
 mod children;
 mod endings;
 mod files;
+mod namespaces;
 mod preloads;
 mod threads;
 

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { WORKERS = 16384, AT_ONCE = 4, CHURN_TURNS = 60, ENOUGH = 2000 };
@@ -64,6 +65,19 @@ static int end(const char *ending, char **argv) {
     if (strcmp(ending, "exec") == 0) {
         execl("/bin/sh", "sh", "-c", "exit 45", (char *)NULL);
         return 2;
+    }
+    if (strcmp(ending, "forks") == 0) {
+        for (int i = 0; i < 50; i++) {
+            int value;
+            pid_t child = fork();
+            if (child == 0) {
+                sem_getvalue(&semaphores[WORKERS - 1], &value);
+                _exit(0);
+            }
+            if (child < 0 || waitpid(child, NULL, 0) != child)
+                return 2;
+        }
+        return 47;
     }
     if (strcmp(ending, "exec_fails") == 0) {
         execv("/nonexistent/program", argv);

@@ -1,5 +1,6 @@
 // Processes and their children: `children MODE`. Prints what is needed to find the records of each: `parent PID`,
-// `child PID STATUS`. The parent makes 10 pairs before and 3 after; a forked child 5; a program that was exec'd 7.
+// `child PID STATUS`. The parent makes 10 pairs before and 3 after; a forked child 5; a program that was exec'd 7; a thread
+// that execs 4.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -60,6 +61,12 @@ static pid_t start(const char *mode) {
     return 0;
 }
 
+static void *becomes_leaf(void *argument) {
+    pairs(4);
+    execl(self, self, "leaf", (char *)NULL);
+    return argument;
+}
+
 int main(int argc, char **argv) {
     if (argc != 2 || readlink("/proc/self/exe", self, sizeof self - 1) < 0)
         return 2;
@@ -74,6 +81,10 @@ int main(int argc, char **argv) {
     if (strcmp(mode, "exec") == 0) {
         execl(self, self, "leaf", (char *)NULL);
         return 2;
+    }
+    if (strcmp(mode, "exec_in_thread") == 0) {
+        pthread_t thread;
+        return pthread_create(&thread, NULL, becomes_leaf, NULL) || pthread_join(thread, NULL) ? 2 : 3;
     }
     if (strcmp(mode, "exec_fails") == 0) {
         char *arguments[] = {"program", NULL};
