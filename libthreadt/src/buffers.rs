@@ -5,7 +5,7 @@
 
 use core::ptr::NonNull;
 use core::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU64,
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
@@ -24,6 +24,10 @@ static HEADER: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 static CHUNKS: AtomicPtr<Slot> = AtomicPtr::new(core::ptr::null_mut());
 /// Some buffers are in anonymous memory.
 static ANONYMOUS: AtomicBool = AtomicBool::new(false);
+/// Slots whose thread has gone and whose text cannot be written.
+static STUCK: AtomicU32 = AtomicU32::new(0);
+/// How many of those are kept for whoever reads the trbuf.
+const STUCK_MAX: u32 = 16;
 /// At the next power of two of slots, those of threads that ended unseen are looked for.
 static NEXT_SWEEP: AtomicU64 = AtomicU64::new(0);
 
@@ -129,6 +133,7 @@ pub fn forget() {
     }
     ANONYMOUS.store(false, Relaxed);
     NEXT_SWEEP.store(0, Relaxed);
+    STUCK.store(0, Relaxed);
 }
 
 /// Puts a chunk of mapped slots into the list, and hands each slot to `each`.
@@ -169,12 +174,17 @@ pub fn for_each_slot(mut each: impl FnMut(&'static Slot)) {
     }
 }
 
-/// A slot for a new owner, with nothing unwritten in it: one whose thread has gone, else one that nobody has had.
+/// A slot for a new owner, which becomes its writer, with nothing unwritten in it: one whose thread has gone, else one
+/// that nobody has had.
 pub fn take_slot() -> Option<&'static Slot> {
-    take_ended().or_else(|| PROCESS.fresh.take()).or_else(|| {
+    let fresh = || PROCESS.fresh.take();
+    let slot = take_ended().or_else(fresh).or_else(|| {
         sweep();
         take_ended().or_else(grow)
-    })
+    })?;
+    // Nobody else looks at a slot without an LWP.
+    slot.writer.store(sys::thread_id(), Relaxed);
+    Some(slot)
 }
 
 /// A slot whose thread has gone. A few are looked at; those whose thread is still on its way out are put back.
@@ -184,34 +194,40 @@ fn take_ended() -> Option<&'static Slot> {
     for place in &mut alive {
         let Some(slot) = PROCESS.ended.take() else { break };
         let lwp = slot.lwp.load(Relaxed);
-        if !sys::thread_lives(process::id(), lwp) && write_out(slot, lwp) {
+        if sys::thread_lives(process::id(), lwp) {
+            *place = Some(slot);
+        } else if write_out(slot, lwp) {
             found = Some(slot);
             break;
         }
-        *place = Some(slot);
     }
     alive.into_iter().flatten().for_each(|slot| PROCESS.ended.put(slot));
     found
 }
 
-/// Writes what the last owner recorded after its end.
+/// Writes what the last owner recorded after its end. If there is nothing left, the caller is the slot's writer.
 fn write_out(slot: &Slot, lwp: u32) -> bool {
     if lwp == 0 {
         return true;
     }
     // A thread that ended within a write cannot go on with it.
-    slot.writer.store(0, Relaxed);
+    let _ = slot.writer.compare_exchange(lwp, 0, Acquire, Relaxed);
     if slot.become_writer(sys::thread_id(), ALL_REGIONS) != Writer::Taken {
         return false;
     }
     let entry = entry(lwp);
-    let written = slot.write_all(entry).is_ok();
-    if written {
-        entry.users.fetch_sub(1, AcqRel);
-        slot.lwp.store(0, Relaxed);
+    let written = slot.write_all(entry);
+    if let Err(errno) = written {
+        // What cannot be written stays in the trbuf; but not of any number of threads, each with a slot of its own.
+        if STUCK.fetch_add(1, Relaxed) < STUCK_MAX {
+            slot.release_writer();
+            return false;
+        }
+        slot.drop_all(errno);
     }
-    slot.release_writer();
-    written
+    entry.users.fetch_sub(1, AcqRel);
+    slot.lwp.store(0, Relaxed);
+    true
 }
 
 /// Finds slots of threads that went without our seeing it (`syscall(SYS_exit)`), each time the slots have doubled.

@@ -14,12 +14,15 @@ pub struct Config {
     pub events: EventSet,
     /// `THR_TRACE_DIR`, empty for the working directory.
     pub directory: &'static CStr,
+    /// `THR_TRACE_MAX`: recording stops when so many bytes have been written.
+    pub max: u64,
     /// `THR_TRACE_BUF`: each record goes to its file at once.
     pub unbuffered: bool,
 }
 
 /// The configuration, settled when the library wakes for the first time.
-pub static CONFIG: Settled<Config> = Settled::new(Config { events: EventSet::NONE, directory: c"", unbuffered: false });
+pub static CONFIG: Settled<Config> =
+    Settled::new(Config { events: EventSet::NONE, directory: c"", max: u64::MAX, unbuffered: false });
 
 unsafe extern "C" {
     static environ: *const *const c_char;
@@ -61,8 +64,19 @@ pub fn read() -> Config {
     Config {
         events,
         directory: variable(b"THR_TRACE_DIR").unwrap_or(c""),
+        max: size(b"THR_TRACE_MAX").unwrap_or(u64::MAX),
         unbuffered: variable(b"THR_TRACE_BUF").is_some(),
     }
+}
+
+/// The size that a variable holds; one that is no size is told of and ignored.
+fn size(name: &'static [u8]) -> Option<u64> {
+    let value = variable(name)?.to_bytes();
+    let size = spec::size::parse(value);
+    if size.is_none() {
+        say(Cause::Size, &[name, b": '", value, b"' is not a size such as 64K, 10M or 1G, ignored"]);
+    }
+    size
 }
 
 /// Whether `THR_TRACE_ONLY` lets this program be recorded. trace-cat never is: it inherits the environment of the

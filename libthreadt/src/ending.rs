@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use crate::process::{self, PROCESS};
 use crate::slot::{ALL_REGIONS, Slot, Writer};
-use crate::{buffers, directory, record, sys, thread, trinfo};
+use crate::{buffers, clock, directory, record, sys, thread, trinfo};
 
 /// How long a record in the making is waited for: its thread may have been stopped, or left it by a jump.
 const PATIENCE_STEPS: u32 = 50;
@@ -26,7 +26,7 @@ fn write_everything() -> bool {
 
 fn write_slot(slot: &'static Slot) -> bool {
     let lwp = slot.lwp.load(Relaxed);
-    if lwp == 0 || slot.is_empty() && slot.making.load(Relaxed) == 0 {
+    if lwp == 0 || slot.is_empty() && slot.making.load(Relaxed) == 0 && slot.lost.load(Relaxed) == 0 {
         return true;
     }
     let ours = thread::slot_if_any().is_some_and(|ours| core::ptr::eq(ours, slot));
@@ -44,6 +44,7 @@ fn write_slot(slot: &'static Slot) -> bool {
     if slot.become_writer(sys::thread_id(), ALL_REGIONS) != Writer::Taken {
         return false;
     }
+    slot.tell_losses(0, clock::since_epoch(clock::now()));
     let written = slot.write_all(buffers::entry(lwp));
     slot.release_writer();
     record::report(written);
@@ -61,7 +62,7 @@ pub fn finish() {
     PROCESS.ending.store(1, SeqCst);
     let complete = write_everything();
     trinfo::write(trinfo::Moment::Exit);
-    if complete && PROCESS.late.load(SeqCst) == 0 && !buffers::are_anonymous() {
+    if complete && PROCESS.late.load(SeqCst) == 0 {
         directory::remove_buffers();
     }
 }

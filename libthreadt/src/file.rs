@@ -151,6 +151,11 @@ impl Records {
             && self.fd.truncate(at).is_ok()
     }
 
+    /// The descriptor, to ask about.
+    pub fn fd(&self) -> &Fd {
+        &self.fd
+    }
+
     /// Writes into a range that was taken.
     ///
     /// # Safety

@@ -12,7 +12,7 @@
 //! thread    the thread-local pointer to the slot        process   switches; awakening, also of forked children
 //! start     a new thread's beginning and end            ending    writing everything: exit, exec
 //! directory names and their owner, the shared clock     trinfo, maps, identity   what is known of the process
-//! config    the environment                             say       the one line on stderr
+//! config    the environment                             limits, say   when to stop; the one line on stderr
 //! sys, elf, clock, stage, pool                           the ground it stands on
 //! ```
 //!
@@ -47,6 +47,7 @@ mod file;
 mod guard;
 mod hooks;
 mod identity;
+mod limits;
 mod maps;
 mod measure;
 mod nesting;

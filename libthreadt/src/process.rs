@@ -16,7 +16,7 @@ use crate::config::{self, CONFIG};
 use crate::pool::Pool;
 use crate::slot::Slot;
 use crate::stage::Stage;
-use crate::{buffers, clock, directory, measure, real, say, start, sys, thread, trinfo};
+use crate::{buffers, clock, directory, limits, measure, real, say, start, sys, thread, trinfo};
 
 /// The per-process page.
 #[repr(C, align(4096))]
@@ -29,6 +29,8 @@ pub struct Process {
     pid: AtomicU32,
     /// Not 0 from the moment on when every record has to be in its file before its call returns.
     pub write_through: AtomicU32,
+    /// The errno that stands for why recording has stopped; 0 while it goes on.
+    pub stopped: AtomicU32,
     /// Not 0 when the final write of the buffers has begun.
     pub ending: AtomicU32,
     /// Not 0 when a thread has recorded after that.
@@ -58,6 +60,7 @@ pub static PROCESS: Process = Process {
     files: Stage::new(),
     pid: AtomicU32::new(0),
     write_through: AtomicU32::new(0),
+    stopped: AtomicU32::new(0),
     ending: AtomicU32::new(0),
     late: AtomicU32::new(0),
     exit_told: AtomicU32::new(0),
@@ -181,6 +184,7 @@ fn be_born() {
     buffers::forget();
     directory::forget();
     trinfo::forget();
+    limits::forget();
     let _ = sys::register_barrier();
     PROCESS.born_of.store(LAST_PID.load(Relaxed), Relaxed);
 }
@@ -193,9 +197,15 @@ pub fn after_fork_in_child() {
             switch.store(0, Relaxed);
         }
         PROCESS.pid.store(0, Relaxed);
-        for word in
-            [&PROCESS.ending, &PROCESS.late, &PROCESS.exit_told, &PROCESS.homeless, &PROCESS.lost, &PROCESS.slots]
-        {
+        for word in [
+            &PROCESS.stopped,
+            &PROCESS.ending,
+            &PROCESS.late,
+            &PROCESS.exit_told,
+            &PROCESS.homeless,
+            &PROCESS.lost,
+            &PROCESS.slots,
+        ] {
             word.store(0, Relaxed);
         }
         PROCESS.fresh.clear();
@@ -224,7 +234,7 @@ pub fn stop() {
 /// Makes every record go to its file at once, in every slot, from now on.
 pub fn set_write_through(on: bool) {
     // ORDERING: Release, so that a slot that is claimed after its owner saw this gets the limit that goes with it.
-    PROCESS.write_through.store(u32::from(on || CONFIG.get().unbuffered), Release);
+    PROCESS.write_through.store(u32::from(on || CONFIG.get().unbuffered || limits::stopped().is_some()), Release);
     let on = writes_through();
     buffers::for_each_slot(|slot| slot.set_limits(on));
 }

@@ -11,9 +11,9 @@ use spec::{EventId, Form};
 
 use crate::process::{self, PROCESS};
 use crate::say::{Cause, reason, say};
-use crate::slot::{Slot, Writer, capacity};
+use crate::slot::{LAST_WORDS, Slot, Writer, capacity};
 use crate::sys::Errno;
-use crate::{buffers, clock, directory, nesting, sys, thread, trinfo};
+use crate::{buffers, clock, directory, limits, nesting, sys, thread, trinfo};
 
 /// Records one line. `time` is a reading of [`clock::now`].
 ///
@@ -75,25 +75,33 @@ fn append_slowly(slot: &Slot, depth: usize, form: &Form, time: u64, arguments: &
     if PROCESS.ending.load(Relaxed) != 0 {
         PROCESS.late.store(1, SeqCst);
     }
+    if let Some(cause) = limits::stopped() {
+        return slot.lose(1, cause);
+    }
     let lwp = slot.lwp.load(Relaxed);
     let writer = slot.become_writer(lwp, depth as u8);
     let region = &slot.regions[depth & (REGIONS - 1)];
     let may_write = matches!(writer, Writer::Taken | Writer::Nested);
+    let nearly_full = || (region.filled.load(Relaxed) >> 32) as u32 > capacity(depth) - LAST_WORDS;
     let full = || (region.filled.load(Relaxed) >> 32) as u32 > capacity(depth);
-    if may_write && full() {
+    if may_write && nearly_full() {
         let written = slot.write(depth, buffers::entry(lwp));
         report(written);
         trinfo::refresh();
-        if let Err(errno) = written {
+        if let Err(errno) = written
+            && limits::stopped().is_none()
+        {
             slot.drop_older_half(depth, errno);
         }
     }
-    if may_write {
-        slot.tell_losses(depth, time);
-    }
-    if writer == Writer::Refused || full() {
+    if let Some(cause) = limits::stopped() {
+        slot.lose(1, cause);
+    } else if writer == Writer::Refused || full() {
         slot.lose(1, Errno(libc::EBUSY));
     } else {
+        if may_write {
+            slot.tell_losses(depth, time);
+        }
         // SAFETY: we own the slot, nobody else is its writer, and there is room.
         unsafe { slot.append(depth, form, time, arguments) };
         if may_write && region.limit.load(Relaxed) == 0 {
@@ -115,7 +123,9 @@ fn stack_pointer() -> usize {
 
 /// Tells once on stderr that text could not be written.
 pub fn report(written: sys::Result) {
-    if let Err(errno) = written {
+    if let Err(errno) = written
+        && limits::stopped().is_none()
+    {
         say(Cause::Write, &[b"cannot write to the trace in '", directory::path(), b"': ", reason(errno)]);
     }
 }

@@ -20,6 +20,10 @@ pub enum Cause {
     Directory,
     /// Records could not be written.
     Write,
+    /// Recording has stopped before the program's end.
+    Stopped,
+    /// A size in the environment cannot be understood.
+    Size,
     /// A living process of another PID namespace has our names.
     Namespace,
     /// A function was called that this libc does not have.

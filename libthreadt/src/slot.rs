@@ -24,6 +24,7 @@ use spec::encode::{ENCODE_ROOM, Template};
 use spec::{Form, id, names};
 
 use crate::file::{self, Path};
+use crate::limits;
 use crate::pool::Pooled;
 use crate::process::PROCESS;
 use crate::sys::{self, Errno};
@@ -52,6 +53,9 @@ impl core::ops::Deref for Slot {
 pub const fn capacity(depth: usize) -> u32 {
     (REGION_SIZE[depth] - ENCODE_ROOM) as u32
 }
+
+/// Room that is kept in a region for the record that tells of losses.
+pub const LAST_WORDS: u32 = ENCODE_ROOM as u32;
 
 /// As a writer's depth: it writes all regions.
 pub const ALL_REGIONS: u8 = u8::MAX;
@@ -96,7 +100,7 @@ impl Slot {
         (&raw const *self).cast_mut().cast::<u8>().wrapping_add(PATH_AT).cast()
     }
 
-    /// Makes the slot this thread's. Nobody else may know it, and nothing unwritten may be in it.
+    /// Makes the slot this thread's, which is its writer; nothing unwritten may be in it.
     pub fn adopt(&self, lwp: u32, pid: u32, tid: u64, directory: &[u8], through: bool) {
         let template = Template::new(lwp, pid, tid);
         // SAFETY: the slot is ours alone; the templates are only ever used by its owner, one depth at a time, and the
@@ -110,8 +114,6 @@ impl Slot {
             region.pending.store(0, Relaxed);
         }
         self.making.store(0, Relaxed);
-        self.writer.store(0, Relaxed);
-        self.lost.store(0, Relaxed);
         self.exit_told.store(0, Relaxed);
         self.set_limits(through);
         self.state.store(SLOT_OWNED, Relaxed);
@@ -123,7 +125,7 @@ impl Slot {
     pub fn set_limits(&self, through: bool) {
         for (depth, region) in self.regions.iter().enumerate() {
             // ORDERING: Relaxed; who changes limits of others' slots has all threads pass a barrier afterwards.
-            region.limit.store(if through { 0 } else { capacity(depth) + 1 }, Relaxed);
+            region.limit.store(if through { 0 } else { capacity(depth) + 1 - LAST_WORDS }, Relaxed);
         }
     }
 
@@ -201,6 +203,7 @@ impl Slot {
             // SAFETY: the writer may use the path; the text up to `filled` does not change any more.
             let file = unsafe { file::open_records(Path::of(&*self.path()), entry) }?;
             let (at, range) = if pending == 0 {
+                limits::allow(file.fd())?;
                 let range = unpack(filled);
                 let length = u64::from(range.end - range.start);
                 let alone = usize::from(self.writer_depth.load(Relaxed)) >= depth;
@@ -222,6 +225,7 @@ impl Slot {
                 }
                 return Err(errno);
             }
+            limits::count(u64::from(range.end - range.start));
             self.take_out(depth, range.end);
             // OBSERVABLE: the write is complete, and no longer to be repeated.
             region.pending.store(0, Release);
@@ -267,6 +271,18 @@ impl Slot {
             region.filled.store(pack(0..rest.len() as u32), Release);
         }
         self.lose(lost as u32, cause);
+    }
+
+    /// Drops all text of a thread that has gone. The caller must be the writer.
+    pub fn drop_all(&self, cause: Errno) {
+        for (depth, region) in self.regions.iter().enumerate() {
+            let range = unpack(region.filled.load(Relaxed));
+            // SAFETY: `filled` lies within the region, whose text nobody changes any more.
+            let text = unsafe { core::slice::from_raw_parts(self.text(depth).add(range.start as usize), range.len()) };
+            self.lose(text.iter().filter(|&&byte| byte == b'\n').count() as u32, cause);
+            region.filled.store(0, Release);
+            region.pending.store(0, Release);
+        }
     }
 
     /// Counts records of this thread that were dropped, and notes why.

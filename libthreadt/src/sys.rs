@@ -140,6 +140,22 @@ impl Fd {
         unsafe { call(libc::SYS_mmap, arguments) }.map(|address| address as *mut u8)
     }
 
+    /// How large the file's file system is and how much of that is free for this user.
+    pub fn space(&self) -> Result<Space> {
+        let system = self.file_system()?;
+        let block = system.f_frsize as u64;
+        Ok(Space { total: system.f_blocks.saturating_mul(block), free: system.f_bavail.saturating_mul(block) })
+    }
+
+    fn file_system(&self) -> Result<libc::statfs> {
+        let mut system = MaybeUninit::<libc::statfs>::uninit();
+        // SAFETY: the kernel fills the struct when it answers 0.
+        unsafe {
+            call(libc::SYS_fstatfs, [self.0 as usize, system.as_mut_ptr() as usize, 0, 0, 0, 0])?;
+            Ok(system.assume_init())
+        }
+    }
+
     /// Whether nobody, in whatever namespace, has the file open or mapped for writing.
     ///
     /// `self` must have been opened read-only. The answer is `Err` where the file system knows no leases, or grants them
@@ -150,13 +166,7 @@ impl Fd {
         const NFS: i64 = 0x6969;
         const SMB2: i64 = 0xfe53_4d42;
         const FUSE: i64 = 0x6573_5546;
-        let mut system = MaybeUninit::<libc::statfs>::uninit();
-        // SAFETY: the kernel fills the struct when it answers 0.
-        let kind = unsafe {
-            call(libc::SYS_fstatfs, [self.0 as usize, system.as_mut_ptr() as usize, 0, 0, 0, 0])?;
-            system.assume_init().f_type
-        };
-        if [OVERLAYFS, NFS, SMB2, FUSE].contains(&kind) {
+        if [OVERLAYFS, NFS, SMB2, FUSE].contains(&self.file_system()?.f_type) {
             return Err(Errno(libc::EOPNOTSUPP));
         }
         let lease = |kind: c_int| {
@@ -178,6 +188,15 @@ impl Fd {
         // SAFETY: the buffer is ours to write.
         unsafe { call(libc::SYS_getdents64, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) }
     }
+}
+
+/// Room on a file system, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Space {
+    /// Of the whole file system.
+    pub total: u64,
+    /// Free for this user.
+    pub free: u64,
 }
 
 /// What the file behind a descriptor is.

@@ -12,7 +12,7 @@ use spec::{Form, id};
 use crate::process::{self, PROCESS};
 use crate::slot::{ALL_REGIONS, Slot, Writer};
 use crate::sys::Errno;
-use crate::{buffers, clock, directory, record, sys};
+use crate::{buffers, clock, directory, limits, record, sys};
 
 global_asm!(
     ".pushsection .tbss.threadt_slot,\"awT\",@nobits",
@@ -97,13 +97,16 @@ fn claim() -> Option<&'static Slot> {
     if let Some(slot) = slot_if_any() {
         return Some(slot);
     }
-    let Some(slot) = buffers::take_slot() else {
+    // After a stop, threads that come now are only counted.
+    let taken = if limits::stopped().is_none() { buffers::take_slot() } else { None };
+    let Some(slot) = taken else {
         PROCESS.homeless.fetch_add(1, Relaxed);
         return None;
     };
     let lwp = sys::thread_id();
     slot.adopt(lwp, process::id(), tid(), directory::path(), process::writes_through());
     buffers::entry(lwp).users.fetch_add(1, AcqRel);
+    slot.release_writer();
     // Set again: the process may have begun to end between the look at the word and the slot's getting an owner.
     if process::writes_through() {
         slot.set_limits(true);
@@ -145,6 +148,7 @@ pub fn write_out() {
         slot.release_writer();
     }
     if slot.become_writer(lwp, ALL_REGIONS) == Writer::Taken {
+        slot.tell_losses(0, clock::since_epoch(clock::now()));
         record::report(slot.write_all(buffers::entry(lwp)));
         slot.release_writer();
     }

@@ -8,6 +8,7 @@
 //!                               buffer     trbuf: slots and regions, and what of them is still to be written
 //!                               info       trinfo and trclock: `key value` lines
 //!                               names      the file names of a trace directory
+//!                               size       64K, 10M, 1G
 //! ```
 //!
 //! The crate is `no_std` and allocates nothing, because half of it runs inside a stranger's process. Decoders are
@@ -23,6 +24,7 @@ pub mod info;
 pub mod names;
 pub mod record;
 pub mod set;
+pub mod size;
 
 pub use event::{Base, Column, EVENTS, Event, EventId, FUNCTIONS, Form, Function, Level, Stamp, id};
 pub use record::{Fault, Record, Value};
