@@ -12,8 +12,6 @@ use crate::sys;
 pub struct Config {
     /// Which events are recorded; [`EventSet::NONE`] also where nothing may be.
     pub events: EventSet,
-    /// `THR_TRACE_DIR`, empty for the working directory.
-    pub directory: &'static CStr,
     /// `THR_TRACE_MAX`: recording stops when so many bytes have been written.
     pub max: u64,
     /// `THR_TRACE_BUF`: each record goes to its file at once.
@@ -21,11 +19,15 @@ pub struct Config {
 }
 
 /// The configuration, settled when the library wakes for the first time.
-pub static CONFIG: Settled<Config> =
-    Settled::new(Config { events: EventSet::NONE, directory: c"", max: u64::MAX, unbuffered: false });
+pub static CONFIG: Settled<Config> = Settled::new(Config { events: EventSet::NONE, max: u64::MAX, unbuffered: false });
 
 unsafe extern "C" {
     static environ: *const *const c_char;
+}
+
+/// `THR_TRACE_DIR`, empty for the working directory. Points into the host's environment: to be copied at once.
+pub fn directory() -> &'static [u8] {
+    variable(b"THR_TRACE_DIR").unwrap_or(c"").to_bytes()
 }
 
 /// The value of an environment variable.
@@ -61,12 +63,7 @@ pub fn read() -> Config {
             say(Cause::UnknownEvent, &[b"THR_TRACE_EVENTS: unknown category or event '", name, b"', ignored"]);
         }),
     };
-    Config {
-        events,
-        directory: variable(b"THR_TRACE_DIR").unwrap_or(c""),
-        max: size(b"THR_TRACE_MAX").unwrap_or(u64::MAX),
-        unbuffered: variable(b"THR_TRACE_BUF").is_some(),
-    }
+    Config { events, max: size(b"THR_TRACE_MAX").unwrap_or(u64::MAX), unbuffered: variable(b"THR_TRACE_BUF").is_some() }
 }
 
 /// The size that a variable holds; one that is no size is told of and ignored.

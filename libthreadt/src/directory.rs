@@ -6,7 +6,6 @@ use spec::buffer::{Owner, PAGE, PATH_MAX};
 use spec::info;
 use spec::names::{Name, PROCESS_MASK};
 
-use crate::config::CONFIG;
 use crate::file::{DIRECTORY_MAX, Path, rename_old};
 use crate::process;
 use crate::say::{Cause, reason, say};
@@ -14,12 +13,13 @@ use crate::stage::{Settled, Stage};
 use crate::sys::{self, Errno, Fd};
 use crate::{buffers, clock, identity, trinfo};
 
-/// An absolute path without a slash at its end.
+/// A path: as the environment has it (`WANTED`), or absolute and without a slash at its end.
 struct Directory {
     text: [u8; DIRECTORY_MAX],
     length: usize,
 }
 
+static WANTED: Settled<Directory> = Settled::new(Directory { text: [0; DIRECTORY_MAX], length: 0 });
 static DIRECTORY: Settled<Directory> = Settled::new(Directory { text: [0; DIRECTORY_MAX], length: 0 });
 /// The directory is resolved, in this process or in one that it was forked from.
 static RESOLVED: Stage = Stage::new();
@@ -49,6 +49,17 @@ pub fn forget() {
     CLOCK.reset_unless_done();
 }
 
+/// Notes what `THR_TRACE_DIR` says: the program may write over its environment before its first record.
+///
+/// Within the first awakening, before anybody else looks.
+pub fn want(directory: &[u8]) {
+    // SAFETY: as said; read by `resolve`, after the awakening.
+    let wanted = unsafe { WANTED.get_mut() };
+    // One that is too long is cut, which `resolve` sees by its length.
+    wanted.length = directory.len();
+    wanted.text.iter_mut().zip(directory).for_each(|(place, &byte)| *place = byte);
+}
+
 /// Makes this process's files in the trace directory. Within the stage [`process::Process::files`].
 ///
 /// Failure is told once on stderr and ends all recording in this process.
@@ -64,7 +75,10 @@ pub fn prepare() -> bool {
 fn resolve() -> bool {
     // SAFETY: within the stage RESOLVED; read by those who have passed it.
     let directory = unsafe { DIRECTORY.get_mut() };
-    let wanted = CONFIG.get().directory.to_bytes();
+    let wanted = WANTED.get();
+    let Some(wanted) = wanted.text.get(..wanted.length) else {
+        return refuse(&wanted.text, Errno(libc::ENAMETOOLONG));
+    };
     let mut length = 0;
     if wanted.first() != Some(&b'/') {
         match sys::working_directory(&mut directory.text) {

@@ -169,6 +169,7 @@ fn configure() {
     clock::find();
     real::look_up_all();
     measure::calibrate();
+    directory::want(config::directory());
     let config = config::read();
     // SAFETY: within the stage CONFIGURED, and read only by those who have passed it.
     unsafe { CONFIG.settle(config) };

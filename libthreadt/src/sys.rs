@@ -95,8 +95,14 @@ impl Fd {
         Ok(())
     }
 
-    /// Appends `text` at the descriptor's position.
+    /// Appends `text` to a file that was opened for appending, or is new.
+    ///
+    /// # Errors
+    /// `EFBIG` if the process may not write that far: the signal that the write would raise could kill the host.
     pub fn write(&self, text: &[u8]) -> Result {
+        if (self.stat()?.st_size as u64).saturating_add(text.len() as u64) > file_size_limit() {
+            return Err(Errno(libc::EFBIG));
+        }
         let mut rest = text;
         while !rest.is_empty() {
             // SAFETY: the text is readable.
@@ -127,7 +133,13 @@ impl Fd {
     }
 
     /// Reserves disk space for a range, so that touching its mapping cannot fail; the file grows to cover it.
+    ///
+    /// # Errors
+    /// `EFBIG` as for [`Fd::write`].
     pub fn reserve(&self, at: u64, length: u64) -> Result {
+        if at.saturating_add(length) > file_size_limit() {
+            return Err(Errno(libc::EFBIG));
+        }
         // SAFETY: no memory is involved.
         unsafe { call(libc::SYS_fallocate, [self.0 as usize, 0, at as usize, length as usize, 0, 0]) }.map(drop)
     }
