@@ -106,6 +106,33 @@ mod tests {
     }
 
     #[test]
+    fn the_widest_arguments_are_the_decoders_business() {
+        let head = std::str::from_utf8(&LINES[0][..HEAD]).unwrap();
+        for (argument, valid) in [
+            ("9999999999999999999", true),
+            ("18446744073709551615", true),
+            ("18446744073709551616", false),
+            ("99999999999999999999", false),
+            ("000000000000000000001", true),
+            ("0xffffffffffffffff", true),
+            ("0x1ffffffffffffffff", false),
+            ("0xg", false),
+            ("0x", false),
+            ("", false),
+            ("-1", true),
+            ("-", false),
+        ] {
+            for place in 0..5 {
+                let mut arguments = ["0"; 5];
+                arguments[place] = argument;
+                let line = format!("{head}{}", arguments.join(":"));
+                assert_eq!(check(line.as_bytes()).is_ok(), valid, "{line}");
+                assert_eq!(Record::parse(line.as_bytes()).is_ok(), valid, "{line}");
+            }
+        }
+    }
+
+    #[test]
     fn the_short_way_never_accepts_what_the_decoder_refuses() {
         let mut random = Random::seeded("check", 1);
         let until = fuzz_time();

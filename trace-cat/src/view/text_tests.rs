@@ -124,7 +124,10 @@ fn what_is_remembered_is_bounded() {
     for serial in 0..DEPTH as u64 + 10 {
         view.record(record(serial, 1, "02:02:1", serial).as_bytes(), &mut out);
     }
-    assert_eq!(view.begun[&(1, 1, 2, 2)].len(), DEPTH);
+    let calls = &view.begun[&(1, 1, 2, 2)];
+    assert_eq!(calls.len(), DEPTH);
+    // The newest are kept: they end first.
+    assert_eq!((calls[0].time, calls[DEPTH - 1].time), (10, DEPTH as u64 + 9));
     for lwp in 0..REMEMBERED as u32 + 10 {
         view.record(record(0, lwp, "02:02:1", 0).as_bytes(), &mut out);
         out.clear();
