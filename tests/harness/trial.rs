@@ -208,6 +208,11 @@ pub struct Running {
 }
 
 impl Running {
+    /// Its process ID.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it has printed so far.
     pub fn stdout(&self) -> Vec<u8> {
         fs::read(&self.stdout).unwrap()
