@@ -111,7 +111,11 @@ fn event_set(list: &str) -> Result<EventSet, clap::Error> {
     let Some(name) = unknown else { return Ok(set) };
     let name = String::from_utf8_lossy(name);
     let name = name.trim_start_matches('-');
-    let tip = nearest(name).map_or_else(String::new, |right| format!("\n\n  tip: there is '{right}'"));
+    let tip = match nearest(name) {
+        _ if name.contains(',') => "\n\n  tip: names are separated by colons".to_owned(),
+        Some(right) => format!("\n\n  tip: there is '{right}'"),
+        None => String::new(),
+    };
     Err(usage_error(format_args!("no category or event is named '{name}'{tip}")))
 }
 

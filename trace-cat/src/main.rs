@@ -36,15 +36,15 @@ use view::View;
 
 fn main() -> ExitCode {
     env_logger::init();
+    let say = Say::new(Box::new(io::stderr()));
     let options = match Options::parse(std::env::args_os(), std::env::var_os("THR_TRACE_DIR")) {
         Ok(options) => options,
-        Err(error) => error.exit(),
+        Err(error) => return no_run(&error, &say),
     };
-    let say = Say::new(Box::new(io::stderr()));
     match run(options, &say) {
         Ok(()) if say.damaged() => ExitCode::FAILURE,
         Ok(()) => ExitCode::SUCCESS,
-        Err(Stop::Usage(error)) => error.exit(),
+        Err(Stop::Usage(error)) => no_run(&error, &say),
         // Whoever read the output has seen enough.
         Err(Stop::Failed(_, error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(Stop::Failed(what, error)) => {
@@ -52,6 +52,18 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Prints the help that was asked for, or what is wrong with the command line.
+fn no_run(error: &clap::Error, say: &Say) -> ExitCode {
+    if error.use_stderr() {
+        let text = error.render().to_string();
+        say.failure(text.strip_prefix("error: ").unwrap_or(&text).trim_end());
+        return ExitCode::from(2);
+    }
+    // As in a run, nobody may be there to read it.
+    let _ = error.print();
+    ExitCode::SUCCESS
 }
 
 /// Why a run ended before its end.

@@ -75,13 +75,16 @@ fn an_empty_file_is_fine() {
 #[test]
 fn wrong_usage_is_status_2_and_names_the_right_word() {
     let trace = trace();
-    for (arguments, part) in
-        [(&["-e", "mutxe"][..], "'mutex'"), (&["--formt=text"], "'--format'"), (&["-F", "json"], "possible values")]
-    {
+    for (arguments, part) in [
+        (&["-e", "mutxe"][..], "'mutex'"),
+        (&["-e", "mutex,cond"], "colons"),
+        (&["--formt=text"], "'--format'"),
+        (&["-F", "json"], "possible values"),
+    ] {
         let output = run(trace.path(), arguments);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(error.contains(part), "{error}");
+        assert!(error.starts_with("trace-cat: ") && error.contains(part), "{error}");
     }
 }
 

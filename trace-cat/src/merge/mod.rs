@@ -151,6 +151,8 @@ impl Merging<'_> {
     /// Opens parts for one merge.
     fn open(&self, parts: &[Part]) -> Merge {
         let total = parts.iter().map(|part| part.runs.len()).sum();
+        // Beyond that the buffers would be smaller than records need, or take more memory than was allowed.
+        debug_assert!(total <= self.limits.streams);
         let streams = parts.iter().map(|part| match &part.runs[..] {
             [run] => self.cursor(part, run, total),
             runs => Stream::Merge(Box::new(self.open_runs(part, runs, total))),
