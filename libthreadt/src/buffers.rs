@@ -109,23 +109,42 @@ unsafe fn entries() -> &'static [FileEntry] {
     unsafe { core::slice::from_raw_parts(HEADER.load(Acquire).add(PAGE).cast(), LWP_MASK as usize + 1) }
 }
 
-/// The entry of the file that this LWP's records go to. The header must be mapped, as it is once there are slots.
+/// The entry of the file that this LWP's records go to.
 pub fn entry(lwp: u32) -> &'static FileEntry {
-    // SAFETY: as said above.
+    /// For a forked child that returns into a record of its parent's.
+    static NONE: FileEntry = FileEntry {
+        inode: AtomicU64::new(0),
+        device: AtomicU64::new(0),
+        end: AtomicU64::new(0),
+        users: AtomicU32::new(0),
+        reserved: 0,
+    };
+    if HEADER.load(Acquire).is_null() {
+        return &NONE;
+    }
+    // SAFETY: the header is mapped.
     unsafe { &entries()[(lwp & LWP_MASK) as usize] }
 }
 
-/// Forgets the parent's buffers, in a forked child, so that nothing that is still to return can write into them.
-pub fn forget() {
-    let mut chunk = CHUNKS.swap(core::ptr::null_mut(), Relaxed);
-    // SAFETY: chunks are never unmapped; the child has only this thread.
-    while let Some(first) = unsafe { chunk.as_ref() } {
-        let slots = first.chunk_slots.load(Relaxed) as usize;
-        let next = first.chunk_next.load(Relaxed) as *mut Slot;
-        // SAFETY: the mapping is ours, and all that may still be done with it is to write and forget.
-        let _ = unsafe { sys::make_private(chunk.cast(), slots * SLOT_SIZE) };
-        chunk = next;
-    }
+/// Forgets the parent's buffers, in a forked child, so that nothing that is still to return can write into them. Of the
+/// slot `interrupted`, in which a record is in the making, the text stays, privately.
+pub fn forget(interrupted: Option<&'static Slot>) {
+    for_each_chunk(|first, slots| {
+        let start = first.neighbour(0);
+        let ours = interrupted.filter(|slot| (start..first.neighbour(slots)).contains(&slot.neighbour(0)));
+        if let Some(slot) = ours {
+            slot.disown();
+        }
+        // SAFETY: the mappings are ours, and all that may still be done with them is to write and forget.
+        let forget = |from: *mut u8, to: *mut u8| {
+            let _ = unsafe { sys::make_private(from, to as usize - from as usize) };
+        };
+        forget(start, ours.map_or(first.neighbour(slots), |slot| slot.neighbour(0)));
+        if let Some(slot) = ours {
+            forget(slot.neighbour(1), first.neighbour(slots));
+        }
+    });
+    CHUNKS.store(core::ptr::null_mut(), Relaxed);
     let header = HEADER.swap(core::ptr::null_mut(), Relaxed);
     if !header.is_null() {
         // SAFETY: as above.
@@ -159,19 +178,27 @@ fn add_chunk(first: *mut u8, slots: usize, each: impl Fn(&'static Slot)) {
     }
 }
 
+/// Calls `each` with the first slot of every chunk and how many there are in it.
+fn for_each_chunk(mut each: impl FnMut(&'static Slot, usize)) {
+    let mut chunk = CHUNKS.load(Acquire);
+    // SAFETY: chunks are never unmapped.
+    while let Some(first) = unsafe { chunk.as_ref() } {
+        // Read first: `each` may take the memory away.
+        chunk = first.chunk_next.load(Relaxed) as *mut Slot;
+        each(first, first.chunk_slots.load(Relaxed) as usize);
+    }
+}
+
 /// Calls `each` with every slot there is, used or not.
 pub fn for_each_slot(mut each: impl FnMut(&'static Slot)) {
-    let mut chunk = CHUNKS.load(Acquire);
-    // SAFETY: chunks are never unmapped while they are in the list.
-    while let Some(first) = unsafe { chunk.as_ref() } {
-        for distance in 0..first.chunk_slots.load(Relaxed) as usize {
+    for_each_chunk(|first, slots| {
+        for distance in 0..slots {
             if let Some(address) = NonNull::new(first.neighbour(distance)) {
                 // SAFETY: within the chunk.
                 each(unsafe { Slot::at(address) });
             }
         }
-        chunk = first.chunk_next.load(Relaxed) as *mut Slot;
-    }
+    });
 }
 
 /// A slot for a new owner, which becomes its writer, with nothing unwritten in it: one whose thread has gone, else one

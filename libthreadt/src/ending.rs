@@ -4,7 +4,7 @@
 //! then on each record is written at once; then all threads pass a barrier, after which a record that was begun with
 //! the old limit shows in its slot's `making`. Once that is done, the slot is written out.
 
-use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use crate::process::{self, PROCESS};
 use crate::slot::{ALL_REGIONS, Slot, Writer};
@@ -51,6 +51,34 @@ fn write_slot(slot: &'static Slot) -> bool {
     written.is_ok() && slot.is_empty()
 }
 
+/// Gives `work` the sole right to change limits and to write other threads' slots; `false` if another thread keeps it
+/// for more than a second, or this one has it already (a signal handler that ends the process).
+fn alone(work: impl FnOnce()) -> bool {
+    if !begin_alone() {
+        return false;
+    }
+    work();
+    end_alone();
+    true
+}
+
+fn begin_alone() -> bool {
+    let me = sys::thread_id();
+    for _ in 0..1000 {
+        // ORDERING: Acquire pairs with the Release in `end_alone`: limits are as the last one left them.
+        match PROCESS.writing_all.compare_exchange(0, me, Acquire, Relaxed) {
+            Ok(_) => return true,
+            Err(owner) if owner == me => return false,
+            Err(_) => sys::sleep(1_000_000),
+        }
+    }
+    false
+}
+
+fn end_alone() {
+    PROCESS.writing_all.store(0, Release);
+}
+
 /// The process is about to end: the last chance to write.
 ///
 /// The trbuf is removed if all of it was written and nobody has recorded since this began. Otherwise a record may be on
@@ -60,23 +88,31 @@ pub fn finish() {
         return;
     }
     PROCESS.ending.store(1, SeqCst);
-    let complete = write_everything();
-    trinfo::write(trinfo::Moment::Exit);
-    if complete && PROCESS.late.load(SeqCst) == 0 {
-        directory::remove_buffers();
-    }
+    alone(|| {
+        let complete = write_everything();
+        trinfo::write(trinfo::Moment::Exit);
+        if complete && PROCESS.late.load(SeqCst) == 0 {
+            directory::remove_buffers();
+        }
+    });
 }
 
-/// The process is about to become another program, which will append to our files. The trbuf stays for it.
-pub fn before_exec() {
-    if PROCESS.files.is_done() {
+/// The process is about to become another program, which will append to our files. The trbuf stays for it. Until
+/// [`after_failed_exec`], which has to be told what this returned, nobody else may change limits.
+pub fn before_exec() -> bool {
+    let alone = PROCESS.files.is_done() && begin_alone();
+    if alone {
         write_everything();
     }
+    alone
 }
 
 /// The exec failed.
-pub fn after_failed_exec() {
-    if PROCESS.files.is_done() {
-        process::set_write_through(false);
+pub fn after_failed_exec(alone: bool) {
+    if alone {
+        if PROCESS.ending.load(SeqCst) == 0 {
+            process::set_write_through(false);
+        }
+        end_alone();
     }
 }

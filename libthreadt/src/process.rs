@@ -31,6 +31,8 @@ pub struct Process {
     pub write_through: AtomicU32,
     /// The errno that stands for why recording has stopped; 0 while it goes on.
     pub stopped: AtomicU32,
+    /// The LWP that is writing all threads' slots; 0 for none.
+    pub writing_all: AtomicU32,
     /// Not 0 when the final write of the buffers has begun.
     pub ending: AtomicU32,
     /// Not 0 when a thread has recorded after that.
@@ -61,6 +63,7 @@ pub static PROCESS: Process = Process {
     pid: AtomicU32::new(0),
     write_through: AtomicU32::new(0),
     stopped: AtomicU32::new(0),
+    writing_all: AtomicU32::new(0),
     ending: AtomicU32::new(0),
     late: AtomicU32::new(0),
     exit_told: AtomicU32::new(0),
@@ -181,8 +184,7 @@ fn configure() {
 
 /// First awakening of a forked child: what it inherited is its parent's.
 fn be_born() {
-    thread::forget_slot();
-    buffers::forget();
+    buffers::forget(thread::forget_slot());
     directory::forget();
     trinfo::forget();
     limits::forget();
@@ -200,6 +202,7 @@ pub fn after_fork_in_child() {
         PROCESS.pid.store(0, Relaxed);
         for word in [
             &PROCESS.stopped,
+            &PROCESS.writing_all,
             &PROCESS.ending,
             &PROCESS.late,
             &PROCESS.exit_told,

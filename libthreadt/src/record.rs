@@ -86,6 +86,9 @@ fn append_slowly(slot: &Slot, depth: usize, form: &Form, time: u64, arguments: &
     let full = || (region.filled.load(Relaxed) >> 32) as u32 > capacity(depth);
     if may_write && nearly_full() {
         let written = slot.write(depth, buffers::entry(lwp));
+        if slot.is_disowned() {
+            return;
+        }
         report(written);
         trinfo::refresh();
         if let Err(errno) = written
@@ -105,7 +108,10 @@ fn append_slowly(slot: &Slot, depth: usize, form: &Form, time: u64, arguments: &
         // SAFETY: we own the slot, nobody else is its writer, and there is room.
         unsafe { slot.append(depth, form, time, arguments) };
         if may_write && region.limit.load(Relaxed) == 0 {
-            report(slot.write(depth, buffers::entry(lwp)));
+            let written = slot.write(depth, buffers::entry(lwp));
+            if !slot.is_disowned() {
+                report(written);
+            }
         }
     }
     if writer == Writer::Taken {

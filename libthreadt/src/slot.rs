@@ -17,8 +17,8 @@ use core::sync::atomic::{
 };
 
 use spec::buffer::{
-    FileEntry, PAGE, PATH_AT, PATH_MAX, REGION_AT, REGION_SIZE, REGIONS, SLOT_ENDED, SLOT_OWNED, SLOT_SIZE, SlotHeader,
-    pack, unpack,
+    FileEntry, PAGE, PATH_AT, PATH_MAX, REGION_AT, REGION_SIZE, REGIONS, SLOT_ENDED, SLOT_OWNED, SLOT_SIZE, SLOT_TEXT,
+    SlotHeader, pack, unpack,
 };
 use spec::encode::{ENCODE_ROOM, Template};
 use spec::{Form, id, names};
@@ -176,6 +176,26 @@ impl Slot {
         self.writer.store(0, Release);
     }
 
+    /// Turns the slot into a private copy, in a forked child, for what is still to return into it: a write that a signal
+    /// handler interrupted to fork may be on its way with its bytes. Everything else finds the slot without an owner.
+    pub fn disown(&self) {
+        let Ok(copy) = sys::anonymous(SLOT_TEXT) else { return };
+        let (here, text) = ((&raw const *self).cast_mut().cast::<u8>(), self.text(0));
+        // SAFETY: the slot and the copy are mapped; the child has no other thread that could use either.
+        unsafe {
+            core::ptr::copy_nonoverlapping(text, copy, SLOT_TEXT);
+            if sys::make_private(here, SLOT_SIZE).is_ok() {
+                core::ptr::copy_nonoverlapping(copy, text, SLOT_TEXT);
+            }
+            sys::unmap(copy, SLOT_TEXT);
+        }
+    }
+
+    /// Whether this process is a forked child of the one whose slot it was.
+    pub fn is_disowned(&self) -> bool {
+        self.lwp.load(Relaxed) == 0
+    }
+
     /// Whether all text is in the file.
     pub fn is_empty(&self) -> bool {
         self.regions
@@ -216,7 +236,12 @@ impl Slot {
                 // A write that was left by a jump out of a signal handler. Doing it once more is harmless.
                 (region.pending_at.load(Relaxed), unpack(pending))
             };
+            if self.is_disowned() {
+                return Ok(());
+            }
             let text = self.text(depth).wrapping_add(range.start as usize);
+            // From here on a child that a signal handler forks may come by and do the write as well: it has the same bytes
+            // for the same place.
             // SAFETY: the range lies within the region.
             let written = unsafe { file.write(text, (range.end - range.start) as usize, at) };
             if let Err(errno) = written {

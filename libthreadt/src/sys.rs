@@ -32,6 +32,19 @@ unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Result<usize> {
     if (-4095..0).contains(&result) { Err(Errno(-result as c_int)) } else { Ok(result as usize) }
 }
 
+/// Repeats a call that a signal interrupted: some file systems answer so whenever one is pending. Not for ever, as a
+/// profiler's timer may come faster than the call gets done.
+fn uninterrupted(mut call: impl FnMut() -> Result<usize>) -> Result<usize> {
+    let mut result = call();
+    for _ in 0..100 {
+        if result != Err(Errno(libc::EINTR)) {
+            break;
+        }
+        result = call();
+    }
+    result
+}
+
 /// A file descriptor that is closed when it goes out of scope.
 ///
 /// Only for functions that hold it briefly and across which nothing of the host's runs.
@@ -50,12 +63,12 @@ impl Fd {
     pub fn open(path: &CStr, flags: c_int, mode: u32) -> Result<Fd> {
         let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY;
         // SAFETY: the path is NUL-terminated.
-        let fd = unsafe {
+        let fd = uninterrupted(|| unsafe {
             call(
                 libc::SYS_openat,
                 [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize, 0, 0],
             )
-        }?;
+        })?;
         Ok(Fd(fd as c_int))
     }
 
@@ -140,8 +153,9 @@ impl Fd {
         if at.saturating_add(length) > file_size_limit() {
             return Err(Errno(libc::EFBIG));
         }
+        let arguments = [self.0 as usize, 0, at as usize, length as usize, 0, 0];
         // SAFETY: no memory is involved.
-        unsafe { call(libc::SYS_fallocate, [self.0 as usize, 0, at as usize, length as usize, 0, 0]) }.map(drop)
+        uninterrupted(|| unsafe { call(libc::SYS_fallocate, arguments) }).map(drop)
     }
 
     /// Maps `length` bytes from `at` on, shared.
@@ -278,6 +292,15 @@ pub fn anonymous(length: usize) -> Result<*mut u8> {
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
     // SAFETY: the kernel chooses a free range.
     unsafe { call(libc::SYS_mmap, [0, length, protection, flags, usize::MAX, 0]) }.map(|address| address as *mut u8)
+}
+
+/// Gives memory back.
+///
+/// # Safety
+/// The range must be a mapping of ours that nobody uses.
+pub unsafe fn unmap(address: *mut u8, length: usize) {
+    // SAFETY: the caller owns the range.
+    let _ = unsafe { call(libc::SYS_munmap, [address as usize, length, 0, 0, 0, 0]) };
 }
 
 /// Puts fresh private memory in the place of a mapping.

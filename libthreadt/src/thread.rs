@@ -81,15 +81,18 @@ pub fn slot_if_any() -> Option<&'static Slot> {
     unsafe { current().as_ref() }
 }
 
-/// In a forked child: the slot was the parent's.
-pub fn forget_slot() {
+/// In a forked child: the slot was the parent's. It is returned if a record is in the making there.
+pub fn forget_slot() -> Option<&'static Slot> {
+    let slot = slot_if_any().filter(|slot| slot.making.load(Relaxed) != 0 || slot.writer.load(Relaxed) != 0);
     set_current(ptr::null());
+    slot
 }
 
 #[cold]
 #[inline(never)]
 fn claim() -> Option<&'static Slot> {
-    if !process::wake() || !PROCESS.files.run(directory::prepare) {
+    // A vfork child would leave a slot of its own in its parent's thread-local variable.
+    if !process::wake() || process::is_borrowed() || !PROCESS.files.run(directory::prepare) {
         PROCESS.homeless.fetch_add(1, Relaxed);
         return None;
     }

@@ -81,6 +81,11 @@ pub fn write(moment: Moment) {
 
 /// In a forked child: whoever was writing is not here.
 pub fn forget() {
+    // SAFETY: the child has no other thread, and this one was not writing: nobody else uses the writer.
+    if let Some(fd) = unsafe { WRITER.get_mut() }.fd.take() {
+        // Its number may be a file of the program's by now.
+        core::mem::forget(fd);
+    }
     BUSY.store(false, Relaxed);
 }
 

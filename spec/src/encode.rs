@@ -3,6 +3,8 @@
 //! A thread keeps a [`Template`] with the columns that never change for it; a record is a copy of that, nine digits
 //! of nanoseconds, eight bytes of event and the arguments. Every store goes to memory that [`RECORD_MAX`] covers.
 
+use core::sync::atomic::{Ordering::SeqCst, compiler_fence};
+
 use crate::event::{Base, Form};
 use crate::record::{ARGUMENT_MAX, HEAD_MAX, HEAD_WIDTH, RECORD_MAX, SECOND};
 
@@ -54,8 +56,12 @@ impl Template {
     pub unsafe fn encode(&mut self, out: *mut u8, time: u64, form: &Form, arguments: &[u64; 5]) -> usize {
         let (seconds, nanoseconds) = (time / SECOND, time % SECOND);
         if seconds != self.seconds {
-            self.seconds = seconds;
+            // A jump out of a signal handler may leave this halfway: then no seconds are known to be shown.
+            self.seconds = u64::MAX;
+            compiler_fence(SeqCst);
             padded(&mut self.text[..10], seconds);
+            compiler_fence(SeqCst);
+            self.seconds = seconds;
         }
         let mut digits = itoa::Buffer::new();
         let digits = digits.format(SECOND + nanoseconds).as_bytes();

@@ -20,9 +20,9 @@ fn exec(really: impl Fn() -> c_int) -> c_int {
     if recorded {
         record::put(&id::PROC_EXEC_1, clock::now(), [0; 5]);
     }
-    ending::before_exec();
+    let alone = ending::before_exec();
     let result = really();
-    ending::after_failed_exec();
+    ending::after_failed_exec(alone);
     if recorded {
         record::put(&id::PROC_EXEC_2, clock::now(), [errno() as u64, 0, 0, 0, 0]);
     }
