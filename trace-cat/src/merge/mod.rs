@@ -87,9 +87,10 @@ impl Merging<'_> {
         if !scan.shuffled {
             return Ok(Some(Part { text: text.clone(), runs: scan.runs, source: Source::Input(rank), trust }));
         }
-        let records = Records::new(text.clone(), 0..text.end(), trust, limits.buffer);
+        let records = Records::new(text.clone(), 0..scan.end, trust, limits.buffer);
+        let say = self.say;
         let spill = self.spill()?;
-        let runs = spill::sort(records, rank, limits.chunk, spill)?;
+        let runs = spill::sort(records, rank, limits.chunk, spill, say)?;
         Ok(Some(spilled(spill, runs)?))
     }
 

@@ -11,6 +11,7 @@ use super::stream::mark;
 use crate::read::handle::Handle;
 use crate::read::records::{Item, MARK_WIDTH, Records};
 use crate::read::text::Text;
+use crate::say::{Say, reason};
 
 /// A temporary file. It has no name, so it goes when the program ends, however that happens.
 pub struct Spill {
@@ -52,13 +53,22 @@ impl Spill {
 /// each such chunk. Records of the same time keep their order.
 ///
 /// # Errors
-/// What reading or writing says.
-pub fn sort(mut records: Records, rank: u32, chunk: usize, spill: &mut Spill) -> io::Result<Vec<Range<u64>>> {
+/// What writing says. What is wrong with the input is told.
+pub fn sort(
+    mut records: Records,
+    rank: u32,
+    chunk: usize,
+    spill: &mut Spill,
+    say: &Say,
+) -> io::Result<Vec<Range<u64>>> {
     let mut bytes: Vec<u8> = Vec::with_capacity(chunk);
     let mut index: Vec<(u64, u32, u32)> = Vec::new();
     let mut runs = Vec::new();
     loop {
-        let item = records.next()?;
+        let item = records.next().unwrap_or_else(|error| {
+            say.damage(records.text().path().display(), reason(&error));
+            None
+        });
         let line = records.line();
         let full = bytes.len() + line.len() > chunk.min(u32::MAX as usize);
         if !index.is_empty() && (item.is_none() || full) {

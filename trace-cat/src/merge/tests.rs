@@ -5,6 +5,8 @@ use std::time::Instant;
 
 use super::*;
 use crate::random::{Random, fuzz_time};
+use crate::read::handle::{Descriptors, Handle, open};
+use crate::say::tests::recorded;
 use crate::trial::{Trace, record};
 
 const BEFORE: &str = "02:04:0";
@@ -160,4 +162,25 @@ fn lines_of_any_length_take_no_memory() {
     let (out, messages) = trace.cat(&[]);
     assert_eq!(out, line);
     assert_eq!(messages, "trace-cat: tr.0000001.001:2: not a record: 10000070 bytes long, 169 are the most\n");
+}
+
+#[test]
+fn a_file_that_becomes_shorter_is_told_and_merged_as_far_as_it_goes() {
+    for step in [1, -1] {
+        let trace = Trace::new();
+        let mut lines: Vec<String> = (0..100).map(|line| record((1000 + step * line) as u64, 1, BEFORE, 7)).collect();
+        trace.file("tr.0000001.001", lines.concat());
+        let path = trace.path("tr.0000001.001");
+        let handle = Handle::new(path.clone(), open(&path).unwrap(), &Descriptors::new(0)).unwrap();
+        let text = Text::new("tr".into(), Some(Arc::new(handle)), lines.concat().len() as u64 + 83, false);
+        let (say, messages) = recorded();
+        let mut merge = merge(&[Arc::new(text)], Limits::default(), &say).unwrap();
+        lines.sort();
+        for line in &lines {
+            assert_eq!(merge.line(), Some(line.as_bytes()));
+            merge.advance(&say);
+        }
+        assert_eq!(merge.line(), None);
+        assert_eq!(messages.text(), "trace-cat: tr: became shorter while being read\n");
+    }
 }

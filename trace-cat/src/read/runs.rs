@@ -14,7 +14,7 @@ const TOLD: u64 = 10;
 /// Up to this many runs a file is merged from its runs, whatever their length.
 const FEW_RUNS: usize = 16;
 /// With more, runs of fewer bytes than this on average are not worth a buffer each: the file is sorted instead.
-const SHORT_RUN: u64 = 256 * 1024;
+const SHORT_RUN: u64 = 32 * 1024;
 
 /// What reading a text once from end to end told.
 #[derive(Debug)]
@@ -27,12 +27,14 @@ pub struct Scan {
     pub clean: bool,
     /// How many records there are.
     pub records: u64,
+    /// How far the text could be read.
+    pub end: u64,
 }
 
 /// Reads `text` through a buffer of `size` bytes.
 pub fn scan(text: &Arc<Text>, size: usize, say: &Say) -> Scan {
     let mut records = Records::new(text.clone(), 0..text.end(), Trust::None, size);
-    let mut scan = Scan { runs: Vec::new(), shuffled: false, clean: !text.growing(), records: 0 };
+    let mut scan = Scan { runs: Vec::new(), shuffled: false, clean: !text.growing(), records: 0, end: 0 };
     let (mut began, mut runs, mut last) = (0, 0, u64::MAX);
     let mut damages = 0;
     loop {
@@ -69,8 +71,9 @@ pub fn scan(text: &Arc<Text>, size: usize, say: &Say) -> Scan {
             }
         }
     }
+    scan.end = records.position();
     if scan.records > 0 {
-        scan.end_run(began..records.position(), runs);
+        scan.end_run(began..scan.end, runs);
     }
     if damages > TOLD {
         say.damage(text.path().display(), format_args!("{} more places like these", damages - TOLD));
