@@ -9,27 +9,26 @@
 enum { THREADS = 64 };
 
 static sem_t semaphores[THREADS];
-static sem_t ready;
 
 static void *work(void *semaphore) {
     pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
-    sem_post(&ready);
     for (;;)
         sem_post(semaphore);
     return NULL;
 }
 
 int main(void) {
-    sem_init(&ready, 0, 0);
     printf("%p %zu\n", (void *)semaphores, sizeof *semaphores);
     for (int i = 0; i < THREADS; i++) {
         pthread_t thread;
         void *result;
-        int value;
+        int value = 0;
         sem_init(&semaphores[i], 0, 0);
         if (pthread_create(&thread, NULL, work, &semaphores[i]))
             return 2;
-        sem_wait(&ready);
+        // Not by a call of the thread's: the last one before its cancellation may go unrecorded.
+        while (value == 0)
+            sem_getvalue(&semaphores[i], &value);
         usleep(100 * (i % 8));
         if (pthread_cancel(thread) || pthread_join(thread, &result) || result != PTHREAD_CANCELED)
             return 2;
