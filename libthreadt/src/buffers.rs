@@ -135,8 +135,8 @@ pub fn forget(interrupted: Option<&'static Slot>) {
         if let Some(slot) = ours {
             slot.disown();
         }
-        // SAFETY: the mappings are ours, and all that may still be done with them is to write and forget.
         let forget = |from: *mut u8, to: *mut u8| {
+            // SAFETY: the mapping is ours, and all that may still be done with it is to write and forget.
             let _ = unsafe { sys::make_private(from, to as usize - from as usize) };
         };
         forget(start, ours.map_or(first.neighbour(slots), |slot| slot.neighbour(0)));
