@@ -198,7 +198,7 @@ int main(void) {
     expect("sem_getvalue", "sema_getvalue", 0, "xdd", &sem, 1, 0);
 
     begin(&worker, in_testcancel, NULL);
-    while (!atomic_exchange(&worker.about, 0)) pause_briefly();
+    until_about(&worker);
     cancel(&worker);
     worker.argument = &worker;
     finish(&worker, PTHREAD_CANCELED);

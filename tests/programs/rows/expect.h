@@ -145,22 +145,35 @@ static inline int available(const char *function) {
 /* Long enough for others to run, and of no other meaning. */
 static inline void pause_briefly(void) { nanosleep(&(struct timespec){0, 500000}, NULL); }
 
-/* The state letter of a thread in /proc, 0 when the thread has gone. Leaves errno alone. */
-static inline char state_of(long lwp) {
-    char path[64], text[512];
+/* Reads one of a thread's files in /proc as a string; false when the thread has gone. Leaves errno alone. */
+static inline int read_task(long lwp, const char *name, char *text, size_t room) {
+    char path[64];
     int error = errno;
-    snprintf(path, sizeof path, "/proc/self/task/%ld/stat", lwp);
+    snprintf(path, sizeof path, "/proc/self/task/%ld/%s", lwp, name);
     int file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    ssize_t size = file < 0 ? -1 : read(file, text, room - 1);
     if (file >= 0) close(file);
     errno = error;
-    if (size <= 0) return 0;
-    text[size] = 0;
-    return strrchr(text, ')')[2];
+    if (size > 0) text[size] = 0;
+    return size > 0;
 }
 
 static inline void until_gone(long lwp) {
-    while (state_of(lwp)) pause_briefly();
+    char text[512];
+    while (read_task(lwp, "stat", text, sizeof text)) pause_briefly();
+}
+
+/*
+ * Whether a thread waits in the kernel for another one, or for a signal. Where the kernel does not say in which call it
+ * sleeps, it says that it does.
+ */
+static inline int is_waiting(long lwp) {
+    char text[512];
+    if (read_task(lwp, "syscall", text, sizeof text)) {
+        int number = atoi(text);
+        return number == SYS_futex || number == SYS_pause;
+    }
+    return read_task(lwp, "stat", text, sizeof text) && strrchr(text, ')')[2] == 'S';
 }
 
 /* Limits that have passed, that are far away, and that are none. */

@@ -100,7 +100,7 @@ int main(void) {
     ONCE(pthread_once, &interrupted, count, 1);
 
     begin(&worker, does_it, NULL);
-    until_blocked(&worker);
+    until_about(&worker);
     begin(&other, waits_for_it, NULL);
     until_blocked(&other);
     may_end = 1;

@@ -14,6 +14,11 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+/* Newer than some headers. */
+#ifndef SYS_clone3
+#define SYS_clone3 435
+#endif
+
 #pragma weak _Fork
 #pragma weak execveat
 pid_t _Fork(void);

@@ -53,18 +53,20 @@ static inline void until_ended(struct worker *worker) {
 /* For the worker: the next call will block. */
 static inline void about_to_block(void) { self->about = 1; }
 
-/*
- * Waits until the worker sleeps in the call that it was about to make. The kernel says so; there is no other sleep
- * between the two.
- */
-static inline void until_blocked(struct worker *worker) {
+/* Waits until the worker is about to make a call. */
+static inline void until_about(struct worker *worker) {
     while (!atomic_exchange(&worker->about, 0)) pause_briefly();
-    while (state_of(worker->lwp) != 'S') pause_briefly();
+}
+
+/* Waits until the worker sleeps in the call that it was about to make. */
+static inline void until_blocked(struct worker *worker) {
+    until_about(worker);
+    while (!is_waiting(worker->lwp)) pause_briefly();
 }
 
 /* Waits until the worker has spun for a while, in terms of its own CPU time, in the call that it was about to make. */
 static inline void until_spinning(struct worker *worker) {
-    while (!atomic_exchange(&worker->about, 0)) pause_briefly();
+    until_about(worker);
     clockid_t clock;
     struct timespec start, now;
     check(pthread_getcpuclockid(worker->thread, &clock) == 0);
