@@ -27,8 +27,10 @@ int main(void) {
         if (pthread_create(&thread, NULL, work, &semaphores[i]))
             return 2;
         // Not by a call of the thread's: the last one before its cancellation may go unrecorded.
-        while (value == 0)
+        while (value == 0) {
+            usleep(20);
             sem_getvalue(&semaphores[i], &value);
+        }
         usleep(100 * (i % 8));
         if (pthread_cancel(thread) || pthread_join(thread, &result) || result != PTHREAD_CANCELED)
             return 2;
