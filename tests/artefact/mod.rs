@@ -1,0 +1,131 @@
+//! The library as it was built: what it takes from a program that loads it, and what it puts there.
+
+mod library;
+mod rules;
+
+use std::collections::BTreeMap;
+
+use self::library::{Import, Library};
+use self::rules::{RULES, exports, imports};
+use crate::harness::{self, Program};
+
+fn built() -> Library {
+    Library::read(&harness::library())
+}
+
+/// The names of the rules that it breaks, with what they say.
+fn broken(library: &Library) -> BTreeMap<&'static str, Vec<String>> {
+    let found = RULES.iter().map(|rule| (rule.name, (rule.faults)(library)));
+    found.filter(|(_, faults)| !faults.is_empty()).collect()
+}
+
+#[test]
+fn the_built_library_is_fit() {
+    let broken = broken(&built());
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// The reader sees what is there, in a library that is all that ours must not be.
+#[test]
+fn an_unfit_library_is_seen() {
+    let flags = "-shared -fPIC -Wl,-z,execstack,-z,notext,-z,lazy,-rpath,/unfit,--no-as-needed -lm";
+    let unfit = Program::with_flags("artefact/unfit.c", &flags.split(' ').collect::<Vec<_>>());
+    let unfit = Library::read(unfit.path());
+    assert!(unfit.exports.contains("unfit_allocation") && unfit.imports.contains_key("malloc"), "{unfit:#?}");
+    let broken = broken(&unfit);
+    let mut whole: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
+    // Its symbols are as old as this machine's libc lets them be.
+    whole.retain(|name| *name != "releases" || broken.contains_key("releases"));
+    assert_eq!(broken.len(), whole.len(), "not seen: {whole:?}, seen: {broken:#?}");
+    for fault in [
+        ("exports", "unfit_allocation is not in functions.tsv"),
+        ("exports", "pthread_mutex_lock of functions.tsv is not there"),
+        ("imports", "malloc is not in imports.txt"),
+        ("imports", "on_exit of imports.txt is not there"),
+        ("needed", "libm.so.6 is not in the libraries it may need"),
+        ("thread-local", "256 bytes of thread-local storage"),
+        ("thread-local", "thread-local storage is not of the initial-exec model"),
+        ("thread-local", "__tls_get_addr may allocate"),
+        ("text relocations", "code is relocated"),
+        ("memory", "the stack is to be executable"),
+        ("loading", "symbols are bound late"),
+        ("loading", "it can be unloaded"),
+        ("loading", "it has a search path"),
+        ("panics", "_RNvNtCs0_4core9panicking18panic_nounwind_fmt is linked"),
+    ] {
+        assert!(broken[fault.0].iter().any(|said| said == fault.1), "{fault:?}: {:#?}", broken[fault.0]);
+    }
+}
+
+/// Each rule notices the smallest change of our own library.
+#[test]
+fn a_small_change_is_seen() {
+    let import = |version: &str| Import { weak: false, version: Some(version.to_owned()) };
+    type Change<'a> = (&'a str, &'a dyn Fn(&mut Library));
+    let changes: [Change<'_>; 17] = [
+        ("exports", &|library| {
+            library.exports.remove("pthread_mutex_lock");
+        }),
+        ("exports", &|library| {
+            library.exports.insert("rust_eh_personality".to_owned());
+        }),
+        ("exports", &|library| library.has_versions = true),
+        ("imports", &|library| {
+            library.imports.insert("dlsym".to_owned(), import("GLIBC_2.2.5"));
+        }),
+        ("imports", &|library| {
+            library.imports.remove("on_exit");
+        }),
+        ("imports", &|library| library.imports.get_mut("on_exit").unwrap().weak = true),
+        ("needed", &|library| {
+            library.needed.insert("libgcc_s.so.1".to_owned());
+        }),
+        ("releases", &|library| {
+            library.imports.insert("memcpy".to_owned(), import("GLIBC_2.29"));
+        }),
+        ("releases", &|library| {
+            library.imports.insert("memcpy".to_owned(), import("GLIBC_3.0"));
+        }),
+        ("releases", &|library| {
+            library.imports.insert("memcpy".to_owned(), import("GLIBC_ABI_DT_RELR"));
+        }),
+        ("thread-local", &|library| library.thread_local = 129),
+        ("thread-local", &|library| library.flags[0] = 0),
+        ("text relocations", &|library| library.text_relocations = true),
+        ("memory", &|library| library.executable_stack = true),
+        ("memory", &|library| library.writable_code = true),
+        ("loading", &|library| library.flags[1] &= !u64::from(object::elf::DF_1_NODELETE)),
+        ("panics", &|library| {
+            library.names.insert("_RNvNtCs0_4core3fmt5write".to_owned());
+        }),
+    ];
+    for (index, (rule, change)) in changes.into_iter().enumerate() {
+        let mut library = built();
+        change(&mut library);
+        assert_eq!(broken(&library).into_keys().collect::<Vec<_>>(), [rule], "change {index}");
+    }
+    let mut stripped = built();
+    stripped.names.clear();
+    assert!(broken(&stripped).contains_key("panics"));
+}
+
+/// The lists are held to the library, not only the library to the lists.
+#[test]
+fn doctored_lists_are_seen() {
+    let library = built();
+    let list = include_str!("imports.txt");
+    assert_eq!(imports(&library, list), [""; 0]);
+    for doctored in [
+        list.lines().filter(|line| !line.starts_with("getauxval\t")).flat_map(|line| [line, "\n"]).collect(),
+        format!("{list}open\tto open files\n"),
+        format!("{list}strlen\tonce more\n"),
+        list.replace("getauxval\tAT_SECURE", "getauxval\tweak; AT_SECURE"),
+        list.replace("strlen\tcompiled from CStr::from_ptr; pure", "strlen"),
+    ] {
+        assert_eq!(imports(&library, &doctored).len().min(1), 1, "{doctored}");
+    }
+    let symbols = || spec::FUNCTIONS.iter().map(|row| row.symbol);
+    assert_eq!(exports(&library, symbols()), [""; 0]);
+    assert_eq!(exports(&library, symbols().skip(1)), ["pthread_create is not in functions.tsv"]);
+    assert_eq!(exports(&library, symbols().chain(["malloc"])), ["malloc of functions.tsv is not there"]);
+}
