@@ -244,6 +244,12 @@ pub fn any(name: &CStr) -> Option<Found> {
     objects().filter(|object| !object.is_ours()).find_map(|object| in_object(object, name))
 }
 
+/// The function in the object that has code at this address.
+pub fn beside(address: usize, name: &CStr) -> Option<Found> {
+    let below = objects().filter(|object| object.base <= address);
+    in_object(below.max_by_key(|object| object.base)?, name)
+}
+
 fn in_object(object: &LinkMap, name: &CStr) -> Option<Found> {
     let tables = object.tables()?;
     // SAFETY: the tables are this loaded object's.

@@ -89,6 +89,7 @@ pub fn finish() {
     }
     PROCESS.ending.store(1, SeqCst);
     alone(|| {
+        thread::slot_if_any().inspect(|slot| thread::take_in(slot));
         let complete = write_everything();
         trinfo::write(trinfo::Moment::Exit);
         if complete && PROCESS.late.load(SeqCst) == 0 {

@@ -5,7 +5,7 @@
 //! thread-specific data, and at no cost for calls that return, this is done by a personality routine: the unwinder calls
 //! it for the frame of `threadt_guarded_call`, which keeps the address of its [`Guard`] in `rbx`.
 
-use core::arch::global_asm;
+use core::arch::{global_asm, naked_asm};
 use core::ffi::{c_int, c_void};
 
 use spec::Form;
@@ -97,17 +97,25 @@ const CONTINUE_UNWIND: c_int = 8;
 /// The DWARF number of `rbx` on x86-64.
 const RBX: c_int = 3;
 
-/// The personality routine of `threadt_guarded_call`: catches nothing, records, lets the unwinder go on.
-unsafe extern "C" fn personality(
+/// The personality routine of `threadt_guarded_call`. It has five arguments; the sixth register takes along from where it
+/// was called: there may be several unwinders in a process, and only the one that calls us understands its context.
+#[unsafe(naked)]
+unsafe extern "C" fn personality() {
+    naked_asm!("mov r9, qword ptr [rsp]", "jmp {unwinding}", unwinding = sym unwinding)
+}
+
+/// Catches nothing, records, lets the unwinder go on.
+unsafe extern "C" fn unwinding(
     _version: c_int,
     actions: c_int,
     _class: u64,
     _exception: *mut c_void,
     context: *mut c_void,
+    unwinder: usize,
 ) -> c_int {
     if actions & CLEANUP_PHASE != 0
-        // The unwinder that calls us is loaded, but we must not need it where nothing ever unwinds.
-        && let Some(get_register) = elf::any(c"_Unwind_GetGR")
+        // An unwinder that is linked statically may not have the function; then the record is missing.
+        && let Some(get_register) = elf::beside(unwinder, c"_Unwind_GetGR")
     {
         // SAFETY: the unwinder's function, with its own context; while the stub's frame is left, its rbx holds the
         // guard's address, and the frame above, which owns the guard, still stands.

@@ -43,6 +43,8 @@ pub struct Process {
     pub born_of: AtomicU32,
     /// Records that were lost because their thread had no slot yet.
     pub homeless: AtomicU32,
+    /// The errno of the last one's cause.
+    pub homeless_cause: AtomicU32,
     /// Records that were lost, of all threads.
     pub lost: AtomicU32,
     /// Slots that the trbuf has room for.
@@ -69,6 +71,7 @@ pub static PROCESS: Process = Process {
     exit_told: AtomicU32::new(0),
     born_of: AtomicU32::new(0),
     homeless: AtomicU32::new(0),
+    homeless_cause: AtomicU32::new(0),
     lost: AtomicU32::new(0),
     slots: AtomicU32::new(0),
     fresh: Pool::new(),

@@ -11,7 +11,7 @@ use spec::{EventId, Form};
 
 use crate::process::{self, PROCESS};
 use crate::say::{Cause, reason, say};
-use crate::slot::{LAST_WORDS, Slot, Writer, capacity};
+use crate::slot::{ALL_REGIONS, LAST_WORDS, Slot, Writer, capacity};
 use crate::sys::Errno;
 use crate::{buffers, clock, directory, limits, nesting, sys, thread, trinfo};
 
@@ -107,8 +107,10 @@ fn append_slowly(slot: &Slot, depth: usize, form: &Form, time: u64, arguments: &
         }
         // SAFETY: we own the slot, nobody else is its writer, and there is room.
         unsafe { slot.append(depth, form, time, arguments) };
-        if may_write && region.limit.load(Relaxed) == 0 {
-            let written = slot.write(depth, buffers::entry(lwp));
+        if writer == Writer::Taken && region.limit.load(Relaxed) == 0 {
+            // And what signal handlers have recorded meanwhile.
+            slot.writer_depth.store(ALL_REGIONS, Relaxed);
+            let written = (depth..REGIONS).try_for_each(|depth| slot.write(depth, buffers::entry(lwp)));
             if !slot.is_disowned() {
                 report(written);
             }

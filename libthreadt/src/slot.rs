@@ -21,6 +21,7 @@ use spec::buffer::{
     SlotHeader, pack, unpack,
 };
 use spec::encode::{ENCODE_ROOM, Template};
+use spec::record::HEAD_WIDTH;
 use spec::{Form, id, names};
 
 use crate::file::{self, Path};
@@ -65,7 +66,8 @@ pub const ALL_REGIONS: u8 = u8::MAX;
 pub enum Writer {
     /// It is ours until [`Slot::release_writer`].
     Taken,
-    /// We are in a signal handler that interrupted this thread's write of a lower region; ours may be written.
+    /// We are in a signal handler that interrupted this thread's write of a lower region; ours may be written, but should
+    /// not without need: if the write below is never gone on with, the place it has taken would stay empty.
     Nested,
     /// We are in a signal handler that interrupted this thread's write of all regions; ours may be appended to.
     Interrupted,
@@ -218,6 +220,8 @@ impl Slot {
             let pending = region.pending.load(Acquire);
             let filled = region.filled.load(Acquire);
             if pending == 0 && unpack(filled).is_empty() {
+                // The region begins anew, unless a signal handler has just appended to it.
+                let _ = region.filled.compare_exchange(filled, 0, AcqRel, Relaxed);
                 return Ok(());
             }
             // SAFETY: the writer may use the path; the text up to `filled` does not change any more.
@@ -264,7 +268,8 @@ impl Slot {
         loop {
             let range = unpack(now);
             // A signal handler of this thread may have appended meanwhile.
-            let rest = if range.end > end { pack(end..range.end) } else { 0 };
+            // Nothing is appended at the front while the write is noted: it might be repeated.
+            let rest = pack(end..range.end.max(end));
             // ORDERING: Release keeps the write before it; Acquire for the value that is looked at again.
             match filled.compare_exchange(now, rest, AcqRel, Acquire) {
                 Ok(_) => return,
@@ -286,7 +291,7 @@ impl Slot {
         let half = text.len() / 2;
         let cut = text.iter().skip(half).position(|&byte| byte == b'\n').map_or(text.len(), |at| half + at + 1);
         let (old, rest) = text.split_at_mut(cut);
-        let lost = old.iter().filter(|&&byte| byte == b'\n').count();
+        let lost = records_in(old);
         let start = range.start + cut as u32;
         // OBSERVABLE: first the old half is gone, then the rest is copied to the front, where it does not overlap.
         region.filled.store(pack(start..range.end), Release);
@@ -295,7 +300,7 @@ impl Slot {
             unsafe { core::ptr::copy_nonoverlapping(rest.as_ptr(), self.text(depth), rest.len()) };
             region.filled.store(pack(0..rest.len() as u32), Release);
         }
-        self.lose(lost as u32, cause);
+        self.lose(lost, cause);
     }
 
     /// Drops all text of a thread that has gone. The caller must be the writer.
@@ -304,7 +309,7 @@ impl Slot {
             let range = unpack(region.filled.load(Relaxed));
             // SAFETY: `filled` lies within the region, whose text nobody changes any more.
             let text = unsafe { core::slice::from_raw_parts(self.text(depth).add(range.start as usize), range.len()) };
-            self.lose(text.iter().filter(|&&byte| byte == b'\n').count() as u32, cause);
+            self.lose(records_in(text), cause);
             region.filled.store(0, Release);
             region.pending.store(0, Release);
         }
@@ -333,6 +338,20 @@ impl Slot {
     pub fn end(&self) -> bool {
         self.state.swap(SLOT_ENDED, AcqRel) == SLOT_OWNED
     }
+}
+
+/// How many records a text stands for: its lines, and those that its trace_lost records tell of.
+fn records_in(text: &[u8]) -> u32 {
+    let at = HEAD_WIDTH..HEAD_WIDTH + 8;
+    text.split_inclusive(|&byte| byte == b'\n').fold(0, |count: u32, line| {
+        let lost = if line.get(at.clone()) == Some(&id::TRACE_LOST_0.head) {
+            let digits = line.iter().skip(at.end).take_while(|byte| byte.is_ascii_digit());
+            digits.fold(0, |number: u32, digit| number.wrapping_mul(10).wrapping_add(u32::from(digit - b'0')))
+        } else {
+            1
+        };
+        count.saturating_add(lost)
+    })
 }
 
 const _: () = assert!(size_of::<Slot>() <= PAGE);

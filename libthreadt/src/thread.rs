@@ -93,18 +93,18 @@ pub fn forget_slot() -> Option<&'static Slot> {
 fn claim() -> Option<&'static Slot> {
     // A vfork child would leave a slot of its own in its parent's thread-local variable.
     if !process::wake() || process::is_borrowed() || !PROCESS.files.run(directory::prepare) {
-        PROCESS.homeless.fetch_add(1, Relaxed);
-        return None;
+        return homeless(Errno(libc::EAGAIN));
     }
     // After the awakening: it makes a forked child forget its parent's.
     if let Some(slot) = slot_if_any() {
         return Some(slot);
     }
-    // After a stop, threads that come now are only counted.
-    let taken = if limits::stopped().is_none() { buffers::take_slot() } else { None };
-    let Some(slot) = taken else {
-        PROCESS.homeless.fetch_add(1, Relaxed);
-        return None;
+    if let Some(cause) = limits::stopped() {
+        return homeless(cause);
+    }
+    let Some(slot) = buffers::take_slot() else {
+        record::report(Err(Errno(libc::ENOMEM)));
+        return homeless(Errno(libc::ENOMEM));
     };
     let lwp = sys::thread_id();
     slot.adopt(lwp, process::id(), tid(), directory::path(), process::writes_through());
@@ -121,15 +121,27 @@ fn claim() -> Option<&'static Slot> {
         return Some(other);
     }
     set_current(slot);
-    let homeless = PROCESS.homeless.swap(0, Relaxed);
-    if homeless != 0 {
-        slot.lose(homeless, Errno(libc::EAGAIN));
-    }
+    take_in(slot);
     let parent = PROCESS.born_of.swap(0, Relaxed);
     if parent != 0 && process::records(id::PROC_BEGIN) {
         record::put(&id::PROC_BEGIN_0, clock::now(), [u64::from(parent), 0, 0, 0, 0]);
     }
     Some(slot)
+}
+
+/// Counts a record whose thread has no slot.
+fn homeless(cause: Errno) -> Option<&'static Slot> {
+    PROCESS.homeless.fetch_add(1, Relaxed);
+    PROCESS.homeless_cause.store(cause.0 as u32, Relaxed);
+    None
+}
+
+/// Lets this thread's slot tell of the records of threads that have none.
+pub fn take_in(slot: &Slot) {
+    let homeless = PROCESS.homeless.swap(0, Relaxed);
+    if homeless != 0 {
+        slot.lose(homeless, Errno(PROCESS.homeless_cause.load(Relaxed) as i32));
+    }
 }
 
 /// Records this thread's end and writes what it has recorded to its file. It may go on recording.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::super::harness::{Program, Trial};
+use super::super::harness::{Program, Run, Trial};
 use super::{clean, possible};
 
 /// What a cancelled thread exits with.
@@ -69,8 +69,19 @@ fn cpp_destructors_run() {
 /// the buffers, which such a thread does not leave in order.
 #[test]
 fn asynchronous_cancellation_loses_at_most_the_last_record() {
+    posts_until_cancelled(|run| run);
+}
+
+/// Here the cancellation mostly falls on a write to the file.
+#[test]
+fn asynchronous_cancellation_of_a_write_loses_at_most_the_last_record() {
+    posts_until_cancelled(|run| run.env("THR_TRACE_BUF", "1"));
+}
+
+#[track_caller]
+fn posts_until_cancelled(prepare: impl Fn(Run<'_>) -> Run<'_>) {
     let trial = Trial::new("async");
-    let output = trial.traced(Program::c("life/async_posts.c")).run();
+    let output = prepare(trial.traced(Program::c("life/async_posts.c"))).run();
     output.success();
     let mut lines = output.stdout_text().lines();
     let mut head = lines.next().expect("address and size").split_whitespace();
