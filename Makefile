@@ -3,6 +3,7 @@
 # make test       install what the tests need, build, run every test
 # make setup      only install what the tests need
 # make bench      time calls natively and recorded (BENCH_ROUNDS)
+# make soak       kill, end and fork traced programs by the thousand, for minutes (SOAK, THREADT_SEED)
 # make fuzz       mutate the format's decoders' input for FUZZ_SECONDS
 # make man        target/man/*
 # make install    to $(DESTDIR)$(PREFIX)
@@ -11,6 +12,7 @@
 CARGO ?= cargo
 PREFIX ?= /usr/local
 BENCH_ROUNDS ?= 7
+SOAK ?= long
 FUZZ_SECONDS ?= 60
 FUZZ_SEED ?=
 
@@ -19,7 +21,7 @@ RELEASE := $(TARGET)/release
 MAN := $(TARGET)/man
 PAGES = $(MAN)/thread_trace.5 $(addprefix $(MAN)/,$(notdir $(wildcard trace-cat/*.1)))
 
-.PHONY: all toolchain demo test setup bench fuzz man install clean
+.PHONY: all toolchain demo test setup soak bench fuzz man install clean
 
 all: toolchain
 	$(CARGO) build --release --locked
@@ -37,6 +39,11 @@ setup:
 # The preloaded library is a cdylib that no test depends on, so cargo test alone would not build it.
 test: setup all
 	THREADT_TARGET=$(abspath $(RELEASE)) sh tests/run $(CARGO)
+
+# Round after round in one thread of tests, so that the disk holds one trace at a time.
+soak: all
+	THREADT_SOAK=$(SOAK) THREADT_TARGET=$(abspath $(RELEASE)) \
+		$(CARGO) test --locked -p tests --test suite -- --nocapture --test-threads=1 soak::
 
 bench: all
 	@sh tests/bench/run $(RELEASE) $(BENCH_ROUNDS)

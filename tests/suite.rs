@@ -19,6 +19,9 @@ mod order;
 // kill -9 at random moments: what the program had finished is in the trace.
 mod kill;
 
+// Kills, exits and forks by the thousand with THREADT_SOAK=long, else a few.
+mod soak;
+
 // Real programs, with and without the library.
 mod real;
 

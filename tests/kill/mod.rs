@@ -1,7 +1,7 @@
 //! kill -9: what the program had finished is in the trace, once, whole.
 
 pub mod account;
-mod moments;
+pub mod moments;
 
 use std::fs;
 use std::path::Path;
@@ -13,13 +13,14 @@ use self::moments::Moments;
 use super::harness::{Program, Trial};
 
 /// How the program runs and when it dies.
-struct Death {
-    mode: &'static str,
+pub struct Death {
+    /// What `counting` does: `steady` or `churn`.
+    pub mode: &'static str,
     /// `THR_TRACE_BUF`: each record is written at once.
-    unbuffered: bool,
+    pub unbuffered: bool,
     /// It is killed when its workers have finished that many calls, or fewer: counted, not timed, so that a slow machine
     /// kills no earlier.
-    within: u64,
+    pub within: u64,
 }
 
 /// A worker's 112 KiB are full after a thousand calls: the first deaths fall around the first writes of buffers, the
@@ -35,13 +36,14 @@ const DEATHS: [Death; 5] = [
 /// The moments of each kind: a hundred together.
 const EACH: usize = 20;
 
-fn finished(path: &Path) -> Vec<u64> {
+/// How many calls each worker has come back from.
+pub fn finished(path: &Path) -> Vec<u64> {
     let bytes = fs::read(path).unwrap_or_default();
     bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
 }
 
-/// Runs, kills and reads one program.
-fn one(death: &Death, moments: &mut Moments) {
+/// Runs, kills and reads one program. Returns how many records of its workers there were.
+pub fn one(death: &Death, moments: &mut Moments) -> u64 {
     let trial = Trial::new("kill");
     let counts = trial.directory().join("counts");
     let mut run = trial.traced(Program::c("kill/counting.c")).arg(&counts).arg(death.mode);
@@ -60,7 +62,7 @@ fn one(death: &Death, moments: &mut Moments) {
     let finished = finished(&counts);
     let Some(semaphores) = Semaphores::parse(output.stdout_text().trim_end()) else {
         assert_eq!(moment, 0, "the program has not printed its first line");
-        return;
+        return 0;
     };
 
     let read = || {
@@ -77,6 +79,7 @@ fn one(death: &Death, moments: &mut Moments) {
         .unwrap_or_else(|why| panic!("{}, killed after {moment} calls: {why}", death.mode));
     assert!(records >= moment, "{records} records of {moment} calls");
     assert!(text == read(), "reading a trace changes it");
+    records
 }
 
 #[test]
@@ -90,24 +93,30 @@ fn a_hundred_kills_lose_nothing() {
     }
 }
 
-/// Killed at any moment since its start, also while its first record makes the files.
+/// Runs a program, kills it at any moment since its start, also while its first record makes the files, and reads it.
+/// Returns how many records of its workers there were.
+pub fn early(moments: &mut Moments) -> u64 {
+    let trial = Trial::new("kill-early");
+    let counts = trial.directory().join("counts");
+    let running = trial.traced(Program::c("kill/counting.c")).arg(&counts).arg("steady").spawn();
+    sleep(Duration::from_micros(moments.below(4000)));
+    running.signal(libc::SIGKILL);
+    let output = running.wait();
+    output.killed(libc::SIGKILL);
+    let text = trial.trace_cat().run().stdout;
+    match Semaphores::parse(output.stdout_text().trim_end()) {
+        Some(semaphores) => account::check(&text, semaphores, &finished(&counts)).unwrap_or_else(|why| panic!("{why}")),
+        None => {
+            assert!(!text.windows(9).any(|event| event == b":04:04:0:"), "a post before the start");
+            0
+        }
+    }
+}
+
 #[test]
 fn a_kill_while_the_files_are_made_loses_nothing() {
     let mut moments = Moments::seeded();
     for _ in 0..40 {
-        let trial = Trial::new("kill-early");
-        let counts = trial.directory().join("counts");
-        let running = trial.traced(Program::c("kill/counting.c")).arg(&counts).arg("steady").spawn();
-        sleep(Duration::from_micros(moments.below(4000)));
-        running.signal(libc::SIGKILL);
-        let output = running.wait();
-        output.killed(libc::SIGKILL);
-        let text = trial.trace_cat().run().stdout;
-        match Semaphores::parse(output.stdout_text().trim_end()) {
-            Some(semaphores) => {
-                account::check(&text, semaphores, &finished(&counts)).unwrap_or_else(|why| panic!("{why}"));
-            }
-            None => assert!(!text.windows(9).any(|event| event == b":04:04:0:"), "a post before the start"),
-        }
+        early(&mut moments);
     }
 }

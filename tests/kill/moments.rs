@@ -10,6 +10,11 @@ impl Moments {
     pub fn seeded() -> Moments {
         let seed = env::var("THREADT_SEED").map_or(20_261_121, |text| text.parse().expect("THREADT_SEED is a number"));
         println!("THREADT_SEED={seed}");
+        Moments::of(seed)
+    }
+
+    /// Those of a seed.
+    pub fn of(seed: u64) -> Moments {
         Moments(seed)
     }
 

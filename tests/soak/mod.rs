@@ -1,0 +1,40 @@
+//! Ends by the thousand: `make soak` runs them for minutes, `make test` a few rounds of each.
+//!
+//! `THREADT_SOAK` is `short`, `long` or `KILLS:EXITS:STORMS`; `THREADT_SEED` the first round's seed. A round that fails
+//! keeps its directory and says how to run it again.
+
+mod exits;
+mod rounds;
+mod storm;
+
+use self::rounds::Kind;
+use crate::kill::{self, Death};
+
+/// Killed at a random moment: what each thread had finished is there, once, whole.
+#[test]
+fn kills() {
+    rounds::run(Kind::Kills, |moments| {
+        let unbuffered = moments.below(4) == 0;
+        let mode = if moments.below(3) == 0 { "churn" } else { "steady" };
+        match moments.below(8) {
+            0 => kill::early(moments),
+            kind => {
+                // A buffer has room for a thousand calls of each of four workers.
+                let within = if unbuffered { 20_000 } else { [8_000, 40_000, 160_000][kind as usize % 3] };
+                kill::one(&Death { mode, unbuffered, within }, moments)
+            }
+        }
+    });
+}
+
+/// Ended by itself while eight threads run: what had come back before the end is there, once.
+#[test]
+fn exits() {
+    rounds::run(Kind::Exits, exits::one);
+}
+
+/// Forked in a storm of locks.
+#[test]
+fn storms() {
+    rounds::run(Kind::Storms, storm::one);
+}
