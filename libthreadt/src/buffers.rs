@@ -250,7 +250,8 @@ fn write_out(slot: &Slot, lwp: u32) -> bool {
             slot.release_writer();
             return false;
         }
-        slot.drop_all(errno);
+        let (records, cause) = slot.drop_all(errno);
+        slot.lose(records, cause);
     }
     entry.users.fetch_sub(1, AcqRel);
     slot.lwp.store(0, Relaxed);
@@ -279,6 +280,7 @@ fn grow() -> Option<&'static Slot> {
     let at = SLOTS_AT as u64 + u64::from(PROCESS.slots.fetch_add(more, Relaxed)) * SLOT_SIZE as u64;
     let length = more as usize * SLOT_SIZE;
     let mapped = if are_anonymous() { Err(sys::Errno(libc::EOPNOTSUPP)) } else { map_more(at, length) };
+    let is_anonymous = mapped.is_err();
     let first = match mapped {
         Ok(first) => first,
         Err(_) => {
@@ -287,6 +289,7 @@ fn grow() -> Option<&'static Slot> {
         }
     };
     add_chunk(first, more as usize, |slot| {
+        slot.anonymous.store(is_anonymous.into(), Relaxed);
         // The pool's link of a slot that nobody has had lies in memory that is ours alone.
         slot.link().store(0, Relaxed);
         PROCESS.fresh.put(slot);

@@ -214,19 +214,18 @@ fn find_owner(path: &CStr, page: &mut [u8]) -> sys::Result<Holder> {
     let length = fd.read_at(page.get_mut(..PAGE).unwrap_or_default(), 0)?;
     let owner = Owner::parse(page.get(..length).unwrap_or(b""));
     let ourselves = identity::owner();
-    let alive = match fd.has_no_writer() {
-        Ok(none) => !none,
-        // No leases to rely on: an owner of our own namespace that started when we did not, or in
-        // another boot, has gone, because the PID is ours now.
-        Err(_) => owner
-            .is_ok_and(|owner| owner.boot_id == ourselves.boot_id && owner.pid_namespace != ourselves.pid_namespace),
-    };
-    match owner {
-        _ if alive => Ok(Holder::Alive),
-        Ok(owner) if Owner { offset: ourselves.offset, ..owner } == ourselves => Ok(Holder::OurselvesBeforeExec(owner)),
-        Ok(owner) => Ok(Holder::Dead(owner.start)),
-        Err(_) => Ok(Holder::Dead(0)),
+    if let Ok(owner) = owner {
+        if ourselves.start != 0 && (Owner { offset: ourselves.offset, ..owner }) == ourselves {
+            return Ok(Holder::OurselvesBeforeExec(owner));
+        }
+        // The PID is ours now; so whoever had it in this namespace has gone, as has everybody of another boot.
+        if owner.boot_id != ourselves.boot_id || owner.pid_namespace == ourselves.pid_namespace {
+            return Ok(Holder::Dead(owner.start));
+        }
     }
+    let start = owner.map_or(0, |owner| owner.start);
+    // Where there are no leases to rely on, the other namespace's process is taken for alive.
+    Ok(if fd.has_no_writer() == Ok(true) { Holder::Dead(start) } else { Holder::Alive })
 }
 
 /// Opens this process's trbuf again.

@@ -8,10 +8,11 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use crate::process::{self, PROCESS};
 use crate::slot::{ALL_REGIONS, Slot, Writer};
+use crate::sys::Errno;
 use crate::{buffers, clock, directory, record, sys, thread, trinfo};
 
 /// How long a record in the making is waited for: its thread may have been stopped, or left it by a jump.
-const PATIENCE_STEPS: u32 = 50;
+const PATIENCE_STEPS: u32 = 500;
 const PATIENCE_NS: i64 = 100_000;
 
 /// Writes all that has been recorded; whatever comes later is written at once. `true` if every slot is empty now.
@@ -44,11 +45,33 @@ fn write_slot(slot: &'static Slot) -> bool {
     if slot.become_writer(sys::thread_id(), ALL_REGIONS) != Writer::Taken {
         return false;
     }
+    if slot.lwp.load(Relaxed) != lwp {
+        // It has been handed on, to a thread that writes each record at once.
+        slot.release_writer();
+        return true;
+    }
     slot.tell_losses(0, clock::since_epoch(clock::now()));
     let written = slot.write_all(buffers::entry(lwp));
     slot.release_writer();
     record::report(written);
     written.is_ok() && slot.is_empty()
+}
+
+/// Counts what could not be written and is in anonymous memory, which goes with the process, and lets this thread's last
+/// record tell of it. Always `false`: the trbuf still holds something.
+fn count_anonymous() -> bool {
+    let mut lost = None;
+    buffers::for_each_slot(|slot| {
+        if slot.anonymous.load(Relaxed) != 0 && !slot.is_empty() {
+            let (records, cause) = slot.drop_all(Errno(libc::ENOMEM));
+            lost = Some((lost.map_or(0, |(before, _)| before) + records, cause));
+        }
+    });
+    if let (Some((records, cause)), Some(slot)) = (lost, thread::slot_if_any()) {
+        slot.lose(records, cause);
+        write_slot(slot);
+    }
+    false
 }
 
 /// Gives `work` the sole right to change limits and to write other threads' slots; `false` if another thread keeps it
@@ -90,7 +113,7 @@ pub fn finish() {
     PROCESS.ending.store(1, SeqCst);
     alone(|| {
         thread::slot_if_any().inspect(|slot| thread::take_in(slot));
-        let complete = write_everything();
+        let complete = write_everything() || count_anonymous();
         trinfo::write(trinfo::Moment::Exit);
         if complete && PROCESS.late.load(SeqCst) == 0 {
             directory::remove_buffers();

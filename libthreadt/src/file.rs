@@ -60,9 +60,10 @@ pub fn open_records(path: &CStr, entry: &FileEntry) -> Result<Records> {
             let fd = match Fd::open(path, flags, 0o600) {
                 Ok(fd) => fd,
                 Err(Errno(libc::EEXIST)) => {
-                    // Made by another thread with the same yyy this moment, or left by somebody: then out of the way.
+                    // Made by another thread with the same yyy this moment, or by one that did not come to note it: then it
+                    // is empty, and as good as one of ours. Or left by somebody: then out of the way.
                     sys::sleep(100_000);
-                    if entry.inode.load(Acquire) == 0 {
+                    if entry.inode.load(Acquire) == 0 && !adopt_empty(path, entry)? {
                         set_aside(path)?;
                     }
                     continue;
@@ -98,11 +99,22 @@ pub fn open_records(path: &CStr, entry: &FileEntry) -> Result<Records> {
     Err(Errno(libc::ESTALE))
 }
 
+/// Takes an empty file of this user for the one that the entry is about; `false` if it is something else.
+fn adopt_empty(path: &CStr, entry: &FileEntry) -> Result<bool> {
+    let stat = Fd::open(path, libc::O_WRONLY | libc::O_NOFOLLOW, 0)?.stat()?;
+    let empty = stat.st_mode & libc::S_IFMT == libc::S_IFREG && stat.st_size == 0 && stat.st_uid == sys::user_id();
+    if empty {
+        entry.device.store(stat.st_dev, Relaxed);
+        entry.inode.store(stat.st_ino, Release);
+    }
+    Ok(empty)
+}
+
 /// Renames a file of an unknown earlier process to `old.0.NAME`, or `old.0-2.NAME` and so on.
 fn set_aside(path: &CStr) -> Result {
     let bytes = path.to_bytes();
     let split = bytes.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
-    let (directory, name) = bytes.split_at(split);
+    let (directory, name) = bytes.split_at_checked(split).unwrap_or_default();
     rename_old(path, directory, b"0", name)
 }
 

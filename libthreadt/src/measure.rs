@@ -86,7 +86,7 @@ pub unsafe fn mutex_type(mutex: Ptr) -> u64 {
 /// for robust mutexes: glibc's try of one that is not recoverable leaves it locked.
 pub unsafe fn may_be_tried(mutex: Ptr) -> bool {
     // SAFETY: the caller's.
-    unsafe { kind(mutex) & (KIND_PRIO_PROTECT | KIND_ROBUST) == 0 }
+    knows(MUTEX) && unsafe { kind(mutex) } & (KIND_PRIO_PROTECT | KIND_ROBUST) == 0
 }
 
 /// Whether another thread has the mutex, for where it may not be tried.

@@ -32,7 +32,8 @@ impl Real {
     /// Its address, if this libc has it.
     pub fn found(&self) -> Option<*const ()> {
         let address = self.address();
-        (address != missing as *const () && address != missing_semaphore as *const ()).then_some(address)
+        let stands_in = [missing as *const (), missing_with_errno as *const (), missing_c11 as *const ()];
+        (!stands_in.contains(&address)).then_some(address)
     }
 
     /// Whether it is libc's own, not another interposer's. Only those may be tried before they are really called.
@@ -52,8 +53,15 @@ impl Real {
                 found.address
             }
             // Not stored: a library that is loaded later may bring it.
-            None if self.name.to_bytes().starts_with(b"sem_") => missing_semaphore as *const (),
-            None => missing as *const (),
+            None => match self.name.to_bytes() {
+                [b's', b'e', b'm', b'_', ..] | [b'e', b'x', b'e', b'c', ..] | b"fexecve" | b"_Fork" => {
+                    missing_with_errno as *const ()
+                }
+                [b't', b'h', b'r', b'd', b'_', ..] | [b'm' | b'c' | b't', _, b'x' | b'd' | b's', b'_', ..] => {
+                    missing_c11 as *const ()
+                }
+                _ => missing as *const (),
+            },
         }
     }
 }
@@ -65,11 +73,17 @@ extern "C" fn missing() -> isize {
 }
 
 /// Stands for such a function that reports its error by errno.
-extern "C" fn missing_semaphore() -> isize {
+extern "C" fn missing_with_errno() -> isize {
     missing();
     // SAFETY: libc's own errno of this thread.
     unsafe { *libc::__errno_location() = libc::ENOSYS as c_int };
     -1
+}
+
+/// Stands for a C11 function: `thrd_error`.
+extern "C" fn missing_c11() -> isize {
+    missing();
+    2
 }
 
 /// Looks up all of them, so that no hook has to while the program runs.

@@ -46,13 +46,27 @@ pub fn remember_stderr() {
     }
 }
 
+/// Whether so many bytes can be written to stderr without a signal to the host and without waiting.
+fn takes(length: u64) -> bool {
+    match sys::stat(2) {
+        // A file that may not grow so far: SIGXFSZ.
+        Ok(stat) if stat.st_mode & libc::S_IFMT == libc::S_IFREG => {
+            (stat.st_size as u64).saturating_add(length) <= sys::file_size_limit()
+        }
+        // A pipe that nobody reads: SIGPIPE; one that is full: waiting.
+        Ok(_) => sys::is_writable(2),
+        Err(_) => false,
+    }
+}
+
 /// Writes `libthreadt: ` and the pieces as one line, unless this cause was told before.
 pub fn say(cause: Cause, pieces: &[&[u8]]) {
     let bit = 1 << cause as u32;
     if cause != Cause::UnknownEvent && SAID.fetch_or(bit, AcqRel) & bit != 0 {
         return;
     }
-    if stderr_identity() != Some([STDERR[0].load(Relaxed), STDERR[1].load(Relaxed)]) {
+    let length = pieces.iter().map(|piece| piece.len() as u64).sum::<u64>() + 16;
+    if stderr_identity() != Some([STDERR[0].load(Relaxed), STDERR[1].load(Relaxed)]) || !takes(length) {
         return;
     }
     let piece = |text: &[u8]| libc::iovec { iov_base: text.as_ptr().cast_mut().cast(), iov_len: text.len() };

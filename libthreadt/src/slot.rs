@@ -198,6 +198,11 @@ impl Slot {
         self.lwp.load(Relaxed) == 0
     }
 
+    /// Whether a write is noted that is under way or was left.
+    fn is_pending(&self) -> bool {
+        self.regions.iter().any(|region| region.pending.load(Relaxed) != 0)
+    }
+
     /// Whether all text is in the file.
     pub fn is_empty(&self) -> bool {
         self.regions
@@ -230,7 +235,7 @@ impl Slot {
                 limits::allow(file.fd())?;
                 let range = unpack(filled);
                 let length = u64::from(range.end - range.start);
-                let alone = usize::from(self.writer_depth.load(Relaxed)) >= depth;
+                let alone = usize::from(self.writer_depth.load(Relaxed)) >= depth && !self.is_pending();
                 let at = file.take_range(entry, length, alone)?;
                 region.pending_at.store(at, Relaxed);
                 // OBSERVABLE: from here on these bytes are looked for in the file, at that place.
@@ -287,39 +292,22 @@ impl Slot {
         }
         let range = unpack(region.filled.load(Relaxed));
         // SAFETY: `filled` lies within the region, whose text only the owner changes.
-        let text = unsafe { core::slice::from_raw_parts_mut(self.text(depth).add(range.start as usize), range.len()) };
+        let text = unsafe { core::slice::from_raw_parts(self.text(depth).add(range.start as usize), range.len()) };
         let half = text.len() / 2;
         let cut = text.iter().skip(half).position(|&byte| byte == b'\n').map_or(text.len(), |at| half + at + 1);
-        let (old, rest) = text.split_at_mut(cut);
+        let Some((old, rest)) = text.split_at_checked(cut) else { return };
         let lost = records_in(old);
+        let (from, length) = (rest.as_ptr(), rest.len());
         let start = range.start + cut as u32;
         // OBSERVABLE: first the old half is gone, then the rest is copied to the front, where it does not overlap.
         region.filled.store(pack(start..range.end), Release);
-        if start as usize >= rest.len() {
-            // SAFETY: the region has room for what is in it, and the ranges do not overlap.
-            unsafe { core::ptr::copy_nonoverlapping(rest.as_ptr(), self.text(depth), rest.len()) };
-            region.filled.store(pack(0..rest.len() as u32), Release);
+        if start as usize >= length {
+            // SAFETY: the region has room for what is in it, and the ranges do not overlap; the slices above are not used
+            // any more.
+            unsafe { core::ptr::copy_nonoverlapping(from, self.text(depth), length) };
+            region.filled.store(pack(0..length as u32), Release);
         }
         self.lose(lost, cause);
-    }
-
-    /// Drops all text of a thread that has gone. The caller must be the writer.
-    pub fn drop_all(&self, cause: Errno) {
-        for (depth, region) in self.regions.iter().enumerate() {
-            let range = unpack(region.filled.load(Relaxed));
-            // SAFETY: `filled` lies within the region, whose text nobody changes any more.
-            let text = unsafe { core::slice::from_raw_parts(self.text(depth).add(range.start as usize), range.len()) };
-            self.lose(records_in(text), cause);
-            region.filled.store(0, Release);
-            region.pending.store(0, Release);
-        }
-    }
-
-    /// Counts records of this thread that were dropped, and notes why.
-    pub fn lose(&self, records: u32, cause: Errno) {
-        self.lost.fetch_add(records, Relaxed);
-        self.cause.store(cause.0 as u32, Relaxed);
-        PROCESS.lost.fetch_add(records, Relaxed);
     }
 
     /// Writes the record that tells of losses, if there were any and there is room. The caller must be owner and writer.

@@ -53,7 +53,9 @@ impl Stage {
                 Err(_) => sys::sleep(WAIT_NS),
             }
         }
-        false
+        // Whoever was at it was cancelled, or left it by a jump: the others must not wait for it at every call.
+        let busy = self.0.load(Acquire);
+        busy & BUSY == BUSY && self.0.compare_exchange(busy, FAILED, Acquire, Acquire).is_err() && self.is_done()
     }
 
     /// Goes back to the beginning unless it has been done; for a forked child, in which whoever was at it is not.

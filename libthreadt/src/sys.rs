@@ -69,7 +69,14 @@ impl Fd {
                 [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize, 0, 0],
             )
         })?;
-        Ok(Fd(fd as c_int))
+        let fd = Fd(fd as c_int);
+        if fd.0 > 2 {
+            return Ok(fd);
+        }
+        // The host has closed one of the standard descriptors; what it writes there must not come to us.
+        // SAFETY: no memory is involved.
+        let higher = unsafe { call(libc::SYS_fcntl, [fd.0 as usize, libc::F_DUPFD_CLOEXEC as usize, 3, 0, 0, 0]) }?;
+        Ok(Fd(higher as c_int))
     }
 
     /// Bytes read into `buffer` from `at` on; 0 at the end of the file.
@@ -233,6 +240,14 @@ pub fn stat(fd: c_int) -> Result<libc::stat> {
         call(libc::SYS_fstat, [fd as usize, stat.as_mut_ptr() as usize, 0, 0, 0, 0])?;
         Ok(stat.assume_init())
     }
+}
+
+/// Whether a write to the descriptor would be taken at once, with somebody there to read it.
+pub fn is_writable(fd: c_int) -> bool {
+    let mut poll = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one struct, ours to write; it does not wait.
+    let ready = unsafe { call(libc::SYS_poll, [&raw mut poll as usize, 1, 0, 0, 0, 0]) };
+    ready == Ok(1) && poll.revents == libc::POLLOUT
 }
 
 /// Writes the pieces to a descriptor in one call; what does not fit is lost.

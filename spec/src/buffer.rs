@@ -123,8 +123,10 @@ pub struct SlotHeader {
     pub writer_depth: AtomicU8,
     /// 1 when the thread has recorded its own end.
     pub exit_told: AtomicU8,
+    /// 1 when the slot is not in the file but in anonymous memory.
+    pub anonymous: AtomicU8,
     /// Unused.
-    pub reserved: u16,
+    pub reserved: u8,
     /// Records of this thread that were dropped and not yet told of.
     pub lost: AtomicU32,
     /// The errno that was the last drop's cause.
