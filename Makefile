@@ -2,7 +2,7 @@
 # make demo       record a parallel sort and look at what came of it
 # make test       install what the tests need, build, run every test
 # make setup      only install what the tests need
-# make bench      time calls natively and recorded (BENCH_ROUNDS)
+# make bench      time calls and threads natively and recorded, and measure memory (BENCH_ROUNDS, BENCH_THREADS)
 # make soak       kill, end and fork traced programs by the thousand, for minutes (SOAK, THREADT_SEED)
 # make fuzz       mutate the format's decoders' input for FUZZ_SECONDS
 # make man        target/man/*
@@ -47,6 +47,7 @@ soak: all
 
 bench: all
 	@sh tests/bench/run $(RELEASE) $(BENCH_ROUNDS)
+	@sh tests/bench/threads $(RELEASE) $(BENCH_ROUNDS)
 
 fuzz: toolchain
 	THREADT_FUZZ_SECONDS=$(FUZZ_SECONDS) $(if $(FUZZ_SEED),THREADT_SEED=$(FUZZ_SEED)) \
