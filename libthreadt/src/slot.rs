@@ -310,6 +310,28 @@ impl Slot {
         self.lose(lost, cause);
     }
 
+    /// Drops all text of a thread that has gone, or of a process that goes, and returns how many records that and those
+    /// lost before are, and why. The caller must be the writer, or nobody writes any more.
+    pub fn drop_all(&self, cause: Errno) -> (u32, Errno) {
+        let mut lost = self.lost.swap(0, Relaxed);
+        for (depth, region) in self.regions.iter().enumerate() {
+            let range = unpack(region.filled.load(Relaxed));
+            // SAFETY: `filled` lies within the region, whose text nobody changes any more.
+            let text = unsafe { core::slice::from_raw_parts(self.text(depth).add(range.start as usize), range.len()) };
+            lost += records_in(text);
+            region.filled.store(0, Release);
+            region.pending.store(0, Release);
+        }
+        (lost, cause)
+    }
+
+    /// Counts records of this thread that were dropped, and notes why.
+    pub fn lose(&self, records: u32, cause: Errno) {
+        self.lost.fetch_add(records, Relaxed);
+        self.cause.store(cause.0 as u32, Relaxed);
+        PROCESS.lost.fetch_add(records, Relaxed);
+    }
+
     /// Writes the record that tells of losses, if there were any and there is room. The caller must be owner and writer.
     pub fn tell_losses(&self, depth: usize, time: u64) {
         let lost = self.lost.load(Relaxed);

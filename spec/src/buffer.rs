@@ -269,16 +269,46 @@ pub fn slot_lwp(slot: &[u8]) -> Result<Option<u32>, Damage> {
     Ok((lwp != 0).then_some(lwp))
 }
 
+/// How many records of its threads a slot dropped that no trace_lost record tells of, and the errno of the last drop's
+/// cause; `None` if there are none.
+///
+/// # Errors
+/// [`Damage::Short`] if `slot` has no room for its header.
+pub fn slot_lost(slot: &[u8]) -> Result<Option<(u32, u32)>, Damage> {
+    let lost = u32_at(slot, core::mem::offset_of!(SlotHeader, lost)).ok_or(Damage::Short)?;
+    let cause = u32_at(slot, core::mem::offset_of!(SlotHeader, cause)).ok_or(Damage::Short)?;
+    Ok((lost != 0).then_some((lost, cause)))
+}
+
+/// Where in a slot the words of region `region` (less than [`REGIONS`]) are.
+pub const fn words_at(region: usize) -> Words {
+    let at = core::mem::offset_of!(SlotHeader, regions) + region * size_of::<Region>();
+    Words {
+        filled: at + core::mem::offset_of!(Region, filled),
+        pending: at + core::mem::offset_of!(Region, pending),
+        pending_at: at + core::mem::offset_of!(Region, pending_at),
+    }
+}
+
+/// Where the words that say how far a region's text has come are; eight bytes each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words {
+    /// [`Region::filled`].
+    pub filled: usize,
+    /// [`Region::pending`].
+    pub pending: usize,
+    /// [`Region::pending_at`].
+    pub pending_at: usize,
+}
+
 /// What region `region` (less than [`REGIONS`]) of `slot` still holds.
 ///
 /// # Errors
 /// [`Damage`] if the slot is cut short or its words are impossible; the text itself is not looked at.
 pub fn rest(slot: &[u8], region: usize) -> Result<Rest, Damage> {
-    let at = core::mem::offset_of!(SlotHeader, regions) + region * size_of::<Region>();
-    let word = |field: usize| u64_at(slot, at + field).ok_or(Damage::Short);
-    let filled = unpack(word(core::mem::offset_of!(Region, filled))?);
-    let pending = unpack(word(core::mem::offset_of!(Region, pending))?);
-    let pending_at = word(core::mem::offset_of!(Region, pending_at))?;
+    let at = words_at(region);
+    let word = |at: usize| u64_at(slot, at).ok_or(Damage::Short);
+    let (filled, pending, pending_at) = (unpack(word(at.filled)?), unpack(word(at.pending)?), word(at.pending_at)?);
     let (&base, &size) = REGION_AT.get(region).zip(REGION_SIZE.get(region)).ok_or(Damage::Region(region))?;
     let within = |range: &Range<u32>| range.start <= range.end && range.end as usize <= size;
     if !within(&filled) || !within(&pending) || slot.len() < base + size {
@@ -347,6 +377,17 @@ mod tests {
         }
         assert_eq!(rest(&[0; 100], 0), Err(Damage::Short));
         assert_eq!(rest(&slot(0..0, 0..0, 0), REGIONS), Err(Damage::Region(REGIONS)));
+    }
+
+    #[test]
+    fn losses_that_were_not_told() {
+        let mut slot = vec![0u8; SLOT_SIZE];
+        assert_eq!(slot_lost(&slot), Ok(None));
+        slot[core::mem::offset_of!(SlotHeader, cause)] = 28;
+        assert_eq!(slot_lost(&slot), Ok(None));
+        slot[core::mem::offset_of!(SlotHeader, lost)] = 7;
+        assert_eq!(slot_lost(&slot), Ok(Some((7, 28))));
+        assert_eq!(slot_lost(&slot[..8]), Err(Damage::Short));
     }
 
     #[test]
