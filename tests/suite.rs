@@ -30,3 +30,6 @@ mod life;
 
 // The environment variables, each wrong value included.
 mod environment;
+
+// Limits, full disks, filters, storms of signals, small stacks: nothing lost uncounted, no program harmed.
+mod hostile;

@@ -1,0 +1,132 @@
+//! Storms of signals: handlers that post and lock on every thread, nested in each other and in records in the making;
+//! that leave by siglongjmp; that fork.
+//!
+//! Each completed call must be in the trace exactly once. A handler that comes in the middle of a record must neither
+//! overwrite it nor be overwritten by it, and a record that is jumped over must leave no trace but its absence.
+
+use super::super::harness::{Program, Record, Trace, Trial};
+
+/// What a worker knows about itself.
+struct Worker {
+    lwp: u32,
+    /// Address of the semaphore that it posts, how many posts came back, and the semaphore's value.
+    own: u64,
+    finished: usize,
+    posted: usize,
+    /// Address of the semaphore that its handlers post, and that one's value.
+    handlers: u64,
+    handled: usize,
+    /// Locks by handlers.
+    locks: usize,
+    forks: usize,
+}
+
+impl Worker {
+    fn parse(line: &str) -> Worker {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let address = |word: &str| u64::from_str_radix(word.strip_prefix("0x").unwrap(), 16).unwrap();
+        let count = |word: &str| word.parse::<usize>().unwrap();
+        Worker {
+            lwp: words[0].parse().unwrap(),
+            own: address(words[1]),
+            finished: count(words[2]),
+            posted: count(words[3]),
+            handlers: address(words[4]),
+            handled: count(words[5]),
+            locks: count(words[6]),
+            forks: count(words[7]),
+        }
+    }
+}
+
+/// The workers of a run of `storm` in this mode, and its trace.
+fn storm(trial: &Trial, mode: &str, unbuffered: bool) -> (Vec<Worker>, Trace) {
+    let program = Program::c("hostile/storm.c");
+    trial.native(&program).args([mode, "200"]).run().success();
+    let run = trial.traced(&program).args([mode, "200"]).env("THR_TRACE_EVENTS", "sema:mutex:process");
+    let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+    output.success();
+    (output.stdout_text().lines().map(Worker::parse).collect(), trial.merged())
+}
+
+/// The posts of this thread to this semaphore.
+fn posts(trace: &Trace, lwp: u32, semaphore: u64) -> Vec<&Record> {
+    let posts = trace.of("sema_post").into_iter();
+    posts.filter(|post| post.fields.lwpid == lwp && post.get("sem") == semaphore).collect()
+}
+
+fn locks(trace: &Trace, lwp: u32) -> [usize; 3] {
+    [("mutex_lock", 1), ("mutex_lock", 2), ("mutex_unlock", 0)].map(|(name, which)| {
+        let of = trace.of(name).into_iter();
+        of.filter(|record| record.fields.lwpid == lwp && record.fields.which == which).count()
+    })
+}
+
+#[test]
+fn handlers_post_and_lock_at_full_speed() {
+    for unbuffered in [false, true] {
+        let trial = Trial::new("storm");
+        let (workers, trace) = storm(&trial, "posts", unbuffered);
+        assert_eq!(workers.len(), 3);
+        for worker in workers {
+            let own: Vec<u64> = posts(&trace, worker.lwp, worker.own).iter().map(|post| post.get("s_count")).collect();
+            assert!(own.iter().copied().eq(0..worker.posted as u64), "posts of {}: {}", worker.lwp, own.len());
+            assert_eq!(posts(&trace, worker.lwp, worker.handlers).len(), worker.handled);
+            assert_eq!(locks(&trace, worker.lwp), [worker.finished + worker.locks; 3]);
+            assert!(worker.handled >= 200, "the storm did not arise");
+        }
+    }
+}
+
+/// Whatever a jump leaves, the record that it interrupted may be missing, and no other.
+#[track_caller]
+fn jumps(mode: &str, unbuffered: bool) {
+    let trial = Trial::new(mode);
+    let (workers, trace) = storm(&trial, mode, unbuffered);
+    for worker in workers {
+        let own: Vec<u64> = posts(&trace, worker.lwp, worker.own).iter().map(|post| post.get("s_count")).collect();
+        assert!(own.is_sorted_by(|a, b| a < b), "{mode}: a post is there twice or out of order");
+        assert!(
+            (worker.finished..=worker.posted).contains(&own.len()),
+            "{mode}: {} of {} to {} posts",
+            own.len(),
+            worker.finished,
+            worker.posted
+        );
+        assert_eq!(posts(&trace, worker.lwp, worker.handlers).len(), worker.handled, "{mode}");
+        assert_eq!(locks(&trace, worker.lwp), [worker.locks; 3], "{mode}");
+    }
+}
+
+#[test]
+fn handlers_leave_by_siglongjmp() {
+    jumps("jumps", false);
+    jumps("altjumps", false);
+}
+
+/// A handler forks, also in the middle of a record or of a write of its thread. The child returns into what was
+/// interrupted there: it must not finish it in its parent's buffer or file.
+#[test]
+fn handlers_fork() {
+    for unbuffered in [false, true] {
+        let trial = Trial::new("storm-forks");
+        let (workers, trace) = storm(&trial, "forks", unbuffered);
+        let forks: usize = workers.iter().map(|worker| worker.forks).sum();
+        assert_eq!(forks, 3 * 12);
+        let threads: Vec<u32> = workers.iter().map(|worker| worker.lwp).collect();
+        for worker in &workers {
+            let own: Vec<u64> = posts(&trace, worker.lwp, worker.own).iter().map(|post| post.get("s_count")).collect();
+            assert!(own.iter().copied().eq(0..worker.posted as u64), "posts of {}: {}", worker.lwp, own.len());
+            assert_eq!(posts(&trace, worker.lwp, worker.handlers).len(), worker.handled);
+            assert_eq!(locks(&trace, worker.lwp), [worker.finished + worker.locks; 3]);
+        }
+        // Each child: its beginning, the rest of what was interrupted, its three posts and its end.
+        let begun = trace.of("proc_begin");
+        assert_eq!((begun.len(), trace.of("proc_exit").len()), (forks, forks + 1));
+        for child in begun.iter().map(|record| record.fields.lwpid) {
+            let posted: usize = workers.iter().map(|worker| posts(&trace, child, worker.handlers).len()).sum();
+            assert_eq!(posted, 3, "posts of the child {child}");
+            assert!(!threads.contains(&child));
+        }
+    }
+}

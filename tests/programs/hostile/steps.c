@@ -1,0 +1,188 @@
+// Does what its arguments say, in order: calls that a test can count, and things that make a recorder's life hard.
+//
+//   pairs N          N pairs of lock and unlock
+//   thread N         the same in a thread that is joined
+//   threads T N      the same in T threads at once, each with a mutex of its own
+//   nofile N, fsize N, as N    lowers a limit; `as` to what the process has now and N bytes more
+//   chdir DIR, chroot DIR, setuid UID
+//   run COMMAND      by the shell, without the library
+//   deny             a seccomp filter: every further open fails with EPERM
+//   stderr FILE      closes descriptor 2 and opens FILE, which gets its number
+//   say TEXT         writes TEXT to descriptor 2
+//   clone N          a child made by syscall(SYS_clone, SIGCHLD) makes N pairs and ends by _exit
+//   vfork N, vforkexec N       a vforked child makes N pairs and as many posts, then ends, or becomes `steps pairs N`
+//   exec             becomes `steps` with the arguments that are left
+//   kill             kills itself
+//
+// Threads run on memory that is there from the start. Prints its process ID first and "done" at last; ends with 7.
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../life/calls.h"
+
+enum { THREADS = 8, STACK = 1 << 20 };
+
+static char stacks[THREADS][STACK] __attribute__((aligned(4096)));
+static sem_t posted;
+
+#define CHECK(condition)                                           \
+    do                                                             \
+        if (!(condition)) {                                        \
+            printf("line %d: %s\n", __LINE__, strerror(errno));    \
+            fflush(stdout);                                        \
+            _exit(3);                                              \
+        }                                                          \
+    while (0)
+
+static void *work(void *count) {
+    pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
+    for (long i = 0; i < (long)count; i++)
+        if (pthread_mutex_lock(&own) || pthread_mutex_unlock(&own))
+            abort();
+    return NULL;
+}
+
+static void run_threads(int threads, long count) {
+    pthread_t ids[THREADS];
+    for (int i = 0; i < threads; i++) {
+        pthread_attr_t attributes;
+        pthread_attr_init(&attributes);
+        CHECK(pthread_attr_setstack(&attributes, stacks[i], STACK) == 0);
+        CHECK(pthread_create(&ids[i], &attributes, work, (void *)count) == 0);
+    }
+    for (int i = 0; i < threads; i++)
+        CHECK(pthread_join(ids[i], NULL) == 0);
+}
+
+static void limit(int what, unsigned long value) {
+    struct rlimit limits = {value, value};
+    CHECK(setrlimit(what, &limits) == 0);
+}
+
+static void limit_memory(long more) {
+    long pages;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file && fscanf(file, "%ld", &pages) == 1);
+    fclose(file);
+    limit(RLIMIT_AS, pages * 4096 + more);
+}
+
+static void deny_open(void) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_open, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0);
+    CHECK(open("/dev/null", O_RDONLY) == -1 && errno == EPERM);
+}
+
+static void wait_for(pid_t child, int status) {
+    int ended;
+    CHECK(child > 0);
+    CHECK(waitpid(child, &ended, 0) == child);
+    CHECK(WIFEXITED(ended) && WEXITSTATUS(ended) == status);
+}
+
+static void vfork_and(int count, const char *number, int exec) {
+    char *arguments[] = {"steps", "pairs", (char *)number, NULL};
+    pid_t child = vfork();
+    if (child == 0) {
+        pairs(count);
+        for (int i = 0; i < count; i++)
+            sem_post(&posted);
+        if (exec)
+            execv("/proc/self/exe", arguments);
+        _exit(7);
+    }
+    wait_for(child, 7);
+}
+
+int main(int argc, char **argv) {
+    // For the shell and for `vforkexec` the library is in the environment, for `run` it is not.
+    char preload[8192] = "";
+    if (getenv("LD_PRELOAD"))
+        snprintf(preload, sizeof preload, "%s", getenv("LD_PRELOAD"));
+    printf("pid %d\n", getpid());
+    fflush(stdout);
+    sem_init(&posted, 0, 0);
+    for (char **next = argv + 1; next < argv + argc;) {
+        const char *step = *next++;
+        if (strcmp(step, "deny") == 0) {
+            deny_open();
+            continue;
+        }
+        if (strcmp(step, "kill") == 0)
+            raise(SIGKILL);
+        if (strcmp(step, "exec") == 0) {
+            next[-1] = argv[0];
+            execv("/proc/self/exe", next - 1);
+            CHECK(0);
+        }
+        CHECK(next < argv + argc);
+        const char *value = *next++;
+        long number = atol(value);
+        if (strcmp(step, "pairs") == 0)
+            pairs((int)number);
+        else if (strcmp(step, "thread") == 0)
+            run_threads(1, number);
+        else if (strcmp(step, "threads") == 0)
+            run_threads((int)number, atol(*next++));
+        else if (strcmp(step, "nofile") == 0)
+            limit(RLIMIT_NOFILE, number);
+        else if (strcmp(step, "fsize") == 0)
+            limit(RLIMIT_FSIZE, number);
+        else if (strcmp(step, "as") == 0)
+            limit_memory(number);
+        else if (strcmp(step, "chdir") == 0)
+            CHECK(chdir(value) == 0);
+        else if (strcmp(step, "chroot") == 0)
+            CHECK(chroot(value) == 0);
+        else if (strcmp(step, "setuid") == 0)
+            CHECK(setgid(number) == 0 && setuid(number) == 0);
+        else if (strcmp(step, "run") == 0) {
+            unsetenv("LD_PRELOAD");
+            CHECK(system(value) == 0);
+            if (*preload)
+                setenv("LD_PRELOAD", preload, 1);
+        } else if (strcmp(step, "stderr") == 0) {
+            close(2);
+            CHECK(open(value, O_WRONLY | O_CREAT | O_TRUNC, 0600) == 2);
+        } else if (strcmp(step, "say") == 0)
+            CHECK(write(2, value, strlen(value)) == (ssize_t)strlen(value));
+        else if (strcmp(step, "clone") == 0) {
+            pid_t child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+            if (child == 0) {
+                pairs((int)number);
+                _exit(0);
+            }
+            wait_for(child, 0);
+        } else if (strcmp(step, "vfork") == 0)
+            vfork_and((int)number, value, 0);
+        else if (strcmp(step, "vforkexec") == 0)
+            vfork_and((int)number, value, 1);
+        else {
+            printf("no step %s\n", step);
+            return 2;
+        }
+    }
+    puts("done");
+    return 7;
+}
