@@ -23,6 +23,18 @@ pub static CONFIG: Settled<Config> = Settled::new(Config { events: EventSet::NON
 
 unsafe extern "C" {
     static environ: *const *const c_char;
+    /// Where the kernel has put argc, argv and, behind its NULL, the environment.
+    static __libc_stack_end: *const usize;
+}
+
+/// The environment: libc's, or the one that the kernel gave if libc has not noted it yet (a sanitizer's runtime takes
+/// locks in its preinit_array).
+///
+/// # Safety
+/// The program must not be changing its environment in another thread.
+unsafe fn environment() -> *const *const c_char {
+    // SAFETY: the caller's; the initial stack is as the x86-64 ABI describes it, and stays mapped.
+    unsafe { if environ.is_null() { __libc_stack_end.add(*__libc_stack_end + 2).cast() } else { environ } }
 }
 
 /// `THR_TRACE_DIR`, empty for the working directory. Points into the host's environment: to be copied at once.
@@ -35,10 +47,7 @@ fn variable(name: &[u8]) -> Option<&'static CStr> {
     // SAFETY: libc keeps `environ` as a NULL-terminated array of NUL-terminated strings; it is read before the program
     // itself runs (or, if a hook runs earlier, before there are other threads).
     unsafe {
-        let mut entry = environ;
-        if entry.is_null() {
-            return None;
-        }
+        let mut entry = environment();
         while !(*entry).is_null() {
             let text = CStr::from_ptr(*entry);
             if let Some(rest) = text.to_bytes().strip_prefix(name)

@@ -262,6 +262,7 @@ fn in_object(object: &LinkMap, name: &CStr) -> Option<Found> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "compared by address, not called")]
 mod tests {
     use super::*;
 
