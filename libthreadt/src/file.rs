@@ -63,7 +63,9 @@ pub fn open_records(path: &CStr, entry: &FileEntry) -> Result<Records> {
                     // Made by another thread with the same yyy this moment, or by one that did not come to note it: then it
                     // is empty, and as good as one of ours. Or left by somebody: then out of the way.
                     sys::sleep(100_000);
-                    if entry.inode.load(Acquire) == 0 && !adopt_empty(path, entry)? {
+                    let unknown = || entry.inode.load(Acquire) == 0;
+                    // Asked again: the one that made it may have noted it, and written to it, meanwhile.
+                    if unknown() && !adopt_empty(path, entry)? && unknown() {
                         set_aside(path)?;
                     }
                     continue;

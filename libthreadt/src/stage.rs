@@ -17,9 +17,9 @@ const FAILED: u32 = 2;
 /// The LWP that is at work is in the bits above.
 const BUSY: u32 = 3;
 
-/// How long another thread is waited for before a record is given up, in steps of [`WAIT_NS`].
-const WAITS: u32 = 2000;
-const WAIT_NS: i64 = 100_000;
+/// How long another thread is waited for before a record is given up, in waits of ten milliseconds. It only takes so long
+/// if the machine is very busy, or if the other thread has been stopped.
+const WAITS: u32 = 500;
 
 impl Stage {
     /// A stage at its beginning.
@@ -36,8 +36,9 @@ impl Stage {
 
     /// Does it unless it has been done, and tells whether it is done now.
     ///
-    /// A thread that finds another one at work waits up to a fifth of a second; one that finds itself at work (a signal
-    /// handler, or an allocator that uses what we hook) gets `false` at once.
+    /// A thread that finds another one at work waits for it; one that finds itself at work (a signal handler, or an
+    /// allocator that uses what we hook) gets `false` at once. If the one that was at it has gone, cancelled or by a jump,
+    /// the stage has failed.
     pub fn run(&self, work: impl FnOnce() -> bool) -> bool {
         let me = sys::thread_id();
         for _ in 0..WAITS {
@@ -45,17 +46,27 @@ impl Stage {
                 Ok(_) => {
                     let done = work();
                     self.0.store(if done { DONE } else { FAILED }, Release);
+                    sys::wake_all(&self.0);
                     return done;
                 }
                 Err(DONE) => return true,
                 Err(FAILED) => return false,
                 Err(busy) if busy >> 2 == me => return false,
-                Err(_) => sys::sleep(WAIT_NS),
+                Err(busy) => {
+                    sys::wait(&self.0, busy, 10_000_000);
+                    if self.0.load(Acquire) == busy && !sys::thread_lives(sys::process_id(), busy >> 2) {
+                        let _ = self.0.compare_exchange(busy, FAILED, Acquire, Acquire);
+                    }
+                }
             }
         }
-        // Whoever was at it was cancelled, or left it by a jump: the others must not wait for it at every call.
+        // It was left by a jump, or its thread has been stopped. The others must not wait for it at every call; if it does
+        // come to its end, what it stores counts.
         let busy = self.0.load(Acquire);
-        busy & BUSY == BUSY && self.0.compare_exchange(busy, FAILED, Acquire, Acquire).is_err() && self.is_done()
+        if busy & BUSY == BUSY {
+            let _ = self.0.compare_exchange(busy, FAILED, Acquire, Acquire);
+        }
+        self.is_done()
     }
 
     /// Goes back to the beginning unless it has been done; for a forked child, in which whoever was at it is not.

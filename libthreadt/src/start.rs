@@ -82,7 +82,7 @@ impl Start {
         }
         // A single store is waited for, however the two threads are scheduled.
         while self.state.load(Acquire) == FILLING {
-            sys::wait_a_little(&self.state, FILLING);
+            sys::wait(&self.state, FILLING, 1_000_000);
         }
         self.give_back();
     }

@@ -199,7 +199,10 @@ impl Fd {
         const NFS: i64 = 0x6969;
         const SMB2: i64 = 0xfe53_4d42;
         const FUSE: i64 = 0x6573_5546;
-        if [OVERLAYFS, NFS, SMB2, FUSE].contains(&self.file_system()?.f_type) {
+        const CIFS: i64 = 0xff53_4d42;
+        const PLAN9: i64 = 0x0102_1997;
+        const CEPH: i64 = 0x00c3_6400;
+        if [OVERLAYFS, NFS, SMB2, FUSE, CIFS, PLAN9, CEPH].contains(&self.file_system()?.f_type) {
             return Err(Errno(libc::EOPNOTSUPP));
         }
         let lease = |kind: c_int| {
@@ -433,12 +436,19 @@ pub fn system_name() -> Result<libc::utsname> {
     }
 }
 
-/// Waits until `*word` is not `value` any more, woken or after about a millisecond.
-pub fn wait_a_little(word: &core::sync::atomic::AtomicU32, value: u32) {
-    let time = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+/// Waits until `*word` is not `value` any more and [`wake_all`] was called, or for so many nanoseconds (under a second).
+pub fn wait(word: &core::sync::atomic::AtomicU32, value: u32, nanoseconds: i64) {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds };
     let arguments = [word.as_ptr() as usize, FUTEX_WAIT_PRIVATE, value as usize, &raw const time as usize, 0, 0];
     // SAFETY: word and time are readable.
     let _ = unsafe { call(libc::SYS_futex, arguments) };
+}
+
+/// Wakes all threads that [`wait`] for the word.
+pub fn wake_all(word: &core::sync::atomic::AtomicU32) {
+    const FUTEX_WAKE_PRIVATE: usize = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
+    // SAFETY: the word is only an address here.
+    let _ = unsafe { call(libc::SYS_futex, [word.as_ptr() as usize, FUTEX_WAKE_PRIVATE, i32::MAX as usize, 0, 0, 0]) };
 }
 
 /// Reads a `timespec` that the host gave us but that the real call may not read: `None` if it is not there.
