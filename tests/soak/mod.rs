@@ -1,8 +1,9 @@
 //! Ends by the thousand: `make soak` runs them for minutes, `make test` a few rounds of each.
 //!
-//! `THREADT_SOAK` is `short`, `long` or `KILLS:EXITS:STORMS`; `THREADT_SEED` the first round's seed. A round that fails
+//! `THREADT_SOAK` is `short`, `long` or `KILLS:EXITS:STORMS:CROWDS`; `THREADT_SEED` the first round's seed. A round that fails
 //! keeps its directory and says how to run it again.
 
+mod crowd;
 mod exits;
 mod rounds;
 mod storm;
@@ -37,4 +38,10 @@ fn exits() {
 #[test]
 fn storms() {
     rounds::run(Kind::Storms, storm::one);
+}
+
+/// Four hundred threads at once.
+#[test]
+fn crowds() {
+    rounds::run(Kind::Crowds, crowd::one);
 }
