@@ -296,7 +296,7 @@ pub unsafe fn name_word(name: Ptr, half: u32) -> u64 {
 #[repr(C, align(16))]
 struct Trial([u32; 32]);
 
-/// Tries the layouts on private objects.
+/// Tries the layouts on private objects. Each is destroyed again: lock checkers beneath us remember what was where.
 pub fn calibrate() {
     let trials = [(MUTEX, mutex_as_expected()), (COND, cond_as_expected()), (RWLOCK, rwlock_as_expected())];
     let more = [(SEM, sem_as_expected()), (BARRIER, barrier_as_expected())];
@@ -330,12 +330,13 @@ fn mutex_as_expected() -> bool {
     // SAFETY: it is ours.
     let word = |at| unsafe { word(object.cast(), at) };
     let expected = word(MUTEX_LOCK) == 1 && word(MUTEX_COUNT) == 2 && word(MUTEX_KIND) & KIND_TYPE == KIND_RECURSIVE;
-    locked
+    let unlocked = locked
         && expected
         && succeeds!(pthread_mutex_unlock(object))
         && succeeds!(pthread_mutex_unlock(object))
         && word(MUTEX_LOCK) == 0
-        && word(MUTEX_COUNT) == 0
+        && word(MUTEX_COUNT) == 0;
+    unlocked && succeeds!(pthread_mutex_destroy(object))
 }
 
 fn cond_as_expected() -> bool {
@@ -345,11 +346,12 @@ fn cond_as_expected() -> bool {
     let made = succeeds!(pthread_condattr_init(attribute))
         && succeeds!(pthread_condattr_setclock(attribute, libc::CLOCK_MONOTONIC))
         && succeeds!(pthread_cond_init(&raw mut cond, attribute));
+    let cond_address = &raw mut cond;
     let mut words = cond.0.iter().enumerate().filter(|(_, word)| **word != 0);
     match (words.next(), words.next()) {
         (Some((at, 2)), None) if made => {
             WREFS_AT.store(4 * at as u32, Relaxed);
-            true
+            succeeds!(pthread_cond_destroy(cond_address))
         }
         _ => false,
     }
@@ -374,19 +376,23 @@ fn rwlock_as_expected() -> bool {
         && succeeds!(pthread_rwlock_wrlock(object))
         && word() == RW_WRITE_PHASE | RW_WRITE_LOCKED
         && succeeds!(pthread_rwlock_unlock(object))
+        && succeeds!(pthread_rwlock_destroy(object))
 }
 
 fn sem_as_expected() -> bool {
     let mut sem = Trial([0; 32]);
     let object = &raw mut sem;
     // SAFETY: it is ours.
-    succeeds!(sem_init(object, 0, 5)) && succeeds!(sem_post(object)) && unsafe { word(object.cast(), 0) } == 6
+    let counted =
+        succeeds!(sem_init(object, 0, 5)) && succeeds!(sem_post(object)) && unsafe { word(object.cast(), 0) } == 6;
+    counted && succeeds!(sem_destroy(object))
 }
 
 fn barrier_as_expected() -> bool {
     let mut barrier = Trial([0; 32]);
     let object = &raw mut barrier;
-    succeeds!(pthread_barrier_init(object, 0, 3)) && barrier.0[..3] == [0, 0, 3]
+    let made = succeeds!(pthread_barrier_init(object, 0, 3)) && barrier.0[..3] == [0, 0, 3];
+    made && succeeds!(pthread_barrier_destroy(object))
 }
 
 #[cfg(test)]
