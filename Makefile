@@ -4,7 +4,7 @@
 # make setup      only install what the tests need
 # make bench      time calls and threads natively and recorded, and measure memory (BENCH_ROUNDS, BENCH_THREADS)
 # make soak       kill, end and fork traced programs by the thousand, for minutes (SOAK, THREADT_SEED)
-# make fuzz       mutate the format's decoders' input for FUZZ_SECONDS
+# make fuzz       mutate the input of the format's decoders, then of trace-cat's readers, for FUZZ_SECONDS each
 # make man        target/man/*
 # make install    to $(DESTDIR)$(PREFIX)
 # make clean      remove what was built
@@ -52,6 +52,8 @@ bench: all
 fuzz: toolchain
 	THREADT_FUZZ_SECONDS=$(FUZZ_SECONDS) $(if $(FUZZ_SEED),THREADT_SEED=$(FUZZ_SEED)) \
 		$(CARGO) test --release --locked -p spec --test mutation -- --nocapture
+	THREADT_FUZZ_SECONDS=$(FUZZ_SECONDS) $(if $(FUZZ_SEED),THREADT_SEED=$(FUZZ_SEED)) \
+		$(CARGO) test --release --locked -p trace-cat --bin trace-cat -- --nocapture
 
 man: toolchain
 	@mkdir -p $(MAN)

@@ -43,6 +43,14 @@ struct Arguments {
     /// Write to FILE, which must not be one of the files read
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Put what dead processes left in their trbufs into the record files
+    ///
+    /// For those who go on with grep and awk: each trbuf of a process that is gone is written out, each record once, and
+    /// removed. PATHs are directories, in which subdirectories ns* are seen to as well, or trbufs. Nothing is printed but a
+    /// line for each trbuf. May be interrupted and run again at any time; the trbufs of living processes are left alone.
+    #[arg(long, conflicts_with_all = ["format", "events", "pids", "lwps", "output"])]
+    recover: bool,
 }
 
 const ABOUT: &str = "Print the records of a trace in the order of time";
@@ -52,8 +60,8 @@ Print the records of a trace in the order of time
 Reads the files tr.xxxxxxx.yyy that libthreadt.so writes and prints their records as one timeline. What processes that \
 were killed left in their buffers (trbuf.xxxxxxx) is printed too, each record once.
 
-Exit status: 0 when everything was read; 1 when something was damaged or could not be read, which a message on stderr \
-tells, while the rest is printed; 2 for wrong usage.";
+Exit status: 0 when everything was read or recovered; 1 when something was damaged or could not be read, which a message on stderr \
+tells, while the rest is printed or recovered; 2 for wrong usage.";
 
 /// The forms of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -79,6 +87,8 @@ pub struct Options {
     pub lwps: Vec<u32>,
     /// Where to write, if not to the standard output.
     pub output: Option<PathBuf>,
+    /// Write out what is in trbufs instead of printing.
+    pub recover: bool,
 }
 
 impl Options {
@@ -90,13 +100,13 @@ impl Options {
         words: impl IntoIterator<Item = OsString>,
         directory: Option<OsString>,
     ) -> Result<Options, clap::Error> {
-        let Arguments { mut paths, format, events, pids, lwps, output } = Arguments::try_parse_from(words)?;
+        let Arguments { mut paths, format, events, pids, lwps, output, recover } = Arguments::try_parse_from(words)?;
         if paths.is_empty() {
             let directory = directory.filter(|directory| !directory.is_empty());
             paths.push(directory.map_or_else(|| ".".into(), PathBuf::from));
         }
         let events = if events.is_empty() { None } else { Some(event_set(&events.join(":"))?) };
-        Ok(Options { paths, format, events, pids, lwps, output })
+        Ok(Options { paths, format, events, pids, lwps, output, recover })
     }
 }
 
@@ -156,6 +166,13 @@ mod tests {
     }
 
     #[test]
+    fn recovery_takes_paths_only() {
+        let options = parse(&["--recover", "a"]).unwrap();
+        assert_eq!((options.recover, options.paths), (true, vec![PathBuf::from("a")]));
+        assert!(!parse(&["a"]).unwrap().recover);
+    }
+
+    #[test]
     fn wrong_usage_is_told_with_the_right_word() {
         for (words, part) in [
             (&["-e", "mutx"][..], "'mutex'"),
@@ -164,6 +181,8 @@ mod tests {
             (&["-F", "txt"], "'text'"),
             (&["-p", "x"], "'x'"),
             (&["-l", "-5"], "-5"),
+            (&["--recover", "-F", "raw"], "--recover"),
+            (&["-o", "out", "--recover"], "--recover"),
         ] {
             let error = parse(words).unwrap_err();
             assert_eq!(error.exit_code(), 2);

@@ -6,17 +6,22 @@
 //!          what is in them    records
 //! ```
 //!
+//! `recover` is another way: with it, nothing is printed, and what dead processes left is put into their files.
+//!
 //! Nothing flows back, and no file is held in memory: what can grow with the trace is the list of its files and the
 //! list of its runs. `say` tells what is wrong on the way; `names` knows names for numbers.
 
 mod args;
 mod filter;
+#[cfg(test)]
+mod image;
 mod merge;
 mod names;
 mod output;
 #[cfg(test)]
 mod random;
 mod read;
+mod recover;
 mod say;
 #[cfg(test)]
 mod trial;
@@ -73,6 +78,10 @@ enum Stop {
 }
 
 fn run(options: Options, say: &Say) -> Result<(), Stop> {
+    if options.recover {
+        return recover::recover(&options.paths, &mut io::stdout().lock(), say)
+            .map_err(|error| Stop::Failed("standard output".to_owned(), error));
+    }
     let inputs = inputs::collect(&options.paths, &Descriptors::half_of_the_limit(), say);
     let output_name = options.output.as_ref().map_or("standard output".to_owned(), |path| path.display().to_string());
     if output::identity(options.output.as_deref()).is_some_and(|output| inputs.identities.contains(&output)) {

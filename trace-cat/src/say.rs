@@ -23,6 +23,11 @@ impl Say {
         self.line(format_args!("trace-cat: {place}: {what}"));
     }
 
+    /// Tells something that is worth knowing and nobody's failure.
+    pub fn note(&self, place: impl Display, what: impl Display) {
+        self.line(format_args!("trace-cat: {place}: {what}"));
+    }
+
     /// Tells something that makes the whole run fail.
     pub fn failure(&self, what: impl Display) {
         self.damaged.store(true, Ordering::Relaxed);

@@ -1,5 +1,11 @@
 //! trace-cat as a command: exit statuses, where it writes, and what it says where.
 
+#[path = "../src/image.rs"]
+#[expect(dead_code, reason = "the unit tests need more of it")]
+mod image;
+#[path = "cli/recover.rs"]
+mod recover;
+
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -80,6 +86,7 @@ fn wrong_usage_is_status_2_and_names_the_right_word() {
         (&["-e", "mutex,cond"], "colons"),
         (&["--formt=text"], "'--format'"),
         (&["-F", "json"], "possible values"),
+        (&["--recover", "-o", "out"], "--recover"),
     ] {
         let output = run(trace.path(), arguments);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));

@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use log::debug;
 use spec::buffer::Owner;
@@ -18,9 +19,26 @@ const NO_LEASES: [u32; 7] = [0x794c_7630, 0x6969, 0xff53_4d42, 0xfe53_4d42, 0x65
 
 /// Whether the owner of the trbuf `file` runs; `None` if nothing can tell.
 pub fn alive(file: &File, owner: &Owner) -> Option<bool> {
-    let answer = if leases_tell(file) { somebody_writes(file) } else { None };
+    let answer = has_writer(file);
     debug!("process {}: a lease says {answer:?}", owner.pid);
     answer.or_else(|| runs(owner))
+}
+
+/// Whether the owner of the trbuf `file` has gone for good; `None` if nothing can tell.
+///
+/// Between two images of an exec nobody has the trbuf mapped, and yet the process lives and will go on with it. So `/proc`
+/// has to agree with the lease as far as it shows the owner.
+pub fn gone(file: &File, owner: &Owner) -> Option<bool> {
+    match has_writer(file) {
+        Some(true) => Some(false),
+        Some(false) => Some(runs(owner) != Some(true)),
+        None => runs(owner).map(|runs| !runs),
+    }
+}
+
+/// Whether anybody has `file`, which is open for reading only, open or mapped for writing; `None` if nothing can tell.
+pub fn has_writer(file: &File) -> Option<bool> {
+    if leases_tell(file) { somebody_writes(file) } else { None }
 }
 
 fn leases_tell(file: &File) -> bool {
@@ -46,20 +64,51 @@ fn somebody_writes(file: &File) -> Option<bool> {
     (io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN)).then_some(true)
 }
 
-/// Whether `/proc` shows the owner: the same process ID in the same namespace, started at the same time.
+/// Whether `/proc` shows the owner: the same process ID in the same namespace, started at the same time, and not
+/// merely waiting for its parent to take notice of its end.
 fn runs(owner: &Owner) -> Option<bool> {
     let boot = fs::read("/proc/sys/kernel/random/boot_id").ok()?;
     if boot.trim_ascii() != owner.boot_id {
         return Some(false);
     }
     if fs::metadata("/proc/self/ns/pid").ok()?.ino() != owner.pid_namespace {
-        return None;
+        return seen_from_outside(owner).then_some(true);
     }
-    match fs::read(format!("/proc/{}/stat", owner.pid)) {
-        Ok(stat) => Some(start(&stat)? == owner.start),
+    let process = Path::new("/proc").join(owner.pid.to_string());
+    match fs::read(process.join("stat")) {
+        Ok(stat) => Some(start(&stat)? == owner.start && (!has_ended(&stat) || has_live_thread(&process))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(false),
         Err(_) => None,
     }
+}
+
+/// Whether the owner is a process of a namespace below ours that `/proc` shows under another number.
+fn seen_from_outside(owner: &Owner) -> bool {
+    let Ok(processes) = fs::read_dir("/proc") else { return false };
+    processes.flatten().map(|entry| entry.path()).any(|process| {
+        let same = || {
+            let status = fs::read_to_string(process.join("status")).ok()?;
+            let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+            let number: u32 = numbers.split_whitespace().next_back()?.parse().ok()?;
+            let stat = fs::read(process.join("stat")).ok()?;
+            let namespace = fs::metadata(process.join("ns/pid")).ok()?.ino();
+            let alike = number == owner.pid && namespace == owner.pid_namespace && start(&stat)? == owner.start;
+            Some(alike && (!has_ended(&stat) || has_live_thread(&process)))
+        };
+        same() == Some(true)
+    })
+}
+
+/// Whether a process whose first thread has ended, `/proc/PID`, still has one that has not.
+fn has_live_thread(process: &Path) -> bool {
+    let Ok(threads) = fs::read_dir(process.join("task")) else { return false };
+    threads.flatten().any(|thread| fs::read(thread.path().join("stat")).is_ok_and(|stat| !has_ended(&stat)))
+}
+
+/// Whether `/proc/PID/stat` shows a zombie, or less.
+fn has_ended(stat: &[u8]) -> bool {
+    let behind = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 1);
+    matches!(stat[behind..].trim_ascii_start().first(), Some(b'Z' | b'X' | b'x'))
 }
 
 /// The start time from `/proc/PID/stat`, clock ticks since boot.
@@ -101,6 +150,23 @@ mod tests {
         drop(writer);
         assert_eq!(somebody_writes(&reader), Some(false));
         assert_eq!(alive(&reader, &this_process()), Some(false));
+        assert_eq!(gone(&reader, &this_process()), Some(false), "it could be in the middle of an exec");
+        assert_eq!(gone(&reader, &Owner { start: 1, ..this_process() }), Some(true));
+    }
+
+    #[test]
+    fn a_zombie_does_not_run() {
+        let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let stat = || fs::read(format!("/proc/{}/stat", child.id())).unwrap();
+        let owner = Owner { pid: child.id(), start: start(&stat()).unwrap(), ..this_process() };
+        assert_eq!(runs(&owner), Some(true));
+        // Closing its input ends it, but nobody waits for it yet.
+        drop(child.stdin.take());
+        while !has_ended(&fs::read(format!("/proc/{}/stat", child.id())).unwrap()) {
+            std::thread::yield_now();
+        }
+        assert_eq!(runs(&owner), Some(false));
+        child.wait().unwrap();
     }
 
     #[test]

@@ -14,6 +14,7 @@ use log::{debug, info};
 use spec::names::Name;
 
 use super::handle::{self, Descriptors, Handle, Identity};
+use super::process::{Process, split_name};
 use super::text::Text;
 use super::trbuf::{self, Leftover, State};
 use crate::say::{Say, reason};
@@ -45,22 +46,6 @@ pub fn collect(paths: &[PathBuf], descriptors: &Descriptors, say: &Say) -> Input
     inputs.texts.sort_by(|a, b| (a.path().file_name(), a.path()).cmp(&(b.path().file_name(), b.path())));
     info!("{} files to merge", inputs.texts.len());
     inputs
-}
-
-/// A process's files: the directory, what stands before their names (`old.` and so on, or nothing), and its number.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Process {
-    directory: PathBuf,
-    prefix: Vec<u8>,
-    number: u32,
-}
-
-impl Process {
-    fn path(&self, name: Name) -> PathBuf {
-        let (text, length) = name.text();
-        let name = [&self.prefix, &text[..length]].concat();
-        self.directory.join(OsStr::from_bytes(&name))
-    }
 }
 
 /// A record file that was asked for.
@@ -144,16 +129,6 @@ impl Search<'_> {
         }
         Some(count)
     }
-}
-
-/// Splits `old.<start>.` or `old.<start>-<number>.` off the file name, if it is there, and says what the rest is.
-fn split_name(path: &Path) -> (&[u8], Option<Name>) {
-    let name = path.file_name().unwrap_or_default().as_bytes();
-    let prefix = name.strip_prefix(b"old.").map_or(0, |rest| {
-        let digits = rest.iter().position(|byte| !byte.is_ascii_digit() && *byte != b'-').unwrap_or(rest.len());
-        if rest.get(digits) == Some(&b'.') { 4 + digits + 1 } else { 0 }
-    });
-    (&name[..prefix], Name::parse(&name[prefix..]))
 }
 
 /// The second step: files.

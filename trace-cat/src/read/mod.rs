@@ -1,8 +1,10 @@
 //! From paths to texts whose records can be read in order.
 //!
 //! ```text
+//! process  whose a file is, by its name
 //! inputs   which files, each once, with the rest of dead processes
 //! alive    whether a trbuf's process still runs
+//! slots    the slots of a trbuf, one after the other
 //! trbuf    what a dead process left in its buffers
 //! text     one file's bytes, put together from the file and the trbuf
 //! handle   a file that need not stay open
@@ -12,12 +14,14 @@
 //! ```
 
 pub mod alive;
-mod check;
+pub mod check;
 pub mod columns;
 pub mod handle;
 pub mod inputs;
+pub mod process;
 pub mod records;
 pub mod runs;
+pub mod slots;
 pub mod text;
 pub mod trbuf;
 

@@ -5,8 +5,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 use std::time::Instant;
 
+use crate::image::Image;
 use crate::random::{Random, fuzz_time};
-use crate::trial::{Image, Trace, record};
+use crate::trial::{Trace, record};
 
 const EVENT: &str = "02:04:0";
 

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,6 +15,8 @@ use spec::names::LWP_MASK;
 use super::alive::alive;
 use super::check;
 use super::handle::{Descriptors, Handle};
+use super::slots::{Found, Slots, read_up_to};
+use crate::names;
 use crate::say::{Say, reason};
 
 /// What one region still holds, as places in the trbuf.
@@ -85,7 +86,7 @@ fn read(path: &Path, file: File, say: &Say) -> io::Result<State> {
             info!("{}: process {} runs", path.display(), owner.pid);
             Ok(State::Alive)
         }
-        Some(false) => slots(path, file, say).map(State::Dead),
+        Some(false) => slots(path, file, &owner, say).map(State::Dead),
         None => {
             say.damage(path.display(), "cannot tell whether its process runs; what it holds is left out");
             Ok(State::Alive)
@@ -93,42 +94,25 @@ fn read(path: &Path, file: File, say: &Say) -> io::Result<State> {
     }
 }
 
-/// Fills `buffer` as far as the file goes.
-fn read_up_to(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
-    let mut length = 0;
-    while length < buffer.len() {
-        match file.read_at(&mut buffer[length..], at + length as u64) {
-            Ok(0) => break,
-            Ok(count) => length += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(length)
-}
-
 /// Goes over the slots, which are read one at a time.
-fn slots(path: &Path, file: File, say: &Say) -> io::Result<Leftovers> {
-    let size = file.metadata()?.len();
+fn slots(path: &Path, file: File, owner: &Owner, say: &Say) -> io::Result<Leftovers> {
+    if file.metadata()?.len() < SLOTS_AT as u64 {
+        say.damage(path.display(), Damage::Short);
+    }
     let mut files: BTreeMap<u16, Vec<Leftover>> = BTreeMap::new();
+    let mut losses = Losses::default();
     let mut slot = vec![0; SLOT_SIZE];
-    let mut index = 0;
-    loop {
-        let at = SLOTS_AT as u64 + index * SLOT_SIZE as u64;
-        if at >= size {
-            break;
-        }
-        let Some(data) = next_data(&file, at) else { break };
-        if data >= at + SLOT_SIZE as u64 {
-            index = (data - SLOTS_AT as u64) / SLOT_SIZE as u64;
-            continue;
-        }
-        if at + SLOT_SIZE as u64 > size {
-            say.damage(path.display(), format_args!("slot {index}: cut short"));
-            break;
-        }
+    let mut slots = Slots::new(&file)?;
+    while let Some(found) = slots.next(&mut slot)? {
+        let (index, at) = match found {
+            Found::Slot { index, at } => (index, at),
+            Found::Cut { index } => {
+                say.damage(path.display(), format_args!("slot {index}: cut short"));
+                continue;
+            }
+        };
+        losses.add(&slot);
         let tell = |damage: Damage| say.damage(path.display(), format_args!("slot {index}: {damage}"));
-        read_up_to(&file, &mut slot[..PAGE], at)?;
         match buffer::slot_lwp(&slot) {
             Ok(Some(lwp)) => {
                 let file_number = (lwp & LWP_MASK) as u16;
@@ -141,12 +125,41 @@ fn slots(path: &Path, file: File, say: &Say) -> io::Result<Leftovers> {
             Ok(None) => {}
             Err(damage) => tell(damage),
         }
-        index += 1;
     }
+    losses.tell(path, owner, say);
     let count: usize = files.values().map(Vec::len).sum();
     info!("{}: a dead process's; text is left in {count} regions", path.display());
     let handle = Arc::new(Handle::new(path.to_owned(), file, &Descriptors::new(0))?);
     Ok(Leftovers { handle, files })
+}
+
+/// Records that a process dropped and died before it could say so in its trace.
+#[derive(Debug, Default)]
+pub struct Losses {
+    records: u64,
+    cause: u32,
+}
+
+impl Losses {
+    /// Adds those of a slot, whose header `slot` begins with.
+    pub fn add(&mut self, slot: &[u8]) {
+        if let Ok(Some((records, cause))) = buffer::slot_lost(slot) {
+            self.records += u64::from(records);
+            self.cause = cause;
+        }
+    }
+
+    /// Says how many there were, if there were any, and why. A loss that the program counted is no damage.
+    pub fn tell(&self, path: &Path, owner: &Owner, say: &Say) {
+        let Losses { records, cause } = *self;
+        if records > 0 {
+            let why = names::errno(cause.into()).map_or(cause.to_string(), str::to_owned);
+            say.note(
+                path.display(),
+                format_args!("process {} lost {records} records before it died ({why})", owner.pid),
+            );
+        }
+    }
 }
 
 /// What a region still holds, or `None` if that is nothing. `slot` has the slot's first page, and room for the rest.
@@ -183,22 +196,10 @@ fn region_rest(
     }))
 }
 
-fn whole_records(text: &[u8]) -> bool {
+/// Whether `text` is nothing but records, or nothing at all.
+pub fn whole_records(text: &[u8]) -> bool {
     match text.strip_suffix(b"\n") {
         Some(lines) => lines.split(|&byte| byte == b'\n').all(|line| check::check(line).is_ok()),
         None => text.is_empty(),
-    }
-}
-
-/// Where `file` has its first bytes from `at` on that are not a hole, or `None` if it has no more.
-fn next_data(file: &File, at: u64) -> Option<u64> {
-    let from = libc::off_t::try_from(at).ok()?;
-    // SAFETY: lseek takes no pointer; the descriptor is open, and nobody uses its offset.
-    let data = unsafe { libc::lseek(file.as_raw_fd(), from, libc::SEEK_DATA) };
-    match u64::try_from(data) {
-        Ok(data) => Some(data),
-        Err(_) if io::Error::last_os_error().raw_os_error() == Some(libc::ENXIO) => None,
-        // A file system that does not know its holes.
-        Err(_) => Some(at),
     }
 }

@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 
 use spec::record::SECOND;
-use spec::{Column, Event, EventId, Form, Record, id};
+use spec::{Column, Event, Form, Record};
 
 use super::View;
 use crate::names;
@@ -88,14 +88,7 @@ impl<'a> Shown<'a> {
     /// Which column says whether the call worked.
     fn result(&self) -> Option<usize> {
         let columns = &self.form?.columns;
-        let index = columns.iter().position(|column| column.is_some_and(|column| column.name == "rval"))?;
-        // Of these the result is a number of its own, not an errno value.
-        let counts = [id::FUTEX_OP, id::THR_GETCONCURRENCY].iter().any(|id| self.is(*id));
-        (!counts).then_some(index)
-    }
-
-    fn is(&self, id: EventId) -> bool {
-        self.event.is_some_and(|event| std::ptr::eq(event, id.event()))
+        columns.iter().position(|column| column.is_some_and(|column| column.name == "rval"))
     }
 }
 

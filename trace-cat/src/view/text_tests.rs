@@ -76,7 +76,7 @@ fn arguments_results_and_names() {
             "thr_join(thread=0x7fc5de3f86c0, exit_status=0xffffffffffffffff) = ESRCH",
         ),
         ("01:04:0", "0", "thr_self()"),
-        ("01:09:0", "4", "thr_getconcurrency(rval=4)"),
+        ("01:09:0", "4", "thr_getconcurrency(level=4)"),
         ("01:10:0", "0x7fc5de3f86c0:10:0", "thr_kill(thread=0x7fc5de3f86c0, signal=SIGUSR1) = 0"),
         ("01:10:0", "0x7fc5de3f86c0:40:22", "thr_kill(thread=0x7fc5de3f86c0, signal=40) = EINVAL"),
         (
@@ -96,6 +96,7 @@ fn arguments_results_and_names() {
         ("12:99:1", "0", "user.99() ..."),
         ("02:04:2", "3", "mutex_unlock(3)"),
         ("02:77:0", "0:1", "mutex.77(0, 1)"),
+        ("10:03:2", "-11", "futex_op(result=-11)"),
         ("50:01:0", "0", "50.01()"),
     ] {
         assert_eq!(call(event, arguments), expected);

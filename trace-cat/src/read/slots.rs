@@ -1,0 +1,101 @@
+//! The slots of a trbuf, read one at a time, however large it claims to be.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+
+use spec::buffer::{PAGE, SLOT_SIZE, SLOTS_AT};
+
+/// What [`Slots::next`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A slot, whose header is read.
+    Slot {
+        /// Which one.
+        index: u64,
+        /// Where in the trbuf it begins.
+        at: u64,
+    },
+    /// Slot `index` has less than its size in the file. It is the last one.
+    Cut {
+        /// Which one.
+        index: u64,
+    },
+}
+
+/// Goes over the slots of a trbuf that are not holes.
+pub struct Slots<'a> {
+    file: &'a File,
+    size: u64,
+    index: u64,
+}
+
+impl<'a> Slots<'a> {
+    /// The slots of `file`.
+    ///
+    /// # Errors
+    /// What `fstat` says.
+    pub fn new(file: &'a File) -> io::Result<Slots<'a>> {
+        Ok(Slots { file, size: file.metadata()?.len(), index: 0 })
+    }
+
+    /// The next one, whose header is read into `slot`, which has [`SLOT_SIZE`] bytes.
+    ///
+    /// # Errors
+    /// What reading says.
+    pub fn next(&mut self, slot: &mut [u8]) -> io::Result<Option<Found>> {
+        loop {
+            let index = self.index;
+            let at = SLOTS_AT as u64 + index * SLOT_SIZE as u64;
+            if at >= self.size {
+                return Ok(None);
+            }
+            let Some(data) = next_data(self.file, at) else { return Ok(None) };
+            if data >= at + SLOT_SIZE as u64 {
+                self.index = (data - SLOTS_AT as u64) / SLOT_SIZE as u64;
+                continue;
+            }
+            if self.size - at < SLOT_SIZE as u64 {
+                self.size = 0;
+                let length = read_up_to(self.file, slot, at)?;
+                // A kill while the file grew leaves a part of a slot, of which nothing was used.
+                let unused = slot[..length].iter().all(|&byte| byte == 0);
+                return Ok((!unused).then_some(Found::Cut { index }));
+            }
+            self.index += 1;
+            read_up_to(self.file, &mut slot[..PAGE], at)?;
+            return Ok(Some(Found::Slot { index, at }));
+        }
+    }
+}
+
+/// Fills `buffer` as far as the file goes; returns how far.
+///
+/// # Errors
+/// What reading says.
+pub fn read_up_to(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut length = 0;
+    while length < buffer.len() {
+        match file.read_at(&mut buffer[length..], at + length as u64) {
+            Ok(0) => break,
+            Ok(count) => length += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
+}
+
+/// Where `file` has its first bytes from `at` on that are not a hole, or `None` if it has no more.
+fn next_data(file: &File, at: u64) -> Option<u64> {
+    let from = libc::off_t::try_from(at).ok()?;
+    // SAFETY: lseek takes no pointer; the descriptor is open, and nobody uses its offset.
+    let data = unsafe { libc::lseek(file.as_raw_fd(), from, libc::SEEK_DATA) };
+    match u64::try_from(data) {
+        Ok(data) => Some(data),
+        Err(_) if io::Error::last_os_error().raw_os_error() == Some(libc::ENXIO) => None,
+        // A file system that does not know its holes.
+        Err(_) => Some(at),
+    }
+}

@@ -1,0 +1,101 @@
+//! Places in a record file that a thread took and died before it noted so: runs of NUL bytes, exactly as long as the
+//! text that was to go there and still stands in its region. (See `spec::buffer`: between steps 1 and 2.)
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+
+use memchr::memchr;
+
+use crate::read::slots::read_up_to;
+
+/// Bytes that are read at a time.
+const PIECE: usize = 256 * 1024;
+
+/// The holes of a file that may be filled, by their length.
+#[derive(Debug, Default)]
+pub struct Holes(HashMap<u64, Vec<u64>>);
+
+impl Holes {
+    /// Finds the first `size` bytes' holes that are as long as one of `lengths`, as many of each as there are of it.
+    ///
+    /// # Errors
+    /// What reading says.
+    pub fn find(file: &File, size: u64, lengths: impl Iterator<Item = u64>) -> io::Result<Holes> {
+        let mut wanted: HashMap<u64, usize> = HashMap::new();
+        lengths.for_each(|length| *wanted.entry(length).or_default() += 1);
+        let mut holes = Holes::default();
+        if wanted.is_empty() || size == 0 {
+            return Ok(holes);
+        }
+        let mut add = |start: u64, end: u64| {
+            if let Some(left) = wanted.get_mut(&(end - start)).filter(|left| **left > 0) {
+                *left -= 1;
+                holes.0.entry(end - start).or_default().push(start);
+            }
+        };
+        let mut buffer = vec![0; PIECE];
+        let mut hole = None;
+        let mut at = 0;
+        while at < size {
+            let length = read_up_to(file, &mut buffer, at)?;
+            let piece = &buffer[..length.min(usize::try_from(size - at).unwrap_or(usize::MAX))];
+            if piece.is_empty() {
+                break;
+            }
+            let mut done = 0;
+            while done < piece.len() {
+                let rest = &piece[done..];
+                match hole {
+                    None => match memchr(0, rest) {
+                        Some(found) => {
+                            hole = Some(at + (done + found) as u64);
+                            done += found;
+                        }
+                        None => done = piece.len(),
+                    },
+                    Some(start) => match rest.iter().position(|&byte| byte != 0) {
+                        Some(found) => {
+                            done += found;
+                            add(start, at + done as u64);
+                            hole = None;
+                        }
+                        None => done = piece.len(),
+                    },
+                }
+            }
+            at += piece.len() as u64;
+        }
+        holes.0.values_mut().for_each(|places| places.reverse());
+        Ok(holes)
+    }
+
+    /// Takes the first hole of this length.
+    pub fn take(&mut self, length: u64) -> Option<u64> {
+        self.0.get_mut(&length)?.pop()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn holes_are_found_by_their_length_across_pieces() {
+        let mut file = tempfile::tempfile().unwrap();
+        let mut text = vec![b'x'; PIECE + 100];
+        for hole in [3..5, 7..10, 20..22, PIECE - 3..PIECE + 4, PIECE + 90..PIECE + 100] {
+            text[hole].fill(0);
+        }
+        file.write_all(&text).unwrap();
+        let find = |lengths: &[u64]| Holes::find(&file, text.len() as u64, lengths.iter().copied()).unwrap();
+        let mut holes = find(&[2, 7, 5, 2, 2, 10]);
+        assert_eq!([holes.take(2), holes.take(2), holes.take(2)], [Some(3), Some(20), None]);
+        assert_eq!([holes.take(7), holes.take(5), holes.take(3)], [Some(PIECE as u64 - 3), None, None]);
+        // What the file ends with is no hole that somebody wrote behind.
+        assert_eq!(holes.take(10), None);
+        let mut holes = find(&[2]);
+        assert_eq!([holes.take(2), holes.take(2)], [Some(3), None]);
+    }
+}

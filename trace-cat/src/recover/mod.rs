@@ -1,0 +1,104 @@
+//! `--recover`: puts what dead processes left in their trbufs into the record files, for those who go on with grep and
+//! awk.
+//!
+//! ```text
+//! find    which trbufs
+//! claim   one of them, for us alone, if its process has gone for good
+//! judge   which of its slots are good, and what they hold
+//! write   that goes to the record files, and out of the slot
+//! holes   places in a record file that were taken and never written
+//! hand    every change of a file, one by one
+//! ```
+//!
+//! It may be killed between any two of its steps, and in the middle of a write, and be run again: each record then
+//! stands in its file once. It goes the recorder's own way (`spec::buffer`): what is about to be written is first noted
+//! in its region with its place in the file, and the note goes when it is written.
+
+mod claim;
+mod find;
+mod hand;
+mod holes;
+mod judge;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use log::info;
+
+use crate::read::process::{Process, split_name};
+use crate::say::{Say, reason};
+use claim::{Claim, claim};
+use hand::{Files, Hand};
+use judge::judge;
+use spec::names::Name;
+use write::Writing;
+
+/// Recovers every trbuf that `paths`, directories or trbufs, stand for, and tells in `out` what came of each.
+///
+/// # Errors
+/// What `out` says. What cannot be recovered is told and left as it is.
+pub fn recover(paths: &[PathBuf], out: &mut dyn Write, say: &Say) -> io::Result<()> {
+    // A file that may not grow (RLIMIT_FSIZE) is then an error, not the end.
+    // SAFETY: ignoring a signal installs no code.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    for path in find::trbufs(paths, say) {
+        match one(&path, &mut Files, say) {
+            Ok(Some(outcome)) => {
+                let Outcome { pid, records, files, removed } = outcome;
+                let kept = if removed { "" } else { "; the trbuf is kept" };
+                let path = path.display();
+                writeln!(out, "{path}: process {pid}: {records} records recovered into {files} files{kept}")?;
+            }
+            Ok(None) => {}
+            Err(error) => say.damage(path.display(), reason(&error)),
+        }
+    }
+    out.flush()
+}
+
+/// What came of a trbuf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Outcome {
+    /// Its process.
+    pid: u32,
+    /// Records that were not in their files, or not whole.
+    records: u64,
+    /// The files they went to.
+    files: usize,
+    /// Nothing is left, and the trbuf has gone.
+    removed: bool,
+}
+
+/// Recovers the trbuf at `path`; `None` if that is not for us to do.
+fn one(path: &Path, hand: &mut dyn Hand, say: &Say) -> io::Result<Option<Outcome>> {
+    let (prefix, Some(Name::Buffers(number))) = split_name(path) else {
+        return Err(io::Error::other("neither a directory nor a trbuf"));
+    };
+    let process =
+        Process { directory: path.parent().unwrap_or(Path::new("")).to_owned(), prefix: prefix.into(), number };
+    let claimed = match claim(path)? {
+        Claim::Ours(claimed) => claimed,
+        Claim::Runs => {
+            info!("{}: its process runs, and writes it itself", path.display());
+            return Ok(None);
+        }
+        Claim::Gone => {
+            info!("{}: somebody else has just recovered it", path.display());
+            return Ok(None);
+        }
+    };
+    let judged = judge(path, &claimed, say)?;
+    let mut writing = Writing::new(path, &process, &claimed, hand, say);
+    let mut complete = judged.complete;
+    for (number, jobs) in judged.files {
+        complete &= writing.file(number, jobs);
+    }
+    let (records, files) = writing.counts();
+    if complete {
+        claimed.remove(path, hand)?;
+    }
+    Ok(Some(Outcome { pid: claimed.owner.pid, records, files, removed: complete }))
+}

@@ -1,0 +1,129 @@
+//! `--recover` as a command: what it says, and that it may be killed, and run twice at once.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, SystemTime};
+
+use tempfile::TempDir;
+
+use super::image::Image;
+use super::{FIRST, SECOND, assert_output, command, run};
+
+const TRBUF: &str = "trbuf.0000001";
+
+/// A record of LWP `lwp`.
+fn record(serial: usize, lwp: u32) -> String {
+    format!("1795174740:{serial:09}:{lwp:07}:0000001:0x7fc5de3f86c0:02:04:0:{serial}:0:0:0:0\n")
+}
+
+/// What a process of forty threads left, every second in the middle of a write, and what its files have to be.
+fn killed() -> (TempDir, Vec<(String, String)>) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut image = Image::new();
+    let files = (1..=40).map(|lwp| {
+        let text: String = (0..1000).map(|serial| record(serial, lwp)).collect();
+        let half = text[..text.len() / 2].rfind('\n').unwrap() + 1;
+        let name = format!("tr.0000001.{lwp:03x}");
+        let slot = image.slot(lwp);
+        let mut pending = None;
+        if lwp % 2 == 0 {
+            fs::write(directory.path().join(&name), &text[..half / 3]).unwrap();
+            pending = Some((0, 0..half));
+        }
+        image.region(slot, 0, &text, 0..text.len(), pending);
+        (name, text)
+    });
+    let files = files.collect();
+    fs::write(directory.path().join(TRBUF), &image.0).unwrap();
+    (directory, files)
+}
+
+#[track_caller]
+fn assert_recovered(directory: &Path, files: &[(String, String)], when: &str) {
+    assert!(!directory.join(TRBUF).exists(), "{when}: the trbuf is still there");
+    for (name, text) in files {
+        // Not assert_eq, which would print megabytes.
+        assert!(fs::read_to_string(directory.join(name)).unwrap() == *text, "{when}: {name} is not what it should be");
+    }
+}
+
+#[test]
+fn it_says_what_it_did_and_then_has_nothing_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut image = Image::new();
+    let slot = image.slot(3);
+    image.region(slot, 0, SECOND, 0..SECOND.len(), None);
+    fs::write(directory.path().join(TRBUF), &image.0).unwrap();
+    fs::write(directory.path().join("tr.0000001.002"), FIRST).unwrap();
+    let told = "./trbuf.0000001: process 1: 1 records recovered into 1 files\n";
+    assert_output(&run(directory.path(), &["--recover"]), 0, told, "");
+    assert_output(&run(directory.path(), &["--recover", "."]), 0, "", "");
+    assert_output(&run(directory.path(), &[]), 0, &format!("{FIRST}{SECOND}"), "");
+    assert_eq!(fs::read_to_string(directory.path().join("tr.0000001.003")).unwrap(), SECOND);
+    let missing = "trace-cat: trbuf.0000001: No such file or directory\n";
+    assert_output(&run(directory.path(), &["--recover", TRBUF]), 1, "", missing);
+    let wrong = "trace-cat: tr.0000001.002: neither a directory nor a trbuf\n";
+    assert_output(&run(directory.path(), &["--recover", "tr.0000001.002"]), 1, "", wrong);
+}
+
+#[test]
+fn a_running_process_is_left_alone() {
+    let (directory, files) = killed();
+    let owner = fs::OpenOptions::new().append(true).open(directory.path().join(TRBUF)).unwrap();
+    let output = command(directory.path()).arg("--recover").env("RUST_LOG", "info").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("trbuf.0000001: its process runs"), "{said}");
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0));
+    drop(owner);
+    run(directory.path(), &["--recover"]);
+    assert_recovered(directory.path(), &files, "when it has ended");
+}
+
+#[test]
+fn killed_at_any_moment_it_is_finished_by_the_next() {
+    let seed = match std::env::var("THREADT_SEED").ok().and_then(|text| text.parse().ok()) {
+        Some(seed) => seed,
+        None => SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as u64,
+    };
+    println!("seed {seed} (set THREADT_SEED to run it again)");
+    let mut random = seed | 1;
+    let mut next = || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random
+    };
+    for round in 0..10 {
+        let (directory, files) = killed();
+        let mut kills = 0;
+        while directory.path().join(TRBUF).exists() {
+            let mut child = command(directory.path()).arg("--recover").stdout(Stdio::null()).spawn().unwrap();
+            // Later and later, so that it comes to its end at last.
+            std::thread::sleep(Duration::from_micros(next() % (2000 * (kills + 1))));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            kills += 1;
+        }
+        assert_recovered(directory.path(), &files, &format!("round {round}, {kills} kills"));
+    }
+}
+
+#[test]
+fn two_at_once_do_it_once() {
+    for round in 0..5 {
+        let (directory, files) = killed();
+        let start = || {
+            let mut command = command(directory.path());
+            command.arg("--recover").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let outputs = [start(), start(), start()].map(|child| child.wait_with_output().unwrap());
+        for output in &outputs {
+            assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+            assert_eq!(output.status.code(), Some(0));
+        }
+        let told = outputs.iter().filter(|output| !output.stdout.is_empty()).count();
+        assert_eq!(told, 1, "round {round}");
+        assert_recovered(directory.path(), &files, &format!("round {round}"));
+    }
+}
