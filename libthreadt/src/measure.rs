@@ -9,10 +9,14 @@
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{
     AtomicU32,
-    Ordering::{Acquire, Relaxed, Release},
+    Ordering::{Acquire, Relaxed},
 };
 
 use crate::{real, sys};
+
+mod calibration;
+
+pub use calibration::calibrate;
 
 /// An object of the host's.
 pub type Ptr = *mut c_void;
@@ -290,109 +294,6 @@ pub unsafe fn name_word(name: Ptr, half: u32) -> u64 {
         words[at / 8] |= u64::from(byte) << (56 - 8 * (at % 8));
     }
     words[(half & 1) as usize]
-}
-
-/// An object for trials: large enough for each of glibc's, and aligned.
-#[repr(C, align(16))]
-struct Trial([u32; 32]);
-
-/// Tries the layouts on private objects. Each is destroyed again: lock checkers beneath us remember what was where.
-pub fn calibrate() {
-    let trials = [(MUTEX, mutex_as_expected()), (COND, cond_as_expected()), (RWLOCK, rwlock_as_expected())];
-    let more = [(SEM, sem_as_expected()), (BARRIER, barrier_as_expected())];
-    let known =
-        trials.iter().chain(&more).filter(|(_, expected)| *expected).fold(0, |known, (layout, _)| known | layout);
-    KNOWN.store(known, Release);
-}
-
-/// Calls the real function of that name with two arguments, if there is one; whether it returned 0.
-macro_rules! succeeds {
-    ($function:ident($($argument:expr),*)) => {
-        real::$function.found().is_some_and(|function| {
-            // SAFETY: the real function, with objects of ours; arguments that it does not take are ignored.
-            let function: unsafe extern "C" fn(Ptr, usize, usize) -> c_int = unsafe { core::mem::transmute(function) };
-            let arguments = [$($argument as usize),*];
-            let argument = |at: usize| arguments.get(at).copied().unwrap_or(0);
-            // SAFETY: as above.
-            unsafe { function(argument(0) as Ptr, argument(1), argument(2)) == 0 }
-        })
-    };
-}
-
-fn mutex_as_expected() -> bool {
-    let (mut attribute, mut mutex) = (Trial([0; 32]), Trial([0; 32]));
-    let (attribute, object) = (&raw mut attribute, &raw mut mutex);
-    let locked = succeeds!(pthread_mutexattr_init(attribute))
-        && succeeds!(pthread_mutexattr_settype(attribute, KIND_RECURSIVE))
-        && succeeds!(pthread_mutex_init(object, attribute))
-        && succeeds!(pthread_mutex_lock(object))
-        && succeeds!(pthread_mutex_lock(object));
-    // SAFETY: it is ours.
-    let word = |at| unsafe { word(object.cast(), at) };
-    let expected = word(MUTEX_LOCK) == 1 && word(MUTEX_COUNT) == 2 && word(MUTEX_KIND) & KIND_TYPE == KIND_RECURSIVE;
-    let unlocked = locked
-        && expected
-        && succeeds!(pthread_mutex_unlock(object))
-        && succeeds!(pthread_mutex_unlock(object))
-        && word(MUTEX_LOCK) == 0
-        && word(MUTEX_COUNT) == 0;
-    unlocked && succeeds!(pthread_mutex_destroy(object))
-}
-
-fn cond_as_expected() -> bool {
-    // A condition variable that uses CLOCK_MONOTONIC has one non-zero word, 2, and that is __wrefs.
-    let (mut attribute, mut cond) = (Trial([0; 32]), Trial([0; 32]));
-    let attribute = &raw mut attribute;
-    let made = succeeds!(pthread_condattr_init(attribute))
-        && succeeds!(pthread_condattr_setclock(attribute, libc::CLOCK_MONOTONIC))
-        && succeeds!(pthread_cond_init(&raw mut cond, attribute));
-    let cond_address = &raw mut cond;
-    let mut words = cond.0.iter().enumerate().filter(|(_, word)| **word != 0);
-    match (words.next(), words.next()) {
-        (Some((at, 2)), None) if made => {
-            WREFS_AT.store(4 * at as u32, Relaxed);
-            succeeds!(pthread_cond_destroy(cond_address))
-        }
-        _ => false,
-    }
-}
-
-fn rwlock_as_expected() -> bool {
-    let (mut attribute, mut rwlock) = (Trial([0; 32]), Trial([0; 32]));
-    let (attribute, object) = (&raw mut attribute, &raw mut rwlock);
-    // SAFETY: it is ours.
-    let flags = || unsafe { word(object.cast(), RW_FLAGS) };
-    // SAFETY: as above.
-    let word = || unsafe { word(object.cast(), 0) };
-    succeeds!(pthread_rwlockattr_init(attribute))
-        && succeeds!(pthread_rwlockattr_setkind_np(attribute, RW_PREFERS_WRITERS))
-        && succeeds!(pthread_rwlock_init(object, attribute))
-        && flags() == RW_PREFERS_WRITERS
-        && succeeds!(pthread_rwlock_rdlock(object))
-        && succeeds!(pthread_rwlock_rdlock(object))
-        && word() == 2 << RW_READERS_SHIFT
-        && succeeds!(pthread_rwlock_unlock(object))
-        && succeeds!(pthread_rwlock_unlock(object))
-        && succeeds!(pthread_rwlock_wrlock(object))
-        && word() == RW_WRITE_PHASE | RW_WRITE_LOCKED
-        && succeeds!(pthread_rwlock_unlock(object))
-        && succeeds!(pthread_rwlock_destroy(object))
-}
-
-fn sem_as_expected() -> bool {
-    let mut sem = Trial([0; 32]);
-    let object = &raw mut sem;
-    // SAFETY: it is ours.
-    let counted =
-        succeeds!(sem_init(object, 0, 5)) && succeeds!(sem_post(object)) && unsafe { word(object.cast(), 0) } == 6;
-    counted && succeeds!(sem_destroy(object))
-}
-
-fn barrier_as_expected() -> bool {
-    let mut barrier = Trial([0; 32]);
-    let object = &raw mut barrier;
-    let made = succeeds!(pthread_barrier_init(object, 0, 3)) && barrier.0[..3] == [0, 0, 3];
-    made && succeeds!(pthread_barrier_destroy(object))
 }
 
 #[cfg(test)]

@@ -1,0 +1,209 @@
+//! Files that are held briefly: opened, used, closed.
+
+use core::ffi::{CStr, c_int};
+use core::mem::MaybeUninit;
+
+use super::{Errno, Result, call, file_size_limit, stat};
+
+/// Repeats a call that a signal interrupted: some file systems answer so whenever one is pending. Not for ever, as a
+/// profiler's timer may come faster than the call gets done.
+fn uninterrupted(mut call: impl FnMut() -> Result<usize>) -> Result<usize> {
+    let mut result = call();
+    for _ in 0..100 {
+        if result != Err(Errno(libc::EINTR)) {
+            break;
+        }
+        result = call();
+    }
+    result
+}
+
+/// A file descriptor that is closed when it goes out of scope.
+///
+/// Only for functions that hold it briefly and across which nothing of the host's runs.
+#[derive(Debug)]
+pub struct Fd(c_int);
+
+impl Drop for Fd {
+    fn drop(&mut self) {
+        // SAFETY: we opened it, and nobody else knows its number.
+        let _ = unsafe { call(libc::SYS_close, [self.0 as usize, 0, 0, 0, 0, 0]) };
+    }
+}
+
+impl Fd {
+    /// Opens `path`; the descriptor does not survive an exec.
+    pub fn open(path: &CStr, flags: c_int, mode: u32) -> Result<Fd> {
+        let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY;
+        // SAFETY: the path is NUL-terminated.
+        let fd = uninterrupted(|| unsafe {
+            call(
+                libc::SYS_openat,
+                [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize, 0, 0],
+            )
+        })?;
+        let fd = Fd(fd as c_int);
+        if fd.0 > 2 {
+            return Ok(fd);
+        }
+        // The host has closed one of the standard descriptors; what it writes there must not come to us.
+        // SAFETY: no memory is involved.
+        let higher = unsafe { call(libc::SYS_fcntl, [fd.0 as usize, libc::F_DUPFD_CLOEXEC as usize, 3, 0, 0, 0]) }?;
+        Ok(Fd(higher as c_int))
+    }
+
+    /// Bytes read into `buffer` from `at` on; 0 at the end of the file.
+    pub fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<usize> {
+        // SAFETY: the buffer is ours to write.
+        unsafe {
+            call(libc::SYS_pread64, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), at as usize, 0, 0])
+        }
+    }
+
+    /// Bytes read into `buffer`; 0 at the end of the file.
+    pub fn read(&self, buffer: &mut [u8]) -> Result<usize> {
+        // SAFETY: the buffer is ours to write.
+        unsafe { call(libc::SYS_read, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) }
+    }
+
+    /// Writes all of the `length` bytes from `text` on at the place `at` of the file.
+    ///
+    /// # Safety
+    /// The bytes must be readable.
+    pub unsafe fn write_at(&self, text: *const u8, length: usize, at: u64) -> Result {
+        let mut done = 0;
+        while done < length {
+            // SAFETY: `done` is less than `length`, so the range stays within what the caller grants.
+            let result = unsafe {
+                let text = text.add(done) as usize;
+                call(libc::SYS_pwrite64, [self.0 as usize, text, length - done, at as usize + done, 0, 0])
+            };
+            match result {
+                Ok(0) => return Err(Errno(libc::ENOSPC)),
+                Ok(written) => done += written,
+                Err(Errno(libc::EINTR)) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends `text` to a file that was opened for appending, or is new.
+    ///
+    /// # Errors
+    /// `EFBIG` if the process may not write that far: the signal that the write would raise could kill the host.
+    pub fn write(&self, text: &[u8]) -> Result {
+        if (self.stat()?.st_size as u64).saturating_add(text.len() as u64) > file_size_limit() {
+            return Err(Errno(libc::EFBIG));
+        }
+        let mut rest = text;
+        while !rest.is_empty() {
+            // SAFETY: the text is readable.
+            match unsafe { call(libc::SYS_write, [self.0 as usize, rest.as_ptr() as usize, rest.len(), 0, 0, 0]) } {
+                Ok(written) => rest = rest.get(written..).unwrap_or(b""),
+                Err(Errno(libc::EINTR)) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+
+    /// What the file is.
+    pub fn stat(&self) -> Result<libc::stat> {
+        stat(self.0)
+    }
+
+    /// Sets the permission bits.
+    pub fn set_mode(&self, mode: u32) -> Result {
+        // SAFETY: no memory is involved.
+        unsafe { call(libc::SYS_fchmod, [self.0 as usize, mode as usize, 0, 0, 0, 0]) }.map(drop)
+    }
+
+    /// Cuts the file to `length` bytes.
+    pub fn truncate(&self, length: u64) -> Result {
+        // SAFETY: no memory is involved.
+        unsafe { call(libc::SYS_ftruncate, [self.0 as usize, length as usize, 0, 0, 0, 0]) }.map(drop)
+    }
+
+    /// Reserves disk space for a range, so that touching its mapping cannot fail; the file grows to cover it.
+    ///
+    /// # Errors
+    /// `EFBIG` as for [`Fd::write`].
+    pub fn reserve(&self, at: u64, length: u64) -> Result {
+        if at.saturating_add(length) > file_size_limit() {
+            return Err(Errno(libc::EFBIG));
+        }
+        let arguments = [self.0 as usize, 0, at as usize, length as usize, 0, 0];
+        // SAFETY: no memory is involved.
+        uninterrupted(|| unsafe { call(libc::SYS_fallocate, arguments) }).map(drop)
+    }
+
+    /// Maps `length` bytes from `at` on, shared.
+    pub fn map(&self, at: u64, length: usize) -> Result<*mut u8> {
+        let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+        let arguments = [0, length, protection, libc::MAP_SHARED as usize, self.0 as usize, at as usize];
+        // SAFETY: the kernel chooses a free range.
+        unsafe { call(libc::SYS_mmap, arguments) }.map(|address| address as *mut u8)
+    }
+
+    /// How large the file's file system is and how much of that is free for this user.
+    pub fn space(&self) -> Result<Space> {
+        let system = self.file_system()?;
+        let block = system.f_frsize as u64;
+        Ok(Space { total: system.f_blocks.saturating_mul(block), free: system.f_bavail.saturating_mul(block) })
+    }
+
+    fn file_system(&self) -> Result<libc::statfs> {
+        let mut system = MaybeUninit::<libc::statfs>::uninit();
+        // SAFETY: the kernel fills the struct when it answers 0.
+        unsafe {
+            call(libc::SYS_fstatfs, [self.0 as usize, system.as_mut_ptr() as usize, 0, 0, 0, 0])?;
+            Ok(system.assume_init())
+        }
+    }
+
+    /// Whether nobody, in whatever namespace, has the file open or mapped for writing.
+    ///
+    /// `self` must have been opened read-only. The answer is `Err` where the file system knows no leases, or grants them
+    /// without knowing of all writers: an overlay counts writers of the layer below, and network file systems those of
+    /// other machines not at all.
+    pub fn has_no_writer(&self) -> Result<bool> {
+        const OVERLAYFS: i64 = 0x794c_7630;
+        const NFS: i64 = 0x6969;
+        const SMB2: i64 = 0xfe53_4d42;
+        const FUSE: i64 = 0x6573_5546;
+        const CIFS: i64 = 0xff53_4d42;
+        const PLAN9: i64 = 0x0102_1997;
+        const CEPH: i64 = 0x00c3_6400;
+        if [OVERLAYFS, NFS, SMB2, FUSE, CIFS, PLAN9, CEPH].contains(&self.file_system()?.f_type) {
+            return Err(Errno(libc::EOPNOTSUPP));
+        }
+        let lease = |kind: c_int| {
+            // SAFETY: no memory is involved.
+            unsafe { call(libc::SYS_fcntl, [self.0 as usize, libc::F_SETLEASE as usize, kind as usize, 0, 0, 0]) }
+        };
+        match lease(libc::F_RDLCK) {
+            Ok(_) => {
+                let _ = lease(libc::F_UNLCK);
+                Ok(true)
+            }
+            Err(Errno(libc::EAGAIN)) => Ok(false),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// The next directory entries, as `getdents64` gives them; 0 bytes at the end.
+    pub fn directory_entries(&self, buffer: &mut [u8]) -> Result<usize> {
+        // SAFETY: the buffer is ours to write.
+        unsafe { call(libc::SYS_getdents64, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) }
+    }
+}
+
+/// Room on a file system, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Space {
+    /// Of the whole file system.
+    pub total: u64,
+    /// Free for this user.
+    pub free: u64,
+}
