@@ -18,7 +18,7 @@ pub fn calibrate() {
     KNOWN.store(known, Release);
 }
 
-/// Calls the real function of that name with two arguments, if there is one; whether it returned 0.
+/// Calls the real function of that name with up to three arguments, if there is one; whether it returned 0.
 macro_rules! succeeds {
     ($function:ident($($argument:expr),*)) => {
         real::$function.found().is_some_and(|function| {
