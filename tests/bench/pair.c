@@ -17,10 +17,6 @@ static void lock_and_unlock(pthread_mutex_t *mutex) {
     }
 }
 
-static void *nothing(void *argument) {
-    return argument;
-}
-
 static void *work(void *argument) {
     if (!strcmp(kind, "private")) {
         pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -47,12 +43,6 @@ static void *work(void *argument) {
             sem_post(&sem);
             sem_wait(&sem);
         }
-    } else if (!strcmp(kind, "create")) {
-        for (long i = 0; i < turns; i++) {
-            pthread_t thread;
-            pthread_create(&thread, NULL, nothing, NULL);
-            pthread_join(thread, NULL);
-        }
     } else {
         fprintf(stderr, "pair: unknown kind '%s'\n", kind);
         exit(2);
@@ -62,7 +52,7 @@ static void *work(void *argument) {
 
 int main(int argc, char **argv) {
     if (argc != 4) {
-        fprintf(stderr, "usage: pair private|shared|recursive|rwlock|sem|create THREADS TURNS\n");
+        fprintf(stderr, "usage: pair private|shared|recursive|rwlock|sem THREADS TURNS\n");
         return 2;
     }
     kind = argv[1];
