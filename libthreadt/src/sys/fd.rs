@@ -178,13 +178,17 @@ impl Fd {
         if [OVERLAYFS, NFS, SMB2, FUSE, CIFS, PLAN9, CEPH].contains(&self.file_system()?.f_type) {
             return Err(Errno(libc::EOPNOTSUPP));
         }
-        let lease = |kind: c_int| {
+        const F_SETSIG: c_int = 10;
+        let control = |command: c_int, argument: c_int| {
             // SAFETY: no memory is involved.
-            unsafe { call(libc::SYS_fcntl, [self.0 as usize, libc::F_SETLEASE as usize, kind as usize, 0, 0, 0]) }
+            unsafe { call(libc::SYS_fcntl, [self.0 as usize, command as usize, argument as usize, 0, 0, 0]) }
         };
-        match lease(libc::F_RDLCK) {
+        // Who opens the file for writing while the lease is held (trace-cat --recover) makes the kernel send a signal.
+        // SIGIO, its usual one, would end the host; this one is ignored by default.
+        control(F_SETSIG, libc::SIGURG)?;
+        match control(libc::F_SETLEASE, libc::F_RDLCK) {
             Ok(_) => {
-                let _ = lease(libc::F_UNLCK);
+                let _ = control(libc::F_SETLEASE, libc::F_UNLCK);
                 Ok(true)
             }
             Err(Errno(libc::EAGAIN)) => Ok(false),
