@@ -13,6 +13,7 @@ mod numbers;
 mod plugins;
 mod privileges;
 mod processes;
+mod sanitizers;
 mod signals;
 mod stacks;
 mod stages;

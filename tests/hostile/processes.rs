@@ -60,17 +60,21 @@ fn a_vforked_child_locks_and_posts() {
     for (how, own) in [("vfork", 0), ("vforkexec", 50)] {
         for unbuffered in [false, true] {
             let trial = Trial::new("vfork");
-            let run =
-                traced_steps(&trial, &format!("pairs 100 {how} 50 pairs 2000")).env("THR_TRACE_EVENTS", "mutex:sema");
+            let run = traced_steps(&trial, &format!("pairs 100 {how} 50 pairs 2000"))
+                .env("THR_TRACE_EVENTS", "mutex:sema:process");
             let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
             output.exited(DONE);
             let pid: u32 = output.stdout_text().lines().next().unwrap()[4..].parse().unwrap();
             let trace = trial.merged();
-            assert_eq!(trace.of_pid(pid).len(), 1 + 3 * (100 + 50 + 2000) + 50, "{how}");
+            assert_eq!(trace.of_pid(pid).len(), 1 + 3 * (100 + 50 + 2000) + 50 + 1, "{how}");
             assert_eq!(trace.of("sema_post").len(), 50);
-            // sem_init, and the pairs of the image that the child became.
+            // The child's own end, and an exec in its parent's name, are not told.
+            let ends: Vec<u32> = trace.of("proc_exit").iter().map(|record| record.fields.pid).collect();
+            assert_eq!(ends.iter().filter(|&&end| end == pid).count(), 1, "{how}");
+            assert!(trace.of("proc_exec").is_empty(), "{how}");
+            // sem_init, the pairs and the end of the image that the child became.
             let others = trace.records.len() - trace.of_pid(pid).len();
-            assert_eq!(others, if own == 0 { 0 } else { 1 + 3 * own }, "{how}");
+            assert_eq!(others, if own == 0 { 0 } else { 1 + 3 * own + 1 }, "{how}");
         }
     }
 }

@@ -32,6 +32,11 @@ fn every_stage_of_libraries_objects_and_handlers() {
         }
         // The other library's: constructor 7, thread 3 + 1, and at an orderly end 11 + 1, 5 in the thread, 13.
         let all = trace.of("mutex_lock").iter().filter(|record| record.fields.which == 1).count();
-        assert_eq!(all - in_program, if mode == "return" { 7 + 4 + 11 + 1 + 5 + 13 } else { 7 + 4 }, "{mode}");
+        if mode == "return" {
+            assert_eq!(all - in_program, 7 + 4 + 11 + 1 + 5 + 13);
+        } else {
+            // Nobody waits for the thread.
+            assert!((7..=7 + 4).contains(&(all - in_program)), "{}", all - in_program);
+        }
     }
 }
