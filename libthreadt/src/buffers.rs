@@ -275,8 +275,18 @@ fn sweep() {
 
 /// Maps a further chunk and returns one of its slots.
 fn grow() -> Option<&'static Slot> {
-    let have = PROCESS.slots.load(Relaxed);
-    let more = have.clamp(2, 16);
+    // Threads that start together must not each reserve a whole chunk: who finds another one at it takes one slot.
+    let alone = PROCESS.growing.swap(1, Acquire) == 0;
+    let more = if alone { PROCESS.slots.load(Relaxed).clamp(2, 16) } else { 1 };
+    let slot = grow_by(more);
+    if alone {
+        PROCESS.growing.store(0, Release);
+    }
+    slot
+}
+
+/// Maps a chunk of so many slots and returns one of them; the others are for whoever comes next.
+fn grow_by(more: u32) -> Option<&'static Slot> {
     let at = SLOTS_AT as u64 + u64::from(PROCESS.slots.fetch_add(more, Relaxed)) * SLOT_SIZE as u64;
     let length = more as usize * SLOT_SIZE;
     let mapped = if are_anonymous() { Err(sys::Errno(libc::EOPNOTSUPP)) } else { map_more(at, length) };

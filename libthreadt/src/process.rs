@@ -49,6 +49,8 @@ pub struct Process {
     pub lost: AtomicU32,
     /// Slots that the trbuf has room for.
     pub slots: AtomicU32,
+    /// Not 0 while a thread maps further slots.
+    pub growing: AtomicU32,
     /// Slots that no thread has had yet.
     pub fresh: Pool<Slot>,
     /// Slots of threads that have ended or are about to.
@@ -74,6 +76,7 @@ pub static PROCESS: Process = Process {
     homeless_cause: AtomicU32::new(0),
     lost: AtomicU32::new(0),
     slots: AtomicU32::new(0),
+    growing: AtomicU32::new(0),
     fresh: Pool::new(),
     ended: Pool::new(),
     starts: Pool::new(),
@@ -206,6 +209,7 @@ pub fn after_fork_in_child() {
         for word in [
             &PROCESS.stopped,
             &PROCESS.writing_all,
+            &PROCESS.growing,
             &PROCESS.ending,
             &PROCESS.late,
             &PROCESS.exit_told,

@@ -82,7 +82,10 @@ fn append_slowly(slot: &Slot, depth: usize, form: &Form, time: u64, arguments: &
     let writer = slot.become_writer(lwp, depth as u8);
     let region = &slot.regions[depth & (REGIONS - 1)];
     let may_write = matches!(writer, Writer::Taken | Writer::Nested);
-    let nearly_full = || (region.filled.load(Relaxed) >> 32) as u32 > capacity(depth) - LAST_WORDS;
+    // A handler's region is written when it is half full: while the thread it interrupted writes all regions, it can only
+    // append.
+    let enough = if depth == 0 { capacity(depth) - LAST_WORDS } else { capacity(depth) / 2 };
+    let nearly_full = || (region.filled.load(Relaxed) >> 32) as u32 > enough;
     let full = || (region.filled.load(Relaxed) >> 32) as u32 > capacity(depth);
     if may_write && nearly_full() {
         let written = slot.write(depth, buffers::entry(lwp));
