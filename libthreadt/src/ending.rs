@@ -11,8 +11,9 @@ use crate::slot::{ALL_REGIONS, Slot, Writer};
 use crate::sys::Errno;
 use crate::{buffers, clock, directory, record, sys, thread, trinfo};
 
-/// How long a record in the making is waited for: its thread may have been stopped, or left it by a jump.
-const PATIENCE_STEPS: u32 = 500;
+/// How long records in the making are waited for, all of them together: a thread may have been stopped, or have left one
+/// by a jump.
+const PATIENCE_STEPS: u32 = 2000;
 const PATIENCE_NS: i64 = 100_000;
 
 /// Writes all that has been recorded; whatever comes later is written at once. `true` if every slot is empty now.
@@ -20,25 +21,23 @@ fn write_everything() -> bool {
     process::set_write_through(true);
     // ORDERING: the barrier stands between our stores to `limit` and our loads of `making`, on every thread's side.
     let _ = sys::barrier();
-    let mut complete = true;
-    buffers::for_each_slot(|slot| complete &= write_slot(slot));
+    let (mut complete, mut patience) = (true, PATIENCE_STEPS);
+    buffers::for_each_slot(|slot| complete &= write_slot(slot, &mut patience));
     complete
 }
 
-fn write_slot(slot: &'static Slot) -> bool {
+/// Writes out one slot; `patience` is how many steps of [`PATIENCE_NS`] may still be waited.
+fn write_slot(slot: &'static Slot, patience: &mut u32) -> bool {
     let lwp = slot.lwp.load(Relaxed);
     if lwp == 0 || slot.is_empty() && slot.making.load(Relaxed) == 0 && slot.lost.load(Relaxed) == 0 {
         return true;
     }
     let ours = thread::slot_if_any().is_some_and(|ours| core::ptr::eq(ours, slot));
     if !ours {
-        let mut steps = 0;
         while slot.making.load(Relaxed) != 0 {
-            if steps == PATIENCE_STEPS {
-                // Trace-cat finds it in the trbuf.
-                return false;
-            }
-            steps += 1;
+            // Otherwise trace-cat finds it in the trbuf.
+            let Some(less) = patience.checked_sub(1) else { return false };
+            *patience = less;
             sys::sleep(PATIENCE_NS);
         }
     }
@@ -69,22 +68,13 @@ fn count_anonymous() -> bool {
     });
     if let (Some((records, cause)), Some(slot)) = (lost, thread::slot_if_any()) {
         slot.lose(records, cause);
-        write_slot(slot);
+        write_slot(slot, &mut 0);
     }
     false
 }
 
-/// Gives `work` the sole right to change limits and to write other threads' slots; `false` if another thread keeps it
-/// for more than a second, or this one has it already (a signal handler that ends the process).
-fn alone(work: impl FnOnce()) -> bool {
-    if !begin_alone() {
-        return false;
-    }
-    work();
-    end_alone();
-    true
-}
-
+/// Takes the sole right to change limits and to write other threads' slots; `false` if another thread keeps it for more
+/// than a second, or this one has it already (a signal handler that ends the process).
 fn begin_alone() -> bool {
     let me = sys::thread_id();
     for _ in 0..1000 {
@@ -111,14 +101,18 @@ pub fn finish() {
         return;
     }
     PROCESS.ending.store(1, SeqCst);
-    alone(|| {
-        thread::slot_if_any().inspect(|slot| thread::take_in(slot));
-        let complete = write_everything() || count_anonymous();
-        trinfo::write(trinfo::Moment::Exit);
-        if complete && PROCESS.late.load(SeqCst) == 0 {
-            directory::remove_buffers();
-        }
-    });
+    if !begin_alone() {
+        return;
+    }
+    if let Some(slot) = thread::slot_if_any() {
+        thread::take_in(slot);
+    }
+    let complete = write_everything() || count_anonymous();
+    trinfo::write(trinfo::Moment::Exit);
+    if complete && PROCESS.late.load(SeqCst) == 0 {
+        directory::remove_buffers();
+    }
+    end_alone();
 }
 
 /// The process is about to become another program, which will append to our files. The trbuf stays for it. Until
