@@ -12,11 +12,11 @@ use core::sync::atomic::{
 use spec::buffer::{FileEntry, Header, MAGIC, Owner, PAGE, SLOT_OWNED, SLOT_SIZE, SLOTS_AT, VERSION};
 use spec::names::LWP_MASK;
 
+use crate::directory;
 use crate::pool::Pooled;
 use crate::process::{self, PROCESS};
 use crate::slot::{ALL_REGIONS, Slot, Writer};
 use crate::sys::{self, Fd};
-use crate::{clock, directory};
 
 /// The mapped header and file entries.
 static HEADER: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
@@ -311,9 +311,4 @@ fn map_more(at: u64, length: usize) -> sys::Result<*mut u8> {
     let fd = directory::open_buffers()?;
     fd.reserve(at, length as u64)?;
     fd.map(at, length)
-}
-
-/// The offset from `CLOCK_MONOTONIC` that the header has, for the image after an exec.
-pub fn adopt_offset(owner: &Owner) {
-    clock::set_offset(owner.offset);
 }

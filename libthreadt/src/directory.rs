@@ -162,7 +162,7 @@ fn try_claim(scratch: &mut Scratch) -> sys::Result<Claim> {
             Holder::OurselvesBeforeExec(owner) => {
                 let fd = Fd::open(path, libc::O_RDWR | libc::O_NOFOLLOW, 0)?;
                 CLOCK.run(|| {
-                    buffers::adopt_offset(&owner);
+                    clock::set_offset(owner.offset);
                     true
                 });
                 buffers::take_over(&fd, fd.stat()?.st_size as u64)?;
