@@ -7,6 +7,7 @@ use core::sync::atomic::{
 };
 
 use spec::buffer::REGIONS;
+use spec::encode::Line;
 use spec::{EventId, Form};
 
 use crate::process::{self, PROCESS};
@@ -15,12 +16,28 @@ use crate::slot::{ALL_REGIONS, LAST_WORDS, Slot, Writer, capacity};
 use crate::sys::Errno;
 use crate::{buffers, clock, directory, limits, nesting, sys, thread, trinfo};
 
+/// The most records that are made at once.
+pub const TOGETHER: usize = 2;
+
 /// Records one line. `time` is a reading of [`clock::now`].
+#[inline(always)]
+pub fn put(form: &'static Form, time: u64, arguments: [u64; 5]) {
+    put_lines(time, &[Line { form, arguments }]);
+}
+
+/// Records both halves of a call that did not have to wait, with one time.
+#[inline(always)]
+pub fn put_pair(forms: [&'static Form; 2], time: u64, first: [u64; 5], second: [u64; 5]) {
+    put_lines(time, &[Line { form: forms[0], arguments: first }, Line { form: forms[1], arguments: second }]);
+}
+
+/// Records lines with one time.
 ///
 /// Nests: a signal handler may come at any instruction, record, and even leave by `siglongjmp`.
 #[inline(never)]
-pub fn put(form: &'static Form, time: u64, arguments: [u64; 5]) {
-    let Some(slot) = thread::slot() else { return };
+fn put_lines<const N: usize>(time: u64, lines: &[Line; N]) {
+    const { assert!(N <= TOGETHER) };
+    let Some(slot) = thread::slot(N as u32) else { return };
     let time = clock::since_epoch(time);
     let frame = stack_pointer();
     let mut below = slot.making.load(Relaxed);
@@ -35,11 +52,11 @@ pub fn put(form: &'static Form, time: u64, arguments: [u64; 5]) {
         // either this thread sees the new limit, or the other one sees that a record is in the making.
         slot.making.store(nesting::one_more(below, frame), Relaxed);
         compiler_fence(SeqCst);
-        append(slot, depth, form, time, &arguments);
+        append(slot, depth, time, lines);
         compiler_fence(SeqCst);
         slot.making.store(below, Relaxed);
     } else {
-        slot.lose(1, Errno(libc::ENOBUFS));
+        slot.lose(N as u32, Errno(libc::ENOBUFS));
     }
 }
 
@@ -58,25 +75,26 @@ pub fn put_mutex(
 }
 
 #[inline(always)]
-fn append(slot: &Slot, depth: usize, form: &Form, time: u64, arguments: &[u64; 5]) {
+fn append(slot: &Slot, depth: usize, time: u64, lines: &[Line]) {
     let region = &slot.regions[depth & (REGIONS - 1)];
     if (region.filled.load(Relaxed) >> 32) as u32 >= region.limit.load(Relaxed) {
-        append_slowly(slot, depth, form, time, arguments);
+        append_slowly(slot, depth, time, lines);
     } else {
         // SAFETY: we own the slot, `depth` records are below this one, and there is room.
-        unsafe { slot.append(depth, form, time, arguments) };
+        unsafe { slot.append(depth, time, lines) };
     }
 }
 
 /// The region is full, or each record goes to the file at once.
 #[cold]
 #[inline(never)]
-fn append_slowly(slot: &Slot, depth: usize, form: &Form, time: u64, arguments: &[u64; 5]) {
+fn append_slowly(slot: &Slot, depth: usize, time: u64, lines: &[Line]) {
+    let records = lines.len() as u32;
     if PROCESS.ending.load(Relaxed) != 0 {
         PROCESS.late.store(1, SeqCst);
     }
     if let Some(cause) = limits::stopped() {
-        return slot.lose(1, cause);
+        return slot.lose(records, cause);
     }
     let lwp = slot.lwp.load(Relaxed);
     let writer = slot.become_writer(lwp, depth as u8);
@@ -101,15 +119,15 @@ fn append_slowly(slot: &Slot, depth: usize, form: &Form, time: u64, arguments: &
         }
     }
     if let Some(cause) = limits::stopped() {
-        slot.lose(1, cause);
+        slot.lose(records, cause);
     } else if writer == Writer::Refused || full() {
-        slot.lose(1, Errno(libc::EBUSY));
+        slot.lose(records, Errno(libc::EBUSY));
     } else {
         if may_write {
             slot.tell_losses(depth, time);
         }
         // SAFETY: we own the slot, nobody else is its writer, and there is room.
-        unsafe { slot.append(depth, form, time, arguments) };
+        unsafe { slot.append(depth, time, lines) };
         if writer == Writer::Taken && region.limit.load(Relaxed) == 0 {
             // And what signal handlers have recorded meanwhile.
             slot.writer_depth.store(ALL_REGIONS, Relaxed);

@@ -20,14 +20,15 @@ use spec::buffer::{
     FileEntry, PAGE, PATH_AT, PATH_MAX, REGION_AT, REGION_SIZE, REGIONS, SLOT_ENDED, SLOT_OWNED, SLOT_SIZE, SLOT_TEXT,
     SlotHeader, pack, unpack,
 };
-use spec::encode::{ENCODE_ROOM, Template};
+use spec::encode::{ENCODE_ROOM, Line, Template, room};
 use spec::record::HEAD_WIDTH;
-use spec::{Form, id, names};
+use spec::{id, names};
 
 use crate::file::{self, Path};
 use crate::limits;
 use crate::pool::Pooled;
 use crate::process::PROCESS;
+use crate::record::TOGETHER;
 use crate::sys::{self, Errno};
 
 /// A slot: its header, with the regions' text behind it in memory.
@@ -50,9 +51,9 @@ impl core::ops::Deref for Slot {
     }
 }
 
-/// How many bytes of region `depth` may be filled before a record has no room.
+/// How many bytes of region `depth` may be filled before records that are made together have no room.
 pub const fn capacity(depth: usize) -> u32 {
-    (REGION_SIZE[depth] - ENCODE_ROOM) as u32
+    (REGION_SIZE[depth] - room(TOGETHER)) as u32
 }
 
 /// Room that is kept in a region for the record that tells of losses.
@@ -131,20 +132,20 @@ impl Slot {
         }
     }
 
-    /// Writes a record into region `depth`, which must have room, and publishes it.
+    /// Writes records with one time into region `depth`, which must have room, and publishes them.
     ///
     /// # Safety
     /// The caller must be the slot's owner with `depth` records below this one, or its writer with `depth` reserved.
     #[inline(always)]
-    pub unsafe fn append(&self, depth: usize, form: &Form, time: u64, arguments: &[u64; 5]) {
+    pub unsafe fn append(&self, depth: usize, time: u64, lines: &[Line]) {
         let region = &self.regions[depth & (REGIONS - 1)];
         let filled = region.filled.load(Relaxed);
         // SAFETY: by the caller's promise nobody else uses this template or appends to this region now, and `end` is
-        // at most `capacity`, which leaves ENCODE_ROOM bytes.
+        // at most `capacity`, which leaves room for as many as are made together.
         let length = unsafe {
             let template = &mut *(&raw const self.header.templates[depth & (REGIONS - 1)]).cast_mut();
             let end = (filled >> 32) as usize;
-            template.encode(self.text(depth).add(end), time, form, arguments)
+            template.encode(self.text(depth).add(end), time, lines)
         };
         // OBSERVABLE: the record is there for whoever reads the trbuf after our death.
         // ORDERING: Release, so that a reader that sees the new length sees the bytes. Only the owner changes `filled`
@@ -339,7 +340,7 @@ impl Slot {
         if lost != 0 && end <= capacity(depth) {
             let arguments = [u64::from(lost), u64::from(self.cause.load(Relaxed)), 0, 0, 0];
             // SAFETY: the caller is owner and writer, and there is room.
-            unsafe { self.append(depth, &id::TRACE_LOST_0, time, &arguments) };
+            unsafe { self.append(depth, time, &[Line { form: &id::TRACE_LOST_0, arguments }]) };
             self.lost.fetch_sub(lost, Relaxed);
         }
     }

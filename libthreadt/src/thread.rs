@@ -65,13 +65,13 @@ pub fn tid() -> u64 {
     tid
 }
 
-/// This thread's slot; it gets one if it has none.
+/// This thread's slot; it gets one if it has none. If that fails, so many records are counted as lost.
 #[inline(always)]
-pub fn slot() -> Option<&'static Slot> {
+pub fn slot(records: u32) -> Option<&'static Slot> {
     // SAFETY: the variable holds null or a slot, and slots are never unmapped.
     match unsafe { current().as_ref() } {
         Some(slot) if process::is_awake() => Some(slot),
-        _ => claim(),
+        _ => claim(records),
     }
 }
 
@@ -90,21 +90,21 @@ pub fn forget_slot() -> Option<&'static Slot> {
 
 #[cold]
 #[inline(never)]
-fn claim() -> Option<&'static Slot> {
+fn claim(records: u32) -> Option<&'static Slot> {
     // A vfork child would leave a slot of its own in its parent's thread-local variable.
     if !process::wake() || process::is_borrowed() || !PROCESS.files.run(directory::prepare) {
-        return homeless(Errno(libc::EAGAIN));
+        return homeless(records, Errno(libc::EAGAIN));
     }
     // After the awakening: it makes a forked child forget its parent's.
     if let Some(slot) = slot_if_any() {
         return Some(slot);
     }
     if let Some(cause) = limits::stopped() {
-        return homeless(cause);
+        return homeless(records, cause);
     }
     let Some(slot) = buffers::take_slot() else {
         record::report(Err(Errno(libc::ENOMEM)));
-        return homeless(Errno(libc::ENOMEM));
+        return homeless(records, Errno(libc::ENOMEM));
     };
     let lwp = sys::thread_id();
     slot.adopt(lwp, process::id(), tid(), directory::path(), process::writes_through());
@@ -129,9 +129,9 @@ fn claim() -> Option<&'static Slot> {
     Some(slot)
 }
 
-/// Counts a record whose thread has no slot.
-fn homeless(cause: Errno) -> Option<&'static Slot> {
-    PROCESS.homeless.fetch_add(1, Relaxed);
+/// Counts records whose thread has no slot.
+fn homeless(records: u32, cause: Errno) -> Option<&'static Slot> {
+    PROCESS.homeless.fetch_add(records, Relaxed);
     PROCESS.homeless_cause.store(cause.0 as u32, Relaxed);
     None
 }

@@ -1,25 +1,55 @@
 //! One record, written into a buffer: the recorder's inner loop.
 //!
 //! A thread keeps a [`Template`] with the columns that never change for it; a record is a copy of that, nine digits
-//! of nanoseconds, eight bytes of event and the arguments. Every store goes to memory that [`RECORD_MAX`] covers.
+//! of nanoseconds, eight bytes of event and the arguments. Most records end in zeros: those are copied at once. Two records
+//! with one time (a lock that was free) share the digits.
 
 use core::sync::atomic::{Ordering::SeqCst, compiler_fence};
 
+use crate::digits::{four, hex};
 use crate::event::{Base, Form};
 use crate::record::{ARGUMENT_MAX, HEAD_MAX, HEAD_WIDTH, RECORD_MAX, SECOND};
 
-/// The room that [`Template::encode`] needs: the record, and what its fixed-width stores may touch behind it.
+/// The room that one record needs: its longest text, and what fixed-width stores may touch behind it.
 pub const ENCODE_ROOM: usize = 192;
 
+/// The room that [`Template::encode`] needs for so many records.
+pub const fn room(records: usize) -> usize {
+    (records - 1) * RECORD_MAX + ENCODE_ROOM
+}
+
 const _: () = assert!(RECORD_MAX <= ENCODE_ROOM && HEAD_MAX <= size_of::<[u8; 64]>());
-// The last argument starts, at the latest, where four of the widest end; a hex store is sixteen bytes wide.
-const _: () = assert!(HEAD_MAX + 8 + 4 * (ARGUMENT_MAX + 1) + 2 + 16 <= ENCODE_ROOM);
+// The last argument starts, at the latest, where four of the widest end; a hex store is eighteen bytes wide. The store of
+// the zeros that end a record is sixteen, and starts, at the latest, where five of the widest end.
+const _: () = assert!(HEAD_MAX + 8 + 4 * (ARGUMENT_MAX + 1) + 18 <= ENCODE_ROOM);
+const _: () = assert!(HEAD_MAX + 8 + 5 * (ARGUMENT_MAX + 1) - 1 + 16 <= ENCODE_ROOM);
+
+/// One record but for its time.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    /// What it looks like.
+    pub form: &'static Form,
+    /// Its columns a1 to a5; signed ones sign-extended.
+    pub arguments: [u64; 5],
+}
+
+/// The end of a record whose arguments are all 0, with the colon before them; from byte 2n on, behind n arguments.
+static ZEROS: [u8; 26] = *b":0:0:0:0:0\n               ";
+
+/// How much of a time a template shows: all but its last four digits, which are written for each record. So the long
+/// numbers are divided only when it has changed.
+const SHOWN: u64 = 10_000;
+
+/// As the beginning of what a template shows: every time of ten digits of seconds is long after it, modulo 2^64.
+const NEVER: u64 = u64::MAX - 2 * SHOWN;
 
 /// The columns before `event1`, of one thread, ready to be copied.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub struct Template {
     text: [u8; 64],
+    /// When the [`SHOWN`] nanoseconds that `text` shows began, since the Epoch; [`NEVER`] if it shows no time.
+    begun: u64,
     /// The seconds that `text` shows.
     seconds: u64,
     /// Bytes of `text` before `event1`.
@@ -38,47 +68,79 @@ impl Template {
         text[36] = b':';
         text[38] = b'x';
         let digits = (16 - tid.leading_zeros() as usize / 4).max(12);
-        for (index, byte) in text[39..39 + digits].iter_mut().rev().enumerate() {
-            *byte = b"0123456789abcdef"[(tid >> (4 * index)) as usize & 15];
-        }
+        text[39..39 + digits].copy_from_slice(&hex(tid)[16 - digits..]);
         text[39 + digits] = b':';
-        Template { text, seconds: 0, width: HEAD_WIDTH - 12 + digits }
+        Template { text, begun: NEVER, seconds: 0, width: HEAD_WIDTH - 12 + digits }
     }
 
-    /// Writes one record at `out` and returns its length.
+    /// Writes records with one time, one behind the other, at `out`, and returns their length.
     ///
     /// `time` is in nanoseconds since the Epoch; seconds of more than ten digits lose their first ones. Arguments are
-    /// printed in the bases of `form`.
+    /// printed in the bases of their forms.
     ///
     /// # Safety
-    /// [`ENCODE_ROOM`] bytes from `out` on must be writable and not read or written by anybody else meanwhile.
-    #[inline]
-    pub unsafe fn encode(&mut self, out: *mut u8, time: u64, form: &Form, arguments: &[u64; 5]) -> usize {
-        let (seconds, nanoseconds) = (time / SECOND, time % SECOND);
+    /// [`room`]`(lines.len())` bytes from `out` on must be writable and not read or written by anybody else meanwhile.
+    #[inline(always)]
+    pub unsafe fn encode(&mut self, out: *mut u8, time: u64, lines: &[Line]) -> usize {
+        let mut since = time.wrapping_sub(self.begun);
+        if since >= SHOWN {
+            since = self.show(time);
+        }
+        let digits = four(since as u32);
+        let mut end = out;
+        for line in lines {
+            // SAFETY: the caller grants the room of a record for each line.
+            end = unsafe { self.encode_line(end, digits, line) };
+        }
+        end.addr() - out.addr()
+    }
+
+    /// Puts all but the last four digits of `time` into the text, and returns the nanoseconds that these stand for.
+    #[inline(never)]
+    fn show(&mut self, time: u64) -> u64 {
+        let (seconds, nanoseconds) = (time / SECOND, (time % SECOND) as u32);
+        // A jump out of a signal handler may leave this halfway: then no time is known to be shown.
+        self.begun = NEVER;
+        compiler_fence(SeqCst);
         if seconds != self.seconds {
-            // A jump out of a signal handler may leave this halfway: then no seconds are known to be shown.
             self.seconds = u64::MAX;
             compiler_fence(SeqCst);
             padded(&mut self.text[..10], seconds);
             compiler_fence(SeqCst);
             self.seconds = seconds;
         }
-        let mut digits = itoa::Buffer::new();
-        let digits = digits.format(SECOND + nanoseconds).as_bytes();
-        // SAFETY: the caller grants ENCODE_ROOM bytes, which by the assertions above cover the head (64 bytes), the
-        // event behind it and five arguments; `digits` has ten bytes, because its number is in 10^9..2*10^9.
+        self.text[11] = b'0' + (nanoseconds / 100_000_000) as u8;
+        self.text[12..16].copy_from_slice(&four(nanoseconds / SHOWN as u32 % 10_000));
+        compiler_fence(SeqCst);
+        self.begun = time - time % SHOWN;
+        time % SHOWN
+    }
+
+    /// # Safety
+    /// [`ENCODE_ROOM`] bytes from `out` on must be writable.
+    #[inline(always)]
+    unsafe fn encode_line(&self, out: *mut u8, digits: [u8; 4], line: &Line) -> *mut u8 {
+        let Line { form, arguments } = line;
+        // SAFETY: the caller grants ENCODE_ROOM bytes, which by the assertions above cover the head (64 bytes), the event
+        // behind it, five arguments and the zeros behind them; ZEROS has 16 bytes from 10 on.
         unsafe {
             out.cast::<[u8; 64]>().write_unaligned(self.text);
-            out.add(11).cast::<[u8; 9]>().write_unaligned(*digits.as_ptr().add(1).cast::<[u8; 9]>());
-            out.add(self.width).cast::<[u8; 8]>().write_unaligned(form.head);
-            let mut end = out.add(self.width + 8);
-            for (index, &argument) in arguments.iter().enumerate() {
-                end = write(end, argument, form.bases[index]);
+            out.add(16).cast::<[u8; 4]>().write_unaligned(digits);
+            let mut end = out.add(self.width);
+            end.cast::<[u8; 8]>().write_unaligned(form.head);
+            end = end.add(8);
+            let mut used = arguments.len();
+            while used > 0 && arguments[used - 1] == 0 {
+                used -= 1;
+            }
+            for (argument, base) in arguments.iter().zip(&form.bases).take(used) {
+                end = write(end, *argument, *base);
                 end.write(b':');
                 end = end.add(1);
             }
-            end.sub(1).write(b'\n');
-            end.offset_from(out) as usize
+            // The last colon, and zeros for what is left.
+            end.sub(1).cast::<[u8; 16]>().write_unaligned(*ZEROS.as_ptr().add(2 * used).cast());
+            end.add(10 - 2 * used)
         }
     }
 }
@@ -95,7 +157,7 @@ fn padded(text: &mut [u8], mut number: u64) {
 ///
 /// # Safety
 /// 20 bytes from `out` on must be writable.
-#[inline]
+#[inline(always)]
 unsafe fn write(out: *mut u8, value: u64, base: Base) -> *mut u8 {
     // SAFETY: the caller grants 20 bytes: one digit, "0x" and sixteen hex digits, or the longest decimal.
     unsafe {
@@ -126,27 +188,16 @@ unsafe fn write_text(out: *mut u8, text: &[u8]) -> *mut u8 {
 ///
 /// # Safety
 /// 18 bytes from `out` on must be writable.
+#[inline(always)]
 unsafe fn write_hex(out: *mut u8, value: u64, digits: usize) -> *mut u8 {
     // The wanted digits move to the top, so that they come out first; what is written behind them is overwritten.
     let value = value << (64 - 4 * digits as u32);
-    let text = [hex_digits((value >> 32) as u32), hex_digits(value as u32)];
     // SAFETY: the caller grants 18 bytes.
     unsafe {
         out.cast::<[u8; 2]>().write_unaligned(*b"0x");
-        out.add(2).cast::<[u64; 2]>().write_unaligned(text);
+        out.add(2).cast::<[u8; 16]>().write_unaligned(hex(value));
         out.add(2 + digits)
     }
-}
-
-/// The eight hex digits of `value` as text, the most significant first in memory.
-const fn hex_digits(value: u32) -> u64 {
-    // Spread the nibbles over eight bytes, then add '0', and 'a' - '9' - 1 where a nibble is over nine.
-    let mut spread = value as u64;
-    spread = (spread | spread << 16) & 0x0000_ffff_0000_ffff;
-    spread = (spread | spread << 8) & 0x00ff_00ff_00ff_00ff;
-    spread = (spread | spread << 4) & 0x0f0f_0f0f_0f0f_0f0f;
-    let letters = (spread + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
-    (spread + 0x3030_3030_3030_3030 + letters * 39).to_be()
 }
 
 #[cfg(test)]
@@ -155,10 +206,10 @@ mod tests {
     use crate::record::{Record, Value};
     use crate::{EVENTS, id};
 
-    fn encoded(template: &mut Template, time: u64, form: &Form, arguments: [u64; 5]) -> Vec<u8> {
+    fn encoded(template: &mut Template, time: u64, form: &'static Form, arguments: [u64; 5]) -> Vec<u8> {
         let mut buffer = [0xee; ENCODE_ROOM + 16];
         // SAFETY: the buffer has ENCODE_ROOM bytes.
-        let length = unsafe { template.encode(buffer.as_mut_ptr(), time, form, &arguments) };
+        let length = unsafe { template.encode(buffer.as_mut_ptr(), time, &[Line { form, arguments }]) };
         assert_eq!(buffer[ENCODE_ROOM..], [0xee; 16], "wrote over its room");
         assert!(length <= RECORD_MAX);
         buffer[..length].to_vec()
@@ -231,9 +282,25 @@ mod tests {
     }
 
     #[test]
-    fn seconds_are_encoded_again_when_they_change() {
+    fn records_with_one_time_are_as_if_written_one_by_one() {
+        let lines = [
+            Line { form: &id::RMUTEX_LOCK_1, arguments: [u64::MAX; 5] },
+            Line { form: &id::RMUTEX_LOCK_2, arguments: [0, 0, 3, 0, 0] },
+        ];
+        let mut buffer = [0xee; room(2) + 16];
+        let time = 7 * SECOND + 89;
+        // SAFETY: the buffer has room for two.
+        let length = unsafe { Template::new(1, 2, u64::MAX).encode(buffer.as_mut_ptr(), time, &lines) };
+        assert_eq!(buffer[room(2)..], [0xee; 16], "wrote over its room");
+        let text = lines.map(|line| oracle(1, 2, u64::MAX, time, line.form, line.arguments)).concat();
+        assert_eq!(std::str::from_utf8(&buffer[..length]).unwrap(), text);
+    }
+
+    #[test]
+    fn what_a_template_shows_is_encoded_again_when_it_changes() {
         let mut template = Template::new(1, 1, 0x7f00_0000_0000);
-        for time in [5 * SECOND, 5 * SECOND + 1, 6 * SECOND, 5 * SECOND - 1] {
+        let times = [0, 1, SHOWN - 1, SHOWN, SHOWN - 1, 54_321 * SHOWN, SECOND - 1, SECOND, 1, 9_999_999_990 * SECOND];
+        for time in times.into_iter().flat_map(|time| [time, 5 * SECOND + time, time]) {
             let line = encoded(&mut template, time, &id::THR_YIELD_0, [0; 5]);
             assert_eq!(Record::parse(&line[..line.len() - 1]).unwrap().time, time);
         }

@@ -3,7 +3,7 @@
 //! ```text
 //! events.tsv, functions.tsv ──► event      what can be recorded, and with which columns
 //!                               record     one line: its widths, its fields, decoded
-//!                               encode     one line, written into a buffer
+//!                               encode     lines, written into a buffer; digits: its numbers
 //!                               set        which events are wanted (THR_TRACE_EVENTS, trace-cat -e)
 //!                               buffer     trbuf: slots and regions, and what of them is still to be written
 //!                               info       trinfo and trclock: `key value` lines
@@ -18,6 +18,7 @@
 #![cfg_attr(not(test), no_std)]
 
 pub mod buffer;
+mod digits;
 pub mod encode;
 pub mod event;
 pub mod info;

@@ -22,7 +22,7 @@ unsafe fn fork_by(real: &Real) -> c_int {
         process::after_fork_in_child();
         if process::records(id::PROC_BEGIN) {
             // The child's trace begins with the record that says whose child it is.
-            thread::slot();
+            thread::slot(1);
         }
     } else if recorded {
         let columns = if child < 0 { [0, errno() as u64, 0, 0, 0] } else { [child as u64, 0, 0, 0, 0] };

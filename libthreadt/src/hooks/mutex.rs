@@ -69,9 +69,7 @@ unsafe fn lock<R: Outcome>(
                 try_lock(mutex)
             };
             if is_taken(result.rval()) {
-                let time = clock::now();
-                record::put(forms[0], time, first());
-                record::put(forms[1], time, second(result.rval(), false));
+                record::put_pair(forms, clock::now(), first(), second(result.rval(), false));
                 return result;
             }
             result.rval() == libc::EBUSY as u64

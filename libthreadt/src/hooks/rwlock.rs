@@ -74,9 +74,7 @@ unsafe fn lock(
                 try_lock(rwlock)
             };
             if result == 0 {
-                let time = clock::now();
-                record::put(lock.forms[0], time, first);
-                record::put(lock.forms[1], time, second(0, false));
+                record::put_pair(lock.forms, clock::now(), first, second(0, false));
                 return 0;
             }
             result == libc::EBUSY

@@ -21,9 +21,7 @@ pub unsafe extern "C" fn pthread_spin_lock(spin: Ptr) -> c_int {
         if real::pthread_spin_trylock.is_libc() {
             let try_lock: Function = core::mem::transmute(real::pthread_spin_trylock.address());
             if try_lock(spin) == 0 {
-                let time = clock::now();
-                record::put(&id::SPIN_LOCK_1, time, first);
-                record::put(&id::SPIN_LOCK_2, time, [0; 5]);
+                record::put_pair([&id::SPIN_LOCK_1, &id::SPIN_LOCK_2], clock::now(), first, [0; 5]);
                 return 0;
             }
         }

@@ -27,8 +27,9 @@ fn new_entry() -> FileEntry {
 
 fn append(slot: &Slot, depth: usize, number: u64) {
     assert!(unpack(slot.regions[depth].filled.load(Relaxed)).end <= capacity(depth));
+    let line = Line { form: &id::SEMA_POST_0, arguments: [1, 0, number, 0, 0] };
     // SAFETY: the test is the owner, and there is room.
-    unsafe { slot.append(depth, &id::SEMA_POST_0, 1_000_000_000 + number, &[1, 0, number, 0, 0]) };
+    unsafe { slot.append(depth, 1_000_000_000 + number, &[line]) };
 }
 
 fn bytes(slot: &Slot) -> &[u8] {
