@@ -9,7 +9,17 @@
 //!
 //! A slot belongs to one thread at a time. Its four regions are for four depths of nesting: a signal handler that
 //! interrupts a record writes to the next region, so that neither overwrites the other. In each region the bytes
-//! `start..length` of the word `filled` are whole records that are not yet in the tr file.
+//! `start..end` of the word `filled` are whole records that are not yet in the tr file.
+//!
+//! # Rings
+//!
+//! With `THR_TRACE_RING` nothing is written before the process ends: each region is a ring, and the first one has the
+//! size that was asked for ([`Shape`]). When records reach the end of a region they begin anew at 0, and overwrite the
+//! oldest. Then `start` is greater than `end`: the older records stand in `start..wrapped_at`, the newer ones in
+//! `0..end`. `start` goes ahead of `end` in steps of [`Shape::ring_step`], and need not be where a record begins: the
+//! first one whole begins behind the next newline. It is stored before anything behind the old `start` is overwritten, so
+//! that a reader of a dead process's trbuf finds whole records only. One who reads while the process runs looks at `laps`
+//! and `filled` again after copying the text.
 //!
 //! # How text gets from a region to its file, exactly once
 //!
@@ -20,31 +30,100 @@
 //!
 //! Death before 2 leaves the text in `filled`. Death between 2 and 4 leaves `pending`, and writing those bytes to that
 //! place once more is right however many of them arrived. So whoever finds the file (trace-cat, or the next image
-//! after an `exec`) completes it with [`Rest::pending`] and then appends [`Rest::unwritten`].
+//! after an `exec`) completes it with [`Rest::pending`] and then appends [`Rest::older`] and [`Rest::unwritten`].
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 
-use crate::encode::{ENCODE_ROOM, Template};
+use crate::encode::{Template, room};
 
 /// The first bytes of a trbuf.
 pub const MAGIC: [u8; 16] = *b"threadt trbuf\n\0\0";
 /// The layout's number; another one is not read.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Size of the header and of a slot's header, bytes.
 pub const PAGE: usize = 4096;
 /// Where the first slot begins.
 pub const SLOTS_AT: usize = PAGE + 4096 * size_of::<FileEntry>();
-/// Bytes of text in a slot, all regions together.
-pub const SLOT_TEXT: usize = 128 * 1024;
-/// Bytes of a slot.
-pub const SLOT_SIZE: usize = PAGE + SLOT_TEXT;
 /// Depths of nesting that a slot has room for.
 pub const REGIONS: usize = 4;
-/// Where each region begins in a slot.
-pub const REGION_AT: [usize; REGIONS] = [PAGE, PAGE + 112 * 1024, PAGE + 120 * 1024, PAGE + 124 * 1024];
-/// Bytes of each region.
-pub const REGION_SIZE: [usize; REGIONS] = [112 * 1024, 8 * 1024, 4 * 1024, 4 * 1024];
+/// Where each region begins in a slot. The first one, whose size differs, comes last.
+pub const REGION_AT: [usize; REGIONS] = [PAGE + 16 * 1024, PAGE, PAGE + 8 * 1024, PAGE + 12 * 1024];
+/// Bytes of each region, but for the first one of a ring.
+const REGION_SIZE: [usize; REGIONS] = [112 * 1024, 8 * 1024, 4 * 1024, 4 * 1024];
+/// The least and the most bytes of a ring.
+pub const RING_SIZES: core::ops::RangeInclusive<u64> = 64 * 1024..=1024 * 1024 * 1024;
+
+/// How large a process's slots are: the same for all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Bytes of the first region if it is a ring, a multiple of [`PAGE`]; else 0.
+    ring: u32,
+}
+
+impl Shape {
+    /// Slots whose regions are emptied into a file when they are full.
+    pub const BUFFERS: Shape = Shape { ring: 0 };
+
+    /// Slots whose regions are rings, the first one of at least `size` bytes.
+    ///
+    /// `None` if the size is not one of [`RING_SIZES`].
+    pub const fn ring(size: u64) -> Option<Shape> {
+        if size < *RING_SIZES.start() || size > *RING_SIZES.end() {
+            return None;
+        }
+        Some(Shape { ring: (size as u32).next_multiple_of(PAGE as u32) })
+    }
+
+    /// The shape that a trbuf's header names.
+    const fn of(ring: u64) -> Option<Shape> {
+        if ring == 0 {
+            return Some(Shape::BUFFERS);
+        }
+        match Shape::ring(ring) {
+            Some(shape) if shape.ring as u64 == ring => Some(shape),
+            _ => None,
+        }
+    }
+
+    /// Bytes of the first region if it is a ring, else 0: what the header holds.
+    pub const fn ring_size(self) -> u64 {
+        self.ring as u64
+    }
+
+    /// Whether the regions are rings.
+    pub const fn is_ring(self) -> bool {
+        self.ring != 0
+    }
+
+    /// Bytes of region `region`, less than [`REGIONS`].
+    #[inline]
+    pub const fn region_size(self, region: usize) -> usize {
+        if region == 0 && self.ring != 0 { self.ring as usize } else { REGION_SIZE[region & (REGIONS - 1)] }
+    }
+
+    /// By how many bytes at a time a ring gives up its oldest records.
+    pub const fn ring_step(self, region: usize) -> usize {
+        let part = self.region_size(region) / 4;
+        if part < PAGE { part } else { PAGE }
+    }
+
+    /// Bytes of text in a slot, all regions together.
+    pub const fn text_size(self) -> usize {
+        REGION_AT[0] - PAGE + self.region_size(0)
+    }
+
+    /// Bytes of a slot.
+    pub const fn slot_size(self) -> usize {
+        PAGE + self.text_size()
+    }
+
+    /// Where in the trbuf slot `index` begins.
+    pub const fn slot_at(self, index: u64) -> u64 {
+        SLOTS_AT as u64 + index * self.slot_size() as u64
+    }
+}
+
 /// Longest path of a tr file that a slot can hold, with its terminating NUL.
 pub const PATH_MAX: usize = PAGE - 1024;
 
@@ -75,11 +154,14 @@ pub struct Header {
     pub reserved: u32,
     /// Nanoseconds from `CLOCK_MONOTONIC` to the Epoch.
     pub offset: i64,
+    /// [`Shape::ring_size`] of the slots.
+    pub ring: u64,
 }
 
-/// What is known of the tr file with one `yyy`.
+/// What is known of the tr file with one `yyy`. A cache line of its own: threads that are made one after the other have
+/// neighbouring ones.
 #[derive(Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct FileEntry {
     /// Its inode number; 0 while it has not been made.
     pub inode: AtomicU64,
@@ -101,12 +183,14 @@ pub struct Region {
     pub filled: AtomicU64,
     /// A record may begin below this many bytes; 0 when each record is to be written at once.
     pub limit: AtomicU32,
-    /// Unused.
-    pub reserved: u32,
+    /// In a ring: where the older records end, when `start` is greater than `end`.
+    pub wrapped_at: AtomicU32,
     /// The range that is on its way to the file, packed as `filled` is; 0 for none.
     pub pending: AtomicU64,
     /// Where in the file `pending` goes.
     pub pending_at: AtomicU64,
+    /// In a ring: how often it has begun anew.
+    pub laps: AtomicU32,
 }
 
 /// The first page of a slot.
@@ -140,6 +224,11 @@ pub struct SlotHeader {
     /// The record in the making: where its stack is (the low 48 bits) and, above, how many there are, one in another;
     /// 0 for none.
     pub making: AtomicU64,
+    /// When the oldest record of a ring that overwrote older ones was made, nanoseconds since the Epoch: set when the ring is
+    /// written out; 0 if it has overwritten nothing.
+    pub complete_from: AtomicU64,
+    /// In a ring: the how-manieth thread to end its owner was, of those that did; the longest dead has the least.
+    pub ended_as: AtomicU64,
     /// What `making` was when a record began within another; the first is that of the record one deep.
     pub below: [AtomicU64; REGIONS],
     /// The columns that do not change, one for each depth.
@@ -150,10 +239,13 @@ pub struct SlotHeader {
 
 const _: () = {
     assert!(size_of::<Header>() <= PAGE);
-    assert!(size_of::<FileEntry>() == 32);
+    // No two threads write to one cache line on the way of a record: slots have pages of their own, entries lines.
+    assert!(size_of::<FileEntry>() == 64 && SLOTS_AT % PAGE == 0);
+    assert!(Shape::BUFFERS.slot_size() % PAGE == 0);
     assert!(size_of::<SlotHeader>() <= PAGE - PATH_MAX);
-    assert!(REGION_AT[3] + REGION_SIZE[3] == SLOT_SIZE);
-    assert!(REGION_SIZE[3] > 2 * ENCODE_ROOM);
+    assert!(REGION_AT[1] == PAGE && REGION_AT[3] + REGION_SIZE[3] == REGION_AT[0]);
+    // A step of the smallest ring is more than what records made together may need.
+    assert!(Shape::BUFFERS.ring_step(3) > room(2));
 };
 
 /// Where in a slot its tr file's path is.
@@ -178,6 +270,8 @@ pub enum Damage {
     Magic,
     /// Its layout has this number, which is not [`VERSION`].
     Version(u32),
+    /// Its slots would be rings of this many bytes, which is not one of [`RING_SIZES`] or no multiple of a page.
+    Ring(u64),
     /// A region's words do not lie within it.
     Region(usize),
     /// A region holds something else than whole records.
@@ -190,6 +284,7 @@ impl core::fmt::Display for Damage {
             Damage::Short => write!(out, "shorter than its header"),
             Damage::Magic => write!(out, "not a finished trbuf"),
             Damage::Version(version) => write!(out, "layout version {version}, expected {VERSION}"),
+            Damage::Ring(size) => write!(out, "rings of {size} bytes"),
             Damage::Region(region) => write!(out, "region {region} has impossible bounds"),
             Damage::Text(region) => write!(out, "region {region} does not hold whole records"),
         }
@@ -209,6 +304,8 @@ pub struct Owner {
     pub boot_id: [u8; 36],
     /// Nanoseconds from `CLOCK_MONOTONIC` to the Epoch.
     pub offset: i64,
+    /// How large its slots are.
+    pub shape: Shape,
 }
 
 /// The `N` bytes at `at`.
@@ -228,7 +325,7 @@ impl Owner {
     /// Decodes the first page of a trbuf.
     ///
     /// # Errors
-    /// [`Damage::Short`], [`Damage::Magic`] or [`Damage::Version`].
+    /// [`Damage::Short`], [`Damage::Magic`], [`Damage::Version`] or [`Damage::Ring`].
     pub fn parse(bytes: &[u8]) -> Result<Owner, Damage> {
         let magic: [u8; 16] = array(bytes, 0).ok_or(Damage::Short)?;
         if magic != MAGIC {
@@ -238,6 +335,8 @@ impl Owner {
         if version != VERSION {
             return Err(Damage::Version(version));
         }
+        let ring = u64_at(bytes, core::mem::offset_of!(Header, ring)).ok_or(Damage::Short)?;
+        let shape = Shape::of(ring).ok_or(Damage::Ring(ring))?;
         let parse = || {
             Some(Owner {
                 pid: u32_at(bytes, core::mem::offset_of!(Header, pid))?,
@@ -245,6 +344,7 @@ impl Owner {
                 start: u64_at(bytes, core::mem::offset_of!(Header, start))?,
                 boot_id: array(bytes, core::mem::offset_of!(Header, boot_id))?,
                 offset: u64_at(bytes, core::mem::offset_of!(Header, offset))? as i64,
+                shape,
             })
         };
         parse().ok_or(Damage::Short)
@@ -256,7 +356,9 @@ impl Owner {
 pub struct Rest {
     /// Bytes that belong at a place in the tr file and may or may not be there, all or in part.
     pub pending: Option<(u64, Range<usize>)>,
-    /// Bytes that are in no file.
+    /// Bytes that are in no file, of a ring that has begun anew; the first whole record is what follows their first newline.
+    pub older: Range<usize>,
+    /// Bytes that are in no file, after those.
     pub unwritten: Range<usize>,
 }
 
@@ -287,10 +389,12 @@ pub const fn words_at(region: usize) -> Words {
         filled: at + core::mem::offset_of!(Region, filled),
         pending: at + core::mem::offset_of!(Region, pending),
         pending_at: at + core::mem::offset_of!(Region, pending_at),
+        wrapped_at: at + core::mem::offset_of!(Region, wrapped_at),
+        laps: at + core::mem::offset_of!(Region, laps),
     }
 }
 
-/// Where the words that say how far a region's text has come are; eight bytes each.
+/// Where the words that say how far a region's text has come are; eight bytes each, the last two four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Words {
     /// [`Region::filled`].
@@ -299,43 +403,61 @@ pub struct Words {
     pub pending: usize,
     /// [`Region::pending_at`].
     pub pending_at: usize,
+    /// [`Region::wrapped_at`].
+    pub wrapped_at: usize,
+    /// [`Region::laps`].
+    pub laps: usize,
 }
 
-/// What region `region` (less than [`REGIONS`]) of `slot` still holds.
+/// What region `region` (less than [`REGIONS`]) of a slot still holds. `slot` has the slot's first page at least.
 ///
 /// # Errors
-/// [`Damage`] if the slot is cut short or its words are impossible; the text itself is not looked at.
-pub fn rest(slot: &[u8], region: usize) -> Result<Rest, Damage> {
+/// [`Damage`] if the page is cut short or its words are impossible; the text itself is not looked at.
+pub fn rest(slot: &[u8], shape: Shape, region: usize) -> Result<Rest, Damage> {
     let at = words_at(region);
     let word = |at: usize| u64_at(slot, at).ok_or(Damage::Short);
     let (filled, pending, pending_at) = (unpack(word(at.filled)?), unpack(word(at.pending)?), word(at.pending_at)?);
-    let (&base, &size) = REGION_AT.get(region).zip(REGION_SIZE.get(region)).ok_or(Damage::Region(region))?;
-    let within = |range: &Range<u32>| range.start <= range.end && range.end as usize <= size;
-    if !within(&filled) || !within(&pending) || slot.len() < base + size {
+    let wrapped_at = u32_at(slot, at.wrapped_at).ok_or(Damage::Short)?;
+    let &base = REGION_AT.get(region).ok_or(Damage::Region(region))?;
+    let is_wrapped = shape.is_ring() && filled.start > filled.end;
+    let (older, newer) = if is_wrapped { (filled.start..wrapped_at, 0..filled.end) } else { (0..0, filled) };
+    let within = |range: &Range<u32>| range.start <= range.end && range.end as usize <= shape.region_size(region);
+    if ![&older, &newer, &pending].into_iter().all(within) {
         return Err(Damage::Region(region));
     }
     let bytes = |range: Range<u32>| base + range.start as usize..base + range.end as usize;
     if pending.is_empty() {
-        return Ok(Rest { pending: None, unwritten: bytes(filled) });
+        return Ok(Rest { pending: None, older: bytes(older), unwritten: bytes(newer) });
     }
     // Step 4 empties `filled` first; until then it begins with what is pending.
-    let unwritten = if filled.start == pending.start && filled.end >= pending.end {
-        pending.end..filled.end
-    } else if filled.is_empty() || filled.start >= pending.end {
+    let begins_with_pending = |range: &Range<u32>| range.start == pending.start && range.end >= pending.end;
+    let is_beside_pending =
+        |range: &Range<u32>| range.is_empty() || range.start >= pending.end || range.end <= pending.start;
+    let (older, newer) = if is_wrapped {
+        // The older records go first, from where the first whole one begins.
+        if pending.start < older.start || pending.end != older.end || !is_beside_pending(&newer) {
+            return Err(Damage::Region(region));
+        }
+        (0..0, newer)
+    } else if begins_with_pending(&newer) {
+        (0..0, pending.end..newer.end)
+    } else if is_beside_pending(&newer) {
         // Step 4 is half done; a signal handler may have added records meanwhile.
-        filled
+        (0..0, newer)
     } else {
         return Err(Damage::Region(region));
     };
-    Ok(Rest { pending: Some((pending_at, bytes(pending))), unwritten: bytes(unwritten) })
+    Ok(Rest { pending: Some((pending_at, bytes(pending))), older: bytes(older), unwritten: bytes(newer) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const AT: usize = REGION_AT[0];
+
     fn slot(filled: Range<u32>, pending: Range<u32>, at: u64) -> Vec<u8> {
-        let mut slot = vec![0u8; SLOT_SIZE];
+        let mut slot = vec![0u8; PAGE];
         let region = core::mem::offset_of!(SlotHeader, regions);
         let mut put = |field: usize, value: u64| slot[region + field..][..8].copy_from_slice(&value.to_le_bytes());
         put(core::mem::offset_of!(Region, filled), pack(filled));
@@ -346,42 +468,73 @@ mod tests {
 
     #[test]
     fn nothing_pending() {
-        let rest = rest(&slot(0..83, 0..0, 9), 0).unwrap();
-        assert_eq!(rest, Rest { pending: None, unwritten: PAGE..PAGE + 83 });
+        let rest = rest(&slot(0..83, 0..0, 9), Shape::BUFFERS, 0).unwrap();
+        assert_eq!(rest, Rest { pending: None, older: AT..AT, unwritten: AT..AT + 83 });
     }
 
     #[test]
     fn a_write_in_the_middle() {
-        let rest = rest(&slot(0..200, 0..83, 1000), 0).unwrap();
-        assert_eq!(rest.pending, Some((1000, PAGE..PAGE + 83)));
-        assert_eq!(rest.unwritten, PAGE + 83..PAGE + 200);
+        let rest = rest(&slot(0..200, 0..83, 1000), Shape::BUFFERS, 0).unwrap();
+        assert_eq!(rest.pending, Some((1000, AT..AT + 83)));
+        assert_eq!(rest.unwritten, AT + 83..AT + 200);
     }
 
     #[test]
     fn a_write_that_was_done_but_not_cleared() {
-        let rest = rest(&slot(0..0, 0..83, 1000), 0).unwrap();
-        assert_eq!(rest.pending, Some((1000, PAGE..PAGE + 83)));
+        let rest = rest(&slot(0..0, 0..83, 1000), Shape::BUFFERS, 0).unwrap();
+        assert_eq!(rest.pending, Some((1000, AT..AT + 83)));
         assert!(rest.unwritten.is_empty());
     }
 
     #[test]
     #[expect(clippy::reversed_empty_ranges, reason = "such words are what is tested")]
     fn impossible_words_are_damage() {
-        let size = REGION_SIZE[0] as u32;
+        let size = Shape::BUFFERS.region_size(0) as u32;
         for (filled, pending) in [(5..4, 0..0), (0..size + 1, 0..0), (0..100, 50..40), (10..100, 20..40)] {
             assert_eq!(
-                rest(&slot(filled.clone(), pending.clone(), 0), 0),
+                rest(&slot(filled.clone(), pending.clone(), 0), Shape::BUFFERS, 0),
                 Err(Damage::Region(0)),
                 "{filled:?} {pending:?}"
             );
         }
-        assert_eq!(rest(&[0; 100], 0), Err(Damage::Short));
-        assert_eq!(rest(&slot(0..0, 0..0, 0), REGIONS), Err(Damage::Region(REGIONS)));
+        assert_eq!(rest(&[0; 100], Shape::BUFFERS, 0), Err(Damage::Short));
+        assert_eq!(rest(&slot(0..0, 0..0, 0), Shape::BUFFERS, REGIONS), Err(Damage::Region(REGIONS)));
+    }
+
+    #[test]
+    #[expect(clippy::reversed_empty_ranges, reason = "such words are what is tested")]
+    fn a_ring_that_has_begun_anew() {
+        let shape = Shape::ring(64 * 1024).unwrap();
+        let of = |filled, pending: Range<u32>| {
+            let mut slot = slot(filled, pending, 7);
+            slot[words_at(0).wrapped_at..][..4].copy_from_slice(&60_000u32.to_le_bytes());
+            rest(&slot, shape, 0)
+        };
+        let parts = |start: usize, end: usize| AT + start..AT + end;
+        let whole = of(4096..100, 0..0).unwrap();
+        assert_eq!(whole, Rest { pending: None, older: parts(4096, 60_000), unwritten: parts(0, 100) });
+        // On its way to the file, from the first whole record on; and after that has arrived.
+        let written = Rest { pending: Some((7, parts(4100, 60_000))), older: AT..AT, unwritten: parts(0, 100) };
+        assert_eq!(of(4096..100, 4100..60_000), Ok(written.clone()));
+        assert_eq!(of(0..100, 4100..60_000), Ok(written));
+        for (filled, pending) in [(60_001..100, 0..0), (4096..100, 4100..59_000), (4096..100, 4000..60_000)] {
+            assert_eq!(of(filled.clone(), pending.clone()), Err(Damage::Region(0)), "{filled:?} {pending:?}");
+        }
+    }
+
+    #[test]
+    fn rings_have_sizes_of_whole_pages() {
+        assert_eq!(Shape::ring(64 * 1024 - 1), None);
+        assert_eq!(Shape::ring((1 << 30) + 1), None);
+        let shape = Shape::ring(100_000).unwrap();
+        assert_eq!((shape.ring_size(), shape.slot_size() % PAGE), (102_400, 0));
+        assert_eq!(Shape::of(shape.ring_size()), Some(shape));
+        assert_eq!((Shape::of(0), Shape::of(100_000)), (Some(Shape::BUFFERS), None));
     }
 
     #[test]
     fn losses_that_were_not_told() {
-        let mut slot = vec![0u8; SLOT_SIZE];
+        let mut slot = vec![0u8; PAGE];
         assert_eq!(slot_lost(&slot), Ok(None));
         slot[core::mem::offset_of!(SlotHeader, cause)] = 28;
         assert_eq!(slot_lost(&slot), Ok(None));

@@ -7,7 +7,7 @@
 use std::env;
 use std::time::{Duration, Instant};
 
-use spec::buffer::{self, Owner, PAGE, REGION_AT, REGION_SIZE, REGIONS, SLOT_SIZE};
+use spec::buffer::{self, Owner, PAGE, REGION_AT, REGIONS, Shape};
 use spec::names::Name;
 use spec::{EVENTS, EventSet, Record, Value, info};
 
@@ -114,12 +114,12 @@ fn record(random: &mut Random) {
 }
 
 /// A word whose halves are around the bounds that matter.
-fn range_word(random: &mut Random) -> u64 {
+fn range_word(random: &mut Random, shape: Shape) -> u64 {
     let mut half = || match random.below(5) {
         0 => 0,
         1 => random.below(200) as u64,
-        2 => (REGION_SIZE[random.below(REGIONS)] + random.below(3)).saturating_sub(1) as u64,
-        3 => random.below(REGION_SIZE[0]) as u64,
+        2 => (shape.region_size(random.below(REGIONS)) + random.below(3)).saturating_sub(1) as u64,
+        3 => random.below(shape.region_size(0)) as u64,
         _ => random.next() & 0xffff_ffff,
     };
     let (start, end) = (half(), half());
@@ -127,29 +127,27 @@ fn range_word(random: &mut Random) -> u64 {
 }
 
 fn slot(random: &mut Random, slot: &mut [u8]) {
+    let shape = if random.below(2) == 0 { Shape::BUFFERS } else { Shape::ring(64 * 1024).unwrap() };
     let words = (PAGE - buffer::PATH_MAX) / 8;
     let mut changed = Vec::new();
     for _ in 0..=random.below(12) {
         let at = 8 * random.below(words);
-        slot[at..at + 8].copy_from_slice(&range_word(random).to_le_bytes());
+        slot[at..at + 8].copy_from_slice(&range_word(random, shape).to_le_bytes());
         changed.push(at);
     }
     let length = if random.below(3) == 0 { random.below(slot.len() + 1) } else { slot.len() };
     let cut = &slot[..length];
     let _ = buffer::slot_lwp(cut);
     for region in 0..REGIONS + 2 {
-        let Ok(rest) = buffer::rest(cut, region) else { continue };
-        let text = REGION_AT[region]..REGION_AT[region] + REGION_SIZE[region];
-        let within = |range: &std::ops::Range<usize>| {
-            assert!(text.start <= range.start && range.start <= range.end && range.end <= text.end, "{rest:?}");
-            assert!(range.end <= cut.len());
-        };
-        if !rest.unwritten.is_empty() {
-            within(&rest.unwritten);
-        }
-        if let Some((_, pending)) = &rest.pending {
-            within(pending);
-            assert!(rest.unwritten.is_empty() || rest.unwritten.start >= pending.end, "twice: {rest:?}");
+        let Ok(rest) = buffer::rest(cut, shape, region) else { continue };
+        let text = REGION_AT[region]..REGION_AT[region] + shape.region_size(region);
+        let pending = rest.pending.iter().map(|(_, range)| range);
+        let ranges: Vec<_> =
+            pending.chain([&rest.older, &rest.unwritten]).filter(|range| range.start != range.end).collect();
+        for (at, range) in ranges.iter().enumerate() {
+            assert!(text.start <= range.start && range.start < range.end && range.end <= text.end, "{rest:?}");
+            let apart = |other: &&std::ops::Range<usize>| other.start >= range.end || other.end <= range.start;
+            assert!(ranges[at + 1..].iter().all(|other| apart(other)), "twice: {rest:?}");
         }
     }
     for at in changed {
@@ -161,7 +159,8 @@ fn header(random: &mut Random) {
     let mut page = buffer::MAGIC.to_vec();
     page.extend_from_slice(&buffer::VERSION.to_le_bytes());
     page.extend_from_slice(&7u32.to_le_bytes());
-    page.resize(size_of::<buffer::Header>(), b'a');
+    page.resize(size_of::<buffer::Header>() - 8, b'a');
+    page.extend_from_slice(&random.pick(&[0u64, 64 * 1024, 65 * 1024]).to_le_bytes());
     if random.below(2) == 0 {
         page.truncate(random.below(page.len() + 1));
         assert!(page.len() == size_of::<buffer::Header>() || Owner::parse(&page).is_err());
@@ -233,7 +232,7 @@ fn decoders_answer_whatever_the_bytes() {
     let limit = number("THREADT_FUZZ_SECONDS").map(Duration::from_secs);
     println!("THREADT_SEED={seed}");
     let mut random = Random(seed);
-    let mut page = vec![0; SLOT_SIZE];
+    let mut page = vec![0; PAGE];
     let start = Instant::now();
     let mut turns = 0;
     while limit.map_or(turns < TURNS, |limit| start.elapsed() < limit) {
