@@ -3,19 +3,29 @@
 use std::mem::offset_of;
 use std::ops::Range;
 
-use spec::buffer::{Header, MAGIC, REGION_AT, SLOT_OWNED, SLOT_SIZE, SLOTS_AT, SlotHeader, VERSION, pack, words_at};
+use spec::buffer::{Header, MAGIC, REGION_AT, SLOT_OWNED, SLOTS_AT, Shape, SlotHeader, VERSION, pack, words_at};
 
-/// A trbuf as a process leaves it.
+/// A trbuf as a process leaves it, and how large its slots are.
 #[derive(Clone)]
-pub struct Image(pub Vec<u8>);
+pub struct Image(pub Vec<u8>, pub Shape);
 
 impl Image {
     /// One without slots, of process 1 in an earlier boot.
     pub fn new() -> Image {
-        let mut image = Image(vec![0; SLOTS_AT]);
+        Image::of(Shape::BUFFERS)
+    }
+
+    /// One whose slots are rings of this many bytes.
+    pub fn ring(size: u64) -> Image {
+        Image::of(Shape::ring(size).unwrap())
+    }
+
+    fn of(shape: Shape) -> Image {
+        let mut image = Image(vec![0; SLOTS_AT], shape);
         image.put(0, &MAGIC);
         image.put(offset_of!(Header, version), &VERSION.to_le_bytes());
         image.put(offset_of!(Header, pid), &1u32.to_le_bytes());
+        image.put(offset_of!(Header, ring), &shape.ring_size().to_le_bytes());
         image
     }
 
@@ -27,10 +37,15 @@ impl Image {
     /// Adds a slot of LWP `lwp` and returns its number.
     pub fn slot(&mut self, lwp: u32) -> usize {
         let at = self.0.len();
-        self.0.resize(at + SLOT_SIZE, 0);
+        self.0.resize(at + self.1.slot_size(), 0);
         self.put(at + offset_of!(SlotHeader, state), &SLOT_OWNED.to_le_bytes());
         self.put(at + offset_of!(SlotHeader, lwp), &lwp.to_le_bytes());
-        (at - SLOTS_AT) / SLOT_SIZE
+        (at - SLOTS_AT) / self.1.slot_size()
+    }
+
+    /// Where slot `slot` begins.
+    pub fn at(&self, slot: usize) -> usize {
+        self.1.slot_at(slot as u64) as usize
     }
 
     /// Fills a region: all of its text, which part of that is not in the file, and which is on its way to a place there.
@@ -42,7 +57,7 @@ impl Image {
         filled: Range<usize>,
         pending: Option<(u64, Range<usize>)>,
     ) {
-        let slot_at = SLOTS_AT + slot * SLOT_SIZE;
+        let slot_at = self.at(slot);
         self.put(slot_at + REGION_AT[region], text.as_bytes());
         let words = words_at(region);
         let word = |range: Range<usize>| pack(range.start as u32..range.end as u32).to_le_bytes();
@@ -52,9 +67,31 @@ impl Image {
         self.put(slot_at + words.pending_at, &place.to_le_bytes());
     }
 
+    /// Fills a region of a ring that has begun anew `laps` times: the newer text is at its front, the older text, which
+    /// need not begin with a whole record, from `start` on.
+    pub fn wrapped(&mut self, slot: usize, region: usize, laps: u32, (start, older): (usize, &str), newer: &str) {
+        let begins = self.at(slot) + REGION_AT[region];
+        self.region(slot, region, newer, start..newer.len(), None);
+        self.put(begins + start, older.as_bytes());
+        let words = words_at(region);
+        let wrapped_at = (start + older.len()) as u32;
+        self.put(self.at(slot) + words.wrapped_at, &wrapped_at.to_le_bytes());
+        self.laps(slot, region, laps);
+    }
+
+    /// Says how often a region of a ring has begun anew.
+    pub fn laps(&mut self, slot: usize, region: usize, laps: u32) {
+        self.put(self.at(slot) + words_at(region).laps, &laps.to_le_bytes());
+    }
+
+    /// Notes from when on a slot's thread is complete, nanoseconds since the Epoch.
+    pub fn complete_from(&mut self, slot: usize, time: u64) {
+        self.put(self.at(slot) + offset_of!(SlotHeader, complete_from), &time.to_le_bytes());
+    }
+
     /// Lets a slot have lost records that it could not tell of.
     pub fn lost(&mut self, slot: usize, records: u32, cause: u32) {
-        let at = SLOTS_AT + slot * SLOT_SIZE;
+        let at = self.at(slot);
         self.put(at + offset_of!(SlotHeader, lost), &records.to_le_bytes());
         self.put(at + offset_of!(SlotHeader, cause), &cause.to_le_bytes());
     }

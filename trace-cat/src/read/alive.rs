@@ -133,6 +133,7 @@ mod tests {
             start: start(&stat).unwrap(),
             boot_id: fs::read("/proc/sys/kernel/random/boot_id").unwrap().trim_ascii().try_into().unwrap(),
             offset: 0,
+            shape: spec::buffer::Shape::BUFFERS,
         }
     }
 

@@ -17,6 +17,7 @@ use super::handle::{self, Descriptors, Handle, Identity};
 use super::process::{Process, split_name};
 use super::text::Text;
 use super::trbuf::{self, Leftover, State};
+use super::whole::Wholes;
 use crate::say::{Say, reason};
 
 /// What is to be read.
@@ -34,14 +35,21 @@ pub fn collect(paths: &[PathBuf], descriptors: &Descriptors, say: &Say) -> Input
     for path in paths {
         search.argument(path);
     }
-    let mut collector =
-        Collector { inputs: Inputs::default(), states: HashMap::new(), taken: HashSet::new(), descriptors, say };
+    let mut collector = Collector {
+        inputs: Inputs::default(),
+        states: HashMap::new(),
+        taken: HashSet::new(),
+        wholes: Wholes::default(),
+        descriptors,
+        say,
+    };
     for wanted in search.wanted {
         collector.file(wanted);
     }
     for process in search.processes {
         collector.rest_of_process(&process);
     }
+    collector.wholes.tell(say);
     let mut inputs = collector.inputs;
     inputs.texts.sort_by(|a, b| (a.path().file_name(), a.path()).cmp(&(b.path().file_name(), b.path())));
     info!("{} files to merge", inputs.texts.len());
@@ -138,6 +146,8 @@ struct Collector<'a> {
     states: HashMap<PathBuf, State>,
     /// What of which trbuf has found its text.
     taken: HashSet<(Identity, u16)>,
+    /// From what moment on threads are complete.
+    wholes: Wholes,
     descriptors: &'a Descriptors,
     say: &'a Say,
 }
@@ -151,6 +161,8 @@ impl Collector<'_> {
                 if let Ok(metadata) = fs::metadata(new.key()) {
                     self.inputs.identities.insert((metadata.dev(), metadata.ino()));
                 }
+                let told = state.leftovers().map_or(&[][..], |leftovers| &leftovers.whole);
+                self.wholes.process(process, told, self.say);
                 new.insert(state)
             }
         }
@@ -161,15 +173,20 @@ impl Collector<'_> {
         // The trbuf comes first: once its owner is dead, the file does not change any more.
         let mut growing = false;
         let mut rest = None;
+        let mut end = u64::MAX;
         if let Some((process, number)) = &wanted.owner {
-            match self.state(process) {
-                State::None => {}
-                State::Alive => growing = true,
-                State::Dead(leftovers) => {
-                    let found = leftovers.files.get(number).cloned().unwrap_or_default();
-                    rest = Some((leftovers.handle.clone(), *number, found));
-                }
+            let state = self.state(process);
+            if let Some(leftovers) = state.leftovers() {
+                let found = leftovers.files.get(number).cloned().unwrap_or_default();
+                rest = Some((leftovers.handle.clone(), *number, found));
             }
+            match state {
+                State::None | State::Dead(_) => {}
+                State::Alive => growing = true,
+                // What comes to the file from now on is in the copy.
+                State::Rings(copied) => (growing, end) = (true, copied.end(*number)),
+            }
+            self.wholes.file(process, *number);
         }
         let (file, length) = match self.open(&wanted) {
             Ok(Some((file, length))) => (Some(Arc::new(file)), length),
@@ -185,7 +202,7 @@ impl Collector<'_> {
                 (None, 0)
             }
         };
-        let mut text = Text::new(wanted.path, file, length, growing);
+        let mut text = Text::new(wanted.path, file, length.min(end), growing);
         if let Some((handle, number, found)) = rest
             && self.taken.insert((handle.identity(), number))
         {
@@ -226,19 +243,21 @@ impl Collector<'_> {
             }
         }
         for leftover in found {
+            text.append(handle, leftover.older.clone());
             text.append(handle, leftover.unwritten.clone());
         }
     }
 
-    /// Adds what a dead process left for record files that were not made.
+    /// Adds what a process left, or has in rings, for record files that were not made.
     fn rest_of_process(&mut self, process: &Process) {
-        let State::Dead(leftovers) = self.state(process) else { return };
+        let Some(leftovers) = self.state(process).leftovers() else { return };
         let handle = leftovers.handle.clone();
         let files = leftovers.files.clone();
         for (number, found) in files {
             if !self.taken.insert((handle.identity(), number)) {
                 continue;
             }
+            self.wholes.file(process, number);
             let path = process.path(Name::Records { process: process.number, lwp: number });
             let mut text = Text::new(path, None, 0, false);
             self.complete(&mut text, &handle, &found);

@@ -4,8 +4,10 @@
 //! process  whose a file is, by its name
 //! inputs   which files, each once, with the rest of dead processes
 //! alive    whether a trbuf's process still runs
-//! slots    the slots of a trbuf, one after the other
+//! slots    the slots of a trbuf, one after the other; region: the text of one
 //! trbuf    what a dead process left in its buffers
+//! rings    what a running process has in its rings, copied; survivors: what of a copy is good
+//! whole    from what moment on each thread is complete
 //! text     one file's bytes, put together from the file and the trbuf
 //! handle   a file that need not stay open
 //! records  the records of a text, and what is none
@@ -20,10 +22,14 @@ pub mod handle;
 pub mod inputs;
 pub mod process;
 pub mod records;
+pub mod region;
+pub mod rings;
 pub mod runs;
 pub mod slots;
+mod survivors;
 pub mod text;
 pub mod trbuf;
+pub mod whole;
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use spec::names::Name;
 
 /// A process's files: the directory, what stands before their names (`old.` and so on, or nothing), and its number.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Process {
     /// Where they are; empty for the working directory.
     pub directory: PathBuf,

@@ -1,16 +1,20 @@
-//! The slots of a trbuf, read one at a time, however large it claims to be.
+//! The slots of a trbuf, one at a time, however large it claims to be: a slot may hold a ring of a gigabyte, so only its
+//! first page is read here.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-use spec::buffer::{PAGE, SLOT_SIZE, SLOTS_AT};
+use spec::buffer::{PAGE, SLOTS_AT, Shape};
+
+/// Bytes of a cut slot that are read at a time.
+const PIECE: usize = 64 * 1024;
 
 /// What [`Slots::next`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// A slot, whose header is read.
+    /// A slot, whose first page is read.
     Slot {
         /// Which one.
         index: u64,
@@ -27,46 +31,62 @@ pub enum Found {
 /// Goes over the slots of a trbuf that are not holes.
 pub struct Slots<'a> {
     file: &'a File,
+    shape: Shape,
     size: u64,
     index: u64,
 }
 
 impl<'a> Slots<'a> {
-    /// The slots of `file`.
+    /// The slots of `file`, which have this shape.
     ///
     /// # Errors
     /// What `fstat` says.
-    pub fn new(file: &'a File) -> io::Result<Slots<'a>> {
-        Ok(Slots { file, size: file.metadata()?.len(), index: 0 })
+    pub fn new(file: &'a File, shape: Shape) -> io::Result<Slots<'a>> {
+        Ok(Slots { file, shape, size: file.metadata()?.len(), index: 0 })
     }
 
-    /// The next one, whose header is read into `slot`, which has [`SLOT_SIZE`] bytes.
+    /// The next one, whose first page is read into `page`.
     ///
     /// # Errors
     /// What reading says.
-    pub fn next(&mut self, slot: &mut [u8]) -> io::Result<Option<Found>> {
+    pub fn next(&mut self, page: &mut [u8; PAGE]) -> io::Result<Option<Found>> {
+        let slot_size = self.shape.slot_size() as u64;
         loop {
             let index = self.index;
-            let at = SLOTS_AT as u64 + index * SLOT_SIZE as u64;
+            let at = self.shape.slot_at(index);
             if at >= self.size {
                 return Ok(None);
             }
             let Some(data) = next_data(self.file, at) else { return Ok(None) };
-            if data >= at + SLOT_SIZE as u64 {
-                self.index = (data - SLOTS_AT as u64) / SLOT_SIZE as u64;
+            if data >= at + slot_size {
+                self.index = (data - SLOTS_AT as u64) / slot_size;
                 continue;
             }
-            if self.size - at < SLOT_SIZE as u64 {
+            if self.size - at < slot_size {
                 self.size = 0;
-                let length = read_up_to(self.file, slot, at)?;
                 // A kill while the file grew leaves a part of a slot, of which nothing was used.
-                let unused = slot[..length].iter().all(|&byte| byte == 0);
-                return Ok((!unused).then_some(Found::Cut { index }));
+                return Ok((!self.is_unused(at)?).then_some(Found::Cut { index }));
             }
             self.index += 1;
-            read_up_to(self.file, &mut slot[..PAGE], at)?;
+            read_up_to(self.file, page, at)?;
             return Ok(Some(Found::Slot { index, at }));
         }
+    }
+
+    /// Whether the file holds nothing but zeros from `at` on.
+    fn is_unused(&self, mut at: u64) -> io::Result<bool> {
+        let mut piece = vec![0; PIECE];
+        while let Some(data) = next_data(self.file, at) {
+            let length = read_up_to(self.file, &mut piece, data)?;
+            if length == 0 {
+                break;
+            }
+            if piece[..length].iter().any(|&byte| byte != 0) {
+                return Ok(false);
+            }
+            at = data + length as u64;
+        }
+        Ok(true)
     }
 }
 

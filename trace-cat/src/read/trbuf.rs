@@ -9,13 +9,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use log::info;
-use spec::buffer::{self, Damage, Owner, PAGE, REGIONS, SLOT_SIZE, SLOTS_AT};
+use spec::buffer::{self, Damage, Owner, PAGE, REGIONS, SLOTS_AT, Shape};
 use spec::names::LWP_MASK;
 
 use super::alive::alive;
-use super::check;
 use super::handle::{Descriptors, Handle};
+use super::region::{first_record, whole_records};
+use super::rings::{self, Copied};
 use super::slots::{Found, Slots, read_up_to};
+use super::whole::{self, Whole};
 use crate::names;
 use crate::say::{Say, reason};
 
@@ -24,17 +26,30 @@ use crate::say::{Say, reason};
 pub struct Leftover {
     /// Text that belongs at a place in the record file, where it may stand already, all or in part.
     pub pending: Option<(u64, Range<u64>)>,
-    /// Text that is in no file.
+    /// Text that is in no file: the older records of a ring that has begun anew, from the first whole one on.
+    pub older: Range<u64>,
+    /// Text that is in no file, after that.
     pub unwritten: Range<u64>,
 }
 
-/// Everything that a dead process left, by the last three digits of the record files' names.
+impl Leftover {
+    /// Where its oldest record begins, or `None` if there is none.
+    pub fn oldest(&self) -> Option<u64> {
+        let pending = self.pending.as_ref().map(|(_, range)| range);
+        let mut ranges = pending.into_iter().chain([&self.older, &self.unwritten]);
+        ranges.find(|range| !range.is_empty()).map(|range| range.start)
+    }
+}
+
+/// Everything that is in no file, by the last three digits of the record files' names.
 #[derive(Debug)]
 pub struct Leftovers {
-    /// The trbuf.
+    /// The trbuf, or a copy of it.
     pub handle: Arc<Handle>,
     /// In the order of slots and regions.
     pub files: BTreeMap<u16, Vec<Leftover>>,
+    /// The threads that overwrote records, and from what moment on each is complete.
+    pub whole: Vec<Whole>,
 }
 
 /// What a trbuf tells of its process.
@@ -44,8 +59,21 @@ pub enum State {
     None,
     /// The process runs, and may be writing its files.
     Alive,
+    /// The process runs and keeps its newest records in rings, which were copied.
+    Rings(Copied),
     /// The process is gone.
     Dead(Leftovers),
+}
+
+impl State {
+    /// What is in no file, if that is known.
+    pub fn leftovers(&self) -> Option<&Leftovers> {
+        match self {
+            State::None | State::Alive => None,
+            State::Rings(copied) => Some(&copied.leftovers),
+            State::Dead(leftovers) => Some(leftovers),
+        }
+    }
 }
 
 /// Looks at the trbuf at `path`, which need not exist.
@@ -82,6 +110,7 @@ fn read(path: &Path, file: File, say: &Say) -> io::Result<State> {
         }
     };
     match alive(&file, &owner) {
+        Some(true) if owner.shape.is_ring() => Ok(rings::state(path, file, &owner, say)),
         Some(true) => {
             info!("{}: process {} runs", path.display(), owner.pid);
             Ok(State::Alive)
@@ -94,16 +123,17 @@ fn read(path: &Path, file: File, say: &Say) -> io::Result<State> {
     }
 }
 
-/// Goes over the slots, which are read one at a time.
-fn slots(path: &Path, file: File, owner: &Owner, say: &Say) -> io::Result<Leftovers> {
+/// Goes over the slots, of which the first pages are read, one at a time.
+pub fn slots(path: &Path, file: File, owner: &Owner, say: &Say) -> io::Result<Leftovers> {
     if file.metadata()?.len() < SLOTS_AT as u64 {
         say.damage(path.display(), Damage::Short);
     }
     let mut files: BTreeMap<u16, Vec<Leftover>> = BTreeMap::new();
+    let mut wholes = Vec::new();
     let mut losses = Losses::default();
-    let mut slot = vec![0; SLOT_SIZE];
-    let mut slots = Slots::new(&file)?;
-    while let Some(found) = slots.next(&mut slot)? {
+    let mut page = [0; PAGE];
+    let mut slots = Slots::new(&file, owner.shape)?;
+    while let Some(found) = slots.next(&mut page)? {
         let (index, at) = match found {
             Found::Slot { index, at } => (index, at),
             Found::Cut { index } => {
@@ -111,26 +141,34 @@ fn slots(path: &Path, file: File, owner: &Owner, say: &Say) -> io::Result<Leftov
                 continue;
             }
         };
-        losses.add(&slot);
+        losses.add(&page);
         let tell = |damage: Damage| say.damage(path.display(), format_args!("slot {index}: {damage}"));
-        match buffer::slot_lwp(&slot) {
+        match buffer::slot_lwp(&page) {
             Ok(Some(lwp)) => {
-                let file_number = (lwp & LWP_MASK) as u16;
+                let place = Place { file: &file, page: &page, at, shape: owner.shape };
+                let left = files.entry((lwp & LWP_MASK) as u16).or_default();
+                let mut oldest = Vec::new();
                 for region in 0..REGIONS {
-                    if let Some(leftover) = region_rest(&file, &mut slot, at, region, &tell)? {
-                        files.entry(file_number).or_default().push(leftover);
+                    let (leftover, overwrote) = place.region(region, &tell)?;
+                    if overwrote {
+                        oldest.extend(leftover.oldest());
+                    }
+                    if leftover.oldest().is_some() {
+                        left.push(leftover);
                     }
                 }
+                wholes.extend(whole::of_slot(&file, &page, lwp, &oldest)?);
             }
             Ok(None) => {}
             Err(damage) => tell(damage),
         }
     }
     losses.tell(path, owner, say);
+    files.retain(|_, left| !left.is_empty());
     let count: usize = files.values().map(Vec::len).sum();
     info!("{}: a dead process's; text is left in {count} regions", path.display());
     let handle = Arc::new(Handle::new(path.to_owned(), file, &Descriptors::new(0))?);
-    Ok(Leftovers { handle, files })
+    Ok(Leftovers { handle, files, whole: wholes })
 }
 
 /// Records that a process dropped and died before it could say so in its trace.
@@ -162,44 +200,44 @@ impl Losses {
     }
 }
 
-/// What a region still holds, or `None` if that is nothing. `slot` has the slot's first page, and room for the rest.
-fn region_rest(
-    file: &File,
-    slot: &mut [u8],
+/// A slot of a dead process's trbuf.
+struct Place<'a> {
+    file: &'a File,
+    page: &'a [u8; PAGE],
     at: u64,
-    region: usize,
-    tell: &dyn Fn(Damage),
-) -> io::Result<Option<Leftover>> {
-    let rest = match buffer::rest(slot, region) {
-        Ok(rest) => rest,
-        Err(damage) => {
-            tell(damage);
-            return Ok(None);
-        }
-    };
-    let mut pending = rest.pending;
-    if let Some((_, range)) = &pending {
-        read_up_to(file, &mut slot[range.clone()], at + range.start as u64)?;
-        // Laid over a file's good lines, bad ones would do more harm than their loss.
-        if !whole_records(&slot[range.clone()]) {
-            tell(Damage::Text(region));
-            pending = None;
-        }
-    }
-    if pending.is_none() && rest.unwritten.is_empty() {
-        return Ok(None);
-    }
-    let place = |range: Range<usize>| at + range.start as u64..at + range.end as u64;
-    Ok(Some(Leftover {
-        pending: pending.map(|(offset, range)| (offset, place(range))),
-        unwritten: place(rest.unwritten),
-    }))
+    shape: Shape,
 }
 
-/// Whether `text` is nothing but records, or nothing at all.
-pub fn whole_records(text: &[u8]) -> bool {
-    match text.strip_suffix(b"\n") {
-        Some(lines) => lines.split(|&byte| byte == b'\n').all(|line| check::check(line).is_ok()),
-        None => text.is_empty(),
+impl Place<'_> {
+    /// What a region still holds, and whether it is a ring that has overwritten records.
+    fn region(&self, region: usize, tell: &dyn Fn(Damage)) -> io::Result<(Leftover, bool)> {
+        let place = |range: Range<usize>| self.at + range.start as u64..self.at + range.end as u64;
+        let rest = match buffer::rest(self.page, self.shape, region) {
+            Ok(rest) => rest,
+            Err(damage) => {
+                tell(damage);
+                return Ok((Leftover { pending: None, older: 0..0, unwritten: 0..0 }, false));
+            }
+        };
+        let mut pending = rest.pending.map(|(offset, range)| (offset, place(range)));
+        if let Some((_, range)) = &pending {
+            // Laid over a file's good lines, bad ones would do more harm than their loss.
+            if !whole_records(self.file, range.clone())? {
+                tell(Damage::Text(region));
+                pending = None;
+            }
+        }
+        let overwrote = self.shape.is_ring() && (!rest.older.is_empty() || whole::laps(self.page, region) > 0);
+        let mut older = place(rest.older);
+        if !older.is_empty() {
+            match first_record(self.file, &older)? {
+                Some(first) => older.start = first,
+                None => {
+                    tell(Damage::Text(region));
+                    older.start = older.end;
+                }
+            }
+        }
+        Ok((Leftover { pending, older, unwritten: place(rest.unwritten) }, overwrote))
     }
 }

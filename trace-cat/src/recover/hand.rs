@@ -9,9 +9,9 @@ use std::path::Path;
 pub trait Hand {
     /// Writes all of `bytes` at `at`.
     fn write(&mut self, file: &File, bytes: &[u8], at: u64) -> io::Result<()>;
-    /// Makes a record file.
+    /// Makes a file of the process.
     fn create(&mut self, path: &Path) -> io::Result<File>;
-    /// Gives a record file that was just made to its process's user.
+    /// Gives a file that was just made to its process's user.
     fn give(&mut self, file: &File, user: u32, group: u32) -> io::Result<()>;
     /// Removes a file.
     fn remove(&mut self, path: &Path) -> io::Result<()>;

@@ -6,12 +6,14 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use spec::buffer::{self, Damage, REGIONS, SLOT_SIZE};
+use spec::buffer::{self, Damage, PAGE, REGIONS, Shape};
 use spec::names::LWP_MASK;
 
 use super::claim::Claimed;
-use crate::read::slots::{Found, Slots, read_up_to};
-use crate::read::trbuf::{Losses, whole_records};
+use crate::read::region::{first_record, whole_records};
+use crate::read::slots::{Found, Slots};
+use crate::read::trbuf::Losses;
+use crate::read::whole::{self, Whole};
 use crate::say::Say;
 
 /// What one region holds.
@@ -23,14 +25,41 @@ pub struct Job {
     pub region: usize,
     /// Bytes that belong at a place in the record file, as a range of the slot.
     pub pending: Option<(u64, Range<usize>)>,
-    /// Bytes that are in no file, as a range of the slot.
+    /// If it is a ring that has begun anew: the older whole records, which are in no file, as a range of the slot.
+    pub older: Option<Range<usize>>,
+    /// Bytes that are in no file, after those, as a range of the slot.
     pub unwritten: Range<usize>,
+}
+
+impl Job {
+    /// Where in the trbuf a range of the slot is.
+    pub fn place(&self, range: &Range<usize>) -> Range<u64> {
+        self.slot + range.start as u64..self.slot + range.end as u64
+    }
+
+    /// Everything in its order.
+    fn texts(&self) -> impl Iterator<Item = &Range<usize>> {
+        self.pending.as_ref().map(|(_, range)| range).into_iter().chain(&self.older).chain([&self.unwritten])
+    }
+}
+
+/// A thread that has overwritten records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Noted {
+    /// From when on it is complete.
+    pub whole: Whole,
+    /// Where in the trbuf its slot begins.
+    pub slot: u64,
+    /// The slot's header says it.
+    pub done: bool,
 }
 
 /// What is to be done about a trbuf.
 pub struct Judged {
     /// By the last three digits of the record files' names.
     pub files: BTreeMap<u16, Vec<Job>>,
+    /// The threads that have overwritten records.
+    pub noted: Vec<Noted>,
     /// No slot is damaged.
     pub complete: bool,
 }
@@ -40,11 +69,12 @@ pub struct Judged {
 /// # Errors
 /// What reading says.
 pub fn judge(path: &Path, claimed: &Claimed, say: &Say) -> io::Result<Judged> {
-    let mut judged = Judged { files: BTreeMap::new(), complete: true };
+    let mut judged = Judged { files: BTreeMap::new(), noted: Vec::new(), complete: true };
     let mut losses = Losses::default();
-    let mut slot = vec![0; SLOT_SIZE];
-    let mut slots = Slots::new(&claimed.buffers)?;
-    while let Some(found) = slots.next(&mut slot)? {
+    let mut page = [0; PAGE];
+    let (file, shape) = (&claimed.buffers, claimed.owner.shape);
+    let mut slots = Slots::new(file, shape)?;
+    while let Some(found) = slots.next(&mut page)? {
         let (index, at) = match found {
             Found::Slot { index, at } => (index, at),
             Found::Cut { index } => {
@@ -53,12 +83,17 @@ pub fn judge(path: &Path, claimed: &Claimed, say: &Say) -> io::Result<Judged> {
                 continue;
             }
         };
-        losses.add(&slot);
-        let jobs = buffer::slot_lwp(&slot).map(|lwp| lwp.map(|lwp| (lwp, jobs(&claimed.buffers, &mut slot, at))));
+        losses.add(&page);
+        let jobs = buffer::slot_lwp(&page).map(|lwp| lwp.map(|lwp| (lwp, jobs(file, &page, shape, at))));
         match jobs {
             Ok(None) => {}
             Ok(Some((lwp, jobs))) => match jobs? {
-                Ok(jobs) => judged.files.entry((lwp & LWP_MASK) as u16).or_default().extend(jobs),
+                Ok((jobs, oldest)) => {
+                    let whole = whole::of_slot(file, &page, lwp, &oldest)?;
+                    let done = whole::noted(&page).is_some();
+                    judged.noted.extend(whole.map(|whole| Noted { whole, slot: at, done }));
+                    judged.files.entry((lwp & LWP_MASK) as u16).or_default().extend(jobs);
+                }
                 Err(damage) => {
                     judged.complete = false;
                     say.damage(path.display(), format_args!("slot {index}: {damage}"));
@@ -74,24 +109,33 @@ pub fn judge(path: &Path, claimed: &Claimed, say: &Say) -> io::Result<Judged> {
     Ok(judged)
 }
 
-/// What the regions of one slot, whose header is read, hold; or what is wrong with it.
-fn jobs(file: &File, slot: &mut [u8], at: u64) -> io::Result<Result<Vec<Job>, Damage>> {
-    let mut jobs = Vec::new();
+/// What the regions of one slot, whose first page is read, hold, and where in the trbuf the oldest record is of those that
+/// have overwritten some; or what is wrong with it.
+fn jobs(file: &File, page: &[u8], shape: Shape, at: u64) -> io::Result<Result<(Vec<Job>, Vec<u64>), Damage>> {
+    let (mut jobs, mut oldest) = (Vec::new(), Vec::new());
     for region in 0..REGIONS {
-        let rest = match buffer::rest(slot, region) {
+        let rest = match buffer::rest(page, shape, region) {
             Ok(rest) => rest,
             Err(damage) => return Ok(Err(damage)),
         };
-        let pending = rest.pending.as_ref().map(|(_, range)| range);
-        for range in pending.into_iter().chain([&rest.unwritten]) {
-            let text = &mut slot[range.clone()];
-            if read_up_to(file, text, at + range.start as u64)? < range.len() || !whole_records(text) {
+        let mut job = Job { slot: at, region, pending: rest.pending, older: None, unwritten: rest.unwritten };
+        if !rest.older.is_empty() {
+            let Some(first) = first_record(file, &job.place(&rest.older))? else {
+                return Ok(Err(Damage::Text(region)));
+            };
+            job.older = Some((first - at) as usize..rest.older.end);
+        }
+        for range in job.texts() {
+            if !whole_records(file, job.place(range))? {
                 return Ok(Err(Damage::Text(region)));
             }
         }
-        if pending.is_some() || !rest.unwritten.is_empty() {
-            jobs.push(Job { slot: at, region, pending: rest.pending, unwritten: rest.unwritten });
+        if job.older.is_some() || (shape.is_ring() && whole::laps(page, region) > 0) {
+            oldest.extend(job.texts().find(|range| !range.is_empty()).map(|range| job.place(range).start));
+        }
+        if job.texts().any(|range| !range.is_empty()) || job.older.is_some() {
+            jobs.push(job);
         }
     }
-    Ok(Ok(jobs))
+    Ok(Ok((jobs, oldest)))
 }

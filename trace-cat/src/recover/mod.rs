@@ -92,7 +92,8 @@ fn one(path: &Path, hand: &mut dyn Hand, say: &Say) -> io::Result<Option<Outcome
     };
     let judged = judge(path, &claimed, say)?;
     let mut writing = Writing::new(path, &process, &claimed, hand, say);
-    let mut complete = judged.complete;
+    let noted = writing.note(&judged.noted);
+    let mut complete = judged.complete && noted;
     for (number, jobs) in judged.files {
         complete &= writing.file(number, jobs);
     }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use spec::buffer::{SLOT_SIZE, SLOTS_AT};
+use spec::buffer::SLOTS_AT;
 
 use super::hand::{Files, Hand};
 use super::{Outcome, one, recover};
@@ -227,7 +227,7 @@ fn damaged_slots_are_left_as_they_are_and_good_ones_recovered() {
     assert_eq!(read(&trace, "tr.0000001.001"), record);
     assert!(!trace.path("tr.0000001.002").exists());
     let after = fs::read(trace.path(TRBUF)).unwrap();
-    let damaged = SLOTS_AT + SLOT_SIZE..;
+    let damaged = image.at(1)..;
     assert_eq!(after[damaged.clone()], image.0[damaged]);
     assert_eq!(run(&trace), (out(0, 0), messages.to_owned()));
     assert_eq!(fs::read(trace.path(TRBUF)).unwrap(), after);
@@ -239,7 +239,7 @@ fn what_is_no_trbuf_is_told_and_left() {
     let mut short = Image::new().0;
     short.truncate(SLOTS_AT - 1);
     for (bytes, message) in [
-        (&b"threadt trbuf\n\0\0\x09\0\0\0"[..], "layout version 9, expected 1"),
+        (&b"threadt trbuf\n\0\0\x09\0\0\0"[..], "layout version 9, expected 2"),
         (b"something else altogether", "not a finished trbuf"),
         (b"", "shorter than its header"),
         (&[0; 5000], "not a finished trbuf"),
@@ -396,7 +396,7 @@ fn mutated_trbufs_never_panic_and_good_lines_stay() {
             image.region(slot, 1, &text, 70..text.len(), None);
         }
         for _ in 0..random.below(40) {
-            let slot = SLOTS_AT + random.below(3) * SLOT_SIZE;
+            let slot = image.at(random.below(3));
             let at = if random.below(20) == 0 { random.below(128) } else { slot + random.below(1100) };
             image.0[at] = if random.below(2) == 0 { 0 } else { random.next() as u8 };
         }
