@@ -97,6 +97,8 @@ fn value(place: &str, text: &str, names: &[(String, &str)]) -> String {
     let known = |name: &str| names.iter().any(|(known, _)| known == name);
     match text {
         "0" => "0".to_owned(),
+        // Filled by THR_TRACE_DETAIL only.
+        _ if text.starts_with('?') => format!("detail({})", value(place, &text[1..], names)),
         "rval" => "result.rval()".to_owned(),
         "result" => "result as u64".to_owned(),
         _ if known(text) => format!("{text}.bits()"),
@@ -110,19 +112,43 @@ fn value(place: &str, text: &str, names: &[(String, &str)]) -> String {
     }
 }
 
-/// Stamps and number of records of each event, from `events.tsv`.
-fn stamps() -> BTreeMap<String, (u8, String)> {
+/// What `events.tsv` says of an event's first record.
+struct First {
+    which: u8,
+    stamp: String,
+    level: String,
+}
+
+/// Every event's first record, by the event's name.
+fn firsts() -> BTreeMap<String, First> {
     let text = fs::read_to_string("../spec/events.tsv").expect("events.tsv is readable");
     let rows = text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect::<Vec<_>>());
     rows.filter(|row| row[2] != "2")
-        .map(|row| (row[3].to_owned(), (row[2].parse().unwrap(), row[4].to_owned())))
+        .map(|row| {
+            let first = First { which: row[2].parse().unwrap(), stamp: row[4].to_owned(), level: row[5].to_owned() };
+            (row[3].to_owned(), first)
+        })
         .collect()
 }
 
-fn hook(place: &str, row: &[&str], stamps: &BTreeMap<String, (u8, String)>) -> String {
+/// What lets a call go unrecorded at level blocked, as a condition: known before the call, and after it.
+fn unselected(place: &str, event: &str, level: &str, object: &str) -> (Option<String>, Option<String>) {
+    let id = format!("process::selects(id::{})", event.to_uppercase());
+    match level {
+        "always" | "never" => (None, None),
+        "failed" => (None, Some(format!("{id} && result.rval() == 0"))),
+        "waiters" => (Some(format!("{id} && measure::{object}_has_no_waiters({object})")), None),
+        // No try tells, but the object's word does.
+        "blocked" => (Some(format!("{id} && measure::{object}_has_token({object})")), None),
+        _ => panic!("{place}: unknown level '{level}'"),
+    }
+}
+
+fn hook(place: &str, row: &[&str], firsts: &BTreeMap<String, First>) -> String {
     let [symbol, event, shape, real, values, prototype] = row else { panic!("{place}: a row has 6 columns") };
     let parameters = parameters(place, prototype);
-    let (which, stamp) = stamps.get(*event).unwrap_or_else(|| panic!("{place}: unknown event '{event}'"));
+    let First { which, stamp, level } =
+        firsts.get(*event).unwrap_or_else(|| panic!("{place}: unknown event '{event}'"));
     let upper = event.to_uppercase();
     let mut values: Vec<String> =
         values.split(' ').filter(|value| *value != "-").map(|text| value(place, text, &parameters)).collect();
@@ -130,25 +156,29 @@ fn hook(place: &str, row: &[&str], stamps: &BTreeMap<String, (u8, String)>) -> S
     // A measured word is read before a call that gives the object away, after one that gets or makes it.
     let mut before = String::new();
     if stamp == "b" {
-        for (index, value) in values.iter_mut().enumerate().filter(|(_, value)| value.starts_with("measure::")) {
+        for (index, value) in values.iter_mut().enumerate().filter(|(_, value)| value.contains("measure::")) {
             writeln!(before, "    let measured_{index} = {value};").unwrap();
             *value = format!("measured_{index}");
         }
     }
-    values.resize(5, "0".to_owned());
+    values.resize(values.len().max(4), "0".to_owned());
+    values.resize(5, "detail(caller)".to_owned());
     let values = values.join(", ");
     let declared: Vec<String> = parameters.iter().map(|(name, kind)| format!("{name}: {kind}")).collect();
     let (declared, outcome) = (declared.join(", "), outcome(symbol, prototype));
     let names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
+    let object = names.first().copied().unwrap_or_default();
     let names = names.join(", ");
     let form = format!("&id::{upper}_0");
+    let (pass_on, forget) = unselected(place, event, level, object);
+    let pass_on = pass_on.map_or(String::new(), |that| format!("    if {that} {{ return real({names}); }}\n"));
+    let forget = forget.map_or(String::new(), |that| format!("    if {that} {{ return result; }}\n"));
     let mut text = format!(
-        "/// `{prototype};`\n#[cfg_attr(not(test), unsafe(no_mangle))]\n\
-         pub unsafe extern \"C\" fn {symbol}({declared}) -> {outcome} {{\n    \
+        "hook! {{\n/// `{prototype};`\nfn {symbol}({declared}; caller) -> {outcome} {{\n    \
          type Function = unsafe extern \"C\" fn({declared}) -> {outcome};\n    \
          // SAFETY: functions.tsv has the prototype of the real function; the host grants what that demands.\n    \
          unsafe {{\n    let real: Function = core::mem::transmute(real::{real}.address());\n    \
-         if !process::records(id::{upper}) {{ return real({names}); }}\n"
+         if !process::records(id::{upper}) {{ return real({names}); }}\n{pass_on}"
     );
     match (*shape, which) {
         ("single", 0) if mutex => {
@@ -157,30 +187,30 @@ fn hook(place: &str, row: &[&str], stamps: &BTreeMap<String, (u8, String)>) -> S
             let early = if *event == "mutex_init" { "" } else { kind };
             let late = if *event == "mutex_init" { kind } else { "" };
             let (first, second) =
-                if stamp == "b" { ("let time = clock::now();", "") } else { ("", "let time = clock::now();") };
+                if stamp == "b" { ("let time = clock::early();", "") } else { ("", "let time = clock::now();") };
             writeln!(
                 text,
-                "    {early}\n    {first}\n{before}    let result = real({names});\n    {second}\n    {late}\n    \
+                "    {early}\n    {first}\n{before}    let result = real({names});\n{forget}    {second}\n    {late}\n    \
                  record::put_mutex(id::{upper}, recursive, {form}, &id::R{upper}_0, time, [{values}]);\n    result"
             )
             .unwrap();
             if *event == "mutex_unlock" {
                 // Category 6 has no waiters? column.
-                text = text.replace("measured_2, 0, 0]", "if recursive { 0 } else { measured_2 }, 0, 0]");
+                text = text.replace("measured_2, 0, ", "if recursive { 0 } else { measured_2 }, 0, ");
             }
         }
         ("single", 0) if stamp == "b" && !values.contains("result") => {
-            writeln!(text, "{before}    record::put({form}, clock::now(), [{values}]);\n    real({names})").unwrap()
+            writeln!(text, "{before}    record::put({form}, clock::early(), [{values}]);\n    real({names})").unwrap()
         }
         ("single", 0) if stamp == "b" => writeln!(
             text,
-            "    let time = clock::now();\n{before}    let result = real({names});\n    \
+            "    let time = clock::early();\n{before}    let result = real({names});\n    \
              record::put({form}, time, [{values}]);\n    result"
         )
         .unwrap(),
         ("single", 0) => writeln!(
             text,
-            "    let result = real({names});\n    record::put({form}, clock::now(), [{values}]);\n    result"
+            "    let result = real({names});\n{forget}    record::put({form}, clock::now(), [{values}]);\n    result"
         )
         .unwrap(),
         ("wait", 1) => {
@@ -189,7 +219,7 @@ fn hook(place: &str, row: &[&str], stamps: &BTreeMap<String, (u8, String)>) -> S
             bits.resize(4, "0".to_owned());
             writeln!(
                 text,
-                "{before}    record::put(&id::{upper}_1, clock::now(), [{values}]);\n    \
+                "{before}    record::put(&id::{upper}_1, clock::early(), [{values}]);\n    \
                  let guard = Guard::record(&id::{upper}_2, [libc::ECANCELED as u64, 0, 0, 0, 0]);\n    \
                  let result = <{outcome}>::from_bits(guard.call(real as *const (), {}));\n    \
                  record::put(&id::{upper}_2, clock::now(), [result.rval(), 0, 0, 0, 0]);\n    result",
@@ -199,7 +229,7 @@ fn hook(place: &str, row: &[&str], stamps: &BTreeMap<String, (u8, String)>) -> S
         }
         _ => panic!("{place}: hook '{shape}' does not fit an event whose first record is which {which}"),
     }
-    text + "    }\n}\n\n"
+    text + "    }\n}\n}\n\n"
 }
 
 fn main() {
@@ -212,13 +242,13 @@ fn main() {
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libthreadt.so");
     let text = fs::read_to_string(file).expect("functions.tsv is readable");
-    let stamps = stamps();
+    let firsts = firsts();
     let (mut hooks, mut names) = (String::new(), BTreeSet::from(HELPERS));
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
         let row: Vec<&str> = line.split('\t').collect();
         let place = format!("functions.tsv:{}", index + 1);
         if row.get(2) != Some(&"own") {
-            hooks += &hook(&place, &row, &stamps);
+            hooks += &hook(&place, &row, &firsts);
         }
         names.insert(row[3]);
     }

@@ -9,14 +9,15 @@ use core::sync::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
-use spec::buffer::{FileEntry, Header, MAGIC, Owner, PAGE, SLOT_OWNED, SLOT_SIZE, SLOTS_AT, VERSION};
+use spec::buffer::{FileEntry, Header, MAGIC, Owner, PAGE, SLOT_OWNED, SLOTS_AT, Shape, VERSION};
 use spec::names::LWP_MASK;
 
-use crate::directory;
+use crate::config::CONFIG;
 use crate::pool::Pooled;
 use crate::process::{self, PROCESS};
 use crate::slot::{ALL_REGIONS, Slot, Writer};
 use crate::sys::{self, Fd};
+use crate::{directory, ring};
 
 /// The mapped header and file entries.
 static HEADER: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
@@ -28,8 +29,18 @@ static ANONYMOUS: AtomicBool = AtomicBool::new(false);
 static STUCK: AtomicU32 = AtomicU32::new(0);
 /// How many of those are kept for whoever reads the trbuf.
 const STUCK_MAX: u32 = 16;
+/// A chunk of slots has at most so many bytes, unless a single slot has more.
+const CHUNK_MAX: usize = 4 << 20;
 /// At the next power of two of slots, those of threads that ended unseen are looked for.
 static NEXT_SWEEP: AtomicU64 = AtomicU64::new(0);
+
+/// [`Shape::ring_size`] of this process's slots.
+static RING: AtomicU64 = AtomicU64::new(0);
+
+/// How large this process's slots are, and whether they are rings.
+pub fn shape() -> Shape {
+    Shape::ring(RING.load(Relaxed)).unwrap_or(Shape::BUFFERS)
+}
 
 /// Whether a crash would cost buffers.
 pub fn are_anonymous() -> bool {
@@ -60,44 +71,75 @@ pub fn make(fd: &Fd, owner: &Owner) -> sys::Result {
             boot_id: owner.boot_id,
             reserved: 0,
             offset: owner.offset,
+            ring: owner.shape.ring_size(),
         });
         // OBSERVABLE: with the magic number the file becomes a trbuf.
         core::sync::atomic::fence(Release);
         (&raw mut (*header).magic).write_volatile(MAGIC);
     }
+    RING.store(owner.shape.ring_size(), Relaxed);
     HEADER.store(base, Release);
     Ok(())
 }
 
 /// Takes over the trbuf that this process made before an exec: what is unwritten is written, and the slots are reused.
 ///
+/// The slots are as the earlier image made them, unless the environment now asks for others and nothing is left in them.
+///
 /// # Errors
 /// The errno of the system call that failed.
-pub fn take_over(fd: &Fd, size: u64) -> sys::Result {
-    HEADER.store(fd.map(0, SLOTS_AT)?, Release);
-    let slots = (size.saturating_sub(SLOTS_AT as u64) / SLOT_SIZE as u64) as u32;
-    PROCESS.slots.store(slots, Relaxed);
+pub fn take_over(fd: &Fd, size: u64, found: Shape) -> sys::Result {
+    let header = fd.map(0, SLOTS_AT)?;
+    HEADER.store(header, Release);
+    RING.store(found.ring_size(), Relaxed);
     // SAFETY: the header is mapped, and the mapping is never taken away.
     for entry in unsafe { entries() } {
         entry.users.store(0, Relaxed);
     }
-    if slots == 0 {
-        return Ok(());
+    let slots = (size.saturating_sub(SLOTS_AT as u64) / found.slot_size() as u64) as u32;
+    PROCESS.slots.store(slots, Relaxed);
+    let mut complete = true;
+    if slots != 0 {
+        let length = slots as usize * found.slot_size();
+        let first = fd.map(SLOTS_AT as u64, length)?;
+        complete = write_out_chunk(first, slots as usize);
+        let wanted = CONFIG.get().shape;
+        if complete && wanted != found {
+            // SAFETY: nobody has got a slot yet.
+            unsafe { sys::unmap(first, length) };
+            fd.truncate(SLOTS_AT as u64)?;
+            PROCESS.slots.store(0, Relaxed);
+        } else {
+            // What cannot be written stays, for trace-cat.
+            add_chunk(first, slots as usize, |slot| {
+                if slot.lwp.load(Relaxed) == 0 {
+                    PROCESS.fresh.put(slot);
+                }
+            });
+        }
     }
-    let first = fd.map(SLOTS_AT as u64, slots as usize * SLOT_SIZE)?;
-    add_chunk(first, slots as usize, |slot| {
-        let entry = entry(slot.lwp.load(Relaxed));
+    if complete && PROCESS.slots.load(Relaxed) == 0 {
+        let wanted = CONFIG.get().shape.ring_size();
+        RING.store(wanted, Relaxed);
+        // SAFETY: the header is mapped, and this process's alone. OBSERVABLE: there are no slots whose size it could belie.
+        unsafe { (&raw mut (*header.cast::<Header>()).ring).write_volatile(wanted) };
+    }
+    Ok(())
+}
+
+/// Writes out the slots of an earlier image; those that have nothing left lose their owner. Whether all of them have.
+fn write_out_chunk(first: *mut u8, slots: usize) -> bool {
+    let mut complete = true;
+    for_each_of_chunk(first, slots, |slot| {
+        let lwp = slot.lwp.load(Relaxed);
         // Nobody else lives who could be the writer: an exec ends all other threads.
         slot.writer.store(0, Relaxed);
-        if slot.lwp.load(Relaxed) == 0 {
-            PROCESS.fresh.put(slot);
-        } else if slot.write_all(entry).is_ok() {
+        if lwp != 0 && slot.write_all(entry(lwp)).is_ok() {
             slot.lwp.store(0, Relaxed);
-            PROCESS.fresh.put(slot);
         }
-        // What cannot be written stays, for trace-cat.
+        complete &= slot.lwp.load(Relaxed) == 0;
     });
-    Ok(())
+    complete
 }
 
 /// The entries of all tr files.
@@ -153,6 +195,7 @@ pub fn forget(interrupted: Option<&'static Slot>) {
     ANONYMOUS.store(false, Relaxed);
     NEXT_SWEEP.store(0, Relaxed);
     STUCK.store(0, Relaxed);
+    ring::forget();
 }
 
 /// Puts a chunk of mapped slots into the list, and hands each slot to `each`.
@@ -170,8 +213,13 @@ fn add_chunk(first: *mut u8, slots: usize, each: impl Fn(&'static Slot)) {
             Err(now) => next = now,
         }
     }
+    for_each_of_chunk(first.as_ptr(), slots, each);
+}
+
+/// Calls `each` with every slot of the chunk that begins at `first`.
+fn for_each_of_chunk(first: *mut u8, slots: usize, mut each: impl FnMut(&'static Slot)) {
     for distance in 0..slots {
-        if let Some(address) = NonNull::new(head.neighbour(distance)) {
+        if let Some(address) = NonNull::new(first.wrapping_add(distance * shape().slot_size())) {
             // SAFETY: within the chunk.
             each(unsafe { Slot::at(address) });
         }
@@ -191,20 +239,14 @@ fn for_each_chunk(mut each: impl FnMut(&'static Slot, usize)) {
 
 /// Calls `each` with every slot there is, used or not.
 pub fn for_each_slot(mut each: impl FnMut(&'static Slot)) {
-    for_each_chunk(|first, slots| {
-        for distance in 0..slots {
-            if let Some(address) = NonNull::new(first.neighbour(distance)) {
-                // SAFETY: within the chunk.
-                each(unsafe { Slot::at(address) });
-            }
-        }
-    });
+    for_each_chunk(|first, slots| for_each_of_chunk(first.neighbour(0), slots, &mut each));
 }
 
 /// A slot for a new owner, which becomes its writer, with nothing unwritten in it: one whose thread has gone, else one
 /// that nobody has had.
 pub fn take_slot() -> Option<&'static Slot> {
     let fresh = || PROCESS.fresh.take();
+    let take_ended = if shape().is_ring() { ring::take_longest_dead } else { take_ended };
     let slot = take_ended().or_else(fresh).or_else(|| {
         sweep();
         take_ended().or_else(grow)
@@ -212,6 +254,15 @@ pub fn take_slot() -> Option<&'static Slot> {
     // Nobody else looks at a slot without an LWP.
     slot.writer.store(sys::thread_id(), Relaxed);
     Some(slot)
+}
+
+/// Lets a slot go to another thread, once its own, which is about to end, is gone.
+pub fn let_go(slot: &'static Slot) {
+    if shape().is_ring() {
+        ring::end(slot);
+    } else {
+        PROCESS.ended.put(slot);
+    }
 }
 
 /// A slot whose thread has gone. A few are looked at; those whose thread is still on its way out are put back.
@@ -268,7 +319,7 @@ fn sweep() {
     for_each_slot(|slot| {
         let lwp = slot.lwp.load(Relaxed);
         if lwp != 0 && slot.state.load(Relaxed) == SLOT_OWNED && !sys::thread_lives(process::id(), lwp) && slot.end() {
-            PROCESS.ended.put(slot);
+            let_go(slot);
         }
     });
 }
@@ -277,7 +328,8 @@ fn sweep() {
 fn grow() -> Option<&'static Slot> {
     // Threads that start together must not each reserve a whole chunk: who finds another one at it takes one slot.
     let alone = PROCESS.growing.swap(1, Acquire) == 0;
-    let more = if alone { PROCESS.slots.load(Relaxed).clamp(2, 16) } else { 1 };
+    let most = (CHUNK_MAX / shape().slot_size()).clamp(1, 16) as u32;
+    let more = if alone { PROCESS.slots.load(Relaxed).clamp(2, 16).min(most) } else { 1 };
     let slot = grow_by(more);
     if alone {
         PROCESS.growing.store(0, Release);
@@ -287,8 +339,8 @@ fn grow() -> Option<&'static Slot> {
 
 /// Maps a chunk of so many slots and returns one of them; the others are for whoever comes next.
 fn grow_by(more: u32) -> Option<&'static Slot> {
-    let at = SLOTS_AT as u64 + u64::from(PROCESS.slots.fetch_add(more, Relaxed)) * SLOT_SIZE as u64;
-    let length = more as usize * SLOT_SIZE;
+    let at = shape().slot_at(PROCESS.slots.fetch_add(more, Relaxed).into());
+    let length = more as usize * shape().slot_size();
     let mapped = if are_anonymous() { Err(sys::Errno(libc::EOPNOTSUPP)) } else { map_more(at, length) };
     let is_anonymous = mapped.is_err();
     let first = match mapped {

@@ -3,12 +3,15 @@
 //! Hooks read the clock; the offset is added when the record is written, because the first record of a process is what
 //! makes it look for the directory's offset.
 //!
-//! The vDSO's function is called directly: libc's may be interposed (libfaketime), and needs its PLT.
+//! The vDSO's function is called directly: libc's may be interposed (libfaketime), and needs its PLT. Where the vDSO only
+//! converts the processor's counter, [`counter`] does so in its place.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI64, AtomicPtr, Ordering::Relaxed};
 
 use crate::{elf, sys};
+
+mod counter;
 
 type GetTime = unsafe extern "C" fn(c_int, *mut libc::timespec) -> c_int;
 
@@ -29,10 +32,39 @@ fn read(clock: c_int) -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// Nanoseconds of `CLOCK_MONOTONIC`.
-#[inline]
+/// Nanoseconds of `CLOCK_MONOTONIC`, read when everything before it in the program has been done: the time of a record
+/// that gets something.
+#[inline(always)]
 pub fn now() -> u64 {
+    match counter::read::<true>() {
+        Some(time) => time,
+        None => by_vdso(),
+    }
+}
+
+/// As [`now`], but perhaps read while something before it is still being done: the time of a record that gives something
+/// away, which may be early but not late. Never before a [`now`] that the same thread has had.
+#[inline(always)]
+pub fn early() -> u64 {
+    match counter::read::<false>() {
+        Some(time) => time,
+        None => by_vdso(),
+    }
+}
+
+#[inline(never)]
+fn by_vdso() -> u64 {
     read(libc::CLOCK_MONOTONIC) as u64
+}
+
+/// Sees to it that the times are still the kernel's; to be called now and then.
+pub fn check() {
+    counter::check(by_vdso);
+}
+
+/// How times are read, for `trinfo`: by the processor's counter, or by the vDSO.
+pub fn source() -> &'static [u8] {
+    if counter::is_used() { b"tsc" } else { b"vdso" }
 }
 
 /// A reading of [`now`] as nanoseconds since the Epoch.
@@ -42,10 +74,12 @@ pub fn since_epoch(reading: u64) -> u64 {
     reading.wrapping_add(OFFSET.load(Relaxed) as u64)
 }
 
-/// Looks up the vDSO's function.
+/// Looks up the vDSO's function, and what it reads.
 pub fn find() {
     if let Some(found) = elf::any(c"__vdso_clock_gettime") {
         GET_TIME.store(found.address.cast_mut(), Relaxed);
+        // SAFETY: getauxval only reads what the kernel gave to the process.
+        counter::find(unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) } as usize, by_vdso);
     }
 }
 
@@ -76,6 +110,33 @@ pub fn offset() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_counter_gives_the_vdsos_times_or_is_left_alone() {
+        find();
+        if !counter::is_used() {
+            eprintln!("this machine's clock is not the processor's counter: nothing to compare");
+            return;
+        }
+        let (mut last, mut compared) = (0, 0);
+        for _ in 0..100_000 {
+            let (before, early, time, after) =
+                (by_vdso(), counter::read::<false>(), counter::read::<true>(), by_vdso());
+            // Where the kernel has just now said no, the vDSO is asked.
+            let (Some(early), Some(time)) = (early, time) else { continue };
+            assert!(before <= time && time <= after, "{before} {time} {after}");
+            assert!(last <= early && early <= time, "{last} {early} {time}");
+            (last, compared) = (time, compared + 1);
+        }
+        assert!(compared > 90_000);
+        check();
+        assert!(counter::is_used());
+        // Of two clocks only one can be right.
+        counter::check(|| by_vdso() + 1_000_000_000);
+        assert!(!counter::is_used());
+        let (before, time, after) = (by_vdso(), now(), by_vdso());
+        assert!(before <= time && time <= after);
+    }
 
     #[test]
     fn the_measured_offset_leads_to_the_wall_clock() {

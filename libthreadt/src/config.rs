@@ -1,8 +1,10 @@
 //! What the environment asks for, read once in the life of a program.
 
 use core::ffi::{CStr, c_char};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use spec::EventSet;
+use spec::buffer::{RING_SIZES, Shape};
 
 use crate::say::{Cause, say};
 use crate::stage::Settled;
@@ -16,10 +18,36 @@ pub struct Config {
     pub max: u64,
     /// `THR_TRACE_BUF`: each record goes to its file at once.
     pub unbuffered: bool,
+    /// `THR_TRACE_LEVEL=blocked`: only calls that tell of waiting are recorded.
+    pub only_blocked: bool,
+    /// How large the slots are, and by `THR_TRACE_RING` whether they are rings.
+    pub shape: Shape,
 }
 
 /// The configuration, settled when the library wakes for the first time.
-pub static CONFIG: Settled<Config> = Settled::new(Config { events: EventSet::NONE, max: u64::MAX, unbuffered: false });
+pub static CONFIG: Settled<Config> = Settled::new(Config {
+    events: EventSet::NONE,
+    max: u64::MAX,
+    unbuffered: false,
+    only_blocked: false,
+    shape: Shape::BUFFERS,
+});
+
+/// The bits of a column that only `THR_TRACE_DETAIL` fills: all or none.
+static DETAIL: AtomicU64 = AtomicU64::new(0);
+
+/// `value` with `THR_TRACE_DETAIL`, else 0.
+#[inline(always)]
+pub fn detail(value: u64) -> u64 {
+    // ORDERING: Relaxed; set before the first switch is, and never changed.
+    value & DETAIL.load(Relaxed)
+}
+
+/// Whether columns are to be filled that need a look at more than the call's arguments.
+#[inline(always)]
+pub fn is_detailed() -> bool {
+    detail(1) != 0
+}
 
 unsafe extern "C" {
     static environ: *const *const c_char;
@@ -72,7 +100,41 @@ pub fn read() -> Config {
             say(Cause::UnknownEvent, &[b"THR_TRACE_EVENTS: unknown category or event '", name, b"', ignored"]);
         }),
     };
-    Config { events, max: size(b"THR_TRACE_MAX").unwrap_or(u64::MAX), unbuffered: variable(b"THR_TRACE_BUF").is_some() }
+    if variable(b"THR_TRACE_DETAIL").is_some() {
+        DETAIL.store(u64::MAX, Relaxed);
+    }
+    let shape = ring();
+    Config {
+        events,
+        max: size(b"THR_TRACE_MAX").unwrap_or(u64::MAX),
+        unbuffered: variable(b"THR_TRACE_BUF").is_some() && !shape.is_ring(),
+        only_blocked: is_blocked_wanted(),
+        shape,
+    }
+}
+
+/// Whether `THR_TRACE_LEVEL` is `blocked`; what it does not know is told of, and taken as `all`.
+fn is_blocked_wanted() -> bool {
+    match variable(b"THR_TRACE_LEVEL").unwrap_or(c"").to_bytes() {
+        b"blocked" => true,
+        b"" | b"all" => false,
+        other => {
+            say(Cause::Level, &[b"THR_TRACE_LEVEL: '", other, b"' is neither 'all' nor 'blocked', taken as 'all'"]);
+            false
+        }
+    }
+}
+
+/// The slots that `THR_TRACE_RING` asks for. Who asks for a ring of an impossible size gets the nearest one: files that
+/// grow without end are what he does not want.
+fn ring() -> Shape {
+    let Some(size) = size(b"THR_TRACE_RING") else { return Shape::BUFFERS };
+    let possible = size.clamp(*RING_SIZES.start(), *RING_SIZES.end());
+    if size != possible {
+        let taken: &[u8] = if size < possible { b"64K, the least" } else { b"1G, the most" };
+        say(Cause::Ring, &[b"THR_TRACE_RING: taken as ", taken]);
+    }
+    Shape::ring(possible).unwrap_or(Shape::BUFFERS)
 }
 
 /// The size that a variable holds; one that is no size is told of and ignored.

@@ -165,7 +165,7 @@ fn try_claim(scratch: &mut Scratch) -> sys::Result<Claim> {
                     clock::set_offset(owner.offset);
                     true
                 });
-                buffers::take_over(&fd, fd.stat()?.st_size as u64)?;
+                buffers::take_over(&fd, fd.stat()?.st_size as u64, owner.shape)?;
                 return Ok(Claim::Ours);
             }
             Holder::Alive => return Ok(Claim::Taken),
@@ -215,7 +215,7 @@ fn find_owner(path: &CStr, page: &mut [u8]) -> sys::Result<Holder> {
     let owner = Owner::parse(page.get(..length).unwrap_or(b""));
     let ourselves = identity::owner();
     if let Ok(owner) = owner {
-        if ourselves.start != 0 && (Owner { offset: ourselves.offset, ..owner }) == ourselves {
+        if ourselves.start != 0 && (Owner { offset: ourselves.offset, shape: ourselves.shape, ..owner }) == ourselves {
             return Ok(Holder::OurselvesBeforeExec(owner));
         }
         // The PID is ours now; so whoever had it in this namespace has gone, as has everybody of another boot.

@@ -2,6 +2,7 @@
 
 use spec::buffer::Owner;
 
+use crate::config::CONFIG;
 use crate::sys::{self, Fd};
 use crate::{clock, process};
 
@@ -49,6 +50,7 @@ pub fn owner() -> Owner {
         start: start(),
         boot_id: boot_id(),
         offset: clock::offset(),
+        shape: CONFIG.get().shape,
     }
 }
 

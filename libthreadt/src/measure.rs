@@ -41,6 +41,16 @@ pub fn knows(layout: u32) -> bool {
     KNOWN.load(Acquire) & layout != 0
 }
 
+/// Whether a mutex's words can be read.
+pub fn knows_mutexes() -> bool {
+    knows(MUTEX)
+}
+
+/// Whether a rwlock's words can be read.
+pub fn knows_rwlocks() -> bool {
+    knows(RWLOCK)
+}
+
 /// The 32-bit word `at` bytes into an object.
 ///
 /// # Safety
@@ -125,6 +135,18 @@ pub unsafe fn mutex_waiters(mutex: Ptr) -> u64 {
     u64::from(waiters)
 }
 
+/// Whether nobody waits for the mutex; `false` if that cannot be told.
+pub unsafe fn mutex_has_no_waiters(mutex: Ptr) -> bool {
+    // SAFETY: the caller's.
+    knows(MUTEX) && unsafe { mutex_waiters(mutex) } == 0
+}
+
+/// The LWP that has the mutex; 0 if it is free or that cannot be told.
+pub unsafe fn mutex_owner(mutex: Ptr) -> u64 {
+    // SAFETY: the caller's.
+    if knows(MUTEX) { u64::from(unsafe { word(mutex, MUTEX_OWNER) }) } else { 0 }
+}
+
 /// How often its owner, the caller, has locked a recursive mutex.
 pub unsafe fn recursion_depth(mutex: Ptr) -> u64 {
     // SAFETY: the caller's.
@@ -138,6 +160,12 @@ pub unsafe fn cond_waiters(cond: Ptr) -> u64 {
     }
     // SAFETY: the caller's. The three low bits are flags.
     u64::from(unsafe { word(cond, WREFS_AT.load(Relaxed) as usize) } >> 3 != 0)
+}
+
+/// Whether nobody waits on the condition variable; `false` if that cannot be told.
+pub unsafe fn cond_has_no_waiters(cond: Ptr) -> bool {
+    // SAFETY: the caller's.
+    knows(COND) && unsafe { cond_waiters(cond) } == 0
 }
 
 /// The clock that a condition variable made with this attribute uses.
@@ -163,6 +191,7 @@ const RW_READERS_SHIFT: u32 = 3;
 const RW_WRITERS: usize = 4;
 const RW_WRITERS_FUTEX: usize = 12;
 const RW_FUTEX_USED: u32 = 2;
+const RW_WRITER: usize = 24;
 const RW_FLAGS: usize = 48;
 /// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`.
 const RW_PREFERS_WRITERS: u32 = 2;
@@ -182,6 +211,24 @@ pub unsafe fn rwlock_waiters(rwlock: Ptr) -> u64 {
     let waiters =
         if readers & RW_WRITE_PHASE != 0 { readers >> RW_READERS_SHIFT != 0 } else { readers & RW_WRITE_LOCKED != 0 };
     u64::from(waiters || writer_sleeps || readers & RW_READERS_WAIT != 0 || writers << 1 != 0)
+}
+
+/// Whether nobody waits for the lock, which the caller holds; `false` if that cannot be told.
+pub unsafe fn rwlock_has_no_waiters(rwlock: Ptr) -> bool {
+    // SAFETY: the caller's.
+    knows(RWLOCK) && unsafe { rwlock_waiters(rwlock) } == 0
+}
+
+/// The LWP that has the lock for writing; 0 if none has or that cannot be told.
+pub unsafe fn rwlock_writer(rwlock: Ptr) -> u64 {
+    // SAFETY: the caller's.
+    if knows(RWLOCK) { u64::from(unsafe { word(rwlock, RW_WRITER) }) } else { 0 }
+}
+
+/// 1 if the lock, which the caller holds, is locked for writing.
+pub unsafe fn rwlock_is_write_locked(rwlock: Ptr) -> u64 {
+    // SAFETY: the caller's.
+    u64::from(unsafe { rwlock_writer(rwlock) } != 0)
 }
 
 /// How many readers have the lock; the caller is one of them.
@@ -215,6 +262,21 @@ pub unsafe fn rwlock_excludes_writers(rwlock: Ptr) -> bool {
 pub unsafe fn sem_count(sem: Ptr) -> u64 {
     // SAFETY: the caller's.
     if knows(SEM) { u64::from(unsafe { word(sem, 0) }) } else { 0 }
+}
+
+// sem_t, where 64-bit atomics are: the value, and the number of waiters
+const SEM_WAITERS: usize = 4;
+
+/// Whether a wait would not have to wait; `false` if that cannot be told.
+pub unsafe fn sem_has_token(sem: Ptr) -> bool {
+    // SAFETY: the caller's.
+    unsafe { sem_count(sem) != 0 }
+}
+
+/// Whether nobody waits for the semaphore; `false` if that cannot be told.
+pub unsafe fn sem_has_no_waiters(sem: Ptr) -> bool {
+    // SAFETY: the caller's.
+    knows(SEM) && unsafe { word(sem, SEM_WAITERS) } == 0
 }
 
 /// How many threads the barrier still misses, the caller included.

@@ -10,7 +10,7 @@ use core::sync::atomic::{
 };
 
 use spec::event::{EVENTS, MUTEX, RMUTEX};
-use spec::{Event, EventId};
+use spec::{Event, EventId, Level};
 
 use crate::config::{self, CONFIG};
 use crate::pool::Pool;
@@ -21,7 +21,7 @@ use crate::{buffers, clock, directory, limits, measure, real, say, start, sys, t
 /// The per-process page.
 #[repr(C, align(4096))]
 pub struct Process {
-    /// For each event of the table: [`KNOWN`], [`ON`], [`ON_RECURSIVE`].
+    /// For each event of the table: [`KNOWN`], [`ON`], [`ON_RECURSIVE`], [`SELECTIVE`].
     switches: [AtomicU8; 128],
     awake: Stage,
     /// The trace directory's files of this process are ready.
@@ -91,6 +91,9 @@ const ON: u8 = 2;
 /// For events of category mutex: the same event of category rmutex is recorded.
 const ON_RECURSIVE: u8 = 4;
 
+/// Only those calls are recorded that waited, failed or found a waiter, as the event's level says.
+const SELECTIVE: u8 = 8;
+
 /// The PID under which the library woke last, in this process or in the one it was forked from.
 static LAST_PID: AtomicU32 = AtomicU32::new(0);
 /// The library has read its environment, in this process or in one that it was forked from.
@@ -99,13 +102,19 @@ static CONFIGURED: Stage = Stage::new();
 /// Whether calls of this event are to be recorded; for mutex events, of either category.
 #[inline(always)]
 pub fn records(id: EventId) -> bool {
-    switch(id) & !KNOWN != 0
+    switch(id) & (ON | ON_RECURSIVE) != 0
 }
 
 /// Whether calls of this mutex event are to be recorded for a mutex of this kind.
 #[inline(always)]
 pub fn records_mutex(id: EventId, recursive: bool) -> bool {
     switch(id) & (if recursive { ON_RECURSIVE } else { ON }) != 0
+}
+
+/// Whether, of an event that is recorded, only those calls are to be that waited, failed or found a waiter.
+#[inline(always)]
+pub fn selects(id: EventId) -> bool {
+    switch(id) & SELECTIVE != 0
 }
 
 #[inline(always)]
@@ -167,9 +176,16 @@ pub fn wake() -> bool {
 
 /// The switch of an event as the environment wants it.
 fn wanted(event: &Event) -> u8 {
-    let events = &CONFIG.get().events;
-    let on = |category, bit| if events.contains_numbers(category, event.number) { bit } else { 0 };
-    KNOWN | on(event.category, ON) | if event.category == MUTEX { on(RMUTEX, ON_RECURSIVE) } else { 0 }
+    let config = CONFIG.get();
+    let level = event.forms.first().map_or(Level::Always, |form| form.level);
+    let selective = match level {
+        _ if !config.only_blocked => 0,
+        Level::Always => 0,
+        Level::Blocked | Level::Failed | Level::Waiters => SELECTIVE,
+        Level::Never => return KNOWN,
+    };
+    let on = |category, bit| if config.events.contains_numbers(category, event.number) { bit } else { 0 };
+    KNOWN | selective | on(event.category, ON) | if event.category == MUTEX { on(RMUTEX, ON_RECURSIVE) } else { 0 }
 }
 
 /// First awakening of the program.

@@ -14,7 +14,7 @@ use crate::process::{self, PROCESS};
 use crate::say::{Cause, reason, say};
 use crate::slot::{ALL_REGIONS, LAST_WORDS, Slot, Writer, capacity};
 use crate::sys::Errno;
-use crate::{buffers, clock, directory, limits, nesting, sys, thread, trinfo};
+use crate::{buffers, clock, directory, limits, nesting, ring, sys, thread, trinfo};
 
 /// The most records that are made at once.
 pub const TOGETHER: usize = 2;
@@ -85,7 +85,7 @@ fn append(slot: &Slot, depth: usize, time: u64, lines: &[Line]) {
     }
 }
 
-/// The region is full, or each record goes to the file at once.
+/// The region is full (if it is a ring: its oldest records are in the way), or each record goes to the file at once.
 #[cold]
 #[inline(never)]
 fn append_slowly(slot: &Slot, depth: usize, time: u64, lines: &[Line]) {
@@ -96,15 +96,20 @@ fn append_slowly(slot: &Slot, depth: usize, time: u64, lines: &[Line]) {
     if let Some(cause) = limits::stopped() {
         return slot.lose(records, cause);
     }
+    let region = &slot.regions[depth & (REGIONS - 1)];
+    if buffers::shape().is_ring() && ring::advance(region, buffers::shape(), depth) {
+        slot.tell_losses(depth, time);
+        // SAFETY: we own the slot, nobody writes it out, and `advance` has made room.
+        return unsafe { slot.append(depth, time, lines) };
+    }
     let lwp = slot.lwp.load(Relaxed);
     let writer = slot.become_writer(lwp, depth as u8);
-    let region = &slot.regions[depth & (REGIONS - 1)];
     let may_write = matches!(writer, Writer::Taken | Writer::Nested);
     // A handler's region is written when it is half full: while the thread it interrupted writes all regions, it can only
     // append.
     let enough = if depth == 0 { capacity(depth) - LAST_WORDS } else { capacity(depth) / 2 };
-    let nearly_full = || (region.filled.load(Relaxed) >> 32) as u32 > enough;
-    let full = || (region.filled.load(Relaxed) >> 32) as u32 > capacity(depth);
+    let nearly_full = || !slot.has_room(depth) || (region.filled.load(Relaxed) >> 32) as u32 > enough;
+    let full = || !slot.has_room(depth);
     if may_write && nearly_full() {
         let written = slot.write(depth, buffers::entry(lwp));
         if slot.is_disowned() {
@@ -112,6 +117,7 @@ fn append_slowly(slot: &Slot, depth: usize, time: u64, lines: &[Line]) {
         }
         report(written);
         trinfo::refresh();
+        clock::check();
         if let Err(errno) = written
             && limits::stopped().is_none()
         {

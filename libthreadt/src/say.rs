@@ -24,6 +24,10 @@ pub enum Cause {
     Stopped,
     /// A size in the environment cannot be understood.
     Size,
+    /// THR_TRACE_LEVEL is none that there is.
+    Level,
+    /// THR_TRACE_RING is smaller or larger than a ring can be.
+    Ring,
     /// A living process of another PID namespace has our names.
     Namespace,
     /// A function was called that this libc does not have.

@@ -10,6 +10,7 @@
 //! - While somebody else may be the writer, every region's `limit` is 0: the owner then becomes the writer before it
 //!   appends, so that the two never change `filled` at the same time.
 
+use core::ops::Range;
 use core::ptr::NonNull;
 use core::sync::atomic::{
     AtomicU64,
@@ -17,19 +18,18 @@ use core::sync::atomic::{
 };
 
 use spec::buffer::{
-    FileEntry, PAGE, PATH_AT, PATH_MAX, REGION_AT, REGION_SIZE, REGIONS, SLOT_ENDED, SLOT_OWNED, SLOT_SIZE, SLOT_TEXT,
-    SlotHeader, pack, unpack,
+    FileEntry, PAGE, PATH_AT, PATH_MAX, REGION_AT, REGIONS, SLOT_ENDED, SLOT_OWNED, SlotHeader, holds_nothing, pack,
+    unpack,
 };
 use spec::encode::{ENCODE_ROOM, Line, Template, room};
-use spec::record::HEAD_WIDTH;
-use spec::{id, names};
+use spec::names;
+use spec::record::TIME_WIDTH;
 
 use crate::file::{self, Path};
-use crate::limits;
 use crate::pool::Pooled;
-use crate::process::PROCESS;
 use crate::record::TOGETHER;
-use crate::sys::{self, Errno};
+use crate::sys;
+use crate::{buffers, limits};
 
 /// A slot: its header, with the regions' text behind it in memory.
 #[repr(transparent)]
@@ -52,12 +52,15 @@ impl core::ops::Deref for Slot {
 }
 
 /// How many bytes of region `depth` may be filled before records that are made together have no room.
-pub const fn capacity(depth: usize) -> u32 {
-    (REGION_SIZE[depth] - room(TOGETHER)) as u32
+pub fn capacity(depth: usize) -> u32 {
+    buffers::shape().region_size(depth) as u32 - room(TOGETHER) as u32
 }
 
 /// Room that is kept in a region for the record that tells of losses.
 pub const LAST_WORDS: u32 = ENCODE_ROOM as u32;
+
+/// Bytes that have to be free when records are begun: for those made together, and the one that tells of losses.
+pub const NEEDED: u32 = room(TOGETHER) as u32 + LAST_WORDS;
 
 /// As a writer's depth: it writes all regions.
 pub const ALL_REGIONS: u8 = u8::MAX;
@@ -80,8 +83,7 @@ impl Slot {
     /// The slot at this address.
     ///
     /// # Safety
-    /// The address must be page-aligned, of [`SLOT_SIZE`] bytes of zeroed or formerly used slot memory that is never
-    /// unmapped.
+    /// The address must be page-aligned, of a slot's bytes of zeroed or formerly used slot memory that is never unmapped.
     pub unsafe fn at(address: NonNull<u8>) -> &'static Slot {
         // SAFETY: the caller's; a SlotHeader is valid for every pattern of bytes.
         unsafe { address.cast::<Slot>().as_ref() }
@@ -95,7 +97,7 @@ impl Slot {
 
     /// Where the next slot of the same chunk begins.
     pub fn neighbour(&self, distance: usize) -> *mut u8 {
-        (&raw const *self).cast_mut().cast::<u8>().wrapping_add(distance * SLOT_SIZE)
+        (&raw const *self).cast_mut().cast::<u8>().wrapping_add(distance * buffers::shape().slot_size())
     }
 
     /// The path of the file that this slot's records go to.
@@ -115,7 +117,9 @@ impl Slot {
         for region in &self.regions {
             region.filled.store(0, Relaxed);
             region.pending.store(0, Relaxed);
+            region.laps.store(0, Relaxed);
         }
+        self.complete_from.store(0, Relaxed);
         self.making.store(0, Relaxed);
         self.exit_told.store(0, Relaxed);
         self.set_limits(through);
@@ -127,9 +131,22 @@ impl Slot {
     /// Sets how full the regions may be: to the brim, or not at all when each record is written at once.
     pub fn set_limits(&self, through: bool) {
         for (depth, region) in self.regions.iter().enumerate() {
+            let limit = match through {
+                true => 0,
+                // Its owner finds out how far it may go.
+                false if buffers::shape().is_ring() => 1,
+                false => capacity(depth) + 1 - LAST_WORDS,
+            };
             // ORDERING: Relaxed; who changes limits of others' slots has all threads pass a barrier afterwards.
-            region.limit.store(if through { 0 } else { capacity(depth) + 1 - LAST_WORDS }, Relaxed);
+            region.limit.store(limit, Relaxed);
         }
+    }
+
+    /// Whether records that are made together have room in region `depth`.
+    pub fn has_room(&self, depth: usize) -> bool {
+        let region = &self.regions[depth & (REGIONS - 1)];
+        let Range { start, end } = unpack(region.filled.load(Relaxed));
+        end <= if start > end { start.saturating_sub(room(TOGETHER) as u32) } else { capacity(depth) }
     }
 
     /// Writes records with one time into region `depth`, which must have room, and publishes them.
@@ -179,18 +196,32 @@ impl Slot {
         self.writer.store(0, Release);
     }
 
-    /// Turns the slot into a private copy, in a forked child, for what is still to return into it: a write that a signal
-    /// handler interrupted to fork may be on its way with its bytes. Everything else finds the slot without an owner.
+    /// Takes the slot from the parent's memory, in a forked child. What is still to return into it finds it without an
+    /// owner; but a write that a signal handler interrupted to fork may be on its way with its bytes: those stay.
     pub fn disown(&self) {
-        let Ok(copy) = sys::anonymous(SLOT_TEXT) else { return };
-        let (here, text) = ((&raw const *self).cast_mut().cast::<u8>(), self.text(0));
-        // SAFETY: the slot and the copy are mapped; the child has no other thread that could use either.
-        unsafe {
-            core::ptr::copy_nonoverlapping(text, copy, SLOT_TEXT);
-            if sys::make_private(here, SLOT_SIZE).is_ok() {
-                core::ptr::copy_nonoverlapping(copy, text, SLOT_TEXT);
+        let (here, size) = ((&raw const *self).cast_mut().cast::<u8>(), buffers::shape().slot_size());
+        let mut copies = [(0, 0, core::ptr::null_mut()); REGIONS];
+        for (depth, region) in self.regions.iter().enumerate() {
+            let Range { start, end } = unpack(region.pending.load(Relaxed));
+            let (start, length) = (start as usize, end.saturating_sub(start) as usize);
+            if length == 0 {
+                continue;
             }
-            sys::unmap(copy, SLOT_TEXT);
+            let Ok(copy) = sys::anonymous(length) else { return };
+            // SAFETY: the region's text and the copy are mapped.
+            unsafe { core::ptr::copy_nonoverlapping(self.text(depth).add(start), copy, length) };
+            copies[depth & (REGIONS - 1)] = (start, length, copy);
+        }
+        // SAFETY: the slot is mapped; the child has no other thread that could use it.
+        if unsafe { sys::make_private(here, size) }.is_err() {
+            return;
+        }
+        for (depth, &(start, length, copy)) in copies.iter().enumerate().filter(|(_, (_, length, _))| *length != 0) {
+            // SAFETY: the copy goes back to where it came from, and is not used any more.
+            unsafe {
+                core::ptr::copy_nonoverlapping(copy, self.text(depth).add(start), length);
+                sys::unmap(copy, length);
+            }
         }
     }
 
@@ -208,7 +239,7 @@ impl Slot {
     pub fn is_empty(&self) -> bool {
         self.regions
             .iter()
-            .all(|region| unpack(region.filled.load(Acquire)).is_empty() && region.pending.load(Acquire) == 0)
+            .all(|region| holds_nothing(region.filled.load(Acquire)) && region.pending.load(Acquire) == 0)
     }
 
     /// Writes the text of all regions to the file. The caller must be the writer.
@@ -225,7 +256,7 @@ impl Slot {
         loop {
             let pending = region.pending.load(Acquire);
             let filled = region.filled.load(Acquire);
-            if pending == 0 && unpack(filled).is_empty() {
+            if pending == 0 && holds_nothing(filled) {
                 // The region begins anew, unless a signal handler has just appended to it.
                 let _ = region.filled.compare_exchange(filled, 0, AcqRel, Relaxed);
                 return Ok(());
@@ -234,13 +265,24 @@ impl Slot {
             let file = unsafe { file::open_records(Path::of(&*self.path()), entry) }?;
             let (at, range) = if pending == 0 {
                 limits::allow(file.fd())?;
-                let range = unpack(filled);
+                let range = self.oldest(depth, filled);
+                if range.is_empty() {
+                    // No record of the older ones is whole.
+                    self.take_out(depth, &range);
+                    continue;
+                }
+                if depth == 0 && region.laps.swap(0, Relaxed) != 0 {
+                    // SAFETY: the range lies within the region, and what is in it does not change any more.
+                    let text =
+                        unsafe { core::slice::from_raw_parts(self.text(0).add(range.start as usize), range.len()) };
+                    self.complete_from.store(time_of(text), Relaxed);
+                }
                 let length = u64::from(range.end - range.start);
                 let alone = usize::from(self.writer_depth.load(Relaxed)) >= depth && !self.is_pending();
                 let at = file.take_range(entry, length, alone)?;
                 region.pending_at.store(at, Relaxed);
                 // OBSERVABLE: from here on these bytes are looked for in the file, at that place.
-                region.pending.store(filled, Release);
+                region.pending.store(pack(range.clone()), Release);
                 (at, range)
             } else {
                 // A write that was left by a jump out of a signal handler. Doing it once more is harmless.
@@ -261,87 +303,51 @@ impl Slot {
                 return Err(errno);
             }
             limits::count(u64::from(range.end - range.start));
-            self.take_out(depth, range.end);
+            self.take_out(depth, &range);
             // OBSERVABLE: the write is complete, and no longer to be repeated.
             region.pending.store(0, Release);
         }
     }
 
-    /// Empties a region up to `end`, which has been written.
-    fn take_out(&self, depth: usize, end: u32) {
+    /// The records of a region whose word is `filled` that are to be written first: all of them, but those that a ring has
+    /// had since it began anew.
+    fn oldest(&self, depth: usize, filled: u64) -> Range<u32> {
+        let range = unpack(filled);
+        if range.start <= range.end {
+            return range;
+        }
+        let end = self.regions[depth & (REGIONS - 1)].wrapped_at.load(Relaxed);
+        // SAFETY: the older records of a ring that is written out lie within the region and do not change any more.
+        let text = unsafe {
+            let length = end.saturating_sub(range.start) as usize;
+            core::slice::from_raw_parts(self.text(depth).add(range.start as usize), length)
+        };
+        // The ring was cut without a look at where a record begins.
+        let cut = text.iter().position(|&byte| byte == b'\n').map_or(end, |at| range.start + at as u32 + 1);
+        cut..end
+    }
+
+    /// Takes what has been written out of a region, unless that has been done already.
+    fn take_out(&self, depth: usize, written: &Range<u32>) {
         let filled = &self.regions[depth & (REGIONS - 1)].filled;
         let mut now = filled.load(Acquire);
         loop {
             let range = unpack(now);
             // A signal handler of this thread may have appended meanwhile.
             // Nothing is appended at the front while the write is noted: it might be repeated.
-            let rest = pack(end..range.end.max(end));
+            let rest = if range.start > range.end {
+                // They were the older ones of a ring that has begun anew.
+                pack(0..range.end)
+            } else if range.start == written.start {
+                pack(written.end..range.end.max(written.end))
+            } else {
+                return;
+            };
             // ORDERING: Release keeps the write before it; Acquire for the value that is looked at again.
             match filled.compare_exchange(now, rest, AcqRel, Acquire) {
                 Ok(_) => return,
                 Err(changed) => now = changed,
             }
-        }
-    }
-
-    /// Makes room in a region whose text cannot be written, by dropping the older half; the newest stays for whoever
-    /// reads the trbuf. Counts what was lost. The caller must be owner and writer.
-    pub fn drop_older_half(&self, depth: usize, cause: Errno) {
-        let region = &self.regions[depth & (REGIONS - 1)];
-        if region.pending.load(Relaxed) != 0 {
-            return;
-        }
-        let range = unpack(region.filled.load(Relaxed));
-        // SAFETY: `filled` lies within the region, whose text only the owner changes.
-        let text = unsafe { core::slice::from_raw_parts(self.text(depth).add(range.start as usize), range.len()) };
-        let half = text.len() / 2;
-        let cut = text.iter().skip(half).position(|&byte| byte == b'\n').map_or(text.len(), |at| half + at + 1);
-        let Some((old, rest)) = text.split_at_checked(cut) else { return };
-        let lost = records_in(old);
-        let (from, length) = (rest.as_ptr(), rest.len());
-        let start = range.start + cut as u32;
-        // OBSERVABLE: first the old half is gone, then the rest is copied to the front, where it does not overlap.
-        region.filled.store(pack(start..range.end), Release);
-        if start as usize >= length {
-            // SAFETY: the region has room for what is in it, and the ranges do not overlap; the slices above are not used
-            // any more.
-            unsafe { core::ptr::copy_nonoverlapping(from, self.text(depth), length) };
-            region.filled.store(pack(0..length as u32), Release);
-        }
-        self.lose(lost, cause);
-    }
-
-    /// Drops all text of a thread that has gone, or of a process that goes, and returns how many records that and those
-    /// lost before are, and why. The caller must be the writer, or nobody writes any more.
-    pub fn drop_all(&self, cause: Errno) -> (u32, Errno) {
-        let mut lost = self.lost.swap(0, Relaxed);
-        for (depth, region) in self.regions.iter().enumerate() {
-            let range = unpack(region.filled.load(Relaxed));
-            // SAFETY: `filled` lies within the region, whose text nobody changes any more.
-            let text = unsafe { core::slice::from_raw_parts(self.text(depth).add(range.start as usize), range.len()) };
-            lost += records_in(text);
-            region.filled.store(0, Release);
-            region.pending.store(0, Release);
-        }
-        (lost, cause)
-    }
-
-    /// Counts records of this thread that were dropped, and notes why.
-    pub fn lose(&self, records: u32, cause: Errno) {
-        self.lost.fetch_add(records, Relaxed);
-        self.cause.store(cause.0 as u32, Relaxed);
-        PROCESS.lost.fetch_add(records, Relaxed);
-    }
-
-    /// Writes the record that tells of losses, if there were any and there is room. The caller must be owner and writer.
-    pub fn tell_losses(&self, depth: usize, time: u64) {
-        let lost = self.lost.load(Relaxed);
-        let end = unpack(self.regions[depth & (REGIONS - 1)].filled.load(Relaxed)).end;
-        if lost != 0 && end <= capacity(depth) {
-            let arguments = [u64::from(lost), u64::from(self.cause.load(Relaxed)), 0, 0, 0];
-            // SAFETY: the caller is owner and writer, and there is room.
-            unsafe { self.append(depth, time, &[Line { form: &id::TRACE_LOST_0, arguments }]) };
-            self.lost.fetch_sub(lost, Relaxed);
         }
     }
 
@@ -351,21 +357,15 @@ impl Slot {
     }
 }
 
-/// How many records a text stands for: its lines, and those that its trace_lost records tell of.
-fn records_in(text: &[u8]) -> u32 {
-    let at = HEAD_WIDTH..HEAD_WIDTH + 8;
-    text.split_inclusive(|&byte| byte == b'\n').fold(0, |count: u32, line| {
-        let lost = if line.get(at.clone()) == Some(&id::TRACE_LOST_0.head) {
-            let digits = line.iter().skip(at.end).take_while(|byte| byte.is_ascii_digit());
-            digits.fold(0, |number: u32, digit| number.wrapping_mul(10).wrapping_add(u32::from(digit - b'0')))
-        } else {
-            1
-        };
-        count.saturating_add(lost)
-    })
+/// The time of the record that a text begins with, nanoseconds since the Epoch.
+fn time_of(text: &[u8]) -> u64 {
+    let digits = text.iter().take(TIME_WIDTH).filter(|byte| byte.is_ascii_digit());
+    digits.fold(0, |number: u64, digit| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
 }
 
 const _: () = assert!(size_of::<Slot>() <= PAGE);
+
+mod losses;
 
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,7 @@ use core::sync::atomic::{
 
 use spec::id;
 
+use crate::config::detail;
 use crate::guard::Guard;
 use crate::pool::Pooled;
 use crate::process::{self, PROCESS};
@@ -125,10 +126,10 @@ extern "C" fn end_by_unwinding(guard: &Guard) {
 }
 
 /// A thread calls `pthread_exit` or `thrd_exit`: what it records afterwards, in cleanup handlers and destructors, still
-/// belongs to it.
-pub fn tell_exit(status: u64) {
+/// belongs to it. `caller` is where the call returns to, or would.
+pub fn tell_exit(status: u64, caller: u64) {
     if process::records(id::THR_EXIT) {
-        record::put(&id::THR_EXIT_0, clock::now(), [status, 0, 0, 0, 0]);
+        record::put(&id::THR_EXIT_0, clock::now(), [status, 0, 0, 0, detail(caller)]);
     }
     if let Some(slot) = thread::slot_if_any() {
         // ORDERING: read by this thread only.

@@ -117,7 +117,7 @@ fn claim(records: u32) -> Option<&'static Slot> {
     if let Some(other) = slot_if_any() {
         // A signal handler was faster.
         slot.end();
-        PROCESS.ended.put(slot);
+        buffers::let_go(slot);
         return Some(other);
     }
     set_current(slot);
@@ -152,7 +152,7 @@ pub fn end(form: &'static Form, exit_status: u64) {
     write_out();
 }
 
-/// Writes what this thread, which is on its way out, has recorded to its file, and lets its slot go to another one once
+/// Writes what this thread, which is on its way out, has recorded to its file (unless that is a ring), and lets its slot go to another one once
 /// the thread is gone.
 pub fn write_out() {
     let Some(slot) = slot_if_any().filter(|_| process::is_awake()) else { return };
@@ -162,12 +162,13 @@ pub fn write_out() {
     if slot.writer.load(Relaxed) == lwp {
         slot.release_writer();
     }
-    if slot.become_writer(lwp, ALL_REGIONS) == Writer::Taken {
+    let keeps = buffers::shape().is_ring() && !process::writes_through();
+    if !keeps && slot.become_writer(lwp, ALL_REGIONS) == Writer::Taken {
         slot.tell_losses(0, clock::since_epoch(clock::now()));
         record::report(slot.write_all(buffers::entry(lwp)));
         slot.release_writer();
     }
     if slot.end() {
-        PROCESS.ended.put(slot);
+        buffers::let_go(slot);
     }
 }

@@ -10,13 +10,14 @@ use spec::buffer::PATH_MAX;
 use spec::event::EVENTS;
 use spec::info::escape;
 use spec::names::{Name, PROCESS_MASK};
+use spec::record::SECOND;
 
 use crate::config::CONFIG;
 use crate::file::Path;
 use crate::process::{self, PROCESS};
 use crate::stage::Settled;
 use crate::sys::{self, Fd};
-use crate::{buffers, clock, directory, identity, maps, measure};
+use crate::{buffers, clock, directory, identity, maps, measure, ring};
 
 /// When something is written to trinfo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +73,7 @@ pub fn write(moment: Moment) {
         }
         maps::describe(writer);
         if moment == Moment::Exit {
+            rings(writer);
             writer.number("lost", u64::from(PROCESS.lost.load(Relaxed)) + u64::from(PROCESS.homeless.load(Relaxed)));
         }
         writer.close();
@@ -167,14 +169,46 @@ fn describe(writer: &mut Writer) {
     }
     command_line(writer, scratch);
     writer.line("clock", b"CLOCK_MONOTONIC");
+    writer.line("clock_source", clock::source());
     writer.line("offset", itoa::Buffer::new().format(clock::offset()).as_bytes());
     events(writer);
-    writer.line("level", b"all");
-    writer.line("buffer", if buffers::are_anonymous() { b"anonymous" } else { b"shared" });
+    let config = CONFIG.get();
+    writer.line("level", if config.only_blocked { b"blocked" } else { b"all" });
+    if buffers::shape().is_ring() {
+        writer.line("buffer", b"ring");
+        writer.number("ring", buffers::shape().ring_size());
+    } else {
+        writer.line("buffer", if buffers::are_anonymous() { b"anonymous" } else { b"shared" });
+    }
     for (_, name) in measure::LAYOUTS.iter().filter(|(layout, _)| !measure::knows(*layout)) {
         writer.raw(b"note the layout of this libc's ");
         writer.raw(name);
         writer.raw(b" is not known: columns read from it are 0\n");
+    }
+}
+
+/// From when on the trace of each thread is complete whose ring has overwritten records.
+fn rings(writer: &mut Writer) {
+    let mut number = itoa::Buffer::new();
+    buffers::for_each_slot(|slot| {
+        let (lwp, from) = (slot.lwp.load(Relaxed), slot.complete_from.load(Relaxed));
+        if lwp == 0 || from == 0 {
+            return;
+        }
+        writer.raw(b"complete_from ");
+        writer.raw(number.format(lwp).as_bytes());
+        writer.raw(b" ");
+        writer.raw(number.format(from / SECOND).as_bytes());
+        writer.raw(b".");
+        // With its zeros in front.
+        writer.raw(number.format(SECOND + from % SECOND).as_bytes().get(1..).unwrap_or_default());
+        writer.raw(b"\n");
+    });
+    let reused = ring::reused();
+    if reused != 0 {
+        writer.raw(b"note the rings of ");
+        writer.raw(number.format(reused).as_bytes());
+        writer.raw(b" threads that had ended were reused, and their records are gone\n");
     }
 }
 

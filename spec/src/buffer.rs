@@ -50,7 +50,7 @@ pub const REGIONS: usize = 4;
 /// Where each region begins in a slot. The first one, whose size differs, comes last.
 pub const REGION_AT: [usize; REGIONS] = [PAGE + 16 * 1024, PAGE, PAGE + 8 * 1024, PAGE + 12 * 1024];
 /// Bytes of each region, but for the first one of a ring.
-const REGION_SIZE: [usize; REGIONS] = [112 * 1024, 8 * 1024, 4 * 1024, 4 * 1024];
+const REGION_SIZE: [usize; REGIONS] = [144 * 1024, 8 * 1024, 4 * 1024, 4 * 1024];
 /// The least and the most bytes of a ring.
 pub const RING_SIZES: core::ops::RangeInclusive<u64> = 64 * 1024..=1024 * 1024 * 1024;
 
@@ -254,6 +254,11 @@ pub const PATH_AT: usize = PAGE - PATH_MAX;
 /// The two halves of a `filled` or `pending` word.
 pub const fn unpack(word: u64) -> Range<u32> {
     word as u32..(word >> 32) as u32
+}
+
+/// Whether a `filled` word says that there is nothing.
+pub const fn holds_nothing(filled: u64) -> bool {
+    filled as u32 == (filled >> 32) as u32
 }
 
 /// A range as a `filled` or `pending` word.

@@ -231,7 +231,9 @@ mod tests {
             std::str::from_utf8(&form.head).unwrap()
         );
         for (index, value) in arguments.into_iter().enumerate() {
-            let base = form.columns[index].map_or(Base::Unsigned, |column| column.base);
+            // Beyond its columns a form has what THR_TRACE_DETAIL puts there: in the last one the caller.
+            let empty = if index == 4 { Base::Hex } else { Base::Unsigned };
+            let base = form.columns[index].map_or(empty, |column| column.base);
             line += &match (value, base) {
                 (0, _) => "0".to_owned(),
                 (_, Base::Hex) => format!("{value:#x}"),

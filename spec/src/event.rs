@@ -82,7 +82,7 @@ pub struct Form {
     pub stamp: Stamp,
     /// When `THR_TRACE_LEVEL=blocked` keeps it.
     pub level: Level,
-    /// The columns a1 to a5; `None` prints as 0.
+    /// The columns a1 to a5; `None` prints as 0, but for what `THR_TRACE_DETAIL` puts there.
     pub columns: [Option<Column>; 5],
     /// How each column is printed: the bases of `columns`, for the encoder.
     pub(crate) bases: [Base; 5],
@@ -98,7 +98,8 @@ impl Form {
         level: Level,
         columns: [Option<Column>; 5],
     ) -> Form {
-        let mut bases = [Base::Unsigned; 5];
+        // What THR_TRACE_DETAIL puts into columns that are left empty: counts and keys, and in the last one an address.
+        let mut bases = [Base::Unsigned, Base::Unsigned, Base::Unsigned, Base::Unsigned, Base::Hex];
         let mut index = 0;
         while index < 5 {
             if let Some(column) = columns[index] {

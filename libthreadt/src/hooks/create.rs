@@ -5,33 +5,36 @@ use core::ffi::c_int;
 use spec::id;
 
 use super::{Outcome, ThrdStatus};
+use crate::config::detail;
 use crate::measure::Ptr;
 use crate::start::{self, Start};
 use crate::{clock, process, real, record};
 
-/// `int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start_routine)(void *), void *arg);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pthread_create(thread: Ptr, attr: Ptr, start_routine: Ptr, arg: Ptr) -> c_int {
-    type Function = unsafe extern "C" fn(Ptr, Ptr, Ptr, Ptr) -> c_int;
-    // SAFETY: the real function with the host's arguments, or with ours in the place of some.
-    unsafe {
-        let real: Function = core::mem::transmute(real::pthread_create.address());
-        create([thread, attr, start_routine, arg], false, |thread, start_routine, arg| {
-            real(thread, attr, start_routine, arg)
-        })
+hook! {
+    /// `int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start_routine)(void *), void *arg);`
+    fn pthread_create(thread: Ptr, attr: Ptr, start_routine: Ptr, arg: Ptr; caller) -> c_int {
+        type Function = unsafe extern "C" fn(Ptr, Ptr, Ptr, Ptr) -> c_int;
+        // SAFETY: the real function with the host's arguments, or with ours in the place of some.
+        unsafe {
+            let real: Function = core::mem::transmute(real::pthread_create.address());
+            create([thread, attr, start_routine, arg], caller, false, |thread, start_routine, arg| {
+                real(thread, attr, start_routine, arg)
+            })
+        }
     }
 }
 
-/// `int thrd_create(thrd_t *thread, thrd_start_t start_routine, void *arg);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn thrd_create(thread: Ptr, start_routine: Ptr, arg: Ptr) -> ThrdStatus {
-    type Function = unsafe extern "C" fn(Ptr, Ptr, Ptr) -> ThrdStatus;
-    // SAFETY: as above.
-    unsafe {
-        let real: Function = core::mem::transmute(real::thrd_create.address());
-        create([thread, core::ptr::null_mut(), start_routine, arg], true, |thread, start_routine, arg| {
-            real(thread, start_routine, arg)
-        })
+hook! {
+    /// `int thrd_create(thrd_t *thread, thrd_start_t start_routine, void *arg);`
+    fn thrd_create(thread: Ptr, start_routine: Ptr, arg: Ptr; caller) -> ThrdStatus {
+        type Function = unsafe extern "C" fn(Ptr, Ptr, Ptr) -> ThrdStatus;
+        // SAFETY: as above.
+        unsafe {
+            let real: Function = core::mem::transmute(real::thrd_create.address());
+            create([thread, core::ptr::null_mut(), start_routine, arg], caller, true, |thread, start_routine, arg| {
+                real(thread, start_routine, arg)
+            })
+        }
     }
 }
 
@@ -39,7 +42,7 @@ pub unsafe extern "C" fn thrd_create(thread: Ptr, start_routine: Ptr, arg: Ptr) 
 ///
 /// # Safety
 /// The arguments are those of `pthread_create`.
-unsafe fn create<R: Outcome>(arguments: [Ptr; 4], is_c11: bool, really: impl Fn(Ptr, Ptr, Ptr) -> R) -> R {
+unsafe fn create<R: Outcome>(arguments: [Ptr; 4], caller: u64, is_c11: bool, really: impl Fn(Ptr, Ptr, Ptr) -> R) -> R {
     let [thread, attr, start_routine, arg] = arguments;
     let start = if process::is_recording() {
         Start::new(start_routine as usize, arg as usize, thread as usize, is_c11)
@@ -49,7 +52,7 @@ unsafe fn create<R: Outcome>(arguments: [Ptr; 4], is_c11: bool, really: impl Fn(
     let Some(start) = start else { return really(thread, start_routine, arg) };
     let recorded = process::records(id::THR_CREATE);
     if recorded {
-        let columns = [thread as u64, attr as u64, start_routine as u64, arg as u64, 0];
+        let columns = [thread as u64, attr as u64, start_routine as u64, arg as u64, detail(caller)];
         record::put(&id::THR_CREATE_1, clock::now(), columns);
     }
     let mut tid = 0u64;

@@ -8,17 +8,18 @@ use core::ffi::c_int;
 use spec::id;
 
 use super::errno;
+use crate::config::detail;
 use crate::measure::Ptr;
 use crate::{clock, ending, process, real, record};
 
 /// Runs another program by `really`, which only returns when it fails.
-fn exec(really: impl Fn() -> c_int) -> c_int {
+fn exec(caller: u64, really: impl Fn() -> c_int) -> c_int {
     if !process::is_recording() || process::is_borrowed() {
         return really();
     }
     let recorded = process::records(id::PROC_EXEC);
     if recorded {
-        record::put(&id::PROC_EXEC_1, clock::now(), [0; 5]);
+        record::put(&id::PROC_EXEC_1, clock::now(), [0, 0, 0, 0, detail(caller)]);
     }
     let alone = ending::before_exec();
     let result = really();
@@ -31,19 +32,18 @@ fn exec(really: impl Fn() -> c_int) -> c_int {
 
 /// Defines exec functions that take what the real ones take.
 macro_rules! exec_functions {
-    ($($(#[$doc:meta])* $name:ident($($argument:ident: $kind:ty),*);)*) => {$(
-        $(#[$doc])*
-        #[cfg_attr(not(test), unsafe(no_mangle))]
-        pub unsafe extern "C" fn $name($($argument: $kind),*) -> c_int {
-            exec(|| {
+    ($($(#[$doc:meta])* $name:ident($($argument:ident: $kind:ty),*);)*) => {
+        $(hook! {
+            $(#[$doc])*
+            fn $name($($argument: $kind),*; caller) -> c_int {
                 // SAFETY: the real function with the host's arguments.
                 unsafe {
                     let real: unsafe extern "C" fn($($kind),*) -> c_int = core::mem::transmute(real::$name.address());
-                    real($($argument),*)
+                    exec(caller, || real($($argument),*))
                 }
-            })
-        }
-    )*};
+            }
+        })*
+    };
 }
 
 exec_functions! {
@@ -62,7 +62,7 @@ exec_functions! {
 }
 
 /// Defines a variadic exec function: lays the arguments out as an array, as `argv` is, and calls `$gathered` with the
-/// path and that array.
+/// path, that array and the return address.
 ///
 /// The registers' arguments are pushed right below those on the stack, in the place of the return address, which is
 /// kept below them for the time of the call.
@@ -84,6 +84,7 @@ macro_rules! variadic {
                 "push rsi",
                 ".cfi_def_cfa_offset 40",
                 "mov rsi, rsp",
+                "mov rdx, r10",
                 "push r10",
                 ".cfi_def_cfa_offset 48",
                 ".cfi_offset rip, -48",
@@ -116,23 +117,33 @@ variadic! {
     execle, gathered_execle
 }
 
-unsafe extern "C" fn gathered_execl(path: Ptr, argv: *mut Ptr) -> c_int {
-    // SAFETY: the host's arguments.
-    unsafe { execv(path, argv.cast()) }
+type ArrayFunction = unsafe extern "C" fn(Ptr, *mut Ptr) -> c_int;
+
+unsafe extern "C" fn gathered_execl(path: Ptr, argv: *mut Ptr, caller: u64) -> c_int {
+    // SAFETY: the real function with the host's arguments.
+    unsafe {
+        let real: ArrayFunction = core::mem::transmute(real::execv.address());
+        exec(caller, || real(path, argv))
+    }
 }
 
-unsafe extern "C" fn gathered_execlp(file: Ptr, argv: *mut Ptr) -> c_int {
-    // SAFETY: the host's arguments.
-    unsafe { execvp(file, argv.cast()) }
+unsafe extern "C" fn gathered_execlp(file: Ptr, argv: *mut Ptr, caller: u64) -> c_int {
+    // SAFETY: the real function with the host's arguments.
+    unsafe {
+        let real: ArrayFunction = core::mem::transmute(real::execvp.address());
+        exec(caller, || real(file, argv))
+    }
 }
 
-unsafe extern "C" fn gathered_execle(path: Ptr, argv: *mut Ptr) -> c_int {
-    // SAFETY: the arguments end with a NULL, and behind it is the environment.
+unsafe extern "C" fn gathered_execle(path: Ptr, argv: *mut Ptr, caller: u64) -> c_int {
+    // SAFETY: the real function with the host's arguments, which end with a NULL; behind it is the environment.
     unsafe {
         let mut end = argv;
         while !(*end).is_null() {
             end = end.add(1);
         }
-        execve(path, argv.cast(), *end.add(1))
+        let environment = *end.add(1);
+        let real: unsafe extern "C" fn(Ptr, *mut Ptr, Ptr) -> c_int = core::mem::transmute(real::execve.address());
+        exec(caller, || real(path, argv, environment))
     }
 }

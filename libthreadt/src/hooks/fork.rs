@@ -5,13 +5,14 @@ use core::ffi::c_int;
 use spec::id;
 
 use super::errno;
+use crate::config::detail;
 use crate::real::Real;
 use crate::{clock, process, real, record, thread};
 
-unsafe fn fork_by(real: &Real) -> c_int {
+unsafe fn fork_by(real: &Real, caller: u64) -> c_int {
     let recorded = process::records(id::PROC_FORK);
     if recorded {
-        record::put(&id::PROC_FORK_1, clock::now(), [0; 5]);
+        record::put(&id::PROC_FORK_1, clock::now(), [0, 0, 0, 0, detail(caller)]);
     }
     // SAFETY: the real function takes no arguments.
     let child = unsafe {
@@ -31,17 +32,19 @@ unsafe fn fork_by(real: &Real) -> c_int {
     child
 }
 
-/// `pid_t fork(void);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn fork() -> c_int {
-    // SAFETY: the host's call.
-    unsafe { fork_by(&real::fork) }
+hook! {
+    /// `pid_t fork(void);`
+    fn fork(; caller) -> c_int {
+        // SAFETY: the host's call.
+        unsafe { fork_by(&real::fork, caller) }
+    }
 }
 
-/// `pid_t _Fork(void);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-#[allow(non_snake_case, reason = "its name in C")]
-pub unsafe extern "C" fn _Fork() -> c_int {
-    // SAFETY: the host's call.
-    unsafe { fork_by(&real::_Fork) }
+hook! {
+    /// `pid_t _Fork(void);`
+    #[allow(non_snake_case, reason = "its name in C")]
+    fn _Fork(; caller) -> c_int {
+        // SAFETY: the host's call.
+        unsafe { fork_by(&real::_Fork, caller) }
+    }
 }

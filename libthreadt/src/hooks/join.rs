@@ -6,6 +6,7 @@ use core::ptr;
 use spec::{EventId, Form, id};
 
 use super::{Outcome, ThrdStatus};
+use crate::config::detail;
 use crate::guard::Guard;
 use crate::measure::{Ptr, given_limit_ns};
 use crate::{clock, process, real, record};
@@ -46,84 +47,86 @@ unsafe fn join(
 
 const TIMED: [&Form; 2] = [&id::THR_TIMEDJOIN_1, &id::THR_TIMEDJOIN_2];
 
-/// `int pthread_join(pthread_t thread, void **exit_status);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pthread_join(thread: u64, exit_status: *mut *mut c_void) -> c_int {
-    let forms = [&id::THR_JOIN_1, &id::THR_JOIN_2];
-    let first = [thread, 0, 0, 0, 0];
-    // SAFETY: the real function with the host's arguments; it ignores those it does not take.
-    unsafe { join(id::THR_JOIN, forms, first, real::pthread_join.address(), exit_status, [0, 0]) }
-}
-
-/// `int pthread_timedjoin_np(pthread_t thread, void **exit_status, const struct timespec *limit);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pthread_timedjoin_np(thread: u64, exit_status: *mut *mut c_void, limit: Ptr) -> c_int {
-    let first = if process::records(id::THR_TIMEDJOIN) { given_limit_ns(limit) } else { 0 };
-    let first = [thread, libc::CLOCK_REALTIME as u64, first, 0, 0];
-    let function = real::pthread_timedjoin_np.address();
-    // SAFETY: as above.
-    unsafe { join(id::THR_TIMEDJOIN, TIMED, first, function, exit_status, [limit as u64, 0]) }
-}
-
-/// `int pthread_clockjoin_np(pthread_t thread, void **exit_status, clockid_t clock, const struct timespec *limit);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pthread_clockjoin_np(
-    thread: u64,
-    exit_status: *mut *mut c_void,
-    clock: c_int,
-    limit: Ptr,
-) -> c_int {
-    let clock = i64::from(clock) as u64;
-    let first = if process::records(id::THR_TIMEDJOIN) { given_limit_ns(limit) } else { 0 };
-    let function = real::pthread_clockjoin_np.address();
-    let first = [thread, clock, first, 0, 0];
-    // SAFETY: as above.
-    unsafe { join(id::THR_TIMEDJOIN, TIMED, first, function, exit_status, [clock, limit as u64]) }
-}
-
-/// `int pthread_tryjoin_np(pthread_t thread, void **exit_status);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pthread_tryjoin_np(thread: u64, exit_status: *mut *mut c_void) -> c_int {
-    type Function = unsafe extern "C" fn(u64, *mut *mut c_void) -> c_int;
-    // SAFETY: the real function with the host's arguments.
-    unsafe {
-        let real: Function = core::mem::transmute(real::pthread_tryjoin_np.address());
-        if !process::records(id::THR_TRYJOIN) {
-            return real(thread, exit_status);
-        }
-        let mut status = ptr::null_mut::<c_void>();
-        let result = real(thread, &mut status);
-        let time = clock::now();
-        if result == 0 && !exit_status.is_null() {
-            exit_status.write(status);
-        }
-        let told = if result == 0 { status as u64 } else { 0 };
-        record::put(&id::THR_TRYJOIN_0, time, [thread, told, result.rval(), 0, 0]);
-        result
+hook! {
+    /// `int pthread_join(pthread_t thread, void **exit_status);`
+    fn pthread_join(thread: u64, exit_status: *mut *mut c_void; caller) -> c_int {
+        let forms = [&id::THR_JOIN_1, &id::THR_JOIN_2];
+        let first = [thread, 0, 0, 0, detail(caller)];
+        // SAFETY: the real function with the host's arguments; it ignores those it does not take.
+        unsafe { join(id::THR_JOIN, forms, first, real::pthread_join.address(), exit_status, [0, 0]) }
     }
 }
 
-/// `int thrd_join(thrd_t thread, int *exit_status);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn thrd_join(thread: u64, exit_status: *mut c_int) -> ThrdStatus {
-    type Function = unsafe extern "C" fn(u64, *mut c_int) -> ThrdStatus;
-    // SAFETY: the real function with the host's arguments.
-    unsafe {
-        let function = real::thrd_join.address();
-        if !process::records(id::THR_JOIN) {
-            let real: Function = core::mem::transmute(function);
-            return real(thread, exit_status);
+hook! {
+    /// `int pthread_timedjoin_np(pthread_t thread, void **exit_status, const struct timespec *limit);`
+    fn pthread_timedjoin_np(thread: u64, exit_status: *mut *mut c_void, limit: Ptr; caller) -> c_int {
+        let first = if process::records(id::THR_TIMEDJOIN) { given_limit_ns(limit) } else { 0 };
+        let first = [thread, libc::CLOCK_REALTIME as u64, first, 0, detail(caller)];
+        let function = real::pthread_timedjoin_np.address();
+        // SAFETY: as above.
+        unsafe { join(id::THR_TIMEDJOIN, TIMED, first, function, exit_status, [limit as u64, 0]) }
+    }
+}
+
+hook! {
+    /// `int pthread_clockjoin_np(pthread_t thread, void **exit_status, clockid_t clock, const struct timespec *limit);`
+    fn pthread_clockjoin_np(thread: u64, exit_status: *mut *mut c_void, clock: c_int, limit: Ptr; caller) -> c_int {
+        let clock = i64::from(clock) as u64;
+        let first = if process::records(id::THR_TIMEDJOIN) { given_limit_ns(limit) } else { 0 };
+        let function = real::pthread_clockjoin_np.address();
+        let first = [thread, clock, first, 0, detail(caller)];
+        // SAFETY: as above.
+        unsafe { join(id::THR_TIMEDJOIN, TIMED, first, function, exit_status, [clock, limit as u64]) }
+    }
+}
+
+hook! {
+    /// `int pthread_tryjoin_np(pthread_t thread, void **exit_status);`
+    fn pthread_tryjoin_np(thread: u64, exit_status: *mut *mut c_void; caller) -> c_int {
+        type Function = unsafe extern "C" fn(u64, *mut *mut c_void) -> c_int;
+        // SAFETY: the real function with the host's arguments.
+        unsafe {
+            let real: Function = core::mem::transmute(real::pthread_tryjoin_np.address());
+            if !process::records(id::THR_TRYJOIN) {
+                return real(thread, exit_status);
+            }
+            let mut status = ptr::null_mut::<c_void>();
+            let result = real(thread, &mut status);
+            let time = clock::now();
+            if result == 0 && !exit_status.is_null() {
+                exit_status.write(status);
+            }
+            let told = if result == 0 { status as u64 } else { 0 };
+            if result != 0 || !process::selects(id::THR_TRYJOIN) {
+                record::put(&id::THR_TRYJOIN_0, time, [thread, told, result.rval(), 0, detail(caller)]);
+            }
+            result
         }
-        record::put(&id::THR_JOIN_1, clock::now(), [thread, 0, 0, 0, 0]);
-        let mut status: c_int = 0;
-        let guard = Guard::record(&id::THR_JOIN_2, [thread, 0, libc::ECANCELED as u64, 0, 0]);
-        let result = ThrdStatus::from_bits(guard.call(function, thread, &raw mut status as u64, 0, 0));
-        let time = clock::now();
-        if result.rval() == 0 && !exit_status.is_null() {
-            exit_status.write(status);
+    }
+}
+
+hook! {
+    /// `int thrd_join(thrd_t thread, int *exit_status);`
+    fn thrd_join(thread: u64, exit_status: *mut c_int; caller) -> ThrdStatus {
+        type Function = unsafe extern "C" fn(u64, *mut c_int) -> ThrdStatus;
+        // SAFETY: the real function with the host's arguments.
+        unsafe {
+            let function = real::thrd_join.address();
+            if !process::records(id::THR_JOIN) {
+                let real: Function = core::mem::transmute(function);
+                return real(thread, exit_status);
+            }
+            record::put(&id::THR_JOIN_1, clock::now(), [thread, 0, 0, 0, detail(caller)]);
+            let mut status: c_int = 0;
+            let guard = Guard::record(&id::THR_JOIN_2, [thread, 0, libc::ECANCELED as u64, 0, 0]);
+            let result = ThrdStatus::from_bits(guard.call(function, thread, &raw mut status as u64, 0, 0));
+            let time = clock::now();
+            if result.rval() == 0 && !exit_status.is_null() {
+                exit_status.write(status);
+            }
+            let told = if result.rval() == 0 { i64::from(status) as u64 } else { 0 };
+            record::put(&id::THR_JOIN_2, time, [thread, told, result.rval(), 0, 0]);
+            result
         }
-        let told = if result.rval() == 0 { i64::from(status) as u64 } else { 0 };
-        record::put(&id::THR_JOIN_2, time, [thread, told, result.rval(), 0, 0]);
-        result
     }
 }

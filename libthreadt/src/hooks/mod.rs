@@ -8,15 +8,54 @@
 //! - `single`: one record, stamped before the call (and written after it if it tells a result) or after it;
 //! - `wait`: two, around a call that may wait for long and may be left by unwinding.
 //!
+//! With `THR_TRACE_LEVEL=blocked` a switch says of an event that only some of its calls are recorded
+//! ([`process::selects`]): those that waited, failed, or found a waiter. The hook knows which, and passes the others on
+//! without having read the clock.
+//!
 //! The others have a file each below.
 
 use core::ffi::{c_int, c_uint};
 
 use spec::id;
 
+use crate::config::detail;
 use crate::guard::Guard;
 use crate::measure::{self, Ptr};
 use crate::{clock, process, real, record};
+
+/// Defines a hook: `fn symbol(parameters; caller) -> result { … }`, where `caller` is the call's return address. Several
+/// symbols, separated by commas, share it.
+///
+/// What the host calls is a stub that only jumps, and hands the return address on in the register of a sixth argument: no
+/// hooked function has more than five. That is where the call returns to, also if the host made it in a tail call.
+macro_rules! hook {
+    ($(#[$meta:meta])* fn $($symbol:ident),+($($name:ident: $kind:ty),*; $caller:ident) -> $result:ty $body:block) => {
+        hook! {
+            @pad [$(#[$meta])*] [$($symbol)+] [$($name: $kind,)*] $caller [$result] $body
+            [$($name)*] [_a _b _c _d _e]
+        }
+    };
+    // One unused parameter less for each one that there is.
+    (@pad $meta:tt $symbols:tt $parameters:tt $caller:ident $result:tt $body:block
+        [$name:ident $($names:ident)*] [$padding:ident $($paddings:ident)*]) => {
+        hook! { @pad $meta $symbols $parameters $caller $result $body [$($names)*] [$($paddings)*] }
+    };
+    (@pad $meta:tt [$($symbol:ident)+] [$($name:ident: $kind:ty,)*] $caller:ident [$result:ty] $body:block
+        [] [$($padding:ident)*]) => {
+        const _: () = {
+            unsafe extern "C" fn hook($($name: $kind,)* $($padding: u64,)* $caller: u64) -> $result $body
+            $(hook! { @stub $meta $symbol })+
+        };
+    };
+    (@stub [$(#[$meta:meta])*] $symbol:ident) => {
+        $(#[$meta])*
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        unsafe extern "C" fn $symbol() {
+            core::arch::naked_asm!("mov r9, qword ptr [rsp]", "jmp {hook}", hook = sym hook)
+        }
+    };
+}
 
 mod create;
 mod exec;
@@ -148,7 +187,12 @@ unsafe fn stored(pointer: Ptr, result: &impl Outcome) -> u64 {
 }
 
 /// The hooks that `functions.tsv` describes.
-#[allow(clippy::let_unit_value, clippy::unused_unit, reason = "one template serves functions that return nothing too")]
+#[allow(
+    clippy::let_unit_value,
+    clippy::unused_unit,
+    unused_variables,
+    reason = "one template serves functions that return nothing, and those whose records have no room for the caller"
+)]
 mod table {
     use super::*;
 

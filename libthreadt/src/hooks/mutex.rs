@@ -8,6 +8,7 @@ use core::ffi::c_int;
 use spec::{EventId, Form, id};
 
 use super::{Outcome, ThrdStatus};
+use crate::config::{detail, is_detailed};
 use crate::measure::{self, Ptr, given_limit_ns};
 use crate::real::Real;
 use crate::{clock, process, real, record};
@@ -39,6 +40,7 @@ static TIMED: Lock = Lock {
 unsafe fn lock<R: Outcome>(
     lock: &'static Lock,
     mutex: Ptr,
+    caller: u64,
     try_lock: Option<&Real>,
     limit: impl Fn() -> [u64; 2],
     really: impl Fn() -> R,
@@ -52,9 +54,9 @@ unsafe fn lock<R: Outcome>(
         return really();
     }
     let forms = if recursive { lock.recursive } else { lock.plain };
-    let first = || {
+    let first = |owner: u64| {
         let [clock, limit] = limit();
-        [mutex as u64, clock, limit, 0, 0]
+        [mutex as u64, clock, limit, owner, detail(caller)]
     };
     let second = |rval: u64, block: bool| {
         // SAFETY: after success the mutex is the caller's.
@@ -69,15 +71,32 @@ unsafe fn lock<R: Outcome>(
                 try_lock(mutex)
             };
             if is_taken(result.rval()) {
-                record::put_pair(forms, clock::now(), first(), second(result.rval(), false));
+                if process::selects(lock.event) {
+                    return result;
+                }
+                let time = clock::now();
+                let second = second(result.rval(), false);
+                // It was free, or its owner, the caller, has locked it once more.
+                // SAFETY: the mutex is the caller's.
+                let owner = if second[2] > 1 && is_detailed() { unsafe { measure::mutex_owner(mutex) } } else { 0 };
+                record::put_pair(forms, time, first(owner), second);
                 return result;
             }
             result.rval() == libc::EBUSY as u64
         }
         // SAFETY: the real call reads the mutex.
-        None => unsafe { measure::mutex_is_held(mutex) },
+        None => unsafe {
+            let held = measure::mutex_is_held(mutex);
+            if !held && process::selects(lock.event) && measure::knows_mutexes() {
+                return really();
+            }
+            held
+        },
     };
-    record::put(forms[0], clock::now(), first());
+    let time = clock::early();
+    // SAFETY: the real call reads the mutex.
+    let owner = if is_detailed() { unsafe { measure::mutex_owner(mutex) } } else { 0 };
+    record::put(forms[0], time, first(owner));
     let result = really();
     let time = clock::now();
     let rval = result.rval();
@@ -99,64 +118,62 @@ type LockFunction<R> = unsafe extern "C" fn(Ptr) -> R;
 type TimedFunction<R> = unsafe extern "C" fn(Ptr, Ptr) -> R;
 type ClockFunction = unsafe extern "C" fn(Ptr, c_int, Ptr) -> c_int;
 
-/// `int pthread_mutex_lock(pthread_mutex_t *mutex);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pthread_mutex_lock(mutex: Ptr) -> c_int {
-    // SAFETY: the real functions with the host's arguments.
-    unsafe {
-        let real: LockFunction<c_int> = core::mem::transmute(real::pthread_mutex_lock.address());
-        lock(&LOCK, mutex, Some(&real::pthread_mutex_trylock), || [0, 0], || real(mutex))
+hook! {
+    /// `int pthread_mutex_lock(pthread_mutex_t *mutex);`
+    fn pthread_mutex_lock, __pthread_mutex_lock(mutex: Ptr; caller) -> c_int {
+        // SAFETY: the real functions with the host's arguments.
+        unsafe {
+            let real: LockFunction<c_int> = core::mem::transmute(real::pthread_mutex_lock.address());
+            lock(&LOCK, mutex, caller, Some(&real::pthread_mutex_trylock), || [0, 0], || real(mutex))
+        }
     }
 }
 
-/// `int __pthread_mutex_lock(pthread_mutex_t *mutex);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn __pthread_mutex_lock(mutex: Ptr) -> c_int {
-    // SAFETY: the same function by another name.
-    unsafe { pthread_mutex_lock(mutex) }
-}
-
-/// `int mtx_lock(mtx_t *mutex);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn mtx_lock(mutex: Ptr) -> ThrdStatus {
-    // SAFETY: the real functions with the host's arguments.
-    unsafe {
-        let real: LockFunction<ThrdStatus> = core::mem::transmute(real::mtx_lock.address());
-        lock(&LOCK, mutex, Some(&real::mtx_trylock), || [0, 0], || real(mutex))
+hook! {
+    /// `int mtx_lock(mtx_t *mutex);`
+    fn mtx_lock(mutex: Ptr; caller) -> ThrdStatus {
+        // SAFETY: the real functions with the host's arguments.
+        unsafe {
+            let real: LockFunction<ThrdStatus> = core::mem::transmute(real::mtx_lock.address());
+            lock(&LOCK, mutex, caller, Some(&real::mtx_trylock), || [0, 0], || real(mutex))
+        }
     }
 }
 
-/// `int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *limit);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pthread_mutex_timedlock(mutex: Ptr, limit: Ptr) -> c_int {
-    // SAFETY: the real functions with the host's arguments.
-    unsafe {
-        let real: TimedFunction<c_int> = core::mem::transmute(real::pthread_mutex_timedlock.address());
-        let try_lock = Some(&real::pthread_mutex_trylock);
-        lock(&TIMED, mutex, try_lock, || wall_limit(limit), || real(mutex, limit))
+hook! {
+    /// `int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *limit);`
+    fn pthread_mutex_timedlock(mutex: Ptr, limit: Ptr; caller) -> c_int {
+        // SAFETY: the real functions with the host's arguments.
+        unsafe {
+            let real: TimedFunction<c_int> = core::mem::transmute(real::pthread_mutex_timedlock.address());
+            let try_lock = Some(&real::pthread_mutex_trylock);
+            lock(&TIMED, mutex, caller, try_lock, || wall_limit(limit), || real(mutex, limit))
+        }
     }
 }
 
-/// `int mtx_timedlock(mtx_t *mutex, const struct timespec *limit);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn mtx_timedlock(mutex: Ptr, limit: Ptr) -> ThrdStatus {
-    // SAFETY: the real functions with the host's arguments.
-    unsafe {
-        let real: TimedFunction<ThrdStatus> = core::mem::transmute(real::mtx_timedlock.address());
-        lock(&TIMED, mutex, Some(&real::mtx_trylock), || wall_limit(limit), || real(mutex, limit))
+hook! {
+    /// `int mtx_timedlock(mtx_t *mutex, const struct timespec *limit);`
+    fn mtx_timedlock(mutex: Ptr, limit: Ptr; caller) -> ThrdStatus {
+        // SAFETY: the real functions with the host's arguments.
+        unsafe {
+            let real: TimedFunction<ThrdStatus> = core::mem::transmute(real::mtx_timedlock.address());
+            lock(&TIMED, mutex, caller, Some(&real::mtx_trylock), || wall_limit(limit), || real(mutex, limit))
+        }
     }
 }
 
-/// `int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *limit);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pthread_mutex_clocklock(mutex: Ptr, clock: c_int, limit: Ptr) -> c_int {
-    // A clock that it does not know makes it fail even if the mutex is free.
-    let known = clock == libc::CLOCK_REALTIME || clock == libc::CLOCK_MONOTONIC;
-    // SAFETY: the real functions with the host's arguments.
-    unsafe {
-        let real: ClockFunction = core::mem::transmute(real::pthread_mutex_clocklock.address());
-        let try_lock = known.then_some(&real::pthread_mutex_trylock);
-        let columns = || [i64::from(clock) as u64, given_limit_ns(limit)];
-        lock(&TIMED, mutex, try_lock, columns, || real(mutex, clock, limit))
+hook! {
+    /// `int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *limit);`
+    fn pthread_mutex_clocklock(mutex: Ptr, clock: c_int, limit: Ptr; caller) -> c_int {
+        // A clock that it does not know makes it fail even if the mutex is free.
+        let known = clock == libc::CLOCK_REALTIME || clock == libc::CLOCK_MONOTONIC;
+        // SAFETY: the real functions with the host's arguments.
+        unsafe {
+            let real: ClockFunction = core::mem::transmute(real::pthread_mutex_clocklock.address());
+            let try_lock = known.then_some(&real::pthread_mutex_trylock);
+            let columns = || [i64::from(clock) as u64, given_limit_ns(limit)];
+            lock(&TIMED, mutex, caller, try_lock, columns, || real(mutex, clock, limit))
+        }
     }
 }

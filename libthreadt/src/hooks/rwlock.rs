@@ -9,6 +9,7 @@ use core::ffi::c_int;
 use spec::{EventId, Form, id};
 
 use super::Outcome;
+use crate::config::{detail, is_detailed};
 use crate::measure::{self, Ptr, limit_ns};
 use crate::real::Real;
 use crate::{clock, process, real, record};
@@ -50,6 +51,7 @@ static TIMED_WRITE: Lock =
 unsafe fn lock(
     lock: &'static Lock,
     rwlock: Ptr,
+    caller: u64,
     try_lock: Option<&Real>,
     limit: impl Fn() -> [u64; 2],
     really: impl Fn() -> c_int,
@@ -58,7 +60,7 @@ unsafe fn lock(
         return really();
     }
     let [clock_id, limit] = limit();
-    let first = [rwlock as u64, clock_id, limit, 0, 0];
+    let first = |owner: u64| [rwlock as u64, clock_id, limit, owner, detail(caller)];
     let second = |result: c_int, block: bool| {
         // SAFETY: after success the caller is one of its holders.
         let readers = if lock.is_read && result == 0 { unsafe { measure::rwlock_readers(rwlock) } } else { 0 };
@@ -74,15 +76,26 @@ unsafe fn lock(
                 try_lock(rwlock)
             };
             if result == 0 {
-                record::put_pair(lock.forms, clock::now(), first, second(0, false));
+                if !process::selects(lock.event) {
+                    record::put_pair(lock.forms, clock::now(), first(0), second(0, false));
+                }
                 return 0;
             }
             result == libc::EBUSY
         }
         // SAFETY: the real call reads the lock.
-        None => unsafe { (lock.excludes)(rwlock) },
+        None => unsafe {
+            let held = (lock.excludes)(rwlock);
+            if !held && process::selects(lock.event) && measure::knows_rwlocks() {
+                return really();
+            }
+            held
+        },
     };
-    record::put(lock.forms[0], clock::now(), first);
+    let time = clock::early();
+    // SAFETY: the real call reads the lock.
+    let owner = if is_detailed() { unsafe { measure::rwlock_writer(rwlock) } } else { 0 };
+    record::put(lock.forms[0], time, first(owner));
     let result = really();
     let time = clock::now();
     record::put(lock.forms[1], time, second(result, held && result == 0 || result == libc::ETIMEDOUT));
@@ -93,83 +106,75 @@ type LockFunction = unsafe extern "C" fn(Ptr) -> c_int;
 type TimedFunction = unsafe extern "C" fn(Ptr, Ptr) -> c_int;
 type ClockFunction = unsafe extern "C" fn(Ptr, c_int, Ptr) -> c_int;
 
-/// `int pthread_rwlock_rdlock(pthread_rwlock_t *rwlock);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pthread_rwlock_rdlock(rwlock: Ptr) -> c_int {
-    // SAFETY: the real functions with the host's arguments.
-    unsafe {
-        let real: LockFunction = core::mem::transmute(real::pthread_rwlock_rdlock.address());
-        lock(&READ, rwlock, Some(&real::pthread_rwlock_tryrdlock), || [0, 0], || real(rwlock))
+hook! {
+    /// `int pthread_rwlock_rdlock(pthread_rwlock_t *rwlock);`
+    fn pthread_rwlock_rdlock, __pthread_rwlock_rdlock(rwlock: Ptr; caller) -> c_int {
+        // SAFETY: the real functions with the host's arguments.
+        unsafe {
+            let real: LockFunction = core::mem::transmute(real::pthread_rwlock_rdlock.address());
+            lock(&READ, rwlock, caller, Some(&real::pthread_rwlock_tryrdlock), || [0, 0], || real(rwlock))
+        }
     }
 }
 
-/// `int pthread_rwlock_wrlock(pthread_rwlock_t *rwlock);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pthread_rwlock_wrlock(rwlock: Ptr) -> c_int {
-    // SAFETY: the real functions with the host's arguments.
-    unsafe {
-        let real: LockFunction = core::mem::transmute(real::pthread_rwlock_wrlock.address());
-        lock(&WRITE, rwlock, Some(&real::pthread_rwlock_trywrlock), || [0, 0], || real(rwlock))
+hook! {
+    /// `int pthread_rwlock_wrlock(pthread_rwlock_t *rwlock);`
+    fn pthread_rwlock_wrlock, __pthread_rwlock_wrlock(rwlock: Ptr; caller) -> c_int {
+        // SAFETY: the real functions with the host's arguments.
+        unsafe {
+            let real: LockFunction = core::mem::transmute(real::pthread_rwlock_wrlock.address());
+            lock(&WRITE, rwlock, caller, Some(&real::pthread_rwlock_trywrlock), || [0, 0], || real(rwlock))
+        }
     }
-}
-
-/// `int __pthread_rwlock_rdlock(pthread_rwlock_t *rwlock);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn __pthread_rwlock_rdlock(rwlock: Ptr) -> c_int {
-    // SAFETY: the same function by another name.
-    unsafe { pthread_rwlock_rdlock(rwlock) }
-}
-
-/// `int __pthread_rwlock_wrlock(pthread_rwlock_t *rwlock);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn __pthread_rwlock_wrlock(rwlock: Ptr) -> c_int {
-    // SAFETY: the same function by another name.
-    unsafe { pthread_rwlock_wrlock(rwlock) }
 }
 
 /// A call with a time limit on the wall clock.
-unsafe fn timed(lock_kind: &'static Lock, real: &Real, rwlock: Ptr, limit: Ptr) -> c_int {
+unsafe fn timed(lock_kind: &'static Lock, real: &Real, rwlock: Ptr, limit: Ptr, caller: u64) -> c_int {
     // SAFETY: the caller's: the real function with the host's arguments.
     unsafe {
         let real: TimedFunction = core::mem::transmute(real.address());
-        lock(lock_kind, rwlock, None, || [0, limit_ns(limit, 0)], || real(rwlock, limit))
+        lock(lock_kind, rwlock, caller, None, || [0, limit_ns(limit, 0)], || real(rwlock, limit))
     }
 }
 
 /// A call with a time limit on a clock of its own.
-unsafe fn clocked(lock_kind: &'static Lock, real: &Real, rwlock: Ptr, clock: c_int, limit: Ptr) -> c_int {
+unsafe fn clocked(lock_kind: &'static Lock, real: &Real, rwlock: Ptr, clock: c_int, limit: Ptr, caller: u64) -> c_int {
     // SAFETY: the caller's: the real function with the host's arguments.
     unsafe {
         let real: ClockFunction = core::mem::transmute(real.address());
         let columns = || [i64::from(clock) as u64, limit_ns(limit, clock)];
-        lock(lock_kind, rwlock, None, columns, || real(rwlock, clock, limit))
+        lock(lock_kind, rwlock, caller, None, columns, || real(rwlock, clock, limit))
     }
 }
 
-/// `int pthread_rwlock_timedrdlock(pthread_rwlock_t *rwlock, const struct timespec *limit);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pthread_rwlock_timedrdlock(rwlock: Ptr, limit: Ptr) -> c_int {
-    // SAFETY: the host's arguments.
-    unsafe { timed(&TIMED_READ, &real::pthread_rwlock_timedrdlock, rwlock, limit) }
+hook! {
+    /// `int pthread_rwlock_timedrdlock(pthread_rwlock_t *rwlock, const struct timespec *limit);`
+    fn pthread_rwlock_timedrdlock(rwlock: Ptr, limit: Ptr; caller) -> c_int {
+        // SAFETY: the host's arguments.
+        unsafe { timed(&TIMED_READ, &real::pthread_rwlock_timedrdlock, rwlock, limit, caller) }
+    }
 }
 
-/// `int pthread_rwlock_timedwrlock(pthread_rwlock_t *rwlock, const struct timespec *limit);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pthread_rwlock_timedwrlock(rwlock: Ptr, limit: Ptr) -> c_int {
-    // SAFETY: the host's arguments.
-    unsafe { timed(&TIMED_WRITE, &real::pthread_rwlock_timedwrlock, rwlock, limit) }
+hook! {
+    /// `int pthread_rwlock_timedwrlock(pthread_rwlock_t *rwlock, const struct timespec *limit);`
+    fn pthread_rwlock_timedwrlock(rwlock: Ptr, limit: Ptr; caller) -> c_int {
+        // SAFETY: the host's arguments.
+        unsafe { timed(&TIMED_WRITE, &real::pthread_rwlock_timedwrlock, rwlock, limit, caller) }
+    }
 }
 
-/// `int pthread_rwlock_clockrdlock(pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *limit);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pthread_rwlock_clockrdlock(rwlock: Ptr, clock: c_int, limit: Ptr) -> c_int {
-    // SAFETY: the host's arguments.
-    unsafe { clocked(&TIMED_READ, &real::pthread_rwlock_clockrdlock, rwlock, clock, limit) }
+hook! {
+    /// `int pthread_rwlock_clockrdlock(pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *limit);`
+    fn pthread_rwlock_clockrdlock(rwlock: Ptr, clock: c_int, limit: Ptr; caller) -> c_int {
+        // SAFETY: the host's arguments.
+        unsafe { clocked(&TIMED_READ, &real::pthread_rwlock_clockrdlock, rwlock, clock, limit, caller) }
+    }
 }
 
-/// `int pthread_rwlock_clockwrlock(pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *limit);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pthread_rwlock_clockwrlock(rwlock: Ptr, clock: c_int, limit: Ptr) -> c_int {
-    // SAFETY: the host's arguments.
-    unsafe { clocked(&TIMED_WRITE, &real::pthread_rwlock_clockwrlock, rwlock, clock, limit) }
+hook! {
+    /// `int pthread_rwlock_clockwrlock(pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *limit);`
+    fn pthread_rwlock_clockwrlock(rwlock: Ptr, clock: c_int, limit: Ptr; caller) -> c_int {
+        // SAFETY: the host's arguments.
+        unsafe { clocked(&TIMED_WRITE, &real::pthread_rwlock_clockwrlock, rwlock, clock, limit, caller) }
+    }
 }

@@ -42,13 +42,17 @@ fn mutex_as_expected() -> bool {
         && succeeds!(pthread_mutex_lock(object));
     // SAFETY: it is ours.
     let word = |at| unsafe { word(object.cast(), at) };
-    let expected = word(MUTEX_LOCK) == 1 && word(MUTEX_COUNT) == 2 && word(MUTEX_KIND) & KIND_TYPE == KIND_RECURSIVE;
+    let expected = word(MUTEX_LOCK) == 1
+        && word(MUTEX_COUNT) == 2
+        && word(MUTEX_OWNER) == sys::thread_id()
+        && word(MUTEX_KIND) & KIND_TYPE == KIND_RECURSIVE;
     let unlocked = locked
         && expected
         && succeeds!(pthread_mutex_unlock(object))
         && succeeds!(pthread_mutex_unlock(object))
         && word(MUTEX_LOCK) == 0
-        && word(MUTEX_COUNT) == 0;
+        && word(MUTEX_COUNT) == 0
+        && word(MUTEX_OWNER) == 0;
     unlocked && succeeds!(pthread_mutex_destroy(object))
 }
 
@@ -74,9 +78,8 @@ fn rwlock_as_expected() -> bool {
     let (mut attribute, mut rwlock) = (Trial([0; 32]), Trial([0; 32]));
     let (attribute, object) = (&raw mut attribute, &raw mut rwlock);
     // SAFETY: it is ours.
-    let flags = || unsafe { word(object.cast(), RW_FLAGS) };
-    // SAFETY: as above.
-    let word = || unsafe { word(object.cast(), 0) };
+    let word_at = |at| unsafe { word(object.cast(), at) };
+    let (flags, writer, word) = (|| word_at(RW_FLAGS), || word_at(RW_WRITER), || word_at(0));
     succeeds!(pthread_rwlockattr_init(attribute))
         && succeeds!(pthread_rwlockattr_setkind_np(attribute, RW_PREFERS_WRITERS))
         && succeeds!(pthread_rwlock_init(object, attribute))
@@ -84,11 +87,14 @@ fn rwlock_as_expected() -> bool {
         && succeeds!(pthread_rwlock_rdlock(object))
         && succeeds!(pthread_rwlock_rdlock(object))
         && word() == 2 << RW_READERS_SHIFT
+        && writer() == 0
         && succeeds!(pthread_rwlock_unlock(object))
         && succeeds!(pthread_rwlock_unlock(object))
         && succeeds!(pthread_rwlock_wrlock(object))
         && word() == RW_WRITE_PHASE | RW_WRITE_LOCKED
+        && writer() == sys::thread_id()
         && succeeds!(pthread_rwlock_unlock(object))
+        && writer() == 0
         && succeeds!(pthread_rwlock_destroy(object))
 }
 
@@ -96,8 +102,9 @@ fn sem_as_expected() -> bool {
     let mut sem = Trial([0; 32]);
     let object = &raw mut sem;
     // SAFETY: it is ours.
+    let word = |at| unsafe { word(object.cast(), at) };
     let counted =
-        succeeds!(sem_init(object, 0, 5)) && succeeds!(sem_post(object)) && unsafe { word(object.cast(), 0) } == 6;
+        succeeds!(sem_init(object, 0, 5)) && succeeds!(sem_post(object)) && word(0) == 6 && word(SEM_WAITERS) == 0;
     counted && succeeds!(sem_destroy(object))
 }
 

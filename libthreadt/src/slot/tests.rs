@@ -4,16 +4,17 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path as StdPath, PathBuf};
 use std::ptr::NonNull;
 
-use spec::Record;
-use spec::buffer::{self, Rest};
+use spec::buffer::{self, Rest, Shape};
+use spec::{Record, id};
 
 use super::*;
+use crate::sys::Errno;
 
 const PID: u32 = 4321;
 
 /// A slot in memory of its own, for the LWP `lwp`, whose file is in `directory`.
 fn new_slot(directory: &StdPath, lwp: u32) -> &'static Slot {
-    let layout = Layout::from_size_align(SLOT_SIZE, PAGE).unwrap();
+    let layout = Layout::from_size_align(Shape::BUFFERS.slot_size(), PAGE).unwrap();
     // SAFETY: the layout has a size; the memory is never given back.
     let slot = unsafe { Slot::at(NonNull::new(alloc_zeroed(layout)).unwrap()) };
     slot.adopt(lwp, PID, 0x7f00_0000_1000, directory.as_os_str().as_encoded_bytes(), false);
@@ -32,9 +33,15 @@ fn append(slot: &Slot, depth: usize, number: u64) {
     unsafe { slot.append(depth, 1_000_000_000 + number, &[line]) };
 }
 
+/// The path that the slot's records go to.
+fn path_of(slot: &Slot) -> &[u8; PATH_MAX] {
+    // SAFETY: the path lies in the slot, and nobody changes it.
+    unsafe { &*slot.path() }
+}
+
 fn bytes(slot: &Slot) -> &[u8] {
     // SAFETY: the slot's memory; nobody writes to it while the slice is used.
-    unsafe { std::slice::from_raw_parts((&raw const *slot).cast::<u8>(), SLOT_SIZE) }
+    unsafe { std::slice::from_raw_parts((&raw const *slot).cast::<u8>(), Shape::BUFFERS.slot_size()) }
 }
 
 /// The third argument of each record of a text, all of which have to decode.
@@ -71,7 +78,7 @@ fn a_reader_of_the_trbuf_sees_whole_records_only() {
     let slot = new_slot(directory.path(), 5);
     for number in 0..50 {
         append(slot, 0, number);
-        let Rest { pending, unwritten } = buffer::rest(bytes(slot), 0).unwrap();
+        let Rest { pending, unwritten, .. } = buffer::rest(bytes(slot), Shape::BUFFERS, 0).unwrap();
         assert_eq!(pending, None);
         assert_eq!(numbers(&bytes(slot)[unwritten]), (0..=number).collect::<Vec<_>>());
     }
@@ -87,7 +94,7 @@ fn a_write_that_was_cut_off_is_completed() {
     slot.write_all(&entry).unwrap();
     let before = fs::read(&file).unwrap();
     (1..4).for_each(|number| append(slot, 0, number));
-    let text = bytes(slot)[PAGE..][..unpack(slot.regions[0].filled.load(Relaxed)).end as usize].to_vec();
+    let text = bytes(slot)[REGION_AT[0]..][..unpack(slot.regions[0].filled.load(Relaxed)).end as usize].to_vec();
     // The thread has taken its range and noted it, and so many bytes have arrived.
     for arrived in 0..=text.len() {
         fs::write(&file, [&before[..], &text[..arrived]].concat()).unwrap();
@@ -96,10 +103,50 @@ fn a_write_that_was_cut_off_is_completed() {
         region.filled.store(pack(0..text.len() as u32), Relaxed);
         region.pending.store(pack(0..text.len() as u32), Relaxed);
         region.pending_at.store(before.len() as u64, Relaxed);
-        let Rest { pending, unwritten } = buffer::rest(bytes(slot), 0).unwrap();
-        assert_eq!((pending, unwritten.len()), (Some((before.len() as u64, PAGE..PAGE + text.len())), 0));
+        let Rest { pending, unwritten, .. } = buffer::rest(bytes(slot), Shape::BUFFERS, 0).unwrap();
+        assert_eq!(
+            (pending, unwritten.len()),
+            (Some((before.len() as u64, REGION_AT[0]..REGION_AT[0] + text.len())), 0)
+        );
         slot.write_all(&entry).unwrap();
         assert_eq!(numbers(&fs::read(&file).unwrap()), [0, 1, 2, 3], "{arrived} bytes had arrived");
+    }
+}
+
+#[test]
+fn a_ring_that_has_begun_anew_is_written_oldest_first() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = file_of(directory.path(), 5);
+    // Written at once; after a jump out of the write with the older part noted, and with it taken out already.
+    for left in 0..3 {
+        let (slot, entry) = (new_slot(directory.path(), 5), new_entry());
+        let ends: Vec<u32> = (0..60)
+            .map(|number| {
+                append(slot, 0, number);
+                unpack(slot.regions[0].filled.load(Relaxed)).end
+            })
+            .collect();
+        // The first two stand for newer ones, which have overwritten a part of the third.
+        let region = &slot.regions[0];
+        region.wrapped_at.store(ends[59], Relaxed);
+        region.laps.store(1, Relaxed);
+        region.filled.store(pack(ends[1] + 7..ends[1]), Relaxed);
+        if left > 0 {
+            region.pending.store(pack(ends[2]..ends[59]), Relaxed);
+            entry.end.store(u64::from(ends[59] - ends[2]), Relaxed);
+            fs::write(&file, b"").unwrap();
+            file::open_records(Path::of(path_of(slot)), &entry).unwrap();
+        }
+        if left == 2 {
+            region.filled.store(pack(0..ends[1]), Relaxed);
+        }
+        slot.write_all(&entry).unwrap();
+        assert!(slot.is_empty());
+        assert_eq!(numbers(&fs::read(&file).unwrap()), (3..60).chain(0..2).collect::<Vec<_>>(), "left {left}");
+        if left == 0 {
+            assert_eq!(slot.complete_from.load(Relaxed), 1_000_000_003);
+        }
+        fs::remove_file(&file).unwrap();
     }
 }
 
@@ -176,7 +223,7 @@ fn the_newest_records_stay_when_nothing_can_be_written() {
         assert_eq!(slot.write(1, &entry), Err(Errno(libc::ENOENT)));
         slot.drop_older_half(1, Errno(libc::ENOENT));
     }
-    let Rest { unwritten, .. } = buffer::rest(bytes(slot), 1).unwrap();
+    let Rest { unwritten, .. } = buffer::rest(bytes(slot), Shape::BUFFERS, 1).unwrap();
     let kept = numbers(&bytes(slot)[unwritten]);
     let lost = u64::from(slot.lost.load(Relaxed));
     assert!(lost > 0 && kept.len() > 10);
@@ -184,7 +231,7 @@ fn the_newest_records_stay_when_nothing_can_be_written() {
     // The losses are told once.
     slot.tell_losses(1, 1_000_000_000);
     slot.tell_losses(1, 1_000_000_000);
-    let Rest { unwritten, .. } = buffer::rest(bytes(slot), 1).unwrap();
+    let Rest { unwritten, .. } = buffer::rest(bytes(slot), Shape::BUFFERS, 1).unwrap();
     let text = &bytes(slot)[unwritten];
     let told: Vec<_> = text.split(|&byte| byte == b'\n').filter(|line| line.get(52..57) == Some(b"00:01")).collect();
     assert_eq!(told.len(), 1);

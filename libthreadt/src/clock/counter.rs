@@ -1,0 +1,145 @@
+//! `CLOCK_MONOTONIC` by the processor's time stamp counter, converted as the kernel does.
+//!
+//! The vDSO converts by the words of a page that the kernel updates: the counter's value at the last update, the time
+//! then, and the rate. This reads the same words, so that it gives what the vDSO would give, in every thread of every
+//! process, and never goes back. What is saved is not the conversion but the fence before the counter is read, where a
+//! record does not need one, and the calls.
+//!
+//! The page is no ABI. It has been the same since Linux 5.3 but for its place and one word (`struct vdso_data` in
+//! include/vdso/datapage.h, since 6.13 `struct vdso_clock`). So it is looked for at start, and only taken if it gives
+//! the vDSO's times. It is checked again from time to time ([`check`]), and at each reading says itself whether the
+//! counter can be used. Where anything is not as expected, the vDSO is asked as ever.
+
+use core::arch::x86_64::{_mm_lfence, _rdtsc};
+use core::sync::atomic::{
+    AtomicPtr, AtomicU32, AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed},
+    fence,
+};
+
+use crate::sys;
+
+/// The page's words up to `cycle_last`.
+#[repr(C)]
+struct Head {
+    /// Odd while the kernel changes the words.
+    sequence: AtomicU32,
+    /// `VDSO_CLOCKMODE_TSC`, or something else where the counter cannot be used.
+    mode: AtomicU32,
+    /// The counter at the last update.
+    cycle_last: AtomicU64,
+}
+
+/// What follows, behind `mask` and perhaps another word.
+#[repr(C)]
+struct Rate {
+    multiplier: AtomicU32,
+    shift: AtomicU32,
+    /// `CLOCK_REALTIME` at the last update.
+    _realtime: [AtomicU64; 2],
+    seconds: AtomicU64,
+    /// Nanoseconds, shifted.
+    fraction: AtomicU64,
+}
+
+/// `VDSO_CLOCKMODE_TSC`.
+const MODE_TSC: u32 = 1;
+/// The kernel's pages lie before the vDSO; so many of them are looked at.
+const PAGES: usize = 8;
+const PAGE: usize = 4096;
+/// Where the words begin in their page: since 6.13, and before.
+const BEGINNINGS: [usize; 2] = [0, 128];
+/// How far behind the head the rate is: without and with `max_cycles`.
+const RATES: [usize; 2] = [24, 32];
+
+/// The page's words; null where the counter is not used.
+static HEAD: AtomicPtr<Head> = AtomicPtr::new(core::ptr::null_mut());
+/// How far behind the head the rate is, bytes.
+static RATE_AT: AtomicUsize = AtomicUsize::new(0);
+
+/// Nanoseconds of `CLOCK_MONOTONIC`, or `None` if the counter cannot be used, now or at all.
+///
+/// With `FENCED` the counter is read after everything before it in the program has been done; else it may be read a little
+/// earlier, but not before an earlier reading that was fenced.
+#[inline(always)]
+pub fn read<const FENCED: bool>() -> Option<u64> {
+    let address = HEAD.load(Relaxed);
+    // SAFETY: null, or what `find` found; the kernel's page stays mapped.
+    let head = unsafe { address.as_ref() }?;
+    // SAFETY: as above; the rate lies within the same page.
+    let rate = unsafe { &*address.byte_add(RATE_AT.load(Relaxed)).cast::<Rate>() };
+    loop {
+        // ORDERING: the kernel makes the sequence odd before it changes a word, and even, and another, afterwards.
+        let sequence = head.sequence.load(Acquire);
+        if sequence & 1 != 0 || head.mode.load(Relaxed) != MODE_TSC {
+            return None;
+        }
+        if FENCED {
+            // SAFETY: SSE2 belongs to x86-64.
+            unsafe { _mm_lfence() };
+        }
+        // SAFETY: the vDSO reads it too, so that it is there and allowed.
+        let cycles = unsafe { _rdtsc() };
+        // Another processor's update may be ahead of a counter that was read early.
+        let passed = cycles.saturating_sub(head.cycle_last.load(Relaxed));
+        let scaled =
+            u128::from(passed) * u128::from(rate.multiplier.load(Relaxed)) + u128::from(rate.fraction.load(Relaxed));
+        let nanoseconds = (scaled >> (rate.shift.load(Relaxed) & 63)) as u64;
+        let time = rate.seconds.load(Relaxed).wrapping_mul(1_000_000_000).wrapping_add(nanoseconds);
+        fence(Acquire);
+        if head.sequence.load(Relaxed) == sequence {
+            return Some(time);
+        }
+    }
+}
+
+/// Whether `read` gives what the vDSO gives; `vdso` asks that.
+fn agrees(vdso: impl Fn() -> u64) -> bool {
+    let before = vdso();
+    match read::<true>() {
+        Some(time) => before <= time && time <= vdso(),
+        // Just now it cannot be used.
+        None => true,
+    }
+}
+
+/// Looks for the kernel's words before the vDSO, which is at `base`.
+pub fn find(base: usize, vdso: impl Fn() -> u64) {
+    for page in (1..=PAGES).filter_map(|page| base.checked_sub(page * PAGE)) {
+        for (begins, rate_at) in BEGINNINGS.into_iter().flat_map(|begins| RATES.map(|rate_at| (begins, rate_at))) {
+            let address = page + begins;
+            if !looks_right(address, rate_at) {
+                continue;
+            }
+            RATE_AT.store(rate_at, Relaxed);
+            HEAD.store(address as *mut Head, Relaxed);
+            // A reading now and then may fail to be made, but none may be wrong.
+            if (0..64).all(|_| agrees(&vdso)) && read::<true>().is_some() {
+                return;
+            }
+            HEAD.store(core::ptr::null_mut(), Relaxed);
+        }
+    }
+}
+
+/// Whether the words at `address` could be the kernel's. Some of the pages there cannot be read, so the kernel is asked to.
+fn looks_right(address: usize, rate_at: usize) -> bool {
+    let words = |at: usize| {
+        sys::read_timespec((address + at) as *const _).map(|pair| [pair.tv_sec as u64, pair.tv_nsec as u64])
+    };
+    let (Some([first, _]), Some([mask, rate])) = (words(0), words(rate_at - 8)) else { return false };
+    // mode, mask, and a rate of which the shift is the upper half
+    first >> 32 == u64::from(MODE_TSC) && mask == u64::MAX && rate as u32 != 0 && (1..=32).contains(&(rate >> 32))
+}
+
+/// Compares with the vDSO once more, and leaves the counter alone from then on if the two differ.
+pub fn check(vdso: impl Fn() -> u64) {
+    if !HEAD.load(Relaxed).is_null() && !agrees(vdso) {
+        HEAD.store(core::ptr::null_mut(), Relaxed);
+    }
+}
+
+/// Whether times are read by the counter.
+pub fn is_used() -> bool {
+    !HEAD.load(Relaxed).is_null()
+}

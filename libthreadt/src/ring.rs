@@ -1,0 +1,199 @@
+//! `THR_TRACE_RING`: the regions of a slot keep the newest records, and nothing is written before the process ends.
+//!
+//! A region's words are as [`spec::buffer`] has them. The owner appends as into any other region; what differs is what
+//! happens at the region's `limit` ([`advance`]), when a thread ends ([`end`]), and when one begins
+//! ([`take_longest_dead`]). At the process's end the rings become ordinary regions, whose records are written at once.
+
+use core::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
+    compiler_fence,
+};
+
+use spec::buffer::{REGIONS, Region, SLOT_ENDED, SLOT_OWNED, Shape, pack};
+
+use crate::slot::{ALL_REGIONS, NEEDED, Slot, Writer};
+use crate::{buffers, process, sys};
+
+/// So many rings of threads that have ended are kept; one more thread takes the longest dead one's.
+const KEPT: u32 = 16;
+
+/// Rings of threads that have ended.
+static DEAD: AtomicU32 = AtomicU32::new(0);
+/// Threads that have ended.
+static ENDED: AtomicU64 = AtomicU64::new(0);
+/// Rings that were taken from dead threads with what was in them.
+static REUSED: AtomicU32 = AtomicU32::new(0);
+
+/// Gives up the oldest records of region `depth` if its owner, who calls this, has no room for more, and sets how far it
+/// may go on. `false` if it must not: somebody has begun to write the region out.
+pub fn advance(region: &Region, shape: Shape, depth: usize) -> bool {
+    let limit = region.limit.load(Relaxed);
+    let (size, step) = (shape.region_size(depth) as u32, shape.ring_step(depth) as u32);
+    let filled = region.filled.load(Relaxed);
+    let (mut start, mut end) = (filled as u32, (filled >> 32) as u32);
+    let begins_anew = start <= end && end + NEEDED > size;
+    if begins_anew {
+        // OBSERVABLE: nobody looks at `wrapped_at` before `filled` is so that it counts.
+        region.wrapped_at.store(end, Relaxed);
+        (start, end) = (step, 0);
+    } else if start > end && end + NEEDED > start {
+        start = (end + NEEDED).next_multiple_of(step);
+        if start >= region.wrapped_at.load(Relaxed) {
+            start = 0;
+        }
+    }
+    // OBSERVABLE: the older records before the new start are gone.
+    // ORDERING: Release for `wrapped_at`; the fence keeps the records that will overwrite older ones behind it. On x86-64
+    // stores become visible in their order.
+    region.filled.store(pack(start..end), Release);
+    if begins_anew {
+        region.laps.store(region.laps.load(Relaxed) + 1, Release);
+    }
+    compiler_fence(SeqCst);
+    let bound = if start > end { start } else { size };
+    limit != 0 && region.limit.compare_exchange(limit, bound - NEEDED + 1, Relaxed, Relaxed).is_ok()
+}
+
+/// Lets a thread's ring be, now that the thread has ended: it is the last to be reused.
+pub fn end(slot: &Slot) {
+    slot.ended_as.store(ENDED.fetch_add(1, Relaxed) + 1, Relaxed);
+    DEAD.fetch_add(1, Release);
+}
+
+/// The ring of the thread that ended first, if there are more than enough; the caller becomes its writer.
+pub fn take_longest_dead() -> Option<&'static Slot> {
+    let pid = process::id();
+    while DEAD.load(Acquire) >= KEPT && !process::writes_through() {
+        let mut longest: Option<(u64, &'static Slot)> = None;
+        buffers::for_each_slot(|slot| {
+            let ended_as = slot.ended_as.load(Relaxed);
+            if slot.state.load(Relaxed) == SLOT_ENDED
+                && longest.is_none_or(|(first, _)| ended_as < first)
+                && !sys::thread_lives(pid, slot.lwp.load(Relaxed))
+            {
+                longest = Some((ended_as, slot));
+            }
+        });
+        let (_, slot) = longest?;
+        if slot.state.compare_exchange(SLOT_ENDED, SLOT_OWNED, AcqRel, Relaxed).is_err() {
+            // Another thread was faster.
+            continue;
+        }
+        DEAD.fetch_sub(1, Relaxed);
+        let lwp = slot.lwp.load(Relaxed);
+        // A thread that ended within a write cannot go on with it.
+        let _ = slot.writer.compare_exchange(lwp, 0, Acquire, Relaxed);
+        if slot.become_writer(sys::thread_id(), ALL_REGIONS) != Writer::Taken {
+            slot.state.store(SLOT_ENDED, Relaxed);
+            DEAD.fetch_add(1, Relaxed);
+            return None;
+        }
+        // OBSERVABLE: the dead thread's records are gone.
+        slot.lwp.store(0, Release);
+        buffers::entry(lwp).users.fetch_sub(1, AcqRel);
+        REUSED.fetch_add(1, Relaxed);
+        return Some(slot);
+    }
+    None
+}
+
+/// How many threads' records are gone because their rings were reused.
+pub fn reused() -> u32 {
+    REUSED.load(Relaxed)
+}
+
+/// In a forked child: it has no rings yet.
+pub fn forget() {
+    DEAD.store(0, Relaxed);
+    ENDED.store(0, Relaxed);
+    REUSED.store(0, Relaxed);
+}
+
+const _: () = {
+    let mut depth = 0;
+    while depth < REGIONS {
+        // When a ring begins anew, the step that it gives up has room.
+        assert!(Shape::BUFFERS.ring_step(depth) >= NEEDED as usize);
+        depth += 1;
+    }
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::ops::Range;
+
+    use spec::buffer::unpack;
+
+    /// A ring of records that are their own numbers, 83 bytes each, in memory of the size of the last region.
+    struct Trial {
+        region: Region,
+        text: Vec<u8>,
+        next: usize,
+    }
+
+    const DEPTH: usize = 3;
+    const LINE: usize = 83;
+
+    impl Trial {
+        fn new() -> Trial {
+            // SAFETY: zeros are a valid region.
+            let region: Region = unsafe { std::mem::zeroed() };
+            region.limit.store(1, Relaxed);
+            Trial { region, text: vec![b'?'; Shape::BUFFERS.region_size(DEPTH)], next: 0 }
+        }
+
+        /// Appends as `record` and `Slot::append` do.
+        fn append(&mut self) {
+            let end = |region: &Region| (region.filled.load(Relaxed) >> 32) as usize;
+            if end(&self.region) >= self.region.limit.load(Relaxed) as usize {
+                assert!(advance(&self.region, Shape::BUFFERS, DEPTH));
+            }
+            let at = end(&self.region);
+            let line = format!("{:082}\n", self.next);
+            self.text[at..at + LINE].copy_from_slice(line.as_bytes());
+            // What the encoder's wide stores may touch behind a record.
+            self.text[at + LINE..at + NEEDED as usize].fill(b'!');
+            self.region.filled.store(self.region.filled.load(Relaxed) + ((LINE as u64) << 32), Relaxed);
+            self.next += 1;
+        }
+
+        /// The numbers that a reader finds.
+        fn kept(&self) -> Vec<usize> {
+            let words = unpack(self.region.filled.load(Relaxed));
+            let numbers = |range: Range<u32>| {
+                let text = std::str::from_utf8(&self.text[range.start as usize..range.end as usize]).unwrap();
+                text.lines().map(|line| line.parse().unwrap()).collect::<Vec<usize>>()
+            };
+            if words.start <= words.end {
+                return numbers(words);
+            }
+            let wrapped_at = self.region.wrapped_at.load(Relaxed);
+            let skip = self.text[words.start as usize..].iter().position(|&byte| byte == b'\n').unwrap() as u32 + 1;
+            [numbers(words.start + skip..wrapped_at), numbers(0..words.end)].concat()
+        }
+    }
+
+    #[test]
+    fn the_newest_records_are_kept_whole_and_in_order() {
+        let mut trial = Trial::new();
+        for turn in 1..2000 {
+            trial.append();
+            let kept = trial.kept();
+            assert_eq!(kept, (turn - kept.len()..turn).collect::<Vec<_>>(), "after {turn}");
+            let size = Shape::BUFFERS.region_size(DEPTH) - Shape::BUFFERS.ring_step(DEPTH) - 2 * NEEDED as usize;
+            assert!(kept.len() >= turn.min(size / LINE - 1), "{} kept after {turn}", kept.len());
+        }
+        assert!(trial.region.laps.load(Relaxed) > 40);
+    }
+
+    #[test]
+    fn a_ring_that_is_being_written_out_is_left_alone() {
+        let mut trial = Trial::new();
+        (0..100).for_each(|_| trial.append());
+        trial.region.limit.store(0, Relaxed);
+        assert!(!advance(&trial.region, Shape::BUFFERS, DEPTH));
+        assert_eq!(trial.region.limit.load(Relaxed), 0);
+    }
+}
