@@ -62,7 +62,12 @@ fn count_anonymous() -> bool {
     let mut lost = None;
     buffers::for_each_slot(|slot| {
         if slot.anonymous.load(Relaxed) != 0 && !slot.is_empty() {
-            let (records, cause) = slot.drop_all(Errno(libc::ENOMEM));
+            // Why it could not be written, if that has been seen.
+            let cause = match slot.cause.load(Relaxed) {
+                0 => libc::ENOMEM,
+                errno => errno as i32,
+            };
+            let (records, cause) = slot.drop_all(Errno(cause));
             lost = Some((lost.map_or(0, |(before, _)| before) + records, cause));
         }
     });

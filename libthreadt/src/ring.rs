@@ -38,7 +38,8 @@ pub fn advance(region: &Region, shape: Shape, depth: usize) -> bool {
         region.wrapped_at.store(end, Relaxed);
         (start, end) = (step, 0);
     } else if start > end && end + NEEDED > start {
-        start = (end + NEEDED).next_multiple_of(step);
+        // A step is a power of two.
+        start = (end + NEEDED + step - 1) & !(step - 1);
         if start >= region.wrapped_at.load(Relaxed) {
             start = 0;
         }
@@ -114,7 +115,8 @@ const _: () = {
     let mut depth = 0;
     while depth < REGIONS {
         // When a ring begins anew, the step that it gives up has room.
-        assert!(Shape::BUFFERS.ring_step(depth) >= NEEDED as usize);
+        let step = Shape::BUFFERS.ring_step(depth);
+        assert!(step >= NEEDED as usize && step.is_power_of_two());
         depth += 1;
     }
 };
