@@ -12,6 +12,7 @@
 //! thread    the thread-local pointer to the slot        process   switches; awakening, also of forked children
 //! start     a new thread's beginning and end            ending    writing everything: exit, exec
 //! ring      THR_TRACE_RING: only the newest is kept     nesting   records within records
+//! mark      when a full buffer goes to its file
 //! directory names and their owner, the shared clock     trinfo, maps, identity   what is known of the process
 //! config    the environment                             limits, say   when to stop; the one line on stderr
 //! sys, elf, clock, stage, pool                           the ground it stands on
@@ -50,6 +51,7 @@ mod hooks;
 mod identity;
 mod limits;
 mod maps;
+mod mark;
 mod measure;
 mod nesting;
 mod pool;

@@ -18,7 +18,8 @@ use crate::slot::Slot;
 use crate::stage::Stage;
 use crate::{buffers, clock, directory, limits, measure, real, say, start, sys, thread, trinfo};
 
-/// The per-process page.
+/// The per-process page. What every record looks at comes first, and nothing that threads write while others record
+/// shares a cache line with it.
 #[repr(C, align(4096))]
 pub struct Process {
     /// For each event of the table: [`KNOWN`], [`ON`], [`ON_RECURSIVE`], [`SELECTIVE`].
@@ -31,11 +32,11 @@ pub struct Process {
     pub write_through: AtomicU32,
     /// The errno that stands for why recording has stopped; 0 while it goes on.
     pub stopped: AtomicU32,
-    /// The LWP that is writing all threads' slots; 0 for none.
-    pub writing_all: AtomicU32,
     /// Not 0 when the final write of the buffers has begun.
     pub ending: AtomicU32,
-    /// Not 0 when a thread has recorded after that.
+    /// The LWP that is writing all threads' slots; 0 for none.
+    pub writing_all: Apart<AtomicU32>,
+    /// Not 0 when a thread has recorded after the final write had begun.
     pub late: AtomicU32,
     /// Not 0 once the end of the process has been recorded.
     pub exit_told: AtomicU32,
@@ -59,6 +60,18 @@ pub struct Process {
     pub starts: Pool<start::Start>,
 }
 
+/// Something that begins a cache line.
+#[repr(C, align(64))]
+pub struct Apart<T>(T);
+
+impl<T> core::ops::Deref for Apart<T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
 /// This process's page.
 pub static PROCESS: Process = Process {
     switches: [const { AtomicU8::new(0) }; 128],
@@ -67,8 +80,8 @@ pub static PROCESS: Process = Process {
     pid: AtomicU32::new(0),
     write_through: AtomicU32::new(0),
     stopped: AtomicU32::new(0),
-    writing_all: AtomicU32::new(0),
     ending: AtomicU32::new(0),
+    writing_all: Apart(AtomicU32::new(0)),
     late: AtomicU32::new(0),
     exit_told: AtomicU32::new(0),
     born_of: AtomicU32::new(0),
@@ -224,7 +237,7 @@ pub fn after_fork_in_child() {
         PROCESS.pid.store(0, Relaxed);
         for word in [
             &PROCESS.stopped,
-            &PROCESS.writing_all,
+            &*PROCESS.writing_all,
             &PROCESS.growing,
             &PROCESS.ending,
             &PROCESS.late,

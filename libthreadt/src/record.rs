@@ -14,7 +14,7 @@ use crate::process::{self, PROCESS};
 use crate::say::{Cause, reason, say};
 use crate::slot::{ALL_REGIONS, LAST_WORDS, Slot, Writer, capacity};
 use crate::sys::Errno;
-use crate::{buffers, clock, directory, limits, nesting, ring, sys, thread, trinfo};
+use crate::{buffers, clock, directory, limits, mark, nesting, ring, sys, thread, trinfo};
 
 /// The most records that are made at once.
 pub const TOGETHER: usize = 2;
@@ -85,16 +85,15 @@ fn append(slot: &Slot, depth: usize, time: u64, lines: &[Line]) {
     }
 }
 
-/// The region is full (if it is a ring: its oldest records are in the way), or each record goes to the file at once.
+/// The region is nearly full (if it is a ring: its oldest records are in the way), or each record goes to the file at once.
 #[cold]
 #[inline(never)]
 fn append_slowly(slot: &Slot, depth: usize, time: u64, lines: &[Line]) {
-    let records = lines.len() as u32;
     if PROCESS.ending.load(Relaxed) != 0 {
         PROCESS.late.store(1, SeqCst);
     }
     if let Some(cause) = limits::stopped() {
-        return slot.lose(records, cause);
+        return slot.lose(lines.len() as u32, cause);
     }
     let region = &slot.regions[depth & (REGIONS - 1)];
     if buffers::shape().is_ring() && ring::advance(region, buffers::shape(), depth) {
@@ -102,31 +101,41 @@ fn append_slowly(slot: &Slot, depth: usize, time: u64, lines: &[Line]) {
         // SAFETY: we own the slot, nobody writes it out, and `advance` has made room.
         return unsafe { slot.append(depth, time, lines) };
     }
+    let (end, full) = ((region.filled.load(Relaxed) >> 32) as u32, capacity(depth) - LAST_WORDS);
+    if depth == 0 && end <= full && region.limit.load(Relaxed) != 0 {
+        // SAFETY: we own the slot, no record is below this one, and there is room.
+        unsafe { slot.append(depth, time, lines) };
+        if mark::is_moment(slot, lines, end, full) && slot.become_writer(slot.lwp.load(Relaxed), 0) == Writer::Taken {
+            write(slot, depth);
+            slot.tell_losses(depth, time);
+            slot.release_writer();
+        }
+        return;
+    }
+    append_or_write(slot, depth, time, lines);
+}
+
+/// Appends as the slot's writer, and writes the region before that if it is full, and after that if each record goes to
+/// the file at once.
+fn append_or_write(slot: &Slot, depth: usize, time: u64, lines: &[Line]) {
+    let records = lines.len() as u32;
+    let region = &slot.regions[depth & (REGIONS - 1)];
     let lwp = slot.lwp.load(Relaxed);
     let writer = slot.become_writer(lwp, depth as u8);
     let may_write = matches!(writer, Writer::Taken | Writer::Nested);
     // A handler's region is written when it is half full: while the thread it interrupted writes all regions, it can only
     // append.
     let enough = if depth == 0 { capacity(depth) - LAST_WORDS } else { capacity(depth) / 2 };
-    let nearly_full = || !slot.has_room(depth) || (region.filled.load(Relaxed) >> 32) as u32 > enough;
-    let full = || !slot.has_room(depth);
-    if may_write && nearly_full() {
-        let written = slot.write(depth, buffers::entry(lwp));
+    let nearly_full = !slot.has_room(depth) || (region.filled.load(Relaxed) >> 32) as u32 > enough;
+    if may_write && nearly_full {
+        write(slot, depth);
         if slot.is_disowned() {
             return;
-        }
-        report(written);
-        trinfo::refresh();
-        clock::check();
-        if let Err(errno) = written
-            && limits::stopped().is_none()
-        {
-            slot.drop_older_half(depth, errno);
         }
     }
     if let Some(cause) = limits::stopped() {
         slot.lose(records, cause);
-    } else if writer == Writer::Refused || full() {
+    } else if writer == Writer::Refused || !slot.has_room(depth) {
         slot.lose(records, Errno(libc::EBUSY));
     } else {
         if may_write {
@@ -145,6 +154,26 @@ fn append_slowly(slot: &Slot, depth: usize, time: u64, lines: &[Line]) {
     }
     if writer == Writer::Taken {
         slot.release_writer();
+    }
+}
+
+/// Writes a full region to its file, whose writer the caller is; if that fails, drops the older half of it. Also does what
+/// is to be done now and then.
+fn write(slot: &Slot, depth: usize) {
+    let written = slot.write(depth, buffers::entry(slot.lwp.load(Relaxed)));
+    if slot.is_disowned() {
+        return;
+    }
+    if depth == 0 {
+        mark::reset(slot);
+    }
+    report(written);
+    trinfo::refresh();
+    clock::check();
+    if let Err(errno) = written
+        && limits::stopped().is_none()
+    {
+        slot.drop_older_half(depth, errno);
     }
 }
 

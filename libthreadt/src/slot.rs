@@ -29,7 +29,7 @@ use crate::file::{self, Path};
 use crate::pool::Pooled;
 use crate::record::TOGETHER;
 use crate::sys;
-use crate::{buffers, limits};
+use crate::{buffers, limits, mark};
 
 /// A slot: its header, with the regions' text behind it in memory.
 #[repr(transparent)]
@@ -135,6 +135,8 @@ impl Slot {
                 true => 0,
                 // Its owner finds out how far it may go.
                 false if buffers::shape().is_ring() => 1,
+                // Its owner looks for a good moment to write it.
+                false if depth == 0 => capacity(0) + 1 - LAST_WORDS - mark::SLACK,
                 false => capacity(depth) + 1 - LAST_WORDS,
             };
             // ORDERING: Relaxed; who changes limits of others' slots has all threads pass a barrier afterwards.

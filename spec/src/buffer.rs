@@ -33,7 +33,7 @@
 //! after an `exec`) completes it with [`Rest::pending`] and then appends [`Rest::older`] and [`Rest::unwritten`].
 
 use core::ops::Range;
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 
 use crate::encode::{Template, room};
 
@@ -229,6 +229,10 @@ pub struct SlotHeader {
     pub complete_from: AtomicU64,
     /// In a ring: the how-manieth thread to end its owner was, of those that did; the longest dead has the least.
     pub ended_as: AtomicU64,
+    /// Locks that the thread has taken since its buffer was nearly full, less those that it has given back.
+    pub held_since_mark: AtomicI32,
+    /// The least that `held_since_mark` was.
+    pub fewest_since_mark: AtomicI32,
     /// What `making` was when a record began within another; the first is that of the record one deep.
     pub below: [AtomicU64; REGIONS],
     /// The columns that do not change, one for each depth.
@@ -240,8 +244,8 @@ pub struct SlotHeader {
 const _: () = {
     assert!(size_of::<Header>() <= PAGE);
     // No two threads write to one cache line on the way of a record: slots have pages of their own, entries lines.
-    assert!(size_of::<FileEntry>() == 64 && SLOTS_AT % PAGE == 0);
-    assert!(Shape::BUFFERS.slot_size() % PAGE == 0);
+    assert!(size_of::<FileEntry>() == 64 && SLOTS_AT.is_multiple_of(PAGE));
+    assert!(Shape::BUFFERS.slot_size().is_multiple_of(PAGE));
     assert!(size_of::<SlotHeader>() <= PAGE - PATH_MAX);
     assert!(REGION_AT[1] == PAGE && REGION_AT[3] + REGION_SIZE[3] == REGION_AT[0]);
     // A step of the smallest ring is more than what records made together may need.

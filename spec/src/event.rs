@@ -25,6 +25,11 @@ pub const RMUTEX: u8 = 6;
 /// The category of mutexes that are not recursive.
 pub const MUTEX: u8 = 2;
 
+/// The category of reader-writer locks.
+const RWLOCK: u8 = 5;
+/// The category of spin locks.
+const SPIN: u8 = 9;
+
 /// How a column's value is printed, and so what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
@@ -71,6 +76,43 @@ pub enum Level {
     Never,
 }
 
+/// What a record says of the locks that its thread holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Nothing.
+    Same,
+    /// If the column with index `rval` is 0, the thread holds one more.
+    Takes {
+        /// The index of its result among the arguments; 5 if it cannot fail.
+        rval: usize,
+    },
+    /// If the column with index `rval` is 0, the thread holds one less.
+    Gives {
+        /// As above.
+        rval: usize,
+    },
+}
+
+/// What a record with these numbers says of the locks that its thread holds: mutexes, rwlocks and spin locks.
+const fn hold(category: u8, number: u8, which: u8, columns: &[Option<Column>; 5]) -> Hold {
+    let mut rval = 0;
+    while rval < 5 {
+        if let Some(column) = columns[rval]
+            && matches!(column.name.as_bytes(), b"rval")
+        {
+            break;
+        }
+        rval += 1;
+    }
+    match (category, number, which) {
+        (MUTEX | RMUTEX, 2 | 30, 2) | (MUTEX | RMUTEX, 3, 0) => Hold::Takes { rval },
+        (RWLOCK, 2 | 3 | 30 | 31, 2) | (RWLOCK, 5 | 6, 0) => Hold::Takes { rval },
+        (SPIN, 2, 2) | (SPIN, 3, 0) => Hold::Takes { rval },
+        (MUTEX | RMUTEX | RWLOCK | SPIN, 4, 0) => Hold::Gives { rval },
+        _ => Hold::Same,
+    }
+}
+
 /// What one record of an event looks like: a row of `events.tsv`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Form {
@@ -84,6 +126,8 @@ pub struct Form {
     pub level: Level,
     /// The columns a1 to a5; `None` prints as 0, but for what `THR_TRACE_DETAIL` puts there.
     pub columns: [Option<Column>; 5],
+    /// What it says of the locks that its thread holds.
+    pub hold: Hold,
     /// How each column is printed: the bases of `columns`, for the encoder.
     pub(crate) bases: [Base; 5],
 }
@@ -117,7 +161,7 @@ impl Form {
             b'0' + which,
             b':',
         ];
-        Form { head, which, stamp, level, columns, bases }
+        Form { head, which, stamp, level, columns, hold: hold(category, number, which, &columns), bases }
     }
 }
 
@@ -206,6 +250,24 @@ mod tests {
             assert_eq!(plain.number, recursive.number);
         }
         assert_eq!(of(MUTEX).count(), of(RMUTEX).count());
+    }
+
+    #[test]
+    fn locks_are_held_from_the_record_that_gets_them() {
+        let names = |wanted: fn(Hold) -> bool| {
+            let forms = EVENTS.iter().flat_map(|event| event.forms.iter().map(move |form| (event.name, form)));
+            forms.filter(|(_, form)| wanted(form.hold)).map(|(name, form)| format!("{name} {}", form.which)).collect()
+        };
+        let takes: Vec<String> = names(|hold| matches!(hold, Hold::Takes { .. }));
+        let gives: Vec<String> = names(|hold| matches!(hold, Hold::Gives { .. }));
+        assert_eq!(gives, ["mutex_unlock 0", "rw_unlock 0", "rmutex_unlock 0", "spin_unlock 0"]);
+        let locks = ["mutex_lock 2", "mutex_trylock 0", "mutex_timedlock 2", "rw_rdlock 2", "rw_wrlock 2"];
+        let more = ["rw_tryrdlock 0", "rw_trywrlock 0", "rw_timedrdlock 2", "rw_timedwrlock 2"];
+        let rest = ["rmutex_lock 2", "rmutex_trylock 0", "rmutex_timedlock 2", "spin_lock 2", "spin_trylock 0"];
+        assert_eq!(takes, [&locks[..], &more, &rest].concat());
+        assert_eq!(id::MUTEX_LOCK_2.hold, Hold::Takes { rval: 0 });
+        assert_eq!(id::MUTEX_TRYLOCK_0.hold, Hold::Takes { rval: 1 });
+        assert_eq!(id::SPIN_LOCK_2.hold, Hold::Takes { rval: 5 });
     }
 
     #[test]

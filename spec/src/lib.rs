@@ -27,6 +27,6 @@ pub mod record;
 pub mod set;
 pub mod size;
 
-pub use event::{Base, Column, EVENTS, Event, EventId, FUNCTIONS, Form, Function, Level, Stamp, id};
+pub use event::{Base, Column, EVENTS, Event, EventId, FUNCTIONS, Form, Function, Hold, Level, Stamp, id};
 pub use record::{Fault, Record, Value};
 pub use set::EventSet;
