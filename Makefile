@@ -2,7 +2,8 @@
 # make demo       record a parallel sort and look at what came of it
 # make test       install what the tests need, build, run every test
 # make setup      only install what the tests need
-# make bench      time calls and threads natively and recorded, and measure memory (BENCH_ROUNDS, BENCH_THREADS)
+# make bench      what recording costs, beside LTTng-UST and uftrace, which it installs: BENCH_ROUNDS=7,
+#                 BENCH_ONLY="mutex-1 programs lttng" (workloads, groups, ways), BENCH_AGAINST=BUILD-DIRECTORY of another version
 # make soak       kill, end and fork traced programs by the thousand, for minutes (SOAK, THREADT_SEED)
 # make fuzz       mutate the input of the format's decoders, then of trace-cat's readers, for FUZZ_SECONDS each
 # make man        target/man/*
@@ -11,7 +12,6 @@
 
 CARGO ?= cargo
 PREFIX ?= /usr/local
-BENCH_ROUNDS ?= 7
 SOAK ?= long
 FUZZ_SECONDS ?= 60
 FUZZ_SEED ?=
@@ -45,9 +45,12 @@ soak: all
 	THREADT_SOAK=$(SOAK) THREADT_TARGET=$(abspath $(RELEASE)) \
 		$(CARGO) test --locked -p tests --test suite -- --nocapture --test-threads=1 soak::
 
+# The last line is the program itself and no shell, so that a signal to make ends it, and it its daemons.
+export BENCH_ROUNDS BENCH_ONLY BENCH_AGAINST
 bench: all
-	@sh tests/bench/run $(RELEASE) $(BENCH_ROUNDS)
-	@sh tests/bench/threads $(RELEASE) $(BENCH_ROUNDS)
+	@sh tests/setup bench
+	$(CARGO) build --release --locked -p bench
+	@$(RELEASE)/bench $(RELEASE)
 
 fuzz: toolchain
 	THREADT_FUZZ_SECONDS=$(FUZZ_SECONDS) $(if $(FUZZ_SEED),THREADT_SEED=$(FUZZ_SEED)) \

@@ -1,11 +1,7 @@
 // What a thread costs: `threads create WARM TURNS` prints the median nanoseconds of creating and joining one, of TURNS after
 // WARM that are not counted; `threads memory THREADS PAIRS` the most memory in KiB that the process had in use with so
-// many threads alive, each of which has locked and unlocked a mutex PAIRS times.
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+// many threads alive, each of which has locked and unlocked a mutex PAIRS times. Either is followed by the peak memory.
+#include "figures.h"
 
 static pthread_barrier_t all_done, told;
 static long pairs;
@@ -25,14 +21,6 @@ static void *live(void *argument) {
     return argument;
 }
 
-static void create(pthread_t *thread, const pthread_attr_t *attribute, void *(*routine)(void *)) {
-    int error = pthread_create(thread, attribute, routine, NULL);
-    if (error) {
-        fprintf(stderr, "threads: pthread_create: %s\n", strerror(error));
-        exit(1);
-    }
-}
-
 static int compare(const void *left, const void *right) {
     long a = *(const long *)left, b = *(const long *)right;
     return (a > b) - (a < b);
@@ -42,13 +30,11 @@ static long median_of_turns(long warm, long turns) {
     long *took = calloc(turns, sizeof *took);
     for (long turn = -warm; turn < turns; turn++) {
         pthread_t thread;
-        struct timespec before, after;
-        clock_gettime(CLOCK_MONOTONIC, &before);
-        create(&thread, NULL, nothing);
+        long began = nanoseconds();
+        start(&thread, NULL, nothing, NULL);
         pthread_join(thread, NULL);
-        clock_gettime(CLOCK_MONOTONIC, &after);
         if (turn >= 0)
-            took[turn] = (after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec;
+            took[turn] = nanoseconds() - began;
     }
     qsort(took, turns, sizeof *took, compare);
     return took[turns / 2];
@@ -62,13 +48,9 @@ static long peak_of(long threads) {
     pthread_barrier_init(&told, NULL, threads + 1);
     pthread_t *ids = calloc(threads, sizeof *ids);
     for (long i = 0; i < threads; i++)
-        create(&ids[i], &attribute, live);
+        start(&ids[i], &attribute, live, NULL);
     pthread_barrier_wait(&all_done);
-    long peak = 0;
-    char line[256];
-    FILE *status = fopen("/proc/self/status", "r");
-    while (status && fgets(line, sizeof line, status))
-        sscanf(line, "VmHWM: %ld kB", &peak);
+    long peak = peak_memory();
     pthread_barrier_wait(&told);
     for (long i = 0; i < threads; i++)
         pthread_join(ids[i], NULL);
@@ -78,10 +60,11 @@ static long peak_of(long threads) {
 int main(int argc, char **argv) {
     long first = argc == 4 ? atol(argv[2]) : 0, second = argc == 4 ? atol(argv[3]) : 0;
     if (first > 0 && second > 0 && !strcmp(argv[1], "create")) {
-        printf("%ld\n", median_of_turns(first, second));
+        tell(median_of_turns(first, second), peak_memory());
     } else if (first > 0 && second > 0 && !strcmp(argv[1], "memory")) {
         pairs = second;
-        printf("%ld\n", peak_of(first));
+        long peak = peak_of(first);
+        tell(peak, peak);
     } else {
         fprintf(stderr, "usage: threads create WARM TURNS | threads memory THREADS PAIRS\n");
         return 2;

@@ -1,0 +1,187 @@
+//! Runs one workload in one way, and tells what it cost.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::figures::Sample;
+use crate::launch::Launch;
+use crate::lttng::{Lttng, Mode};
+use crate::options::Options;
+use crate::process::{self, Stop, Usage};
+use crate::trace;
+use crate::uftrace::{Calls, Uftrace};
+use crate::ways::Way;
+use crate::workloads::{Kind, Workload};
+
+/// Where the sources of the programs are.
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/programs");
+/// Bytes of a pair's three records: 83, 70 and 83.
+const PAIR: u64 = 236;
+
+/// What the runs need, and what has to go when they are over.
+#[derive(Debug)]
+pub struct Runner {
+    library: PathBuf,
+    against: Option<PathBuf>,
+    /// Before the directory, which has to go last.
+    pub lttng: Result<Lttng, String>,
+    /// Or why it is not there.
+    pub uftrace: Result<Uftrace, String>,
+    scratch: TempDir,
+    /// Traces that stay until the end.
+    kept: u64,
+}
+
+impl Runner {
+    /// Compiles the programs, and starts the daemon of a peer that is wanted.
+    ///
+    /// # Errors
+    /// If the programs do not compile.
+    pub fn new(options: &Options) -> Result<Runner, Stop> {
+        let scratch = tempfile::Builder::new().prefix("threadt-bench.").tempdir();
+        let scratch = scratch.map_err(|error| Stop::Cannot(format!("temporary directory: {error}")))?;
+        for program in ["calls", "threads", "floor"] {
+            let source = Path::new(SOURCES).join(program).with_extension("c");
+            let compiler = Launch::new("cc").args(["-std=gnu11", "-O2", "-pthread", "-o"]);
+            process::run(&mut compiler.args([scratch.path().join(program), source]).command(), scratch.path())?;
+        }
+        let wanted = |ways: &[Way]| ways.iter().any(|way| options.ways.contains(way));
+        let unwanted = "not asked for".to_owned();
+        Ok(Runner {
+            library: options.build.join("libthreadt.so"),
+            against: options.against.as_ref().map(|path| path.join("libthreadt.so")),
+            lttng: if wanted(&[Way::Lttng, Way::LttngOverwrite]) {
+                Lttng::start(scratch.path())
+            } else {
+                Err(unwanted.clone())
+            },
+            uftrace: if wanted(&[Way::Uftrace]) { Uftrace::find() } else { Err(unwanted) },
+            scratch,
+            kept: 0,
+        })
+    }
+
+    /// Makes the input of a workload.
+    ///
+    /// # Errors
+    /// If it cannot be made: then none of the ways can be measured.
+    pub fn prepare(&self, workload: &Workload) -> Result<(), Stop> {
+        match &workload.kind {
+            Kind::Whole(program) => program.prepare(Path::new(SOURCES), self.scratch.path()),
+            _ => Ok(()),
+        }
+    }
+
+    /// One run. Its trace is gone afterwards, or kept out of the way.
+    ///
+    /// # Errors
+    /// If it cannot be measured, or a signal arrived.
+    pub fn measure(&mut self, workload: &Workload, way: Way) -> Result<Sample, Stop> {
+        if let Some(reason) = workload.excludes(way) {
+            return Err(Stop::Cannot(reason.to_owned()));
+        }
+        let trace = self.scratch.path().join("trace");
+        fs::create_dir(&trace).map_err(|error| format!("{}: {error}", trace.display()))?;
+        let result = self.run(workload, way, &trace);
+        if workload.keeps_trace() {
+            self.kept += 1;
+            let _ = fs::rename(&trace, self.scratch.path().join(format!("kept.{}", self.kept)));
+        }
+        let _ = fs::remove_dir_all(&trace);
+        result
+    }
+
+    fn run(&self, workload: &Workload, way: Way, trace: &Path) -> Result<Sample, Stop> {
+        let scratch = self.scratch.path();
+        let launch = workload.launch(way, Path::new(SOURCES), scratch);
+        let run = |launch: Launch| process::run(&mut launch.command(), scratch);
+        match way {
+            Way::Native => sample(workload, &run(launch)?),
+            Way::Floor => {
+                let turns = workload.turns(way).unwrap_or(1).to_string();
+                let floor = Launch::new(scratch.join("floor")).args([turns, PAIR.to_string()]);
+                let mut sample = sample(workload, &run(floor.args([trace.join("text")]))?)?;
+                sample.written = trace::length(trace);
+                Ok(sample)
+            }
+            Way::Lttng | Way::LttngOverwrite => {
+                let lttng = self.lttng.as_ref().map_err(Clone::clone)?;
+                let mode = if way == Way::Lttng { Mode::Discard } else { Mode::Overwrite };
+                let recorded = lttng.record(mode, launch, trace, scratch)?;
+                let mut sample = sample(workload, &recorded.usage)?;
+                sample.cpu += recorded.daemons_cpu;
+                sample.peak += recorded.daemons_peak;
+                sample.written = trace::length(trace);
+                sample.records = trace::ctf_events(trace);
+                let made = workload.mutex_records(way);
+                match (recorded.lost, made, sample.records) {
+                    // What it overwrites, it does not count.
+                    (0, Some(made), Some(records)) => sample.lost = made.saturating_sub(records),
+                    (lost, Some(made), None) => {
+                        sample.lost = lost;
+                        sample.records = Some(made.saturating_sub(lost));
+                    }
+                    (lost, _, _) => sample.lost = lost,
+                }
+                Ok(sample)
+            }
+            Way::Uftrace => {
+                let uftrace = self.uftrace.as_ref().map_err(Clone::clone)?;
+                let calls = if matches!(workload.kind, Kind::Whole(_)) { Calls::Threads } else { Calls::All };
+                // It makes its directory itself.
+                let output = trace.join("uftrace");
+                let mut sample = sample(workload, &uftrace.record(calls, launch, &output, scratch)?)?;
+                sample.written = trace::length(trace);
+                sample.records = Some(trace::uftrace_calls(trace));
+                Ok(sample)
+            }
+            Way::Off | Way::Before | Way::Default | Way::Buf | Way::Blocked | Way::Ring | Way::Detail => {
+                let library = match (way, &self.against) {
+                    (Way::Before, Some(library)) => library,
+                    _ => &self.library,
+                };
+                let launch = launch.env("LD_PRELOAD", library).env("THR_TRACE_DIR", trace);
+                let variables = way.variables();
+                let launch = variables.iter().fold(launch, |launch, (name, value)| launch.env(name, value));
+                let mut sample = sample(workload, &run(launch)?)?;
+                sample.written = trace::length(trace);
+                let records = trace::lines(trace).map_err(|error| format!("{}: {error}", trace.display()))?;
+                sample.records = Some(records);
+                sample.lost = trace::lost(trace);
+                if let (Way::Ring, Some(made)) = (way, workload.mutex_records(way)) {
+                    sample.lost += made.saturating_sub(records);
+                }
+                Ok(sample)
+            }
+        }
+    }
+}
+
+/// The figure of a run. C programs print theirs, and their memory; whole programs are watched from outside.
+fn sample(workload: &Workload, usage: &Usage) -> Result<Sample, Stop> {
+    let (figure, peak) = match workload.kind {
+        Kind::Whole(_) => (usage.wall.as_secs_f64(), usage.peak),
+        _ => printed(&usage.output)
+            .ok_or_else(|| format!("the program printed '{}', not a figure and its memory", usage.output.trim()))?,
+    };
+    Ok(Sample { figure, cpu: usage.cpu, written: 0, records: None, lost: 0, peak })
+}
+
+fn printed(output: &str) -> Option<(f64, u64)> {
+    let (figure, peak) = output.trim().split_once('\t')?;
+    Some((figure.parse().ok()?, peak.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_c_programs_print() {
+        assert_eq!(printed("18.25\t1660\n"), Some((18.25, 1660)));
+        assert_eq!(printed("18.25\n"), None);
+        assert_eq!(printed("a\tb\n"), None);
+    }
+}

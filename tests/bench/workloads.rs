@@ -1,0 +1,189 @@
+//! What is measured: loops of calls, threads, and whole programs.
+
+use std::path::Path;
+
+use crate::launch::Launch;
+use crate::programs::Program;
+use crate::ways::Way;
+
+/// One thing that is measured in every way.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// As it stands in the table and in BENCH_ONLY.
+    pub name: &'static str,
+    /// In words.
+    pub what: &'static str,
+    /// What is run.
+    pub kind: Kind,
+}
+
+/// How a workload is run, and what its figure means.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// `calls KIND THREADS TURNS`: nanoseconds a turn.
+    Calls {
+        /// Of calls.c.
+        calls: &'static str,
+        /// How many make turns at once.
+        threads: u64,
+        /// Of each thread.
+        turns: u64,
+    },
+    /// `threads create WARM TURNS`: nanoseconds to create and join a thread.
+    Create {
+        /// Threads before it counts.
+        warm: u64,
+        /// Threads that count.
+        turns: u64,
+    },
+    /// `threads memory THREADS PAIRS`: KiB.
+    Memory {
+        /// That live at the same time.
+        threads: u64,
+        /// Locks and unlocks of each.
+        pairs: u64,
+    },
+    /// Wall time in seconds.
+    Whole(Program),
+}
+
+const fn calls(name: &'static str, what: &'static str, calls: &'static str, threads: u64, turns: u64) -> Workload {
+    Workload { name, what, kind: Kind::Calls { calls, threads, turns } }
+}
+
+const fn memory(name: &'static str, what: &'static str, threads: u64, pairs: u64) -> Workload {
+    Workload { name, what, kind: Kind::Memory { threads, pairs } }
+}
+
+const fn whole(name: &'static str, what: &'static str, program: Program) -> Workload {
+    Workload { name, what, kind: Kind::Whole(program) }
+}
+
+/// All of them, in the table's order. Turns are chosen so that a run takes a tenth of a second or two where it is traced.
+pub const WORKLOADS: [Workload; 18] = [
+    calls("mutex-1", "lock + unlock of a free mutex, one thread", "private", 1, 600_000),
+    calls("mutex-2", "the same, two threads with a mutex each", "private", 2, 400_000),
+    calls("shared-2", "the same, two threads with one mutex", "shared", 2, 200_000),
+    calls("recursive-1", "lock + unlock of a free recursive mutex", "recursive", 1, 400_000),
+    calls("rwlock-1", "read lock + unlock of a free rwlock", "read-lock", 1, 400_000),
+    calls("semaphore-1", "post + wait that does not block", "semaphore", 1, 400_000),
+    calls("ping-pong", "two threads wake each other by condition variables, there and back", "ping-pong", 2, 15_000),
+    // A process can have 4096 record files: after as many threads each further one finds its file.
+    Workload {
+        name: "create-old",
+        what: "create + join a thread whose record file exists",
+        kind: Kind::Create { warm: 4200, turns: 2000 },
+    },
+    Workload {
+        name: "create-new",
+        what: "create + join a thread that gets a new record file",
+        kind: Kind::Create { warm: 20, turns: 1000 },
+    },
+    // 450 pairs fill a buffer without writing it; of ten thousand threads that would be gigabytes.
+    memory("memory-1", "peak memory with a live thread", 1, 450),
+    memory("memory-100", "the same with 100", 100, 450),
+    memory("memory-1000", "the same with 1000", 1000, 450),
+    memory("memory-10000", "the same with 10000", 10_000, 1),
+    whole("sort", "sort -n of numbers, two threads", Program::Sort),
+    whole("xz", "xz -T2", Program::Xz),
+    whole("node", "node's crypto pool: pbkdf2 and scrypt", Program::Node),
+    whole("java", "java: a thread pool, monitors and locks", Program::Java),
+    whole("git", "git repack -a -d -f, two threads", Program::Git),
+];
+
+/// A record and its text in a file of its own, one system call after the other, are this much slower.
+const AT_ONCE: u64 = 20;
+
+impl Workload {
+    /// Whether several small programs are measured, one whole program, or memory; a word of BENCH_ONLY.
+    pub fn group(&self) -> &'static str {
+        match self.kind {
+            Kind::Calls { .. } | Kind::Create { .. } => "calls",
+            Kind::Memory { .. } => "memory",
+            Kind::Whole(_) => "programs",
+        }
+    }
+
+    /// Whether BENCH_ONLY means this one by a word.
+    pub fn answers_to(&self, word: &str) -> bool {
+        [self.name, self.group()].contains(&word)
+    }
+
+    /// The unit of the figure.
+    pub fn unit(&self) -> &'static str {
+        match self.kind {
+            Kind::Calls { .. } | Kind::Create { .. } => "ns",
+            Kind::Memory { .. } => "KiB",
+            Kind::Whole(_) => "s",
+        }
+    }
+
+    /// The program. THR_TRACE_BUF makes fewer turns: a record is then hundreds of times slower.
+    pub fn launch(&self, way: Way, sources: &Path, scratch: &Path) -> Launch {
+        match &self.kind {
+            Kind::Calls { calls, threads, .. } => {
+                let turns = self.turns(way).unwrap_or(1);
+                Launch::new(scratch.join("calls")).args([calls, &*threads.to_string(), &*turns.to_string()])
+            }
+            Kind::Create { warm, turns } => {
+                Launch::new(scratch.join("threads")).args(["create", &*warm.to_string(), &*turns.to_string()])
+            }
+            Kind::Memory { threads, pairs } => {
+                Launch::new(scratch.join("threads")).args(["memory", &*threads.to_string(), &*pairs.to_string()])
+            }
+            Kind::Whole(program) => program.launch(sources, scratch),
+        }
+    }
+
+    /// Turns of each thread, where they are counted.
+    pub fn turns(&self, way: Way) -> Option<u64> {
+        match self.kind {
+            Kind::Calls { calls: "ping-pong", turns, .. } if way == Way::Buf => Some(turns / 4),
+            Kind::Calls { turns, .. } if way == Way::Buf => Some(turns / AT_ONCE),
+            Kind::Calls { turns, .. } => Some(turns),
+            _ => None,
+        }
+    }
+
+    /// Records of pairs that all tracers of mutexes make: a lock is two, an unlock one.
+    pub fn mutex_records(&self, way: Way) -> Option<u64> {
+        match self.kind {
+            Kind::Calls { calls: "private" | "shared" | "recursive", threads, .. } => {
+                Some(3 * threads * self.turns(way)?)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether this way means anything for this workload: the floor is that of one loop.
+    pub fn has(&self, way: Way) -> bool {
+        way != Way::Floor || self.name == "mutex-1"
+    }
+
+    /// Why this workload is not measured in this way, though both are there.
+    pub fn excludes(&self, way: Way) -> Option<&'static str> {
+        let lttng = matches!(way, Way::Lttng | Way::LttngOverwrite);
+        match self.kind {
+            Kind::Calls { calls: "read-lock" | "semaphore", .. } | Kind::Create { .. } if lttng => {
+                Some("its wrapper records mutexes only")
+            }
+            Kind::Memory { threads: 10_000.., .. } if !matches!(way, Way::Native | Way::Before | Way::Default) => {
+                Some("ten thousand files or buffers each; see default")
+            }
+            Kind::Memory { threads: 1000.., .. } if way == Way::Ring => Some("4 MiB of ring a thread"),
+            Kind::Memory { .. } if lttng => Some("buffers are the user's, not the thread's"),
+            _ => None,
+        }
+    }
+
+    /// Memory hardly varies, and many threads take long.
+    pub fn rounds(&self, rounds: usize) -> usize {
+        if matches!(self.kind, Kind::Memory { .. }) { rounds.min(3) } else { rounds }
+    }
+
+    /// Traces of many files stay until the end: for seconds ext4 steps around inodes that were just freed, 300 microseconds
+    /// for each new file.
+    pub fn keeps_trace(&self) -> bool {
+        matches!(self.kind, Kind::Create { .. } | Kind::Memory { threads: 100.., .. })
+    }
+}
