@@ -15,12 +15,14 @@ use std::{io, thread};
 
 use crate::daemons;
 use crate::launch::Launch;
-use crate::process::{self, Stop, Usage};
+use crate::process::{self, Stop, Usage, not_started};
 
 /// What is preloaded; the linker finds it.
 const WRAPPER: &str = "liblttng-ust-pthread-wrapper.so";
 /// Made by the daemon and the programs in /dev/shm, and never removed by them.
 const SHARED_MEMORY: &str = "lttng-ust-wait-";
+/// Where root's daemon has its sockets.
+const ROOT_DIRECTORY: &str = "/run/lttng";
 
 /// How long the daemon may take to answer, and to end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -41,8 +43,8 @@ pub struct Lttng {
     daemon: i32,
     /// The daemon, if we started it.
     ours: Option<Child>,
-    /// What was in /dev/shm before.
-    shared_before: Vec<PathBuf>,
+    /// What was in /dev/shm before, and root's directory for sockets.
+    before: Vec<PathBuf>,
     /// As `lttng --version` says it.
     pub version: String,
 }
@@ -68,7 +70,7 @@ impl Lttng {
     pub fn start(scratch: &Path) -> Result<Lttng, String> {
         let home = scratch.join("lttng");
         fs::create_dir(&home).map_err(|error| format!("{}: {error}", home.display()))?;
-        let mut lttng = Lttng { home, daemon: 0, ours: None, shared_before: shared_memory(), version: String::new() };
+        let mut lttng = Lttng { home, daemon: 0, ours: None, before: left_behind(), version: String::new() };
         let version = lttng.ask(["--version"])?;
         lttng.version = version.split(" - ").next().unwrap_or_default().trim().to_owned();
         if lttng.ask(["list"]).is_err() {
@@ -80,7 +82,7 @@ impl Lttng {
 
     fn start_daemon(&mut self, scratch: &Path) -> Result<(), String> {
         let messages = scratch.join("lttng-sessiond.log");
-        let cannot = |error: io::Error| format!("lttng-sessiond: {error}");
+        let cannot = |error: io::Error| not_started("lttng-sessiond", &error);
         let mut command = Command::new("lttng-sessiond");
         command.arg("--no-kernel").env("LTTNG_HOME", &self.home).env_remove("LD_PRELOAD").stdin(Stdio::null());
         command.stdout(File::create(&messages).map_err(cannot)?);
@@ -117,7 +119,7 @@ impl Lttng {
         if let Some(child) = &self.ours {
             return Ok(child.id().cast_signed());
         }
-        let files = [self.home.join(".lttng/lttng-sessiond.pid"), PathBuf::from("/run/lttng/lttng-sessiond.pid")];
+        let files = [self.home.join(".lttng/lttng-sessiond.pid"), Path::new(ROOT_DIRECTORY).join("lttng-sessiond.pid")];
         let pid = files.iter().find_map(|file| fs::read_to_string(file).ok()?.trim().parse().ok());
         pid.ok_or_else(|| "a session daemon answers, but its PID is not to be found".to_owned())
     }
@@ -164,7 +166,7 @@ fn ask<A: AsRef<OsStr>>(home: &Path, arguments: impl IntoIterator<Item = A>) -> 
     command.arg("--no-sessiond").args(arguments).env("LTTNG_HOME", home).env_remove("LD_PRELOAD");
     // Also a group of its own: it has to finish when we were interrupted.
     let Output { status, stdout, stderr } =
-        command.process_group(0).stdin(Stdio::null()).output().map_err(|error| format!("lttng: {error}"))?;
+        command.process_group(0).stdin(Stdio::null()).output().map_err(|error| not_started("lttng", &error))?;
     if status.success() {
         return Ok(String::from_utf8_lossy(&stdout).into_owned());
     }
@@ -190,7 +192,7 @@ struct Session<'a> {
 impl Drop for Session<'_> {
     fn drop(&mut self) {
         // Refused where `record` came to its own end.
-        let _ = self.lttng.ask(["destroy", "--no-wait", self.name.as_str()]);
+        let _ = self.lttng.ask(["destroy", self.name.as_str()]);
     }
 }
 
@@ -208,28 +210,33 @@ impl Drop for Lttng {
         let _ = child.kill();
         let _ = child.wait();
         end_remainder(&family[1..]);
-        for path in shared_memory().iter().filter(|path| !self.shared_before.contains(path)) {
-            let _ = fs::remove_file(path);
+        for path in left_behind().iter().filter(|path| !self.before.contains(path)) {
+            let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
         }
-        // Only if it is empty.
-        let _ = fs::remove_dir("/run/lttng");
     }
 }
 
 /// Ends what a daemon that had to be killed left behind. A number that came to mean another process is no LTTng program.
 fn end_remainder(family: &[i32]) {
+    let until = Instant::now() + PATIENCE;
     for &pid in family {
-        if fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("lttng-")) {
+        let lives = || fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("lttng-"));
+        if lives() {
             // SAFETY: a system call without pointers.
             unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        while lives() && Instant::now() < until {
+            thread::sleep(Duration::from_millis(10));
         }
     }
 }
 
-fn shared_memory() -> Vec<PathBuf> {
+/// What LTTng leaves in the system when all its processes have ended.
+fn left_behind() -> Vec<PathBuf> {
     let entries = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
-    let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(SHARED_MEMORY));
-    ours.map(|entry| entry.path()).collect()
+    let shared = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(SHARED_MEMORY));
+    let sockets = Some(PathBuf::from(ROOT_DIRECTORY)).filter(|path| path.exists());
+    shared.map(|entry| entry.path()).chain(sockets).collect()
 }
 
 #[cfg(test)]

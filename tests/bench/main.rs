@@ -31,6 +31,12 @@ use results::Results;
 use runner::Runner;
 use ways::Way;
 
+/// What the columns mean.
+const LEGEND: &str = "\
+Medians of all rounds. CPU s: of every process, LTTng's daemons too, from the start of the program until its trace is
+complete. MB: the length of the files. lost: events that were discarded or overwritten. peak MB: of the largest process,
+and what LTTng's daemons have of their own.";
+
 fn main() -> ExitCode {
     let options = match Options::read() {
         Ok(options) => options,
@@ -64,6 +70,7 @@ fn bench(options: &Options) -> Result<(), Stop> {
     for way in &results.ways {
         println!("{:15} {}", way.name(), way.what());
     }
+    println!("\n{LEGEND}");
     print!("\n{}", table::table(&results));
     print!("\nBars, from the medians above\n{}", table::bars(&bars::bars(&results)));
     let path = options.build.join("bench.tsv");

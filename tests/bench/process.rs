@@ -84,6 +84,12 @@ pub fn watch_for_signals() {
         // SAFETY: an all-zero sigaction has an empty mask; the handler only changes an atomic.
         unsafe {
             let mut action: libc::sigaction = mem::zeroed();
+            libc::sigaction(number, ptr::null(), &mut action);
+            // By nohup, or by a shell that started us in the background.
+            if action.sa_sigaction == libc::SIG_IGN {
+                continue;
+            }
+            action = mem::zeroed();
             action.sa_sigaction = note as extern "C" fn(i32) as usize;
             action.sa_flags = libc::SA_RESTART;
             libc::sigaction(number, &action, ptr::null_mut());
@@ -116,6 +122,14 @@ impl Watched {
     }
 }
 
+/// Why a program could not be started, in words.
+pub fn not_started(name: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("{name} is not installed"),
+        _ => format!("{name}: {error}"),
+    }
+}
+
 /// Sends a signal to a process group that [`run`] made and whose leader it has not waited for.
 fn end_group(group: i32, signal: i32) {
     // SAFETY: a system call without pointers.
@@ -128,7 +142,7 @@ fn end_group(group: i32, signal: i32) {
 /// If it cannot be started, takes too long, ends with another status than 0, or a signal arrived.
 pub fn run(command: &mut Command, scratch: &Path) -> Result<Usage, Stop> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let cannot = |error: io::Error| Stop::Cannot(format!("{name}: {error}"));
+    let cannot = |error: io::Error| Stop::Cannot(not_started(&name, &error));
     let (output, errors) = (scratch.join("stdout"), scratch.join("stderr"));
     command
         .stdin(Stdio::null())
@@ -218,5 +232,7 @@ mod tests {
         };
         assert_eq!(reason("echo what it was >&2; echo >&2; exit 3"), "sh ended with status 3: what it was");
         assert_eq!(reason("kill -9 $$"), "sh ended by signal 9: no message");
+        let absent = run(&mut Command::new("no-such-program"), scratch.path());
+        assert!(matches!(absent, Err(Stop::Cannot(reason)) if reason == "no-such-program is not installed"));
     }
 }

@@ -49,7 +49,7 @@ impl Runner {
         }
         let wanted = |ways: &[Way]| ways.iter().any(|way| options.ways.contains(way));
         let unwanted = "not asked for".to_owned();
-        Ok(Runner {
+        let mut runner = Runner {
             library: options.build.join("libthreadt.so"),
             against: options.against.as_ref().map(|path| path.join("libthreadt.so")),
             lttng: if wanted(&[Way::Lttng, Way::LttngOverwrite]) {
@@ -60,7 +60,23 @@ impl Runner {
             uftrace: if wanted(&[Way::Uftrace]) { Uftrace::find() } else { Err(unwanted) },
             scratch,
             kept: 0,
-        })
+        };
+        runner.try_lttng()?;
+        Ok(runner)
+    }
+
+    /// Whether LTTng records: a trace as long as those that are measured takes too long to count.
+    fn try_lttng(&mut self) -> Result<(), Stop> {
+        let mutex = Kind::Calls { calls: "private", threads: 1, turns: 1000 };
+        let small = Workload { name: "trial", what: "a thousand turns", kind: mutex };
+        if self.lttng.is_ok() {
+            match self.measure(&small, Way::Lttng) {
+                Err(Stop::Cannot(reason)) => self.lttng = Err(reason),
+                Err(interrupted) => return Err(interrupted),
+                Ok(_) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Makes the input of a workload.
@@ -96,67 +112,62 @@ impl Runner {
     fn run(&self, workload: &Workload, way: Way, trace: &Path) -> Result<Sample, Stop> {
         let scratch = self.scratch.path();
         let launch = workload.launch(way, Path::new(SOURCES), scratch);
-        let run = |launch: Launch| process::run(&mut launch.command(), scratch);
-        match way {
-            Way::Native => sample(workload, &run(launch)?),
+        let mut told = 0;
+        let (mut sample, counted) = match way {
+            Way::Native => return sample(workload, &process::run(&mut launch.command(), scratch)?),
             Way::Floor => {
                 let turns = workload.turns(way).unwrap_or(1).to_string();
                 let floor = Launch::new(scratch.join("floor")).args([turns, PAIR.to_string()]);
-                let mut sample = sample(workload, &run(floor.args([trace.join("text")]))?)?;
-                sample.written = trace::length(trace);
-                Ok(sample)
+                let floor = floor.args([trace.join("text")]);
+                (sample(workload, &process::run(&mut floor.command(), scratch)?)?, None)
             }
             Way::Lttng | Way::LttngOverwrite => {
                 let lttng = self.lttng.as_ref().map_err(Clone::clone)?;
                 let mode = if way == Way::Lttng { Mode::Discard } else { Mode::Overwrite };
                 let recorded = lttng.record(mode, launch, trace, scratch)?;
+                told = recorded.lost;
                 let mut sample = sample(workload, &recorded.usage)?;
                 sample.cpu += recorded.daemons_cpu;
                 sample.peak += recorded.daemons_peak;
-                sample.written = trace::length(trace);
-                sample.records = trace::ctf_events(trace);
-                let made = workload.mutex_records(way);
-                match (recorded.lost, made, sample.records) {
-                    // What it overwrites, it does not count.
-                    (0, Some(made), Some(records)) => sample.lost = made.saturating_sub(records),
-                    (lost, Some(made), None) => {
-                        sample.lost = lost;
-                        sample.records = Some(made.saturating_sub(lost));
-                    }
-                    (lost, _, _) => sample.lost = lost,
-                }
-                Ok(sample)
+                (sample, trace::ctf_events(trace))
             }
             Way::Uftrace => {
                 let uftrace = self.uftrace.as_ref().map_err(Clone::clone)?;
                 let calls = if matches!(workload.kind, Kind::Whole(_)) { Calls::Threads } else { Calls::All };
                 // It makes its directory itself.
-                let output = trace.join("uftrace");
-                let mut sample = sample(workload, &uftrace.record(calls, launch, &output, scratch)?)?;
-                sample.written = trace::length(trace);
-                sample.records = Some(trace::uftrace_calls(trace));
-                Ok(sample)
+                let usage = uftrace.record(calls, launch, &trace.join("uftrace"), scratch)?;
+                (sample(workload, &usage)?, Some(trace::uftrace_calls(trace)))
             }
             Way::Off | Way::Before | Way::Default | Way::Buf | Way::Blocked | Way::Ring | Way::Detail => {
-                let library = match (way, &self.against) {
-                    (Way::Before, Some(library)) => library,
-                    _ => &self.library,
-                };
+                let library = self.against.as_ref().filter(|_| way == Way::Before).unwrap_or(&self.library);
                 let launch = launch.env("LD_PRELOAD", library).env("THR_TRACE_DIR", trace);
-                let variables = way.variables();
-                let launch = variables.iter().fold(launch, |launch, (name, value)| launch.env(name, value));
-                let mut sample = sample(workload, &run(launch)?)?;
-                sample.written = trace::length(trace);
-                let records = trace::lines(trace).map_err(|error| format!("{}: {error}", trace.display()))?;
-                sample.records = Some(records);
-                sample.lost = trace::lost(trace);
-                if let (Way::Ring, Some(made)) = (way, workload.mutex_records(way)) {
-                    sample.lost += made.saturating_sub(records);
-                }
-                Ok(sample)
+                let variables = way.variables().iter();
+                let launch = variables.fold(launch, |launch, (name, value)| launch.env(name, value));
+                let sample = sample(workload, &process::run(&mut launch.command(), scratch)?)?;
+                told = trace::lost(trace);
+                (sample, Some(trace::lines(trace).map_err(|error| format!("{}: {error}", trace.display()))?))
             }
-        }
+        };
+        sample.written = trace::length(trace);
+        (sample.records, sample.lost) = account(workload.mutex_events(way), counted, told, way.tells_of_losses())?;
+        Ok(sample)
     }
+}
+
+/// Records and losses, from the events that there were, the records that were counted, and the losses that the way told
+/// of, each where it is known.
+///
+/// # Errors
+/// If events are missing without a word: then the figure is that of something else.
+fn account(made: Option<u64>, counted: Option<u64>, told: u64, tells: bool) -> Result<(Option<u64>, u64), String> {
+    let (Some(made), Some(counted)) = (made, counted) else {
+        return Ok((counted.or(made.map(|made| made.saturating_sub(told))), told));
+    };
+    let missing = made.saturating_sub(counted);
+    if counted == 0 || (tells && missing > told) {
+        return Err(format!("it recorded {counted} of {made} events, and told of {told} lost ones"));
+    }
+    Ok((Some(counted), missing.max(told)))
 }
 
 /// The figure of a run. C programs print theirs, and their memory; whole programs are watched from outside.
@@ -177,6 +188,18 @@ fn printed(output: &str) -> Option<(f64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_event_is_recorded_or_lost() {
+        assert_eq!(account(None, Some(7), 2, true), Ok((Some(7), 2)));
+        assert_eq!(account(None, None, 2, true), Ok((None, 2)));
+        assert_eq!(account(Some(10), None, 2, true), Ok((Some(8), 2)), "too long to count");
+        assert_eq!(account(Some(10), Some(11), 0, true), Ok((Some(11), 0)));
+        assert_eq!(account(Some(10), Some(8), 2, true), Ok((Some(8), 2)));
+        assert_eq!(account(Some(10), Some(4), 0, false), Ok((Some(4), 6)), "overwritten");
+        assert!(account(Some(10), Some(8), 1, true).unwrap_err().contains("8 of 10"));
+        assert!(account(Some(10), Some(0), 0, false).is_err());
+    }
 
     #[test]
     fn what_the_c_programs_print() {

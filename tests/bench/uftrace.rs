@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::launch::Launch;
-use crate::process::{self, Stop, Usage};
+use crate::process::{self, Stop, Usage, not_started};
 
 /// uftrace, installed.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Uftrace {
     /// A line that says why it cannot be measured here.
     pub fn find() -> Result<Uftrace, String> {
         let output = Command::new("uftrace").arg("--version").stdin(Stdio::null()).output();
-        let output = output.map_err(|error| format!("uftrace: {error}"))?;
+        let output = output.map_err(|error| not_started("uftrace", &error))?;
         let version = String::from_utf8_lossy(&output.stdout);
         Ok(Uftrace { version: version.split(" (").next().unwrap_or_default().trim().to_owned() })
     }

@@ -93,6 +93,11 @@ impl Way {
             _ => &[],
         }
     }
+
+    /// Whether it says how many records it lost. A ring counts none, and what uftrace says is not read.
+    pub fn tells_of_losses(self) -> bool {
+        !matches!(self, Way::Ring | Way::LttngOverwrite | Way::Uftrace)
+    }
 }
 
 /// The order of the ways in a round: each round begins one further on, so that none always follows the same.

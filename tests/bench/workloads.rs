@@ -145,11 +145,17 @@ impl Workload {
         }
     }
 
-    /// Records of pairs that all tracers of mutexes make: a lock is two, an unlock one.
-    pub fn mutex_records(&self, way: Way) -> Option<u64> {
+    /// How many calls of mutexes this way has to record, where all are: a lock is two records, an unlock one; uftrace's
+    /// are counted as calls.
+    pub fn mutex_events(&self, way: Way) -> Option<u64> {
+        let a_pair = match way {
+            Way::Native | Way::Floor | Way::Off | Way::Blocked => return None,
+            Way::Uftrace => 2,
+            _ => 3,
+        };
         match self.kind {
             Kind::Calls { calls: "private" | "shared" | "recursive", threads, .. } => {
-                Some(3 * threads * self.turns(way)?)
+                Some(a_pair * threads * self.turns(way)?)
             }
             _ => None,
         }
@@ -164,7 +170,7 @@ impl Workload {
     pub fn excludes(&self, way: Way) -> Option<&'static str> {
         let lttng = matches!(way, Way::Lttng | Way::LttngOverwrite);
         match self.kind {
-            Kind::Calls { calls: "read-lock" | "semaphore", .. } | Kind::Create { .. } if lttng => {
+            Kind::Calls { calls: "read-lock" | "semaphore" | "ping-pong", .. } | Kind::Create { .. } if lttng => {
                 Some("its wrapper records mutexes only")
             }
             Kind::Memory { threads: 10_000.., .. } if !matches!(way, Way::Native | Way::Before | Way::Default) => {
