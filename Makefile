@@ -4,6 +4,8 @@
 # make setup      only install what the tests need
 # make bench      what recording costs, beside LTTng-UST and uftrace, which it installs: BENCH_ROUNDS=7,
 #                 BENCH_ONLY="mutex-1 programs lttng" (workloads, groups, ways), BENCH_AGAINST=BUILD-DIRECTORY of another version
+# make bench-parts
+#                 what encoder, buffer and flush cost a record
 # make soak       kill, end and fork traced programs by the thousand, for minutes (SOAK, THREADT_SEED)
 # make fuzz       mutate the input of the format's decoders, then of trace-cat's readers, for FUZZ_SECONDS each
 # make man        target/man/*
@@ -21,7 +23,7 @@ RELEASE := $(TARGET)/release
 MAN := $(TARGET)/man
 PAGES = $(MAN)/thread_trace.5 $(addprefix $(MAN)/,$(notdir $(wildcard trace-cat/*.1)))
 
-.PHONY: all toolchain demo test setup soak bench fuzz man install clean
+.PHONY: all toolchain demo test setup soak bench bench-parts fuzz man install clean
 
 all: toolchain
 	$(CARGO) build --release --locked
@@ -51,6 +53,10 @@ bench: all
 	@sh tests/setup bench
 	$(CARGO) build --release --locked -p bench
 	@$(RELEASE)/bench $(RELEASE)
+
+bench-parts: toolchain
+	$(CARGO) bench --locked -p spec --bench encode
+	$(CARGO) test --release --locked -p libthreadt --lib -- --ignored --nocapture slot::benches
 
 fuzz: toolchain
 	THREADT_FUZZ_SECONDS=$(FUZZ_SECONDS) $(if $(FUZZ_SEED),THREADT_SEED=$(FUZZ_SEED)) \

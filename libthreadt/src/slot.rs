@@ -370,4 +370,6 @@ const _: () = assert!(size_of::<Slot>() <= PAGE);
 mod losses;
 
 #[cfg(test)]
+mod benches;
+#[cfg(test)]
 mod tests;

@@ -138,16 +138,17 @@ fn slot(random: &mut Random, slot: &mut [u8]) {
     let length = if random.below(3) == 0 { random.below(slot.len() + 1) } else { slot.len() };
     let cut = &slot[..length];
     let _ = buffer::slot_lwp(cut);
-    for region in 0..REGIONS + 2 {
+    assert!(buffer::rest(cut, shape, REGIONS).is_err());
+    for (region, &at) in REGION_AT.iter().enumerate() {
         let Ok(rest) = buffer::rest(cut, shape, region) else { continue };
-        let text = REGION_AT[region]..REGION_AT[region] + shape.region_size(region);
+        let text = at..at + shape.region_size(region);
         let pending = rest.pending.iter().map(|(_, range)| range);
         let ranges: Vec<_> =
             pending.chain([&rest.older, &rest.unwritten]).filter(|range| range.start != range.end).collect();
         for (at, range) in ranges.iter().enumerate() {
             assert!(text.start <= range.start && range.start < range.end && range.end <= text.end, "{rest:?}");
             let apart = |other: &&std::ops::Range<usize>| other.start >= range.end || other.end <= range.start;
-            assert!(ranges[at + 1..].iter().all(|other| apart(other)), "twice: {rest:?}");
+            assert!(ranges[at + 1..].iter().all(apart), "twice: {rest:?}");
         }
     }
     for at in changed {

@@ -13,7 +13,7 @@ use crate::sys::Errno;
 const PID: u32 = 4321;
 
 /// A slot in memory of its own, for the LWP `lwp`, whose file is in `directory`.
-fn new_slot(directory: &StdPath, lwp: u32) -> &'static Slot {
+pub(super) fn new_slot(directory: &StdPath, lwp: u32) -> &'static Slot {
     let layout = Layout::from_size_align(Shape::BUFFERS.slot_size(), PAGE).unwrap();
     // SAFETY: the layout has a size; the memory is never given back.
     let slot = unsafe { Slot::at(NonNull::new(alloc_zeroed(layout)).unwrap()) };
@@ -21,7 +21,7 @@ fn new_slot(directory: &StdPath, lwp: u32) -> &'static Slot {
     slot
 }
 
-fn new_entry() -> FileEntry {
+pub(super) fn new_entry() -> FileEntry {
     // SAFETY: zeros are a valid entry.
     unsafe { std::mem::zeroed() }
 }

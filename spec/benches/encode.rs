@@ -1,0 +1,73 @@
+//! What a record's text costs: `make bench-parts`. The figure of a pair is that of its three records.
+
+use std::hint::black_box;
+
+use divan::Bencher;
+use divan::counter::{BytesCount, ItemsCount};
+use spec::encode::{Line, Template, room};
+use spec::{Form, id};
+
+/// 2026-11-20, some time after noon.
+const NOW: u64 = 1_795_174_740_544_763_329;
+const MUTEX: u64 = 0x5594_69ed_90a0;
+
+fn main() {
+    divan::main();
+}
+
+fn template() -> Template {
+    Template::new(19955, 19953, 0x7fc5_de3f_86c0)
+}
+
+fn line(form: &'static Form, arguments: [u64; 5]) -> Line {
+    Line { form, arguments }
+}
+
+/// Encodes lines, over and over at the same place, `step` nanoseconds later each time.
+fn encode<const N: usize>(bencher: Bencher, step: u64, lines: [Line; N]) {
+    let (mut template, mut time, mut out) = (template(), NOW, [0u8; 1024]);
+    assert!(room(N) <= out.len());
+    // SAFETY: the room was looked at above.
+    let length = unsafe { template.encode(out.as_mut_ptr(), time, &lines) };
+    bencher.counter(ItemsCount::new(N)).counter(BytesCount::new(length)).bench_local(|| {
+        time += step;
+        // SAFETY: as above; the times of this run have as many digits.
+        unsafe { template.encode(black_box(out.as_mut_ptr()), black_box(time), black_box(&lines)) }
+    });
+}
+
+/// A lock's first record: one address.
+#[divan::bench]
+fn one_address(bencher: Bencher) {
+    encode(bencher, 60, [line(&id::MUTEX_LOCK_1, [MUTEX, 0, 0, 0, 0])]);
+}
+
+/// Nothing but zeros.
+#[divan::bench]
+fn no_arguments(bencher: Bencher) {
+    encode(bencher, 60, [line(&id::MUTEX_LOCK_2, [0; 5])]);
+}
+
+/// Both records of a lock that was free.
+#[divan::bench]
+fn free_lock(bencher: Bencher) {
+    encode(bencher, 60, [line(&id::MUTEX_LOCK_1, [MUTEX, 0, 0, 0, 0]), line(&id::MUTEX_LOCK_2, [0; 5])]);
+}
+
+/// Two addresses and two decimal numbers.
+#[divan::bench]
+fn timed_wait(bencher: Bencher) {
+    encode(bencher, 60, [line(&id::COND_TIMEDWAIT_1, [MUTEX, MUTEX + 40, 1_795_174_741, 544_763_329, 0])]);
+}
+
+/// The widest.
+#[divan::bench]
+fn five_addresses(bencher: Bencher) {
+    encode(bencher, 60, [line(&id::MUTEX_LOCK_1, [u64::MAX; 5])]);
+}
+
+/// A record after a pause: every digit of the time is another.
+#[divan::bench]
+fn after_a_second(bencher: Bencher) {
+    encode(bencher, 1_000_000_007, [line(&id::MUTEX_LOCK_1, [MUTEX, 0, 0, 0, 0])]);
+}
