@@ -41,11 +41,6 @@ pub fn knows(layout: u32) -> bool {
     KNOWN.load(Acquire) & layout != 0
 }
 
-/// Whether a mutex's words can be read.
-pub fn knows_mutexes() -> bool {
-    knows(MUTEX)
-}
-
 /// Whether a rwlock's words can be read.
 pub fn knows_rwlocks() -> bool {
     knows(RWLOCK)
@@ -75,32 +70,54 @@ const KIND_OWNER_IN_WORD: u32 = KIND_ROBUST | 32;
 /// `PTHREAD_MUTEX_PRIO_PROTECT_NP`.
 const KIND_PRIO_PROTECT: u32 = 64;
 
-unsafe fn kind(mutex: Ptr) -> u32 {
-    // SAFETY: the caller's.
-    if knows(MUTEX) { unsafe { word(mutex, MUTEX_KIND) } } else { 0 }
+/// What kind of mutex it is: its `__kind`, or [`Kind::UNKNOWN`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind(u32);
+
+impl Kind {
+    /// glibc uses the lower bits only.
+    const UNKNOWN: Kind = Kind(1 << 31);
+
+    /// Whether it is recursive.
+    #[inline(always)]
+    pub fn is_recursive(self) -> bool {
+        self.0 & KIND_TYPE == KIND_RECURSIVE
+    }
+
+    /// Whether a try followed by a lock is the same as a lock. It is not where taking it changes the thread's priority,
+    /// nor for robust mutexes: glibc's try of one that is not recoverable leaves it locked.
+    #[inline(always)]
+    pub fn may_be_tried(self) -> bool {
+        self.0 & (KIND_PRIO_PROTECT | KIND_ROBUST | Kind::UNKNOWN.0) == 0
+    }
+
+    /// Whether the mutex's words can be read.
+    pub fn is_known(self) -> bool {
+        self != Kind::UNKNOWN
+    }
 }
 
-/// Whether a mutex is recursive.
+/// What kind of mutex it is.
 ///
 /// # Safety
 /// `mutex` must be readable, here and in the functions below.
-#[inline]
+#[inline(always)]
+pub unsafe fn kind(mutex: Ptr) -> Kind {
+    // SAFETY: the caller's.
+    if knows(MUTEX) { Kind(unsafe { word(mutex, MUTEX_KIND) }) } else { Kind::UNKNOWN }
+}
+
+/// Whether a mutex is recursive.
+#[inline(always)]
 pub unsafe fn is_recursive(mutex: Ptr) -> bool {
     // SAFETY: the caller's.
-    unsafe { kind(mutex) & KIND_TYPE == KIND_RECURSIVE }
+    unsafe { kind(mutex) }.is_recursive()
 }
 
 /// 0 normal, 1 recursive, 2 error-checking, 3 adaptive.
 pub unsafe fn mutex_type(mutex: Ptr) -> u64 {
     // SAFETY: the caller's.
-    unsafe { u64::from(kind(mutex) & KIND_TYPE) }
-}
-
-/// Whether a try followed by a lock is the same as a lock. It is not where taking it changes the thread's priority, nor
-/// for robust mutexes: glibc's try of one that is not recoverable leaves it locked.
-pub unsafe fn may_be_tried(mutex: Ptr) -> bool {
-    // SAFETY: the caller's.
-    knows(MUTEX) && unsafe { kind(mutex) } & (KIND_PRIO_PROTECT | KIND_ROBUST) == 0
+    unsafe { u64::from(kind(mutex).0 & KIND_TYPE) }
 }
 
 /// Whether another thread has the mutex, for where it may not be tried.
@@ -109,7 +126,7 @@ pub unsafe fn mutex_is_held(mutex: Ptr) -> bool {
         return false;
     }
     // SAFETY: the caller's.
-    let (lock, owner) = unsafe { (word(mutex, MUTEX_LOCK) & lock_bits(kind(mutex)), word(mutex, MUTEX_OWNER)) };
+    let (lock, owner) = unsafe { (word(mutex, MUTEX_LOCK) & lock_bits(kind(mutex).0), word(mutex, MUTEX_OWNER)) };
     lock != 0 && owner != sys::thread_id()
 }
 

@@ -49,7 +49,8 @@ unsafe fn lock<R: Outcome>(
         return really();
     }
     // SAFETY: the real call reads the mutex.
-    let (recursive, may_be_tried) = unsafe { (measure::is_recursive(mutex), measure::may_be_tried(mutex)) };
+    let kind = unsafe { measure::kind(mutex) };
+    let recursive = kind.is_recursive();
     if !process::records_mutex(lock.event, recursive) {
         return really();
     }
@@ -63,7 +64,7 @@ unsafe fn lock<R: Outcome>(
         let depth = if recursive && is_taken(rval) { unsafe { measure::recursion_depth(mutex) } } else { 0 };
         [rval, u64::from(block), depth, 0, 0]
     };
-    let held = match try_lock.filter(|real| may_be_tried && real.is_libc()) {
+    let held = match try_lock.filter(|real| kind.may_be_tried() && real.is_libc()) {
         Some(real) => {
             // SAFETY: the real try of this kind of mutex.
             let result = unsafe {
@@ -87,7 +88,7 @@ unsafe fn lock<R: Outcome>(
         // SAFETY: the real call reads the mutex.
         None => unsafe {
             let held = measure::mutex_is_held(mutex);
-            if !held && process::selects(lock.event) && measure::knows_mutexes() {
+            if !held && process::selects(lock.event) && kind.is_known() {
                 return really();
             }
             held
