@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use crate::process::{self, PROCESS};
 use crate::slot::{ALL_REGIONS, Slot, Writer};
 use crate::sys::Errno;
-use crate::{buffers, clock, directory, record, sys, thread, trinfo};
+use crate::{buffers, clock, directory, record, ring, sys, thread, trinfo};
 
 /// How long records in the making are waited for, all of them together: a thread may have been stopped, or have left one
 /// by a jump.
@@ -102,7 +102,7 @@ fn end_alone() {
 /// The trbuf is removed if all of it was written and nobody has recorded since this began. Otherwise a record may be on
 /// its way to its file when the process dies, and only the trbuf tells how much of it has to arrive.
 pub fn finish() {
-    if !PROCESS.files.is_done() || process::is_borrowed() {
+    if !PROCESS.files.is_done() || process::is_borrowed() || ring::must_stay() {
         return;
     }
     PROCESS.ending.store(1, SeqCst);
@@ -123,7 +123,7 @@ pub fn finish() {
 /// The process is about to become another program, which will append to our files. The trbuf stays for it. Until
 /// [`after_failed_exec`], which has to be told what this returned, nobody else may change limits.
 pub fn before_exec() -> bool {
-    let alone = PROCESS.files.is_done() && begin_alone();
+    let alone = PROCESS.files.is_done() && !ring::must_stay() && begin_alone();
     if alone {
         write_everything();
     }

@@ -16,7 +16,7 @@ use crate::config::{self, CONFIG};
 use crate::pool::Pool;
 use crate::slot::Slot;
 use crate::stage::Stage;
-use crate::{buffers, clock, directory, limits, measure, real, say, start, sys, thread, trinfo};
+use crate::{buffers, clock, directory, limits, measure, real, ring, say, start, sys, thread, trinfo};
 
 /// The per-process page. What every record looks at comes first, and nothing that threads write while others record
 /// shares a cache line with it.
@@ -211,6 +211,7 @@ fn configure() {
     let config = config::read();
     // SAFETY: within the stage CONFIGURED, and read only by those who have passed it.
     unsafe { CONFIG.settle(config) };
+    ring::note_filter();
     // SAFETY: the page is private, zero-initialised memory of this library, and a child is meant to lose it.
     // Where the kernel refuses, only children made by fork() and _Fork() are told apart.
     let _ = unsafe { sys::wipe_on_fork((&raw const PROCESS).cast(), size_of::<Process>()) };

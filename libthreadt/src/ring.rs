@@ -5,13 +5,14 @@
 //! ([`take_longest_dead`]). At the process's end the rings become ordinary regions, whose records are written at once.
 
 use core::sync::atomic::{
-    AtomicU32, AtomicU64,
+    AtomicBool, AtomicU32, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
     compiler_fence,
 };
 
 use spec::buffer::{REGIONS, Region, SLOT_ENDED, SLOT_OWNED, Shape, pack};
 
+use crate::config::CONFIG;
 use crate::slot::{ALL_REGIONS, NEEDED, Slot, Writer};
 use crate::{buffers, process, sys};
 
@@ -97,6 +98,22 @@ pub fn take_longest_dead() -> Option<&'static Slot> {
         return Some(slot);
     }
     None
+}
+
+/// A seccomp filter was in force when the program began: in a container there is one always.
+static WAS_FILTERED: AtomicBool = AtomicBool::new(false);
+
+/// Notes whether there is a filter, before the program can make one.
+pub fn note_filter() {
+    if CONFIG.get().shape.is_ring() {
+        WAS_FILTERED.store(sys::is_filtered(), Relaxed);
+    }
+}
+
+/// Whether the rings have to stay in the trbuf: the program has put itself under a filter, which may kill for a call that
+/// writes files. Until now we have made none.
+pub fn must_stay() -> bool {
+    buffers::shape().is_ring() && !WAS_FILTERED.load(Relaxed) && sys::is_filtered()
 }
 
 /// How many threads' records are gone because their rings were reused.

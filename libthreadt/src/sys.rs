@@ -202,6 +202,13 @@ pub fn wait(word: &core::sync::atomic::AtomicU32, value: u32, nanoseconds: i64) 
     let _ = unsafe { call(libc::SYS_futex, arguments) };
 }
 
+/// Whether a seccomp filter is in force (or says no to the question).
+pub fn is_filtered() -> bool {
+    // SAFETY: the call takes no pointer.
+    let mode = unsafe { call(libc::SYS_prctl, [libc::PR_GET_SECCOMP as usize, 0, 0, 0, 0, 0]) };
+    mode != Ok(0)
+}
+
 /// Wakes all threads that [`wait`] for the word.
 pub fn wake_all(word: &core::sync::atomic::AtomicU32) {
     const FUTEX_WAKE_PRIVATE: usize = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;

@@ -6,6 +6,7 @@ use std::hint::black_box;
 
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, Divan};
+use spec::id;
 
 use super::tests::{new_entry, new_slot};
 use super::*;
