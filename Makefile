@@ -8,7 +8,8 @@
 #                 what encoder, buffer and flush cost a record
 # make soak       kill, end and fork traced programs by the thousand, for minutes (SOAK, THREADT_SEED)
 # make fuzz       mutate the input of the format's decoders, then of trace-cat's readers, for FUZZ_SECONDS each
-# make man        target/man/*
+# make man        target/man/*: the manual pages
+# make completions  target/completions/*: what bash, fish and zsh complete for trace-cat
 # make install    to $(DESTDIR)$(PREFIX)
 # make clean      remove what was built
 
@@ -21,9 +22,12 @@ FUZZ_SEED ?=
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
 MAN := $(TARGET)/man
-PAGES = $(MAN)/thread_trace.5 $(addprefix $(MAN)/,$(notdir $(wildcard trace-cat/*.1)))
+COMPLETIONS := $(TARGET)/completions
+DOCUMENTS := $(TARGET)/documents
+PAGES := $(addprefix $(MAN)/,$(patsubst %.in,%,$(notdir $(wildcard */man/*.in))))
+SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: all toolchain demo test setup soak bench bench-parts fuzz man install clean
+.PHONY: all toolchain demo test setup soak bench bench-parts fuzz man completions documents install clean
 
 all: toolchain
 	$(CARGO) build --release --locked
@@ -64,21 +68,33 @@ fuzz: toolchain
 	THREADT_FUZZ_SECONDS=$(FUZZ_SECONDS) $(if $(FUZZ_SEED),THREADT_SEED=$(FUZZ_SEED)) \
 		$(CARGO) test --release --locked -p trace-cat --bin trace-cat -- --nocapture
 
-man: toolchain
+man: documents
 	@mkdir -p $(MAN)
 	$(CARGO) run --release --locked -q -p spec --example thread_trace_man > $(MAN)/thread_trace.5.new
 	@mv $(MAN)/thread_trace.5.new $(MAN)/thread_trace.5
-	@for page in $(wildcard trace-cat/*.1); do cp $$page $(MAN)/; done
+	@cp $(addprefix $(DOCUMENTS)/,$(filter-out thread_trace.5,$(notdir $(PAGES)))) $(MAN)/
 	@ls $(PAGES)
 
-install: all man
+completions: documents
+	@mkdir -p $(COMPLETIONS)
+	@cp $(addprefix $(DOCUMENTS)/,trace-cat.bash trace-cat.fish _trace-cat) $(COMPLETIONS)/
+	@ls $(COMPLETIONS)/*
+
+# Both come from the table of options.
+documents: toolchain
+	$(CARGO) run --release --locked -q -p trace-cat --example documents -- $(DOCUMENTS)
+
+install: all man completions
 	install -D -m 755 $(RELEASE)/libthreadt.so $(DESTDIR)$(PREFIX)/lib/libthreadt.so
 	install -D -m 755 $(RELEASE)/trace-cat $(DESTDIR)$(PREFIX)/bin/trace-cat
-	install -D -m 644 spec/events.tsv $(DESTDIR)$(PREFIX)/share/threadt/events.tsv
+	install -D -m 644 spec/events.tsv $(SHARE)/threadt/events.tsv
 	for page in $(PAGES); do \
-		install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; \
+		install -D -m 644 $$page $(SHARE)/man/man$${page##*.}/$${page##*/} || exit 1; \
 	done
+	install -D -m 644 $(COMPLETIONS)/trace-cat.bash $(SHARE)/bash-completion/completions/trace-cat
+	install -D -m 644 $(COMPLETIONS)/trace-cat.fish $(SHARE)/fish/vendor_completions.d/trace-cat.fish
+	install -D -m 644 $(COMPLETIONS)/_trace-cat $(SHARE)/zsh/site-functions/_trace-cat
 
 clean:
 	$(CARGO) clean
-	rm -rf $(MAN) tests/failed
+	rm -rf $(DOCUMENTS) $(MAN) $(COMPLETIONS) tests/failed

@@ -30,7 +30,7 @@ mod view;
 use std::io;
 use std::process::ExitCode;
 
-use args::{Format, Options};
+use args::{Format, Options, Printing};
 use filter::Filter;
 use merge::Limits;
 use output::Output;
@@ -83,16 +83,17 @@ fn run(options: Options, say: &Say) -> Result<(), Stop> {
             .map_err(|error| Stop::Failed("standard output".to_owned(), error));
     }
     let inputs = inputs::collect(&options.paths, &Descriptors::half_of_the_limit(), say);
-    let output_name = options.output.as_ref().map_or("standard output".to_owned(), |path| path.display().to_string());
-    if output::identity(options.output.as_deref()).is_some_and(|output| inputs.identities.contains(&output)) {
+    let Printing { format, output: path } = options.printing;
+    let output_name = path.as_ref().map_or("standard output".to_owned(), |path| path.display().to_string());
+    if output::identity(path.as_deref()).is_some_and(|output| inputs.identities.contains(&output)) {
         return Err(Stop::Usage(args::usage_error(format_args!("the output ({output_name}) is one of the inputs"))));
     }
     let failed = |error| Stop::Failed(output_name.clone(), error);
-    let mut output = Output::open(options.output.as_deref()).map_err(failed)?;
+    let mut output = Output::open(path.as_deref()).map_err(failed)?;
     let mut merge = merge::merge(&inputs.texts, Limits::default(), say)
         .map_err(|error| Stop::Failed("temporary file".to_owned(), error))?;
-    let filter = Filter::new(options.events, options.pids, options.lwps);
-    let mut view: Box<dyn View> = match options.format {
+    let filter = Filter::new(options.selection);
+    let mut view: Box<dyn View> = match format {
         Format::Raw => Box::new(view::Raw),
         Format::Text => Box::new(view::Text::default()),
     };

@@ -160,17 +160,3 @@ fn the_log_is_silent_unless_asked_for() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{FIRST}{SECOND}"));
     assert!(String::from_utf8_lossy(&output.stderr).contains("2 files to merge"));
 }
-
-#[test]
-fn the_manual_names_every_option() {
-    let manual = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("trace-cat.1")).unwrap();
-    let manual = manual.replace("\\-", "-");
-    let help = run(Path::new("."), &["--help"]);
-    let help = String::from_utf8(help.stdout).unwrap();
-    let options: Vec<&str> =
-        help.split_whitespace().map(|word| word.trim_end_matches(',')).filter(|word| word.starts_with("--")).collect();
-    assert!(options.len() >= 7, "{options:?}");
-    for option in options {
-        assert!(manual.contains(option), "{option}");
-    }
-}

@@ -2,6 +2,7 @@
 
 use spec::EventSet;
 
+use crate::args::Selection;
 use crate::read::columns;
 
 /// What `-e`, `-p` and `-l` ask for. All must agree; one that was not given agrees with everything.
@@ -14,7 +15,8 @@ pub struct Filter {
 
 impl Filter {
     /// Lists that are empty ask for nothing in particular.
-    pub fn new(events: Option<EventSet>, pids: Vec<u32>, lwps: Vec<u32>) -> Filter {
+    pub fn new(selection: Selection) -> Filter {
+        let Selection { events, pids, lwps } = selection;
         Filter { events: events.map(EventTable::new), pids, lwps }
     }
 
@@ -54,7 +56,7 @@ mod tests {
 
     fn wanted(events: Option<&str>, pids: &[u32], lwps: &[u32]) -> Vec<usize> {
         let events = events.map(|list| EventSet::parse(list.as_bytes(), &mut |_| panic!("unknown name")));
-        let filter = Filter::new(events, pids.into(), lwps.into());
+        let filter = Filter::new(Selection { events, pids: pids.into(), lwps: lwps.into() });
         (0..LINES.len()).filter(|&line| filter.wants(LINES[line].as_bytes())).collect()
     }
 

@@ -1,0 +1,56 @@
+//! Writes the manual pages trace-cat(1) and libthreadt(7), and completions for bash, fish and zsh, into a directory.
+//!
+//! What they say of options comes from the table in `src/args`, which is included here; the rest of the pages is prose
+//! in `man/*.in`, where a line `@OPTIONS@` stands for the options and `@VERSION@` for the version.
+//!
+//! ```text
+//! cargo run -q -p trace-cat --example documents -- DIRECTORY
+//! ```
+
+// As in main.rs, so that `crate::names` means the same to the table.
+#[allow(dead_code, unused_imports, reason = "nothing is done here of what options ask for")]
+#[path = "../../src/args/mod.rs"]
+mod args;
+#[allow(dead_code, unused_imports, reason = "the table needs only the nearest name")]
+#[path = "../../src/names/mod.rs"]
+mod names;
+mod page;
+mod roff;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{env, fs, io};
+
+use clap_complete::{Shell, generate_to};
+
+/// Writes all documents, and says where each is.
+fn write(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    fs::create_dir_all(directory)?;
+    let mut paths = Vec::new();
+    for page in &page::PAGES {
+        let path = directory.join(page.file);
+        fs::write(&path, page.text())?;
+        paths.push(path);
+    }
+    for shell in [Shell::Bash, Shell::Fish, Shell::Zsh] {
+        paths.push(generate_to(shell, &mut args::command(), "trace-cat", directory)?);
+    }
+    Ok(paths)
+}
+
+fn main() -> ExitCode {
+    let Some(directory) = env::args_os().nth(1) else {
+        eprintln!("usage: documents DIRECTORY");
+        return ExitCode::from(2);
+    };
+    match write(directory.as_ref()) {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("documents: {}: {error}", directory.display());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! The command line: what was typed ([`Arguments`]), and what it means ([`Options`]).
+//!
+//! The structures here are the one table of options: the parser, `-h` and `--help`, the manual pages and the shells'
+//! completions come from it (see `examples/documents`, which includes this module; so it may use `names` and `spec`,
+//! and nothing else of trace-cat). A doc comment is an option's help: `-h` prints its first paragraph, `--help` and the
+//! manual all of it.
+//!
+//! ```text
+//! selection   which records
+//! printing    how and where to
+//! events      lists of categories and events
+//! ```
+
+mod events;
+mod printing;
+mod selection;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, ValueHint};
+
+pub use printing::{Format, Printing};
+pub use selection::Selection;
+
+/// What was typed.
+#[derive(Debug, Parser)]
+#[command(name = "trace-cat", version, max_term_width = 100, about = ABOUT, long_about = LONG_ABOUT)]
+struct Arguments {
+    /// Files or directories to read [default: $THR_TRACE_DIR, else .]
+    ///
+    /// Of a directory, the files that belong to a trace are taken; files that were set aside (old.*) are left alone
+    /// unless they are named. A file that is named twice is read once. A trbuf file stands for all files of its
+    /// process. - is the standard input.
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    selection: selection::Typed,
+
+    #[command(flatten)]
+    printing: Printing,
+
+    /// Put what dead processes left in their trbufs into the record files
+    ///
+    /// For those who go on with grep and awk: each trbuf of a process that is gone is written out, each record once, and
+    /// removed. PATHs are directories, in which subdirectories ns* are seen to as well, or trbufs. Nothing is printed but a
+    /// line for each trbuf. May be interrupted and run again at any time; the trbufs of living processes are left alone.
+    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Typed", "Printing"])]
+    recover: bool,
+}
+
+const ABOUT: &str = "Print the records of a trace in the order of time";
+const LONG_ABOUT: &str = "\
+Print the records of a trace in the order of time
+
+Reads the files tr.xxxxxxx.yyy that libthreadt.so writes and prints their records as one timeline. What processes that \
+were killed left in their buffers (trbuf.xxxxxxx) is printed too, each record once.
+
+Exit status: 0 when everything was read or recovered; 1 when something was damaged or could not be read, which a message on stderr \
+tells, while the rest is printed or recovered; 2 for wrong usage.";
+
+/// What is to be done.
+#[derive(Debug)]
+pub struct Options {
+    /// Files and directories, at least one.
+    pub paths: Vec<PathBuf>,
+    /// Which records.
+    pub selection: Selection,
+    /// How and where to they are printed.
+    pub printing: Printing,
+    /// Write out what is in trbufs instead of printing.
+    pub recover: bool,
+}
+
+impl Options {
+    /// Understands a command line, whose first word is the program's name. `directory` is `$THR_TRACE_DIR`.
+    ///
+    /// # Errors
+    /// What is to be printed instead of a trace: the help that was asked for, or what is wrong.
+    pub fn parse(
+        words: impl IntoIterator<Item = OsString>,
+        directory: Option<OsString>,
+    ) -> Result<Options, clap::Error> {
+        let Arguments { mut paths, selection, printing, recover } = Arguments::try_parse_from(words)?;
+        if paths.is_empty() {
+            let directory = directory.filter(|directory| !directory.is_empty());
+            paths.push(directory.map_or_else(|| ".".into(), PathBuf::from));
+        }
+        Ok(Options { paths, selection: selection.understand()?, printing, recover })
+    }
+}
+
+/// The table of options.
+pub fn command() -> clap::Command {
+    Arguments::command()
+}
+
+/// A wrong use of the command line that the parser could not see.
+pub fn usage_error(what: impl std::fmt::Display) -> clap::Error {
+    command().error(ErrorKind::ValueValidation, what)
+}
+
+#[cfg(test)]
+mod tests;
