@@ -33,3 +33,6 @@ mod environment;
 
 // Limits, full disks, filters, storms of signals, small stacks: nothing lost uncounted, no program harmed.
 mod hostile;
+
+// trace-cat run: programs that it starts, and those that it refuses.
+mod starting;

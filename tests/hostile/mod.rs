@@ -18,12 +18,14 @@ mod signals;
 mod stacks;
 mod stages;
 
+pub use directory::{open_to_all, privileged};
+
 use std::fs;
 
 use super::harness::{Output, Program, Run, Trace, Trial};
 
 /// What a `steps` that does all it is told ends with.
-const DONE: i32 = 7;
+pub const DONE: i32 = 7;
 
 fn steps() -> Program {
     Program::c("hostile/steps.c")

@@ -6,7 +6,8 @@
 //!          what is in them    records
 //! ```
 //!
-//! `recover` is another way: with it, nothing is printed, and what dead processes left is put into their files.
+//! `recover` is another way: with it, nothing is printed, and what dead processes left is put into their files. `run`
+//! starts a program that makes a trace in the first place.
 //!
 //! Nothing flows back, and no file is held in memory: what can grow with the trace is the list of its files and the
 //! list of its runs. `say` tells what is wrong on the way; `names` knows names for numbers.
@@ -22,6 +23,7 @@ mod output;
 mod random;
 mod read;
 mod recover;
+mod run;
 mod say;
 #[cfg(test)]
 mod trial;
@@ -30,7 +32,7 @@ mod view;
 use std::io;
 use std::process::ExitCode;
 
-use args::{Format, Options, Printing};
+use args::{Format, Options, Printing, Task};
 use filter::Filter;
 use merge::Limits;
 use output::Output;
@@ -42,14 +44,22 @@ use view::View;
 fn main() -> ExitCode {
     env_logger::init();
     let say = Say::new(Box::new(io::stderr()));
-    let options = match Options::parse(std::env::args_os(), std::env::var_os("THR_TRACE_DIR")) {
-        Ok(options) => options,
-        Err(error) => return no_run(&error, &say),
-    };
-    match run(options, &say) {
+    match Task::parse(std::env::args_os(), std::env::var_os("THR_TRACE_DIR")) {
+        Ok(Task::Read(options)) => end(print(options, &say), &say),
+        Ok(Task::Run(options)) => {
+            let merge = |options| end(print(options, &say), &say) == ExitCode::SUCCESS;
+            ExitCode::from(run::run(&options, merge, &say))
+        }
+        Err(error) => no_run(&error, &say),
+    }
+}
+
+/// Says why a run ended, if it did not come to its end.
+fn end(result: Result<(), Stop>, say: &Say) -> ExitCode {
+    match result {
         Ok(()) if say.damaged() => ExitCode::FAILURE,
         Ok(()) => ExitCode::SUCCESS,
-        Err(Stop::Usage(error)) => no_run(&error, &say),
+        Err(Stop::Usage(error)) => no_run(&error, say),
         // Whoever read the output has seen enough.
         Err(Stop::Failed(_, error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(Stop::Failed(what, error)) => {
@@ -77,7 +87,8 @@ enum Stop {
     Failed(String, io::Error),
 }
 
-fn run(options: Options, say: &Say) -> Result<(), Stop> {
+/// Prints a trace, or recovers it.
+fn print(options: Options, say: &Say) -> Result<(), Stop> {
     if options.recover {
         return recover::recover(&options.paths, &mut io::stdout().lock(), say)
             .map_err(|error| Stop::Failed("standard output".to_owned(), error));
@@ -86,7 +97,10 @@ fn run(options: Options, say: &Say) -> Result<(), Stop> {
     let Printing { format, output: path } = options.printing;
     let output_name = path.as_ref().map_or("standard output".to_owned(), |path| path.display().to_string());
     if output::identity(path.as_deref()).is_some_and(|output| inputs.identities.contains(&output)) {
-        return Err(Stop::Usage(args::usage_error(format_args!("the output ({output_name}) is one of the inputs"))));
+        return Err(Stop::Usage(args::usage_error(
+            &[],
+            format_args!("the output ({output_name}) is one of the inputs"),
+        )));
     }
     let failed = |error| Stop::Failed(output_name.clone(), error);
     let mut output = Output::open(path.as_deref()).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Writes the manual pages trace-cat(1) and libthreadt(7), and completions for bash, fish and zsh, into a directory.
+//! Writes the manual pages trace-cat(1), trace-cat-run(1) and libthreadt(7), and completions for bash, fish and zsh, into a directory.
 //!
 //! What they say of options comes from the table in `src/args`, which is included here; the rest of the pages is prose
 //! in `man/*.in`, where a line `@OPTIONS@` stands for the options and `@VERSION@` for the version.

@@ -16,8 +16,9 @@ pub struct Page {
 }
 
 /// Every page that is made here.
-pub const PAGES: [Page; 2] = [
+pub const PAGES: [Page; 3] = [
     Page { file: "trace-cat.1", template: include_str!("../../man/trace-cat.1.in"), command: Some(&[]) },
+    Page { file: "trace-cat-run.1", template: include_str!("../../man/trace-cat-run.1.in"), command: Some(&["run"]) },
     Page { file: "libthreadt.7", template: include_str!("../../../libthreadt/man/libthreadt.7.in"), command: None },
 ];
 

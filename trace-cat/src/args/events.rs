@@ -2,14 +2,13 @@
 
 use spec::EventSet;
 
-use super::usage_error;
 use crate::names::nearest;
 
 /// The set that a list describes.
 ///
 /// # Errors
 /// The first name that means nothing, with the one that may have been meant.
-pub fn event_set(list: &str) -> Result<EventSet, clap::Error> {
+pub fn event_set(list: &str) -> Result<EventSet, String> {
     let mut unknown = None;
     let set = EventSet::parse(list.as_bytes(), &mut |name| unknown = unknown.or(Some(name)));
     let Some(name) = unknown else { return Ok(set) };
@@ -20,5 +19,5 @@ pub fn event_set(list: &str) -> Result<EventSet, clap::Error> {
         Some(right) => format!("\n\n  tip: there is '{right}'"),
         None => String::new(),
     };
-    Err(usage_error(format_args!("no category or event is named '{name}'{tip}")))
+    Err(format!("no category or event is named '{name}'{tip}"))
 }

@@ -8,26 +8,33 @@
 //! ```text
 //! selection   which records
 //! printing    how and where to
+//! run         trace-cat run
 //! events      lists of categories and events
 //! ```
 
 mod events;
 mod printing;
+mod run;
 mod selection;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, ValueHint};
+use clap::{CommandFactory, Parser, Subcommand, ValueHint};
 
 pub use printing::{Format, Printing};
+pub use run::{Level, Recording, RunOptions};
 pub use selection::Selection;
 
 /// What was typed.
 #[derive(Debug, Parser)]
 #[command(name = "trace-cat", version, max_term_width = 100, about = ABOUT, long_about = LONG_ABOUT)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+
     /// Files or directories to read [default: $THR_TRACE_DIR, else .]
     ///
     /// Of a directory, the files that belong to a trace are taken; files that were set aside (old.*) are left alone
@@ -51,6 +58,11 @@ struct Arguments {
     recover: bool,
 }
 
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Typed),
+}
+
 const ABOUT: &str = "Print the records of a trace in the order of time";
 const LONG_ABOUT: &str = "\
 Print the records of a trace in the order of time
@@ -62,6 +74,15 @@ Exit status: 0 when everything was read or recovered; 1 when something was damag
 tells, while the rest is printed or recovered; 2 for wrong usage.";
 
 /// What is to be done.
+#[derive(Debug)]
+pub enum Task {
+    /// Print or recover a trace.
+    Read(Options),
+    /// Run a program and record it.
+    Run(RunOptions),
+}
+
+/// What is to be done with a trace.
 #[derive(Debug)]
 pub struct Options {
     /// Files and directories, at least one.
@@ -75,20 +96,27 @@ pub struct Options {
 }
 
 impl Options {
+    /// Everything that a directory has.
+    pub fn all_of(directory: PathBuf, printing: Printing) -> Options {
+        Options { paths: vec![directory], selection: Selection::default(), printing, recover: false }
+    }
+}
+
+impl Task {
     /// Understands a command line, whose first word is the program's name. `directory` is `$THR_TRACE_DIR`.
     ///
     /// # Errors
     /// What is to be printed instead of a trace: the help that was asked for, or what is wrong.
-    pub fn parse(
-        words: impl IntoIterator<Item = OsString>,
-        directory: Option<OsString>,
-    ) -> Result<Options, clap::Error> {
-        let Arguments { mut paths, selection, printing, recover } = Arguments::try_parse_from(words)?;
+    pub fn parse(words: impl IntoIterator<Item = OsString>, directory: Option<OsString>) -> Result<Task, clap::Error> {
+        let Arguments { command, mut paths, selection, printing, recover } = Arguments::try_parse_from(words)?;
+        if let Some(Command::Run(run)) = command {
+            return Ok(Task::Run(run.understand()?));
+        }
         if paths.is_empty() {
             let directory = directory.filter(|directory| !directory.is_empty());
             paths.push(directory.map_or_else(|| ".".into(), PathBuf::from));
         }
-        Ok(Options { paths, selection: selection.understand()?, printing, recover })
+        Ok(Task::Read(Options { paths, selection: selection.understand()?, printing, recover }))
     }
 }
 
@@ -97,9 +125,16 @@ pub fn command() -> clap::Command {
     Arguments::command()
 }
 
-/// A wrong use of the command line that the parser could not see.
-pub fn usage_error(what: impl std::fmt::Display) -> clap::Error {
-    command().error(ErrorKind::ValueValidation, what)
+/// A wrong use of the command line that the parser could not see. `subcommands` are those it is about, from the
+/// outermost; none for trace-cat itself.
+pub fn usage_error(subcommands: &[&str], what: impl std::fmt::Display) -> clap::Error {
+    let mut command = command();
+    command.build();
+    let mut about = &mut command;
+    for name in subcommands {
+        about = about.find_subcommand_mut(name).expect("callers name subcommands that there are");
+    }
+    about.error(ErrorKind::ValueValidation, what)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use clap::Args;
 use spec::EventSet;
 
 use super::events::event_set;
+use super::usage_error;
 
 /// What was typed.
 #[derive(Args, Debug)]
@@ -26,7 +27,7 @@ pub struct Typed {
 }
 
 /// What it means. A record is wanted if every filter wants it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// The events; `None` for all.
     pub events: Option<EventSet>,
@@ -41,7 +42,8 @@ impl Typed {
     /// A name that means nothing.
     pub fn understand(self) -> Result<Selection, clap::Error> {
         let Typed { events, pids, lwps } = self;
-        let events = if events.is_empty() { None } else { Some(event_set(&events.join(":"))?) };
+        let set = (!events.is_empty()).then(|| event_set(&events.join(":")));
+        let events = set.transpose().map_err(|what| usage_error(&[], what))?;
         Ok(Selection { events, pids, lwps })
     }
 }

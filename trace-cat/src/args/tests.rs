@@ -4,7 +4,10 @@ use super::*;
 
 fn parse(words: &[&str]) -> Result<Options, clap::Error> {
     let words = ["trace-cat"].iter().chain(words).map(OsString::from);
-    Options::parse(words, Some("/trace".into()))
+    match Task::parse(words, Some("/trace".into()))? {
+        Task::Read(options) => Ok(options),
+        Task::Run(options) => panic!("{options:?}"),
+    }
 }
 
 #[test]
@@ -17,7 +20,7 @@ fn paths_default_to_the_environment_and_then_here() {
     assert_eq!(parse(&[]).unwrap().paths, [PathBuf::from("/trace")]);
     assert_eq!(parse(&["a", "b"]).unwrap().paths, [PathBuf::from("a"), PathBuf::from("b")]);
     for directory in [None, Some(OsString::new())] {
-        let options = Options::parse(["trace-cat".into()], directory).unwrap();
+        let Ok(Task::Read(options)) = Task::parse(["trace-cat".into()], directory) else { panic!() };
         assert_eq!(options.paths, [PathBuf::from(".")]);
     }
 }
@@ -64,4 +67,66 @@ fn help_is_short_or_long() {
     let [short, long] = ["-h", "--help"].map(|word| parse(&[word]).unwrap_err());
     assert_eq!((short.exit_code(), long.exit_code()), (0, 0));
     assert!(!short.to_string().contains("Exit status") && long.to_string().contains("Exit status"));
+}
+
+fn parse_run(words: &[&str]) -> Result<RunOptions, clap::Error> {
+    let words = ["trace-cat", "run"].iter().chain(words).map(OsString::from);
+    match Task::parse(words, Some("/trace".into()))? {
+        Task::Run(options) => Ok(options),
+        Task::Read(options) => panic!("{options:?}"),
+    }
+}
+
+#[test]
+fn what_follows_the_program_is_its_own() {
+    for words in [&["-d", "t", "sort", "-d", "--only", "--"][..], &["-d", "t", "--", "sort", "-d", "--only", "--"]] {
+        let options = parse_run(words).unwrap();
+        assert_eq!(options.command, ["sort", "-d", "--only", "--"]);
+        assert_eq!((options.directory, options.recording.only.len()), (Some("t".into()), 0));
+    }
+    assert_eq!(parse_run(&["--", "-x"]).unwrap().command, ["-x"]);
+}
+
+#[test]
+fn all_options_of_run() {
+    let words = "-e mutex -e -mutex_init --only a --only b --level blocked --ring 1M --max 2G --detail --force \
+                 --library l.so -o out -F text p";
+    let RunOptions { recording, printing, library, force, .. } =
+        parse_run(&words.split_whitespace().collect::<Vec<_>>()).unwrap();
+    assert_eq!(recording.events.as_deref(), Some("mutex:-mutex_init"));
+    assert_eq!((recording.only, recording.level), (vec!["a".into(), "b".into()], Some(Level::Blocked)));
+    assert_eq!((recording.ring, recording.max), (Some(1 << 20), Some(2 << 30)));
+    assert!(recording.detail && !recording.unbuffered && force);
+    assert_eq!((printing.format, printing.output), (Format::Text, Some("out".into())));
+    assert_eq!(library, Some("l.so".into()));
+    assert!(parse_run(&["--unbuffered", "p"]).unwrap().recording.unbuffered);
+}
+
+#[test]
+fn wrong_usage_of_run_is_told_with_the_right_word() {
+    for (words, part) in [
+        (&[][..], "<PROGRAM>"),
+        (&["--onyl", "x", "p"], "'--only'"),
+        (&["-e", "mutexx:cond", "p"], "'mutex'"),
+        (&["--level", "blokced", "p"], "'blocked'"),
+        (&["--ring", "1K", "p"], "between 64K and 1G"),
+        (&["--max", "many", "p"], "64K, 10M, 1G"),
+        (&["--ring", "1M", "--unbuffered", "p"], "cannot be used with"),
+        (&["-F", "text", "p"], "--output"),
+    ] {
+        let error = parse_run(words).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        let text = error.to_string();
+        assert!(text.contains(part), "{words:?}: {text}");
+        // The usage, where there is one, is that of run.
+        assert_eq!(text.contains("Usage:"), text.contains("Usage: trace-cat run"), "{words:?}: {text}");
+    }
+}
+
+#[test]
+fn run_is_a_command_only_in_the_first_place() {
+    assert_eq!(parse(&["./run"]).unwrap().paths, [PathBuf::from("./run")]);
+    assert_eq!(parse(&["a", "run"]).unwrap().paths, ["a", "run"].map(PathBuf::from));
+    assert_eq!(parse(&["-F", "text", "run"]).unwrap().paths, [PathBuf::from("run")]);
+    assert_eq!(parse(&["help"]).unwrap().paths, [PathBuf::from("help")]);
 }
