@@ -1,23 +1,16 @@
 //! A program with its arguments, to be started natively, under the library, or by a peer.
 
+use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What decides whether and how a program is traced, and must not come from outside.
-const TRACING: [&str; 11] = [
-    "LD_PRELOAD",
-    "LTTNG_HOME",
-    "LTTNG_UST_DEBUG",
-    "THR_TRACE_BUF",
-    "THR_TRACE_DETAIL",
-    "THR_TRACE_DIR",
-    "THR_TRACE_EVENTS",
-    "THR_TRACE_LEVEL",
-    "THR_TRACE_MAX",
-    "THR_TRACE_ONLY",
-    "THR_TRACE_RING",
-];
+/// Beginnings of the variables that decide whether and how a program is traced, and must not come from outside.
+const TRACING: [&str; 4] = ["LD_PRELOAD", "LTTNG_", "THR_TRACE_", "UFTRACE_"];
+
+fn decides_on_tracing(name: &OsStr) -> bool {
+    TRACING.iter().any(|beginning| name.as_encoded_bytes().starts_with(beginning.as_bytes()))
+}
 
 /// One program, ready to be started as often as wanted.
 #[derive(Clone, Debug)]
@@ -71,7 +64,7 @@ impl Launch {
     /// The command, in an environment in which nothing else traces.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        for name in TRACING {
+        for (name, _) in env::vars_os().filter(|(name, _)| decides_on_tracing(name)) {
             command.env_remove(name);
         }
         command.args(&self.arguments).envs(self.variables.iter().map(|(name, value)| (name, value)));
@@ -87,6 +80,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn nothing_from_outside_traces() {
+        let names = ["THR_TRACE_RING", "LD_PRELOAD", "LTTNG_UST_REGISTER_TIMEOUT", "UFTRACE_FILTER"];
+        assert!(names.iter().all(|name| decides_on_tracing(name.as_ref())));
+        assert!(["PATH", "LD_LIBRARY_PATH"].iter().all(|name| !decides_on_tracing(name.as_ref())));
+    }
+
+    #[test]
     fn a_program_under_another() {
         let inner = Launch::new("sort").args(["-n", "x"]).env("A", "1").within(Path::new("/"));
         let command = inner.under(Launch::new("uftrace").args(["record"]).env("B", "2")).command();
@@ -96,6 +96,5 @@ mod tests {
         let variables: Vec<_> = command.get_envs().collect();
         assert!(variables.contains(&(OsStr::new("A"), Some(OsStr::new("1")))));
         assert!(variables.contains(&(OsStr::new("B"), Some(OsStr::new("2")))));
-        assert!(variables.contains(&(OsStr::new("LD_PRELOAD"), None)));
     }
 }

@@ -173,6 +173,9 @@ impl Workload {
             Kind::Calls { calls: "read-lock" | "semaphore" | "ping-pong", .. } | Kind::Create { .. } if lttng => {
                 Some("its wrapper records mutexes only")
             }
+            Kind::Whole(Program::Java) if way == Way::Uftrace => {
+                Some("it does not see what a library calls that is loaded later")
+            }
             Kind::Memory { threads: 10_000.., .. } if !matches!(way, Way::Native | Way::Before | Way::Default) => {
                 Some("ten thousand files or buffers each; see default")
             }
