@@ -58,7 +58,7 @@ impl Program {
         match self {
             Program::Sort => {
                 let sort = Launch::new("sort").args(["--parallel=2", "-S", "200M", "-n", "-o"]);
-                sort.args([scratch.join("sorted"), scratch.join("numbers")]).env("LC_ALL", "C")
+                sort.args([scratch.join("sorted"), scratch.join("numbers")])
             }
             Program::Xz => {
                 Launch::new("xz").args(["-T2", "-1", "--block-size=1MiB", "-k", "-f"]).args([scratch.join("plain")])
