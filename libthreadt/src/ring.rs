@@ -30,6 +30,10 @@ static REUSED: AtomicU32 = AtomicU32::new(0);
 /// may go on. `false` if it must not: somebody has begun to write the region out.
 pub fn advance(region: &Region, shape: Shape, depth: usize) -> bool {
     let limit = region.limit.load(Relaxed);
+    if limit == 0 {
+        // Another thread may be changing `filled`. If it begins after this look, it waits for the record in the making.
+        return false;
+    }
     let (size, step) = (shape.region_size(depth) as u32, shape.ring_step(depth) as u32);
     let filled = region.filled.load(Relaxed);
     let (mut start, mut end) = (filled as u32, (filled >> 32) as u32);
@@ -54,7 +58,7 @@ pub fn advance(region: &Region, shape: Shape, depth: usize) -> bool {
     }
     compiler_fence(SeqCst);
     let bound = if start > end { start } else { size };
-    limit != 0 && region.limit.compare_exchange(limit, bound - NEEDED + 1, Relaxed, Relaxed).is_ok()
+    region.limit.compare_exchange(limit, bound - NEEDED + 1, Relaxed, Relaxed).is_ok()
 }
 
 /// Lets a thread's ring be, now that the thread has ended: it is the last to be reused.
@@ -210,9 +214,12 @@ mod tests {
     #[test]
     fn a_ring_that_is_being_written_out_is_left_alone() {
         let mut trial = Trial::new();
-        (0..100).for_each(|_| trial.append());
+        while (trial.region.filled.load(Relaxed) >> 32) as u32 + NEEDED <= Shape::BUFFERS.region_size(DEPTH) as u32 {
+            trial.append();
+        }
+        let filled = trial.region.filled.load(Relaxed);
         trial.region.limit.store(0, Relaxed);
         assert!(!advance(&trial.region, Shape::BUFFERS, DEPTH));
-        assert_eq!(trial.region.limit.load(Relaxed), 0);
+        assert_eq!((trial.region.filled.load(Relaxed), trial.region.limit.load(Relaxed)), (filled, 0));
     }
 }
