@@ -79,10 +79,10 @@ pub const WORKLOADS: [Workload; 18] = [
         what: "create + join a thread that gets a new record file",
         kind: Kind::Create { warm: 20, turns: 1000 },
     },
-    // 450 pairs fill a buffer without writing it; of ten thousand threads that would be gigabytes.
-    memory("memory-1", "peak memory with a live thread", 1, 450),
-    memory("memory-100", "the same with 100", 100, 450),
-    memory("memory-1000", "the same with 1000", 1000, 450),
+    // 560 pairs fill a buffer without writing it; of ten thousand threads that would be gigabytes.
+    memory("memory-1", "peak memory with a live thread", 1, 560),
+    memory("memory-100", "the same with 100", 100, 560),
+    memory("memory-1000", "the same with 1000", 1000, 560),
     memory("memory-10000", "the same with 10000", 10_000, 1),
     whole("sort", "sort -n of numbers, two threads", Program::Sort),
     whole("xz", "xz -T2", Program::Xz),
