@@ -90,11 +90,6 @@ impl Kind {
     pub fn may_be_tried(self) -> bool {
         self.0 & (KIND_PRIO_PROTECT | KIND_ROBUST | Kind::UNKNOWN.0) == 0
     }
-
-    /// Whether the mutex's words can be read.
-    pub fn is_known(self) -> bool {
-        self != Kind::UNKNOWN
-    }
 }
 
 /// What kind of mutex it is.
@@ -128,6 +123,18 @@ pub unsafe fn mutex_is_held(mutex: Ptr) -> bool {
     // SAFETY: the caller's.
     let (lock, owner) = unsafe { (word(mutex, MUTEX_LOCK) & lock_bits(kind(mutex).0), word(mutex, MUTEX_OWNER)) };
     lock != 0 && owner != sys::thread_id()
+}
+
+/// Whether the caller gets the mutex without waiting, for where it may not be tried; `false` if that cannot be told. Who has
+/// it already and locks it once more waits for ever or is told of an error, unless it is recursive.
+pub unsafe fn mutex_is_free(mutex: Ptr) -> bool {
+    if !knows(MUTEX) {
+        return false;
+    }
+    // SAFETY: the caller's.
+    let (lock, owner) = unsafe { (word(mutex, MUTEX_LOCK) & lock_bits(kind(mutex).0), word(mutex, MUTEX_OWNER)) };
+    // SAFETY: the caller's.
+    lock == 0 || owner == sys::thread_id() && unsafe { is_recursive(mutex) }
 }
 
 /// The bits of a mutex's word that are 0 when it is free.
