@@ -36,3 +36,6 @@ mod hostile;
 
 // trace-cat run: programs that it starts, and those that it refuses.
 mod starting;
+
+// THR_TRACE_LEVEL, THR_TRACE_RING, THR_TRACE_DETAIL: less recorded, only the newest kept, more told.
+mod modes;

@@ -21,6 +21,8 @@ pub struct Expectation {
     pub errno: String,
     /// The five columns, as they are to be printed; `*` for any value and `?` for 0 or 1.
     pub columns: [String; 5],
+    /// Whether the record may be missing: in a mode in which the program cannot know.
+    pub optional: bool,
 }
 
 impl Expectation {
@@ -36,6 +38,7 @@ impl Expectation {
             which: which.parse().ok()?,
             errno: (*errno).to_owned(),
             columns: <[&str; 5]>::try_from(columns).ok()?.map(str::to_owned),
+            optional: false,
         })
     }
 

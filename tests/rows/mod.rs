@@ -5,30 +5,35 @@
 //! every function and make every record that the tables have.
 
 mod coverage;
-mod expectation;
-mod recorded;
+pub mod expectation;
+pub mod recorded;
 
 use crate::harness::{Program, Run, Trial};
 use expectation::Printed;
 
 /// One run of a row program.
-struct Case {
+pub struct Case {
     /// Its source in `programs/rows`.
-    source: &'static str,
+    pub source: &'static str,
     /// Its argument; empty for none.
-    argument: &'static str,
+    pub argument: &'static str,
     /// The exit status it ends with.
     status: i32,
 }
 
 impl Case {
     /// The program, compiled.
-    fn program(&self) -> Program {
-        Program::c(&format!("rows/{}", self.source))
+    pub fn program(&self) -> Program {
+        self.program_with(&[])
+    }
+
+    /// The program, compiled with further flags.
+    pub fn program_with(&self, flags: &[&str]) -> Program {
+        Program::with_flags(&format!("rows/{}", self.source), flags)
     }
 
     /// Runs it and reads what it prints.
-    fn print(&self, run: Run<'_>) -> Printed {
+    pub fn print(&self, run: Run<'_>) -> Printed {
         let arguments = Some(self.argument).filter(|argument| !argument.is_empty());
         let output = run.args(arguments).run();
         output.exited(self.status);
@@ -60,7 +65,8 @@ impl Case {
 /// Makes a test of each line, and `CASES` of all of them.
 macro_rules! cases {
     ($($name:ident: $source:literal $argument:literal => $status:literal;)*) => {
-        const CASES: &[Case] = &[
+        /// All of them.
+        pub const CASES: &[Case] = &[
             $(Case { source: $source, argument: $argument, status: $status },)*
         ];
         $(
