@@ -273,11 +273,12 @@ impl Slot {
                     self.take_out(depth, &range);
                     continue;
                 }
-                if depth == 0 && region.laps.swap(0, Relaxed) != 0 {
+                if region.laps.swap(0, Relaxed) != 0 {
                     // SAFETY: the range lies within the region, and what is in it does not change any more.
                     let text =
-                        unsafe { core::slice::from_raw_parts(self.text(0).add(range.start as usize), range.len()) };
-                    self.complete_from.store(time_of(text), Relaxed);
+                        unsafe { core::slice::from_raw_parts(self.text(depth).add(range.start as usize), range.len()) };
+                    // Handlers' records, which have less room, may have been overwritten later.
+                    self.complete_from.fetch_max(time_of(text), Relaxed);
                 }
                 let length = u64::from(range.end - range.start);
                 let alone = usize::from(self.writer_depth.load(Relaxed)) >= depth && !self.is_pending();
