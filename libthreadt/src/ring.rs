@@ -29,36 +29,41 @@ static REUSED: AtomicU32 = AtomicU32::new(0);
 /// Gives up the oldest records of region `depth` if its owner, who calls this, has no room for more, and sets how far it
 /// may go on. `false` if it must not: somebody has begun to write the region out.
 pub fn advance(region: &Region, shape: Shape, depth: usize) -> bool {
-    let limit = region.limit.load(Relaxed);
-    if limit == 0 {
-        // Another thread may be changing `filled`. If it begins after this look, it waits for the record in the making.
-        return false;
-    }
     let (size, step) = (shape.region_size(depth) as u32, shape.ring_step(depth) as u32);
-    let filled = region.filled.load(Relaxed);
-    let (mut start, mut end) = (filled as u32, (filled >> 32) as u32);
-    let begins_anew = start <= end && end + NEEDED > size;
-    if begins_anew {
-        // OBSERVABLE: nobody looks at `wrapped_at` before `filled` is so that it counts.
-        region.wrapped_at.store(end, Relaxed);
-        (start, end) = (step, 0);
-    } else if start > end && end + NEEDED > start {
-        // A step is a power of two.
-        start = (end + NEEDED + step - 1) & !(step - 1);
-        if start >= region.wrapped_at.load(Relaxed) {
-            start = 0;
+    loop {
+        let limit = region.limit.load(Relaxed);
+        // While `limit` is low, the next record comes here again: a signal handler may leave by a jump before it is set anew.
+        if limit == 0 || region.limit.compare_exchange(limit, 1, Relaxed, Relaxed).is_err() {
+            return false;
         }
+        let filled = region.filled.load(Relaxed);
+        let (mut start, mut end) = (filled as u32, (filled >> 32) as u32);
+        let begins_anew = start <= end && end + NEEDED > size;
+        if begins_anew {
+            // OBSERVABLE: nobody looks at `wrapped_at` before `filled` is so that it counts.
+            region.wrapped_at.store(end, Relaxed);
+            (start, end) = (step, 0);
+        } else if start > end && end + NEEDED > start {
+            // A step is a power of two.
+            start = (end + NEEDED + step - 1) & !(step - 1);
+            if start >= region.wrapped_at.load(Relaxed) {
+                start = 0;
+            }
+        }
+        // OBSERVABLE: the older records before the new start are gone.
+        // ORDERING: Release for `wrapped_at`; the fence keeps the records that will overwrite older ones behind it. On x86-64
+        // stores become visible in their order.
+        if region.filled.compare_exchange(filled, pack(start..end), Release, Relaxed).is_err() {
+            // A signal handler has written the region out, for an exec that failed, or forked.
+            continue;
+        }
+        if begins_anew {
+            region.laps.store(region.laps.load(Relaxed) + 1, Release);
+        }
+        compiler_fence(SeqCst);
+        let bound = if start > end { start } else { size };
+        return region.limit.compare_exchange(1, bound - NEEDED + 1, Relaxed, Relaxed).is_ok();
     }
-    // OBSERVABLE: the older records before the new start are gone.
-    // ORDERING: Release for `wrapped_at`; the fence keeps the records that will overwrite older ones behind it. On x86-64
-    // stores become visible in their order.
-    region.filled.store(pack(start..end), Release);
-    if begins_anew {
-        region.laps.store(region.laps.load(Relaxed) + 1, Release);
-    }
-    compiler_fence(SeqCst);
-    let bound = if start > end { start } else { size };
-    region.limit.compare_exchange(limit, bound - NEEDED + 1, Relaxed, Relaxed).is_ok()
 }
 
 /// Lets a thread's ring be, now that the thread has ended: it is the last to be reused.
@@ -86,8 +91,13 @@ pub fn take_longest_dead() -> Option<&'static Slot> {
             // Another thread was faster.
             continue;
         }
-        DEAD.fetch_sub(1, Relaxed);
         let lwp = slot.lwp.load(Relaxed);
+        if sys::thread_lives(pid, lwp) {
+            // Meanwhile it had another owner, which has told its end but is not gone.
+            slot.state.store(SLOT_ENDED, Release);
+            return None;
+        }
+        DEAD.fetch_sub(1, Relaxed);
         // A thread that ended within a write cannot go on with it.
         let _ = slot.writer.compare_exchange(lwp, 0, Acquire, Relaxed);
         if slot.become_writer(sys::thread_id(), ALL_REGIONS) != Writer::Taken {
