@@ -126,6 +126,9 @@ pub fn before_exec() -> bool {
     let alone = PROCESS.files.is_done() && !ring::must_stay() && begin_alone();
     if alone {
         write_everything();
+        if buffers::shape().is_ring() {
+            trinfo::write(trinfo::Moment::Exec);
+        }
     }
     alone
 }

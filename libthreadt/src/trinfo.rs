@@ -26,6 +26,8 @@ pub enum Moment {
     FirstRecord,
     /// Mappings that have come since.
     Later,
+    /// Those, and what the rings have overwritten: the next image will not know.
+    Exec,
     /// Those, and what was lost.
     Exit,
 }
@@ -72,8 +74,10 @@ pub fn write(moment: Moment) {
             describe(writer);
         }
         maps::describe(writer);
-        if moment == Moment::Exit {
+        if matches!(moment, Moment::Exec | Moment::Exit) {
             rings(writer);
+        }
+        if moment == Moment::Exit {
             writer.number("lost", u64::from(PROCESS.lost.load(Relaxed)) + u64::from(PROCESS.homeless.load(Relaxed)));
         }
         writer.close();
