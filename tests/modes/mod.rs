@@ -4,3 +4,4 @@
 //! records, or other columns. What those programs cannot know has programs of its own in `programs/modes`.
 
 mod level;
+mod ring;
