@@ -13,6 +13,11 @@ impl Random {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
+    /// A generator whose seed another one gave.
+    pub fn seeded_by(seed: u64) -> Random {
+        Random(seed | 1)
+    }
+
     /// The next 64 bits.
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;

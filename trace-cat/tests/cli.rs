@@ -5,6 +5,8 @@
 mod image;
 #[path = "cli/recover.rs"]
 mod recover;
+#[path = "cli/rings.rs"]
+mod rings;
 
 use std::fs;
 use std::io::Write;

@@ -32,4 +32,6 @@ pub mod trbuf;
 pub mod whole;
 
 #[cfg(test)]
+mod ring_tests;
+#[cfg(test)]
 mod tests;

@@ -152,7 +152,7 @@ impl Rings<'_> {
     /// Copies one of them.
     fn region(&self, region: usize) -> io::Result<Outcome> {
         for attempt in 0..ATTEMPTS {
-            let Some(before) = self.look(region)? else { continue };
+            let Some(before) = self.look(region, Look::before)? else { continue };
             if before.leaving {
                 return Ok(Outcome::Leaving);
             }
@@ -161,7 +161,7 @@ impl Rings<'_> {
             for part in [&copied.older, &copied.newer] {
                 self.copy(self.place(region, part))?;
             }
-            let Some(after) = self.look(region)? else { continue };
+            let Some(after) = self.look(region, Look::after)? else { continue };
             let size = self.shape.region_size(region) as u32;
             if let Some(good) = before.survivors(&copied, after, size) {
                 let overwrote = after.laps > 0 || good.cut;
@@ -172,13 +172,15 @@ impl Rings<'_> {
     }
 
     /// The region's words as they are now; `None` if they are being changed or the slot is another thread's.
-    fn look(&self, region: usize) -> io::Result<Option<Look>> {
-        let mut page = [0; PAGE];
-        let length = read_up_to(self.file, &mut page, self.at)?;
-        if buffer::slot_lwp(&page[..length]) != Ok(Some(self.lwp)) {
-            return Ok(None);
+    fn look(&self, region: usize, of: fn([&[u8]; 2], Shape, usize) -> Option<Look>) -> io::Result<Option<Look>> {
+        let mut pages = [[0; PAGE]; 2];
+        for page in &mut pages {
+            read_up_to(self.file, page, self.at)?;
+            if buffer::slot_lwp(page) != Ok(Some(self.lwp)) {
+                return Ok(None);
+            }
         }
-        Ok(Look::at(&page[..length], self.shape, region))
+        Ok(of([&pages[0], &pages[1]], self.shape, region))
     }
 
     /// A part of a region as a place in the trbuf.

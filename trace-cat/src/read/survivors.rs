@@ -2,15 +2,17 @@
 //!
 //! The words of the region are read before the text is copied and again afterwards. The recorder gives up records, by
 //! moving `start`, before it overwrites them; so what the second look does not show as given up was whole all the time.
-//! `filled` and `laps` are two words: between changing the one and the other the recorder may be held up for long, so
-//! that a look can find them a lap apart. What could then be taken for good wrongly is not taken.
+//!
+//! `laps` tells whether `filled` is still of the same lap. They are two words, of which the recorder stores `laps` first
+//! where it begins anew. So they are read in an order that lets the second look seem later than it was, never earlier, and
+//! less be taken for good than is. The recorder may be held up between the two for any time; then it is at the brim.
 
 use std::ops::Range;
 
 use spec::buffer::{Shape, unpack, words_at};
 use spec::encode::room;
 
-/// Records begin anew when there is room for less than this many bytes behind them, at most.
+/// A ring begins anew only when there is room for fewer than this many bytes behind its newest record.
 const BRIM: u32 = room(8) as u32;
 
 /// The words of a ring.
@@ -58,14 +60,25 @@ impl Good {
 }
 
 impl Look {
-    /// The words of region `region` in the first page of its slot; `None` if they are impossible, as they may be while
-    /// they are being changed.
-    pub fn at(page: &[u8], shape: Shape, region: usize) -> Option<Look> {
+    /// The words of region `region` for a look before copying, from the first page of its slot read twice: `laps` counts as
+    /// it was first. `None` if the words are impossible, as they may be while they are being changed.
+    pub fn before(pages: [&[u8]; 2], shape: Shape, region: usize) -> Option<Look> {
+        let [first, second] = pages;
+        Look::of(second, first, shape, region)
+    }
+
+    /// The words for a look after copying: `laps` counts as it was last.
+    pub fn after(pages: [&[u8]; 2], shape: Shape, region: usize) -> Option<Look> {
+        let [first, second] = pages;
+        Look::of(first, second, shape, region)
+    }
+
+    fn of(page: &[u8], laps_page: &[u8], shape: Shape, region: usize) -> Option<Look> {
         let words = words_at(region);
         let word = |at: usize| Some(u64::from_le_bytes(page.get(at..at + 8)?.try_into().ok()?));
-        let half = |at: usize| Some(u32::from_le_bytes(page.get(at..at + 4)?.try_into().ok()?));
+        let half = |page: &[u8], at: usize| Some(u32::from_le_bytes(page.get(at..at + 4)?.try_into().ok()?));
         let Range { start, end } = unpack(word(words.filled)?);
-        let (laps, wrapped_at) = (half(words.laps)?, half(words.wrapped_at)?);
+        let (laps, wrapped_at) = (half(laps_page, words.laps)?, half(page, words.wrapped_at)?);
         let look = Look { laps, start, end, wrapped_at, leaving: word(words.pending)? != 0 };
         let bound = if look.has_wrapped() { look.wrapped_at } else { end };
         (start.max(end) <= bound && bound as usize <= shape.region_size(region)).then_some(look)
@@ -91,33 +104,34 @@ impl Look {
         if after.leaving {
             return None;
         }
-        let new_lap = after.laps != self.laps || after.end < self.end || (after.has_wrapped() && !self.has_wrapped());
-        let good = if new_lap {
-            let laps = after.laps.wrapping_sub(self.laps);
-            // One lap apart, and neither look can have fallen between the two words.
-            let is_next = laps == 0 || (laps == 1 && after.end > 0 && self.end + BRIM <= size);
-            if !is_next || !after.has_wrapped() || after.wrapped_at < self.end {
-                return None;
+        let good = if after == self {
+            copied.clone()
+        } else if !self.has_wrapped() && self.end + BRIM > size {
+            // `laps` may have been one ahead.
+            return None;
+        } else if after.laps == self.laps {
+            match (self.has_wrapped(), after.has_wrapped()) {
+                (false, _) => copied.clone(),
+                (true, still_wrapped) => {
+                    let kept = if still_wrapped { after.start } else { u32::MAX };
+                    let start = kept.max(copied.older.start).min(copied.older.end);
+                    // Records begin at 0.
+                    let cut = start < copied.older.end || copied.newer.start > 0;
+                    Good { older: start..copied.older.end, newer: copied.newer.clone(), cut }
+                }
             }
+        } else if after.laps == self.laps.wrapping_add(1) && after.has_wrapped() {
             // What was new is old now, and what was old has gone.
             let start = after.start.max(copied.newer.start).min(copied.newer.end);
             let first = if self.has_wrapped() { 0 } else { self.start };
             Good { older: 0..0, newer: start..copied.newer.end, cut: start > first }
-        } else if self.has_wrapped() {
-            if after.has_wrapped() && (after.start < self.start || after.wrapped_at != self.wrapped_at) {
-                return None;
-            }
-            let kept = if after.has_wrapped() { after.start } else { u32::MAX };
-            let start = kept.max(copied.older.start).min(copied.older.end);
-            // Records begin at 0.
-            let cut = start < copied.older.end || copied.newer.start > 0;
-            Good { older: start..copied.older.end, newer: copied.newer.clone(), cut }
         } else {
-            if after.start != self.start {
-                return None;
-            }
-            copied.clone()
+            return None;
         };
         (good.len() > 0 || copied.len() == 0).then_some(good)
     }
 }
+
+#[cfg(test)]
+#[path = "survivors_tests.rs"]
+mod tests;

@@ -244,12 +244,18 @@ fn mutated_trbufs_never_panic() {
     while round < 60 || until.is_some_and(|end| Instant::now() < end) {
         round += 1;
         let trace = Trace::new();
-        let mut image = Image::new();
+        let mut image = if random.below(2) == 0 { Image::new() } else { Image::ring(64 * 1024) };
         for lwp in [1, 0x1001, 0x2002] {
             let slot = image.slot(lwp);
             image.region(slot, 0, &text, 0..text.len(), Some((140, 0..140)));
             image.region(slot, 1, &text, 70..text.len(), None);
+            if image.1.is_ring() {
+                image.wrapped(slot, 2, 1, (1024, &text[30..]), &text);
+                image.wrapped(slot, 3, 9, (2048, &text), "");
+            }
         }
+        // A running process's rings are copied.
+        let runs = random.below(3) == 0;
         for _ in 0..random.below(40) {
             // Where the words are: the header, and the slots' first pages.
             let slot = image.at(random.below(3));
@@ -263,7 +269,9 @@ fn mutated_trbufs_never_panic() {
             image.0.truncate(random.below(image.0.len()));
         }
         trace.file("trbuf.0000001", &image.0).file("tr.0000001.001", lines(0..3, 1));
+        let owner = runs.then(|| fs::OpenOptions::new().append(true).open(trace.path("trbuf.0000001")).unwrap());
         let (out, _) = trace.cat(&[]);
+        drop(owner);
         for line in out.lines() {
             assert!(spec::Record::parse(line.as_bytes()).is_ok());
         }

@@ -88,7 +88,7 @@ pub fn judge(path: &Path, claimed: &Claimed, say: &Say) -> io::Result<Judged> {
         match jobs {
             Ok(None) => {}
             Ok(Some((lwp, jobs))) => match jobs? {
-                Ok((jobs, oldest)) => {
+                Ok(Held { jobs, oldest }) => {
                     let whole = whole::of_slot(file, &page, lwp, &oldest)?;
                     let done = whole::noted(&page).is_some();
                     judged.noted.extend(whole.map(|whole| Noted { whole, slot: at, done }));
@@ -109,9 +109,15 @@ pub fn judge(path: &Path, claimed: &Claimed, say: &Say) -> io::Result<Judged> {
     Ok(judged)
 }
 
-/// What the regions of one slot, whose first page is read, hold, and where in the trbuf the oldest record is of those that
-/// have overwritten some; or what is wrong with it.
-fn jobs(file: &File, page: &[u8], shape: Shape, at: u64) -> io::Result<Result<(Vec<Job>, Vec<u64>), Damage>> {
+/// What the regions of one slot hold.
+struct Held {
+    jobs: Vec<Job>,
+    /// Where in the trbuf the oldest record is of each region that has overwritten some.
+    oldest: Vec<u64>,
+}
+
+/// What the regions of one slot, whose first page is read, hold; or what is wrong with it.
+fn jobs(file: &File, page: &[u8], shape: Shape, at: u64) -> io::Result<Result<Held, Damage>> {
     let (mut jobs, mut oldest) = (Vec::new(), Vec::new());
     for region in 0..REGIONS {
         let rest = match buffer::rest(page, shape, region) {
@@ -133,9 +139,9 @@ fn jobs(file: &File, page: &[u8], shape: Shape, at: u64) -> io::Result<Result<(V
         if job.older.is_some() || (shape.is_ring() && whole::laps(page, region) > 0) {
             oldest.extend(job.texts().find(|range| !range.is_empty()).map(|range| job.place(range).start));
         }
-        if job.texts().any(|range| !range.is_empty()) || job.older.is_some() {
+        if job.texts().any(|range| !range.is_empty()) {
             jobs.push(job);
         }
     }
-    Ok(Ok((jobs, oldest)))
+    Ok(Ok(Held { jobs, oldest }))
 }

@@ -15,10 +15,14 @@
 //! in its region with its place in the file, and the note goes when it is written.
 
 mod claim;
+#[cfg(test)]
+mod dying;
 mod find;
 mod hand;
 mod holes;
 mod judge;
+#[cfg(test)]
+mod ring_tests;
 #[cfg(test)]
 mod tests;
 mod write;

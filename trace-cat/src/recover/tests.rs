@@ -1,97 +1,22 @@
 //! Recovery that dies at every step and is run again, and trbufs that it has to leave alone.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
-use std::ops::Range;
+use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::Path;
 
 use spec::buffer::SLOTS_AT;
 
-use super::hand::{Files, Hand};
+use super::dying::{Case, TRBUF, assert_recovered, die_again_and_again, die_at_every_step, lines, read, records, run};
+use super::hand::Files;
 use super::{Outcome, one, recover};
 use crate::image::Image;
 use crate::random::{Random, fuzz_time};
 use crate::say::tests::recorded;
-use crate::trial::{Trace, record};
-
-const TRBUF: &str = "trbuf.0000001";
-
-fn lines(times: Range<u64>, lwp: u32) -> String {
-    times.map(|time| record(time, lwp, "02:04:0", time)).collect()
-}
-
-/// Does this many steps, then no more, like a process that was killed. Each byte of a record file is a step; a word of
-/// the trbuf is written whole or not at all.
-struct Dying {
-    steps: usize,
-}
-
-impl Dying {
-    fn step(&mut self) -> io::Result<()> {
-        self.steps = self.steps.checked_sub(1).ok_or(io::Error::other("killed"))?;
-        Ok(())
-    }
-}
-
-impl Hand for Dying {
-    fn write(&mut self, file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
-        if bytes.len() == 8 {
-            self.step()?;
-            return Files.write(file, bytes, at);
-        }
-        let length = bytes.len().min(self.steps);
-        Files.write(file, &bytes[..length], at)?;
-        self.steps -= length;
-        if length < bytes.len() { Err(io::Error::other("killed")) } else { Ok(()) }
-    }
-
-    fn create(&mut self, path: &Path) -> io::Result<File> {
-        self.step()?;
-        Files.create(path)
-    }
-
-    fn give(&mut self, file: &File, user: u32, group: u32) -> io::Result<()> {
-        self.step()?;
-        Files.give(file, user, group)
-    }
-
-    fn remove(&mut self, path: &Path) -> io::Result<()> {
-        self.step()?;
-        Files.remove(path)
-    }
-}
-
-/// Recovers with a death after `steps` steps; `true` if it came to its end before.
-fn dies_after(trace: &Trace, steps: usize) -> bool {
-    let (say, _) = recorded();
-    let result = one(&trace.path(TRBUF), &mut Dying { steps }, &say);
-    result.is_ok() && !say.damaged()
-}
-
-/// Recovers the directory, and returns what was said on the standard output and on stderr.
-fn run(trace: &Trace) -> (String, String) {
-    let (say, messages) = recorded();
-    let mut out = Vec::new();
-    recover(&[trace.path("")], &mut out, &say).unwrap();
-    let directory = format!("{}/", trace.path("").display()).replace("//", "/");
-    (String::from_utf8(out).unwrap().replace(&directory, ""), messages.text().replace(&directory, ""))
-}
-
-/// The records that trace-cat finds, in an order that does not depend on which stands first in a file.
-fn records(trace: &Trace) -> Vec<String> {
-    let mut lines: Vec<String> = trace.cat(&[]).0.lines().map(str::to_owned).collect();
-    lines.sort();
-    lines
-}
-
-fn read(trace: &Trace, name: &str) -> String {
-    fs::read_to_string(trace.path(name)).unwrap()
-}
+use crate::trial::Trace;
 
 /// A trace in which everything that can be left is left: a write in the middle, one that is done but noted, a place that
 /// was taken and another behind it, text in nested regions, a file that does not exist, one that ends within a line.
-fn everything() -> (Trace, Vec<(&'static str, String)>) {
+fn everything() -> Case {
     let trace = Trace::new();
     let mut image = Image::new();
     image.slot(0);
@@ -131,14 +56,6 @@ fn everything() -> (Trace, Vec<(&'static str, String)>) {
     (trace, expected)
 }
 
-#[track_caller]
-fn assert_recovered(trace: &Trace, expected: &[(&str, String)], when: &str) {
-    assert!(!trace.path(TRBUF).exists(), "{when}: the trbuf is still there");
-    for (name, text) in expected {
-        assert_eq!(&read(trace, name), text, "{when}: {name}");
-    }
-}
-
 #[test]
 fn each_record_goes_to_its_place_once() {
     let (trace, expected) = everything();
@@ -157,39 +74,13 @@ fn each_record_goes_to_its_place_once() {
 
 #[test]
 fn it_may_die_at_every_step() {
-    let all = records(&everything().0);
-    let mut steps = 0;
-    loop {
-        let (trace, expected) = everything();
-        let finished = dies_after(&trace, steps);
-        // Whoever only reads finds each record once, too.
-        assert_eq!(records(&trace), all, "after {steps} steps");
-        let (_, messages) = run(&trace);
-        assert_eq!(messages, "", "after {steps} steps");
-        assert_recovered(&trace, &expected, &format!("after {steps} steps"));
-        if finished {
-            break;
-        }
-        steps += 1;
-    }
+    let steps = die_at_every_step(everything, |_| ());
     assert!(steps > 900, "{steps}");
 }
 
 #[test]
 fn it_may_die_again_and_again() {
-    let mut random = Random::seeded("recover again", 11);
-    let until = fuzz_time();
-    let mut rounds = 0;
-    while rounds < 100 || until.is_some_and(|end| std::time::Instant::now() < end) {
-        rounds += 1;
-        let (trace, expected) = everything();
-        let mut deaths = Vec::new();
-        while trace.path(TRBUF).exists() {
-            deaths.push(random.below(400));
-            dies_after(&trace, deaths[deaths.len() - 1]);
-        }
-        assert_recovered(&trace, &expected, &format!("deaths after {deaths:?}"));
-    }
+    die_again_and_again("recover again", 11, everything, |_| ());
 }
 
 #[test]
@@ -389,11 +280,15 @@ fn mutated_trbufs_never_panic_and_good_lines_stay() {
     while rounds < 60 || until.is_some_and(|end| std::time::Instant::now() < end) {
         rounds += 1;
         let trace = Trace::new();
-        let mut image = Image::new();
+        let mut image = if random.below(2) == 0 { Image::new() } else { Image::ring(64 * 1024) };
         for lwp in [1, 0x1001, 0x2002] {
             let slot = image.slot(lwp);
             image.region(slot, 0, &text, 0..text.len(), Some((140, 0..140)));
             image.region(slot, 1, &text, 70..text.len(), None);
+            if image.1.is_ring() {
+                image.wrapped(slot, 2, 1, (1024, &text[30..]), &text);
+                image.wrapped(slot, 3, 9, (2048, &text), "");
+            }
         }
         for _ in 0..random.below(40) {
             let slot = image.at(random.below(3));

@@ -1,0 +1,69 @@
+//! Traces that were kept in rings: what is told of what they no longer hold.
+
+use std::fs;
+
+use super::image::Image;
+use super::{FIRST, SECOND, assert_output, command, run};
+
+const TRBUF: &str = "trbuf.0000001";
+const TRINFO: &str = "trinfo.0000001";
+
+/// A thread whose newest record is [`SECOND`], at the end of a ring that has begun anew twice.
+fn ring() -> Image {
+    let mut image = Image::ring(64 * 1024);
+    let slot = image.slot(3);
+    image.wrapped(slot, 0, 2, (4096, &format!("{}{SECOND}", &FIRST[30..])), "");
+    image
+}
+
+#[test]
+fn what_was_overwritten_is_told_and_no_damage() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join(TRBUF), &ring().0).unwrap();
+    fs::write(directory.path().join("tr.0000001.002"), FIRST).unwrap();
+    fs::write(directory.path().join(TRINFO), "format 1\ncomplete_from 2 1795174740.000000001\n").unwrap();
+    let output = command(directory.path()).env("TZ", "XYZ-2").output().unwrap();
+    let note = |lwp, nanosecond| {
+        format!(
+            "trace-cat: ./tr.0000001.00{lwp}: LWP {lwp} is complete from 2026-11-20 13:39:00.00000000{nanosecond} \
+             (1795174740.00000000{nanosecond}) on; what came before was overwritten\n"
+        )
+    };
+    assert_output(&output, 0, &format!("{FIRST}{SECOND}"), &(note(3, 2) + &note(2, 1)));
+    // The same once it is recovered.
+    let recovered = "./trbuf.0000001: process 1: 1 records recovered into 1 files\n";
+    assert_output(&run(directory.path(), &["--recover"]), 0, recovered, "");
+    let output = command(directory.path()).env("TZ", "XYZ-2").output().unwrap();
+    assert_output(&output, 0, &format!("{FIRST}{SECOND}"), &(note(3, 2) + &note(2, 1)));
+}
+
+#[test]
+fn of_many_threads_ten_are_named() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("tr.0000001.002"), FIRST).unwrap();
+    let line = |turn| format!("complete_from {} 17951747{turn:02}.000000000\n", 2 + 4096 * turn);
+    let lines: String = (0..100).map(line).collect();
+    fs::write(directory.path().join(TRINFO), lines).unwrap();
+    let output = run(directory.path(), &[]);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), error.lines().count()), (Some(0), 11), "{error}");
+    let last = error.lines().last().unwrap();
+    assert!(last.starts_with("trace-cat: rings: and 90 more threads, the latest from "), "{last}");
+    assert!(last.ends_with(" (1795174789.000000000) on"), "{last}");
+}
+
+#[test]
+fn a_running_process_has_its_rings_read() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join(TRBUF), &ring().0).unwrap();
+    let owner = fs::OpenOptions::new().append(true).open(directory.path().join(TRBUF)).unwrap();
+    let output = run(directory.path(), &[]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), SECOND);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    let (runs, overwrote) = error.split_once('\n').unwrap();
+    assert_eq!(runs, "trace-cat: ./trbuf.0000001: process 1 runs; its rings are read as they stand");
+    assert!(overwrote.contains("LWP 3 is complete from ") && overwrote.contains("(1795174740.000000002)"), "{error}");
+    assert_eq!(output.status.code(), Some(0));
+    assert_output(&run(directory.path(), &["--recover"]), 0, "", "");
+    drop(owner);
+}
