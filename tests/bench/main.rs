@@ -25,6 +25,7 @@ mod workloads;
 use std::fs;
 use std::process::ExitCode;
 
+use machine::Watch;
 use options::Options;
 use process::Stop;
 use results::Results;
@@ -63,10 +64,11 @@ fn main() -> ExitCode {
 fn bench(options: &Options) -> Result<(), Stop> {
     let mut runner = Runner::new(options)?;
     print!("{}", machine::describe(&runner));
+    let watch = Watch::start();
     let results = measure(options, &mut runner);
     drop(runner);
     let results = results?;
-    println!();
+    println!("{}", watch.tell());
     for way in &results.ways {
         println!("{:15} {}", way.name(), way.what());
     }

@@ -149,7 +149,7 @@ impl Runner {
             }
         };
         sample.written = trace::length(trace);
-        (sample.records, sample.lost) = account(workload.mutex_events(way), counted, told, way.tells_of_losses())?;
+        (sample.records, sample.lost) = account(workload.events(way), counted, told, way.tells_of_losses())?;
         Ok(sample)
     }
 }

@@ -145,18 +145,18 @@ impl Workload {
         }
     }
 
-    /// How many calls of mutexes this way has to record, where all are: a lock is two records, an unlock one; uftrace's
-    /// are counted as calls.
-    pub fn mutex_events(&self, way: Way) -> Option<u64> {
-        let a_pair = match way {
+    /// How many events this way has to record, where it has to record all and they are known: of each turn two of the
+    /// call that may wait and one of the other; uftrace's are counted as calls.
+    pub fn events(&self, way: Way) -> Option<u64> {
+        let a_turn = match way {
             Way::Native | Way::Floor | Way::Off | Way::Blocked => return None,
             Way::Uftrace => 2,
             _ => 3,
         };
         match self.kind {
-            Kind::Calls { calls: "private" | "shared" | "recursive", threads, .. } => {
-                Some(a_pair * threads * self.turns(way)?)
-            }
+            // How often a wait for the other side is gone through is not known.
+            Kind::Calls { calls: "ping-pong", .. } => None,
+            Kind::Calls { threads, .. } => Some(a_turn * threads * self.turns(way)?),
             _ => None,
         }
     }
