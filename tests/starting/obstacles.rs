@@ -8,6 +8,19 @@ use super::super::harness::{Output, Program, Trial, trace_cat};
 use super::super::hostile::{open_to_all, privileged};
 use super::{entries, started_anywhere};
 
+/// Makes a program of a file. A copy by this process could not be executed while another test's child, which was forked
+/// in the middle of it, still has it open for writing; so another process copies.
+fn install(trial: &Trial, source: &Path, program: &Path) {
+    trial.native("install").arg("-m755").arg(source).arg(program).run().success();
+}
+
+/// Makes a program of bytes.
+fn write(trial: &Trial, program: &Path, bytes: &[u8]) {
+    let data = trial.directory().join("data");
+    fs::write(&data, bytes).unwrap();
+    install(trial, &data, program);
+}
+
 /// Fails unless trace-cat refused with this status and a line with these parts, and left nothing behind.
 #[track_caller]
 fn refused(trial: &Trial, output: &Output, status: i32, parts: &[&str]) {
@@ -32,8 +45,7 @@ fn a_static_program() {
     assert!(text.contains("is linked statically") && text.contains(" of records\n"), "{text}");
     // A script is as recordable as its interpreter.
     let script = trial.directory().join("script");
-    fs::write(&script, format!("#!{}\n", program.display())).unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    write(&trial, &script, format!("#!{}\n", program.display()).as_bytes());
     fs::remove_dir_all(trial.directory().join(&entries(&trial)[1])).unwrap();
     let output = started_anywhere(&trial).arg("./script").run();
     refused(&trial, &output, 125, &["shell.c-static: is linked statically"]);
@@ -48,10 +60,10 @@ fn a_program_with_more_rights_than_its_user() {
     open_to_all(&trial);
     fs::set_permissions(trial.directory(), fs::Permissions::from_mode(0o777)).unwrap();
     let [program, cat, library] = ["steps", "trace-cat", "libthreadt.so"].map(|name| trial.directory().join(name));
-    fs::copy(Program::c("hostile/steps.c").path(), &program).unwrap();
+    install(&trial, Program::c("hostile/steps.c").path(), &program);
     // The build's own directory may be closed to others.
-    fs::copy(trace_cat(), &cat).unwrap();
-    fs::copy(super::super::harness::library(), &library).unwrap();
+    install(&trial, &trace_cat(), &cat);
+    install(&trial, &super::super::harness::library(), &library);
     let as_nobody = || {
         let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
         trial.native("setpriv").args(nobody).arg(&cat).arg("run").arg(&program).args(["pairs", "10"])
@@ -83,8 +95,7 @@ fn a_program_of_another_machine_or_libc() {
     let with = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = whole.clone();
         change(&mut bytes);
-        fs::write(&program, bytes).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        write(&trial, &program, &bytes);
         started_anywhere(&trial).arg("./program").run()
     };
     let linker = |name: &'static [u8]| {
@@ -113,8 +124,7 @@ fn a_program_that_is_not_there_or_not_one() {
         refused(&trial, &started_anywhere(&trial).arg(program).run(), status, &[why]);
     }
     let script = trial.directory().join("script");
-    fs::write(&script, "#!/nonexistent/sh\n").unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    write(&trial, &script, b"#!/nonexistent/sh\n");
     refused(&trial, &started_anywhere(&trial).arg("./script").run(), 127, &["its interpreter /nonexistent/sh"]);
 }
 
@@ -126,7 +136,7 @@ fn a_library_that_is_not_there() {
     let output = started_anywhere(&trial).arg("true").env("THREADT_LIBRARY", "/bin/none").run();
     refused(&trial, &output, 125, &["/bin/none: No such file or directory"]);
     let alone = trial.directory().join("trace-cat");
-    fs::copy(trace_cat(), &alone).unwrap();
+    install(&trial, &trace_cat(), &alone);
     let output = trial.native(&alone).args(["run", "true"]).run();
     refused(&trial, &output, 125, &["libthreadt.so is neither in", "THREADT_LIBRARY"]);
     let output =
@@ -149,8 +159,8 @@ fn a_directory_that_cannot_be_written() {
     }
     fs::set_permissions(trial.directory(), fs::Permissions::from_mode(0o755)).unwrap();
     let cat = trial.directory().join("trace-cat");
-    fs::copy(trace_cat(), &cat).unwrap();
-    fs::copy(super::super::harness::library(), trial.directory().join("libthreadt.so")).unwrap();
+    install(&trial, &trace_cat(), &cat);
+    install(&trial, &super::super::harness::library(), &trial.directory().join("libthreadt.so"));
     let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
     let output = trial.native("setpriv").args(nobody).arg(&cat).args(["run", "true"]).run();
     refused(&trial, &output, 125, &["true.thr.1: cannot be made: Permission denied"]);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! args ──► read ──► merge ──► filter ──► view ──► output
-//!          which files,       which      raw, text
+//!          which files,       which      raw, text, csv, json
 //!          what is in them    records
 //! ```
 //!
@@ -32,14 +32,13 @@ mod view;
 use std::io;
 use std::process::ExitCode;
 
-use args::{Format, Options, Printing, Task};
+use args::{Options, Task};
 use filter::Filter;
 use merge::Limits;
 use output::Output;
 use read::handle::Descriptors;
 use read::inputs;
 use say::{Say, reason};
-use view::View;
 
 fn main() -> ExitCode {
     env_logger::init();
@@ -94,7 +93,7 @@ fn print(options: Options, say: &Say) -> Result<(), Stop> {
             .map_err(|error| Stop::Failed("standard output".to_owned(), error));
     }
     let inputs = inputs::collect(&options.paths, &Descriptors::half_of_the_limit(), say);
-    let Printing { format, output: path } = options.printing;
+    let path = &options.printing.output;
     let output_name = path.as_ref().map_or("standard output".to_owned(), |path| path.display().to_string());
     if output::identity(path.as_deref()).is_some_and(|output| inputs.identities.contains(&output)) {
         return Err(Stop::Usage(args::usage_error(
@@ -107,15 +106,14 @@ fn print(options: Options, say: &Say) -> Result<(), Stop> {
     let mut merge = merge::merge(&inputs.texts, Limits::default(), say)
         .map_err(|error| Stop::Failed("temporary file".to_owned(), error))?;
     let filter = Filter::new(options.selection);
-    let mut view: Box<dyn View> = match format {
-        Format::Raw => Box::new(view::Raw),
-        Format::Text => Box::new(view::Text::default()),
-    };
+    let mut view = view::open(&options.printing, &options.paths);
+    output.add(|out| view.head(out)).map_err(failed)?;
     while let Some(line) = merge.line() {
         if filter.wants(line) {
             output.add(|out| view.record(line, out)).map_err(failed)?;
         }
         merge.advance(say);
     }
+    output.add(|out| view.pause(out)).map_err(failed)?;
     output.finish().map_err(failed)
 }

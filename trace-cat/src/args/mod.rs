@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand, ValueHint};
 
-pub use printing::{Format, Printing};
+pub use printing::{Color, Format, Printing, Time};
 pub use run::{Level, Recording, RunOptions};
 pub use selection::Selection;
 
@@ -116,6 +116,7 @@ impl Task {
             let directory = directory.filter(|directory| !directory.is_empty());
             paths.push(directory.map_or_else(|| ".".into(), PathBuf::from));
         }
+        printing.check().map_err(|what| usage_error(&[], what))?;
         Ok(Task::Read(Options { paths, selection: selection.understand()?, printing, recover }))
     }
 }

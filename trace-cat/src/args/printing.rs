@@ -5,23 +5,75 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 
 /// What was typed is what it means.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "How they are printed")]
 pub struct Printing {
     /// How records are printed
     #[arg(short = 'F', long = "format", value_name = "FORMAT", value_enum, default_value_t = Format::Raw)]
     pub format: Format,
 
+    /// Which times -F text prints
+    #[arg(long, value_name = "TIME", value_enum, default_value_t = Time::Rel)]
+    pub time: Time,
+
+    /// When -F text is coloured
+    ///
+    /// Auto is for terminals, unless NO_COLOR is set or TERM is dumb.
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
+    pub color: Color,
+
     /// Write to FILE, which must not be one of the files read
     #[arg(short = 'o', long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 }
 
+impl Printing {
+    /// # Errors
+    /// What is said only for `-F text` was said for another format.
+    pub fn check(&self) -> Result<(), &'static str> {
+        match self {
+            Printing { format: Format::Text, .. } => Ok(()),
+            Printing { time: Time::Rel, color: Color::Auto | Color::Never, .. } => Ok(()),
+            Printing { time: Time::Rel, .. } => Err("--color is for -F text"),
+            _ => Err("--time is for -F text"),
+        }
+    }
+}
+
 /// The forms of output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
+    #[default]
     /// The records as they are in the files
     Raw,
-    /// A line for each record with names, results and durations, for people
+    /// A line for each call with names, results and durations, for people
     Text,
+    /// A line of values for each record, under a line of names
+    Csv,
+    /// An object for each record, one a line; hex and what is over 2^53 as strings
+    Json,
+}
+
+/// What the first column of -F text is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Time {
+    /// Since the first record shown, in seconds
+    #[default]
+    Rel,
+    /// The local time, the date in a line of its own
+    Abs,
+    /// Since the line before, in seconds
+    Delta,
+}
+
+/// When output is coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal
+    #[default]
+    Auto,
+    /// Also in files and pipes
+    Always,
+    /// Not at all
+    Never,
 }

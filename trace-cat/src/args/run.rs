@@ -157,7 +157,7 @@ impl Typed {
             event_set(list).map_err(|what| usage_error(&["run"], what))?;
         }
         let recording = Recording { events, only, level, ring, max, unbuffered, detail };
-        let printing = Printing { format, output };
+        let printing = Printing { format, output, ..Printing::default() };
         Ok(RunOptions { recording, directory, printing, library, force, command })
     }
 }

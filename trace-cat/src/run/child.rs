@@ -3,7 +3,7 @@
 //!
 //! What the terminal sends goes to the whole group, and so to the program as well: trace-cat goes on waiting. What
 //! another process sends to trace-cat (`kill`, `timeout`) is handed on, except what the program itself sent to its group.
-//! Signals that were ignored when trace-cat began stay ignored, also for the program.
+//! Signals that were ignored when trace-cat began are ignored by the program, unless it decides otherwise.
 
 use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
 use std::fs::File;
@@ -179,8 +179,8 @@ impl Mask {
     }
 }
 
-/// What was done before with the signals that are handed on; `None` where they are ignored and stay so.
-struct Handlers([Option<libc::sigaction>; HANDED_ON.len()]);
+/// What was done before with the signals that are handed on. The program gets them so: ignored if they were.
+struct Handlers([libc::sigaction; HANDED_ON.len()]);
 
 impl Handlers {
     fn install() -> Handlers {
@@ -190,22 +190,15 @@ impl Handlers {
             action.sa_sigaction = hand_on as extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) as usize;
             action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
             // SAFETY: places for one sigaction each; the handler is async-signal-safe.
-            unsafe { libc::sigaction(signal, std::ptr::null(), &mut before) };
-            if before.sa_sigaction == libc::SIG_IGN {
-                return None;
-            }
-            // SAFETY: as above.
-            unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) };
-            Some(before)
+            unsafe { libc::sigaction(signal, &action, &mut before) };
+            before
         }))
     }
 
     fn restore(&self) {
         for (signal, before) in HANDED_ON.iter().zip(&self.0) {
-            if let Some(before) = before {
-                // SAFETY: the action is what the kernel gave.
-                unsafe { libc::sigaction(*signal, before, std::ptr::null_mut()) };
-            }
+            // SAFETY: the action is what the kernel gave.
+            unsafe { libc::sigaction(*signal, before, std::ptr::null_mut()) };
         }
     }
 }

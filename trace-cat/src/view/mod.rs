@@ -1,13 +1,56 @@
 //! How the records are shown: one short file for each form of output.
+//!
+//! ```text
+//! text    for people          csv, json   for programs
+//! fields  a record cut up     event       what the table says of it     style   colours
+//! ```
 
+mod csv;
+mod event;
+mod fields;
+mod json;
 mod raw;
+mod style;
 mod text;
 
-pub use raw::Raw;
-pub use text::Text;
+use std::path::PathBuf;
+
+use crate::args::{Color, Format, Printing};
+use csv::Csv;
+use json::Json;
+use raw::Raw;
+use text::Text;
 
 /// A form of output. Records come in the order of the timeline.
 pub trait View {
+    /// Appends what stands before the first record.
+    fn head(&mut self, _out: &mut Vec<u8>) {}
+
     /// Appends what is shown for one record, whose line ends with its newline, to `out`.
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>);
+
+    /// Appends what was held back, because it is not known whether there will be another record.
+    fn pause(&mut self, _out: &mut Vec<u8>) {}
+}
+
+/// The view that the options ask for. `paths` are those that are read: names of programs are found there.
+pub fn open(printing: &Printing, paths: &[PathBuf]) -> Box<dyn View> {
+    match printing.format {
+        Format::Raw => Box::new(Raw),
+        Format::Csv => Box::new(Csv::default()),
+        Format::Json => Box::new(Json::default()),
+        Format::Text => {
+            let coloured = match printing.color {
+                Color::Always => true,
+                Color::Never => false,
+                Color::Auto => printing.output.is_none() && style::is_welcome(),
+            };
+            let directory =
+                |path: &PathBuf| if path.is_dir() { Some(path.clone()) } else { Some(path.parent()?.into()) };
+            let mut directories: Vec<PathBuf> = paths.iter().filter_map(directory).collect();
+            directories.sort();
+            directories.dedup();
+            Box::new(Text::new(printing.time, coloured, directories))
+        }
+    }
 }

@@ -1,0 +1,120 @@
+//! The column of the time.
+
+use spec::record::SECOND;
+
+use crate::args::Time;
+
+/// How times are shown, and what that needs to know of the lines before.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    time: Time,
+    /// The time of the first line for [`Time::Rel`], of the last for [`Time::Delta`].
+    since: Option<u64>,
+    /// For [`Time::Abs`], the last second that was shown, and its local time.
+    second: Option<(u64, Local)>,
+}
+
+/// A local time, to the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Local {
+    year: i32,
+    month: i32,
+    day: i32,
+    hour: i32,
+    minute: i32,
+    second: i32,
+    /// Seconds east of Greenwich.
+    offset: i64,
+}
+
+/// Digits of seconds that have their place without moving what follows.
+const SECONDS: usize = 3;
+
+impl Clock {
+    /// Nothing was shown yet.
+    pub fn new(time: Time) -> Clock {
+        Clock { time, since: None, second: None }
+    }
+
+    /// Appends a line with the date, if it is wanted and has changed since the last line.
+    pub fn date(&mut self, time: u64, out: &mut Vec<u8>) {
+        if self.time != Time::Abs {
+            return;
+        }
+        let second = time / SECOND;
+        let before = self.second.map(|(_, local)| local);
+        if self.second.is_none_or(|(known, _)| known != second) {
+            self.second = Some((second, local(second)));
+        }
+        let Some((_, now)) = self.second else { return };
+        let day = |local: Local| (local.year, local.month, local.day, local.offset);
+        if before.map(day) != Some(day(now)) {
+            let Local { year, month, day, offset, .. } = now;
+            let (sign, minutes) = (if offset < 0 { '-' } else { '+' }, offset.abs() / 60);
+            let text = format!("{year:04}-{month:02}-{day:02} {sign}{:02}{:02}\n", minutes / 60, minutes % 60);
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+
+    /// Appends the time; returns how many columns it takes.
+    pub fn put(&mut self, time: u64, out: &mut Vec<u8>) -> usize {
+        let start = out.len();
+        match self.time {
+            Time::Rel => {
+                let since = *self.since.get_or_insert(time);
+                seconds(time.saturating_sub(since), b' ', out);
+            }
+            Time::Delta => {
+                let since = self.since.replace(time).unwrap_or(time);
+                seconds(time.saturating_sub(since), b'+', out);
+            }
+            Time::Abs => {
+                if let Some((_, Local { hour, minute, second, .. })) = self.second {
+                    for (number, end) in [(hour, b':'), (minute, b':'), (second, b'.')] {
+                        out.extend_from_slice(&[b'0' + (number / 10) as u8, b'0' + (number % 10) as u8, end]);
+                    }
+                }
+                nanoseconds(time % SECOND, out);
+            }
+        }
+        out.len() - start
+    }
+}
+
+/// A number of nanoseconds as seconds, with `sign` directly before it.
+fn seconds(time: u64, sign: u8, out: &mut Vec<u8>) {
+    let mut digits = itoa::Buffer::new();
+    let whole = digits.format(time / SECOND);
+    out.resize(out.len() + SECONDS.saturating_sub(whole.len() + 1), b' ');
+    out.push(sign);
+    out.extend_from_slice(whole.as_bytes());
+    out.push(b'.');
+    nanoseconds(time % SECOND, out);
+}
+
+/// Nine digits.
+fn nanoseconds(number: u64, out: &mut Vec<u8>) {
+    let mut digits = itoa::Buffer::new();
+    // Ten digits, of which the first is a 1 that keeps the zeros.
+    out.extend_from_slice(&digits.format(SECOND + number).as_bytes()[1..]);
+}
+
+/// What clocks show here, by TZ or the system's setting.
+fn local(second: u64) -> Local {
+    let time = second as libc::time_t;
+    // SAFETY: all bytes zero is a valid tm.
+    let mut tm: libc::tm = unsafe { std::mem::zeroed() };
+    // SAFETY: places for a time_t and a tm. Nobody changes the environment meanwhile.
+    unsafe {
+        libc::localtime_r(&time, &mut tm);
+    }
+    Local {
+        year: tm.tm_year.saturating_add(1900),
+        month: tm.tm_mon + 1,
+        day: tm.tm_mday,
+        hour: tm.tm_hour,
+        minute: tm.tm_min,
+        second: tm.tm_sec,
+        offset: tm.tm_gmtoff,
+    }
+}
