@@ -223,7 +223,7 @@ fn sizes_are_rounded_bounded_and_told_of() {
         match ring {
             Some(size) => {
                 assert_eq!(told(&trial, "ring"), [size.to_string()]);
-                assert_eq!(assert_newest(&trial.trace(), poster, size), size < 1 << 30 && size < 20_000 * 80);
+                assert_eq!(assert_newest(&trial.trace(), poster, size), size < 20_000 * 80);
             }
             None => {
                 assert_eq!((told(&trial, "buffer"), told(&trial, "ring").len()), (vec!["shared".to_owned()], 0));

@@ -46,7 +46,7 @@ fn a_static_program() {
     // A script is as recordable as its interpreter.
     let script = trial.directory().join("script");
     write(&trial, &script, format!("#!{}\n", program.display()).as_bytes());
-    fs::remove_dir_all(trial.directory().join(&entries(&trial)[1])).unwrap();
+    fs::remove_dir_all(trial.directory().join("starting_shell.c-static.thr.1")).unwrap();
     let output = started_anywhere(&trial).arg("./script").run();
     refused(&trial, &output, 125, &["shell.c-static: is linked statically"]);
 }
