@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use spec::Record;
 
 /// The records of one call of `work`'s loop, as (event, which): post, lock, lock, unlock.
-const LOOP: [(&str, u8); 4] = [("sema_post", 0), ("mutex_lock", 1), ("mutex_lock", 2), ("mutex_unlock", 0)];
+pub const LOOP: [(&str, u8); 4] = [("sema_post", 0), ("mutex_lock", 1), ("mutex_lock", 2), ("mutex_unlock", 0)];
 
 /// Where the program's semaphores are.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,8 @@ impl Semaphores {
         Some(Semaphores { first, size: words.next()?.parse().ok()? })
     }
 
-    fn worker(self, address: u64) -> Option<usize> {
+    /// Whose semaphore this is.
+    pub fn worker(self, address: u64) -> Option<usize> {
         let offset = address.checked_sub(self.first)?;
         (offset % self.size == 0).then_some((offset / self.size) as usize)
     }

@@ -86,7 +86,7 @@ pub fn one(death: &Death, moments: &mut Moments) -> u64 {
 }
 
 /// For those who go on with grep: `--recover` leaves the same records in the files alone, and no trbuf.
-fn recover(trial: &Trial, text: &[u8]) {
+pub fn recover(trial: &Trial, text: &[u8]) {
     fn sorted(text: &[u8]) -> Vec<&[u8]> {
         let mut lines: Vec<&[u8]> = text.split(|&byte| byte == b'\n').collect();
         lines.sort_unstable();

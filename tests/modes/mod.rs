@@ -5,3 +5,4 @@
 
 mod level;
 mod ring;
+mod ring_deaths;

@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use spec::encode::{ENCODE_ROOM, room};
+
 use crate::harness::{Output, Program, Run, Trace, Trial};
 
 /// What the program exits with.
 const DONE: i32 = 7;
-/// Bytes of a ring that may hold no record: the step by which it gives up its oldest, what cannot hold two more records
-/// at its end, and a record that the step has cut.
-const UNUSED: usize = 4096 + 1024;
+/// Room that a ring keeps free behind the newest record.
+const NEEDED: usize = room(2) + ENCODE_ROOM;
+/// Bytes of a ring that may hold no record: the step by which it gives up its oldest, what is kept free behind the newest
+/// and was at its end, and a record that the step has cut.
+pub const UNUSED: usize = 4096 + 2 * NEEDED + 100;
 
 /// A thread that posted.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +46,7 @@ fn with_ring<'a>(trial: &'a Trial, size: &str, steps: &str) -> Run<'a> {
 #[track_caller]
 fn kept(trace: &Trace, poster: Poster) -> Option<(u64, u64)> {
     let posts = trace.of("sema_post");
-    let of_poster =
-        posts.iter().filter(|post| post.fields.lwpid == poster.lwp && post.get("sem") == poster.semaphore);
+    let of_poster = posts.iter().filter(|post| post.fields.lwpid == poster.lwp && post.get("sem") == poster.semaphore);
     let numbers: Vec<u64> = of_poster.map(|post| post.get("s_count")).collect();
     let first = *numbers.first()?;
     let contiguous: Vec<u64> = (first..first + numbers.len() as u64).collect();
@@ -263,7 +266,11 @@ fn an_exec_keeps_the_rings_of_both_images() {
             let trial = Trial::new("ring-exec");
             let steps = format!("thread 700 posts 20000 exec {next} thread 300 posts 30000 {ending}");
             let output = with_ring(&trial, "64K", &steps).run();
-            if ending.is_empty() { output.exited(DONE) } else { output.killed(libc::SIGKILL) };
+            if ending.is_empty() {
+                output.exited(DONE)
+            } else {
+                output.killed(libc::SIGKILL)
+            };
             let (trace, moments) = read(&trial, &[]);
             let posters = posters(&output);
             let counts: Vec<u64> = posters.iter().map(|&poster| kept(&trace, poster).unwrap_or((0, 0)).1).collect();
