@@ -3,6 +3,8 @@
 //! Most of it is tested with the programs of `rows`, which know each of their calls: in another mode they expect fewer
 //! records, or other columns. What those programs cannot know has programs of its own in `programs/modes`.
 
+mod detail;
 mod level;
+mod order;
 mod ring;
 mod ring_deaths;
