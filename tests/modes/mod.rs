@@ -8,3 +8,4 @@ mod level;
 mod order;
 mod ring;
 mod ring_deaths;
+mod ring_signals;

@@ -51,8 +51,8 @@ struct Seen {
 }
 
 /// What holds of any timeline, however much of it is missing: times do not go back, a thread's calls end as they began, and
-/// two threads do not both have what each says that it took after waiting: between the two ends of such waits there is
-/// an unlock, if unlocks with waiters are recorded.
+/// two threads do not both have a mutex that each says it got after waiting. Who has waited for a mutex marks it as waited
+/// for, so that its unlock is recorded, too.
 fn check_parts<'a>(records: impl Iterator<Item = &'a Record>, may_begin_within: bool) -> Result<Seen, String> {
     let (mut time, mut seen) = (0, Seen::default());
     let mut open: HashMap<u32, Record> = HashMap::new();
@@ -82,7 +82,7 @@ fn check_parts<'a>(records: impl Iterator<Item = &'a Record>, may_begin_within: 
                     return Err(format!("{record:?} ends {first:?}"));
                 }
                 seen.pairs += 1;
-                let is_exclusive = ["mutex_lock", "mutex_timedlock", "rw_wrlock", "rw_timedwrlock"].contains(&event);
+                let is_exclusive = ["mutex_lock", "mutex_timedlock"].contains(&event);
                 if is_exclusive && column(record, 0) == 0 && column(record, 1) == 1 {
                     let lock = column(&first, 0);
                     match owners.insert(lock, (record.lwpid, false)) {
@@ -94,7 +94,7 @@ fn check_parts<'a>(records: impl Iterator<Item = &'a Record>, may_begin_within: 
                     }
                 }
             }
-            _ if ["mutex_unlock", "rw_unlock"].contains(&event) => {
+            _ if event == "mutex_unlock" => {
                 if let Some((_, free)) = owners.get_mut(&column(record, 0)) {
                     *free = true;
                 }
@@ -102,7 +102,8 @@ fn check_parts<'a>(records: impl Iterator<Item = &'a Record>, may_begin_within: 
             _ => {}
         }
         // A wait lets its mutex go.
-        if record.which == 1 && event.starts_with("cond_")
+        if record.which == 1
+            && event.starts_with("cond_")
             && let Some((_, free)) = owners.get_mut(&column(record, 1))
         {
             *free = true;
@@ -114,7 +115,6 @@ fn check_parts<'a>(records: impl Iterator<Item = &'a Record>, may_begin_within: 
     Ok(seen)
 }
 
-/// Who had to wait marks the lock as waited for, so that its unlock is recorded, too: each wait's end is a lock of its own.
 #[test]
 fn what_blocked_is_possible() {
     for seed in SEEDS {
@@ -126,7 +126,9 @@ fn what_blocked_is_possible() {
         assert!(seen.pairs > 1000 && seen.handed_on > 0, "{seen:?}");
         // Nobody tells of a lock that was free.
         for record in &merged.records {
-            if ["mutex_lock", "mutex_timedlock", "rw_wrlock"].iter().any(|name| record.is(name)) && record.fields.which == 2 {
+            if ["mutex_lock", "mutex_timedlock", "rw_wrlock"].iter().any(|name| record.is(name))
+                && record.fields.which == 2
+            {
                 assert!(record.get("block?") == 1 || record.rval() != 0, "{}", record.line);
             }
         }
@@ -146,5 +148,43 @@ fn what_small_rings_keep_is_possible() {
             let own = merged.records.iter().map(|record| &record.fields).filter(|record| record.lwpid == lwp);
             check_parts(own, true).unwrap_or_else(|why| panic!("LWP {lwp}: {why}"));
         }
+    }
+}
+
+/// What the check itself sees.
+mod tests {
+    use super::*;
+
+    fn checked(lines: &[&str]) -> Result<Seen, String> {
+        let text: Vec<String> = lines
+            .iter()
+            .enumerate()
+            .map(|(at, line)| {
+                let (lwp, rest) = line.split_once(' ').unwrap();
+                format!("1795174740:{at:09}:{lwp:0>7}:0000100:0x7f0000000000:{rest}")
+            })
+            .collect();
+        let records: Vec<Record> = text.iter().map(|line| Record::parse(line.as_bytes()).unwrap()).collect();
+        check_parts(records.iter(), false)
+    }
+
+    const LOCK: &str = "02:02:1:0x10:0:0:0:0";
+    const LOCKED: &str = "02:02:2:0:1:0:0:0";
+    const UNLOCK: &str = "02:04:0:0x10:0:1:0:0";
+
+    #[test]
+    fn two_owners_and_halves_are_seen() {
+        let line = |lwp: u32, what: &str| format!("{lwp} {what}");
+        let all = |lines: &[(u32, &str)]| {
+            let lines: Vec<String> = lines.iter().map(|(lwp, what)| line(*lwp, what)).collect();
+            checked(&lines.iter().map(String::as_str).collect::<Vec<_>>())
+        };
+        let good = [(101, LOCK), (102, LOCK), (101, LOCKED), (101, UNLOCK), (102, LOCKED), (102, UNLOCK)];
+        assert_eq!(all(&good).unwrap().handed_on, 1);
+        all(&[(101, LOCK), (102, LOCK), (101, LOCKED), (102, LOCKED), (101, UNLOCK)]).unwrap_err();
+        all(&good[1..]).unwrap_err();
+        all(&good[..4]).unwrap_err();
+        all(&[(101, LOCK), (101, LOCK), (101, LOCKED)]).unwrap_err();
+        all(&[(101, "04:02:1:0x10:0:0:0:0"), (101, LOCKED)]).unwrap_err();
     }
 }

@@ -1,0 +1,92 @@
+//! Rings, and signal handlers that record within the records of their threads, leave by siglongjmp, or fork.
+
+use crate::harness::{Program, Trace, Trial};
+
+/// A line of `hostile/storm.c`.
+struct Worker {
+    lwp: u32,
+    /// Its semaphore, how many posts came back, and the semaphore's value.
+    own: u64,
+    finished: usize,
+    posted: usize,
+    /// The semaphore that its handlers post, and that one's value.
+    handlers: u64,
+    handled: usize,
+}
+
+fn storm(mode: &str, size: &str) -> (Vec<Worker>, Trace, String) {
+    println!("{mode} in {size}");
+    let trial = Trial::new("ring-storm");
+    let run = trial.traced(Program::c("hostile/storm.c")).args([mode, "200"]);
+    let output = run.env("THR_TRACE_EVENTS", "sema:mutex:process").env("THR_TRACE_RING", size).run();
+    output.success();
+    let parse = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let address = |word: &str| u64::from_str_radix(word.strip_prefix("0x").unwrap(), 16).unwrap();
+        Worker {
+            lwp: words[0].parse().unwrap(),
+            own: address(words[1]),
+            finished: words[2].parse().unwrap(),
+            posted: words[3].parse().unwrap(),
+            handlers: address(words[4]),
+            handled: words[5].parse().unwrap(),
+        }
+    };
+    let workers = output.stdout_text().lines().map(parse).collect();
+    let read = trial.trace_cat().run();
+    read.success();
+    (workers, Trace::parse("trace-cat", &read.stdout), read.stderr_text().to_owned())
+}
+
+fn posts(trace: &Trace, lwp: u32, semaphore: u64) -> Vec<u64> {
+    let of = trace.of("sema_post").into_iter();
+    let of = of.filter(|post| post.fields.lwpid == lwp && post.get("sem") == semaphore);
+    of.map(|post| post.get("s_count")).collect()
+}
+
+/// Large rings lose nothing, whoever interrupts whom.
+#[test]
+fn handlers_post_within_records() {
+    let (workers, trace, said) = storm("posts", "64M");
+    // The handlers' own rings are small.
+    for worker in &workers {
+        let own = posts(&trace, worker.lwp, worker.own);
+        assert_eq!(own, (0..worker.posted as u64).collect::<Vec<_>>(), "{said}");
+        assert_eq!(worker.posted, worker.finished);
+        let mut handled = posts(&trace, worker.lwp, worker.handlers);
+        handled.sort_unstable();
+        if !said.contains(&format!("LWP {} ", worker.lwp)) {
+            assert_eq!(handled, (0..worker.handled as u64).collect::<Vec<_>>());
+        }
+        assert!(worker.handled >= 200, "the storm did not arise");
+    }
+}
+
+/// Small ones have the newest, once, in their order; a post that was jumped over may be missing.
+#[test]
+fn handlers_interrupt_rings_that_come_round() {
+    for mode in ["posts", "jumps", "altjumps", "forks"] {
+        let (workers, trace, said) = storm(mode, "64K");
+        for worker in &workers {
+            assert!(said.contains(&format!("LWP {} is complete from ", worker.lwp)), "{said}");
+            let own = posts(&trace, worker.lwp, worker.own);
+            assert!(own.is_sorted_by(|a, b| a < b), "{mode}: a post is there twice or out of order");
+            let (first, last) = (own[0], own[own.len() - 1]);
+            // At most one post is jumped over by each signal.
+            let missing = last + 1 - first - own.len() as u64;
+            let jumped = (worker.posted - worker.finished) as u64;
+            assert!(missing <= jumped, "{mode}: {missing} posts are missing, {jumped} were jumped over");
+            assert!(last + 2 + jumped >= worker.posted as u64, "{mode}: the newest are missing");
+            let bytes: usize = trace.of_lwp(worker.lwp).iter().map(|record| record.line.len() + 1).sum();
+            assert!(bytes >= (64 << 10) - super::ring::UNUSED, "{mode}: only {bytes} bytes kept");
+        }
+        if mode == "forks" {
+            let begun = trace.of("proc_begin");
+            assert_eq!(begun.len(), 3 * 12);
+            for child in begun.iter().map(|record| record.fields.lwpid) {
+                let posted: usize = workers.iter().map(|worker| posts(&trace, child, worker.handlers).len()).sum();
+                assert_eq!(posted, 3, "posts of the child {child}");
+            }
+        }
+    }
+}
