@@ -18,8 +18,9 @@
 //! oldest. Then `start` is greater than `end`: the older records stand in `start..wrapped_at`, the newer ones in
 //! `0..end`. `start` goes ahead of `end` in steps of [`Shape::ring_step`], and need not be where a record begins: the
 //! first one whole begins behind the next newline. It is stored before anything behind the old `start` is overwritten, so
-//! that a reader of a dead process's trbuf finds whole records only. One who reads while the process runs looks at `laps`
-//! and `filled` again after copying the text.
+//! that a reader of a dead process's trbuf finds whole records only. One who reads while the process runs looks at `filled`
+//! and `laps` again after copying the text; where a ring begins anew `laps` is stored after `filled`, and until then `end`
+//! is 0.
 //!
 //! # How text gets from a region to its file, exactly once
 //!

@@ -237,9 +237,9 @@ fn fill(trbuf: &File, image: &Image, region: usize, stop: &AtomicBool) {
         if start <= end && end + needed > size {
             (wrapped_at, laps) = (end, laps + 1);
             put(&wrapped_at.to_le_bytes(), words.wrapped_at);
-            put(&laps.to_le_bytes(), words.laps);
             (start, end) = (step, 0);
             filled(start, end);
+            put(&laps.to_le_bytes(), words.laps);
         } else if start > end && end + needed > start {
             start = (end + needed).next_multiple_of(step);
             if start >= wrapped_at {

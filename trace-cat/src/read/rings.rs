@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use log::{debug, info};
+use log::info;
 use spec::buffer::{self, FileEntry, Owner, PAGE, REGION_AT, REGIONS, SLOTS_AT, Shape};
 use spec::names::LWP_MASK;
 
@@ -54,7 +54,7 @@ impl Copied {
 /// Copies the rings in the trbuf `file` of `owner`, which ran just now.
 pub fn state(path: &Path, file: File, owner: &Owner, say: &Say) -> State {
     for _ in 0..TURNS {
-        let copied = match copy(path, &file, owner) {
+        let copied = match copy(path, &file, owner, say) {
             Ok(copied) => copied,
             Err(error) => {
                 say.damage(path.display(), format_args!("its rings cannot be copied: {}", reason(&error)));
@@ -81,7 +81,7 @@ pub fn state(path: &Path, file: File, owner: &Owner, say: &Say) -> State {
 }
 
 /// Copies all rings; `None` if meanwhile some were written to their files, where they would be found once more.
-fn copy(path: &Path, file: &File, owner: &Owner) -> io::Result<Option<Copied>> {
+fn copy(path: &Path, file: &File, owner: &Owner, say: &Say) -> io::Result<Option<Copied>> {
     let before = ends(file)?;
     let copy = tempfile::tempfile()?;
     let mut files: BTreeMap<u16, Vec<Leftover>> = BTreeMap::new();
@@ -102,7 +102,12 @@ fn copy(path: &Path, file: &File, owner: &Owner) -> io::Result<Option<Copied>> {
                     }
                     left.extend(leftover.oldest().is_some().then_some(leftover));
                 }
-                Outcome::Lost => debug!("{}: slot {index}: region {region} changes too fast", path.display()),
+                Outcome::Lost => {
+                    say.note(
+                        path.display(),
+                        format_args!("slot {index}: region {region} cannot be copied, so fast does it change"),
+                    );
+                }
                 Outcome::Leaving => return Ok(None),
             }
         }
@@ -162,8 +167,7 @@ impl Rings<'_> {
                 self.copy(self.place(region, part))?;
             }
             let Some(after) = self.look(region, Look::after)? else { continue };
-            let size = self.shape.region_size(region) as u32;
-            if let Some(good) = before.survivors(&copied, after, size) {
+            if let Some(good) = before.survivors(&copied, after) {
                 let overwrote = after.laps > 0 || good.cut;
                 return Ok(Outcome::Copied(self.leftover(region, &good)?, overwrote));
             }

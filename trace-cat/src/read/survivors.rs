@@ -3,17 +3,14 @@
 //! The words of the region are read before the text is copied and again afterwards. The recorder gives up records, by
 //! moving `start`, before it overwrites them; so what the second look does not show as given up was whole all the time.
 //!
-//! `laps` tells whether `filled` is still of the same lap. They are two words, of which the recorder stores `laps` first
-//! where it begins anew. So they are read in an order that lets the second look seem later than it was, never earlier, and
-//! less be taken for good than is. The recorder may be held up between the two for any time; then it is at the brim.
+//! `laps` tells whether `filled` is still of the same lap. They are two words, of which the recorder stores `filled` first
+//! where it begins anew, and it may be held up for any time before `laps`; then `end` is 0, and nothing is told. Otherwise
+//! they are read in an order that lets the second look seem later than it was, never earlier, and less be taken for good
+//! than is.
 
 use std::ops::Range;
 
 use spec::buffer::{Shape, unpack, words_at};
-use spec::encode::room;
-
-/// A ring begins anew only when there is room for fewer than this many bytes behind its newest record.
-const BRIM: u32 = room(8) as u32;
 
 /// The words of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +78,9 @@ impl Look {
         let (laps, wrapped_at) = (half(laps_page, words.laps)?, half(page, words.wrapped_at)?);
         let look = Look { laps, start, end, wrapped_at, leaving: word(words.pending)? != 0 };
         let bound = if look.has_wrapped() { look.wrapped_at } else { end };
-        (start.max(end) <= bound && bound as usize <= shape.region_size(region)).then_some(look)
+        let is_beginning_anew = look.has_wrapped() && end == 0;
+        let is_possible = start.max(end) <= bound && bound as usize <= shape.region_size(region);
+        (is_possible && !is_beginning_anew).then_some(look)
     }
 
     /// Whether there are older records behind the newer ones.
@@ -99,32 +98,25 @@ impl Look {
     }
 
     /// What of `copied`, a part of what there was at this look, is good if `after` is what a look after copying found;
-    /// `None` if that cannot be told, or is nothing of what was something. `size`: the region's, bytes.
-    pub fn survivors(self, copied: &Good, after: Look, size: u32) -> Option<Good> {
+    /// `None` if that cannot be told, or is nothing of what was something.
+    pub fn survivors(self, copied: &Good, after: Look) -> Option<Good> {
         if after.leaving {
             return None;
         }
-        let good = if after == self {
-            copied.clone()
-        } else if !self.has_wrapped() && self.end + BRIM > size {
-            // `laps` may have been one ahead.
-            return None;
-        } else if after.laps == self.laps {
-            match (self.has_wrapped(), after.has_wrapped()) {
-                (false, _) => copied.clone(),
-                (true, still_wrapped) => {
-                    let kept = if still_wrapped { after.start } else { u32::MAX };
-                    let start = kept.max(copied.older.start).min(copied.older.end);
-                    // Records begin at 0.
-                    let cut = start < copied.older.end || copied.newer.start > 0;
-                    Good { older: start..copied.older.end, newer: copied.newer.clone(), cut }
-                }
+        let good = if after.laps == self.laps {
+            if self.has_wrapped() {
+                let kept = if after.has_wrapped() { after.start } else { u32::MAX };
+                let start = kept.max(copied.older.start).min(copied.older.end);
+                // Records begin at 0.
+                let cut = start < copied.older.end || copied.newer.start > 0;
+                Good { older: start..copied.older.end, newer: copied.newer.clone(), cut }
+            } else {
+                copied.clone()
             }
         } else if after.laps == self.laps.wrapping_add(1) && after.has_wrapped() {
             // What was new is old now, and what was old has gone.
             let start = after.start.max(copied.newer.start).min(copied.newer.end);
-            let first = if self.has_wrapped() { 0 } else { self.start };
-            Good { older: 0..0, newer: start..copied.newer.end, cut: start > first }
+            Good { older: 0..0, newer: start..copied.newer.end, cut: start > 0 }
         } else {
             return None;
         };

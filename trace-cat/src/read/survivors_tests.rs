@@ -30,7 +30,7 @@ struct Writer {
     wrapped_at: u32,
     laps: u32,
     serial: u64,
-    /// It is beginning anew: `laps` is stored, `filled` not yet.
+    /// It is beginning anew: `filled` is stored, `laps` not yet.
     between: bool,
     random: Random,
 }
@@ -52,8 +52,8 @@ impl Writer {
             self.laps += 1;
             (self.start, self.end) = (step, 0);
             self.ahead.push_back(Step::WrappedAt(self.wrapped_at));
-            self.ahead.push_back(Step::Laps(self.laps));
             self.ahead.push_back(Step::Filled(self.start..self.end));
+            self.ahead.push_back(Step::Laps(self.laps));
         } else if self.start > self.end && self.end + needed > self.start {
             self.start = (self.end + needed).next_multiple_of(step);
             if self.start >= self.wrapped_at {
@@ -77,7 +77,6 @@ impl Writer {
                 self.plan();
             }
             let words = words_at(REGION);
-            self.between = matches!(self.ahead.front(), Some(Step::Laps(_)));
             match self.ahead.pop_front() {
                 Some(Step::Text(at, bytes)) => self.text[at..at + bytes.len()].copy_from_slice(&bytes),
                 Some(Step::WrappedAt(at)) => self.page[words.wrapped_at..][..4].copy_from_slice(&at.to_le_bytes()),
@@ -87,6 +86,7 @@ impl Writer {
                 }
                 None => {}
             }
+            self.between = matches!(self.ahead.front(), Some(Step::Laps(_)));
         }
     }
 
@@ -162,7 +162,7 @@ fn what_survives_is_whole_records_without_a_gap() {
         writer.hold();
         let pages = writer.pages(pace);
         let Some(after) = Look::after([&pages[0], &pages[1]], writer.shape, REGION) else { continue };
-        let Some(good) = look.survivors(&copied, after, writer.text.len() as u32) else {
+        let Some(good) = look.survivors(&copied, after) else {
             refused += 1;
             continue;
         };
@@ -174,17 +174,17 @@ fn what_survives_is_whole_records_without_a_gap() {
         next_laps += usize::from(after.laps != look.laps);
     }
     println!("{survived} records survived, {next_laps} times beyond a lap, {refused} copies were refused");
-    assert!(survived > 50_000 && next_laps > 100 && refused > 100);
+    assert!(survived > 20_000 && next_laps > 100 && refused > 100);
 }
 
 #[test]
 fn a_ring_at_rest_survives_as_it_is() {
     let look = |laps, start, end| Look { laps, start, end, wrapped_at: 4000, leaving: false };
     for now in [look(0, 0, 0), look(0, 0, 300), look(2, 0, 3900), look(2, 1024, 300)] {
-        assert_eq!(now.survivors(&now.all(), now, 4096), Some(now.all()));
+        assert_eq!(now.survivors(&now.all(), now), Some(now.all()));
     }
     let leaving = Look { leaving: true, ..look(0, 0, 300) };
-    assert_eq!(look(0, 0, 300).survivors(&look(0, 0, 300).all(), leaving, 4096), None);
+    assert_eq!(look(0, 0, 300).survivors(&look(0, 0, 300).all(), leaving), None);
 }
 
 #[test]
@@ -192,8 +192,8 @@ fn a_copy_of_which_nothing_is_left_is_to_be_made_anew() {
     let look = |laps, start, end| Look { laps, start, end, wrapped_at: 4000, leaving: false };
     let before = look(2, 1024, 300);
     let copied = Good { older: 1024..2000, newer: 0..0, cut: true };
-    assert_eq!(before.survivors(&copied, look(2, 2048, 1100), 4096), None);
-    assert_eq!(before.survivors(&copied, look(2, 1024, 301), 4096), Some(copied));
+    assert_eq!(before.survivors(&copied, look(2, 2048, 1100)), None);
+    assert_eq!(before.survivors(&copied, look(2, 1024, 301)), Some(copied));
 }
 
 #[test]
