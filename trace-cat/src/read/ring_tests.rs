@@ -71,12 +71,15 @@ fn a_thread_is_complete_when_all_its_rings_are() {
     let written = image.slot(2);
     // The oldest went to the file before the process died, and the slot says when they were made.
     put(&mut image, (written, 0), &lines(4..6, 2));
-    image.laps(written, 0, 1);
     image.complete_from(written, 3);
+    // A ring that was written out before an exec that failed, and has begun anew since.
+    let again = image.slot(3);
+    image.wrapped(again, 0, 1, (4096, &lines(5..7, 3)), &lines(7..8, 3));
+    image.complete_from(again, 2);
     trace.file(TRBUF, &image.0).file("tr.0000001.002", lines(3..4, 2));
     let (out, messages) = trace.cat(&[]);
-    assert_eq!(out.lines().count(), 3 + 3 + 3);
-    assert_eq!(told(&messages), [(1, 6), (2, 3)]);
+    assert_eq!(out.lines().count(), 3 + 3 + 3 + 2);
+    assert_eq!(told(&messages), [(1, 6), (3, 6), (2, 3)]);
 }
 
 #[test]
@@ -88,7 +91,7 @@ fn rings_that_were_being_written_are_printed_once_wherever_their_process_died() 
         let trace = Trace::new();
         let mut image = Image::ring(RING);
         let slot = image.slot(1);
-        image.wrapped(slot, 0, 3, (4096, &[cut, &older].concat()), &newer);
+        image.wrapped(slot, 0, 0, (4096, &[cut, &older].concat()), &newer);
         image.region(slot, 0, &newer, filled, pending);
         image.complete_from(slot, 3);
         trace.file(TRBUF, &image.0).file("tr.0000001.001", file);

@@ -72,11 +72,8 @@ pub fn laps(page: &[u8], region: usize) -> u32 {
 /// # Errors
 /// What reading says.
 pub fn of_slot(file: &File, page: &[u8], lwp: u32, oldest: &[u64]) -> io::Result<Option<Whole>> {
-    // What was noted when the first of them was written out counts: the oldest may be in the record file by now.
-    if let Some(from) = noted(page) {
-        return Ok(Some(Whole { lwp, from }));
-    }
-    let mut latest = None;
+    // A region whose records are on their way to the file has noted the moment and forgotten its laps.
+    let mut latest = noted(page);
     for &at in oldest {
         latest = latest.max(time_at(file, at)?);
     }

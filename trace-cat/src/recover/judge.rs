@@ -50,7 +50,7 @@ pub struct Noted {
     pub whole: Whole,
     /// Where in the trbuf its slot begins.
     pub slot: u64,
-    /// The slot's header says it.
+    /// The slot's header says it, and no region knows of its laps any more.
     pub done: bool,
 }
 
@@ -90,7 +90,8 @@ pub fn judge(path: &Path, claimed: &Claimed, say: &Say) -> io::Result<Judged> {
             Ok(Some((lwp, jobs))) => match jobs? {
                 Ok(Held { jobs, oldest }) => {
                     let whole = whole::of_slot(file, &page, lwp, &oldest)?;
-                    let done = whole::noted(&page).is_some();
+                    let done = whole.is_some_and(|whole| whole::noted(&page) == Some(whole.from))
+                        && (0..REGIONS).all(|region| whole::laps(&page, region) == 0);
                     judged.noted.extend(whole.map(|whole| Noted { whole, slot: at, done }));
                     judged.files.entry((lwp & LWP_MASK) as u16).or_default().extend(jobs);
                 }

@@ -24,14 +24,14 @@ fn rings() -> Case {
     // tr.0000001.002: the older records are on their way there.
     let second = image.slot(2);
     let (cut, older, newer) = (&lines(0..1, 2)[66..], lines(1..3, 2), lines(3..4, 2));
-    image.wrapped(second, 0, 5, (8192, &[cut, &older].concat()), &newer);
+    image.wrapped(second, 0, 0, (8192, &[cut, &older].concat()), &newer);
     let on_its_way = 8192 + cut.len()..8192 + cut.len() + older.len();
     image.region(second, 0, &newer, 8192..newer.len(), Some((0, on_its_way.clone())));
     image.complete_from(second, 1);
     trace.file("tr.0000001.002", &older[..30]);
     // tr.0000001.003: they are there, which is not yet noted; behind them stands what another thread wrote.
     let third = image.slot(3);
-    image.wrapped(third, 0, 5, (8192, &[cut, &lines(1..3, 3)].concat()), &lines(3..4, 3));
+    image.wrapped(third, 0, 0, (8192, &[cut, &lines(1..3, 3)].concat()), &lines(3..4, 3));
     image.region(third, 0, &lines(3..4, 3), 0..newer.len(), Some((0, on_its_way)));
     image.complete_from(third, 1);
     trace.file("tr.0000001.003", lines(1..3, 3) + &lines(7..8, 0x1003));

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use log::{debug, info};
 use memchr::memchr_iter;
-use spec::buffer::{REGION_AT, SlotHeader, Words, pack, words_at};
+use spec::buffer::{REGION_AT, REGIONS, SlotHeader, Words, pack, words_at};
 use spec::names::Name;
 
 use super::claim::Claimed;
@@ -138,6 +138,10 @@ impl<'a> Writing<'a> {
         for Noted { whole, slot, .. } in noted.iter().filter(|noted| !noted.done) {
             let at = slot + offset_of!(SlotHeader, complete_from) as u64;
             self.hand.write(&self.claimed.buffers, &whole.from.to_le_bytes(), at)?;
+            // What is oldest in a region no longer counts when the moment is noted.
+            for region in 0..REGIONS {
+                self.hand.write(&self.claimed.buffers, &[0; 4], slot + words_at(region).laps as u64)?;
+            }
         }
         let file = self.open(path)?;
         let there = whole::of_trinfo(path)?;
