@@ -68,7 +68,7 @@ impl Way {
     pub fn what(self) -> &'static str {
         match self {
             Way::Native => "untraced",
-            Way::Floor => "no recorder: two clock readings a pair, the bytes of default by write(2) in 112 KiB blocks",
+            Way::Floor => "no recorder: two clock readings a pair, the bytes of default by write(2) in 144 KiB blocks",
             Way::Off => "libthreadt, THR_TRACE_EVENTS empty",
             Way::Before => "libthreadt of BENCH_AGAINST, default",
             Way::Default => "libthreadt",
