@@ -34,8 +34,8 @@ use ways::Way;
 
 /// What the columns mean.
 const LEGEND: &str = "\
-Medians of all rounds. CPU s: of every process, LTTng's daemons too, from the start of the program until its trace is
-complete. MB: the length of the files. lost: events that were discarded or overwritten. peak MB: of the largest process,
+Medians of all rounds. CPU s: of every process, LTTng's daemons too (but not the lttng commands that make and end a
+session), from the start of the program until its trace is complete. MB: the length of the files. lost: events that were discarded or overwritten. peak MB: of the largest process,
 and what LTTng's daemons have of their own.";
 
 fn main() -> ExitCode {
