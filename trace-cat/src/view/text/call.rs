@@ -11,13 +11,8 @@ use crate::view::fields::{Fields, bits};
 use crate::view::style::Part;
 
 /// Columns that people know by a shorter name.
-const SHORT: [(&str, &str); 5] = [
-    ("start_routine", "start"),
-    ("once_control", "once"),
-    ("init_routine", "init"),
-    ("key_address", "key"),
-    ("exit_status", "status"),
-];
+const SHORT: [(&str, &str); 4] =
+    [("start_routine", "start"), ("once_control", "once"), ("init_routine", "init"), ("exit_status", "status")];
 /// A time limit that is further away than this, in nanoseconds, is not on the wall clock.
 const FAR: u64 = 366 * 24 * 3600 * SECOND;
 
@@ -59,10 +54,8 @@ impl Line<'_> {
         let is_shown = |name: &str| shown.iter().flatten().any(|column| column.name == name);
         for (index, (column, text)) in columns.iter().zip(fields.arguments()).enumerate() {
             let Some(column) = column else {
-                // Empty columns may be filled (THR_TRACE_DETAIL); nothing is hidden.
-                if text != b"0" {
-                    self.separate(open);
-                    self.put(&[b'a', b'1' + index as u8, b'=']);
+                if text != b"0" && !is_caller(fields, index) {
+                    self.label(open, detail(fields, index));
                     self.put(text);
                 }
                 continue;
@@ -101,6 +94,16 @@ impl Line<'_> {
         }
     }
 
+    /// Where the call was made, if the record tells (THR_TRACE_DETAIL).
+    pub fn caller(&mut self, fields: &Fields) {
+        let is_empty = self.events.find(fields).is_some_and(|known| known.columns[CALLER].is_none());
+        let text = fields.argument(CALLER);
+        if is_empty && is_caller(fields, CALLER) && text != b"0" {
+            self.put(b" from ");
+            self.put(text);
+        }
+    }
+
     fn separate(&mut self, open: usize) {
         if self.out.len() > open {
             self.put(b", ");
@@ -131,6 +134,23 @@ impl Line<'_> {
             let text = format!("{}.{:09}", limit / SECOND, limit % SECOND);
             self.put(text.as_bytes());
         }
+    }
+}
+
+/// The column in which THR_TRACE_DETAIL puts the return address of the call, a5, if it has no other use.
+const CALLER: usize = 4;
+
+fn is_caller(fields: &Fields, index: usize) -> bool {
+    index == CALLER && fields.which() != 2
+}
+
+/// What THR_TRACE_DETAIL puts into a column that is empty otherwise.
+fn detail(fields: &Fields, index: usize) -> &'static str {
+    match (fields.event(), fields.which(), index) {
+        ((2 | 5 | 6, _), 1, 3) => "holder",
+        ((5, 4), 0, 3) => "write",
+        ((1, 18), 0, 3) => "key",
+        _ => ["a1", "a2", "a3", "a4", "a5"][index],
     }
 }
 

@@ -105,11 +105,9 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Ends the line; returns how many columns it took.
-    pub fn end(&mut self) -> usize {
-        let width = self.width();
+    /// Ends the line.
+    pub fn end(&mut self) {
         self.put(b"\n");
-        width
     }
 
     pub(super) fn put(&mut self, text: &[u8]) {
@@ -136,7 +134,8 @@ impl<'a> Line<'a> {
         }
     }
 
-    fn width(&self) -> usize {
+    /// The columns that it takes so far.
+    pub fn width(&self) -> usize {
         self.out.len() - self.start - self.hidden
     }
 

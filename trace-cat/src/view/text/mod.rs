@@ -79,6 +79,7 @@ impl Text {
         self.threads.begin(thread, begun);
         let mut line = self.line(&fields, thread, Mark::Begins, out);
         line.call(&fields, None, None);
+        line.caller(&fields);
         line.end();
         self.held_line = text;
     }
@@ -94,8 +95,10 @@ impl Text {
         line.result(second);
         line.took((took > 0).then_some(took));
         line.answers(second);
-        let fits = line.end() <= WIDTH;
+        let fits = line.width() <= WIDTH;
         if fits {
+            line.caller(&first);
+            line.end();
             self.held = None;
         } else {
             out.truncate(start);
@@ -154,6 +157,7 @@ impl View for Text {
                 line.call(&fields, None, None);
                 line.result(&fields);
                 line.answers(&fields);
+                line.caller(&fields);
                 line.end();
                 if event == threads::SET_NAME && fields.argument(3) == b"0" {
                     let [tid, high, low, ..] = fields.arguments();
