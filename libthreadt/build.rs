@@ -132,8 +132,8 @@ fn firsts() -> BTreeMap<String, First> {
 }
 
 /// What lets a call go unrecorded at level blocked, as a condition: known before the call, and after it.
-fn unselected(place: &str, event: &str, level: &str, object: &str) -> (Option<String>, Option<String>) {
-    let id = format!("process::selects(id::{})", event.to_uppercase());
+fn unselected(place: &str, level: &str, object: &str) -> (Option<String>, Option<String>) {
+    let id = "switch.selects()";
     match level {
         "always" | "never" => (None, None),
         "failed" => (None, Some(format!("{id} && result.rval() == 0"))),
@@ -170,7 +170,7 @@ fn hook(place: &str, row: &[&str], firsts: &BTreeMap<String, First>) -> String {
     let object = names.first().copied().unwrap_or_default();
     let names = names.join(", ");
     let form = format!("&id::{upper}_0");
-    let (pass_on, forget) = unselected(place, event, level, object);
+    let (pass_on, forget) = unselected(place, level, object);
     let pass_on = pass_on.map_or(String::new(), |that| format!("    if {that} {{ return real({names}); }}\n"));
     let forget = forget.map_or(String::new(), |that| format!("    if {that} {{ return result; }}\n"));
     let mut text = format!(
@@ -178,7 +178,7 @@ fn hook(place: &str, row: &[&str], firsts: &BTreeMap<String, First>) -> String {
          type Function = unsafe extern \"C\" fn({declared}) -> {outcome};\n    \
          // SAFETY: functions.tsv has the prototype of the real function; the host grants what that demands.\n    \
          unsafe {{\n    let real: Function = core::mem::transmute(real::{real}.address());\n    \
-         if !process::records(id::{upper}) {{ return real({names}); }}\n{pass_on}"
+         let switch = process::switch(id::{upper});\n    if !switch.is_on() {{ return real({names}); }}\n{pass_on}"
     );
     match (*shape, which) {
         ("single", 0) if mutex => {
@@ -191,7 +191,7 @@ fn hook(place: &str, row: &[&str], firsts: &BTreeMap<String, First>) -> String {
             writeln!(
                 text,
                 "    {early}\n    {first}\n{before}    let result = real({names});\n{forget}    {second}\n    {late}\n    \
-                 record::put_mutex(id::{upper}, recursive, {form}, &id::R{upper}_0, time, [{values}]);\n    result"
+                 record::put_mutex(switch, recursive, {form}, &id::R{upper}_0, time, [{values}]);\n    result"
             )
             .unwrap();
             if *event == "mutex_unlock" {

@@ -112,38 +112,51 @@ static LAST_PID: AtomicU32 = AtomicU32::new(0);
 /// The library has read its environment, in this process or in one that it was forked from.
 static CONFIGURED: Stage = Stage::new();
 
+/// What is to be recorded of an event's calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switch(u8);
+
+impl Switch {
+    /// Whether any are; for mutex events, of either category.
+    #[inline(always)]
+    pub fn is_on(self) -> bool {
+        self.0 & (ON | ON_RECURSIVE) != 0
+    }
+
+    /// Whether calls of a mutex event are for a mutex of this kind.
+    #[inline(always)]
+    pub fn is_on_for(self, recursive: bool) -> bool {
+        self.0 & (if recursive { ON_RECURSIVE } else { ON }) != 0
+    }
+
+    /// Whether only those are that waited, failed or found a waiter.
+    #[inline(always)]
+    pub fn selects(self) -> bool {
+        self.0 & SELECTIVE != 0
+    }
+}
+
 /// Whether calls of this event are to be recorded; for mutex events, of either category.
 #[inline(always)]
 pub fn records(id: EventId) -> bool {
-    switch(id) & (ON | ON_RECURSIVE) != 0
+    switch(id).is_on()
 }
 
-/// Whether calls of this mutex event are to be recorded for a mutex of this kind.
+/// What is to be recorded of this event's calls.
 #[inline(always)]
-pub fn records_mutex(id: EventId, recursive: bool) -> bool {
-    switch(id) & (if recursive { ON_RECURSIVE } else { ON }) != 0
-}
-
-/// Whether, of an event that is recorded, only those calls are to be that waited, failed or found a waiter.
-#[inline(always)]
-pub fn selects(id: EventId) -> bool {
-    switch(id) & SELECTIVE != 0
-}
-
-#[inline(always)]
-fn switch(id: EventId) -> u8 {
+pub fn switch(id: EventId) -> Switch {
     // ORDERING: Relaxed; a switch only says whether to go on, and whoever goes on passes the stages.
     match PROCESS.switches[id.index() & 127].load(Relaxed) {
         0 => wake_and_ask(id),
-        switch => switch,
+        switch => Switch(switch),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn wake_and_ask(id: EventId) -> u8 {
+fn wake_and_ask(id: EventId) -> Switch {
     wake();
-    PROCESS.switches[id.index() & 127].load(Relaxed)
+    Switch(PROCESS.switches[id.index() & 127].load(Relaxed))
 }
 
 /// Whether this process has woken since it began.

@@ -6,11 +6,11 @@ use core::sync::atomic::{
     compiler_fence,
 };
 
+use spec::Form;
 use spec::buffer::REGIONS;
 use spec::encode::Line;
-use spec::{EventId, Form};
 
-use crate::process::{self, PROCESS};
+use crate::process::{PROCESS, Switch};
 use crate::say::{Cause, reason, say};
 use crate::slot::{ALL_REGIONS, LAST_WORDS, Slot, Writer, capacity};
 use crate::sys::Errno;
@@ -61,15 +61,16 @@ fn put_lines<const N: usize>(time: u64, lines: &[Line; N]) {
 }
 
 /// Records one line of a mutex call, under category 6 if the mutex is recursive.
+#[inline(always)]
 pub fn put_mutex(
-    event: EventId,
+    switch: Switch,
     recursive: bool,
     form: &'static Form,
     recursive_form: &'static Form,
     time: u64,
     arguments: [u64; 5],
 ) {
-    if process::records_mutex(event, recursive) {
+    if switch.is_on_for(recursive) {
         put(if recursive { recursive_form } else { form }, time, arguments);
     }
 }

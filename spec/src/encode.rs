@@ -129,10 +129,13 @@ impl Template {
             let mut end = out.add(self.width);
             end.cast::<[u8; 8]>().write_unaligned(form.head);
             end = end.add(8);
-            let mut used = arguments.len();
-            while used > 0 && arguments[used - 1] == 0 {
-                used -= 1;
-            }
+            let [first, rest @ ..] = arguments;
+            let used = if rest.iter().fold(0, |all, argument| all | argument) != 0 {
+                arguments.iter().rposition(|argument| *argument != 0).map_or(0, |last| last + 1)
+            } else {
+                // Most have an object and no more, or nothing.
+                usize::from(*first != 0)
+            };
             for (argument, base) in arguments.iter().zip(&form.bases).take(used) {
                 end = write(end, *argument, *base);
                 end.write(b':');

@@ -50,7 +50,7 @@ fn left(records: &[Record], semaphores: Semaphores) -> Result<Left, String> {
         if (name(record), record.which) != LOOP[(place % 4) as usize] {
             return Err(format!("record {place} is {} {}", name(record), record.which));
         }
-        if place % 4 == 0 && bits(record, 2) != place / 4 {
+        if place.is_multiple_of(4) && bits(record, 2) != place / 4 {
             return Err(format!("s_count {} in turn {}", bits(record, 2), place / 4));
         }
     }

@@ -105,10 +105,17 @@ fn agrees(vdso: impl Fn() -> u64) -> bool {
 
 /// Looks for the kernel's words before the vDSO, which is at `base`.
 pub fn find(base: usize, vdso: impl Fn() -> u64) {
-    for page in (1..=PAGES).filter_map(|page| base.checked_sub(page * PAGE)) {
-        for (begins, rate_at) in BEGINNINGS.into_iter().flat_map(|begins| RATES.map(|rate_at| (begins, rate_at))) {
-            let address = page + begins;
-            if !looks_right(address, rate_at) {
+    let pages = (1..=PAGES).filter_map(|page| base.checked_sub(page * PAGE));
+    for address in pages.flat_map(|page| BEGINNINGS.map(|begins| page + begins)) {
+        // Some of these pages cannot be read, so the kernel is asked to.
+        let words = |at: usize| {
+            sys::read_timespec((address + at) as *const _).map(|pair| [pair.tv_sec as u64, pair.tv_nsec as u64])
+        };
+        if words(0).is_none_or(|[first, _]| first >> 32 != u64::from(MODE_TSC)) {
+            continue;
+        }
+        for rate_at in RATES {
+            if words(rate_at - 8).is_none_or(|[mask, rate]| mask != u64::MAX || !is_rate(rate)) {
                 continue;
             }
             RATE_AT.store(rate_at, Relaxed);
@@ -122,14 +129,9 @@ pub fn find(base: usize, vdso: impl Fn() -> u64) {
     }
 }
 
-/// Whether the words at `address` could be the kernel's. Some of the pages there cannot be read, so the kernel is asked to.
-fn looks_right(address: usize, rate_at: usize) -> bool {
-    let words = |at: usize| {
-        sys::read_timespec((address + at) as *const _).map(|pair| [pair.tv_sec as u64, pair.tv_nsec as u64])
-    };
-    let (Some([first, _]), Some([mask, rate])) = (words(0), words(rate_at - 8)) else { return false };
-    // mode, mask, and a rate of which the shift is the upper half
-    first >> 32 == u64::from(MODE_TSC) && mask == u64::MAX && rate as u32 != 0 && (1..=32).contains(&(rate >> 32))
+/// Whether a word could be the multiplier (its lower half) and the shift.
+fn is_rate(word: u64) -> bool {
+    word as u32 != 0 && (1..=32).contains(&(word >> 32))
 }
 
 /// Compares with the vDSO once more, and leaves the counter alone from then on if the two differ.

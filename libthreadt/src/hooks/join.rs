@@ -87,7 +87,8 @@ hook! {
         // SAFETY: the real function with the host's arguments.
         unsafe {
             let real: Function = core::mem::transmute(real::pthread_tryjoin_np.address());
-            if !process::records(id::THR_TRYJOIN) {
+            let switch = process::switch(id::THR_TRYJOIN);
+            if !switch.is_on() {
                 return real(thread, exit_status);
             }
             let mut status = ptr::null_mut::<c_void>();
@@ -97,7 +98,7 @@ hook! {
                 exit_status.write(status);
             }
             let told = if result == 0 { status as u64 } else { 0 };
-            if result != 0 || !process::selects(id::THR_TRYJOIN) {
+            if result != 0 || !switch.selects() {
                 record::put(&id::THR_TRYJOIN_0, time, [thread, told, result.rval(), 0, detail(caller)]);
             }
             result

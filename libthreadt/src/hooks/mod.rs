@@ -9,7 +9,7 @@
 //! - `wait`: two, around a call that may wait for long and may be left by unwinding.
 //!
 //! With `THR_TRACE_LEVEL=blocked` a switch says of an event that only some of its calls are recorded
-//! ([`process::selects`]): those that waited, failed, or found a waiter. The hook knows which, and passes the others on
+//! ([`process::Switch::selects`]): those that waited, failed, or found a waiter. The hook knows which, and passes the others on
 //! without having read the clock.
 //!
 //! The others have a file each below.

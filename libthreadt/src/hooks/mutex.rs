@@ -45,13 +45,14 @@ unsafe fn lock<R: Outcome>(
     limit: impl Fn() -> [u64; 2],
     really: impl Fn() -> R,
 ) -> R {
-    if !process::records(lock.event) {
+    let switch = process::switch(lock.event);
+    if !switch.is_on() {
         return really();
     }
     // SAFETY: the real call reads the mutex.
     let kind = unsafe { measure::kind(mutex) };
     let recursive = kind.is_recursive();
-    if !process::records_mutex(lock.event, recursive) {
+    if !switch.is_on_for(recursive) {
         return really();
     }
     let forms = if recursive { lock.recursive } else { lock.plain };
@@ -72,7 +73,7 @@ unsafe fn lock<R: Outcome>(
                 try_lock(mutex)
             };
             if is_taken(result.rval()) {
-                if process::selects(lock.event) {
+                if switch.selects() {
                     return result;
                 }
                 let time = clock::now();
@@ -87,7 +88,7 @@ unsafe fn lock<R: Outcome>(
         }
         // SAFETY: the real call reads the mutex.
         None => unsafe {
-            if process::selects(lock.event) && measure::mutex_is_free(mutex) {
+            if switch.selects() && measure::mutex_is_free(mutex) {
                 return really();
             }
             measure::mutex_is_held(mutex)
@@ -123,8 +124,10 @@ hook! {
     fn pthread_mutex_lock, __pthread_mutex_lock(mutex: Ptr; caller) -> c_int {
         // SAFETY: the real functions with the host's arguments.
         unsafe {
-            let real: LockFunction<c_int> = core::mem::transmute(real::pthread_mutex_lock.address());
-            lock(&LOCK, mutex, caller, Some(&real::pthread_mutex_trylock), || [0, 0], || real(mutex))
+            lock(&LOCK, mutex, caller, Some(&real::pthread_mutex_trylock), || [0, 0], || {
+                let real: LockFunction<c_int> = core::mem::transmute(real::pthread_mutex_lock.address());
+                real(mutex)
+            })
         }
     }
 }
@@ -134,8 +137,10 @@ hook! {
     fn mtx_lock(mutex: Ptr; caller) -> ThrdStatus {
         // SAFETY: the real functions with the host's arguments.
         unsafe {
-            let real: LockFunction<ThrdStatus> = core::mem::transmute(real::mtx_lock.address());
-            lock(&LOCK, mutex, caller, Some(&real::mtx_trylock), || [0, 0], || real(mutex))
+            lock(&LOCK, mutex, caller, Some(&real::mtx_trylock), || [0, 0], || {
+                let real: LockFunction<ThrdStatus> = core::mem::transmute(real::mtx_lock.address());
+                real(mutex)
+            })
         }
     }
 }
@@ -145,9 +150,11 @@ hook! {
     fn pthread_mutex_timedlock(mutex: Ptr, limit: Ptr; caller) -> c_int {
         // SAFETY: the real functions with the host's arguments.
         unsafe {
-            let real: TimedFunction<c_int> = core::mem::transmute(real::pthread_mutex_timedlock.address());
             let try_lock = Some(&real::pthread_mutex_trylock);
-            lock(&TIMED, mutex, caller, try_lock, || wall_limit(limit), || real(mutex, limit))
+            lock(&TIMED, mutex, caller, try_lock, || wall_limit(limit), || {
+                let real: TimedFunction<c_int> = core::mem::transmute(real::pthread_mutex_timedlock.address());
+                real(mutex, limit)
+            })
         }
     }
 }
@@ -157,8 +164,10 @@ hook! {
     fn mtx_timedlock(mutex: Ptr, limit: Ptr; caller) -> ThrdStatus {
         // SAFETY: the real functions with the host's arguments.
         unsafe {
-            let real: TimedFunction<ThrdStatus> = core::mem::transmute(real::mtx_timedlock.address());
-            lock(&TIMED, mutex, caller, Some(&real::mtx_trylock), || wall_limit(limit), || real(mutex, limit))
+            lock(&TIMED, mutex, caller, Some(&real::mtx_trylock), || wall_limit(limit), || {
+                let real: TimedFunction<ThrdStatus> = core::mem::transmute(real::mtx_timedlock.address());
+                real(mutex, limit)
+            })
         }
     }
 }
@@ -170,10 +179,12 @@ hook! {
         let known = clock == libc::CLOCK_REALTIME || clock == libc::CLOCK_MONOTONIC;
         // SAFETY: the real functions with the host's arguments.
         unsafe {
-            let real: ClockFunction = core::mem::transmute(real::pthread_mutex_clocklock.address());
             let try_lock = known.then_some(&real::pthread_mutex_trylock);
             let columns = || [i64::from(clock) as u64, given_limit_ns(limit)];
-            lock(&TIMED, mutex, caller, try_lock, columns, || real(mutex, clock, limit))
+            lock(&TIMED, mutex, caller, try_lock, columns, || {
+                let real: ClockFunction = core::mem::transmute(real::pthread_mutex_clocklock.address());
+                real(mutex, clock, limit)
+            })
         }
     }
 }

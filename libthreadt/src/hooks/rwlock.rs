@@ -56,7 +56,8 @@ unsafe fn lock(
     limit: impl Fn() -> [u64; 2],
     really: impl Fn() -> c_int,
 ) -> c_int {
-    if !process::records(lock.event) {
+    let switch = process::switch(lock.event);
+    if !switch.is_on() {
         return really();
     }
     let [clock_id, limit] = limit();
@@ -76,7 +77,7 @@ unsafe fn lock(
                 try_lock(rwlock)
             };
             if result == 0 {
-                if !process::selects(lock.event) {
+                if !switch.selects() {
                     record::put_pair(lock.forms, clock::now(), first(0), second(0, false));
                 }
                 return 0;
@@ -86,7 +87,7 @@ unsafe fn lock(
         // SAFETY: the real call reads the lock.
         None => unsafe {
             let held = (lock.excludes)(rwlock);
-            if !held && process::selects(lock.event) && measure::knows_rwlocks() {
+            if !held && switch.selects() && measure::knows_rwlocks() {
                 return really();
             }
             held

@@ -15,14 +15,15 @@ hook! {
         // SAFETY: the real functions with the host's arguments.
         unsafe {
             let real: Function = core::mem::transmute(real::pthread_spin_lock.address());
-            if !process::records(id::SPIN_LOCK) {
+            let switch = process::switch(id::SPIN_LOCK);
+            if !switch.is_on() {
                 return real(spin);
             }
             let first = [spin as u64, 0, 0, 0, detail(caller)];
             if real::pthread_spin_trylock.is_libc() {
                 let try_lock: Function = core::mem::transmute(real::pthread_spin_trylock.address());
                 if try_lock(spin) == 0 {
-                    if !process::selects(id::SPIN_LOCK) {
+                    if !switch.selects() {
                         record::put_pair([&id::SPIN_LOCK_1, &id::SPIN_LOCK_2], clock::now(), first, [0; 5]);
                     }
                     return 0;
