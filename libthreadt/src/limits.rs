@@ -37,10 +37,21 @@ pub fn stopped() -> Option<Errno> {
 pub fn allow(file: &Fd) -> Result {
     let Ok(space) = file.space() else { return Ok(()) };
     if space.free < (space.total / FREE_PART).min(FREE_MIN) {
-        stop(Errno(libc::ENOSPC), b"the file system of the trace has less than 5 % or 1 GiB free");
+        stop_full();
         return Err(Errno(libc::ENOSPC));
     }
     Ok(())
+}
+
+/// A write failed for which there was room when [`allow`] was asked: if other threads took it meanwhile, recording stops.
+pub fn failed(errno: Errno) {
+    if errno.0 == libc::ENOSPC {
+        stop_full();
+    }
+}
+
+fn stop_full() {
+    stop(Errno(libc::ENOSPC), b"the file system of the trace has less than 5 % or 1 GiB free");
 }
 
 /// Counts what was written; recording stops when it is as much as THR_TRACE_MAX allows.

@@ -303,6 +303,7 @@ impl Slot {
                 if file.give_range_back(entry, at, u64::from(range.end - range.start)) {
                     region.pending.store(0, Release);
                 }
+                limits::failed(errno);
                 return Err(errno);
             }
             limits::count(u64::from(range.end - range.start));
