@@ -1,5 +1,6 @@
 //! The library as it was built: what it takes from a program that loads it, and what it puts there.
 
+mod frames;
 mod library;
 mod rules;
 

@@ -52,7 +52,14 @@ macro_rules! hook {
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
         unsafe extern "C" fn $symbol() {
-            core::arch::naked_asm!("mov r9, qword ptr [rsp]", "jmp {hook}", hook = sym hook)
+            // Described for the unwinder: asynchronous cancellation may come here.
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "mov r9, qword ptr [rsp]",
+                "jmp {hook}",
+                ".cfi_endproc",
+                hook = sym hook
+            )
         }
     };
 }
