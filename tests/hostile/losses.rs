@@ -104,7 +104,7 @@ fn a_trace_of_a_given_size() {
         assert_eq!(account.causes, [i64::from(libc::EDQUOT)], "{max}");
         // Three threads, each with a buffer that was being filled.
         let text = trace.text().len() as u64;
-        assert!((bytes..bytes + 3 * (112 << 10) + 4096).contains(&text), "{max}: {text}");
+        assert!((bytes..bytes + 3 * (144 << 10) + 4096).contains(&text), "{max}: {text}");
     }
 }
 

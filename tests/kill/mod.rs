@@ -23,7 +23,7 @@ pub struct Death {
     pub within: u64,
 }
 
-/// A worker's 112 KiB are full after a thousand calls: the first deaths fall around the first writes of buffers, the
+/// A worker's 144 KiB are full after some thirteen hundred calls: the first deaths fall around the first writes of buffers, the
 /// next between and in later ones.
 const DEATHS: [Death; 5] = [
     Death { mode: "steady", unbuffered: false, within: 8_000 },
