@@ -10,12 +10,14 @@
 //! starts a program that makes a trace in the first place.
 //!
 //! Nothing flows back, and no file is held in memory: what can grow with the trace is the list of its files and the
-//! list of its runs. `say` tells what is wrong on the way; `names` knows names for numbers.
+//! list of its runs. `say` tells what is wrong on the way; `names` knows names for numbers, `local_time`
+//! what clocks show.
 
 mod args;
 mod filter;
 #[cfg(test)]
 mod image;
+mod local_time;
 mod merge;
 mod names;
 mod output;

@@ -16,7 +16,7 @@ use spec::record::SECOND;
 
 use super::process::Process;
 use super::region::time_at;
-use crate::names::wall_clock;
+use crate::local_time::Moment;
 use crate::say::{Say, reason};
 
 /// The key of a trinfo's lines about this.
@@ -153,7 +153,7 @@ impl Wholes {
             .map(|((process, lwp), &from)| (from, process, *lwp))
             .collect();
         told.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| (a.1, a.2).cmp(&(b.1, b.2))));
-        let moment = |from| format!("{} ({})", wall_clock(from), raw(from));
+        let moment = |from| format!("{} ({})", Moment(from), raw(from));
         for &(from, process, lwp) in told.iter().take(TOLD) {
             let file = process.path(Name::Records { process: process.number, lwp: (lwp & LWP_MASK) as u16 });
             let what = format_args!("LWP {lwp} is complete from {} on; what came before was overwritten", moment(from));

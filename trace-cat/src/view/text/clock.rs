@@ -3,6 +3,7 @@
 use spec::record::SECOND;
 
 use crate::args::Time;
+use crate::local_time::Local;
 
 /// How times are shown, and what that needs to know of the lines before.
 #[derive(Clone, Copy, Debug)]
@@ -12,19 +13,6 @@ pub struct Clock {
     since: Option<u64>,
     /// For [`Time::Abs`], the last second that was shown, and its local time.
     second: Option<(u64, Local)>,
-}
-
-/// A local time, to the second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Local {
-    year: i32,
-    month: i32,
-    day: i32,
-    hour: i32,
-    minute: i32,
-    second: i32,
-    /// Seconds east of Greenwich.
-    offset: i64,
 }
 
 /// Digits of seconds that have their place without moving what follows.
@@ -44,7 +32,7 @@ impl Clock {
         let second = time / SECOND;
         let before = self.second.map(|(_, local)| local);
         if self.second.is_none_or(|(known, _)| known != second) {
-            self.second = Some((second, local(second)));
+            self.second = Some((second, Local::at(second)));
         }
         let Some((_, now)) = self.second else { return };
         let day = |local: Local| (local.year, local.month, local.day, local.offset);
@@ -97,24 +85,4 @@ fn nanoseconds(number: u64, out: &mut Vec<u8>) {
     let mut digits = itoa::Buffer::new();
     // Ten digits, of which the first is a 1 that keeps the zeros.
     out.extend_from_slice(&digits.format(SECOND + number).as_bytes()[1..]);
-}
-
-/// What clocks show here, by TZ or the system's setting.
-fn local(second: u64) -> Local {
-    let time = second as libc::time_t;
-    // SAFETY: all bytes zero is a valid tm.
-    let mut tm: libc::tm = unsafe { std::mem::zeroed() };
-    // SAFETY: places for a time_t and a tm. Nobody changes the environment meanwhile.
-    unsafe {
-        libc::localtime_r(&time, &mut tm);
-    }
-    Local {
-        year: tm.tm_year.saturating_add(1900),
-        month: tm.tm_mon + 1,
-        day: tm.tm_mday,
-        hour: tm.tm_hour,
-        minute: tm.tm_min,
-        second: tm.tm_sec,
-        offset: tm.tm_gmtoff,
-    }
 }

@@ -1,0 +1,63 @@
+//! What clocks show here, by TZ or the system's setting.
+
+use std::fmt;
+
+use spec::record::SECOND;
+
+/// A local time, to the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Local {
+    pub year: i32,
+    pub month: i32,
+    pub day: i32,
+    pub hour: i32,
+    pub minute: i32,
+    pub second: i32,
+    /// Seconds east of Greenwich.
+    pub offset: i64,
+}
+
+impl Local {
+    /// The local time of a second since the Epoch.
+    pub fn at(second: u64) -> Local {
+        let time = second as libc::time_t;
+        // SAFETY: all bytes zero is a valid tm.
+        let mut tm: libc::tm = unsafe { std::mem::zeroed() };
+        // SAFETY: places for a time_t and a tm. Nobody changes the environment meanwhile.
+        unsafe {
+            libc::localtime_r(&time, &mut tm);
+        }
+        Local {
+            year: tm.tm_year.saturating_add(1900),
+            month: tm.tm_mon + 1,
+            day: tm.tm_mday,
+            hour: tm.tm_hour,
+            minute: tm.tm_min,
+            second: tm.tm_sec,
+            offset: tm.tm_gmtoff,
+        }
+    }
+}
+
+/// A moment, nanoseconds since the Epoch, as date and time of day: `2026-11-21 04:59:00.544763329`.
+pub struct Moment(pub u64);
+
+impl fmt::Display for Moment {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Local { year, month, day, hour, minute, second, .. } = Local::at(self.0 / SECOND);
+        let nanoseconds = self.0 % SECOND;
+        write!(out, "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{nanoseconds:09}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_has_nine_digits_below_the_second() {
+        // Whatever the time zone: none is a day off.
+        let text = Moment(1_795_174_740 * SECOND + 5).to_string();
+        assert!(text.starts_with("2026-11-2") && text.ends_with(".000000005") && text.len() == 29, "{text}");
+    }
+}
