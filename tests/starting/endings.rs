@@ -48,7 +48,11 @@ fn it_says_where_the_trace_is_and_how_to_read_it() {
     let told = how.strip_prefix("trace-cat: to read it: trace-cat ").unwrap().split(' ');
     trial.native(super::super::harness::trace_cat()).args(told).run().success();
     let output = started(&trial).args(["sh", "-c", "true | true"]).run();
-    assert!(output.stderr_text().contains(" of records; an earlier trace is there too\n"), "{}", output.stderr_text());
+    let text = output.stderr_text();
+    assert!(
+        text.contains(" of records; an earlier trace is there too\n") && text.contains("trace-cat --last -F text"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -57,7 +61,12 @@ fn the_trace_is_merged_into_a_file() {
     let output = started(&trial).args(["-o", "merged", "sh", "-c", "true | true"]).run();
     output.success();
     assert!(output.stderr_text().ends_with("trace-cat: merged: the merged trace\n"), "{}", output.stderr_text());
-    assert_eq!(fs::read_to_string(trial.directory().join("merged")).unwrap(), trial.merged().text());
+    let merged = fs::read_to_string(trial.directory().join("merged")).unwrap();
+    assert!(!merged.is_empty() && merged == trial.merged().text());
+    // Of a directory with an earlier trace, what this run left.
+    started(&trial).args(["-o", "newest", "sh", "-c", "true | true"]).run().success();
+    let newest = fs::read_to_string(trial.directory().join("newest")).unwrap();
+    assert_eq!(trial.merged().text(), format!("{merged}{newest}"));
     started(&trial).args(["-o", "text", "-F", "text", "true"]).run().success();
     assert!(fs::read_to_string(trial.directory().join("text")).unwrap().contains("proc_exit("));
     // Where the output cannot be written, it is said before the program runs.

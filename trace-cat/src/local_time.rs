@@ -37,6 +37,13 @@ impl Local {
             offset: tm.tm_gmtoff,
         }
     }
+
+    /// `2026-11-20 +0100`.
+    pub fn date(&self) -> String {
+        let Local { year, month, day, offset, .. } = *self;
+        let (sign, minutes) = (if offset < 0 { '-' } else { '+' }, offset.abs() / 60);
+        format!("{year:04}-{month:02}-{day:02} {sign}{:02}{:02}", minutes / 60, minutes % 60)
+    }
 }
 
 /// A moment, nanoseconds since the Epoch, as date and time of day: `2026-11-21 04:59:00.544763329`.
@@ -59,5 +66,13 @@ mod tests {
         // Whatever the time zone: none is a day off.
         let text = Moment(1_795_174_740 * SECOND + 5).to_string();
         assert!(text.starts_with("2026-11-2") && text.ends_with(".000000005") && text.len() == 29, "{text}");
+    }
+
+    #[test]
+    fn zones_east_and_west() {
+        let mut local = Local { year: 2026, month: 1, day: 2, hour: 3, minute: 4, second: 5, offset: 5400 };
+        assert_eq!(local.date(), "2026-01-02 +0130");
+        local.offset = -12_600;
+        assert_eq!(local.date(), "2026-01-02 -0330");
     }
 }

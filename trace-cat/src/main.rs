@@ -6,7 +6,7 @@
 //!          what is in them    records
 //! ```
 //!
-//! `recover` is another way: with it, nothing is printed, and what dead processes left is put into their files. `run`
+//! `report` is what there is to know beside the records: `--stat`, and which processes are a run. `recover` is another way: with it, nothing is printed, and what dead processes left is put into their files. `run`
 //! starts a program that makes a trace in the first place.
 //!
 //! Nothing flows back, and no file is held in memory: what can grow with the trace is the list of its files and the
@@ -25,6 +25,7 @@ mod output;
 mod random;
 mod read;
 mod recover;
+mod report;
 mod run;
 mod say;
 #[cfg(test)]
@@ -40,7 +41,10 @@ use merge::Limits;
 use output::Output;
 use read::handle::Descriptors;
 use read::inputs;
+use report::runs;
+use report::stat::Stat;
 use say::{Say, reason};
+use view::View;
 
 fn main() -> ExitCode {
     env_logger::init();
@@ -94,7 +98,19 @@ fn print(options: Options, say: &Say) -> Result<(), Stop> {
         return recover::recover(&options.paths, &mut io::stdout().lock(), say)
             .map_err(|error| Stop::Failed("standard output".to_owned(), error));
     }
-    let inputs = inputs::collect(&options.paths, &Descriptors::half_of_the_limit(), say);
+    let runs = runs::find(&options.paths);
+    let paths = match runs.last() {
+        Some(newest) if options.last => newest.paths(),
+        newest => {
+            if let Some(newest) = newest.filter(|_| runs.len() > 1 && !options.stat) {
+                let since = local_time::Moment(newest.start);
+                let what = format_args!("{} runs; --last is for the newest alone, of {since}", runs.len());
+                say.note(newest.directory.display(), what);
+            }
+            options.paths.clone()
+        }
+    };
+    let inputs = inputs::collect(&paths, &Descriptors::half_of_the_limit(), say);
     let path = &options.printing.output;
     let output_name = path.as_ref().map_or("standard output".to_owned(), |path| path.display().to_string());
     if output::identity(path.as_deref()).is_some_and(|output| inputs.identities.contains(&output)) {
@@ -108,7 +124,10 @@ fn print(options: Options, say: &Say) -> Result<(), Stop> {
     let mut merge = merge::merge(&inputs.texts, Limits::default(), say)
         .map_err(|error| Stop::Failed("temporary file".to_owned(), error))?;
     let filter = Filter::new(options.selection);
-    let mut view = view::open(&options.printing, &options.paths);
+    let mut view: Box<dyn View> = match options.stat {
+        true => Box::new(Stat::new(view::directories(&paths), (!runs.is_empty()).then_some(runs.len()))),
+        false => view::open(&options.printing, &paths),
+    };
     output.add(|out| view.head(out)).map_err(failed)?;
     while let Some(line) = merge.line() {
         if filter.wants(line) {
@@ -116,6 +135,6 @@ fn print(options: Options, say: &Say) -> Result<(), Stop> {
         }
         merge.advance(say);
     }
-    output.add(|out| view.pause(out)).map_err(failed)?;
+    output.add(|out| view.end(out)).map_err(failed)?;
     output.finish().map_err(failed)
 }

@@ -209,3 +209,43 @@ fn csv_and_json_are_for_programs() {
                     \"arguments\":{\"mutex\":\"0x559469ed90a0\",\"rval\":0,\"waiters?\":0}}\n";
     assert_output(&output, 0, expected, "");
 }
+
+/// A second run in the directory of `trace`, later than the first; its process has number 9.
+fn second_run(trace: &Path) -> String {
+    let later = SECOND.replace("740:000000002", "750:000000000").replace(":0000001:", ":0000009:");
+    fs::write(trace.join("tr.0000009.003"), &later).unwrap();
+    later
+}
+
+#[test]
+fn several_runs_are_told_and_the_last_can_be_had() {
+    let trace = trace();
+    let later = second_run(trace.path());
+    let output = run(trace.path(), &[]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{FIRST}{SECOND}{later}"));
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.starts_with("trace-cat: .: 2 runs; --last is for the newest alone, of 2026-11-2"), "{message}");
+    assert_eq!((message.matches('\n').count(), output.status.code()), (1, Some(0)));
+    assert_output(&run(trace.path(), &["--last"]), 0, &later, "");
+    // Files that are named are what is wanted.
+    assert_output(&run(trace.path(), &["tr.0000001.002", "tr.0000009.003"]), 0, &format!("{FIRST}{later}"), "");
+    assert_eq!(run(trace.path(), &["--last", "--recover"]).status.code(), Some(2));
+}
+
+#[test]
+fn stat_counts_what_is_selected() {
+    let trace = trace();
+    second_run(trace.path());
+    let lines = |arguments: &[&str]| {
+        let output = run(trace.path(), arguments);
+        assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().take(3).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&["--stat"]), ["records    3, 0 lost", "processes  2, 3 threads", "runs       2"]);
+    assert_eq!(lines(&["--stat", "-e", "mutex_lock"])[..2], ["records    1, 0 lost", "processes  1, 1 threads"]);
+    assert_eq!(lines(&["--stat", "--last"])[..2], ["records    1, 0 lost", "processes  1, 1 threads"]);
+    for format in ["-Ftext", "--recover", "--time=abs"] {
+        assert_eq!(run(trace.path(), &["--stat", format]).status.code(), Some(2), "{format}");
+    }
+}

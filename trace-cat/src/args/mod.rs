@@ -49,6 +49,20 @@ struct Arguments {
     #[command(flatten)]
     printing: Printing,
 
+    /// Read only the newest run
+    ///
+    /// A run is a program and the processes that it started; a directory into which programs were recorded at several times has
+    /// several, which a message on standard error tells. Example: trace-cat --last -F text trace
+    #[arg(long, help_heading = "Which records", conflicts_with = "recover")]
+    last: bool,
+
+    /// Count what is in the trace instead of printing it
+    ///
+    /// Processes with their commands, threads, time spans and losses; calls and records of each event, and how long they
+    /// took; objects of each kind. The options for which records choose what is counted. Example: trace-cat --stat -e mutex trace
+    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["format", "time", "color", "recover"])]
+    stat: bool,
+
     /// Put what dead processes left in their trbufs into the record files
     ///
     /// For those who go on with grep and awk: each trbuf of a process that is gone is written out, each record once, and
@@ -91,14 +105,25 @@ pub struct Options {
     pub selection: Selection,
     /// How and where to they are printed.
     pub printing: Printing,
+    /// Read only the newest run.
+    pub last: bool,
+    /// Count instead of printing.
+    pub stat: bool,
     /// Write out what is in trbufs instead of printing.
     pub recover: bool,
 }
 
 impl Options {
-    /// Everything that a directory has.
-    pub fn all_of(directory: PathBuf, printing: Printing) -> Options {
-        Options { paths: vec![directory], selection: Selection::default(), printing, recover: false }
+    /// Everything of the newest run in a directory.
+    pub fn newest_of(directory: PathBuf, printing: Printing) -> Options {
+        Options {
+            paths: vec![directory],
+            selection: Selection::default(),
+            printing,
+            last: true,
+            stat: false,
+            recover: false,
+        }
     }
 }
 
@@ -108,7 +133,8 @@ impl Task {
     /// # Errors
     /// What is to be printed instead of a trace: the help that was asked for, or what is wrong.
     pub fn parse(words: impl IntoIterator<Item = OsString>, directory: Option<OsString>) -> Result<Task, clap::Error> {
-        let Arguments { command, mut paths, selection, printing, recover } = Arguments::try_parse_from(words)?;
+        let Arguments { command, mut paths, selection, printing, last, stat, recover } =
+            Arguments::try_parse_from(words)?;
         if let Some(Command::Run(run)) = command {
             return Ok(Task::Run(run.understand()?));
         }
@@ -117,7 +143,7 @@ impl Task {
             paths.push(directory.map_or_else(|| ".".into(), PathBuf::from));
         }
         printing.check().map_err(|what| usage_error(&[], what))?;
-        Ok(Task::Read(Options { paths, selection: selection.understand()?, printing, recover }))
+        Ok(Task::Read(Options { paths, selection: selection.understand()?, printing, last, stat, recover }))
     }
 }
 

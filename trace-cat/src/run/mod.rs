@@ -104,7 +104,7 @@ fn record(options: &RunOptions, merge: impl FnOnce(Options) -> bool, say: &Say) 
     if let Some(output) = &options.printing.output
         && came != Came::default()
     {
-        let merged = merge(Options::all_of(directory, options.printing.clone()));
+        let merged = merge(Options::newest_of(directory, options.printing.clone()));
         if merged {
             say.note(output.display(), "the merged trace");
         } else if ended == Ended::Status(0) {

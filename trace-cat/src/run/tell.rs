@@ -27,7 +27,8 @@ pub fn tell(options: &RunOptions, directory: &Path, before: &Files, came: &Came,
         );
     }
     if options.printing.output.is_none() {
-        say.note("to read it", format_args!("trace-cat -F text {}", quoted(directory)));
+        let newest = if before.has_trace() { "--last " } else { "" };
+        say.note("to read it", format_args!("trace-cat {newest}-F text {}", quoted(directory)));
     }
 }
 

@@ -17,9 +17,12 @@ use std::path::PathBuf;
 
 use crate::args::{Color, Format, Printing};
 use csv::Csv;
+pub use event::Table;
+pub use fields::{Fields, bits};
 use json::Json;
 use raw::Raw;
 use text::Text;
+pub use text::duration;
 
 /// A form of output. Records come in the order of the timeline.
 pub trait View {
@@ -31,6 +34,11 @@ pub trait View {
 
     /// Appends what was held back, because it is not known whether there will be another record.
     fn pause(&mut self, _out: &mut Vec<u8>) {}
+
+    /// Appends what stands behind the last record.
+    fn end(&mut self, out: &mut Vec<u8>) {
+        self.pause(out);
+    }
 }
 
 /// The view that the options ask for. `paths` are those that are read: names of programs are found there.
@@ -45,12 +53,16 @@ pub fn open(printing: &Printing, paths: &[PathBuf]) -> Box<dyn View> {
                 Color::Never => false,
                 Color::Auto => printing.output.is_none() && style::is_welcome(),
             };
-            let directory =
-                |path: &PathBuf| if path.is_dir() { Some(path.clone()) } else { Some(path.parent()?.into()) };
-            let mut directories: Vec<PathBuf> = paths.iter().filter_map(directory).collect();
-            directories.sort();
-            directories.dedup();
-            Box::new(Text::new(printing.time, coloured, directories))
+            Box::new(Text::new(printing.time, coloured, directories(paths)))
         }
     }
+}
+
+/// The directories in which files of a trace are found: those that are named, and those of files that are.
+pub fn directories(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let directory = |path: &PathBuf| if path.is_dir() { Some(path.clone()) } else { Some(path.parent()?.into()) };
+    let mut directories: Vec<PathBuf> = paths.iter().filter_map(directory).collect();
+    directories.sort();
+    directories.dedup();
+    directories
 }

@@ -37,10 +37,8 @@ impl Clock {
         let Some((_, now)) = self.second else { return };
         let day = |local: Local| (local.year, local.month, local.day, local.offset);
         if before.map(day) != Some(day(now)) {
-            let Local { year, month, day, offset, .. } = now;
-            let (sign, minutes) = (if offset < 0 { '-' } else { '+' }, offset.abs() / 60);
-            let text = format!("{year:04}-{month:02}-{day:02} {sign}{:02}{:02}\n", minutes / 60, minutes % 60);
-            out.extend_from_slice(text.as_bytes());
+            out.extend_from_slice(now.date().as_bytes());
+            out.push(b'\n');
         }
     }
 

@@ -13,7 +13,7 @@
 //! (if not both records have the same time), and what the columns that answer a question say when they say yes.
 //!
 //! ```text
-//! clock    the column of the time
+//! clock    the column of the time (local: where clocks show what)
 //! threads  who is who, and which calls they are in
 //! line     one line, its columns and colours
 //! call     an event's name with its arguments
@@ -31,6 +31,7 @@ use super::event::Table;
 use super::fields::{Cuts, Fields, bits};
 use crate::args::Time;
 use clock::Clock;
+pub use line::duration;
 use line::{Line, Mark};
 use threads::{Argument, Begun, Threads};
 

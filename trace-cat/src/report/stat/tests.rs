@@ -1,0 +1,82 @@
+//! What is counted, and how it is shown.
+
+use std::fs;
+
+use super::*;
+use crate::trial::record;
+
+#[test]
+fn everything_is_counted_and_shown() {
+    let directory = tempfile::tempdir().unwrap();
+    let trinfo = "pid 1\nppid 7\ncmdline sort -n\nlevel blocked\nbuffer ring\nring 65536\n";
+    fs::write(directory.path().join("trinfo.0000001"), trinfo).unwrap();
+    fs::write(directory.path().join("tr.0000001.001"), "").unwrap();
+    let mut stat = Stat::new(vec![directory.path().to_owned()], Some(2));
+    let mut out = Vec::new();
+    stat.head(&mut out);
+    let pid = |line: String| line.replace(":0000001:0x7fc5", ":0000002:0x7fc5");
+    for line in [
+        record(1_000_000_000, 1, "02:02:1", 16),
+        record(1_000_001_500, 1, "02:02:2", 0).replace("02:02:2:0:0", "02:02:2:0:1"),
+        record(1_000_002_000, 1, "02:04:0", 16),
+        record(1_000_003_000, 3, "02:03:0", 17),
+        pid(record(1_000_004_000, 2, "02:03:0", 16)),
+        pid(record(1_000_005_000, 2, "04:31:0", 16)),
+        pid(record(3_000_000_000, 2, "00:01:0", 5)),
+        pid(record(3_000_000_000, 2, "12:07:0", 5)),
+        "rubbish\n".to_owned(),
+    ] {
+        stat.record(line.as_bytes(), &mut out);
+    }
+    assert!(out.is_empty());
+    stat.end(&mut out);
+    let text = String::from_utf8(out).unwrap();
+    let (before, rest) = text.split_once("time       from ").unwrap();
+    let (_, rest) = rest.split_once(" on, ").unwrap();
+    let expected = "\
+records    8, 5 lost
+processes  2, 3 threads
+runs       2
+TIME
+2.000 s
+
+process   parent  threads     records       lost       began        took  command
+      1        7        2           4          0        0 ns    3.000 us  sort -n
+      2        -        1           4          5    4.000 us     1.999 s
+
+event                       calls     records     blocked     in calls
+mutex_lock                      1           2           1     1.500 us
+mutex_trylock                   2           2
+trace_lost                      1           1
+mutex_unlock                    1           1
+sema_open                       1           1
+user.07                         1           1
+
+objects                     count
+mutex                           3
+sema                            1
+
+process 1: only calls that blocked were recorded (THR_TRACE_LEVEL)
+process 1: only the newest 65536 bytes of each thread's records were kept (THR_TRACE_RING)
+";
+    assert_eq!(format!("{before}TIME\n{rest}"), expected);
+}
+
+#[test]
+fn nothing_is_a_count_too() {
+    let mut out = Vec::new();
+    Stat::new(Vec::new(), None).end(&mut out);
+    assert_eq!(String::from_utf8(out).unwrap(), "records    0, 0 lost\nprocesses  0, 0 threads\n");
+}
+
+#[test]
+fn objects_are_bounded() {
+    let mut stat = Stat { object_count: OBJECTS - 1, ..Stat::default() };
+    let mut out = Vec::new();
+    for address in 1..10 {
+        stat.record(record(1, 1, "02:04:0", address).as_bytes(), &mut out);
+    }
+    assert_eq!(stat.objects[&2].len(), 1);
+    stat.end(&mut out);
+    assert!(String::from_utf8(out).unwrap().contains("There are more objects"));
+}
