@@ -86,16 +86,16 @@ pub fn take_longest_dead() -> Option<&'static Slot> {
                 longest = Some((ended_as, slot));
             }
         });
-        let (_, slot) = longest?;
+        let (ended_as, slot) = longest?;
         if slot.state.compare_exchange(SLOT_ENDED, SLOT_OWNED, AcqRel, Relaxed).is_err() {
             // Another thread was faster.
             continue;
         }
         let lwp = slot.lwp.load(Relaxed);
-        if sys::thread_lives(pid, lwp) {
-            // Meanwhile it had another owner, which has told its end but is not gone.
+        if slot.ended_as.load(Relaxed) != ended_as || sys::thread_lives(pid, lwp) {
+            // Since we looked it has had another owner, which has ended, perhaps as the last of all, or is about to.
             slot.state.store(SLOT_ENDED, Release);
-            return None;
+            continue;
         }
         DEAD.fetch_sub(1, Relaxed);
         // A thread that ended within a write cannot go on with it.
