@@ -35,16 +35,16 @@ mod view;
 use std::io;
 use std::process::ExitCode;
 
-use args::{Options, Task};
-use filter::Filter;
-use merge::Limits;
+use args::{Options, Selection, Task};
+use filter::{Few, Filter};
+use merge::{Limits, Merge, Shape};
 use output::Output;
 use read::handle::Descriptors;
 use read::inputs;
 use report::runs;
 use report::stat::Stat;
 use say::{Say, reason};
-use view::View;
+use view::Shown;
 
 fn main() -> ExitCode {
     env_logger::init();
@@ -121,20 +121,50 @@ fn print(options: Options, say: &Say) -> Result<(), Stop> {
     }
     let failed = |error| Stop::Failed(output_name.clone(), error);
     let mut output = Output::open(path.as_deref()).map_err(failed)?;
-    let mut merge = merge::merge(&inputs.texts, Limits::default(), say)
+    let merge = Merge::prepare(&inputs.texts, Limits::default(), say)
         .map_err(|error| Stop::Failed("temporary file".to_owned(), error))?;
+    let Selection { since, until, head, tail, .. } = options.selection;
     let filter = Filter::new(options.selection);
-    let mut view: Box<dyn View> = match options.stat {
-        true => Box::new(Stat::new(view::directories(&paths), (!runs.is_empty()).then_some(runs.len()))),
+    let shown = match options.stat {
+        true => {
+            Shown::InOrder(Box::new(Stat::new(view::directories(&paths), (!runs.is_empty()).then_some(runs.len()))))
+        }
         false => view::open(&options.printing, &paths),
     };
-    output.add(|out| view.head(out)).map_err(failed)?;
-    while let Some(line) = merge.line() {
-        if filter.wants(line) {
-            output.add(|out| view.record(line, out)).map_err(failed)?;
+    let (each, mut in_order) = match shown {
+        Shown::AsTheyAre => (None, None),
+        Shown::Each(view) => (Some(view), None),
+        Shown::InOrder(view) => (None, Some(view)),
+    };
+    let shape = |lines: &[u8], out: &mut Vec<u8>| {
+        for line in lines.split_inclusive(|&byte| byte == b'\n').filter(|line| filter.wants(line)) {
+            match &each {
+                Some(view) => view.record(line, out),
+                None => out.extend_from_slice(line),
+            }
         }
-        merge.advance(say);
+    };
+    let shape: Shape = if filter.is_idle() && each.is_none() { None } else { Some(&shape) };
+    let start = merge.span().map_or(0, |(start, _)| start);
+    let mut times = since.map_or(0, |since| since.resolve(start))..until.map_or(u64::MAX, |until| until.resolve(start));
+    let mut few = Few::choose(&merge, &mut times, shape, head, tail).map_err(failed)?;
+    let mut piece = Vec::new();
+    if let Some(view) = &each {
+        view.head(&mut piece);
+        output.write(&piece).map_err(failed)?;
     }
-    output.add(|out| view.end(out)).map_err(failed)?;
+    let mut take = |lines: &[u8]| {
+        let (lines, more) = few.cut(lines);
+        let Some(view) = &mut in_order else { return output.write(lines).map(|()| more) };
+        piece.clear();
+        lines.split_inclusive(|&byte| byte == b'\n').for_each(|line| view.record(line, &mut piece));
+        output.write(&piece).map(|()| more)
+    };
+    merge.run(times, shape, &mut take).map_err(failed)?;
+    if let Some(view) = &mut in_order {
+        piece.clear();
+        view.end(&mut piece);
+        output.write(&piece).map_err(failed)?;
+    }
     output.finish().map_err(failed)
 }

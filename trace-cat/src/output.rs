@@ -8,9 +8,6 @@ use std::path::Path;
 
 use crate::read::handle::Identity;
 
-/// Bytes that are gathered before they are written.
-const PIECE: usize = 128 * 1024;
-
 /// Device and inode number of the regular file that output to `path`, or to the standard output, would change.
 pub fn identity(path: Option<&Path>) -> Option<Identity> {
     let metadata = match path {
@@ -20,11 +17,8 @@ pub fn identity(path: Option<&Path>) -> Option<Identity> {
     metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
 }
 
-/// A buffered output. What is left in it is written by [`Output::finish`], not when it is dropped.
-pub struct Output {
-    sink: Box<dyn Write>,
-    buffer: Vec<u8>,
-}
+/// Where pieces of output go; they are large, so nothing is gathered.
+pub struct Output(Box<dyn Write + Send>);
 
 impl Output {
     /// The standard output, or `path`, which is made or made empty.
@@ -33,37 +27,25 @@ impl Output {
     /// What the system says about `path`.
     pub fn open(path: Option<&Path>) -> io::Result<Output> {
         match path {
-            Some(path) => Ok(Output::to(Box::new(File::create(path)?))),
-            None => Ok(Output::to(Box::new(io::stdout().lock()))),
+            Some(path) => Ok(Output(Box::new(File::create(path)?))),
+            // Not through io::Stdout, which looks for newlines in all that it writes.
+            None => Ok(Output(Box::new(File::from(io::stdout().as_fd().try_clone_to_owned()?)))),
         }
     }
 
-    /// An output to `sink`.
-    pub fn to(sink: Box<dyn Write>) -> Output {
-        Output { sink, buffer: Vec::with_capacity(PIECE + PIECE / 4) }
-    }
-
-    /// Lets `add` append to what is to be written.
+    /// Writes a piece.
     ///
     /// # Errors
     /// What writing says.
-    pub fn add(&mut self, add: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
-        add(&mut self.buffer);
-        if self.buffer.len() >= PIECE { self.write() } else { Ok(()) }
+    pub fn write(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.0.write_all(piece)
     }
 
-    /// Writes what is left.
+    /// Tells what only the end tells.
     ///
     /// # Errors
     /// What writing says.
     pub fn finish(mut self) -> io::Result<()> {
-        self.write()?;
-        self.sink.flush()
-    }
-
-    fn write(&mut self) -> io::Result<()> {
-        self.sink.write_all(&self.buffer)?;
-        self.buffer.clear();
-        Ok(())
+        self.0.flush()
     }
 }

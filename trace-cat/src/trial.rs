@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::merge::{Limits, merge};
+use crate::merge::{Limits, Merge};
 use crate::read::handle::Descriptors;
 use crate::read::inputs;
 use crate::say::tests::recorded;
@@ -40,18 +40,32 @@ impl Trace {
     /// Merges these files, or the whole directory if there are none; returns output and messages, in which the
     /// directory's path is left out.
     pub fn cat_with(&self, names: &[&str], limits: Limits, descriptors: usize) -> (String, String) {
+        self.merged(names, limits, descriptors, |merge, out| {
+            let mut take = |lines: &[u8]| {
+                out.extend_from_slice(lines);
+                Ok(true)
+            };
+            merge.run(0..u64::MAX, None, &mut take).unwrap();
+        })
+    }
+
+    /// As [`cat_with`](Trace::cat_with), with the output that `print` makes of the merge.
+    pub fn merged(
+        &self,
+        names: &[&str],
+        limits: Limits,
+        descriptors: usize,
+        print: impl FnOnce(&Merge, &mut Vec<u8>),
+    ) -> (String, String) {
         let mut paths: Vec<PathBuf> = names.iter().map(|name| self.path(name)).collect();
         if paths.is_empty() {
             paths.push(self.path(""));
         }
         let (say, messages) = recorded();
         let inputs = inputs::collect(&paths, &Descriptors::new(descriptors), &say);
-        let mut merge = merge(&inputs.texts, limits, &say).unwrap();
+        let merge = Merge::prepare(&inputs.texts, limits, &say).unwrap();
         let mut out = Vec::new();
-        while let Some(line) = merge.line() {
-            out.extend_from_slice(line);
-            merge.advance(&say);
-        }
+        print(&merge, &mut out);
         let directory = format!("{}/", self.directory.path().display());
         (String::from_utf8_lossy(&out).into_owned(), messages.text().replace(&directory, ""))
     }

@@ -158,6 +158,28 @@ fn filters_and_text() {
 }
 
 #[test]
+fn a_part_of_the_time_and_a_number_of_records() {
+    let trace = trace();
+    for (arguments, expected) in [
+        (&["--since", "+1ns"][..], SECOND),
+        (&["--until", "+1ns"], FIRST),
+        (&["--since", "1795174740.000000002"], SECOND),
+        (&["--since", "1795174740:000000001", "--until", "@1795174740.000000002"], FIRST),
+        (&["--until", "2026-11-20 00:00"], ""),
+        (&["--head", "1"], FIRST),
+        (&["--tail", "1"], SECOND),
+        (&["--head", "1", "--tail", "5"], FIRST),
+        (&["--tail", "1", "-e", "mutex_lock"], FIRST),
+        (&["--head", "0"], ""),
+    ] {
+        assert_output(&run(trace.path(), arguments), 0, expected, "");
+    }
+    let output = run(trace.path(), &["--since", "yesterday"]);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("+1.5s"));
+}
+
+#[test]
 fn the_log_is_silent_unless_asked_for() {
     let trace = trace();
     let output = command(trace.path()).env("RUST_LOG", "info").output().unwrap();

@@ -10,9 +10,11 @@
 //! printing    how and where to
 //! run         trace-cat run
 //! events      lists of categories and events
+//! moment      points in time
 //! ```
 
 mod events;
+mod moment;
 mod printing;
 mod run;
 mod selection;

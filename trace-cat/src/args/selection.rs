@@ -4,6 +4,7 @@ use clap::Args;
 use spec::EventSet;
 
 use super::events::event_set;
+use super::moment::Moment;
 use super::usage_error;
 
 /// What was typed.
@@ -24,6 +25,30 @@ pub struct Typed {
     /// Print only records of this LWP, that is, kernel thread; may be repeated
     #[arg(short = 'l', long = "lwp", value_name = "LWP")]
     lwps: Vec<u32>,
+
+    /// Print only records of this time and later: 12:00:05.25, or +1.5s from the start
+    ///
+    /// TIME is local time (12:00:05.25 of the day on which the trace begins, "2026-11-21 12:00:05"), seconds since the Epoch as in
+    /// a record (1795174740:544763329), or what has passed since the first record of all: +1.5s, +200ms, +7us, +9ns, +2m,
+    /// +1h. What lies before is not merged.
+    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
+    since: Option<Moment>,
+
+    /// Print only records before this time, written as for --since
+    ///
+    /// Example: --since +1.5s --until +1.6s
+    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
+    until: Option<Moment>,
+
+    /// Print only the first N of what is wanted
+    #[arg(long, value_name = "N")]
+    head: Option<u64>,
+
+    /// Print only the last N of what is wanted; with --head, of those
+    ///
+    /// They are found from the end of the trace, not by printing all of it.
+    #[arg(long, value_name = "N")]
+    tail: Option<u64>,
 }
 
 /// What it means. A record is wanted if every filter wants it.
@@ -35,15 +60,23 @@ pub struct Selection {
     pub pids: Vec<u32>,
     /// The LWPs; none for all.
     pub lwps: Vec<u32>,
+    /// From when on.
+    pub since: Option<Moment>,
+    /// Up to when.
+    pub until: Option<Moment>,
+    /// How many, from the first on.
+    pub head: Option<u64>,
+    /// How many of those, to the last.
+    pub tail: Option<u64>,
 }
 
 impl Typed {
     /// # Errors
     /// A name that means nothing.
     pub fn understand(self) -> Result<Selection, clap::Error> {
-        let Typed { events, pids, lwps } = self;
+        let Typed { events, pids, lwps, since, until, head, tail } = self;
         let set = (!events.is_empty()).then(|| event_set(&events.join(":")));
         let events = set.transpose().map_err(|what| usage_error(&[], what))?;
-        Ok(Selection { events, pids, lwps })
+        Ok(Selection { events, pids, lwps, since, until, head, tail })
     }
 }

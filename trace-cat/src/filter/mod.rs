@@ -1,9 +1,15 @@
 //! Which of the merged records are wanted.
+//!
+//! `--since` and `--until` are a matter of which slices are merged at all; [`Filter`] is asked of each merged record, in many
+//! threads, and [`Few`] counts what comes out, in order.
+
+mod few;
 
 use spec::EventSet;
 
 use crate::args::Selection;
 use crate::read::columns;
+pub use few::Few;
 
 /// What `-e`, `-p` and `-l` ask for. All must agree; one that was not given agrees with everything.
 #[derive(Debug)]
@@ -16,8 +22,13 @@ pub struct Filter {
 impl Filter {
     /// Lists that are empty ask for nothing in particular.
     pub fn new(selection: Selection) -> Filter {
-        let Selection { events, pids, lwps } = selection;
+        let Selection { events, pids, lwps, .. } = selection;
         Filter { events: events.map(EventTable::new), pids, lwps }
+    }
+
+    /// Whether everything is wanted.
+    pub fn is_idle(&self) -> bool {
+        self.events.is_none() && self.pids.is_empty() && self.lwps.is_empty()
     }
 
     /// Whether the record `line` is wanted.
@@ -56,7 +67,7 @@ mod tests {
 
     fn wanted(events: Option<&str>, pids: &[u32], lwps: &[u32]) -> Vec<usize> {
         let events = events.map(|list| EventSet::parse(list.as_bytes(), &mut |_| panic!("unknown name")));
-        let filter = Filter::new(Selection { events, pids: pids.into(), lwps: lwps.into() });
+        let filter = Filter::new(Selection { events, pids: pids.into(), lwps: lwps.into(), ..Selection::default() });
         (0..LINES.len()).filter(|&line| filter.wants(LINES[line].as_bytes())).collect()
     }
 

@@ -1,183 +1,346 @@
 //! Merges the inputs by printed time, whatever their number and whatever the order within them.
 //!
-//! Order: by time; at equal times the records of one file keep their order, and between files what is stamped before
-//! its call comes before what is stamped after, then the file names decide. This is a rule for choosing between the
-//! files' next records, not one for sorting: a record waits for those before it in its file. So a file's runs are put
-//! together first, and then the files.
+//! ```text
+//! scan ──► plan ──► load ──► kway ──► turns
+//! index    slices   a slice  its      the slices
+//!                            records  in order
+//! ```
 //!
-//! Each stream in a merge has a buffer. When there are too many streams for the memory allowed, some of them are merged
-//! into a temporary file before, which makes them one stream.
+//! Every text is read once from end to end, to see where which times are and what is damaged: only then can the first
+//! record be told. The index of that cuts time into slices that fit the processor's cache. Threads take slices one after the
+//! other, bring what the inputs have of them into memory, sort what is not in order, merge, and hand over in order.
+//!
+//! Three things do not fit that, and are seen to before or in the middle: a text in no order at all, of which each slice
+//! would have to read all (it is sorted into a temporary file), many inputs that all have something in each slice (they
+//! are merged into fewer), and more records of one and the same time than there is memory (`instant`).
 
+mod instant;
+pub mod keys;
+pub mod kway;
+mod load;
+mod plan;
 mod spill;
-mod stream;
-mod tree;
+mod turns;
 
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use log::info;
 
-use crate::read::records::{BUFFER_MIN, Records, Trust};
-use crate::read::runs::scan;
+use crate::read::index::Index;
+use crate::read::scan::{Pace, scan};
 use crate::read::text::Text;
-use crate::say::Say;
-pub use stream::Merge;
+use crate::say::{Say, reason};
 
+use keys::Stamps;
+use kway::Piece;
+use load::Arena;
+use plan::{Plan, bounds, slices_of};
 use spill::Spill;
-use stream::{Cursor, Source, Stream, Ties};
+use turns::{Take, Turns};
 
-/// How much memory merging takes.
+/// How much memory merging takes, and how the work is cut.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of all streams' buffers together.
-    pub buffers: usize,
-    /// Bytes of one stream's buffer at most.
-    pub buffer: usize,
-    /// Streams in one merge at most.
-    pub streams: usize,
+    /// Threads that work.
+    pub threads: usize,
+    /// Bytes of a slice at most, as far as records of one time allow it; each thread holds two of them, what comes in
+    /// and what goes out.
+    pub slice: u64,
+    /// Bytes of a slice at least.
+    pub least: u64,
+    /// Bytes of a slice for each input that it is from, if it has room for that.
+    pub part: u64,
+    /// Bytes that finished slices may have while they wait for their turn.
+    pub waiting: usize,
+    /// Bytes that a block of an index is for.
+    pub block: u64,
+    /// Blocks of all indexes together at most, beyond one for each input; then they are for more bytes.
+    pub blocks: u64,
+    /// Bytes that are read at a time to make the indexes.
+    pub chunk: u64,
     /// Bytes that are sorted at a time, where a file is in no order.
-    pub chunk: usize,
+    pub sort: usize,
+    /// What reading a bit of a file for each slice costs, in bytes that could be read meanwhile.
+    pub visit: u64,
+    /// Bytes of reading that are not worth a temporary file.
+    pub patience: u64,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        const BUFFERS: usize = 64 << 20;
-        Limits { buffers: BUFFERS, buffer: 256 << 10, streams: BUFFERS / BUFFER_MIN, chunk: 32 << 20 }
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(32);
+        Limits {
+            threads,
+            slice: (48 << 20) / threads.max(3) as u64,
+            least: 256 << 10,
+            part: 64 << 10,
+            waiting: 32 << 20,
+            block: 4 << 10,
+            blocks: 1 << 20,
+            chunk: 4 << 20,
+            sort: 48 << 20,
+            visit: 16 << 10,
+            patience: 256 << 20,
+        }
     }
 }
 
-/// Some runs that belong together: those of one input, or the one that inputs were merged into.
-struct Part {
+/// A text with its index. Their order decides between records of the same time.
+pub struct Input {
     text: Arc<Text>,
-    runs: Vec<Range<u64>>,
-    source: Source,
-    trust: Trust,
+    index: Index,
+    failed: AtomicBool,
 }
 
-/// Reads every text once to find its runs and tell its damages, and merges all.
-///
-/// # Errors
-/// What a temporary file says. Whatever is wrong with an input is told, and what can be read of it is merged.
-pub fn merge(texts: &[Arc<Text>], limits: Limits, say: &Say) -> io::Result<Merge> {
-    let mut merging = Merging { limits, say, spill: None };
-    let mut parts = Vec::with_capacity(texts.len());
-    for (rank, text) in texts.iter().enumerate() {
-        parts.extend(merging.part(text, rank as u32)?);
+impl Input {
+    /// Bytes that are there.
+    fn size(&self) -> u64 {
+        self.text.size(0..self.index.end())
     }
-    merging.all(parts)
+
+    /// Tells what went wrong with a text that could be read before, once.
+    fn fail(&self, error: &io::Error, say: &Say) {
+        if !self.failed.swap(true, Ordering::Relaxed) {
+            say.damage(self.text.path().display(), reason(error));
+        }
+    }
 }
 
-struct Merging<'a> {
+/// What is to be merged, and how.
+pub struct Merge<'a> {
+    inputs: Vec<Input>,
+    plan: Plan,
     limits: Limits,
+    stamps: Stamps,
     say: &'a Say,
-    /// The temporary file that is being filled, once one was needed.
-    spill: Option<Spill>,
 }
 
-impl Merging<'_> {
-    /// A text as a part, or `None` if it holds no record.
-    fn part(&mut self, text: &Arc<Text>, rank: u32) -> io::Result<Option<Part>> {
-        let limits = self.limits;
-        let scan = scan(text, limits.buffer, self.say);
-        let trust = if scan.clean { Trust::Checked } else { Trust::None };
-        if scan.records == 0 {
-            return Ok(None);
-        }
-        if !scan.shuffled {
-            return Ok(Some(Part { text: text.clone(), runs: scan.runs, source: Source::Input(rank), trust }));
-        }
-        let records = Records::new(text.clone(), 0..scan.end, trust, limits.buffer);
-        let say = self.say;
-        let spill = self.spill()?;
-        let runs = spill::sort(records, rank, limits.chunk, spill, say)?;
-        Ok(Some(spilled(spill, runs)?))
+/// What becomes of the merged lines of a slice before they are handed over, in any thread. `None`: nothing.
+pub type Shape<'a> = Option<&'a (dyn Fn(&[u8], &mut Vec<u8>) + Sync)>;
+
+impl<'a> Merge<'a> {
+    /// Reads every text once and tells its damages.
+    ///
+    /// # Errors
+    /// What a temporary file says. Whatever is wrong with a text is told, and what can be read of it is merged.
+    pub fn prepare(texts: &[Arc<Text>], limits: Limits, say: &'a Say) -> io::Result<Merge<'a>> {
+        let mut merge = Merge::planned(texts, limits, say);
+        merge.sort_the_unsorted()?;
+        merge.put_together()?;
+        Ok(merge)
     }
 
-    fn spill(&mut self) -> io::Result<&mut Spill> {
-        if self.spill.is_none() {
-            self.spill = Some(Spill::new()?);
-        }
-        self.spill.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
+    fn planned(texts: &[Arc<Text>], mut limits: Limits, say: &'a Say) -> Merge<'a> {
+        let total: u64 = texts.iter().map(|text| text.size(0..text.end())).sum();
+        limits.block = limits.block.max((total / limits.blocks).next_multiple_of(4096));
+        limits.part = limits.part.max(8 * limits.block);
+        let pace = Pace { threads: limits.threads, chunk: limits.chunk, buffer: 256 << 10, block: limits.block };
+        let indexes = scan(texts, pace, say);
+        let inputs = texts.iter().cloned().zip(indexes).filter(|(_, index)| index.span().is_some());
+        let inputs = inputs.map(|(text, index)| Input { text, index, failed: AtomicBool::new(false) });
+        let mut merge =
+            Merge { inputs: inputs.collect(), plan: Plan::new(&[], Vec::new()), limits, stamps: Stamps::new(), say };
+        merge.plan();
+        merge
     }
 
-    /// Merges all parts, in several passes if there are too many streams.
-    fn all(&mut self, mut parts: Vec<Part>) -> io::Result<Merge> {
-        let streams = |parts: &[Part]| parts.iter().map(|part| part.runs.len()).sum::<usize>();
-        if streams(&parts) > self.limits.streams {
-            info!("{} runs of {} files are too many at once", streams(&parts), parts.len());
-            for part in &mut parts {
-                while part.runs.len() > 1 {
-                    *part = self.fewer_runs(part)?;
+    fn plan(&mut self) {
+        let bounds = bounds(&self.inputs, &self.limits);
+        self.plan = Plan::new(&self.inputs, bounds);
+    }
+
+    /// The times of the first and of the last record.
+    pub fn span(&self) -> Option<(u64, u64)> {
+        let slices = self.plan.slices();
+        (slices > 0).then(|| (self.plan.times(0).start, self.plan.times(slices - 1).end - 1))
+    }
+
+    /// Sorts texts whose blocks belong to so many slices that each of them would be read again and again.
+    fn sort_the_unsorted(&mut self) -> io::Result<()> {
+        let slices = 0..self.plan.slices();
+        let starts: Vec<u64> = slices.map(|slice| self.plan.times(slice).start).chain([u64::MAX]).collect();
+        let mut spill = None;
+        for number in 0..self.inputs.len() {
+            let input = &self.inputs[number];
+            if input.index.ordered() || input.size() <= self.limits.slice / 2 {
+                continue;
+            }
+            let blocks = input.index.blocks();
+            let visits: usize = blocks.iter().map(|block| slices_of(&starts, Some((block.min, block.max))).len()).sum();
+            if visits as u64 * self.limits.block <= 4 * input.size() + self.limits.patience {
+                continue;
+            }
+            let spill = match &mut spill {
+                Some(spill) => spill,
+                none => none.insert(Spill::new()?),
+            };
+            let start = spill.at();
+            spill::sort(&input.text, 0..input.index.end(), self.limits.sort, spill, self.say)?;
+            let text = spill.text(start)?;
+            self.inputs[number] = self.written(text);
+        }
+        if spill.is_some() {
+            self.plan();
+        }
+        Ok(())
+    }
+
+    /// Merges inputs in groups, if each of many slices had to be read from each of many inputs.
+    fn put_together(&mut self) -> io::Result<()> {
+        let total: u64 = self.inputs.iter().map(Input::size).sum();
+        let slices = 0..self.plan.slices();
+        let visits: usize = slices.clone().map(|slice| self.plan.inputs(slice).len()).sum();
+        if slices.len() <= 2 || visits as u64 * self.limits.visit <= 4 * total + self.limits.patience {
+            return Ok(());
+        }
+        info!("{} files are too many for each of {} slices", self.inputs.len(), slices.len());
+        let before = self.inputs.len();
+        let mut spill = Spill::new()?;
+        let mut groups = Vec::new();
+        let mut rest = std::mem::take(&mut self.inputs).into_iter().peekable();
+        while rest.peek().is_some() {
+            let (mut group, mut bytes) = (Vec::new(), 0);
+            while let Some(input) = rest.next_if(|input| group.len() < 2 || bytes + input.size() <= self.limits.slice) {
+                bytes += input.size();
+                group.push(input);
+            }
+            self.inputs = group;
+            self.plan();
+            let start = spill.at();
+            self.run(0..u64::MAX, None, &mut |lines| spill.push(lines).map(|()| true))?;
+            groups.push(spill.text(start)?);
+        }
+        let fewer = groups.len() <= before / 2;
+        self.inputs = groups.into_iter().map(|text| self.written(text)).collect();
+        self.plan();
+        if fewer { self.put_together() } else { Ok(()) }
+    }
+
+    /// A text that was just written, as an input.
+    fn written(&self, text: Arc<Text>) -> Input {
+        let Limits { threads, chunk, block, .. } = self.limits;
+        let index =
+            scan(std::slice::from_ref(&text), Pace { threads, chunk, buffer: 256 << 10, block }, self.say).pop();
+        Input { text, index: index.unwrap_or_default(), failed: AtomicBool::new(false) }
+    }
+
+    /// Merges the records of `times` and gives them to `take`, in order, many lines at a time.
+    ///
+    /// # Errors
+    /// What `take` says.
+    pub fn run(&self, times: Range<u64>, shape: Shape, take: &mut Take) -> io::Result<()> {
+        let slices = self.plan.find(&times);
+        let next = AtomicUsize::new(slices.start);
+        let turns = Turns::new(slices.start, self.limits.waiting, take);
+        let worker = || {
+            let mut work = Work::default();
+            let mut out = Piece::default();
+            while !turns.over() {
+                let slice = next.fetch_add(1, Ordering::Relaxed);
+                if slice >= slices.end {
+                    break;
                 }
+                let mut parts = |piece: &mut Piece| turns.part(slice, piece);
+                self.slice(slice, &times, &mut work, shape, &mut out, &mut parts);
+                out = turns.whole(slice, std::mem::take(&mut out));
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.limits.threads.min(slices.len()) {
+                scope.spawn(worker);
+            }
+            worker();
+        });
+        turns.into_result()
+    }
+
+    /// How many slices back from the end of `times` there are `wanted` lines, and how many lines these slices have before.
+    pub fn back(&self, times: Range<u64>, shape: Shape, wanted: u64) -> (u64, u64) {
+        let mut work = Work::default();
+        let mut out = Piece::default();
+        let mut lines = 0;
+        let mut start = times.start;
+        for slice in self.plan.find(&times).rev() {
+            let mut count = |piece: &mut Piece| {
+                lines += memchr::memchr_iter(b'\n', piece.filled()).count() as u64;
+                piece.clear();
+            };
+            self.slice(slice, &times, &mut work, shape, &mut out, &mut count);
+            count(&mut out);
+            if lines >= wanted {
+                start = start.max(self.plan.times(slice).start);
+                break;
             }
         }
-        while parts.len() > self.limits.streams {
-            // Each pass has its own file, so that the one before it can go.
-            self.spill = None;
-            parts = parts.chunks(self.limits.streams).map(|group| self.one_part(group)).collect::<Result<_, _>>()?;
+        (start, lines.saturating_sub(wanted))
+    }
+
+    /// Merges what a slice has of `times` into `out`, and gives a part to `parts` when there is much.
+    fn slice(
+        &self,
+        slice: usize,
+        times: &Range<u64>,
+        work: &mut Work,
+        shape: Shape,
+        out: &mut Piece,
+        parts: &mut dyn FnMut(&mut Piece),
+    ) {
+        let whole = self.plan.times(slice);
+        let times = whole.start.max(times.start)..whole.end.min(times.end);
+        let numbers = self.plan.inputs(slice);
+        // Times that are still to be merged, the earliest last.
+        let mut rest = vec![times];
+        while let Some(times) = rest.pop() {
+            if times.is_empty() {
+                continue;
+            }
+            if work.arena.load(&self.inputs, numbers, &times, self.limits.slice, self.say).is_ok() {
+                self.merge(&times, work, shape, out);
+            } else if times.end - times.start > 1 {
+                let middle = times.start + (times.end - times.start) / 2;
+                rest.extend([middle..times.end, times.start..middle]);
+            } else {
+                let Work { plain, .. } = work;
+                let mut full = |piece: &mut Piece| {
+                    match shape {
+                        Some(shape) => out.append(|out| shape(piece.filled(), out)),
+                        None => out.push(piece.filled()),
+                    }
+                    piece.clear();
+                    parts(out);
+                };
+                instant::stream(&self.inputs, numbers, times.start, &self.stamps, plain, &mut full, self.say);
+            }
+            if out.filled().len() as u64 > self.limits.slice {
+                parts(out);
+            }
         }
-        Ok(self.open(&parts))
     }
 
-    /// Merges the runs of a part in groups.
-    fn fewer_runs(&mut self, part: &Part) -> io::Result<Part> {
-        let mut runs = Vec::new();
-        for group in part.runs.chunks(self.limits.streams) {
-            let merge = self.open_runs(part, group, group.len());
-            runs.push(self.write(merge)?);
+    /// Merges what is loaded.
+    fn merge(&self, times: &Range<u64>, work: &mut Work, shape: Shape, out: &mut Piece) {
+        let Work { arena, plain } = work;
+        let merged = if shape.is_some() { &mut *plain } else { &mut *out };
+        let broken = kway::merge(arena.bytes(), arena.streams(), times.clone(), &self.stamps, merged);
+        if broken > 0 {
+            self.say.damage("files", format_args!("changed while being read: {broken} lines"));
         }
-        spilled(self.spill()?, runs)
-    }
-
-    /// Merges parts of one run each into one.
-    fn one_part(&mut self, parts: &[Part]) -> io::Result<Part> {
-        let merge = self.open(parts);
-        let run = self.write(merge)?;
-        spilled(self.spill()?, vec![run])
-    }
-
-    /// Writes a merge to the temporary file as one run.
-    fn write(&mut self, mut merge: Merge) -> io::Result<Range<u64>> {
-        let say = self.say;
-        let spill = self.spill()?;
-        let start = spill.at();
-        while let Some(line) = merge.line() {
-            spill.push(merge.rank(), line)?;
-            merge.advance(say);
+        if let Some(shape) = shape {
+            out.append(|out| shape(plain.filled(), out));
+            plain.clear();
         }
-        Ok(start..spill.at())
-    }
-
-    /// Opens parts for one merge.
-    fn open(&self, parts: &[Part]) -> Merge {
-        let total = parts.iter().map(|part| part.runs.len()).sum();
-        // Beyond that the buffers would be smaller than records need, or take more memory than was allowed.
-        debug_assert!(total <= self.limits.streams);
-        let streams = parts.iter().map(|part| match &part.runs[..] {
-            [run] => self.cursor(part, run, total),
-            runs => Stream::Merge(Box::new(self.open_runs(part, runs, total))),
-        });
-        Merge::new(streams.collect(), Ties::StampThenName)
-    }
-
-    /// Opens runs of a part, which are among `total` streams that are merged together.
-    fn open_runs(&self, part: &Part, runs: &[Range<u64>], total: usize) -> Merge {
-        let streams = runs.iter().map(|run| self.cursor(part, run, total)).collect();
-        Merge::new(streams, Ties::FileOrder)
-    }
-
-    fn cursor(&self, part: &Part, run: &Range<u64>, total: usize) -> Stream {
-        let length = usize::try_from(run.end - run.start).unwrap_or(usize::MAX);
-        let size = (self.limits.buffers / total.max(1)).min(self.limits.buffer).min(length);
-        let records = Records::new(part.text.clone(), run.clone(), part.trust, size);
-        Stream::Run(Cursor::new(records, part.source, self.say))
     }
 }
 
-/// Runs that were just written, as a part.
-fn spilled(spill: &mut Spill, runs: Vec<Range<u64>>) -> io::Result<Part> {
-    Ok(Part { text: spill.text()?, runs, source: Source::Marked, trust: Trust::Marked })
+/// A thread's memory.
+#[derive(Default)]
+struct Work {
+    arena: Arena,
+    /// What is merged and not yet shaped.
+    plain: Piece,
 }
 
 #[cfg(test)]

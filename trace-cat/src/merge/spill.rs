@@ -1,4 +1,4 @@
-//! Temporary files of sorted records, for traces that cannot be merged in one go.
+//! Temporary files, for inputs that cannot be merged as they are.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use log::info;
 
-use super::stream::mark;
 use crate::read::handle::Handle;
-use crate::read::records::{Item, MARK_WIDTH, Records};
+use crate::read::records::{Item, Records};
 use crate::read::text::Text;
 use crate::say::{Say, reason};
 
@@ -22,6 +21,9 @@ pub struct Spill {
 
 impl Spill {
     /// An empty one in the directory for temporary files (`TMPDIR`).
+    ///
+    /// # Errors
+    /// What the system says.
     pub fn new() -> io::Result<Spill> {
         let file = tempfile::tempfile()?;
         let name = std::env::temp_dir().join("(temporary file of trace-cat)");
@@ -29,44 +31,44 @@ impl Spill {
         Ok(Spill { file: BufWriter::with_capacity(256 * 1024, file), handle, at: 0 })
     }
 
-    /// Where the next record goes.
+    /// Where the next bytes go.
     pub fn at(&self) -> u64 {
         self.at
     }
 
-    /// Adds a record, marked with the rank of its input.
-    pub fn push(&mut self, rank: u32, line: &[u8]) -> io::Result<()> {
-        self.file.write_all(&mark(rank))?;
-        self.file.write_all(line)?;
-        self.at += (MARK_WIDTH + line.len()) as u64;
+    /// Adds some lines.
+    ///
+    /// # Errors
+    /// What writing says.
+    pub fn push(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.file.write_all(lines)?;
+        self.at += lines.len() as u64;
         Ok(())
     }
 
-    /// All that has been added so far, as a text.
-    pub fn text(&mut self) -> io::Result<Arc<Text>> {
+    /// What was added from `start` on, as a text.
+    ///
+    /// # Errors
+    /// What writing says.
+    pub fn text(&mut self, start: u64) -> io::Result<Arc<Text>> {
         self.file.flush()?;
-        Ok(Arc::new(Text::new(self.handle.path().to_owned(), Some(self.handle.clone()), self.at, false)))
+        Ok(Arc::new(Text::part(self.handle.clone(), start..self.at)))
     }
 }
 
-/// Sorts all of `records` by time, as many at a time as `chunk` bytes hold, and appends them to `spill` as a run for
-/// each such chunk. Records of the same time keep their order.
+/// Sorts the records of `range` of `text` by time, as many at a time as `chunk` bytes hold, and appends them to `spill`,
+/// one such chunk behind the other. Records of the same time keep their order.
 ///
 /// # Errors
-/// What writing says. What is wrong with the input is told.
-pub fn sort(
-    mut records: Records,
-    rank: u32,
-    chunk: usize,
-    spill: &mut Spill,
-    say: &Say,
-) -> io::Result<Vec<Range<u64>>> {
-    let mut bytes: Vec<u8> = Vec::with_capacity(chunk);
+/// What writing says. What reading says is told.
+pub fn sort(text: &Arc<Text>, range: Range<u64>, chunk: usize, spill: &mut Spill, say: &Say) -> io::Result<()> {
+    let mut records = Records::new(text.clone(), range, vec![0; 256 * 1024]);
+    let mut bytes: Vec<u8> = Vec::new();
     let mut index: Vec<(u64, u32, u32)> = Vec::new();
-    let mut runs = Vec::new();
+    let mut chunks = 0;
     loop {
         let item = records.next().unwrap_or_else(|error| {
-            say.damage(records.text().path().display(), reason(&error));
+            say.damage(text.path().display(), reason(&error));
             None
         });
         let line = records.line();
@@ -74,11 +76,10 @@ pub fn sort(
         if !index.is_empty() && (item.is_none() || full) {
             // The place breaks ties, which keeps equal times in order.
             index.sort_unstable();
-            let start = spill.at();
             for &(_, at, length) in &index {
-                spill.push(rank, &bytes[at as usize..][..length as usize])?;
+                spill.push(&bytes[at as usize..][..length as usize])?;
             }
-            runs.push(start..spill.at());
+            chunks += 1;
             bytes.clear();
             index.clear();
         }
@@ -91,6 +92,6 @@ pub fn sort(
             None => break,
         }
     }
-    info!("{}: sorted into {} runs in a temporary file", records.text().path().display(), runs.len());
-    Ok(runs)
+    info!("{}: sorted in a temporary file, {chunks} parts", text.path().display());
+    Ok(())
 }

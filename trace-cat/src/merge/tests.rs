@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use super::*;
+use crate::filter::Few;
 use crate::random::{Random, fuzz_time};
+use crate::read::columns;
 use crate::read::handle::{Descriptors, Handle, open};
 use crate::say::tests::recorded;
 use crate::trial::{Trace, record};
@@ -81,42 +83,125 @@ fn oracle(mut files: Vec<Vec<(u64, bool, String)>>) -> String {
     out
 }
 
+/// Limits that are so small that every boundary there is is met.
+fn tiny(random: &mut Random) -> Limits {
+    Limits {
+        threads: 1 + random.below(4),
+        slice: 1 << random.below(20),
+        least: 1 << random.below(14),
+        part: 1 << random.below(14),
+        waiting: 1 << random.below(20),
+        block: 1 << random.below(13),
+        blocks: 1 << 20,
+        chunk: 1 << random.below(16),
+        sort: 200 + random.below(5000),
+        visit: 1 << random.below(14),
+        patience: 1 << random.below(16),
+    }
+}
+
+/// Files of records: in order, nearly, in runs, or in none; with many equal times, gaps, and the same records twice.
+fn files(random: &mut Random) -> Vec<Vec<(u64, bool, String)>> {
+    let count = 1 + random.below(12);
+    let mut files: Vec<Vec<(u64, bool, String)>> = vec![Vec::new(); count];
+    let disorder = [0, 0, 3, 40, 2000][random.below(5)];
+    let step = [1, 3, 3, 1000][random.below(4)];
+    let mut time = 1_795_174_740_000_000_000;
+    for serial in 0..random.below(600) {
+        time += random.below(step) as u64;
+        if random.below(200) == 0 {
+            time += 1 << random.below(56);
+        }
+        let after = random.below(2) == 0;
+        let file = random.below(count);
+        let shown = time - random.below(disorder + 1) as u64;
+        let event = if after { AFTER } else { BEFORE };
+        let record = (shown, after, record(shown, file as u32, event, random.next() >> random.below(64)));
+        for _ in 0..1 + random.below(40) / 39 {
+            files[file].push(record.clone());
+        }
+        if random.below(300) == 0 {
+            // Another run begins.
+            time -= (serial * step) as u64 / 2;
+        }
+    }
+    files
+}
+
 #[test]
 fn random_traces_merge_as_the_rule_says_whatever_the_limits() {
     let mut random = Random::seeded("merge", 4);
     let until = fuzz_time();
     let mut round = 0;
-    while round < 150 || until.is_some_and(|end| Instant::now() < end) {
+    while round < 250 || until.is_some_and(|end| Instant::now() < end) {
         round += 1;
         let trace = Trace::new();
-        let count = 1 + random.below(12);
-        let mut files: Vec<Vec<(u64, bool, String)>> = vec![Vec::new(); count];
-        let disorder = [0, 0, 3, 40, 2000][random.below(5)];
-        let mut time = 1_795_174_740_000_000_000;
-        for serial in 0..random.below(600) {
-            time += random.below(3) as u64;
-            let after = random.below(2) == 0;
-            let file = random.below(count);
-            let shown = time - random.below(disorder + 1) as u64;
-            files[file].push((
-                shown,
-                after,
-                record(shown, file as u32, if after { AFTER } else { BEFORE }, serial as u64),
-            ));
-        }
+        let files = files(&mut random);
         for (file, records) in files.iter().enumerate() {
             let text: String = records.iter().map(|(.., line)| &line[..]).collect();
             trace.file(&format!("tr.0000001.{file:03x}"), text);
         }
-        let limits = Limits {
-            buffers: 1 << random.below(20),
-            buffer: 1 << random.below(20),
-            streams: 2 + random.below(6),
-            chunk: 100 + random.below(5000),
-        };
+        let limits = tiny(&mut random);
         let (out, messages) = trace.cat_with(&[], limits, random.below(5));
         assert_eq!(messages, "");
-        assert!(out == oracle(files), "round {round}, {limits:?}");
+        let expected = oracle(files);
+        assert!(out == expected, "round {round}, {limits:?}");
+        windows(&mut random, &trace, &expected, limits);
+    }
+}
+
+/// Parts of the output against the whole.
+fn windows(random: &mut Random, trace: &Trace, whole: &str, limits: Limits) {
+    let lines: Vec<(u64, &str)> =
+        whole.split_inclusive('\n').map(|line| (columns::time(line.as_bytes()).unwrap(), line)).collect();
+    let near = |random: &mut Random| match lines.get(random.below(lines.len() + 1)) {
+        Some((time, _)) => time + random.below(3) as u64 - 1,
+        None => random.next() >> random.below(64),
+    };
+    let times = near(random)..near(random);
+    let number = |random: &mut Random| (random.below(3) > 0).then(|| random.below(lines.len() + 9) as u64);
+    let (head, tail) = (number(random), number(random));
+    let odd = |line: &str| line.len() % 2 == 1;
+    let select = |lines: &[u8], out: &mut Vec<u8>| {
+        let text = std::str::from_utf8(lines).unwrap();
+        text.split_inclusive('\n').filter(|line| odd(line)).for_each(|line| out.extend_from_slice(line.as_bytes()));
+    };
+    let shape: Shape = if random.below(2) == 0 { Some(&select) } else { None };
+    let (out, _) = trace.merged(&[], limits, 9, |merge, out| {
+        let mut times = times.clone();
+        let mut few = Few::choose(merge, &mut times, shape, head, tail).unwrap();
+        let mut take = |lines: &[u8]| {
+            let (lines, more) = few.cut(lines);
+            out.extend_from_slice(lines);
+            Ok(more)
+        };
+        merge.run(times, shape, &mut take).unwrap();
+    });
+    let wanted = lines.iter().filter(|(time, line)| times.contains(time) && (shape.is_none() || odd(line)));
+    let first: Vec<&str> = wanted.map(|(_, line)| *line).take(head.unwrap_or(u64::MAX) as usize).collect();
+    let expected = &first[first.len() - first.len().min(tail.unwrap_or(u64::MAX) as usize)..];
+    assert!(out == expected.concat(), "{times:?} {head:?} {tail:?} {limits:?}");
+}
+
+#[test]
+fn more_records_of_one_time_than_there_is_memory_are_streamed() {
+    let mut random = Random::seeded("instant", 11);
+    for _ in 0..20 {
+        let trace = Trace::new();
+        let mut files: Vec<Vec<(u64, bool, String)>> = vec![Vec::new(); 3];
+        for serial in 0..900 {
+            let (file, after) = (random.below(3), random.below(3) == 0);
+            let time = 1000 + (serial / 800) * random.below(2) as u64;
+            files[file].push((time, after, record(time, file as u32, if after { AFTER } else { BEFORE }, serial)));
+        }
+        for (file, records) in files.iter().enumerate() {
+            trace.file(
+                &format!("tr.0000001.{file:03x}"),
+                records.iter().map(|(.., line)| &line[..]).collect::<String>(),
+            );
+        }
+        let limits = Limits { slice: 2000, block: 500, ..tiny(&mut random) };
+        assert!(trace.cat_with(&[], limits, 5) == (oracle(files), String::new()), "{limits:?}");
     }
 }
 
@@ -127,8 +212,8 @@ fn a_file_in_no_order_is_sorted() {
     let lines: Vec<String> = (0..count).map(|line| record(1_000_000 - line / 2, 1, BEFORE, line)).collect();
     trace.file("tr.0000001.001", lines.concat());
     let expected: String = (0..count).rev().map(|line| &lines[(line ^ 1) as usize][..]).collect();
-    for chunk in [1000, 1 << 20] {
-        let limits = Limits { chunk, ..Limits::default() };
+    for sort in [1000, 1 << 20] {
+        let limits = Limits { sort, slice: 1000, patience: 0, ..Limits::default() };
         let (out, messages) = trace.cat_with(&[], limits, 10);
         assert!(out == expected && messages.is_empty());
     }
@@ -174,13 +259,15 @@ fn a_file_that_becomes_shorter_is_told_and_merged_as_far_as_it_goes() {
         let handle = Handle::new(path.clone(), open(&path).unwrap(), &Descriptors::new(0)).unwrap();
         let text = Text::new("tr".into(), Some(Arc::new(handle)), lines.concat().len() as u64 + 83, false);
         let (say, messages) = recorded();
-        let mut merge = merge(&[Arc::new(text)], Limits::default(), &say).unwrap();
+        let merge = Merge::prepare(&[Arc::new(text)], Limits::default(), &say).unwrap();
         lines.sort();
-        for line in &lines {
-            assert_eq!(merge.line(), Some(line.as_bytes()));
-            merge.advance(&say);
-        }
-        assert_eq!(merge.line(), None);
+        let mut out = Vec::new();
+        let mut take = |lines: &[u8]| {
+            out.extend_from_slice(lines);
+            Ok(true)
+        };
+        merge.run(0..u64::MAX, None, &mut take).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), lines.concat());
         assert_eq!(messages.text(), "trace-cat: tr: became shorter while being read\n");
     }
 }

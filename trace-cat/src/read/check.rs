@@ -6,18 +6,22 @@
 use spec::{Fault, Record};
 
 /// Bytes before a1 when the thread ID has twelve digits.
-const HEAD: usize = 60;
+pub const HEAD: usize = 60;
 
 /// What each of the fixed columns may be: `low` to `low + span`.
-struct Columns {
-    low: [u8; 64],
-    span: [u8; 64],
+pub struct Columns {
+    /// The least byte.
+    pub low: [u8; 64],
+    /// How far the greatest is above it.
+    pub span: [u8; 64],
     /// A second range, for hex letters; the first one again elsewhere.
-    low2: [u8; 64],
-    span2: [u8; 64],
+    pub low2: [u8; 64],
+    /// As `span`.
+    pub span2: [u8; 64],
 }
 
-const COLUMNS: Columns = {
+/// The columns of a record whose thread ID has twelve digits.
+pub static COLUMNS: Columns = {
     let shape = b"dddddddddd:ddddddddd:ddddddd:ddddddd:0xhhhhhhhhhhhh:dd:dd:w:";
     assert!(shape.len() == HEAD);
     let mut columns = Columns { low: [0; 64], span: [255; 64], low2: [0; 64], span2: [255; 64] };
@@ -45,7 +49,7 @@ pub fn check(line: &[u8]) -> Result<(), Fault> {
 
 /// Whether the line is a record for certain. Rare forms (wide thread IDs, negative numbers, the longest decimals)
 /// are left to the decoder.
-fn is_plain(line: &[u8]) -> bool {
+pub fn is_plain(line: &[u8]) -> bool {
     let Some((head, arguments)) = line.split_at_checked(HEAD) else { return false };
     let mut block = [0; 64];
     block[..HEAD].copy_from_slice(head);

@@ -11,20 +11,23 @@
 //! text     one file's bytes, put together from the file and the trbuf
 //! handle   a file that need not stay open
 //! records  the records of a text, and what is none
-//! check    whether a line is a record; columns: its fixed columns
-//! runs     where a text's times descend, and what is damaged
+//! check    whether a line is a record; columns: its fixed columns; plain: many of the usual kind, fast
+//! scan     reads texts once: what is damaged, and the index
+//! index    where in a text which times are
 //! ```
 
 pub mod alive;
 pub mod check;
 pub mod columns;
 pub mod handle;
+pub mod index;
 pub mod inputs;
+pub mod plain;
 pub mod process;
 pub mod records;
 pub mod region;
 pub mod rings;
-pub mod runs;
+pub mod scan;
 pub mod slots;
 mod survivors;
 pub mod text;

@@ -9,26 +9,14 @@ use memchr::{memchr, memchr2};
 use spec::Fault;
 use spec::record::RECORD_MAX;
 
+use super::plain::MARGIN;
 use super::text::Text;
 use super::{check, columns};
 
-/// What may stand before each record of a text: a temporary file notes there which input the record came from.
-pub const MARK_WIDTH: usize = 8;
 /// The least that a buffer holds, bytes.
 pub const BUFFER_MIN: usize = 4096;
 
-const _: () = assert!(BUFFER_MIN > 2 * (RECORD_MAX + MARK_WIDTH));
-
-/// How the records of a text are to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trust {
-    /// Anything may be there.
-    None,
-    /// Every line was found to be a record before: only its time is looked at.
-    Checked,
-    /// As `Checked`, and a mark of [`MARK_WIDTH`] bytes stands before each record.
-    Marked,
-}
+const _: () = assert!(BUFFER_MIN > 2 * RECORD_MAX && BUFFER_MIN > 2 * MARGIN);
 
 /// What is wrong with some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +60,6 @@ pub enum Item {
 /// A reader of one stretch of text.
 pub struct Records {
     text: Arc<Text>,
-    trust: Trust,
     buffer: Vec<u8>,
     /// The current line within `buffer`, its newline included.
     current: Range<usize>,
@@ -83,33 +70,45 @@ pub struct Records {
     /// Where reading has to stop: the end of the gapless stretch, and of all that is wanted.
     stretch: u64,
     stop: u64,
+    /// Beyond this, reading goes on in small pieces.
+    enough: u64,
     /// Where the last item began, and its line number counted from where reading began.
     began: u64,
     line: u64,
     next_line: u64,
+    /// Whether the next item begins a line.
+    at_line: bool,
 }
 
 impl Records {
-    /// Reads `range` of `text`, which begins where a line does, through a buffer of `size` bytes.
-    pub fn new(text: Arc<Text>, range: Range<u64>, trust: Trust, size: usize) -> Records {
+    /// Reads `range` of `text`, which begins where a line does, through `buffer`, whose size counts.
+    pub fn new(text: Arc<Text>, range: Range<u64>, mut buffer: Vec<u8>) -> Records {
+        buffer.resize(buffer.len().max(BUFFER_MIN), 0);
         Records {
             text,
-            trust,
-            buffer: vec![0; size.max(BUFFER_MIN)],
+            buffer,
             current: 0..0,
             filled: 0,
             at: range.start,
             stretch: range.start,
             stop: range.end,
+            enough: range.end,
             began: range.start,
             line: 0,
             next_line: 1,
+            at_line: true,
         }
     }
 
-    /// How the records are read.
-    pub fn trust(&self) -> Trust {
-        self.trust
+    /// Little will be wanted of what is behind `enough`.
+    pub fn expect(mut self, enough: u64) -> Records {
+        self.enough = enough;
+        self
+    }
+
+    /// Gives the buffer back.
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.buffer
     }
 
     /// The text that is read.
@@ -117,7 +116,7 @@ impl Records {
         &self.text
     }
 
-    /// The current record with its newline, and with its mark if there are marks.
+    /// The current record with its newline.
     pub fn line(&self) -> &[u8] {
         &self.buffer[self.current.clone()]
     }
@@ -137,12 +136,26 @@ impl Records {
         self.line
     }
 
-    fn unread(&self) -> &[u8] {
+    /// How many lines have ended.
+    pub fn lines(&self) -> u64 {
+        self.next_line - 1
+    }
+
+    /// Whether the last item ended with a newline, or none was read yet.
+    pub fn at_line(&self) -> bool {
+        self.at_line
+    }
+
+    /// What is read already of what comes next.
+    pub fn unread(&self) -> &[u8] {
         &self.buffer[self.current.end..self.filled]
     }
 
-    fn limit(&self) -> usize {
-        if self.trust == Trust::Marked { RECORD_MAX + MARK_WIDTH } else { RECORD_MAX }
+    /// Passes over `lines` records, which are the first `bytes` of what is unread.
+    pub fn skip(&mut self, bytes: usize, lines: u64) {
+        self.pass(bytes.min(self.unread().len()));
+        (self.line, self.at_line) = (self.next_line, true);
+        self.next_line += lines;
     }
 
     /// Goes `count` bytes on.
@@ -151,11 +164,15 @@ impl Records {
         self.at += count as u64;
     }
 
-    /// Reads more behind what is unread. `false` when the stretch has no more.
-    fn refill(&mut self) -> io::Result<bool> {
+    /// Reads more behind what is unread. `false` when the stretch has no more, or there is no room.
+    ///
+    /// # Errors
+    /// What reading the file says.
+    pub fn refill(&mut self) -> io::Result<bool> {
         let unread = self.unread().len();
         let from = self.at + unread as u64;
-        let wanted = self.stretch.min(self.stop).saturating_sub(from);
+        let limit = self.stretch.min(self.stop);
+        let wanted = limit.min(self.enough.max(from + BUFFER_MIN as u64)).saturating_sub(from);
         if wanted == 0 {
             return Ok(false);
         }
@@ -176,7 +193,7 @@ impl Records {
             if let Some(newline) = memchr(b'\n', self.unread()) {
                 return self.whole(newline + 1).map(Some);
             }
-            if self.unread().len() > self.limit() {
+            if self.unread().len() > RECORD_MAX {
                 return self.damaged(None).map(Some);
             }
             if self.refill()? {
@@ -195,22 +212,18 @@ impl Records {
     /// The unread bytes begin with a line of `length` bytes with its newline.
     fn whole(&mut self, length: usize) -> io::Result<Item> {
         let line = &self.unread()[..length];
-        if length > self.limit() {
+        if length > RECORD_MAX {
             return self.damaged(None);
         }
-        let fault = match self.trust {
-            Trust::None => check::check(&line[..length - 1]).err(),
-            Trust::Checked | Trust::Marked => None,
-        };
-        let record = if self.trust == Trust::Marked { line.get(MARK_WIDTH..).unwrap_or_default() } else { line };
-        match (fault, columns::time(record)) {
-            (None, Some(time)) => {
+        match (check::check(&line[..length - 1]), columns::time(line)) {
+            (Ok(()), Some(time)) => {
                 (self.began, self.line) = (self.at, self.next_line);
                 self.next_line += 1;
+                self.at_line = true;
                 self.pass(length);
                 Ok(Item::Record { time })
             }
-            (fault, _) => self.damaged(Some(fault.unwrap_or(Fault::Field(0)))),
+            (fault, _) => self.damaged(Some(fault.err().unwrap_or(Fault::Field(0)))),
         }
     }
 
@@ -231,22 +244,24 @@ impl Records {
             self.pass(count + usize::from(newline));
             length += count as u64 + u64::from(newline);
             let what = match (newline, found, fault) {
-                (true, ..) if length > self.limit() as u64 => What::Long(length),
+                (true, ..) if length > RECORD_MAX as u64 => What::Long(length),
                 (true, ..) if last == b'\r' => What::CarriageReturn,
                 (true, _, Some(fault)) => What::Fault(fault),
                 // Only a line without a newline in the buffer comes without a fault, and then it is long.
                 (true, _, None) => What::Long(length),
                 (false, Some(_), _) => What::Torn,
                 (false, None, _) if self.refill()? => continue,
-                (false, None, _) if length > self.limit() as u64 => What::Long(length),
+                (false, None, _) if length > RECORD_MAX as u64 => What::Long(length),
                 (false, None, _) => What::Torn,
             };
             self.next_line += u64::from(newline);
+            self.at_line = newline;
             return Ok(Item::Damage(what));
         }
     }
 
     fn nuls(&mut self) -> io::Result<Item> {
+        self.at_line = false;
         let mut total = 0;
         loop {
             let count = self.unread().iter().position(|&byte| byte != 0);
@@ -282,7 +297,7 @@ mod tests {
     /// Every item as text: `line number: what`, or the record.
     fn items(bytes: &[u8]) -> Vec<String> {
         let (_directory, text) = text(bytes);
-        let mut records = Records::new(text, 0..bytes.len() as u64, Trust::None, 0);
+        let mut records = Records::new(text, 0..bytes.len() as u64, Vec::new());
         let mut items = Vec::new();
         while let Some(item) = records.next().unwrap() {
             items.push(match item {
@@ -339,20 +354,20 @@ mod tests {
                 random.mutate(&mut bytes, b"\n\r\0:0x1");
             }
             let (_directory, text) = text(&bytes);
-            for trust in [Trust::None, Trust::Checked, Trust::Marked] {
-                let mut records = Records::new(text.clone(), 0..bytes.len() as u64, trust, 0);
-                let mut at = 0;
-                while let Some(item) = records.next().unwrap() {
-                    assert_eq!(records.began(), at);
-                    if let Item::Record { .. } = item {
-                        let line = records.line();
-                        assert_eq!(line, &bytes[at as usize..][..line.len()]);
-                        assert!(trust != Trust::None || spec::Record::parse(&line[..line.len() - 1]).is_ok());
-                    }
-                    at = records.position();
+            let mut records = Records::new(text, 0..bytes.len() as u64, Vec::new());
+            let mut at = 0;
+            while let Some(item) = records.next().unwrap() {
+                assert_eq!(records.began(), at);
+                if let Item::Record { .. } = item {
+                    let line = records.line();
+                    assert_eq!(line, &bytes[at as usize..][..line.len()]);
+                    assert!(spec::Record::parse(&line[..line.len() - 1]).is_ok());
                 }
-                assert_eq!(at, bytes.len() as u64);
+                at = records.position();
+                assert_eq!(records.at_line(), at == 0 || bytes[at as usize - 1] == b'\n');
             }
+            assert_eq!(at, bytes.len() as u64);
+            assert_eq!(records.lines(), bytes.iter().filter(|&&byte| byte == b'\n').count() as u64);
         }
     }
 }

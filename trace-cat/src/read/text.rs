@@ -55,6 +55,14 @@ impl Text {
         Text { path, file, buffers: None, pieces, growing, appended: false }
     }
 
+    /// A text that is `range` of a file.
+    pub fn part(file: Arc<Handle>, range: Range<u64>) -> Text {
+        let length = range.end.saturating_sub(range.start);
+        let mut text = Text::new(file.path().to_owned(), Some(file), length, false);
+        text.pieces.iter_mut().for_each(|piece| piece.offset = range.start);
+        text
+    }
+
     /// Puts `range` of the trbuf over the bytes from `at` on.
     ///
     /// # Errors
@@ -120,6 +128,13 @@ impl Text {
     /// Where the text ends.
     pub fn end(&self) -> u64 {
         self.pieces.last().map_or(0, Piece::end)
+    }
+
+    /// How many bytes `range` has, without the gaps.
+    pub fn size(&self, range: Range<u64>) -> u64 {
+        let first = self.pieces.partition_point(|piece| piece.end() <= range.start);
+        let pieces = self.pieces[first..].iter().take_while(|piece| piece.at < range.end);
+        pieces.map(|piece| piece.end().min(range.end) - piece.at.max(range.start)).sum()
     }
 
     /// The first stretch without gaps that ends after `at`, as far as it lies after `at`.
@@ -231,6 +246,7 @@ mod tests {
         text.append(&buffers, 4..4);
         text.append(&buffers, 5..7);
         assert_eq!(read(&text), ["0123456789", "ab", "fg"]);
+        assert_eq!([0..text.end(), 3..12, 11..12, 13..14, 10..11].map(|range| text.size(range)), [14, 8, 1, 0, 0]);
         let mut text = Text::new("tr".into(), None, 10, false);
         assert_eq!(text.stretch(0), None);
         text.append(&buffers, 1..4);

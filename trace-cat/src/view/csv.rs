@@ -8,7 +8,7 @@
 //! Values are those of the record, all digits of them, and need no quotes. `columns` has the names of a1 and so on as in
 //! events.tsv, separated by spaces, `-` for a column without one.
 
-use super::View;
+use super::Each;
 use super::event::{Known, Table};
 use super::fields::Fields;
 
@@ -18,12 +18,12 @@ pub struct Csv {
     events: Table,
 }
 
-impl View for Csv {
-    fn head(&mut self, out: &mut Vec<u8>) {
+impl Each for Csv {
+    fn head(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"time,lwpid,pid,tid,category,event,which,a1,a2,a3,a4,a5,columns\n");
     }
 
-    fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
+    fn record(&self, line: &[u8], out: &mut Vec<u8>) {
         // The file changed under the reader: there is nothing to be said of it in this form.
         let Some(fields) = Fields::new(line) else { return };
         let (seconds, nanoseconds) = fields.seconds_and_nanoseconds();
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn records_and_their_names() {
-        let (mut view, mut out) = (Csv::default(), Vec::new());
+        let (view, mut out) = (Csv::default(), Vec::new());
         view.head(&mut out);
         for line in [
             "1795174740:044763329:0019955:0000007:0x7fc5de3f86c0:02:02:1:0x559469ed90a0:0:0:0:0\n",

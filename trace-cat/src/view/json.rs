@@ -9,7 +9,7 @@
 //! it is 0. Readers of JSON hold numbers as doubles, which are exact up to 2^53: so what a record has in hex is a string, as
 //! is a decimal number beyond that, and the time.
 
-use super::View;
+use super::Each;
 use super::event::{Known, Table};
 use super::fields::Fields;
 
@@ -22,8 +22,8 @@ pub struct Json {
     events: Table,
 }
 
-impl View for Json {
-    fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
+impl Each for Json {
+    fn record(&self, line: &[u8], out: &mut Vec<u8>) {
         // The file changed under the reader: there is nothing to be said of it in this form.
         let Some(fields) = Fields::new(line) else { return };
         let (seconds, nanoseconds) = fields.seconds_and_nanoseconds();
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     fn shown(event: &str, arguments: &str) -> String {
-        let (mut view, mut out) = (Json::default(), Vec::new());
+        let (view, mut out) = (Json::default(), Vec::new());
         let line = format!("1795174740:044763329:0019955:0000007:0x7fc5de3f86c0:{event}:{arguments}\n");
         view.record(line.as_bytes(), &mut out);
         let text = String::from_utf8(out).unwrap();

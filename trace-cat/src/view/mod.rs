@@ -9,7 +9,6 @@ mod csv;
 mod event;
 mod fields;
 mod json;
-mod raw;
 mod style;
 mod text;
 
@@ -20,15 +19,20 @@ use csv::Csv;
 pub use event::Table;
 pub use fields::{Fields, bits};
 use json::Json;
-use raw::Raw;
 use text::Text;
 pub use text::duration;
 
-/// A form of output. Records come in the order of the timeline.
-pub trait View {
+/// A form of output in which each record is shown for itself, so that threads share the work.
+pub trait Each: Sync {
     /// Appends what stands before the first record.
-    fn head(&mut self, _out: &mut Vec<u8>) {}
+    fn head(&self, _out: &mut Vec<u8>) {}
 
+    /// Appends what is shown for one record, whose line ends with its newline, to `out`.
+    fn record(&self, line: &[u8], out: &mut Vec<u8>);
+}
+
+/// A form of output that remembers what it has seen, and needs to see the records in the order of the timeline.
+pub trait View: Send {
     /// Appends what is shown for one record, whose line ends with its newline, to `out`.
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>);
 
@@ -41,19 +45,29 @@ pub trait View {
     }
 }
 
+/// How records are shown.
+pub enum Shown {
+    /// As they are in the files.
+    AsTheyAre,
+    /// Each for itself.
+    Each(Box<dyn Each>),
+    /// One after the other.
+    InOrder(Box<dyn View>),
+}
+
 /// The view that the options ask for. `paths` are those that are read: names of programs are found there.
-pub fn open(printing: &Printing, paths: &[PathBuf]) -> Box<dyn View> {
+pub fn open(printing: &Printing, paths: &[PathBuf]) -> Shown {
     match printing.format {
-        Format::Raw => Box::new(Raw),
-        Format::Csv => Box::new(Csv::default()),
-        Format::Json => Box::new(Json::default()),
+        Format::Raw => Shown::AsTheyAre,
+        Format::Csv => Shown::Each(Box::new(Csv::default())),
+        Format::Json => Shown::Each(Box::new(Json::default())),
         Format::Text => {
             let coloured = match printing.color {
                 Color::Always => true,
                 Color::Never => false,
                 Color::Auto => printing.output.is_none() && style::is_welcome(),
             };
-            Box::new(Text::new(printing.time, coloured, directories(paths)))
+            Shown::InOrder(Box::new(Text::new(printing.time, coloured, directories(paths))))
         }
     }
 }

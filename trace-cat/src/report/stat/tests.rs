@@ -13,7 +13,6 @@ fn everything_is_counted_and_shown() {
     fs::write(directory.path().join("tr.0000001.001"), "").unwrap();
     let mut stat = Stat::new(vec![directory.path().to_owned()], Some(2));
     let mut out = Vec::new();
-    stat.head(&mut out);
     let pid = |line: String| line.replace(":0000001:0x7fc5", ":0000002:0x7fc5");
     for line in [
         record(1_000_000_000, 1, "02:02:1", 16),

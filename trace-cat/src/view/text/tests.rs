@@ -25,7 +25,6 @@ fn view(time: Time) -> Text {
 /// What `view` shows for records.
 fn shown_by(view: &mut Text, records: &[(u64, u32, &str, &str)]) -> Vec<String> {
     let mut out = Vec::new();
-    view.head(&mut out);
     lines(records).iter().for_each(|line| view.record(line.as_bytes(), &mut out));
     view.pause(&mut out);
     String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
