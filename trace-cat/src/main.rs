@@ -1,9 +1,9 @@
 //! Prints the records of a trace directory as one timeline.
 //!
 //! ```text
-//! args ──► read ──► merge ──► filter ──► view ──► output
-//!          which files,       which      raw, text, csv, json
-//!          what is in them    records
+//! args ──► read ──► merge ──► filter ──► arrange ──► view ──► output
+//!          which files,       which      order,      raw, text, csv, json
+//!          what is in them    records    files
 //! ```
 //!
 //! `report` is what there is to know beside the records: `--stat`, and which processes are a run. `recover` is another way: with it, nothing is printed, and what dead processes left is put into their files. `run`
@@ -14,6 +14,7 @@
 //! what clocks show.
 
 mod args;
+mod arrange;
 mod filter;
 #[cfg(test)]
 mod image;
@@ -21,6 +22,7 @@ mod local_time;
 mod merge;
 mod names;
 mod output;
+mod parts;
 #[cfg(test)]
 mod random;
 mod read;
@@ -35,7 +37,8 @@ mod view;
 use std::io;
 use std::process::ExitCode;
 
-use args::{Options, Selection, Task};
+use args::{Arrangement, Options, Selection, Task};
+use arrange::{Sorter, Splitter};
 use filter::{Few, Filter};
 use merge::{Limits, Merge, Shape};
 use output::Output;
@@ -120,11 +123,16 @@ fn print(options: Options, say: &Say) -> Result<(), Stop> {
         )));
     }
     let failed = |error| Stop::Failed(output_name.clone(), error);
-    let mut output = Output::open(path.as_deref()).map_err(failed)?;
-    let merge = Merge::prepare(&inputs.texts, Limits::default(), say)
-        .map_err(|error| Stop::Failed("temporary file".to_owned(), error))?;
+    let Arrangement { sort, split } = options.arrangement;
+    let mut splitter =
+        split.zip(path.as_deref()).map(|(what, path)| Splitter::new(what, path)).transpose().map_err(failed)?;
+    let mut output = Output::open(path.as_deref().filter(|_| splitter.is_none())).map_err(failed)?;
+    let temporary = |error| Stop::Failed("temporary file".to_owned(), error);
+    let merge = Merge::prepare(&inputs.texts, Limits::default(), say).map_err(temporary)?;
     let Selection { since, until, head, tail, .. } = options.selection;
-    let filter = Filter::new(options.selection);
+    let mut filter = Filter::new(options.selection);
+    filter.prepare(&merge).map_err(temporary)?;
+    let mut sorter = Sorter::new(sort);
     let shown = match options.stat {
         true => {
             Shown::InOrder(Box::new(Stat::new(view::directories(&paths), (!runs.is_empty()).then_some(runs.len()))))
@@ -136,15 +144,15 @@ fn print(options: Options, say: &Say) -> Result<(), Stop> {
         Shown::Each(view) => (Some(view), None),
         Shown::InOrder(view) => (None, Some(view)),
     };
+    // Where records are sorted, they are shown behind that.
+    let early = each.as_ref().filter(|_| sorter.is_none());
     let shape = |lines: &[u8], out: &mut Vec<u8>| {
-        for line in lines.split_inclusive(|&byte| byte == b'\n').filter(|line| filter.wants(line)) {
-            match &each {
-                Some(view) => view.record(line, out),
-                None => out.extend_from_slice(line),
-            }
-        }
+        filter.select(lines, |line| match early {
+            Some(view) => view.record(line, out),
+            None => out.extend_from_slice(line),
+        });
     };
-    let shape: Shape = if filter.is_idle() && each.is_none() { None } else { Some(&shape) };
+    let shape: Shape = if filter.is_idle() && early.is_none() { None } else { Some(&shape) };
     let start = merge.span().map_or(0, |(start, _)| start);
     let mut times = since.map_or(0, |since| since.resolve(start))..until.map_or(u64::MAX, |until| until.resolve(start));
     let mut few = Few::choose(&merge, &mut times, shape, head, tail).map_err(failed)?;
@@ -153,18 +161,40 @@ fn print(options: Options, say: &Say) -> Result<(), Stop> {
         view.head(&mut piece);
         output.write(&piece).map_err(failed)?;
     }
+    let late = each.as_ref().filter(|_| sorter.is_some());
+    let mut put = |lines: &[u8]| {
+        if let Some(splitter) = &mut splitter {
+            return splitter.push(lines);
+        }
+        if late.is_none() && in_order.is_none() {
+            return output.write(lines);
+        }
+        piece.clear();
+        for line in lines.split_inclusive(|&byte| byte == b'\n') {
+            match (&mut in_order, late) {
+                (Some(view), _) => view.record(line, &mut piece),
+                (None, Some(view)) => view.record(line, &mut piece),
+                (None, None) => piece.extend_from_slice(line),
+            }
+        }
+        output.write(&piece)
+    };
     let mut take = |lines: &[u8]| {
         let (lines, more) = few.cut(lines);
-        let Some(view) = &mut in_order else { return output.write(lines).map(|()| more) };
-        piece.clear();
-        lines.split_inclusive(|&byte| byte == b'\n').for_each(|line| view.record(line, &mut piece));
-        output.write(&piece).map(|()| more)
+        match &mut sorter {
+            Some(sorter) => sorter.push(lines)?,
+            None => put(lines)?,
+        }
+        Ok(more)
     };
     merge.run(times, shape, &mut take).map_err(failed)?;
+    sorter.map_or(Ok(()), |sorter| sorter.finish(&mut put)).map_err(failed)?;
+    splitter.map_or(Ok(()), Splitter::finish).map_err(failed)?;
     if let Some(view) = &mut in_order {
         piece.clear();
         view.end(&mut piece);
         output.write(&piece).map_err(failed)?;
     }
-    output.finish().map_err(failed)
+    output.finish().map_err(failed)?;
+    filter.result().map_err(temporary)
 }

@@ -180,6 +180,64 @@ fn a_part_of_the_time_and_a_number_of_records() {
 }
 
 #[test]
+fn calls_by_their_object_and_by_how_long_they_waited() {
+    let trace = trace();
+    let line = |time: u32, event: &str, arguments: &str| {
+        format!("1795174740:{time:09}:0000002:0000001:0x7fc5de3f86c0:{event}:{arguments}\n")
+    };
+    let waited = line(50, "02:02:2", "0:1:0:0:0");
+    let wait = [line(60, "03:04:1", "0x10:0x559469ed90a0:0:0:0"), line(2060, "03:04:2", "0:0:0:0:0")].concat();
+    let hangs = line(5000, "02:02:1", "0x20:0:0:0:0");
+    let text = format!("rubbish\n{FIRST}{waited}{wait}{hangs}");
+    fs::write(trace.path().join("tr.0000001.002"), text).unwrap();
+    for (arguments, expected) in [
+        (&["--object", "0x559469ed90a0"][..], format!("{FIRST}{SECOND}{waited}{wait}")),
+        (&["--object", "0x10", "--object", "0x20"], format!("{wait}{hangs}")),
+        (&["--object", "0x559469ed90a0", "-e", "mutex_lock"], format!("{FIRST}{waited}")),
+        (&["--object", "0x559469ed90a0", "--tail", "1"], line(2060, "03:04:2", "0:0:0:0:0")),
+        (&["--blocked"], format!("{FIRST}{waited}{wait}{hangs}")),
+        (&["--blocked", "--since", "+49ns", "-e", "mutex"], format!("{waited}{hangs}")),
+        (&["--longer", "2us"], wait.clone()),
+        (&["--longer", "49ns", "--head", "2"], format!("{FIRST}{waited}")),
+        (&["--longer", "2us", "--object", "0x20"], String::new()),
+        (&["--tid", "0x7fc5de3f86c0", "-l", "3"], SECOND.to_owned()),
+        (&["--tid", "0x7fc5de3f86c1"], String::new()),
+    ] {
+        let output = run(trace.path(), arguments);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{arguments:?}");
+        assert_eq!(output.status.code(), Some(1), "the rubbish is told");
+    }
+}
+
+#[test]
+fn records_by_event_or_thread_and_in_several_files() {
+    let trace = trace();
+    let third = "1795174740:000000003:0000002:0000001:0x00c5de3f86c0:02:02:2:0:0:0:0:0\n";
+    fs::write(trace.path().join("tr.0000001.002"), format!("{FIRST}{third}")).unwrap();
+    let all = format!("{FIRST}{SECOND}{third}");
+    assert_output(&run(trace.path(), &["--sort", "event"]), 0, &format!("{FIRST}{third}{SECOND}"), "");
+    assert_output(&run(trace.path(), &["--sort", "tid"]), 0, &format!("{third}{FIRST}{SECOND}"), "");
+    assert_output(&run(trace.path(), &["--sort", "tid", "--head", "2"]), 0, &format!("{FIRST}{SECOND}"), "");
+    assert_output(&run(trace.path(), &["--sort", "time"]), 0, &all, "");
+    assert_output(&run(trace.path(), &["--split", "lwp", "-o", "threads"]), 0, "", "");
+    assert_output(&run(trace.path(), &["threads/lwp.0000002"]), 0, &format!("{FIRST}{third}"), "");
+    assert_eq!(fs::read_to_string(trace.path().join("threads/lwp.0000003")).unwrap(), SECOND);
+    assert_output(&run(trace.path(), &["--split", "pid", "--sort", "tid", "-o", "processes"]), 0, "", "");
+    assert_eq!(
+        fs::read_to_string(trace.path().join("processes/pid.0000001")).unwrap(),
+        format!("{third}{FIRST}{SECOND}")
+    );
+    for (directory, message) in
+        [("threads", "the directory for --split is not empty"), (".", "the directory for --split is not empty")]
+    {
+        let message = format!("trace-cat: {directory}: {message}\n");
+        assert_output(&run(trace.path(), &["--split", "lwp", "-o", directory]), 1, "", &message);
+    }
+    let message = "trace-cat: tr.0000001.002: Not a directory\n";
+    assert_output(&run(trace.path(), &["--split", "lwp", "-o", "tr.0000001.002", "tr.0000001.003"]), 1, "", message);
+}
+
+#[test]
 fn the_log_is_silent_unless_asked_for() {
     let trace = trace();
     let output = command(trace.path()).env("RUST_LOG", "info").output().unwrap();

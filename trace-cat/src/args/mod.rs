@@ -8,11 +8,13 @@
 //! ```text
 //! selection   which records
 //! printing    how and where to
+//! arrangement in which order, and in how many files
 //! run         trace-cat run
 //! events      lists of categories and events
 //! moment      points in time
 //! ```
 
+mod arrangement;
 mod events;
 mod moment;
 mod printing;
@@ -25,6 +27,9 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand, ValueHint};
 
+pub use arrangement::{Arrangement, Order, Split};
+#[cfg(test)]
+pub use moment::Moment;
 pub use printing::{Color, Format, Printing, Time};
 pub use run::{Level, Recording, RunOptions};
 pub use selection::Selection;
@@ -49,6 +54,9 @@ struct Arguments {
     selection: selection::Typed,
 
     #[command(flatten)]
+    arrangement: Arrangement,
+
+    #[command(flatten)]
     printing: Printing,
 
     /// Read only the newest run
@@ -62,7 +70,7 @@ struct Arguments {
     ///
     /// Processes with their commands, threads, time spans and losses; calls and records of each event, and how long they
     /// took; objects of each kind. The options for which records choose what is counted. Example: trace-cat --stat -e mutex trace
-    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["format", "time", "color", "recover"])]
+    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Arrangement", "format", "time", "color", "recover"])]
     stat: bool,
 
     /// Put what dead processes left in their trbufs into the record files
@@ -70,7 +78,7 @@ struct Arguments {
     /// For those who go on with grep and awk: each trbuf of a process that is gone is written out, each record once, and
     /// removed. PATHs are directories, in which subdirectories ns* are seen to as well, or trbufs. Nothing is printed but a
     /// line for each trbuf. May be interrupted and run again at any time; the trbufs of living processes are left alone.
-    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Typed", "Printing"])]
+    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Typed", "Arrangement", "Printing"])]
     recover: bool,
 }
 
@@ -105,6 +113,8 @@ pub struct Options {
     pub paths: Vec<PathBuf>,
     /// Which records.
     pub selection: Selection,
+    /// In which order, and in how many files.
+    pub arrangement: Arrangement,
     /// How and where to they are printed.
     pub printing: Printing,
     /// Read only the newest run.
@@ -121,6 +131,7 @@ impl Options {
         Options {
             paths: vec![directory],
             selection: Selection::default(),
+            arrangement: Arrangement::default(),
             printing,
             last: true,
             stat: false,
@@ -135,7 +146,7 @@ impl Task {
     /// # Errors
     /// What is to be printed instead of a trace: the help that was asked for, or what is wrong.
     pub fn parse(words: impl IntoIterator<Item = OsString>, directory: Option<OsString>) -> Result<Task, clap::Error> {
-        let Arguments { command, mut paths, selection, printing, last, stat, recover } =
+        let Arguments { command, mut paths, selection, arrangement, printing, last, stat, recover } =
             Arguments::try_parse_from(words)?;
         if let Some(Command::Run(run)) = command {
             return Ok(Task::Run(run.understand()?));
@@ -145,7 +156,14 @@ impl Task {
             paths.push(directory.map_or_else(|| ".".into(), PathBuf::from));
         }
         printing.check().map_err(|what| usage_error(&[], what))?;
-        Ok(Task::Read(Options { paths, selection: selection.understand()?, printing, last, stat, recover }))
+        if arrangement.split.is_some() && printing.format != Format::Raw {
+            return Err(usage_error(
+                &[],
+                "--split makes files of records as they are, not of another format\n\n  tip: give one of its files to 'trace-cat --format'",
+            ));
+        }
+        let selection = selection.understand()?;
+        Ok(Task::Read(Options { paths, selection, arrangement, printing, last, stat, recover }))
     }
 }
 

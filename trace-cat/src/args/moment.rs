@@ -100,6 +100,15 @@ fn fixed(text: &str, one: u64) -> Option<u64> {
     whole.parse::<u64>().ok()?.checked_mul(one)?.checked_add(fraction as u64)
 }
 
+/// A duration with its unit, in nanoseconds.
+///
+/// # Errors
+/// What forms there are.
+pub fn duration(text: &str) -> Result<u64, String> {
+    let known = duration_of(text).filter(|_| text.ends_with(|last: char| last.is_ascii_alphabetic()));
+    known.ok_or_else(|| "a duration is a number with a unit: 1ms, 2.5us, 800ns, 1s".to_owned())
+}
+
 fn duration_of(text: &str) -> Option<u64> {
     let number = text.trim_end_matches(|byte: char| byte.is_ascii_alphabetic());
     let one = match &text[number.len()..] {
@@ -154,6 +163,16 @@ mod tests {
             ("1795174740:544763329", Moment::At(1_795_174_740_544_763_329)),
         ] {
             assert_eq!(Moment::parse(text), Ok(moment), "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_have_a_unit() {
+        for (text, nanoseconds) in [("1ms", 1_000_000), ("2.5us", 2500), ("0ns", 0), ("1.000000001s", SECOND + 1)] {
+            assert_eq!(duration(text), Ok(nanoseconds), "{text}");
+        }
+        for text in ["5", "", "ms", "1 ms", "-1ms", "+1ms", "1msec", "1e3us", "99999999999s"] {
+            assert!(duration(text).unwrap_err().contains("2.5us"), "{text}");
         }
     }
 

@@ -4,7 +4,7 @@ use clap::Args;
 use spec::EventSet;
 
 use super::events::event_set;
-use super::moment::Moment;
+use super::moment::{Moment, duration};
 use super::usage_error;
 
 /// What was typed.
@@ -25,6 +25,40 @@ pub struct Typed {
     /// Print only records of this LWP, that is, kernel thread; may be repeated
     #[arg(short = 'l', long = "lwp", value_name = "LWP")]
     lwps: Vec<u32>,
+
+    /// Print only records that this thread made, by its pthread_t; may be repeated
+    ///
+    /// TID is written as in the records and in gdb. What other threads do to it (a join, for example) is found by --object.
+    /// Example: --tid 0x7fc5de3f86c0
+    #[arg(long = "tid", value_name = "TID", value_parser = thread)]
+    tids: Vec<u64>,
+
+    /// Print only records of calls on this object; may be repeated
+    ///
+    /// An object is a mutex, condition, semaphore, rwlock, barrier, spin lock, once control or futex word, by its address,
+    /// or a thread that is created, joined, killed and so on, by its pthread_t. A wait for a condition is a call on the condition and
+    /// on its mutex. Both records of a call are printed, though most second ones do not name the object. They are found by
+    /// going through the trace twice. Example: --object 0x559469ed90a0
+    #[arg(long = "object", value_name = "ADDRESS", value_parser = address)]
+    objects: Vec<u64>,
+
+    /// Print only calls that waited, both records
+    ///
+    /// Locks waited if block? is 1; semaphore waits if s_count was 0; waits at a barrier unless they were the last; waits for a
+    /// condition always; futex waits unless the result is EAGAIN; joins and thr_once if their second record is later than
+    /// the first. A call of these that has no second record still waits, and is printed: in the trace of a program that hangs,
+    /// --blocked --tail 20 shows where. Tries never wait. Of a second record without a first one, it counts what it says by
+    /// itself. Example: -F text --blocked -e mutex:rmutex
+    #[arg(long)]
+    blocked: bool,
+
+    /// Print only calls that lasted at least so long, both records: 1ms, 2.5us, 800ns, 1s
+    ///
+    /// It is the time between the two records of a call. A call that can wait (see --blocked) and has no second record lasts
+    /// until its process ends, or to the end of the trace. As with --object and --blocked, the trace is gone through twice, also
+    /// what lies outside --since and --until: calls may begin before and end after. Example: --longer 1ms --since +2s
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    longer: Option<u64>,
 
     /// Print only records of this time and later: 12:00:05.25, or +1.5s from the start
     ///
@@ -60,6 +94,14 @@ pub struct Selection {
     pub pids: Vec<u32>,
     /// The LWPs; none for all.
     pub lwps: Vec<u32>,
+    /// The threads that call; none for all.
+    pub tids: Vec<u64>,
+    /// The objects that calls are on; none for all.
+    pub objects: Vec<u64>,
+    /// Only calls that waited.
+    pub blocked: bool,
+    /// Only calls that lasted at least so many nanoseconds.
+    pub longer: Option<u64>,
     /// From when on.
     pub since: Option<Moment>,
     /// Up to when.
@@ -74,9 +116,22 @@ impl Typed {
     /// # Errors
     /// A name that means nothing.
     pub fn understand(self) -> Result<Selection, clap::Error> {
-        let Typed { events, pids, lwps, since, until, head, tail } = self;
+        let Typed { events, pids, lwps, tids, objects, blocked, longer, since, until, head, tail } = self;
         let set = (!events.is_empty()).then(|| event_set(&events.join(":")));
         let events = set.transpose().map_err(|what| usage_error(&[], what))?;
-        Ok(Selection { events, pids, lwps, since, until, head, tail })
+        Ok(Selection { events, pids, lwps, tids, objects, blocked, longer, since, until, head, tail })
     }
+}
+
+fn address(text: &str) -> Result<u64, String> {
+    let digits = text.strip_prefix("0x").filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let address = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    address.ok_or_else(|| "an address is written as in the records: 0x559469ed90a0".to_owned())
+}
+
+fn thread(text: &str) -> Result<u64, String> {
+    address(text).map_err(|_| {
+        let tip = if text.parse::<u32>().is_ok() { "\n\n  tip: an LWP is selected by '--lwp'" } else { "" };
+        format!("a pthread_t is written as in the records: 0x7fc5de3f86c0{tip}")
+    })
 }

@@ -38,6 +38,22 @@ fn all_options() {
 }
 
 #[test]
+fn filters_of_calls() {
+    let words = "--tid 0x7fc5de3f86c0 --tid 0x5 --object 0xff --blocked --longer 2.5us d";
+    let selection = parse(&words.split(' ').collect::<Vec<_>>()).unwrap().selection;
+    assert_eq!((selection.tids, selection.objects), (vec![0x7fc5_de3f_86c0, 5], vec![255]));
+    assert_eq!((selection.blocked, selection.longer), (true, Some(2500)));
+}
+
+#[test]
+fn arrangements() {
+    let Options { arrangement, printing, .. } = parse(&["--sort", "event", "--split", "object", "-o", "d"]).unwrap();
+    assert_eq!((arrangement.sort, arrangement.split), (Order::Event, Some(Split::Object)));
+    assert_eq!(printing.output, Some("d".into()));
+    assert_eq!(parse(&[]).unwrap().arrangement.sort, Order::Time);
+}
+
+#[test]
 fn recovery_takes_paths_only() {
     let options = parse(&["--recover", "a"]).unwrap();
     assert_eq!((options.recover, options.paths), (true, vec![PathBuf::from("a")]));
@@ -53,6 +69,15 @@ fn wrong_usage_is_told_with_the_right_word() {
         (&["-F", "txt"], "'text'"),
         (&["-p", "x"], "'x'"),
         (&["-l", "-5"], "-5"),
+        (&["--tid", "19955"], "'--lwp'"),
+        (&["--tid", "0xyz"], "0x7fc5de3f86c0"),
+        (&["--object", "main_lock"], "0x559469ed90a0"),
+        (&["--longer", "5"], "2.5us"),
+        (&["--bloked"], "'--blocked'"),
+        (&["--sort", "tim"], "'time'"),
+        (&["--split", "lwpp", "-o", "d"], "'lwp'"),
+        (&["--split", "lwp"], "--output"),
+        (&["--split", "lwp", "-o", "d", "-F", "text"], "--format"),
         (&["--recover", "-F", "raw"], "--recover"),
         (&["-o", "out", "--recover"], "--recover"),
     ] {

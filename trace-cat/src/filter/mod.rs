@@ -1,40 +1,105 @@
 //! Which of the merged records are wanted.
 //!
+//! ```text
+//! calls    what is asked of a call: --object, --blocked, --longer
+//!   pairs    its two records
+//!   objects  which columns are objects
+//!   waits    whether it waited
+//!   marks    the records that are wanted, as many as there are
+//! few      how many: --head, --tail
+//! ```
+//!
 //! `--since` and `--until` are a matter of which slices are merged at all; [`Filter`] is asked of each merged record, in many
 //! threads, and [`Few`] counts what comes out, in order.
 
+mod calls;
 mod few;
+mod marks;
+pub mod objects;
+pub mod pairs;
+mod waits;
 
+use std::io;
+
+use memchr::memchr;
 use spec::EventSet;
 
 use crate::args::Selection;
+use crate::merge::Merge;
 use crate::read::columns;
+use calls::{Calls, Question};
 pub use few::Few;
 
-/// What `-e`, `-p` and `-l` ask for. All must agree; one that was not given agrees with everything.
+/// What is asked of records. All must agree; what was not given agrees with everything.
 #[derive(Debug)]
 pub struct Filter {
+    plain: Plain,
+    calls: Option<Calls>,
+}
+
+/// What a record tells by itself: `-e`, `-p`, `-l` and `--tid`.
+#[derive(Debug)]
+struct Plain {
     events: Option<EventTable>,
     pids: Vec<u32>,
     lwps: Vec<u32>,
+    tids: Vec<u64>,
 }
 
 impl Filter {
     /// Lists that are empty ask for nothing in particular.
     pub fn new(selection: Selection) -> Filter {
-        let Selection { events, pids, lwps, .. } = selection;
-        Filter { events: events.map(EventTable::new), pids, lwps }
+        let Selection { events, pids, lwps, tids, objects, blocked, longer, .. } = selection;
+        let question = Question { objects, blocked, longer };
+        Filter {
+            plain: Plain { events: events.map(EventTable::new), pids, lwps, tids },
+            calls: (!question.is_idle()).then(|| Calls::new(question)),
+        }
     }
 
     /// Whether everything is wanted.
     pub fn is_idle(&self) -> bool {
-        self.events.is_none() && self.pids.is_empty() && self.lwps.is_empty()
+        let Plain { events, pids, lwps, tids } = &self.plain;
+        events.is_none() && pids.is_empty() && lwps.is_empty() && tids.is_empty() && self.calls.is_none()
     }
 
+    /// Goes through the trace first, if that is needed to judge records.
+    ///
+    /// # Errors
+    /// What a temporary file says.
+    pub fn prepare(&mut self, merge: &Merge) -> io::Result<()> {
+        let Filter { plain, calls } = self;
+        calls.as_mut().map_or(Ok(()), |calls| calls.mark(merge, &|line| plain.wants(line)))
+    }
+
+    /// Gives those of `lines` to `put` that are wanted. `lines` are in order.
+    pub fn select<'a>(&self, lines: &'a [u8], mut put: impl FnMut(&'a [u8])) {
+        let mut cursor = self.calls.as_ref().map(|calls| calls.cursor(lines));
+        let mut at = 0;
+        while let Some(length) = memchr(b'\n', &lines[at..]) {
+            let line = &lines[at..at + length + 1];
+            if self.plain.wants(line) && cursor.as_mut().is_none_or(|cursor| cursor.wants(line)) {
+                put(line);
+            }
+            at += line.len();
+        }
+    }
+
+    /// What went wrong while records were judged.
+    ///
+    /// # Errors
+    /// What a temporary file said.
+    pub fn result(&self) -> io::Result<()> {
+        self.calls.as_ref().map_or(Ok(()), Calls::result)
+    }
+}
+
+impl Plain {
     /// Whether the record `line` is wanted.
-    pub fn wants(&self, line: &[u8]) -> bool {
+    fn wants(&self, line: &[u8]) -> bool {
         (self.pids.is_empty() || self.pids.contains(&columns::pid(line)))
             && (self.lwps.is_empty() || self.lwps.contains(&columns::lwpid(line)))
+            && (self.tids.is_empty() || self.tids.contains(&columns::tid(line)))
             && self.events.as_ref().is_none_or(|events| events.contains(line))
     }
 }
@@ -55,6 +120,9 @@ impl EventTable {
 }
 
 #[cfg(test)]
+mod calls_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -68,7 +136,7 @@ mod tests {
     fn wanted(events: Option<&str>, pids: &[u32], lwps: &[u32]) -> Vec<usize> {
         let events = events.map(|list| EventSet::parse(list.as_bytes(), &mut |_| panic!("unknown name")));
         let filter = Filter::new(Selection { events, pids: pids.into(), lwps: lwps.into(), ..Selection::default() });
-        (0..LINES.len()).filter(|&line| filter.wants(LINES[line].as_bytes())).collect()
+        (0..LINES.len()).filter(|&line| filter.plain.wants(LINES[line].as_bytes())).collect()
     }
 
     #[test]

@@ -54,15 +54,37 @@ pub fn time_known(text: &[u8; TIME_WIDTH]) -> u64 {
 
 /// `event1`, `event2` and `which`.
 pub fn event(line: &[u8]) -> (u8, u8, u8) {
-    // The thread ID has twelve digits; should it have more, the event stands behind the next colon.
-    let at = match line.get(51) {
-        Some(b':') => 52,
-        _ => line.iter().skip(39).position(|&byte| byte == b':').map_or(52, |colon| 39 + colon + 1),
-    };
+    let at = event_at(line);
     match line.get(at..at + 7) {
         Some(&[a, b, _, c, d, _, which]) => (pair(a, b), pair(c, d), which.wrapping_sub(b'0')),
         _ => (u8::MAX, u8::MAX, u8::MAX),
     }
+}
+
+/// Where `event1` stands.
+fn event_at(line: &[u8]) -> usize {
+    // The thread ID has twelve digits; should it have more, the event stands behind the next colon.
+    match line.get(51) {
+        Some(b':') => 52,
+        _ => line.iter().skip(39).position(|&byte| byte == b':').map_or(52, |colon| 39 + colon + 1),
+    }
+}
+
+/// The text of a1 to a5, whose `index` is 0 to 4.
+pub fn argument(line: &[u8], index: usize) -> &[u8] {
+    let arguments = line.get(event_at(line) + 8..).unwrap_or_default();
+    arguments.split(|byte| matches!(byte, b':' | b'\n')).nth(index).unwrap_or_default()
+}
+
+/// The number that hex digits behind `0x` stand for; 0 for the `0` that has no `0x`.
+pub fn hex(text: &[u8]) -> u64 {
+    let digits = text.get(2..).unwrap_or_default();
+    digits.iter().fold(0, |number, &byte| number << 4 | u64::from((byte & 15) + 9 * (byte >> 6)))
+}
+
+/// `tid`.
+pub fn tid(line: &[u8]) -> u64 {
+    hex(line.get(37..event_at(line) - 1).unwrap_or_default())
 }
 
 fn pair(tens: u8, ones: u8) -> u8 {
@@ -80,8 +102,10 @@ pub fn pid(line: &[u8]) -> u32 {
 }
 
 fn seven(line: &[u8], at: usize) -> u32 {
-    let digits = line.get(at..at + 7).unwrap_or_default();
-    digits.iter().fold(0, |number: u32, &byte| number * 10 + u32::from(byte.wrapping_sub(b'0') & 15))
+    let Some(&[_, ref digits @ ..]) = line.get(at - 1..).and_then(|line| line.first_chunk::<8>()) else { return 0 };
+    let mut eight = [b'0'; 8];
+    eight[1..].copy_from_slice(digits);
+    eight_known(eight) as u32
 }
 
 #[cfg(test)]
@@ -96,6 +120,9 @@ mod tests {
         assert_eq!((lwpid(LINE), pid(LINE), event(LINE)), (19955, 19953, (2, 30, 1)));
         let wide = b"0000000000:000000000:0000001:0000002:0xff7fc5de3f86c0:11:04:0:0:0:0:0:0\n";
         assert_eq!((time(wide), event(wide)), (Some(0), (11, 4, 0)));
+        assert_eq!((tid(LINE), tid(wide)), (0x7fc5_de3f_86c0, 0xff_7fc5_de3f_86c0));
+        assert_eq!([0, 1, 4].map(|index| hex(argument(LINE, index))), [0x5594_69ed_90a0, 0, 0]);
+        assert_eq!((argument(wide, 0), argument(wide, 4), argument(wide, 5)), (&b"0"[..], &b"0"[..], &b""[..]));
         assert_eq!(time(b"9999999999:999999999:"), Some(9_999_999_999_999_999_999));
         for line in [LINE, wide, b"9999999999:999999999:", b"0123456789:987654321:"] {
             assert_eq!(Some(time_known(line.first_chunk().unwrap())), time(line));
@@ -119,7 +146,7 @@ mod tests {
         for end in 0..LINE.len() {
             let line = &LINE[..end];
             assert_eq!(time(line).is_some(), end >= 20);
-            let _ = (lwpid(line), pid(line), event(line));
+            let _ = (lwpid(line), pid(line), tid(line), event(line), argument(line, 4));
         }
     }
 }
