@@ -6,6 +6,8 @@
 #                 BENCH_ONLY="mutex-1 programs lttng" (workloads, groups, ways), BENCH_AGAINST=BUILD-DIRECTORY of another version
 # make bench-parts
 #                 what encoder, buffer and flush cost a record
+# make bench-merge
+#                 trace-cat beside sort -m and cat (BENCH_ROUNDS, BENCH_RECORDS), and its memory (BENCH_FILES, BENCH_GIGABYTES)
 # make soak       kill, end and fork traced programs by the thousand, for minutes (SOAK, THREADT_SEED)
 # make fuzz       mutate the input of the format's decoders, then of trace-cat's readers, for FUZZ_SECONDS each
 # make man        target/man/*: the manual pages
@@ -27,7 +29,7 @@ DOCUMENTS := $(TARGET)/documents
 PAGES := $(addprefix $(MAN)/,$(patsubst %.in,%,$(notdir $(wildcard */man/*.in))))
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: all toolchain demo test setup soak bench bench-parts fuzz man completions documents install clean
+.PHONY: all toolchain demo test setup soak bench bench-parts bench-merge fuzz man completions documents install clean
 
 all: toolchain
 	$(CARGO) build --release --locked
@@ -57,6 +59,10 @@ bench: all
 	@sh tests/setup bench
 	$(CARGO) build --release --locked -p bench
 	@$(RELEASE)/bench $(RELEASE)
+
+export BENCH_RECORDS BENCH_FILES BENCH_GIGABYTES BENCH_LTTNG
+bench-merge: all
+	@sh tests/bench/merge $(RELEASE)
 
 bench-parts: toolchain
 	$(CARGO) bench --locked -p spec --bench encode

@@ -17,11 +17,17 @@ impl Descriptors {
         Descriptors(AtomicUsize::new(most))
     }
 
-    /// Half of what the process may have, so that output, temporary files and directories never go short.
+    /// Half of what the process may have, so that output, temporary files and directories never go short. The limit is made
+    /// as large as it may be: the small one is for programs that use `select`.
     pub fn half_of_the_limit() -> Descriptors {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: getrlimit writes one rlimit to the place it is given.
         let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0;
+        let most = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+        // SAFETY: setrlimit reads one rlimit.
+        if known && unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &most) } == 0 {
+            limit = most;
+        }
         let limit = if known { limit.rlim_cur.min(1 << 20) as usize } else { 256 };
         Descriptors::new(limit / 2)
     }

@@ -15,10 +15,14 @@ use spec::names::Name;
 
 use super::handle::{self, Descriptors, Handle, Identity};
 use super::process::{Process, split_name};
+use super::slots::read_up_to;
 use super::text::Text;
 use super::trbuf::{self, Leftover, State};
 use super::whole::Wholes;
 use crate::say::{Say, reason};
+
+/// The format of traces that is known here.
+const FORMAT: i64 = 1;
 
 /// What is to be read.
 #[derive(Debug, Default)]
@@ -131,11 +135,28 @@ impl Search<'_> {
                     self.wanted.push(Wanted { path, owner, named: false });
                 }
                 Name::Buffers(number) => self.processes.push(process(number)),
-                Name::Info(_) | Name::Clock => continue,
+                Name::Info(_) => {
+                    self.format(&path);
+                    continue;
+                }
+                Name::Clock => continue,
             }
             count += 1;
         }
         Some(count)
+    }
+}
+
+impl Search<'_> {
+    /// Tells if a process's files are of a later format than this program knows. They are read all the same: lines that are
+    /// not understood are told one by one.
+    fn format(&self, path: &Path) {
+        // It is the first line.
+        let mut text = [0; 32];
+        let length = handle::open(path).and_then(|file| read_up_to(&file, &mut text, 0)).unwrap_or(0);
+        if let Some(format) = spec::info::number(&text[..length], "format").filter(|&format| format != FORMAT) {
+            self.say.damage(path.display(), format_args!("format {format}; this trace-cat knows format {FORMAT}"));
+        }
     }
 }
 

@@ -28,6 +28,49 @@ fn a_directory_gives_its_record_files_and_nothing_else() {
 }
 
 #[test]
+fn a_later_format_is_told_and_read_as_far_as_it_is_understood() {
+    let trace = Trace::new();
+    trace.file("tr.0000001.001", lines(0..2, 1) + "2|something new\n").file("trinfo.0000001", "format 2\npid 1\n");
+    trace.file("trinfo.0000002", "format 1\npid 2\n").file("trinfo.0000003", "");
+    let (out, messages) = trace.cat(&[]);
+    assert_eq!(out, lines(0..2, 1));
+    assert_eq!(
+        messages,
+        "trace-cat: trinfo.0000001: format 2; this trace-cat knows format 1\n\
+         trace-cat: tr.0000001.001:3: not a record: the line ends in time1\n"
+    );
+}
+
+#[test]
+fn hostile_files_are_told_and_the_good_ones_are_printed() {
+    let trace = Trace::new();
+    let mut random = Random::seeded("hostile", 12);
+    let binary: Vec<u8> = (0..300_000).map(|_| random.next() as u8).collect();
+    trace.file("tr.0000001.001", lines(0..50, 1)).file("tr.0000001.002", "").file("tr.0000001.003", binary);
+    trace.file("tr.0000001.004", lines(0..3, 4).replace('\n', "\r\n")).file("tr.0000001.005", [0; 100_000]);
+    let long = fs::File::create(trace.path("tr.0000001.006")).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&long, &[b'x'; 1 << 20], 0).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&long, lines(7..8, 6).as_bytes(), (1 << 30) + 5).unwrap();
+    let (out, messages) = trace.cat(&[]);
+    let expected: Vec<String> = lines(0..50, 1).lines().map(str::to_owned).collect();
+    let mut found: Vec<&str> = out.lines().collect();
+    found.retain(|line| !line.contains(":0000006:"));
+    assert_eq!(found, expected);
+    for part in [
+        "tr.0000001.003:1: ",
+        "tr.0000001.003: ",
+        "tr.0000001.004:3: not a record: it ends with a carriage return",
+        "tr.0000001.005:1: 100000 NUL bytes",
+        "tr.0000001.006:1: incomplete record",
+        "tr.0000001.006:1: 1072693253 NUL bytes",
+    ] {
+        assert!(messages.contains(part), "{part}: {messages}");
+    }
+    assert!(messages.lines().count() < 30, "{messages}");
+    assert!(out.contains(&lines(7..8, 6)));
+}
+
+#[test]
 fn what_cannot_be_read_is_told_and_the_rest_is_printed() {
     let trace = Trace::new();
     trace.file("tr.0000001.001", lines(0..2, 1));
