@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use memchr::memchr;
-use spec::record::RECORD_MAX;
+use spec::record::{RECORD_MAX, RECORD_MIN};
 
 use super::Input;
 use super::kway::SLACK;
@@ -145,13 +145,13 @@ impl Arena {
         let bytes = &mut self.bytes[self.filled..self.filled + length];
         let mut first = 0;
         while !whole[0]
-            && let Some((time, end)) = line(bytes, first)
+            && let Some((time, end)) = known_line(bytes, first)
             && time < times.start
         {
             first = end;
         }
         let mut end = if whole[1] && result.is_ok() { length } else { last.max(first) };
-        while let Some((time, next)) = line(bytes, end)
+        while let Some((time, next)) = known_line(bytes, end)
             && time < times.end
         {
             end = next;
@@ -236,6 +236,13 @@ pub fn line(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     Some((columns::time(rest).unwrap_or(0), at + end + 1))
 }
 
+/// As [`line`], of what is known to be records.
+fn known_line(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+    let (line, rest) = bytes.get(at..)?.split_first_chunk::<{ RECORD_MIN - 1 }>()?;
+    let end = memchr(b'\n', rest)?;
+    Some((columns::time_known(line.first_chunk()?), at + RECORD_MIN + end))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -247,5 +254,7 @@ mod tests {
         assert_eq!(line(text, 23), Some((0, 31)));
         assert_eq!(line(text, 31), None);
         assert_eq!(line(text, 100), None);
+        let text = [&b"0000000001:000000002:"[..], &[b'x'; 60], b"\n0000000003"].concat();
+        assert_eq!((known_line(&text, 0), known_line(&text, 82)), (Some((1_000_000_002, 82)), None));
     }
 }

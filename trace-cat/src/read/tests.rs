@@ -37,7 +37,7 @@ fn a_later_format_is_told_and_read_as_far_as_it_is_understood() {
     assert_eq!(
         messages,
         "trace-cat: trinfo.0000001: format 2; this trace-cat knows format 1\n\
-         trace-cat: tr.0000001.001:3: not a record: the line ends in time1\n"
+         trace-cat: tr.0000001.001:3: not a record: time1 is not valid\n"
     );
 }
 
