@@ -21,7 +21,7 @@ pub const VIEW: usize = 256;
 /// Bytes of arguments that are looked at.
 const WINDOW: usize = 32;
 /// Where a line is fetched from memory before it is looked at: far enough for a cache miss, near enough to stay.
-const FETCH: usize = 1024;
+const FETCH: usize = 512;
 
 const _: () = assert!(HEAD + WINDOW <= MARGIN && RECORD_MAX + WINDOW <= VIEW);
 
