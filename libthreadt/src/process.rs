@@ -4,6 +4,7 @@
 //! (`MADV_WIPEONFORK`). A child thus finds every switch at "unknown", wakes anew at its first call of a hook, and leaves
 //! its parent's buffers alone. A vfork child shares the page, as it shares everything; its records are its parent's.
 
+use core::mem::offset_of;
 use core::sync::atomic::{
     AtomicU8, AtomicU32,
     Ordering::{Acquire, Relaxed, Release},
@@ -96,6 +97,8 @@ pub static PROCESS: Process = Process {
 };
 
 const _: () = assert!(size_of::<Process>() == 4096 && EVENTS.len() <= 128);
+// What records look at, up to `ending`, and what is written while others record are in different cache lines.
+const _: () = assert!(offset_of!(Process, ending) / 64 < offset_of!(Process, writing_all) / 64);
 
 /// A switch that has been set in this process; all others are to be set first.
 const KNOWN: u8 = 1;

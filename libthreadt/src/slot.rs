@@ -273,12 +273,14 @@ impl Slot {
                     self.take_out(depth, &range);
                     continue;
                 }
-                if region.laps.swap(0, Relaxed) != 0 {
+                if region.laps.load(Relaxed) != 0 {
                     // SAFETY: the range lies within the region, and what is in it does not change any more.
                     let text =
                         unsafe { core::slice::from_raw_parts(self.text(depth).add(range.start as usize), range.len()) };
                     // Handlers' records, which have less room, may have been overwritten later.
                     self.complete_from.fetch_max(time_of(text), Relaxed);
+                    // OBSERVABLE: only now, so that the moment is known whenever the process dies.
+                    region.laps.store(0, Release);
                 }
                 let length = u64::from(range.end - range.start);
                 let alone = usize::from(self.writer_depth.load(Relaxed)) >= depth && !self.is_pending();
