@@ -50,9 +50,10 @@ struct Seen {
     handed_on: usize,
 }
 
-/// What holds of any timeline, however much of it is missing: times do not go back, a thread's calls end as they began, and
-/// two threads do not both have a mutex that each says it got after waiting. Who has waited for a mutex marks it as waited
-/// for, so that its unlock is recorded, too.
+/// What holds of any timeline, however much of it is missing: times do not go back, and a thread's calls end as they began.
+///
+/// Nothing can be said of two threads that both got a mutex after waiting, without an unlock between them. A mutex whose
+/// try failed may be free when it is really locked; then it is not marked as waited for, and its unlock is not recorded.
 fn check_parts<'a>(records: impl Iterator<Item = &'a Record>, may_begin_within: bool) -> Result<Seen, String> {
     let (mut time, mut seen) = (0, Seen::default());
     let mut open: HashMap<u32, Record> = HashMap::new();
@@ -85,13 +86,8 @@ fn check_parts<'a>(records: impl Iterator<Item = &'a Record>, may_begin_within: 
                 let is_exclusive = ["mutex_lock", "mutex_timedlock"].contains(&event);
                 if is_exclusive && column(record, 0) == 0 && column(record, 1) == 1 {
                     let lock = column(&first, 0);
-                    match owners.insert(lock, (record.lwpid, false)) {
-                        Some((owner, false)) if owner != record.lwpid => {
-                            return Err(format!("{record:?} has what LWP {owner} has"));
-                        }
-                        Some((owner, true)) if owner != record.lwpid => seen.handed_on += 1,
-                        _ => {}
-                    }
+                    let before = owners.insert(lock, (record.lwpid, false));
+                    seen.handed_on += usize::from(before.is_some_and(|(owner, free)| free && owner != record.lwpid));
                 }
             }
             _ if event == "mutex_unlock" => {
@@ -173,7 +169,7 @@ mod tests {
     const UNLOCK: &str = "02:04:0:0x10:0:1:0:0";
 
     #[test]
-    fn two_owners_and_halves_are_seen() {
+    fn halves_and_hand_overs_are_seen() {
         let line = |lwp: u32, what: &str| format!("{lwp} {what}");
         let all = |lines: &[(u32, &str)]| {
             let lines: Vec<String> = lines.iter().map(|(lwp, what)| line(*lwp, what)).collect();
@@ -181,7 +177,8 @@ mod tests {
         };
         let good = [(101, LOCK), (102, LOCK), (101, LOCKED), (101, UNLOCK), (102, LOCKED), (102, UNLOCK)];
         assert_eq!(all(&good).unwrap().handed_on, 1);
-        all(&[(101, LOCK), (102, LOCK), (101, LOCKED), (102, LOCKED), (101, UNLOCK)]).unwrap_err();
+        let unseen = [(101, LOCK), (102, LOCK), (101, LOCKED), (102, LOCKED), (101, UNLOCK)];
+        assert_eq!(all(&unseen).unwrap().handed_on, 0);
         all(&good[1..]).unwrap_err();
         all(&good[..4]).unwrap_err();
         all(&[(101, LOCK), (101, LOCK), (101, LOCKED)]).unwrap_err();
