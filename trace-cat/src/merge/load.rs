@@ -236,7 +236,7 @@ pub fn line(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     Some((columns::time(rest).unwrap_or(0), at + end + 1))
 }
 
-/// As [`line`], of what is known to be records.
+/// As [`line()`], of what is known to be records.
 fn known_line(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let (line, rest) = bytes.get(at..)?.split_first_chunk::<{ RECORD_MIN - 1 }>()?;
     let end = memchr(b'\n', rest)?;

@@ -1,10 +1,10 @@
 //! Plain records, which nearly all are, recognised many bytes at a time.
 //!
 //! What this accepts, `spec::Record::parse` accepts; rare forms (wide thread IDs, negative numbers, many long arguments)
-//! are left to it. Processors without AVX2 take the way through [`check`](super::check).
+//! are left to it. Processors without AVX2 take the way through [`check`].
 //!
 //! # Safety
-//! The functions with `target_feature` are called only where [`Eyes::see`] found that the processor has AVX2.
+//! The functions with `target_feature` are called only where `Eyes` found that the processor has AVX2.
 
 use std::arch::x86_64::*;
 
