@@ -4,7 +4,7 @@
 //! are left to it. Processors without AVX2 take the way through [`check`].
 //!
 //! # Safety
-//! The functions with `target_feature` are called only where `Eyes` found that the processor has AVX2.
+//! The functions with `target_feature` are called only where [`Wide::see`] found that the processor has AVX2.
 
 use std::arch::x86_64::*;
 
