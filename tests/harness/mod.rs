@@ -18,4 +18,4 @@ pub use artefacts::{library, trace_cat};
 pub use output::Output;
 pub use program::Program;
 pub use trace::{Record, Trace};
-pub use trial::{Run, Trial};
+pub use trial::{Run, Running, Trial};

@@ -19,6 +19,7 @@ mod stacks;
 mod stages;
 
 pub use directory::{open_to_all, privileged};
+pub use signals::Worker;
 
 use std::fs;
 

@@ -6,23 +6,24 @@
 
 use super::super::harness::{Program, Record, Trace, Trial};
 
-/// What a worker knows about itself.
-struct Worker {
-    lwp: u32,
+/// What a worker of `storm` knows about itself: a line that it prints.
+pub struct Worker {
+    pub lwp: u32,
     /// Address of the semaphore that it posts, how many posts came back, and the semaphore's value.
-    own: u64,
-    finished: usize,
-    posted: usize,
+    pub own: u64,
+    pub finished: usize,
+    pub posted: usize,
     /// Address of the semaphore that its handlers post, and that one's value.
-    handlers: u64,
-    handled: usize,
+    pub handlers: u64,
+    pub handled: usize,
     /// Locks by handlers.
-    locks: usize,
-    forks: usize,
+    pub locks: usize,
+    pub forks: usize,
 }
 
 impl Worker {
-    fn parse(line: &str) -> Worker {
+    /// The worker that printed this line.
+    pub fn parse(line: &str) -> Worker {
         let words: Vec<&str> = line.split_whitespace().collect();
         let address = |word: &str| u64::from_str_radix(word.strip_prefix("0x").unwrap(), 16).unwrap();
         let count = |word: &str| word.parse::<usize>().unwrap();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use self::account::Semaphores;
 use self::moments::Moments;
-use super::harness::{Program, Trial};
+use super::harness::{Program, Running, Trial};
 
 /// How the program runs and when it dies.
 pub struct Death {
@@ -42,6 +42,21 @@ pub fn finished(path: &Path) -> Vec<u64> {
     bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
 }
 
+/// Kills `counting` when its workers have finished so many calls. How many each had finished then, and its semaphores; `None`
+/// if it has not come to tell of those.
+pub fn kill(mut running: Running, counts: &Path, mode: &str, moment: u64) -> Option<(Vec<u64>, Semaphores)> {
+    while finished(counts).iter().sum::<u64>() < moment {
+        assert!(!running.has_ended(), "{mode}: ended by itself before {moment} calls");
+        sleep(Duration::from_micros(20));
+    }
+    running.signal(libc::SIGKILL);
+    let output = running.wait();
+    output.killed(libc::SIGKILL);
+    let semaphores = Semaphores::parse(output.stdout_text().trim_end());
+    assert!(semaphores.is_some() || moment == 0, "the program has not printed its first line");
+    Some((finished(counts), semaphores?))
+}
+
 /// Runs, kills and reads one program. Returns how many records of its workers there were.
 pub fn one(death: &Death, moments: &mut Moments) -> u64 {
     let trial = Trial::new("kill");
@@ -51,17 +66,7 @@ pub fn one(death: &Death, moments: &mut Moments) -> u64 {
         run = run.env("THR_TRACE_BUF", "1");
     }
     let moment = moments.below(death.within);
-    let mut running = run.spawn();
-    while finished(&counts).iter().sum::<u64>() < moment {
-        assert!(!running.has_ended(), "{}: ended by itself before {moment} calls", death.mode);
-        sleep(Duration::from_micros(20));
-    }
-    running.signal(libc::SIGKILL);
-    let output = running.wait();
-    output.killed(libc::SIGKILL);
-    let finished = finished(&counts);
-    let Some(semaphores) = Semaphores::parse(output.stdout_text().trim_end()) else {
-        assert_eq!(moment, 0, "the program has not printed its first line");
+    let Some((finished, semaphores)) = kill(run.spawn(), &counts, death.mode, moment) else {
         return 0;
     };
 

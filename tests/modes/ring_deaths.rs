@@ -2,8 +2,6 @@
 //! call that it finished.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::thread::sleep;
-use std::time::Duration;
 
 use spec::Record;
 
@@ -11,7 +9,7 @@ use super::ring::UNUSED;
 use crate::harness::{Program, Trial};
 use crate::kill::account::{LOOP, Semaphores};
 use crate::kill::moments::Moments;
-use crate::kill::{finished, recover};
+use crate::kill::{finished, kill, recover};
 
 /// How many dead threads' rings are kept.
 const DEAD: usize = 16;
@@ -123,17 +121,8 @@ fn kill_one(mode: &str, within: u64, moments: &mut Moments) -> bool {
     let counts = trial.directory().join("counts");
     let moment = moments.below(within);
     let run = trial.traced(Program::c("kill/counting.c")).arg(&counts).arg(mode);
-    let mut running = run.env("THR_TRACE_RING", "64K").env("THR_TRACE_EVENTS", "sema:mutex").spawn();
-    while finished(&counts).iter().sum::<u64>() < moment {
-        assert!(!running.has_ended(), "{mode}: ended by itself before {moment} calls");
-        sleep(Duration::from_micros(20));
-    }
-    running.signal(libc::SIGKILL);
-    let output = running.wait();
-    output.killed(libc::SIGKILL);
-    let finished = finished(&counts);
-    let Some(semaphores) = Semaphores::parse(output.stdout_text().trim_end()) else {
-        assert_eq!(moment, 0, "the program has not printed its first line");
+    let running = run.env("THR_TRACE_RING", "64K").env("THR_TRACE_EVENTS", "sema:mutex").spawn();
+    let Some((finished, semaphores)) = kill(running, &counts, mode, moment) else {
         return false;
     };
     let read = trial.trace_cat().run();

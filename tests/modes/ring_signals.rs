@@ -1,18 +1,7 @@
 //! Rings, and signal handlers that record within the records of their threads, leave by siglongjmp, or fork.
 
 use crate::harness::{Program, Trace, Trial};
-
-/// A line of `hostile/storm.c`.
-struct Worker {
-    lwp: u32,
-    /// Its semaphore, how many posts came back, and the semaphore's value.
-    own: u64,
-    finished: usize,
-    posted: usize,
-    /// The semaphore that its handlers post, and that one's value.
-    handlers: u64,
-    handled: usize,
-}
+use crate::hostile::Worker;
 
 fn storm(mode: &str, size: &str) -> (Vec<Worker>, Trace, String) {
     println!("{mode} in {size}");
@@ -20,19 +9,7 @@ fn storm(mode: &str, size: &str) -> (Vec<Worker>, Trace, String) {
     let run = trial.traced(Program::c("hostile/storm.c")).args([mode, "200"]);
     let output = run.env("THR_TRACE_EVENTS", "sema:mutex:process").env("THR_TRACE_RING", size).run();
     output.success();
-    let parse = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let address = |word: &str| u64::from_str_radix(word.strip_prefix("0x").unwrap(), 16).unwrap();
-        Worker {
-            lwp: words[0].parse().unwrap(),
-            own: address(words[1]),
-            finished: words[2].parse().unwrap(),
-            posted: words[3].parse().unwrap(),
-            handlers: address(words[4]),
-            handled: words[5].parse().unwrap(),
-        }
-    };
-    let workers = output.stdout_text().lines().map(parse).collect();
+    let workers = output.stdout_text().lines().map(Worker::parse).collect();
     let read = trial.trace_cat().run();
     read.success();
     (workers, Trace::parse("trace-cat", &read.stdout), read.stderr_text().to_owned())
