@@ -392,6 +392,14 @@ pub fn slot_lost(slot: &[u8]) -> Result<Option<(u32, u32)>, Damage> {
     Ok((lost != 0).then_some((lost, cause)))
 }
 
+/// The LWP that is writing a slot's text to its file, 0 for none.
+///
+/// # Errors
+/// [`Damage::Short`] if `slot` has no room for its header.
+pub fn slot_writer(slot: &[u8]) -> Result<u32, Damage> {
+    u32_at(slot, core::mem::offset_of!(SlotHeader, writer)).ok_or(Damage::Short)
+}
+
 /// Where in a slot the words of region `region` (less than [`REGIONS`]) are.
 pub const fn words_at(region: usize) -> Words {
     let at = core::mem::offset_of!(SlotHeader, regions) + region * size_of::<Region>();

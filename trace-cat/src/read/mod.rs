@@ -6,7 +6,9 @@
 //! alive    whether a trbuf's process still runs
 //! slots    the slots of a trbuf, one after the other; region: the text of one
 //! trbuf    what a dead process left in its buffers
-//! rings    what a running process has in its rings, copied; survivors: what of a copy is good
+//! running  what a running process has in its buffers, copied
+//!   buffers  where text may go to a file meanwhile
+//!   rings    where records may be overwritten meanwhile; survivors: what of a copy is good
 //! whole    from what moment on each thread is complete
 //! text     one file's bytes, put together from the file and the trbuf
 //! handle   a file that need not stay open
@@ -17,6 +19,7 @@
 //! ```
 
 pub mod alive;
+pub mod buffers;
 pub mod check;
 pub mod columns;
 pub mod handle;
@@ -26,10 +29,11 @@ pub mod plain;
 pub mod process;
 pub mod records;
 pub mod region;
-pub mod rings;
+mod rings;
+pub mod running;
 pub mod scan;
 pub mod slots;
-mod survivors;
+pub mod survivors;
 pub mod text;
 pub mod trbuf;
 pub mod whole;

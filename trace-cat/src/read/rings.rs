@@ -1,87 +1,37 @@
 //! The rings of a process that runs, copied: nothing of them is in a file before it ends.
 //!
 //! The process goes on recording while they are copied. What it may have overwritten meanwhile is left out of the copy
-//! (see `survivors`). The copy is a temporary file that is laid out as the trbuf is, with holes where nothing was copied:
-//! so a place in it is a place in the trbuf, and no ring is ever held in memory.
+//! (see `survivors`).
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 
 use log::info;
-use spec::buffer::{self, FileEntry, Owner, PAGE, REGION_AT, REGIONS, SLOTS_AT, Shape};
+use spec::buffer::{self, Owner, PAGE, REGION_AT, REGIONS, Shape};
 use spec::names::LWP_MASK;
 
-use super::alive::alive;
 use super::handle::{Descriptors, Handle};
-use super::region::{PIECE, first_record, pieces};
+use super::region::first_record;
+use super::running::{Copied, copy_range, ends};
 use super::slots::{Found, Slots, read_up_to};
 use super::survivors::{Good, Look};
-use super::trbuf::{Leftover, Leftovers, State, slots};
+use super::trbuf::{Leftover, Leftovers};
 use super::whole;
-use crate::say::{Say, reason};
+use crate::say::Say;
 
 /// How often one ring is copied before it is given up, each time only the newer half of what was copied before: less
 /// text is sooner copied than overwritten.
 const ATTEMPTS: u32 = 12;
-/// How often all rings are copied anew when the process was writing some to its files, and how long that is waited for
-/// each time.
-const TURNS: usize = 5;
-const PATIENCE: Duration = Duration::from_millis(20);
-
-/// The rings of a running process, as they stood.
-#[derive(Debug)]
-pub struct Copied {
-    /// What they held.
-    pub leftovers: Leftovers,
-    /// How many bytes of each record file were written then, by its number.
-    ends: Vec<u64>,
-}
-
-impl Copied {
-    /// How many bytes of the record file with this number belong to what the rings held.
-    pub fn end(&self, number: u16) -> u64 {
-        self.ends.get(usize::from(number)).copied().unwrap_or(0)
-    }
-}
-
-/// Copies the rings in the trbuf `file` of `owner`, which ran just now.
-pub fn state(path: &Path, file: File, owner: &Owner, say: &Say) -> State {
-    for _ in 0..TURNS {
-        let copied = match copy(path, &file, owner, say) {
-            Ok(copied) => copied,
-            Err(error) => {
-                say.damage(path.display(), format_args!("its rings cannot be copied: {}", reason(&error)));
-                return State::Alive;
-            }
-        };
-        if alive(&file, owner) == Some(false) {
-            return slots(path, file, owner, say).map(State::Dead).unwrap_or_else(|error| {
-                say.damage(path.display(), reason(&error));
-                State::None
-            });
-        }
-        if let Some(copied) = copied {
-            say.note(path.display(), format_args!("process {} runs; its rings are read as they stand", owner.pid));
-            return State::Rings(copied);
-        }
-        thread::sleep(PATIENCE);
-    }
-    say.note(
-        path.display(),
-        format_args!("process {} is writing its rings to its files; they are left out", owner.pid),
-    );
-    State::Alive
-}
 
 /// Copies all rings; `None` if meanwhile some were written to their files, where they would be found once more.
-fn copy(path: &Path, file: &File, owner: &Owner, say: &Say) -> io::Result<Option<Copied>> {
+///
+/// # Errors
+/// What reading or a temporary file says.
+pub fn copy(path: &Path, file: &File, owner: &Owner, say: &Say) -> io::Result<Option<Copied>> {
     let before = ends(file)?;
     let copy = tempfile::tempfile()?;
     let mut files: BTreeMap<u16, Vec<Leftover>> = BTreeMap::new();
@@ -121,17 +71,7 @@ fn copy(path: &Path, file: &File, owner: &Owner, say: &Say) -> io::Result<Option
     let count: usize = files.values().map(Vec::len).sum();
     info!("{}: process {} runs; {count} rings copied", path.display(), owner.pid);
     let handle = Arc::new(Handle::new(path.to_owned(), copy, &Descriptors::new(1))?);
-    Ok(Some(Copied { leftovers: Leftovers { handle, files, whole: wholes }, ends: before }))
-}
-
-/// How many bytes of each record file are written or given to a writer.
-fn ends(file: &File) -> io::Result<Vec<u64>> {
-    let mut entries = vec![0; SLOTS_AT - PAGE];
-    let length = read_up_to(file, &mut entries, PAGE as u64)?;
-    let at = std::mem::offset_of!(FileEntry, end);
-    let end =
-        |entry: &[u8]| entry.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
-    Ok(entries[..length].chunks(size_of::<FileEntry>()).map(end).collect())
+    Ok(Some(Copied { leftovers: Leftovers { handle, files, whole: wholes }, ends: before, shape: owner.shape }))
 }
 
 /// What came of copying one ring.
@@ -164,7 +104,7 @@ impl Rings<'_> {
             let all = before.all();
             let copied = all.newest(all.len() >> attempt);
             for part in [&copied.older, &copied.newer] {
-                self.copy(self.place(region, part))?;
+                copy_range(self.file, self.copy, self.place(region, part))?;
             }
             let Some(after) = self.look(region, Look::after)? else { continue };
             if let Some(good) = before.survivors(&copied, after) {
@@ -191,16 +131,6 @@ impl Rings<'_> {
     fn place(&self, region: usize, part: &Range<u32>) -> Range<u64> {
         let base = self.at + REGION_AT[region] as u64;
         base + u64::from(part.start)..base + u64::from(part.end)
-    }
-
-    fn copy(&self, range: Range<u64>) -> io::Result<()> {
-        let mut buffer = vec![0; PIECE.min((range.end - range.start) as usize)];
-        for piece in pieces(range) {
-            let bytes = &mut buffer[..(piece.end - piece.start) as usize];
-            let length = read_up_to(self.file, bytes, piece.start)?;
-            self.copy.write_all_at(&bytes[..length], piece.start)?;
-        }
-        Ok(())
     }
 
     /// What was copied of a region, from its first whole record on.

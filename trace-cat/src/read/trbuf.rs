@@ -15,7 +15,7 @@ use spec::names::LWP_MASK;
 use super::alive::alive;
 use super::handle::{Descriptors, Handle};
 use super::region::{first_record, whole_records};
-use super::rings::{self, Copied};
+use super::running::{self, Copied};
 use super::slots::{Found, Slots, read_up_to};
 use super::whole::{self, Whole};
 use crate::names;
@@ -57,10 +57,10 @@ pub struct Leftovers {
 pub enum State {
     /// There is none, or none that can be read: what the record files hold is all there is.
     None,
-    /// The process runs, and may be writing its files.
+    /// The process runs, and its buffers could not be copied.
     Alive,
-    /// The process runs and keeps its newest records in rings, which were copied.
-    Rings(Copied),
+    /// The process runs; what is in its buffers was copied.
+    Running(Copied),
     /// The process is gone.
     Dead(Leftovers),
 }
@@ -70,7 +70,7 @@ impl State {
     pub fn leftovers(&self) -> Option<&Leftovers> {
         match self {
             State::None | State::Alive => None,
-            State::Rings(copied) => Some(&copied.leftovers),
+            State::Running(copied) => Some(&copied.leftovers),
             State::Dead(leftovers) => Some(leftovers),
         }
     }
@@ -110,11 +110,7 @@ fn read(path: &Path, file: File, say: &Say) -> io::Result<State> {
         }
     };
     match alive(&file, &owner) {
-        Some(true) if owner.shape.is_ring() => Ok(rings::state(path, file, &owner, say)),
-        Some(true) => {
-            info!("{}: process {} runs", path.display(), owner.pid);
-            Ok(State::Alive)
-        }
+        Some(true) => Ok(running::state(path, file, &owner, say)),
         Some(false) => slots(path, file, &owner, say).map(State::Dead),
         None => {
             say.damage(path.display(), "cannot tell whether its process runs; what it holds is left out");

@@ -1,0 +1,142 @@
+//! The buffers of a process that runs, copied.
+//!
+//! Text moves from a buffer to its file at any moment, and must be found in exactly one of the two. Whoever writes a buffer
+//! out becomes the slot's writer, and then takes a range of the file, by which the file's `end` grows. So a copy is good if
+//! there was no writer when it began, and the end is the same when it is made: what is copied comes behind that end, and
+//! what comes before it is in the file. A write that was noted and left, by a jump out of a signal handler or because the
+//! process is stopped, is laid over the file as if the process were dead.
+//!
+//! Threads that share a file are copied together. All others are copied one after the other, since a thread at full speed
+//! fills a buffer in a tenth of a millisecond: what one thread recorded is copied up to one moment, but not all up to the
+//! same.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use log::info;
+use spec::buffer::{self, Owner, PAGE, REGIONS, Shape, unpack, words_at};
+use spec::names::LWP_MASK;
+
+use super::handle::{Descriptors, Handle};
+use super::running::{Copied, copy_range, end_of, ends};
+use super::slots::{Found, Slots, read_up_to};
+use super::trbuf::{Leftover, Leftovers};
+use crate::say::Say;
+
+/// How often the buffers for one file are copied before they are given up.
+const ATTEMPTS: usize = 64;
+
+/// Copies the buffers of `owner`, whose trbuf is `file`; never `None`, unlike rings.
+///
+/// # Errors
+/// What reading or a temporary file says.
+pub fn copy(path: &Path, file: &File, owner: &Owner, say: &Say) -> io::Result<Option<Copied>> {
+    let copy = tempfile::tempfile()?;
+    let mut groups: BTreeMap<u16, Vec<Slot>> = BTreeMap::new();
+    let mut page = [0; PAGE];
+    let mut slots = Slots::new(file, owner.shape)?;
+    while let Some(found) = slots.next(&mut page)? {
+        let Found::Slot { at, .. } = found else { continue };
+        let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
+        groups.entry((lwp & LWP_MASK) as u16).or_default().push(Slot { at, lwp });
+    }
+    let mut ends = ends(file)?;
+    let mut files = BTreeMap::new();
+    for (number, slots) in groups {
+        let group = Group { file, copy: &copy, number, slots, shape: owner.shape };
+        let copied = (0..ATTEMPTS).find_map(|attempt| match group.copy(attempt + 1 < ATTEMPTS) {
+            Ok(None) => {
+                thread::yield_now();
+                None
+            }
+            done => Some(done),
+        });
+        match copied.transpose()?.flatten() {
+            Some((end, left)) => {
+                ends[usize::from(number)] = end;
+                files.insert(number, left);
+            }
+            None => {
+                let what =
+                    format_args!("LWP {} is writing all the time; its newest records are left out", group.slots[0].lwp);
+                say.note(path.display(), what);
+            }
+        }
+    }
+    files.retain(|_, left: &mut Vec<Leftover>| !left.is_empty());
+    let count: usize = files.values().map(Vec::len).sum();
+    info!("{}: process {} runs; {count} buffers copied", path.display(), owner.pid);
+    let handle = Arc::new(Handle::new(path.to_owned(), copy, &Descriptors::new(1))?);
+    Ok(Some(Copied { leftovers: Leftovers { handle, files, whole: Vec::new() }, ends, shape: owner.shape }))
+}
+
+/// A thread's slot.
+struct Slot {
+    /// Where in the trbuf it begins.
+    at: u64,
+    lwp: u32,
+}
+
+/// The slots whose text goes to one file.
+struct Group<'a> {
+    file: &'a File,
+    copy: &'a File,
+    number: u16,
+    slots: Vec<Slot>,
+    shape: Shape,
+}
+
+impl Group<'_> {
+    /// Copies their text, and says where in the file it belongs; `None` if the file was written meanwhile. Not `patient`: a
+    /// writer that is there is taken for one that does not go on.
+    fn copy(&self, patient: bool) -> io::Result<Option<(u64, Vec<Leftover>)>> {
+        let end = end_of(self.file, self.number)?;
+        let mut left = Vec::new();
+        for slot in &self.slots {
+            let Some(page) = self.page(slot)? else { continue };
+            if patient && buffer::slot_writer(&page) != Ok(0) {
+                return Ok(None);
+            }
+            for region in 0..REGIONS {
+                let Ok(rest) = buffer::rest(&page, self.shape, region) else { return Ok(None) };
+                let place = |range: Range<usize>| slot.at + range.start as u64..slot.at + range.end as u64;
+                let pending = rest.pending.map(|(at, range)| (at, place(range)));
+                let leftover = Leftover { pending, older: 0..0, unwritten: place(rest.unwritten) };
+                for range in leftover.pending.iter().map(|(_, range)| range).chain([&leftover.unwritten]) {
+                    copy_range(self.file, self.copy, range.clone())?;
+                }
+                left.extend(leftover.oldest().is_some().then_some(leftover));
+            }
+            if !self.page(slot)?.is_some_and(|after| (0..REGIONS).all(|region| only_grew(&page, &after, region))) {
+                return Ok(None);
+            }
+        }
+        Ok((end_of(self.file, self.number)? == end).then_some((end, left)))
+    }
+
+    /// A slot's first page, if it is still its thread's.
+    fn page(&self, slot: &Slot) -> io::Result<Option<[u8; PAGE]>> {
+        let mut page = [0; PAGE];
+        read_up_to(self.file, &mut page, slot.at)?;
+        Ok((buffer::slot_lwp(&page) == Ok(Some(slot.lwp))).then_some(page))
+    }
+}
+
+/// Whether the region's words say that nothing was done since `before` but append.
+pub fn only_grew(before: &[u8], after: &[u8], region: usize) -> bool {
+    let words = words_at(region);
+    let word =
+        |page: &[u8], at: usize| page.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
+    let filled = |page: &[u8]| word(page, words.filled).map(unpack);
+    match (filled(before), filled(after)) {
+        (Some(old), Some(new)) => {
+            new.start == old.start && new.end >= old.end && word(before, words.pending) == word(after, words.pending)
+        }
+        _ => false,
+    }
+}

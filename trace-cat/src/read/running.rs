@@ -1,0 +1,120 @@
+//! What a running process has recorded and not yet written: copied, since it goes on recording while it is read.
+//!
+//! The copy is a temporary file that is laid out as the trbuf is, with holes where nothing was copied: so a place in it is a
+//! place in the trbuf, and no region is ever held in memory. How it is made sure that the copy is of one moment depends on
+//! the kind of buffers: see `buffers` and `rings`.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use spec::buffer::{FileEntry, Owner, PAGE, SLOTS_AT, Shape};
+
+use super::alive::alive;
+use super::region::{PIECE, pieces};
+use super::slots::read_up_to;
+use super::trbuf::{Leftovers, State, slots};
+use super::{buffers, rings};
+use crate::say::{Say, reason};
+
+/// How often all is copied anew when the process was writing its rings to its files, and how long that is waited for each
+/// time.
+const TURNS: usize = 5;
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// The buffers of a running process, as they stood.
+#[derive(Debug)]
+pub struct Copied {
+    /// What they held.
+    pub leftovers: Leftovers,
+    /// How many bytes of each record file were written or on their way then, by its number.
+    pub ends: Vec<u64>,
+    /// How large the slots are.
+    pub shape: Shape,
+}
+
+impl Copied {
+    /// How many bytes of the record file with this number come before what was copied.
+    pub fn end(&self, number: u16) -> u64 {
+        self.ends.get(usize::from(number)).copied().unwrap_or(0)
+    }
+}
+
+/// Copies what is in the trbuf `file` of `owner`, which ran just now.
+pub fn state(path: &Path, file: File, owner: &Owner, say: &Say) -> State {
+    let is_ring = owner.shape.is_ring();
+    for _ in 0..TURNS {
+        let copied =
+            if is_ring { rings::copy(path, &file, owner, say) } else { buffers::copy(path, &file, owner, say) };
+        let copied = match copied {
+            Ok(copied) => copied,
+            Err(error) => {
+                say.damage(path.display(), format_args!("its buffers cannot be copied: {}", reason(&error)));
+                return State::Alive;
+            }
+        };
+        if alive(&file, owner) == Some(false) {
+            return slots(path, file, owner, say).map(State::Dead).unwrap_or_else(|error| {
+                say.damage(path.display(), reason(&error));
+                State::None
+            });
+        }
+        if let Some(copied) = copied {
+            if is_ring {
+                say.note(path.display(), format_args!("process {} runs; its rings are read as they stand", owner.pid));
+            }
+            return State::Running(copied);
+        }
+        thread::sleep(PATIENCE);
+    }
+    say.note(
+        path.display(),
+        format_args!("process {} is writing its rings to its files; they are left out", owner.pid),
+    );
+    State::Alive
+}
+
+/// How many bytes of each record file are written or given to a writer.
+///
+/// # Errors
+/// What reading says.
+pub fn ends(file: &File) -> io::Result<Vec<u64>> {
+    let mut entries = vec![0; SLOTS_AT - PAGE];
+    let length = read_up_to(file, &mut entries, PAGE as u64)?;
+    Ok(entries[..length].chunks(size_of::<FileEntry>()).map(end).collect())
+}
+
+/// The same of the record file with this number alone.
+///
+/// # Errors
+/// What reading says.
+pub fn end_of(file: &File, number: u16) -> io::Result<u64> {
+    const SIZE: usize = size_of::<FileEntry>();
+    let mut entry = [0; SIZE];
+    let length = read_up_to(file, &mut entry, (PAGE + usize::from(number) * SIZE) as u64)?;
+    Ok(end(&entry[..length]))
+}
+
+/// What an entry says; 0 as long as the process has not made the file.
+fn end(entry: &[u8]) -> u64 {
+    let at = std::mem::offset_of!(FileEntry, end);
+    entry.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+/// Copies `range` of `file` to the same place in `copy`.
+///
+/// # Errors
+/// What reading or writing says.
+pub fn copy_range(file: &File, copy: &File, range: Range<u64>) -> io::Result<()> {
+    let mut buffer = vec![0; PIECE.min((range.end - range.start) as usize)];
+    for piece in pieces(range) {
+        let bytes = &mut buffer[..(piece.end - piece.start) as usize];
+        let length = read_up_to(file, bytes, piece.start)?;
+        copy.write_all_at(&bytes[..length], piece.start)?;
+    }
+    Ok(())
+}
