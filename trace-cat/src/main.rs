@@ -16,6 +16,7 @@
 mod args;
 mod arrange;
 mod filter;
+mod follow;
 #[cfg(test)]
 mod image;
 mod local_time;
@@ -100,6 +101,9 @@ fn print(options: Options, say: &Say) -> Result<(), Stop> {
     if options.recover {
         return recover::recover(&options.paths, &mut io::stdout().lock(), say)
             .map_err(|error| Stop::Failed("standard output".to_owned(), error));
+    }
+    if options.following.follow {
+        return follow::follow(&options, say);
     }
     let runs = runs::find(&options.paths);
     let paths = match runs.last() {

@@ -9,6 +9,7 @@
 //! selection   which records
 //! printing    how and where to
 //! arrangement in which order, and in how many files
+//! following   while programs run
 //! run         trace-cat run
 //! events      lists of categories and events
 //! moment      points in time
@@ -16,6 +17,7 @@
 
 mod arrangement;
 mod events;
+mod following;
 mod moment;
 mod printing;
 mod run;
@@ -28,7 +30,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand, ValueHint};
 
 pub use arrangement::{Arrangement, Order, Split};
-#[cfg(test)]
+pub use following::Following;
 pub use moment::Moment;
 pub use printing::{Color, Format, Printing, Time};
 pub use run::{Level, Recording, RunOptions};
@@ -58,6 +60,9 @@ struct Arguments {
 
     #[command(flatten)]
     printing: Printing,
+
+    #[command(flatten)]
+    following: Following,
 
     /// Read only the newest run
     ///
@@ -117,6 +122,8 @@ pub struct Options {
     pub arrangement: Arrangement,
     /// How and where to they are printed.
     pub printing: Printing,
+    /// Whether to go on with what is recorded meanwhile.
+    pub following: Following,
     /// Read only the newest run.
     pub last: bool,
     /// Count instead of printing.
@@ -133,6 +140,7 @@ impl Options {
             selection: Selection::default(),
             arrangement: Arrangement::default(),
             printing,
+            following: Following::default(),
             last: true,
             stat: false,
             recover: false,
@@ -146,7 +154,7 @@ impl Task {
     /// # Errors
     /// What is to be printed instead of a trace: the help that was asked for, or what is wrong.
     pub fn parse(words: impl IntoIterator<Item = OsString>, directory: Option<OsString>) -> Result<Task, clap::Error> {
-        let Arguments { command, mut paths, selection, arrangement, printing, last, stat, recover } =
+        let Arguments { command, mut paths, selection, arrangement, printing, following, last, stat, recover } =
             Arguments::try_parse_from(words)?;
         if let Some(Command::Run(run)) = command {
             return Ok(Task::Run(run.understand()?));
@@ -163,7 +171,7 @@ impl Task {
             ));
         }
         let selection = selection.understand()?;
-        Ok(Task::Read(Options { paths, selection, arrangement, printing, last, stat, recover }))
+        Ok(Task::Read(Options { paths, selection, arrangement, printing, following, last, stat, recover }))
     }
 }
 

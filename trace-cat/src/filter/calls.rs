@@ -25,11 +25,11 @@ use crate::merge::Merge;
 use crate::read::columns;
 
 /// Calls that may have begun and not ended; when there are more, all of them are taken for calls that do not end.
-const MOST_BEGUN: usize = 1 << 18;
+pub const MOST_BEGUN: usize = 1 << 18;
 /// Processes of which it is known when they ended.
-const MOST_ENDS: usize = 1 << 18;
+pub const MOST_ENDS: usize = 1 << 18;
 /// A process ends: category, event and which.
-const PROC_EXIT: (u8, u8, u8) = (11, 4, 0);
+pub const PROC_EXIT: (u8, u8, u8) = (11, 4, 0);
 
 /// What is asked of calls.
 #[derive(Clone, Debug, Default)]
@@ -62,10 +62,11 @@ pub struct Calls {
 
 /// A record of a call that has two.
 #[derive(Clone, Copy, Debug)]
-struct Half {
-    time: u64,
+pub struct Half {
+    /// When it was made, nanoseconds since the Epoch.
+    pub time: u64,
     /// It names one of the objects.
-    names: bool,
+    pub names: bool,
     /// What the event's rule asks of it is so.
     says: bool,
 }
@@ -124,7 +125,8 @@ impl Calls {
         }
     }
 
-    fn half(&self, line: &[u8], event: (u8, u8, u8)) -> Half {
+    /// What a record says.
+    pub fn half(&self, line: &[u8], event: (u8, u8, u8)) -> Half {
         let names = !self.question.objects.is_empty() && self.names(line, event);
         let says = self.waits.rule(event.0, event.1).says(event.2, line);
         Half { time: columns::time(line).unwrap_or(0), names, says }
@@ -136,13 +138,13 @@ impl Calls {
     }
 
     /// Whether all is asked for that is wanted of single records too: only objects.
-    fn takes_single(&self) -> bool {
+    pub fn takes_single(&self) -> bool {
         !self.question.blocked && self.question.longer.is_none()
     }
 
-    /// Gives the marks of a call's records to `mark`, if the call is wanted. A call without a second record lasts until
-    /// `end`; of one without a first it is not known how long it lasted.
-    fn judge(&self, call: Call, first: Option<Half>, second: Option<Half>, end: u64, mut mark: impl FnMut(Note)) {
+    /// Whether a call is wanted. One without a second record lasts until `end`; of one without a first it is not known how
+    /// long it lasted.
+    pub fn wants(&self, call: Call, first: Option<Half>, second: Option<Half>, end: u64) -> bool {
         let Question { objects, blocked, longer } = &self.question;
         let rule = self.waits.rule(call.category, call.number);
         let until = second.map_or(end, |second| second.time);
@@ -154,9 +156,12 @@ impl Calls {
             None => rule.can_wait(),
         };
         let long = |least: u64| lasted.is_some_and(|lasted| lasted >= least) && (second.is_some() || rule.can_wait());
-        let wanted =
-            (objects.is_empty() || names(first) || names(second)) && (!blocked || waited) && longer.is_none_or(long);
-        if wanted {
+        (objects.is_empty() || names(first) || names(second)) && (!blocked || waited) && longer.is_none_or(long)
+    }
+
+    /// Gives the marks of a call's records to `mark`, if the call is wanted.
+    fn judge(&self, call: Call, first: Option<Half>, second: Option<Half>, end: u64, mut mark: impl FnMut(Note)) {
+        if self.wants(call, first, second, end) {
             for (half, what) in [(first, What::MarkFirst), (second, What::MarkSecond)] {
                 // What says all by itself needs no mark.
                 if let Some(half) = half.filter(|half| !(self.takes_single() && half.names)) {

@@ -7,6 +7,7 @@
 //!   waits    whether it waited
 //!   marks    the records that are wanted, as many as there are
 //! few      how many: --head, --tail
+//! stream   all of it for records that come as they are made: --follow
 //! ```
 //!
 //! `--since` and `--until` are a matter of which slices are merged at all; [`Filter`] is asked of each merged record, in many
@@ -17,6 +18,7 @@ mod few;
 mod marks;
 pub mod objects;
 pub mod pairs;
+mod stream;
 mod waits;
 
 use std::io;
@@ -29,6 +31,7 @@ use crate::merge::Merge;
 use crate::read::columns;
 use calls::{Calls, Question};
 pub use few::Few;
+pub use stream::Stream;
 
 /// What is asked of records. All must agree; what was not given agrees with everything.
 #[derive(Debug)]

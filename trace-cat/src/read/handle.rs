@@ -75,6 +75,15 @@ impl Handle {
         self.identity
     }
 
+    /// How many bytes there are now.
+    ///
+    /// # Errors
+    /// What `fstat` or `stat` says.
+    pub fn size(&self) -> io::Result<u64> {
+        let metadata = self.kept.as_ref().map_or_else(|| std::fs::metadata(&self.path), File::metadata);
+        Ok(metadata?.len())
+    }
+
     /// Reads up to `buffer.len()` bytes at `offset`; 0 means the end of the file.
     ///
     /// # Errors

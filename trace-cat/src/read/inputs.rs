@@ -15,9 +15,10 @@ use spec::names::Name;
 
 use super::handle::{self, Descriptors, Handle, Identity};
 use super::process::{Process, split_name};
+use super::running::Copied;
 use super::slots::read_up_to;
 use super::text::Text;
-use super::trbuf::{self, Leftover, State};
+use super::trbuf::{self, State};
 use super::whole::Wholes;
 use crate::say::{Say, reason};
 
@@ -31,11 +32,22 @@ pub struct Inputs {
     pub texts: Vec<Arc<Text>>,
     /// Every file that is read, trbufs included.
     pub identities: HashSet<Identity>,
+    /// The processes that run, with what of them is in the texts.
+    pub running: Vec<(Process, Copied)>,
 }
 
 /// Finds what `paths`, files or directories, stand for. What cannot be read is told and left out.
 pub fn collect(paths: &[PathBuf], descriptors: &Descriptors, say: &Say) -> Inputs {
-    let mut search = Search { wanted: Vec::new(), processes: Vec::new(), say };
+    find(paths, false, descriptors, say)
+}
+
+/// Does the same where nothing need be there yet.
+pub fn collect_any(paths: &[PathBuf], descriptors: &Descriptors, say: &Say) -> Inputs {
+    find(paths, true, descriptors, say)
+}
+
+fn find(paths: &[PathBuf], may_be_empty: bool, descriptors: &Descriptors, say: &Say) -> Inputs {
+    let mut search = Search { wanted: Vec::new(), processes: Vec::new(), may_be_empty, say };
     for path in paths {
         search.argument(path);
     }
@@ -54,7 +66,14 @@ pub fn collect(paths: &[PathBuf], descriptors: &Descriptors, say: &Say) -> Input
         collector.rest_of_process(&process);
     }
     collector.wholes.tell(say);
-    let mut inputs = collector.inputs;
+    let Collector { mut inputs, states, .. } = collector;
+    inputs.running = states
+        .into_values()
+        .filter_map(|(process, state)| match state {
+            State::Running(copied) => Some((process, copied)),
+            _ => None,
+        })
+        .collect();
     inputs.texts.sort_by(|a, b| (a.path().file_name(), a.path()).cmp(&(b.path().file_name(), b.path())));
     info!("{} files to merge", inputs.texts.len());
     inputs
@@ -73,6 +92,8 @@ struct Wanted {
 struct Search<'a> {
     wanted: Vec<Wanted>,
     processes: Vec<Process>,
+    /// A directory without a trace is no damage.
+    may_be_empty: bool,
     say: &'a Say,
 }
 
@@ -81,7 +102,7 @@ impl Search<'_> {
         let path = if path == "-" { Path::new("/dev/stdin") } else { path };
         if fs::metadata(path).is_ok_and(|metadata| metadata.is_dir()) {
             let found = self.directory(path, |prefix, _| prefix.is_empty());
-            if found == Some(0) {
+            if found == Some(0) && !self.may_be_empty {
                 self.say.damage(path.display(), "no trace here (no file tr.xxxxxxx.yyy)");
             }
             return;
@@ -164,7 +185,7 @@ impl Search<'_> {
 struct Collector<'a> {
     inputs: Inputs,
     /// What is known of each trbuf.
-    states: HashMap<PathBuf, State>,
+    states: HashMap<PathBuf, (Process, State)>,
     /// What of which trbuf has found its text.
     taken: HashSet<(Identity, u16)>,
     /// From what moment on threads are complete.
@@ -176,7 +197,7 @@ struct Collector<'a> {
 impl Collector<'_> {
     fn state(&mut self, process: &Process) -> &State {
         match self.states.entry(process.path(Name::Buffers(process.number))) {
-            Entry::Occupied(known) => known.into_mut(),
+            Entry::Occupied(known) => &known.into_mut().1,
             Entry::Vacant(new) => {
                 let state = trbuf::examine(new.key(), self.say);
                 if let Ok(metadata) = fs::metadata(new.key()) {
@@ -184,7 +205,7 @@ impl Collector<'_> {
                 }
                 let told = state.leftovers().map_or(&[][..], |leftovers| &leftovers.whole);
                 self.wholes.process(process, told, self.say);
-                new.insert(state)
+                &new.insert((process.clone(), state)).1
             }
         }
     }
@@ -204,8 +225,8 @@ impl Collector<'_> {
             match state {
                 State::None | State::Dead(_) => {}
                 State::Alive => growing = true,
-                // What comes to the file from now on is in the copy.
-                State::Rings(copied) => (growing, end) = (true, copied.end(*number)),
+                // What comes to the file from then on is in the copy.
+                State::Running(copied) => (growing, end) = (true, copied.end(*number)),
             }
             self.wholes.file(process, *number);
         }
@@ -227,7 +248,7 @@ impl Collector<'_> {
         if let Some((handle, number, found)) = rest
             && self.taken.insert((handle.identity(), number))
         {
-            self.complete(&mut text, &handle, &found);
+            text.complete(&handle, &found, self.say);
         }
         self.inputs.texts.push(Arc::new(text));
     }
@@ -256,20 +277,7 @@ impl Collector<'_> {
         Ok(Some(opened))
     }
 
-    fn complete(&self, text: &mut Text, handle: &Arc<Handle>, found: &[Leftover]) {
-        for (at, range) in found.iter().filter_map(|leftover| leftover.pending.clone()) {
-            if let Err(range) = text.overlay(handle, at, range) {
-                let place = format_args!("{}: byte {}", handle.path().display(), range.start);
-                self.say.damage(place, "text that belongs at an impossible place");
-            }
-        }
-        for leftover in found {
-            text.append(handle, leftover.older.clone());
-            text.append(handle, leftover.unwritten.clone());
-        }
-    }
-
-    /// Adds what a process left, or has in rings, for record files that were not made.
+    /// Adds what a process left, or has in its buffers, for record files that were not made.
     fn rest_of_process(&mut self, process: &Process) {
         let Some(leftovers) = self.state(process).leftovers() else { return };
         let handle = leftovers.handle.clone();
@@ -281,7 +289,7 @@ impl Collector<'_> {
             self.wholes.file(process, number);
             let path = process.path(Name::Records { process: process.number, lwp: number });
             let mut text = Text::new(path, None, 0, false);
-            self.complete(&mut text, &handle, &found);
+            text.complete(&handle, &found, self.say);
             self.inputs.texts.push(Arc::new(text));
         }
     }

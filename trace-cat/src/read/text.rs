@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::handle::Handle;
+use super::trbuf::Leftover;
+use crate::say::Say;
 
 /// Where a piece's bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +44,8 @@ pub struct Text {
     buffers: Option<Arc<Handle>>,
     /// In order, without overlap, none empty. What lies between two pieces is missing: a line ends there.
     pieces: Vec<Piece>,
+    /// How many bytes of the file are read.
+    length: u64,
     growing: bool,
     appended: bool,
 }
@@ -52,7 +56,7 @@ impl Text {
         let length = if file.is_some() { length } else { 0 };
         let piece = Piece { at: 0, length, origin: Origin::File, offset: 0 };
         let pieces = if length > 0 { vec![piece] } else { Vec::new() };
-        Text { path, file, buffers: None, pieces, growing, appended: false }
+        Text { path, file, buffers: None, pieces, length, growing, appended: false }
     }
 
     /// A text that is `range` of a file.
@@ -109,9 +113,28 @@ impl Text {
         self.appended = true;
     }
 
+    /// Puts what was found of it in the process's trbuf over it and behind it. What cannot belong there is told.
+    pub fn complete(&mut self, buffers: &Arc<Handle>, found: &[Leftover], say: &Say) {
+        for (at, range) in found.iter().filter_map(|leftover| leftover.pending.clone()) {
+            if let Err(range) = self.overlay(buffers, at, range) {
+                let place = format_args!("{}: byte {}", buffers.path().display(), range.start);
+                say.damage(place, "text that belongs at an impossible place");
+            }
+        }
+        for leftover in found {
+            self.append(buffers, leftover.older.clone());
+            self.append(buffers, leftover.unwritten.clone());
+        }
+    }
+
     /// The record file's path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The file, and how many bytes of it are read; `None` if there is none.
+    pub fn file(&self) -> Option<(&Arc<Handle>, u64)> {
+        Some((self.file.as_ref()?, self.length))
     }
 
     /// Whether a process may be writing to it: an incomplete line is then no damage.

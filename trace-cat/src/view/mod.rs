@@ -23,7 +23,7 @@ use text::Text;
 pub use text::duration;
 
 /// A form of output in which each record is shown for itself, so that threads share the work.
-pub trait Each: Sync {
+pub trait Each: Send + Sync {
     /// Appends what stands before the first record.
     fn head(&self, _out: &mut Vec<u8>) {}
 

@@ -1,0 +1,256 @@
+//! A running process's buffers, looked at again and again.
+//!
+//! What stands in a buffer comes to the file some day, and may do so at any moment. So a buffer's text is taken only if the
+//! file's `end` was the same before and after it was copied (`read::buffers` says why that tells), and what has been taken is
+//! noted, to be left out when the file has it ([`super::seen`]). What left a buffer before it was seen there is found in
+//! the file. Rings, of which nothing comes to a file before the process ends, are in `ring`.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use spec::buffer::{self, Owner, PAGE, REGIONS};
+use spec::names::{LWP_MASK, Name};
+
+use super::intake::Intake;
+use super::ring;
+use super::source::Sources;
+use crate::read::alive::gone;
+use crate::read::buffers::only_grew;
+use crate::read::handle::Identity;
+use crate::read::process::Process;
+use crate::read::running::end_of;
+use crate::read::slots::{Found, Slots, read_up_to};
+use crate::read::trbuf::slots;
+use crate::read::{check, columns};
+use crate::say::{Say, reason};
+
+/// How often a buffer is copied before it is left for the next time.
+const ATTEMPTS: usize = 4;
+/// How often the buffers are looked at before it is asked whether the process still runs.
+const PATIENCE: u32 = 8;
+
+/// A process that ran when last looked at.
+#[derive(Debug)]
+pub struct Live {
+    process: Process,
+    path: PathBuf,
+    file: File,
+    identity: Identity,
+    owner: Owner,
+    threads: HashMap<u64, Thread>,
+    /// The places of its files.
+    sources: HashMap<u16, usize>,
+    looks: u32,
+}
+
+/// The thread that a slot belongs to.
+#[derive(Debug)]
+pub struct Thread {
+    pub lwp: u32,
+    /// The place of its file.
+    pub source: usize,
+    /// Where the file ended when the buffers were copied.
+    pub end: u64,
+    /// Which bytes of the slot have been taken, by region.
+    taken: [Range<usize>; REGIONS],
+    /// How far its rings have been read, by region.
+    pub rings: [Option<ring::Place>; REGIONS],
+    /// It was told that records of it are missing.
+    pub told: bool,
+}
+
+impl Live {
+    /// The process whose trbuf `file` is, at `path`.
+    ///
+    /// # Errors
+    /// What the system says; `None` if the trbuf is not ready, or none.
+    pub fn new(process: Process, path: PathBuf, file: File) -> io::Result<Option<Live>> {
+        let mut page = [0; PAGE];
+        let length = read_up_to(&file, &mut page, 0)?;
+        let metadata = file.metadata()?;
+        let identity = (metadata.dev(), metadata.ino());
+        let live = |owner| Live {
+            process,
+            path,
+            file,
+            identity,
+            owner,
+            threads: HashMap::new(),
+            sources: HashMap::new(),
+            looks: 0,
+        };
+        Ok(Owner::parse(&page[..length]).ok().map(live))
+    }
+
+    /// Device and inode number of its trbuf.
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// What is to be added to `CLOCK_MONOTONIC` for its times, nanoseconds.
+    pub fn offset(&self) -> i64 {
+        self.owner.offset
+    }
+
+    /// Whether a file is the process's.
+    pub fn owns(&self, process: &Process) -> bool {
+        self.process == *process
+    }
+
+    /// Notes that one of its files is at a place.
+    pub fn adopt(&mut self, number: u16, place: usize, sources: &mut Sources) {
+        self.sources.insert(number, place);
+        if let Some(source) = sources.get(place) {
+            source.owned = true;
+        }
+    }
+
+    /// The place of the file with this number.
+    fn place(&mut self, number: u16, sources: &mut Sources) -> usize {
+        if let Some(&place) = self.sources.get(&number)
+            && sources.get(place).is_some()
+        {
+            return place;
+        }
+        let path = self.process.path(Name::Records { process: self.process.number, lwp: number });
+        let place = sources.place(&path);
+        self.adopt(number, place, sources);
+        place
+    }
+
+    /// Takes what its threads have recorded since the last time. `false` if the process is gone: then what it left has been
+    /// given to its files, from which it is read.
+    pub fn look(&mut self, sources: &mut Sources, intake: &mut Intake, say: &Say) -> bool {
+        self.looks += 1;
+        let result = self.take(sources, intake, say).and_then(|()| {
+            let removed = self.file.metadata()?.nlink() == 0;
+            if !(removed || self.looks % PATIENCE == 1) || gone(&self.file, &self.owner) != Some(true) {
+                return Ok(true);
+            }
+            self.finish(sources, say).map(|()| false)
+        });
+        result.unwrap_or_else(|error| {
+            say.damage(self.path.display(), reason(&error));
+            false
+        })
+    }
+
+    fn take(&mut self, sources: &mut Sources, intake: &mut Intake, say: &Say) -> io::Result<()> {
+        let mut page = [0; PAGE];
+        let file = self.file.try_clone()?;
+        let mut slots = Slots::new(&file, self.owner.shape)?;
+        while let Some(found) = slots.next(&mut page)? {
+            let Found::Slot { index, at } = found else { continue };
+            let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
+            let followed = |thread: &Thread| thread.lwp == lwp && sources.get(thread.source).is_some();
+            if !self.threads.get(&index).is_some_and(followed) {
+                let source = self.place((lwp & LWP_MASK) as u16, sources);
+                let taken = std::array::from_fn(|_| 0..0);
+                let thread = Thread { lwp, source, end: u64::MAX, taken, rings: [None; REGIONS], told: false };
+                self.threads.insert(index, thread);
+            }
+            let Some(thread) = self.threads.get_mut(&index) else { continue };
+            if sources.get(thread.source).is_none_or(|source| source.behind().is_some()) {
+                // What stands in the buffer is later than what is still to be read.
+                continue;
+            }
+            if self.owner.shape.is_ring() {
+                let reader = ring::Reader { file: &file, at, shape: self.owner.shape, path: &self.path, say };
+                reader.take(&page, thread, sources, intake)?;
+            } else {
+                take_buffers(&file, self.owner.shape, at, page, thread, sources, intake)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives what the process left to its files.
+    fn finish(&mut self, sources: &mut Sources, say: &Say) -> io::Result<()> {
+        let left = slots(&self.path, self.file.try_clone()?, &self.owner, say)?;
+        for &number in left.files.keys() {
+            self.place(number, sources);
+        }
+        for (number, &place) in &self.sources {
+            let found = left.files.get(number).map_or(&[][..], Vec::as_slice);
+            sources.complete(place, &left.handle, found, say)?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes what is new in the buffers of the slot at `at`, whose first page was just read.
+fn take_buffers(
+    file: &File,
+    shape: buffer::Shape,
+    at: u64,
+    mut page: [u8; PAGE],
+    thread: &mut Thread,
+    sources: &mut Sources,
+    intake: &mut Intake,
+) -> io::Result<()> {
+    let Some(source) = sources.get(thread.source) else { return Ok(()) };
+    for _ in 0..ATTEMPTS {
+        let end = end_of(file, (thread.lwp & LWP_MASK) as u16)?;
+        if buffer::slot_writer(&page) != Ok(0) {
+            // It is coming to the file.
+            return Ok(());
+        }
+        // Which bytes of the slot are there now, and which of them are new for certain.
+        let mut there: [Range<usize>; REGIONS] = std::array::from_fn(|_| 0..0);
+        let mut text: [Vec<u8>; REGIONS] = Default::default();
+        for region in 0..REGIONS {
+            let Ok(rest) = buffer::rest(&page, shape, region) else { return Ok(()) };
+            there[region] = rest.unwritten;
+            let from = match only_new(&there[region], &thread.taken[region], thread.end == end) {
+                Some(from) => from,
+                None => there[region].start,
+            };
+            text[region].resize(there[region].end - from, 0);
+            if !text[region].is_empty() && read_up_to(file, &mut text[region], at + from as u64)? < text[region].len() {
+                return Ok(());
+            }
+        }
+        if text.iter().all(Vec::is_empty) && thread.end == end {
+            return Ok(());
+        }
+        let before = page;
+        read_up_to(file, &mut page, at)?;
+        let still = buffer::slot_lwp(&page) == Ok(Some(thread.lwp));
+        if !still
+            || !(0..REGIONS).all(|region| only_grew(&before, &page, region))
+            || end_of(file, (thread.lwp & LWP_MASK) as u16)? != end
+        {
+            continue;
+        }
+        for (region, text) in text.iter().enumerate() {
+            let known = only_new(&there[region], &thread.taken[region], thread.end == end).is_some();
+            for line in text.split_inclusive(|&byte| byte == b'\n') {
+                let Some(time) = time_of(line) else { continue };
+                if known || !source.seen.has(time, line) {
+                    source.seen.note(time, line);
+                    intake.put(time, line);
+                }
+            }
+        }
+        (thread.end, thread.taken) = (end, there);
+        return Ok(());
+    }
+    Ok(())
+}
+
+/// Where what is new begins in a region's text that stands at `there`, if `taken` has been taken and nothing has left since
+/// (`same`); `None` if that cannot be told.
+fn only_new(there: &Range<usize>, taken: &Range<usize>, same: bool) -> Option<usize> {
+    (same && there.start == taken.start && there.end >= taken.end).then_some(taken.end)
+}
+
+/// The time of a line, if it is a record.
+pub fn time_of(line: &[u8]) -> Option<u64> {
+    let text = line.strip_suffix(b"\n")?;
+    check::check(text).ok()?;
+    columns::time(text)
+}

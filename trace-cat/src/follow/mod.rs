@@ -1,0 +1,256 @@
+//! `--follow`: prints what running processes record, as it happens.
+//!
+//! ```text
+//! watch  ──► live, ring ──► intake ──► window ──► printer
+//! which      what is in                in order   journal,
+//! files      their buffers                        filter, view
+//!            source (seen)
+//!            what comes to files
+//! ```
+//!
+//! What there is at first is merged as always; every buffer and file goes on from where that left it. Then everything is
+//! looked at some hundred times a second. A record is read in its thread's buffer, or in the file if it left the buffer
+//! between two looks, never twice.
+//!
+//! The processes notice nothing: what is read is memory that the kernel holds anyway, by `pread`, so that a file that becomes
+//! shorter is an error and no signal.
+
+mod intake;
+mod live;
+mod printer;
+mod ring;
+mod seen;
+mod source;
+mod start;
+mod told;
+mod watch;
+mod window;
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::Stop;
+use crate::args::Options;
+use crate::merge::{Limits, Merge};
+use crate::read::columns;
+use crate::read::handle;
+use crate::say::{Say, reason};
+use intake::Intake;
+use live::Live;
+use printer::Printer;
+use source::Sources;
+use watch::Watch;
+use window::Window;
+
+/// Bytes of records that may wait; when there are more, what others wait for is read first.
+const ROOM: usize = 24 << 20;
+/// Bytes that are read of one file at a time.
+const CHUNK: u64 = 2 << 20;
+/// Looks without anything new after the last process has ended.
+const GRACE: u32 = 3;
+
+/// What is followed.
+struct Follow<'a> {
+    watches: Vec<Watch>,
+    lives: Vec<Live>,
+    sources: Sources,
+    intake: Intake,
+    clock: Clock,
+    /// Some process or file has been seen.
+    any: bool,
+    /// Looks without anything new since no process runs.
+    idle: u32,
+    say: &'a Say,
+}
+
+/// What time it is for the processes, and how long records wait.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    /// What is to be added to `CLOCK_MONOTONIC`, nanoseconds.
+    offset: i64,
+    /// How long a record waits for others, nanoseconds.
+    hold: u64,
+}
+
+impl Clock {
+    fn now(self) -> u64 {
+        monotonic().saturating_add_signed(self.offset)
+    }
+}
+
+/// Prints a trace and what is added to it, until it is told to end or nothing more can come.
+///
+/// # Errors
+/// What prevents that.
+pub fn follow(options: &Options, say: &Say) -> Result<(), Stop> {
+    told::listen();
+    // Records are printed at the latest when they are as old as the window: the look before that is the last one that can.
+    let window = options.following.window;
+    let interval = Duration::from_nanos((window / 10).clamp(1_000_000, 10_000_000));
+    let hold = window.saturating_sub(2 * interval.as_nanos() as u64);
+    let began = monotonic();
+    let (mut follow, texts) = Follow::start(options, hold, say)?;
+    let temporary = |error| Stop::Failed("temporary file".to_owned(), error);
+    let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, say)?;
+    let horizon = began.saturating_add_signed(follow.clock.offset).saturating_sub(hold);
+    follow.intake.window = Window::new(horizon);
+    let merge = Merge::prepare(&texts, Limits::default(), say).map_err(temporary)?;
+    let mut result = Ok(());
+    let each = |lines: &[u8], put: &mut dyn FnMut(&[u8]) -> Result<(), Stop>| {
+        lines.split_inclusive(|&byte| byte == b'\n').try_for_each(put)
+    };
+    let mut take = |lines: &[u8]| {
+        result = each(lines, &mut |line| printer.put(line, false));
+        Ok(result.is_ok() && !told::to_end())
+    };
+    merge.run(0..horizon, None, &mut take).map_err(temporary)?;
+    result?;
+    let intake = &mut follow.intake;
+    let mut take = |lines: &[u8]| {
+        let mut put = |line: &[u8]| {
+            intake.put(columns::time(line).unwrap_or(0), line);
+            Ok(())
+        };
+        Ok(each(lines, &mut put).is_ok() && !told::to_end())
+    };
+    merge.run(horizon..u64::MAX, None, &mut take).map_err(temporary)?;
+    drop((merge, texts));
+    printer.caught_up();
+    loop {
+        let began = Instant::now();
+        let ends = told::to_end();
+        follow.look();
+        let all = ends || options.following.until_exit && follow.has_ended();
+        follow.release(all, &mut printer)?;
+        if all || printer.is_done(follow.intake.window.horizon()) {
+            break;
+        }
+        if follow.sources.behind().is_none() {
+            sleep(interval.saturating_sub(began.elapsed()));
+        }
+    }
+    follow.tell(window);
+    printer.end()
+}
+
+impl Follow<'_> {
+    /// Reads all that has come.
+    fn look(&mut self) {
+        let now = self.intake.tick();
+        log::trace!("looking at {now}");
+        let before = self.intake.count();
+        for at in 0..self.watches.len() {
+            self.news(at);
+        }
+        let Follow { lives, sources, intake, say, .. } = self;
+        lives.retain_mut(|live| live.look(sources, intake, say));
+        if let Some(offset) = lives.iter().map(Live::offset).min() {
+            self.clock.offset = offset;
+        }
+        let room = intake.window.size() < ROOM;
+        let most = (ROOM as u64 / 2 / sources.len().max(1) as u64).clamp(16 << 10, CHUNK);
+        sources.read(most, room, intake, say);
+        let new = intake.count() > before || sources.behind().is_some();
+        self.idle = if new || !lives.is_empty() { 0 } else { self.idle + 1 };
+    }
+
+    /// Takes in the files that have come to a directory.
+    fn news(&mut self, at: usize) {
+        let Follow { watches, lives, sources, say, .. } = self;
+        let Some(watch) = watches.get_mut(at) else { return };
+        let news = match watch.look() {
+            Ok(news) => news,
+            // The directory is gone; it may come back.
+            Err(error) => return log::info!("{}", reason(&error)),
+        };
+        let device = watch.device().unwrap_or(0);
+        news.vanished.into_iter().for_each(|number| sources.vanished((device, number)));
+        self.any |= !(news.buffers.is_empty() && news.records.is_empty());
+        for (process, path) in news.buffers {
+            let live = handle::open(&path).and_then(|file| Live::new(process, path.clone(), file));
+            match live {
+                Ok(Some(live)) if lives.iter().any(|known| known.identity() == live.identity()) => {}
+                Ok(Some(live)) => lives.push(live),
+                // Its process has not come to its end of making it.
+                Ok(None) => watch.forget(&path),
+                Err(error) => log::info!("{}: {}", path.display(), reason(&error)),
+            }
+        }
+        for (process, path) in news.records {
+            match sources.found(&path) {
+                Ok(Some(place)) => {
+                    let number = lwp_of(&path);
+                    let owner = lives.iter_mut().find(|live| live.owns(&process));
+                    if let Some((owner, number)) = owner.zip(number) {
+                        owner.adopt(number, place, sources);
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => say.damage(path.display(), reason(&error)),
+            }
+        }
+    }
+
+    /// Prints what has waited long enough, or all.
+    fn release(&mut self, all: bool, printer: &mut Printer) -> Result<(), Stop> {
+        let Follow { sources, intake, clock, .. } = self;
+        let put = |line: &[u8], late| printer.put(line, late);
+        if all {
+            intake.window.release(u64::MAX, u64::MAX, put)?;
+        } else {
+            let horizon = clock.now().saturating_sub(clock.hold);
+            match sources.behind() {
+                Some(behind) => intake.window.release(horizon.min(behind), 0, put)?,
+                None => {
+                    let overdue = intake.tick().saturating_sub(clock.hold);
+                    intake.window.release(horizon, overdue, put)?;
+                }
+            }
+        }
+        printer.flush()
+    }
+
+    /// Whether no process runs any more.
+    fn has_ended(&self) -> bool {
+        self.any && self.lives.is_empty() && self.idle >= GRACE
+    }
+
+    /// Tells what is to be known at the end.
+    fn tell(&mut self, window: u64) {
+        let Follow { sources, intake, say, .. } = self;
+        if sources.behind().is_some() {
+            say.note("--follow", "more was recorded than could be read until now; the rest is in the trace");
+        } else {
+            sources.iter_mut().for_each(|source| source.read(CHUNK, true, intake, say));
+        }
+        let late = intake.window.late();
+        if late.count > 0 {
+            let [most, window] = [late.most, window].map(duration);
+            let what = format_args!("{} records came later than the window of {window}, by up to {most}", late.count);
+            say.note("--follow", what);
+        }
+    }
+}
+
+/// A duration for people.
+fn duration(nanoseconds: u64) -> String {
+    let mut text = [0; 24];
+    let length = crate::view::duration(nanoseconds, &mut text);
+    String::from_utf8_lossy(&text[..length]).into_owned()
+}
+
+/// The last three digits of a record file's name.
+fn lwp_of(path: &std::path::Path) -> Option<u16> {
+    match crate::read::process::split_name(path).1 {
+        Some(spec::names::Name::Records { lwp, .. }) => Some(lwp),
+        _ => None,
+    }
+}
+
+/// `CLOCK_MONOTONIC`, nanoseconds.
+fn monotonic() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: clock_gettime writes one timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

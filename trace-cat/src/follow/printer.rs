@@ -1,0 +1,218 @@
+//! What becomes of records, one after the other: all of them go to the journal, those that are wanted are shown.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use crate::Stop;
+use crate::args::{Format, Moment, Printing, Selection};
+use crate::filter::Stream;
+use crate::output::Output;
+use crate::read::columns;
+use crate::say::Say;
+use crate::view::{self, Shown};
+
+/// Bytes that are written at a time when much comes.
+const PIECE: usize = 1 << 20;
+
+/// Where records go.
+pub struct Printer {
+    journal: Option<(Output, String)>,
+    /// What is still to be written to it.
+    kept: Vec<u8>,
+    output: Output,
+    out: Vec<u8>,
+    stream: Stream,
+    /// What the stream has just let through.
+    wanted: Vec<u8>,
+    since: Option<Moment>,
+    until: Option<Moment>,
+    /// What they mean, once a record has come.
+    times: Option<Range<u64>>,
+    /// How many records may still be shown.
+    left: u64,
+    tail: Option<Tail>,
+    shown: Shown,
+    format: Format,
+}
+
+/// The last lines of what there was at first.
+struct Tail {
+    most: u64,
+    lines: VecDeque<Box<[u8]>>,
+}
+
+impl Printer {
+    /// `paths` are those that are read.
+    ///
+    /// # Errors
+    /// What the system says of the journal or the standard output.
+    pub fn new(printing: &Printing, selection: &Selection, paths: &[PathBuf], say: &Say) -> Result<Printer, Stop> {
+        let open = |path: Option<&PathBuf>, name: &str| {
+            Output::open(path.map(PathBuf::as_path)).map_err(|error| Stop::Failed(name.to_owned(), error))
+        };
+        let journal = printing.output.as_ref().map(|path| {
+            let name = path.display().to_string();
+            Ok((open(Some(path), &name)?, name))
+        });
+        let shown = view::open(&Printing { output: None, ..printing.clone() }, paths);
+        let mut printer = Printer {
+            journal: journal.transpose()?,
+            kept: Vec::new(),
+            output: open(None, OUTPUT)?,
+            out: Vec::new(),
+            stream: Stream::new(selection),
+            wanted: Vec::new(),
+            since: selection.since,
+            until: selection.until,
+            times: None,
+            left: selection.head.unwrap_or(u64::MAX),
+            tail: selection.tail.map(|most| Tail { most, lines: VecDeque::new() }),
+            shown,
+            format: printing.format,
+        };
+        if let Shown::Each(view) = &printer.shown {
+            view.head(&mut printer.out);
+            printer.mark(0, false);
+        }
+        Ok(printer)
+    }
+
+    /// Takes the next record, which is `late` if it should have come before others.
+    ///
+    /// # Errors
+    /// What writing says.
+    pub fn put(&mut self, line: &[u8], late: bool) -> Result<(), Stop> {
+        if self.journal.is_some() {
+            self.kept.extend_from_slice(line);
+        }
+        let mut wanted = std::mem::take(&mut self.wanted);
+        self.stream.push(line, &mut wanted);
+        self.select(&wanted, late);
+        wanted.clear();
+        self.wanted = wanted;
+        if self.out.len() > PIECE || self.kept.len() > PIECE { self.write() } else { Ok(()) }
+    }
+
+    /// Shows what of `lines` lies in the times that are wanted, if more is wanted.
+    fn select(&mut self, lines: &[u8], late: bool) {
+        for line in lines.split_inclusive(|&byte| byte == b'\n') {
+            let time = columns::time(line).unwrap_or(0);
+            let (since, until) = (self.since, self.until);
+            let times = self.times.get_or_insert_with(|| {
+                since.map_or(0, |since| since.resolve(time))..until.map_or(u64::MAX, |until| until.resolve(time))
+            });
+            if !times.contains(&time) {
+                continue;
+            }
+            match &mut self.tail {
+                Some(tail) => {
+                    tail.lines.push_back(line.into());
+                    if tail.lines.len() as u64 > tail.most {
+                        tail.lines.pop_front();
+                    }
+                }
+                None if self.left > 0 => {
+                    self.left -= 1;
+                    self.show(line, late);
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn show(&mut self, line: &[u8], late: bool) {
+        let start = self.out.len();
+        match &mut self.shown {
+            Shown::AsTheyAre => self.out.extend_from_slice(line),
+            Shown::Each(view) => view.record(line, &mut self.out),
+            Shown::InOrder(view) if late => {
+                // On a line of its own, apart from what is going on.
+                view.pause(&mut self.out);
+                view.record(line, &mut self.out);
+                view.pause(&mut self.out);
+            }
+            Shown::InOrder(view) => view.record(line, &mut self.out),
+        }
+        self.mark(start, late);
+    }
+
+    /// Marks what is shown from `start` on, if anything is.
+    fn mark(&mut self, start: usize, late: bool) {
+        let (end, mark): (&[u8], &[u8]) = match (self.format, late) {
+            (Format::Csv, _) if start == 0 && self.out.starts_with(b"time,") => (b"\n", b",late\n"),
+            (Format::Csv, false) => (b"\n", b",0\n"),
+            (Format::Csv, true) => (b"\n", b",1\n"),
+            (Format::Json, true) => (b"}\n", b",\"late\":true}\n"),
+            (Format::Text, true) => (b"\n", b"  late\n"),
+            _ => return,
+        };
+        if self.out.len() > start && self.out.ends_with(end) {
+            self.out.truncate(self.out.len() - end.len());
+            self.out.extend_from_slice(mark);
+        }
+    }
+
+    /// What there was at first has come: what comes from now on is shown as it comes.
+    pub fn caught_up(&mut self) {
+        if let Some(tail) = self.tail.take() {
+            for line in tail.lines.iter().take(usize::try_from(self.left).unwrap_or(usize::MAX)) {
+                self.show(line, false);
+            }
+            self.left = self.left.saturating_sub(tail.lines.len() as u64);
+        }
+    }
+
+    /// Shows all that has come.
+    ///
+    /// # Errors
+    /// What writing says.
+    pub fn flush(&mut self) -> Result<(), Stop> {
+        if let Shown::InOrder(view) = &mut self.shown {
+            view.pause(&mut self.out);
+        }
+        self.write()
+    }
+
+    fn write(&mut self) -> Result<(), Stop> {
+        if let Some((journal, name)) = &mut self.journal
+            && !self.kept.is_empty()
+        {
+            journal.write(&self.kept).map_err(|error| Stop::Failed(name.clone(), error))?;
+            self.kept.clear();
+        }
+        if !self.out.is_empty() {
+            self.output.write(&self.out).map_err(failed)?;
+            self.out.clear();
+        }
+        Ok(())
+    }
+
+    /// Whether nothing will be shown of what is made at `now` or later.
+    pub fn is_done(&self, now: u64) -> bool {
+        self.left == 0 || self.times.as_ref().is_some_and(|times| now >= times.end)
+    }
+
+    /// There will be no more.
+    ///
+    /// # Errors
+    /// What writing says.
+    pub fn end(mut self) -> Result<(), Stop> {
+        let mut rest = std::mem::take(&mut self.wanted);
+        self.stream.end(&mut rest);
+        self.select(&rest, false);
+        if let Shown::InOrder(view) = &mut self.shown {
+            view.end(&mut self.out);
+        }
+        self.write()?;
+        self.output.finish().map_err(failed)?;
+        self.journal.map_or(Ok(()), |(journal, name)| journal.finish().map_err(|error| Stop::Failed(name, error)))
+    }
+}
+
+const OUTPUT: &str = "standard output";
+
+fn failed(error: io::Error) -> Stop {
+    Stop::Failed(OUTPUT.to_owned(), error)
+}

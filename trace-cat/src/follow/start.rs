@@ -1,0 +1,183 @@
+//! Where following begins: each file and buffer goes on from where the merge of what there was at first ends.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use memchr::memrchr;
+use spec::buffer::{REGION_AT, SLOTS_AT};
+use spec::names::Name;
+use spec::record::{RECORD_MAX, TIME_WIDTH};
+
+use super::intake::Intake;
+use super::live::{Live, time_of};
+use super::seen::Seen;
+use super::source::{Source, Sources};
+use super::watch::Watch;
+use super::window::Window;
+use super::{Clock, Follow, monotonic};
+use crate::Stop;
+use crate::args::{self, Options};
+use crate::output;
+use crate::read::columns;
+use crate::read::handle::{self, Descriptors, Handle};
+use crate::read::inputs;
+use crate::read::process::{Process, split_name};
+use crate::read::running::Copied;
+use crate::read::text::Text;
+use crate::report::runs;
+use crate::say::{Say, reason};
+
+impl<'a> Follow<'a> {
+    /// Finds what there is. The texts of that are to be merged; everything else goes on from there.
+    ///
+    /// # Errors
+    /// The output is one of the inputs.
+    pub fn start(options: &Options, hold: u64, say: &'a Say) -> Result<(Follow<'a>, Vec<Arc<Text>>), Stop> {
+        let mut watches: Vec<Watch> = options.paths.iter().filter_map(watch).collect();
+        let paths = if options.last {
+            // What there is beside the newest run stays out of it.
+            watches.iter_mut().for_each(|watch| drop(watch.look()));
+            runs::find(&options.paths).last().map_or(options.paths.clone(), runs::Run::paths)
+        } else {
+            options.paths.clone()
+        };
+        let descriptors = Descriptors::half_of_the_limit();
+        let inputs = inputs::collect_any(&paths, &descriptors, say);
+        let output = options.printing.output.as_deref();
+        if output
+            .and_then(|path| output::identity(Some(path)))
+            .is_some_and(|output| inputs.identities.contains(&output))
+        {
+            return Err(Stop::Usage(args::usage_error(&[], "the output (-o) is one of the inputs")));
+        }
+        let inputs::Inputs { texts, identities, running } = inputs;
+        let mut sources = Sources::new(identities, descriptors);
+        let mut places: HashMap<Process, Vec<(u16, usize)>> = HashMap::new();
+        for text in &texts {
+            let Some((handle, length)) = text.file() else { continue };
+            let position = line_start(handle, length).unwrap_or(length);
+            let place = sources.add(Source::new(text.path().to_owned(), Some(handle.clone()), position));
+            if let Some((process, number)) = owner(text.path().to_owned()) {
+                places.entry(process).or_default().push((number, place));
+            }
+        }
+        let mut follow = Follow {
+            watches,
+            lives: Vec::new(),
+            any: !texts.is_empty() || !running.is_empty(),
+            sources,
+            intake: Intake::new(Window::new(0)),
+            clock: Clock { offset: wall_clock(), hold },
+            idle: 0,
+            say,
+        };
+        for (process, copied) in running {
+            let places = places.remove(&process).unwrap_or_default();
+            follow.go_on(process, &copied, &places);
+        }
+        if let Some(offset) = follow.lives.iter().map(Live::offset).min() {
+            follow.clock.offset = offset;
+        }
+        Ok((follow, texts))
+    }
+
+    /// Goes on with a process of which `copied` was read; `places` are those of its files that there are.
+    fn go_on(&mut self, process: Process, copied: &Copied, places: &[(u16, usize)]) {
+        for (number, left) in &copied.leftovers.files {
+            let path = process.path(Name::Records { process: process.number, lwp: *number });
+            let place = self.sources.place(&path);
+            let Some(source) = self.sources.get(place) else { continue };
+            for leftover in left {
+                let pending = leftover.pending.iter().map(|(_, range)| range);
+                for range in pending.chain([&leftover.older, &leftover.unwritten]) {
+                    if let Err(error) = note(&mut source.seen, copied, range.clone()) {
+                        self.say.damage(path.display(), reason(&error));
+                    }
+                }
+            }
+        }
+        let path = process.path(Name::Buffers(process.number));
+        // Should it have ended meanwhile, its files hold what is not printed yet.
+        if let Ok(Some(mut live)) = handle::open(&path).and_then(|file| Live::new(process, path, file)) {
+            for &(number, place) in places {
+                live.adopt(number, place, &mut self.sources);
+            }
+            self.lives.push(live);
+        }
+    }
+}
+
+/// What is to be watched for new files: a directory, or that of a trbuf.
+fn watch(path: &PathBuf) -> Option<Watch> {
+    if fs::metadata(path).is_ok_and(|metadata| metadata.is_dir()) {
+        return Some(Watch::new(path, None));
+    }
+    match split_name(path) {
+        (b"", Some(Name::Buffers(number))) => {
+            let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+            Some(Watch::new(directory.unwrap_or(".".as_ref()), Some(number)))
+        }
+        _ => None,
+    }
+}
+
+/// Whose a record file is.
+fn owner(path: PathBuf) -> Option<(Process, u16)> {
+    match split_name(&path) {
+        (prefix, Some(Name::Records { process, lwp })) => {
+            let directory = path.parent()?.to_owned();
+            Some((Process { directory, prefix: prefix.to_owned(), number: process }, lwp))
+        }
+        _ => None,
+    }
+}
+
+/// Where the line begins in which a file of `length` bytes ends.
+fn line_start(handle: &Handle, length: u64) -> io::Result<u64> {
+    let mut bytes = [0; 2 * RECORD_MAX];
+    let from = length.saturating_sub(bytes.len() as u64);
+    let count = handle.read_at(&mut bytes[..(length - from) as usize], from)?;
+    Ok(memrchr(b'\n', &bytes[..count]).map_or(length, |newline| from + newline as u64 + 1))
+}
+
+/// Notes the records of a range of what was copied.
+fn note(seen: &mut Seen, copied: &Copied, range: Range<u64>) -> io::Result<()> {
+    let shape = copied.shape;
+    let in_slot = (range.start.max(SLOTS_AT as u64) - SLOTS_AT as u64) % shape.slot_size() as u64;
+    let is_ring = shape.is_ring() && in_slot >= REGION_AT[0] as u64;
+    // Of a ring the first and the last record say enough.
+    let mut time = [0; TIME_WIDTH];
+    let first = copied.leftovers.handle.read_at(&mut time, range.start).ok().and_then(|_| columns::time(&time));
+    let least = if is_ring { range.end.saturating_sub(2 * RECORD_MAX as u64) } else { 0 };
+    let from = range.start.max(least);
+    let mut text = vec![0; (range.end - from) as usize];
+    let mut filled = 0;
+    while filled < text.len() {
+        match copied.leftovers.handle.read_at(&mut text[filled..], from + filled as u64)? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        match time_of(line) {
+            Some(last) if is_ring => {
+                let first = first.unwrap_or(last);
+                seen.note_ring(columns::lwpid(line), first.min(last)..=last, true);
+            }
+            Some(time) => seen.note(time, line),
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// What is to be added to `CLOCK_MONOTONIC` for the wall clock, nanoseconds.
+fn wall_clock() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as i64);
+    now - monotonic() as i64
+}

@@ -1,0 +1,160 @@
+//! Which files there are in a directory, and which come.
+//!
+//! The directory is read again when its time of change says so, and for a moment after that: clocks of file systems tick
+//! every few milliseconds only.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use spec::names::Name;
+
+use crate::read::process::{Process, split_name};
+
+/// How coarse a file system's clock may be.
+const TICK: Duration = Duration::from_millis(50);
+/// A directory that is read in this time may be read each time.
+const CHEAP: Duration = Duration::from_millis(2);
+/// Of others, so many times what reading the directory takes passes before it is read again.
+const REST: u32 = 8;
+
+/// A directory that is watched.
+#[derive(Debug)]
+pub struct Watch {
+    directory: PathBuf,
+    /// Only files of this process.
+    only: Option<u32>,
+    /// The files' numbers by name.
+    known: HashMap<OsString, u64>,
+    changed: Option<SystemTime>,
+    read: Option<(Instant, SystemTime)>,
+    took: Duration,
+}
+
+/// What came.
+#[derive(Debug, Default)]
+pub struct News {
+    /// trbufs.
+    pub buffers: Vec<(Process, PathBuf)>,
+    /// Record files.
+    pub records: Vec<(Process, PathBuf)>,
+    /// Numbers of files that are gone.
+    pub vanished: Vec<u64>,
+}
+
+impl Watch {
+    /// A directory of which nothing is known yet.
+    pub fn new(directory: &Path, only: Option<u32>) -> Watch {
+        Watch {
+            directory: directory.into(),
+            only,
+            known: HashMap::new(),
+            changed: None,
+            read: None,
+            took: Duration::ZERO,
+        }
+    }
+
+    /// The device that it is on, which its files' numbers are of.
+    ///
+    /// # Errors
+    /// What `stat` says.
+    pub fn device(&self) -> io::Result<u64> {
+        Ok(fs::metadata(&self.directory)?.dev())
+    }
+
+    /// What came since the last time.
+    ///
+    /// # Errors
+    /// What the system says of the directory.
+    pub fn look(&mut self) -> io::Result<News> {
+        let changed = fs::metadata(&self.directory)?.modified()?;
+        if let Some((read, at)) = self.read {
+            let is_old = Some(changed) == self.changed && at.duration_since(changed).is_ok_and(|age| age > TICK);
+            let is_dear = self.took > CHEAP && read.elapsed() < REST * self.took;
+            if is_old || is_dear {
+                return Ok(News::default());
+            }
+        }
+        let (began, at) = (Instant::now(), SystemTime::now());
+        let mut news = News::default();
+        let mut there = HashMap::with_capacity(self.known.len());
+        for entry in fs::read_dir(&self.directory)? {
+            let entry = entry?;
+            let (name, number) = (entry.file_name(), entry.ino());
+            if self.known.get(&name) != Some(&number) {
+                self.came(&name, &mut news);
+            }
+            there.insert(name, number);
+        }
+        let gone = self.known.iter().filter(|(name, number)| there.get(*name) != Some(number));
+        news.vanished.extend(gone.map(|(_, number)| *number));
+        self.known = there;
+        (self.changed, self.read, self.took) = (Some(changed), Some((began, at)), began.elapsed());
+        Ok(news)
+    }
+
+    /// Takes a file for one that has not come yet.
+    pub fn forget(&mut self, path: &Path) {
+        if let Some(name) = path.file_name() {
+            self.known.remove(name);
+            self.changed = None;
+        }
+    }
+
+    fn came(&self, name: &OsStr, news: &mut News) {
+        let path = self.directory.join(name);
+        let (prefix, Some(parsed)) = split_name(&path) else { return };
+        let (Name::Buffers(number) | Name::Records { process: number, .. }) = parsed else { return };
+        if !prefix.is_empty() || self.only.is_some_and(|only| only != number) {
+            return;
+        }
+        let process = Process { directory: self.directory.clone(), prefix: Vec::new(), number };
+        match parsed {
+            Name::Buffers(_) => news.buffers.push((process, path)),
+            _ => news.records.push((process, path)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(watch: &mut Watch) -> [Vec<String>; 2] {
+        let news = watch.look().unwrap();
+        [news.buffers, news.records].map(|found| {
+            let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+            let mut names: Vec<String> = found.iter().map(|(_, path)| name(path)).collect();
+            names.sort();
+            names
+        })
+    }
+
+    #[test]
+    fn files_come_once_unless_they_are_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let touch = |name: &str| fs::write(directory.path().join(name), "").unwrap();
+        let mut watch = Watch::new(directory.path(), None);
+        assert_eq!(names(&mut watch), [vec![], Vec::<String>::new()]);
+        for name in ["trbuf.0000001", "tr.0000001.001", "tr.0000002.001", "trinfo.0000001", "old.7.tr.0000001.001", "x"]
+        {
+            touch(name);
+        }
+        let all = [vec!["trbuf.0000001".to_owned()], vec!["tr.0000001.001".to_owned(), "tr.0000002.001".to_owned()]];
+        assert_eq!(names(&mut watch), all);
+        assert_eq!(names(&mut watch), [vec![], Vec::<String>::new()]);
+        // Kept, so that its number is not given to another one.
+        fs::rename(directory.path().join("tr.0000002.001"), directory.path().join("y")).unwrap();
+        touch("tr.0000002.001");
+        assert_eq!(names(&mut watch), [vec![], vec!["tr.0000002.001".to_owned()]]);
+        watch.forget(&directory.path().join("trbuf.0000001"));
+        assert_eq!(names(&mut watch), [vec!["trbuf.0000001".to_owned()], vec![]]);
+        let mut one = Watch::new(directory.path(), Some(1));
+        assert_eq!(names(&mut one), [vec!["trbuf.0000001".to_owned()], vec!["tr.0000001.001".to_owned()]]);
+    }
+}
