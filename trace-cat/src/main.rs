@@ -6,12 +6,13 @@
 //!          what is in them    records    files
 //! ```
 //!
-//! `report` is what there is to know beside the records: `--stat`, and which processes are a run. `recover` is another way: with it, nothing is printed, and what dead processes left is put into their files. `run`
-//! starts a program that makes a trace in the first place.
+//! `report` is what there is to know beside the records: `--stat`, and which processes are a run. `recover` is another
+//! way: with it, nothing is printed, and what dead processes left is put into their files. `run` starts a program that
+//! makes a trace in the first place.
 //!
 //! Nothing flows back, and no file is held in memory: what can grow with the trace is the list of its files and the
-//! list of its runs. `say` tells what is wrong on the way; `names` knows names for numbers, `local_time`
-//! what clocks show.
+//! list of its runs. `say` tells what is wrong on the way, `progress` how far it is; `names` knows names for numbers,
+//! `local_time` what clocks show.
 
 mod args;
 mod arrange;
@@ -24,6 +25,7 @@ mod merge;
 mod names;
 mod output;
 mod parts;
+mod progress;
 #[cfg(test)]
 mod random;
 mod read;
@@ -52,7 +54,7 @@ use view::Shown;
 
 fn main() -> ExitCode {
     env_logger::init();
-    let say = Say::new(Box::new(io::stderr()));
+    let say = Say::on_stderr();
     match Task::parse(std::env::args_os(), std::env::var_os("THR_TRACE_DIR")) {
         Ok(Task::Read(options)) => end(print(options, &say), &say),
         Ok(Task::Run(options)) => {
@@ -130,7 +132,7 @@ fn print(options: Options, say: &Say) -> Result<(), Stop> {
     let Arrangement { sort, split } = options.arrangement;
     let mut splitter =
         split.zip(path.as_deref()).map(|(what, path)| Splitter::new(what, path)).transpose().map_err(failed)?;
-    let mut output = Output::open(path.as_deref().filter(|_| splitter.is_none())).map_err(failed)?;
+    let mut output = Output::open(path.as_deref().filter(|_| splitter.is_none()), say).map_err(failed)?;
     let temporary = |error| Stop::Failed("temporary file".to_owned(), error);
     let merge = Merge::prepare(&inputs.texts, Limits::default(), say).map_err(temporary)?;
     let Selection { since, until, head, tail, .. } = options.selection;
@@ -192,7 +194,7 @@ fn print(options: Options, say: &Say) -> Result<(), Stop> {
         Ok(more)
     };
     merge.run(times, shape, &mut take).map_err(failed)?;
-    sorter.map_or(Ok(()), |sorter| sorter.finish(&mut put)).map_err(failed)?;
+    sorter.map_or(Ok(()), |sorter| sorter.finish(&mut put, say)).map_err(failed)?;
     splitter.map_or(Ok(()), Splitter::finish).map_err(failed)?;
     if let Some(view) = &mut in_order {
         piece.clear();

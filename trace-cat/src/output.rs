@@ -1,12 +1,13 @@
 //! Where records go: the standard output or a file, a large piece at a time.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use crate::read::handle::Identity;
+use crate::say::Say;
 
 /// Device and inode number of the regular file that output to `path`, or to the standard output, would change.
 pub fn identity(path: Option<&Path>) -> Option<Identity> {
@@ -18,19 +19,26 @@ pub fn identity(path: Option<&Path>) -> Option<Identity> {
 }
 
 /// Where pieces of output go; they are large, so nothing is gathered.
-pub struct Output(Box<dyn Write + Send>);
+pub struct Output<'a> {
+    out: Box<dyn Write + Send>,
+    /// Told before the first piece, if pieces may be seen where stderr is: on a terminal, or by way of a pipe and `grep`.
+    seen: Option<&'a Say>,
+}
 
-impl Output {
+impl Output<'_> {
     /// The standard output, or `path`, which is made or made empty.
     ///
     /// # Errors
     /// What the system says about `path`.
-    pub fn open(path: Option<&Path>) -> io::Result<Output> {
-        match path {
-            Some(path) => Ok(Output(Box::new(File::create(path)?))),
+    pub fn open<'a>(path: Option<&Path>, say: &'a Say) -> io::Result<Output<'a>> {
+        let file = match path {
+            Some(path) => File::create(path)?,
             // Not through io::Stdout, which looks for newlines in all that it writes.
-            None => Ok(Output(Box::new(File::from(io::stdout().as_fd().try_clone_to_owned()?)))),
-        }
+            None => File::from(io::stdout().as_fd().try_clone_to_owned()?),
+        };
+        let kind = file.metadata()?.file_type();
+        let seen = (file.is_terminal() || kind.is_fifo() || kind.is_socket()).then_some(say);
+        Ok(Output { out: Box::new(file), seen })
     }
 
     /// Writes a piece.
@@ -38,7 +46,10 @@ impl Output {
     /// # Errors
     /// What writing says.
     pub fn write(&mut self, piece: &[u8]) -> io::Result<()> {
-        self.0.write_all(piece)
+        if let Some(say) = self.seen.take_if(|_| !piece.is_empty()) {
+            say.no_more_progress();
+        }
+        self.out.write_all(piece)
     }
 
     /// Tells what only the end tells.
@@ -46,6 +57,6 @@ impl Output {
     /// # Errors
     /// What writing says.
     pub fn finish(mut self) -> io::Result<()> {
-        self.0.flush()
+        self.out.flush()
     }
 }

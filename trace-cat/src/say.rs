@@ -1,20 +1,48 @@
-//! Messages on stderr, and whether one of them means that something could not be read.
+//! Messages on stderr, whether one of them means that something could not be read, and how far the work is.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::progress::{Amount, Phase, Progress};
+
 /// Where messages go. One serves the whole run.
 pub struct Say {
     damaged: AtomicBool,
     out: Mutex<Box<dyn Write + Send>>,
+    progress: Option<Progress>,
 }
 
 impl Say {
     /// Messages go to `out`, a line each.
     pub fn new(out: Box<dyn Write + Send>) -> Say {
-        Say { damaged: AtomicBool::new(false), out: Mutex::new(out) }
+        Say { damaged: AtomicBool::new(false), out: Mutex::new(out), progress: None }
+    }
+
+    /// Messages go to stderr, and if that is a terminal, it is told there how far long work is.
+    pub fn on_stderr() -> Say {
+        Say { progress: Progress::on_stderr(), ..Say::new(Box::new(io::stderr())) }
+    }
+
+    /// Begins a phase of the work, `what` in a word or two; see [`Phase::done`].
+    pub fn phase(&self, what: &'static str, amount: Amount) -> Phase<'_> {
+        self.progress.as_ref().map_or(Phase::unseen(), |progress| progress.phase(what, amount))
+    }
+
+    /// Does not tell any more how far the work is: something else may be printed on the same terminal from now on.
+    pub fn no_more_progress(&self) {
+        if let Some(progress) = &self.progress {
+            progress.quit();
+        }
+    }
+
+    /// Writes something that is no message, perhaps to the same terminal.
+    pub fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
+        match &self.progress {
+            Some(progress) => progress.aside(write),
+            None => write(),
+        }
     }
 
     /// Tells that something at `place` is missing from the output, which makes the exit status 1.
@@ -42,7 +70,7 @@ impl Say {
     fn line(&self, text: std::fmt::Arguments<'_>) {
         // When stderr is gone there is nobody left to tell; the exit status still says it.
         if let Ok(mut out) = self.out.lock() {
-            let _ = writeln!(out, "{text}");
+            let _ = self.aside(|| writeln!(out, "{text}"));
         }
     }
 }

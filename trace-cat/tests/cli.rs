@@ -3,6 +3,8 @@
 #[path = "../src/image.rs"]
 #[expect(dead_code, reason = "the unit tests need more of it")]
 mod image;
+#[path = "cli/progress.rs"]
+mod progress;
 #[path = "cli/recover.rs"]
 mod recover;
 #[path = "cli/rings.rs"]

@@ -9,8 +9,9 @@ use memchr::memchr;
 
 use crate::args::Order;
 use crate::parts::Parts;
+use crate::progress::{Amount, Phase};
 use crate::read::columns;
-use crate::say::reason;
+use crate::say::{Say, reason};
 
 /// Bytes of records that are in memory at most; beyond that, sorted parts are in a temporary file.
 const IN_MEMORY: usize = 32 << 20;
@@ -25,6 +26,8 @@ pub struct Sorter {
     /// Of each line its key, where it is and how long.
     index: Vec<(u64, u32, u32)>,
     parts: Option<Parts>,
+    /// Of all lines.
+    bytes: u64,
 }
 
 impl Sorter {
@@ -34,7 +37,7 @@ impl Sorter {
     }
 
     fn with(order: Order, most: usize) -> Sorter {
-        Sorter { order, most, lines: Vec::new(), index: Vec::new(), parts: None }
+        Sorter { order, most, lines: Vec::new(), index: Vec::new(), parts: None, bytes: 0 }
     }
 
     /// Adds some lines.
@@ -42,6 +45,7 @@ impl Sorter {
     /// # Errors
     /// What a temporary file says.
     pub fn push(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.bytes += lines.len() as u64;
         let mut at = 0;
         while let Some(length) = memchr(b'\n', &lines[at..]) {
             let line = &lines[at..=at + length];
@@ -75,8 +79,9 @@ impl Sorter {
     ///
     /// # Errors
     /// What `put` or a temporary file says.
-    pub fn finish(mut self, put: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        let mut piece = Piece { bytes: Vec::with_capacity(PIECE + (4 << 10)), put };
+    pub fn finish(mut self, put: &mut dyn FnMut(&[u8]) -> io::Result<()>, say: &Say) -> io::Result<()> {
+        let phase = say.phase("sorting", Amount::Bytes(self.bytes));
+        let mut piece = Piece { bytes: Vec::with_capacity(PIECE + (4 << 10)), put, phase };
         if self.parts.is_none() {
             self.index.sort_unstable();
             for &(_, at, length) in &self.index {
@@ -130,6 +135,7 @@ fn temporary(error: io::Error) -> io::Error {
 struct Piece<'a> {
     bytes: Vec<u8>,
     put: &'a mut dyn FnMut(&[u8]) -> io::Result<()>,
+    phase: Phase<'a>,
 }
 
 impl Piece<'_> {
@@ -140,6 +146,7 @@ impl Piece<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         (self.put)(&self.bytes)?;
+        self.phase.done(self.bytes.len() as u64);
         self.bytes.clear();
         Ok(())
     }
@@ -149,6 +156,7 @@ impl Piece<'_> {
 mod tests {
     use super::*;
     use crate::random::Random;
+    use crate::say::tests::recorded;
 
     #[test]
     fn equal_keys_keep_their_order_in_memory_and_in_parts() {
@@ -182,7 +190,7 @@ mod tests {
                     out.extend_from_slice(lines);
                     Ok(())
                 };
-                sorter.finish(&mut put).unwrap();
+                sorter.finish(&mut put, &recorded().0).unwrap();
                 assert!(out == expected.concat().as_bytes(), "round {round}, {order:?}");
             }
         }

@@ -87,7 +87,7 @@ impl Calls {
         let mut rest =
             Rest { calls: self, begun: Begun::default(), ends: HashMap::default(), end, marks: Collector::default() };
         let shape = |lines: &[u8], out: &mut Vec<u8>| self.pair(lines, possible, out);
-        merge.run(0..u64::MAX, Some(&shape), &mut |notes| {
+        merge.run_for("pairing calls", 0..u64::MAX, Some(&shape), &mut |notes| {
             let (notes, _) = notes.as_chunks();
             notes.iter().try_for_each(|note| rest.take(&Note::from_bytes(note))).map(|()| true)
         })?;

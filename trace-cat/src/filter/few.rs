@@ -35,7 +35,7 @@ impl Few {
             }
             Some(tail) => {
                 let mut lines = 0;
-                merge.run(times.clone(), shape, &mut |piece| {
+                merge.run_for("counting", times.clone(), shape, &mut |piece| {
                     lines += memchr_iter(b'\n', piece).count() as u64;
                     Ok(lines < most)
                 })?;

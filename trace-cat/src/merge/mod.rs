@@ -29,6 +29,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use log::info;
 
+use crate::progress::{Amount, Phase};
 use crate::read::index::Index;
 use crate::read::scan::{Pace, scan};
 use crate::read::text::Text;
@@ -199,6 +200,7 @@ impl<'a> Merge<'a> {
         info!("{} files are too many for each of {} slices", self.inputs.len(), slices.len());
         let before = self.inputs.len();
         let mut spill = Spill::new()?;
+        let phase = self.say.phase("merging groups of files", Amount::Bytes(total));
         let mut groups = Vec::new();
         let mut rest = std::mem::take(&mut self.inputs).into_iter().peekable();
         while rest.peek().is_some() {
@@ -210,9 +212,13 @@ impl<'a> Merge<'a> {
             self.inputs = group;
             self.plan();
             let start = spill.at();
-            self.run(0..u64::MAX, None, &mut |lines| spill.push(lines).map(|()| true))?;
+            self.run(0..u64::MAX, None, &mut |lines| {
+                phase.done(lines.len() as u64);
+                spill.push(lines).map(|()| true)
+            })?;
             groups.push(spill.text(start)?);
         }
+        drop(phase);
         let fewer = groups.len() <= before / 2;
         self.inputs = groups.into_iter().map(|text| self.written(text)).collect();
         self.plan();
@@ -232,7 +238,16 @@ impl<'a> Merge<'a> {
     /// # Errors
     /// What `take` says.
     pub fn run(&self, times: Range<u64>, shape: Shape, take: &mut Take) -> io::Result<()> {
+        self.run_for("merging", times, shape, take)
+    }
+
+    /// As [`run`](Merge::run), for a purpose that is told to whoever waits for it.
+    ///
+    /// # Errors
+    /// What `take` says.
+    pub fn run_for(&self, what: &'static str, times: Range<u64>, shape: Shape, take: &mut Take) -> io::Result<()> {
         let slices = self.plan.find(&times);
+        let (phase, bytes) = self.phase(what, slices.len());
         let next = AtomicUsize::new(slices.start);
         let turns = Turns::new(slices.start, self.limits.waiting, take);
         let worker = || {
@@ -246,6 +261,7 @@ impl<'a> Merge<'a> {
                 let mut parts = |piece: &mut Piece| turns.part(slice, piece);
                 self.slice(slice, &times, &mut work, shape, &mut out, &mut parts);
                 out = turns.whole(slice, std::mem::take(&mut out));
+                phase.done(bytes);
             }
         };
         std::thread::scope(|scope| {
@@ -263,19 +279,29 @@ impl<'a> Merge<'a> {
         let mut out = Piece::default();
         let mut lines = 0;
         let mut start = times.start;
-        for slice in self.plan.find(&times).rev() {
+        let slices = self.plan.find(&times);
+        let (phase, bytes) = self.phase("looking for the last ones", slices.len());
+        for slice in slices.rev() {
             let mut count = |piece: &mut Piece| {
                 lines += memchr::memchr_iter(b'\n', piece.filled()).count() as u64;
                 piece.clear();
             };
             self.slice(slice, &times, &mut work, shape, &mut out, &mut count);
             count(&mut out);
+            phase.done(bytes);
             if lines >= wanted {
                 start = start.max(self.plan.times(slice).start);
                 break;
             }
         }
         (start, lines.saturating_sub(wanted))
+    }
+
+    /// Begins a phase of so many slices, and tells how many bytes one has. They have about as much each.
+    fn phase(&self, what: &'static str, slices: usize) -> (Phase<'_>, u64) {
+        let total: u64 = self.inputs.iter().map(Input::size).sum();
+        let bytes = total / self.plan.slices().max(1) as u64;
+        (self.say.phase(what, Amount::Bytes(bytes * slices as u64)), bytes)
     }
 
     /// Merges what a slice has of `times` into `out`, and gives a part to `parts` when there is much.

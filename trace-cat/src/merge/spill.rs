@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use log::info;
 
+use crate::progress::Amount;
 use crate::read::handle::Handle;
 use crate::read::records::{Item, Records};
 use crate::read::text::Text;
@@ -62,10 +63,11 @@ impl Spill {
 /// # Errors
 /// What writing says. What reading says is told.
 pub fn sort(text: &Arc<Text>, range: Range<u64>, chunk: usize, spill: &mut Spill, say: &Say) -> io::Result<()> {
-    let mut records = Records::new(text.clone(), range, vec![0; 256 * 1024]);
+    let mut records = Records::new(text.clone(), range.clone(), vec![0; 256 * 1024]);
     let mut bytes: Vec<u8> = Vec::new();
     let mut index: Vec<(u64, u32, u32)> = Vec::new();
     let mut chunks = 0;
+    let phase = say.phase("sorting a file in no order", Amount::Bytes(text.size(range)));
     loop {
         let item = records.next().unwrap_or_else(|error| {
             say.damage(text.path().display(), reason(&error));
@@ -80,6 +82,7 @@ pub fn sort(text: &Arc<Text>, range: Range<u64>, chunk: usize, spill: &mut Spill
                 spill.push(&bytes[at as usize..][..length as usize])?;
             }
             chunks += 1;
+            phase.done(bytes.len() as u64);
             bytes.clear();
             index.clear();
         }

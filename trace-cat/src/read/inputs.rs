@@ -4,7 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +20,7 @@ use super::slots::read_up_to;
 use super::text::Text;
 use super::trbuf::{self, State};
 use super::whole::Wholes;
+use crate::progress::{Amount, Phase};
 use crate::say::{Say, reason};
 
 /// The format of traces that is known here.
@@ -59,9 +60,16 @@ fn find(paths: &[PathBuf], may_be_empty: bool, descriptors: &Descriptors, say: &
         descriptors,
         say,
     };
+    // What is named may be a pipe, which has a phase of its own.
+    let phase = match search.wanted.iter().any(|wanted| wanted.named) {
+        true => Phase::unseen(),
+        false => say.phase("opening", Amount::Files(search.wanted.len() as u64)),
+    };
     for wanted in search.wanted {
         collector.file(wanted);
+        phase.done(1);
     }
+    drop(phase);
     for process in search.processes {
         collector.rest_of_process(&process);
     }
@@ -271,7 +279,7 @@ impl Collector<'_> {
             let length = file.metadata()?.len();
             (Handle::new(wanted.path.clone(), file, self.descriptors)?, length)
         } else {
-            spool(&wanted.path)?
+            spool(&wanted.path, self.say)?
         };
         self.inputs.identities.insert(identity);
         Ok(Some(opened))
@@ -296,9 +304,22 @@ impl Collector<'_> {
 }
 
 /// Copies what a pipe or a device holds to a temporary file, since records are read twice.
-fn spool(path: &Path) -> io::Result<(Handle, u64)> {
-    let mut file = tempfile::tempfile()?;
-    let length = io::copy(&mut File::open(path)?, &mut file)?;
+fn spool(path: &Path, say: &Say) -> io::Result<(Handle, u64)> {
+    let (mut from, mut to) = (File::open(path)?, tempfile::tempfile()?);
+    // Not on the terminal on which it is typed.
+    let phase = if from.is_terminal() { Phase::unseen() } else { say.phase("reading", Amount::Unknown) };
+    let (mut length, mut buffer) = (0, vec![0; 256 << 10]);
+    loop {
+        let count = match from.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        to.write_all(&buffer[..count])?;
+        length += count as u64;
+        phase.done(count as u64);
+    }
     debug!("{}: {length} bytes put aside", path.display());
-    Ok((Handle::unnamed(path.to_owned(), file), length))
+    Ok((Handle::unnamed(path.to_owned(), to), length))
 }

@@ -15,6 +15,7 @@ use super::index::{Block, Index};
 use super::plain::{self, MARGIN, Printed, Stop};
 use super::records::{Item, Records, What};
 use super::text::Text;
+use crate::progress::Amount;
 use crate::say::{Say, reason};
 
 /// Damages of one file that are told; more are only counted.
@@ -37,6 +38,7 @@ pub struct Pace {
 pub fn scan(texts: &[Arc<Text>], pace: Pace, say: &Say) -> Vec<Index> {
     let total: u64 = texts.iter().map(|text| text.size(0..text.end())).sum();
     let threads = (total / pace.chunk + 1).min(pace.threads as u64);
+    let phase = say.phase("reading", Amount::Bytes(total));
     let work = Mutex::new(chunks(texts, pace.chunk).enumerate());
     let done = Mutex::new(Assembly { indexes: Vec::new(), waiting: BTreeMap::new(), next: 0, texts, open: None, say });
     let worker = || {
@@ -46,10 +48,12 @@ pub fn scan(texts: &[Arc<Text>], pace: Pace, say: &Say) -> Vec<Index> {
             let Some((number, chunk)) = next else { break };
             let text = &texts[chunk.text];
             let part;
+            let bytes = chunk.range.end - chunk.range.start;
             (part, buffer) = read(text, &chunk, pace.block, buffer);
             if let Ok(mut done) = done.lock() {
                 done.add(number, chunk, part);
             }
+            phase.done(bytes);
         }
     };
     std::thread::scope(|scope| {

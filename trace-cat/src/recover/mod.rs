@@ -32,6 +32,7 @@ use std::path::{Path, PathBuf};
 
 use log::info;
 
+use crate::progress::Amount;
 use crate::read::process::{Process, split_name};
 use crate::say::{Say, reason};
 use claim::{Claim, claim};
@@ -48,17 +49,21 @@ pub fn recover(paths: &[PathBuf], out: &mut dyn Write, say: &Say) -> io::Result<
     // A file that may not grow (RLIMIT_FSIZE) is then an error, not the end.
     // SAFETY: ignoring a signal installs no code.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
-    for path in find::trbufs(paths, say) {
+    let trbufs = find::trbufs(paths, say);
+    let phase = say.phase("recovering", Amount::Files(trbufs.len() as u64));
+    for path in trbufs {
         match one(&path, &mut Files, say) {
             Ok(Some(outcome)) => {
                 let Outcome { pid, records, files, removed } = outcome;
                 let kept = if removed { "" } else { "; the trbuf is kept" };
                 let path = path.display();
-                writeln!(out, "{path}: process {pid}: {records} records recovered into {files} files{kept}")?;
+                let line = format_args!("{path}: process {pid}: {records} records recovered into {files} files{kept}");
+                say.aside(|| writeln!(out, "{line}"))?;
             }
             Ok(None) => {}
             Err(error) => say.damage(path.display(), reason(&error)),
         }
+        phase.done(1);
     }
     out.flush()
 }
