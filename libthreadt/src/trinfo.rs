@@ -8,7 +8,7 @@ use core::sync::atomic::{
 
 use spec::buffer::PATH_MAX;
 use spec::event::EVENTS;
-use spec::info::escape;
+use spec::info::{RINGS_REUSED, escape};
 use spec::names::{Name, PROCESS_MASK};
 use spec::record::SECOND;
 
@@ -210,9 +210,10 @@ fn rings(writer: &mut Writer) {
     });
     let reused = ring::reused();
     if reused != 0 {
-        writer.raw(b"note the rings of ");
-        writer.raw(number.format(reused).as_bytes());
-        writer.raw(b" threads that had ended were reused, and their records are gone\n");
+        let [before, behind] = RINGS_REUSED;
+        for text in ["note ", before, number.format(reused), behind, "\n"] {
+            writer.raw(text.as_bytes());
+        }
     }
 }
 

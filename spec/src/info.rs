@@ -3,6 +3,10 @@
 //! Values are escaped so that a line stays a line and an item stays one word: a space, a backslash and every byte
 //! outside printable ASCII are written `\xHH`. In `cmdline` a bare space separates the arguments.
 
+/// What stands before and behind the number in the `note` of a process that reused the rings of threads which had ended.
+pub const RINGS_REUSED: [&str; 2] =
+    ["the rings of ", " threads that had ended were reused, and their records are gone"];
+
 /// What an escaped byte looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Escaped {

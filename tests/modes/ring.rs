@@ -187,7 +187,9 @@ fn of_dead_threads_the_sixteen_newest_are_kept() {
     let threads = (1..=30).map(|number| format!("thread {number} ")).collect::<String>();
     let output = with_ring(&trial, "64K", &format!("posts 50 stay 40 {threads}")).run();
     output.exited(DONE);
-    let trace = trial.merged();
+    let merged = trial.trace_cat().run();
+    merged.success();
+    let trace = Trace::parse("trace-cat", &merged.stdout);
     let posters = posters(&output);
     let there = |poster: &&Poster| kept(&trace, **poster).is_some();
     let counts: Vec<u64> = posters.iter().filter(there).map(|poster| poster.count).collect();
@@ -195,6 +197,10 @@ fn of_dead_threads_the_sixteen_newest_are_kept() {
     posters.iter().filter(there).for_each(|&poster| assert!(!assert_newest(&trace, poster, 64 << 10)));
     let notes = told(&trial, "note");
     assert_eq!(notes, ["the rings of 14 threads that had ended were reused, and their records are gone"]);
+    let counts = trial.trace_cat().arg("--stat").run();
+    for text in [merged.stderr_text(), counts.stdout_text()] {
+        assert_eq!(text.lines().filter(|line| line.ends_with(&format!(": {}", notes[0]))).count(), 1, "{text}");
+    }
     assert!(told(&trial, "complete_from").is_empty());
 }
 

@@ -2,7 +2,8 @@
 //! recorded before was overwritten.
 //!
 //! A process that ends tells so in its trinfo, in lines `complete_from LWP SECONDS.NANOSECONDS`; of one that was killed its
-//! trbuf tells: the moment is that of the oldest record that a ring still holds.
+//! trbuf tells: the moment is that of the oldest record that a ring still holds. Of threads whose rings others took over
+//! nothing is left, and only a note in trinfo tells how many they were.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions};
@@ -11,6 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use spec::buffer::{SlotHeader, words_at};
+use spec::info::RINGS_REUSED;
 use spec::names::{LWP_MASK, Name};
 use spec::record::SECOND;
 
@@ -22,7 +24,7 @@ use crate::say::{Say, reason};
 /// The key of a trinfo's lines about this.
 const KEY: &str = "complete_from";
 /// No such line is longer, bytes.
-const LINE_MAX: usize = 64;
+const LINE_MAX: usize = 128;
 /// Threads that are told of one by one; of more, only how many there are.
 const TOLD: usize = 10;
 
@@ -87,37 +89,58 @@ pub fn noted(page: &[u8]) -> Option<u64> {
     (time != 0).then_some(time)
 }
 
+/// What a trinfo says about this.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Threads that have overwritten records.
+    pub wholes: Vec<Whole>,
+    /// Threads of which nothing is left.
+    pub gone: u64,
+}
+
 /// What the trinfo at `path` says, which need not exist.
 ///
 /// # Errors
 /// What the system says, but for a missing file.
-pub fn of_trinfo(path: &Path) -> io::Result<Vec<Whole>> {
+pub fn of_trinfo(path: &Path) -> io::Result<Written> {
     let file = match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Written::default()),
         Err(error) => return Err(error),
     };
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
     let mut reader = BufReader::new(file);
-    let (mut wholes, mut line) = (Vec::new(), Vec::new());
+    let (mut written, mut line) = (Written::default(), Vec::new());
     loop {
         line.clear();
         if reader.by_ref().take(LINE_MAX as u64).read_until(b'\n', &mut line)? == 0 {
-            return Ok(wholes);
+            return Ok(written);
         }
         match line.strip_suffix(b"\n") {
-            Some(line) => wholes.extend(Whole::parse(line)),
+            Some(line) => {
+                written.wholes.extend(Whole::parse(line));
+                // Once for each program that the process was.
+                written.gone = written.gone.saturating_add(gone(line).unwrap_or(0));
+            }
             None => drop(reader.skip_until(b'\n')?),
         }
     }
+}
+
+/// How many threads' records are gone, if that is what a line of a trinfo, without its newline, says.
+fn gone(line: &[u8]) -> Option<u64> {
+    let note = std::str::from_utf8(line).ok()?.strip_prefix("note ")?;
+    note.strip_prefix(RINGS_REUSED[0])?.strip_suffix(RINGS_REUSED[1])?.parse().ok()
 }
 
 /// What is known of the threads of all processes.
 #[derive(Debug, Default)]
 pub struct Wholes {
     threads: BTreeMap<(Process, u32), u64>,
+    /// How many threads of a process are gone.
+    gone: BTreeMap<Process, u64>,
     /// Processes and the last three digits of their record files that are read.
     read: HashSet<(Process, u16)>,
 }
@@ -128,9 +151,12 @@ impl Wholes {
         let path = process.path(Name::Info(process.number));
         let written = of_trinfo(&path).unwrap_or_else(|error| {
             say.note(path.display(), reason(&error));
-            Vec::new()
+            Written::default()
         });
-        for Whole { lwp, from } in written.iter().chain(told) {
+        if written.gone > 0 {
+            self.gone.insert(process.clone(), written.gone);
+        }
+        for Whole { lwp, from } in written.wholes.iter().chain(told) {
             // A thread whose rings were written out twice (before an exec, say) is complete from the later moment on.
             let known = self.threads.entry((process.clone(), *lwp)).or_default();
             *known = (*known).max(*from);
@@ -162,6 +188,14 @@ impl Wholes {
         if let Some(&(from, ..)) = told.get(TOLD) {
             let count = told.len() - TOLD;
             say.note("rings", format_args!("and {count} more threads, the latest from {} on", moment(from)));
+        }
+        for (process, count) in self.gone.iter().take(TOLD) {
+            let [before, behind] = RINGS_REUSED;
+            say.note(process.path(Name::Info(process.number)).display(), format_args!("{before}{count}{behind}"));
+        }
+        if self.gone.len() > TOLD {
+            let (processes, threads) = (self.gone.len() - TOLD, self.gone.values().skip(TOLD).sum::<u64>());
+            say.note("rings", format_args!("and those of {threads} more threads of {processes} processes"));
         }
     }
 }
@@ -198,14 +232,24 @@ mod tests {
     fn a_trinfo_may_hold_anything() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("trinfo.0000001");
-        assert_eq!(of_trinfo(&path).unwrap(), []);
+        assert_eq!(of_trinfo(&path).unwrap(), Written::default());
         let whole = |lwp| Whole { lwp, from: 7 };
         let long = "x".repeat(3 * LINE_MAX);
-        let lines = [&whole(1).line(), &format!("map {long}\n"), "\n\0\n", &whole(2).line(), &whole(3).line()[..36]];
+        let note = |count: &str| format!("note {}\n", RINGS_REUSED.join(count));
+        let lines = [
+            &whole(1).line(),
+            &format!("map {long}\n"),
+            "\n\0\n",
+            &note("14"),
+            &note("4294967295"),
+            &note("x"),
+            &whole(2).line(),
+            &whole(3).line()[..36],
+        ];
         fs::write(&path, lines.concat()).unwrap();
-        assert_eq!(of_trinfo(&path).unwrap(), [whole(1), whole(2)]);
+        assert_eq!(of_trinfo(&path).unwrap(), Written { wholes: vec![whole(1), whole(2)], gone: 4_294_967_309 });
         fs::write(&path, long).unwrap();
-        assert_eq!(of_trinfo(&path).unwrap(), []);
+        assert_eq!(of_trinfo(&path).unwrap(), Written::default());
         assert!(of_trinfo(directory.path()).is_err());
     }
 
@@ -241,5 +285,32 @@ mod tests {
         let last = many.lines().last().unwrap();
         assert!(last.starts_with("trace-cat: rings: and 89 more threads, the latest from 19"), "{last}");
         assert!(last.ends_with(" (0000000090.000000000) on"), "{last}");
+    }
+
+    #[test]
+    fn threads_of_which_nothing_is_left_are_counted() {
+        let directory = tempfile::tempdir().unwrap();
+        let (say, messages) = recorded();
+        let mut wholes = Wholes::default();
+        for number in 1..=12 {
+            let process = Process { directory: directory.path().into(), prefix: Vec::new(), number };
+            let note = format!("note {}\n", RINGS_REUSED.join(&(100 * number).to_string()));
+            fs::write(process.path(Name::Info(number)), note).unwrap();
+            wholes.process(&process, &[], &say);
+        }
+        wholes.tell(&say);
+        let text = messages.text();
+        let lines: Vec<&str> = text.lines().collect();
+        let path = directory.path().display();
+        assert_eq!(
+            lines[0],
+            format!(
+                "trace-cat: {path}/trinfo.0000001: \
+                 the rings of 100 threads that had ended were reused, and their records are gone"
+            )
+        );
+        assert_eq!(lines[10], "trace-cat: rings: and those of 2300 more threads of 2 processes");
+        assert_eq!(lines.len(), 11);
+        assert!(!say.damaged());
     }
 }

@@ -62,7 +62,7 @@ const WHOLES: [(u32, u64); 5] = [(0x1001, 4), (2, 1), (3, 1), (4, 6), (5, 3)];
 
 fn assert_noted(trace: &Trace, wholes: &[(u32, u64)]) {
     let wholes: Vec<Whole> = wholes.iter().map(|&(lwp, from)| Whole { lwp, from }).collect();
-    let mut noted = of_trinfo(&trace.path(TRINFO)).unwrap();
+    let mut noted = of_trinfo(&trace.path(TRINFO)).unwrap().wholes;
     // Of a line that was cut just before its end the end is added, and then the line once more.
     noted.dedup();
     assert_eq!(noted, wholes);

@@ -144,7 +144,7 @@ impl<'a> Writing<'a> {
             }
         }
         let file = self.open(path)?;
-        let there = whole::of_trinfo(path)?;
+        let there = whole::of_trinfo(path)?.wholes;
         let missing = noted.iter().filter(|noted| !there.contains(&noted.whole));
         let lines: String = missing.map(|noted| noted.whole.line()).collect();
         if lines.is_empty() {
