@@ -66,23 +66,25 @@ struct Arguments {
 
     /// Read only the newest run
     ///
-    /// A run is a program and the processes that it started; a directory into which programs were recorded at several times has
-    /// several, which a message on standard error tells. Example: trace-cat --last -F text trace
+    /// A run is a program and the processes that it started; a directory into which programs were recorded at several
+    /// times has several, which a message on standard error tells. Example: trace-cat --last -F text trace
     #[arg(long, help_heading = "Which records", conflicts_with = "recover")]
     last: bool,
 
     /// Count what is in the trace instead of printing it
     ///
-    /// Processes with their commands, threads, time spans and losses; calls and records of each event, and how long they
-    /// took; objects of each kind. The options for which records choose what is counted. Example: trace-cat --stat -e mutex trace
+    /// Processes with their commands, threads, time spans and losses; calls and records of each event, and how long
+    /// they took; objects of each kind. The options for which records choose what is counted. Example: trace-cat --stat
+    /// -e mutex trace
     #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Arrangement", "format", "time", "color", "recover"])]
     stat: bool,
 
     /// Put what dead processes left in their trbufs into the record files
     ///
-    /// For those who go on with grep and awk: each trbuf of a process that is gone is written out, each record once, and
-    /// removed. PATHs are directories, in which subdirectories ns* are seen to as well, or trbufs. Nothing is printed but a
-    /// line for each trbuf. May be interrupted and run again at any time; the trbufs of living processes are left alone.
+    /// For those who go on with grep and awk: each trbuf of a process that is gone is written out, each record once,
+    /// and removed. PATHs are directories, in which subdirectories ns* are seen to as well, or trbufs. Nothing is
+    /// printed but a line for each trbuf. May be interrupted and run again at any time; the trbufs of living processes
+    /// are left alone. Example: trace-cat --recover trace
     #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Typed", "Arrangement", "Printing"])]
     recover: bool,
 }

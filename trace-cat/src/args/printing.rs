@@ -9,20 +9,27 @@ use clap::{Args, ValueEnum, ValueHint};
 #[command(next_help_heading = "How they are printed")]
 pub struct Printing {
     /// How records are printed
+    ///
+    /// Example: trace-cat -F text trace | less
     #[arg(short = 'F', long = "format", value_name = "FORMAT", value_enum, default_value_t = Format::Raw)]
     pub format: Format,
 
     /// Which times -F text prints
+    ///
+    /// Example: -F text --time delta
     #[arg(long, value_name = "TIME", value_enum, default_value_t = Time::Rel)]
     pub time: Time,
 
     /// When -F text is coloured
     ///
-    /// Auto is for terminals, unless NO_COLOR is set or TERM is dumb.
+    /// Auto is for terminals, unless NO_COLOR is set or TERM is dumb. Example: trace-cat -F text --color always trace |
+    /// less -R
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
     pub color: Color,
 
     /// Write to FILE, which must not be one of the files read
+    ///
+    /// What the file had is gone. Example: trace-cat -o merged trace
     #[arg(short = 'o', long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 }
