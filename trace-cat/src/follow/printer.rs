@@ -17,11 +17,11 @@ use crate::view::{self, Shown};
 const PIECE: usize = 1 << 20;
 
 /// Where records go.
-pub struct Printer {
-    journal: Option<(Output, String)>,
+pub struct Printer<'a> {
+    journal: Option<(Output<'a>, String)>,
     /// What is still to be written to it.
     kept: Vec<u8>,
-    output: Output,
+    output: Output<'a>,
     out: Vec<u8>,
     stream: Stream,
     /// What the stream has just let through.
@@ -43,14 +43,19 @@ struct Tail {
     lines: VecDeque<Box<[u8]>>,
 }
 
-impl Printer {
+impl<'a> Printer<'a> {
     /// `paths` are those that are read.
     ///
     /// # Errors
     /// What the system says of the journal or the standard output.
-    pub fn new(printing: &Printing, selection: &Selection, paths: &[PathBuf], say: &Say) -> Result<Printer, Stop> {
+    pub fn new(
+        printing: &Printing,
+        selection: &Selection,
+        paths: &[PathBuf],
+        say: &'a Say,
+    ) -> Result<Printer<'a>, Stop> {
         let open = |path: Option<&PathBuf>, name: &str| {
-            Output::open(path.map(PathBuf::as_path)).map_err(|error| Stop::Failed(name.to_owned(), error))
+            Output::open(path.map(PathBuf::as_path), say).map_err(|error| Stop::Failed(name.to_owned(), error))
         };
         let journal = printing.output.as_ref().map(|path| {
             let name = path.display().to_string();
