@@ -3,7 +3,7 @@
 use std::mem::offset_of;
 use std::ops::Range;
 
-use spec::buffer::{Header, MAGIC, REGION_AT, SLOT_OWNED, SLOTS_AT, Shape, SlotHeader, VERSION, pack, words_at};
+use spec::buffer::{FileEntry, Header, MAGIC, PAGE, REGION_AT, SLOT_OWNED, SLOTS_AT, Shape, SlotHeader, VERSION, pack, words_at};
 
 /// A trbuf as a process leaves it, and how large its slots are.
 #[derive(Clone)]
@@ -82,6 +82,12 @@ impl Image {
     /// Says how often a region of a ring has begun anew.
     pub fn laps(&mut self, slot: usize, region: usize, laps: u32) {
         self.put(self.at(slot) + words_at(region).laps, &laps.to_le_bytes());
+    }
+
+    /// Says how many bytes of the record file with this number are written or on their way.
+    pub fn end(&mut self, number: u16, end: usize) {
+        let at = PAGE + usize::from(number) * size_of::<FileEntry>() + offset_of!(FileEntry, end);
+        self.put(at, &(end as u64).to_le_bytes());
     }
 
     /// Notes from when on a slot's thread is complete, nanoseconds since the Epoch.

@@ -185,15 +185,17 @@ fn records_for_a_file_that_was_never_made_are_printed() {
 #[test]
 fn a_running_process_may_be_in_the_middle_of_a_line() {
     let trace = Trace::new();
-    let text = lines(0..2, 1);
-    trace.file("tr.0000001.001", text.clone() + "\0\0\0" + &lines(2..3, 1) + &text[..30]);
+    let text = lines(0..2, 1) + "\0\0\0" + &lines(2..3, 1) + &lines(3..4, 1)[..30];
+    trace.file("tr.0000001.001", &text);
     let mut image = Image::new();
     let slot = image.slot(1);
-    image.region(slot, 0, &text, 0..text.len(), None);
+    let unwritten = lines(4..6, 1);
+    image.region(slot, 0, &unwritten, 0..unwritten.len(), None);
+    image.end(1, text.len());
     trace.file("trbuf.0000001", &image.0);
     // Whoever has the trbuf open for writing is its owner.
     let owner = fs::OpenOptions::new().append(true).open(trace.path("trbuf.0000001")).unwrap();
-    assert_eq!(trace.cat(&[]), (lines(0..3, 1), String::new()));
+    assert_eq!(trace.cat(&[]), (lines(0..3, 1) + &unwritten, String::new()));
     drop(owner);
     let (out, messages) = trace.cat(&[]);
     assert_eq!(out.lines().count(), 5);
