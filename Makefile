@@ -8,6 +8,8 @@
 #                 what encoder, buffer and flush cost a record
 # make bench-merge
 #                 trace-cat beside sort -m and cat (BENCH_ROUNDS, BENCH_RECORDS), and its memory (BENCH_FILES, BENCH_GIGABYTES)
+# make bench-follow
+#                 what trace-cat --follow costs the program, and how soon it prints (BENCH_ROUNDS)
 # make soak       kill, end and fork traced programs by the thousand, for minutes (SOAK, THREADT_SEED)
 # make fuzz       mutate the input of the format's decoders, then of trace-cat's readers, for FUZZ_SECONDS each
 # make man        target/man/*: the manual pages
@@ -29,7 +31,7 @@ DOCUMENTS := $(TARGET)/documents
 PAGES := $(addprefix $(MAN)/,$(patsubst %.in,%,$(notdir $(wildcard */man/*.in))))
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: all toolchain demo test setup soak bench bench-parts bench-merge fuzz man completions documents install clean
+.PHONY: all toolchain demo test setup soak bench bench-parts bench-merge bench-follow fuzz man completions documents install clean
 
 all: toolchain
 	$(CARGO) build --release --locked
@@ -63,6 +65,9 @@ bench: all
 export BENCH_RECORDS BENCH_FILES BENCH_GIGABYTES BENCH_LTTNG
 bench-merge: all
 	@sh tests/bench/merge $(RELEASE)
+
+bench-follow: all
+	@sh tests/bench/follow $(RELEASE)
 
 bench-parts: toolchain
 	$(CARGO) bench --locked -p spec --bench encode

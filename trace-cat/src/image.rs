@@ -3,7 +3,9 @@
 use std::mem::offset_of;
 use std::ops::Range;
 
-use spec::buffer::{FileEntry, Header, MAGIC, PAGE, REGION_AT, SLOT_OWNED, SLOTS_AT, Shape, SlotHeader, VERSION, pack, words_at};
+use spec::buffer::{
+    FileEntry, Header, MAGIC, PAGE, REGION_AT, SLOT_OWNED, SLOTS_AT, Shape, SlotHeader, VERSION, pack, words_at,
+};
 
 /// A trbuf as a process leaves it, and how large its slots are.
 #[derive(Clone)]

@@ -44,6 +44,8 @@ pub struct Live {
     threads: HashMap<u64, Thread>,
     /// The places of its files.
     sources: HashMap<u16, usize>,
+    /// Only these are wanted.
+    closed: bool,
     looks: u32,
 }
 
@@ -81,6 +83,7 @@ impl Live {
             owner,
             threads: HashMap::new(),
             sources: HashMap::new(),
+            closed: false,
             looks: 0,
         };
         Ok(Owner::parse(&page[..length]).ok().map(live))
@@ -109,17 +112,25 @@ impl Live {
         }
     }
 
-    /// The place of the file with this number.
-    fn place(&mut self, number: u16, sources: &mut Sources) -> usize {
+    /// Only the files that it has been told of are wanted.
+    pub fn no_more_files(&mut self) {
+        self.closed = true;
+    }
+
+    /// The place of the file with this number; `None` if that is not wanted.
+    fn place(&mut self, number: u16, sources: &mut Sources) -> Option<usize> {
         if let Some(&place) = self.sources.get(&number)
             && sources.get(place).is_some()
         {
-            return place;
+            return Some(place);
+        }
+        if self.closed {
+            return None;
         }
         let path = self.process.path(Name::Records { process: self.process.number, lwp: number });
         let place = sources.place(&path);
         self.adopt(number, place, sources);
-        place
+        Some(place)
     }
 
     /// Takes what its threads have recorded since the last time. `false` if the process is gone: then what it left has been
@@ -148,7 +159,7 @@ impl Live {
             let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
             let followed = |thread: &Thread| thread.lwp == lwp && sources.get(thread.source).is_some();
             if !self.threads.get(&index).is_some_and(followed) {
-                let source = self.place((lwp & LWP_MASK) as u16, sources);
+                let Some(source) = self.place((lwp & LWP_MASK) as u16, sources) else { continue };
                 let taken = std::array::from_fn(|_| 0..0);
                 let thread = Thread { lwp, source, end: u64::MAX, taken, rings: [None; REGIONS], told: false };
                 self.threads.insert(index, thread);

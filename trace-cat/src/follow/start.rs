@@ -88,7 +88,9 @@ impl<'a> Follow<'a> {
 
     /// Goes on with a process of which `copied` was read; `places` are those of its files that there are.
     fn go_on(&mut self, process: Process, copied: &Copied, places: &[(u16, usize)]) {
-        for (number, left) in &copied.leftovers.files {
+        let covered = self.watches.iter().any(|watch| watch.covers(&process));
+        let files = copied.leftovers.files.iter();
+        for (number, left) in files.filter(|(number, _)| covered || places.iter().any(|(known, _)| known == *number)) {
             let path = process.path(Name::Records { process: process.number, lwp: *number });
             let place = self.sources.place(&path);
             let Some(source) = self.sources.get(place) else { continue };
@@ -107,6 +109,9 @@ impl<'a> Follow<'a> {
             for &(number, place) in places {
                 live.adopt(number, place, &mut self.sources);
             }
+            if !covered {
+                live.no_more_files();
+            }
             self.lives.push(live);
         }
     }
@@ -118,10 +123,7 @@ fn watch(path: &PathBuf) -> Option<Watch> {
         return Some(Watch::new(path, None));
     }
     match split_name(path) {
-        (b"", Some(Name::Buffers(number))) => {
-            let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
-            Some(Watch::new(directory.unwrap_or(".".as_ref()), Some(number)))
-        }
+        (b"", Some(Name::Buffers(number))) => Some(Watch::new(path.parent()?, Some(number))),
         _ => None,
     }
 }

@@ -25,6 +25,7 @@ const REST: u32 = 8;
 /// A directory that is watched.
 #[derive(Debug)]
 pub struct Watch {
+    /// Empty for the working directory.
     directory: PathBuf,
     /// Only files of this process.
     only: Option<u32>,
@@ -64,7 +65,16 @@ impl Watch {
     /// # Errors
     /// What `stat` says.
     pub fn device(&self) -> io::Result<u64> {
-        Ok(fs::metadata(&self.directory)?.dev())
+        Ok(fs::metadata(self.path())?.dev())
+    }
+
+    /// Whether all files of a process are seen to.
+    pub fn covers(&self, process: &Process) -> bool {
+        process.directory == self.directory && self.only.is_none_or(|only| only == process.number)
+    }
+
+    fn path(&self) -> &Path {
+        if self.directory.as_os_str().is_empty() { ".".as_ref() } else { &self.directory }
     }
 
     /// What came since the last time.
@@ -72,7 +82,7 @@ impl Watch {
     /// # Errors
     /// What the system says of the directory.
     pub fn look(&mut self) -> io::Result<News> {
-        let changed = fs::metadata(&self.directory)?.modified()?;
+        let changed = fs::metadata(self.path())?.modified()?;
         if let Some((read, at)) = self.read {
             let is_old = Some(changed) == self.changed && at.duration_since(changed).is_ok_and(|age| age > TICK);
             let is_dear = self.took > CHEAP && read.elapsed() < REST * self.took;
@@ -83,7 +93,7 @@ impl Watch {
         let (began, at) = (Instant::now(), SystemTime::now());
         let mut news = News::default();
         let mut there = HashMap::with_capacity(self.known.len());
-        for entry in fs::read_dir(&self.directory)? {
+        for entry in fs::read_dir(self.path())? {
             let entry = entry?;
             let (name, number) = (entry.file_name(), entry.ino());
             if self.known.get(&name) != Some(&number) {

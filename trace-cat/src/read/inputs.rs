@@ -207,10 +207,11 @@ impl Collector<'_> {
         match self.states.entry(process.path(Name::Buffers(process.number))) {
             Entry::Occupied(known) => &known.into_mut().1,
             Entry::Vacant(new) => {
-                let state = trbuf::examine(new.key(), self.say);
-                if let Ok(metadata) = fs::metadata(new.key()) {
-                    self.inputs.identities.insert((metadata.dev(), metadata.ino()));
-                }
+                // The same one may be there by another name: `DIR ./DIR`.
+                let metadata = fs::metadata(new.key());
+                let first =
+                    metadata.map_or(true, |metadata| self.inputs.identities.insert((metadata.dev(), metadata.ino())));
+                let state = if first { trbuf::examine(new.key(), self.say) } else { State::None };
                 let told = state.leftovers().map_or(&[][..], |leftovers| &leftovers.whole);
                 self.wholes.process(process, told, self.say);
                 &new.insert((process.clone(), state)).1
