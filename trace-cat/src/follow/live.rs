@@ -11,6 +11,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use spec::buffer::{self, Owner, PAGE, REGIONS};
 use spec::names::{LWP_MASK, Name};
@@ -38,7 +39,7 @@ const PATIENCE: u32 = 8;
 pub struct Live {
     process: Process,
     path: PathBuf,
-    file: File,
+    file: Rc<File>,
     identity: Identity,
     owner: Owner,
     threads: HashMap<u64, Thread>,
@@ -66,27 +67,30 @@ pub struct Thread {
 }
 
 impl Live {
-    /// The process whose trbuf `file` is, at `path`.
+    /// The process whose trbuf `file` is, at `path`; `None` if the trbuf is not ready.
     ///
     /// # Errors
-    /// What the system says; `None` if the trbuf is not ready, or none.
+    /// What the system says, or what is wrong with the trbuf.
     pub fn new(process: Process, path: PathBuf, file: File) -> io::Result<Option<Live>> {
         let mut page = [0; PAGE];
         let length = read_up_to(&file, &mut page, 0)?;
         let metadata = file.metadata()?;
         let identity = (metadata.dev(), metadata.ino());
-        let live = |owner| Live {
+        if page.iter().all(|&byte| byte == 0) {
+            return Ok(None);
+        }
+        let owner = Owner::parse(&page[..length]).map_err(|damage| io::Error::other(damage.to_string()))?;
+        Ok(Some(Live {
             process,
             path,
-            file,
+            file: Rc::new(file),
             identity,
             owner,
             threads: HashMap::new(),
             sources: HashMap::new(),
             closed: false,
             looks: 0,
-        };
-        Ok(Owner::parse(&page[..length]).ok().map(live))
+        }))
     }
 
     /// Device and inode number of its trbuf.
@@ -152,7 +156,7 @@ impl Live {
 
     fn take(&mut self, sources: &mut Sources, intake: &mut Intake, say: &Say) -> io::Result<()> {
         let mut page = [0; PAGE];
-        let file = self.file.try_clone()?;
+        let file = Rc::clone(&self.file);
         let mut slots = Slots::new(&file, self.owner.shape)?;
         while let Some(found) = slots.next(&mut page)? {
             let Found::Slot { index, at } = found else { continue };

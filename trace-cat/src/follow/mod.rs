@@ -26,6 +26,9 @@ mod told;
 mod watch;
 mod window;
 
+use std::collections::HashSet;
+use std::io;
+use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -33,7 +36,8 @@ use crate::Stop;
 use crate::args::Options;
 use crate::merge::{Limits, Merge};
 use crate::read::columns;
-use crate::read::handle;
+use crate::read::handle::{self, Identity};
+use crate::read::process::Process;
 use crate::say::{Say, reason};
 use intake::Intake;
 use live::Live;
@@ -60,6 +64,10 @@ struct Follow<'a> {
     any: bool,
     /// Looks without anything new since no process runs.
     idle: u32,
+    /// Trbufs of processes that were dead at first: what was left in them has been merged.
+    dead: HashSet<Identity>,
+    /// Trbufs that could not be read yet.
+    unready: Vec<(Process, PathBuf)>,
     say: &'a Say,
 }
 
@@ -142,6 +150,9 @@ impl Follow<'_> {
         for at in 0..self.watches.len() {
             self.news(at);
         }
+        for (process, path) in std::mem::take(&mut self.unready) {
+            self.meet(process, path, false);
+        }
         let Follow { lives, sources, intake, say, .. } = self;
         lives.retain_mut(|live| live.look(sources, intake, say));
         if let Some(offset) = lives.iter().map(Live::offset).min() {
@@ -156,7 +167,7 @@ impl Follow<'_> {
 
     /// Takes in the files that have come to a directory.
     fn news(&mut self, at: usize) {
-        let Follow { watches, lives, sources, say, .. } = self;
+        let Follow { watches, sources, .. } = self;
         let Some(watch) = watches.get_mut(at) else { return };
         let news = match watch.look() {
             Ok(news) => news,
@@ -167,15 +178,9 @@ impl Follow<'_> {
         news.vanished.into_iter().for_each(|number| sources.vanished((device, number)));
         self.any |= !(news.buffers.is_empty() && news.records.is_empty());
         for (process, path) in news.buffers {
-            let live = handle::open(&path).and_then(|file| Live::new(process, path.clone(), file));
-            match live {
-                Ok(Some(live)) if lives.iter().any(|known| known.identity() == live.identity()) => {}
-                Ok(Some(live)) => lives.push(live),
-                // Its process has not come to its end of making it.
-                Ok(None) => watch.forget(&path),
-                Err(error) => log::info!("{}: {}", path.display(), reason(&error)),
-            }
+            self.meet(process, path, true);
         }
+        let Follow { lives, sources, say, .. } = self;
         for (process, path) in news.records {
             match sources.found(&path) {
                 Ok(Some(place)) => {
@@ -186,7 +191,29 @@ impl Follow<'_> {
                     }
                 }
                 Ok(None) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => say.damage(path.display(), reason(&error)),
+            }
+        }
+    }
+
+    /// A process has made its trbuf, just now if it is the `first` time that this is seen.
+    fn meet(&mut self, process: Process, path: PathBuf, first: bool) {
+        let Follow { lives, dead, unready, say, .. } = self;
+        match handle::open(&path).and_then(|file| Live::new(process.clone(), path.clone(), file)) {
+            Ok(Some(live)) if lives.iter().any(|known| known.identity() == live.identity()) => {}
+            Ok(Some(live)) if dead.contains(&live.identity()) => {}
+            Ok(Some(live)) => lives.push(live),
+            // The process has made the file, and not yet written what it is.
+            Ok(None) => unready.push((process, path)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) {
+                    unready.push((process, path.clone()));
+                }
+                if first {
+                    say.damage(path.display(), reason(&error));
+                }
             }
         }
     }

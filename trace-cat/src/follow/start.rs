@@ -55,7 +55,7 @@ impl<'a> Follow<'a> {
         {
             return Err(Stop::Usage(args::usage_error(&[], "the output (-o) is one of the inputs")));
         }
-        let inputs::Inputs { texts, identities, running } = inputs;
+        let inputs::Inputs { texts, identities, running, dead } = inputs;
         let mut sources = Sources::new(identities, descriptors);
         let mut places: HashMap<Process, Vec<(u16, usize)>> = HashMap::new();
         for text in &texts {
@@ -74,6 +74,8 @@ impl<'a> Follow<'a> {
             intake: Intake::new(Window::new(0)),
             clock: Clock { offset: wall_clock(), hold },
             idle: 0,
+            dead,
+            unready: Vec::new(),
             say,
         };
         for (process, copied) in running {

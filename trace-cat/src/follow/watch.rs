@@ -108,14 +108,6 @@ impl Watch {
         Ok(news)
     }
 
-    /// Takes a file for one that has not come yet.
-    pub fn forget(&mut self, path: &Path) {
-        if let Some(name) = path.file_name() {
-            self.known.remove(name);
-            self.changed = None;
-        }
-    }
-
     fn came(&self, name: &OsStr, news: &mut News) {
         let path = self.directory.join(name);
         let (prefix, Some(parsed)) = split_name(&path) else { return };
@@ -162,8 +154,6 @@ mod tests {
         fs::rename(directory.path().join("tr.0000002.001"), directory.path().join("y")).unwrap();
         touch("tr.0000002.001");
         assert_eq!(names(&mut watch), [vec![], vec!["tr.0000002.001".to_owned()]]);
-        watch.forget(&directory.path().join("trbuf.0000001"));
-        assert_eq!(names(&mut watch), [vec!["trbuf.0000001".to_owned()], vec![]]);
         let mut one = Watch::new(directory.path(), Some(1));
         assert_eq!(names(&mut one), [vec!["trbuf.0000001".to_owned()], vec!["tr.0000001.001".to_owned()]]);
     }

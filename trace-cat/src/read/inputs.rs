@@ -35,6 +35,8 @@ pub struct Inputs {
     pub identities: HashSet<Identity>,
     /// The processes that run, with what of them is in the texts.
     pub running: Vec<(Process, Copied)>,
+    /// The trbufs of dead processes, whose rest is in the texts.
+    pub dead: HashSet<Identity>,
 }
 
 /// Finds what `paths`, files or directories, stand for. What cannot be read is told and left out.
@@ -209,9 +211,12 @@ impl Collector<'_> {
             Entry::Vacant(new) => {
                 // The same one may be there by another name: `DIR ./DIR`.
                 let metadata = fs::metadata(new.key());
-                let first =
-                    metadata.map_or(true, |metadata| self.inputs.identities.insert((metadata.dev(), metadata.ino())));
+                let identity = metadata.map(|metadata| (metadata.dev(), metadata.ino()));
+                let first = identity.as_ref().map_or(true, |identity| self.inputs.identities.insert(*identity));
                 let state = if first { trbuf::examine(new.key(), self.say) } else { State::None };
+                if matches!(state, State::Dead(_)) {
+                    self.inputs.dead.extend(identity);
+                }
                 let told = state.leftovers().map_or(&[][..], |leftovers| &leftovers.whole);
                 self.wholes.process(process, told, self.say);
                 &new.insert((process.clone(), state)).1
