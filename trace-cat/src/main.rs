@@ -43,14 +43,14 @@ use std::process::ExitCode;
 use args::{Arrangement, Options, Selection, Task};
 use arrange::{Sorter, Splitter};
 use filter::{Few, Filter};
-use merge::{Limits, Merge, Shape};
+use merge::{Limits, Merge, Shape, Turn};
 use output::Output;
 use read::handle::Descriptors;
 use read::inputs;
 use report::runs;
 use report::stat::Stat;
 use say::{Say, reason};
-use view::Shown;
+use view::{Shown, View};
 
 fn main() -> ExitCode {
     env_logger::init();
@@ -139,11 +139,15 @@ fn print(options: Options, say: &Say) -> Result<(), Stop> {
     let mut filter = Filter::new(options.selection);
     filter.prepare(&merge).map_err(temporary)?;
     let mut sorter = Sorter::new(sort);
-    let shown = match options.stat {
-        true => {
+    // Sorted records, and the first or the last ones only, are shown by one thread.
+    let in_one = options.stat || sorter.is_some() || head.is_some() || tail.is_some();
+    let mut shared = if in_one { None } else { view::shared(&options.printing, &paths) };
+    let shown = match &shared {
+        _ if options.stat => {
             Shown::InOrder(Box::new(Stat::new(view::directories(&paths), (!runs.is_empty()).then_some(runs.len()))))
         }
-        false => view::open(&options.printing, &paths),
+        Some(_) => Shown::AsTheyAre,
+        None => view::open(&options.printing, &paths),
     };
     let (each, mut in_order) = match shown {
         Shown::AsTheyAre => (None, None),
@@ -152,13 +156,16 @@ fn print(options: Options, say: &Say) -> Result<(), Stop> {
     };
     // Where records are sorted, they are shown behind that.
     let early = each.as_ref().filter(|_| sorter.is_none());
-    let shape = |lines: &[u8], out: &mut Vec<u8>| {
-        filter.select(lines, |line| match early {
-            Some(view) => view.record(line, out),
-            None => out.extend_from_slice(line),
-        });
+    let shape = |lines: &[u8], turn: Turn, out: &mut Vec<u8>| match (&shared, early) {
+        (Some(text), _) => {
+            let mut batch = text.batch();
+            filter.select(lines, |line| batch.push(line));
+            text.show(batch, turn, out);
+        }
+        (None, Some(view)) => filter.select(lines, |line| view.record(line, out)),
+        (None, None) => filter.select(lines, |line| out.extend_from_slice(line)),
     };
-    let shape: Shape = if filter.is_idle() && early.is_none() { None } else { Some(&shape) };
+    let shape: Shape = if filter.is_idle() && shared.is_none() && early.is_none() { None } else { Some(&shape) };
     let start = merge.span().map_or(0, |(start, _)| start);
     let mut times = since.map_or(0, |since| since.resolve(start))..until.map_or(u64::MAX, |until| until.resolve(start));
     let mut few = Few::choose(&merge, &mut times, shape, head, tail).map_err(failed)?;
@@ -196,7 +203,8 @@ fn print(options: Options, say: &Say) -> Result<(), Stop> {
     merge.run(times, shape, &mut take).map_err(failed)?;
     sorter.map_or(Ok(()), |sorter| sorter.finish(&mut put, say)).map_err(failed)?;
     splitter.map_or(Ok(()), Splitter::finish).map_err(failed)?;
-    if let Some(view) = &mut in_order {
+    let shared = shared.as_mut().map(|text| text as &mut dyn View);
+    if let Some(view) = shared.or(in_order.as_deref_mut()) {
         piece.clear();
         view.end(&mut piece);
         output.write(&piece).map_err(failed)?;

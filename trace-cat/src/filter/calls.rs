@@ -21,7 +21,7 @@ use super::marks::{Collector, Mark, Marks};
 use super::objects::Objects;
 use super::pairs::{Begun, Call};
 use super::waits::Waits;
-use crate::merge::Merge;
+use crate::merge::{Merge, Turn};
 use crate::read::columns;
 
 /// Calls that may have begun and not ended; when there are more, all of them are taken for calls that do not end.
@@ -86,7 +86,7 @@ impl Calls {
         let end = merge.span().map_or(0, |(_, end)| end);
         let mut rest =
             Rest { calls: self, begun: Begun::default(), ends: HashMap::default(), end, marks: Collector::default() };
-        let shape = |lines: &[u8], out: &mut Vec<u8>| self.pair(lines, possible, out);
+        let shape = |lines: &[u8], _: Turn, out: &mut Vec<u8>| self.pair(lines, possible, out);
         merge.run_for("pairing calls", 0..u64::MAX, Some(&shape), &mut |notes| {
             let (notes, _) = notes.as_chunks();
             notes.iter().try_for_each(|note| rest.take(&Note::from_bytes(note))).map(|()| true)

@@ -7,7 +7,7 @@ use spec::{EventSet, Record};
 
 use super::*;
 use crate::args::Moment;
-use crate::merge::{Limits, Shape};
+use crate::merge::{Limits, Shape, Turn};
 use crate::random::{Random, fuzz_time};
 use crate::trial::Trace;
 
@@ -242,7 +242,8 @@ fn random_traces_are_filtered_as_the_manual_says_whatever_the_cutting() {
                 let Selection { since, until, head, tail, .. } = selection;
                 let mut filter = Filter::new(selection.clone());
                 filter.prepare(merge).unwrap();
-                let wanted = |lines: &[u8], out: &mut Vec<u8>| filter.select(lines, |line| out.extend_from_slice(line));
+                let wanted =
+                    |lines: &[u8], _: Turn, out: &mut Vec<u8>| filter.select(lines, |line| out.extend_from_slice(line));
                 let shape: Shape = if filter.is_idle() { None } else { Some(&wanted) };
                 let since = since.map_or(0, |since| since.resolve(0));
                 let mut times = since..until.map_or(u64::MAX, |until| until.resolve(0));

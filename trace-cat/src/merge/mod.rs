@@ -6,6 +6,8 @@
 //!                            records  in order
 //! ```
 //!
+//! `gate` is for what has to be done in order before that.
+//!
 //! Every text is read once from end to end, to see where which times are and what is damaged: only then can the first
 //! record be told. The index of that cuts time into slices that fit the processor's cache. Threads take slices one after the
 //! other, bring what the inputs have of them into memory, sort what is not in order, merge, and hand over in order.
@@ -14,6 +16,7 @@
 //! would have to read all (it is sorted into a temporary file), many inputs that all have something in each slice (they
 //! are merged into fewer), and more records of one and the same time than there is memory (`instant`).
 
+mod gate;
 mod instant;
 pub mod keys;
 pub mod kway;
@@ -35,6 +38,8 @@ use crate::read::scan::{Pace, scan};
 use crate::read::text::Text;
 use crate::say::{Say, reason};
 
+use gate::Gate;
+pub use gate::Turn;
 use keys::Stamps;
 use kway::Piece;
 use load::Arena;
@@ -119,8 +124,9 @@ pub struct Merge<'a> {
     say: &'a Say,
 }
 
-/// What becomes of the merged lines of a slice before they are handed over, in any thread. `None`: nothing.
-pub type Shape<'a> = Option<&'a (dyn Fn(&[u8], &mut Vec<u8>) + Sync)>;
+/// What becomes of the merged lines of a slice before they are handed over, in any thread. `None`: nothing. What depends
+/// on the lines before is done in a [`Turn`].
+pub type Shape<'a> = Option<&'a (dyn Fn(&[u8], Turn, &mut Vec<u8>) + Sync)>;
 
 impl<'a> Merge<'a> {
     /// Reads every text once and tells its damages.
@@ -250,6 +256,8 @@ impl<'a> Merge<'a> {
         let (phase, bytes) = self.phase(what, slices.len());
         let next = AtomicUsize::new(slices.start);
         let turns = Turns::new(slices.start, self.limits.waiting, take);
+        let gate = Gate::new(slices.start);
+        let shaper = Shaper { shape, gate: Some(&gate) };
         let worker = || {
             let mut work = Work::default();
             let mut out = Piece::default();
@@ -259,7 +267,8 @@ impl<'a> Merge<'a> {
                     break;
                 }
                 let mut parts = |piece: &mut Piece| turns.part(slice, piece);
-                self.slice(slice, &times, &mut work, shape, &mut out, &mut parts);
+                self.slice(slice, &times, &mut work, shaper, &mut out, &mut parts);
+                gate.leave(slice);
                 out = turns.whole(slice, std::mem::take(&mut out));
                 phase.done(bytes);
             }
@@ -286,7 +295,7 @@ impl<'a> Merge<'a> {
                 lines += memchr::memchr_iter(b'\n', piece.filled()).count() as u64;
                 piece.clear();
             };
-            self.slice(slice, &times, &mut work, shape, &mut out, &mut count);
+            self.slice(slice, &times, &mut work, Shaper { shape, gate: None }, &mut out, &mut count);
             count(&mut out);
             phase.done(bytes);
             if lines >= wanted {
@@ -310,7 +319,7 @@ impl<'a> Merge<'a> {
         slice: usize,
         times: &Range<u64>,
         work: &mut Work,
-        shape: Shape,
+        shaper: Shaper,
         out: &mut Piece,
         parts: &mut dyn FnMut(&mut Piece),
     ) {
@@ -324,18 +333,15 @@ impl<'a> Merge<'a> {
                 continue;
             }
             if work.arena.load(&self.inputs, numbers, &times, self.limits.slice, self.say).is_ok() {
-                self.merge(&times, work, shape, out);
+                self.merge(&times, work, shaper.shape.is_some(), out);
+                shaper.shape(&mut work.plain, slice, rest.is_empty(), out);
             } else if times.end - times.start > 1 {
                 let middle = times.start + (times.end - times.start) / 2;
                 rest.extend([middle..times.end, times.start..middle]);
             } else {
                 let Work { plain, .. } = work;
                 let mut full = |piece: &mut Piece| {
-                    match shape {
-                        Some(shape) => out.append(|out| shape(piece.filled(), out)),
-                        None => out.push(piece.filled()),
-                    }
-                    piece.clear();
+                    shaper.shape(piece, slice, false, out);
                     parts(out);
                 };
                 instant::stream(&self.inputs, numbers, times.start, &self.stamps, plain, &mut full, self.say);
@@ -347,17 +353,32 @@ impl<'a> Merge<'a> {
     }
 
     /// Merges what is loaded.
-    fn merge(&self, times: &Range<u64>, work: &mut Work, shape: Shape, out: &mut Piece) {
+    fn merge(&self, times: &Range<u64>, work: &mut Work, is_shaped: bool, out: &mut Piece) {
         let Work { arena, plain } = work;
-        let merged = if shape.is_some() { &mut *plain } else { &mut *out };
+        let merged = if is_shaped { plain } else { out };
         let broken = kway::merge(arena.bytes(), arena.streams(), times.clone(), &self.stamps, merged);
         if broken > 0 {
             self.say.damage("files", format_args!("changed while being read: {broken} lines"));
         }
-        if let Some(shape) = shape {
-            out.append(|out| shape(plain.filled(), out));
-            plain.clear();
+    }
+}
+
+/// What becomes of lines between merging and handing over.
+#[derive(Clone, Copy)]
+struct Shaper<'a> {
+    shape: Shape<'a>,
+    gate: Option<&'a Gate>,
+}
+
+impl Shaper<'_> {
+    /// Shapes lines of a slice, the last of it or not, from `plain` to `out`.
+    fn shape(self, plain: &mut Piece, slice: usize, last: bool, out: &mut Piece) {
+        let turn = self.gate.map_or(Turn::FREE, |gate| Turn::new(gate, slice, last));
+        match self.shape {
+            Some(shape) => out.append(|out| shape(plain.filled(), turn, out)),
+            None => out.push(plain.filled()),
         }
+        plain.clear();
     }
 }
 
@@ -370,4 +391,4 @@ struct Work {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

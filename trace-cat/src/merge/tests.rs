@@ -84,7 +84,7 @@ fn oracle(mut files: Vec<Vec<(u64, bool, String)>>) -> String {
 }
 
 /// Limits that are so small that every boundary there is is met.
-fn tiny(random: &mut Random) -> Limits {
+pub fn tiny(random: &mut Random) -> Limits {
     Limits {
         threads: 1 + random.below(4),
         slice: 1 << random.below(20),
@@ -162,7 +162,7 @@ fn windows(random: &mut Random, trace: &Trace, whole: &str, limits: Limits) {
     let number = |random: &mut Random| (random.below(3) > 0).then(|| random.below(lines.len() + 9) as u64);
     let (head, tail) = (number(random), number(random));
     let odd = |line: &str| line.len() % 2 == 1;
-    let select = |lines: &[u8], out: &mut Vec<u8>| {
+    let select = |lines: &[u8], _: Turn, out: &mut Vec<u8>| {
         let text = std::str::from_utf8(lines).unwrap();
         text.split_inclusive('\n').filter(|line| odd(line)).for_each(|line| out.extend_from_slice(line.as_bytes()));
     };

@@ -14,6 +14,8 @@ pub struct Known {
     pub name: &'static str,
     /// The event.
     pub event: &'static Event,
+    /// 0 for the only record of a call, else 1 or 2.
+    pub which: u8,
     /// a1 to a5.
     pub columns: &'static [Option<Column>; 5],
     /// How many of them there are up to the last that has a name.
@@ -42,7 +44,14 @@ impl Default for Table {
             for form in event.forms {
                 let used = form.columns.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
                 let category = CATEGORIES[usize::from(event.category)];
-                table.forms.push(Known { category, name: event.name, event, columns: &form.columns, used });
+                table.forms.push(Known {
+                    category,
+                    name: event.name,
+                    event,
+                    which: form.which,
+                    columns: &form.columns,
+                    used,
+                });
                 table.places[place((event.category, event.number), form.which)] = table.forms.len() as u16;
             }
         }
@@ -53,8 +62,18 @@ impl Default for Table {
 impl Table {
     /// What is known of a record's event in this form, if it is in the table.
     pub fn find(&self, fields: &Fields) -> Option<&Known> {
+        self.forms.get(self.index(fields)?)
+    }
+
+    /// Where that is in [`forms`](Table::forms).
+    pub fn index(&self, fields: &Fields) -> Option<usize> {
         let place = self.places.get(place(fields.event(), fields.which()))?;
-        self.forms.get(usize::from(*place).checked_sub(1)?)
+        usize::from(*place).checked_sub(1)
+    }
+
+    /// All that is known.
+    pub fn forms(&self) -> &[Known] {
+        &self.forms
     }
 }
 

@@ -1,13 +1,11 @@
 //! A record cut into its fields, whose texts are good as they are: nothing is decoded that is printed again.
 
+use super::cuts::{Cuts, TID};
 use crate::read::columns;
 
 /// Where the columns of fixed width are.
 const LWP: usize = 21;
 const PID: usize = 29;
-const TID: usize = 37;
-/// The columns that have their place in every record: those before the thread ID.
-const HEAD: usize = TID;
 
 /// The fields of one record.
 #[derive(Clone, Copy, Debug)]
@@ -16,57 +14,18 @@ pub struct Fields<'a> {
     cuts: Cuts,
 }
 
-/// Where the fields of a record are in its line, and what is read from it always.
-#[derive(Clone, Copy, Debug)]
-pub struct Cuts {
-    time: u64,
-    /// Category, event within it, and which.
-    event: (u8, u8, u8),
-    /// Where the thread ID ends.
-    tid: u8,
-    /// Where a1 begins, and behind each argument the place behind its separator.
-    arguments: [u8; 6],
-}
-
-impl Cuts {
-    /// Category and event within it.
-    pub fn event(&self) -> (u8, u8) {
-        (self.event.0, self.event.1)
-    }
-}
-
 impl<'a> Fields<'a> {
     /// The fields of a line, with or without its newline; `None` if it is no record. Digits are not all looked at, but there
     /// is nothing in any field that a record could not have there.
+    #[inline(always)]
     pub fn new(line: &'a [u8]) -> Option<Fields<'a>> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let (head, rest) = line.split_first_chunk::<HEAD>()?;
-        // Without an early end, so that many bytes are looked at together.
-        let digits = head.iter().fold(true, |good, byte| good & (b'0'..=b':').contains(byte));
-        let others = rest.iter().fold(true, |good, &byte| good & is_value_or_separator(byte));
-        if !(digits && others) || line.len() > usize::from(u8::MAX) {
-            return None;
-        }
-        let time = columns::time(line)?;
-        // The thread ID has twelve digits; should it have more, all that follows stands further behind.
-        let tid = if rest.get(14) == Some(&b':') { 14 } else { rest.iter().position(|&byte| byte == b':')? };
-        let &[b':', a, b, b':', c, d, b':', which @ b'0'..=b'2', b':', ref text @ ..] = &rest[tid..] else {
-            return None;
-        };
-        let mut arguments = [(HEAD + tid + 9) as u8; 6];
-        let mut count = 0;
-        for (index, _) in text.iter().enumerate().filter(|(_, byte)| **byte == b':') {
-            count += 1;
-            *arguments.get_mut(count)? = arguments[0] + index as u8 + 1;
-        }
-        if count != 4 {
-            return None;
-        }
-        arguments[5] = line.len() as u8 + 1;
-        let empty = arguments.windows(2).any(|pair| pair[1] - pair[0] < 2);
-        let event = (pair(&[a, b])?, pair(&[c, d])?, which - b'0');
-        let cuts = Cuts { time, event, tid: (HEAD + tid) as u8, arguments };
-        (tid > 0 && !empty).then_some(Fields { line, cuts })
+        Some(Fields { line, cuts: Cuts::new(line)? })
+    }
+
+    /// The line, without its newline.
+    pub fn line(&self) -> &'a [u8] {
+        self.line
     }
 
     /// Where the fields are, for a copy of the line.
@@ -81,7 +40,7 @@ impl<'a> Fields<'a> {
 
     /// Nanoseconds since the Epoch.
     pub fn time(&self) -> u64 {
-        self.cuts.time
+        self.cuts.time()
     }
 
     /// Category and event within it.
@@ -91,12 +50,12 @@ impl<'a> Fields<'a> {
 
     /// 0 for the only record of a call, else 1 or 2.
     pub fn which(&self) -> u8 {
-        self.cuts.event.2
+        self.cuts.which()
     }
 
     /// `tid`, with its `0x`.
     pub fn tid(&self) -> &'a [u8] {
-        &self.line[TID..usize::from(self.cuts.tid)]
+        &self.line[TID..self.cuts.tid_end()]
     }
 
     /// The texts of a1 to a5.
@@ -106,8 +65,7 @@ impl<'a> Fields<'a> {
 
     /// The text of one of them, from 0 for a1 to 4.
     pub fn argument(&self, index: usize) -> &'a [u8] {
-        let [from, to] = [index, index + 1].map(|index| usize::from(self.cuts.arguments[index]));
-        &self.line[from..to - 1]
+        &self.line[self.cuts.argument(index)]
     }
 
     /// The texts of time1 and time2.
@@ -125,6 +83,11 @@ impl<'a> Fields<'a> {
         columns::pid(self.line)
     }
 
+    /// Both as they stand.
+    pub fn lwpid_pid(&self) -> &'a [u8; 16] {
+        self.line[LWP..].first_chunk().expect("the columns of a record")
+    }
+
     /// The texts of lwpid and pid, without leading zeros.
     pub fn lwpid_and_pid(&self) -> (&'a [u8], &'a [u8]) {
         (without_zeros(&self.line[LWP..LWP + 7]), without_zeros(&self.line[PID..PID + 7]))
@@ -134,21 +97,6 @@ impl<'a> Fields<'a> {
 fn without_zeros(digits: &[u8]) -> &[u8] {
     let first = digits.iter().position(|&digit| digit != b'0').unwrap_or(digits.len() - 1);
     &digits[first..]
-}
-
-fn pair(digits: &[u8]) -> Option<u8> {
-    match digits {
-        [tens @ b'0'..=b'9', ones @ b'0'..=b'9'] => Some((tens - b'0') * 10 + (ones - b'0')),
-        _ => None,
-    }
-}
-
-/// What an argument, or what separates them, may consist of: nothing else gets to a terminal, or into JSON.
-fn is_value_or_separator(byte: u8) -> bool {
-    (byte.wrapping_sub(b'0') <= b':' - b'0')
-        | (byte.wrapping_sub(b'a') <= b'f' - b'a')
-        | (byte == b'x')
-        | (byte == b'-')
 }
 
 /// The number that an argument's text stands for, as the 64 bits that were recorded.

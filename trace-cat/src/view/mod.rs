@@ -3,9 +3,11 @@
 //! ```text
 //! text    for people          csv, json   for programs
 //! fields  a record cut up     event       what the table says of it     style   colours
+//! cuts    where it is cut
 //! ```
 
 mod csv;
+mod cuts;
 mod event;
 mod fields;
 mod json;
@@ -19,8 +21,7 @@ use csv::Csv;
 pub use event::Table;
 pub use fields::{Fields, bits};
 use json::Json;
-use text::Text;
-pub use text::duration;
+pub use text::{Text, duration};
 
 /// A form of output in which each record is shown for itself, so that threads share the work.
 pub trait Each: Send + Sync {
@@ -61,15 +62,22 @@ pub fn open(printing: &Printing, paths: &[PathBuf]) -> Shown {
         Format::Raw => Shown::AsTheyAre,
         Format::Csv => Shown::Each(Box::new(Csv::default())),
         Format::Json => Shown::Each(Box::new(Json::default())),
-        Format::Text => {
-            let coloured = match printing.color {
-                Color::Always => true,
-                Color::Never => false,
-                Color::Auto => printing.output.is_none() && style::is_welcome(),
-            };
-            Shown::InOrder(Box::new(Text::new(printing.time, coloured, directories(paths))))
-        }
+        Format::Text => Shown::InOrder(Box::new(text(printing, paths))),
     }
+}
+
+/// The view that the options ask for, if it needs the order of the records and threads can share it all the same.
+pub fn shared(printing: &Printing, paths: &[PathBuf]) -> Option<Text> {
+    (printing.format == Format::Text).then(|| text(printing, paths))
+}
+
+fn text(printing: &Printing, paths: &[PathBuf]) -> Text {
+    let coloured = match printing.color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => printing.output.is_none() && style::is_welcome(),
+    };
+    Text::new(printing.time, coloured, directories(paths))
 }
 
 /// The directories in which files of a trace are found: those that are named, and those of files that are.

@@ -1,15 +1,17 @@
 //! One line: its columns and colours.
 
 use super::clock::Clock;
-use super::threads::Label;
+use super::form::Form;
+use super::plan::Who;
 use crate::names;
-use crate::view::event::Table;
 use crate::view::fields::{Fields, bits};
 use crate::view::style::{self, Part};
 
 /// Where things begin, in columns, when what stands before them is not too wide.
 const RESULT_AT: usize = 70;
 const TOOK_END: usize = 92;
+/// As many spaces as are usually wanted at once, and some more.
+const SPACES: [u8; 64] = [b' '; 64];
 
 /// What stands before a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,9 +24,45 @@ pub enum Mark {
     Returns,
 }
 
+/// A text that is put often. It has a fixed length behind which it is cut off, so that it is copied without a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Short {
+    text: [u8; 32],
+    length: u8,
+}
+
+impl Short {
+    /// A text of up to 32 bytes; more are left out.
+    pub fn new(text: &str) -> Short {
+        Short::join(&[text])
+    }
+
+    /// What stands before an argument that is not the first: `, name=`.
+    pub fn label(name: &str) -> Short {
+        Short::join(&[", ", name, "="])
+    }
+
+    fn join(parts: &[&str]) -> Short {
+        let (mut text, mut length) = ([0; 32], 0);
+        for (place, byte) in text.iter_mut().zip(parts.iter().flat_map(|part| part.bytes())) {
+            (*place, length) = (byte, length + 1);
+        }
+        Short { text, length }
+    }
+
+    /// The text.
+    pub fn bytes(&self) -> &[u8] {
+        &self.text[..self.length()]
+    }
+
+    /// How many bytes it has.
+    pub fn length(&self) -> usize {
+        usize::from(self.length)
+    }
+}
+
 /// A line being written.
 pub struct Line<'a> {
-    pub(super) events: &'a Table,
     pub(super) out: &'a mut Vec<u8>,
     /// The record's time.
     pub(super) now: u64,
@@ -33,51 +71,39 @@ pub struct Line<'a> {
     start: usize,
     /// Bytes of it that take no column.
     hidden: usize,
+    /// Columns of the time beyond what it usually takes.
+    wide: usize,
 }
 
 impl<'a> Line<'a> {
-    /// A line for a record of that time, behind what is in `out`.
-    pub fn new(events: &'a Table, coloured: bool, now: u64, out: &'a mut Vec<u8>) -> Line<'a> {
+    /// A line for a record of the time `now`, behind what is in `out`, up to the call. The date stands before it, if that is to
+    /// be told.
+    pub fn new(coloured: bool, now: u64, clock: &mut Clock, who: Who, mark: Mark, out: &'a mut Vec<u8>) -> Line<'a> {
+        clock.date(now, out);
         let start = out.len();
-        Line { events, out, now, coloured, start, hidden: 0 }
-    }
-
-    /// The time, and before it the date if that is to be told.
-    pub fn time(&mut self, clock: &mut Clock) {
-        clock.date(self.now, self.out);
-        self.start = self.out.len();
-        self.begin(Part::Time);
-        clock.put(self.now, self.out);
-        self.finish();
-    }
-
-    /// The thread in a column of that width, and the mark.
-    pub fn thread(&mut self, label: &Label, width: usize, number: usize, mark: Mark) {
-        self.put(b" ");
-        self.begin(Part::Thread(number));
-        self.put(label.text.as_bytes());
-        self.hidden += label.text.len() - label.width;
-        self.finish();
-        let mark: &[u8] = match mark {
+        let mut line = Line { out, now, coloured, start, hidden: 0, wide: 0 };
+        line.begin(Part::Time);
+        line.wide = clock.put(now, line.out);
+        line.finish();
+        line.put(who.text);
+        line.hidden += who.hidden;
+        line.put(match mark {
             Mark::None => b"   ",
             Mark::Begins => b" > ",
             Mark::Returns => b" < ",
-        };
-        self.out.resize(self.out.len() + width - label.width.min(width), b' ');
-        self.put(mark);
+        });
+        line
     }
 
     /// What the call returned.
-    pub fn result(&mut self, fields: &Fields) {
-        let Some(known) = self.events.find(fields) else { return };
-        let index = known.columns.iter().position(|column| column.is_some_and(|column| column.name == "rval"));
-        let Some(index) = index else { return };
+    pub fn result(&mut self, form: Option<&Form>, fields: &Fields) {
+        let Some(index) = form.and_then(|form| form.result) else { return };
         let text = fields.argument(index);
         self.pad_to(RESULT_AT);
-        self.put(b"= ");
         if text == b"0" {
-            return self.put(text);
+            return self.put(b"= 0");
         }
+        self.put(b"= ");
         match bits(text).and_then(names::errno) {
             Some(name) => self.coloured(Part::Error, name.as_bytes()),
             None => self.put(text),
@@ -94,13 +120,11 @@ impl<'a> Line<'a> {
     }
 
     /// What the answers say that say yes.
-    pub fn answers(&mut self, fields: &Fields) {
-        let Some(known) = self.events.find(fields) else { return };
-        for (column, text) in known.columns.iter().zip(fields.arguments()) {
-            let Some(question) = column.and_then(|column| column.name.strip_suffix('?')) else { continue };
-            if text != b"0" {
+    pub fn answers(&mut self, form: Option<&Form>, fields: &Fields) {
+        for (index, answer) in form.map_or(&[][..], |form| &form.answers) {
+            if fields.argument(*index) != b"0" {
                 self.pad_to(TOOK_END + 1);
-                self.coloured(Part::Wait, if question == "block" { b"blocked" } else { question.as_bytes() });
+                self.coloured(Part::Wait, answer.bytes());
             }
         }
     }
@@ -110,8 +134,15 @@ impl<'a> Line<'a> {
         self.put(b"\n");
     }
 
+    #[inline(always)]
     pub(super) fn put(&mut self, text: &[u8]) {
         self.out.extend_from_slice(text);
+    }
+
+    pub(super) fn short(&mut self, short: &Short) {
+        let end = self.out.len() + short.length();
+        self.out.extend_from_slice(&short.text);
+        self.out.truncate(end);
     }
 
     pub(super) fn coloured(&mut self, part: Part, text: &[u8]) {
@@ -120,14 +151,14 @@ impl<'a> Line<'a> {
         self.finish();
     }
 
-    fn begin(&mut self, part: Part) {
+    pub(super) fn begin(&mut self, part: Part) {
         if self.coloured {
             self.put(part.begin());
             self.hidden += part.begin().len();
         }
     }
 
-    fn finish(&mut self) {
+    pub(super) fn finish(&mut self) {
         if self.coloured {
             self.put(style::END);
             self.hidden += style::END.len();
@@ -139,10 +170,18 @@ impl<'a> Line<'a> {
         self.out.len() - self.start - self.hidden
     }
 
+    /// The same, whatever the time takes.
+    pub fn usual_width(&self) -> usize {
+        self.width() - self.wide
+    }
+
     /// Fills with spaces up to a column, with one at least.
     fn pad_to(&mut self, column: usize) {
         let count = column.saturating_sub(self.width()).max(1);
-        self.out.resize(self.out.len() + count, b' ');
+        let end = self.out.len() + count;
+        // A fixed number needs no call.
+        self.out.extend_from_slice(&SPACES);
+        self.out.resize(end, b' ');
     }
 }
 

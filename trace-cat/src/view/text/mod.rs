@@ -13,166 +13,119 @@
 //! (if not both records have the same time), and what the columns that answer a question say when they say yes.
 //!
 //! ```text
-//! clock    the column of the time (local: where clocks show what)
-//! threads  who is who, and which calls they are in
-//! line     one line, its columns and colours
-//! call     an event's name with its arguments
+//! order    goes through the records: who is who, which calls they are in, which records are a line
+//!   threads  what it knows of threads
+//! plan     what came of that
+//! lines    what it looks like
+//!   line     one line, its columns and colours
+//!   clock    the column of the time
+//!   call     an event's name with its arguments
+//!   form     what is shown of which event
 //! ```
+//!
+//! Going through the records in order is little of the work. Threads share the rest, a page of records each.
 
 mod call;
 mod clock;
+mod form;
 mod line;
+mod lines;
+mod order;
+mod plan;
 mod threads;
 
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use super::View;
-use super::event::Table;
-use super::fields::{Cuts, Fields, bits};
+use super::fields::Fields;
 use crate::args::Time;
+use crate::merge::Turn;
 use clock::Clock;
 pub use line::duration;
-use line::{Line, Mark};
-use threads::{Argument, Begun, Threads};
-
-/// Columns of a terminal that lines keep to, as far as they can.
-const WIDTH: usize = 100;
+use lines::Lines;
+use order::Order;
+use plan::Plan;
+use threads::Threads;
 
 /// The view for people.
 #[derive(Debug)]
 pub struct Text {
-    events: Table,
-    clock: Clock,
-    threads: Threads,
-    coloured: bool,
-    /// The first of two records, which waits for what comes next.
-    held: Option<Held>,
-    /// Its text, kept apart so that its memory is used again.
-    held_line: Vec<u8>,
+    lines: Lines,
+    order: Mutex<Order>,
+    /// What one record came to.
+    plan: Plan,
+    /// Batches whose memory is used again.
+    spare: Mutex<Vec<Batch<'static>>>,
 }
 
-/// A call that has begun, and of which nothing is printed yet.
-#[derive(Clone, Copy, Debug)]
-struct Held {
-    thread: usize,
-    cuts: Cuts,
+/// Records that are shown together.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    records: Vec<Result<Fields<'a>, &'a [u8]>>,
+    plan: Plan,
 }
 
 impl Text {
     /// `directories` are those of the trace, in which its processes' names are found.
     pub fn new(time: Time, coloured: bool, directories: Vec<PathBuf>) -> Text {
-        Text {
-            events: Table::default(),
-            clock: Clock::new(time),
-            threads: Threads::new(directories),
-            coloured,
-            held: None,
-            held_line: Vec::new(),
-        }
+        let clock = Clock::new(time);
+        let order = Mutex::new(Order::new(clock, Threads::new(directories), coloured));
+        Text { lines: Lines::new(coloured), order, plan: Plan::new(clock), spare: Mutex::default() }
     }
 
-    /// Prints what was held back: the call goes on while others do something.
-    fn release(&mut self, out: &mut Vec<u8>) {
-        let Some(Held { thread, cuts }) = self.held.take() else { return };
-        let text = std::mem::take(&mut self.held_line);
-        let fields = Fields::again(&text, cuts);
-        let begun = Begun { event: fields.event(), time: fields.time(), object: Argument::new(fields.argument(0)) };
-        self.threads.begin(thread, begun);
-        let mut line = self.line(&fields, thread, Mark::Begins, out);
-        line.call(&fields, None, None);
-        line.caller(&fields);
-        line.end();
-        self.held_line = text;
+    /// A batch without records.
+    pub fn batch<'a>(&self) -> Batch<'a> {
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        spare.unwrap_or_else(|| Batch { records: Vec::new(), plan: self.plan.clone() })
     }
 
-    /// Prints the call that was held back, of which both records are known now, if that fits a line.
-    fn whole(&mut self, held: Held, second: &Fields, out: &mut Vec<u8>) -> bool {
-        let text = std::mem::take(&mut self.held_line);
-        let first = Fields::again(&text, held.cuts);
-        let (start, clock) = (out.len(), self.clock);
-        let took = second.time().saturating_sub(first.time());
-        let mut line = self.line(&first, held.thread, Mark::None, out);
-        line.call(&first, Some(second), None);
-        line.result(second);
-        line.took((took > 0).then_some(took));
-        line.answers(second);
-        let fits = line.width() <= WIDTH;
-        if fits {
-            line.caller(&first);
-            line.end();
-            self.held = None;
-        } else {
-            out.truncate(start);
-            self.clock = clock;
-        }
-        self.held_line = text;
-        fits
+    /// Appends what is shown for some records. Only what needs their order is done in their turn, so that threads share the rest.
+    pub fn show(&self, batch: Batch, turn: Turn, out: &mut Vec<u8>) {
+        let Batch { records, mut plan } = batch;
+        turn.take(|| {
+            let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+            order.plan(&records, &mut plan);
+            order.clock = self.lines.clock_behind(&plan, &records);
+        });
+        self.lines.show(&plan, &records, out);
+        plan.clear();
+        let spare = Batch { records: emptied(records), plan };
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(spare);
     }
+}
 
-    /// A line with its columns up to the call.
-    fn line<'a>(&'a mut self, fields: &Fields, thread: usize, mark: Mark, out: &'a mut Vec<u8>) -> Line<'a> {
-        let width = self.threads.width();
-        let mut line = Line::new(&self.events, self.coloured, fields.time(), out);
-        line.time(&mut self.clock);
-        line.thread(self.threads.label(thread), width, thread, mark);
-        line
+impl<'a> Batch<'a> {
+    /// Adds a record, whose line ends with its newline.
+    pub fn push(&mut self, line: &'a [u8]) {
+        self.records.push(Fields::new(line).ok_or(line));
     }
+}
+
+/// The memory of what is in `full`. Collecting into the vector that is drained needs no other one.
+fn emptied<'a, 'b>(mut full: Vec<Result<Fields<'a>, &'a [u8]>>) -> Vec<Result<Fields<'b>, &'b [u8]>> {
+    full.clear();
+    full.into_iter().map(|_| unreachable!("it is empty")).collect()
 }
 
 impl View for Text {
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
-        let Some(fields) = Fields::new(line) else {
-            // The file changed under the reader: better shown somehow than not at all.
-            self.release(out);
-            out.extend(line.strip_suffix(b"\n").unwrap_or(line).escape_ascii());
-            return out.push(b'\n');
-        };
-        let thread = self.threads.find(fields.pid(), fields.lwpid(), fields.tid());
-        let event = fields.event();
-        match fields.which() {
-            1 => {
-                self.release(out);
-                self.held_line.clear();
-                self.held_line.extend_from_slice(line);
-                self.held = Some(Held { thread, cuts: fields.cuts() });
-            }
-            2 => {
-                if let Some(held) = self.held
-                    && (held.thread, held.cuts.event()) == (thread, event)
-                    && self.whole(held, &fields, out)
-                {
-                    return;
-                }
-                self.release(out);
-                let begun = self.threads.end(thread, event);
-                let mut line = self.line(&fields, thread, Mark::Returns, out);
-                line.call(&fields, None, begun.map(|begun| begun.object));
-                line.result(&fields);
-                line.took(begun.map(|begun| fields.time().saturating_sub(begun.time)));
-                line.answers(&fields);
-                line.end();
-            }
-            _ => {
-                self.release(out);
-                let mut line = self.line(&fields, thread, Mark::None, out);
-                line.call(&fields, None, None);
-                line.result(&fields);
-                line.answers(&fields);
-                line.caller(&fields);
-                line.end();
-                if event == threads::SET_NAME && fields.argument(3) == b"0" {
-                    let [tid, high, low, ..] = fields.arguments();
-                    let name = [high, low].map(|text| bits(text).unwrap_or(0).to_be_bytes()).concat();
-                    self.threads.name(fields.pid(), tid, &name);
-                }
-            }
-        }
+        let page = [Fields::new(line).ok_or(line)];
+        let order = self.order.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.plan.next();
+        order.plan(&page, &mut self.plan);
+        order.clock = self.lines.show(&self.plan, &page, out);
     }
 
     fn pause(&mut self, out: &mut Vec<u8>) {
-        self.release(out);
+        let order = self.order.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.plan.next();
+        order.pause(&mut self.plan);
+        order.clock = self.lines.show(&self.plan, &[], out);
     }
 }
 
+#[cfg(test)]
+mod shared_tests;
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use super::lines::WIDTH;
+use super::threads::{Argument, Begun};
 use super::*;
 use crate::trial::record;
 
@@ -288,13 +290,29 @@ fn durations_have_units() {
 fn what_is_remembered_is_bounded() {
     let mut threads = Threads::new(Vec::new());
     let begun = |time| Begun { event: (2, 2), time, object: Argument::new(b"0") };
-    let thread = threads.find(1, 1, b"0x7fc5de3f86c0");
+    let line = record(START, 1, "02:02:1", 0);
+    let thread = threads.add(&Fields::new(line.as_bytes()).unwrap());
     (0..threads::DEPTH as u64 + 10).for_each(|time| threads.begin(thread, begun(time)));
     // The newest are kept: they end first.
     let ends: Vec<u64> = std::iter::from_fn(|| threads.end(thread, (2, 2))).map(|begun| begun.time).collect();
     assert_eq!((ends.len(), ends[0], ends[ends.len() - 1]), (threads::DEPTH, threads::DEPTH as u64 + 9, 10));
-    for lwp in 0..threads::REMEMBERED as u32 + 10 {
-        assert!(threads.find(2, lwp, b"0x7fc5de3f86c0") < threads::REMEMBERED);
+}
+
+#[test]
+fn many_threads_are_forgotten_and_calls_are_shown_all_the_same() {
+    let (mut view, mut out) = (view(Time::Rel), Vec::new());
+    let count = threads::REMEMBERED as u64 + 3;
+    for time in 0..count {
+        view.record(record(START + time, time as u32, "02:02:1", 16).as_bytes(), &mut out);
     }
-    assert_eq!(threads.find(2, 0, b"0x7fc5de3f86c0"), 11, "all were forgotten, and this one is new");
+    view.pause(&mut out);
+    // The first was forgotten with its call, the last was not.
+    for (time, lwp) in [(count, 0), (count + 1, count - 1)] {
+        view.record(record(START + time, lwp as u32, "02:02:2", 0).as_bytes(), &mut out);
+    }
+    let text = String::from_utf8(out).unwrap();
+    let words = |line: &str| line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = text.lines().skip(count as usize - 1).map(words).collect();
+    let expected = ["1/262146 > mutex_lock(16)", "1/0 < mutex_lock() = 0", "1/262146 < mutex_lock(16) = 0 2 ns"];
+    assert_eq!(lines, expected);
 }

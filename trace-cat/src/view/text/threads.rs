@@ -9,6 +9,7 @@ use spec::names::{Name, PROCESS_MASK};
 use spec::{info, record};
 
 use crate::read::process::Process;
+use crate::view::fields::{Fields, bits};
 
 /// Calls of one thread that may be begun and not ended, one in another; more are forgotten.
 pub const DEPTH: usize = 64;
@@ -25,11 +26,11 @@ pub const SET_NAME: (u8, u8) = (1, 39);
 #[derive(Debug)]
 pub struct Threads {
     directories: Vec<PathBuf>,
-    /// By process and LWP.
-    places: HashMap<u64, usize, BuildHasherDefault<Mix>>,
+    /// By the text of process and LWP.
+    places: HashMap<u128, usize, BuildHasherDefault<Mix>>,
     threads: Vec<Thread>,
     /// The thread of the last record, which is often that of the next.
-    last: Option<(u64, usize)>,
+    last: Option<([u8; 16], usize)>,
     /// Names of processes' programs.
     programs: HashMap<u32, Option<String>>,
     /// Threads by process and thread ID, for those that name others.
@@ -44,6 +45,7 @@ struct Thread {
     label: Label,
     lwpid: u32,
     begun: Vec<Begun>,
+    noted: (u64, u32),
 }
 
 /// `name/lwp`, or `pid/lwp` for one without a name.
@@ -103,34 +105,45 @@ impl Threads {
         }
     }
 
-    /// A number for the thread, which it keeps.
-    pub fn find(&mut self, pid: u32, lwpid: u32, tid: &[u8]) -> usize {
-        let key = u64::from(pid) << 32 | u64::from(lwpid);
+    /// The number of the record's thread, if it is known.
+    pub fn find(&mut self, fields: &Fields) -> Option<usize> {
+        let key = *fields.lwpid_pid();
         if let Some((last, index)) = self.last
             && last == key
         {
-            return index;
+            return Some(index);
         }
-        let index = match self.places.get(&key) {
-            Some(&index) => index,
-            None => self.add(key, pid, lwpid, thread_id(tid)),
-        };
+        let index = *self.places.get(&u128::from_ne_bytes(key))?;
         self.last = Some((key, index));
-        index
+        Some(index)
     }
 
-    fn add(&mut self, key: u64, pid: u32, lwpid: u32, tid: u64) -> usize {
-        if self.threads.len() >= REMEMBERED {
-            *self = Threads { width: self.width, ..Threads::new(std::mem::take(&mut self.directories)) };
-        }
+    /// A number for the record's thread, which is not known.
+    pub fn add(&mut self, fields: &Fields) -> usize {
+        let (pid, lwpid, tid) = (fields.pid(), fields.lwpid(), thread_id(fields.tid()));
         let name = self.given.remove(&(pid, tid)).or_else(|| self.program(pid));
         let label = label(name.unwrap_or_else(|| pid.to_string()), lwpid);
         self.width = self.width.max(label.width);
         let index = self.threads.len();
-        self.threads.push(Thread { label, lwpid, begun: Vec::new() });
-        self.places.insert(key, index);
+        self.threads.push(Thread { label, lwpid, begun: Vec::new(), noted: (0, 0) });
+        self.places.insert(u128::from_ne_bytes(*fields.lwpid_pid()), index);
         self.ids.insert((pid, tid), index);
         index
+    }
+
+    /// Whether there are as many as may be remembered.
+    pub fn are_many(&self) -> bool {
+        self.threads.len() >= REMEMBERED
+    }
+
+    /// Forgets all, but not how wide they were.
+    pub fn forget(&mut self) {
+        *self = Threads { width: self.width, ..Threads::new(std::mem::take(&mut self.directories)) };
+    }
+
+    /// A note about the thread, for whoever wants to make one.
+    pub fn noted(&mut self, thread: usize) -> &mut (u64, u32) {
+        &mut self.threads[thread].noted
     }
 
     /// The base name of the program that a process ran last.
@@ -205,7 +218,7 @@ fn name(bytes: &[u8]) -> Option<String> {
 }
 
 fn thread_id(text: &[u8]) -> u64 {
-    super::bits(text).unwrap_or(0)
+    bits(text).unwrap_or(0)
 }
 
 /// Process and LWP need little mixing, and a lookup is made for most records.
@@ -224,5 +237,10 @@ impl Hasher for Mix {
     fn write_u64(&mut self, number: u64) {
         let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.0 = mixed ^ mixed >> 32;
+    }
+
+    fn write_u128(&mut self, number: u128) {
+        self.write_u64(number as u64);
+        self.write_u64((number >> 64) as u64);
     }
 }
