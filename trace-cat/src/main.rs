@@ -33,6 +33,7 @@ mod recover;
 mod report;
 mod run;
 mod say;
+mod threads;
 #[cfg(test)]
 mod trial;
 mod view;
@@ -73,6 +74,10 @@ fn end(result: Result<(), Stop>, say: &Say) -> ExitCode {
         Err(Stop::Usage(error)) => no_run(&error, say),
         // Whoever read the output has seen enough.
         Err(Stop::Failed(_, error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(Stop::Failed(_, error)) if parts::is_temporary(&error) => {
+            say.failure(reason(&error));
+            ExitCode::FAILURE
+        }
         Err(Stop::Failed(what, error)) => {
             say.failure(format_args!("{what}: {}", reason(&error)));
             ExitCode::FAILURE
@@ -84,7 +89,7 @@ fn end(result: Result<(), Stop>, say: &Say) -> ExitCode {
 fn no_run(error: &clap::Error, say: &Say) -> ExitCode {
     if error.use_stderr() {
         let text = error.render().to_string();
-        say.failure(text.strip_prefix("error: ").unwrap_or(&text).trim_end());
+        say.failure_of_lines(text.strip_prefix("error: ").unwrap_or(&text).trim_end());
         return ExitCode::from(2);
     }
     // As in a run, nobody may be there to read it.
@@ -100,6 +105,7 @@ enum Stop {
 
 /// Prints a trace, or recovers it.
 fn print(options: Options, say: &Say) -> Result<(), Stop> {
+    output::survive_limits();
     if options.recover {
         return recover::recover(&options.paths, &mut io::stdout().lock(), say)
             .map_err(|error| Stop::Failed("standard output".to_owned(), error));

@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use crate::read::handle::Identity;
+use crate::run::inherited;
 use crate::say::Say;
 
 /// Device and inode number of the regular file that output to `path`, or to the standard output, would change.
@@ -16,6 +17,12 @@ pub fn identity(path: Option<&Path>) -> Option<Identity> {
         None => File::from(io::stdout().as_fd().try_clone_to_owned().ok()?).metadata().ok()?,
     };
     metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
+}
+
+/// Makes a file that may not grow (RLIMIT_FSIZE) an error, not the end.
+pub fn survive_limits() {
+    // SAFETY: ignoring a signal installs no code.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
 /// Where pieces of output go; they are large, so nothing is gathered.
@@ -33,6 +40,8 @@ impl Output<'_> {
     pub fn open<'a>(path: Option<&Path>, say: &'a Say) -> io::Result<Output<'a>> {
         let file = match path {
             Some(path) => File::create(path)?,
+            // Writing fails as it would without the runtime's help.
+            None if inherited::was_closed(libc::STDOUT_FILENO) => File::open("/dev/null")?,
             // Not through io::Stdout, which looks for newlines in all that it writes.
             None => File::from(io::stdout().as_fd().try_clone_to_owned()?),
         };

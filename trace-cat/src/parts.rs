@@ -1,9 +1,36 @@
 //! Temporary files that are written part by part, and read with all parts at once.
 
+use std::env;
+use std::error::Error;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+
+use crate::say::reason;
+
+/// An error of a temporary file, which says where that is.
+#[derive(Debug)]
+struct Temporary(io::Error);
+
+impl fmt::Display for Temporary {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "temporary file in {}: {}", env::temp_dir().display(), reason(&self.0))
+    }
+}
+
+impl Error for Temporary {}
+
+/// Makes an error tell that it is about a temporary file, and not about what else is being done.
+pub fn temporary(error: io::Error) -> io::Error {
+    if is_temporary(&error) { error } else { io::Error::new(error.kind(), Temporary(error)) }
+}
+
+/// Whether an error tells by itself that it is about a temporary file.
+pub fn is_temporary(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|error| error.is::<Temporary>())
+}
 
 /// Bytes that all readers together may hold, if there are not too many for it.
 const MEMORY: usize = 16 << 20;
@@ -22,7 +49,8 @@ impl Parts {
     /// # Errors
     /// What the system says.
     pub fn new() -> io::Result<Parts> {
-        Ok(Parts { file: BufWriter::with_capacity(1 << 16, tempfile::tempfile()?), at: 0, ends: Vec::new() })
+        let file = tempfile::tempfile().map_err(temporary)?;
+        Ok(Parts { file: BufWriter::with_capacity(1 << 16, file), at: 0, ends: Vec::new() })
     }
 
     /// Adds to the current part.
@@ -31,7 +59,7 @@ impl Parts {
     /// What writing says.
     pub fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.at += bytes.len() as u64;
-        self.file.write_all(bytes)
+        self.file.write_all(bytes).map_err(temporary)
     }
 
     /// Ends the current part; the next one begins.
@@ -49,7 +77,7 @@ impl Parts {
     /// # Errors
     /// What writing says.
     pub fn into_file(self) -> io::Result<File> {
-        self.file.into_inner().map_err(|error| error.into_error())
+        self.file.into_inner().map_err(|error| temporary(error.into_error()))
     }
 
     /// A reader for each part that has ended.
@@ -58,7 +86,7 @@ impl Parts {
     /// What writing says.
     pub fn into_readers(self) -> io::Result<Vec<BufReader<Part>>> {
         let Parts { file, ends, .. } = self;
-        let file = Arc::new(file.into_inner().map_err(|error| error.into_error())?);
+        let file = Arc::new(file.into_inner().map_err(|error| temporary(error.into_error()))?);
         let buffer = (MEMORY / ends.len().max(1)).clamp(4 << 10, 64 << 10);
         let mut at = 0;
         let part = |end| {
@@ -81,8 +109,22 @@ pub struct Part {
 impl Read for Part {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let wanted = usize::try_from(self.end - self.at).unwrap_or(usize::MAX).min(buffer.len());
-        let length = self.file.read_at(&mut buffer[..wanted], self.at)?;
+        let length = self.file.read_at(&mut buffer[..wanted], self.at).map_err(temporary)?;
         self.at += length as u64;
         Ok(length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_that_it_is_about_a_temporary_file() {
+        let error = temporary(temporary(io::Error::from_raw_os_error(libc::ENOSPC)));
+        assert!(is_temporary(&error) && error.kind() == io::ErrorKind::StorageFull);
+        let expected = format!("temporary file in {}: No space left on device", env::temp_dir().display());
+        assert_eq!(reason(&error), expected);
+        assert!(!is_temporary(&io::Error::other("x")));
     }
 }

@@ -1,5 +1,6 @@
 //! Messages on stderr, whether one of them means that something could not be read, and how far the work is.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::Mutex;
@@ -62,17 +63,40 @@ impl Say {
         self.line(format_args!("trace-cat: {what}"));
     }
 
+    /// As [`failure`](Say::failure), of several lines.
+    pub fn failure_of_lines(&self, what: &str) {
+        self.damaged.store(true, Ordering::Relaxed);
+        let lines: Vec<_> = what.split('\n').map(visible).collect();
+        self.put(format_args!("trace-cat: {}", lines.join("\n")));
+    }
+
     /// Whether anything was told.
     pub fn damaged(&self) -> bool {
         self.damaged.load(Ordering::Relaxed)
     }
 
     fn line(&self, text: std::fmt::Arguments<'_>) {
+        self.put(format_args!("{}", visible(&text.to_string())));
+    }
+
+    fn put(&self, text: std::fmt::Arguments<'_>) {
         // When stderr is gone there is nobody left to tell; the exit status still says it.
         if let Ok(mut out) = self.out.lock() {
             let _ = self.aside(|| writeln!(out, "{text}"));
         }
     }
+}
+
+/// A line as it may be shown on a terminal: names of files may hold newlines, and what makes a terminal do things.
+pub fn visible(line: &str) -> Cow<'_, str> {
+    if !line.contains(char::is_control) {
+        return Cow::Borrowed(line);
+    }
+    let shown = |letter: char| match letter.is_control() {
+        true => letter.escape_default().to_string(),
+        false => letter.to_string(),
+    };
+    Cow::Owned(line.chars().map(shown).collect())
 }
 
 /// An error as a person wants to read it: `No such file or directory`, without `(os error 2)`.
@@ -120,6 +144,17 @@ pub mod tests {
         say.damage("tr.0000001.002:7", "a1 is not valid");
         assert_eq!(messages.text(), "trace-cat: tr.0000001.002:7: a1 is not valid\n");
         assert!(say.damaged());
+    }
+
+    #[test]
+    fn names_that_would_command_a_terminal_are_shown_as_text() {
+        let (say, messages) = recorded();
+        say.note("tr.\n\x1b[2J", "\u{9b}31m\u{fffd} \x7f");
+        say.failure("a\nb");
+        say.failure_of_lines("unexpected '\x1b'\n\nUsage: trace-cat");
+        let expected = "trace-cat: tr.\\n\\u{1b}[2J: \\u{9b}31m\u{fffd} \\u{7f}\n\
+                        trace-cat: a\\nb\ntrace-cat: unexpected '\\u{1b}'\n\nUsage: trace-cat\n";
+        assert_eq!(messages.text(), expected);
     }
 
     #[test]

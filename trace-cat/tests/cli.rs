@@ -1,5 +1,7 @@
 //! trace-cat as a command: exit statuses, where it writes, and what it says where.
 
+#[path = "cli/hostile.rs"]
+mod hostile;
 #[path = "../src/image.rs"]
 #[expect(dead_code, reason = "the unit tests need more of it")]
 mod image;

@@ -11,7 +11,7 @@ use crate::args::Order;
 use crate::parts::Parts;
 use crate::progress::{Amount, Phase};
 use crate::read::columns;
-use crate::say::{Say, reason};
+use crate::say::Say;
 
 /// Bytes of records that are in memory at most; beyond that, sorted parts are in a temporary file.
 const IN_MEMORY: usize = 32 << 20;
@@ -51,7 +51,7 @@ impl Sorter {
             let line = &lines[at..=at + length];
             at += line.len();
             if self.lines.len() + line.len() > self.most && !self.index.is_empty() {
-                self.spill().map_err(temporary)?;
+                self.spill()?;
             }
             self.index.push((key(self.order, line), self.lines.len() as u32, line.len() as u32));
             self.lines.extend_from_slice(line);
@@ -89,16 +89,16 @@ impl Sorter {
             }
             return piece.flush();
         }
-        self.spill().map_err(temporary)?;
+        self.spill()?;
         (self.lines, self.index) = (Vec::new(), Vec::new());
         let Some(parts) = self.parts else { return Ok(()) };
         info!("{} sorted parts in a temporary file", parts.count());
-        let mut readers = parts.into_readers().map_err(temporary)?;
+        let mut readers = parts.into_readers()?;
         let mut lines = vec![Vec::new(); readers.len()];
         let mut heap = BinaryHeap::new();
         let mut next = |number: usize, line: &mut Vec<u8>, heap: &mut BinaryHeap<_>| -> io::Result<()> {
             line.clear();
-            if readers[number].read_until(b'\n', line).map_err(temporary)? > 0 {
+            if readers[number].read_until(b'\n', line)? > 0 {
                 // Earlier parts come first where keys are equal: they are earlier in time.
                 heap.push(Reverse((key(self.order, line), number)));
             }
@@ -125,10 +125,6 @@ fn key(order: Order, line: &[u8]) -> u64 {
         }
         Order::Time => columns::time(line).unwrap_or(0),
     }
-}
-
-fn temporary(error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("temporary file: {}", reason(&error)))
 }
 
 /// Lines on their way out.

@@ -16,6 +16,7 @@ use crate::args::Split;
 use crate::filter::objects::Objects;
 use crate::filter::pairs::{Begun, Call};
 use crate::read::columns;
+use crate::say::reason;
 
 /// Bytes that are gathered at most.
 const GATHERED: usize = 32 << 20;
@@ -120,10 +121,11 @@ impl Splitter {
     /// Writes what is gathered.
     fn write(&mut self) -> io::Result<()> {
         for (value, bytes) in std::mem::take(&mut self.gathered) {
-            let path = self.directory.join(self.name(value));
+            let name = self.name(value);
             let mut options = OpenOptions::new();
             options.append(true).create(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
-            options.open(path)?.write_all(&bytes)?;
+            let written = options.open(self.directory.join(&name)).and_then(|mut file| file.write_all(&bytes));
+            written.map_err(|error| io::Error::new(error.kind(), format!("{name}: {}", reason(&error))))?;
         }
         self.bytes = 0;
         Ok(())

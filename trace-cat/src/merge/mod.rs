@@ -37,6 +37,7 @@ use crate::read::index::Index;
 use crate::read::scan::{Pace, scan};
 use crate::read::text::Text;
 use crate::say::{Say, reason};
+use crate::threads::together;
 
 use gate::Gate;
 pub use gate::Turn;
@@ -273,12 +274,7 @@ impl<'a> Merge<'a> {
                 phase.done(bytes);
             }
         };
-        std::thread::scope(|scope| {
-            for _ in 1..self.limits.threads.min(slices.len()) {
-                scope.spawn(worker);
-            }
-            worker();
-        });
+        together(self.limits.threads.min(slices.len()), worker);
         turns.into_result()
     }
 

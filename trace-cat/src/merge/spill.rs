@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use log::info;
 
+use crate::parts::temporary;
 use crate::progress::Amount;
 use crate::read::handle::Handle;
 use crate::read::records::{Item, Records};
@@ -26,9 +27,9 @@ impl Spill {
     /// # Errors
     /// What the system says.
     pub fn new() -> io::Result<Spill> {
-        let file = tempfile::tempfile()?;
+        let file = tempfile::tempfile().map_err(temporary)?;
         let name = std::env::temp_dir().join("(temporary file of trace-cat)");
-        let handle = Arc::new(Handle::unnamed(name, file.try_clone()?));
+        let handle = Arc::new(Handle::unnamed(name, file.try_clone().map_err(temporary)?));
         Ok(Spill { file: BufWriter::with_capacity(256 * 1024, file), handle, at: 0 })
     }
 
@@ -42,7 +43,7 @@ impl Spill {
     /// # Errors
     /// What writing says.
     pub fn push(&mut self, lines: &[u8]) -> io::Result<()> {
-        self.file.write_all(lines)?;
+        self.file.write_all(lines).map_err(temporary)?;
         self.at += lines.len() as u64;
         Ok(())
     }
@@ -52,7 +53,7 @@ impl Spill {
     /// # Errors
     /// What writing says.
     pub fn text(&mut self, start: u64) -> io::Result<Arc<Text>> {
-        self.file.flush()?;
+        self.file.flush().map_err(temporary)?;
         Ok(Arc::new(Text::part(self.handle.clone(), start..self.at)))
     }
 }

@@ -26,6 +26,7 @@ use super::handle::{Descriptors, Handle};
 use super::running::{Copied, copy_range, end_of, ends};
 use super::slots::{Found, Slots, read_up_to};
 use super::trbuf::{Leftover, Leftovers};
+use crate::parts::temporary;
 use crate::say::Say;
 
 /// How often the buffers for one file are copied before they are given up.
@@ -36,7 +37,7 @@ const ATTEMPTS: usize = 64;
 /// # Errors
 /// What reading or a temporary file says.
 pub fn copy(path: &Path, file: &File, owner: &Owner, say: &Say) -> io::Result<Option<Copied>> {
-    let copy = tempfile::tempfile()?;
+    let copy = tempfile::tempfile().map_err(temporary)?;
     let mut groups: BTreeMap<u16, Vec<Slot>> = BTreeMap::new();
     let mut page = [0; PAGE];
     let mut slots = Slots::new(file, owner.shape)?;

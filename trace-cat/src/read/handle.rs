@@ -1,11 +1,14 @@
 //! A file that can be read from whatever the number of files: kept open while descriptors last, else opened for
 //! each read.
 
-use std::fs::{File, OpenOptions};
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes of a trinfo that are read: enough for a hundred thousand mappings, or threads of rings.
+const INFO_MAX: u64 = 16 << 20;
 
 /// How many more files may be kept open.
 #[derive(Debug)]
@@ -80,7 +83,7 @@ impl Handle {
     /// # Errors
     /// What `fstat` or `stat` says.
     pub fn size(&self) -> io::Result<u64> {
-        let metadata = self.kept.as_ref().map_or_else(|| std::fs::metadata(&self.path), File::metadata);
+        let metadata = self.kept.as_ref().map_or_else(|| fs::metadata(&self.path), File::metadata);
         Ok(metadata?.len())
     }
 
@@ -108,6 +111,30 @@ pub fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)
 }
 
+/// Opens a regular file for reading. What is none is not even opened: a pipe would wait, and a device may do something.
+///
+/// # Errors
+/// What the system says, and that it is no regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let irregular = || io::Error::other("not a regular file");
+    if !fs::metadata(path)?.is_file() {
+        return Err(irregular());
+    }
+    let file = open(path)?;
+    // Another may have taken its place.
+    if file.metadata()?.is_file() { Ok(file) } else { Err(irregular()) }
+}
+
+/// What a trinfo says, of a very long one the first part.
+///
+/// # Errors
+/// What the system says, and that it is no regular file.
+pub fn read_info(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    open_regular(path)?.take(INFO_MAX).read_to_end(&mut text)?;
+    Ok(text)
+}
+
 fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     loop {
         match file.read_at(buffer, offset) {
@@ -120,7 +147,6 @@ fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
 
     #[test]
     fn files_beyond_the_limit_are_opened_again() {

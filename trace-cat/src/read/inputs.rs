@@ -20,7 +20,9 @@ use super::slots::read_up_to;
 use super::text::Text;
 use super::trbuf::{self, State};
 use super::whole::Wholes;
+use crate::parts::temporary;
 use crate::progress::{Amount, Phase};
+use crate::run::inherited;
 use crate::say::{Say, reason};
 
 /// The format of traces that is known here.
@@ -110,6 +112,9 @@ struct Search<'a> {
 impl Search<'_> {
     fn argument(&mut self, path: &Path) {
         let path = if path == "-" { Path::new("/dev/stdin") } else { path };
+        if path == "/dev/stdin" && inherited::was_closed(libc::STDIN_FILENO) {
+            return self.say.damage(path.display(), "is closed");
+        }
         if fs::metadata(path).is_ok_and(|metadata| metadata.is_dir()) {
             let found = self.directory(path, |prefix, _| prefix.is_empty());
             if found == Some(0) && !self.may_be_empty {
@@ -311,7 +316,8 @@ impl Collector<'_> {
 
 /// Copies what a pipe or a device holds to a temporary file, since records are read twice.
 fn spool(path: &Path, say: &Say) -> io::Result<(Handle, u64)> {
-    let (mut from, mut to) = (File::open(path)?, tempfile::tempfile()?);
+    let mut from = File::open(path)?;
+    let mut to = tempfile::tempfile().map_err(temporary)?;
     // Not on the terminal on which it is typed.
     let phase = if from.is_terminal() { Phase::unseen() } else { say.phase("reading", Amount::Unknown) };
     let (mut length, mut buffer) = (0, vec![0; 256 << 10]);
@@ -322,7 +328,7 @@ fn spool(path: &Path, say: &Say) -> io::Result<(Handle, u64)> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
-        to.write_all(&buffer[..count])?;
+        to.write_all(&buffer[..count]).map_err(temporary)?;
         length += count as u64;
         phase.done(count as u64);
     }

@@ -21,6 +21,7 @@ use super::slots::{Found, Slots, read_up_to};
 use super::survivors::{Good, Look};
 use super::trbuf::{Leftover, Leftovers};
 use super::whole;
+use crate::parts::temporary;
 use crate::say::Say;
 
 /// How often one ring is copied before it is given up, each time only the newer half of what was copied before: less
@@ -33,7 +34,7 @@ const ATTEMPTS: u32 = 12;
 /// What reading or a temporary file says.
 pub fn copy(path: &Path, file: &File, owner: &Owner, say: &Say) -> io::Result<Option<Copied>> {
     let before = ends(file)?;
-    let copy = tempfile::tempfile()?;
+    let copy = tempfile::tempfile().map_err(temporary)?;
     let mut files: BTreeMap<u16, Vec<Leftover>> = BTreeMap::new();
     let mut wholes = Vec::new();
     let mut page = [0; PAGE];

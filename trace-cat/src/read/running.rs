@@ -19,6 +19,7 @@ use super::region::{PIECE, pieces};
 use super::slots::read_up_to;
 use super::trbuf::{Leftovers, State, slots};
 use super::{buffers, rings};
+use crate::parts::temporary;
 use crate::say::{Say, reason};
 
 /// How often all is copied anew when the process was writing its rings to its files, and how long that is waited for each
@@ -114,7 +115,7 @@ pub fn copy_range(file: &File, copy: &File, range: Range<u64>) -> io::Result<()>
     for piece in pieces(range) {
         let bytes = &mut buffer[..(piece.end - piece.start) as usize];
         let length = read_up_to(file, bytes, piece.start)?;
-        copy.write_all_at(&bytes[..length], piece.start)?;
+        copy.write_all_at(&bytes[..length], piece.start).map_err(temporary)?;
     }
     Ok(())
 }

@@ -17,6 +17,7 @@ use super::records::{Item, Records, What};
 use super::text::Text;
 use crate::progress::Amount;
 use crate::say::{Say, reason};
+use crate::threads::together;
 
 /// Damages of one file that are told; more are only counted.
 const TOLD: usize = 10;
@@ -56,12 +57,7 @@ pub fn scan(texts: &[Arc<Text>], pace: Pace, say: &Say) -> Vec<Index> {
             phase.done(bytes);
         }
     };
-    std::thread::scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(worker);
-        }
-        worker();
-    });
+    together(threads as usize, worker);
     done.into_inner().map(Assembly::finish).unwrap_or_default()
 }
 

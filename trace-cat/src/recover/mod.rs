@@ -34,7 +34,7 @@ use log::info;
 
 use crate::progress::Amount;
 use crate::read::process::{Process, split_name};
-use crate::say::{Say, reason};
+use crate::say::{Say, reason, visible};
 use claim::{Claim, claim};
 use hand::{Files, Hand};
 use judge::judge;
@@ -46,9 +46,6 @@ use write::Writing;
 /// # Errors
 /// What `out` says. What cannot be recovered is told and left as it is.
 pub fn recover(paths: &[PathBuf], out: &mut dyn Write, say: &Say) -> io::Result<()> {
-    // A file that may not grow (RLIMIT_FSIZE) is then an error, not the end.
-    // SAFETY: ignoring a signal installs no code.
-    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let trbufs = find::trbufs(paths, say);
     let phase = say.phase("recovering", Amount::Files(trbufs.len() as u64));
     for path in trbufs {
@@ -56,7 +53,8 @@ pub fn recover(paths: &[PathBuf], out: &mut dyn Write, say: &Say) -> io::Result<
             Ok(Some(outcome)) => {
                 let Outcome { pid, records, files, removed } = outcome;
                 let kept = if removed { "" } else { "; the trbuf is kept" };
-                let path = path.display();
+                let path = path.display().to_string();
+                let path = visible(&path);
                 let line = format_args!("{path}: process {pid}: {records} records recovered into {files} files{kept}");
                 say.aside(|| writeln!(out, "{line}"))?;
             }

@@ -1,12 +1,13 @@
 //! The processes of trace directories, by the names of their files and by what trinfo says.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 
 use spec::info;
 use spec::names::Name;
 
+use crate::read::handle::read_info;
 use crate::read::process::split_name;
 
 /// A process that left files in a directory. Files that were set aside do not count.
@@ -37,6 +38,7 @@ pub fn of_directory(directory: &Path) -> Vec<Process> {
         };
         let process = found.entry(number).or_insert_with(|| Process { pid: number, ..Process::default() });
         match name {
+            Name::Records { .. } if !is_file(&entry) => {}
             Name::Records { .. } => process.records.push(path),
             Name::Buffers(_) => process.buffers = Some(path),
             Name::Info(_) => process.read(&path),
@@ -50,10 +52,18 @@ pub fn of_directory(directory: &Path) -> Vec<Process> {
     processes
 }
 
+/// Whether an entry is a regular file, or leads to one.
+fn is_file(entry: &DirEntry) -> bool {
+    entry.file_type().is_ok_and(|kind| match kind.is_symlink() {
+        true => entry.path().metadata().is_ok_and(|metadata| metadata.is_file()),
+        false => kind.is_file(),
+    })
+}
+
 impl Process {
     /// What its trinfo says. An exec appends to it, so the last value counts.
     fn read(&mut self, path: &Path) {
-        let Ok(text) = fs::read(path) else { return };
+        let Ok(text) = read_info(path) else { return };
         let mut incomplete = 0;
         for (key, value) in info::lines(&text) {
             let number = || std::str::from_utf8(value).ok()?.parse().ok();

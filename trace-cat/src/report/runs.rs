@@ -12,6 +12,7 @@ use spec::record::RECORD_MAX;
 
 use super::process::{Process, of_directory};
 use crate::read::columns;
+use crate::read::handle::open_regular;
 
 /// Some processes, and the times of their first and their last record, as their files tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,7 +99,7 @@ fn families(processes: Vec<Process>) -> Vec<Vec<Process>> {
 fn span(processes: &[Process]) -> (u64, u64) {
     let files = processes.iter().flat_map(|process| &process.records);
     let spans = files.filter_map(|path| {
-        let file = File::open(path).ok()?;
+        let file = open_regular(path).ok()?;
         let first = columns::time(&read(&file, 0)?)?;
         let length = file.metadata().ok()?.len();
         let tail = read(&file, length.saturating_sub(2 * RECORD_MAX as u64))?;

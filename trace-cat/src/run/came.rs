@@ -1,13 +1,14 @@
 //! What came of a program that was recorded.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::fs::{FileExt as _, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use spec::names::Name;
 use spec::{Record, record};
 
+use crate::read::handle::open_regular;
 use crate::read::process::split_name;
 
 /// The files of a trace directory, those of other PID namespaces (`ns*`) included, each with inode and length.
@@ -90,7 +91,7 @@ impl Came {
 fn lost(path: &Path, length: u64) -> u64 {
     let from = length.saturating_sub(record::RECORD_MAX as u64 + 1);
     let mut tail = vec![0; (length - from) as usize];
-    let read = File::open(path).and_then(|file| file.read_exact_at(&mut tail, from));
+    let read = open_regular(path).and_then(|file| file.read_exact_at(&mut tail, from));
     let Some(text) = read.ok().and_then(|()| tail.strip_suffix(b"\n")) else { return 0 };
     let line = text.rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
     match Record::parse(line) {

@@ -25,6 +25,11 @@ extern "C" fn remember() {
     }
 }
 
+/// Whether a standard descriptor (0 to 2) was closed; what it is now leads nowhere.
+pub fn was_closed(descriptor: c_int) -> bool {
+    CLOSED.load(Relaxed) >> descriptor & 1 == 1
+}
+
 /// Undoes the changes, in a child that is about to become another program.
 pub fn restore() {
     let closed = CLOSED.load(Relaxed);

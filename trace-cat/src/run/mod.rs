@@ -17,7 +17,7 @@ mod child;
 mod directory;
 mod elf;
 mod environment;
-mod inherited;
+pub mod inherited;
 mod library;
 mod look;
 mod program;

@@ -1,13 +1,13 @@
 //! Who is who, and which calls they are in.
 
 use std::collections::HashMap;
-use std::fs;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::path::PathBuf;
 
 use spec::names::{Name, PROCESS_MASK};
 use spec::{info, record};
 
+use crate::read::handle::read_info;
 use crate::read::process::Process;
 use crate::view::fields::{Fields, bits};
 
@@ -152,7 +152,7 @@ impl Threads {
         let find = || {
             directories.iter().find_map(|directory| {
                 let process = Process { directory: directory.clone(), prefix: Vec::new(), number: pid & PROCESS_MASK };
-                let text = fs::read(process.path(Name::Info(process.number))).ok()?;
+                let text = read_info(&process.path(Name::Info(process.number))).ok()?;
                 let (_, exe) = info::lines(&text).filter(|(key, _)| *key == b"exe").last()?;
                 let path: Vec<u8> = info::unescape(exe).collect();
                 name(path.rsplit(|&byte| byte == b'/').next()?)
