@@ -387,4 +387,6 @@ struct Work {
 }
 
 #[cfg(test)]
+mod damage_tests;
+#[cfg(test)]
 pub mod tests;

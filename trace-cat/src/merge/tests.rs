@@ -67,7 +67,7 @@ fn between_files_the_runs_of_one_file_count_as_one() {
 }
 
 /// The rule of the merge, written as it is said: each file in order of time, then always the best of the first records.
-fn oracle(mut files: Vec<Vec<(u64, bool, String)>>) -> String {
+pub fn oracle(mut files: Vec<Vec<(u64, bool, String)>>) -> String {
     let mut queues: Vec<VecDeque<(u64, bool, String)>> = Vec::new();
     for file in &mut files {
         file.sort_by_key(|&(time, ..)| time);
@@ -101,7 +101,7 @@ pub fn tiny(random: &mut Random) -> Limits {
 }
 
 /// Files of records: in order, nearly, in runs, or in none; with many equal times, gaps, and the same records twice.
-fn files(random: &mut Random) -> Vec<Vec<(u64, bool, String)>> {
+pub fn files(random: &mut Random) -> Vec<Vec<(u64, bool, String)>> {
     let count = 1 + random.below(12);
     let mut files: Vec<Vec<(u64, bool, String)>> = vec![Vec::new(); count];
     let disorder = [0, 0, 3, 40, 2000][random.below(5)];

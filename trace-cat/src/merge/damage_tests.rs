@@ -1,0 +1,119 @@
+//! Files with every kind of damage, merged under every kind of limits, against what reading them one by one says; and
+//! files that change while they are merged.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use spec::record::HEAD_MAX;
+
+use super::tests::{files, oracle, tiny};
+use super::*;
+use crate::random::{Random, fuzz_time};
+use crate::read::handle::{Descriptors, Handle, open};
+use crate::read::records::{Item, Records};
+use crate::trial::Trace;
+
+/// Changes a file's bytes in up to `most` places: bytes that matter, long garbage, a cut.
+fn damage(random: &mut Random, bytes: &mut Vec<u8>, most: usize) {
+    for _ in 0..random.below(most + 1) {
+        random.mutate(bytes, b"\n\n\r\0:0x19");
+    }
+    for _ in 0..random.below(3) {
+        let at = random.below(bytes.len() + 1);
+        let byte = b"\0\0x\n"[random.below(4)];
+        let count = 1 << random.below(14);
+        bytes.splice(at..at, vec![byte; count]);
+    }
+}
+
+/// The records of `bytes` by the reader that looks at each line: their times, whether they are stamped after, their lines.
+fn records(bytes: &[u8]) -> Vec<(u64, bool, String)> {
+    let trace = Trace::new();
+    let path = trace.file("tr", bytes).path("tr");
+    let handle = Handle::new(path.clone(), open(&path).unwrap(), &Descriptors::new(1)).unwrap();
+    let text = Text::new(path, Some(Arc::new(handle)), bytes.len() as u64, false);
+    let mut records = Records::new(Arc::new(text), 0..bytes.len() as u64, Vec::new());
+    let (mut all, stamps) = (Vec::new(), Stamps::new());
+    while let Some(item) = records.next().unwrap() {
+        if let Item::Record { time } = item {
+            let line = String::from_utf8(records.line().to_vec()).unwrap();
+            let mut head = [b'0'; HEAD_MAX + 8];
+            let length = line.len().min(head.len());
+            head[..length].copy_from_slice(&line.as_bytes()[..length]);
+            all.push((time, stamps.after(&head) == 1, line));
+        }
+    }
+    all
+}
+
+#[test]
+fn mutated_traces_keep_every_good_record() {
+    let mut random = Random::seeded("damage", 13);
+    let until = fuzz_time();
+    let (mut round, mut good) = (0, 0);
+    while round < 150 || until.is_some_and(|end| Instant::now() < end) {
+        round += 1;
+        let trace = Trace::new();
+        let mut expected = Vec::new();
+        for (number, file) in files(&mut random).iter().enumerate() {
+            let mut bytes = file.iter().map(|(.., line)| &line[..]).collect::<String>().into_bytes();
+            damage(&mut random, &mut bytes, 6);
+            trace.file(&format!("tr.0000001.{number:03x}"), &bytes);
+            expected.push(records(&bytes));
+        }
+        good += expected.iter().map(Vec::len).sum::<usize>();
+        let limits = tiny(&mut random);
+        let (out, messages) = trace.cat_with(&[], limits, random.below(5));
+        assert!(out == oracle(expected), "round {round}, {limits:?}");
+        assert!(messages.lines().all(|line| line.starts_with("trace-cat: tr.0000001.")), "{messages}");
+    }
+    assert!(good > 50 * round, "{good} records in {round} rounds");
+}
+
+#[test]
+fn files_that_change_meanwhile_cost_only_what_changed() {
+    let mut random = Random::seeded("change", 14);
+    let until = fuzz_time();
+    let mut round = 0;
+    while round < 40 || until.is_some_and(|end| Instant::now() < end) {
+        round += 1;
+        let trace = Trace::new();
+        let files = files(&mut random);
+        for (number, file) in files.iter().enumerate() {
+            trace
+                .file(&format!("tr.0000001.{number:03x}"), file.iter().map(|(.., line)| &line[..]).collect::<String>());
+        }
+        let path = trace.path("tr.0000001.000");
+        let seed = random.next();
+        let done = AtomicBool::new(false);
+        let limits = tiny(&mut random);
+        let (out, _) = std::thread::scope(|scope| {
+            let vandal = scope.spawn(|| {
+                let mut random = Random::seeded_by(seed);
+                let file = OpenOptions::new().write(true).open(&path).unwrap();
+                while !done.load(Ordering::Relaxed) {
+                    let length = file.metadata().unwrap().len();
+                    let at = random.next() % (length + 1);
+                    match random.below(3) {
+                        0 => file.set_len(at).unwrap(),
+                        1 => file.write_all_at(b"\n0\0:", at).unwrap(),
+                        _ => file.write_all_at(&[b'\n'; 200], at).unwrap(),
+                    }
+                }
+            });
+            let merged = trace.cat_with(&[], limits, random.below(5));
+            done.store(true, Ordering::Relaxed);
+            vandal.join().unwrap();
+            merged
+        });
+        // The other files' records are all there, in order.
+        let rest = |number: usize, file: &Vec<(u64, bool, String)>| if number == 0 { Vec::new() } else { file.clone() };
+        let expected = oracle(files.iter().enumerate().map(|(number, file)| rest(number, file)).collect());
+        let mut lines = out.lines();
+        for wanted in expected.lines() {
+            assert!(lines.any(|line| line == wanted), "round {round}: {wanted} is not there, {limits:?}");
+        }
+    }
+}
