@@ -81,8 +81,9 @@ struct Clock {
 }
 
 impl Clock {
-    fn now(self) -> u64 {
-        monotonic().saturating_add_signed(self.offset)
+    /// What time it is for the processes, nanoseconds since the Epoch, when `CLOCK_MONOTONIC` says `now`.
+    fn time(self, now: u64) -> u64 {
+        now.saturating_add_signed(self.offset)
     }
 }
 
@@ -100,7 +101,7 @@ pub fn follow(options: &Options, say: &Say) -> Result<(), Stop> {
     let (mut follow, texts) = Follow::start(options, hold, say)?;
     let temporary = |error| Stop::Failed("temporary file".to_owned(), error);
     let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, say)?;
-    let horizon = began.saturating_add_signed(follow.clock.offset).saturating_sub(hold);
+    let horizon = follow.clock.time(began).saturating_sub(hold);
     follow.intake.window = Window::new(horizon);
     let merge = Merge::prepare(&texts, Limits::default(), say).map_err(temporary)?;
     let mut result = Ok(());
@@ -144,8 +145,6 @@ pub fn follow(options: &Options, say: &Say) -> Result<(), Stop> {
 impl Follow<'_> {
     /// Reads all that has come.
     fn look(&mut self) {
-        let now = self.intake.tick();
-        log::trace!("looking at {now}");
         let before = self.intake.count();
         for at in 0..self.watches.len() {
             self.news(at);
@@ -221,19 +220,14 @@ impl Follow<'_> {
     /// Prints what has waited long enough, or all.
     fn release(&mut self, all: bool, printer: &mut Printer) -> Result<(), Stop> {
         let Follow { sources, intake, clock, .. } = self;
-        let put = |line: &[u8], late| printer.put(line, late);
-        if all {
-            intake.window.release(u64::MAX, u64::MAX, put)?;
-        } else {
-            let horizon = clock.now().saturating_sub(clock.hold);
-            match sources.behind() {
-                Some(behind) => intake.window.release(horizon.min(behind), 0, put)?,
-                None => {
-                    let overdue = intake.tick().saturating_sub(clock.hold);
-                    intake.window.release(horizon, overdue, put)?;
-                }
-            }
-        }
+        let now = monotonic();
+        let horizon = clock.time(now).saturating_sub(clock.hold);
+        let (horizon, overdue) = match sources.behind() {
+            _ if all => (u64::MAX, u64::MAX),
+            Some(behind) => (horizon.min(behind), 0),
+            None => (horizon, now.saturating_sub(clock.hold)),
+        };
+        intake.window.release(horizon, [overdue, now], |line, late| printer.put(line, late))?;
         printer.flush()
     }
 

@@ -303,7 +303,7 @@ mod tests {
                 times.push(crate::read::columns::time(line).unwrap());
                 Ok::<(), ()>(())
             };
-            self.intake.window.release(u64::MAX, 0, put).unwrap();
+            self.intake.window.release(u64::MAX, [0, 0], put).unwrap();
             self.intake.window = Window::new(0);
             times
         }

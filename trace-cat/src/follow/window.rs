@@ -28,7 +28,7 @@ struct Line {
     /// Where its text begins.
     at: usize,
     length: usize,
-    /// When it came.
+    /// When it was known to have come.
     arrived: u64,
     late: bool,
 }
@@ -48,30 +48,31 @@ impl Window {
         Window { horizon, ..Window::default() }
     }
 
-    /// Takes a record, which was made at `time` and came at `arrived`.
-    pub fn push(&mut self, time: u64, line: &[u8], arrived: u64) {
+    /// Takes a record, which was made at `time`.
+    pub fn push(&mut self, time: u64, line: &[u8]) {
         let late = time < self.horizon;
         if late {
             self.late.count += 1;
             self.late.most = self.late.most.max(self.horizon - time);
         }
-        self.lines.push_back(Line { time, at: self.text.len(), length: line.len(), arrived, late });
+        self.lines.push_back(Line { time, at: self.text.len(), length: line.len(), arrived: u64::MAX, late });
         self.text.extend_from_slice(line);
     }
 
-    /// Gives on, in order, what was made before `horizon`, and what came before `overdue`; `put` is also told whether it is
-    /// late.
+    /// Gives on, in order, what was made before `horizon`, and what has waited since `overdue`; `put` is also told whether it
+    /// is late. What was pushed since the last time has come by `now`.
     ///
     /// # Errors
     /// What `put` says.
     pub fn release<E>(
         &mut self,
         horizon: u64,
-        overdue: u64,
+        [overdue, now]: [u64; 2],
         mut put: impl FnMut(&[u8], bool) -> Result<(), E>,
     ) -> Result<(), E> {
         self.horizon = self.horizon.max(horizon);
         let lines = self.lines.make_contiguous();
+        lines[self.sorted..].iter_mut().for_each(|line| line.arrived = now);
         let new = lines.get(self.sorted..).unwrap_or_default().iter().map(|line| line.time).min();
         // What has waited is in order: only what is later than the first new one can change its place.
         let from = lines[..self.sorted].partition_point(|line| new.is_none_or(|new| line.time <= new));
@@ -129,14 +130,14 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    fn release(window: &mut Window, horizon: u64, overdue: u64) -> String {
+    fn release(window: &mut Window, horizon: u64, times: [u64; 2]) -> String {
         let mut out = String::new();
         let put = |line: &[u8], late| {
             out += std::str::from_utf8(line).unwrap();
             out += if late { "! " } else { " " };
             Ok::<(), ()>(())
         };
-        window.release(horizon, overdue, put).unwrap();
+        window.release(horizon, times, put).unwrap();
         out.trim_end().to_owned()
     }
 
@@ -144,37 +145,38 @@ mod tests {
     fn what_comes_within_the_window_is_put_in_order() {
         let mut window = Window::new(0);
         for (time, line) in [(30, "c"), (10, "a"), (50, "e"), (20, "b"), (30, "d")] {
-            window.push(time, line.as_bytes(), 1);
+            window.push(time, line.as_bytes());
         }
-        assert_eq!(release(&mut window, 20, 0), "a");
-        window.push(25, b"z", 2);
-        assert_eq!(release(&mut window, 31, 0), "b z c d");
-        assert_eq!(release(&mut window, 31, 0), "");
-        assert_eq!((release(&mut window, 51, 0), window.size()), ("e".to_owned(), 0));
+        assert_eq!(release(&mut window, 20, [0, 1]), "a");
+        window.push(25, b"z");
+        assert_eq!(release(&mut window, 31, [0, 2]), "b z c d");
+        assert_eq!(release(&mut window, 31, [0, 3]), "");
+        assert_eq!((release(&mut window, 51, [0, 4]), window.size()), ("e".to_owned(), 0));
         assert_eq!(window.late(), Late::default());
     }
 
     #[test]
     fn what_is_late_is_marked_and_given_on_at_once() {
         let mut window = Window::new(100);
-        window.push(40, b"a", 1);
-        window.push(100, b"b", 1);
-        window.push(90, b"c", 1);
-        assert_eq!(release(&mut window, 100, 0), "a! c!");
-        assert_eq!(release(&mut window, 50, 0), "", "the horizon does not go back");
-        assert_eq!(release(&mut window, 101, 0), "b");
+        for (time, line) in [(40, "a"), (100, "b"), (90, "c")] {
+            window.push(time, line.as_bytes());
+        }
+        assert_eq!(release(&mut window, 100, [0, 1]), "a! c!");
+        assert_eq!(release(&mut window, 50, [0, 2]), "", "the horizon does not go back");
+        assert_eq!(release(&mut window, 101, [0, 3]), "b");
         assert_eq!(window.late(), Late { count: 2, most: 60 });
     }
 
     #[test]
     fn a_clock_that_is_ahead_holds_nothing_up() {
         let mut window = Window::new(0);
-        window.push(9_000, b"far", 5);
-        window.push(10, b"near", 7);
-        assert_eq!(release(&mut window, 5, 5), "");
-        assert_eq!(release(&mut window, 5, 6), "far");
-        window.push(8, b"x", 9);
-        assert_eq!(release(&mut window, 20, 6), "x near");
+        window.push(9_000, b"far");
+        assert_eq!(release(&mut window, 5, [0, 5]), "");
+        window.push(10, b"near");
+        assert_eq!(release(&mut window, 5, [5, 7]), "");
+        assert_eq!(release(&mut window, 5, [6, 8]), "far");
+        window.push(8, b"x");
+        assert_eq!(release(&mut window, 20, [6, 9]), "x near");
         assert_eq!(window.late().count, 0, "the one ahead does not make the others late");
     }
 
@@ -185,21 +187,21 @@ mod tests {
         for now in 0..2_000u64 {
             for _ in 0..random.below(5) {
                 let time = (now * 10).saturating_sub(random.below(400) as u64);
-                window.push(time, format!("{time}\n").as_bytes(), now);
+                window.push(time, format!("{time}\n").as_bytes());
                 pushed += 1;
             }
             let put = |line: &[u8], late| {
                 out.push((std::str::from_utf8(line).unwrap().trim_end().parse::<u64>().unwrap(), late));
                 Ok::<(), ()>(())
             };
-            window.release((now * 10).saturating_sub(300), 0, put).unwrap();
+            window.release((now * 10).saturating_sub(300), [0, now], put).unwrap();
         }
         let mut rest = 0;
         let count = |_: &[u8], _| {
             rest += 1;
             Ok::<(), ()>(())
         };
-        window.release(u64::MAX, 0, count).unwrap();
+        window.release(u64::MAX, [0, 0], count).unwrap();
         assert_eq!(out.len() as u64 + rest, pushed);
         assert!(out.iter().filter(|(_, late)| !late).is_sorted_by_key(|(time, _)| time));
         let late = out.iter().filter(|(_, late)| *late).count() as u64;
