@@ -136,7 +136,8 @@ impl Line<'_> {
             self.put(if limit < self.now { b"-" } else { b"+" });
             self.put(&text[..length]);
         } else {
-            let text = format!("{}.{:09}", limit / SECOND, limit % SECOND);
+            // Of another clock, to the microsecond: all digits would not fit the line.
+            let text = format!("{}.{:06}", limit / SECOND, limit % SECOND / 1000);
             self.put(text.as_bytes());
         }
     }
