@@ -17,6 +17,9 @@ pub struct Few {
 }
 
 impl Few {
+    /// All lines.
+    pub const ALL: Few = Few { skip: 0, most: u64::MAX };
+
     /// Those that are the last `tail` of the first `head` lines of `times`, which is made to begin where they do.
     pub fn choose(
         merge: &Merge,
@@ -47,7 +50,7 @@ impl Few {
 
     /// What goes through of the next lines, and whether more will.
     pub fn cut<'a>(&mut self, lines: &'a [u8]) -> (&'a [u8], bool) {
-        if *self == (Few { skip: 0, most: u64::MAX }) {
+        if *self == Few::ALL {
             return (lines, true);
         }
         let lines = &lines[behind(lines, &mut self.skip)..];
