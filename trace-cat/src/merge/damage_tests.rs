@@ -89,7 +89,7 @@ fn files_that_change_meanwhile_cost_only_what_changed() {
         let seed = random.next();
         let done = AtomicBool::new(false);
         let limits = tiny(&mut random);
-        let (out, _) = std::thread::scope(|scope| {
+        let (out, messages) = std::thread::scope(|scope| {
             let vandal = scope.spawn(|| {
                 let mut random = Random::seeded_by(seed);
                 let file = OpenOptions::new().write(true).open(&path).unwrap();
@@ -108,6 +108,7 @@ fn files_that_change_meanwhile_cost_only_what_changed() {
             vandal.join().unwrap();
             merged
         });
+        assert!(messages.lines().all(|line| line.starts_with("trace-cat: tr.0000001.000")), "{messages}");
         // The other files' records are all there, in order.
         let rest = |number: usize, file: &Vec<(u64, bool, String)>| if number == 0 { Vec::new() } else { file.clone() };
         let expected = oracle(files.iter().enumerate().map(|(number, file)| rest(number, file)).collect());

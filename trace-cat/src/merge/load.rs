@@ -9,6 +9,7 @@ use spec::record::{RECORD_MAX, RECORD_MIN};
 
 use super::Input;
 use super::kway::SLACK;
+use crate::read::check::check;
 use crate::read::columns;
 use crate::read::records::{Item, Records};
 use crate::read::text::Text;
@@ -20,6 +21,8 @@ pub struct Arena {
     bytes: Vec<u8>,
     filled: usize,
     streams: Vec<Range<usize>>,
+    /// The number of each stream's input.
+    owners: Vec<u32>,
     /// Where the stream that is being loaded begins.
     start: usize,
     /// Lines with their times, to be sorted; and where they are put in order.
@@ -44,6 +47,22 @@ impl Arena {
         &self.streams
     }
 
+    /// The inputs whose streams hold lines that are no records of `times`.
+    pub fn broken(&self, times: &Range<u64>) -> impl Iterator<Item = u32> {
+        let whole = |stream: &Range<usize>| {
+            let bytes = &self.bytes[stream.clone()];
+            let mut at = 0;
+            while let Some((time, end)) = line(bytes, at) {
+                if !times.contains(&time) || check(&bytes[at..end - 1]).is_err() {
+                    return false;
+                }
+                at = end;
+            }
+            at == bytes.len()
+        };
+        self.streams.iter().zip(&self.owners).filter(move |(stream, _)| !whole(stream)).map(|(_, &owner)| owner)
+    }
+
     /// Replaces what is there by the records of `times` of these inputs.
     ///
     /// # Errors
@@ -58,13 +77,16 @@ impl Arena {
     ) -> Result<(), TooMuch> {
         self.filled = 0;
         self.streams.clear();
-        for input in numbers.iter().map(|&number| &inputs[number as usize]) {
+        self.owners.clear();
+        for &number in numbers {
+            let input = &inputs[number as usize];
             self.start = self.filled;
             if let Err(error) = self.add(input, times, limit)? {
                 input.fail(&error, say);
             }
             if self.filled > self.start {
                 self.streams.push(self.start..self.filled);
+                self.owners.push(number);
             }
         }
         self.room(0);

@@ -354,7 +354,9 @@ impl<'a> Merge<'a> {
         let merged = if is_shaped { plain } else { out };
         let broken = kway::merge(arena.bytes(), arena.streams(), times.clone(), &self.stamps, merged);
         if broken > 0 {
-            self.say.damage("files", format_args!("changed while being read: {broken} lines"));
+            for number in arena.broken(times) {
+                self.inputs[number as usize].fail(&io::Error::other("changed while being read"), self.say);
+            }
         }
     }
 }

@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Bytes of a trinfo that are read: enough for a hundred thousand mappings, or threads of rings.
 const INFO_MAX: u64 = 16 << 20;
 
+/// Descriptors that there must be besides, however few there are: the standard ones, and a file for each of some threads.
+const NEEDED: usize = 10;
+
 /// How many more files may be kept open.
 #[derive(Debug)]
 pub struct Descriptors(AtomicUsize);
@@ -32,7 +35,7 @@ impl Descriptors {
             limit = most;
         }
         let limit = if known { limit.rlim_cur.min(1 << 20) as usize } else { 256 };
-        Descriptors::new(limit / 2)
+        Descriptors::new(limit.saturating_sub(NEEDED) / 2)
     }
 
     fn take(&self) -> bool {

@@ -94,6 +94,15 @@ fn a_file_that_may_not_grow_is_an_error() {
 }
 
 #[test]
+fn six_descriptors_are_enough() {
+    let trace = trace();
+    fs::write(trace.path().join("tr.0000001.004"), SECOND).unwrap();
+    fs::write(trace.path().join("tr.0000001.005"), SECOND).unwrap();
+    let six = || limit(libc::RLIMIT_NOFILE, 6);
+    assert_output(&run_after(trace.path(), &[], six), 0, &format!("{FIRST}{SECOND}{SECOND}{SECOND}"), "");
+}
+
+#[test]
 fn an_error_of_a_temporary_file_says_so() {
     let trace = trace();
     let mut child = command(trace.path())
