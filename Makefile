@@ -7,7 +7,8 @@
 # make bench-parts
 #                 what encoder, buffer and flush cost a record
 # make bench-merge
-#                 trace-cat beside sort -m and cat (BENCH_ROUNDS, BENCH_RECORDS), and its memory (BENCH_FILES, BENCH_GIGABYTES)
+#                 trace-cat beside sort -m and cat, -F text beside babeltrace2, which it installs with LTTng (BENCH_ROUNDS,
+#                 BENCH_RECORDS), and its memory (BENCH_FILES, BENCH_GIGABYTES)
 # make bench-follow
 #                 what trace-cat --follow costs the program, and how soon it prints (BENCH_ROUNDS)
 # make soak       kill, end and fork traced programs by the thousand, for minutes (SOAK, THREADT_SEED)
@@ -62,8 +63,9 @@ bench: all
 	$(CARGO) build --release --locked -p bench
 	@$(RELEASE)/bench $(RELEASE)
 
-export BENCH_RECORDS BENCH_FILES BENCH_GIGABYTES BENCH_LTTNG
+export BENCH_RECORDS BENCH_FILES BENCH_GIGABYTES
 bench-merge: all
+	@sh tests/setup bench
 	@sh tests/bench/merge $(RELEASE)
 
 bench-follow: all

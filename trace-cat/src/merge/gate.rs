@@ -82,6 +82,7 @@ mod tests {
     use super::*;
     use crate::random::Random;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
 
     #[test]
     fn turns_are_taken_in_order_by_slices_that_come_often_once_or_never() {
@@ -95,6 +96,9 @@ mod tests {
                         loop {
                             let slice = next.fetch_add(1, Ordering::Relaxed);
                             let Some(&times) = times.get(slice - 3) else { break };
+                            if slice % 4 == 0 {
+                                std::thread::sleep(Duration::from_micros(50));
+                            }
                             for time in 0..times {
                                 // Whether the last is known to be the last makes no difference to the order.
                                 let last = time + 1 == times && slice % 2 == 0;

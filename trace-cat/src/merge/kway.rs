@@ -32,6 +32,11 @@ impl Piece {
         &self.bytes[..self.filled]
     }
 
+    /// Bytes of memory that it takes.
+    pub fn memory(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Forgets all.
     pub fn clear(&mut self) {
         self.filled = 0;
@@ -54,10 +59,19 @@ impl Piece {
     fn room(&mut self, length: usize) -> &mut [u8] {
         let end = self.filled + length + SLACK;
         if self.bytes.len() < end {
-            self.bytes.resize(end, 0);
+            enlarge(&mut self.bytes, end);
         }
         &mut self.bytes[self.filled..]
     }
+}
+
+/// Makes `bytes` so long. Memory grows by less than a vector's own doubling, which for what is large and grows little would be
+/// half in vain.
+pub fn enlarge(bytes: &mut Vec<u8>, length: usize) {
+    if length > bytes.capacity() {
+        bytes.reserve_exact(length + length / 8 - bytes.len());
+    }
+    bytes.resize(length, 0);
 }
 
 /// A stream: its current record, and the one behind it.

@@ -8,7 +8,7 @@ use memchr::memchr;
 use spec::record::{RECORD_MAX, RECORD_MIN};
 
 use super::Input;
-use super::kway::SLACK;
+use super::kway::{SLACK, enlarge};
 use crate::read::check::check;
 use crate::read::columns;
 use crate::read::records::{Item, Records};
@@ -127,7 +127,7 @@ impl Arena {
     fn room(&mut self, length: usize) -> &mut [u8] {
         let end = self.filled + length;
         if self.bytes.len() < end + SLACK {
-            self.bytes.resize(end + SLACK, 0);
+            enlarge(&mut self.bytes, end + SLACK);
         }
         &mut self.bytes[self.filled..end]
     }

@@ -53,14 +53,14 @@ use turns::{Take, Turns};
 pub struct Limits {
     /// Threads that work.
     pub threads: usize,
-    /// Bytes of a slice at most, as far as records of one time allow it; each thread holds two of them, what comes in
-    /// and what goes out.
+    /// Bytes of a slice at most, as far as records of one time allow it. Each thread holds it as it comes in and as it goes
+    /// out; where it is shaped also as it is merged, and with what is known of its records four to five times.
     pub slice: u64,
     /// Bytes of a slice at least.
     pub least: u64,
     /// Bytes of a slice for each input that it is from, if it has room for that.
     pub part: u64,
-    /// Bytes that finished slices may have while they wait for their turn.
+    /// Bytes of memory that finished slices may take while they wait for their turn.
     pub waiting: usize,
     /// Bytes that a block of an index is for.
     pub block: u64,
@@ -81,7 +81,7 @@ impl Default for Limits {
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(32);
         Limits {
             threads,
-            slice: (48 << 20) / threads.max(3) as u64,
+            slice: (24 << 20) / threads.max(3) as u64,
             least: 512 << 10,
             part: 128 << 10,
             waiting: 32 << 20,

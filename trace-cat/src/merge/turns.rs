@@ -14,7 +14,7 @@ pub struct Turns<'a> {
     state: Mutex<State>,
     turned: Condvar,
     take: Mutex<&'a mut Take<'a>>,
-    /// How many bytes may wait for their turn.
+    /// How many bytes of memory may wait for their turn.
     limit: usize,
 }
 
@@ -59,11 +59,11 @@ impl<'a> Turns<'a> {
     pub fn whole(&self, number: usize, mut piece: Piece) -> Piece {
         let mut state = self.state();
         // Whoever's turn it is never waits here, so it will go on.
-        while state.next != number && state.bytes + piece.filled().len() > self.limit && !state.over {
+        while state.next != number && state.bytes + piece.memory() > self.limit && !state.over {
             state = self.turned.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if state.next != number && !state.over {
-            state.bytes += piece.filled().len();
+            state.bytes += piece.memory();
             state.waiting.insert(number, piece);
             return state.spare.pop().unwrap_or_default();
         }
@@ -74,7 +74,7 @@ impl<'a> Turns<'a> {
             state.next += 1;
             let next = state.next;
             let Some(waiting) = state.waiting.remove(&next) else { break };
-            state.bytes -= waiting.filled().len();
+            state.bytes -= waiting.memory();
             state.spare.push(std::mem::replace(&mut piece, waiting));
             self.turned.notify_all();
         }
