@@ -78,7 +78,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(32);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(16);
         Limits {
             threads,
             slice: (24 << 20) / threads.max(3) as u64,
