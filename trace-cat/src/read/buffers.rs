@@ -17,6 +17,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use log::info;
 use spec::buffer::{self, Owner, PAGE, REGIONS, Shape, unpack, words_at};
@@ -30,7 +31,12 @@ use crate::parts::temporary;
 use crate::say::Say;
 
 /// How often the buffers for one file are copied before they are given up.
-const ATTEMPTS: usize = 64;
+const ATTEMPTS: u32 = 64;
+/// How many of those, the last, take a writer that is there for one that does not go on.
+const IMPATIENT: u32 = 8;
+/// By so much longer each pause between them is: on a busy machine a writer may have to wait for its turn as long as the kernel
+/// likes, which adds up to 40 milliseconds here.
+const PAUSE: Duration = Duration::from_micros(20);
 
 /// Copies the buffers of `owner`, whose trbuf is `file`; never `None`, unlike rings.
 ///
@@ -50,9 +56,9 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, say: &Say) -> io::Result<Op
     let mut files = BTreeMap::new();
     for (number, slots) in groups {
         let group = Group { file, copy: &copy, number, slots, shape: owner.shape };
-        let copied = (0..ATTEMPTS).find_map(|attempt| match group.copy(attempt + 1 < ATTEMPTS) {
+        let copied = (0..ATTEMPTS).find_map(|attempt| match group.copy(attempt + IMPATIENT < ATTEMPTS) {
             Ok(None) => {
-                thread::yield_now();
+                thread::sleep(PAUSE * attempt);
                 None
             }
             done => Some(done),

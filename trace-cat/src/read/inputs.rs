@@ -74,6 +74,7 @@ fn find(paths: &[PathBuf], may_be_empty: bool, descriptors: &Descriptors, say: &
         phase.done(1);
     }
     drop(phase);
+    collector.files_made_meanwhile(&search.processes);
     for process in search.processes {
         collector.rest_of_process(&process);
     }
@@ -294,6 +295,29 @@ impl Collector<'_> {
         };
         self.inputs.identities.insert(identity);
         Ok(Some(opened))
+    }
+
+    /// Adds files that processes have made since the directory was read: those that run, and those that have come to their end
+    /// since and have no trbuf any more.
+    fn files_made_meanwhile(&mut self, processes: &[Process]) {
+        let mut by_directory: HashMap<&Path, HashSet<(&[u8], u32)>> = HashMap::new();
+        for process in processes {
+            if !matches!(self.state(process), State::Dead(_)) {
+                by_directory.entry(&process.directory).or_default().insert((&process.prefix, process.number));
+            }
+        }
+        for (directory, processes) in by_directory {
+            let listed = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+            // That it can be read has been seen.
+            for entry in fs::read_dir(listed).into_iter().flatten().flatten() {
+                let path = directory.join(entry.file_name());
+                let (prefix, Some(Name::Records { process: number, lwp })) = split_name(&path) else { continue };
+                if processes.contains(&(prefix, number)) {
+                    let process = Process { directory: directory.to_owned(), prefix: prefix.to_owned(), number };
+                    self.file(Wanted { path, owner: Some((process, lwp)), named: false });
+                }
+            }
+        }
     }
 
     /// Adds what a process left, or has in its buffers, for record files that were not made.
