@@ -93,6 +93,11 @@ impl Live {
         }))
     }
 
+    /// Whether its process has gone for good.
+    pub fn is_gone(&self) -> bool {
+        gone(&self.file, &self.owner) == Some(true)
+    }
+
     /// Device and inode number of its trbuf.
     pub fn identity(&self) -> Identity {
         self.identity
@@ -143,10 +148,10 @@ impl Live {
         self.looks += 1;
         let result = self.take(sources, intake, say).and_then(|()| {
             let removed = self.file.metadata()?.nlink() == 0;
-            if !(removed || self.looks % PATIENCE == 1) || gone(&self.file, &self.owner) != Some(true) {
+            if !(removed || self.looks % PATIENCE == 1) || !self.is_gone() {
                 return Ok(true);
             }
-            self.finish(sources, say).map(|()| false)
+            self.finish(sources, intake, say).map(|()| false)
         });
         result.unwrap_or_else(|error| {
             say.damage(self.path.display(), reason(&error));
@@ -157,12 +162,23 @@ impl Live {
     fn take(&mut self, sources: &mut Sources, intake: &mut Intake, say: &Say) -> io::Result<()> {
         let mut page = [0; PAGE];
         let file = Rc::clone(&self.file);
+        let shape = shape_of(&file)?;
+        if shape != Some(self.owner.shape) {
+            // What it became by an exec has slots of another size.
+            let Some(shape) = shape else { return Ok(()) };
+            self.owner.shape = shape;
+            self.threads.clear();
+        }
         let mut slots = Slots::new(&file, self.owner.shape)?;
         while let Some(found) = slots.next(&mut page)? {
             let Found::Slot { index, at } = found else { continue };
             let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
             let followed = |thread: &Thread| thread.lwp == lwp && sources.get(thread.source).is_some();
             if !self.threads.get(&index).is_some_and(followed) {
+                if shape_of(&file)? != shape {
+                    // It is another program since a moment ago.
+                    return Ok(());
+                }
                 let Some(source) = self.place((lwp & LWP_MASK) as u16, sources) else { continue };
                 let taken = std::array::from_fn(|_| 0..0);
                 let thread = Thread { lwp, source, end: u64::MAX, taken, rings: [None; REGIONS], told: false };
@@ -184,14 +200,14 @@ impl Live {
     }
 
     /// Gives what the process left to its files.
-    fn finish(&mut self, sources: &mut Sources, say: &Say) -> io::Result<()> {
+    fn finish(&mut self, sources: &mut Sources, intake: &mut Intake, say: &Say) -> io::Result<()> {
         let left = slots(&self.path, self.file.try_clone()?, &self.owner, say)?;
         for &number in left.files.keys() {
             self.place(number, sources);
         }
         for (number, &place) in &self.sources {
             let found = left.files.get(number).map_or(&[][..], Vec::as_slice);
-            sources.complete(place, &left.handle, found, say)?;
+            sources.complete(place, &left.handle, found, intake, say)?;
         }
         Ok(())
     }
@@ -208,8 +224,17 @@ fn take_buffers(
     intake: &mut Intake,
 ) -> io::Result<()> {
     let Some(source) = sources.get(thread.source) else { return Ok(()) };
+    let end = || end_of(file, (thread.lwp & LWP_MASK) as u16);
+    if thread.end == end()? && is_taken(&page, shape, thread) {
+        return Ok(());
+    }
     for _ in 0..ATTEMPTS {
-        let end = end_of(file, (thread.lwp & LWP_MASK) as u16)?;
+        // First the end: what leaves the buffer after the page was read shows in it.
+        let end_before = end()?;
+        read_up_to(file, &mut page, at)?;
+        if buffer::slot_lwp(&page) != Ok(Some(thread.lwp)) {
+            return Ok(());
+        }
         if buffer::slot_writer(&page) != Ok(0) {
             // It is coming to the file.
             return Ok(());
@@ -220,7 +245,7 @@ fn take_buffers(
         for region in 0..REGIONS {
             let Ok(rest) = buffer::rest(&page, shape, region) else { return Ok(()) };
             there[region] = rest.unwritten;
-            let from = match only_new(&there[region], &thread.taken[region], thread.end == end) {
+            let from = match only_new(&there[region], &thread.taken[region], thread.end == end_before) {
                 Some(from) => from,
                 None => there[region].start,
             };
@@ -229,20 +254,14 @@ fn take_buffers(
                 return Ok(());
             }
         }
-        if text.iter().all(Vec::is_empty) && thread.end == end {
-            return Ok(());
-        }
-        let before = page;
-        read_up_to(file, &mut page, at)?;
-        let still = buffer::slot_lwp(&page) == Ok(Some(thread.lwp));
-        if !still
-            || !(0..REGIONS).all(|region| only_grew(&before, &page, region))
-            || end_of(file, (thread.lwp & LWP_MASK) as u16)? != end
-        {
+        let mut after = [0; PAGE];
+        read_up_to(file, &mut after, at)?;
+        let still = buffer::slot_lwp(&after) == Ok(Some(thread.lwp));
+        if !still || !(0..REGIONS).all(|region| only_grew(&page, &after, region)) || end()? != end_before {
             continue;
         }
         for (region, text) in text.iter().enumerate() {
-            let known = only_new(&there[region], &thread.taken[region], thread.end == end).is_some();
+            let known = only_new(&there[region], &thread.taken[region], thread.end == end_before).is_some();
             for line in text.split_inclusive(|&byte| byte == b'\n') {
                 let Some(time) = time_of(line) else { continue };
                 if known || !source.seen.has(time, line) {
@@ -251,10 +270,23 @@ fn take_buffers(
                 }
             }
         }
-        (thread.end, thread.taken) = (end, there);
+        (thread.end, thread.taken) = (end_before, there);
         return Ok(());
     }
     Ok(())
+}
+
+/// Whether a slot holds nothing but what has been taken, if nothing has left it since.
+fn is_taken(page: &[u8], shape: buffer::Shape, thread: &Thread) -> bool {
+    (0..REGIONS)
+        .all(|region| buffer::rest(page, shape, region).is_ok_and(|rest| rest.unwritten == thread.taken[region]))
+}
+
+/// How large a trbuf's slots are now.
+fn shape_of(file: &File) -> io::Result<Option<buffer::Shape>> {
+    let mut header = [0; size_of::<buffer::Header>()];
+    let length = read_up_to(file, &mut header, 0)?;
+    Ok(Owner::parse(&header[..length]).ok().map(|owner| owner.shape))
 }
 
 /// Where what is new begins in a region's text that stands at `there`, if `taken` has been taken and nothing has left since

@@ -35,6 +35,8 @@ use std::time::{Duration, Instant};
 use crate::Stop;
 use crate::args::Options;
 use crate::merge::{Limits, Merge};
+use crate::output;
+use crate::read::alive::has_writer;
 use crate::read::columns;
 use crate::read::handle::{self, Identity};
 use crate::read::process::Process;
@@ -101,6 +103,9 @@ pub fn follow(options: &Options, say: &Say) -> Result<(), Stop> {
     let (mut follow, texts) = Follow::start(options, hold, say)?;
     let temporary = |error| Stop::Failed("temporary file".to_owned(), error);
     let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, say)?;
+    // They may lie beside what is followed.
+    let journal = options.printing.output.as_deref().and_then(|path| output::identity(Some(path)));
+    follow.sources.leave_out([journal, output::identity(None)]);
     let horizon = follow.clock.time(began).saturating_sub(hold);
     follow.intake.window = Window::new(horizon);
     let merge = Merge::prepare(&texts, Limits::default(), say).map_err(temporary)?;
@@ -128,9 +133,11 @@ pub fn follow(options: &Options, say: &Say) -> Result<(), Stop> {
     loop {
         let began = Instant::now();
         let ends = told::to_end();
+        // What this look does not find may have been made from now on.
+        let horizon = follow.clock.time(monotonic()).saturating_sub(hold);
         follow.look();
-        let all = ends || options.following.until_exit && follow.has_ended();
-        follow.release(all, &mut printer)?;
+        let all = ends || follow.has_nothing() || options.following.until_exit && follow.has_ended();
+        follow.release(horizon, all, &mut printer)?;
         if all || printer.is_done(follow.intake.window.horizon()) {
             break;
         }
@@ -146,6 +153,7 @@ impl Follow<'_> {
     /// Reads all that has come.
     fn look(&mut self) {
         let before = self.intake.count();
+        self.idle += 1;
         for at in 0..self.watches.len() {
             self.news(at);
         }
@@ -161,12 +169,14 @@ impl Follow<'_> {
         let most = (ROOM as u64 / 2 / sources.len().max(1) as u64).clamp(16 << 10, CHUNK);
         sources.read(most, room, intake, say);
         let new = intake.count() > before || sources.behind().is_some();
-        self.idle = if new || !lives.is_empty() { 0 } else { self.idle + 1 };
+        if new || !lives.is_empty() {
+            self.idle = 0;
+        }
     }
 
     /// Takes in the files that have come to a directory.
     fn news(&mut self, at: usize) {
-        let Follow { watches, sources, .. } = self;
+        let Follow { watches, dead, sources, .. } = self;
         let Some(watch) = watches.get_mut(at) else { return };
         let news = match watch.look() {
             Ok(news) => news,
@@ -174,14 +184,17 @@ impl Follow<'_> {
             Err(error) => return log::info!("{}", reason(&error)),
         };
         let device = watch.device().unwrap_or(0);
-        news.vanished.into_iter().for_each(|number| sources.vanished((device, number)));
+        for number in news.vanished {
+            dead.remove(&(device, number));
+            sources.vanished((device, number));
+        }
         self.any |= !(news.buffers.is_empty() && news.records.is_empty());
         for (process, path) in news.buffers {
             self.meet(process, path, true);
         }
-        let Follow { lives, sources, say, .. } = self;
+        let Follow { lives, sources, intake, say, .. } = self;
         for (process, path) in news.records {
-            match sources.found(&path) {
+            match sources.found(&path, intake, say) {
                 Ok(Some(place)) => {
                     let number = lwp_of(&path);
                     let owner = lives.iter_mut().find(|live| live.owns(&process));
@@ -198,13 +211,23 @@ impl Follow<'_> {
 
     /// A process has made its trbuf, just now if it is the `first` time that this is seen.
     fn meet(&mut self, process: Process, path: PathBuf, first: bool) {
-        let Follow { lives, dead, unready, say, .. } = self;
-        match handle::open(&path).and_then(|file| Live::new(process.clone(), path.clone(), file)) {
+        let Follow { lives, dead, unready, idle, say, .. } = self;
+        let mut is_written = false;
+        let live = handle::open(&path).and_then(|file| {
+            is_written = has_writer(&file) == Some(true);
+            Live::new(process.clone(), path.clone(), file)
+        });
+        match live {
             Ok(Some(live)) if lives.iter().any(|known| known.identity() == live.identity()) => {}
-            Ok(Some(live)) if dead.contains(&live.identity()) => {}
+            Ok(Some(live)) if dead.contains(&live.identity()) && live.is_gone() => {}
             Ok(Some(live)) => lives.push(live),
             // The process has made the file, and not yet written what it is.
-            Ok(None) => unready.push((process, path)),
+            Ok(None) => {
+                if is_written {
+                    *idle = 0;
+                }
+                unready.push((process, path));
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
                 if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) {
@@ -217,11 +240,10 @@ impl Follow<'_> {
         }
     }
 
-    /// Prints what has waited long enough, or all.
-    fn release(&mut self, all: bool, printer: &mut Printer) -> Result<(), Stop> {
+    /// Prints what was made before `horizon` and what has waited long enough, or all.
+    fn release(&mut self, horizon: u64, all: bool, printer: &mut Printer) -> Result<(), Stop> {
         let Follow { sources, intake, clock, .. } = self;
         let now = monotonic();
-        let horizon = clock.time(now).saturating_sub(clock.hold);
         let (horizon, overdue) = match sources.behind() {
             _ if all => (u64::MAX, u64::MAX),
             Some(behind) => (horizon.min(behind), 0),
@@ -229,6 +251,11 @@ impl Follow<'_> {
         };
         intake.window.release(horizon, [overdue, now], |line, late| printer.put(line, late))?;
         printer.flush()
+    }
+
+    /// Whether there is nothing that anything could come from.
+    fn has_nothing(&self) -> bool {
+        self.watches.is_empty() && self.sources.len() == 0 && self.lives.is_empty()
     }
 
     /// Whether no process runs any more.

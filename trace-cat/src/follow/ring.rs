@@ -144,12 +144,14 @@ impl Reader<'_> {
         for line in text[from..].split_inclusive(|&byte| byte == b'\n') {
             let Some(time) = time_of(line) else { continue };
             if region == 0 {
-                if !source.seen.ring_has(time, line) {
+                // A signal handler's record may have come between a thread's look at the clock and its record: then what is
+                // new may be earlier than what has been seen.
+                if continues || !source.seen.ring_has(time, line) {
                     intake.put(time, line);
                 }
-                let first = stretch.map_or(time, |(_, times)| *times.start());
-                stretch = Some((columns::lwpid(line), first..=time.max(first)));
-            } else if !source.seen.has(time, line) {
+                let (first, last) = stretch.map_or((time, time), |(_, times)| times.into_inner());
+                stretch = Some((columns::lwpid(line), first.min(time)..=last.max(time)));
+            } else if continues || !source.seen.has(time, line) {
                 source.seen.note(time, line);
                 intake.put(time, line);
             }

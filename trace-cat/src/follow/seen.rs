@@ -55,7 +55,9 @@ impl Seen {
     pub fn note_ring(&mut self, lwp: u32, times: RangeInclusive<u64>, continues: bool) {
         let known = self.rings.iter_mut().rfind(|stretch| stretch.lwp == lwp);
         match known.filter(|stretch| continues || stretch.times.contains(times.start())) {
-            Some(stretch) => stretch.times = *stretch.times.start()..=*times.end().max(stretch.times.end()),
+            Some(Stretch { times: known, .. }) => {
+                *known = *times.start().min(known.start())..=*times.end().max(known.end());
+            }
             None => self.rings.push_back(Stretch { lwp, times }),
         }
         if self.rings.len() > STRETCHES {

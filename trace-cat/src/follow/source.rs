@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use spec::record::HEAD_WIDTH;
+
 use super::intake::Intake;
 use super::seen::Seen;
 use crate::read::handle::{Descriptors, Handle, Identity, open};
@@ -26,6 +28,8 @@ pub struct Source {
     rest: Option<Arc<Text>>,
     /// Where reading goes on.
     position: u64,
+    /// How it began.
+    head: Option<[u8; HEAD_WIDTH]>,
     /// What was printed before it came here.
     pub seen: Seen,
     /// A running process is known to write it.
@@ -41,7 +45,7 @@ impl Source {
     /// The file at `path`, read up to `position`.
     pub fn new(path: PathBuf, handle: Option<Arc<Handle>>, position: u64) -> Source {
         let seen = Seen::default();
-        Source { path, handle, rest: None, position, seen, owned: false, last: 0, behind: false, told: 0 }
+        Source { path, handle, rest: None, position, head: None, seen, owned: false, last: 0, behind: false, told: 0 }
     }
 
     /// The latest time up to which it has been read, if there is more in it.
@@ -57,7 +61,7 @@ impl Source {
     /// The file has been made; or made anew, and goes on from its beginning.
     pub fn found(&mut self, handle: Handle) {
         if self.differs(&handle) || self.handle.is_none() {
-            (self.handle, self.position) = (Some(Arc::new(handle)), 0);
+            (self.handle, self.position, self.head) = (Some(Arc::new(handle)), 0, None);
         }
     }
 
@@ -73,7 +77,7 @@ impl Source {
         Ok(())
     }
 
-    /// Whether all has been read that there will ever be.
+    /// Whether all has been read that there will ever be; asked after reading.
     pub fn is_done(&self) -> bool {
         self.rest.is_some() && !self.behind
     }
@@ -86,13 +90,29 @@ impl Source {
         }
     }
 
+    /// The file has become shorter. It goes on where it was cut, or, if it begins otherwise than before, from its beginning.
+    fn cut(&mut self, size: u64) {
+        self.position = if self.head.is_some() && self.head == self.read_head() { size } else { 0 };
+        log::info!("{}: it was cut, and is read from byte {} on", self.path.display(), self.position);
+    }
+
+    /// How the file begins, if there is as much of it.
+    fn read_head(&self) -> Option<[u8; HEAD_WIDTH]> {
+        let mut head = [0; HEAD_WIDTH];
+        let length = self.handle.as_ref()?.read_at(&mut head, 0).ok()?;
+        (length == head.len()).then_some(head)
+    }
+
     fn try_read(&mut self, most: u64, last: bool, intake: &mut Intake, say: &Say) -> io::Result<()> {
         // Where the text that is read begins in the file.
-        let (text, base) = match (&self.rest, &self.handle) {
+        let (text, base) = match (&self.rest, self.handle.clone()) {
             (Some(rest), _) => (rest.clone(), 0),
             (None, Some(handle)) => {
                 let size = handle.size()?;
-                (Arc::new(Text::part(handle.clone(), self.position..size)), self.position)
+                if size < self.position {
+                    self.cut(size);
+                }
+                (Arc::new(Text::part(handle, self.position..size)), self.position)
             }
             (None, None) => return Ok(()),
         };
@@ -101,6 +121,9 @@ impl Source {
         self.behind = stop < range.end;
         if range.is_empty() {
             return Ok(());
+        }
+        if self.head.is_none() {
+            self.head = self.read_head();
         }
         let ends = (last || self.rest.is_some()) && !self.behind;
         let mut records = Records::new(text, range.start..stop, std::mem::take(&mut intake.buffer));
@@ -196,11 +219,11 @@ impl Sources {
         self.places.len()
     }
 
-    /// A file is there, perhaps a new one. Returns its place if it is followed.
+    /// A file is there, perhaps a new one. Returns its place if it is followed. One that had its path before is read to its end.
     ///
     /// # Errors
     /// What the system says of it.
-    pub fn found(&mut self, path: &Path) -> io::Result<Option<usize>> {
+    pub fn found(&mut self, path: &Path, intake: &mut Intake, say: &Say) -> io::Result<Option<usize>> {
         let file = open(path)?;
         if !file.metadata()?.is_file() {
             return Ok(None);
@@ -211,9 +234,17 @@ impl Sources {
         }
         let place = self.place(path);
         if let Some(source) = self.get(place) {
+            if source.differs(&handle) {
+                source.read(u64::MAX, false, intake, say);
+            }
             source.found(handle);
         }
         Ok(Some(place))
+    }
+
+    /// Does not follow these files, whatever their names.
+    pub fn leave_out(&mut self, files: [Option<Identity>; 2]) {
+        self.known.extend(files.into_iter().flatten());
     }
 
     /// A file is there no more: what comes with its number is another one.
@@ -225,12 +256,19 @@ impl Sources {
     ///
     /// # Errors
     /// What the system says of the file.
-    pub fn complete(&mut self, place: usize, buffers: &Arc<Handle>, found: &[Leftover], say: &Say) -> io::Result<()> {
+    pub fn complete(
+        &mut self,
+        place: usize,
+        buffers: &Arc<Handle>,
+        found: &[Leftover],
+        intake: &mut Intake,
+        say: &Say,
+    ) -> io::Result<()> {
         let Some(source) = self.get(place) else { return Ok(()) };
         if source.handle.is_none() {
             // It may have been made a moment ago.
             let path = source.path.clone();
-            match self.found(&path) {
+            match self.found(&path, intake, say) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
@@ -255,10 +293,10 @@ impl Sources {
             let waited_for = room || behind.is_none_or(|behind| source.behind().is_some_and(|last| last <= behind));
             if its_turn && waited_for {
                 source.read(most, false, intake, say);
-            }
-            if source.is_done() {
-                self.places.remove(&source.path);
-                *entry = None;
+                if source.is_done() {
+                    self.places.remove(&source.path);
+                    *entry = None;
+                }
             }
         }
     }

@@ -48,19 +48,20 @@ impl<'a> Follow<'a> {
         };
         let descriptors = Descriptors::half_of_the_limit();
         let inputs = inputs::collect_any(&paths, &descriptors, say);
-        let output = options.printing.output.as_deref();
-        if output
-            .and_then(|path| output::identity(Some(path)))
-            .is_some_and(|output| inputs.identities.contains(&output))
-        {
-            return Err(Stop::Usage(args::usage_error(&[], "the output (-o) is one of the inputs")));
+        let journal = options.printing.output.as_deref();
+        let outputs = [journal.and_then(|path| output::identity(Some(path))), output::identity(None)];
+        if outputs.into_iter().flatten().any(|output| inputs.identities.contains(&output)) {
+            return Err(Stop::Usage(args::usage_error(&[], "the output is one of the inputs")));
         }
         let inputs::Inputs { texts, identities, running, dead } = inputs;
         let mut sources = Sources::new(identities, descriptors);
         let mut places: HashMap<Process, Vec<(u16, usize)>> = HashMap::new();
         for text in &texts {
             let Some((handle, length)) = text.file() else { continue };
-            let position = line_start(handle, length).unwrap_or(length);
+            let position = match text.is_completed() {
+                true => length,
+                false => line_start(handle, length).unwrap_or(length),
+            };
             let place = sources.add(Source::new(text.path().to_owned(), Some(handle.clone()), position));
             if let Some((process, number)) = owner(text.path().to_owned()) {
                 places.entry(process).or_default().push((number, place));

@@ -142,6 +142,11 @@ impl Text {
         self.growing
     }
 
+    /// Whether what a dead process left of it is in it, so that nothing more will come.
+    pub fn is_completed(&self) -> bool {
+        self.buffers.is_some() && !self.growing
+    }
+
     /// Whether text was found that a dead process had not begun to write. It may have taken its place in the file
     /// already, which then shows as a run of NUL bytes.
     pub fn appended(&self) -> bool {
