@@ -39,3 +39,6 @@ mod starting;
 
 // THR_TRACE_LEVEL, THR_TRACE_RING, THR_TRACE_DETAIL: less recorded, only the newest kept, more told.
 mod modes;
+
+// trace-cat --follow: what running processes record is printed as it happens, once, and in order.
+mod follow;

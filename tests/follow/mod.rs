@@ -1,0 +1,119 @@
+//! `trace-cat --follow`: what running processes record is printed as it happens, once, and in order.
+
+mod choice;
+mod files;
+mod kills;
+mod processes;
+mod rings;
+mod waiting;
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::harness::{Output, Program, Run, Running, Trial};
+
+/// A window that is wide enough: on a busy machine a thread may rest between looking at the clock and recording, and what is then
+/// late is not what is tested here.
+const WIDE: [&str; 2] = ["--window", "30s"];
+
+/// trace-cat, following the trace directory.
+fn follow<'a>(trial: &'a Trial, arguments: &[&str]) -> Run<'a> {
+    trial.trace_cat().arg("--follow").args(arguments)
+}
+
+/// The same, from before the first process until the last has ended.
+fn follow_all(trial: &Trial) -> Running {
+    follow(trial, &WIDE).arg("--until-exit").spawn()
+}
+
+/// Tells it to end, and waits for that.
+fn end(follower: Running) -> Output {
+    follower.signal(libc::SIGTERM);
+    follower.wait()
+}
+
+/// Lets programs go on that wait for the file `go`.
+fn go(trial: &Trial) {
+    fs::write(trial.directory().join("go"), "").unwrap();
+}
+
+/// `modes/ring.c`, which posts, without rings; only posts are recorded.
+fn posts<'a>(trial: &'a Trial, steps: &str) -> Run<'a> {
+    let run = trial.traced(Program::c("modes/ring.c")).args(steps.split_whitespace());
+    run.env("THR_TRACE_EVENTS", "sema")
+}
+
+/// The lines of a text, sorted.
+fn sorted(text: &[u8]) -> Vec<&[u8]> {
+    let mut lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// Fails unless the records of `text` are in the order of time.
+#[track_caller]
+fn assert_in_order(text: &[u8]) {
+    // The time is 20 bytes wide, and digits sort as numbers do.
+    let times = text.split_inclusive(|&byte| byte == b'\n').map(|line| line.get(..20));
+    assert!(times.is_sorted(), "not in the order of time");
+}
+
+/// Fails unless `followed` has just the records of `merged`, each as often, and in the order of time.
+#[track_caller]
+fn assert_same(followed: &[u8], merged: &[u8]) {
+    let [found, expected] = [sorted(followed), sorted(merged)];
+    if found != expected {
+        let lines = |lines: &[&[u8]], others: &[&[u8]]| {
+            let mut others = others.iter().peekable();
+            let mut left = Vec::new();
+            for line in lines {
+                while others.next_if(|other| *other < line).is_some() {}
+                if others.next_if(|other| *other == line).is_none() {
+                    left.push(String::from_utf8_lossy(line).into_owned());
+                }
+            }
+            (left.len(), left.into_iter().take(3).collect::<String>())
+        };
+        let (missing, extra) = (lines(&expected, &found), lines(&found, &expected));
+        panic!("of {} records missing {missing:?}, too many {extra:?}", expected.len());
+    }
+    assert_in_order(followed);
+}
+
+/// Fails unless `followed` was all there is in the trace now, and trace-cat had nothing to say. Returns how many records there
+/// were.
+#[track_caller]
+fn assert_all(trial: &Trial, followed: &Output) -> usize {
+    followed.success();
+    assert_eq!(followed.stderr_text(), "");
+    let merged = trial.trace_cat().run();
+    merged.success();
+    assert_same(&followed.stdout, &merged.stdout);
+    followed.stdout.iter().filter(|&&byte| byte == b'\n').count()
+}
+
+/// The numbers of the posts of each semaphore of each process, in the order in which they stand.
+fn numbers(text: &[u8]) -> std::collections::BTreeMap<(u32, u64), Vec<u64>> {
+    let mut numbers = std::collections::BTreeMap::<_, Vec<u64>>::new();
+    for post in super::harness::Trace::parse("trace-cat", text).of("sema_post") {
+        numbers.entry((post.fields.pid, post.get("sem"))).or_default().push(post.get("s_count"));
+    }
+    numbers
+}
+
+/// Fails unless each semaphore's posts are all there from the first on, once and one behind the other. How many there are of each.
+#[track_caller]
+fn assert_contiguous(text: &[u8]) -> Vec<u64> {
+    let all = numbers(text);
+    for (which, numbers) in &all {
+        let wrong = numbers.iter().zip(0..).find(|(found, expected)| **found != *expected);
+        assert_eq!(wrong, None, "{which:?}: a post is missing, double or at the wrong place");
+    }
+    all.values().map(|numbers| numbers.len() as u64).collect()
+}
+
+/// The files of the trace directory whose names begin so.
+fn files(trial: &Trial, prefix: &str) -> Vec<PathBuf> {
+    let paths = fs::read_dir(trial.trace_directory()).unwrap().map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(prefix)).collect()
+}
