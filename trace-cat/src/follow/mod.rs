@@ -29,6 +29,7 @@ mod window;
 use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -40,6 +41,7 @@ use crate::read::alive::has_writer;
 use crate::read::columns;
 use crate::read::handle::{self, Identity};
 use crate::read::process::Process;
+use crate::read::text::Text;
 use crate::say::{Say, reason};
 use intake::Intake;
 use live::Live;
@@ -101,35 +103,11 @@ pub fn follow(options: &Options, say: &Say) -> Result<(), Stop> {
     let hold = window.saturating_sub(2 * interval.as_nanos() as u64);
     let began = monotonic();
     let (mut follow, texts) = Follow::start(options, hold, say)?;
-    let temporary = |error| Stop::Failed("temporary file".to_owned(), error);
     let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, say)?;
     // They may lie beside what is followed.
     let journal = options.printing.output.as_deref().and_then(|path| output::identity(Some(path)));
     follow.sources.leave_out([journal, output::identity(None)]);
-    let horizon = follow.clock.time(began).saturating_sub(hold);
-    follow.intake.window = Window::new(horizon);
-    let merge = Merge::prepare(&texts, Limits::default(), say).map_err(temporary)?;
-    let mut result = Ok(());
-    let each = |lines: &[u8], put: &mut dyn FnMut(&[u8]) -> Result<(), Stop>| {
-        lines.split_inclusive(|&byte| byte == b'\n').try_for_each(put)
-    };
-    let mut take = |lines: &[u8]| {
-        result = each(lines, &mut |line| printer.put(line, false));
-        Ok(result.is_ok() && !told::to_end())
-    };
-    merge.run(0..horizon, None, &mut take).map_err(temporary)?;
-    result?;
-    let intake = &mut follow.intake;
-    let mut take = |lines: &[u8]| {
-        let mut put = |line: &[u8]| {
-            intake.put(columns::time(line).unwrap_or(0), line);
-            Ok(())
-        };
-        Ok(each(lines, &mut put).is_ok() && !told::to_end())
-    };
-    merge.run(horizon..u64::MAX, None, &mut take).map_err(temporary)?;
-    drop((merge, texts));
-    printer.caught_up();
+    follow.catch_up(texts, follow.clock.time(began).saturating_sub(hold), &mut printer)?;
     loop {
         let began = Instant::now();
         let ends = told::to_end();
@@ -137,6 +115,9 @@ pub fn follow(options: &Options, say: &Say) -> Result<(), Stop> {
         let horizon = follow.clock.time(monotonic()).saturating_sub(hold);
         follow.look();
         let all = ends || follow.has_nothing() || options.following.until_exit && follow.has_ended();
+        if all {
+            follow.read_rest();
+        }
         follow.release(horizon, all, &mut printer)?;
         if all || printer.is_done(follow.intake.window.horizon()) {
             break;
@@ -145,11 +126,33 @@ pub fn follow(options: &Options, say: &Say) -> Result<(), Stop> {
             sleep(interval.saturating_sub(began.elapsed()));
         }
     }
-    follow.tell(window);
+    follow.tell_late(window);
     printer.end()
 }
 
 impl Follow<'_> {
+    /// Prints what there is at first: what was made before `horizon`; the rest waits for what comes.
+    fn catch_up(&mut self, texts: Vec<Arc<Text>>, horizon: u64, printer: &mut Printer) -> Result<(), Stop> {
+        let temporary = |error| Stop::Failed("temporary file".to_owned(), error);
+        let Follow { intake, say, .. } = self;
+        intake.window = Window::new(horizon);
+        let merge = Merge::prepare(&texts, Limits::default(), say).map_err(temporary)?;
+        let mut result = Ok(());
+        let mut print = |lines: &[u8]| {
+            result = lines_of(lines).try_for_each(|line| printer.put(line, false));
+            Ok(result.is_ok() && !told::to_end())
+        };
+        merge.run(0..horizon, None, &mut print).map_err(temporary)?;
+        result?;
+        let mut wait = |lines: &[u8]| {
+            lines_of(lines).for_each(|line| intake.put(columns::time(line).unwrap_or(0), line));
+            Ok(!told::to_end())
+        };
+        merge.run(horizon..u64::MAX, None, &mut wait).map_err(temporary)?;
+        printer.caught_up();
+        Ok(())
+    }
+
     /// Reads all that has come.
     fn look(&mut self) {
         let before = self.intake.count();
@@ -263,14 +266,19 @@ impl Follow<'_> {
         self.any && self.lives.is_empty() && self.idle >= GRACE
     }
 
-    /// Tells what is to be known at the end.
-    fn tell(&mut self, window: u64) {
+    /// Reads for the last time, also of files whose turn it is not.
+    fn read_rest(&mut self) {
         let Follow { sources, intake, say, .. } = self;
         if sources.behind().is_some() {
             say.note("--follow", "more was recorded than could be read until now; the rest is in the trace");
         } else {
-            sources.iter_mut().for_each(|source| source.read(CHUNK, true, intake, say));
+            sources.iter_mut().for_each(|source| source.read(u64::MAX, true, intake, say));
         }
+    }
+
+    /// Tells of records that were late.
+    fn tell_late(&self, window: u64) {
+        let Follow { intake, say, .. } = self;
         let late = intake.window.late();
         if late.count > 0 {
             let [most, window] = [late.most, window].map(duration);
@@ -278,6 +286,10 @@ impl Follow<'_> {
             say.note("--follow", what);
         }
     }
+}
+
+fn lines_of(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
+    lines.split_inclusive(|&byte| byte == b'\n')
 }
 
 /// A duration for people.
