@@ -192,8 +192,13 @@ impl Reader<'_> {
 fn place_behind(look: Look, part: &Good, text: &[u8]) -> Place {
     let whole = memchr::memrchr(b'\n', text).map_or(0, |newline| newline as u32 + 1);
     let older = part.older.end - part.older.start;
-    match whole.checked_sub(older) {
+    // Up to the end of the older part may be up to the middle of all that is older.
+    match whole.checked_sub(older).filter(|&newer| newer > 0 || older == 0) {
         Some(newer) => Place { laps: look.laps, end: part.newer.start + newer },
         None => Place { laps: look.laps.wrapping_sub(1), end: part.older.start + whole },
     }
 }
+
+#[cfg(test)]
+#[path = "ring_tests.rs"]
+mod tests;

@@ -1,0 +1,97 @@
+//! Following, where nothing runs: what is refused, and how it ends.
+
+use std::fs::{self, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::Stdio;
+
+use super::{FIRST, SECOND, assert_output, command, run, trace};
+
+#[test]
+fn what_cannot_be_followed_is_wrong_usage() {
+    let trace = trace();
+    for (arguments, part) in [
+        (&["--window", "1s"][..], "--follow"),
+        (&["--until-exit"], "--follow"),
+        (&["--follow", "--window", "1"], "unit"),
+        (&["--follow", "--sort", "tid"], "--sort"),
+        (&["--follow", "--split", "pid", "-o", "out"], "--split"),
+        (&["--follow", "--stat"], "--stat"),
+        (&["--follow", "--recover"], "--recover"),
+        (&["--follow", "-o", "tr.0000001.002"], "one of the inputs"),
+    ] {
+        let output = run(trace.path(), arguments);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{arguments:?} {error}");
+        assert!(error.contains(part), "{arguments:?}: {error}");
+    }
+    assert_eq!(fs::read_to_string(trace.path().join("tr.0000001.002")).unwrap(), FIRST);
+    let appended = OpenOptions::new().append(true).open(trace.path().join("tr.0000001.002")).unwrap();
+    let output = command(trace.path()).args(["--follow", "--until-exit"]).stdout(appended).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(fs::read_to_string(trace.path().join("tr.0000001.002")).unwrap(), FIRST);
+}
+
+#[test]
+fn what_does_not_change_is_printed_and_ends() {
+    let trace = trace();
+    let all = format!("{FIRST}{SECOND}");
+    assert_output(&run(trace.path(), &["--follow", "--until-exit"]), 0, &all, "");
+    assert_output(&run(trace.path(), &["-f", "--until-exit", "-e", "mutex_unlock", "-o", "all"]), 0, SECOND, "");
+    assert_eq!(fs::read_to_string(trace.path().join("all")).unwrap(), all);
+    for (arguments, expected) in [
+        (&["--head", "1"][..], FIRST),
+        (&["--head", "0"], ""),
+        (&["--tail", "1"], SECOND),
+        (&["--until", "+1ns"], FIRST),
+        // Counted from the first record of all, chosen or not.
+        (&["--since", "+1ns", "-e", "mutex_unlock"], SECOND),
+        (&["--since", "+2ns"], ""),
+    ] {
+        let output = command(trace.path()).args(["--follow", "--until-exit"]).args(arguments).output().unwrap();
+        assert_output(&output, 0, expected, "");
+    }
+    let message = "trace-cat: none: No such file or directory\n";
+    assert_output(&run(trace.path(), &["--follow", "none"]), 1, "", message);
+}
+
+#[test]
+fn a_signal_ends_it_when_all_is_printed() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        let trace = trace();
+        let mut child = command(trace.path())
+            .args(["--follow", "--window", "100s"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut text = String::new();
+        out.read_line(&mut text).unwrap();
+        // A time of now waits for the window.
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+        let third = SECOND.replace("1795174740", &format!("{now:010}"));
+        let mut file = OpenOptions::new().append(true).open(trace.path().join("tr.0000001.003")).unwrap();
+        file.write_all(third.as_bytes()).unwrap();
+        // SAFETY: kill takes no pointers, and the child has not been waited for.
+        assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, signal) }, 0);
+        out.read_to_string(&mut text).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(text, format!("{FIRST}{SECOND}{third}"));
+        assert_output(&output, 0, "", "");
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_a_silent_end_of_following() {
+    let trace = trace();
+    let mut child =
+        command(trace.path()).arg("--follow").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    // What is printed when nobody reads it any more ends it.
+    let mut file = OpenOptions::new().append(true).open(trace.path().join("tr.0000001.003")).unwrap();
+    while child.try_wait().unwrap().is_none() {
+        file.write_all(SECOND.as_bytes()).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert_output(&child.wait_with_output().unwrap(), 0, "", "");
+}
