@@ -1,5 +1,7 @@
 //! trace-cat as a command: exit statuses, where it writes, and what it says where.
 
+#[path = "cli/follow.rs"]
+mod follow;
 #[path = "cli/hostile.rs"]
 mod hostile;
 #[path = "../src/image.rs"]

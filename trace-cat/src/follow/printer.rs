@@ -92,6 +92,11 @@ impl<'a> Printer<'a> {
         if self.journal.is_some() {
             self.kept.extend_from_slice(line);
         }
+        let (since, until) = (self.since, self.until);
+        self.times.get_or_insert_with(|| {
+            let time = columns::time(line).unwrap_or(0);
+            since.map_or(0, |since| since.resolve(time))..until.map_or(u64::MAX, |until| until.resolve(time))
+        });
         let mut wanted = std::mem::take(&mut self.wanted);
         self.stream.push(line, &mut wanted);
         self.select(&wanted, late);
@@ -104,11 +109,7 @@ impl<'a> Printer<'a> {
     fn select(&mut self, lines: &[u8], late: bool) {
         for line in lines.split_inclusive(|&byte| byte == b'\n') {
             let time = columns::time(line).unwrap_or(0);
-            let (since, until) = (self.since, self.until);
-            let times = self.times.get_or_insert_with(|| {
-                since.map_or(0, |since| since.resolve(time))..until.map_or(u64::MAX, |until| until.resolve(time))
-            });
-            if !times.contains(&time) {
+            if self.times.as_ref().is_some_and(|times| !times.contains(&time)) {
                 continue;
             }
             match &mut self.tail {
