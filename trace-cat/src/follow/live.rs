@@ -1,9 +1,4 @@
-//! A running process's buffers, looked at again and again.
-//!
-//! What stands in a buffer comes to the file some day, and may do so at any moment. So a buffer's text is taken only if the
-//! file's `end` was the same before and after it was copied (`read::buffers` says why that tells), and what has been taken is
-//! noted, to be left out when the file has it ([`super::seen`]). What left a buffer before it was seen there is found in
-//! the file. Rings, of which nothing comes to a file before the process ends, are in `ring`.
+//! A running process, whose threads' slots are looked at again and again: `buffers` and `ring` say what is new in one.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,14 +8,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use spec::buffer::{self, Owner, PAGE, REGIONS};
+use spec::buffer::{self, Owner, PAGE, REGIONS, Shape};
 use spec::names::{LWP_MASK, Name};
 
 use super::intake::Intake;
-use super::ring;
 use super::source::Sources;
+use super::{buffers, ring};
 use crate::read::alive::gone;
-use crate::read::buffers::only_grew;
 use crate::read::handle::Identity;
 use crate::read::process::Process;
 use crate::read::running::end_of;
@@ -29,8 +23,6 @@ use crate::read::trbuf::slots;
 use crate::read::{check, columns};
 use crate::say::{Say, reason};
 
-/// How often a buffer is copied before it is left for the next time.
-const ATTEMPTS: usize = 4;
 /// How often the buffers are looked at before it is asked whether the process still runs.
 const PATIENCE: u32 = 8;
 
@@ -58,12 +50,41 @@ pub struct Thread {
     pub source: usize,
     /// Where the file ended when the buffers were copied.
     pub end: u64,
-    /// Which bytes of the slot have been taken, by region.
-    taken: [Range<usize>; REGIONS],
+    /// Which bytes of the slot have been taken from buffers, by region.
+    pub taken: [Range<usize>; REGIONS],
     /// How far its rings have been read, by region.
     pub rings: [Option<ring::Place>; REGIONS],
     /// It was told that records of it are missing.
-    pub told: bool,
+    told: bool,
+}
+
+/// The slot of a thread.
+pub struct Slot<'a> {
+    pub file: &'a File,
+    /// Where it begins.
+    pub at: u64,
+    pub shape: Shape,
+    pub lwp: u32,
+}
+
+impl Slot<'_> {
+    /// Its first page as it is now; `None` if it is another thread's.
+    ///
+    /// # Errors
+    /// What reading says.
+    pub fn page(&self) -> io::Result<Option<[u8; PAGE]>> {
+        let mut page = [0; PAGE];
+        read_up_to(self.file, &mut page, self.at)?;
+        Ok((buffer::slot_lwp(&page) == Ok(Some(self.lwp))).then_some(page))
+    }
+
+    /// Where its record file ends, with what is on its way there.
+    ///
+    /// # Errors
+    /// What reading says.
+    pub fn end(&self) -> io::Result<u64> {
+        end_of(self.file, (self.lwp & LWP_MASK) as u16)
+    }
 }
 
 impl Live {
@@ -189,11 +210,14 @@ impl Live {
                 // What stands in the buffer is later than what is still to be read.
                 continue;
             }
-            if self.owner.shape.is_ring() {
-                let reader = ring::Reader { file: &file, at, shape: self.owner.shape, path: &self.path, say };
-                reader.take(&page, thread, sources, intake)?;
-            } else {
-                take_buffers(&file, self.owner.shape, at, page, thread, sources, intake)?;
+            let slot = Slot { file: &file, at, shape: self.owner.shape, lwp };
+            let missed = match slot.shape.is_ring() {
+                true => ring::take(&slot, &page, thread, sources, intake)?,
+                false => buffers::take(&slot, &page, thread, sources, intake).map(|()| false)?,
+            };
+            if missed && !thread.told {
+                thread.told = true;
+                say.note(self.path.display(), format_args!("LWP {lwp} overwrites records before they are read"));
             }
         }
         Ok(())
@@ -213,86 +237,11 @@ impl Live {
     }
 }
 
-/// Takes what is new in the buffers of the slot at `at`, whose first page was just read.
-fn take_buffers(
-    file: &File,
-    shape: buffer::Shape,
-    at: u64,
-    mut page: [u8; PAGE],
-    thread: &mut Thread,
-    sources: &mut Sources,
-    intake: &mut Intake,
-) -> io::Result<()> {
-    let Some(source) = sources.get(thread.source) else { return Ok(()) };
-    let end = || end_of(file, (thread.lwp & LWP_MASK) as u16);
-    if thread.end == end()? && is_taken(&page, shape, thread) {
-        return Ok(());
-    }
-    for _ in 0..ATTEMPTS {
-        // First the end: what leaves the buffer after the page was read shows in it.
-        let end_before = end()?;
-        read_up_to(file, &mut page, at)?;
-        if buffer::slot_lwp(&page) != Ok(Some(thread.lwp)) {
-            return Ok(());
-        }
-        if buffer::slot_writer(&page) != Ok(0) {
-            // It is coming to the file.
-            return Ok(());
-        }
-        // Which bytes of the slot are there now, and which of them are new for certain.
-        let mut there: [Range<usize>; REGIONS] = std::array::from_fn(|_| 0..0);
-        let mut text: [Vec<u8>; REGIONS] = Default::default();
-        for region in 0..REGIONS {
-            let Ok(rest) = buffer::rest(&page, shape, region) else { return Ok(()) };
-            there[region] = rest.unwritten;
-            let from = match only_new(&there[region], &thread.taken[region], thread.end == end_before) {
-                Some(from) => from,
-                None => there[region].start,
-            };
-            text[region].resize(there[region].end - from, 0);
-            if !text[region].is_empty() && read_up_to(file, &mut text[region], at + from as u64)? < text[region].len() {
-                return Ok(());
-            }
-        }
-        let mut after = [0; PAGE];
-        read_up_to(file, &mut after, at)?;
-        let still = buffer::slot_lwp(&after) == Ok(Some(thread.lwp));
-        if !still || !(0..REGIONS).all(|region| only_grew(&page, &after, region)) || end()? != end_before {
-            continue;
-        }
-        for (region, text) in text.iter().enumerate() {
-            let known = only_new(&there[region], &thread.taken[region], thread.end == end_before).is_some();
-            for line in text.split_inclusive(|&byte| byte == b'\n') {
-                let Some(time) = time_of(line) else { continue };
-                if known || !source.seen.has(time, line) {
-                    source.seen.note(time, line);
-                    intake.put(time, line);
-                }
-            }
-        }
-        (thread.end, thread.taken) = (end_before, there);
-        return Ok(());
-    }
-    Ok(())
-}
-
-/// Whether a slot holds nothing but what has been taken, if nothing has left it since.
-fn is_taken(page: &[u8], shape: buffer::Shape, thread: &Thread) -> bool {
-    (0..REGIONS)
-        .all(|region| buffer::rest(page, shape, region).is_ok_and(|rest| rest.unwritten == thread.taken[region]))
-}
-
 /// How large a trbuf's slots are now.
-fn shape_of(file: &File) -> io::Result<Option<buffer::Shape>> {
+fn shape_of(file: &File) -> io::Result<Option<Shape>> {
     let mut header = [0; size_of::<buffer::Header>()];
     let length = read_up_to(file, &mut header, 0)?;
     Ok(Owner::parse(&header[..length]).ok().map(|owner| owner.shape))
-}
-
-/// Where what is new begins in a region's text that stands at `there`, if `taken` has been taken and nothing has left since
-/// (`same`); `None` if that cannot be told.
-fn only_new(there: &Range<usize>, taken: &Range<usize>, same: bool) -> Option<usize> {
-    (same && there.start == taken.start && there.end >= taken.end).then_some(taken.end)
 }
 
 /// The time of a line, if it is a record.

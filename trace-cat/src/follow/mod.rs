@@ -1,10 +1,9 @@
 //! `--follow`: prints what running processes record, as it happens.
 //!
 //! ```text
-//! watch  ──► live, ring ──► intake ──► window ──► printer
-//! which      what is in                in order   journal,
-//! files      their buffers                        filter, view
-//!            source (seen)
+//! watch  ──► live: buffers, ring ──► intake ──► window ──► printer
+//! which      what is in memory                  in order   journal,
+//! files      source: seen                                  filter, view
 //!            what comes to files
 //! ```
 //!
@@ -15,6 +14,7 @@
 //! The processes notice nothing: what is read is memory that the kernel holds anyway, by `pread`, so that a file that becomes
 //! shorter is an error and no signal.
 
+mod buffers;
 mod intake;
 mod live;
 mod printer;
