@@ -71,7 +71,10 @@ fn rings_that_are_overtaken_are_told_of_once() {
             assert!(numbers.ends_with(kept), "{which:?}: the newest {} are not the last printed", kept.len());
         }
         let gaps = printed.values().filter(|numbers| numbers.len() as u64 != numbers[numbers.len() - 1] + 1).count();
-        let lines: Vec<&str> = followed.stderr_text().lines().collect();
+        // On a busy machine the process may have begun first; then its rings are copied, if that can be done.
+        let is_of_the_start =
+            |line: &&str| line.contains("its rings are read as they stand") || line.contains("cannot be copied");
+        let lines: Vec<&str> = followed.stderr_text().lines().filter(|line| !is_of_the_start(line)).collect();
         assert!(lines.iter().all(|line| line.contains("overwrites records before they are read")), "{lines:?}");
         println!("{gaps} of 3 had gaps, {} were told", lines.len());
         assert!(lines.len() <= 3);

@@ -17,7 +17,7 @@ use super::{buffers, ring};
 use crate::read::alive::gone;
 use crate::read::handle::Identity;
 use crate::read::process::Process;
-use crate::read::running::end_of;
+use crate::read::running::{end_of, shape_of};
 use crate::read::slots::{Found, Slots, read_up_to};
 use crate::read::trbuf::slots;
 use crate::read::{check, columns};
@@ -180,15 +180,21 @@ impl Live {
         })
     }
 
+    /// Looks how large the slots are: those of what it became by an exec may have another size. `false` if that cannot be told.
+    fn fits(&mut self) -> io::Result<bool> {
+        let shape = shape_of(&self.file)?;
+        if let Some(shape) = shape.filter(|&shape| shape != self.owner.shape) {
+            self.owner.shape = shape;
+            self.threads.clear();
+        }
+        Ok(shape.is_some())
+    }
+
     fn take(&mut self, sources: &mut Sources, intake: &mut Intake, say: &Say) -> io::Result<()> {
         let mut page = [0; PAGE];
         let file = Rc::clone(&self.file);
-        let shape = shape_of(&file)?;
-        if shape != Some(self.owner.shape) {
-            // What it became by an exec has slots of another size.
-            let Some(shape) = shape else { return Ok(()) };
-            self.owner.shape = shape;
-            self.threads.clear();
+        if !self.fits()? {
+            return Ok(());
         }
         let mut slots = Slots::new(&file, self.owner.shape)?;
         while let Some(found) = slots.next(&mut page)? {
@@ -196,7 +202,7 @@ impl Live {
             let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
             let followed = |thread: &Thread| thread.lwp == lwp && sources.get(thread.source).is_some();
             if !self.threads.get(&index).is_some_and(followed) {
-                if shape_of(&file)? != shape {
+                if shape_of(&file)? != Some(self.owner.shape) {
                     // It is another program since a moment ago.
                     return Ok(());
                 }
@@ -225,6 +231,7 @@ impl Live {
 
     /// Gives what the process left to its files.
     fn finish(&mut self, sources: &mut Sources, intake: &mut Intake, say: &Say) -> io::Result<()> {
+        self.fits()?;
         let left = slots(&self.path, self.file.try_clone()?, &self.owner, say)?;
         for &number in left.files.keys() {
             self.place(number, sources);
@@ -235,13 +242,6 @@ impl Live {
         }
         Ok(())
     }
-}
-
-/// How large a trbuf's slots are now.
-fn shape_of(file: &File) -> io::Result<Option<Shape>> {
-    let mut header = [0; size_of::<buffer::Header>()];
-    let length = read_up_to(file, &mut header, 0)?;
-    Ok(Owner::parse(&header[..length]).ok().map(|owner| owner.shape))
 }
 
 /// The time of a line, if it is a record.

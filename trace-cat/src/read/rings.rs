@@ -59,6 +59,7 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, say: &Say) -> io::Result<Op
                         format_args!("slot {index}: region {region} cannot be copied, so fast does it change"),
                     );
                 }
+                Outcome::Gone => {}
                 Outcome::Leaving => return Ok(None),
             }
         }
@@ -79,8 +80,11 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, say: &Say) -> io::Result<Op
 enum Outcome {
     /// It is copied, and whether records before the copied ones were overwritten.
     Copied(Leftover, bool),
-    /// Its thread overwrites it faster than it can be copied, or has another by now.
+    /// Its thread overwrites it faster than it can be copied.
     Lost,
+    /// It is not this thread's any more: it was written out for an exec, which the end of the file tells, or the thread has
+    /// ended, and its records have made room for another one's.
+    Gone,
     /// It is on its way to the record file.
     Leaving,
 }
@@ -113,7 +117,9 @@ impl Rings<'_> {
                 return Ok(Outcome::Copied(self.leftover(region, &good)?, overwrote));
             }
         }
-        Ok(Outcome::Lost)
+        let mut page = [0; PAGE];
+        read_up_to(self.file, &mut page, self.at)?;
+        Ok(if buffer::slot_lwp(&page) == Ok(Some(self.lwp)) { Outcome::Lost } else { Outcome::Gone })
     }
 
     /// The region's words as they are now; `None` if they are being changed or the slot is another thread's.

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use spec::buffer::{FileEntry, Owner, PAGE, SLOTS_AT, Shape};
+use spec::buffer::{FileEntry, Header, Owner, PAGE, SLOTS_AT, Shape};
 
 use super::alive::alive;
 use super::region::{PIECE, pieces};
@@ -47,8 +47,9 @@ impl Copied {
 
 /// Copies what is in the trbuf `file` of `owner`, which ran just now.
 pub fn state(path: &Path, file: File, owner: &Owner, say: &Say) -> State {
-    let is_ring = owner.shape.is_ring();
+    let owner = &mut { *owner };
     for _ in 0..TURNS {
+        let is_ring = owner.shape.is_ring();
         let copied =
             if is_ring { rings::copy(path, &file, owner, say) } else { buffers::copy(path, &file, owner, say) };
         let copied = match copied {
@@ -58,13 +59,17 @@ pub fn state(path: &Path, file: File, owner: &Owner, say: &Say) -> State {
                 return State::Alive;
             }
         };
-        if alive(&file, owner) == Some(false) {
+        let is_gone = alive(&file, owner) == Some(false);
+        // What it became by an exec may have slots of another size: then what was copied is nothing.
+        let changed = shape_of(&file).ok().flatten().filter(|&shape| shape != owner.shape);
+        owner.shape = changed.unwrap_or(owner.shape);
+        if is_gone {
             return slots(path, file, owner, say).map(State::Dead).unwrap_or_else(|error| {
                 say.damage(path.display(), reason(&error));
                 State::None
             });
         }
-        if let Some(copied) = copied {
+        if let Some(copied) = copied.filter(|_| changed.is_none()) {
             if is_ring {
                 say.note(path.display(), format_args!("process {} runs; its rings are read as they stand", owner.pid));
             }
@@ -104,6 +109,16 @@ pub fn end_of(file: &File, number: u16) -> io::Result<u64> {
 fn end(entry: &[u8]) -> u64 {
     let at = std::mem::offset_of!(FileEntry, end);
     entry.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+/// How large a trbuf's slots are now; `None` if it does not say.
+///
+/// # Errors
+/// What reading says.
+pub fn shape_of(file: &File) -> io::Result<Option<Shape>> {
+    let mut header = [0; size_of::<Header>()];
+    let length = read_up_to(file, &mut header, 0)?;
+    Ok(Owner::parse(&header[..length]).ok().map(|owner| owner.shape))
 }
 
 /// Copies `range` of `file` to the same place in `copy`.
