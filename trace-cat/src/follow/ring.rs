@@ -69,8 +69,31 @@ fn oldest(text: &Good, most: u32) -> Good {
     Good { older: first, newer: newer.start..newer.end.min(newer.start.saturating_add(rest)), cut }
 }
 
+/// What was read of a region.
+struct Read {
+    text: Vec<u8>,
+    /// It need not begin where a record does.
+    cut: bool,
+    continues: bool,
+    /// Records were overwritten before they were read.
+    missed: bool,
+    place: Place,
+}
+
+/// What came of reading a region.
+enum Outcome {
+    Read(Read),
+    /// It is on its way to the record file.
+    Leaving,
+    /// It changes faster than it can be read.
+    Lost,
+}
+
 /// Takes what the thread has recorded since the last time, and says whether records were overwritten before they were read.
 /// `page` is the slot's first page, which was just read.
+///
+/// The first region is read first: what signal handlers recorded before its last record is then found in the others. So all
+/// are taken together, or none: what the first one has seen is known by time alone.
 ///
 /// # Errors
 /// What reading says.
@@ -81,47 +104,67 @@ pub fn take(
     sources: &mut Sources,
     intake: &mut Intake,
 ) -> io::Result<bool> {
-    let mut missed = false;
-    let mut end = slot.end()?;
-    // The first region comes first: what a signal handler recorded before the last record there is then seen too.
-    for region in 0..REGIONS {
+    let end = slot.end()?;
+    if end != thread.end {
+        // It has been written out, for an exec, and begins anew, perhaps at the same place.
+        (thread.end, thread.rings) = (end, [None; REGIONS]);
+    }
+    let mut found = [const { None }; REGIONS];
+    for (region, found) in found.iter_mut().enumerate() {
         let now = Look::after([page, page], slot.shape, region).map(|look| Place { laps: look.laps, end: look.end });
-        if now.is_some() && now == thread.rings[region] && end == thread.end {
+        if now.is_some() && now == thread.rings[region] {
             continue;
         }
-        for attempt in 0..ATTEMPTS {
-            if end != thread.end {
-                // It has been written out, for an exec, and begins anew, perhaps at the same place.
-                (thread.end, thread.rings) = (end, [None; REGIONS]);
-            }
-            let Some(before) = look(slot, region, Look::before)? else { continue };
-            if before.leaving {
-                // It is coming to the file.
-                return Ok(missed);
-            }
-            let new = New::since(before, thread.rings[region]);
-            let part = oldest(&new.text.newest(new.text.len() >> attempt), MOST);
-            if part.len() == 0 {
-                thread.rings[region] = Some(Place { laps: before.laps, end: before.end });
-                break;
-            }
-            let text = copy(slot, region, &part)?;
-            let Some(after) = look(slot, region, Look::after)? else { continue };
-            let Some(good) = before.survivors(&part, after) else { continue };
-            let known = std::mem::replace(&mut end, slot.end()?);
-            if known != end {
-                continue;
-            }
-            let less = (part.len() - good.len()) as usize;
-            let overwrote = new.missed || less > 0 || attempt > 0;
-            let Some(source) = sources.get(thread.source) else { return Ok(missed) };
-            put(region, &text[less..], [part.cut || less > 0, new.continues && !overwrote], source, intake);
-            thread.rings[region] = Some(place_behind(before, &part, &text));
-            missed |= overwrote;
-            break;
+        match read(slot, region, thread.rings[region])? {
+            Outcome::Read(read) => *found = Some(read),
+            // The others' records are known one by one.
+            Outcome::Lost if region == 0 => {}
+            Outcome::Lost | Outcome::Leaving => return Ok(false),
         }
     }
+    if slot.end()? != end {
+        return Ok(false);
+    }
+    let Some(source) = sources.get(thread.source) else { return Ok(false) };
+    let mut missed = false;
+    for (region, read) in found.into_iter().enumerate() {
+        let Some(read) = read else { continue };
+        put(region, &read.text, [read.cut, read.continues], source, intake);
+        thread.rings[region] = Some(read.place);
+        missed |= read.missed;
+    }
     Ok(missed)
+}
+
+/// Reads what is new in a region that was read up to `known`.
+fn read(slot: &Slot, region: usize, known: Option<Place>) -> io::Result<Outcome> {
+    let mut halvings = 0;
+    for _ in 0..ATTEMPTS {
+        let Some(before) = look(slot, region, Look::before)? else { continue };
+        if before.leaving {
+            return Ok(Outcome::Leaving);
+        }
+        let new = New::since(before, known);
+        let part = oldest(&new.text.newest(new.text.len() >> halvings), MOST);
+        if part.len() == 0 {
+            let place = Place { laps: before.laps, end: before.end };
+            let (continues, missed) = (new.continues, new.missed);
+            return Ok(Outcome::Read(Read { text: Vec::new(), cut: false, continues, missed, place }));
+        }
+        let mut text = copy(slot, region, &part)?;
+        let Some(after) = look(slot, region, Look::after)? else { continue };
+        let Some(good) = before.survivors(&part, after) else {
+            halvings += 1;
+            continue;
+        };
+        let place = place_behind(before, &part, &text);
+        let less = (part.len() - good.len()) as usize;
+        text.drain(..less);
+        let missed = new.missed || less > 0 || halvings > 0;
+        let continues = new.continues && !missed;
+        return Ok(Outcome::Read(Read { text, cut: part.cut || less > 0, continues, missed, place }));
+    }
+    Ok(Outcome::Lost)
 }
 
 /// Gives on the records of a text of a region, of which the first is cut if `cut`, and the last may be. It `continues`
