@@ -297,22 +297,25 @@ impl Collector<'_> {
         Ok(Some(opened))
     }
 
-    /// Adds files that processes have made since the directory was read: those that run, and those that have come to their end
-    /// since and have no trbuf any more.
+    /// Adds files that processes have made since the directory was read, before their trbuf was: they may have run on until
+    /// then, or have come to their end.
     fn files_made_meanwhile(&mut self, processes: &[Process]) {
         let mut by_directory: HashMap<&Path, HashSet<(&[u8], u32)>> = HashMap::new();
         for process in processes {
-            if !matches!(self.state(process), State::Dead(_)) {
-                by_directory.entry(&process.directory).or_default().insert((&process.prefix, process.number));
-            }
+            self.state(process);
+            by_directory.entry(&process.directory).or_default().insert((&process.prefix, process.number));
         }
+        if by_directory.is_empty() {
+            return;
+        }
+        let known: HashSet<PathBuf> = self.inputs.texts.iter().map(|text| text.path().to_owned()).collect();
         for (directory, processes) in by_directory {
             let listed = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
             // That it can be read has been seen.
             for entry in fs::read_dir(listed).into_iter().flatten().flatten() {
                 let path = directory.join(entry.file_name());
                 let (prefix, Some(Name::Records { process: number, lwp })) = split_name(&path) else { continue };
-                if processes.contains(&(prefix, number)) {
+                if processes.contains(&(prefix, number)) && !known.contains(&path) {
                     let process = Process { directory: directory.to_owned(), prefix: prefix.to_owned(), number };
                     self.file(Wanted { path, owner: Some((process, lwp)), named: false });
                 }
