@@ -54,6 +54,8 @@ use window::Window;
 const ROOM: usize = 24 << 20;
 /// Bytes that are read of one file at a time.
 const CHUNK: u64 = 2 << 20;
+/// How long a file may be there before the kernel has opened it for the process that makes it.
+const MAKING: Duration = Duration::from_secs(1);
 /// Looks without anything new after the last process has ended.
 const GRACE: u32 = 3;
 
@@ -215,9 +217,10 @@ impl Follow<'_> {
     /// A process has made its trbuf, just now if it is the `first` time that this is seen.
     fn meet(&mut self, process: Process, path: PathBuf, first: bool) {
         let Follow { lives, dead, unready, idle, say, .. } = self;
-        let mut is_written = false;
+        let mut is_coming = false;
         let live = handle::open(&path).and_then(|file| {
-            is_written = has_writer(&file) == Some(true);
+            let age = file.metadata()?.modified()?.elapsed();
+            is_coming = has_writer(&file) == Some(true) || age.is_ok_and(|age| age < MAKING);
             Live::new(process.clone(), path.clone(), file)
         });
         match live {
@@ -226,7 +229,7 @@ impl Follow<'_> {
             Ok(Some(live)) => lives.push(live),
             // The process has made the file, and not yet written what it is.
             Ok(None) => {
-                if is_written {
+                if is_coming {
                     *idle = 0;
                 }
                 unready.push((process, path));

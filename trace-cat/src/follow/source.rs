@@ -92,7 +92,9 @@ impl Source {
 
     /// The file has become shorter. It goes on where it was cut, or, if it begins otherwise than before, from its beginning.
     fn cut(&mut self, size: u64) {
-        self.position = if self.head.is_some() && self.head == self.read_head() { size } else { 0 };
+        let head = self.read_head();
+        self.position = if head.is_some() && head == self.head { size } else { 0 };
+        self.head = head;
         log::info!("{}: it was cut, and is read from byte {} on", self.path.display(), self.position);
     }
 
