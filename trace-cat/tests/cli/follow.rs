@@ -95,3 +95,46 @@ fn a_closed_pipe_is_a_silent_end_of_following() {
     }
     assert_output(&child.wait_with_output().unwrap(), 0, "", "");
 }
+
+#[test]
+fn what_is_late_is_marked_in_each_form() {
+    for (format, mark, others) in [
+        ("csv", ",1", ",0"),
+        ("json", ",\"late\":true}", "}"),
+        ("text", "  late", "= 0"),
+        ("raw", ":0:0:0:0", ":0:0:0:0"),
+    ] {
+        let trace = trace();
+        let mut child = command(trace.path())
+            .args(["--follow", "-F", format, "-e", "mutex_unlock"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut lines = Vec::new();
+        let mut next = || {
+            let mut line = String::new();
+            out.read_line(&mut line).unwrap();
+            lines.push(line.trim_end().to_owned());
+        };
+        if format == "csv" {
+            next();
+        }
+        next();
+        let late = SECOND.replace(":000000002:", ":000000001:");
+        fs::write(trace.path().join("tr.0000001.004"), late).unwrap();
+        next();
+        // SAFETY: kill takes no pointers, and the child has not been waited for.
+        assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) }, 0);
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.starts_with("trace-cat: --follow: 1 record") && said.lines().count() == 1, "{said}");
+        assert_eq!(output.status.code(), Some(0));
+        if format == "csv" {
+            assert!(lines.remove(0).ends_with(",columns,late"));
+        }
+        assert!(lines[0].ends_with(others) && !lines[0].contains("late"), "{lines:?}");
+        assert!(lines[1].ends_with(mark), "{lines:?}");
+    }
+}
