@@ -113,6 +113,10 @@ pub fn follow(options: &Options, say: &Say) -> Result<(), Stop> {
     loop {
         let began = Instant::now();
         let ends = told::to_end();
+        if ends || follow.idle > 0 {
+            // It may be the last look.
+            follow.watches.iter_mut().for_each(Watch::hurry);
+        }
         // What this look does not find may have been made from now on.
         let horizon = follow.clock.time(monotonic()).saturating_sub(hold);
         follow.look();

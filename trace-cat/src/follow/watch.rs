@@ -108,6 +108,11 @@ impl Watch {
         Ok(news)
     }
 
+    /// Next time the directory is read if it has changed, however long that takes.
+    pub fn hurry(&mut self) {
+        self.took = Duration::ZERO;
+    }
+
     fn came(&self, name: &OsStr, news: &mut News) {
         let path = self.directory.join(name);
         let (prefix, Some(parsed)) = split_name(&path) else { return };
@@ -154,6 +159,12 @@ mod tests {
         fs::rename(directory.path().join("tr.0000002.001"), directory.path().join("y")).unwrap();
         touch("tr.0000002.001");
         assert_eq!(names(&mut watch), [vec![], vec!["tr.0000002.001".to_owned()]]);
+        // A directory that takes long to read is read seldom, but for the last time.
+        touch("tr.0000003.001");
+        watch.took = Duration::from_secs(1000);
+        assert_eq!(names(&mut watch), [vec![], Vec::<String>::new()]);
+        watch.hurry();
+        assert_eq!(names(&mut watch), [vec![], vec!["tr.0000003.001".to_owned()]]);
         let mut one = Watch::new(directory.path(), Some(1));
         assert_eq!(names(&mut one), [vec!["trbuf.0000001".to_owned()], vec!["tr.0000001.001".to_owned()]]);
     }
