@@ -11,9 +11,10 @@ use std::ops::Range;
 use spec::buffer::{self, PAGE, REGIONS, Shape};
 
 use super::intake::Intake;
-use super::live::{Slot, Thread, time_of};
+use super::live::{Thread, time_of};
 use super::source::Sources;
 use crate::read::buffers::only_grew;
+use crate::read::running::Slot;
 use crate::read::slots::read_up_to;
 
 /// How often a buffer is copied before it is left for the next time.

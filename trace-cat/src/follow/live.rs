@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use spec::buffer::{self, Owner, PAGE, REGIONS, Shape};
+use spec::buffer::{self, Owner, PAGE, REGIONS};
 use spec::names::{LWP_MASK, Name};
 
 use super::intake::Intake;
@@ -17,7 +17,7 @@ use super::{buffers, ring};
 use crate::read::alive::gone;
 use crate::read::handle::Identity;
 use crate::read::process::Process;
-use crate::read::running::{end_of, shape_of};
+use crate::read::running::{Slot, shape_of};
 use crate::read::slots::{Found, Slots, read_up_to};
 use crate::read::trbuf::slots;
 use crate::read::{check, columns};
@@ -56,35 +56,6 @@ pub struct Thread {
     pub rings: [Option<ring::Place>; REGIONS],
     /// It was told that records of it are missing.
     told: bool,
-}
-
-/// The slot of a thread.
-pub struct Slot<'a> {
-    pub file: &'a File,
-    /// Where it begins.
-    pub at: u64,
-    pub shape: Shape,
-    pub lwp: u32,
-}
-
-impl Slot<'_> {
-    /// Its first page as it is now; `None` if it is another thread's.
-    ///
-    /// # Errors
-    /// What reading says.
-    pub fn page(&self) -> io::Result<Option<[u8; PAGE]>> {
-        let mut page = [0; PAGE];
-        read_up_to(self.file, &mut page, self.at)?;
-        Ok((buffer::slot_lwp(&page) == Ok(Some(self.lwp))).then_some(page))
-    }
-
-    /// Where its record file ends, with what is on its way there.
-    ///
-    /// # Errors
-    /// What reading says.
-    pub fn end(&self) -> io::Result<u64> {
-        end_of(self.file, (self.lwp & LWP_MASK) as u16)
-    }
 }
 
 impl Live {

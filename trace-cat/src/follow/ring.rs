@@ -1,15 +1,16 @@
 //! What is new in the rings of a running process.
 
 use std::io;
-use std::ops::{Range, RangeInclusive};
+use std::ops::RangeInclusive;
 
 use memchr::memchr;
-use spec::buffer::{REGION_AT, REGIONS, Shape};
+use spec::buffer::REGIONS;
 
 use super::intake::Intake;
-use super::live::{Slot, Thread, time_of};
+use super::live::{Thread, time_of};
 use super::source::{Source, Sources};
 use crate::read::columns;
+use crate::read::running::Slot;
 use crate::read::slots::read_up_to;
 use crate::read::survivors::{Good, Look};
 
@@ -140,7 +141,7 @@ pub fn take(
 fn read(slot: &Slot, region: usize, known: Option<Place>) -> io::Result<Outcome> {
     let mut halvings = 0;
     for _ in 0..ATTEMPTS {
-        let Some(before) = look(slot, region, Look::before)? else { continue };
+        let Some(before) = slot.look(region, Look::before)? else { continue };
         if before.leaving {
             return Ok(Outcome::Leaving);
         }
@@ -152,7 +153,7 @@ fn read(slot: &Slot, region: usize, known: Option<Place>) -> io::Result<Outcome>
             return Ok(Outcome::Read(Read { text: Vec::new(), cut: false, continues, missed, place }));
         }
         let mut text = copy(slot, region, &part)?;
-        let Some(after) = look(slot, region, Look::after)? else { continue };
+        let Some(after) = slot.look(region, Look::after)? else { continue };
         let Some(good) = before.survivors(&part, after) else {
             halvings += 1;
             continue;
@@ -196,17 +197,9 @@ fn put(region: usize, text: &[u8], [cut, continues]: [bool; 2], source: &mut Sou
 fn copy(slot: &Slot, region: usize, part: &Good) -> io::Result<Vec<u8>> {
     let mut text = vec![0; part.len() as usize];
     let older = (part.older.end - part.older.start) as usize;
-    let place = |range: &Range<u32>| slot.at + REGION_AT[region & (REGIONS - 1)] as u64 + u64::from(range.start);
-    read_up_to(slot.file, &mut text[..older], place(&part.older))?;
-    read_up_to(slot.file, &mut text[older..], place(&part.newer))?;
+    read_up_to(slot.file, &mut text[..older], slot.place(region, &part.older).start)?;
+    read_up_to(slot.file, &mut text[older..], slot.place(region, &part.newer).start)?;
     Ok(text)
-}
-
-/// A region's words as they are now; `None` if they are being changed or the slot is another thread's.
-fn look(slot: &Slot, region: usize, of: fn([&[u8]; 2], Shape, usize) -> Option<Look>) -> io::Result<Option<Look>> {
-    let pages = (slot.page()?, slot.page()?);
-    let (Some(first), Some(second)) = pages else { return Ok(None) };
-    Ok(of([&first, &second], slot.shape, region))
 }
 
 /// How far a ring has been read with `part`, whose bytes are `text`: up to its last newline.

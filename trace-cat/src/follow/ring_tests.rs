@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::random::Random;
+use std::ops::Range;
 
 /// Bytes of the region, by how many it gives up its oldest records, and what is kept free behind the newest.
 const SIZE: u32 = 4096;

@@ -20,12 +20,12 @@ use std::thread;
 use std::time::Duration;
 
 use log::info;
-use spec::buffer::{self, Owner, PAGE, REGIONS, Shape, unpack, words_at};
+use spec::buffer::{self, Owner, PAGE, REGIONS, unpack, words_at};
 use spec::names::LWP_MASK;
 
 use super::handle::{Descriptors, Handle};
-use super::running::{Copied, copy_range, end_of, ends};
-use super::slots::{Found, Slots, read_up_to};
+use super::running::{Copied, Slot, copy_range, ends};
+use super::slots::{Found, Slots};
 use super::trbuf::{Leftover, Leftovers};
 use crate::parts::temporary;
 use crate::say::Say;
@@ -50,12 +50,12 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, say: &Say) -> io::Result<Op
     while let Some(found) = slots.next(&mut page)? {
         let Found::Slot { at, .. } = found else { continue };
         let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
-        groups.entry((lwp & LWP_MASK) as u16).or_default().push(Slot { at, lwp });
+        groups.entry((lwp & LWP_MASK) as u16).or_default().push(Slot { file, at, shape: owner.shape, lwp });
     }
     let mut ends = ends(file)?;
     let mut files = BTreeMap::new();
     for (number, slots) in groups {
-        let group = Group { file, copy: &copy, number, slots, shape: owner.shape };
+        let group = Group { copy: &copy, slots };
         let copied = (0..ATTEMPTS).find_map(|attempt| match group.copy(attempt + IMPATIENT < ATTEMPTS) {
             Ok(None) => {
                 thread::sleep(PAUSE * attempt);
@@ -82,55 +82,38 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, say: &Say) -> io::Result<Op
     Ok(Some(Copied { leftovers: Leftovers { handle, files, whole: Vec::new() }, ends, shape: owner.shape }))
 }
 
-/// A thread's slot.
-struct Slot {
-    /// Where in the trbuf it begins.
-    at: u64,
-    lwp: u32,
-}
-
-/// The slots whose text goes to one file.
+/// The slots whose text goes to one file: at least one.
 struct Group<'a> {
-    file: &'a File,
     copy: &'a File,
-    number: u16,
-    slots: Vec<Slot>,
-    shape: Shape,
+    slots: Vec<Slot<'a>>,
 }
 
 impl Group<'_> {
     /// Copies their text, and says where in the file it belongs; `None` if the file was written meanwhile. Not `patient`: a
     /// writer that is there is taken for one that does not go on.
     fn copy(&self, patient: bool) -> io::Result<Option<(u64, Vec<Leftover>)>> {
-        let end = end_of(self.file, self.number)?;
+        let end = self.slots[0].end()?;
         let mut left = Vec::new();
         for slot in &self.slots {
-            let Some(page) = self.page(slot)? else { continue };
+            let Some(page) = slot.page()? else { continue };
             if patient && buffer::slot_writer(&page) != Ok(0) {
                 return Ok(None);
             }
             for region in 0..REGIONS {
-                let Ok(rest) = buffer::rest(&page, self.shape, region) else { return Ok(None) };
+                let Ok(rest) = buffer::rest(&page, slot.shape, region) else { return Ok(None) };
                 let place = |range: Range<usize>| slot.at + range.start as u64..slot.at + range.end as u64;
                 let pending = rest.pending.map(|(at, range)| (at, place(range)));
                 let leftover = Leftover { pending, older: 0..0, unwritten: place(rest.unwritten) };
                 for range in leftover.pending.iter().map(|(_, range)| range).chain([&leftover.unwritten]) {
-                    copy_range(self.file, self.copy, range.clone())?;
+                    copy_range(slot.file, self.copy, range.clone())?;
                 }
                 left.extend(leftover.oldest().is_some().then_some(leftover));
             }
-            if !self.page(slot)?.is_some_and(|after| (0..REGIONS).all(|region| only_grew(&page, &after, region))) {
+            if !slot.page()?.is_some_and(|after| (0..REGIONS).all(|region| only_grew(&page, &after, region))) {
                 return Ok(None);
             }
         }
-        Ok((end_of(self.file, self.number)? == end).then_some((end, left)))
-    }
-
-    /// A slot's first page, if it is still its thread's.
-    fn page(&self, slot: &Slot) -> io::Result<Option<[u8; PAGE]>> {
-        let mut page = [0; PAGE];
-        read_up_to(self.file, &mut page, slot.at)?;
-        Ok((buffer::slot_lwp(&page) == Ok(Some(slot.lwp))).then_some(page))
+        Ok((self.slots[0].end()? == end).then_some((end, left)))
     }
 }
 

@@ -6,18 +6,17 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use log::info;
-use spec::buffer::{self, Owner, PAGE, REGION_AT, REGIONS, Shape};
+use spec::buffer::{self, Owner, PAGE, REGIONS};
 use spec::names::LWP_MASK;
 
 use super::handle::{Descriptors, Handle};
 use super::region::first_record;
-use super::running::{Copied, copy_range, ends};
-use super::slots::{Found, Slots, read_up_to};
+use super::running::{Copied, Slot, copy_range, ends};
+use super::slots::{Found, Slots};
 use super::survivors::{Good, Look};
 use super::trbuf::{Leftover, Leftovers};
 use super::whole;
@@ -43,7 +42,7 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, say: &Say) -> io::Result<Op
         // The last slot is cut short while the process makes it.
         let Found::Slot { index, at } = found else { continue };
         let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
-        let rings = Rings { file, copy: &copy, at, lwp, shape: owner.shape };
+        let rings = Rings { slot: Slot { file, at, shape: owner.shape, lwp }, copy: &copy };
         let (mut left, mut oldest) = (Vec::new(), Vec::new());
         for region in 0..REGIONS {
             match rings.region(region)? {
@@ -91,58 +90,35 @@ enum Outcome {
 
 /// The rings of one slot.
 struct Rings<'a> {
-    file: &'a File,
+    slot: Slot<'a>,
     copy: &'a File,
-    at: u64,
-    lwp: u32,
-    shape: Shape,
 }
 
 impl Rings<'_> {
     /// Copies one of them.
     fn region(&self, region: usize) -> io::Result<Outcome> {
         for attempt in 0..ATTEMPTS {
-            let Some(before) = self.look(region, Look::before)? else { continue };
+            let Some(before) = self.slot.look(region, Look::before)? else { continue };
             if before.leaving {
                 return Ok(Outcome::Leaving);
             }
             let all = before.all();
             let copied = all.newest(all.len() >> attempt);
             for part in [&copied.older, &copied.newer] {
-                copy_range(self.file, self.copy, self.place(region, part))?;
+                copy_range(self.slot.file, self.copy, self.slot.place(region, part))?;
             }
-            let Some(after) = self.look(region, Look::after)? else { continue };
+            let Some(after) = self.slot.look(region, Look::after)? else { continue };
             if let Some(good) = before.survivors(&copied, after) {
                 let overwrote = after.laps > 0 || good.cut;
                 return Ok(Outcome::Copied(self.leftover(region, &good)?, overwrote));
             }
         }
-        let mut page = [0; PAGE];
-        read_up_to(self.file, &mut page, self.at)?;
-        Ok(if buffer::slot_lwp(&page) == Ok(Some(self.lwp)) { Outcome::Lost } else { Outcome::Gone })
-    }
-
-    /// The region's words as they are now; `None` if they are being changed or the slot is another thread's.
-    fn look(&self, region: usize, of: fn([&[u8]; 2], Shape, usize) -> Option<Look>) -> io::Result<Option<Look>> {
-        let mut pages = [[0; PAGE]; 2];
-        for page in &mut pages {
-            read_up_to(self.file, page, self.at)?;
-            if buffer::slot_lwp(page) != Ok(Some(self.lwp)) {
-                return Ok(None);
-            }
-        }
-        Ok(of([&pages[0], &pages[1]], self.shape, region))
-    }
-
-    /// A part of a region as a place in the trbuf.
-    fn place(&self, region: usize, part: &Range<u32>) -> Range<u64> {
-        let base = self.at + REGION_AT[region] as u64;
-        base + u64::from(part.start)..base + u64::from(part.end)
+        Ok(if self.slot.page()?.is_some() { Outcome::Lost } else { Outcome::Gone })
     }
 
     /// What was copied of a region, from its first whole record on.
     fn leftover(&self, region: usize, good: &Good) -> io::Result<Leftover> {
-        let [mut older, mut unwritten] = [&good.older, &good.newer].map(|part| self.place(region, part));
+        let [mut older, mut unwritten] = [&good.older, &good.newer].map(|part| self.slot.place(region, part));
         if good.cut {
             let first = if older.is_empty() { &mut unwritten } else { &mut older };
             first.start = first_record(self.copy, first)?.unwrap_or(first.end);

@@ -12,11 +12,13 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use spec::buffer::{FileEntry, Header, Owner, PAGE, SLOTS_AT, Shape};
+use spec::buffer::{self, FileEntry, Header, Owner, PAGE, REGION_AT, REGIONS, SLOTS_AT, Shape};
+use spec::names::LWP_MASK;
 
 use super::alive::alive;
 use super::region::{PIECE, pieces};
 use super::slots::read_up_to;
+use super::survivors::Look;
 use super::trbuf::{Leftovers, State, slots};
 use super::{buffers, rings};
 use crate::parts::temporary;
@@ -42,6 +44,58 @@ impl Copied {
     /// How many bytes of the record file with this number come before what was copied.
     pub fn end(&self, number: u16) -> u64 {
         self.ends.get(usize::from(number)).copied().unwrap_or(0)
+    }
+}
+
+/// The slot of a thread of a running process, which changes while it is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot<'a> {
+    /// The trbuf.
+    pub file: &'a File,
+    /// Where in it the slot begins.
+    pub at: u64,
+    /// How large the slots are.
+    pub shape: Shape,
+    /// The thread.
+    pub lwp: u32,
+}
+
+impl Slot<'_> {
+    /// Its first page as it is now; `None` if it is another thread's.
+    ///
+    /// # Errors
+    /// What reading says.
+    pub fn page(&self) -> io::Result<Option<[u8; PAGE]>> {
+        let mut page = [0; PAGE];
+        read_up_to(self.file, &mut page, self.at)?;
+        Ok((buffer::slot_lwp(&page) == Ok(Some(self.lwp))).then_some(page))
+    }
+
+    /// How many bytes of the thread's record file are written or given to a writer.
+    ///
+    /// # Errors
+    /// What reading says.
+    pub fn end(&self) -> io::Result<u64> {
+        const SIZE: usize = size_of::<FileEntry>();
+        let number = (self.lwp & LWP_MASK) as usize;
+        let mut entry = [0; SIZE];
+        let length = read_up_to(self.file, &mut entry, (PAGE + number * SIZE) as u64)?;
+        Ok(end(&entry[..length]))
+    }
+
+    /// The words of a ring as they are now; `None` if they are being changed or the slot is another thread's.
+    ///
+    /// # Errors
+    /// What reading says.
+    pub fn look(&self, region: usize, of: fn([&[u8]; 2], Shape, usize) -> Option<Look>) -> io::Result<Option<Look>> {
+        let (Some(first), Some(second)) = (self.page()?, self.page()?) else { return Ok(None) };
+        Ok(of([&first, &second], self.shape, region))
+    }
+
+    /// A part of a region as a place in the trbuf.
+    pub fn place(&self, region: usize, part: &Range<u32>) -> Range<u64> {
+        let base = self.at + REGION_AT[region & (REGIONS - 1)] as u64;
+        base + u64::from(part.start)..base + u64::from(part.end)
     }
 }
 
@@ -92,17 +146,6 @@ pub fn ends(file: &File) -> io::Result<Vec<u64>> {
     let mut entries = vec![0; SLOTS_AT - PAGE];
     let length = read_up_to(file, &mut entries, PAGE as u64)?;
     Ok(entries[..length].chunks(size_of::<FileEntry>()).map(end).collect())
-}
-
-/// The same of the record file with this number alone.
-///
-/// # Errors
-/// What reading says.
-pub fn end_of(file: &File, number: u16) -> io::Result<u64> {
-    const SIZE: usize = size_of::<FileEntry>();
-    let mut entry = [0; SIZE];
-    let length = read_up_to(file, &mut entry, (PAGE + usize::from(number) * SIZE) as u64)?;
-    Ok(end(&entry[..length]))
 }
 
 /// What an entry says; 0 as long as the process has not made the file.
