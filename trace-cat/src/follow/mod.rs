@@ -202,12 +202,11 @@ impl Follow<'_> {
             self.meet(process, path, true);
         }
         let Follow { lives, sources, intake, say, .. } = self;
-        for (process, path) in news.records {
+        for (process, number, path) in news.records {
             match sources.found(&path, intake, say) {
                 Ok(Some(place)) => {
-                    let number = lwp_of(&path);
                     let owner = lives.iter_mut().find(|live| live.owns(&process));
-                    if let Some((owner, number)) = owner.zip(number) {
+                    if let Some(owner) = owner {
                         owner.adopt(number, place, sources);
                     }
                 }
@@ -304,14 +303,6 @@ fn duration(nanoseconds: u64) -> String {
     let mut text = [0; 24];
     let length = crate::view::duration(nanoseconds, &mut text);
     String::from_utf8_lossy(&text[..length]).into_owned()
-}
-
-/// The last three digits of a record file's name.
-fn lwp_of(path: &std::path::Path) -> Option<u16> {
-    match crate::read::process::split_name(path).1 {
-        Some(spec::names::Name::Records { lwp, .. }) => Some(lwp),
-        _ => None,
-    }
 }
 
 /// `CLOCK_MONOTONIC`, nanoseconds.

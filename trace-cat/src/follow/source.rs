@@ -158,11 +158,11 @@ impl Source {
     }
 
     fn tell(&mut self, what: impl std::fmt::Display, say: &Say) {
-        self.told += 1;
-        match self.told {
-            ..=TOLD => say.damage(self.path.display(), what),
-            11 => say.damage(self.path.display(), "and more"),
-            _ => {}
+        self.told = self.told.saturating_add(1);
+        if self.told <= TOLD {
+            say.damage(self.path.display(), what);
+        } else if self.told == TOLD + 1 {
+            say.damage(self.path.display(), "and more");
         }
     }
 }

@@ -155,11 +155,13 @@ fn note(seen: &mut Seen, copied: &Copied, range: Range<u64>) -> io::Result<()> {
     let shape = copied.shape;
     let in_slot = (range.start.max(SLOTS_AT as u64) - SLOTS_AT as u64) % shape.slot_size() as u64;
     let is_ring = shape.is_ring() && in_slot >= REGION_AT[0] as u64;
-    // Of a ring the first and the last record say enough.
-    let mut time = [0; TIME_WIDTH];
-    let first = copied.leftovers.handle.read_at(&mut time, range.start).ok().and_then(|_| columns::time(&time));
-    let least = if is_ring { range.end.saturating_sub(2 * RECORD_MAX as u64) } else { 0 };
-    let from = range.start.max(least);
+    let (mut first, mut from) = (None, range.start);
+    if is_ring {
+        // Its first and its last record say enough.
+        let mut time = [0; TIME_WIDTH];
+        first = copied.leftovers.handle.read_at(&mut time, range.start).ok().and_then(|_| columns::time(&time));
+        from = from.max(range.end.saturating_sub(2 * RECORD_MAX as u64));
+    }
     let mut text = vec![0; (range.end - from) as usize];
     let mut filled = 0;
     while filled < text.len() {

@@ -41,8 +41,8 @@ pub struct Watch {
 pub struct News {
     /// trbufs.
     pub buffers: Vec<(Process, PathBuf)>,
-    /// Record files.
-    pub records: Vec<(Process, PathBuf)>,
+    /// Record files, each with the last three digits of its name.
+    pub records: Vec<(Process, u16, PathBuf)>,
     /// Numbers of files that are gone.
     pub vanished: Vec<u64>,
 }
@@ -116,14 +116,18 @@ impl Watch {
     fn came(&self, name: &OsStr, news: &mut News) {
         let path = self.directory.join(name);
         let (prefix, Some(parsed)) = split_name(&path) else { return };
-        let (Name::Buffers(number) | Name::Records { process: number, .. }) = parsed else { return };
+        let (number, lwp) = match parsed {
+            Name::Buffers(number) => (number, None),
+            Name::Records { process, lwp } => (process, Some(lwp)),
+            _ => return,
+        };
         if !prefix.is_empty() || self.only.is_some_and(|only| only != number) {
             return;
         }
         let process = Process { directory: self.directory.clone(), prefix: Vec::new(), number };
-        match parsed {
-            Name::Buffers(_) => news.buffers.push((process, path)),
-            _ => news.records.push((process, path)),
+        match lwp {
+            None => news.buffers.push((process, path)),
+            Some(lwp) => news.records.push((process, lwp, path)),
         }
     }
 }
@@ -134,9 +138,11 @@ mod tests {
 
     fn names(watch: &mut Watch) -> [Vec<String>; 2] {
         let news = watch.look().unwrap();
-        [news.buffers, news.records].map(|found| {
-            let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
-            let mut names: Vec<String> = found.iter().map(|(_, path)| name(path)).collect();
+        let buffers: Vec<PathBuf> = news.buffers.into_iter().map(|(_, path)| path).collect();
+        let records: Vec<PathBuf> = news.records.into_iter().map(|(_, _, path)| path).collect();
+        [buffers, records].map(|found| {
+            let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+            let mut names: Vec<String> = found.iter().map(name).collect();
             names.sort();
             names
         })
