@@ -1,9 +1,11 @@
 //! Traces made up for tests.
 
 use std::fs;
+use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::merge::{Limits, Merge};
+use crate::filter::Few;
+use crate::merge::{Limits, Merge, Shape};
 use crate::read::handle::Descriptors;
 use crate::read::inputs;
 use crate::say::tests::recorded;
@@ -15,6 +17,23 @@ pub fn record(time: u64, lwp: u32, event: &str, a1: u64) -> String {
         time / 1_000_000_000,
         time % 1_000_000_000
     )
+}
+
+/// Adds to `out` what `--head` and `--tail`, in this order, leave of a merge of `times`.
+pub fn merge_few(
+    merge: &Merge,
+    mut times: Range<u64>,
+    shape: Shape,
+    [head, tail]: [Option<u64>; 2],
+    out: &mut Vec<u8>,
+) {
+    let mut few = Few::choose(merge, &mut times, shape, head, tail).unwrap();
+    let mut take = |lines: &[u8]| {
+        let (lines, more) = few.cut(lines);
+        out.extend_from_slice(lines);
+        Ok(more)
+    };
+    merge.run(times, shape, &mut take).unwrap();
 }
 
 /// A trace directory, removed when it goes out of scope.

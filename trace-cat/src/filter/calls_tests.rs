@@ -9,7 +9,7 @@ use super::*;
 use crate::args::Moment;
 use crate::merge::{Limits, Shape, Turn};
 use crate::random::{Random, fuzz_time};
-use crate::trial::Trace;
+use crate::trial::{Trace, merge_few};
 
 const START: u64 = 1_795_174_740_000_000_000;
 const OBJECTS: [u64; 4] = [0x5594_69ed_90a0, 0x5594_69ed_90c8, 0x7fc5_de3f_86c0, 0x10];
@@ -246,14 +246,8 @@ fn random_traces_are_filtered_as_the_manual_says_whatever_the_cutting() {
                     |lines: &[u8], _: Turn, out: &mut Vec<u8>| filter.select(lines, |line| out.extend_from_slice(line));
                 let shape: Shape = if filter.is_idle() { None } else { Some(&wanted) };
                 let since = since.map_or(0, |since| since.resolve(0));
-                let mut times = since..until.map_or(u64::MAX, |until| until.resolve(0));
-                let mut few = Few::choose(merge, &mut times, shape, head, tail).unwrap();
-                let mut take = |lines: &[u8]| {
-                    let (lines, more) = few.cut(lines);
-                    out.extend_from_slice(lines);
-                    Ok(more)
-                };
-                merge.run(times, shape, &mut take).unwrap();
+                let times = since..until.map_or(u64::MAX, |until| until.resolve(0));
+                merge_few(merge, times, shape, [head, tail], out);
                 filter.result().unwrap();
             });
             let expected = oracle(&whole, &selection);

@@ -4,12 +4,11 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use super::*;
-use crate::filter::Few;
 use crate::random::{Random, fuzz_time};
 use crate::read::columns;
 use crate::read::handle::{Descriptors, Handle, open};
 use crate::say::tests::recorded;
-use crate::trial::{Trace, record};
+use crate::trial::{Trace, merge_few, record};
 
 const BEFORE: &str = "02:04:0";
 const AFTER: &str = "02:02:2";
@@ -168,14 +167,7 @@ fn windows(random: &mut Random, trace: &Trace, whole: &str, limits: Limits) {
     };
     let shape: Shape = if random.below(2) == 0 { Some(&select) } else { None };
     let (out, _) = trace.merged(&[], limits, 9, |merge, out| {
-        let mut times = times.clone();
-        let mut few = Few::choose(merge, &mut times, shape, head, tail).unwrap();
-        let mut take = |lines: &[u8]| {
-            let (lines, more) = few.cut(lines);
-            out.extend_from_slice(lines);
-            Ok(more)
-        };
-        merge.run(times, shape, &mut take).unwrap();
+        merge_few(merge, times.clone(), shape, [head, tail], out);
     });
     let wanted = lines.iter().filter(|(time, line)| times.contains(time) && (shape.is_none() || odd(line)));
     let first: Vec<&str> = wanted.map(|(_, line)| *line).take(head.unwrap_or(u64::MAX) as usize).collect();
