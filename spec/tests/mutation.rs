@@ -11,7 +11,7 @@ use spec::names::FileName;
 use spec::{Argument, EVENTS, EventSet, Record, info};
 
 /// Rounds of a run without `THREADT_FUZZ_SECONDS`. Miri is slow, and runs fewer.
-const ROUNDS: u64 = if cfg!(miri) { 60 } else { 100_000 };
+const ROUNDS: u64 = if cfg!(miri) { 20 } else { 100_000 };
 
 /// A seeded random generator, splitmix64: small, and good enough to pick bytes.
 struct SeededRandom(u64);
