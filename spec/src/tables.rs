@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_are_held_from_the_record_that_gets_them() {
+    fn lock_effects_belong_to_the_records_of_locks_and_unlocks() {
         let names = |wanted: fn(LockEffect) -> bool| {
             let kinds = EVENTS.iter().flat_map(|event| event.kinds.iter().map(move |kind| (event.name, kind)));
             kinds
@@ -269,20 +269,20 @@ mod tests {
                 .map(|(name, kind)| format!("{name} {}", kind.which))
                 .collect()
         };
-        let takes: Vec<String> = names(|lock_effect| matches!(lock_effect, LockEffect::Acquires { .. }));
-        let gives: Vec<String> = names(|lock_effect| matches!(lock_effect, LockEffect::Releases { .. }));
-        assert_eq!(gives, ["mutex_unlock 0", "rw_unlock 0", "rmutex_unlock 0", "spin_unlock 0"]);
+        let acquires: Vec<String> = names(|lock_effect| matches!(lock_effect, LockEffect::Acquires { .. }));
+        let releases: Vec<String> = names(|lock_effect| matches!(lock_effect, LockEffect::Releases { .. }));
+        assert_eq!(releases, ["mutex_unlock 0", "rw_unlock 0", "rmutex_unlock 0", "spin_unlock 0"]);
         let locks = ["mutex_lock 2", "mutex_trylock 0", "mutex_timedlock 2", "rw_rdlock 2", "rw_wrlock 2"];
-        let more = ["rw_tryrdlock 0", "rw_trywrlock 0", "rw_timedrdlock 2", "rw_timedwrlock 2"];
-        let rest = ["rmutex_lock 2", "rmutex_trylock 0", "rmutex_timedlock 2", "spin_lock 2", "spin_trylock 0"];
-        assert_eq!(takes, [&locks[..], &more, &rest].concat());
+        let rwlocks = ["rw_tryrdlock 0", "rw_trywrlock 0", "rw_timedrdlock 2", "rw_timedwrlock 2"];
+        let others = ["rmutex_lock 2", "rmutex_trylock 0", "rmutex_timedlock 2", "spin_lock 2", "spin_trylock 0"];
+        assert_eq!(acquires, [&locks[..], &rwlocks, &others].concat());
         assert_eq!(id::MUTEX_LOCK_2.lock_effect, LockEffect::Acquires { rval: 0 });
         assert_eq!(id::MUTEX_TRYLOCK_0.lock_effect, LockEffect::Acquires { rval: 1 });
         assert_eq!(id::SPIN_LOCK_2.lock_effect, LockEffect::Acquires { rval: 5 });
     }
 
     #[test]
-    fn the_unixware_numbers_have_not_moved() {
+    fn the_numbers_of_unixware_do_not_change() {
         assert_eq!(&id::MUTEX_LOCK_1.event_text, b"02:02:1:");
         assert_eq!(&id::COND_TIMEDWAIT_2.event_text, b"03:05:2:");
         assert_eq!(&id::RMUTEX_UNLOCK_0.event_text, b"06:04:0:");

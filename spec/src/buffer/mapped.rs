@@ -135,7 +135,7 @@ const _: () = {
     assert!(size_of::<SlotHeader>() <= PAGE - SLOT_PATH_MAX);
 };
 
-/// Where in a slot the words of a region are that tell the state of its text: eight bytes each, the last two four.
+/// Where in a slot the words of a region are. `wrap_position` and `wrap_count` have four bytes, the others eight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionWordOffsets {
     /// [`Region::write_position`].
