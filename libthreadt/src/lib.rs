@@ -39,32 +39,55 @@
 #![cfg_attr(test, allow(dead_code, reason = "without their exported names nothing calls the hooks"))]
 #![allow(clippy::missing_safety_doc, reason = "hooks have the contract of the C function whose name they bear")]
 
+#[path = "storage/trbuf.rs"]
 mod buffers;
 mod clock;
 mod config;
+#[path = "trace_dir/directory.rs"]
 mod directory;
+#[path = "sys/elf.rs"]
 mod elf;
+#[path = "lifecycle/final_flush.rs"]
 mod ending;
+#[path = "storage/record_file.rs"]
 mod file;
+#[path = "glibc/unwind_guard.rs"]
 mod guard;
 mod hooks;
+#[path = "trace_dir/identity.rs"]
 mod identity;
+#[path = "storage/quota.rs"]
 mod limits;
+#[path = "trace_dir/executable_maps.rs"]
 mod maps;
+#[path = "storage/flush_point.rs"]
 mod mark;
+#[path = "glibc/object_words.rs"]
 mod measure;
+#[path = "recorder/nesting.rs"]
 mod nesting;
+#[path = "sys/pool.rs"]
 mod pool;
+#[path = "process_state.rs"]
 mod process;
+#[path = "glibc/next_functions.rs"]
 mod real;
+#[path = "recorder/record.rs"]
 mod record;
+#[path = "storage/ring.rs"]
 mod ring;
+#[path = "sys/diagnostics.rs"]
 mod say;
+#[path = "storage/slot.rs"]
 mod slot;
+#[path = "sys/once.rs"]
 mod stage;
+#[path = "lifecycle/thread_start.rs"]
 mod start;
 mod sys;
+#[path = "recorder/thread_slot.rs"]
 mod thread;
+#[path = "trace_dir/info_file.rs"]
 mod trinfo;
 
 #[cfg(not(test))]
