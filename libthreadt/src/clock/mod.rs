@@ -1,22 +1,22 @@
 //! The time of a record: `CLOCK_MONOTONIC` by the vDSO, plus an offset that all processes of a trace directory share.
 //!
-//! Hooks read the clock; the offset is added when the record is written, because the first record of a process is what
-//! makes it look for the directory's offset.
+//! Hooks read the clock; the offset is added when the record is written, because the process reads the directory's offset
+//! at its first record.
 //!
 //! The vDSO's function is called directly: libc's may be interposed (libfaketime), and needs its PLT. Where the vDSO only
-//! converts the processor's counter, [`counter`] does so in its place.
+//! converts the processor's counter, [`counter`] does the same conversion in its place.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI64, AtomicPtr, Ordering::Relaxed};
 
-use crate::{elf, sys};
+use crate::sys::{clock_gettime, elf};
 
 mod counter;
 
 type GetTime = unsafe extern "C" fn(c_int, *mut libc::timespec) -> c_int;
 
-/// The vDSO's `clock_gettime`, or ours by system call until (or unless) there is one.
-static GET_TIME: AtomicPtr<()> = AtomicPtr::new(sys::clock_gettime as *mut ());
+/// The vDSO's `clock_gettime`; until it is found, or if there is none, the system call.
+static GET_TIME: AtomicPtr<()> = AtomicPtr::new(clock_gettime as *mut ());
 
 /// Nanoseconds from `CLOCK_MONOTONIC` to the Epoch.
 static OFFSET: AtomicI64 = AtomicI64::new(0);
@@ -32,20 +32,21 @@ fn read(clock: c_int) -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// Nanoseconds of `CLOCK_MONOTONIC`, read when everything before it in the program has been done: the time of a record
-/// that gets something.
+/// Nanoseconds of `CLOCK_MONOTONIC`, read after all earlier instructions of the thread have completed: the time of a record
+/// that acquires something.
 #[inline(always)]
-pub fn now() -> u64 {
+pub fn now_fenced() -> u64 {
     match counter::read::<true>() {
         Some(time) => time,
         None => by_vdso(),
     }
 }
 
-/// As [`now`], but perhaps read while something before it is still being done: the time of a record that gives something
-/// away, which may be early but not late. Never before a [`now`] that the same thread has had.
+/// As [`now_fenced`], but possibly read while earlier instructions of the thread are still being executed: the time of a
+/// record that releases something, which may be early but not late. It is never less than a [`now_fenced`] that the same
+/// thread has read before.
 #[inline(always)]
-pub fn early() -> u64 {
+pub fn now_unfenced() -> u64 {
     match counter::read::<false>() {
         Some(time) => time,
         None => by_vdso(),
@@ -57,33 +58,33 @@ fn by_vdso() -> u64 {
     read(libc::CLOCK_MONOTONIC) as u64
 }
 
-/// Sees to it that the times are still the kernel's; to be called now and then.
+/// Checks that the counter still gives the kernel's times; to be called from time to time.
 pub fn check() {
     counter::check(by_vdso);
 }
 
-/// How times are read, for `trinfo`: by the processor's counter, or by the vDSO.
+/// What times are read from, for `trinfo`: the processor's counter, or the vDSO.
 pub fn source() -> &'static [u8] {
     if counter::is_used() { b"tsc" } else { b"vdso" }
 }
 
-/// A reading of [`now`] as nanoseconds since the Epoch.
+/// A reading of [`now_fenced`] as nanoseconds since the Epoch.
 #[inline]
 pub fn since_epoch(reading: u64) -> u64 {
     // ORDERING: Relaxed; the offset is set before the process's first slot is given out, and stays.
     reading.wrapping_add(OFFSET.load(Relaxed) as u64)
 }
 
-/// Looks up the vDSO's function, and what it reads.
+/// Looks up the vDSO's function and the words that it reads.
 pub fn find() {
-    if let Some(found) = elf::any(c"__vdso_clock_gettime") {
+    if let Some(found) = elf::any_definition(c"__vdso_clock_gettime") {
         GET_TIME.store(found.address.cast_mut(), Relaxed);
         // SAFETY: getauxval only reads what the kernel gave to the process.
         counter::find(unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) } as usize, by_vdso);
     }
 }
 
-/// Measures the offset: the reading of both clocks that took least time, of many.
+/// Measures the offset: of many readings of both clocks, the one that took the least time counts.
 pub fn measure_offset() -> i64 {
     let mut best = (i64::MAX, 0);
     for _ in 0..64 {
@@ -120,21 +121,21 @@ mod tests {
         }
         let (mut last, mut compared) = (0, 0);
         for _ in 0..100_000 {
-            let (before, early, time, after) =
+            let (before, unfenced, time, after) =
                 (by_vdso(), counter::read::<false>(), counter::read::<true>(), by_vdso());
-            // Where the kernel has just now said no, the vDSO is asked.
-            let (Some(early), Some(time)) = (early, time) else { continue };
+            // While the kernel forbids the counter, the vDSO is asked.
+            let (Some(unfenced), Some(time)) = (unfenced, time) else { continue };
             assert!(before <= time && time <= after, "{before} {time} {after}");
-            assert!(last <= early && early <= time, "{last} {early} {time}");
+            assert!(last <= unfenced && unfenced <= time, "{last} {unfenced} {time}");
             (last, compared) = (time, compared + 1);
         }
         assert!(compared > 90_000);
         check();
         assert!(counter::is_used());
-        // Of two clocks only one can be right.
+        // A counter that differs from the vDSO is not used any more.
         counter::check(|| by_vdso() + 1_000_000_000);
         assert!(!counter::is_used());
-        let (before, time, after) = (by_vdso(), now(), by_vdso());
+        let (before, time, after) = (by_vdso(), now_fenced(), by_vdso());
         assert!(before <= time && time <= after);
     }
 

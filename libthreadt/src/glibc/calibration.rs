@@ -1,28 +1,39 @@
 //! Tries glibc's layouts on private objects, before the program makes any.
 
 use core::ffi::c_int;
-use core::sync::atomic::Ordering::{Relaxed, Release};
 
-use super::*;
+use super::next_functions;
+use super::object_words::{
+    BARRIER, COND, KIND_RECURSIVE, KIND_TYPE, MUTEX, MUTEX_COUNT, MUTEX_KIND, MUTEX_LOCK, MUTEX_OWNER, Ptr, RW_FLAGS,
+    RW_PREFERS_WRITERS, RW_READERS_SHIFT, RW_WRITE_LOCKED, RW_WRITE_PHASE, RW_WRITER, RWLOCK, SEM, SEM_WAITERS,
+    set_known, word,
+};
+use crate::sys;
 
-/// An object for trials: large enough for each of glibc's, and aligned.
+/// Memory for one object: large enough for each of glibc's, and aligned.
 #[repr(C, align(16))]
-struct Trial([u32; 32]);
+struct ObjectMemory([u32; 32]);
 
-/// Tries the layouts on private objects. Each is destroyed again: lock checkers beneath us remember what was where.
+/// Tries the layouts on private objects. Each object is destroyed again, because a lock checker behind this library
+/// remembers their addresses.
 pub fn calibrate() {
-    let trials = [(MUTEX, mutex_as_expected()), (COND, cond_as_expected()), (RWLOCK, rwlock_as_expected())];
-    let more = [(SEM, sem_as_expected()), (BARRIER, barrier_as_expected())];
-    let known =
-        trials.iter().chain(&more).filter(|(_, expected)| *expected).fold(0, |known, (layout, _)| known | layout);
-    KNOWN.store(known, Release);
+    let cond_wrefs = cond_wrefs();
+    let layouts = [
+        (MUTEX, mutex_as_expected()),
+        (COND, cond_wrefs.is_some()),
+        (RWLOCK, rwlock_as_expected()),
+        (SEM, sem_as_expected()),
+        (BARRIER, barrier_as_expected()),
+    ];
+    let known = layouts.iter().filter(|(_, expected)| *expected).fold(0, |known, (layout, _)| known | layout);
+    set_known(known, cond_wrefs.unwrap_or(0));
 }
 
-/// Calls the real function of that name with up to three arguments, if there is one; whether it returned 0.
+/// Calls the next function of that name, if there is one, with up to three arguments; whether it returned 0.
 macro_rules! succeeds {
     ($function:ident($($argument:expr),*)) => {
-        real::$function.found().is_some_and(|function| {
-            // SAFETY: the real function, with objects of ours; arguments that it does not take are ignored.
+        next_functions::$function.address_if_any().is_some_and(|function| {
+            // SAFETY: the next function, with objects of this file; arguments that it does not take are ignored.
             let function: unsafe extern "C" fn(Ptr, usize, usize) -> c_int = unsafe { core::mem::transmute(function) };
             let arguments = [$($argument as usize),*];
             let argument = |at: usize| arguments.get(at).copied().unwrap_or(0);
@@ -33,14 +44,14 @@ macro_rules! succeeds {
 }
 
 fn mutex_as_expected() -> bool {
-    let (mut attribute, mut mutex) = (Trial([0; 32]), Trial([0; 32]));
+    let (mut attribute, mut mutex) = (ObjectMemory([0; 32]), ObjectMemory([0; 32]));
     let (attribute, object) = (&raw mut attribute, &raw mut mutex);
     let locked = succeeds!(pthread_mutexattr_init(attribute))
         && succeeds!(pthread_mutexattr_settype(attribute, KIND_RECURSIVE))
         && succeeds!(pthread_mutex_init(object, attribute))
         && succeeds!(pthread_mutex_lock(object))
         && succeeds!(pthread_mutex_lock(object));
-    // SAFETY: it is ours.
+    // SAFETY: the object is on this stack.
     let word = |at| unsafe { word(object.cast(), at) };
     let expected = word(MUTEX_LOCK) == 1
         && word(MUTEX_COUNT) == 2
@@ -56,9 +67,10 @@ fn mutex_as_expected() -> bool {
     unlocked && succeeds!(pthread_mutex_destroy(object))
 }
 
-fn cond_as_expected() -> bool {
+/// Where a condition variable's `__wrefs` is, bytes.
+fn cond_wrefs() -> Option<usize> {
     // A condition variable that uses CLOCK_MONOTONIC has one non-zero word, 2, and that is __wrefs.
-    let (mut attribute, mut cond) = (Trial([0; 32]), Trial([0; 32]));
+    let (mut attribute, mut cond) = (ObjectMemory([0; 32]), ObjectMemory([0; 32]));
     let attribute = &raw mut attribute;
     let made = succeeds!(pthread_condattr_init(attribute))
         && succeeds!(pthread_condattr_setclock(attribute, libc::CLOCK_MONOTONIC))
@@ -66,18 +78,15 @@ fn cond_as_expected() -> bool {
     let cond_address = &raw mut cond;
     let mut words = cond.0.iter().enumerate().filter(|(_, word)| **word != 0);
     match (words.next(), words.next()) {
-        (Some((at, 2)), None) if made => {
-            WREFS_AT.store(4 * at as u32, Relaxed);
-            succeeds!(pthread_cond_destroy(cond_address))
-        }
-        _ => false,
+        (Some((at, 2)), None) if made => succeeds!(pthread_cond_destroy(cond_address)).then_some(4 * at),
+        _ => None,
     }
 }
 
 fn rwlock_as_expected() -> bool {
-    let (mut attribute, mut rwlock) = (Trial([0; 32]), Trial([0; 32]));
+    let (mut attribute, mut rwlock) = (ObjectMemory([0; 32]), ObjectMemory([0; 32]));
     let (attribute, object) = (&raw mut attribute, &raw mut rwlock);
-    // SAFETY: it is ours.
+    // SAFETY: the object is on this stack.
     let word_at = |at| unsafe { word(object.cast(), at) };
     let (flags, writer, word) = (|| word_at(RW_FLAGS), || word_at(RW_WRITER), || word_at(0));
     succeeds!(pthread_rwlockattr_init(attribute))
@@ -99,9 +108,9 @@ fn rwlock_as_expected() -> bool {
 }
 
 fn sem_as_expected() -> bool {
-    let mut sem = Trial([0; 32]);
+    let mut sem = ObjectMemory([0; 32]);
     let object = &raw mut sem;
-    // SAFETY: it is ours.
+    // SAFETY: the object is on this stack.
     let word = |at| unsafe { word(object.cast(), at) };
     let counted =
         succeeds!(sem_init(object, 0, 5)) && succeeds!(sem_post(object)) && word(0) == 6 && word(SEM_WAITERS) == 0;
@@ -109,7 +118,7 @@ fn sem_as_expected() -> bool {
 }
 
 fn barrier_as_expected() -> bool {
-    let mut barrier = Trial([0; 32]);
+    let mut barrier = ObjectMemory([0; 32]);
     let object = &raw mut barrier;
     let made = succeeds!(pthread_barrier_init(object, 0, 3)) && barrier.0[..3] == [0, 0, 3];
     made && succeeds!(pthread_barrier_destroy(object))

@@ -1,27 +1,27 @@
-//! The real functions: what the host's calls would have reached without us.
+//! The next functions: what the host's calls would reach without this library.
 //!
-//! There is one static for each, named like the C function. All are looked up when the library wakes, and any that a
-//! hook needs earlier is looked up then.
+//! There is one static for each, named like the C function. All are looked up when the library is initialised; one that a
+//! hook needs before that is looked up by the hook.
 
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
 
-use crate::elf;
-use crate::say::{Cause, say};
+use crate::sys::diagnostics::{Warning, warn};
+use crate::sys::elf;
 
-/// One real function.
-pub struct Real {
+/// One function of the next library that defines it.
+pub struct NextFunction {
     address: AtomicPtr<()>,
     is_libc: AtomicBool,
     name: &'static CStr,
 }
 
-impl Real {
-    const fn new(name: &'static CStr) -> Real {
-        Real { address: AtomicPtr::new(core::ptr::null_mut()), is_libc: AtomicBool::new(false), name }
+impl NextFunction {
+    const fn new(name: &'static CStr) -> NextFunction {
+        NextFunction { address: AtomicPtr::new(core::ptr::null_mut()), is_libc: AtomicBool::new(false), name }
     }
 
-    /// Its address; that of a function that only fails where this libc has none, never null.
+    /// Its address, never null: where this libc has no such function, that of one that only fails.
     #[inline(always)]
     pub fn address(&self) -> *const () {
         // ORDERING: Relaxed; code at a valid address needs no further memory to be visible.
@@ -30,13 +30,13 @@ impl Real {
     }
 
     /// Its address, if this libc has it.
-    pub fn found(&self) -> Option<*const ()> {
+    pub fn address_if_any(&self) -> Option<*const ()> {
         let address = self.address();
-        let stands_in = [missing as *const (), missing_with_errno as *const (), missing_c11 as *const ()];
-        (!stands_in.contains(&address)).then_some(address)
+        let substitutes = [missing as *const (), missing_with_errno as *const (), missing_c11 as *const ()];
+        (!substitutes.contains(&address)).then_some(address)
     }
 
-    /// Whether it is libc's own, not another interposer's. Only those may be tried before they are really called.
+    /// Whether it is libc's own, not another interposer's. Only libc's lock functions may be tried before they are called.
     #[inline]
     pub fn is_libc(&self) -> bool {
         self.is_libc.load(Relaxed)
@@ -45,12 +45,12 @@ impl Real {
     #[cold]
     #[inline(never)]
     fn look_up(&self) -> *const () {
-        let found = if cfg!(test) { elf::any(self.name) } else { elf::next(self.name).or_else(|| elf::any(self.name)) };
-        match found {
-            Some(found) => {
-                self.is_libc.store(found.is_libc, Relaxed);
-                self.address.store(found.address.cast_mut(), Relaxed);
-                found.address
+        let next = if cfg!(test) { None } else { elf::next_definition(self.name) };
+        match next.or_else(|| elf::any_definition(self.name)) {
+            Some(definition) => {
+                self.is_libc.store(definition.is_libc, Relaxed);
+                self.address.store(definition.address.cast_mut(), Relaxed);
+                definition.address
             }
             // Not stored: a library that is loaded later may bring it.
             None => match self.name.to_bytes() {
@@ -66,13 +66,13 @@ impl Real {
     }
 }
 
-/// Stands for a function that this libc does not have.
+/// Takes the place of a function that this libc does not have.
 extern "C" fn missing() -> isize {
-    say(Cause::Missing, &[b"a function was called that this libc does not have"]);
+    warn(Warning::Missing, &[b"a function was called that this libc does not have"]);
     libc::ENOSYS as isize
 }
 
-/// Stands for such a function that reports its error by errno.
+/// Takes the place of a function that reports its error by errno.
 extern "C" fn missing_with_errno() -> isize {
     missing();
     // SAFETY: libc's own errno of this thread.
@@ -80,7 +80,7 @@ extern "C" fn missing_with_errno() -> isize {
     -1
 }
 
-/// Stands for a C11 function: `thrd_error`.
+/// Takes the place of a C11 function: returns `thrd_error`.
 extern "C" fn missing_c11() -> isize {
     missing();
     2
@@ -88,9 +88,9 @@ extern "C" fn missing_c11() -> isize {
 
 /// Looks up all of them, so that no hook has to while the program runs.
 pub fn look_up_all() {
-    for real in ALL {
-        real.address();
+    for function in ALL {
+        function.address();
     }
 }
 
-include!(concat!(env!("OUT_DIR"), "/real.rs"));
+include!(concat!(env!("OUT_DIR"), "/next_functions.rs"));

@@ -1,54 +1,38 @@
 //! Calls that may end by unwinding.
 //!
-//! A thread that is cancelled in `cond_wait`, or an exception that leaves a `pthread_once` routine, unwinds through our
-//! frame. The record of such a call still gets its second half. Without touching the host's cleanup handlers or
-//! thread-specific data, and at no cost for calls that return, this is done by a personality routine: the unwinder calls
-//! it for the frame of `threadt_guarded_call`, which keeps the address of its [`Guard`] in `rbx`.
+//! A thread that is cancelled in `cond_wait`, or an exception that leaves a `pthread_once` routine, unwinds through the
+//! frames of this library. Something still has to be done then, such as to write the call's return record. A personality
+//! routine does it: the unwinder calls that routine for the frame of `threadt_guarded_call`, which keeps the address of its
+//! [`UnwindGuard`] in `rbx`. It needs no cleanup handler of the host and no thread-specific data, and costs calls that
+//! return nothing.
 
 use core::arch::{global_asm, naked_asm};
 use core::ffi::{c_int, c_void};
 
-use spec::Form;
+use crate::sys::elf;
 
-use crate::{clock, elf, record};
-
-/// What is done if the call unwinds.
+/// What is done if the call unwinds. Usually the first field of a struct that holds what `unwound` needs.
 #[repr(C)]
-pub struct Guard {
-    /// Called in the frame's place.
-    pub unwound: extern "C" fn(&Guard),
-    /// The second record of the call.
-    pub form: &'static Form,
-    /// Its arguments.
-    pub arguments: [u64; 5],
+pub struct UnwindGuard {
+    /// Called with the guard's address when the unwinder leaves the frame.
+    pub unwound: unsafe extern "C" fn(*const UnwindGuard),
 }
 
-impl Guard {
-    /// A guard that writes the second record with these arguments.
-    pub const fn record(form: &'static Form, arguments: [u64; 5]) -> Guard {
-        Guard { unwound: put_second, form, arguments }
-    }
-
-    /// Calls `function` with up to four arguments and returns what it returned.
-    ///
-    /// # Safety
-    /// `function` must be callable with these arguments, each an integer or a pointer. No frame between this one and
-    /// the host's may have something to drop.
-    #[inline(always)]
-    pub unsafe fn call(&self, function: *const (), a: u64, b: u64, c: u64, d: u64) -> u64 {
-        // SAFETY: the caller's.
-        unsafe { threadt_guarded_call(function, self, a, b, c, d) }
-    }
+/// Calls `function` with up to four arguments and returns its result.
+///
+/// # Safety
+/// `function` must be callable with these arguments, each an integer or a pointer, and `guard` with its own address. No
+/// frame between this one and the host's may have something to drop.
+#[inline(always)]
+pub unsafe fn guarded_call(function: *const (), guard: *const UnwindGuard, arguments: [u64; 4]) -> u64 {
+    let [a, b, c, d] = arguments;
+    // SAFETY: the caller's.
+    unsafe { threadt_guarded_call(function, guard, a, b, c, d) }
 }
 
-extern "C" fn put_second(guard: &Guard) {
-    record::put(guard.form, clock::now(), guard.arguments);
-}
-
-#[expect(improper_ctypes, reason = "the stub passes the guard's address on and does not look behind it")]
-unsafe extern "C" {
+unsafe extern "C-unwind" {
     /// Calls `function(a, b, c, d)`; see below.
-    fn threadt_guarded_call(function: *const (), guard: *const Guard, a: u64, b: u64, c: u64, d: u64) -> u64;
+    fn threadt_guarded_call(function: *const (), guard: *const UnwindGuard, a: u64, b: u64, c: u64, d: u64) -> u64;
 }
 
 global_asm!(
@@ -57,8 +41,8 @@ global_asm!(
     ".hidden threadt_guarded_call",
     ".type threadt_guarded_call,@function",
     "threadt_guarded_call:",
-    // The personality belongs to the instructions that have the guard in rbx; before and behind them rbx is the caller's,
-    // and an asynchronous cancellation may come at any of them.
+    // The personality belongs to the instructions during which rbx holds the guard. Before and behind them rbx is the
+    // caller's, and an asynchronous cancellation may come at any instruction.
     ".cfi_startproc",
     "push rbx",
     ".cfi_adjust_cfa_offset 8",
@@ -90,21 +74,21 @@ global_asm!(
     personality = sym personality,
 );
 
-/// `_UA_CLEANUP_PHASE`: frames are really being left (Itanium C++ ABI, level 1).
+/// `_UA_CLEANUP_PHASE`: the frames are being left, not only searched for a handler (Itanium C++ ABI, level 1).
 const CLEANUP_PHASE: c_int = 2;
 /// `_URC_CONTINUE_UNWIND`.
 const CONTINUE_UNWIND: c_int = 8;
 /// The DWARF number of `rbx` on x86-64.
 const RBX: c_int = 3;
 
-/// The personality routine of `threadt_guarded_call`. It has five arguments; the sixth register takes along from where it
-/// was called: there may be several unwinders in a process, and only the one that calls us understands its context.
+/// The personality routine of `threadt_guarded_call`. It has five arguments; the sixth register passes on the address that
+/// called it: there may be several unwinders in a process, and only the one that called understands its context.
 #[unsafe(naked)]
 unsafe extern "C" fn personality() {
     naked_asm!("mov r9, qword ptr [rsp]", "jmp {unwinding}", unwinding = sym unwinding)
 }
 
-/// Catches nothing, records, lets the unwinder go on.
+/// Calls the guard's function and lets the unwinder go on; catches nothing.
 unsafe extern "C" fn unwinding(
     _version: c_int,
     actions: c_int,
@@ -114,16 +98,16 @@ unsafe extern "C" fn unwinding(
     unwinder: usize,
 ) -> c_int {
     if actions & CLEANUP_PHASE != 0
-        // An unwinder that is linked statically may not have the function; then the record is missing.
-        && let Some(get_register) = elf::beside(unwinder, c"_Unwind_GetGR")
+        // A statically linked unwinder may not export the function; then nothing is done.
+        && let Some(get_register) = elf::definition_beside(unwinder, c"_Unwind_GetGR")
     {
         // SAFETY: the unwinder's function, with its own context; while the stub's frame is left, its rbx holds the
         // guard's address, and the frame above, which owns the guard, still stands.
         unsafe {
             let get_register: unsafe extern "C" fn(*mut c_void, c_int) -> usize =
                 core::mem::transmute(get_register.address);
-            let guard = &*(get_register(context, RBX) as *const Guard);
-            (guard.unwound)(guard);
+            let guard = get_register(context, RBX) as *const UnwindGuard;
+            ((*guard).unwound)(guard);
         }
     }
     CONTINUE_UNWIND

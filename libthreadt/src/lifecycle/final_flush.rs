@@ -1,68 +1,74 @@
-//! The process's end: what all threads have recorded goes to their files.
+//! The final flush: at the process's end, what all threads have recorded goes to their files.
 //!
-//! Other threads run on while the process ends, and go on recording. First every slot's limit is set to 0, so that from
-//! then on each record is written at once; then all threads pass a barrier, after which a record that was begun with
-//! the old limit shows in its slot's `making`. Once that is done, the slot is written out.
+//! Other threads run on while the process ends, and go on recording. First every flush threshold is set to 0, so that each
+//! record is written at once from then on. Then all threads pass a barrier, after which a record that was begun with an old
+//! threshold shows in its slot's word `making`. When that record is finished, the slot is written out.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-use crate::process::{self, PROCESS};
-use crate::slot::{ALL_REGIONS, Slot, Writer};
-use crate::sys::Errno;
-use crate::{buffers, clock, directory, record, ring, sys, thread, trinfo};
+use crate::first_use::process_info;
+use crate::process_state::{self, PROCESS};
+use crate::storage::{
+    ALL_REGIONS, Slot, WriteRight, file_entry, for_each_slot, report_failure, set_write_through, slot_layout,
+    thread_local,
+};
+use crate::sys::{self, Errno, seccomp};
+use crate::trace_dir::names_owner;
+use crate::{clock, recorder};
 
-/// How long records in the making are waited for, all of them together: a thread may have been stopped, or have left one
+/// How long records in progress are waited for, all of them together: a thread may have been stopped, or have abandoned one
 /// by a jump.
 const PATIENCE_STEPS: u32 = 2000;
 const PATIENCE_NS: i64 = 100_000;
 
-/// Writes all that has been recorded; whatever comes later is written at once. `true` if every slot is empty now.
-fn write_everything() -> bool {
-    process::set_write_through(true);
-    // ORDERING: the barrier stands between our stores to `limit` and our loads of `making`, on every thread's side.
+/// Writes all that has been recorded; later records are written at once. `true` if every slot is empty now.
+pub fn flush_all_slots() -> bool {
+    set_write_through(true);
+    // ORDERING: every thread passes the barrier between this thread's stores to the flush thresholds and its loads of
+    // `making`.
     let _ = sys::barrier();
     let (mut complete, mut patience) = (true, PATIENCE_STEPS);
-    buffers::for_each_slot(|slot| complete &= write_slot(slot, &mut patience));
+    for_each_slot(|slot| complete &= flush_slot(slot, &mut patience));
     complete
 }
 
 /// Writes out one slot; `patience` is how many steps of [`PATIENCE_NS`] may still be waited.
-fn write_slot(slot: &'static Slot, patience: &mut u32) -> bool {
+fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
     let lwp = slot.lwp.load(Relaxed);
     if lwp == 0 || slot.is_empty() && slot.making.load(Relaxed) == 0 && slot.lost.load(Relaxed) == 0 {
         return true;
     }
-    let ours = thread::slot_if_any().is_some_and(|ours| core::ptr::eq(ours, slot));
+    let ours = thread_local::current() == Some(slot);
     if !ours {
         while slot.making.load(Relaxed) != 0 {
-            // Otherwise trace-cat finds it in the trbuf.
+            // If it takes too long, trace-cat finds the record in the trbuf.
             let Some(less) = patience.checked_sub(1) else { return false };
             *patience = less;
             sys::sleep(PATIENCE_NS);
         }
     }
-    if slot.become_writer(sys::thread_id(), ALL_REGIONS) != Writer::Taken {
+    if slot.become_writer(sys::thread_id(), ALL_REGIONS) != WriteRight::Taken {
         return false;
     }
     if slot.lwp.load(Relaxed) != lwp {
-        // It has been handed on, to a thread that writes each record at once.
+        // Another thread has got it, which writes each record at once.
         slot.release_writer();
         return true;
     }
-    slot.tell_losses(0, clock::since_epoch(clock::now()));
-    let written = slot.write_all(buffers::entry(lwp));
+    slot.append_loss_record(0, clock::since_epoch(clock::now_fenced()));
+    let written = slot.write_all(file_entry(lwp));
     slot.release_writer();
-    record::report(written);
+    report_failure(written);
     written.is_ok() && slot.is_empty()
 }
 
-/// Counts what could not be written and is in anonymous memory, which goes with the process, and lets this thread's last
-/// record tell of it. Always `false`: the trbuf still holds something.
+/// Counts what could not be written and is lost with the process because it is in anonymous memory, and writes this thread's
+/// loss record. Always `false`: the trbuf still holds something.
 fn count_anonymous() -> bool {
     let mut lost = None;
-    buffers::for_each_slot(|slot| {
+    for_each_slot(|slot| {
         if slot.anonymous.load(Relaxed) != 0 && !slot.is_empty() {
-            // Why it could not be written, if that has been seen.
+            // Why it could not be written, if that is known.
             let cause = match slot.cause.load(Relaxed) {
                 0 => libc::ENOMEM,
                 errno => errno as i32,
@@ -71,20 +77,20 @@ fn count_anonymous() -> bool {
             lost = Some((lost.map_or(0, |(before, _)| before) + records, cause));
         }
     });
-    if let (Some((records, cause)), Some(slot)) = (lost, thread::slot_if_any()) {
+    if let (Some((records, cause)), Some(slot)) = (lost, thread_local::current()) {
         slot.lose(records, cause);
-        write_slot(slot, &mut 0);
+        flush_slot(slot, &mut 0);
     }
     false
 }
 
-/// Takes the sole right to change limits and to write other threads' slots; `false` if another thread keeps it for more
-/// than a second, or this one has it already (a signal handler that ends the process).
-fn begin_alone() -> bool {
+/// Takes the sole right to change flush thresholds and to write other threads' slots; `false` if another thread keeps it for
+/// more than a second, or this one has it already (a signal handler that ends the process).
+pub fn begin_alone() -> bool {
     let me = sys::thread_id();
     for _ in 0..1000 {
-        // ORDERING: Acquire pairs with the Release in `end_alone`: limits are as the last one left them.
-        match PROCESS.writing_all.compare_exchange(0, me, Acquire, Relaxed) {
+        // ORDERING: Acquire pairs with the Release in `end_alone`: the thresholds are as the last one left them.
+        match PROCESS.flushing_lwp.compare_exchange(0, me, Acquire, Relaxed) {
             Ok(_) => return true,
             Err(owner) if owner == me => return false,
             Err(_) => sys::sleep(1_000_000),
@@ -93,52 +99,36 @@ fn begin_alone() -> bool {
     false
 }
 
-fn end_alone() {
-    PROCESS.writing_all.store(0, Release);
+/// Gives up the right that [`begin_alone`] took.
+pub fn end_alone() {
+    PROCESS.flushing_lwp.store(0, Release);
 }
 
-/// The process is about to end: the last chance to write.
+/// Whether rings have to stay in the trbuf: the program has put itself under a seccomp filter, which may kill it for a
+/// system call that writes files, and until now none was made.
+pub fn must_keep_rings() -> bool {
+    slot_layout().is_ring() && seccomp::has_new_filter()
+}
+
+/// The process is about to end: writes all that can be written.
 ///
-/// The trbuf is removed if all of it was written and nobody has recorded since this began. Otherwise a record may be on
-/// its way to its file when the process dies, and only the trbuf tells how much of it has to arrive.
+/// The trbuf is removed if all of it was written and no thread has recorded since this began. Otherwise a record may be on its
+/// way to its file when the process dies, and only the trbuf says which bytes belong there.
 pub fn finish() {
-    if !PROCESS.files.is_done() || process::is_borrowed() || ring::must_stay() {
+    if !PROCESS.files.is_done() || process_state::is_vfork_child() || must_keep_rings() {
         return;
     }
-    PROCESS.ending.store(1, SeqCst);
+    PROCESS.final_flush_begun.store(1, SeqCst);
     if !begin_alone() {
         return;
     }
-    if let Some(slot) = thread::slot_if_any() {
-        thread::take_in(slot);
+    if let Some(slot) = thread_local::current() {
+        recorder::take_over_losses(slot);
     }
-    let complete = write_everything() || count_anonymous();
-    trinfo::write(trinfo::Moment::Exit);
-    if complete && PROCESS.late.load(SeqCst) == 0 {
-        directory::remove_buffers();
+    let complete = flush_all_slots() || count_anonymous();
+    process_info::write_at_exit();
+    if complete && PROCESS.recorded_after_final_flush.load(SeqCst) == 0 {
+        names_owner::remove_trbuf();
     }
     end_alone();
-}
-
-/// The process is about to become another program, which will append to our files. The trbuf stays for it. Until
-/// [`after_failed_exec`], which has to be told what this returned, nobody else may change limits.
-pub fn before_exec() -> bool {
-    let alone = PROCESS.files.is_done() && !ring::must_stay() && begin_alone();
-    if alone {
-        write_everything();
-        if buffers::shape().is_ring() {
-            trinfo::write(trinfo::Moment::Exec);
-        }
-    }
-    alone
-}
-
-/// The exec failed.
-pub fn after_failed_exec(alone: bool) {
-    if alone {
-        if PROCESS.ending.load(SeqCst) == 0 {
-            process::set_write_through(false);
-        }
-        end_alone();
-    }
 }

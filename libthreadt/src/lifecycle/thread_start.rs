@@ -1,13 +1,14 @@
-//! A new thread's beginning and end.
+//! A thread begins.
 //!
-//! `pthread_create` is given [`run`] instead of the program's routine. What to run is in a [`Start`], a small piece of
-//! memory from a pool: neither on the creator's stack, which it may leave at once, nor allocated, nor in the thread's
-//! slot, which comes with its first record.
+//! The next `pthread_create` gets [`run`] instead of the program's routine. The program's routine and argument are in a
+//! [`ThreadStart`], which comes from a pool: the creator may leave its stack at once, the library allocates nothing, and the
+//! thread has a slot only after its first record.
 //!
-//! The creator's `pthread_t` variable is filled by whichever of the two threads comes first; afterwards it may be gone,
+//! The first of the two threads to get there fills the creator's `pthread_t` variable. Afterwards the variable may be gone,
 //! because a detached thread may free it (glibc itself fills it before the thread runs).
 
 use core::ffi::c_void;
+use core::ptr::NonNull;
 use core::sync::atomic::{
     AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
@@ -15,47 +16,61 @@ use core::sync::atomic::{
 
 use spec::id;
 
-use crate::config::detail;
-use crate::guard::Guard;
-use crate::pool::Pooled;
-use crate::process::{self, PROCESS};
-use crate::{clock, record, sys, thread};
+use super::thread_end;
+use crate::first_use::records;
+use crate::glibc::unwind_guard::{UnwindGuard, guarded_call};
+use crate::process_state::PROCESS;
+use crate::sys::{Pool, Pooled, map_anonymous, wait};
+use crate::{clock, recorder};
 
-/// What a new thread is to run.
+/// The routine and argument of a new thread.
 #[repr(C, align(64))]
-pub struct Start {
+pub struct ThreadStart {
     link: AtomicU64,
     routine: AtomicUsize,
     argument: AtomicUsize,
     /// Where the creator wants the new thread's ID.
     target: AtomicUsize,
     is_c11: AtomicU32,
-    /// Who fills `target`: see the constants.
+    /// Whether `target` is filled: one of the constants below.
     state: AtomicU32,
 }
 
-/// Neither thread has come.
+/// No thread has begun to fill it.
 const OPEN: u32 = 0;
-/// One of them is filling it.
+/// One of the two threads is filling it.
 const FILLING: u32 = 1;
 /// It is filled.
 const FILLED: u32 = 2;
 
-impl Pooled for Start {
+// SAFETY: the only pool at this head.
+static STARTS: Pool<&'static ThreadStart> = unsafe { Pool::at(&PROCESS.thread_starts) };
+
+// SAFETY: the memory is never unmapped, and both conversions keep the address.
+unsafe impl Pooled for &'static ThreadStart {
+    fn base(self) -> NonNull<u8> {
+        NonNull::from(self).cast()
+    }
+
+    unsafe fn from_base(base: NonNull<u8>) -> &'static ThreadStart {
+        // SAFETY: the caller's.
+        unsafe { base.cast().as_ref() }
+    }
+
     fn link(&self) -> &AtomicU64 {
         &self.link
     }
 }
 
-impl Start {
-    /// Notes what a thread is to run; `None` if there is no memory for it.
-    pub fn new(routine: usize, argument: usize, target: usize, is_c11: bool) -> Option<&'static Start> {
-        let start = PROCESS.starts.take().or_else(|| {
+impl ThreadStart {
+    /// Notes the routine and argument of a new thread; `None` if there is no memory for them.
+    pub fn new(routine: usize, argument: usize, target: usize, is_c11: bool) -> Option<&'static ThreadStart> {
+        let start = STARTS.take().or_else(|| {
             const PAGE: usize = 4096;
-            let page = sys::anonymous(PAGE).ok()?.cast::<Start>();
-            for index in 1..PAGE / size_of::<Start>() {
-                // SAFETY: zeroed memory of the page, which is never unmapped, is a valid Start.
-                PROCESS.starts.put(unsafe { &*page.add(index) });
+            let page = map_anonymous(PAGE).ok()?.cast::<ThreadStart>();
+            for index in 1..PAGE / size_of::<ThreadStart>() {
+                // SAFETY: zeroed memory of the page, which is never unmapped, is a valid ThreadStart.
+                STARTS.put(unsafe { &*page.add(index) });
             }
             // SAFETY: as above.
             Some(unsafe { &*page })
@@ -69,71 +84,50 @@ impl Start {
         Some(start)
     }
 
-    /// Fills the creator's variable with the new thread's ID, which is `tid`; called once by each of the two threads.
+    /// Publishes the new thread's ID in the creator's variable; called once by each of the two threads.
     ///
-    /// When it returns, the variable is filled. Whoever comes second gives the memory back.
-    pub fn meet(&'static self, tid: u64) {
-        // ORDERING: Acquire pairs with the other one's Release: it will not touch the memory any more.
+    /// When it returns, the variable is filled. The second caller releases the memory.
+    pub fn publish_tid(&'static self, tid: u64) {
+        // ORDERING: Acquire pairs with the other thread's Release: it does not use the memory any more.
         if self.state.compare_exchange(OPEN, FILLING, Acquire, Acquire).is_ok() {
             // SAFETY: pthread_create's caller grants a pthread_t that stays until the call has returned, and before
-            // that the new thread runs none of the program's code: both come here first.
+            // that the new thread runs none of the program's code: both threads call this first.
             unsafe { (self.target.load(Relaxed) as *mut u64).write(tid) };
             self.state.store(FILLED, Release);
             return;
         }
-        // A single store is waited for, however the two threads are scheduled.
+        // The other thread has a single store left, however the two are scheduled.
         while self.state.load(Acquire) == FILLING {
-            sys::wait(&self.state, FILLING, 1_000_000);
+            wait(&self.state, FILLING, 1_000_000);
         }
-        self.give_back();
+        self.release();
     }
 
-    /// Ends its use; for the creator if no thread was made.
-    pub fn give_back(&'static self) {
-        PROCESS.starts.put(self);
+    /// Releases the memory; for the creator if no thread was made.
+    pub fn release(&'static self) {
+        STARTS.put(self);
     }
 }
 
 /// The routine of every thread that the program creates: begins its trace, runs the program's routine, ends the trace.
 pub extern "C" fn run(start: *mut c_void) -> *mut c_void {
-    // SAFETY: `pthread_create`'s hook passed a Start, and nobody gives it back before both threads have met.
-    let start: &'static Start = unsafe { &*start.cast::<Start>() };
+    // SAFETY: `pthread_create`'s hook passed a ThreadStart, which is not released before both threads have published.
+    let start: &'static ThreadStart = unsafe { &*start.cast::<ThreadStart>() };
     let (routine, argument) = (start.routine.load(Relaxed) as u64, start.argument.load(Relaxed) as u64);
     let is_c11 = start.is_c11.load(Relaxed) != 0;
-    if process::records(id::THR_BEGIN) {
-        record::put(&id::THR_BEGIN_0, clock::now(), [routine, argument, 0, 0, 0]);
+    if records(id::THR_BEGIN) {
+        recorder::put(&id::THR_BEGIN_0, clock::now_fenced(), [routine, argument, 0, 0, 0]);
     }
-    start.meet(thread::tid());
-    // pthread_exit has recorded its status; cancellation has none but PTHREAD_CANCELED.
-    let guard = Guard { unwound: end_by_unwinding, form: &id::THR_EXIT_0, arguments: [0; 5] };
+    start.publish_tid(recorder::pthread_self());
+    let guard = UnwindGuard { unwound: routine_unwound };
     // SAFETY: the program's routine with its argument; this frame has nothing to drop.
-    let result = unsafe { guard.call(routine as *const (), argument, 0, 0, 0) };
+    let result = unsafe { guarded_call(routine as *const (), &raw const guard, [argument, 0, 0, 0]) };
     // A thrd_start_t returns an int.
     let status = if is_c11 { i64::from(result as i32) as u64 } else { result };
-    thread::end(&id::THR_EXIT_0, status);
+    thread_end::end(status);
     status as *mut c_void
 }
 
-/// `PTHREAD_CANCELED`.
-const CANCELED: u64 = u64::MAX;
-
-extern "C" fn end_by_unwinding(guard: &Guard) {
-    match thread::slot_if_any() {
-        // pthread_exit or thrd_exit has recorded it.
-        Some(slot) if slot.exit_told.load(Relaxed) != 0 => thread::write_out(),
-        _ => thread::end(guard.form, CANCELED),
-    }
-}
-
-/// A thread calls `pthread_exit` or `thrd_exit`: what it records afterwards, in cleanup handlers and destructors, still
-/// belongs to it. `caller` is where the call returns to, or would.
-pub fn tell_exit(status: u64, caller: u64) {
-    if process::records(id::THR_EXIT) {
-        record::put(&id::THR_EXIT_0, clock::now(), [status, 0, 0, 0, detail(caller)]);
-    }
-    if let Some(slot) = thread::slot_if_any() {
-        // ORDERING: read by this thread only.
-        slot.exit_told.store(1, Relaxed);
-    }
-    thread::write_out();
+unsafe extern "C" fn routine_unwound(_guard: *const UnwindGuard) {
+    thread_end::end_by_unwinding();
 }

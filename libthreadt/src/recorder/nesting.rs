@@ -1,72 +1,73 @@
-//! Records within records: which of them are still in the making?
+//! Records within records: which of them are still in progress.
 //!
-//! A signal handler that comes while a record is being made finds the slot's `making` set, and records one region deeper.
-//! If it leaves by `siglongjmp`, the interrupted record will never be finished, and `making` stays. The next record finds
-//! out: it is nested in another one only if there is a signal frame on the stack between the two.
+//! A signal handler that interrupts a record finds the slot's word `making` set, and records one region deeper. If it leaves
+//! by `siglongjmp`, the interrupted record will never be finished, and the word stays. The next record detects that: it is
+//! nested in another one only if there is a signal frame on the stack between the two.
 
 use core::sync::atomic::Ordering::Relaxed;
 
 use spec::buffer::REGIONS;
 
-use crate::slot::Slot;
+use crate::storage::Slot;
 use crate::sys;
 
-/// How far up the stack a signal frame is looked for, bytes. Beyond that, the record below is taken for alive.
+/// How far up the stack a signal frame is searched for, bytes. Beyond that, the outer record is taken for unfinished.
 const SEARCH: usize = 64 * 1024;
 const PAGE: usize = 4096;
 
-/// Where the count begins in `making`, and the address below it ends.
+/// Where the count begins in the word, and the address ends.
 const COUNT_AT: u32 = 48;
 
-/// How many records are in the making, by the word that `making` holds.
+/// How many records are in progress by the word.
 #[inline(always)]
-pub fn depth(making: u64) -> usize {
-    (making >> COUNT_AT) as usize
+pub fn depth(in_progress: u64) -> usize {
+    (in_progress >> COUNT_AT) as usize
 }
 
-/// The word for one record more, whose stack is at `frame`.
+/// The word with one record more, whose stack is at `frame`.
 #[inline(always)]
-pub fn one_more(making: u64, frame: usize) -> u64 {
-    frame as u64 | ((making >> COUNT_AT) + 1) << COUNT_AT
+pub fn with_one_more(in_progress: u64, frame: usize) -> u64 {
+    frame as u64 | ((in_progress >> COUNT_AT) + 1) << COUNT_AT
 }
 
-/// Takes records that will never be finished off the word `making`, and returns the word that is left, noted as what is
-/// below the record that begins now. `here` is where the caller's stack is.
+/// Removes abandoned records from the word, and returns the resulting word, which is stored as that of the outer records of
+/// the record that begins now. `here` is where the caller's stack is.
 #[cold]
 #[inline(never)]
-pub fn leave_abandoned(slot: &Slot, mut making: u64, here: usize) -> u64 {
-    let begun = making;
-    while making != 0 && is_abandoned((making & ((1 << COUNT_AT) - 1)) as usize, here) {
-        // What was below the record that is left: nothing for the first, else as it was noted when this one began.
-        making = match depth(making).checked_sub(2) {
+pub fn remove_abandoned(slot: Slot, mut in_progress: u64, here: usize) -> u64 {
+    let before = in_progress;
+    while in_progress != 0 && is_abandoned((in_progress & ((1 << COUNT_AT) - 1)) as usize, here) {
+        // The outer records of the abandoned one: none for the first, else as they were stored when it began.
+        in_progress = match depth(in_progress).checked_sub(2) {
             Some(at) => slot.below[at & (REGIONS - 1)].load(Relaxed),
             None => 0,
         };
     }
-    if making != begun {
+    if in_progress != before {
         if slot.writer.load(Relaxed) == slot.lwp.load(Relaxed)
-            && usize::from(slot.writer_depth.load(Relaxed)) >= depth(making)
+            && usize::from(slot.writer_depth.load(Relaxed)) >= depth(in_progress)
         {
-            // The write that was left is noted in the region and will be done once more.
+            // The abandoned write is noted in the region and will be repeated.
             slot.release_writer();
         }
-        slot.making.store(making, Relaxed);
+        slot.making.store(in_progress, Relaxed);
     }
-    if let Some(at) = depth(making).checked_sub(1) {
-        slot.below[at & (REGIONS - 1)].store(making, Relaxed);
+    if let Some(at) = depth(in_progress).checked_sub(1) {
+        slot.below[at & (REGIONS - 1)].store(in_progress, Relaxed);
     }
-    making
+    in_progress
 }
 
 /// Whether the record that began with the stack at `frame` was jumped over.
 ///
-/// With an alternate signal stack it matters which of the two stacks each of the two is on.
+/// With an alternate signal stack it matters which stack each of the two addresses is on.
 fn is_abandoned(frame: usize, here: usize) -> bool {
     if let Ok(stack) = sys::signal_stack() {
         let start = stack.ss_sp as usize;
         let is_alternate = |address: usize| (start..start + stack.ss_size).contains(&address);
         if stack.ss_flags & libc::SS_DISABLE == 0 && is_alternate(frame) != is_alternate(here) {
-            // On the alternate stack a handler interrupted something of the other; back from it, only a jump leads.
+            // A handler on the alternate stack interrupted something on the other one; only a jump leads from it to there while
+            // it is in progress.
             return is_alternate(frame);
         }
     }

@@ -3,13 +3,17 @@
 //! The library is a cdylib, which no bench target can link: so these stand among its unit tests, as one that is ignored.
 
 use std::hint::black_box;
+use std::sync::atomic::Ordering::Relaxed;
 
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, Divan};
+use spec::buffer::unpack;
+use spec::encode::Line;
 use spec::id;
 
+use super::layout::capacity;
+use super::slot::Slot;
 use super::tests::{new_entry, new_slot};
-use super::*;
 
 #[test]
 #[ignore = "measures; run by make bench-parts"]
@@ -23,7 +27,7 @@ const LINES: [Line; 2] = [
 ];
 
 /// Appends pairs of records until the region is full, and returns how many.
-fn fill(slot: &Slot, time: &mut u64) -> usize {
+fn fill(slot: Slot, time: &mut u64) -> usize {
     let mut records = 0;
     while unpack(slot.regions[0].filled.load(Relaxed)).end <= capacity(0) {
         *time += 60;
@@ -34,7 +38,7 @@ fn fill(slot: &Slot, time: &mut u64) -> usize {
     records
 }
 
-fn empty(slot: &Slot) {
+fn empty(slot: Slot) {
     slot.regions[0].filled.store(0, Relaxed);
 }
 

@@ -1,35 +1,33 @@
-//! The soft mark: a buffer that is nearly full goes to its file where its thread holds no lock, if that comes soon.
+//! Where a buffer that is nearly full is written: at a record after which its thread holds no lock, if that comes soon.
 //!
-//! A write takes tens of microseconds. If the thread holds a lock meanwhile, others wait for it that would not have waited
-//! without us. So a region's limit stands some records below where it is full. From there on the locks that the thread
-//! takes and gives back are counted. How many it held before is not known, so the write is made when it holds fewer than
-//! at the mark; when no such moment has come in half of the room that is left, when it gives back the last lock that it
-//! has taken since; and when the region is full, in any case.
+//! A write takes tens of microseconds. If the thread held a lock meanwhile, other threads would wait for it that would not
+//! have waited without this library. So a region's flush threshold is some records below where the region is full. From
+//! there on the locks that the thread takes and releases are counted. How many it held before is unknown, so the write is
+//! made when the thread holds fewer than at the threshold; if half of the remaining room is used up before that, when it
+//! releases the last lock that it has taken since; and in any case when the region is full.
 
 use core::sync::atomic::Ordering::Relaxed;
 
 use spec::Hold;
+use spec::buffer::SlotHeader;
 use spec::encode::Line;
 
-use crate::slot::Slot;
+use super::layout::FLUSH_POINT_SLACK;
 
-/// Bytes between the mark and where a region is full: some fifty records.
-pub const SLACK: u32 = 4096;
-
-/// Counts what `lines` take and give back, and says whether this is the moment to write. `end` is how full the region was
-/// before them, and `full` how full it may become.
-pub fn is_moment(slot: &Slot, lines: &[Line], end: u32, full: u32) -> bool {
+/// Counts the locks that `lines` take and release, and returns whether the region is to be written after them. `end` is how
+/// full it was before them, and `full` how full it may become.
+pub fn is_flush_point(slot: &SlotHeader, lines: &[Line], end: u32, full: u32) -> bool {
     let change: i32 = lines.iter().map(change).sum();
-    // ORDERING: only the slot's owner looks at these two.
+    // ORDERING: Relaxed; only the slot's owner uses these two.
     let held = slot.held_since_mark.load(Relaxed) + change;
     let fewest = slot.fewest_since_mark.load(Relaxed);
     slot.held_since_mark.store(held, Relaxed);
     slot.fewest_since_mark.store(fewest.min(held), Relaxed);
-    held < fewest || held == fewest && change <= 0 && end + SLACK / 2 >= full
+    held < fewest || held == fewest && change <= 0 && end + FLUSH_POINT_SLACK / 2 >= full
 }
 
 /// The region has been written: the count begins anew.
-pub fn reset(slot: &Slot) {
+pub fn restart_count(slot: &SlotHeader) {
     slot.held_since_mark.store(0, Relaxed);
     slot.fewest_since_mark.store(0, Relaxed);
 }
@@ -60,10 +58,13 @@ mod tests {
 
     /// After how many of these, each of 100 bytes, the region is written.
     fn written_after(calls: &[&[Line]]) -> Option<usize> {
-        // SAFETY: zeros are a valid slot, and only two of its words are looked at.
-        let slot: Box<Slot> = unsafe { Box::new(std::mem::zeroed()) };
-        let mut ends = (0..).map(|turn| turn * 100);
-        calls.iter().position(|lines| is_moment(&slot, lines, ends.next().unwrap(), SLACK)).map(|at| at + 1)
+        // SAFETY: zeros are a valid header, of which only two words are used.
+        let slot: Box<SlotHeader> = unsafe { Box::new(std::mem::zeroed()) };
+        let mut ends = (0..).map(|line| line * 100);
+        calls
+            .iter()
+            .position(|lines| is_flush_point(&slot, lines, ends.next().unwrap(), FLUSH_POINT_SLACK))
+            .map(|at| at + 1)
     }
 
     #[test]
@@ -74,13 +75,13 @@ mod tests {
     }
 
     #[test]
-    fn without_such_a_moment_the_next_best_is_taken() {
+    fn without_such_a_point_the_next_best_is_taken() {
         let pairs: Vec<&[Line]> = [&LOCK[..], &UNLOCK].into_iter().cycle().take(100).collect();
         // Half of the slack is 2,048 bytes: the first that begins there is the 22nd, an unlock.
         assert_eq!(written_after(&pairs), Some(22));
         let posts: Vec<&[Line]> = [&POST[..]].into_iter().cycle().take(100).collect();
         assert_eq!(written_after(&posts), Some(22));
-        // A thread that only takes has none.
+        // A thread that only takes locks has none.
         assert_eq!(written_after(&[&LOCK[..]; 40]), None);
     }
 }

@@ -1,4 +1,4 @@
-//! What a slot does with records that find no place: they are counted, and told of.
+//! Records that find no room: they are counted, and a loss record reports how many.
 
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -7,60 +7,54 @@ use spec::encode::Line;
 use spec::id;
 use spec::record::HEAD_WIDTH;
 
-use super::Slot;
-use crate::process::PROCESS;
+use super::slot::Slot;
+use crate::process_state::PROCESS;
 use crate::sys::Errno;
 
 impl Slot {
-    /// Makes room in a region whose text cannot be written, by dropping the older half; the newest stays for whoever
+    /// Makes room in a region whose text cannot be written by dropping the older half, so that the newest stays for whoever
     /// reads the trbuf. Counts what was lost. The caller must be owner and writer.
-    pub fn drop_older_half(&self, depth: usize, cause: Errno) {
+    pub fn drop_older_half(self, depth: usize, cause: Errno) {
         let region = &self.regions[depth & (REGIONS - 1)];
         if region.pending.load(Relaxed) != 0 {
             return;
         }
-        let filled = region.filled.load(Relaxed);
-        let range = unpack(filled);
+        let position = region.filled.load(Relaxed);
+        let range = unpack(position);
         if range.start > range.end {
-            let older = self.oldest(depth, filled);
-            // SAFETY: as below.
-            let text = unsafe { core::slice::from_raw_parts(self.text(depth).add(older.start as usize), older.len()) };
-            let lost = records_in(text);
+            // SAFETY: the range lies within the region, whose text only the caller changes.
+            let lost = records_in(unsafe { self.text_in(depth, &self.oldest(depth, position)) });
             region.filled.store(pack(0..range.end), Release);
             return self.lose(lost, cause);
         }
-        // SAFETY: `filled` lies within the region, whose text only the owner changes.
-        let text = unsafe { core::slice::from_raw_parts(self.text(depth).add(range.start as usize), range.len()) };
+        // SAFETY: as above.
+        let text = unsafe { self.text_in(depth, &range) };
         let half = text.len() / 2;
-        let cut = text.iter().skip(half).position(|&byte| byte == b'\n').map_or(text.len(), |at| half + at + 1);
-        let Some((old, rest)) = text.split_at_checked(cut) else { return };
-        let lost = records_in(old);
-        let (from, length) = (rest.as_ptr(), rest.len());
-        let start = range.start + cut as u32;
-        // OBSERVABLE: first the old half is gone, then the rest is copied to the front, where it does not overlap.
-        region.filled.store(pack(start..range.end), Release);
-        if start as usize >= length {
-            // SAFETY: the region has room for what is in it, and the ranges do not overlap; the slices above are not used
-            // any more.
-            unsafe { core::ptr::copy_nonoverlapping(from, self.text(depth), length) };
+        let older = text.iter().skip(half).position(|&byte| byte == b'\n').map_or(text.len(), |at| half + at + 1);
+        let lost = records_in(text.get(..older).unwrap_or(b""));
+        let (start, length) = (range.start as usize + older, text.len() - older);
+        // OBSERVABLE: first the older half is gone, then the newer one is copied to the front, where it does not overlap.
+        region.filled.store(pack(start as u32..range.end), Release);
+        if start >= length {
+            let front = self.region_text(depth);
+            // SAFETY: the region has room for what is in it, and the ranges do not overlap; `text` is not used any more.
+            unsafe { core::ptr::copy_nonoverlapping(front.add(start), front, length) };
             region.filled.store(pack(0..length as u32), Release);
         }
         self.lose(lost, cause);
     }
 
-    /// Drops all text of a thread that has gone, or of a process that goes, and returns how many records that and those
-    /// lost before are, and why. The caller must be the writer, or nobody writes any more.
-    pub fn drop_all(&self, cause: Errno) -> (u32, Errno) {
+    /// Drops all text, and returns how many records are lost by that and were lost before, and why. The caller must be the
+    /// writer, or nobody writes any more.
+    pub fn drop_all(self, cause: Errno) -> (u32, Errno) {
         let mut lost = self.lost.swap(0, Relaxed);
         for (depth, region) in self.regions.iter().enumerate() {
-            let filled = region.filled.load(Relaxed);
-            let range = unpack(filled);
+            let position = region.filled.load(Relaxed);
+            let range = unpack(position);
             let newer = if range.start > range.end { 0..range.end } else { 0..0 };
-            for part in [self.oldest(depth, filled), newer] {
+            for chunk in [self.oldest(depth, position), newer] {
                 // SAFETY: both lie within the region, whose text nobody changes any more.
-                let text =
-                    unsafe { core::slice::from_raw_parts(self.text(depth).add(part.start as usize), part.len()) };
-                lost += records_in(text);
+                lost += records_in(unsafe { self.text_in(depth, &chunk) });
             }
             region.filled.store(0, Release);
             region.pending.store(0, Release);
@@ -69,14 +63,14 @@ impl Slot {
     }
 
     /// Counts records of this thread that were dropped, and notes why.
-    pub fn lose(&self, records: u32, cause: Errno) {
+    pub fn lose(self, records: u32, cause: Errno) {
         self.lost.fetch_add(records, Relaxed);
         self.cause.store(cause.0 as u32, Relaxed);
         PROCESS.lost.fetch_add(records, Relaxed);
     }
 
-    /// Writes the record that tells of losses, if there were any and there is room. The caller must be owner and writer.
-    pub fn tell_losses(&self, depth: usize, time: u64) {
+    /// Writes a loss record if records were lost and it has room. The caller must be owner and writer.
+    pub fn append_loss_record(self, depth: usize, time: u64) {
         let lost = self.lost.load(Relaxed);
         if lost != 0 && self.has_room(depth) {
             let arguments = [u64::from(lost), u64::from(self.cause.load(Relaxed)), 0, 0, 0];
@@ -87,7 +81,7 @@ impl Slot {
     }
 }
 
-/// How many records a text stands for: its lines, and those that its trace_lost records tell of.
+/// How many records a text stands for: its lines, and those that its trace_lost records count.
 fn records_in(text: &[u8]) -> u32 {
     let at = HEAD_WIDTH..HEAD_WIDTH + 8;
     text.split_inclusive(|&byte| byte == b'\n').fold(0, |count: u32, line| {

@@ -1,57 +1,29 @@
-//! The tr files: paths, opening, and the ranges that writers take.
+//! The tr files: opening them, and the ranges that writers take.
 //!
-//! No descriptor stays open. A file is opened by its path for each write and checked to be the one that was made.
+//! No descriptor stays open. A file is opened by its path for each write, and must be the one that this process made.
 
 use core::ffi::CStr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use spec::buffer::{FileEntry, PATH_MAX};
-use spec::names::{NAME_MAX, Name};
+use spec::buffer::FileEntry;
 
 use crate::sys::{self, Errno, Fd, Result};
-
-/// Longest directory that a trace can be in, bytes.
-pub const DIRECTORY_MAX: usize = PATH_MAX - NAME_MAX - 48;
-
-/// A path that is put together in memory that somebody else owns.
-pub struct Path;
-
-impl Path {
-    /// Writes `directory/name` with its NUL into `buffer`. The directory has at most [`DIRECTORY_MAX`] bytes.
-    pub fn build<'a>(buffer: &'a mut [u8; PATH_MAX], directory: &[u8], name: Name) -> &'a CStr {
-        let (text, length) = name.text();
-        Path::join(buffer, &[directory, b"/", text.get(..length).unwrap_or(b"")])
-    }
-
-    /// Writes the pieces, one behind the other, with a NUL into `buffer`; what does not fit is cut off.
-    pub fn join<'a>(buffer: &'a mut [u8; PATH_MAX], pieces: &[&[u8]]) -> &'a CStr {
-        let bytes = pieces.iter().flat_map(|piece| piece.iter().copied()).take(PATH_MAX - 1);
-        for (slot, byte) in buffer.iter_mut().zip(bytes.chain([0])) {
-            *slot = byte;
-        }
-        Path::of(buffer)
-    }
-
-    /// The path that is in `buffer`.
-    pub fn of(buffer: &[u8; PATH_MAX]) -> &CStr {
-        CStr::from_bytes_until_nul(buffer).unwrap_or(c"")
-    }
-}
+use crate::trace_dir::earlier_files;
 
 /// An open tr file.
-pub struct Records {
+pub struct RecordFile {
     fd: Fd,
     /// Its size when it was opened.
     size: u64,
-    /// What its entry's `end` was just before.
+    /// The `end` of its entry just before.
     end: u64,
 }
 
 /// Opens a tr file, or makes it at its first write.
 ///
 /// # Errors
-/// `ESTALE` if something else has its name; whatever the system calls answer.
-pub fn open_records(path: &CStr, entry: &FileEntry) -> Result<Records> {
+/// `ESTALE` if another file has its name; the errno of the system call that failed.
+pub fn open(path: &CStr, entry: &FileEntry) -> Result<RecordFile> {
     for _ in 0..4 {
         let inode = entry.inode.load(Acquire);
         let end = entry.end.load(Acquire);
@@ -60,13 +32,13 @@ pub fn open_records(path: &CStr, entry: &FileEntry) -> Result<Records> {
             let fd = match Fd::open(path, flags, 0o600) {
                 Ok(fd) => fd,
                 Err(Errno(libc::EEXIST)) => {
-                    // Made by another thread with the same yyy this moment, or by one that did not come to note it: then it
-                    // is empty, and as good as one of ours. Or left by somebody: then out of the way.
+                    // Another thread with the same yyy makes it at this moment, or made it and did not get to note it: then
+                    // it is empty, and used as ours. Or it is an unknown process's: then it is renamed.
                     sys::sleep(100_000);
                     let unknown = || entry.inode.load(Acquire) == 0;
-                    // Asked again: the one that made it may have noted it, and written to it, meanwhile.
+                    // Checked again: the thread that made it may have noted it, and written to it, meanwhile.
                     if unknown() && !adopt_empty(path, entry)? && unknown() {
-                        set_aside(path)?;
+                        earlier_files::rename_unknown(path)?;
                     }
                     continue;
                 }
@@ -74,12 +46,12 @@ pub fn open_records(path: &CStr, entry: &FileEntry) -> Result<Records> {
             };
             let stat = fd.stat()?;
             if stat.st_mode & 0o777 != 0o600 {
-                // The umask took something away.
+                // The umask has removed some bits.
                 fd.set_mode(0o600)?;
             }
             entry.device.store(stat.st_dev, Relaxed);
             entry.inode.store(stat.st_ino, Release);
-            return Ok(Records { fd, size: 0, end: 0 });
+            return Ok(RecordFile { fd, size: 0, end: 0 });
         }
         match Fd::open(path, libc::O_WRONLY | libc::O_NOFOLLOW, 0) {
             Ok(fd) => {
@@ -87,10 +59,10 @@ pub fn open_records(path: &CStr, entry: &FileEntry) -> Result<Records> {
                 if stat.st_ino != inode || stat.st_dev != entry.device.load(Relaxed) {
                     return Err(Errno(libc::ESTALE));
                 }
-                return Ok(Records { fd, size: stat.st_size as u64, end });
+                return Ok(RecordFile { fd, size: stat.st_size as u64, end });
             }
             Err(Errno(libc::ENOENT)) => {
-                // It was removed; what comes now goes to a new one.
+                // It was removed; the next records go to a new one.
                 if entry.inode.compare_exchange(inode, 0, AcqRel, Relaxed).is_ok() {
                     entry.end.store(0, Relaxed);
                 }
@@ -101,7 +73,7 @@ pub fn open_records(path: &CStr, entry: &FileEntry) -> Result<Records> {
     Err(Errno(libc::ESTALE))
 }
 
-/// Takes an empty file of this user for the one that the entry is about; `false` if it is something else.
+/// Uses an empty file of this user as the one that the entry describes; `false` if it is not such a file.
 fn adopt_empty(path: &CStr, entry: &FileEntry) -> Result<bool> {
     let stat = Fd::open(path, libc::O_WRONLY | libc::O_NOFOLLOW, 0)?.stat()?;
     let empty = stat.st_mode & libc::S_IFMT == libc::S_IFREG && stat.st_size == 0 && stat.st_uid == sys::user_id();
@@ -112,43 +84,17 @@ fn adopt_empty(path: &CStr, entry: &FileEntry) -> Result<bool> {
     Ok(empty)
 }
 
-/// Renames a file of an unknown earlier process to `old.0.NAME`, or `old.0-2.NAME` and so on.
-fn set_aside(path: &CStr) -> Result {
-    let bytes = path.to_bytes();
-    let split = bytes.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
-    let (directory, name) = bytes.split_at_checked(split).unwrap_or_default();
-    rename_old(path, directory, b"0", name)
-}
-
-/// Renames `path`, which is `name` in `directory` (with its slash), to `old.START.NAME`; if that is taken, to
-/// `old.START-2.NAME` and so on.
-#[cold]
-#[inline(never)]
-pub fn rename_old(path: &CStr, directory: &[u8], start: &[u8], name: &[u8]) -> Result {
-    let mut buffer = [0u8; PATH_MAX];
-    for turn in 1..1000u64 {
-        let mut number = itoa::Buffer::new();
-        let suffix: [&[u8]; 2] = if turn == 1 { [b"", b""] } else { [b"-", number.format(turn).as_bytes()] };
-        let to = Path::join(&mut buffer, &[directory, b"old.", start, suffix[0], suffix[1], b".", name]);
-        match sys::rename(path, to) {
-            Err(Errno(libc::EEXIST)) => {}
-            other => return other,
-        }
-    }
-    Err(Errno(libc::EEXIST))
-}
-
-impl Records {
+impl RecordFile {
     /// Takes `length` bytes of the file for the caller to write and returns where they begin.
     ///
-    /// `alone` says that nobody, interrupted by the caller, may be between taking a range and writing it.
+    /// `alone` says that the caller has not interrupted anybody between taking a range and writing it.
     ///
     /// # Errors
     /// `EFBIG` if the process may not write that far; the signal that a write would raise then could kill the host.
     pub fn take_range(&self, entry: &FileEntry, length: u64, alone: bool) -> Result<u64> {
         if alone && self.end != self.size && entry.users.load(Acquire) <= 1 {
-            // Somebody else has cut or lengthened the file: no other thread of ours is between taking and writing. Unless
-            // a signal handler of ours has written meanwhile; then `end` has changed, and stays.
+            // Another process has truncated or lengthened the file: no other thread of ours is between taking and
+            // writing. If a signal handler of ours has written meanwhile, `end` has changed, and stays.
             let _ = entry.end.compare_exchange(self.end, self.size, AcqRel, Relaxed);
         }
         if entry.end.load(Acquire).saturating_add(length) > sys::file_size_limit() {
@@ -157,15 +103,15 @@ impl Records {
         Ok(entry.end.fetch_add(length, AcqRel))
     }
 
-    /// Gives back a range that could not be written, and removes what of it arrived; `false` if it must be kept.
+    /// Gives back a range that could not be written, and removes the bytes of it that were; `false` if it must be kept.
     pub fn give_range_back(&self, entry: &FileEntry, at: u64, length: u64) -> bool {
-        // With another writer there, the place may be taken between the two steps; then the range is kept.
+        // With another user, the range behind may be taken between the two steps; then this one is kept.
         entry.users.load(Acquire) <= 1
             && entry.end.compare_exchange(at + length, at, AcqRel, Relaxed).is_ok()
             && self.fd.truncate(at).is_ok()
     }
 
-    /// The descriptor, to ask about.
+    /// The descriptor.
     pub fn fd(&self) -> &Fd {
         &self.fd
     }

@@ -1,19 +1,23 @@
 use std::alloc::{Layout, alloc_zeroed};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path as StdPath, PathBuf};
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
+use std::sync::atomic::Ordering::Relaxed;
 
-use spec::buffer::{self, Rest, Shape};
+use spec::buffer::{self, FileEntry, PAGE, PATH_MAX, REGION_AT, Rest, Shape, pack, unpack};
+use spec::encode::Line;
 use spec::{Record, id};
 
-use super::*;
-use crate::sys::Errno;
+use super::layout::capacity;
+use super::record_file;
+use super::slot::{ALL_REGIONS, Slot, WriteRight};
+use crate::sys::{Errno, path};
 
 const PID: u32 = 4321;
 
 /// A slot in memory of its own, for the LWP `lwp`, whose file is in `directory`.
-pub(super) fn new_slot(directory: &StdPath, lwp: u32) -> &'static Slot {
+pub(super) fn new_slot(directory: &Path, lwp: u32) -> Slot {
     let layout = Layout::from_size_align(Shape::BUFFERS.slot_size(), PAGE).unwrap();
     // SAFETY: the layout has a size; the memory is never given back.
     let slot = unsafe { Slot::at(NonNull::new(alloc_zeroed(layout)).unwrap()) };
@@ -26,7 +30,7 @@ pub(super) fn new_entry() -> FileEntry {
     unsafe { std::mem::zeroed() }
 }
 
-fn append(slot: &Slot, depth: usize, number: u64) {
+fn append(slot: Slot, depth: usize, number: u64) {
     assert!(unpack(slot.regions[depth].filled.load(Relaxed)).end <= capacity(depth));
     let line = Line { form: &id::SEMA_POST_0, arguments: [1, 0, number, 0, 0] };
     // SAFETY: the test is the owner, and there is room.
@@ -34,14 +38,14 @@ fn append(slot: &Slot, depth: usize, number: u64) {
 }
 
 /// The path that the slot's records go to.
-fn path_of(slot: &Slot) -> &[u8; PATH_MAX] {
+fn path_of(slot: Slot) -> &'static [u8; PATH_MAX] {
     // SAFETY: the path lies in the slot, and nobody changes it.
     unsafe { &*slot.path() }
 }
 
-fn bytes(slot: &Slot) -> &[u8] {
+fn bytes(slot: Slot) -> &'static [u8] {
     // SAFETY: the slot's memory; nobody writes to it while the slice is used.
-    unsafe { std::slice::from_raw_parts((&raw const *slot).cast::<u8>(), Shape::BUFFERS.slot_size()) }
+    unsafe { std::slice::from_raw_parts(slot.neighbour(0), Shape::BUFFERS.slot_size()) }
 }
 
 /// The third argument of each record of a text, all of which have to decode.
@@ -50,7 +54,7 @@ fn numbers(text: &[u8]) -> Vec<u64> {
     lines.map(|line| Record::parse(line.strip_suffix(b"\n").unwrap()).unwrap().arguments[2].bits()).collect()
 }
 
-fn file_of(directory: &StdPath, lwp: u32) -> PathBuf {
+fn file_of(directory: &Path, lwp: u32) -> PathBuf {
     directory.join(format!("tr.{PID:07x}.{:03x}", lwp & 0xfff))
 }
 
@@ -135,7 +139,7 @@ fn a_ring_that_has_begun_anew_is_written_oldest_first() {
             region.pending.store(pack(ends[2]..ends[59]), Relaxed);
             entry.end.store(u64::from(ends[59] - ends[2]), Relaxed);
             fs::write(&file, b"").unwrap();
-            file::open_records(Path::of(path_of(slot)), &entry).unwrap();
+            record_file::open(path::in_buffer(path_of(slot)), &entry).unwrap();
         }
         if left == 2 {
             region.filled.store(pack(0..ends[1]), Relaxed);
@@ -229,8 +233,8 @@ fn the_newest_records_stay_when_nothing_can_be_written() {
     assert!(lost > 0 && kept.len() > 10);
     assert_eq!(kept, (lost..next).collect::<Vec<_>>());
     // The losses are told once.
-    slot.tell_losses(1, 1_000_000_000);
-    slot.tell_losses(1, 1_000_000_000);
+    slot.append_loss_record(1, 1_000_000_000);
+    slot.append_loss_record(1, 1_000_000_000);
     let Rest { unwritten, .. } = buffer::rest(bytes(slot), Shape::BUFFERS, 1).unwrap();
     let text = &bytes(slot)[unwritten];
     let told: Vec<_> = text.split(|&byte| byte == b'\n').filter(|line| line.get(52..57) == Some(b"00:01")).collect();
@@ -244,12 +248,12 @@ fn the_newest_records_stay_when_nothing_can_be_written() {
 fn there_is_one_writer() {
     let directory = tempfile::tempdir().unwrap();
     let slot = new_slot(directory.path(), 5);
-    assert_eq!(slot.become_writer(5, 0), Writer::Taken);
-    assert_eq!(slot.become_writer(5, 1), Writer::Nested);
-    assert_eq!(slot.become_writer(5, 0), Writer::Interrupted);
-    assert_eq!(slot.become_writer(5, ALL_REGIONS), Writer::Interrupted);
-    assert_eq!(slot.become_writer(6, 0), Writer::Refused);
+    assert_eq!(slot.become_writer(5, 0), WriteRight::Taken);
+    assert_eq!(slot.become_writer(5, 1), WriteRight::Nested);
+    assert_eq!(slot.become_writer(5, 0), WriteRight::Interrupted);
+    assert_eq!(slot.become_writer(5, ALL_REGIONS), WriteRight::Interrupted);
+    assert_eq!(slot.become_writer(6, 0), WriteRight::Refused);
     slot.release_writer();
-    assert_eq!(slot.become_writer(6, 0), Writer::Taken);
+    assert_eq!(slot.become_writer(6, 0), WriteRight::Taken);
     assert!(slot.end() && !slot.end());
 }

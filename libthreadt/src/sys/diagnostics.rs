@@ -1,20 +1,22 @@
-//! One line on stderr, at most once for each cause.
+//! Lines on stderr: each kind of message at most once.
 //!
-//! The host may have closed descriptor 2 and got a file of its own under that number; so nothing is written unless it
-//! is still the file that it was when the process began.
+//! The host may have closed descriptor 2 and got a file of its own under that number. So nothing is written unless
+//! descriptor 2 is still the file that it was when the process began.
 
 use core::sync::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{AcqRel, Relaxed},
 };
 
-use crate::sys;
+use super::call::Errno;
+use super::fd::{is_writable, stat, write_slices};
+use super::process::file_size_limit;
 
-/// What can be said.
+/// A kind of message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Cause {
-    /// A name in THR_TRACE_EVENTS means nothing. Said for each such name.
+pub enum Warning {
+    /// A name in THR_TRACE_EVENTS is unknown. Reported for each such name.
     UnknownEvent,
     /// The trace directory cannot be used.
     Directory,
@@ -22,9 +24,9 @@ pub enum Cause {
     Write,
     /// Recording has stopped before the program's end.
     Stopped,
-    /// A size in the environment cannot be understood.
+    /// A size in the environment is invalid.
     Size,
-    /// THR_TRACE_LEVEL is none that there is.
+    /// THR_TRACE_LEVEL is unknown.
     Level,
     /// THR_TRACE_RING is smaller or larger than a ring can be.
     Ring,
@@ -34,15 +36,16 @@ pub enum Cause {
     Missing,
 }
 
-static SAID: AtomicU32 = AtomicU32::new(0);
-/// Device and inode of descriptor 2 at the start; 0 if there was none.
+/// A bit for each [`Warning`] that has been reported.
+static REPORTED: AtomicU32 = AtomicU32::new(0);
+/// Device and inode of descriptor 2 at the start; 0 if it was closed.
 static STDERR: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
 fn stderr_identity() -> Option<[u64; 2]> {
-    sys::stat(2).ok().map(|stat| [stat.st_dev, stat.st_ino])
+    stat(2).ok().map(|stat| [stat.st_dev, stat.st_ino])
 }
 
-/// Notes what descriptor 2 is.
+/// Notes which file descriptor 2 is.
 pub fn remember_stderr() {
     if let Some(identity) = stderr_identity() {
         STDERR[0].store(identity[0], Relaxed);
@@ -51,40 +54,40 @@ pub fn remember_stderr() {
 }
 
 /// Whether so many bytes can be written to stderr without a signal to the host and without waiting.
-fn takes(length: u64) -> bool {
-    match sys::stat(2) {
-        // A file that may not grow so far: SIGXFSZ.
+fn accepts(length: u64) -> bool {
+    match stat(2) {
+        // A file that may not grow so far would raise SIGXFSZ.
         Ok(stat) if stat.st_mode & libc::S_IFMT == libc::S_IFREG => {
-            (stat.st_size as u64).saturating_add(length) <= sys::file_size_limit()
+            (stat.st_size as u64).saturating_add(length) <= file_size_limit()
         }
-        // A pipe that nobody reads: SIGPIPE; one that is full: waiting.
-        Ok(_) => sys::is_writable(2),
+        // A pipe without a reader would raise SIGPIPE; a full one would make the host wait.
+        Ok(_) => is_writable(2),
         Err(_) => false,
     }
 }
 
-/// Writes `libthreadt: ` and the pieces as one line, unless this cause was told before.
-pub fn say(cause: Cause, pieces: &[&[u8]]) {
-    let bit = 1 << cause as u32;
-    if cause != Cause::UnknownEvent && SAID.fetch_or(bit, AcqRel) & bit != 0 {
+/// Writes `libthreadt: ` and the slices as one line, unless this kind of message was reported before.
+pub fn warn(warning: Warning, slices: &[&[u8]]) {
+    let bit = 1 << warning as u32;
+    if warning != Warning::UnknownEvent && REPORTED.fetch_or(bit, AcqRel) & bit != 0 {
         return;
     }
-    let length = pieces.iter().map(|piece| piece.len() as u64).sum::<u64>() + 16;
-    if stderr_identity() != Some([STDERR[0].load(Relaxed), STDERR[1].load(Relaxed)]) || !takes(length) {
+    let length = slices.iter().map(|slice| slice.len() as u64).sum::<u64>() + 16;
+    if stderr_identity() != Some([STDERR[0].load(Relaxed), STDERR[1].load(Relaxed)]) || !accepts(length) {
         return;
     }
-    let piece = |text: &[u8]| libc::iovec { iov_base: text.as_ptr().cast_mut().cast(), iov_len: text.len() };
-    let mut line = [piece(b""); 10];
-    line[0] = piece(b"libthreadt: ");
-    for (slot, text) in line[1..9].iter_mut().zip(pieces) {
-        *slot = piece(text);
+    let vector = |text: &[u8]| libc::iovec { iov_base: text.as_ptr().cast_mut().cast(), iov_len: text.len() };
+    let mut line = [vector(b""); 10];
+    line[0] = vector(b"libthreadt: ");
+    for (place, text) in line[1..9].iter_mut().zip(slices) {
+        *place = vector(text);
     }
-    line[9] = piece(b"\n");
-    sys::write_pieces(2, &line);
+    line[9] = vector(b"\n");
+    write_slices(2, &line);
 }
 
-/// The usual text of an errno value that a file operation gives.
-pub fn reason(errno: sys::Errno) -> &'static [u8] {
+/// The usual text of an errno value that a file operation returns.
+pub fn errno_text(errno: Errno) -> &'static [u8] {
     match errno.0 {
         libc::ENOENT => b"No such file or directory",
         libc::EACCES => b"Permission denied",

@@ -1,8 +1,8 @@
-//! Finds functions in the objects that the dynamic linker has loaded, without asking it.
+//! Finds functions in the loaded objects by walking the list and the symbol tables of the dynamic linker.
 //!
-//! `dlsym` may allocate, leaves its errors in the host's `dlerror`, has bound the needed glibc to 2.34 since it moved
-//! there, and before 2.36 answered `RTLD_NEXT` with the oldest version of a symbol (glibc bug 14932). The list of
-//! loaded objects is public (`link.h`), and so are their hash tables; walking them allocates nothing and takes no lock.
+//! `dlsym` may allocate, leaves its errors in the host's `dlerror`, requires glibc 2.34 since it moved to libc, and before
+//! 2.36 resolved `RTLD_NEXT` to the oldest version of a symbol (glibc bug 14932). The list of loaded objects is public
+//! (`link.h`), and so are their hash tables; walking them allocates nothing and takes no lock.
 
 use core::ffi::{CStr, c_char};
 use core::ptr;
@@ -44,7 +44,7 @@ struct Symbol {
 
 unsafe extern "C" {
     static _r_debug: Debug;
-    /// Our own dynamic section, which tells our entry of the list from the others.
+    /// The dynamic section of this library, by which its entry of the list is known.
     static _DYNAMIC: Dynamic;
 }
 
@@ -223,39 +223,39 @@ impl Tables {
     }
 }
 
-/// A function that was found.
+/// Where a function is defined.
 #[derive(Clone, Copy, Debug)]
-pub struct Found {
+pub struct Definition {
     /// Its address.
     pub address: *const (),
     /// Whether it is libc's own (or libpthread's, before 2.34), not another interposer's.
     pub is_libc: bool,
 }
 
-/// The function that the host's call would have reached without us: the first definition behind ours.
-pub fn next(name: &CStr) -> Option<Found> {
+/// The function that the host's call would reach without this library: the first definition behind ours.
+pub fn next_definition(name: &CStr) -> Option<Definition> {
     let mut behind = objects().skip_while(|object| !object.is_ours());
     behind.next();
     behind.find_map(|object| in_object(object, name))
 }
 
-/// The function wherever it is.
-pub fn any(name: &CStr) -> Option<Found> {
+/// The first definition in any other object.
+pub fn any_definition(name: &CStr) -> Option<Definition> {
     objects().filter(|object| !object.is_ours()).find_map(|object| in_object(object, name))
 }
 
-/// The function in the object that has code at this address.
-pub fn beside(address: usize, name: &CStr) -> Option<Found> {
+/// The definition in the object that has code at `address`.
+pub fn definition_beside(address: usize, name: &CStr) -> Option<Definition> {
     let below = objects().filter(|object| object.base <= address);
     in_object(below.max_by_key(|object| object.base)?, name)
 }
 
-fn in_object(object: &LinkMap, name: &CStr) -> Option<Found> {
+fn in_object(object: &LinkMap, name: &CStr) -> Option<Definition> {
     let tables = object.tables()?;
     // SAFETY: the tables are this loaded object's.
     let address = unsafe { tables.find(name) }?;
     let file = object.base_name();
-    Some(Found {
+    Some(Definition {
         address: address as *const (),
         is_libc: file.starts_with(b"libc.so") || file.starts_with(b"libpthread.so"),
     })
@@ -268,20 +268,20 @@ mod tests {
 
     #[test]
     fn a_function_of_libc_is_found() {
-        let found = any(c"pthread_mutex_lock").unwrap();
+        let found = any_definition(c"pthread_mutex_lock").unwrap();
         assert!(found.is_libc);
         assert_eq!(found.address, libc::pthread_mutex_lock as *const ());
-        assert!(any(c"no_such_function_anywhere").is_none());
+        assert!(any_definition(c"no_such_function_anywhere").is_none());
     }
 
     #[test]
     fn the_default_version_is_preferred() {
         // libc has two of it; the old one takes a pointer to a condition variable of another layout.
-        assert_eq!(any(c"pthread_cond_wait").unwrap().address, libc::pthread_cond_wait as *const ());
+        assert_eq!(any_definition(c"pthread_cond_wait").unwrap().address, libc::pthread_cond_wait as *const ());
     }
 
     #[test]
     fn the_vdso_is_searched() {
-        assert!(any(c"__vdso_clock_gettime").is_some());
+        assert!(any_definition(c"__vdso_clock_gettime").is_some());
     }
 }

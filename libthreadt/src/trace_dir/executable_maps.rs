@@ -1,32 +1,50 @@
-//! The executable mappings, for trinfo: what an address in a record belongs to.
+//! The executable mappings in trinfo, which tell which file an address in a record belongs to.
 //!
-//! Read from `/proc/self/maps`, because the linker's own list may change under a walk. The build IDs are read through
-//! `/proc/self/mem`, because a mapping may go away at any moment, and a read there fails where a load would kill.
+//! They are read from `/proc/self/maps`, because the linker's own list may change during a walk. The build IDs are read
+//! through `/proc/self/mem`, because a mapping may go away at any moment, and a read there fails where a load would kill.
 
-use crate::stage::Settled;
-use crate::sys::Fd;
-use crate::trinfo::Writer;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::info_file::{self, InfoWriter};
+use crate::clock;
+use crate::sys::{Fd, SetOnce};
 
 /// Lines that trinfo has already, by hash. When it is full, every line is taken for new.
-static SEEN: Settled<[u64; 1024]> = Settled::new([0; 1024]);
-static TEXT: Settled<[u8; 8192]> = Settled::new([0; 8192]);
+static WRITTEN_LINES: SetOnce<[u64; 1024]> = SetOnce::new([0; 1024]);
+static TEXT: SetOnce<[u8; 8192]> = SetOnce::new([0; 8192]);
+
+/// When the mappings were last read, a reading of the clock.
+static LAST_READ: AtomicU64 = AtomicU64::new(0);
+/// Reading the mappings takes 50 microseconds or so; it is done at most once in this time.
+const REFRESH_NS: u64 = 1_000_000_000;
 
 /// Longest build ID that is written, bytes.
 const BUILD_ID_MAX: usize = 32;
 
-/// Forgets which mappings have been written; for a new trinfo. As below, for whoever is writing trinfo.
-pub fn forget() {
-    // SAFETY: only the one who writes trinfo comes here.
-    unsafe { SEEN.get_mut() }.fill(0);
+/// Appends the mappings that are new, unless they were read less than a second ago.
+pub fn refresh() {
+    let now = clock::now_fenced();
+    if now.saturating_sub(LAST_READ.load(Relaxed)) >= REFRESH_NS {
+        LAST_READ.store(now, Relaxed);
+        info_file::append(write_new);
+    }
+}
+
+/// Writes the lines of all mappings, to a trinfo that has none.
+pub fn write_all(writer: &mut InfoWriter) {
+    // SAFETY: the one writer of trinfo calls this.
+    unsafe { WRITTEN_LINES.get_mut() }.fill(0);
+    write_new(writer);
 }
 
 /// Writes a `map START END OFFSET BUILD-ID PATH` line for each executable mapping that is not there yet.
-pub fn describe(writer: &mut Writer) {
-    // SAFETY: only the one who writes trinfo comes here.
-    let (seen, text) = unsafe { (SEEN.get_mut(), TEXT.get_mut()) };
+pub fn write_new(writer: &mut InfoWriter) {
+    LAST_READ.store(clock::now_fenced(), Relaxed);
+    // SAFETY: the one writer of trinfo calls this.
+    let (written, text) = unsafe { (WRITTEN_LINES.get_mut(), TEXT.get_mut()) };
     let Ok(maps) = Fd::open(c"/proc/self/maps", libc::O_RDONLY, 0) else { return };
     let memory = Fd::open(c"/proc/self/mem", libc::O_RDONLY, 0).ok();
-    // Where the object that the lines are about begins.
+    // Where the object that the line belongs to begins.
     let mut begin = 0;
     let mut length = 0;
     while let Some(room) = text.get_mut(length..)
@@ -37,11 +55,11 @@ pub fn describe(writer: &mut Writer) {
         while let Some(line) = text.get(start..length)
             && let Some(end) = line.iter().position(|&byte| byte == b'\n')
         {
-            if let Some(mapping) = line.get(..end).and_then(Mapping::parse) {
+            if let Some(mapping) = line.get(..end).and_then(MapsLine::parse) {
                 if mapping.offset == 0 {
                     begin = mapping.start;
                 }
-                if mapping.executable && is_new(seen, line.get(..end).unwrap_or(b"")) {
+                if mapping.executable && is_new(written, line.get(..end).unwrap_or(b"")) {
                     mapping.write(writer, memory.as_ref(), begin);
                 }
             }
@@ -52,14 +70,14 @@ pub fn describe(writer: &mut Writer) {
     }
 }
 
-/// Notes a line; whether it was new.
-fn is_new(seen: &mut [u64], line: &[u8]) -> bool {
+/// Notes a line, and returns whether it was new.
+fn is_new(written: &mut [u64], line: &[u8]) -> bool {
     // FNV-1a, with zero kept for empty places.
     let hash = line
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |hash: u64, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     let hash = hash.max(1);
-    for place in seen {
+    for place in written {
         if *place == hash {
             return false;
         }
@@ -73,7 +91,7 @@ fn is_new(seen: &mut [u64], line: &[u8]) -> bool {
 
 /// A line of `/proc/self/maps`.
 #[derive(Debug, PartialEq, Eq)]
-struct Mapping<'a> {
+struct MapsLine<'a> {
     start: u64,
     end: u64,
     offset: u64,
@@ -81,16 +99,16 @@ struct Mapping<'a> {
     path: &'a [u8],
 }
 
-impl<'a> Mapping<'a> {
+impl<'a> MapsLine<'a> {
     /// Parses `start-end rwxp offset dev inode path`.
-    fn parse(line: &'a [u8]) -> Option<Mapping<'a>> {
+    fn parse(line: &'a [u8]) -> Option<MapsLine<'a>> {
         let mut fields = line.splitn(6, |&byte| byte == b' ');
         let range = fields.next()?;
         let dash = range.iter().position(|&byte| byte == b'-')?;
         let rights = fields.next()?;
         let offset = hex(fields.next()?)?;
         let path = fields.nth(2).unwrap_or(b"");
-        Some(Mapping {
+        Some(MapsLine {
             start: hex(range.get(..dash)?)?,
             end: hex(range.get(dash + 1..)?)?,
             offset,
@@ -99,7 +117,7 @@ impl<'a> Mapping<'a> {
         })
     }
 
-    fn write(&self, writer: &mut Writer, memory: Option<&Fd>, begin: u64) {
+    fn write(&self, writer: &mut InfoWriter, memory: Option<&Fd>, begin: u64) {
         writer.raw(b"map ");
         for number in [self.start, self.end, self.offset] {
             writer.raw(b"0x");
@@ -152,7 +170,7 @@ fn build_id(memory: &Fd, begin: u64, id: &mut [u8; BUILD_ID_MAX]) -> Option<usiz
     None
 }
 
-/// Looks for the build ID among the notes of a segment.
+/// Searches the notes of a segment for the build ID.
 fn build_id_in(memory: &Fd, start: u64, size: u64, id: &mut [u8; BUILD_ID_MAX]) -> Option<usize> {
     const NT_GNU_BUILD_ID: u32 = 3;
     let mut at = 0;
@@ -183,19 +201,19 @@ mod tests {
     #[test]
     fn lines_of_maps_are_parsed() {
         let line = b"7f3b0c228000-7f3b0c37d000 r-xp 00026000 fe:00 1322  /usr/lib/a b.so";
-        let mapping = Mapping::parse(line).unwrap();
+        let mapping = MapsLine::parse(line).unwrap();
         assert_eq!(mapping.path, b"/usr/lib/a b.so");
         assert_eq!((mapping.start, mapping.offset, mapping.executable), (0x7f3b_0c22_8000, 0x26000, true));
-        let anonymous = Mapping::parse(b"00400000-00401000 rw-p 00000000 00:00 0 ").unwrap();
+        let anonymous = MapsLine::parse(b"00400000-00401000 rw-p 00000000 00:00 0 ").unwrap();
         assert_eq!((anonymous.path, anonymous.executable), (&b""[..], false));
-        assert!(Mapping::parse(b"nonsense").is_none());
+        assert!(MapsLine::parse(b"nonsense").is_none());
     }
 
     #[test]
     fn a_line_is_new_once() {
-        let mut seen = [0; 2];
-        assert!(is_new(&mut seen, b"a") && is_new(&mut seen, b"b"));
-        assert!(!is_new(&mut seen, b"a"));
-        assert!(is_new(&mut seen, b"c"), "a full table takes everything for new");
+        let mut written = [0; 2];
+        assert!(is_new(&mut written, b"a") && is_new(&mut written, b"b"));
+        assert!(!is_new(&mut written, b"a"));
+        assert!(is_new(&mut written, b"c"), "a full table takes everything for new");
     }
 }

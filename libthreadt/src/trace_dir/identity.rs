@@ -1,27 +1,27 @@
-//! Which process this is, beyond its number: PIDs are reused, and every container has a PID 7.
+//! The identity of the process. Its PID is not enough: PIDs are reused, and every container has a PID 7.
 
 use spec::buffer::Owner;
 
 use crate::config::CONFIG;
-use crate::sys::{self, Fd};
-use crate::{clock, process};
+use crate::sys::{Fd, path};
+use crate::{clock, process_state};
 
-/// The boot ID; zeros where /proc does not tell.
+/// The boot ID; zeros if /proc does not have it.
 pub fn boot_id() -> [u8; 36] {
     let mut text = [0; 36];
     let read = Fd::open(c"/proc/sys/kernel/random/boot_id", libc::O_RDONLY, 0).and_then(|file| file.read(&mut text));
     if read == Ok(text.len()) { text } else { [b'0'; 36] }
 }
 
-/// The inode of the PID namespace; 0 where /proc does not tell.
+/// The inode of the PID namespace; 0 if /proc does not have it.
 pub fn pid_namespace() -> u64 {
     let mut text = [0; 64];
     // The link reads `pid:[4026531836]`.
-    let length = sys::read_link(c"/proc/self/ns/pid", &mut text).unwrap_or(0);
+    let length = path::read_link(c"/proc/self/ns/pid", &mut text).unwrap_or(0);
     decimal(text.get(5..length).unwrap_or(b""))
 }
 
-/// When this process began, in clock ticks since boot; 0 where /proc does not tell. An exec does not change it.
+/// When this process began, in clock ticks since boot; 0 if /proc does not have it. An exec does not change it.
 pub fn start() -> u64 {
     let mut text = [0; 512];
     let length = Fd::open(c"/proc/self/stat", libc::O_RDONLY, 0).and_then(|file| file.read(&mut text)).unwrap_or(0);
@@ -45,7 +45,7 @@ fn decimal(text: &[u8]) -> u64 {
 /// This process as the owner of a trbuf.
 pub fn owner() -> Owner {
     Owner {
-        pid: process::id(),
+        pid: process_state::id(),
         pid_namespace: pid_namespace(),
         start: start(),
         boot_id: boot_id(),
