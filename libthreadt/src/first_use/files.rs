@@ -20,6 +20,9 @@ pub fn prepare_files() -> bool {
     })
 }
 
+// Not inlined, so that later threads' first records need little stack.
+#[cold]
+#[inline(never)]
 fn make_files() -> bool {
     // SAFETY: within `files`, which one thread of the process runs, and all users of the directory's paths have passed.
     let made = unsafe { names_owner::claim() }.and_then(|trbuf| match trbuf {
