@@ -1,7 +1,7 @@
 //! Turns the rows of `functions.tsv` into the statics of the next functions and the generated hooks.
 //!
-//! The column `hook` of a row says how: `single` makes one record of a call, stamped before the call (and written after it if
-//! it has the result) or after it; `wait` makes two, around a call that may wait for long and may be left by unwinding; `own`
+//! The column `hook` of a row says how: `one_record` makes one record of a call, stamped before the call (and written after it if
+//! it has the result) or after it; `two_records` makes two, around a call that may wait for long and may be left by unwinding; `handwritten`
 //! is a hook that is written by hand in `src/hooks/`. Errors are reported as `functions.tsv:LINE: …`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -184,7 +184,7 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
          let switch = switch(id::{upper});\n    if !switch.is_on() {{ return next({names}); }}\n{pass_on}"
     );
     match (*hook_kind, which) {
-        ("single", 0) if is_mutex => {
+        ("one_record", 0) if is_mutex => {
             // The word that says whether a mutex is recursive is there after an init, before any other call.
             let recursive = "let recursive = is_recursive(mutex);";
             let (known_before, known_after) = if *event == "mutex_init" { ("", recursive) } else { (recursive, "") };
@@ -204,23 +204,23 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
                 text = text.replace("word_2, 0, ", "if recursive { 0 } else { word_2 }, 0, ");
             }
         }
-        ("single", 0) if stamp == "b" && !values.contains("result") => {
+        ("one_record", 0) if stamp == "b" && !values.contains("result") => {
             writeln!(text, "{before}    recorder::put({kind}, clock::now_unfenced(), [{values}]);\n    next({names})")
                 .unwrap()
         }
-        ("single", 0) if stamp == "b" => writeln!(
+        ("one_record", 0) if stamp == "b" => writeln!(
             text,
             "    let time = clock::now_unfenced();\n{before}    let result = next({names});\n    \
              recorder::put({kind}, time, [{values}]);\n    result"
         )
         .unwrap(),
-        ("single", 0) => writeln!(
+        ("one_record", 0) => writeln!(
             text,
             "    let result = next({names});\n{forget}    \
              recorder::put({kind}, clock::now_fenced(), [{values}]);\n    result"
         )
         .unwrap(),
-        ("wait", 1) => {
+        ("two_records", 1) => {
             let mut bits: Vec<String> = parameters.iter().map(|(name, _)| format!("{name}.bits()")).collect();
             bits.resize(4, "0".to_owned());
             writeln!(
@@ -255,7 +255,7 @@ fn main() {
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
         let row: Vec<&str> = line.split('\t').collect();
         let place = format!("functions.tsv:{}", index + 1);
-        if row.get(2) != Some(&"own") {
+        if row.get(2) != Some(&"handwritten") {
             hooks += &hook(&place, &row, &first_records);
         }
         names.insert(row[3]);

@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use spec::EventSet;
-use spec::buffer::{RING_SIZES, Shape};
+use spec::buffer::{RING_SIZES, SlotLayout};
 
 use crate::sys::diagnostics::{Warning, warn};
 use crate::sys::{SetOnce, path};
@@ -20,7 +20,7 @@ pub struct Config {
     /// `THR_TRACE_LEVEL=blocked`: only calls that show waiting are recorded.
     pub only_blocked: bool,
     /// The size of the slots, and by `THR_TRACE_RING` whether they are rings.
-    pub shape: Shape,
+    pub layout: SlotLayout,
 }
 
 /// The configuration, set when the library is initialised in the program.
@@ -29,7 +29,7 @@ pub static CONFIG: SetOnce<Config> = SetOnce::new(Config {
     max: u64::MAX,
     unbuffered: false,
     only_blocked: false,
-    shape: Shape::BUFFERS,
+    layout: SlotLayout::BUFFERS,
 });
 
 /// The bits of a column that only `THR_TRACE_DETAIL` fills: all or none.
@@ -42,7 +42,7 @@ pub fn detail(value: u64) -> u64 {
     value & DETAIL.load(Relaxed)
 }
 
-/// Whether the columns are filled that need more than the call's arguments.
+/// Whether the columns are write_position that need more than the call's arguments.
 #[inline(always)]
 pub fn is_detailed() -> bool {
     detail(1) != 0
@@ -102,13 +102,13 @@ pub fn read() -> Config {
     if variable(b"THR_TRACE_DETAIL").is_some() {
         DETAIL.store(u64::MAX, Relaxed);
     }
-    let shape = ring();
+    let layout = ring();
     Config {
         events,
         max: size(b"THR_TRACE_MAX").unwrap_or(u64::MAX),
-        unbuffered: variable(b"THR_TRACE_BUF").is_some() && !shape.is_ring(),
+        unbuffered: variable(b"THR_TRACE_BUF").is_some() && !layout.is_ring(),
         only_blocked: records_only_blocked(),
-        shape,
+        layout,
     }
 }
 
@@ -126,14 +126,14 @@ fn records_only_blocked() -> bool {
 
 /// The slots that `THR_TRACE_RING` asks for. A size that a ring cannot have is replaced by the nearest one that it can
 /// have, because the user does not want files that grow without end.
-fn ring() -> Shape {
-    let Some(size) = size(b"THR_TRACE_RING") else { return Shape::BUFFERS };
+fn ring() -> SlotLayout {
+    let Some(size) = size(b"THR_TRACE_RING") else { return SlotLayout::BUFFERS };
     let possible = size.clamp(*RING_SIZES.start(), *RING_SIZES.end());
     if size != possible {
         let taken: &[u8] = if size < possible { b"64K, the least" } else { b"1G, the most" };
         warn(Warning::Ring, &[b"THR_TRACE_RING: taken as ", taken]);
     }
-    Shape::ring(possible).unwrap_or(Shape::BUFFERS)
+    SlotLayout::ring(possible).unwrap_or(SlotLayout::BUFFERS)
 }
 
 /// The size in a variable; an invalid one is reported and ignored.

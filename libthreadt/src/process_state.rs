@@ -11,7 +11,7 @@ use core::sync::atomic::{
 };
 
 use spec::EventId;
-use spec::event::EVENTS;
+use spec::tables::EVENTS;
 
 use crate::sys::{Once, PoolHead, process_id};
 
@@ -47,7 +47,7 @@ pub struct ProcessState {
     pub without_slot_cause: AtomicU32,
     /// Records that were lost, of all threads.
     pub lost: AtomicU32,
-    /// Slots that the trbuf has room for.
+    /// Slots that the trbuf has encode_room for.
     pub slots: AtomicU32,
     /// 1 while a thread maps further slots.
     pub growing: AtomicU32,

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use spec::event::{EVENTS, MUTEX, RMUTEX};
+use spec::tables::{EVENTS, MUTEX, RMUTEX};
 use spec::{Event, EventId, Level};
 
 use crate::clock;
@@ -72,7 +72,7 @@ pub fn initialise() -> bool {
 /// The switch of an event as the environment wants it.
 fn configured_switch(event: &Event) -> Switch {
     let config = CONFIG.get();
-    let level = event.forms.first().map_or(Level::Always, |form| form.level);
+    let level = event.kinds.first().map_or(Level::Always, |kind| kind.level);
     let selective = match level {
         _ if !config.only_blocked => Switch::OFF,
         Level::Always => Switch::OFF,
@@ -95,7 +95,7 @@ fn configure() {
     glibc::calibrate();
     directory::note_wanted(config::directory());
     let config = config::read();
-    if config.shape.is_ring() {
+    if config.layout.is_ring() {
         seccomp::note_filter();
     }
     // SAFETY: within CONFIGURED, which all readers have passed.
@@ -108,7 +108,7 @@ fn configure() {
 
 /// Once in a forked child: what it inherited is its parent's.
 fn forget_parent() {
-    let is_interrupted = |slot: &storage::Slot| slot.making.load(Relaxed) != 0 || slot.writer.load(Relaxed) != 0;
+    let is_interrupted = |slot: &storage::Slot| slot.in_progress.load(Relaxed) != 0 || slot.writer.load(Relaxed) != 0;
     let interrupted = thread_local::current().filter(is_interrupted);
     thread_local::set_current(None);
     storage::forget(interrupted);

@@ -3,9 +3,9 @@
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::Ordering::Relaxed;
 
-use spec::event::EVENTS;
 use spec::info::RINGS_REUSED;
-use spec::record::SECOND;
+use spec::record::NANOS_PER_SECOND;
+use spec::tables::EVENTS;
 
 use crate::clock;
 use crate::config::CONFIG;
@@ -95,10 +95,10 @@ fn write_completeness(writer: &mut InfoWriter) {
         writer.raw(b"complete_from ");
         writer.raw(number.format(lwp).as_bytes());
         writer.raw(b" ");
-        writer.raw(number.format(from / SECOND).as_bytes());
+        writer.raw(number.format(from / NANOS_PER_SECOND).as_bytes());
         writer.raw(b".");
         // With its leading zeros.
-        writer.raw(number.format(SECOND + from % SECOND).as_bytes().get(1..).unwrap_or_default());
+        writer.raw(number.format(NANOS_PER_SECOND + from % NANOS_PER_SECOND).as_bytes().get(1..).unwrap_or_default());
         writer.raw(b"\n");
     });
     let reused = storage::reused_rings();

@@ -3,7 +3,7 @@
 use core::ffi::{c_int, c_void};
 use core::ptr;
 
-use spec::{EventId, Form, id};
+use spec::{EventId, RecordKind, id};
 
 use super::result::{CallResult, ThrdStatus};
 use crate::clock;
@@ -20,7 +20,7 @@ use crate::recorder::{self, ReturnRecord};
 /// `function` is the next function that takes these arguments; `exit_status` is the host's.
 unsafe fn join(
     event: EventId,
-    kinds: [&'static Form; 2],
+    kinds: [&'static RecordKind; 2],
     entry: [u64; 5],
     function: *const (),
     exit_status: *mut *mut c_void,
@@ -48,7 +48,7 @@ unsafe fn join(
     }
 }
 
-const TIMED: [&Form; 2] = [&id::THR_TIMEDJOIN_1, &id::THR_TIMEDJOIN_2];
+const TIMED: [&RecordKind; 2] = [&id::THR_TIMEDJOIN_1, &id::THR_TIMEDJOIN_2];
 
 hook! {
     /// `int pthread_join(pthread_t thread, void **exit_status);`

@@ -69,7 +69,7 @@ mod spin;
     clippy::let_unit_value,
     clippy::unused_unit,
     unused_variables,
-    reason = "one template also serves functions that return nothing, and those whose records have no room for the caller"
+    reason = "one template also serves functions that return nothing, and those whose records have no encode_room for the caller"
 )]
 mod table {
     use core::ffi::{c_int, c_uint};

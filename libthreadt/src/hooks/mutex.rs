@@ -5,7 +5,7 @@
 
 use core::ffi::c_int;
 
-use spec::{EventId, Form, id};
+use spec::{EventId, RecordKind, id};
 
 use super::result::{CallResult, ThrdStatus};
 use crate::config::{detail, is_detailed};
@@ -18,8 +18,8 @@ use crate::{clock, recorder};
 /// A lock event and its records, for mutexes that are not recursive and for those that are.
 struct MutexLock {
     event: EventId,
-    plain: [&'static Form; 2],
-    recursive: [&'static Form; 2],
+    plain: [&'static RecordKind; 2],
+    recursive: [&'static RecordKind; 2],
 }
 
 static LOCK: MutexLock = MutexLock {

@@ -6,7 +6,7 @@
 
 use core::ffi::c_int;
 
-use spec::{EventId, Form, id};
+use spec::{EventId, RecordKind, id};
 
 use super::result::CallResult;
 use crate::config::{detail, is_detailed};
@@ -19,7 +19,7 @@ use crate::{clock, recorder};
 /// One way to lock.
 struct RwLock {
     event: EventId,
-    kinds: [&'static Form; 2],
+    kinds: [&'static RecordKind; 2],
     /// Whether the lock in its present state makes the caller wait.
     excludes: unsafe fn(Ptr) -> bool,
     is_read: bool,

@@ -2,7 +2,7 @@
 //!
 //! Other threads run on while the process ends, and go on recording. First every flush threshold is set to 0, so that each
 //! record is written at once from then on. Then all threads pass a barrier, after which a record that was begun with an old
-//! threshold shows in its slot's word `making`. When that record is finished, the slot is written out.
+//! threshold shows in its slot's word `in_progress`. When that record is finished, the slot is written out.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
@@ -25,7 +25,7 @@ const PATIENCE_NS: i64 = 100_000;
 pub fn flush_all_slots() -> bool {
     set_write_through(true);
     // ORDERING: every thread passes the barrier between this thread's stores to the flush thresholds and its loads of
-    // `making`.
+    // `in_progress`.
     let _ = sys::barrier();
     let (mut complete, mut patience) = (true, PATIENCE_STEPS);
     for_each_slot(|slot| complete &= flush_slot(slot, &mut patience));
@@ -35,12 +35,12 @@ pub fn flush_all_slots() -> bool {
 /// Writes out one slot; `patience` is how many steps of [`PATIENCE_NS`] may still be waited.
 fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
     let lwp = slot.lwp.load(Relaxed);
-    if lwp == 0 || slot.is_empty() && slot.making.load(Relaxed) == 0 && slot.lost.load(Relaxed) == 0 {
+    if lwp == 0 || slot.is_empty() && slot.in_progress.load(Relaxed) == 0 && slot.lost.load(Relaxed) == 0 {
         return true;
     }
     let ours = thread_local::current() == Some(slot);
     if !ours {
-        while slot.making.load(Relaxed) != 0 {
+        while slot.in_progress.load(Relaxed) != 0 {
             // If it takes too long, trace-cat finds the record in the trbuf.
             let Some(less) = patience.checked_sub(1) else { return false };
             *patience = less;

@@ -24,7 +24,7 @@ pub fn end_by_unwinding() {
     const CANCELED: u64 = u64::MAX;
     match thread_local::current() {
         // `record_thread_exit` has recorded it.
-        Some(slot) if slot.exit_told.load(Relaxed) != 0 => write_out(),
+        Some(slot) if slot.exit_recorded.load(Relaxed) != 0 => write_out(),
         _ => end(CANCELED),
     }
 }
@@ -37,7 +37,7 @@ pub fn record_thread_exit(status: u64, caller: u64) {
     }
     if let Some(slot) = thread_local::current() {
         // ORDERING: Relaxed; only this thread reads it.
-        slot.exit_told.store(1, Relaxed);
+        slot.exit_recorded.store(1, Relaxed);
     }
     write_out();
 }
@@ -48,7 +48,7 @@ fn write_out() {
     let Some(slot) = thread_local::current().filter(|_| process_state::is_initialised()) else { return };
     let lwp = slot.lwp.load(Relaxed);
     // A record that was in progress when the thread was cancelled will never be finished.
-    slot.making.store(0, Relaxed);
+    slot.in_progress.store(0, Relaxed);
     if slot.writer.load(Relaxed) == lwp {
         slot.release_writer();
     }

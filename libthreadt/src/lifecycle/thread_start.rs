@@ -32,7 +32,7 @@ pub struct ThreadStart {
     /// Where the creator wants the new thread's ID.
     target: AtomicUsize,
     is_c11: AtomicU32,
-    /// Whether `target` is filled: one of the constants below.
+    /// Whether `target` is write_position: one of the constants below.
     state: AtomicU32,
 }
 
@@ -40,7 +40,7 @@ pub struct ThreadStart {
 const OPEN: u32 = 0;
 /// One of the two threads is filling it.
 const FILLING: u32 = 1;
-/// It is filled.
+/// It is write_position.
 const FILLED: u32 = 2;
 
 // SAFETY: the only pool at this head.
@@ -86,7 +86,7 @@ impl ThreadStart {
 
     /// Publishes the new thread's ID in the creator's variable; called once by each of the two threads.
     ///
-    /// When it returns, the variable is filled. The second caller releases the memory.
+    /// When it returns, the variable is write_position. The second caller releases the memory.
     pub fn publish_tid(&'static self, tid: u64) {
         // ORDERING: Acquire pairs with the other thread's Release: it does not use the memory any more.
         if self.state.compare_exchange(OPEN, FILLING, Acquire, Acquire).is_ok() {

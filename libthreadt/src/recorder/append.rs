@@ -7,7 +7,7 @@ use core::sync::atomic::{
 };
 
 use spec::buffer::REGIONS;
-use spec::encode::Line;
+use spec::encode::UntimedRecord;
 
 use super::nesting;
 use crate::clock;
@@ -23,10 +23,10 @@ use crate::trace_dir::executable_maps;
 ///
 /// Nests: a signal handler may come at any instruction, record, and even leave by `siglongjmp`.
 #[inline(always)]
-pub fn append<const N: usize>(slot: Slot, time: u64, lines: &[Line; N]) {
+pub fn append<const N: usize>(slot: Slot, time: u64, lines: &[UntimedRecord; N]) {
     let time = clock::since_epoch(time);
     let frame = stack_pointer();
-    let mut outer = slot.making.load(Relaxed);
+    let mut outer = slot.in_progress.load(Relaxed);
     if outer != 0 {
         outer = nesting::remove_abandoned(slot, outer, frame);
     }
@@ -34,25 +34,25 @@ pub fn append<const N: usize>(slot: Slot, time: u64, lines: &[Line; N]) {
     if depth < REGIONS {
         // ORDERING: plain stores, ordered for this thread's own signal handlers by the compiler fences: a handler either
         // comes before the record and leaves everything as it was, or it sees one more in progress. The thread that ends the
-        // process makes every thread pass a barrier (membarrier) between setting the flush thresholds and reading `making`:
+        // process makes every thread pass a barrier (membarrier) between setting the flush thresholds and reading `in_progress`:
         // then either this thread sees the new threshold, or the other one sees that a record is in progress.
-        slot.making.store(nesting::with_one_more(outer, frame), Relaxed);
+        slot.in_progress.store(nesting::with_one_more(outer, frame), Relaxed);
         compiler_fence(SeqCst);
         append_at(slot, depth, time, lines);
         compiler_fence(SeqCst);
-        slot.making.store(outer, Relaxed);
+        slot.in_progress.store(outer, Relaxed);
     } else {
         slot.lose(N as u32, Errno(libc::ENOBUFS));
     }
 }
 
 #[inline(always)]
-fn append_at(slot: Slot, depth: usize, time: u64, lines: &[Line]) {
+fn append_at(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     let region = &slot.regions[depth & (REGIONS - 1)];
-    if (region.filled.load(Relaxed) >> 32) as u32 >= region.limit.load(Relaxed) {
+    if (region.write_position.load(Relaxed) >> 32) as u32 >= region.flush_threshold.load(Relaxed) {
         append_slowly(slot, depth, time, lines);
     } else {
-        // SAFETY: this thread owns the slot, has `depth` outer records, and there is room.
+        // SAFETY: this thread owns the slot, has `depth` outer records, and there is encode_room.
         unsafe { slot.append(depth, time, lines) };
     }
 }
@@ -60,7 +60,7 @@ fn append_at(slot: Slot, depth: usize, time: u64, lines: &[Line]) {
 /// The region is nearly full (if it is a ring: its oldest records are in the way), or each record goes to the file at once.
 #[cold]
 #[inline(never)]
-fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[Line]) {
+fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     if PROCESS.final_flush_begun.load(Relaxed) != 0 {
         PROCESS.recorded_after_final_flush.store(1, SeqCst);
     }
@@ -70,12 +70,12 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[Line]) {
     let region = &slot.regions[depth & (REGIONS - 1)];
     if slot_layout().is_ring() && give_up_oldest(region, slot_layout(), depth) {
         slot.append_loss_record(depth, time);
-        // SAFETY: this thread owns the slot, nobody writes it out, and there is room now.
+        // SAFETY: this thread owns the slot, nobody writes it out, and there is encode_room now.
         return unsafe { slot.append(depth, time, lines) };
     }
-    let (end, full) = ((region.filled.load(Relaxed) >> 32) as u32, capacity(depth) - LOSS_RECORD_ROOM);
-    if depth == 0 && end <= full && region.limit.load(Relaxed) != 0 {
-        // SAFETY: this thread owns the slot, has no outer record, and there is room.
+    let (end, full) = ((region.write_position.load(Relaxed) >> 32) as u32, capacity(depth) - LOSS_RECORD_ROOM);
+    if depth == 0 && end <= full && region.flush_threshold.load(Relaxed) != 0 {
+        // SAFETY: this thread owns the slot, has no outer record, and there is encode_room.
         unsafe { slot.append(depth, time, lines) };
         if is_flush_point(&slot, lines, end, full) && slot.become_writer(slot.lwp.load(Relaxed), 0) == WriteRight::Taken
         {
@@ -90,7 +90,7 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[Line]) {
 
 /// Appends as the slot's writer. Writes the region before that if it is full, and after that if each record goes to the file
 /// at once.
-fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[Line]) {
+fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     let records = lines.len() as u32;
     let region = &slot.regions[depth & (REGIONS - 1)];
     let lwp = slot.lwp.load(Relaxed);
@@ -99,7 +99,7 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[Line]) {
     // A handler's region is written when it is half full: while the thread it interrupted writes all regions, it can only
     // append.
     let enough = if depth == 0 { capacity(depth) - LOSS_RECORD_ROOM } else { capacity(depth) / 2 };
-    let nearly_full = !slot.has_room(depth) || (region.filled.load(Relaxed) >> 32) as u32 > enough;
+    let nearly_full = !slot.has_room(depth) || (region.write_position.load(Relaxed) >> 32) as u32 > enough;
     if may_write && nearly_full {
         write_full(slot, depth);
         if slot.is_disowned() {
@@ -114,9 +114,9 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[Line]) {
         if may_write {
             slot.append_loss_record(depth, time);
         }
-        // SAFETY: this thread owns the slot, nobody else is its writer, and there is room.
+        // SAFETY: this thread owns the slot, nobody else is its writer, and there is encode_room.
         unsafe { slot.append(depth, time, lines) };
-        if right == WriteRight::Taken && region.limit.load(Relaxed) == 0 {
+        if right == WriteRight::Taken && region.flush_threshold.load(Relaxed) == 0 {
             // Also what signal handlers have recorded meanwhile.
             slot.writer_depth.store(ALL_REGIONS, Relaxed);
             let written = (depth..REGIONS).try_for_each(|depth| slot.write(depth, file_entry(lwp)));

@@ -1,6 +1,6 @@
 //! Records within records: which of them are still in progress.
 //!
-//! A signal handler that interrupts a record finds the slot's word `making` set, and records one region deeper. If it leaves
+//! A signal handler that interrupts a record finds the slot's word `in_progress` set, and records one region deeper. If it leaves
 //! by `siglongjmp`, the interrupted record will never be finished, and the word stays. The next record detects that: it is
 //! nested in another one only if there is a signal frame on the stack between the two.
 
@@ -39,7 +39,7 @@ pub fn remove_abandoned(slot: Slot, mut in_progress: u64, here: usize) -> u64 {
     while in_progress != 0 && is_abandoned((in_progress & ((1 << COUNT_AT) - 1)) as usize, here) {
         // The outer records of the abandoned one: none for the first, else as they were stored when it began.
         in_progress = match depth(in_progress).checked_sub(2) {
-            Some(at) => slot.below[at & (REGIONS - 1)].load(Relaxed),
+            Some(at) => slot.outer_records[at & (REGIONS - 1)].load(Relaxed),
             None => 0,
         };
     }
@@ -50,10 +50,10 @@ pub fn remove_abandoned(slot: Slot, mut in_progress: u64, here: usize) -> u64 {
             // The abandoned write is noted in the region and will be repeated.
             slot.release_writer();
         }
-        slot.making.store(in_progress, Relaxed);
+        slot.in_progress.store(in_progress, Relaxed);
     }
     if let Some(at) = depth(in_progress).checked_sub(1) {
-        slot.below[at & (REGIONS - 1)].store(in_progress, Relaxed);
+        slot.outer_records[at & (REGIONS - 1)].store(in_progress, Relaxed);
     }
     in_progress
 }

@@ -1,7 +1,7 @@
 //! What hooks call to record.
 
-use spec::Form;
-use spec::encode::Line;
+use spec::RecordKind;
+use spec::encode::UntimedRecord;
 
 use super::{append, thread_slot};
 use crate::process_state::Switch;
@@ -9,14 +9,17 @@ use crate::storage::RECORDS_AT_ONCE;
 
 /// Records one line. `time` is a reading of the clock.
 #[inline(always)]
-pub fn put(kind: &'static Form, time: u64, arguments: [u64; 5]) {
-    put_lines(time, &[Line { form: kind, arguments }]);
+pub fn put(kind: &'static RecordKind, time: u64, arguments: [u64; 5]) {
+    put_lines(time, &[UntimedRecord { kind, arguments }]);
 }
 
 /// Records the entry record and the return record of a call that did not have to wait, with one time.
 #[inline(always)]
-pub fn put_pair(kinds: [&'static Form; 2], time: u64, entry: [u64; 5], result: [u64; 5]) {
-    put_lines(time, &[Line { form: kinds[0], arguments: entry }, Line { form: kinds[1], arguments: result }]);
+pub fn put_pair(kinds: [&'static RecordKind; 2], time: u64, entry: [u64; 5], result: [u64; 5]) {
+    put_lines(
+        time,
+        &[UntimedRecord { kind: kinds[0], arguments: entry }, UntimedRecord { kind: kinds[1], arguments: result }],
+    );
 }
 
 /// Records one line of a mutex call, of category 6 if the mutex is recursive.
@@ -24,8 +27,8 @@ pub fn put_pair(kinds: [&'static Form; 2], time: u64, entry: [u64; 5], result: [
 pub fn put_mutex(
     switch: Switch,
     recursive: bool,
-    kind: &'static Form,
-    recursive_kind: &'static Form,
+    kind: &'static RecordKind,
+    recursive_kind: &'static RecordKind,
     time: u64,
     arguments: [u64; 5],
 ) {
@@ -36,7 +39,7 @@ pub fn put_mutex(
 
 /// Records lines with one time.
 #[inline(never)]
-fn put_lines<const N: usize>(time: u64, lines: &[Line; N]) {
+fn put_lines<const N: usize>(time: u64, lines: &[UntimedRecord; N]) {
     const { assert!(N <= RECORDS_AT_ONCE) };
     if let Some(slot) = thread_slot::slot_or_claim(N as u32) {
         append::append(slot, time, lines);

@@ -1,6 +1,6 @@
 //! The return record of a call that ends by unwinding.
 
-use spec::Form;
+use spec::RecordKind;
 
 use super::record::put;
 use crate::clock;
@@ -10,13 +10,13 @@ use crate::glibc::unwind_guard::{UnwindGuard, guarded_call};
 #[repr(C)]
 pub struct ReturnRecord {
     guard: UnwindGuard,
-    kind: &'static Form,
+    kind: &'static RecordKind,
     arguments: [u64; 5],
 }
 
 impl ReturnRecord {
     /// The record that is written if the call unwinds.
-    pub const fn new(kind: &'static Form, arguments: [u64; 5]) -> ReturnRecord {
+    pub const fn new(kind: &'static RecordKind, arguments: [u64; 5]) -> ReturnRecord {
         ReturnRecord { guard: UnwindGuard { unwound: put_return_record }, kind, arguments }
     }
 

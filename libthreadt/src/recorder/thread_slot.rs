@@ -3,7 +3,7 @@
 use core::arch::asm;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed};
 
-use spec::encode::Line;
+use spec::encode::UntimedRecord;
 use spec::id;
 
 use super::append;
@@ -68,7 +68,7 @@ fn claim(records: u32) -> Option<Slot> {
     take_over_losses(slot);
     let parent = PROCESS.unrecorded_parent.swap(0, Relaxed);
     if parent != 0 && self::records(id::PROC_BEGIN) {
-        let line = Line { form: &id::PROC_BEGIN_0, arguments: [u64::from(parent), 0, 0, 0, 0] };
+        let line = UntimedRecord { kind: &id::PROC_BEGIN_0, arguments: [u64::from(parent), 0, 0, 0, 0] };
         append::append(slot, clock::now_fenced(), &[line]);
     }
     Some(slot)

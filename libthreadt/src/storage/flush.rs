@@ -3,7 +3,7 @@
 use core::ops::Range;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use spec::buffer::{FileEntry, REGIONS, holds_nothing, pack, unpack};
+use spec::buffer::{FileEntry, REGIONS, is_empty_range, pack_range, unpack_range};
 use spec::record::TIME_WIDTH;
 
 use super::slot::Slot;
@@ -35,11 +35,11 @@ impl Slot {
     fn write_region(self, depth: usize, entry: &FileEntry) -> Result {
         let region = &self.regions[depth & (REGIONS - 1)];
         loop {
-            let intent = region.pending.load(Acquire);
-            let position = region.filled.load(Acquire);
-            if intent == 0 && holds_nothing(position) {
+            let intent = region.write_intent.load(Acquire);
+            let position = region.write_position.load(Acquire);
+            if intent == 0 && is_empty_range(position) {
                 // The region begins anew, unless a signal handler has just appended to it.
-                let _ = region.filled.compare_exchange(position, 0, AcqRel, Relaxed);
+                let _ = region.write_position.compare_exchange(position, 0, AcqRel, Relaxed);
                 return Ok(());
             }
             // SAFETY: the writer may use the path, and this is the only reference to it.
@@ -52,24 +52,24 @@ impl Slot {
                     self.remove_written(depth, &range);
                     continue;
                 }
-                if region.laps.load(Relaxed) != 0 {
+                if region.wrap_count.load(Relaxed) != 0 {
                     // SAFETY: the range lies within the region, and its text does not change any more.
                     let oldest_time = time_of(unsafe { self.text_in(depth, &range) });
-                    // Handlers' records, which have less room, may have been overwritten later.
+                    // Handlers' records, which have less encode_room, may have been overwritten later.
                     self.complete_from.fetch_max(oldest_time, Relaxed);
                     // OBSERVABLE: only now, so that the time is known whenever the process dies.
-                    region.laps.store(0, Release);
+                    region.wrap_count.store(0, Release);
                 }
                 let length = u64::from(range.end - range.start);
                 let alone = usize::from(self.writer_depth.load(Relaxed)) >= depth && !self.has_write_intent();
                 let at = file.take_range(entry, length, alone)?;
-                region.pending_at.store(at, Relaxed);
+                region.write_intent_offset.store(at, Relaxed);
                 // OBSERVABLE: from here on these bytes are looked for in the file, at that place.
-                region.pending.store(pack(range.clone()), Release);
+                region.write_intent.store(pack_range(range.clone()), Release);
                 (at, range)
             } else {
                 // A write that was left by a jump out of a signal handler. Repeating it is harmless.
-                (region.pending_at.load(Relaxed), unpack(intent))
+                (region.write_intent_offset.load(Relaxed), unpack_range(intent))
             };
             if self.is_disowned() {
                 return Ok(());
@@ -81,7 +81,7 @@ impl Slot {
             // SAFETY: the range lies within the region.
             if let Err(errno) = unsafe { file.write(text, length as usize, at) } {
                 if file.give_range_back(entry, at, length.into()) {
-                    region.pending.store(0, Release);
+                    region.write_intent.store(0, Release);
                 }
                 quota::note_failure(errno);
                 return Err(errno);
@@ -89,23 +89,23 @@ impl Slot {
             quota::count(length.into());
             self.remove_written(depth, &range);
             // OBSERVABLE: the write is complete, and no longer to be repeated.
-            region.pending.store(0, Release);
+            region.write_intent.store(0, Release);
         }
     }
 
     /// Whether a write is noted that is being done or was abandoned.
     fn has_write_intent(self) -> bool {
-        self.regions.iter().any(|region| region.pending.load(Relaxed) != 0)
+        self.regions.iter().any(|region| region.write_intent.load(Relaxed) != 0)
     }
 
     /// The records of a region that are written first: all of them, or those from before the ring wrapped. `position` is the
     /// region's word.
     pub(super) fn oldest(self, depth: usize, position: u64) -> Range<u32> {
-        let range = unpack(position);
+        let range = unpack_range(position);
         if range.start <= range.end {
             return range;
         }
-        let wrap = range.start..self.regions[depth & (REGIONS - 1)].wrapped_at.load(Relaxed);
+        let wrap = range.start..self.regions[depth & (REGIONS - 1)].wrap_position.load(Relaxed);
         // SAFETY: the older records of a ring that is written out lie within the region and do not change any more.
         let text = unsafe { self.text_in(depth, &wrap) };
         // The ring gave up its oldest bytes without regard to where a record begins.
@@ -114,17 +114,17 @@ impl Slot {
 
     /// Takes what has been written out of a region, unless that has been done already.
     fn remove_written(self, depth: usize, written: &Range<u32>) {
-        let word = &self.regions[depth & (REGIONS - 1)].filled;
+        let word = &self.regions[depth & (REGIONS - 1)].write_position;
         let mut position = word.load(Acquire);
         loop {
-            let range = unpack(position);
+            let range = unpack_range(position);
             // A signal handler of this thread may have appended meanwhile. Nothing is appended at the front while the write
             // is noted, because it might be repeated.
             let leftover = if range.start > range.end {
                 // What was written are the records from before the ring wrapped.
-                pack(0..range.end)
+                pack_range(0..range.end)
             } else if range.start == written.start {
-                pack(written.end..range.end.max(written.end))
+                pack_range(written.end..range.end.max(written.end))
             } else {
                 return;
             };

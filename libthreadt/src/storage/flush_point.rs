@@ -3,43 +3,43 @@
 //! A write takes tens of microseconds. If the thread held a lock meanwhile, other threads would wait for it that would not
 //! have waited without this library. So a region's flush threshold is some records below where the region is full. From
 //! there on the locks that the thread takes and releases are counted. How many it held before is unknown, so the write is
-//! made when the thread holds fewer than at the threshold; if half of the remaining room is used up before that, when it
+//! made when the thread holds fewer than at the threshold; if half of the remaining encode_room is used up before that, when it
 //! releases the last lock that it has taken since; and in any case when the region is full.
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use spec::Hold;
+use spec::LockEffect;
 use spec::buffer::SlotHeader;
-use spec::encode::Line;
+use spec::encode::UntimedRecord;
 
 use super::layout::FLUSH_POINT_SLACK;
 
 /// Counts the locks that `lines` take and release, and returns whether the region is to be written after them. `end` is how
 /// full it was before them, and `full` how full it may become.
-pub fn is_flush_point(slot: &SlotHeader, lines: &[Line], end: u32, full: u32) -> bool {
+pub fn is_flush_point(slot: &SlotHeader, lines: &[UntimedRecord], end: u32, full: u32) -> bool {
     let change: i32 = lines.iter().map(change).sum();
     // ORDERING: Relaxed; only the slot's owner uses these two.
-    let held = slot.held_since_mark.load(Relaxed) + change;
-    let fewest = slot.fewest_since_mark.load(Relaxed);
-    slot.held_since_mark.store(held, Relaxed);
-    slot.fewest_since_mark.store(fewest.min(held), Relaxed);
+    let held = slot.held_since_flush_point.load(Relaxed) + change;
+    let fewest = slot.fewest_held_since_flush_point.load(Relaxed);
+    slot.held_since_flush_point.store(held, Relaxed);
+    slot.fewest_held_since_flush_point.store(fewest.min(held), Relaxed);
     held < fewest || held == fewest && change <= 0 && end + FLUSH_POINT_SLACK / 2 >= full
 }
 
 /// The region has been written: the count begins anew.
 pub fn restart_count(slot: &SlotHeader) {
-    slot.held_since_mark.store(0, Relaxed);
-    slot.fewest_since_mark.store(0, Relaxed);
+    slot.held_since_flush_point.store(0, Relaxed);
+    slot.fewest_held_since_flush_point.store(0, Relaxed);
 }
 
 /// By how much this record changes the number of locks that its thread holds.
-fn change(line: &Line) -> i32 {
+fn change(line: &UntimedRecord) -> i32 {
     let failed = |rval: usize| line.arguments.get(rval).is_some_and(|rval| *rval != 0);
-    match line.form.hold {
-        Hold::Same => 0,
-        Hold::Takes { rval } | Hold::Gives { rval } if failed(rval) => 0,
-        Hold::Takes { .. } => 1,
-        Hold::Gives { .. } => -1,
+    match line.kind.lock_effect {
+        LockEffect::None => 0,
+        LockEffect::Acquires { rval } | LockEffect::Releases { rval } if failed(rval) => 0,
+        LockEffect::Acquires { .. } => 1,
+        LockEffect::Releases { .. } => -1,
     }
 }
 
@@ -48,16 +48,16 @@ mod tests {
     use super::*;
     use spec::id;
 
-    const LOCK: [Line; 2] = [
-        Line { form: &id::MUTEX_LOCK_1, arguments: [7, 0, 0, 0, 0] },
-        Line { form: &id::MUTEX_LOCK_2, arguments: [0; 5] },
+    const LOCK: [UntimedRecord; 2] = [
+        UntimedRecord { kind: &id::MUTEX_LOCK_1, arguments: [7, 0, 0, 0, 0] },
+        UntimedRecord { kind: &id::MUTEX_LOCK_2, arguments: [0; 5] },
     ];
-    const UNLOCK: [Line; 1] = [Line { form: &id::MUTEX_UNLOCK_0, arguments: [7, 0, 0, 0, 0] }];
-    const FAILED_TRY: [Line; 1] = [Line { form: &id::RW_TRYRDLOCK_0, arguments: [7, 16, 0, 0, 0] }];
-    const POST: [Line; 1] = [Line { form: &id::SEMA_POST_0, arguments: [7, 0, 0, 0, 0] }];
+    const UNLOCK: [UntimedRecord; 1] = [UntimedRecord { kind: &id::MUTEX_UNLOCK_0, arguments: [7, 0, 0, 0, 0] }];
+    const FAILED_TRY: [UntimedRecord; 1] = [UntimedRecord { kind: &id::RW_TRYRDLOCK_0, arguments: [7, 16, 0, 0, 0] }];
+    const POST: [UntimedRecord; 1] = [UntimedRecord { kind: &id::SEMA_POST_0, arguments: [7, 0, 0, 0, 0] }];
 
     /// After how many of these, each of 100 bytes, the region is written.
-    fn written_after(calls: &[&[Line]]) -> Option<usize> {
+    fn written_after(calls: &[&[UntimedRecord]]) -> Option<usize> {
         // SAFETY: zeros are a valid header, of which only two words are used.
         let slot: Box<SlotHeader> = unsafe { Box::new(std::mem::zeroed()) };
         let mut ends = (0..).map(|line| line * 100);
@@ -76,10 +76,10 @@ mod tests {
 
     #[test]
     fn without_such_a_point_the_next_best_is_taken() {
-        let pairs: Vec<&[Line]> = [&LOCK[..], &UNLOCK].into_iter().cycle().take(100).collect();
+        let pairs: Vec<&[UntimedRecord]> = [&LOCK[..], &UNLOCK].into_iter().cycle().take(100).collect();
         // Half of the slack is 2,048 bytes: the first that begins there is the 22nd, an unlock.
         assert_eq!(written_after(&pairs), Some(22));
-        let posts: Vec<&[Line]> = [&POST[..]].into_iter().cycle().take(100).collect();
+        let posts: Vec<&[UntimedRecord]> = [&POST[..]].into_iter().cycle().take(100).collect();
         assert_eq!(written_after(&posts), Some(22));
         // A thread that only takes locks has none.
         assert_eq!(written_after(&[&LOCK[..]; 40]), None);

@@ -9,47 +9,47 @@ use core::sync::atomic::{
     compiler_fence,
 };
 
-use spec::buffer::{Region, Shape, pack};
+use spec::buffer::{Region, SlotLayout, pack_range};
 
 use super::layout::APPEND_ROOM;
 
-/// Gives up the oldest records of region `depth` if its owner, who calls this, has no room for more, and sets the next flush
+/// Gives up the oldest records of region `depth` if its owner, who calls this, has no encode_room for more, and sets the next flush
 /// threshold. `false` if the region is being written out.
-pub fn give_up_oldest(region: &Region, shape: Shape, depth: usize) -> bool {
-    let (size, step) = (shape.region_size(depth) as u32, shape.ring_step(depth) as u32);
+pub fn give_up_oldest(region: &Region, layout: SlotLayout, depth: usize) -> bool {
+    let (size, step) = (layout.region_size(depth) as u32, layout.ring_step(depth) as u32);
     loop {
-        let threshold = region.limit.load(Relaxed);
+        let threshold = region.flush_threshold.load(Relaxed);
         // While the threshold is low, the next record calls this again: a signal handler may leave by a jump before it is set.
-        if threshold == 0 || region.limit.compare_exchange(threshold, 1, Relaxed, Relaxed).is_err() {
+        if threshold == 0 || region.flush_threshold.compare_exchange(threshold, 1, Relaxed, Relaxed).is_err() {
             return false;
         }
-        let position = region.filled.load(Relaxed);
+        let position = region.write_position.load(Relaxed);
         let (mut start, mut end) = (position as u32, (position >> 32) as u32);
         let wraps = start <= end && end + APPEND_ROOM > size;
         if wraps {
             // OBSERVABLE: nobody uses this word before the next store makes `start` greater than `end`.
-            region.wrapped_at.store(end, Relaxed);
+            region.wrap_position.store(end, Relaxed);
             (start, end) = (step, 0);
         } else if start > end && end + APPEND_ROOM > start {
             // A step is a power of two.
             start = (end + APPEND_ROOM + step - 1) & !(step - 1);
-            if start >= region.wrapped_at.load(Relaxed) {
+            if start >= region.wrap_position.load(Relaxed) {
                 start = 0;
             }
         }
         // OBSERVABLE: the older records before the new start are gone.
         // ORDERING: Release for the wrap position; the fence keeps the records that will overwrite older ones behind it. On
         // x86-64 stores become visible in program order.
-        if region.filled.compare_exchange(position, pack(start..end), Release, Relaxed).is_err() {
+        if region.write_position.compare_exchange(position, pack_range(start..end), Release, Relaxed).is_err() {
             // A signal handler has written the region out, for an exec that failed, or forked.
             continue;
         }
         if wraps {
-            region.laps.store(region.laps.load(Relaxed) + 1, Release);
+            region.wrap_count.store(region.wrap_count.load(Relaxed) + 1, Release);
         }
         compiler_fence(SeqCst);
         let bound = if start > end { start } else { size };
-        return region.limit.compare_exchange(1, bound - APPEND_ROOM + 1, Relaxed, Relaxed).is_ok();
+        return region.flush_threshold.compare_exchange(1, bound - APPEND_ROOM + 1, Relaxed, Relaxed).is_ok();
     }
 }
 
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use core::ops::Range;
 
-    use spec::buffer::unpack;
+    use spec::buffer::unpack_range;
 
     /// A ring whose records are their own numbers, 83 bytes each, in memory of the size of the last region.
     struct NumberedRing {
@@ -74,28 +74,28 @@ mod tests {
         fn new() -> NumberedRing {
             // SAFETY: zeros are a valid region.
             let region: Region = unsafe { std::mem::zeroed() };
-            region.limit.store(1, Relaxed);
-            NumberedRing { region, text: vec![b'?'; Shape::BUFFERS.region_size(DEPTH)], next: 0 }
+            region.flush_threshold.store(1, Relaxed);
+            NumberedRing { region, text: vec![b'?'; SlotLayout::BUFFERS.region_size(DEPTH)], next: 0 }
         }
 
         /// Appends as the recorder and `Slot::append` do.
         fn append(&mut self) {
-            let end = |region: &Region| (region.filled.load(Relaxed) >> 32) as usize;
-            if end(&self.region) >= self.region.limit.load(Relaxed) as usize {
-                assert!(give_up_oldest(&self.region, Shape::BUFFERS, DEPTH));
+            let end = |region: &Region| (region.write_position.load(Relaxed) >> 32) as usize;
+            if end(&self.region) >= self.region.flush_threshold.load(Relaxed) as usize {
+                assert!(give_up_oldest(&self.region, SlotLayout::BUFFERS, DEPTH));
             }
             let at = end(&self.region);
             let line = format!("{:082}\n", self.next);
             self.text[at..at + LINE].copy_from_slice(line.as_bytes());
             // What the encoder's wide stores may touch behind a record.
             self.text[at + LINE..at + APPEND_ROOM as usize].fill(b'!');
-            self.region.filled.store(self.region.filled.load(Relaxed) + ((LINE as u64) << 32), Relaxed);
+            self.region.write_position.store(self.region.write_position.load(Relaxed) + ((LINE as u64) << 32), Relaxed);
             self.next += 1;
         }
 
         /// The numbers that a reader finds.
         fn kept(&self) -> Vec<usize> {
-            let range = unpack(self.region.filled.load(Relaxed));
+            let range = unpack_range(self.region.write_position.load(Relaxed));
             let numbers = |range: Range<u32>| {
                 let text = std::str::from_utf8(&self.text[range.start as usize..range.end as usize]).unwrap();
                 text.lines().map(|line| line.parse().unwrap()).collect::<Vec<usize>>()
@@ -103,9 +103,9 @@ mod tests {
             if range.start <= range.end {
                 return numbers(range);
             }
-            let wrapped_at = self.region.wrapped_at.load(Relaxed);
+            let wrap_position = self.region.wrap_position.load(Relaxed);
             let skip = self.text[range.start as usize..].iter().position(|&byte| byte == b'\n').unwrap() as u32 + 1;
-            [numbers(range.start + skip..wrapped_at), numbers(0..range.end)].concat()
+            [numbers(range.start + skip..wrap_position), numbers(0..range.end)].concat()
         }
     }
 
@@ -116,22 +116,28 @@ mod tests {
             ring.append();
             let kept = ring.kept();
             assert_eq!(kept, (appended - kept.len()..appended).collect::<Vec<_>>(), "after {appended}");
-            let size = Shape::BUFFERS.region_size(DEPTH) - Shape::BUFFERS.ring_step(DEPTH) - 2 * APPEND_ROOM as usize;
+            let size = SlotLayout::BUFFERS.region_size(DEPTH)
+                - SlotLayout::BUFFERS.ring_step(DEPTH)
+                - 2 * APPEND_ROOM as usize;
             assert!(kept.len() >= appended.min(size / LINE - 1), "{} kept after {appended}", kept.len());
         }
-        assert!(ring.region.laps.load(Relaxed) > 40);
+        assert!(ring.region.wrap_count.load(Relaxed) > 40);
     }
 
     #[test]
     fn a_ring_that_is_being_written_out_is_left_alone() {
         let mut ring = NumberedRing::new();
-        while (ring.region.filled.load(Relaxed) >> 32) as u32 + APPEND_ROOM <= Shape::BUFFERS.region_size(DEPTH) as u32
+        while (ring.region.write_position.load(Relaxed) >> 32) as u32 + APPEND_ROOM
+            <= SlotLayout::BUFFERS.region_size(DEPTH) as u32
         {
             ring.append();
         }
-        let filled = ring.region.filled.load(Relaxed);
-        ring.region.limit.store(0, Relaxed);
-        assert!(!give_up_oldest(&ring.region, Shape::BUFFERS, DEPTH));
-        assert_eq!((ring.region.filled.load(Relaxed), ring.region.limit.load(Relaxed)), (filled, 0));
+        let write_position = ring.region.write_position.load(Relaxed);
+        ring.region.flush_threshold.store(0, Relaxed);
+        assert!(!give_up_oldest(&ring.region, SlotLayout::BUFFERS, DEPTH));
+        assert_eq!(
+            (ring.region.write_position.load(Relaxed), ring.region.flush_threshold.load(Relaxed)),
+            (write_position, 0)
+        );
     }
 }

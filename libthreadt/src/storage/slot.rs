@@ -4,7 +4,7 @@
 //! rules of who may touch what:
 //!
 //! - Only the thread that owns a slot appends to its regions. A signal handler that interrupts a record appends to the
-//!   next region; the slot's word `making` counts the records in progress.
+//!   next region; the slot's word `in_progress` counts the records in progress.
 //! - Only the *writer*, the thread whose LWP ID is in `writer`, takes text out of a region. Usually that is the owner; when
 //!   the process ends it is the thread that ends it.
 //! - While another thread may be the writer, the flush threshold of every region is 0: the owner then becomes the writer
@@ -18,10 +18,11 @@ use core::sync::atomic::{
 };
 
 use spec::buffer::{
-    PAGE, PATH_AT, PATH_MAX, REGION_AT, REGIONS, SLOT_ENDED, SLOT_OWNED, SlotHeader, holds_nothing, unpack,
+    PAGE, REGION_OFFSETS, REGIONS, SLOT_ENDED, SLOT_OWNED, SLOT_PATH_MAX, SLOT_PATH_OFFSET, SlotHeader, is_empty_range,
+    unpack_range,
 };
-use spec::encode::{Line, Template, room};
-use spec::names::Name;
+use spec::encode::{Template, UntimedRecord, encode_room};
+use spec::names::FileName;
 
 use super::layout::{FLUSH_POINT_SLACK, LOSS_RECORD_ROOM, RECORDS_AT_ONCE, capacity, slot_layout};
 use crate::sys::{self, Pooled, path};
@@ -46,7 +47,7 @@ unsafe impl Pooled for Slot {
     }
 
     fn link(&self) -> &AtomicU64 {
-        &self.next
+        &self.next_free
     }
 }
 
@@ -95,7 +96,7 @@ impl Slot {
     /// Where the text of a region begins.
     #[inline(always)]
     pub fn region_text(self, depth: usize) -> *mut u8 {
-        self.base.as_ptr().wrapping_add(REGION_AT[depth & (REGIONS - 1)])
+        self.base.as_ptr().wrapping_add(REGION_OFFSETS[depth & (REGIONS - 1)])
     }
 
     /// A range of a region's text; an empty one if the range is reversed.
@@ -108,8 +109,8 @@ impl Slot {
     }
 
     /// The memory for the path of the file that this slot's records go to.
-    pub fn path(self) -> *mut [u8; PATH_MAX] {
-        self.base.as_ptr().wrapping_add(PATH_AT).cast()
+    pub fn path(self) -> *mut [u8; SLOT_PATH_MAX] {
+        self.base.as_ptr().wrapping_add(SLOT_PATH_OFFSET).cast()
     }
 
     /// Makes the thread `lwp` the owner; the calling thread must be the writer, and nothing unwritten may be in the slot.
@@ -118,16 +119,16 @@ impl Slot {
         // SAFETY: the slot has no owner, so that nobody else uses its templates, and the path is the writer's.
         unsafe {
             (&raw mut (*self.base.cast::<SlotHeader>().as_ptr()).templates).write([template; REGIONS]);
-            path::trace_file(&mut *self.path(), directory, Name::records(pid, lwp));
+            path::trace_file(&mut *self.path(), directory, FileName::records(pid, lwp));
         }
         for region in &self.regions {
-            region.filled.store(0, Relaxed);
-            region.pending.store(0, Relaxed);
-            region.laps.store(0, Relaxed);
+            region.write_position.store(0, Relaxed);
+            region.write_intent.store(0, Relaxed);
+            region.wrap_count.store(0, Relaxed);
         }
         self.complete_from.store(0, Relaxed);
-        self.making.store(0, Relaxed);
-        self.exit_told.store(0, Relaxed);
+        self.in_progress.store(0, Relaxed);
+        self.exit_recorded.store(0, Relaxed);
         self.set_flush_thresholds(write_through);
         self.state.store(SLOT_OWNED, Relaxed);
         // OBSERVABLE: from here on a reader takes the regions for this LWP's.
@@ -147,27 +148,27 @@ impl Slot {
             };
             // ORDERING: Relaxed; a thread that changes the thresholds of others' slots makes all threads pass a barrier
             // afterwards.
-            region.limit.store(threshold, Relaxed);
+            region.flush_threshold.store(threshold, Relaxed);
         }
     }
 
-    /// Whether region `depth` has room for the records that are appended at once.
+    /// Whether region `depth` has encode_room for the records that are appended at once.
     pub fn has_room(self, depth: usize) -> bool {
         let region = &self.regions[depth & (REGIONS - 1)];
-        let Range { start, end } = unpack(region.filled.load(Relaxed));
-        end <= if start > end { start.saturating_sub(room(RECORDS_AT_ONCE) as u32) } else { capacity(depth) }
+        let Range { start, end } = unpack_range(region.write_position.load(Relaxed));
+        end <= if start > end { start.saturating_sub(encode_room(RECORDS_AT_ONCE) as u32) } else { capacity(depth) }
     }
 
-    /// Writes records with one time into region `depth`, which must have room, and publishes them.
+    /// Writes records with one time into region `depth`, which must have encode_room, and publishes them.
     ///
     /// # Safety
     /// The caller must be the slot's owner with `depth` outer records, or its writer with `depth` reserved.
     #[inline(always)]
-    pub unsafe fn append(self, depth: usize, time: u64, lines: &[Line]) {
+    pub unsafe fn append(self, depth: usize, time: u64, lines: &[UntimedRecord]) {
         let region = &self.regions[depth & (REGIONS - 1)];
-        let position = region.filled.load(Relaxed);
+        let position = region.write_position.load(Relaxed);
         // SAFETY: by the caller's promise nobody else uses this template or appends to this region now, and `end` is at
-        // most `capacity`, which leaves room for the records that are appended at once.
+        // most `capacity`, which leaves encode_room for the records that are appended at once.
         let length = unsafe {
             let template = &mut (*self.base.cast::<SlotHeader>().as_ptr()).templates[depth & (REGIONS - 1)];
             let end = (position >> 32) as usize;
@@ -178,7 +179,7 @@ impl Slot {
         // regions, so that they do not change this word between the load and the store. A handler whose exec fails does
         // (`lifecycle::exec`): it writes this region out and empties it, and the store then makes what was written appear
         // unwritten.
-        region.filled.store(position + ((length as u64) << 32), Release);
+        region.write_position.store(position + ((length as u64) << 32), Release);
     }
 
     /// Takes the right to take text out of region `depth`, or out of all of them ([`ALL_REGIONS`]), for the LWP `me`.
@@ -213,7 +214,7 @@ impl Slot {
     pub fn disown(self) {
         let mut copies = [(0, 0, core::ptr::null_mut()); REGIONS];
         for (depth, region) in self.regions.iter().enumerate() {
-            let Range { start, end } = unpack(region.pending.load(Relaxed));
+            let Range { start, end } = unpack_range(region.write_intent.load(Relaxed));
             let (start, length) = (start as usize, end.saturating_sub(start) as usize);
             if length == 0 {
                 continue;
@@ -245,7 +246,7 @@ impl Slot {
     pub fn is_empty(self) -> bool {
         self.regions
             .iter()
-            .all(|region| holds_nothing(region.filled.load(Acquire)) && region.pending.load(Acquire) == 0)
+            .all(|region| is_empty_range(region.write_position.load(Acquire)) && region.write_intent.load(Acquire) == 0)
     }
 
     /// Notes that the owner is about to end; `true` the first time.

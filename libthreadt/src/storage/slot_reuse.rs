@@ -53,7 +53,7 @@ pub fn take_slot() -> Option<Slot> {
 /// Makes the slot available to another thread as soon as its own, which is about to end, is gone.
 pub fn release_slot(slot: Slot) {
     if slot_layout().is_ring() {
-        slot.ended_as.store(ENDED_THREADS.fetch_add(1, Relaxed) + 1, Relaxed);
+        slot.death_order.store(ENDED_THREADS.fetch_add(1, Relaxed) + 1, Relaxed);
         DEAD_RINGS.fetch_add(1, Release);
     } else {
         ENDED.put(slot);
@@ -130,21 +130,21 @@ fn take_longest_dead_ring() -> Option<Slot> {
     while DEAD_RINGS.load(Acquire) >= KEPT_RINGS && !process_state::writes_through() {
         let mut longest: Option<(u64, Slot)> = None;
         for_each_slot(|slot| {
-            let ended_as = slot.ended_as.load(Relaxed);
+            let death_order = slot.death_order.load(Relaxed);
             if slot.state.load(Relaxed) == SLOT_ENDED
-                && longest.is_none_or(|(first, _)| ended_as < first)
+                && longest.is_none_or(|(first, _)| death_order < first)
                 && !thread_exists(pid, slot.lwp.load(Relaxed))
             {
-                longest = Some((ended_as, slot));
+                longest = Some((death_order, slot));
             }
         });
-        let (ended_as, slot) = longest?;
+        let (death_order, slot) = longest?;
         if slot.state.compare_exchange(SLOT_ENDED, SLOT_OWNED, AcqRel, Relaxed).is_err() {
             // Another thread was faster.
             continue;
         }
         let lwp = slot.lwp.load(Relaxed);
-        if slot.ended_as.load(Relaxed) != ended_as || thread_exists(pid, lwp) {
+        if slot.death_order.load(Relaxed) != death_order || thread_exists(pid, lwp) {
             // Since the search it has had another owner, which has ended, perhaps as the last of all, or is about to.
             slot.state.store(SLOT_ENDED, Release);
             continue;

@@ -73,7 +73,7 @@ pub fn add_chunk(first: *mut u8, slots: usize, each: impl Fn(Slot)) {
     head.chunk_slots.store(slots as u32, Relaxed);
     let mut next = CHUNKS.load(Relaxed);
     loop {
-        head.chunk_next.store(next.expose_provenance(), Relaxed);
+        head.next_chunk.store(next.expose_provenance(), Relaxed);
         // ORDERING: Release, so that whoever walks the list sees the chunk's size and the next chunk.
         match CHUNKS.compare_exchange_weak(next, first, Release, Relaxed) {
             Ok(_) => break,
@@ -100,7 +100,7 @@ fn for_each_chunk(mut each: impl FnMut(Slot, usize)) {
         // SAFETY: chunks are never unmapped.
         let first = unsafe { Slot::at(base) };
         // Read first: `each` may replace the memory.
-        next = with_exposed_provenance_mut(first.chunk_next.load(Relaxed));
+        next = with_exposed_provenance_mut(first.next_chunk.load(Relaxed));
         each(first, first.chunk_slots.load(Relaxed) as usize);
     }
 }

@@ -8,7 +8,7 @@ use core::sync::atomic::{
     fence,
 };
 
-use spec::buffer::{Header, MAGIC, Owner, SLOTS_AT, VERSION};
+use spec::buffer::{Header, MAGIC, Owner, SLOTS_OFFSET, VERSION};
 
 use super::layout::{set_slot_layout, slot_layout};
 use super::slot::Slot;
@@ -26,11 +26,11 @@ const CHUNK_MAX: usize = 4 << 20;
 /// # Errors
 /// The errno of the system call that failed.
 pub fn make(fd: &Fd, owner: &Owner) -> Result {
-    let base = match fd.reserve(0, SLOTS_AT as u64) {
-        Ok(()) => fd.map(0, SLOTS_AT)?,
+    let base = match fd.reserve(0, SLOTS_OFFSET as u64) {
+        Ok(()) => fd.map(0, SLOTS_OFFSET)?,
         Err(_) => {
             slot_table::set_anonymous();
-            sys::map_anonymous(SLOTS_AT)?
+            sys::map_anonymous(SLOTS_OFFSET)?
         }
     };
     // SAFETY: fresh memory of the header's size; nobody else knows it yet.
@@ -41,17 +41,17 @@ pub fn make(fd: &Fd, owner: &Owner) -> Result {
             version: VERSION,
             pid: owner.pid,
             pid_namespace: owner.pid_namespace,
-            start: owner.start,
+            start_time: owner.start_time,
             boot_id: owner.boot_id,
             reserved: 0,
-            offset: owner.offset,
-            ring: owner.shape.ring_size(),
+            realtime_offset: owner.realtime_offset,
+            ring_size: owner.layout.ring_size(),
         });
         // OBSERVABLE: with the magic number the file becomes a trbuf.
         fence(Release);
         (&raw mut (*header).magic).write_volatile(MAGIC);
     }
-    set_slot_layout(owner.shape);
+    set_slot_layout(owner.layout);
     slot_table::set_header(base);
     Ok(())
 }
@@ -63,26 +63,26 @@ pub fn make(fd: &Fd, owner: &Owner) -> Result {
 /// # Errors
 /// The errno of the system call that failed.
 pub fn take_over(fd: &Fd, owner: &Owner) -> Result {
-    let layout = owner.shape;
+    let layout = owner.layout;
     let size = fd.stat()?.st_size as u64;
-    let header = fd.map(0, SLOTS_AT)?;
+    let header = fd.map(0, SLOTS_OFFSET)?;
     slot_table::set_header(header);
     set_slot_layout(layout);
     for entry in file_entries().unwrap_or_default() {
         entry.users.store(0, Relaxed);
     }
-    let slots = (size.saturating_sub(SLOTS_AT as u64) / layout.slot_size() as u64) as u32;
+    let slots = (size.saturating_sub(SLOTS_OFFSET as u64) / layout.slot_size() as u64) as u32;
     PROCESS.slots.store(slots, Relaxed);
-    let wanted = CONFIG.get().shape;
+    let wanted = CONFIG.get().layout;
     let mut complete = true;
     if slots != 0 {
         let length = slots as usize * layout.slot_size();
-        let first = fd.map(SLOTS_AT as u64, length)?;
+        let first = fd.map(SLOTS_OFFSET as u64, length)?;
         complete = write_out_chunk(first, slots as usize);
         if complete && wanted != layout {
             // SAFETY: nobody has got a slot yet.
             unsafe { sys::unmap(first, length) };
-            fd.truncate(SLOTS_AT as u64)?;
+            fd.truncate(SLOTS_OFFSET as u64)?;
             PROCESS.slots.store(0, Relaxed);
         } else {
             // What cannot be written stays, for trace-cat.
@@ -96,7 +96,7 @@ pub fn take_over(fd: &Fd, owner: &Owner) -> Result {
     if complete && PROCESS.slots.load(Relaxed) == 0 {
         set_slot_layout(wanted);
         // SAFETY: the header is mapped, and this process's alone. OBSERVABLE: there are no slots of another layout.
-        unsafe { (&raw mut (*header.cast::<Header>()).ring).write_volatile(wanted.ring_size()) };
+        unsafe { (&raw mut (*header.cast::<Header>()).ring_size).write_volatile(wanted.ring_size()) };
     }
     Ok(())
 }
@@ -136,7 +136,7 @@ pub fn forget(interrupted: Option<Slot>) {
         }
     });
     if !header.is_null() {
-        replace(header, header.wrapping_add(SLOTS_AT));
+        replace(header, header.wrapping_add(SLOTS_OFFSET));
     }
 }
 
@@ -156,7 +156,7 @@ pub fn grow() -> Option<Slot> {
 
 /// Maps a chunk of so many slots and returns one of them; the others are for the next threads.
 fn grow_by(slots: u32, slot_size: usize) -> Option<Slot> {
-    let at = slot_layout().slot_at(PROCESS.slots.fetch_add(slots, Relaxed).into());
+    let at = slot_layout().slot_offset(PROCESS.slots.fetch_add(slots, Relaxed).into());
     let length = slots as usize * slot_size;
     let mapped = if is_anonymous() { Err(Errno(libc::EOPNOTSUPP)) } else { map_more(at, length) };
     let is_in_file = mapped.is_ok();

@@ -1,6 +1,6 @@
 //! The path of the trace directory.
 
-use spec::buffer::PATH_MAX;
+use spec::buffer::SLOT_PATH_MAX;
 
 use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::path::{self, DIRECTORY_MAX};
@@ -16,15 +16,16 @@ impl DirectoryPath {
     const EMPTY: DirectoryPath = DirectoryPath { text: [0; DIRECTORY_MAX], length: 0 };
 }
 
-/// Memory for paths and texts, which no host's stack has room for.
+/// Memory for paths and texts, which no host's stack has encode_room for.
 pub(super) struct Scratch {
-    pub(super) path: [u8; PATH_MAX],
-    pub(super) other_path: [u8; PATH_MAX],
+    pub(super) path: [u8; SLOT_PATH_MAX],
+    pub(super) other_path: [u8; SLOT_PATH_MAX],
     pub(super) text: [u8; 8192],
 }
 
 impl Scratch {
-    pub(super) const NEW: Scratch = Scratch { path: [0; PATH_MAX], other_path: [0; PATH_MAX], text: [0; 8192] };
+    pub(super) const NEW: Scratch =
+        Scratch { path: [0; SLOT_PATH_MAX], other_path: [0; SLOT_PATH_MAX], text: [0; 8192] };
 }
 
 /// `THR_TRACE_DIR`, as the environment has it.
@@ -103,7 +104,7 @@ pub fn report_unusable(directory: &[u8], errno: Errno) -> bool {
 ///
 /// # Safety
 /// No other thread may be using the path of the directory.
-pub(super) unsafe fn move_to_namespace(inode: u64, buffer: &mut [u8; PATH_MAX]) -> Result {
+pub(super) unsafe fn move_to_namespace(inode: u64, buffer: &mut [u8; SLOT_PATH_MAX]) -> Result {
     // SAFETY: the caller's.
     let directory = unsafe { DIRECTORY.get_mut() };
     let mut number = itoa::Buffer::new();

@@ -2,8 +2,8 @@
 
 use core::ffi::CStr;
 
-use spec::buffer::PATH_MAX;
-use spec::names::{Name, PROCESS_MASK};
+use spec::buffer::SLOT_PATH_MAX;
+use spec::names::{FileName, PROCESS_MASK};
 
 use super::directory::{self, Scratch};
 use crate::sys::path;
@@ -26,9 +26,9 @@ pub(super) fn rename_all(pid: u32, start: u64, with_trbuf: bool, scratch: &mut S
             let Some((entry, further)) = entries.split_at_checked(size).filter(|_| size > 19) else { break };
             entries = further;
             let name = CStr::from_bytes_until_nul(entry.get(19..).unwrap_or(b"")).unwrap_or(c"").to_bytes();
-            let earlier = match Name::parse(name) {
-                Some(Name::Records { process, .. } | Name::Info(process)) => process == wanted,
-                Some(Name::Buffers(process)) => process == wanted && with_trbuf,
+            let earlier = match FileName::parse(name) {
+                Some(FileName::Records { process, .. } | FileName::Info(process)) => process == wanted,
+                Some(FileName::Buffers(process)) => process == wanted && with_trbuf,
                 _ => false,
             };
             if earlier {
@@ -53,7 +53,7 @@ pub fn rename_unknown(path: &CStr) -> Result {
 #[cold]
 #[inline(never)]
 fn rename(path: &CStr, directory: &[u8], start: &[u8], name: &[u8]) -> Result {
-    let mut buffer = [0u8; PATH_MAX];
+    let mut buffer = [0u8; SLOT_PATH_MAX];
     for attempt in 1..1000u64 {
         let mut number = itoa::Buffer::new();
         let suffix: [&[u8]; 2] = if attempt == 1 { [b"", b""] } else { [b"-", number.format(attempt).as_bytes()] };

@@ -47,8 +47,8 @@ pub fn write_new(writer: &mut InfoWriter) {
     // Where the object that the line belongs to begins.
     let mut begin = 0;
     let mut length = 0;
-    while let Some(room) = text.get_mut(length..)
-        && let Ok(more @ 1..) = maps.read(room)
+    while let Some(encode_room) = text.get_mut(length..)
+        && let Ok(more @ 1..) = maps.read(encode_room)
     {
         length += more;
         let mut start = 0;

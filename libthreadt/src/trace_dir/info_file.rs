@@ -5,9 +5,9 @@ use core::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use spec::buffer::PATH_MAX;
+use spec::buffer::SLOT_PATH_MAX;
 use spec::info::escape;
-use spec::names::{Name, PROCESS_MASK};
+use spec::names::{FileName, PROCESS_MASK};
 
 use super::directory;
 use crate::process_state;
@@ -16,13 +16,13 @@ use crate::sys::{Fd, SetOnce, path};
 /// The open trinfo, with a buffer that is not on a host's stack.
 pub struct InfoWriter {
     fd: Option<Fd>,
-    path: [u8; PATH_MAX],
+    path: [u8; SLOT_PATH_MAX],
     text: [u8; 4096],
     length: usize,
 }
 
 static WRITER: SetOnce<InfoWriter> =
-    SetOnce::new(InfoWriter { fd: None, path: [0; PATH_MAX], text: [0; 4096], length: 0 });
+    SetOnce::new(InfoWriter { fd: None, path: [0; SLOT_PATH_MAX], text: [0; 4096], length: 0 });
 /// A thread is using the writer.
 static BUSY: AtomicBool = AtomicBool::new(false);
 
@@ -54,7 +54,7 @@ pub(super) fn forget() {
 
 impl InfoWriter {
     fn open(&mut self) -> bool {
-        let name = Name::Info(process_state::id() & PROCESS_MASK);
+        let name = FileName::Info(process_state::id() & PROCESS_MASK);
         let path = path::trace_file(&mut self.path, directory::path(), name);
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_NOFOLLOW;
         self.length = 0;

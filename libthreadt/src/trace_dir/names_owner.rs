@@ -2,9 +2,9 @@
 
 use core::ffi::CStr;
 
-use spec::buffer::{Owner, PAGE, PATH_MAX};
+use spec::buffer::{Owner, PAGE, SLOT_PATH_MAX};
 use spec::info;
-use spec::names::{Name, PROCESS_MASK};
+use spec::names::{FileName, PROCESS_MASK};
 
 use super::directory::{self, Scratch};
 use super::{earlier_files, identity, shared_clock};
@@ -30,7 +30,7 @@ enum NamesHolder {
 /// Memory for paths and file contents, so that no hook needs it on its stack.
 static SCRATCH: SetOnce<Scratch> = SetOnce::new(Scratch::NEW);
 /// The path of this process's trbuf.
-static TRBUF_PATH: SetOnce<[u8; PATH_MAX]> = SetOnce::new([0; PATH_MAX]);
+static TRBUF_PATH: SetOnce<[u8; SLOT_PATH_MAX]> = SetOnce::new([0; SLOT_PATH_MAX]);
 
 /// Takes this process's names in the directory, or in a subdirectory for its PID namespace.
 ///
@@ -53,8 +53,8 @@ pub unsafe fn claim() -> Result<ClaimedTrbuf> {
     claimed.ok_or(Errno(libc::EEXIST))
 }
 
-fn trbuf_path(buffer: &mut [u8; PATH_MAX]) -> &CStr {
-    path::trace_file(buffer, directory::path(), Name::Buffers(process_state::id() & PROCESS_MASK))
+fn trbuf_path(buffer: &mut [u8; SLOT_PATH_MAX]) -> &CStr {
+    path::trace_file(buffer, directory::path(), FileName::Buffers(process_state::id() & PROCESS_MASK))
 }
 
 /// Takes the names; `None` if another, living process has them.
@@ -68,7 +68,7 @@ fn try_claim(scratch: &mut Scratch) -> Result<Option<ClaimedTrbuf>> {
         match find_holder(path, &mut scratch.text)? {
             NamesHolder::OurselvesBeforeExec(owner) => {
                 let fd = Fd::open(path, libc::O_RDWR | libc::O_NOFOLLOW, 0)?;
-                shared_clock::keep(owner.offset);
+                shared_clock::keep(owner.realtime_offset);
                 return Ok(Some(ClaimedTrbuf::TakenOver(fd, owner)));
             }
             NamesHolder::Alive => return Ok(None),
@@ -79,7 +79,7 @@ fn try_claim(scratch: &mut Scratch) -> Result<Option<ClaimedTrbuf>> {
         }
     } else if fd.is_ok() {
         // A clean exit leaves no trbuf, but the other files.
-        let info = path::trace_file(&mut scratch.path, directory::path(), Name::Info(pid & PROCESS_MASK));
+        let info = path::trace_file(&mut scratch.path, directory::path(), FileName::Info(pid & PROCESS_MASK));
         if let Ok(file) = Fd::open(info, libc::O_RDONLY | libc::O_NOFOLLOW, 0) {
             let length = file.read_at(&mut scratch.text, 0).unwrap_or(0);
             let start = info::number(scratch.text.get(..length).unwrap_or(b""), "start").unwrap_or(0);
@@ -89,7 +89,7 @@ fn try_claim(scratch: &mut Scratch) -> Result<Option<ClaimedTrbuf>> {
     let fd = fd?;
     shared_clock::share(scratch);
     let mut owner = identity::owner();
-    owner.offset = clock::offset();
+    owner.realtime_offset = clock::offset();
     if fd.stat()?.st_mode & 0o777 != 0o600 {
         fd.set_mode(0o600)?;
     }
@@ -106,15 +106,17 @@ fn find_holder(path: &CStr, page: &mut [u8]) -> Result<NamesHolder> {
     let owner = Owner::parse(page.get(..length).unwrap_or(b""));
     let ourselves = identity::owner();
     if let Ok(owner) = owner {
-        if ourselves.start != 0 && (Owner { offset: ourselves.offset, shape: ourselves.shape, ..owner }) == ourselves {
+        if ourselves.start_time != 0
+            && (Owner { realtime_offset: ourselves.realtime_offset, layout: ourselves.layout, ..owner }) == ourselves
+        {
             return Ok(NamesHolder::OurselvesBeforeExec(owner));
         }
         // The PID is ours now, so the process that had it in this namespace is dead, as is every process of another boot.
         if owner.boot_id != ourselves.boot_id || owner.pid_namespace == ourselves.pid_namespace {
-            return Ok(NamesHolder::Dead(owner.start));
+            return Ok(NamesHolder::Dead(owner.start_time));
         }
     }
-    let start = owner.map_or(0, |owner| owner.start);
+    let start = owner.map_or(0, |owner| owner.start_time);
     // Where leases cannot be relied on, the process of the other namespace is taken for alive.
     Ok(if fd.has_no_writer() == Ok(true) { NamesHolder::Dead(start) } else { NamesHolder::Alive })
 }

@@ -1,7 +1,7 @@
 //! The clock that all processes of a trace directory share: the offset from `CLOCK_MONOTONIC` to the Epoch.
 
 use spec::info;
-use spec::names::Name;
+use spec::names::FileName;
 
 use super::directory::{self, Scratch};
 use super::identity;
@@ -40,7 +40,7 @@ fn adopt_or_write(scratch: &mut Scratch) {
     clock::set_offset(ours);
     let boot_id = identity::boot_id();
     for _ in 0..3 {
-        let clock_path = path::trace_file(&mut scratch.path, directory::path(), Name::Clock);
+        let clock_path = path::trace_file(&mut scratch.path, directory::path(), FileName::Clock);
         let existing = Fd::open(clock_path, libc::O_RDONLY | libc::O_NOFOLLOW, 0);
         if let Ok(file) = &existing {
             let length = file.read_at(&mut scratch.text, 0).unwrap_or(0);
