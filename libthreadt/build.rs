@@ -1,8 +1,9 @@
 //! Turns the rows of `functions.tsv` into the statics of the next functions and the generated hooks.
 //!
-//! The column `hook` of a row says how: `one_record` makes one record of a call, stamped before the call (and written after it if
-//! it has the result) or after it; `two_records` makes two, around a call that may wait for long and may be left by unwinding; `handwritten`
-//! is a hook that is written by hand in `src/hooks/`. Errors are reported as `functions.tsv:LINE: …`.
+//! The column `hook` of a row says how: `one_record` makes one record of a call, stamped before the call (and written
+//! after it if it has the result) or after it; `two_records` makes two, around a call that may wait for long and may be
+//! left by unwinding; `handwritten` is a hook that is written by hand in `src/hooks/`. Errors are reported as
+//! `functions.tsv:LINE: …`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -178,7 +179,7 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     let forget = forget.map_or(String::new(), |that| format!("    if {that} {{ return result; }}\n"));
     let mut text = format!(
         "hook! {{\n/// `{prototype};`\nfn {symbol}({declared}; caller) -> {result} {{\n    \
-         type Function = unsafe extern \"C\" fn({declared}) -> {result};\n    \
+         type Function = unsafe extern \"C-unwind\" fn({declared}) -> {result};\n    \
          // SAFETY: functions.tsv has the prototype of the next function; the host grants what that demands.\n    \
          unsafe {{\n    let next: Function = core::mem::transmute(next_functions::{next}.address());\n    \
          let switch = switch(id::{upper});\n    if !switch.is_on() {{ return next({names}); }}\n{pass_on}"

@@ -77,8 +77,8 @@ fn variable(name: &[u8]) -> Option<&'static CStr> {
         let mut entry = environment();
         while !(*entry).is_null() {
             let text = CStr::from_ptr(*entry);
-            if let Some(rest) = text.to_bytes().strip_prefix(name)
-                && rest.first() == Some(&b'=')
+            if let Some(value) = text.to_bytes().strip_prefix(name)
+                && value.first() == Some(&b'=')
             {
                 return Some(CStr::from_ptr((*entry).add(name.len() + 1)));
             }
@@ -146,8 +146,8 @@ fn size(name: &'static [u8]) -> Option<u64> {
     size
 }
 
-/// Whether `THR_TRACE_ONLY` selects this program. trace-cat is never recorded: it inherits the environment of the program
-/// whose trace it reads, and would write into that trace.
+/// Whether `THR_TRACE_ONLY` selects this program. trace-cat is never recorded: it inherits the environment of the
+/// program whose trace it reads, and would write into that trace.
 fn selects_program() -> bool {
     let mut path = [0; 256];
     let program = program_name(&mut path);

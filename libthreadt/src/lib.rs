@@ -8,7 +8,8 @@
 //! - `hooks`: interposed functions
 //! - `lifecycle`: threads, forked children, exec, the final flush: it alone orders the others about
 //! - `recorder`: from a hook's values to a record in the thread's slot; nesting
-//! - `first_use`: initialises the library, also in forked children, makes the process's files and describes it in trinfo
+//! - `first_use`: initialises the library, also in forked children, makes the process's files and describes it in
+//!   trinfo
 //! - `storage`: slots in the process's trbuf, mapped shared; when and how their text gets to the thread's file
 //! - `trace_dir`: the directory, the names in it and their owner, the shared clock, trinfo
 //! - `process_state`: the words of the process, which a forked child does not inherit
@@ -19,19 +20,20 @@
 //! # The laws of the host's house
 //!
 //! On the way of a record, and in every hook:
-//! 1. No allocation, no lock, no libc call but the next function. System calls are raw: they leave errno alone and are no
-//!    cancellation points.
-//! 2. The host is never ended, its signals are never blocked, and it gets what the next function returned. What cannot be
-//!    recorded is counted, and one line on stderr reports it.
-//! 3. Every hook works before the constructor, after the destructors, in a signal handler, on a small stack, in a forked
-//!    or vforked child, and in a thread that is being cancelled.
+//! 1. No allocation, no lock, no libc call but the next function. System calls are raw: they leave errno alone and are
+//!    no cancellation points.
+//! 2. The host is never ended, its signals are never blocked, and it gets what the next function returned. What cannot
+//!    be recorded is counted, and one line on stderr reports it.
+//! 3. Every hook works before the constructor, after the destructors, in a signal handler, on a small stack, in a
+//!    forked or vforked child, and in a thread that is being cancelled.
 //! 4. errno after a hook is errno after the next function.
 //! 5. Hooks nest (a signal handler's `sem_post` during a record), and hold nothing while the next function runs.
 //! 6. A forked child has files of its own and never writes to its parent's slots.
 //! 7. What the host points to is read where the next function reads it, or after the kernel has.
 //! 8. There is one thread-local variable, a pointer, in the initial-exec model.
 //!
-//! No frame has anything to drop while the next function runs: it may unwind.
+//! No frame has anything to drop while the next function runs: it may unwind, and the frames let it pass
+//! (`glibc::unwind_guard`).
 
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(test, allow(dead_code, reason = "without their exported names nothing calls the hooks"))]
@@ -79,7 +81,4 @@ mod entry {
             crate::sys::sleep(1_000_000_000);
         }
     }
-
-    // Code compiled with the standard library's settings refers to a personality routine that nothing ever calls here.
-    core::arch::global_asm!(".globl rust_eh_personality", ".hidden rust_eh_personality", "rust_eh_personality:", "ud2",);
 }

@@ -15,8 +15,8 @@ use spec::tables::EVENTS;
 
 use crate::sys::{Once, PoolHead, process_id};
 
-/// The per-process page. What every record reads comes first, and nothing that threads write while others record shares a
-/// cache line with it.
+/// The per-process page. What every record reads comes first, and nothing that threads write while others record shares
+/// a cache line with it.
 #[repr(C, align(4096))]
 pub struct ProcessState {
     /// For each event of the table a [`Switch`]; 0 until the process is initialised.
@@ -47,7 +47,7 @@ pub struct ProcessState {
     pub without_slot_cause: AtomicU32,
     /// Records that were lost, of all threads.
     pub lost: AtomicU32,
-    /// Slots that the trbuf has encode_room for.
+    /// Slots that the trbuf has room for.
     pub slots: AtomicU32,
     /// 1 while a thread maps further slots.
     pub growing: AtomicU32,

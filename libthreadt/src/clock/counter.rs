@@ -1,13 +1,14 @@
 //! `CLOCK_MONOTONIC` by the processor's time stamp counter, converted as the kernel does.
 //!
 //! The vDSO converts by the words of a page that the kernel updates: the counter's value at the last update, the time
-//! then, and the rate. [`read`] uses the same words, so that it returns what the vDSO would return, in every thread of every
-//! process, and never goes back. It saves the calls, and the fence before the counter where a record does not need one.
+//! then, and the rate. [`read`] uses the same words, so that it returns what the vDSO would return, in every thread of
+//! every process, and never goes back. It saves the calls, and the fence before the counter where a record does not
+//! need one.
 //!
 //! The page is no ABI. It has been the same since Linux 5.3 but for its place and one word (`struct vdso_data` in
 //! include/vdso/datapage.h, since 6.13 `struct vdso_clock`). So it is searched for at start, and only used if it gives
-//! the vDSO's times. It is checked again from time to time ([`check`]), and its own word says at each reading whether the
-//! counter can be used. Where anything is not as expected, the vDSO is asked instead.
+//! the vDSO's times. It is checked again from time to time ([`check`]), and its own word says at each reading whether
+//! the counter can be used. Where anything is not as expected, the vDSO is asked instead.
 
 use core::arch::x86_64::{_mm_lfence, _rdtsc};
 use core::sync::atomic::{
@@ -58,8 +59,8 @@ static RATE_AT: AtomicUsize = AtomicUsize::new(0);
 
 /// Nanoseconds of `CLOCK_MONOTONIC`, or `None` if the counter cannot be used, now or at all.
 ///
-/// With `FENCED` the counter is read after all earlier instructions have completed; else it may be read a little earlier,
-/// but not before an earlier reading that was fenced.
+/// With `FENCED` the counter is read after all earlier instructions have completed; else it may be read a little
+/// earlier, but not before an earlier reading that was fenced.
 #[inline(always)]
 pub fn read<const FENCED: bool>() -> Option<u64> {
     let address = HEAD.load(Relaxed);
@@ -77,9 +78,9 @@ pub fn read<const FENCED: bool>() -> Option<u64> {
             // SAFETY: SSE2 belongs to x86-64.
             unsafe { _mm_lfence() };
         }
-        // SAFETY: the instruction touches no memory. The kernel's mode says that the processor has the counter, and threads may
-        // read it unless the program forbids that (`prctl(PR_SET_TSC)`, strict seccomp): then it raises SIGSEGV here, as it
-        // does in the vDSO.
+        // SAFETY: the instruction touches no memory. The kernel's mode says that the processor has the counter, and
+        // threads may read it unless the program forbids that (`prctl(PR_SET_TSC)`, strict seccomp): then it raises
+        // SIGSEGV here, as it does in the vDSO.
         let cycles = unsafe { _rdtsc() };
         // The kernel's last update may be later than a counter that was read without a fence.
         let passed = cycles.saturating_sub(head.cycle_last.load(Relaxed));

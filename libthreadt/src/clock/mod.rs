@@ -1,10 +1,10 @@
 //! The time of a record: `CLOCK_MONOTONIC` by the vDSO, plus an offset that all processes of a trace directory share.
 //!
-//! Hooks read the clock; the offset is added when the record is written, because the process reads the directory's offset
-//! at its first record.
+//! Hooks read the clock; the offset is added when the record is written, because the process reads the directory's
+//! offset at its first record.
 //!
-//! The vDSO's function is called directly: libc's may be interposed (libfaketime), and needs its PLT. Where the vDSO only
-//! converts the processor's counter, [`counter`] does the same conversion in its place.
+//! The vDSO's function is called directly: libc's may be interposed (libfaketime), and needs its PLT. Where the vDSO
+//! only converts the processor's counter, [`counter`] does the same conversion in its place.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI64, AtomicPtr, Ordering::Relaxed};
@@ -32,8 +32,8 @@ fn read(clock: c_int) -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// Nanoseconds of `CLOCK_MONOTONIC`, read after all earlier instructions of the thread have completed: the time of a record
-/// that acquires something.
+/// Nanoseconds of `CLOCK_MONOTONIC`, read after all earlier instructions of the thread have completed: the time of a
+/// record that acquires something.
 #[inline(always)]
 pub fn now_fenced() -> u64 {
     match counter::read::<true>() {
@@ -42,9 +42,9 @@ pub fn now_fenced() -> u64 {
     }
 }
 
-/// As [`now_fenced`], but possibly read while earlier instructions of the thread are still being executed: the time of a
-/// record that releases something, which may be early but not late. It is never less than a [`now_fenced`] that the same
-/// thread has read before.
+/// As [`now_fenced`], but possibly read while earlier instructions of the thread are still being executed: the time of
+/// a record that releases something, which may be early but not late. It is never less than a [`now_fenced`] that the
+/// same thread has read before.
 #[inline(always)]
 pub fn now_unfenced() -> u64 {
     match counter::read::<false>() {

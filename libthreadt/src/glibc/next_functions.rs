@@ -1,7 +1,7 @@
 //! The next functions: what the host's calls would reach without this library.
 //!
-//! There is one static for each, named like the C function. All are looked up when the library is initialised; one that a
-//! hook needs before that is looked up by the hook.
+//! There is one static for each, named like the C function. All are looked up when the library is initialised, or
+//! earlier by the hook that needs one.
 
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
@@ -36,7 +36,8 @@ impl NextFunction {
         (!substitutes.contains(&address)).then_some(address)
     }
 
-    /// Whether it is libc's own, not another interposer's. Only libc's lock functions may be tried before they are called.
+    /// Whether it is libc's own, not another interposer's. Only libc's lock functions may be tried before they are
+    /// called.
     #[inline]
     pub fn is_libc(&self) -> bool {
         self.is_libc.load(Relaxed)

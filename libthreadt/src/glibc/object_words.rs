@@ -1,10 +1,10 @@
 //! The words of glibc's objects: waiters, readers, depth, owner, type.
 //!
-//! These layouts are no ABI (glibc 2.41 moved a condition variable's `__wrefs`). So [`super::calibrate`] tries each at start
-//! on private objects; where a layout is not as expected, the column is 0 and `trinfo` says so.
+//! These layouts are no ABI (glibc 2.41 moved a condition variable's `__wrefs`). So [`super::calibrate`] tries each at
+//! start on private objects; where a layout is not as expected, the column is 0 and `trinfo` says so.
 //!
-//! Every pointer here is one that the next function is about to read itself, or has read. Words are read before the call
-//! that releases an object, never after an unlock: by then it may be freed memory.
+//! Every pointer here is one that the next function is about to read itself, or has read. Words are read before the
+//! call that releases an object, never after an unlock: by then it may be freed memory.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{
@@ -87,8 +87,8 @@ impl MutexKind {
         self.0 & KIND_TYPE == KIND_RECURSIVE
     }
 
-    /// Whether a try followed by a lock has the effect of a lock. That is false where locking changes the thread's priority,
-    /// and for robust mutexes: glibc's try of one that is not recoverable leaves it locked.
+    /// Whether a try followed by a lock has the effect of a lock. That is false where locking changes the thread's
+    /// priority, and for robust mutexes: glibc's try of one that is not recoverable leaves it locked.
     #[inline(always)]
     pub fn may_be_tried(self) -> bool {
         self.0 & (KIND_PRIO_PROTECT | KIND_ROBUST | MutexKind::UNKNOWN.0) == 0
@@ -128,8 +128,8 @@ pub unsafe fn mutex_is_held(mutex: Ptr) -> bool {
     lock != 0 && owner != sys::thread_id()
 }
 
-/// Whether the caller gets the mutex without waiting, for mutexes that may not be tried; `false` if that is unknown. An owner
-/// that locks its mutex once more waits for ever or gets an error, unless the mutex is recursive.
+/// Whether the caller gets the mutex without waiting, for mutexes that may not be tried; `false` if that is unknown. An
+/// owner that locks its mutex once more waits for ever or gets an error, unless the mutex is recursive.
 pub unsafe fn mutex_is_free(mutex: Ptr) -> bool {
     if !knows(MUTEX) {
         return false;
@@ -233,8 +233,8 @@ pub unsafe fn rwlock_waiters(rwlock: Ptr) -> u64 {
     // A writer that waits for another one only shows in the word it sleeps on.
     // SAFETY: the caller's.
     let writer_sleeps = unsafe { word(rwlock, RW_WRITERS_FUTEX) } & RW_FUTEX_USED != 0;
-    // The top bit of the writers' word only passes the lock on. Under a write lock the counted readers wait; under a read
-    // lock a writer that has announced itself does.
+    // The top bit of the writers' word only passes the lock on. Under a write lock the counted readers wait; under a
+    // read lock a writer that has announced itself does.
     let waiters =
         if readers & RW_WRITE_PHASE != 0 { readers >> RW_READERS_SHIFT != 0 } else { readers & RW_WRITE_LOCKED != 0 };
     u64::from(waiters || writer_sleeps || readers & RW_READERS_WAIT != 0 || writers << 1 != 0)

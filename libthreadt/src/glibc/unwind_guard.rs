@@ -1,10 +1,15 @@
 //! Calls that may end by unwinding.
 //!
 //! A thread that is cancelled in `cond_wait`, or an exception that leaves a `pthread_once` routine, unwinds through the
-//! frames of this library. Something still has to be done then, such as to write the call's return record. A personality
-//! routine does it: the unwinder calls that routine for the frame of `threadt_guarded_call`, which keeps the address of its
-//! [`UnwindGuard`] in `rbx`. It needs no cleanup handler of the host and no thread-specific data, and costs calls that
-//! return nothing.
+//! frames of this library. Something still has to be done then, such as to write the call's return record. A
+//! personality routine does it: the unwinder calls that routine for the frame of `threadt_guarded_call`, which keeps
+//! the address of its [`UnwindGuard`] in `rbx`. It needs no cleanup handler of the host and no thread-specific data,
+//! and costs calls that return nothing.
+//!
+//! The Rust frames between the stub and the host are `extern "C-unwind"`. With `panic = "abort"` the compiler gives
+//! such a frame a landing pad that ends the process. The personality routine of Rust frames decides whether the
+//! unwinder enters it, and ours always lets the unwinder go on: cancellation, `pthread_exit` and exceptions are the
+//! host's, and none of these frames has anything to drop.
 
 use core::arch::{global_asm, naked_asm};
 use core::ffi::{c_int, c_void};
@@ -74,6 +79,23 @@ global_asm!(
     personality = sym personality,
 );
 
+// The personality routine of all Rust frames: returns `_URC_CONTINUE_UNWIND`, whatever the phase.
+#[cfg(not(test))]
+global_asm!(
+    ".pushsection .text.rust_eh_personality,\"ax\",@progbits",
+    ".globl rust_eh_personality",
+    ".hidden rust_eh_personality",
+    ".type rust_eh_personality,@function",
+    "rust_eh_personality:",
+    ".cfi_startproc",
+    "mov eax, {continue_unwind}",
+    "ret",
+    ".cfi_endproc",
+    ".size rust_eh_personality, . - rust_eh_personality",
+    ".popsection",
+    continue_unwind = const CONTINUE_UNWIND,
+);
+
 /// `_UA_CLEANUP_PHASE`: the frames are being left, not only searched for a handler (Itanium C++ ABI, level 1).
 const CLEANUP_PHASE: c_int = 2;
 /// `_URC_CONTINUE_UNWIND`.
@@ -81,8 +103,8 @@ const CONTINUE_UNWIND: c_int = 8;
 /// The DWARF number of `rbx` on x86-64.
 const RBX: c_int = 3;
 
-/// The personality routine of `threadt_guarded_call`. It has five arguments; the sixth register passes on the address that
-/// called it: there may be several unwinders in a process, and only the one that called understands its context.
+/// The personality routine of `threadt_guarded_call`. It has five arguments; the sixth register passes on the address
+/// that called it: there may be several unwinders in a process, and only the one that called understands its context.
 #[unsafe(naked)]
 unsafe extern "C" fn personality() {
     naked_asm!("mov r9, qword ptr [rsp]", "jmp {unwinding}", unwinding = sym unwinding)

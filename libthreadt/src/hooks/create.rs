@@ -15,7 +15,7 @@ use crate::{clock, recorder};
 hook! {
     /// `int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start_routine)(void *), void *arg);`
     fn pthread_create(thread: Ptr, attr: Ptr, start_routine: Ptr, arg: Ptr; caller) -> c_int {
-        type Function = unsafe extern "C" fn(Ptr, Ptr, Ptr, Ptr) -> c_int;
+        type Function = unsafe extern "C-unwind" fn(Ptr, Ptr, Ptr, Ptr) -> c_int;
         // SAFETY: the next function with the host's arguments, or with this library's in the place of some.
         unsafe {
             let next: Function = core::mem::transmute(next_functions::pthread_create.address());
@@ -29,7 +29,7 @@ hook! {
 hook! {
     /// `int thrd_create(thrd_t *thread, thrd_start_t start_routine, void *arg);`
     fn thrd_create(thread: Ptr, start_routine: Ptr, arg: Ptr; caller) -> ThrdStatus {
-        type Function = unsafe extern "C" fn(Ptr, Ptr, Ptr) -> ThrdStatus;
+        type Function = unsafe extern "C-unwind" fn(Ptr, Ptr, Ptr) -> ThrdStatus;
         // SAFETY: as above.
         unsafe {
             let next: Function = core::mem::transmute(next_functions::thrd_create.address());

@@ -41,7 +41,7 @@ macro_rules! exec_functions {
             fn $name($($argument: $kind),*; caller) -> c_int {
                 // SAFETY: the next function with the host's arguments.
                 unsafe {
-                    let next: unsafe extern "C" fn($($kind),*) -> c_int = core::mem::transmute(next_functions::$name.address());
+                    let next: unsafe extern "C-unwind" fn($($kind),*) -> c_int = core::mem::transmute(next_functions::$name.address());
                     exec(caller, || next($($argument),*))
                 }
             }
@@ -67,14 +67,14 @@ exec_functions! {
 /// Defines a variadic exec function: lays the arguments out as an array, as `argv` is, and calls `$gathered` with the
 /// path, that array and the return address.
 ///
-/// The arguments in registers are pushed right below those on the stack, in the place of the return address, which is kept
-/// below them during the call.
+/// The arguments in registers are pushed right below those on the stack, in the place of the return address, which is
+/// kept below them during the call.
 macro_rules! variadic {
     ($(#[$doc:meta])* $name:ident, $gathered:ident) => {
         $(#[$doc])*
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
-        pub unsafe extern "C" fn $name() {
+        pub unsafe extern "C-unwind" fn $name() {
             naked_asm!(
                 ".cfi_startproc",
                 "pop r10",
@@ -120,9 +120,9 @@ variadic! {
     execle, gathered_execle
 }
 
-type ArrayFunction = unsafe extern "C" fn(Ptr, *mut Ptr) -> c_int;
+type ArrayFunction = unsafe extern "C-unwind" fn(Ptr, *mut Ptr) -> c_int;
 
-unsafe extern "C" fn gathered_execl(path: Ptr, argv: *mut Ptr, caller: u64) -> c_int {
+unsafe extern "C-unwind" fn gathered_execl(path: Ptr, argv: *mut Ptr, caller: u64) -> c_int {
     // SAFETY: the next function with the host's arguments.
     unsafe {
         let next: ArrayFunction = core::mem::transmute(next_functions::execv.address());
@@ -130,7 +130,7 @@ unsafe extern "C" fn gathered_execl(path: Ptr, argv: *mut Ptr, caller: u64) -> c
     }
 }
 
-unsafe extern "C" fn gathered_execlp(file: Ptr, argv: *mut Ptr, caller: u64) -> c_int {
+unsafe extern "C-unwind" fn gathered_execlp(file: Ptr, argv: *mut Ptr, caller: u64) -> c_int {
     // SAFETY: the next function with the host's arguments.
     unsafe {
         let next: ArrayFunction = core::mem::transmute(next_functions::execvp.address());
@@ -138,7 +138,7 @@ unsafe extern "C" fn gathered_execlp(file: Ptr, argv: *mut Ptr, caller: u64) -> 
     }
 }
 
-unsafe extern "C" fn gathered_execle(path: Ptr, argv: *mut Ptr, caller: u64) -> c_int {
+unsafe extern "C-unwind" fn gathered_execle(path: Ptr, argv: *mut Ptr, caller: u64) -> c_int {
     // SAFETY: the next function with the host's arguments, which end with a NULL; behind it is the environment.
     unsafe {
         let mut end = argv;
@@ -146,7 +146,7 @@ unsafe extern "C" fn gathered_execle(path: Ptr, argv: *mut Ptr, caller: u64) -> 
             end = end.add(1);
         }
         let environment = *end.add(1);
-        let next: unsafe extern "C" fn(Ptr, *mut Ptr, Ptr) -> c_int =
+        let next: unsafe extern "C-unwind" fn(Ptr, *mut Ptr, Ptr) -> c_int =
             core::mem::transmute(next_functions::execve.address());
         exec(caller, || next(path, argv, environment))
     }

@@ -12,7 +12,7 @@ hook! {
         lifecycle::record_thread_exit(exit_status as u64, caller);
         // SAFETY: the next function with the host's argument; it unwinds through this frame, which has nothing to drop.
         unsafe {
-            let next: unsafe extern "C" fn(Ptr) -> ! = core::mem::transmute(next_functions::pthread_exit.address());
+            let next: unsafe extern "C-unwind" fn(Ptr) -> ! = core::mem::transmute(next_functions::pthread_exit.address());
             next(exit_status)
         }
     }
@@ -24,7 +24,7 @@ hook! {
         lifecycle::record_thread_exit(i64::from(exit_status) as u64, caller);
         // SAFETY: as above.
         unsafe {
-            let next: unsafe extern "C" fn(c_int) -> ! = core::mem::transmute(next_functions::thrd_exit.address());
+            let next: unsafe extern "C-unwind" fn(c_int) -> ! = core::mem::transmute(next_functions::thrd_exit.address());
             next(exit_status)
         }
     }
@@ -36,7 +36,7 @@ unsafe fn end_by(next: &NextFunction, status: c_int, caller: u64) -> ! {
     lifecycle::finish();
     // SAFETY: the next function with the host's argument.
     unsafe {
-        let next: unsafe extern "C" fn(c_int) -> ! = core::mem::transmute(next.address());
+        let next: unsafe extern "C-unwind" fn(c_int) -> ! = core::mem::transmute(next.address());
         next(status)
     }
 }
@@ -47,7 +47,7 @@ hook! {
         lifecycle::record_process_exit(status, caller);
         // SAFETY: the next function with the host's argument.
         unsafe {
-            let next: unsafe extern "C" fn(c_int) -> ! = core::mem::transmute(next_functions::exit.address());
+            let next: unsafe extern "C-unwind" fn(c_int) -> ! = core::mem::transmute(next_functions::exit.address());
             next(status)
         }
     }

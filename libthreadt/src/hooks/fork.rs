@@ -17,7 +17,7 @@ unsafe fn fork_by(next: &NextFunction, caller: u64) -> c_int {
     }
     // SAFETY: the next function takes no arguments.
     let child = unsafe {
-        let next: unsafe extern "C" fn() -> c_int = core::mem::transmute(next.address());
+        let next: unsafe extern "C-unwind" fn() -> c_int = core::mem::transmute(next.address());
         next()
     };
     if child == 0 {

@@ -30,7 +30,7 @@ unsafe fn join(
     // SAFETY: the caller's.
     unsafe {
         if !records(event) {
-            let function: unsafe extern "C" fn(u64, *mut *mut c_void, u64, u64) -> c_int =
+            let function: unsafe extern "C-unwind" fn(u64, *mut *mut c_void, u64, u64) -> c_int =
                 core::mem::transmute(function);
             return function(thread, exit_status, further[0], further[1]);
         }
@@ -86,7 +86,7 @@ hook! {
 hook! {
     /// `int pthread_tryjoin_np(pthread_t thread, void **exit_status);`
     fn pthread_tryjoin_np(thread: u64, exit_status: *mut *mut c_void; caller) -> c_int {
-        type Function = unsafe extern "C" fn(u64, *mut *mut c_void) -> c_int;
+        type Function = unsafe extern "C-unwind" fn(u64, *mut *mut c_void) -> c_int;
         // SAFETY: the next function with the host's arguments.
         unsafe {
             let next: Function = core::mem::transmute(next_functions::pthread_tryjoin_np.address());
@@ -112,7 +112,7 @@ hook! {
 hook! {
     /// `int thrd_join(thrd_t thread, int *exit_status);`
     fn thrd_join(thread: u64, exit_status: *mut c_int; caller) -> ThrdStatus {
-        type Function = unsafe extern "C" fn(u64, *mut c_int) -> ThrdStatus;
+        type Function = unsafe extern "C-unwind" fn(u64, *mut c_int) -> ThrdStatus;
         // SAFETY: the next function with the host's arguments.
         unsafe {
             let function = next_functions::thrd_join.address();

@@ -1,18 +1,18 @@
 //! The functions that the host calls in the place of libc's.
 //!
 //! A hook is thin: it checks whether its event is recorded, calls the next function, and passes what it knows to
-//! [`crate::recorder`]. It holds nothing during that call, and its frame has nothing to drop, because the call may never
-//! return: `pthread_exit`, cancellation and exceptions unwind through it, `siglongjmp` jumps over it.
+//! [`crate::recorder`]. It holds nothing during that call, and its frame has nothing to drop, because the call may
+//! never return: `pthread_exit`, cancellation and exceptions unwind through it, `siglongjmp` jumps over it.
 //!
-//! Most hooks are generated from `functions.tsv` by `build.rs`, with one record or with two. The hooks of unusual functions
-//! are written by hand in the other files of this folder.
+//! Most hooks are generated from `functions.tsv` by `build.rs`, with one record or with two. The hooks of unusual
+//! functions are written by hand in the other files of this folder.
 //!
 //! With `THR_TRACE_LEVEL=blocked` a switch says that only some calls of an event are recorded
-//! ([`crate::process_state::Switch::is_selective`]): those that waited, failed, or found a waiter. The hook knows which, and
-//! passes the others on without reading the clock.
+//! ([`crate::process_state::Switch::is_selective`]): those that waited, failed, or found a waiter. The hook knows
+//! which, and passes the others on without reading the clock.
 
-/// Defines a hook: `fn symbol(parameters; caller) -> result { … }`, where `caller` is the call's return address. Several
-/// symbols, separated by commas, share it.
+/// Defines a hook: `fn symbol(parameters; caller) -> result { … }`, where `caller` is the call's return address.
+/// Several symbols, separated by commas, share it.
 ///
 /// What the host calls is a stub that passes the return address on in the register of a sixth argument and jumps to the
 /// hook: no hooked function has more than five arguments. The address is right also if the host made a tail call.
@@ -31,7 +31,7 @@ macro_rules! hook {
     (@pad $meta:tt [$($symbol:ident)+] [$($name:ident: $kind:ty,)*] $caller:ident [$result:ty] $body:block
         [] [$($padding:ident)*]) => {
         const _: () = {
-            unsafe extern "C" fn hook($($name: $kind,)* $($padding: u64,)* $caller: u64) -> $result $body
+            unsafe extern "C-unwind" fn hook($($name: $kind,)* $($padding: u64,)* $caller: u64) -> $result $body
             $(hook! { @stub $meta $symbol })+
         };
     };
@@ -39,7 +39,7 @@ macro_rules! hook {
         $(#[$meta])*
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
-        unsafe extern "C" fn $symbol() {
+        unsafe extern "C-unwind" fn $symbol() {
             // Described for the unwinder: asynchronous cancellation may come here.
             core::arch::naked_asm!(
                 ".cfi_startproc",
@@ -69,7 +69,7 @@ mod spin;
     clippy::let_unit_value,
     clippy::unused_unit,
     unused_variables,
-    reason = "one template also serves functions that return nothing, and those whose records have no encode_room for the caller"
+    reason = "one template serves all, also functions without a result, and records without room for the caller"
 )]
 mod table {
     use core::ffi::{c_int, c_uint};

@@ -71,7 +71,7 @@ unsafe fn lock<R: CallResult>(
         Some(next) => {
             // SAFETY: the next try of this kind of mutex.
             let result = unsafe {
-                let try_lock: unsafe extern "C" fn(Ptr) -> R = core::mem::transmute(next.address());
+                let try_lock: unsafe extern "C-unwind" fn(Ptr) -> R = core::mem::transmute(next.address());
                 try_lock(mutex)
             };
             if is_taken(result.rval()) {
@@ -118,9 +118,9 @@ fn wall_limit(limit: Ptr) -> [u64; 2] {
     [libc::CLOCK_REALTIME as u64, given_limit_ns(limit)]
 }
 
-type LockFunction<R> = unsafe extern "C" fn(Ptr) -> R;
-type TimedFunction<R> = unsafe extern "C" fn(Ptr, Ptr) -> R;
-type ClockFunction = unsafe extern "C" fn(Ptr, c_int, Ptr) -> c_int;
+type LockFunction<R> = unsafe extern "C-unwind" fn(Ptr) -> R;
+type TimedFunction<R> = unsafe extern "C-unwind" fn(Ptr, Ptr) -> R;
+type ClockFunction = unsafe extern "C-unwind" fn(Ptr, c_int, Ptr) -> c_int;
 
 hook! {
     /// `int pthread_mutex_lock(pthread_mutex_t *mutex);`

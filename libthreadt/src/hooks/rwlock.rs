@@ -75,7 +75,7 @@ unsafe fn lock(
         Some(next) => {
             // SAFETY: the next try.
             let result = unsafe {
-                let try_lock: unsafe extern "C" fn(Ptr) -> c_int = core::mem::transmute(next.address());
+                let try_lock: unsafe extern "C-unwind" fn(Ptr) -> c_int = core::mem::transmute(next.address());
                 try_lock(rwlock)
             };
             if result == 0 {
@@ -105,9 +105,9 @@ unsafe fn lock(
     result
 }
 
-type LockFunction = unsafe extern "C" fn(Ptr) -> c_int;
-type TimedFunction = unsafe extern "C" fn(Ptr, Ptr) -> c_int;
-type ClockFunction = unsafe extern "C" fn(Ptr, c_int, Ptr) -> c_int;
+type LockFunction = unsafe extern "C-unwind" fn(Ptr) -> c_int;
+type TimedFunction = unsafe extern "C-unwind" fn(Ptr, Ptr) -> c_int;
+type ClockFunction = unsafe extern "C-unwind" fn(Ptr, c_int, Ptr) -> c_int;
 
 hook! {
     /// `int pthread_rwlock_rdlock(pthread_rwlock_t *rwlock);`

@@ -14,7 +14,7 @@ hook! {
     /// `sem_t *sem_open(const char *name, int oflag, mode_t mode, unsigned int value);`
     fn sem_open(name: Ptr, oflag: c_int, mode: c_uint, value: c_uint; _caller) -> Ptr {
         // A variadic function takes in al how many vector registers hold arguments: none.
-        type Function = unsafe extern "C" fn(Ptr, c_int, ...) -> Ptr;
+        type Function = unsafe extern "C-unwind" fn(Ptr, c_int, ...) -> Ptr;
         // SAFETY: the next function with the host's arguments.
         unsafe {
             let next: Function = core::mem::transmute(next_functions::sem_open.address());

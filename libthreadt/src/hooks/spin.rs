@@ -13,7 +13,7 @@ use crate::{clock, recorder};
 hook! {
     /// `int pthread_spin_lock(pthread_spinlock_t *spin);`
     fn pthread_spin_lock(spin: Ptr; caller) -> c_int {
-        type Function = unsafe extern "C" fn(Ptr) -> c_int;
+        type Function = unsafe extern "C-unwind" fn(Ptr) -> c_int;
         // SAFETY: the next functions with the host's arguments.
         unsafe {
             let next: Function = core::mem::transmute(next_functions::pthread_spin_lock.address());

@@ -1,5 +1,5 @@
-//! The process is about to run another program: what all threads have recorded is written first, because nothing of this
-//! program is left to do it.
+//! The process is about to run another program: what all threads have recorded is written first, because nothing of
+//! this program is left to do it.
 
 use core::sync::atomic::Ordering::SeqCst;
 
@@ -8,8 +8,8 @@ use crate::first_use::process_info;
 use crate::process_state::PROCESS;
 use crate::storage::{self, slot_layout};
 
-/// Writes all that has been recorded. The trbuf stays for the next program, which appends to the same files. If this returns
-/// `true`, no other thread may change the flush thresholds until [`after_failed_exec`].
+/// Writes all that has been recorded. The trbuf stays for the next program, which appends to the same files. If this
+/// returns `true`, no other thread may change the flush thresholds until [`after_failed_exec`].
 pub fn before_exec() -> bool {
     let alone = PROCESS.files.is_done() && !must_keep_rings() && begin_alone();
     if alone {

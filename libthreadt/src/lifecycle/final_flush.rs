@@ -1,8 +1,8 @@
 //! The final flush: at the process's end, what all threads have recorded goes to their files.
 //!
-//! Other threads run on while the process ends, and go on recording. First every flush threshold is set to 0, so that each
-//! record is written at once from then on. Then all threads pass a barrier, after which a record that was begun with an old
-//! threshold shows in its slot's word `in_progress`. When that record is finished, the slot is written out.
+//! Other threads run on while the process ends, and go on recording. First every flush threshold is set to 0, so that
+//! each record is written at once from then on. Then all threads pass a barrier, after which a record that was begun
+//! with an old threshold shows in its slot's word `in_progress`. When that record is finished, the slot is written out.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
@@ -16,8 +16,8 @@ use crate::sys::{self, Errno, seccomp};
 use crate::trace_dir::names_owner;
 use crate::{clock, recorder};
 
-/// How long records in progress are waited for, all of them together: a thread may have been stopped, or have abandoned one
-/// by a jump.
+/// How long records in progress are waited for, all of them together: a thread may have been stopped, or have abandoned
+/// one by a jump.
 const PATIENCE_STEPS: u32 = 2000;
 const PATIENCE_NS: i64 = 100_000;
 
@@ -62,8 +62,8 @@ fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
     written.is_ok() && slot.is_empty()
 }
 
-/// Counts what could not be written and is lost with the process because it is in anonymous memory, and writes this thread's
-/// loss record. Always `false`: the trbuf still holds something.
+/// Counts what could not be written and is lost with the process because it is in anonymous memory, and writes this
+/// thread's loss record. Always `false`: the trbuf still holds something.
 fn count_anonymous() -> bool {
     let mut lost = None;
     for_each_slot(|slot| {
@@ -84,8 +84,8 @@ fn count_anonymous() -> bool {
     false
 }
 
-/// Takes the sole right to change flush thresholds and to write other threads' slots; `false` if another thread keeps it for
-/// more than a second, or this one has it already (a signal handler that ends the process).
+/// Takes the sole right to change flush thresholds and to write other threads' slots; `false` if another thread keeps
+/// it for more than a second, or this one has it already (a signal handler that ends the process).
 pub fn begin_alone() -> bool {
     let me = sys::thread_id();
     for _ in 0..1000 {
@@ -112,8 +112,8 @@ pub fn must_keep_rings() -> bool {
 
 /// The process is about to end: writes all that can be written.
 ///
-/// The trbuf is removed if all of it was written and no thread has recorded since this began. Otherwise a record may be on its
-/// way to its file when the process dies, and only the trbuf says which bytes belong there.
+/// The trbuf is removed if all of it was written and no thread has recorded since this began. Otherwise a record may be
+/// on its way to its file when the process dies, and only the trbuf says which bytes belong there.
 pub fn finish() {
     if !PROCESS.files.is_done() || process_state::is_vfork_child() || must_keep_rings() {
         return;

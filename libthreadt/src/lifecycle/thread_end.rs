@@ -42,8 +42,8 @@ pub fn record_thread_exit(status: u64, caller: u64) {
     write_out();
 }
 
-/// Writes what this thread, which is about to end, has recorded to its file (unless that is a ring), and releases its slot
-/// to another thread once this one is gone.
+/// Writes what this thread, which is about to end, has recorded to its file (unless that is a ring), and releases its
+/// slot to another thread once this one is gone.
 fn write_out() {
     let Some(slot) = thread_local::current().filter(|_| process_state::is_initialised()) else { return };
     let lwp = slot.lwp.load(Relaxed);

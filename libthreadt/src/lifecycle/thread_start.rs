@@ -1,11 +1,11 @@
 //! A thread begins.
 //!
 //! The next `pthread_create` gets [`run`] instead of the program's routine. The program's routine and argument are in a
-//! [`ThreadStart`], which comes from a pool: the creator may leave its stack at once, the library allocates nothing, and the
-//! thread has a slot only after its first record.
+//! [`ThreadStart`], which comes from a pool: the creator may leave its stack at once, the library allocates nothing,
+//! and the thread has a slot only after its first record.
 //!
-//! The first of the two threads to get there fills the creator's `pthread_t` variable. Afterwards the variable may be gone,
-//! because a detached thread may free it (glibc itself fills it before the thread runs).
+//! The first of the two threads to get there fills the creator's `pthread_t` variable. Afterwards the variable may be
+//! gone, because a detached thread may free it (glibc itself fills it before the thread runs).
 
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -110,7 +110,7 @@ impl ThreadStart {
 }
 
 /// The routine of every thread that the program creates: begins its trace, runs the program's routine, ends the trace.
-pub extern "C" fn run(start: *mut c_void) -> *mut c_void {
+pub extern "C-unwind" fn run(start: *mut c_void) -> *mut c_void {
     // SAFETY: `pthread_create`'s hook passed a ThreadStart, which is not released before both threads have published.
     let start: &'static ThreadStart = unsafe { &*start.cast::<ThreadStart>() };
     let (routine, argument) = (start.routine.load(Relaxed) as u64, start.argument.load(Relaxed) as u64);

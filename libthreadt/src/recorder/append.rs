@@ -32,10 +32,11 @@ pub fn append<const N: usize>(slot: Slot, time: u64, lines: &[UntimedRecord; N])
     }
     let depth = nesting::depth(outer);
     if depth < REGIONS {
-        // ORDERING: plain stores, ordered for this thread's own signal handlers by the compiler fences: a handler either
-        // comes before the record and leaves everything as it was, or it sees one more in progress. The thread that ends the
-        // process makes every thread pass a barrier (membarrier) between setting the flush thresholds and reading `in_progress`:
-        // then either this thread sees the new threshold, or the other one sees that a record is in progress.
+        // ORDERING: plain stores, ordered for this thread's own signal handlers by the compiler fences: a handler
+        // either comes before the record and leaves everything as it was, or it sees one more in progress. The thread
+        // that ends the process makes every thread pass a barrier (membarrier) between setting the flush thresholds and
+        // reading `in_progress`: then either this thread sees the new threshold, or the other one sees that a record is
+        // in progress.
         slot.in_progress.store(nesting::with_one_more(outer, frame), Relaxed);
         compiler_fence(SeqCst);
         append_at(slot, depth, time, lines);
@@ -52,12 +53,13 @@ fn append_at(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     if (region.write_position.load(Relaxed) >> 32) as u32 >= region.flush_threshold.load(Relaxed) {
         append_slowly(slot, depth, time, lines);
     } else {
-        // SAFETY: this thread owns the slot, has `depth` outer records, and there is encode_room.
+        // SAFETY: this thread owns the slot, has `depth` outer records, and there is room.
         unsafe { slot.append(depth, time, lines) };
     }
 }
 
-/// The region is nearly full (if it is a ring: its oldest records are in the way), or each record goes to the file at once.
+/// The region is nearly full (if it is a ring: its oldest records are in the way), or each record goes to the file at
+/// once.
 #[cold]
 #[inline(never)]
 fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
@@ -70,12 +72,12 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     let region = &slot.regions[depth & (REGIONS - 1)];
     if slot_layout().is_ring() && give_up_oldest(region, slot_layout(), depth) {
         slot.append_loss_record(depth, time);
-        // SAFETY: this thread owns the slot, nobody writes it out, and there is encode_room now.
+        // SAFETY: this thread owns the slot, nobody writes it out, and there is room now.
         return unsafe { slot.append(depth, time, lines) };
     }
     let (end, full) = ((region.write_position.load(Relaxed) >> 32) as u32, capacity(depth) - LOSS_RECORD_ROOM);
     if depth == 0 && end <= full && region.flush_threshold.load(Relaxed) != 0 {
-        // SAFETY: this thread owns the slot, has no outer record, and there is encode_room.
+        // SAFETY: this thread owns the slot, has no outer record, and there is room.
         unsafe { slot.append(depth, time, lines) };
         if is_flush_point(&slot, lines, end, full) && slot.become_writer(slot.lwp.load(Relaxed), 0) == WriteRight::Taken
         {
@@ -88,16 +90,16 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     append_or_write(slot, depth, time, lines);
 }
 
-/// Appends as the slot's writer. Writes the region before that if it is full, and after that if each record goes to the file
-/// at once.
+/// Appends as the slot's writer. Writes the region before that if it is full, and after that if each record goes to the
+/// file at once.
 fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     let records = lines.len() as u32;
     let region = &slot.regions[depth & (REGIONS - 1)];
     let lwp = slot.lwp.load(Relaxed);
     let right = slot.become_writer(lwp, depth as u8);
     let may_write = matches!(right, WriteRight::Taken | WriteRight::Nested);
-    // A handler's region is written when it is half full: while the thread it interrupted writes all regions, it can only
-    // append.
+    // A handler's region is written when it is half full: while the thread it interrupted writes all regions, it can
+    // only append.
     let enough = if depth == 0 { capacity(depth) - LOSS_RECORD_ROOM } else { capacity(depth) / 2 };
     let nearly_full = !slot.has_room(depth) || (region.write_position.load(Relaxed) >> 32) as u32 > enough;
     if may_write && nearly_full {
@@ -114,7 +116,7 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
         if may_write {
             slot.append_loss_record(depth, time);
         }
-        // SAFETY: this thread owns the slot, nobody else is its writer, and there is encode_room.
+        // SAFETY: this thread owns the slot, nobody else is its writer, and there is room.
         unsafe { slot.append(depth, time, lines) };
         if right == WriteRight::Taken && region.flush_threshold.load(Relaxed) == 0 {
             // Also what signal handlers have recorded meanwhile.
@@ -130,8 +132,8 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
     }
 }
 
-/// Writes a full region to its file as its writer; if that fails, drops the older half of it. Also does what has to be done
-/// from time to time.
+/// Writes a full region to its file as its writer; if that fails, drops the older half of it. Also does what has to be
+/// done from time to time.
 fn write_full(slot: Slot, depth: usize) {
     let written = slot.write(depth, file_entry(slot.lwp.load(Relaxed)));
     if slot.is_disowned() {

@@ -1,8 +1,8 @@
 //! Records within records: which of them are still in progress.
 //!
-//! A signal handler that interrupts a record finds the slot's word `in_progress` set, and records one region deeper. If it leaves
-//! by `siglongjmp`, the interrupted record will never be finished, and the word stays. The next record detects that: it is
-//! nested in another one only if there is a signal frame on the stack between the two.
+//! A signal handler that interrupts a record finds the slot's word `in_progress` set, and records one region deeper. If
+//! it leaves by `siglongjmp`, the interrupted record will never be finished, and the word stays. The next record
+//! detects that: it is nested in another one only if there is a signal frame on the stack between the two.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -30,8 +30,8 @@ pub fn with_one_more(in_progress: u64, frame: usize) -> u64 {
     frame as u64 | ((in_progress >> COUNT_AT) + 1) << COUNT_AT
 }
 
-/// Removes abandoned records from the word, and returns the resulting word, which is stored as that of the outer records of
-/// the record that begins now. `here` is where the caller's stack is.
+/// Removes abandoned records from the word, and returns the resulting word, which is stored as that of the outer
+/// records of the record that begins now. `here` is where the caller's stack is.
 #[cold]
 #[inline(never)]
 pub fn remove_abandoned(slot: Slot, mut in_progress: u64, here: usize) -> u64 {
@@ -66,8 +66,8 @@ fn is_abandoned(frame: usize, here: usize) -> bool {
         let start = stack.ss_sp as usize;
         let is_alternate = |address: usize| (start..start + stack.ss_size).contains(&address);
         if stack.ss_flags & libc::SS_DISABLE == 0 && is_alternate(frame) != is_alternate(here) {
-            // A handler on the alternate stack interrupted something on the other one; only a jump leads from it to there while
-            // it is in progress.
+            // A handler on the alternate stack interrupted something on the other one; only a jump leads from it to
+            // there while it is in progress.
             return is_alternate(frame);
         }
     }

@@ -23,8 +23,8 @@ impl ReturnRecord {
     /// Calls `function` with up to four arguments and returns its result.
     ///
     /// # Safety
-    /// `function` must be callable with these arguments, each an integer or a pointer. No frame between this one and the
-    /// host's may have something to drop.
+    /// `function` must be callable with these arguments, each an integer or a pointer. No frame between this one and
+    /// the host's may have something to drop.
     #[inline(always)]
     pub unsafe fn call(&self, function: *const (), arguments: [u64; 4]) -> u64 {
         // SAFETY: the caller's; `put_return_record` gets the address of a ReturnRecord.
@@ -33,7 +33,8 @@ impl ReturnRecord {
 }
 
 unsafe extern "C" fn put_return_record(guard: *const UnwindGuard) {
-    // SAFETY: `call` has passed the address of a ReturnRecord, whose first field the guard is, and its frame still stands.
+    // SAFETY: `call` has passed the address of a ReturnRecord, whose first field the guard is, and its frame still
+    // stands.
     let record = unsafe { &*guard.cast::<ReturnRecord>() };
     put(record.kind, clock::now_fenced(), record.arguments);
 }

@@ -1,6 +1,7 @@
 //! What the buffer and its way to the file cost a record: `make bench-parts`.
 //!
-//! The library is a cdylib, which no bench target can link: so these stand among its unit tests, as one that is ignored.
+//! The library is a cdylib, which no bench target can link: so these stand among its unit tests, as one that is
+//! ignored.
 
 use std::hint::black_box;
 use std::sync::atomic::Ordering::Relaxed;
@@ -31,7 +32,7 @@ fn fill(slot: Slot, time: &mut u64) -> usize {
     let mut records = 0;
     while unpack_range(slot.regions[0].write_position.load(Relaxed)).end <= capacity(0) {
         *time += 60;
-        // SAFETY: the slot is this thread's, and there is encode_room.
+        // SAFETY: the slot is this thread's, and there is room.
         unsafe { slot.append(0, *time, black_box(&LINES)) };
         records += LINES.len();
     }
@@ -42,7 +43,8 @@ fn empty(slot: Slot) {
     slot.regions[0].write_position.store(0, Relaxed);
 }
 
-/// Encoded into the region and published; a sample is a whole region. The encoder's share is known from its own benchmark.
+/// Encoded into the region and published; a sample is a complete region. The encoder's share is known from its own
+/// benchmark.
 #[divan::bench]
 fn buffer(bencher: Bencher) {
     let directory = tempfile::tempdir().unwrap();

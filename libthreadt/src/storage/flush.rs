@@ -55,7 +55,7 @@ impl Slot {
                 if region.wrap_count.load(Relaxed) != 0 {
                     // SAFETY: the range lies within the region, and its text does not change any more.
                     let oldest_time = time_of(unsafe { self.text_in(depth, &range) });
-                    // Handlers' records, which have less encode_room, may have been overwritten later.
+                    // Handlers' records, which have less room, may have been overwritten later.
                     self.complete_from.fetch_max(oldest_time, Relaxed);
                     // OBSERVABLE: only now, so that the time is known whenever the process dies.
                     region.wrap_count.store(0, Release);
@@ -76,8 +76,8 @@ impl Slot {
             }
             let text = self.region_text(depth).wrapping_add(range.start as usize);
             let length = range.end - range.start;
-            // A child that a signal handler forks from here on may do the write as well: it has the same bytes for the same
-            // place.
+            // A child that a signal handler forks from here on may do the write as well: it has the same bytes for the
+            // same place.
             // SAFETY: the range lies within the region.
             if let Err(errno) = unsafe { file.write(text, length as usize, at) } {
                 if file.give_range_back(entry, at, length.into()) {
@@ -98,8 +98,8 @@ impl Slot {
         self.regions.iter().any(|region| region.write_intent.load(Relaxed) != 0)
     }
 
-    /// The records of a region that are written first: all of them, or those from before the ring wrapped. `position` is the
-    /// region's word.
+    /// The records of a region that are written first: all of them, or those from before the ring wrapped. `position`
+    /// is the region's word.
     pub(super) fn oldest(self, depth: usize, position: u64) -> Range<u32> {
         let range = unpack_range(position);
         if range.start <= range.end {
@@ -118,8 +118,8 @@ impl Slot {
         let mut position = word.load(Acquire);
         loop {
             let range = unpack_range(position);
-            // A signal handler of this thread may have appended meanwhile. Nothing is appended at the front while the write
-            // is noted, because it might be repeated.
+            // A signal handler of this thread may have appended meanwhile. Nothing is appended at the front while the
+            // write is noted, because it might be repeated.
             let leftover = if range.start > range.end {
                 // What was written are the records from before the ring wrapped.
                 pack_range(0..range.end)

@@ -1,10 +1,10 @@
 //! Where a buffer that is nearly full is written: at a record after which its thread holds no lock, if that comes soon.
 //!
-//! A write takes tens of microseconds. If the thread held a lock meanwhile, other threads would wait for it that would not
-//! have waited without this library. So a region's flush threshold is some records below where the region is full. From
-//! there on the locks that the thread takes and releases are counted. How many it held before is unknown, so the write is
-//! made when the thread holds fewer than at the threshold; if half of the remaining encode_room is used up before that, when it
-//! releases the last lock that it has taken since; and in any case when the region is full.
+//! A write takes tens of microseconds. If the thread held a lock meanwhile, other threads would wait for it that would
+//! not have waited without this library. So a region's flush threshold is some records below where the region is full.
+//! From there on the locks that the thread takes and releases are counted. How many it held before is unknown, so the
+//! write is made when the thread holds fewer than at the threshold; if half of the remaining room is used up before
+//! that, when it releases the last lock that it has taken since; and in any case when the region is full.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -14,8 +14,8 @@ use spec::encode::UntimedRecord;
 
 use super::layout::FLUSH_POINT_SLACK;
 
-/// Counts the locks that `lines` take and release, and returns whether the region is to be written after them. `end` is how
-/// full it was before them, and `full` how full it may become.
+/// Counts the locks that `lines` take and release, and returns whether the region is to be written after them. `end` is
+/// how full it was before them, and `full` how full it may become.
 pub fn is_flush_point(slot: &SlotHeader, lines: &[UntimedRecord], end: u32, full: u32) -> bool {
     let change: i32 = lines.iter().map(change).sum();
     // ORDERING: Relaxed; only the slot's owner uses these two.

@@ -1,4 +1,4 @@
-//! The layout of this process's slots, and the encode_room that records need in a region.
+//! The layout of this process's slots, and the room that records need in a region.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -30,7 +30,7 @@ pub const APPEND_ROOM: u32 = encode_room(RECORDS_AT_ONCE) as u32 + LOSS_RECORD_R
 /// Bytes between the offset from which a flush point is sought and the one where a region is full: some fifty records.
 pub const FLUSH_POINT_SLACK: u32 = 4096;
 
-/// Up to which offset region `depth` may be write_position before records that are appended at once have no encode_room.
+/// Up to which offset region `depth` may be filled before records that are appended at once have no room.
 pub fn capacity(depth: usize) -> u32 {
     slot_layout().region_size(depth) as u32 - encode_room(RECORDS_AT_ONCE) as u32
 }
@@ -38,7 +38,7 @@ pub fn capacity(depth: usize) -> u32 {
 const _: () = {
     let mut depth = 0;
     while depth < REGIONS {
-        // When a ring wraps, the step that it gives up has encode_room.
+        // When a ring wraps, the step that it gives up has room.
         let step = SlotLayout::BUFFERS.ring_step(depth);
         assert!(step >= APPEND_ROOM as usize && step.is_power_of_two());
         depth += 1;

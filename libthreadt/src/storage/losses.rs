@@ -1,4 +1,4 @@
-//! Records that find no encode_room: they are counted, and a loss record reports how many.
+//! Records that find no room: they are counted, and a loss record reports how many.
 
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -12,8 +12,8 @@ use crate::process_state::PROCESS;
 use crate::sys::Errno;
 
 impl Slot {
-    /// Makes encode_room in a region whose text cannot be written by dropping the older half, so that the newest stays for whoever
-    /// reads the trbuf. Counts what was lost. The caller must be owner and writer.
+    /// Makes room in a region whose text cannot be written by dropping the older half, so that the newest stays for
+    /// whoever reads the trbuf. Counts what was lost. The caller must be owner and writer.
     pub fn drop_older_half(self, depth: usize, cause: Errno) {
         let region = &self.regions[depth & (REGIONS - 1)];
         if region.write_intent.load(Relaxed) != 0 {
@@ -33,19 +33,21 @@ impl Slot {
         let older = text.iter().skip(half).position(|&byte| byte == b'\n').map_or(text.len(), |at| half + at + 1);
         let lost = records_in(text.get(..older).unwrap_or(b""));
         let (start, length) = (range.start as usize + older, text.len() - older);
-        // OBSERVABLE: first the older half is gone, then the newer one is copied to the front, where it does not overlap.
+        // OBSERVABLE: first the older half is gone, then the newer one is copied to the front, where it does not
+        // overlap.
         region.write_position.store(pack_range(start as u32..range.end), Release);
         if start >= length {
             let front = self.region_text(depth);
-            // SAFETY: the region has encode_room for what is in it, and the ranges do not overlap; `text` is not used any more.
+            // SAFETY: the region has room for what is in it, and the ranges do not overlap; `text` is not used any
+            // more.
             unsafe { core::ptr::copy_nonoverlapping(front.add(start), front, length) };
             region.write_position.store(pack_range(0..length as u32), Release);
         }
         self.lose(lost, cause);
     }
 
-    /// Drops all text, and returns how many records are lost by that and were lost before, and why. The caller must be the
-    /// writer, or nobody writes any more.
+    /// Drops all text, and returns how many records are lost by that and were lost before, and why. The caller must be
+    /// the writer, or nobody writes any more.
     pub fn drop_all(self, cause: Errno) -> (u32, Errno) {
         let mut lost = self.lost.swap(0, Relaxed);
         for (depth, region) in self.regions.iter().enumerate() {
@@ -69,12 +71,12 @@ impl Slot {
         PROCESS.lost.fetch_add(records, Relaxed);
     }
 
-    /// Writes a loss record if records were lost and it has encode_room. The caller must be owner and writer.
+    /// Writes a loss record if records were lost and it has room. The caller must be owner and writer.
     pub fn append_loss_record(self, depth: usize, time: u64) {
         let lost = self.lost.load(Relaxed);
         if lost != 0 && self.has_room(depth) {
             let arguments = [u64::from(lost), u64::from(self.cause.load(Relaxed)), 0, 0, 0];
-            // SAFETY: the caller is owner and writer, and there is encode_room.
+            // SAFETY: the caller is owner and writer, and there is room.
             unsafe { self.append(depth, time, &[UntimedRecord { kind: &id::TRACE_LOST_0, arguments }]) };
             self.lost.fetch_sub(lost, Relaxed);
         }

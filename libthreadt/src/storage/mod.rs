@@ -28,8 +28,8 @@ pub use slot_reuse::{release_slot, reused_rings, take_slot};
 pub use slot_table::{file_entry, for_each_slot, is_anonymous, set_write_through};
 pub use trbuf::{make, take_over};
 
-/// In a forked child: forgets the parent's slots and what was counted of them. If a record or a write is in progress in the
-/// slot `interrupted`, its text stays, privately.
+/// In a forked child: forgets the parent's slots and what was counted of them. If a record or a write is in progress in
+/// the slot `interrupted`, its text stays, privately.
 pub fn forget(interrupted: Option<Slot>) {
     trbuf::forget(interrupted);
     slot_reuse::forget();

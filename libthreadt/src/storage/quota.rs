@@ -30,7 +30,7 @@ pub fn stopped() -> Option<Errno> {
     }
 }
 
-/// Checks before a write that the file system has encode_room for it.
+/// Checks before a write that the file system has room for it.
 ///
 /// # Errors
 /// `ENOSPC` if the file system is about to be full; recording stops then.
@@ -43,7 +43,7 @@ pub fn check_space(file: &Fd) -> Result {
     Ok(())
 }
 
-/// A write failed for which there was encode_room at [`check_space`]. If the disk has become full meanwhile, recording stops.
+/// A write failed for which there was room at [`check_space`]. If the disk has become full meanwhile, recording stops.
 pub fn note_failure(errno: Errno) {
     if errno.0 == libc::ENOSPC {
         stop_full();

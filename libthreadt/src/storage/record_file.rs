@@ -32,8 +32,8 @@ pub fn open(path: &CStr, entry: &FileEntry) -> Result<RecordFile> {
             let fd = match Fd::open(path, flags, 0o600) {
                 Ok(fd) => fd,
                 Err(Errno(libc::EEXIST)) => {
-                    // Another thread with the same yyy makes it at this moment, or made it and did not get to note it: then
-                    // it is empty, and used as ours. Or it is an unknown process's: then it is renamed.
+                    // Another thread with the same yyy makes it at this moment, or made it and did not get to note it:
+                    // then it is empty, and used as ours. Or it is an unknown process's: then it is renamed.
                     sys::sleep(100_000);
                     let unknown = || entry.inode.load(Acquire) == 0;
                     // Checked again: the thread that made it may have noted it, and written to it, meanwhile.

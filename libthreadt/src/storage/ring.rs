@@ -1,8 +1,9 @@
 //! `THR_TRACE_RING`: the regions of a slot keep the newest records, and nothing is written before the process ends.
 //!
-//! The words of a region are as [`spec::buffer`] has them, and the owner appends as into any other region. Only three things
-//! differ: what happens at the region's flush threshold ([`give_up_oldest`]), when a thread ends, and when one begins
-//! ([`super::slot_reuse`]). At the process's end the rings become ordinary regions, whose records are written at once.
+//! The words of a region are as [`spec::buffer`] has them, and the owner appends as into any other region. Only three
+//! things differ: what happens at the region's flush threshold ([`give_up_oldest`]), when a thread ends, and when one
+//! begins ([`super::slot_reuse`]). At the process's end the rings become ordinary regions, whose records are written at
+//! once.
 
 use core::sync::atomic::{
     Ordering::{Relaxed, Release, SeqCst},
@@ -13,13 +14,14 @@ use spec::buffer::{Region, SlotLayout, pack_range};
 
 use super::layout::APPEND_ROOM;
 
-/// Gives up the oldest records of region `depth` if its owner, who calls this, has no encode_room for more, and sets the next flush
-/// threshold. `false` if the region is being written out.
+/// Gives up the oldest records of region `depth` if its owner, who calls this, has no room for more, and sets the next
+/// flush threshold. `false` if the region is being written out.
 pub fn give_up_oldest(region: &Region, layout: SlotLayout, depth: usize) -> bool {
     let (size, step) = (layout.region_size(depth) as u32, layout.ring_step(depth) as u32);
     loop {
         let threshold = region.flush_threshold.load(Relaxed);
-        // While the threshold is low, the next record calls this again: a signal handler may leave by a jump before it is set.
+        // While the threshold is low, the next record calls this again: a signal handler may leave by a jump before it
+        // is set.
         if threshold == 0 || region.flush_threshold.compare_exchange(threshold, 1, Relaxed, Relaxed).is_err() {
             return false;
         }
@@ -38,8 +40,8 @@ pub fn give_up_oldest(region: &Region, layout: SlotLayout, depth: usize) -> bool
             }
         }
         // OBSERVABLE: the older records before the new start are gone.
-        // ORDERING: Release for the wrap position; the fence keeps the records that will overwrite older ones behind it. On
-        // x86-64 stores become visible in program order.
+        // ORDERING: Release for the wrap position; the fence keeps the records that will overwrite older ones behind
+        // it. On x86-64 stores become visible in program order.
         if region.write_position.compare_exchange(position, pack_range(start..end), Release, Relaxed).is_err() {
             // A signal handler has written the region out, for an exec that failed, or forked.
             continue;

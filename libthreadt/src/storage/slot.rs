@@ -1,14 +1,14 @@
 //! A thread's slot: where its records stand until they are in its file.
 //!
-//! The layout is [`spec::buffer`]'s, and so is the protocol by which text gets to the file exactly once. This file has the
-//! rules of who may touch what:
+//! The layout is [`spec::buffer`]'s, and so is the protocol by which text gets to the file exactly once. This file has
+//! the rules of who may touch what:
 //!
 //! - Only the thread that owns a slot appends to its regions. A signal handler that interrupts a record appends to the
 //!   next region; the slot's word `in_progress` counts the records in progress.
-//! - Only the *writer*, the thread whose LWP ID is in `writer`, takes text out of a region. Usually that is the owner; when
-//!   the process ends it is the thread that ends it.
-//! - While another thread may be the writer, the flush threshold of every region is 0: the owner then becomes the writer
-//!   before it appends, so that the two never change a region at the same time.
+//! - Only the *writer*, the thread whose LWP ID is in `writer`, takes text out of a region. Usually that is the owner;
+//!   when the process ends it is the thread that ends it.
+//! - While another thread may be the writer, the flush threshold of every region is 0: the owner then becomes the
+//!   writer before it appends, so that the two never change a region at the same time.
 
 use core::ops::{Deref, Range};
 use core::ptr::NonNull;
@@ -29,8 +29,9 @@ use crate::sys::{self, Pooled, path};
 
 /// A slot: its header with the regions' text behind it, in memory that is never unmapped.
 ///
-/// All access is derived from `base`, which has the provenance of the mapping. A reference to the header is made for each
-/// access to a word and not kept; the templates in the header, which are no atomics, are only accessed through `base`.
+/// All access is derived from `base`, which has the provenance of the mapping. A reference to the header is made for
+/// each access to a word and not kept; the templates in the header, which are no atomics, are only accessed through
+/// `base`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
     base: NonNull<u8>,
@@ -55,8 +56,8 @@ impl Deref for Slot {
     type Target = SlotHeader;
     #[inline(always)]
     fn deref(&self) -> &SlotHeader {
-        // SAFETY: `Slot::at`'s caller: mapped for good, and valid for every pattern of bytes. What other threads change are
-        // atomics.
+        // SAFETY: `Slot::at`'s caller: mapped for good, and valid for every pattern of bytes. What other threads change
+        // are atomics.
         unsafe { self.base.cast::<SlotHeader>().as_ref() }
     }
 }
@@ -82,8 +83,8 @@ impl Slot {
     /// The slot at this address.
     ///
     /// # Safety
-    /// The address must be page-aligned, of a slot's bytes of zeroed or formerly used slot memory that is never unmapped,
-    /// and have the provenance of that memory.
+    /// The address must be page-aligned, of a slot's bytes of zeroed or formerly used slot memory that is never
+    /// unmapped, and have the provenance of that memory.
     pub unsafe fn at(base: NonNull<u8>) -> Slot {
         Slot { base }
     }
@@ -113,7 +114,8 @@ impl Slot {
         self.base.as_ptr().wrapping_add(SLOT_PATH_OFFSET).cast()
     }
 
-    /// Makes the thread `lwp` the owner; the calling thread must be the writer, and nothing unwritten may be in the slot.
+    /// Makes the thread `lwp` the owner; the calling thread must be the writer, and nothing unwritten may be in the
+    /// slot.
     pub fn adopt(self, lwp: u32, pid: u32, tid: u64, directory: &[u8], write_through: bool) {
         let template = Template::new(lwp, pid, tid);
         // SAFETY: the slot has no owner, so that nobody else uses its templates, and the path is the writer's.
@@ -152,14 +154,14 @@ impl Slot {
         }
     }
 
-    /// Whether region `depth` has encode_room for the records that are appended at once.
+    /// Whether region `depth` has room for the records that are appended at once.
     pub fn has_room(self, depth: usize) -> bool {
         let region = &self.regions[depth & (REGIONS - 1)];
         let Range { start, end } = unpack_range(region.write_position.load(Relaxed));
         end <= if start > end { start.saturating_sub(encode_room(RECORDS_AT_ONCE) as u32) } else { capacity(depth) }
     }
 
-    /// Writes records with one time into region `depth`, which must have encode_room, and publishes them.
+    /// Writes records with one time into region `depth`, which must have room, and publishes them.
     ///
     /// # Safety
     /// The caller must be the slot's owner with `depth` outer records, or its writer with `depth` reserved.
@@ -168,17 +170,17 @@ impl Slot {
         let region = &self.regions[depth & (REGIONS - 1)];
         let position = region.write_position.load(Relaxed);
         // SAFETY: by the caller's promise nobody else uses this template or appends to this region now, and `end` is at
-        // most `capacity`, which leaves encode_room for the records that are appended at once.
+        // most `capacity`, which leaves room for the records that are appended at once.
         let length = unsafe {
             let template = &mut (*self.base.cast::<SlotHeader>().as_ptr()).templates[depth & (REGIONS - 1)];
             let end = (position >> 32) as usize;
             template.encode(self.region_text(depth).add(end), time, lines)
         };
         // OBSERVABLE: the record is there for whoever reads the trbuf after our death.
-        // ORDERING: Release, so that a reader that sees the new end sees the bytes. Records of signal handlers are in other
-        // regions, so that they do not change this word between the load and the store. A handler whose exec fails does
-        // (`lifecycle::exec`): it writes this region out and empties it, and the store then makes what was written appear
-        // unwritten.
+        // ORDERING: Release, so that a reader that sees the new end sees the bytes. Records of signal handlers are in
+        // other regions, so that they do not change this word between the load and the store. A handler whose exec
+        // fails does (`lifecycle::exec`): it writes this region out and empties it, and the store then makes what was
+        // written appear unwritten.
         region.write_position.store(position + ((length as u64) << 32), Release);
     }
 
@@ -209,8 +211,8 @@ impl Slot {
     }
 
     /// Replaces the slot's memory by private memory, in a forked child. What still returns into it finds it without an
-    /// owner. If a signal handler interrupted a write to fork, that write will be continued here with its bytes: those are
-    /// copied.
+    /// owner. If a signal handler interrupted a write to fork, that write will be continued here with its bytes: those
+    /// are copied.
     pub fn disown(self) {
         let mut copies = [(0, 0, core::ptr::null_mut()); REGIONS];
         for (depth, region) in self.regions.iter().enumerate() {

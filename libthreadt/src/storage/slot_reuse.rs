@@ -1,7 +1,7 @@
 //! Which slot a new thread gets, and what becomes of the slots of threads that have ended.
 //!
-//! A slot is reused once its thread has gone and its text is in the file. Rings are kept: the [`KEPT_RINGS`] last ones of
-//! threads that have ended, and each further thread takes the one that has been dead longest.
+//! A slot is reused once its thread has gone and its text is in the file. Rings are kept: the [`KEPT_RINGS`] last ones
+//! of threads that have ended, and each further thread takes the one that has been dead longest.
 
 use core::sync::atomic::{
     AtomicU32, AtomicU64,
@@ -37,8 +37,8 @@ static ENDED_THREADS: AtomicU64 = AtomicU64::new(0);
 /// Rings that were taken from dead threads with their records.
 static REUSED_RINGS: AtomicU32 = AtomicU32::new(0);
 
-/// A slot for a new owner, with nothing unwritten in it; the caller becomes its writer. It is the slot of a dead thread, or
-/// one that no thread has had.
+/// A slot for a new owner, with nothing unwritten in it; the caller becomes its writer. It is the slot of a dead
+/// thread, or one that no thread has had.
 pub fn take_slot() -> Option<Slot> {
     let take_dead = if slot_layout().is_ring() { take_longest_dead_ring } else { take_ended };
     let slot = take_dead().or_else(|| FRESH.take()).or_else(|| {

@@ -112,14 +112,15 @@ pub fn for_each_slot(mut each: impl FnMut(Slot)) {
 
 /// Makes every record of every slot go to its file at once, from now on; or ends that, if nothing else demands it.
 pub fn set_write_through(on: bool) {
-    // ORDERING: Release, so that a slot that is claimed after its owner saw this gets the flush thresholds that go with it.
+    // ORDERING: Release, so that a slot that is claimed after its owner saw this gets the flush thresholds that go with
+    // it.
     PROCESS.write_through.store(u32::from(on || CONFIG.get().unbuffered || quota::stopped().is_some()), Release);
     let on = process_state::writes_through();
     for_each_slot(|slot| slot.set_flush_thresholds(on));
 }
 
-/// Empties the table in a forked child, after calling `each` with the first slot of every chunk and how many there are in it;
-/// returns the header of the parent's trbuf, or null.
+/// Empties the table in a forked child, after calling `each` with the first slot of every chunk and how many there are
+/// in it; returns the header of the parent's trbuf, or null.
 pub fn forget(each: impl FnMut(Slot, usize)) -> *mut u8 {
     for_each_chunk(each);
     CHUNKS.store(null_mut(), Relaxed);

@@ -35,7 +35,7 @@ pub(super) fn new_entry() -> FileEntry {
 fn append(slot: Slot, depth: usize, number: u64) {
     assert!(unpack_range(slot.regions[depth].write_position.load(Relaxed)).end <= capacity(depth));
     let line = UntimedRecord { kind: &id::SEMA_POST_0, arguments: [1, 0, number, 0, 0] };
-    // SAFETY: the test is the owner, and there is encode_room.
+    // SAFETY: the test is the owner, and there is room.
     unsafe { slot.append(depth, 1_000_000_000 + number, &[line]) };
 }
 
@@ -79,7 +79,7 @@ fn what_is_appended_arrives_in_the_file() {
 }
 
 #[test]
-fn a_reader_of_the_trbuf_sees_whole_records_only() {
+fn a_reader_of_the_trbuf_finds_complete_records_only() {
     let directory = tempfile::tempdir().unwrap();
     let slot = new_slot(directory.path(), 5);
     for number in 0..50 {
@@ -93,7 +93,7 @@ fn a_reader_of_the_trbuf_sees_whole_records_only() {
 }
 
 #[test]
-fn a_write_that_was_cut_off_is_completed() {
+fn a_write_that_was_interrupted_is_completed() {
     let directory = tempfile::tempdir().unwrap();
     let file = file_of(directory.path(), 5);
     let (slot, entry) = (new_slot(directory.path(), 5), new_entry());
@@ -127,7 +127,7 @@ fn a_write_that_was_cut_off_is_completed() {
 fn a_ring_that_has_begun_anew_is_written_oldest_first() {
     let directory = tempfile::tempdir().unwrap();
     let file = file_of(directory.path(), 5);
-    // Written at once; after a jump out of the write with the older part noted, and with it taken out already.
+    // Written at once; after a jump out of the write with the older records noted, and with those removed already.
     for left in 0..3 {
         let (slot, entry) = (new_slot(directory.path(), 5), new_entry());
         let ends: Vec<u32> = (0..60)
@@ -136,7 +136,7 @@ fn a_ring_that_has_begun_anew_is_written_oldest_first() {
                 unpack_range(slot.regions[0].write_position.load(Relaxed)).end
             })
             .collect();
-        // The first two stand for newer ones, which have overwritten a part of the third.
+        // The first two stand for newer ones, which have overwritten some of the third.
         let region = &slot.regions[0];
         region.wrap_position.store(ends[59], Relaxed);
         region.wrap_count.store(1, Relaxed);
@@ -166,12 +166,12 @@ fn threads_that_share_a_file_do_not_overwrite_each_other() {
     let entry = new_entry();
     entry.users.store(2, Relaxed);
     std::thread::scope(|scope| {
-        for part in 0..2u64 {
+        for thread in 0..2u64 {
             let (entry, directory) = (&entry, directory.path());
             scope.spawn(move || {
-                let slot = new_slot(directory, 0x1_0007 + 0x1000 * part as u32);
+                let slot = new_slot(directory, 0x1_0007 + 0x1000 * thread as u32);
                 for number in 0..500 {
-                    append(slot, 0, 1000 * part + number);
+                    append(slot, 0, 1000 * thread + number);
                     if number % 7 == 0 {
                         slot.write_all(entry).unwrap();
                     }
@@ -186,7 +186,7 @@ fn threads_that_share_a_file_do_not_overwrite_each_other() {
 }
 
 #[test]
-fn a_file_that_was_cut_goes_on_where_it_ends() {
+fn a_file_that_was_truncated_goes_on_where_it_ends() {
     let directory = tempfile::tempdir().unwrap();
     let file = file_of(directory.path(), 5);
     let (slot, entry) = (new_slot(directory.path(), 5), new_entry());
@@ -238,14 +238,15 @@ fn the_newest_records_stay_when_nothing_can_be_written() {
     let lost = u64::from(slot.lost.load(Relaxed));
     assert!(lost > 0 && kept.len() > 10);
     assert_eq!(kept, (lost..next).collect::<Vec<_>>());
-    // The losses are told once.
+    // The losses are reported once.
     slot.append_loss_record(1, 1_000_000_000);
     slot.append_loss_record(1, 1_000_000_000);
     let RegionLeftover { unwritten, .. } = buffer::region_leftover(bytes(slot), SlotLayout::BUFFERS, 1).unwrap();
     let text = &bytes(slot)[unwritten];
-    let told: Vec<_> = text.split(|&byte| byte == b'\n').filter(|line| line.get(52..57) == Some(b"00:01")).collect();
-    assert_eq!(told.len(), 1);
-    let record = Record::parse(told[0]).unwrap();
+    let reported: Vec<_> =
+        text.split(|&byte| byte == b'\n').filter(|line| line.get(52..57) == Some(b"00:01")).collect();
+    assert_eq!(reported.len(), 1);
+    let record = Record::parse(reported[0]).unwrap();
     assert_eq!(record.arguments[0].bits(), lost);
     assert_eq!(record.arguments[1].bits(), libc::ENOENT as u64);
 }

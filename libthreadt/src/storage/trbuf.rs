@@ -1,7 +1,7 @@
 //! The process's trbuf: slots for all its threads, mapped from a file so that they outlive it.
 //!
-//! The file grows by chunks of slots. Space is reserved before it is touched. Where that is impossible (or where the file
-//! cannot be opened any more, after a chroot for example) a chunk is anonymous memory, which a crash loses.
+//! The file grows by chunks of slots. Space is reserved before it is touched. Where that is impossible (or where the
+//! file cannot be opened any more, after a chroot for example) a chunk is anonymous memory, which a crash loses.
 
 use core::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
@@ -101,8 +101,8 @@ pub fn take_over(fd: &Fd, owner: &Owner) -> Result {
     Ok(())
 }
 
-/// Writes out the slots of the program before the exec; those that have nothing left lose their owner. Returns whether all
-/// of them have.
+/// Writes out the slots of the program before the exec; those that have nothing left lose their owner. Returns whether
+/// all of them have.
 fn write_out_chunk(first: *mut u8, slots: usize) -> bool {
     let mut complete = true;
     for_each_in_chunk(first, slots, |slot| {
@@ -117,8 +117,8 @@ fn write_out_chunk(first: *mut u8, slots: usize) -> bool {
     complete
 }
 
-/// Replaces the parent's buffers by private memory, in a forked child, so that nothing that still returns can write into
-/// them. Of the slot `interrupted`, in which a record is in progress, the text stays, privately.
+/// Replaces the parent's buffers by private memory, in a forked child, so that nothing that still returns can write
+/// into them. Of the slot `interrupted`, in which a record is in progress, the text stays, privately.
 pub fn forget(interrupted: Option<Slot>) {
     let replace = |from: *mut u8, to: *mut u8| {
         // SAFETY: the mapping is this library's, and only returns into it are left, which write and forget.
@@ -143,7 +143,8 @@ pub fn forget(interrupted: Option<Slot>) {
 /// Maps a further chunk and returns one of its slots.
 pub fn grow() -> Option<Slot> {
     let slot_size = slot_layout().slot_size();
-    // Threads that start together must not each reserve a complete chunk: a thread that finds another one here maps one slot.
+    // Threads that start together must not each reserve a complete chunk: a thread that finds another one here maps one
+    // slot.
     let alone = PROCESS.growing.swap(1, Acquire) == 0;
     let most = (CHUNK_MAX / slot_size).clamp(1, 16) as u32;
     let slots = if alone { PROCESS.slots.load(Relaxed).clamp(2, 16).min(most) } else { 1 };

@@ -1,8 +1,8 @@
 //! Finds functions in the loaded objects by walking the list and the symbol tables of the dynamic linker.
 //!
-//! `dlsym` may allocate, leaves its errors in the host's `dlerror`, requires glibc 2.34 since it moved to libc, and before
-//! 2.36 resolved `RTLD_NEXT` to the oldest version of a symbol (glibc bug 14932). The list of loaded objects is public
-//! (`link.h`), and so are their hash tables; walking them allocates nothing and takes no lock.
+//! `dlsym` may allocate, leaves its errors in the host's `dlerror`, requires glibc 2.34 since it moved to libc, and
+//! before 2.36 resolved `RTLD_NEXT` to the oldest version of a symbol (glibc bug 14932). The list of loaded objects is
+//! public (`link.h`), and so are their hash tables; walking them allocates nothing and takes no lock.
 
 use core::ffi::{CStr, c_char};
 use core::ptr;

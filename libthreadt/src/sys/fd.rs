@@ -6,8 +6,8 @@ use core::mem::MaybeUninit;
 use super::call::{Errno, Result, call};
 use super::process::file_size_limit;
 
-/// Repeats a call that a signal interrupted, as some file systems return `EINTR` whenever a signal is pending. It gives up
-/// after a while: a profiler's timer may fire faster than the call is done.
+/// Repeats a call that a signal interrupted, as some file systems return `EINTR` whenever a signal is pending. It gives
+/// up after a while: a profiler's timer may fire faster than the call is done.
 fn uninterrupted(mut call: impl FnMut() -> Result<usize>) -> Result<usize> {
     let mut result = call();
     for _ in 0..100 {
@@ -186,8 +186,8 @@ impl Fd {
             // SAFETY: no memory is involved.
             unsafe { call(libc::SYS_fcntl, [self.0 as usize, command as usize, argument as usize, 0, 0, 0]) }
         };
-        // When somebody opens the file for writing while the lease is held (trace-cat --recover), the kernel sends a signal.
-        // SIGIO, the default one, would end the host; SIGURG is ignored by default.
+        // When somebody opens the file for writing while the lease is held (trace-cat --recover), the kernel sends a
+        // signal. SIGIO, the default one, would end the host; SIGURG is ignored by default.
         control(F_SETSIG, libc::SIGURG)?;
         match control(libc::F_SETLEASE, libc::F_RDLCK) {
             Ok(_) => {
@@ -209,7 +209,7 @@ impl Fd {
 /// The space of a file system, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct DiskSpace {
-    /// Of the whole file system.
+    /// All of it.
     pub total: u64,
     /// Free for this user.
     pub free: u64,

@@ -1,5 +1,5 @@
-//! What the library stands on in the place of libc: system calls, files, paths, ELF symbols, and primitives that need no
-//! lock.
+//! What the library stands on in the place of libc: system calls, files, paths, ELF symbols, and primitives that need
+//! no lock.
 
 mod call;
 pub mod diagnostics;

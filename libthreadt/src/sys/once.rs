@@ -18,8 +18,8 @@ const FAILED: u32 = 2;
 /// The LWP that is at work is in the bits above.
 const BUSY: u32 = 3;
 
-/// How often another thread is waited for, ten milliseconds each time, before a record is given up. It only takes so long
-/// if the machine is very busy, or if the other thread has been stopped.
+/// How often another thread is waited for, ten milliseconds each time, before a record is given up. It only takes so
+/// long if the machine is very busy, or if the other thread has been stopped.
 const WAITS: u32 = 500;
 
 impl Once {
@@ -37,8 +37,8 @@ impl Once {
 
     /// Does the work unless it has been done, and returns whether it is done now.
     ///
-    /// A thread that finds another one at work waits for it. A thread that finds itself at work (in a signal handler, or
-    /// in an allocator that uses hooked functions) gets `false` at once. If the thread that was at work has gone, by
+    /// A thread that finds another one at work waits for it. A thread that finds itself at work (in a signal handler,
+    /// or in an allocator that uses hooked functions) gets `false` at once. If the thread that was at work has gone, by
     /// cancellation or by a jump, the work has failed.
     pub fn run(&self, work: impl FnOnce() -> bool) -> bool {
         let me = thread_id();
@@ -61,8 +61,8 @@ impl Once {
                 }
             }
         }
-        // The work was left by a jump, or its thread has been stopped. The others must not wait for it at every call; if
-        // the thread does finish, its result counts.
+        // The work was left by a jump, or its thread has been stopped. The others must not wait for it at every call;
+        // if the thread does finish, its result counts.
         let busy = self.0.load(Acquire);
         if busy & BUSY == BUSY {
             let _ = self.0.compare_exchange(busy, FAILED, Acquire, Acquire);

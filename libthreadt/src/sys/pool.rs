@@ -1,8 +1,8 @@
 //! A list of reusable items without locks: a Treiber stack.
 //!
-//! The head holds the address of the first item in its low 48 bits and a count of changes in the others, so that an item
-//! that was taken and put back meanwhile is noticed. Items are never unmapped, so that the link of an item that another
-//! thread has just taken can still be read.
+//! The head holds the address of the first item in its low 48 bits and a count of changes in the others, so that an
+//! item that was taken and put back meanwhile is noticed. Items are never unmapped, so that the link of an item that
+//! another thread has just taken can still be read.
 
 use core::marker::PhantomData;
 use core::ptr::{NonNull, with_exposed_provenance_mut};

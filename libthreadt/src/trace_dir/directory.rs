@@ -16,7 +16,7 @@ impl DirectoryPath {
     const EMPTY: DirectoryPath = DirectoryPath { text: [0; DIRECTORY_MAX], length: 0 };
 }
 
-/// Memory for paths and texts, which no host's stack has encode_room for.
+/// Memory for paths and texts, which no host's stack has room for.
 pub(super) struct Scratch {
     pub(super) path: [u8; SLOT_PATH_MAX],
     pub(super) other_path: [u8; SLOT_PATH_MAX],
@@ -50,7 +50,7 @@ pub(super) fn forget() {
 ///
 /// To be called once, while the library is initialised and before anything else of this module.
 pub fn note_wanted(directory: &[u8]) {
-    // SAFETY: as said; `resolve` reads it after the initialisation.
+    // SAFETY: by the promise above nobody else uses it; `resolve` reads it after the initialisation.
     let wanted = unsafe { WANTED.get_mut() };
     // One that is too long is cut off, which `resolve` recognises by its length.
     wanted.length = directory.len();
@@ -99,8 +99,8 @@ pub fn report_unusable(directory: &[u8], errno: Errno) -> bool {
     false
 }
 
-/// Appends `/nsINODE` to the directory and makes that one: a living process of another PID namespace has our names in the
-/// directory itself. `buffer` is overwritten.
+/// Appends `/nsINODE` to the directory and makes that one: a living process of another PID namespace has our names in
+/// the directory itself. `buffer` is overwritten.
 ///
 /// # Safety
 /// No other thread may be using the path of the directory.

@@ -1,7 +1,8 @@
-//! The executable mappings in trinfo, which tell which file an address in a record belongs to.
+//! The executable mappings in trinfo: they show which file an address in a record belongs to.
 //!
 //! They are read from `/proc/self/maps`, because the linker's own list may change during a walk. The build IDs are read
-//! through `/proc/self/mem`, because a mapping may go away at any moment, and a read there fails where a load would kill.
+//! through `/proc/self/mem`, because a mapping may go away at any moment, and a read there fails where a load would
+//! kill.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -47,8 +48,8 @@ pub fn write_new(writer: &mut InfoWriter) {
     // Where the object that the line belongs to begins.
     let mut begin = 0;
     let mut length = 0;
-    while let Some(encode_room) = text.get_mut(length..)
-        && let Ok(more @ 1..) = maps.read(encode_room)
+    while let Some(room) = text.get_mut(length..)
+        && let Ok(more @ 1..) = maps.read(room)
     {
         length += more;
         let mut start = 0;

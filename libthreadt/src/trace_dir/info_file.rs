@@ -26,8 +26,8 @@ static WRITER: SetOnce<InfoWriter> =
 /// A thread is using the writer.
 static BUSY: AtomicBool = AtomicBool::new(false);
 
-/// Appends what `content` writes. Does nothing if a thread (perhaps this one, interrupted) is writing already, or if the
-/// file cannot be opened.
+/// Appends what `content` writes. Does nothing if a thread (perhaps this one, interrupted) is writing already, or if
+/// the file cannot be opened.
 pub fn append(content: impl FnOnce(&mut InfoWriter)) {
     // ORDERING: Acquire and Release pass the writer's memory from one thread to the next.
     if BUSY.compare_exchange(false, true, Acquire, Relaxed).is_err() {

@@ -111,7 +111,8 @@ fn find_holder(path: &CStr, page: &mut [u8]) -> Result<NamesHolder> {
         {
             return Ok(NamesHolder::OurselvesBeforeExec(owner));
         }
-        // The PID is ours now, so the process that had it in this namespace is dead, as is every process of another boot.
+        // The PID is ours now, so the process that had it in this namespace is dead, as is every process of another
+        // boot.
         if owner.boot_id != ourselves.boot_id || owner.pid_namespace == ourselves.pid_namespace {
             return Ok(NamesHolder::Dead(owner.start_time));
         }
