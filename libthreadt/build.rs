@@ -102,7 +102,7 @@ fn value(place: &str, text: &str, names: &[(String, &str)]) -> String {
         _ if text.starts_with('?') => format!("detail({})", value(place, &text[1..], names)),
         "rval" => "result.rval()".to_owned(),
         "result" => "result as u64".to_owned(),
-        _ if known(text) => format!("{text}.bits()"),
+        _ if known(text) => format!("{text} as u64"),
         _ if text.starts_with('*') && known(&text[1..]) => format!("stored({}, &result)", &text[1..]),
         _ if text.ends_with(')') => {
             let (function, arguments) = text.split_once('(').unwrap();
@@ -172,17 +172,16 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     let (declared, result) = (declared.join(", "), result_type(symbol, prototype));
     let names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
     let object = names.first().copied().unwrap_or_default();
-    let names = names.join(", ");
+    let call = format!("call_next!({next}({declared}) -> {result})");
     let kind = format!("&id::{upper}_0");
     let (pass_on, forget) = unselected(place, level, object);
-    let pass_on = pass_on.map_or(String::new(), |that| format!("    if {that} {{ return next({names}); }}\n"));
+    let pass_on = pass_on.map_or(String::new(), |that| format!("    if {that} {{ return {call}; }}\n"));
     let forget = forget.map_or(String::new(), |that| format!("    if {that} {{ return result; }}\n"));
     let mut text = format!(
         "hook! {{\n/// `{prototype};`\nfn {symbol}({declared}; caller) -> {result} {{\n    \
-         type Function = unsafe extern \"C-unwind\" fn({declared}) -> {result};\n    \
          // SAFETY: functions.tsv has the prototype of the next function; the host grants what that demands.\n    \
-         unsafe {{\n    let next: Function = core::mem::transmute(next_functions::{next}.address());\n    \
-         let switch = switch(id::{upper});\n    if !switch.is_on() {{ return next({names}); }}\n{pass_on}"
+         unsafe {{\n    let switch = switch(id::{upper});\n    \
+         if !switch.is_on() {{ return {call}; }}\n{pass_on}"
     );
     match (*hook_kind, which) {
         ("one_record", 0) if is_mutex => {
@@ -195,7 +194,7 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
             };
             writeln!(
                 text,
-                "    {known_before}\n    {stamp_before}\n{before}    let result = next({names});\n{forget}    \
+                "    {known_before}\n    {stamp_before}\n{before}    let result = {call};\n{forget}    \
                  {stamp_after}\n    {known_after}\n    \
                  recorder::put_mutex(switch, recursive, {kind}, &id::R{upper}_0, time, [{values}]);\n    result"
             )
@@ -206,29 +205,28 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
             }
         }
         ("one_record", 0) if stamp == "b" && !values.contains("result") => {
-            writeln!(text, "{before}    recorder::put({kind}, clock::now_unfenced(), [{values}]);\n    next({names})")
-                .unwrap()
+            writeln!(text, "{before}    recorder::put({kind}, clock::now_unfenced(), [{values}]);\n    {call}").unwrap()
         }
         ("one_record", 0) if stamp == "b" => writeln!(
             text,
-            "    let time = clock::now_unfenced();\n{before}    let result = next({names});\n    \
+            "    let time = clock::now_unfenced();\n{before}    let result = {call};\n    \
              recorder::put({kind}, time, [{values}]);\n    result"
         )
         .unwrap(),
         ("one_record", 0) => writeln!(
             text,
-            "    let result = next({names});\n{forget}    \
+            "    let result = {call};\n{forget}    \
              recorder::put({kind}, clock::now_fenced(), [{values}]);\n    result"
         )
         .unwrap(),
         ("two_records", 1) => {
-            let mut bits: Vec<String> = parameters.iter().map(|(name, _)| format!("{name}.bits()")).collect();
+            let mut bits: Vec<String> = parameters.iter().map(|(name, _)| format!("{name} as u64")).collect();
             bits.resize(4, "0".to_owned());
             writeln!(
                 text,
                 "{before}    recorder::put(&id::{upper}_1, clock::now_unfenced(), [{values}]);\n    \
                  let unwound = ReturnRecord::new(&id::{upper}_2, [libc::ECANCELED as u64, 0, 0, 0, 0]);\n    \
-                 let result = <{result}>::from_bits(unwound.call(next as *const (), [{}]));\n    \
+                 let result = <{result}>::from_bits(unwound.call(next_functions::{next}.address(), [{}]));\n    \
                  recorder::put(&id::{upper}_2, clock::now_fenced(), [result.rval(), 0, 0, 0, 0]);\n    result",
                 bits.join(", ")
             )

@@ -72,27 +72,8 @@ impl<T> core::ops::Deref for CacheLine<T> {
 }
 
 /// The page of this process.
-pub static PROCESS: ProcessState = ProcessState {
-    switches: [const { AtomicU8::new(0) }; 128],
-    initialised: Once::new(),
-    files: Once::new(),
-    pid: AtomicU32::new(0),
-    write_through: AtomicU32::new(0),
-    stopped: AtomicU32::new(0),
-    final_flush_begun: AtomicU32::new(0),
-    flushing_lwp: CacheLine(AtomicU32::new(0)),
-    recorded_after_final_flush: AtomicU32::new(0),
-    exit_recorded: AtomicU32::new(0),
-    unrecorded_parent: AtomicU32::new(0),
-    lost_without_slot: AtomicU32::new(0),
-    without_slot_cause: AtomicU32::new(0),
-    lost: AtomicU32::new(0),
-    slots: AtomicU32::new(0),
-    growing: AtomicU32::new(0),
-    fresh_slots: PoolHead::new(),
-    ended_slots: PoolHead::new(),
-    thread_starts: PoolHead::new(),
-};
+// SAFETY: zero is valid for all words of the page, and the state in which the kernel leaves them in a child.
+pub static PROCESS: ProcessState = unsafe { core::mem::zeroed() };
 
 const _: () = assert!(size_of::<ProcessState>() == 4096 && EVENTS.len() <= 128);
 // What records read, up to `final_flush_begun`, and what is written while others record are in different cache lines.
@@ -172,7 +153,8 @@ pub fn id() -> u32 {
     PROCESS.pid.load(Relaxed)
 }
 
-/// Whether the caller is a vfork child, which shares this process's memory but is another process.
+/// Whether the caller is a vfork child, which shares this process's memory but is another process; or a forked child
+/// whose page is not wiped yet.
 pub fn is_vfork_child() -> bool {
     id() != process_id()
 }
@@ -184,29 +166,11 @@ pub fn writes_through() -> bool {
 
 /// Wipes the page in a forked child where the kernel has not done so.
 pub fn wipe_after_fork() {
-    if id() == 0 || id() == process_id() {
-        return;
+    if id() != 0 && is_vfork_child() {
+        let words = (&raw const PROCESS).cast::<AtomicU32>();
+        for at in 0..size_of::<ProcessState>() / size_of::<AtomicU32>() {
+            // SAFETY: all of the page are atomics, and the child has no other thread.
+            unsafe { &*words.add(at) }.store(0, Relaxed);
+        }
     }
-    for switch in &PROCESS.switches {
-        switch.store(0, Relaxed);
-    }
-    for word in [
-        &PROCESS.pid,
-        &PROCESS.stopped,
-        &*PROCESS.flushing_lwp,
-        &PROCESS.growing,
-        &PROCESS.final_flush_begun,
-        &PROCESS.recorded_after_final_flush,
-        &PROCESS.exit_recorded,
-        &PROCESS.lost_without_slot,
-        &PROCESS.lost,
-        &PROCESS.slots,
-    ] {
-        word.store(0, Relaxed);
-    }
-    for pool in [&PROCESS.fresh_slots, &PROCESS.ended_slots, &PROCESS.thread_starts] {
-        pool.clear();
-    }
-    PROCESS.files.reset();
-    PROCESS.initialised.reset();
 }

@@ -7,7 +7,6 @@ use spec::id;
 use super::result::{CallResult, ThrdStatus};
 use crate::config::detail;
 use crate::first_use::{is_recording, records};
-use crate::glibc::next_functions;
 use crate::glibc::object_words::Ptr;
 use crate::lifecycle::{self, ThreadStart};
 use crate::{clock, recorder};
@@ -15,12 +14,10 @@ use crate::{clock, recorder};
 hook! {
     /// `int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start_routine)(void *), void *arg);`
     fn pthread_create(thread: Ptr, attr: Ptr, start_routine: Ptr, arg: Ptr; caller) -> c_int {
-        type Function = unsafe extern "C-unwind" fn(Ptr, Ptr, Ptr, Ptr) -> c_int;
         // SAFETY: the next function with the host's arguments, or with this library's in the place of some.
         unsafe {
-            let next: Function = core::mem::transmute(next_functions::pthread_create.address());
             create([thread, attr, start_routine, arg], caller, false, |thread, start_routine, arg| {
-                next(thread, attr, start_routine, arg)
+                call_next!(pthread_create(thread: Ptr, attr: Ptr, start_routine: Ptr, arg: Ptr) -> c_int)
             })
         }
     }
@@ -29,12 +26,10 @@ hook! {
 hook! {
     /// `int thrd_create(thrd_t *thread, thrd_start_t start_routine, void *arg);`
     fn thrd_create(thread: Ptr, start_routine: Ptr, arg: Ptr; caller) -> ThrdStatus {
-        type Function = unsafe extern "C-unwind" fn(Ptr, Ptr, Ptr) -> ThrdStatus;
         // SAFETY: as above.
         unsafe {
-            let next: Function = core::mem::transmute(next_functions::thrd_create.address());
             create([thread, core::ptr::null_mut(), start_routine, arg], caller, true, |thread, start_routine, arg| {
-                next(thread, start_routine, arg)
+                call_next!(thrd_create(thread: Ptr, start_routine: Ptr, arg: Ptr) -> ThrdStatus)
             })
         }
     }

@@ -10,7 +10,6 @@ use spec::id;
 use super::result::errno;
 use crate::config::detail;
 use crate::first_use::{is_recording, records};
-use crate::glibc::next_functions;
 use crate::glibc::object_words::Ptr;
 use crate::process_state::is_vfork_child;
 use crate::{clock, lifecycle, recorder};
@@ -40,10 +39,7 @@ macro_rules! exec_functions {
             $(#[$doc])*
             fn $name($($argument: $kind),*; caller) -> c_int {
                 // SAFETY: the next function with the host's arguments.
-                unsafe {
-                    let next: unsafe extern "C-unwind" fn($($kind),*) -> c_int = core::mem::transmute(next_functions::$name.address());
-                    exec(caller, || next($($argument),*))
-                }
+                unsafe { exec(caller, || call_next!($name($($argument: $kind),*) -> c_int)) }
             }
         })*
     };
@@ -120,34 +116,24 @@ variadic! {
     execle, gathered_execle
 }
 
-type ArrayFunction = unsafe extern "C-unwind" fn(Ptr, *mut Ptr) -> c_int;
-
-unsafe extern "C-unwind" fn gathered_execl(path: Ptr, argv: *mut Ptr, caller: u64) -> c_int {
+unsafe extern "C-unwind" fn gathered_execl(path: Ptr, argv: Ptr, caller: u64) -> c_int {
     // SAFETY: the next function with the host's arguments.
-    unsafe {
-        let next: ArrayFunction = core::mem::transmute(next_functions::execv.address());
-        exec(caller, || next(path, argv))
-    }
+    unsafe { exec(caller, || call_next!(execv(path: Ptr, argv: Ptr) -> c_int)) }
 }
 
-unsafe extern "C-unwind" fn gathered_execlp(file: Ptr, argv: *mut Ptr, caller: u64) -> c_int {
+unsafe extern "C-unwind" fn gathered_execlp(file: Ptr, argv: Ptr, caller: u64) -> c_int {
     // SAFETY: the next function with the host's arguments.
-    unsafe {
-        let next: ArrayFunction = core::mem::transmute(next_functions::execvp.address());
-        exec(caller, || next(file, argv))
-    }
+    unsafe { exec(caller, || call_next!(execvp(file: Ptr, argv: Ptr) -> c_int)) }
 }
 
-unsafe extern "C-unwind" fn gathered_execle(path: Ptr, argv: *mut Ptr, caller: u64) -> c_int {
+unsafe extern "C-unwind" fn gathered_execle(path: Ptr, argv: Ptr, caller: u64) -> c_int {
+    let mut end: *mut Ptr = argv.cast();
     // SAFETY: the next function with the host's arguments, which end with a NULL; behind it is the environment.
     unsafe {
-        let mut end = argv;
         while !(*end).is_null() {
             end = end.add(1);
         }
         let environment = *end.add(1);
-        let next: unsafe extern "C-unwind" fn(Ptr, *mut Ptr, Ptr) -> c_int =
-            core::mem::transmute(next_functions::execve.address());
-        exec(caller, || next(path, argv, environment))
+        exec(caller, || call_next!(execve(path: Ptr, argv: Ptr, environment: Ptr) -> c_int))
     }
 }

@@ -52,7 +52,15 @@ macro_rules! hook {
     };
 }
 
-mod argument;
+/// Calls the next function of this name, whose prototype is given, with these arguments. Unsafe as that function is.
+macro_rules! call_next {
+    ($function:ident($($argument:ident: $kind:ty),*) -> $result:ty) => {{
+        let function: unsafe extern "C-unwind" fn($($kind),*) -> $result =
+            core::mem::transmute(crate::glibc::next_functions::$function.address());
+        function($($argument),*)
+    }};
+}
+
 mod create;
 mod exec;
 mod exit;
@@ -67,6 +75,7 @@ mod spin;
 /// The hooks that `functions.tsv` describes.
 #[allow(
     clippy::let_unit_value,
+    clippy::unnecessary_cast,
     clippy::unused_unit,
     unused_variables,
     reason = "one template serves all, also functions without a result, and records without room for the caller"
@@ -76,8 +85,7 @@ mod table {
 
     use spec::id;
 
-    use super::argument::{Bits, stored};
-    use super::result::{CallResult, SemStatus, ThrdStatus};
+    use super::result::{CallResult, SemStatus, ThrdStatus, stored};
     use crate::clock;
     use crate::config::detail;
     use crate::first_use::switch;

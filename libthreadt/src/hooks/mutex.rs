@@ -118,45 +118,32 @@ fn wall_limit(limit: Ptr) -> [u64; 2] {
     [libc::CLOCK_REALTIME as u64, given_limit_ns(limit)]
 }
 
-type LockFunction<R> = unsafe extern "C-unwind" fn(Ptr) -> R;
-type TimedFunction<R> = unsafe extern "C-unwind" fn(Ptr, Ptr) -> R;
-type ClockFunction = unsafe extern "C-unwind" fn(Ptr, c_int, Ptr) -> c_int;
-
 hook! {
     /// `int pthread_mutex_lock(pthread_mutex_t *mutex);`
     fn pthread_mutex_lock, __pthread_mutex_lock(mutex: Ptr; caller) -> c_int {
+        let try_lock = Some(&next_functions::pthread_mutex_trylock);
         // SAFETY: the next functions with the host's arguments.
-        unsafe {
-            lock(&LOCK, mutex, caller, Some(&next_functions::pthread_mutex_trylock), || [0, 0], || {
-                let next: LockFunction<c_int> = core::mem::transmute(next_functions::pthread_mutex_lock.address());
-                next(mutex)
-            })
-        }
+        unsafe { lock(&LOCK, mutex, caller, try_lock, || [0, 0], || call_next!(pthread_mutex_lock(mutex: Ptr) -> c_int)) }
     }
 }
 
 hook! {
     /// `int mtx_lock(mtx_t *mutex);`
     fn mtx_lock(mutex: Ptr; caller) -> ThrdStatus {
+        let try_lock = Some(&next_functions::mtx_trylock);
         // SAFETY: the next functions with the host's arguments.
-        unsafe {
-            lock(&LOCK, mutex, caller, Some(&next_functions::mtx_trylock), || [0, 0], || {
-                let next: LockFunction<ThrdStatus> = core::mem::transmute(next_functions::mtx_lock.address());
-                next(mutex)
-            })
-        }
+        unsafe { lock(&LOCK, mutex, caller, try_lock, || [0, 0], || call_next!(mtx_lock(mutex: Ptr) -> ThrdStatus)) }
     }
 }
 
 hook! {
     /// `int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *limit);`
     fn pthread_mutex_timedlock(mutex: Ptr, limit: Ptr; caller) -> c_int {
+        let try_lock = Some(&next_functions::pthread_mutex_trylock);
         // SAFETY: the next functions with the host's arguments.
         unsafe {
-            let try_lock = Some(&next_functions::pthread_mutex_trylock);
             lock(&TIMED, mutex, caller, try_lock, || wall_limit(limit), || {
-                let next: TimedFunction<c_int> = core::mem::transmute(next_functions::pthread_mutex_timedlock.address());
-                next(mutex, limit)
+                call_next!(pthread_mutex_timedlock(mutex: Ptr, limit: Ptr) -> c_int)
             })
         }
     }
@@ -165,11 +152,11 @@ hook! {
 hook! {
     /// `int mtx_timedlock(mtx_t *mutex, const struct timespec *limit);`
     fn mtx_timedlock(mutex: Ptr, limit: Ptr; caller) -> ThrdStatus {
+        let try_lock = Some(&next_functions::mtx_trylock);
         // SAFETY: the next functions with the host's arguments.
         unsafe {
-            lock(&TIMED, mutex, caller, Some(&next_functions::mtx_trylock), || wall_limit(limit), || {
-                let next: TimedFunction<ThrdStatus> = core::mem::transmute(next_functions::mtx_timedlock.address());
-                next(mutex, limit)
+            lock(&TIMED, mutex, caller, try_lock, || wall_limit(limit), || {
+                call_next!(mtx_timedlock(mutex: Ptr, limit: Ptr) -> ThrdStatus)
             })
         }
     }
@@ -180,13 +167,12 @@ hook! {
     fn pthread_mutex_clocklock(mutex: Ptr, clock: c_int, limit: Ptr; caller) -> c_int {
         // A clock that it does not know makes it fail even if the mutex is free.
         let known = clock == libc::CLOCK_REALTIME || clock == libc::CLOCK_MONOTONIC;
+        let try_lock = known.then_some(&next_functions::pthread_mutex_trylock);
+        let columns = || [i64::from(clock) as u64, given_limit_ns(limit)];
         // SAFETY: the next functions with the host's arguments.
         unsafe {
-            let try_lock = known.then_some(&next_functions::pthread_mutex_trylock);
-            let columns = || [i64::from(clock) as u64, given_limit_ns(limit)];
             lock(&TIMED, mutex, caller, try_lock, columns, || {
-                let next: ClockFunction = core::mem::transmute(next_functions::pthread_mutex_clocklock.address());
-                next(mutex, clock, limit)
+                call_next!(pthread_mutex_clocklock(mutex: Ptr, clock: c_int, limit: Ptr) -> c_int)
             })
         }
     }

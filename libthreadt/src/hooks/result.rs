@@ -2,6 +2,8 @@
 
 use core::ffi::c_int;
 
+use crate::glibc::object_words::Ptr;
+
 /// The calling thread's errno.
 pub fn errno() -> c_int {
     // SAFETY: libc's own errno of this thread.
@@ -72,6 +74,15 @@ impl CallResult for ThrdStatus {
     fn from_bits(bits: u64) -> ThrdStatus {
         ThrdStatus(bits as c_int)
     }
+}
+
+/// The int that the call stored at `pointer`; 0 if it failed or there is no pointer.
+pub unsafe fn stored(pointer: Ptr, result: &impl CallResult) -> u64 {
+    if pointer.is_null() || result.rval() != 0 {
+        return 0;
+    }
+    // SAFETY: the next function has just written there.
+    unsafe { pointer.cast::<c_int>().read() as u64 }
 }
 
 #[cfg(test)]

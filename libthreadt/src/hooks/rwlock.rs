@@ -105,17 +105,13 @@ unsafe fn lock(
     result
 }
 
-type LockFunction = unsafe extern "C-unwind" fn(Ptr) -> c_int;
-type TimedFunction = unsafe extern "C-unwind" fn(Ptr, Ptr) -> c_int;
-type ClockFunction = unsafe extern "C-unwind" fn(Ptr, c_int, Ptr) -> c_int;
-
 hook! {
     /// `int pthread_rwlock_rdlock(pthread_rwlock_t *rwlock);`
     fn pthread_rwlock_rdlock, __pthread_rwlock_rdlock(rwlock: Ptr; caller) -> c_int {
+        let try_lock = Some(&next_functions::pthread_rwlock_tryrdlock);
         // SAFETY: the next functions with the host's arguments.
         unsafe {
-            let next: LockFunction = core::mem::transmute(next_functions::pthread_rwlock_rdlock.address());
-            lock(&READ, rwlock, caller, Some(&next_functions::pthread_rwlock_tryrdlock), || [0, 0], || next(rwlock))
+            lock(&READ, rwlock, caller, try_lock, || [0, 0], || call_next!(pthread_rwlock_rdlock(rwlock: Ptr) -> c_int))
         }
     }
 }
@@ -123,68 +119,57 @@ hook! {
 hook! {
     /// `int pthread_rwlock_wrlock(pthread_rwlock_t *rwlock);`
     fn pthread_rwlock_wrlock, __pthread_rwlock_wrlock(rwlock: Ptr; caller) -> c_int {
+        let try_lock = Some(&next_functions::pthread_rwlock_trywrlock);
         // SAFETY: the next functions with the host's arguments.
         unsafe {
-            let next: LockFunction = core::mem::transmute(next_functions::pthread_rwlock_wrlock.address());
-            lock(&WRITE, rwlock, caller, Some(&next_functions::pthread_rwlock_trywrlock), || [0, 0], || next(rwlock))
+            lock(&WRITE, rwlock, caller, try_lock, || [0, 0], || call_next!(pthread_rwlock_wrlock(rwlock: Ptr) -> c_int))
         }
     }
 }
 
-/// A call with a time limit on the wall clock.
-unsafe fn timed(lock_kind: &'static RwLock, next: &NextFunction, rwlock: Ptr, limit: Ptr, caller: u64) -> c_int {
-    // SAFETY: the caller's: the next function with the host's arguments.
-    unsafe {
-        let next: TimedFunction = core::mem::transmute(next.address());
-        lock(lock_kind, rwlock, caller, None, || [0, limit_ns(limit, 0)], || next(rwlock, limit))
-    }
+/// Defines the hook of a call with a time limit on the wall clock, or on a clock that is an argument.
+macro_rules! timed_lock {
+    ($(#[$doc:meta])* $name:ident, $lock:ident) => {
+        hook! {
+            $(#[$doc])*
+            fn $name(rwlock: Ptr, limit: Ptr; caller) -> c_int {
+                // SAFETY: the next function with the host's arguments.
+                unsafe {
+                    lock(&$lock, rwlock, caller, None, || [0, limit_ns(limit, 0)], || {
+                        call_next!($name(rwlock: Ptr, limit: Ptr) -> c_int)
+                    })
+                }
+            }
+        }
+    };
+    ($(#[$doc:meta])* $name:ident, $lock:ident, clock) => {
+        hook! {
+            $(#[$doc])*
+            fn $name(rwlock: Ptr, clock: c_int, limit: Ptr; caller) -> c_int {
+                // SAFETY: the next function with the host's arguments.
+                unsafe {
+                    lock(&$lock, rwlock, caller, None, || [i64::from(clock) as u64, limit_ns(limit, clock)], || {
+                        call_next!($name(rwlock: Ptr, clock: c_int, limit: Ptr) -> c_int)
+                    })
+                }
+            }
+        }
+    };
 }
 
-/// A call with a time limit on a clock of its own.
-unsafe fn clocked(
-    lock_kind: &'static RwLock,
-    next: &NextFunction,
-    rwlock: Ptr,
-    clock: c_int,
-    limit: Ptr,
-    caller: u64,
-) -> c_int {
-    // SAFETY: the caller's: the next function with the host's arguments.
-    unsafe {
-        let next: ClockFunction = core::mem::transmute(next.address());
-        let columns = || [i64::from(clock) as u64, limit_ns(limit, clock)];
-        lock(lock_kind, rwlock, caller, None, columns, || next(rwlock, clock, limit))
-    }
-}
-
-hook! {
+timed_lock! {
     /// `int pthread_rwlock_timedrdlock(pthread_rwlock_t *rwlock, const struct timespec *limit);`
-    fn pthread_rwlock_timedrdlock(rwlock: Ptr, limit: Ptr; caller) -> c_int {
-        // SAFETY: the host's arguments.
-        unsafe { timed(&TIMED_READ, &next_functions::pthread_rwlock_timedrdlock, rwlock, limit, caller) }
-    }
+    pthread_rwlock_timedrdlock, TIMED_READ
 }
-
-hook! {
+timed_lock! {
     /// `int pthread_rwlock_timedwrlock(pthread_rwlock_t *rwlock, const struct timespec *limit);`
-    fn pthread_rwlock_timedwrlock(rwlock: Ptr, limit: Ptr; caller) -> c_int {
-        // SAFETY: the host's arguments.
-        unsafe { timed(&TIMED_WRITE, &next_functions::pthread_rwlock_timedwrlock, rwlock, limit, caller) }
-    }
+    pthread_rwlock_timedwrlock, TIMED_WRITE
 }
-
-hook! {
+timed_lock! {
     /// `int pthread_rwlock_clockrdlock(pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *limit);`
-    fn pthread_rwlock_clockrdlock(rwlock: Ptr, clock: c_int, limit: Ptr; caller) -> c_int {
-        // SAFETY: the host's arguments.
-        unsafe { clocked(&TIMED_READ, &next_functions::pthread_rwlock_clockrdlock, rwlock, clock, limit, caller) }
-    }
+    pthread_rwlock_clockrdlock, TIMED_READ, clock
 }
-
-hook! {
+timed_lock! {
     /// `int pthread_rwlock_clockwrlock(pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *limit);`
-    fn pthread_rwlock_clockwrlock(rwlock: Ptr, clock: c_int, limit: Ptr; caller) -> c_int {
-        // SAFETY: the host's arguments.
-        unsafe { clocked(&TIMED_WRITE, &next_functions::pthread_rwlock_clockwrlock, rwlock, clock, limit, caller) }
-    }
+    pthread_rwlock_clockwrlock, TIMED_WRITE, clock
 }

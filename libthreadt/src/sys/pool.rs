@@ -14,18 +14,6 @@ use core::sync::atomic::{
 /// Where the items of a [`Pool`] begin; all zero for an empty pool.
 pub struct PoolHead(AtomicU64);
 
-impl PoolHead {
-    /// The head of an empty pool.
-    pub const fn new() -> PoolHead {
-        PoolHead(AtomicU64::new(0))
-    }
-
-    /// Forgets all items.
-    pub fn clear(&self) {
-        self.0.store(0, Relaxed);
-    }
-}
-
 /// A handle of memory that can be in a [`Pool`].
 ///
 /// # Safety
@@ -122,7 +110,7 @@ mod tests {
 
     #[test]
     fn an_item_has_one_owner_at_a_time() {
-        static HEAD: PoolHead = PoolHead::new();
+        static HEAD: PoolHead = PoolHead(AtomicU64::new(0));
         // SAFETY: the only pool at this head.
         static POOL: Pool<&'static Item> = unsafe { Pool::at(&HEAD) };
         for _ in 0..3 {
