@@ -6,7 +6,7 @@
 //! A record travels down this list. Each module imports only from those below it.
 //!
 //! - `hooks`: interposed functions
-//! - `lifecycle`: threads, forked children, exec, the final flush: it alone orders the others about
+//! - `lifecycle`: threads, forked children, exec, the final flush; it alone coordinates the modules below
 //! - `recorder`: from a hook's values to a record in the thread's slot; nesting
 //! - `first_use`: initialises the library, also in forked children, makes the process's files and describes it in
 //!   trinfo

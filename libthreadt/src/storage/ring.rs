@@ -2,7 +2,7 @@
 //!
 //! The words of a region are as [`spec::buffer`] has them, and the owner appends as into any other region. Only three
 //! things differ: what happens at the region's flush threshold ([`give_up_oldest`]), when a thread ends, and when one
-//! begins ([`super::slot_reuse`]). At the process's end the rings become ordinary regions, whose records are written at
+//! begins (`slot_reuse`). At the process's end the rings become ordinary regions, whose records are written at
 //! once.
 
 use core::sync::atomic::{
