@@ -30,8 +30,7 @@ use crate::sys::{self, Pooled, path};
 /// A slot: its header with the regions' text behind it, in memory that is never unmapped.
 ///
 /// All access is derived from `base`, which has the provenance of the mapping. A reference to the header is made for
-/// each access to a word and not kept; the templates in the header, which are no atomics, are only accessed through
-/// `base`.
+/// each access and not kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
     base: NonNull<u8>,
@@ -56,8 +55,8 @@ impl Deref for Slot {
     type Target = SlotHeader;
     #[inline(always)]
     fn deref(&self) -> &SlotHeader {
-        // SAFETY: `Slot::at`'s caller: mapped for good, and valid for every pattern of bytes. What other threads change
-        // are atomics.
+        // SAFETY: `Slot::at`'s caller: mapped for good, and valid for every pattern of bytes. What changes
+        // are atomics and the templates, which are cells.
         unsafe { self.base.cast::<SlotHeader>().as_ref() }
     }
 }
@@ -120,7 +119,7 @@ impl Slot {
         let template = Template::new(lwp, pid, tid);
         // SAFETY: the slot has no owner, so that nobody else uses its templates, and the path is the writer's.
         unsafe {
-            (&raw mut (*self.base.cast::<SlotHeader>().as_ptr()).templates).write([template; REGIONS]);
+            self.templates.iter().for_each(|place| place.get().write(template));
             path::trace_file(&mut *self.path(), directory, FileName::records(pid, lwp));
         }
         for region in &self.regions {
@@ -172,7 +171,7 @@ impl Slot {
         // SAFETY: by the caller's promise nobody else uses this template or appends to this region now, and `end` is at
         // most `capacity`, which leaves room for the records that are appended at once.
         let length = unsafe {
-            let template = &mut (*self.base.cast::<SlotHeader>().as_ptr()).templates[depth & (REGIONS - 1)];
+            let template = &mut *self.templates[depth & (REGIONS - 1)].get();
             let end = (position >> 32) as usize;
             template.encode(self.region_text(depth).add(end), time, lines)
         };

@@ -111,7 +111,7 @@ impl<T> SetOnce<T> {
         unsafe { &*self.0.get() }
     }
 
-    /// The value, to be write_position in place.
+    /// The value, to be changed in place.
     ///
     /// # Safety
     /// As for [`SetOnce::set`], for as long as the reference lives.
