@@ -105,71 +105,47 @@ unsafe fn lock(
     result
 }
 
-hook! {
-    /// `int pthread_rwlock_rdlock(pthread_rwlock_t *rwlock);`
-    fn pthread_rwlock_rdlock, __pthread_rwlock_rdlock(rwlock: Ptr; caller) -> c_int {
-        let try_lock = Some(&next_functions::pthread_rwlock_tryrdlock);
-        // SAFETY: the next functions with the host's arguments.
-        unsafe {
-            lock(&READ, rwlock, caller, try_lock, || [0, 0], || call_next!(pthread_rwlock_rdlock(rwlock: Ptr) -> c_int))
-        }
-    }
+/// `rw_rdlock`, without a time limit.
+///
+/// # Safety
+/// As for [`lock`], here and below.
+#[inline(always)]
+pub unsafe fn rw_rdlock(rwlock: Ptr, caller: u64, call_next: impl Fn() -> c_int) -> c_int {
+    let try_lock = Some(&next_functions::pthread_rwlock_tryrdlock);
+    // SAFETY: the caller's.
+    unsafe { lock(&READ, rwlock, caller, try_lock, || [0, 0], call_next) }
 }
 
-hook! {
-    /// `int pthread_rwlock_wrlock(pthread_rwlock_t *rwlock);`
-    fn pthread_rwlock_wrlock, __pthread_rwlock_wrlock(rwlock: Ptr; caller) -> c_int {
-        let try_lock = Some(&next_functions::pthread_rwlock_trywrlock);
-        // SAFETY: the next functions with the host's arguments.
-        unsafe {
-            lock(&WRITE, rwlock, caller, try_lock, || [0, 0], || call_next!(pthread_rwlock_wrlock(rwlock: Ptr) -> c_int))
-        }
-    }
+/// `rw_wrlock`, without a time limit.
+#[inline(always)]
+pub unsafe fn rw_wrlock(rwlock: Ptr, caller: u64, call_next: impl Fn() -> c_int) -> c_int {
+    let try_lock = Some(&next_functions::pthread_rwlock_trywrlock);
+    // SAFETY: the caller's.
+    unsafe { lock(&WRITE, rwlock, caller, try_lock, || [0, 0], call_next) }
 }
 
-/// Defines the hook of a call with a time limit on the wall clock, or on a clock that is an argument.
-macro_rules! timed_lock {
-    ($(#[$doc:meta])* $name:ident, $lock:ident) => {
-        hook! {
-            $(#[$doc])*
-            fn $name(rwlock: Ptr, limit: Ptr; caller) -> c_int {
-                // SAFETY: the next function with the host's arguments.
-                unsafe {
-                    lock(&$lock, rwlock, caller, None, || [0, limit_ns(limit, 0)], || {
-                        call_next!($name(rwlock: Ptr, limit: Ptr) -> c_int)
-                    })
-                }
-            }
-        }
-    };
-    ($(#[$doc:meta])* $name:ident, $lock:ident, clock) => {
-        hook! {
-            $(#[$doc])*
-            fn $name(rwlock: Ptr, clock: c_int, limit: Ptr; caller) -> c_int {
-                // SAFETY: the next function with the host's arguments.
-                unsafe {
-                    lock(&$lock, rwlock, caller, None, || [i64::from(clock) as u64, limit_ns(limit, clock)], || {
-                        call_next!($name(rwlock: Ptr, clock: c_int, limit: Ptr) -> c_int)
-                    })
-                }
-            }
-        }
-    };
+/// `rw_timedrdlock`, with a time limit on `clock`.
+#[inline(always)]
+pub unsafe fn rw_timedrdlock(
+    rwlock: Ptr,
+    clock: c_int,
+    limit: Ptr,
+    caller: u64,
+    call_next: impl Fn() -> c_int,
+) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { lock(&TIMED_READ, rwlock, caller, None, || [clock as u64, limit_ns(limit, clock)], call_next) }
 }
 
-timed_lock! {
-    /// `int pthread_rwlock_timedrdlock(pthread_rwlock_t *rwlock, const struct timespec *limit);`
-    pthread_rwlock_timedrdlock, TIMED_READ
-}
-timed_lock! {
-    /// `int pthread_rwlock_timedwrlock(pthread_rwlock_t *rwlock, const struct timespec *limit);`
-    pthread_rwlock_timedwrlock, TIMED_WRITE
-}
-timed_lock! {
-    /// `int pthread_rwlock_clockrdlock(pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *limit);`
-    pthread_rwlock_clockrdlock, TIMED_READ, clock
-}
-timed_lock! {
-    /// `int pthread_rwlock_clockwrlock(pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *limit);`
-    pthread_rwlock_clockwrlock, TIMED_WRITE, clock
+/// `rw_timedwrlock`, with a time limit on `clock`.
+#[inline(always)]
+pub unsafe fn rw_timedwrlock(
+    rwlock: Ptr,
+    clock: c_int,
+    limit: Ptr,
+    caller: u64,
+    call_next: impl Fn() -> c_int,
+) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { lock(&TIMED_WRITE, rwlock, caller, None, || [clock as u64, limit_ns(limit, clock)], call_next) }
 }
