@@ -21,11 +21,22 @@ pub trait CallResult: Copy {
 
 impl CallResult for c_int {
     fn rval(&self) -> u64 {
-        i64::from(*self) as u64
+        *self as u64
     }
 
     fn from_bits(bits: u64) -> c_int {
         bits as c_int
+    }
+}
+
+/// The result of a thread's routine: its exit status.
+impl CallResult for Ptr {
+    fn rval(&self) -> u64 {
+        *self as u64
+    }
+
+    fn from_bits(bits: u64) -> Ptr {
+        bits as Ptr
     }
 }
 
@@ -39,7 +50,7 @@ impl CallResult for () {
 }
 
 /// The result of the semaphore functions: 0, or -1 and errno.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct SemStatus(c_int);
 
@@ -54,21 +65,20 @@ impl CallResult for SemStatus {
 }
 
 /// The result of the C11 functions: `thrd_success`, `thrd_busy` and so on, in glibc's numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct ThrdStatus(c_int);
 
 impl CallResult for ThrdStatus {
     fn rval(&self) -> u64 {
-        let errno = match self.0 {
+        match self.0 {
             0 => 0,
-            1 => libc::EBUSY,
-            3 => libc::ENOMEM,
-            4 => libc::ETIMEDOUT,
+            1 => libc::EBUSY as u64,
+            3 => libc::ENOMEM as u64,
+            4 => libc::ETIMEDOUT as u64,
             // thrd_error, 2
-            _ => -1,
-        };
-        i64::from(errno) as u64
+            _ => -1i64 as u64,
+        }
     }
 
     fn from_bits(bits: u64) -> ThrdStatus {
