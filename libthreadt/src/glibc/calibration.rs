@@ -3,11 +3,7 @@
 use core::ffi::c_int;
 
 use super::next_functions;
-use super::object_words::{
-    BARRIER, COND, KIND_RECURSIVE, KIND_TYPE, MUTEX, MUTEX_COUNT, MUTEX_KIND, MUTEX_LOCK, MUTEX_OWNER, Ptr, RW_FLAGS,
-    RW_PREFERS_WRITERS, RW_READERS_SHIFT, RW_WRITE_LOCKED, RW_WRITE_PHASE, RW_WRITER, RWLOCK, SEM, SEM_WAITERS,
-    set_known, word,
-};
+use super::object_words::*;
 use crate::sys;
 
 /// Memory for one object: large enough for each of glibc's, and aligned.
@@ -46,25 +42,23 @@ macro_rules! succeeds {
 fn mutex_as_expected() -> bool {
     let (mut attribute, mut mutex) = (ObjectMemory([0; 32]), ObjectMemory([0; 32]));
     let (attribute, object) = (&raw mut attribute, &raw mut mutex);
-    let locked = succeeds!(pthread_mutexattr_init(attribute))
+    // SAFETY: the object is on this stack.
+    let word = |at| unsafe { word(object.cast(), at) };
+    succeeds!(pthread_mutexattr_init(attribute))
         && succeeds!(pthread_mutexattr_settype(attribute, KIND_RECURSIVE))
         && succeeds!(pthread_mutex_init(object, attribute))
         && succeeds!(pthread_mutex_lock(object))
-        && succeeds!(pthread_mutex_lock(object));
-    // SAFETY: the object is on this stack.
-    let word = |at| unsafe { word(object.cast(), at) };
-    let expected = word(MUTEX_LOCK) == 1
+        && succeeds!(pthread_mutex_lock(object))
+        && word(MUTEX_LOCK) == 1
         && word(MUTEX_COUNT) == 2
         && word(MUTEX_OWNER) == sys::thread_id()
-        && word(MUTEX_KIND) & KIND_TYPE == KIND_RECURSIVE;
-    let unlocked = locked
-        && expected
+        && word(MUTEX_KIND) & KIND_TYPE == KIND_RECURSIVE
         && succeeds!(pthread_mutex_unlock(object))
         && succeeds!(pthread_mutex_unlock(object))
         && word(MUTEX_LOCK) == 0
         && word(MUTEX_COUNT) == 0
-        && word(MUTEX_OWNER) == 0;
-    unlocked && succeeds!(pthread_mutex_destroy(object))
+        && word(MUTEX_OWNER) == 0
+        && succeeds!(pthread_mutex_destroy(object))
 }
 
 /// Where a condition variable's `__wrefs` is, bytes.
@@ -112,9 +106,11 @@ fn sem_as_expected() -> bool {
     let object = &raw mut sem;
     // SAFETY: the object is on this stack.
     let word = |at| unsafe { word(object.cast(), at) };
-    let counted =
-        succeeds!(sem_init(object, 0, 5)) && succeeds!(sem_post(object)) && word(0) == 6 && word(SEM_WAITERS) == 0;
-    counted && succeeds!(sem_destroy(object))
+    succeeds!(sem_init(object, 0, 5))
+        && succeeds!(sem_post(object))
+        && word(0) == 6
+        && word(SEM_WAITERS) == 0
+        && succeeds!(sem_destroy(object))
 }
 
 fn barrier_as_expected() -> bool {

@@ -25,7 +25,7 @@ static COND_WREFS: AtomicU32 = AtomicU32::new(0);
 
 pub(super) const MUTEX: u32 = 1;
 pub(super) const COND: u32 = 2;
-pub(super) const RWLOCK: u32 = 4;
+pub const RWLOCK: u32 = 4;
 pub(super) const SEM: u32 = 8;
 pub(super) const BARRIER: u32 = 16;
 /// All of them, by the names that `trinfo` uses.
@@ -44,11 +44,6 @@ pub fn knows(layout: u32) -> bool {
     KNOWN_LAYOUTS.load(Acquire) & layout != 0
 }
 
-/// Whether the layout of rwlocks is known.
-pub fn knows_rwlocks() -> bool {
-    knows(RWLOCK)
-}
-
 /// The 32-bit word `at` bytes into an object.
 ///
 /// # Safety
@@ -57,6 +52,16 @@ pub fn knows_rwlocks() -> bool {
 pub(super) unsafe fn word(object: Ptr, at: usize) -> u32 {
     // SAFETY: the caller's; other threads change such words atomically.
     unsafe { AtomicU32::from_ptr(object.cast::<u8>().add(at).cast()) }.load(Relaxed)
+}
+
+/// As [`word`], where the layout is known; else 0.
+///
+/// # Safety
+/// The object must be readable there, here and in the functions below.
+#[inline]
+unsafe fn word_if_known(layout: u32, object: Ptr, at: usize) -> u64 {
+    // SAFETY: the caller's.
+    if knows(layout) { u64::from(unsafe { word(object, at) }) } else { 0 }
 }
 
 // pthread_mutex_t
@@ -96,9 +101,6 @@ impl MutexKind {
 }
 
 /// The kind of a mutex.
-///
-/// # Safety
-/// `mutex` must be readable, here and in the functions below.
 #[inline(always)]
 pub unsafe fn mutex_kind(mutex: Ptr) -> MutexKind {
     // SAFETY: the caller's.
@@ -118,26 +120,28 @@ pub unsafe fn mutex_type(mutex: Ptr) -> u64 {
     unsafe { u64::from(mutex_kind(mutex).0 & KIND_TYPE) }
 }
 
-/// Whether another thread owns the mutex; for mutexes that may not be tried.
-pub unsafe fn mutex_is_held(mutex: Ptr) -> bool {
-    if !knows(MUTEX) {
-        return false;
-    }
+/// Whether the mutex is locked, and whether the caller owns it; for mutexes that may not be tried.
+unsafe fn is_locked_and_owned(mutex: Ptr) -> (bool, bool) {
     // SAFETY: the caller's.
-    let (lock, owner) = unsafe { (word(mutex, MUTEX_LOCK) & lock_bits(mutex_kind(mutex).0), word(mutex, MUTEX_OWNER)) };
-    lock != 0 && owner != sys::thread_id()
+    let (kind, lock, owner) = unsafe { (mutex_kind(mutex), word(mutex, MUTEX_LOCK), word(mutex, MUTEX_OWNER)) };
+    (lock & lock_bits(kind.0) != 0, owner == sys::thread_id())
+}
+
+/// Whether another thread owns the mutex, for mutexes that may not be tried; `false` if that is unknown.
+pub unsafe fn mutex_is_held(mutex: Ptr) -> bool {
+    // SAFETY: the caller's.
+    knows(MUTEX) && unsafe { is_locked_and_owned(mutex) } == (true, false)
 }
 
 /// Whether the caller gets the mutex without waiting, for mutexes that may not be tried; `false` if that is unknown. An
 /// owner that locks its mutex once more waits for ever or gets an error, unless the mutex is recursive.
 pub unsafe fn mutex_is_free(mutex: Ptr) -> bool {
-    if !knows(MUTEX) {
-        return false;
-    }
     // SAFETY: the caller's.
-    let (lock, owner) = unsafe { (word(mutex, MUTEX_LOCK) & lock_bits(mutex_kind(mutex).0), word(mutex, MUTEX_OWNER)) };
-    // SAFETY: the caller's.
-    lock == 0 || owner == sys::thread_id() && unsafe { is_recursive(mutex) }
+    knows(MUTEX)
+        && match unsafe { is_locked_and_owned(mutex) } {
+            (true, true) => unsafe { is_recursive(mutex) },
+            (is_locked, _) => !is_locked,
+        }
 }
 
 /// The bits of a mutex's word that are 0 when it is free.
@@ -171,22 +175,19 @@ pub unsafe fn mutex_has_no_waiters(mutex: Ptr) -> bool {
 /// The LWP that owns the mutex; 0 if it is free or that is unknown.
 pub unsafe fn mutex_owner(mutex: Ptr) -> u64 {
     // SAFETY: the caller's.
-    if knows(MUTEX) { u64::from(unsafe { word(mutex, MUTEX_OWNER) }) } else { 0 }
+    unsafe { word_if_known(MUTEX, mutex, MUTEX_OWNER) }
 }
 
 /// How often its owner, the caller, has locked a recursive mutex.
 pub unsafe fn recursion_depth(mutex: Ptr) -> u64 {
     // SAFETY: the caller's.
-    if knows(MUTEX) { u64::from(unsafe { word(mutex, MUTEX_COUNT) }) } else { 0 }
+    unsafe { word_if_known(MUTEX, mutex, MUTEX_COUNT) }
 }
 
 /// 1 if threads wait on the condition variable.
 pub unsafe fn cond_waiters(cond: Ptr) -> u64 {
-    if !knows(COND) {
-        return 0;
-    }
     // SAFETY: the caller's. The three low bits are flags.
-    u64::from(unsafe { word(cond, COND_WREFS.load(Relaxed) as usize) } >> 3 != 0)
+    u64::from(unsafe { word_if_known(COND, cond, COND_WREFS.load(Relaxed) as usize) } >> 3 != 0)
 }
 
 /// Whether nobody waits on the condition variable; `false` if that is unknown.
@@ -249,7 +250,7 @@ pub unsafe fn rwlock_has_no_waiters(rwlock: Ptr) -> bool {
 /// The LWP that holds the lock for writing; 0 if none does or that is unknown.
 pub unsafe fn rwlock_writer(rwlock: Ptr) -> u64 {
     // SAFETY: the caller's.
-    if knows(RWLOCK) { u64::from(unsafe { word(rwlock, RW_WRITER) }) } else { 0 }
+    unsafe { word_if_known(RWLOCK, rwlock, RW_WRITER) }
 }
 
 /// 1 if the lock, which the caller holds, is locked for writing.
@@ -261,7 +262,7 @@ pub unsafe fn rwlock_is_write_locked(rwlock: Ptr) -> u64 {
 /// How many readers hold the lock; the caller is one of them.
 pub unsafe fn rwlock_readers(rwlock: Ptr) -> u64 {
     // SAFETY: the caller's.
-    if knows(RWLOCK) { u64::from(unsafe { word(rwlock, 0) } >> RW_READERS_SHIFT) } else { 0 }
+    unsafe { word_if_known(RWLOCK, rwlock, 0) >> RW_READERS_SHIFT }
 }
 
 /// Whether a read lock has to wait; for locks that may not be tried.
@@ -285,14 +286,14 @@ pub unsafe fn rwlock_excludes_writers(rwlock: Ptr) -> bool {
     readers & RW_WRITE_LOCKED != 0 || (readers & RW_WRITE_PHASE == 0 && readers >> RW_READERS_SHIFT != 0)
 }
 
+// sem_t, where 64-bit atomics are: the value, and the number of waiters
+pub(super) const SEM_WAITERS: usize = 4;
+
 /// The semaphore's value.
 pub unsafe fn sem_count(sem: Ptr) -> u64 {
     // SAFETY: the caller's.
-    if knows(SEM) { u64::from(unsafe { word(sem, 0) }) } else { 0 }
+    unsafe { word_if_known(SEM, sem, 0) }
 }
-
-// sem_t, where 64-bit atomics are: the value, and the number of waiters
-pub(super) const SEM_WAITERS: usize = 4;
 
 /// Whether a wait would not have to wait; `false` if that is unknown.
 pub unsafe fn sem_has_token(sem: Ptr) -> bool {

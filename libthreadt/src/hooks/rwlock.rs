@@ -89,7 +89,7 @@ unsafe fn lock(
         // SAFETY: the next function reads the lock.
         None => unsafe {
             let held = (lock.excludes)(rwlock);
-            if !held && switch.is_selective() && object_words::knows_rwlocks() {
+            if !held && switch.is_selective() && object_words::knows(object_words::RWLOCK) {
                 return call_next();
             }
             held
