@@ -99,7 +99,7 @@ fn configure() {
         seccomp::note_filter();
     }
     // SAFETY: within CONFIGURED, which all readers have passed.
-    unsafe { CONFIG.set(config) };
+    unsafe { *CONFIG.get_mut() = config };
     // SAFETY: the page is private, zero-initialised memory of this library, and a child is meant to lose it.
     // Where the kernel refuses, only children made by fork() and _Fork() are recognised.
     let _ = unsafe { sys::wipe_on_fork((&raw const PROCESS).cast(), size_of::<ProcessState>()) };

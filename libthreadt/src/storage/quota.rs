@@ -35,8 +35,9 @@ pub fn stopped() -> Option<Errno> {
 /// # Errors
 /// `ENOSPC` if the file system is about to be full; recording stops then.
 pub fn check_space(file: &Fd) -> Result {
-    let Ok(space) = file.space() else { return Ok(()) };
-    if space.free < (space.total / FREE_FRACTION).min(FREE_MIN) {
+    let Ok(system) = file.file_system() else { return Ok(()) };
+    let bytes = |blocks: u64| blocks.saturating_mul(system.f_frsize as u64);
+    if bytes(system.f_bavail) < (bytes(system.f_blocks) / FREE_FRACTION).min(FREE_MIN) {
         stop_full();
         return Err(Errno(libc::ENOSPC));
     }

@@ -7,6 +7,8 @@
 use core::ffi::{CStr, c_char};
 use core::ptr;
 
+use libc::Elf64_Sym;
+
 /// `struct link_map`, the part that `link.h` declares.
 #[repr(C)]
 pub struct LinkMap {
@@ -31,17 +33,6 @@ struct Dynamic {
     value: usize,
 }
 
-/// `Elf64_Sym`.
-#[repr(C)]
-struct Symbol {
-    name: u32,
-    info: u8,
-    other: u8,
-    section: u16,
-    value: usize,
-    size: u64,
-}
-
 unsafe extern "C" {
     static _r_debug: Debug;
     /// The dynamic section of this library, by which its entry of the list is known.
@@ -57,7 +48,7 @@ const DT_VERSYM: i64 = 0x6fff_fff0;
 /// The tables of one loaded object.
 struct Tables {
     base: usize,
-    symbols: *const Symbol,
+    symbols: *const Elf64_Sym,
     strings: *const c_char,
     versions: *const u16,
     gnu_hash: *const u32,
@@ -112,7 +103,7 @@ impl LinkMap {
                 let value = (*entry).value;
                 let address = if value < self.base { value + self.base } else { value };
                 match (*entry).tag {
-                    DT_SYMTAB => tables.symbols = address as *const Symbol,
+                    DT_SYMTAB => tables.symbols = address as *const Elf64_Sym,
                     DT_STRTAB => tables.strings = address as *const c_char,
                     DT_VERSYM => tables.versions = address as *const u16,
                     DT_GNU_HASH => tables.gnu_hash = address as *const u32,
@@ -206,12 +197,12 @@ impl Tables {
         // SAFETY: the caller's, and names are NUL-terminated in the string table.
         unsafe {
             let symbol = &*self.symbols.add(index);
-            if symbol.section == 0 || CStr::from_ptr(self.strings.add(symbol.name as usize)) != name {
+            if symbol.st_shndx == 0 || CStr::from_ptr(self.strings.add(symbol.st_name as usize)) != name {
                 return None;
             }
             let default = self.versions.is_null() || *self.versions.add(index) & 0x8000 == 0;
-            let address = self.base + symbol.value;
-            match symbol.info & 15 {
+            let address = self.base + symbol.st_value as usize;
+            match symbol.st_info & 15 {
                 STT_FUNC | STT_NOTYPE => Some((address, default)),
                 STT_GNU_IFUNC => {
                     let resolver: extern "C" fn() -> usize = core::mem::transmute(address);

@@ -1,9 +1,8 @@
 //! File descriptors. They are held briefly: a file is opened, used and closed.
 
 use core::ffi::{CStr, c_int};
-use core::mem::MaybeUninit;
 
-use super::call::{Errno, Result, call};
+use super::call::{Errno, Result, call, filled_by};
 use super::process::file_size_limit;
 
 /// Repeats a call that a signal interrupted, as some file systems return `EINTR` whenever a signal is pending. It gives
@@ -28,7 +27,7 @@ pub struct Fd(c_int);
 impl Drop for Fd {
     fn drop(&mut self) {
         // SAFETY: this library opened it, and nobody else knows its number.
-        let _ = unsafe { call(libc::SYS_close, [self.0 as usize, 0, 0, 0, 0, 0]) };
+        let _ = unsafe { call(libc::SYS_close, [self.0 as usize]) };
     }
 }
 
@@ -38,10 +37,7 @@ impl Fd {
         let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY;
         // SAFETY: the path is NUL-terminated.
         let fd = uninterrupted(|| unsafe {
-            call(
-                libc::SYS_openat,
-                [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize, 0, 0],
-            )
+            call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize])
         })?;
         let fd = Fd(fd as c_int);
         if fd.0 > 2 {
@@ -49,22 +45,20 @@ impl Fd {
         }
         // The host has closed one of the standard descriptors; what it writes there must not reach our file.
         // SAFETY: no memory is involved.
-        let higher = unsafe { call(libc::SYS_fcntl, [fd.0 as usize, libc::F_DUPFD_CLOEXEC as usize, 3, 0, 0, 0]) }?;
+        let higher = unsafe { call(libc::SYS_fcntl, [fd.0 as usize, libc::F_DUPFD_CLOEXEC as usize, 3]) }?;
         Ok(Fd(higher as c_int))
     }
 
     /// Bytes read into `buffer` from `at` on; 0 at the end of the file.
     pub fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<usize> {
         // SAFETY: the buffer is writable.
-        unsafe {
-            call(libc::SYS_pread64, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), at as usize, 0, 0])
-        }
+        unsafe { call(libc::SYS_pread64, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), at as usize]) }
     }
 
     /// Bytes read into `buffer`; 0 at the end of the file.
     pub fn read(&self, buffer: &mut [u8]) -> Result<usize> {
         // SAFETY: the buffer is writable.
-        unsafe { call(libc::SYS_read, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) }
+        unsafe { call(libc::SYS_read, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len()]) }
     }
 
     /// Writes the `length` bytes that begin at `text` at offset `at` of the file.
@@ -77,7 +71,7 @@ impl Fd {
             // SAFETY: `done` is less than `length`, so the range stays within what the caller grants.
             let result = unsafe {
                 let text = text.add(done) as usize;
-                call(libc::SYS_pwrite64, [self.0 as usize, text, length - done, at as usize + done, 0, 0])
+                call(libc::SYS_pwrite64, [self.0 as usize, text, length - done, at as usize + done])
             };
             match result {
                 Ok(0) => return Err(Errno(libc::ENOSPC)),
@@ -100,9 +94,7 @@ impl Fd {
         let mut unwritten = text;
         while !unwritten.is_empty() {
             // SAFETY: the text is readable.
-            match unsafe {
-                call(libc::SYS_write, [self.0 as usize, unwritten.as_ptr() as usize, unwritten.len(), 0, 0, 0])
-            } {
+            match unsafe { call(libc::SYS_write, [self.0 as usize, unwritten.as_ptr() as usize, unwritten.len()]) } {
                 Ok(written) => unwritten = unwritten.get(written..).unwrap_or(b""),
                 Err(Errno(libc::EINTR)) => {}
                 Err(errno) => return Err(errno),
@@ -119,13 +111,13 @@ impl Fd {
     /// Sets the permission bits.
     pub fn set_mode(&self, mode: u32) -> Result {
         // SAFETY: no memory is involved.
-        unsafe { call(libc::SYS_fchmod, [self.0 as usize, mode as usize, 0, 0, 0, 0]) }.map(drop)
+        unsafe { call(libc::SYS_fchmod, [self.0 as usize, mode as usize]) }.map(drop)
     }
 
     /// Truncates the file to `length` bytes.
     pub fn truncate(&self, length: u64) -> Result {
         // SAFETY: no memory is involved.
-        unsafe { call(libc::SYS_ftruncate, [self.0 as usize, length as usize, 0, 0, 0, 0]) }.map(drop)
+        unsafe { call(libc::SYS_ftruncate, [self.0 as usize, length as usize]) }.map(drop)
     }
 
     /// Reserves disk space for a range, so that touching its mapping cannot fail; the file grows to cover it.
@@ -136,7 +128,7 @@ impl Fd {
         if at.saturating_add(length) > file_size_limit() {
             return Err(Errno(libc::EFBIG));
         }
-        let arguments = [self.0 as usize, 0, at as usize, length as usize, 0, 0];
+        let arguments = [self.0 as usize, 0, at as usize, length as usize];
         // SAFETY: no memory is involved.
         uninterrupted(|| unsafe { call(libc::SYS_fallocate, arguments) }).map(drop)
     }
@@ -149,20 +141,10 @@ impl Fd {
         unsafe { call(libc::SYS_mmap, arguments) }.map(|address| address as *mut u8)
     }
 
-    /// The size of the file's file system, and how much of it is free for this user.
-    pub fn space(&self) -> Result<DiskSpace> {
-        let system = self.file_system()?;
-        let block = system.f_frsize as u64;
-        Ok(DiskSpace { total: system.f_blocks.saturating_mul(block), free: system.f_bavail.saturating_mul(block) })
-    }
-
-    fn file_system(&self) -> Result<libc::statfs> {
-        let mut system = MaybeUninit::<libc::statfs>::uninit();
+    /// The file's file system, and how much of it is free.
+    pub fn file_system(&self) -> Result<libc::statfs> {
         // SAFETY: the kernel fills the struct when it returns 0.
-        unsafe {
-            call(libc::SYS_fstatfs, [self.0 as usize, system.as_mut_ptr() as usize, 0, 0, 0, 0])?;
-            Ok(system.assume_init())
-        }
+        unsafe { filled_by(|system| call(libc::SYS_fstatfs, [self.0 as usize, system])) }
     }
 
     /// Whether nobody, in whatever namespace, has the file open or mapped for writing.
@@ -184,7 +166,7 @@ impl Fd {
         const F_SETSIG: c_int = 10;
         let control = |command: c_int, argument: c_int| {
             // SAFETY: no memory is involved.
-            unsafe { call(libc::SYS_fcntl, [self.0 as usize, command as usize, argument as usize, 0, 0, 0]) }
+            unsafe { call(libc::SYS_fcntl, [self.0 as usize, command as usize, argument as usize]) }
         };
         // When somebody opens the file for writing while the lease is held (trace-cat --recover), the kernel sends a
         // signal. SIGIO, the default one, would end the host; SIGURG is ignored by default.
@@ -202,41 +184,28 @@ impl Fd {
     /// The next directory entries, as `getdents64` gives them; 0 bytes at the end.
     pub fn directory_entries(&self, buffer: &mut [u8]) -> Result<usize> {
         // SAFETY: the buffer is writable.
-        unsafe { call(libc::SYS_getdents64, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) }
+        unsafe { call(libc::SYS_getdents64, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len()]) }
     }
-}
-
-/// The space of a file system, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub struct DiskSpace {
-    /// All of it.
-    pub total: u64,
-    /// Free for this user.
-    pub free: u64,
 }
 
 /// The status of the file behind a descriptor.
 pub fn stat(fd: c_int) -> Result<libc::stat> {
-    let mut stat = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the kernel fills the struct when it returns 0.
-    unsafe {
-        call(libc::SYS_fstat, [fd as usize, stat.as_mut_ptr() as usize, 0, 0, 0, 0])?;
-        Ok(stat.assume_init())
-    }
+    unsafe { filled_by(|stat| call(libc::SYS_fstat, [fd as usize, stat])) }
 }
 
 /// Whether a write to the descriptor would neither wait nor fail for want of a reader.
 pub fn is_writable(fd: c_int) -> bool {
     let mut poll = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
     // SAFETY: one struct, which is writable; the call does not wait.
-    let ready = unsafe { call(libc::SYS_poll, [&raw mut poll as usize, 1, 0, 0, 0, 0]) };
+    let ready = unsafe { call(libc::SYS_poll, [&raw mut poll as usize, 1]) };
     ready == Ok(1) && poll.revents == libc::POLLOUT
 }
 
 /// Writes the slices to a descriptor in one call; what the file does not take at once is lost.
 pub fn write_slices(fd: c_int, slices: &[libc::iovec]) {
     // SAFETY: the slices describe readable memory; writev does not write to it.
-    let _ = unsafe { call(libc::SYS_writev, [fd as usize, slices.as_ptr() as usize, slices.len(), 0, 0, 0]) };
+    let _ = unsafe { call(libc::SYS_writev, [fd as usize, slices.as_ptr() as usize, slices.len()]) };
 }
 
 #[cfg(test)]

@@ -35,42 +35,42 @@ pub fn rename(from: &CStr, to: &CStr) -> Result {
     let here = libc::AT_FDCWD as usize;
     let flags = libc::RENAME_NOREPLACE as usize;
     // SAFETY: both paths are NUL-terminated.
-    unsafe { call(libc::SYS_renameat2, [here, from.as_ptr() as usize, here, to.as_ptr() as usize, flags, 0]) }.map(drop)
+    unsafe { call(libc::SYS_renameat2, [here, from.as_ptr() as usize, here, to.as_ptr() as usize, flags]) }.map(drop)
 }
 
 /// Renames, replacing what has the new name.
 pub fn replace(from: &CStr, to: &CStr) -> Result {
     // SAFETY: both paths are NUL-terminated.
-    unsafe { call(libc::SYS_rename, [from.as_ptr() as usize, to.as_ptr() as usize, 0, 0, 0, 0]) }.map(drop)
+    unsafe { call(libc::SYS_rename, [from.as_ptr() as usize, to.as_ptr() as usize]) }.map(drop)
 }
 
 /// Gives a file a further name; `Err(EEXIST)` if there is such a name already.
 pub fn link(from: &CStr, to: &CStr) -> Result {
     // SAFETY: both paths are NUL-terminated.
-    unsafe { call(libc::SYS_link, [from.as_ptr() as usize, to.as_ptr() as usize, 0, 0, 0, 0]) }.map(drop)
+    unsafe { call(libc::SYS_link, [from.as_ptr() as usize, to.as_ptr() as usize]) }.map(drop)
 }
 
 /// Removes a name.
 pub fn unlink(path: &CStr) -> Result {
     // SAFETY: the path is NUL-terminated.
-    unsafe { call(libc::SYS_unlink, [path.as_ptr() as usize, 0, 0, 0, 0, 0]) }.map(drop)
+    unsafe { call(libc::SYS_unlink, [path.as_ptr() as usize]) }.map(drop)
 }
 
 /// Makes a directory.
 pub fn make_directory(path: &CStr, mode: u32) -> Result {
     // SAFETY: the path is NUL-terminated.
-    unsafe { call(libc::SYS_mkdir, [path.as_ptr() as usize, mode as usize, 0, 0, 0, 0]) }.map(drop)
+    unsafe { call(libc::SYS_mkdir, [path.as_ptr() as usize, mode as usize]) }.map(drop)
 }
 
 /// The text of a symbolic link, as much as the buffer holds; returns its length.
 pub fn read_link(path: &CStr, buffer: &mut [u8]) -> Result<usize> {
     // SAFETY: the path is NUL-terminated, the buffer writable.
-    unsafe { call(libc::SYS_readlink, [path.as_ptr() as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) }
+    unsafe { call(libc::SYS_readlink, [path.as_ptr() as usize, buffer.as_mut_ptr() as usize, buffer.len()]) }
 }
 
 /// Writes the working directory's path with its NUL into `buffer`; returns the length without the NUL.
 pub fn working_directory(buffer: &mut [u8]) -> Result<usize> {
     // SAFETY: the buffer is writable.
-    let length = unsafe { call(libc::SYS_getcwd, [buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0, 0]) }?;
+    let length = unsafe { call(libc::SYS_getcwd, [buffer.as_mut_ptr() as usize, buffer.len()]) }?;
     Ok(length.saturating_sub(1))
 }
