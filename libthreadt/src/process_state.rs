@@ -5,10 +5,8 @@
 //! shares the page, as it shares all memory; its records are its parent's.
 
 use core::mem::offset_of;
-use core::sync::atomic::{
-    AtomicU8, AtomicU32,
-    Ordering::{Acquire, Relaxed},
-};
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+use core::sync::atomic::{AtomicU8, AtomicU32};
 
 use spec::EventId;
 use spec::tables::EVENTS;

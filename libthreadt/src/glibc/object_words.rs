@@ -7,10 +7,8 @@
 //! call that releases an object, never after an unlock: by then it may be freed memory.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{
-    AtomicU32,
-    Ordering::{Acquire, Relaxed, Release},
-};
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::next_functions;
 use crate::sys;

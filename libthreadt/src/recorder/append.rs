@@ -1,10 +1,8 @@
 //! Appends records to the slot of the calling thread, and writes its regions to the file when they are full.
 
 use core::arch::asm;
-use core::sync::atomic::{
-    Ordering::{Relaxed, SeqCst},
-    compiler_fence,
-};
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::compiler_fence;
 
 use spec::buffer::REGIONS;
 use spec::encode::UntimedRecord;

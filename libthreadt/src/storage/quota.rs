@@ -4,10 +4,8 @@
 //! What was in the buffers when the disk became full stays there: the space of the trbuf is reserved, and trace-cat
 //! reads it.
 
-use core::sync::atomic::{
-    AtomicU64,
-    Ordering::{Relaxed, SeqCst},
-};
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use crate::config::CONFIG;
 use crate::process_state::PROCESS;

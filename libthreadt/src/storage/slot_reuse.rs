@@ -3,10 +3,8 @@
 //! A slot is reused once its thread has gone and its text is in the file. Rings are kept: the [`KEPT_RINGS`] last ones
 //! of threads that have ended, and each further thread takes the one that has been dead longest.
 
-use core::sync::atomic::{
-    AtomicU32, AtomicU64,
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
-};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use spec::buffer::{SLOT_ENDED, SLOT_OWNED};
 

@@ -1,10 +1,8 @@
 //! All slots of the process, and the entries of its tr files.
 
 use core::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
-use core::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU32, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
-};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
 use spec::buffer::{FileEntry, PAGE};
 use spec::names::LWP_MASK;

@@ -3,10 +3,8 @@
 //! The file grows by chunks of slots. Space is reserved before it is touched. Where that is impossible (or where the
 //! file cannot be opened any more, after a chroot for example) a chunk is anonymous memory, which a crash loses.
 
-use core::sync::atomic::{
-    Ordering::{Acquire, Relaxed, Release},
-    fence,
-};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::fence;
 
 use spec::buffer::{Header, MAGIC, Owner, SLOTS_OFFSET, VERSION};
 
@@ -22,9 +20,6 @@ use crate::trace_dir::names_owner;
 const CHUNK_MAX: usize = 4 << 20;
 
 /// Makes `fd`, a new and empty file, this process's trbuf.
-///
-/// # Errors
-/// The errno of the system call that failed.
 pub fn make(fd: &Fd, owner: &Owner) -> Result {
     let base = match fd.reserve(0, SLOTS_OFFSET as u64) {
         Ok(()) => fd.map(0, SLOTS_OFFSET)?,
@@ -59,9 +54,6 @@ pub fn make(fd: &Fd, owner: &Owner) -> Result {
 /// Takes over the trbuf that this process made before an exec: unwritten text is written, and the slots are reused.
 ///
 /// The slots keep their layout, unless the environment now asks for another one and nothing is left in them.
-///
-/// # Errors
-/// The errno of the system call that failed.
 pub fn take_over(fd: &Fd, owner: &Owner) -> Result {
     let layout = owner.layout;
     let size = fd.stat()?.st_size as u64;

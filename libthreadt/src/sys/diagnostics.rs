@@ -3,10 +3,8 @@
 //! The host may have closed descriptor 2 and got a file of its own under that number. So nothing is written unless
 //! descriptor 2 is still the file that it was when the process began.
 
-use core::sync::atomic::{
-    AtomicU32, AtomicU64,
-    Ordering::{AcqRel, Relaxed},
-};
+use core::sync::atomic::Ordering::{AcqRel, Relaxed};
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use super::call::Errno;
 use super::fd::{is_writable, stat, write_slices};

@@ -1,10 +1,8 @@
 //! Work that is done once, by the first thread that needs it, without a lock on which a signal handler could hang.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{
-    AtomicU32,
-    Ordering::{Acquire, Release},
-};
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::{Acquire, Release};
 
 use super::process::{process_id, thread_exists, thread_id};
 use super::time::{wait, wake_all};

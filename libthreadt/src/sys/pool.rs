@@ -6,10 +6,8 @@
 
 use core::marker::PhantomData;
 use core::ptr::{NonNull, with_exposed_provenance_mut};
-use core::sync::atomic::{
-    AtomicU64,
-    Ordering::{AcqRel, Acquire, Relaxed},
-};
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 /// Where the items of a [`Pool`] begin; all zero for an empty pool.
 pub struct PoolHead(AtomicU64);

@@ -1,9 +1,7 @@
 //! The trinfo file: how lines are appended to it.
 
-use core::sync::atomic::{
-    AtomicBool,
-    Ordering::{Acquire, Relaxed, Release},
-};
+use core::sync::atomic::AtomicBool;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use spec::buffer::SLOT_PATH_MAX;
 use spec::info::escape;
