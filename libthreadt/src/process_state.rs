@@ -31,8 +31,9 @@ pub struct ProcessState {
     pub stopped: AtomicU32,
     /// 1 once the final flush has begun.
     pub final_flush_begun: AtomicU32,
+    _rest_of_the_cache_line: [AtomicU32; 10],
     /// The LWP that is writing all threads' slots; 0 for none.
-    pub flushing_lwp: CacheLine<AtomicU32>,
+    pub flushing_lwp: AtomicU32,
     /// 1 when a thread has recorded after the final flush had begun.
     pub recorded_after_final_flush: AtomicU32,
     /// 1 once the end of the process has been recorded.
@@ -55,18 +56,6 @@ pub struct ProcessState {
     pub ended_slots: PoolHead,
     /// Memory for the routines and arguments of new threads.
     pub thread_starts: PoolHead,
-}
-
-/// A value that begins a cache line.
-#[repr(C, align(64))]
-pub struct CacheLine<T>(T);
-
-impl<T> core::ops::Deref for CacheLine<T> {
-    type Target = T;
-    #[inline(always)]
-    fn deref(&self) -> &T {
-        &self.0
-    }
 }
 
 /// The page of this process.

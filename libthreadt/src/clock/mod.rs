@@ -36,10 +36,7 @@ fn read(clock: c_int) -> i64 {
 /// record that acquires something.
 #[inline(always)]
 pub fn now_fenced() -> u64 {
-    match counter::read::<true>() {
-        Some(time) => time,
-        None => by_vdso(),
-    }
+    now::<true>()
 }
 
 /// As [`now_fenced`], but possibly read while earlier instructions of the thread are still being executed: the time of
@@ -47,7 +44,12 @@ pub fn now_fenced() -> u64 {
 /// same thread has read before.
 #[inline(always)]
 pub fn now_unfenced() -> u64 {
-    match counter::read::<false>() {
+    now::<false>()
+}
+
+#[inline(always)]
+fn now<const FENCED: bool>() -> u64 {
+    match counter::read::<FENCED>() {
         Some(time) => time,
         None => by_vdso(),
     }

@@ -11,7 +11,7 @@ use crate::glibc::{self, next_functions};
 use crate::process_state::{self, PROCESS, ProcessState, Switch, is_initialised};
 use crate::storage::{self, thread_local};
 use crate::sys::{self, Once, diagnostics, seccomp};
-use crate::trace_dir::{self, directory};
+use crate::trace_dir::{directory, info_file};
 
 /// The PID of the process in which the library was initialised last: this one, or the one that it was forked from.
 static LAST_PID: AtomicU32 = AtomicU32::new(0);
@@ -112,7 +112,7 @@ fn forget_parent() {
     let interrupted = thread_local::current().filter(is_interrupted);
     thread_local::set_current(None);
     storage::forget(interrupted);
-    trace_dir::forget();
+    info_file::forget();
     let _ = sys::register_barrier();
     PROCESS.unrecorded_parent.store(LAST_PID.load(Relaxed), Relaxed);
 }

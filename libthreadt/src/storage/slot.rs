@@ -23,7 +23,7 @@ use spec::encode::{Template, UntimedRecord, encode_room};
 use spec::names::FileName;
 
 use super::layout::{FLUSH_POINT_SLACK, LOSS_RECORD_ROOM, RECORDS_AT_ONCE, capacity, slot_layout};
-use crate::sys::{self, Pooled, path};
+use crate::sys::{self, Pool, Pooled, path};
 
 /// A slot: its header with the regions' text behind it, in memory that is never unmapped.
 ///
@@ -34,16 +34,7 @@ pub struct Slot {
     base: NonNull<u8>,
 }
 
-// SAFETY: slots are never unmapped, and the handle is its base.
-unsafe impl Pooled for Slot {
-    fn base(self) -> NonNull<u8> {
-        self.base
-    }
-
-    unsafe fn from_base(base: NonNull<u8>) -> Slot {
-        Slot { base }
-    }
-
+impl Pooled for SlotHeader {
     fn link(&self) -> &AtomicU64 {
         &self.next_free
     }
@@ -84,6 +75,22 @@ impl Slot {
     /// unmapped, and have the provenance of that memory.
     pub unsafe fn at(base: NonNull<u8>) -> Slot {
         Slot { base }
+    }
+
+    /// Takes a slot out of a pool, in which only [`Slot::put_into`] has put any.
+    pub fn take_from(pool: &Pool<SlotHeader>) -> Option<Slot> {
+        pool.take().map(|header| Slot { base: header.cast() })
+    }
+
+    /// Puts the slot into a pool. It must not be in one already.
+    pub fn put_into(self, pool: &Pool<SlotHeader>) {
+        // SAFETY: slots are never unmapped.
+        unsafe { pool.put(self.base.cast()) };
+    }
+
+    /// Where the slot begins.
+    pub fn base(self) -> NonNull<u8> {
+        self.base
     }
 
     /// Where the slot `distance` slots behind this one in its chunk begins.

@@ -6,7 +6,7 @@
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-use spec::buffer::{SLOT_ENDED, SLOT_OWNED};
+use spec::buffer::{SLOT_ENDED, SLOT_OWNED, SlotHeader};
 
 use super::layout::slot_layout;
 use super::slot::{ALL_REGIONS, Slot, WriteRight};
@@ -17,7 +17,7 @@ use crate::sys::{Pool, thread_exists, thread_id};
 
 /// Slots of threads that have ended or are about to.
 // SAFETY: the only pool at this head.
-static ENDED: Pool<Slot> = unsafe { Pool::at(&PROCESS.ended_slots) };
+static ENDED: Pool<SlotHeader> = unsafe { Pool::at(&PROCESS.ended_slots) };
 
 /// Slots of dead threads whose text cannot be written.
 static UNWRITABLE: AtomicU32 = AtomicU32::new(0);
@@ -39,7 +39,7 @@ static REUSED_RINGS: AtomicU32 = AtomicU32::new(0);
 /// thread, or one that no thread has had.
 pub fn take_slot() -> Option<Slot> {
     let take_dead = if slot_layout().is_ring() { take_longest_dead_ring } else { take_ended };
-    let slot = take_dead().or_else(|| FRESH.take()).or_else(|| {
+    let slot = take_dead().or_else(|| Slot::take_from(&FRESH)).or_else(|| {
         sweep();
         take_dead().or_else(grow)
     })?;
@@ -54,7 +54,7 @@ pub fn release_slot(slot: Slot) {
         slot.death_order.store(ENDED_THREADS.fetch_add(1, Relaxed) + 1, Relaxed);
         DEAD_RINGS.fetch_add(1, Release);
     } else {
-        ENDED.put(slot);
+        slot.put_into(&ENDED);
     }
 }
 
@@ -63,7 +63,7 @@ fn take_ended() -> Option<Slot> {
     let mut alive = [None; 4];
     let mut dead = None;
     for place in &mut alive {
-        let Some(slot) = ENDED.take() else { break };
+        let Some(slot) = Slot::take_from(&ENDED) else { break };
         let lwp = slot.lwp.load(Relaxed);
         if thread_exists(process_state::id(), lwp) {
             *place = Some(slot);
@@ -72,7 +72,7 @@ fn take_ended() -> Option<Slot> {
             break;
         }
     }
-    alive.into_iter().flatten().for_each(|slot| ENDED.put(slot));
+    alive.into_iter().flatten().for_each(|slot| slot.put_into(&ENDED));
     dead
 }
 

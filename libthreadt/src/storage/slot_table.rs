@@ -4,7 +4,7 @@ use core::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
-use spec::buffer::{FileEntry, PAGE};
+use spec::buffer::{FileEntry, PAGE, SlotHeader};
 use spec::names::LWP_MASK;
 
 use super::layout::slot_layout;
@@ -12,7 +12,7 @@ use super::quota;
 use super::slot::Slot;
 use crate::config::CONFIG;
 use crate::process_state::{self, PROCESS};
-use crate::sys::{Pool, Pooled};
+use crate::sys::Pool;
 
 /// The mapped header of the trbuf, with the file entries behind it.
 static HEADER: AtomicPtr<u8> = AtomicPtr::new(null_mut());
@@ -23,7 +23,7 @@ static ANONYMOUS: AtomicBool = AtomicBool::new(false);
 
 /// Slots that no thread has had yet.
 // SAFETY: the only pool at this head.
-pub static FRESH: Pool<Slot> = unsafe { Pool::at(&PROCESS.fresh_slots) };
+pub static FRESH: Pool<SlotHeader> = unsafe { Pool::at(&PROCESS.fresh_slots) };
 
 /// Whether a crash would lose buffers, because they are not in a file.
 pub fn is_anonymous() -> bool {

@@ -6,7 +6,6 @@ use core::arch::{asm, global_asm};
 use core::ptr::{NonNull, null_mut};
 
 use super::slot::Slot;
-use crate::sys::Pooled;
 
 global_asm!(
     ".pushsection .tbss.threadt_slot,\"awT\",@nobits",

@@ -13,7 +13,7 @@ use super::slot::Slot;
 use super::slot_table::{self, FRESH, add_chunk, file_entries, file_entry, for_each_in_chunk, is_anonymous};
 use crate::config::CONFIG;
 use crate::process_state::PROCESS;
-use crate::sys::{self, Errno, Fd, Pooled, Result};
+use crate::sys::{self, Errno, Fd, Result};
 use crate::trace_dir::names_owner;
 
 /// A chunk of slots has at most so many bytes, unless a single slot has more.
@@ -80,7 +80,7 @@ pub fn take_over(fd: &Fd, owner: &Owner) -> Result {
             // What cannot be written stays, for trace-cat.
             add_chunk(first, slots as usize, |slot| {
                 if slot.lwp.load(Relaxed) == 0 {
-                    FRESH.put(slot);
+                    slot.put_into(&FRESH);
                 }
             });
         }
@@ -162,11 +162,9 @@ fn grow_by(slots: u32, slot_size: usize) -> Option<Slot> {
     };
     add_chunk(first, slots as usize, |slot| {
         slot.anonymous.store((!is_in_file).into(), Relaxed);
-        // The pool's link of a fresh slot lies in memory that only this thread knows.
-        slot.link().store(0, Relaxed);
-        FRESH.put(slot);
+        slot.put_into(&FRESH);
     });
-    FRESH.take()
+    Slot::take_from(&FRESH)
 }
 
 fn map_more(at: u64, length: usize) -> Result<*mut u8> {

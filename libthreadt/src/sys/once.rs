@@ -67,13 +67,6 @@ impl Once {
         }
         self.is_done()
     }
-
-    /// Starts over unless the work has been done: in a forked child, the thread that was at work does not exist.
-    pub fn reset_unless_done(&self) {
-        if !self.is_done() {
-            self.0.store(UNDONE, Release);
-        }
-    }
 }
 
 /// A value that is set while nobody can read it, and only read afterwards.

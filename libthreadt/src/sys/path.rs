@@ -18,8 +18,13 @@ pub fn trace_file<'a>(buffer: &'a mut [u8; SLOT_PATH_MAX], directory: &[u8], nam
 
 /// Writes the slices, one behind the other, with a NUL into `buffer`; what does not fit is cut off.
 pub fn join<'a>(buffer: &'a mut [u8; SLOT_PATH_MAX], slices: &[&[u8]]) -> &'a CStr {
-    let bytes = slices.iter().flat_map(|slice| slice.iter().copied()).take(SLOT_PATH_MAX - 1);
-    for (place, byte) in buffer.iter_mut().zip(bytes.chain([0])) {
+    append(buffer, 0, slices)
+}
+
+/// As [`join`], behind the first `length` bytes, which stay.
+pub fn append<'a>(buffer: &'a mut [u8; SLOT_PATH_MAX], length: usize, slices: &[&[u8]]) -> &'a CStr {
+    let bytes = slices.iter().flat_map(|slice| slice.iter().copied()).take(SLOT_PATH_MAX - 1 - length);
+    for (place, byte) in buffer.iter_mut().skip(length).zip(bytes.chain([0])) {
         *place = byte;
     }
     in_buffer(buffer)

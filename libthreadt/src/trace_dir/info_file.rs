@@ -35,13 +35,14 @@ pub fn append(content: impl FnOnce(&mut InfoWriter)) {
     let writer = unsafe { WRITER.get_mut() };
     if writer.open() {
         content(writer);
-        writer.close();
+        writer.flush();
+        writer.fd = None;
     }
     BUSY.store(false, Release);
 }
 
 /// In a forked child: the thread that was writing in the parent does not exist.
-pub(super) fn forget() {
+pub fn forget() {
     // SAFETY: the child has no other thread, and this one was not writing: nobody else uses the writer.
     if let Some(fd) = unsafe { WRITER.get_mut() }.fd.take() {
         // Its number may belong to a file of the program by now.
@@ -62,11 +63,6 @@ impl InfoWriter {
             let _ = fd.set_mode(0o600);
         }
         self.fd.is_some()
-    }
-
-    fn close(&mut self) {
-        self.flush();
-        self.fd = None;
     }
 
     fn flush(&mut self) {
