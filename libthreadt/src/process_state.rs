@@ -6,7 +6,7 @@
 
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
-use core::sync::atomic::{AtomicU8, AtomicU32};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use spec::EventId;
 use spec::tables::EVENTS;
@@ -46,14 +46,28 @@ pub struct ProcessState {
     pub without_slot_cause: AtomicU32,
     /// Records that were lost, of all threads.
     pub lost: AtomicU32,
+    /// Bytes that were written to tr files; counted if THR_TRACE_MAX is set.
+    pub written: AtomicU64,
     /// Slots that the trbuf has room for.
     pub slots: AtomicU32,
+    /// 1 if some of the trbuf is in anonymous memory, because it cannot be in the file: a crash loses it.
+    pub anonymous: AtomicU32,
     /// 1 while a thread maps further slots.
     pub growing: AtomicU32,
     /// Slots that no thread has had yet.
     pub fresh_slots: PoolHead,
     /// Slots of threads that have ended or are about to.
     pub ended_slots: PoolHead,
+    /// How many slots there must be before those of unnoticed dead threads are searched for.
+    pub next_sweep: AtomicU32,
+    /// Slots of dead threads whose text cannot be written.
+    pub unwritable_slots: AtomicU32,
+    /// Rings of threads that have ended.
+    pub dead_rings: AtomicU32,
+    /// Rings that were taken from dead threads with their records, which are gone.
+    pub reused_rings: AtomicU32,
+    /// Threads with rings that have ended.
+    pub ended_threads: AtomicU64,
     /// Memory for the routines and arguments of new threads.
     pub thread_starts: PoolHead,
 }

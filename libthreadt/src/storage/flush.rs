@@ -45,7 +45,7 @@ impl Slot {
             // SAFETY: the writer may use the path, and this is the only reference to it.
             let file = unsafe { record_file::open(path::in_buffer(&*self.path()), entry) }?;
             let (at, range) = if intent == 0 {
-                quota::check_space(file.fd())?;
+                quota::check_space(&file.fd)?;
                 let range = self.oldest(depth, position);
                 if range.is_empty() {
                     // None of the older records is complete.

@@ -4,7 +4,6 @@
 //! What was in the buffers when the disk became full stays there: the space of the trbuf is reserved, and trace-cat
 //! reads it.
 
-use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use crate::config::CONFIG;
@@ -16,9 +15,6 @@ use crate::sys::{Errno, Fd, Result};
 const FREE_FRACTION: u64 = 20;
 /// One GiB.
 const FREE_MIN: u64 = 1 << 30;
-
-/// Bytes that this process has written to its tr files.
-static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 /// The errno of the reason why recording has stopped, if it has.
 pub fn stopped() -> Option<Errno> {
@@ -57,14 +53,9 @@ fn stop_full() {
 pub fn count(bytes: u64) {
     let max = CONFIG.get().max;
     // Without a maximum nothing is counted: all threads would write to one cache line.
-    if max != u64::MAX && WRITTEN.fetch_add(bytes, Relaxed) + bytes >= max {
+    if max != u64::MAX && PROCESS.written.fetch_add(bytes, Relaxed) + bytes >= max {
         stop(Errno(libc::EDQUOT), b"the trace has reached THR_TRACE_MAX");
     }
-}
-
-/// In a forked child: it has written nothing.
-pub fn forget() {
-    WRITTEN.store(0, Relaxed);
 }
 
 fn stop(cause: Errno, reason: &'static [u8]) {

@@ -12,7 +12,7 @@ use crate::trace_dir::earlier_files;
 
 /// An open tr file.
 pub struct RecordFile {
-    fd: Fd,
+    pub fd: Fd,
     /// Its size when it was opened.
     size: u64,
     /// The `end` of its entry just before.
@@ -109,11 +109,6 @@ impl RecordFile {
         entry.users.load(Acquire) <= 1
             && entry.end.compare_exchange(at + length, at, AcqRel, Relaxed).is_ok()
             && self.fd.truncate(at).is_ok()
-    }
-
-    /// The descriptor.
-    pub fn fd(&self) -> &Fd {
-        &self.fd
     }
 
     /// Writes into a range that was taken.

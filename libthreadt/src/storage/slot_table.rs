@@ -2,7 +2,7 @@
 
 use core::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use spec::buffer::{FileEntry, PAGE, SlotHeader};
 use spec::names::LWP_MASK;
@@ -15,30 +15,13 @@ use crate::process_state::{self, PROCESS};
 use crate::sys::Pool;
 
 /// The mapped header of the trbuf, with the file entries behind it.
-static HEADER: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+pub static HEADER: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 /// The chunk of slots that was mapped last; each chunk holds the address of the one before it.
 static CHUNKS: AtomicPtr<u8> = AtomicPtr::new(null_mut());
-/// Some of the trbuf is in anonymous memory.
-static ANONYMOUS: AtomicBool = AtomicBool::new(false);
 
 /// Slots that no thread has had yet.
 // SAFETY: the only pool at this head.
 pub static FRESH: Pool<SlotHeader> = unsafe { Pool::at(&PROCESS.fresh_slots) };
-
-/// Whether a crash would lose buffers, because they are not in a file.
-pub fn is_anonymous() -> bool {
-    ANONYMOUS.load(Relaxed)
-}
-
-/// Notes that some of the trbuf is in anonymous memory.
-pub fn set_anonymous() {
-    ANONYMOUS.store(true, Relaxed);
-}
-
-/// Publishes the mapped header of the trbuf.
-pub fn set_header(base: *mut u8) {
-    HEADER.store(base, Release);
-}
 
 /// The entries of all tr files; `None` without a trbuf.
 pub fn file_entries() -> Option<&'static [FileEntry]> {
@@ -122,6 +105,5 @@ pub fn set_write_through(on: bool) {
 pub fn forget(each: impl FnMut(Slot, usize)) -> *mut u8 {
     for_each_chunk(each);
     CHUNKS.store(null_mut(), Relaxed);
-    ANONYMOUS.store(false, Relaxed);
     HEADER.swap(null_mut(), Relaxed)
 }

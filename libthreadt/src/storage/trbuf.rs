@@ -10,7 +10,7 @@ use spec::buffer::{Header, MAGIC, Owner, SLOTS_OFFSET, VERSION};
 
 use super::layout::{set_slot_layout, slot_layout};
 use super::slot::Slot;
-use super::slot_table::{self, FRESH, add_chunk, file_entries, file_entry, for_each_in_chunk, is_anonymous};
+use super::slot_table::{self, FRESH, HEADER, add_chunk, file_entries, file_entry, for_each_in_chunk};
 use crate::config::CONFIG;
 use crate::process_state::PROCESS;
 use crate::sys::{self, Errno, Fd, Result};
@@ -24,7 +24,7 @@ pub fn make(fd: &Fd, owner: &Owner) -> Result {
     let base = match fd.reserve(0, SLOTS_OFFSET as u64) {
         Ok(()) => fd.map(0, SLOTS_OFFSET)?,
         Err(_) => {
-            slot_table::set_anonymous();
+            PROCESS.anonymous.store(1, Relaxed);
             sys::map_anonymous(SLOTS_OFFSET)?
         }
     };
@@ -47,7 +47,7 @@ pub fn make(fd: &Fd, owner: &Owner) -> Result {
         (&raw mut (*header).magic).write_volatile(MAGIC);
     }
     set_slot_layout(owner.layout);
-    slot_table::set_header(base);
+    HEADER.store(base, Release);
     Ok(())
 }
 
@@ -58,7 +58,7 @@ pub fn take_over(fd: &Fd, owner: &Owner) -> Result {
     let layout = owner.layout;
     let size = fd.stat()?.st_size as u64;
     let header = fd.map(0, SLOTS_OFFSET)?;
-    slot_table::set_header(header);
+    HEADER.store(header, Release);
     set_slot_layout(layout);
     for entry in file_entries().unwrap_or_default() {
         entry.users.store(0, Relaxed);
@@ -151,12 +151,12 @@ pub fn grow() -> Option<Slot> {
 fn grow_by(slots: u32, slot_size: usize) -> Option<Slot> {
     let at = slot_layout().slot_offset(PROCESS.slots.fetch_add(slots, Relaxed).into());
     let length = slots as usize * slot_size;
-    let mapped = if is_anonymous() { Err(Errno(libc::EOPNOTSUPP)) } else { map_more(at, length) };
+    let mapped = if PROCESS.anonymous.load(Relaxed) != 0 { Err(Errno(libc::EOPNOTSUPP)) } else { map_more(at, length) };
     let is_in_file = mapped.is_ok();
     let first = match mapped {
         Ok(first) => first,
         Err(_) => {
-            slot_table::set_anonymous();
+            PROCESS.anonymous.store(1, Relaxed);
             sys::map_anonymous(length).ok()?
         }
     };

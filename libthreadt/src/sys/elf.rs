@@ -122,15 +122,6 @@ fn gnu_hash(name: &CStr) -> u32 {
     name.to_bytes().iter().fold(5381, |hash: u32, &byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)))
 }
 
-/// The System V hash of a symbol's name.
-fn system_v_hash(name: &CStr) -> u32 {
-    name.to_bytes().iter().fold(0, |hash: u32, &byte| {
-        let hash = (hash << 4).wrapping_add(u32::from(byte));
-        let top = hash & 0xf000_0000;
-        (hash ^ top >> 24) & !top
-    })
-}
-
 impl Tables {
     /// The function's address: its default version, else any version.
     ///
@@ -172,15 +163,9 @@ impl Tables {
                     index += 1;
                 }
             } else if !self.hash.is_null() {
-                let table = self.hash;
-                let buckets = *table;
-                let mut index = if buckets == 0 { 0 } else { *table.add(2 + (system_v_hash(name) % buckets) as usize) };
-                while index != 0 {
-                    if let Some(address) = take(index as usize) {
-                        return Some(address);
-                    }
-                    index = *table.add(2 + buckets as usize + index as usize);
-                }
+                // Few objects have no other table than this one, whose second word is the number of symbols.
+                let default = (1..*self.hash.add(1)).find_map(|index| take(index as usize));
+                return default.or(other);
             }
         }
         other
