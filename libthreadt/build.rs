@@ -153,9 +153,12 @@ fn unselected(place: &str, level: &str, object: &str) -> (Option<String>, Option
     match level {
         "always" | "never" => (None, None),
         "failed" => (None, Some(format!("{selective} && result.rval() == 0"))),
-        "waiters" => (Some(format!("{selective} && {object}_has_no_waiters({object})")), None),
+        "waiters" => {
+            let layout = object.to_uppercase();
+            (Some(format!("{selective} && knows({layout}) && {object}_waiters({object}) == 0")), None)
+        }
         // The call may not be tried first, but the object's word says whether it would wait.
-        "blocked" => (Some(format!("{selective} && {object}_has_token({object})")), None),
+        "blocked" => (Some(format!("{selective} && {object}_count({object}) != 0")), None),
         _ => panic!("{place}: unknown level '{level}'"),
     }
 }

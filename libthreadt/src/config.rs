@@ -161,9 +161,9 @@ fn selects_program() -> bool {
 }
 
 /// The base name of the program's file; for a script, that of its interpreter.
-fn program_name(path: &mut [u8]) -> &[u8] {
-    let length = path::read_link(c"/proc/self/exe", path).unwrap_or(0);
-    if length == 0 || length == path.len() {
+fn program_name(buffer: &mut [u8]) -> &[u8] {
+    let length = path::read_link(c"/proc/self/exe", buffer).unwrap_or(0);
+    if length == 0 || length == buffer.len() {
         // No /proc, or a path too long for the buffer: the name by which the program was started.
         // SAFETY: the kernel's string for the path given to execve, NUL-terminated, kept for the process's life.
         let name = unsafe { libc::getauxval(libc::AT_EXECFN) } as *const c_char;
@@ -171,13 +171,9 @@ fn program_name(path: &mut [u8]) -> &[u8] {
             return b"";
         }
         // SAFETY: as above.
-        return base_name(unsafe { CStr::from_ptr(name) }.to_bytes());
+        return path::base_name(unsafe { CStr::from_ptr(name) }.to_bytes());
     }
-    base_name(path.get(..length).unwrap_or(b""))
-}
-
-fn base_name(path: &[u8]) -> &[u8] {
-    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
+    path::base_name(buffer.get(..length).unwrap_or(b""))
 }
 
 #[cfg(test)]

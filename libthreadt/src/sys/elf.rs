@@ -9,6 +9,8 @@ use core::ptr;
 
 use libc::Elf64_Sym;
 
+use super::path;
+
 /// `struct link_map`, the part that `link.h` declares.
 #[repr(C)]
 pub struct LinkMap {
@@ -79,25 +81,17 @@ impl LinkMap {
             return b"";
         }
         // SAFETY: the linker's names are NUL-terminated and live as long as the entry.
-        let name = unsafe { CStr::from_ptr(self.name) }.to_bytes();
-        name.rsplit(|&byte| byte == b'/').next().unwrap_or(name)
+        path::base_name(unsafe { CStr::from_ptr(self.name) }.to_bytes())
     }
 
     fn tables(&self) -> Option<Tables> {
-        let mut tables = Tables {
-            base: self.base,
-            symbols: ptr::null(),
-            strings: ptr::null(),
-            versions: ptr::null(),
-            gnu_hash: ptr::null(),
-            hash: ptr::null(),
-        };
         let mut entry = self.dynamic;
         if entry.is_null() {
             return None;
         }
-        // SAFETY: a dynamic section ends with a zero tag.
-        unsafe {
+        // SAFETY: zeros are null pointers. A dynamic section ends with a zero tag.
+        let tables = unsafe {
+            let mut tables = Tables { base: self.base, ..core::mem::zeroed() };
             while (*entry).tag != 0 {
                 // The linker has relocated these addresses in place, except where the section is read-only (the vDSO).
                 let value = (*entry).value;
@@ -112,7 +106,8 @@ impl LinkMap {
                 }
                 entry = entry.add(1);
             }
-        }
+            tables
+        };
         (!tables.symbols.is_null() && !tables.strings.is_null()).then_some(tables)
     }
 }
@@ -129,17 +124,14 @@ impl Tables {
     /// The tables must be those of a loaded object.
     unsafe fn find(&self, name: &CStr) -> Option<usize> {
         let mut other = None;
+        // The address of symbol `index` if it is the default version; else it is noted.
         let mut take = |index: usize| {
             // SAFETY: the index comes from the object's own hash table.
-            let found = unsafe { self.defined(index, name) };
-            match found {
-                Some((address, true)) => Some(address),
-                Some((address, false)) => {
-                    other = Some(address);
-                    None
-                }
-                None => None,
+            let (address, is_default) = unsafe { self.defined(index, name) }?;
+            if !is_default {
+                other = Some(address);
             }
+            is_default.then_some(address)
         };
         // SAFETY: the layouts of both tables are as the System V ABI and the GNU toolchain document them.
         unsafe {

@@ -18,6 +18,20 @@ fn uninterrupted(mut call: impl FnMut() -> Result<usize>) -> Result<usize> {
     result
 }
 
+/// Repeats `write`, which gets how many bytes are written already, until `length` bytes are.
+fn write_all(length: usize, write: impl Fn(usize) -> Result<usize>) -> Result {
+    let mut done = 0;
+    while done < length {
+        match write(done) {
+            Ok(0) => return Err(Errno(libc::ENOSPC)),
+            Ok(written) => done += written,
+            Err(Errno(libc::EINTR)) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
 /// A file descriptor that is closed when it goes out of scope.
 ///
 /// A function that holds one must not call the host's code.
@@ -66,21 +80,11 @@ impl Fd {
     /// # Safety
     /// The bytes must be readable.
     pub unsafe fn write_at(&self, text: *const u8, length: usize, at: u64) -> Result {
-        let mut done = 0;
-        while done < length {
+        write_all(length, |done| {
+            let text = text.wrapping_add(done) as usize;
             // SAFETY: `done` is less than `length`, so the range stays within what the caller grants.
-            let result = unsafe {
-                let text = text.add(done) as usize;
-                call(libc::SYS_pwrite64, [self.0 as usize, text, length - done, at as usize + done])
-            };
-            match result {
-                Ok(0) => return Err(Errno(libc::ENOSPC)),
-                Ok(written) => done += written,
-                Err(Errno(libc::EINTR)) => {}
-                Err(errno) => return Err(errno),
-            }
-        }
-        Ok(())
+            unsafe { call(libc::SYS_pwrite64, [self.0 as usize, text, length - done, at as usize + done]) }
+        })
     }
 
     /// Appends `text` to a file that was opened for appending, or is new.
@@ -91,16 +95,11 @@ impl Fd {
         if (self.stat()?.st_size as u64).saturating_add(text.len() as u64) > file_size_limit() {
             return Err(Errno(libc::EFBIG));
         }
-        let mut unwritten = text;
-        while !unwritten.is_empty() {
+        write_all(text.len(), |done| {
+            let unwritten = text.get(done..).unwrap_or(b"");
             // SAFETY: the text is readable.
-            match unsafe { call(libc::SYS_write, [self.0 as usize, unwritten.as_ptr() as usize, unwritten.len()]) } {
-                Ok(written) => unwritten = unwritten.get(written..).unwrap_or(b""),
-                Err(Errno(libc::EINTR)) => {}
-                Err(errno) => return Err(errno),
-            }
-        }
-        Ok(())
+            unsafe { call(libc::SYS_write, [self.0 as usize, unwritten.as_ptr() as usize, unwritten.len()]) }
+        })
     }
 
     /// The status of the file.

@@ -30,6 +30,11 @@ pub fn append<'a>(buffer: &'a mut [u8; SLOT_PATH_MAX], length: usize, slices: &[
     in_buffer(buffer)
 }
 
+/// The last name of a path.
+pub fn base_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
+}
+
 /// The path that is in `buffer`.
 pub fn in_buffer(buffer: &[u8; SLOT_PATH_MAX]) -> &CStr {
     CStr::from_bytes_until_nul(buffer).unwrap_or(c"")
