@@ -246,7 +246,7 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
                 text,
                 "{before}    recorder::put(&id::{upper}_1, clock::now_unfenced(), [{values}]);\n    \
                  let unwound = ReturnRecord::new(&id::{upper}_2, [libc::ECANCELED as u64, 0, 0, 0, 0]);\n    \
-                 let result = <{result}>::from_bits(unwound.call(next_functions::{next}.address(), [{}]));\n    \
+                 let result: {result} = unwound.call(next_functions::{next}.address(), [{}]);\n    \
                  recorder::put(&id::{upper}_2, clock::now_fenced(), [result.rval(), 0, 0, 0, 0]);\n    result",
                 bits.join(", ")
             )
@@ -282,7 +282,13 @@ fn main() {
     let mut next = String::new();
     for name in &names {
         writeln!(next, "/// The next `{name}`.\n#[allow(non_upper_case_globals)]").unwrap();
-        writeln!(next, "pub static {name}: NextFunction = NextFunction::new(c\"{name}\");").unwrap();
+        let substitute = match *name {
+            "fexecve" | "_Fork" => "missing_with_errno",
+            _ if sets_errno(name) || name.starts_with("exec") => "missing_with_errno",
+            _ if is_c11(name) => "missing_c11",
+            _ => "missing",
+        };
+        writeln!(next, "pub static {name}: NextFunction = NextFunction::new(c\"{name}\", {substitute});").unwrap();
     }
     let all: Vec<String> = names.iter().map(|name| format!("&{name}")).collect();
     writeln!(next, "static ALL: [&NextFunction; {}] = [{}];", all.len(), all.join(", ")).unwrap();

@@ -230,23 +230,19 @@ pub unsafe fn rwlock_readers(rwlock: Ptr) -> u64 {
     word_if_known(RWLOCK, rwlock, 0) >> RW_READERS_SHIFT
 }
 
-/// Whether a read lock has to wait; for locks that may not be tried.
-pub unsafe fn rwlock_excludes_readers(rwlock: Ptr) -> bool {
+/// Whether locking for reading or writing has to wait; for locks that may not be tried.
+pub unsafe fn rwlock_makes_wait(rwlock: Ptr, for_reading: bool) -> bool {
     if !knows(RWLOCK) {
         return false;
     }
     let (readers, flags) = (word(rwlock, 0), word(rwlock, RW_FLAGS));
-    let is_read = readers & RW_WRITE_PHASE == 0 && readers >> RW_READERS_SHIFT != 0;
-    readers & RW_WRITE_LOCKED != 0 && (readers & RW_WRITE_PHASE != 0 || is_read && flags == RW_PREFERS_WRITERS)
-}
-
-/// Whether a write lock has to wait; for locks that may not be tried.
-pub unsafe fn rwlock_excludes_writers(rwlock: Ptr) -> bool {
-    if !knows(RWLOCK) {
-        return false;
+    let is_write_locked = readers & RW_WRITE_LOCKED != 0;
+    let is_read_locked = readers & RW_WRITE_PHASE == 0 && readers >> RW_READERS_SHIFT != 0;
+    if for_reading {
+        is_write_locked && (readers & RW_WRITE_PHASE != 0 || is_read_locked && flags == RW_PREFERS_WRITERS)
+    } else {
+        is_write_locked || is_read_locked
     }
-    let readers = word(rwlock, 0);
-    readers & RW_WRITE_LOCKED != 0 || (readers & RW_WRITE_PHASE == 0 && readers >> RW_READERS_SHIFT != 0)
 }
 
 // sem_t, where 64-bit atomics are: the value, and the number of waiters

@@ -46,11 +46,10 @@ unsafe fn create<R: CallResult>(
     call_next: impl Fn(Ptr, Ptr, Ptr) -> R,
 ) -> R {
     let [thread, attr, start_routine, arg] = arguments;
-    let start = if is_recording() {
-        ThreadStart::new(start_routine as usize, arg as usize, thread as usize, is_c11)
-    } else {
-        None
-    };
+    if !is_recording() {
+        return call_next(thread, start_routine, arg);
+    }
+    let start = ThreadStart::new(start_routine as usize, arg as usize, thread as usize, is_c11);
     let Some(start) = start else { return call_next(thread, start_routine, arg) };
     let recorded = records(id::THR_CREATE);
     if recorded {

@@ -23,9 +23,7 @@ pub fn proc_exec(caller: u64, call_next: impl Fn() -> c_int) -> c_int {
     if recorded {
         recorder::put(&id::PROC_EXEC_1, clock::now_fenced(), [0, 0, 0, 0, detail(caller)]);
     }
-    let alone = lifecycle::before_exec();
-    let result = call_next();
-    lifecycle::after_failed_exec(alone);
+    let result = lifecycle::exec(call_next);
     if recorded {
         recorder::put(&id::PROC_EXEC_2, clock::now_fenced(), [errno() as u64, 0, 0, 0, 0]);
     }

@@ -26,8 +26,8 @@ static TIMED: Join = Join { event: id::THR_TIMEDJOIN, kinds: [&id::THR_TIMEDJOIN
 /// is on `clock`; NULL if there is none.
 ///
 /// # Safety
-/// `next` is a function that takes these arguments, or the first of them, and has these results; `exit_status` is the
-/// host's.
+/// `next` is a function that takes these arguments, or the first of them, and has these results, of which zeros are a
+/// valid one; `exit_status` is the host's.
 unsafe fn join<R: CallResult, S: CallResult>(
     join: &'static Join,
     next: &NextFunction,
@@ -45,10 +45,10 @@ unsafe fn join<R: CallResult, S: CallResult>(
         }
         let entry = [thread, clock as u64, given_limit_ns(limit), 0, detail(caller)];
         recorder::put(join.kinds[0], clock::now_fenced(), entry);
-        let mut status = S::from_bits(0);
+        let mut status = core::mem::zeroed::<S>();
         let unwound = ReturnRecord::new(join.kinds[1], [thread, 0, libc::ECANCELED as u64, 0, 0]);
         let arguments = [thread, &raw mut status as u64, further[0], further[1]];
-        let result = R::from_bits(unwound.call(next.address(), arguments));
+        let result: R = unwound.call(next.address(), arguments);
         let time = clock::now_fenced();
         recorder::put(join.kinds[1], time, joined(thread, result, status, exit_status));
         result

@@ -4,7 +4,6 @@ use core::ffi::c_int;
 
 use crate::glibc::object_words::Ptr;
 
-/// The calling thread's errno.
 pub fn errno() -> c_int {
     // SAFETY: libc's own errno of this thread.
     unsafe { *libc::__errno_location() }
@@ -14,18 +13,11 @@ pub fn errno() -> c_int {
 pub trait CallResult: Copy {
     /// The column `rval`: 0 or an errno value; for functions that return something else, that.
     fn rval(&self) -> u64;
-
-    /// The result from the register it was returned in.
-    fn from_bits(bits: u64) -> Self;
 }
 
 impl CallResult for c_int {
     fn rval(&self) -> u64 {
         *self as u64
-    }
-
-    fn from_bits(bits: u64) -> c_int {
-        bits as c_int
     }
 }
 
@@ -34,10 +26,6 @@ impl CallResult for Ptr {
     fn rval(&self) -> u64 {
         *self as u64
     }
-
-    fn from_bits(bits: u64) -> Ptr {
-        bits as Ptr
-    }
 }
 
 /// The result of functions that return nothing: success.
@@ -45,8 +33,6 @@ impl CallResult for () {
     fn rval(&self) -> u64 {
         0
     }
-
-    fn from_bits(_bits: u64) {}
 }
 
 /// The result of the semaphore functions: 0, or -1 and errno.
@@ -57,10 +43,6 @@ pub struct SemStatus(c_int);
 impl CallResult for SemStatus {
     fn rval(&self) -> u64 {
         if self.0 == 0 { 0 } else { errno() as u64 }
-    }
-
-    fn from_bits(bits: u64) -> SemStatus {
-        SemStatus(bits as c_int)
     }
 }
 
@@ -79,10 +61,6 @@ impl CallResult for ThrdStatus {
             // thrd_error, 2
             _ => -1i64 as u64,
         }
-    }
-
-    fn from_bits(bits: u64) -> ThrdStatus {
-        ThrdStatus(bits as c_int)
     }
 }
 

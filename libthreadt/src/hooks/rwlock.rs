@@ -20,24 +20,12 @@ use crate::{clock, recorder};
 struct RwLock {
     event: EventId,
     kinds: [&'static RecordKind; 2],
-    /// Whether the lock in its present state makes the caller wait.
-    excludes: unsafe fn(Ptr) -> bool,
     is_read: bool,
 }
 
-static READ: RwLock = RwLock {
-    event: id::RW_RDLOCK,
-    kinds: [&id::RW_RDLOCK_1, &id::RW_RDLOCK_2],
-    excludes: object_words::rwlock_excludes_readers,
-    is_read: true,
-};
+static READ: RwLock = RwLock { event: id::RW_RDLOCK, kinds: [&id::RW_RDLOCK_1, &id::RW_RDLOCK_2], is_read: true };
 
-static WRITE: RwLock = RwLock {
-    event: id::RW_WRLOCK,
-    kinds: [&id::RW_WRLOCK_1, &id::RW_WRLOCK_2],
-    excludes: object_words::rwlock_excludes_writers,
-    is_read: false,
-};
+static WRITE: RwLock = RwLock { event: id::RW_WRLOCK, kinds: [&id::RW_WRLOCK_1, &id::RW_WRLOCK_2], is_read: false };
 
 static TIMED_READ: RwLock =
     RwLock { event: id::RW_TIMEDRDLOCK, kinds: [&id::RW_TIMEDRDLOCK_1, &id::RW_TIMEDRDLOCK_2], ..READ };
@@ -88,7 +76,7 @@ unsafe fn lock(
         }
         // SAFETY: the next function reads the lock.
         None => unsafe {
-            let held = (lock.excludes)(rwlock);
+            let held = object_words::rwlock_makes_wait(rwlock, lock.is_read);
             if !held && switch.is_selective() && object_words::knows(object_words::RWLOCK) {
                 return call_next();
             }

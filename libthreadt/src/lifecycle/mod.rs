@@ -4,7 +4,7 @@ mod process_exit;
 mod thread_end;
 mod thread_start;
 
-pub use exec::{after_failed_exec, before_exec};
+pub use exec::exec;
 pub use final_flush::finish;
 #[cfg(not(test))]
 pub use process_exit::at_exit;

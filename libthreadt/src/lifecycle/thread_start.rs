@@ -111,7 +111,7 @@ pub extern "C-unwind" fn run(start: *mut c_void) -> *mut c_void {
     start.publish_tid(recorder::pthread_self());
     let guard = UnwindGuard { unwound: routine_unwound };
     // SAFETY: the program's routine with its argument; this frame has nothing to drop.
-    let result = unsafe { guarded_call(routine as *const (), &raw const guard, [argument, 0, 0, 0]) };
+    let result = unsafe { guarded_call(routine as *const (), &raw const guard, argument, 0, 0, 0) };
     // A thrd_start_t returns an int.
     let status = if is_c11 { i64::from(result as i32) as u64 } else { result };
     thread_end::record_thread_exit(status, 0);

@@ -32,21 +32,17 @@ pub fn check_space(file: &Fd) -> Result {
     let Ok(system) = file.file_system() else { return Ok(()) };
     let bytes = |blocks: u64| blocks.saturating_mul(system.f_frsize as u64);
     if bytes(system.f_bavail) < (bytes(system.f_blocks) / FREE_FRACTION).min(FREE_MIN) {
-        stop_full();
+        note_failure(Errno(libc::ENOSPC));
         return Err(Errno(libc::ENOSPC));
     }
     Ok(())
 }
 
-/// A write failed for which there was room at [`check_space`]. If the disk has become full meanwhile, recording stops.
+/// A write failed. If the disk is full, recording stops.
 pub fn note_failure(errno: Errno) {
     if errno.0 == libc::ENOSPC {
-        stop_full();
+        stop(errno, b"the file system of the trace has less than 5 % or 1 GiB free");
     }
-}
-
-fn stop_full() {
-    stop(Errno(libc::ENOSPC), b"the file system of the trace has less than 5 % or 1 GiB free");
 }
 
 /// Counts bytes that were written; recording stops when they are as many as THR_TRACE_MAX allows.

@@ -1,8 +1,8 @@
 //! All slots of the process, and the entries of its tr files.
 
 use core::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
+use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use spec::buffer::{FileEntry, PAGE, SlotHeader};
 use spec::names::LWP_MASK;
@@ -36,13 +36,8 @@ pub fn file_entries() -> Option<&'static [FileEntry]> {
 /// The entry of the file that this LWP's records go to.
 pub fn file_entry(lwp: u32) -> &'static FileEntry {
     /// For a forked child that returns into a record of its parent's.
-    static NONE: FileEntry = FileEntry {
-        inode: AtomicU64::new(0),
-        device: AtomicU64::new(0),
-        end: AtomicU64::new(0),
-        users: AtomicU32::new(0),
-        reserved: 0,
-    };
+    // SAFETY: zeros are a valid entry.
+    static NONE: FileEntry = unsafe { core::mem::zeroed() };
     file_entries().and_then(|entries| entries.get((lwp & LWP_MASK) as usize)).unwrap_or(&NONE)
 }
 

@@ -16,11 +16,6 @@ pub(super) struct Scratch {
     pub(super) text: [u8; 8192],
 }
 
-impl Scratch {
-    pub(super) const NEW: Scratch =
-        Scratch { path: [0; SLOT_PATH_MAX], other_path: [0; SLOT_PATH_MAX], text: [0; 8192] };
-}
-
 /// `THR_TRACE_DIR`, as the environment has it.
 static WANTED: SetOnce<[u8; SLOT_PATH_MAX]> = SetOnce::new([0; SLOT_PATH_MAX]);
 /// The absolute path, without a slash at its end.

@@ -27,8 +27,8 @@ enum NamesHolder {
     Dead(u64),
 }
 
-/// Memory for paths and file contents, so that no hook needs it on its stack.
-static SCRATCH: SetOnce<Scratch> = SetOnce::new(Scratch::NEW);
+static SCRATCH: SetOnce<Scratch> =
+    SetOnce::new(Scratch { path: [0; SLOT_PATH_MAX], other_path: [0; SLOT_PATH_MAX], text: [0; 8192] });
 /// The path of this process's trbuf.
 static TRBUF_PATH: SetOnce<[u8; SLOT_PATH_MAX]> = SetOnce::new([0; SLOT_PATH_MAX]);
 
