@@ -9,7 +9,6 @@ use spec::buffer::{RING_SIZES, SlotLayout};
 use crate::sys::diagnostics::{Warning, warn};
 use crate::sys::{SetOnce, path};
 
-/// What the environment asks for.
 pub struct Config {
     /// Which events are recorded; [`EventSet::NONE`] also where the program must not be recorded.
     pub events: EventSet,
@@ -54,27 +53,18 @@ unsafe extern "C" {
     static __libc_stack_end: *const usize;
 }
 
-/// The environment: libc's, or the one that the kernel gave if libc has not noted it yet (a sanitizer's runtime takes
-/// locks in its preinit_array).
-///
-/// # Safety
-/// The program must not be changing its environment in another thread.
-unsafe fn environment() -> *const *const c_char {
-    // SAFETY: the caller's; the initial stack is as the x86-64 ABI describes it, and stays mapped.
-    unsafe { if environ.is_null() { __libc_stack_end.add(*__libc_stack_end + 2).cast() } else { environ } }
-}
-
 /// `THR_TRACE_DIR`, empty for the working directory. Points into the host's environment: to be copied at once.
 pub fn directory() -> &'static [u8] {
     variable(b"THR_TRACE_DIR").unwrap_or(c"").to_bytes()
 }
 
-/// The value of an environment variable.
 fn variable(name: &[u8]) -> Option<&'static CStr> {
     // SAFETY: libc keeps `environ` as a NULL-terminated array of NUL-terminated strings; it is read before the program
-    // itself runs (or, if a hook runs earlier, before there are other threads).
+    // itself runs (or, if a hook runs earlier, before there are other threads). If libc has not set it yet (a
+    // sanitizer's runtime takes locks in its preinit_array), the initial stack is as the x86-64 ABI describes it, and
+    // stays mapped.
     unsafe {
-        let mut entry = environment();
+        let mut entry = if environ.is_null() { __libc_stack_end.add(*__libc_stack_end + 2).cast() } else { environ };
         while !(*entry).is_null() {
             let text = CStr::from_ptr(*entry);
             if let Some(value) = text.to_bytes().strip_prefix(name)
@@ -88,7 +78,6 @@ fn variable(name: &[u8]) -> Option<&'static CStr> {
     }
 }
 
-/// Reads the environment.
 pub fn read() -> Config {
     // SAFETY: getauxval only reads what the kernel gave to the process.
     let privileged = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;

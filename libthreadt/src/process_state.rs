@@ -19,7 +19,6 @@ use crate::sys::{Once, PoolHead, process_id};
 pub struct ProcessState {
     /// For each event of the table a [`Switch`]; 0 until the process is initialised.
     switches: [AtomicU8; 128],
-    /// The library is initialised in this process.
     pub initialised: Once,
     /// The trace directory's files of this process are ready.
     pub files: Once,
@@ -72,7 +71,6 @@ pub struct ProcessState {
     pub thread_starts: PoolHead,
 }
 
-/// The page of this process.
 // SAFETY: zero is valid for all words of the page, and the state in which the kernel leaves them in a child.
 pub static PROCESS: ProcessState = unsafe { core::mem::zeroed() };
 
@@ -94,7 +92,6 @@ impl Switch {
     /// Only those calls are recorded that waited, failed or found a waiter, as the event's level says.
     pub const SELECTIVE: Switch = Switch(8);
 
-    /// Adds the bits of `other`.
     pub fn with(self, other: Switch) -> Switch {
         Switch(self.0 | other.0)
     }
@@ -142,7 +139,6 @@ pub fn switch_all_off() {
     }
 }
 
-/// Whether the library is initialised in this process.
 #[inline(always)]
 pub fn is_initialised() -> bool {
     PROCESS.initialised.is_done()

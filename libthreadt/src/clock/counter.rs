@@ -140,7 +140,6 @@ pub fn check(vdso: impl Fn() -> u64) {
     }
 }
 
-/// Whether times are read by the counter.
 pub fn is_used() -> bool {
     !HEAD.load(Relaxed).is_null()
 }

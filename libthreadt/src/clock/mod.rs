@@ -100,12 +100,10 @@ pub fn measure_offset() -> i64 {
     best.1
 }
 
-/// Sets the offset, nanoseconds.
 pub fn set_offset(offset: i64) {
     OFFSET.store(offset, Relaxed);
 }
 
-/// The offset in force, nanoseconds.
 pub fn offset() -> i64 {
     OFFSET.load(Relaxed)
 }

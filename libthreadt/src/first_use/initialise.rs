@@ -69,7 +69,6 @@ pub fn initialise() -> bool {
     })
 }
 
-/// The switch of an event as the environment wants it.
 fn configured_switch(event: &Event) -> Switch {
     let config = CONFIG.get();
     let level = event.kinds.first().map_or(Level::Always, |kind| kind.level);

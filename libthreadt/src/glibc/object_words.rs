@@ -85,7 +85,6 @@ impl MutexKind {
     /// glibc uses the lower bits only.
     const UNKNOWN: MutexKind = MutexKind(1 << 31);
 
-    /// Whether it is recursive.
     #[inline(always)]
     pub fn is_recursive(self) -> bool {
         self.0 & KIND_TYPE == KIND_RECURSIVE
@@ -99,13 +98,11 @@ impl MutexKind {
     }
 }
 
-/// The kind of a mutex.
 #[inline(always)]
 pub unsafe fn mutex_kind(mutex: Ptr) -> MutexKind {
     if knows(MUTEX) { MutexKind(word(mutex, MUTEX_KIND)) } else { MutexKind::UNKNOWN }
 }
 
-/// Whether a mutex is recursive.
 #[inline(always)]
 pub unsafe fn is_recursive(mutex: Ptr) -> bool {
     mutex_kind(mutex).is_recursive()

@@ -108,7 +108,6 @@ unsafe fn lock<R: CallResult>(
     result
 }
 
-/// Whether a lock call that returned `rval` has got the mutex.
 fn is_taken(rval: u64) -> bool {
     rval == 0 || rval == libc::EOWNERDEAD as u64
 }

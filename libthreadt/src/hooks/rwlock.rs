@@ -16,7 +16,6 @@ use crate::glibc::next_functions::{self, NextFunction};
 use crate::glibc::object_words::{self, Ptr};
 use crate::{clock, recorder};
 
-/// One way to lock.
 struct RwLock {
     event: EventId,
     kinds: [&'static RecordKind; 2],

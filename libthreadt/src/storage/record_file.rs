@@ -10,7 +10,6 @@ use spec::buffer::FileEntry;
 use crate::sys::{self, Errno, Fd, Result};
 use crate::trace_dir::earlier_files;
 
-/// An open tr file.
 pub struct RecordFile {
     pub fd: Fd,
     /// Its size when it was opened.

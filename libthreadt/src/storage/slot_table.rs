@@ -33,7 +33,6 @@ pub fn file_entries() -> Option<&'static [FileEntry]> {
     Some(unsafe { core::slice::from_raw_parts(header.add(PAGE).cast(), LWP_MASK as usize + 1) })
 }
 
-/// The entry of the file that this LWP's records go to.
 pub fn file_entry(lwp: u32) -> &'static FileEntry {
     /// For a forked child that returns into a record of its parent's.
     // SAFETY: zeros are a valid entry.

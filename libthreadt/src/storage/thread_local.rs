@@ -19,7 +19,6 @@ global_asm!(
     ".popsection",
 );
 
-/// This thread's slot, if it has one.
 #[inline(always)]
 pub fn current() -> Option<Slot> {
     let base: *mut u8;
@@ -36,7 +35,6 @@ pub fn current() -> Option<Slot> {
     NonNull::new(base).map(|base| unsafe { Slot::at(base) })
 }
 
-/// Sets this thread's slot.
 pub fn set_current(slot: Option<Slot>) {
     let base = slot.map_or(null_mut(), |slot| slot.base().as_ptr());
     // SAFETY: writes this thread's variable.

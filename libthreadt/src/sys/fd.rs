@@ -102,12 +102,10 @@ impl Fd {
         })
     }
 
-    /// The status of the file.
     pub fn stat(&self) -> Result<libc::stat> {
         stat(self.0)
     }
 
-    /// Sets the permission bits.
     pub fn set_mode(&self, mode: u32) -> Result {
         // SAFETY: no memory is involved.
         unsafe { call(libc::SYS_fchmod, [self.0 as usize, mode as usize]) }.map(drop)

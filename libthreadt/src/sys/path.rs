@@ -60,13 +60,11 @@ pub fn link(from: &CStr, to: &CStr) -> Result {
     unsafe { call(libc::SYS_link, [from.as_ptr() as usize, to.as_ptr() as usize]) }.map(drop)
 }
 
-/// Removes a name.
 pub fn unlink(path: &CStr) -> Result {
     // SAFETY: the path is NUL-terminated.
     unsafe { call(libc::SYS_unlink, [path.as_ptr() as usize]) }.map(drop)
 }
 
-/// Makes a directory.
 pub fn make_directory(path: &CStr, mode: u32) -> Result {
     // SAFETY: the path is NUL-terminated.
     unsafe { call(libc::SYS_mkdir, [path.as_ptr() as usize, mode as usize]) }.map(drop)

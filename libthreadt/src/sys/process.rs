@@ -13,7 +13,6 @@ pub fn process_id() -> u32 {
     number(libc::SYS_getpid)
 }
 
-/// The parent's process ID.
 pub fn parent_id() -> u32 {
     number(libc::SYS_getppid)
 }
@@ -23,7 +22,6 @@ pub fn thread_id() -> u32 {
     number(libc::SYS_gettid)
 }
 
-/// The effective user ID.
 pub fn user_id() -> u32 {
     number(libc::SYS_geteuid)
 }

@@ -73,7 +73,6 @@ impl InfoWriter {
         self.length = 0;
     }
 
-    /// Adds bytes as they are.
     pub fn raw(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if self.length == self.text.len() {
@@ -99,7 +98,6 @@ impl InfoWriter {
         self.raw(b"\n");
     }
 
-    /// Adds a line with a number.
     pub fn number(&mut self, key: &str, value: u64) {
         self.line(key, itoa::Buffer::new().format(value).as_bytes());
     }

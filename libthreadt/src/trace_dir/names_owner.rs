@@ -11,7 +11,6 @@ use super::{earlier_files, identity, shared_clock};
 use crate::sys::{self, Errno, Fd, Result, SetOnce, path};
 use crate::{clock, process_state};
 
-/// The trbuf of a process that owns its names.
 pub enum ClaimedTrbuf {
     /// A new and empty one.
     New(Fd, Owner),
@@ -29,7 +28,6 @@ enum NamesHolder {
 
 static SCRATCH: SetOnce<Scratch> =
     SetOnce::new(Scratch { path: [0; SLOT_PATH_MAX], other_path: [0; SLOT_PATH_MAX], text: [0; 8192] });
-/// The path of this process's trbuf.
 static TRBUF_PATH: SetOnce<[u8; SLOT_PATH_MAX]> = SetOnce::new([0; SLOT_PATH_MAX]);
 
 /// Takes this process's names in the directory, or in a subdirectory for its PID namespace.
@@ -122,7 +120,6 @@ fn find_holder(path: &CStr, page: &mut [u8]) -> Result<NamesHolder> {
     Ok(if fd.has_no_writer() == Ok(true) { NamesHolder::Dead(start) } else { NamesHolder::Alive })
 }
 
-/// Opens this process's trbuf again.
 pub fn open_trbuf() -> Result<Fd> {
     Fd::open(path::in_buffer(TRBUF_PATH.get()), libc::O_RDWR | libc::O_NOFOLLOW, 0)
 }
