@@ -155,12 +155,10 @@ fn program_name(buffer: &mut [u8]) -> &[u8] {
     if length == 0 || length == buffer.len() {
         // No /proc, or a path too long for the buffer: the name by which the program was started.
         // SAFETY: the kernel's string for the path given to execve, NUL-terminated, kept for the process's life.
-        let name = unsafe { libc::getauxval(libc::AT_EXECFN) } as *const c_char;
-        if name.is_null() {
-            return b"";
-        }
-        // SAFETY: as above.
-        return path::base_name(unsafe { CStr::from_ptr(name) }.to_bytes());
+        return unsafe {
+            let name = libc::getauxval(libc::AT_EXECFN) as *const c_char;
+            if name.is_null() { b"" } else { path::base_name(CStr::from_ptr(name).to_bytes()) }
+        };
     }
     path::base_name(buffer.get(..length).unwrap_or(b""))
 }

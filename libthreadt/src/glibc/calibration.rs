@@ -29,12 +29,13 @@ pub fn calibrate() {
 macro_rules! succeeds {
     ($function:ident($($argument:expr),*)) => {
         next_functions::$function.address_if_any().is_some_and(|function| {
-            // SAFETY: the next function, with objects of this file; arguments that it does not take are ignored.
-            let function: unsafe extern "C" fn(Ptr, usize, usize) -> c_int = unsafe { core::mem::transmute(function) };
             let arguments = [$($argument as usize),*];
             let argument = |at: usize| arguments.get(at).copied().unwrap_or(0);
-            // SAFETY: as above.
-            unsafe { function(argument(0) as Ptr, argument(1), argument(2)) == 0 }
+            // SAFETY: the next function, with objects of this file; arguments that it does not take are ignored.
+            unsafe {
+                let function: unsafe extern "C" fn(usize, usize, usize) -> c_int = core::mem::transmute(function);
+                function(argument(0), argument(1), argument(2)) == 0
+            }
         })
     };
 }

@@ -15,10 +15,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use spec::buffer::{
-    PAGE, REGION_OFFSETS, REGIONS, SLOT_ENDED, SLOT_OWNED, SLOT_PATH_MAX, SLOT_PATH_OFFSET, SlotHeader, is_empty_range,
-    unpack_range,
-};
+use spec::buffer::{self, PAGE, REGIONS, SLOT_ENDED, SLOT_OWNED, SLOT_PATH_MAX, SlotHeader, unpack_range};
 use spec::encode::{Template, UntimedRecord, encode_room};
 use spec::names::FileName;
 
@@ -101,7 +98,7 @@ impl Slot {
     /// Where the text of a region begins.
     #[inline(always)]
     pub fn region_text(self, depth: usize) -> *mut u8 {
-        self.base.as_ptr().wrapping_add(REGION_OFFSETS[depth & (REGIONS - 1)])
+        self.base.as_ptr().wrapping_add(buffer::REGION_OFFSETS[depth & (REGIONS - 1)])
     }
 
     /// A range of a region's text; an empty one if the range is reversed.
@@ -115,7 +112,7 @@ impl Slot {
 
     /// The memory for the path of the file that this slot's records go to.
     pub fn path(self) -> *mut [u8; SLOT_PATH_MAX] {
-        self.base.as_ptr().wrapping_add(SLOT_PATH_OFFSET).cast()
+        self.base.as_ptr().wrapping_add(buffer::SLOT_PATH_OFFSET).cast()
     }
 
     /// Makes the thread `lwp` the owner; the calling thread must be the writer, and nothing unwritten may be in the
@@ -250,9 +247,9 @@ impl Slot {
 
     /// Whether all text is in the file.
     pub fn is_empty(self) -> bool {
-        self.regions
-            .iter()
-            .all(|region| is_empty_range(region.write_position.load(Acquire)) && region.write_intent.load(Acquire) == 0)
+        self.regions.iter().all(|region| {
+            buffer::is_empty_range(region.write_position.load(Acquire)) && region.write_intent.load(Acquire) == 0
+        })
     }
 
     /// Notes that the owner is about to end; `true` the first time.

@@ -39,16 +39,16 @@ static TRBUF_PATH: SetOnce<[u8; SLOT_PATH_MAX]> = SetOnce::new([0; SLOT_PATH_MAX
 /// One thread of the process may call this, before any other uses a path of the trace directory.
 pub unsafe fn claim() -> Result<ClaimedTrbuf> {
     // SAFETY: the caller's.
-    let scratch = unsafe { SCRATCH.get_mut() };
-    let mut claimed = try_claim(scratch)?;
-    if claimed.is_none() {
-        // SAFETY: the caller's.
-        unsafe { directory::move_to_namespace(identity::pid_namespace(), &mut scratch.path)? };
-        claimed = try_claim(scratch)?;
+    unsafe {
+        let scratch = SCRATCH.get_mut();
+        let mut claimed = try_claim(scratch)?;
+        if claimed.is_none() {
+            directory::move_to_namespace(identity::pid_namespace(), &mut scratch.path)?;
+            claimed = try_claim(scratch)?;
+        }
+        trbuf_path(TRBUF_PATH.get_mut());
+        claimed.ok_or(Errno(libc::EEXIST))
     }
-    // SAFETY: the caller's.
-    trbuf_path(unsafe { TRBUF_PATH.get_mut() });
-    claimed.ok_or(Errno(libc::EEXIST))
 }
 
 fn trbuf_path(buffer: &mut [u8; SLOT_PATH_MAX]) -> &CStr {
