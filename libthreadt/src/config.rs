@@ -41,7 +41,7 @@ pub fn detail(value: u64) -> u64 {
     value & DETAIL.load(Relaxed)
 }
 
-/// Whether those columns are filled that need more than the call's arguments.
+/// Whether columns are filled that need more than the call's arguments.
 #[inline(always)]
 pub fn is_detailed() -> bool {
     detail(1) != 0

@@ -30,7 +30,7 @@ pub struct ProcessState {
     pub stopped: AtomicU32,
     /// 1 once the final flush has begun.
     pub final_flush_begun: AtomicU32,
-    _rest_of_the_cache_line: [AtomicU32; 10],
+    _unused_end_of_cache_line: [AtomicU32; 10],
     /// The LWP that is writing all threads' slots; 0 for none.
     pub flushing_lwp: AtomicU32,
     /// 1 when a thread has recorded after the final flush had begun.

@@ -86,7 +86,7 @@ fn configured_switch(event: &Event) -> Switch {
     Switch::OFF.with(selective).with(on(event.category, Switch::ON)).with(recursive)
 }
 
-/// Once in a program.
+/// Configures the library, once in a program.
 fn configure() {
     diagnostics::remember_stderr();
     clock::find();
@@ -105,7 +105,7 @@ fn configure() {
     let _ = sys::register_barrier();
 }
 
-/// Once in a forked child: what it inherited is its parent's.
+/// Forgets what a forked child has inherited from its parent.
 fn forget_parent() {
     let is_interrupted = |slot: &storage::Slot| slot.in_progress.load(Relaxed) != 0 || slot.writer.load(Relaxed) != 0;
     let interrupted = thread_local::current().filter(is_interrupted);

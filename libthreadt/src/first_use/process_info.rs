@@ -84,7 +84,7 @@ fn describe(writer: &mut InfoWriter) {
     }
 }
 
-/// Writes from when on the trace of each thread is complete whose ring has overwritten records.
+/// Writes, for each thread whose ring has overwritten records, from when on its trace is complete.
 fn write_completeness(writer: &mut InfoWriter) {
     let mut number = itoa::Buffer::new();
     storage::for_each_slot(|slot| {

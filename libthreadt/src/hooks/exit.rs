@@ -36,7 +36,7 @@ exit_functions! {
     quick_exit(status: c_int; caller) { end_process(status, caller) }
 }
 
-/// Before a function that ends the process and does not run the handler of this library.
+/// Does what the exit handler of this library does, before a function that does not run it.
 fn end_process(status: c_int, caller: u64) {
     lifecycle::record_process_exit(status, caller);
     lifecycle::finish();

@@ -112,8 +112,6 @@ fn is_taken(rval: u64) -> bool {
     rval == 0 || rval == libc::EOWNERDEAD as u64
 }
 
-/// `mutex_lock`, without a time limit.
-///
 /// # Safety
 /// As for [`lock`], here and below.
 #[inline(always)]
@@ -127,7 +125,6 @@ pub unsafe fn mutex_lock<R: CallResult>(
     unsafe { lock(&LOCK, mutex, caller, Some(try_lock), || [0, 0], call_next) }
 }
 
-/// `mutex_timedlock`, with a time limit on `clock`.
 #[inline(always)]
 pub unsafe fn mutex_timedlock<R: CallResult>(
     mutex: Ptr,

@@ -92,8 +92,6 @@ unsafe fn lock(
     result
 }
 
-/// `rw_rdlock`, without a time limit.
-///
 /// # Safety
 /// As for [`lock`], here and below.
 #[inline(always)]
@@ -103,7 +101,6 @@ pub unsafe fn rw_rdlock(rwlock: Ptr, caller: u64, call_next: impl Fn() -> c_int)
     unsafe { lock(&READ, rwlock, caller, try_lock, || [0, 0], call_next) }
 }
 
-/// `rw_wrlock`, without a time limit.
 #[inline(always)]
 pub unsafe fn rw_wrlock(rwlock: Ptr, caller: u64, call_next: impl Fn() -> c_int) -> c_int {
     let try_lock = Some(&next_functions::pthread_rwlock_trywrlock);
@@ -111,7 +108,6 @@ pub unsafe fn rw_wrlock(rwlock: Ptr, caller: u64, call_next: impl Fn() -> c_int)
     unsafe { lock(&WRITE, rwlock, caller, try_lock, || [0, 0], call_next) }
 }
 
-/// `rw_timedrdlock`, with a time limit on `clock`.
 #[inline(always)]
 pub unsafe fn rw_timedrdlock(
     rwlock: Ptr,
@@ -124,7 +120,6 @@ pub unsafe fn rw_timedrdlock(
     unsafe { lock(&TIMED_READ, rwlock, caller, None, || [clock as u64, limit_ns(limit, clock)], call_next) }
 }
 
-/// `rw_timedwrlock`, with a time limit on `clock`.
 #[inline(always)]
 pub unsafe fn rw_timedwrlock(
     rwlock: Ptr,

@@ -13,7 +13,7 @@ use super::slot::Slot;
 use super::slot_table::{self, FRESH, HEADER, add_chunk, file_entries, file_entry, for_each_in_chunk};
 use crate::config::CONFIG;
 use crate::process_state::PROCESS;
-use crate::sys::{self, Errno, Fd, Result};
+use crate::sys::{self, Fd, Result};
 use crate::trace_dir::names_owner;
 
 /// A chunk of slots has at most so many bytes, unless a single slot has more.
@@ -151,24 +151,22 @@ pub fn grow() -> Option<Slot> {
 fn grow_by(slots: u32, slot_size: usize) -> Option<Slot> {
     let at = slot_layout().slot_offset(PROCESS.slots.fetch_add(slots, Relaxed).into());
     let length = slots as usize * slot_size;
-    let mapped = if PROCESS.anonymous.load(Relaxed) != 0 { Err(Errno(libc::EOPNOTSUPP)) } else { map_more(at, length) };
-    let is_in_file = mapped.is_ok();
-    let first = match mapped {
-        Ok(first) => first,
-        Err(_) => {
+    let map_more = || {
+        let fd = names_owner::open_trbuf()?;
+        fd.reserve(at, length as u64)?;
+        fd.map(at, length)
+    };
+    let in_file = if PROCESS.anonymous.load(Relaxed) == 0 { map_more().ok() } else { None };
+    let first = match in_file {
+        Some(first) => first,
+        None => {
             PROCESS.anonymous.store(1, Relaxed);
             sys::map_anonymous(length).ok()?
         }
     };
     add_chunk(first, slots as usize, |slot| {
-        slot.anonymous.store((!is_in_file).into(), Relaxed);
+        slot.anonymous.store(in_file.is_none().into(), Relaxed);
         slot.put_into(&FRESH);
     });
     Slot::take_from(&FRESH)
-}
-
-fn map_more(at: u64, length: usize) -> Result<*mut u8> {
-    let fd = names_owner::open_trbuf()?;
-    fd.reserve(at, length as u64)?;
-    fd.map(at, length)
 }

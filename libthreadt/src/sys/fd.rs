@@ -2,6 +2,8 @@
 
 use core::ffi::{CStr, c_int};
 
+use libc::{FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC};
+
 use super::call::{Errno, Result, call, filled_by};
 use super::process::file_size_limit;
 
@@ -144,20 +146,19 @@ impl Fd {
         unsafe { filled_by(|system| call(libc::SYS_fstatfs, [self.0 as usize, system])) }
     }
 
-    /// Whether nobody, in whatever namespace, has the file open or mapped for writing.
+    /// Whether no process, of any namespace, has the file open or mapped for writing.
     ///
     /// `self` must have been opened read-only. The result is `Err` where the file system has no leases, or grants them
     /// without knowing all writers: an overlay counts those of the layer below, and network file systems do not count
     /// those of other machines.
     pub fn has_no_writer(&self) -> Result<bool> {
-        const OVERLAYFS: i64 = 0x794c_7630;
-        const NFS: i64 = 0x6969;
         const SMB2: i64 = 0xfe53_4d42;
-        const FUSE: i64 = 0x6573_5546;
         const CIFS: i64 = 0xff53_4d42;
         const PLAN9: i64 = 0x0102_1997;
         const CEPH: i64 = 0x00c3_6400;
-        if [OVERLAYFS, NFS, SMB2, FUSE, CIFS, PLAN9, CEPH].contains(&self.file_system()?.f_type) {
+        if [OVERLAYFS_SUPER_MAGIC, NFS_SUPER_MAGIC, SMB2, FUSE_SUPER_MAGIC, CIFS, PLAN9, CEPH]
+            .contains(&self.file_system()?.f_type)
+        {
             return Err(Errno(libc::EOPNOTSUPP));
         }
         const F_SETSIG: c_int = 10;

@@ -18,7 +18,7 @@ pub trait Pooled {
     fn link(&self) -> &AtomicU64;
 }
 
-/// Items of type `T` that wait for being used again.
+/// Items of type `T` that wait to be used again.
 pub struct Pool<T> {
     head: &'static PoolHead,
     items: PhantomData<fn() -> T>,

@@ -43,11 +43,9 @@ pub fn append(content: impl FnOnce(&mut InfoWriter)) {
 
 /// In a forked child: the thread that was writing in the parent does not exist.
 pub fn forget() {
+    // Not closed: its number may belong to a file of the program by now.
     // SAFETY: the child has no other thread, and this one was not writing: nobody else uses the writer.
-    if let Some(fd) = unsafe { WRITER.get_mut() }.fd.take() {
-        // Its number may belong to a file of the program by now.
-        core::mem::forget(fd);
-    }
+    core::mem::forget(unsafe { WRITER.get_mut() }.fd.take());
     BUSY.store(false, Relaxed);
 }
 
