@@ -108,7 +108,6 @@ impl Switch {
         self.0 & (if recursive { Switch::ON_RECURSIVE.0 } else { Switch::ON.0 }) != 0
     }
 
-    /// Whether only calls are recorded that waited, failed or found a waiter.
     #[inline(always)]
     pub fn is_selective(self) -> bool {
         self.0 & Switch::SELECTIVE.0 != 0
@@ -125,7 +124,6 @@ pub fn loaded_switch(id: EventId) -> Option<Switch> {
     }
 }
 
-/// Sets the switch of event number `index` of the table.
 pub fn set_switch(index: usize, switch: Switch) {
     PROCESS.switches[index & 127].store(switch.0, Relaxed);
 }
@@ -144,7 +142,6 @@ pub fn is_initialised() -> bool {
     PROCESS.initialised.is_done()
 }
 
-/// The process ID; 0 until the process is initialised.
 #[inline]
 pub fn id() -> u32 {
     PROCESS.pid.load(Relaxed)
@@ -156,7 +153,6 @@ pub fn is_vfork_child() -> bool {
     id() != process_id()
 }
 
-/// Whether every record goes to its file at once.
 pub fn writes_through() -> bool {
     PROCESS.write_through.load(Acquire) != 0
 }

@@ -73,10 +73,9 @@ fn configured_switch(event: &Event) -> Switch {
     let config = CONFIG.get();
     let level = event.kinds.first().map_or(Level::Always, |kind| kind.level);
     let selective = match level {
-        _ if !config.only_blocked => Switch::OFF,
-        Level::Always => Switch::OFF,
-        Level::Blocked | Level::Failed | Level::Waiters => Switch::SELECTIVE,
-        Level::Never => return Switch::OFF,
+        Level::Never if config.only_blocked => return Switch::OFF,
+        Level::Blocked | Level::Failed | Level::Waiters if config.only_blocked => Switch::SELECTIVE,
+        _ => Switch::OFF,
     };
     let on = |category, switch| match config.events.contains_numbers(category, event.number) {
         true => switch,

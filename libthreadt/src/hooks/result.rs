@@ -9,7 +9,6 @@ pub fn errno() -> c_int {
     unsafe { *libc::__errno_location() }
 }
 
-/// The result of a C function.
 pub trait CallResult: Copy {
     /// The column `rval`: 0 or an errno value; for functions that return something else, that.
     fn rval(&self) -> u64;

@@ -19,10 +19,7 @@ impl Slot {
         (0..REGIONS).try_for_each(|depth| self.write(depth, entry))
     }
 
-    /// Writes the text of one region to the file. The caller must be the writer.
-    ///
-    /// # Errors
-    /// The errno of the first system call that failed; the text is then still in the region.
+    /// Writes the text of one region to the file. The caller must be the writer. If it fails, the text stays.
     pub fn write(self, depth: usize, entry: &FileEntry) -> Result {
         let written = self.write_region(depth, entry);
         if quota::stopped().is_some() && !process_state::writes_through() {

@@ -13,7 +13,6 @@ use crate::sys::{Errno, Fd, Result};
 
 /// Recording stops when less than this fraction of the file system is free, or less than [`FREE_MIN`] if that is less.
 const FREE_FRACTION: u64 = 20;
-/// One GiB.
 const FREE_MIN: u64 = 1 << 30;
 
 /// The errno of the reason why recording has stopped, if it has.
@@ -24,10 +23,7 @@ pub fn stopped() -> Option<Errno> {
     }
 }
 
-/// Checks before a write that the file system has room for it.
-///
-/// # Errors
-/// `ENOSPC` if the file system is about to be full; recording stops then.
+/// Checks before a write that the file system has room for it. If it is about to be full, recording stops.
 pub fn check_space(file: &Fd) -> Result {
     let Ok(system) = file.file_system() else { return Ok(()) };
     let bytes = |blocks: u64| blocks.saturating_mul(system.f_frsize as u64);

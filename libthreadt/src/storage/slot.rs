@@ -85,7 +85,6 @@ impl Slot {
         unsafe { pool.put(self.base.cast()) };
     }
 
-    /// Where the slot begins.
     pub fn base(self) -> NonNull<u8> {
         self.base
     }

@@ -194,7 +194,6 @@ impl Tables {
 /// Where a function is defined.
 #[derive(Clone, Copy, Debug)]
 pub struct Definition {
-    /// Its address.
     pub address: *const (),
     /// Whether it is libc's own (or libpthread's, before 2.34), not another interposer's.
     pub is_libc: bool,

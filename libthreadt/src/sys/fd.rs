@@ -89,10 +89,8 @@ impl Fd {
         })
     }
 
-    /// Appends `text` to a file that was opened for appending, or is new.
-    ///
-    /// # Errors
-    /// `EFBIG` if the process may not write that far: the signal that the write would raise could kill the host.
+    /// Appends `text` to a file that was opened for appending, or is new. `EFBIG` if the process may not write that far:
+    /// the signal that the write would raise could kill the host.
     pub fn write(&self, text: &[u8]) -> Result {
         if (self.stat()?.st_size as u64).saturating_add(text.len() as u64) > file_size_limit() {
             return Err(Errno(libc::EFBIG));
@@ -119,10 +117,8 @@ impl Fd {
         unsafe { call(libc::SYS_ftruncate, [self.0 as usize, length as usize]) }.map(drop)
     }
 
-    /// Reserves disk space for a range, so that touching its mapping cannot fail; the file grows to cover it.
-    ///
-    /// # Errors
-    /// `EFBIG` as for [`Fd::write`].
+    /// Reserves disk space for a range, so that touching its mapping cannot fail; the file grows to cover it. `EFBIG` as
+    /// for [`Fd::write`].
     pub fn reserve(&self, at: u64, length: u64) -> Result {
         if at.saturating_add(length) > file_size_limit() {
             return Err(Errno(libc::EFBIG));

@@ -41,14 +41,12 @@ pub unsafe fn wipe_on_fork(address: *const u8, length: usize) -> Result {
 
 /// Announces that [`barrier`] will be used.
 pub fn register_barrier() -> Result {
-    const REGISTER_PRIVATE_EXPEDITED: usize = 1 << 4;
     // SAFETY: no memory is involved.
-    unsafe { call(libc::SYS_membarrier, [REGISTER_PRIVATE_EXPEDITED]) }.map(drop)
+    unsafe { call(libc::SYS_membarrier, [libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED as usize]) }.map(drop)
 }
 
 /// Makes every running thread of this process pass a full memory barrier.
 pub fn barrier() -> Result {
-    const PRIVATE_EXPEDITED: usize = 1 << 3;
     // SAFETY: no memory is involved.
-    unsafe { call(libc::SYS_membarrier, [PRIVATE_EXPEDITED]) }.map(drop)
+    unsafe { call(libc::SYS_membarrier, [libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED as usize]) }.map(drop)
 }

@@ -30,10 +30,8 @@ static SCRATCH: SetOnce<Scratch> =
     SetOnce::new(Scratch { path: [0; SLOT_PATH_MAX], other_path: [0; SLOT_PATH_MAX], text: [0; 8192] });
 static TRBUF_PATH: SetOnce<[u8; SLOT_PATH_MAX]> = SetOnce::new([0; SLOT_PATH_MAX]);
 
-/// Takes this process's names in the directory, or in a subdirectory for its PID namespace.
-///
-/// # Errors
-/// `EEXIST` if a living process has the names there too; the errno of the system call that failed.
+/// Takes this process's names in the directory, or in a subdirectory for its PID namespace. `EEXIST` if a living process
+/// has the names there too.
 ///
 /// # Safety
 /// One thread of the process may call this, before any other uses a path of the trace directory.
