@@ -22,9 +22,8 @@ pub unsafe fn spin_lock(spin: Ptr, caller: u64, call_next: impl Fn() -> c_int) -
     }
     let entry = [spin as u64, 0, 0, 0, detail(caller)];
     // SAFETY: the next try with the host's argument.
-    if next_functions::pthread_spin_trylock.is_libc()
-        && unsafe { call_next!(pthread_spin_trylock(spin: Ptr) -> c_int) } == 0
-    {
+    let try_lock = || unsafe { call_next!(pthread_spin_trylock(spin: Ptr) -> c_int) };
+    if next_functions::pthread_spin_trylock.is_libc() && try_lock() == 0 {
         if !switch.is_selective() {
             recorder::put_pair([&id::SPIN_LOCK_1, &id::SPIN_LOCK_2], clock::now_fenced(), entry, [0; 5]);
         }

@@ -41,7 +41,7 @@ impl<T: Pooled> Pool<T> {
     /// # Safety
     /// The item must never be unmapped.
     pub unsafe fn put(&self, item: NonNull<T>) {
-        let address = item.expose_provenance().get() as u64;
+        let address = item.as_ptr().expose_provenance() as u64;
         // SAFETY: the caller's.
         let link = unsafe { item.as_ref() }.link();
         let mut head = self.head.0.load(Relaxed);
