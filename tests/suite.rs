@@ -7,7 +7,7 @@
 // How the tests run programs and read traces; nothing in there is a test.
 mod harness;
 
-// The library as it was built: exports, imports, what it asks of the program.
+// The crates: the layers of their sources, and the exports and imports of the built library.
 mod artefact;
 
 // Each row of the tables: C programs say what they passed and got, and the trace is compared with that.

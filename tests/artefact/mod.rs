@@ -1,6 +1,7 @@
 //! The library as it was built: what it takes from a program that loads it, and what it puts there.
 
 mod frames;
+mod layers;
 mod library;
 mod rules;
 

@@ -14,7 +14,7 @@ mod program;
 mod trace;
 mod trial;
 
-pub use artefacts::{library, trace_cat};
+pub use artefacts::{library, repository, trace_cat};
 pub use output::Output;
 pub use program::Program;
 pub use trace::{Record, Trace};
