@@ -12,7 +12,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use spec::buffer::{self, FileEntry, Header, Owner, PAGE, REGION_AT, REGIONS, SLOTS_AT, Shape};
+use spec::buffer::{self, FileEntry, Header, Owner, PAGE, REGION_OFFSETS, REGIONS, SLOTS_OFFSET, SlotLayout};
 use spec::names::LWP_MASK;
 
 use super::alive::alive;
@@ -37,7 +37,7 @@ pub struct Copied {
     /// How many bytes of each record file were written or on their way then, by its number.
     pub ends: Vec<u64>,
     /// How large the slots are.
-    pub shape: Shape,
+    pub shape: SlotLayout,
 }
 
 impl Copied {
@@ -55,7 +55,7 @@ pub struct Slot<'a> {
     /// Where in it the slot begins.
     pub at: u64,
     /// How large the slots are.
-    pub shape: Shape,
+    pub shape: SlotLayout,
     /// The thread.
     pub lwp: u32,
 }
@@ -87,14 +87,18 @@ impl Slot<'_> {
     ///
     /// # Errors
     /// What reading says.
-    pub fn look(&self, region: usize, of: fn([&[u8]; 2], Shape, usize) -> Option<Look>) -> io::Result<Option<Look>> {
+    pub fn look(
+        &self,
+        region: usize,
+        of: fn([&[u8]; 2], SlotLayout, usize) -> Option<Look>,
+    ) -> io::Result<Option<Look>> {
         let (Some(first), Some(second)) = (self.page()?, self.page()?) else { return Ok(None) };
         Ok(of([&first, &second], self.shape, region))
     }
 
     /// A part of a region as a place in the trbuf.
     pub fn place(&self, region: usize, part: &Range<u32>) -> Range<u64> {
-        let base = self.at + REGION_AT[region & (REGIONS - 1)] as u64;
+        let base = self.at + REGION_OFFSETS[region & (REGIONS - 1)] as u64;
         base + u64::from(part.start)..base + u64::from(part.end)
     }
 }
@@ -103,7 +107,7 @@ impl Slot<'_> {
 pub fn state(path: &Path, file: File, owner: &Owner, say: &Say) -> State {
     let owner = &mut { *owner };
     for _ in 0..TURNS {
-        let is_ring = owner.shape.is_ring();
+        let is_ring = owner.layout.is_ring();
         let copied =
             if is_ring { rings::copy(path, &file, owner, say) } else { buffers::copy(path, &file, owner, say) };
         let copied = match copied {
@@ -115,8 +119,8 @@ pub fn state(path: &Path, file: File, owner: &Owner, say: &Say) -> State {
         };
         let is_gone = alive(&file, owner) == Some(false);
         // What it became by an exec may have slots of another size: then what was copied is nothing.
-        let changed = shape_of(&file).ok().flatten().filter(|&shape| shape != owner.shape);
-        owner.shape = changed.unwrap_or(owner.shape);
+        let changed = shape_of(&file).ok().flatten().filter(|&shape| shape != owner.layout);
+        owner.layout = changed.unwrap_or(owner.layout);
         if is_gone {
             return slots(path, file, owner, say).map(State::Dead).unwrap_or_else(|error| {
                 say.damage(path.display(), reason(&error));
@@ -143,7 +147,7 @@ pub fn state(path: &Path, file: File, owner: &Owner, say: &Say) -> State {
 /// # Errors
 /// What reading says.
 pub fn ends(file: &File) -> io::Result<Vec<u64>> {
-    let mut entries = vec![0; SLOTS_AT - PAGE];
+    let mut entries = vec![0; SLOTS_OFFSET - PAGE];
     let length = read_up_to(file, &mut entries, PAGE as u64)?;
     Ok(entries[..length].chunks(size_of::<FileEntry>()).map(end).collect())
 }
@@ -158,10 +162,10 @@ fn end(entry: &[u8]) -> u64 {
 ///
 /// # Errors
 /// What reading says.
-pub fn shape_of(file: &File) -> io::Result<Option<Shape>> {
+pub fn shape_of(file: &File) -> io::Result<Option<SlotLayout>> {
     let mut header = [0; size_of::<Header>()];
     let length = read_up_to(file, &mut header, 0)?;
-    Ok(Owner::parse(&header[..length]).ok().map(|owner| owner.shape))
+    Ok(Owner::parse(&header[..length]).ok().map(|owner| owner.layout))
 }
 
 /// Copies `range` of `file` to the same place in `copy`.

@@ -11,10 +11,10 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use spec::buffer::{SlotHeader, words_at};
+use spec::buffer::{SlotHeader, region_word_offsets};
 use spec::info::RINGS_REUSED;
-use spec::names::{LWP_MASK, Name};
-use spec::record::SECOND;
+use spec::names::{FileName, LWP_MASK};
+use spec::record::NANOS_PER_SECOND;
 
 use super::process::Process;
 use super::region::time_at;
@@ -52,19 +52,19 @@ impl Whole {
             let all = digits.len() == width && digits.bytes().all(|byte| byte.is_ascii_digit());
             if all { digits.parse().ok() } else { None }
         };
-        let from = number(seconds, 10)? * SECOND + number(nanoseconds, 9)?;
+        let from = number(seconds, 10)? * NANOS_PER_SECOND + number(nanoseconds, 9)?;
         Some(Whole { lwp: number(lwp, lwp.len())?.try_into().ok()?, from })
     }
 }
 
 /// A time as it stands in trinfo: the first two fields of a record with a point between them.
 fn raw(time: u64) -> String {
-    format!("{:010}.{:09}", time / SECOND, time % SECOND)
+    format!("{:010}.{:09}", time / NANOS_PER_SECOND, time % NANOS_PER_SECOND)
 }
 
 /// How often region `region` of a slot, whose first page this is, has begun anew.
 pub fn laps(page: &[u8], region: usize) -> u32 {
-    let at = words_at(region).laps;
+    let at = region_word_offsets(region).wrap_count;
     page.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes)
 }
 
@@ -148,7 +148,7 @@ pub struct Wholes {
 impl Wholes {
     /// Adds what a process's trbuf told, and reads its trinfo.
     pub fn process(&mut self, process: &Process, told: &[Whole], say: &Say) {
-        let path = process.path(Name::Info(process.number));
+        let path = process.path(FileName::Info(process.number));
         let written = of_trinfo(&path).unwrap_or_else(|error| {
             say.note(path.display(), reason(&error));
             Written::default()
@@ -181,7 +181,7 @@ impl Wholes {
         told.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| (a.1, a.2).cmp(&(b.1, b.2))));
         let moment = |from| format!("{} ({})", Moment(from), raw(from));
         for &(from, process, lwp) in told.iter().take(TOLD) {
-            let file = process.path(Name::Records { process: process.number, lwp: (lwp & LWP_MASK) as u16 });
+            let file = process.path(FileName::Records { process: process.number, lwp: (lwp & LWP_MASK) as u16 });
             let what = format_args!("LWP {lwp} is complete from {} on; what came before was overwritten", moment(from));
             say.note(file.display(), what);
         }
@@ -191,7 +191,7 @@ impl Wholes {
         }
         for (process, count) in self.gone.iter().take(TOLD) {
             let [before, behind] = RINGS_REUSED;
-            say.note(process.path(Name::Info(process.number)).display(), format_args!("{before}{count}{behind}"));
+            say.note(process.path(FileName::Info(process.number)).display(), format_args!("{before}{count}{behind}"));
         }
         if self.gone.len() > TOLD {
             let (processes, threads) = (self.gone.len() - TOLD, self.gone.values().skip(TOLD).sum::<u64>());
@@ -211,7 +211,7 @@ mod tests {
         for whole in [Whole { lwp: 1, from: 0 }, Whole { lwp: u32::MAX, from: 9_999_999_999_999_999_999 }] {
             assert_eq!(Whole::parse(whole.line().trim_end().as_bytes()), Some(whole));
         }
-        assert_eq!(Whole { lwp: 71, from: 5 * SECOND + 9 }.line(), "complete_from 71 0000000005.000000009\n");
+        assert_eq!(Whole { lwp: 71, from: 5 * NANOS_PER_SECOND + 9 }.line(), "complete_from 71 0000000005.000000009\n");
         for wrong in [
             "",
             "complete_from",
@@ -259,7 +259,8 @@ mod tests {
             let process = Process { directory: "d".into(), prefix: Vec::new(), number: 1 };
             let mut wholes = Wholes::default();
             let (say, messages) = recorded();
-            let told: Vec<Whole> = (1..=count).map(|lwp| Whole { lwp, from: u64::from(lwp) * SECOND }).collect();
+            let told: Vec<Whole> =
+                (1..=count).map(|lwp| Whole { lwp, from: u64::from(lwp) * NANOS_PER_SECOND }).collect();
             wholes.process(&process, &told, &say);
             // An earlier moment does not count.
             wholes.process(
@@ -295,7 +296,7 @@ mod tests {
         for number in 1..=12 {
             let process = Process { directory: directory.path().into(), prefix: Vec::new(), number };
             let note = format!("note {}\n", RINGS_REUSED.join(&(100 * number).to_string()));
-            fs::write(process.path(Name::Info(number)), note).unwrap();
+            fs::write(process.path(FileName::Info(number)), note).unwrap();
             wholes.process(&process, &[], &say);
         }
         wholes.tell(&say);

@@ -8,8 +8,8 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
-use spec::event::CATEGORIES;
 use spec::id;
+use spec::tables::CATEGORIES;
 
 use super::process::of_directory;
 use crate::view::{Fields, Table, View, bits};
