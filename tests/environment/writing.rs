@@ -1,6 +1,6 @@
 //! `THR_TRACE_BUF`: when records reach their files.
 
-use super::super::harness::{Trace, Trial};
+use super::super::harness::{Trace, Trial, assert_same_lines};
 use super::{modest, unchanged};
 
 /// The records that are in the files while the program pauses, and after it was killed.
@@ -26,7 +26,7 @@ fn with_any_value_each_record_is_in_its_file_at_once() {
         let names: Vec<String> = meanwhile.records.iter().map(|record| record.name()).collect();
         let pair = ["mutex_lock", "mutex_lock", "mutex_unlock"];
         assert_eq!(names, [pair, pair].concat(), "THR_TRACE_BUF={value:?}");
-        assert_eq!(meanwhile.text(), afterwards.text());
+        assert_same_lines(&meanwhile.text(), &afterwards.text(), "while it ran and afterwards");
     }
 }
 

@@ -1,10 +1,12 @@
-//! What came of a command.
+//! The result of a command.
 
+use std::fmt;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 
-/// What came of a command.
-#[derive(Debug)]
+use super::excerpt;
+
+/// The result of a command. Its `Debug` form shows the beginning and the end of long outputs.
 pub struct Output {
     /// How it ended.
     pub status: ExitStatus,
@@ -16,23 +18,32 @@ pub struct Output {
     pub command: String,
 }
 
+impl fmt::Debug for Output {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Output { status, stdout, stderr, command } = self;
+        let [stdout, stderr] = [stdout, stderr].map(|text| excerpt(&String::from_utf8_lossy(text)));
+        write!(out, "{command}: {status}\nstdout:\n{stdout}stderr:\n{stderr}")
+    }
+}
+
 impl Output {
     /// Fails unless the exit status is 0.
+    #[track_caller]
     pub fn success(&self) -> &Output {
         self.exited(0)
     }
 
     /// Fails unless it exited with this status.
+    #[track_caller]
     pub fn exited(&self, code: i32) -> &Output {
-        let Output { status, command, .. } = self;
-        assert_eq!(status.code(), Some(code), "{command}: {status}\n{}{}", self.stdout_text(), self.stderr_text());
+        assert_eq!(self.status.code(), Some(code), "{self:?}");
         self
     }
 
     /// Fails unless this signal ended it.
+    #[track_caller]
     pub fn killed(&self, signal: i32) -> &Output {
-        let Output { status, command, .. } = self;
-        assert_eq!(status.signal(), Some(signal), "{command}: {status}\n{}{}", self.stdout_text(), self.stderr_text());
+        assert_eq!(self.status.signal(), Some(signal), "{self:?}");
         self
     }
 

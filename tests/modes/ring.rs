@@ -5,7 +5,7 @@ use std::fs;
 
 use spec::encode::{ENCODE_ROOM, encode_room};
 
-use crate::harness::{Output, Program, Run, Trace, Trial};
+use crate::harness::{Output, Program, Run, Trace, Trial, assert_same_lines};
 
 /// What the program exits with.
 const DONE: i32 = 7;
@@ -160,7 +160,7 @@ fn after_a_death_trace_cat_takes_the_newest_from_the_buffers() {
         trial.trace_cat().arg("--recover").run().success();
         assert_eq!(files(&trial, "trbuf."), [""; 0]);
         let (recovered, moments) = read(&trial, &[]);
-        assert_eq!(recovered.text(), trace.text());
+        assert_same_lines(&recovered.text(), &trace.text(), "after --recover and before");
         assert_moments(&trace, &wrapped, &moments);
     }
 }

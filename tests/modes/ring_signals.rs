@@ -1,6 +1,6 @@
 //! Rings, and signal handlers that record within the records of their threads, leave by siglongjmp, or fork.
 
-use crate::harness::{Program, Trace, Trial};
+use crate::harness::{Program, Trace, Trial, assert_same_items};
 use crate::hostile::Worker;
 
 fn storm(mode: &str, size: &str) -> (Vec<Worker>, Trace, String) {
@@ -28,12 +28,12 @@ fn handlers_post_within_records() {
     // The handlers' own rings are small.
     for worker in &workers {
         let own = posts(&trace, worker.lwp, worker.own);
-        assert_eq!(own, (0..worker.posted as u64).collect::<Vec<_>>(), "{said}");
+        assert_same_items(&own, &(0..worker.posted as u64).collect::<Vec<_>>(), &said);
         assert_eq!(worker.posted, worker.finished);
         let mut handled = posts(&trace, worker.lwp, worker.handlers);
         handled.sort_unstable();
         if !said.contains(&format!("LWP {} ", worker.lwp)) {
-            assert_eq!(handled, (0..worker.handled as u64).collect::<Vec<_>>());
+            assert_same_items(&handled, &(0..worker.handled as u64).collect::<Vec<_>>(), "posts by handlers");
         }
         assert!(worker.handled >= 200, "the storm did not arise");
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::super::harness::Trial;
+use super::super::harness::{Trial, assert_same_lines};
 use super::{script, started};
 
 #[test]
@@ -66,7 +66,7 @@ fn the_trace_is_merged_into_a_file() {
     // Of a directory with an earlier trace, what this run left.
     started(&trial).args(["-o", "newest", "sh", "-c", "true | true"]).run().success();
     let newest = fs::read_to_string(trial.directory().join("newest")).unwrap();
-    assert_eq!(trial.merged().text(), format!("{merged}{newest}"));
+    assert_same_lines(&trial.merged().text(), &format!("{merged}{newest}"), "both runs");
     started(&trial).args(["-o", "text", "-F", "text", "true"]).run().success();
     assert!(fs::read_to_string(trial.directory().join("text")).unwrap().contains("proc_exit("));
     // Where the output cannot be written, it is said before the program runs.
