@@ -23,10 +23,10 @@ mod kill;
 mod soak;
 
 // Real programs, with and without the library.
-mod real;
+mod real_programs;
 
 // The life cycle of processes and threads: fork, exec, exit, cancellation, files.
-mod life;
+mod lifecycle;
 
 // The environment variables, each wrong value included.
 mod environment;
@@ -35,10 +35,10 @@ mod environment;
 mod hostile;
 
 // trace-cat run: programs that it starts, and those that it refuses.
-mod starting;
+mod run_command;
 
 // THR_TRACE_LEVEL, THR_TRACE_RING, THR_TRACE_DETAIL: less recorded, only the newest kept, more told.
-mod modes;
+mod recording_modes;
 
 // trace-cat --follow: what running processes record is printed as it happens, once, and in order.
 mod follow;

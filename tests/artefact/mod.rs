@@ -1,14 +1,14 @@
 //! The library as it was built: what it takes from a program that loads it, and what it puts there.
 
-mod frames;
+mod elf_library;
 mod layers;
-mod library;
-mod rules;
+mod library_rules;
+mod unwind_frames;
 
 use std::collections::BTreeMap;
 
-use self::library::{Import, Library};
-use self::rules::{RULES, exports, imports};
+use self::elf_library::{Import, Library};
+use self::library_rules::{RULES, exports, imports};
 use crate::harness::{self, Program};
 
 fn built() -> Library {

@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 use super::excerpt;
 
 /// The result of a command. Its `Debug` form shows the beginning and the end of long outputs.
-pub struct Output {
+pub struct CommandOutput {
     /// How it ended.
     pub status: ExitStatus,
     /// What it printed.
@@ -18,31 +18,31 @@ pub struct Output {
     pub command: String,
 }
 
-impl fmt::Debug for Output {
+impl fmt::Debug for CommandOutput {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Output { status, stdout, stderr, command } = self;
+        let CommandOutput { status, stdout, stderr, command } = self;
         let [stdout, stderr] = [stdout, stderr].map(|text| excerpt(&String::from_utf8_lossy(text)));
         write!(out, "{command}: {status}\nstdout:\n{stdout}stderr:\n{stderr}")
     }
 }
 
-impl Output {
+impl CommandOutput {
     /// Fails unless the exit status is 0.
     #[track_caller]
-    pub fn success(&self) -> &Output {
+    pub fn success(&self) -> &CommandOutput {
         self.exited(0)
     }
 
     /// Fails unless it exited with this status.
     #[track_caller]
-    pub fn exited(&self, code: i32) -> &Output {
+    pub fn exited(&self, code: i32) -> &CommandOutput {
         assert_eq!(self.status.code(), Some(code), "{self:?}");
         self
     }
 
     /// Fails unless this signal ended it.
     #[track_caller]
-    pub fn killed(&self, signal: i32) -> &Output {
+    pub fn killed(&self, signal: i32) -> &CommandOutput {
         assert_eq!(self.status.signal(), Some(signal), "{self:?}");
         self
     }

@@ -20,7 +20,7 @@ use std::fmt;
 
 use spec::{Argument, Record};
 
-use super::objects::{Barrier, Lock, Rwlock, Semaphore};
+use super::object_states::{Barrier, Lock, Rwlock, Semaphore};
 
 /// A process and an LWP of it.
 pub type Thread = (u32, u32);

@@ -14,15 +14,15 @@ use crate::kill::{self, Death};
 /// Killed at a random moment: what each thread had finished is there, once, whole.
 #[test]
 fn kills() {
-    rounds::run(Kind::Kills, |moments| {
-        let unbuffered = moments.below(4) == 0;
-        let mode = if moments.below(3) == 0 { "churn" } else { "steady" };
-        match moments.below(8) {
-            0 => kill::early(moments),
+    rounds::run(Kind::Kills, |random| {
+        let unbuffered = random.below(4) == 0;
+        let mode = if random.below(3) == 0 { "churn" } else { "steady" };
+        match random.below(8) {
+            0 => kill::early(random),
             kind => {
                 // A buffer has room for a thousand calls of each of four workers.
                 let within = if unbuffered { 20_000 } else { [8_000, 40_000, 160_000][kind as usize % 3] };
-                kill::one(&Death { mode, unbuffered, within }, moments)
+                kill::one(&Death { mode, unbuffered, within }, random)
             }
         }
     });
