@@ -1,4 +1,4 @@
-//! What a shared library asks of the program that loads it, read from its file.
+//! What a shared library requires of the program that loads it, read from the library's ELF file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What a library has to be like that is preloaded into strangers' programs.
+//! The rules for a library that is preloaded into programs that do not know it.
 
 use std::collections::BTreeSet;
 

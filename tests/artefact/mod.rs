@@ -1,4 +1,4 @@
-//! The library as it was built: what it takes from a program that loads it, and what it puts there.
+//! The crates and the built library: layers of the sources, exports, imports, unwind information.
 
 mod elf_library;
 mod layers;
@@ -15,7 +15,7 @@ fn built() -> Library {
     Library::read(&harness::library())
 }
 
-/// The names of the rules that it breaks, with what they say.
+/// The names of the rules that a library breaks, with the faults.
 fn broken(library: &Library) -> BTreeMap<&'static str, Vec<String>> {
     let found = RULES.iter().map(|rule| (rule.name, (rule.faults)(library)));
     found.filter(|(_, faults)| !faults.is_empty()).collect()

@@ -1,4 +1,4 @@
-//! What the unwinder finds when it comes upon the first instruction of a hook.
+//! Unwind information: every hook is described from its first instruction on.
 
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -5,7 +5,7 @@ use std::fs;
 use super::super::harness::{TestDirectory, Trace};
 use super::{files, modest, unchanged};
 
-/// The records of a whole run of the program.
+/// The records of a complete run of the program.
 #[track_caller]
 fn assert_whole(trace: &Trace) {
     assert_eq!((trace.of("mutex_lock").len(), trace.of("thr_join").len(), trace.of("spin_unlock").len()), (8, 2, 1));

@@ -1,4 +1,4 @@
-//! Files that come, grow, go and come back while they are followed, and such as no recorder would write.
+//! Files that appear, grow, disappear and come back while they are followed, and files that no recorder would write.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -36,7 +36,7 @@ fn a_file_that_is_written_by_hand_is_printed_line_by_line() {
         let line = post(now(0), number);
         let (first, second) = line.split_at(20 + number as usize * 17);
         append(&path, first);
-        // That half a line is no record is seen in that the other half makes it one.
+        // The beginning of a line is no record: it becomes one, and is printed, when its end is written.
         let other = test.trace_directory().join("tr.0000001.002");
         append(&other, &post(now(0), 100 + number));
         follower.wait_for(&format!(",0x10,0,{},0,0,", 100 + number));
@@ -60,7 +60,7 @@ fn a_file_that_is_written_by_hand_is_printed_line_by_line() {
     assert!(said.contains(" came later than the window of "), "{said}");
 }
 
-/// A clock that is an hour ahead holds up nothing, neither its own records nor those of others.
+/// A clock that is an hour ahead delays neither its own records nor those of others.
 #[test]
 fn a_clock_far_ahead_holds_up_nothing() {
     let test = TestDirectory::new("follow-ahead");
@@ -125,7 +125,7 @@ fn a_file_that_is_cut_goes_on_where_it_was_cut() {
     }
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(post(0, 0).len() as u64 + 10).unwrap();
-    // That it was cut has to be seen before it is as long as it was: another file tells that it was looked at.
+    // The file must not grow again before the follower has noticed that it was truncated. A record in another file shows when.
     append(&path.with_extension("002"), &post(now(0), 7));
     follower.wait_for(":0:7:0:0\n");
     append(&path, &post(now(0), 8));

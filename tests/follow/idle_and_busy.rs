@@ -1,10 +1,10 @@
-//! What a process has recorded is seen while it does nothing more, and while it does so at full speed.
+//! The records of a running process are read while it is idle, and while it records at full speed.
 
 use super::{assert_contiguous, end, files, follow, go, posts};
 use crate::harness::{Program, TestDirectory};
 use crate::kill::finished;
 
-/// It makes three calls and then waits: nothing of that is in a file.
+/// The program makes three calls and then waits. None of their records is in a file.
 #[test]
 fn a_record_that_stays_in_its_buffer_is_printed() {
     for before in [true, false] {
@@ -29,7 +29,7 @@ fn a_record_that_stays_in_its_buffer_is_printed() {
     }
 }
 
-/// What one thread waits for, others do not hold up: each record is printed when it is there, whichever thread's.
+/// Each record is printed soon after it is made, whichever thread makes it and whatever the other threads do.
 #[test]
 fn a_thread_that_waits_is_seen_beside_threads_that_end() {
     let test = TestDirectory::new("follow-stays");

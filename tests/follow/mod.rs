@@ -12,8 +12,8 @@ use std::path::PathBuf;
 
 use super::harness::{CommandOutput, Program, RunningCommand, TestCommand, TestDirectory};
 
-/// A window that is wide enough: on a busy machine a thread may rest between looking at the clock and recording, and what is then
-/// late is not what is tested here.
+/// A window that is wide enough for a busy machine, where a thread may be preempted between reading the clock and recording. Late
+/// records have tests of their own.
 const WIDE: [&str; 2] = ["--window", "30s"];
 
 /// trace-cat, following the trace directory.
@@ -26,7 +26,7 @@ fn follow_all(test: &TestDirectory) -> RunningCommand {
     follow(test, &WIDE).arg("--until-exit").spawn()
 }
 
-/// Tells it to end, and waits for that.
+/// Ends a follower with a signal, and waits for its result.
 fn end(follower: RunningCommand) -> CommandOutput {
     follower.signal(libc::SIGTERM);
     follower.wait()
@@ -89,8 +89,7 @@ fn assert_same_lines_in_any_order(followed: &[u8], merged: &[u8]) {
     }
 }
 
-/// Fails unless `followed` was all there is in the trace now, and trace-cat had nothing to say. Returns how many records there
-/// were.
+/// Fails unless `followed` has the same records as the trace has now, without a message. Returns how many.
 #[track_caller]
 fn assert_all(test: &TestDirectory, followed: &CommandOutput) -> usize {
     followed.success();

@@ -1,4 +1,4 @@
-//! Rings are followed, of which nothing comes to a file before the process ends.
+//! Rings are followed, which reach their files only when the process ends.
 
 use super::{assert_same, end, files, follow, follow_all, go, numbers, posts, sorted};
 use crate::harness::{Program, TestDirectory};

@@ -1,4 +1,4 @@
-//! What of a running trace is followed, and where it goes: named files, the last run, filters, the journal.
+//! Which records of a running trace are followed, and where they go: named files, the last run, filters, the journal.
 
 use std::fs;
 
@@ -118,7 +118,7 @@ fn the_last_run_is_followed_alone_and_what_comes() {
     assert_eq!(counts, [12, 13, 14]);
 }
 
-/// Questions about whole calls are answered when the second record comes: what is chosen is what trace-cat chooses afterwards.
+/// A filter of calls decides when the return record arrives, and selects the calls that trace-cat selects afterwards.
 #[test]
 fn calls_are_chosen_as_they_end() {
     let test = TestDirectory::new("follow-calls");

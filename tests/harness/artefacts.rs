@@ -1,4 +1,4 @@
-//! The two files that the suite is about, as they were built.
+//! The files that the suite tests: the library and trace-cat as built, and the root of the source tree.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -10,9 +10,9 @@ use super::excerpt;
 pub struct CommandOutput {
     /// How it ended.
     pub status: ExitStatus,
-    /// What it printed.
+    /// What it printed on stdout.
     pub stdout: Vec<u8>,
-    /// What it complained of.
+    /// What it printed on stderr.
     pub stderr: Vec<u8>,
     /// The line for a shell that repeats it.
     pub command: String,
@@ -47,12 +47,12 @@ impl CommandOutput {
         self
     }
 
-    /// What it printed, as text.
+    /// What it printed on stdout, as text.
     pub fn stdout_text(&self) -> &str {
         std::str::from_utf8(&self.stdout).expect("stdout is text")
     }
 
-    /// What it complained of, as text.
+    /// What it printed on stderr, as text.
     pub fn stderr_text(&self) -> &str {
         std::str::from_utf8(&self.stderr).expect("stderr is text")
     }

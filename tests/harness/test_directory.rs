@@ -12,11 +12,11 @@ use tempfile::TempDir;
 
 use super::{CommandOutput, Trace, library, trace_cat};
 
-/// How long a command may take before it is taken to hang. Generous, so that only a hang meets it.
+/// How long a command may take before it counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A fresh directory for one test. It goes when the test succeeds, and stays, with the commands that ran there printed,
-/// when the test fails.
+/// A fresh directory for one test. It is removed when the test succeeds. When the test fails, it stays, and the commands that ran
+/// there are printed.
 #[derive(Debug)]
 pub struct TestDirectory {
     directory: Option<TempDir>,
@@ -67,7 +67,7 @@ impl TestDirectory {
         Trace::read(&self.trace_directory())
     }
 
-    /// What trace-cat prints of the directory; it must have nothing to complain of. (That there are several runs is none.)
+    /// The records that trace-cat prints of the directory. It must print no message but the one that there are several runs.
     pub fn merged(&self) -> Trace {
         let output = self.trace_cat().run();
         output.success();
@@ -131,7 +131,7 @@ impl<'a> TestCommand<'a> {
         self
     }
 
-    /// Lets the library speak on stderr; the test looks at what it says.
+    /// Allows the library to print messages on stderr. The test checks them.
     pub fn noise_expected(mut self) -> TestCommand<'a> {
         self.noise = true;
         self

@@ -12,7 +12,7 @@ fn a_trace_below_its_limit_is_whole() {
     assert_complete(&test, 3 * (100 + 50 + 2 * 50 + 2000));
 }
 
-/// What is no size is told of, once, and means no limit.
+/// A value that is no size means no limit, and is reported once.
 #[test]
 fn a_size_that_is_none() {
     for wrong in ["", "-1", "1T", "10 M", "much", "99999999999999999999", "0x100"] {

@@ -67,7 +67,7 @@ fn a_filter_and_more_records_than_room() {
     assert!(expected_records(&trace).records > 3 * 500, "little is left");
 }
 
-/// Recording stops before the last twentieth is taken; what is there and what is counted make the whole.
+/// Recording stops before the last twentieth of the disk is taken. The records and the counted losses make up all calls.
 #[test]
 fn a_disk_that_fills_up() {
     let Some((test, output)) = on_a_disk_of("4m", "pairs 100 threads 4 10000 pairs 100") else { return };
@@ -95,7 +95,7 @@ fn a_disk_that_is_full_from_the_start() {
     }
 }
 
-/// A few records more than THR_TRACE_MAX may be written: the buffer that was full, and what tells of the loss.
+/// The trace may exceed THR_TRACE_MAX by the buffer that was full, and by the loss record.
 #[test]
 fn a_trace_of_a_given_size() {
     for (max, bytes) in [("0", 0), ("1", 1), ("200K", 200 << 10), ("1m", 1 << 20)] {

@@ -25,7 +25,7 @@ use std::fs;
 
 use super::harness::{CommandOutput, Program, TestCommand, TestDirectory, Trace};
 
-/// What a `steps` that does all it is told ends with.
+/// The exit status of a `steps` that has taken all of its steps.
 pub const DONE: i32 = 7;
 
 fn steps() -> Program {
@@ -46,7 +46,7 @@ fn words(arguments: &str) -> impl Iterator<Item = &str> {
     arguments.split_whitespace()
 }
 
-/// Fails unless the program did all it was told, and the library said exactly one line, with `why` in it.
+/// Fails unless the program took all of its steps, and the library printed exactly one line, with `why` in it.
 #[track_caller]
 fn complains_once(output: &CommandOutput, why: &str) {
     output.exited(DONE);

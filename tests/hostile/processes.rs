@@ -68,7 +68,7 @@ fn a_vforked_child_locks_and_posts() {
             let trace = test.merged();
             assert_eq!(trace.of_pid(pid).len(), 1 + 3 * (100 + 50 + 2000) + 50 + 1, "{how}");
             assert_eq!(trace.of("sema_post").len(), 50);
-            // The child's own end, and an exec in its parent's name, are not told.
+            // The child's own end is not recorded, nor is an exec that it makes in its parent's memory.
             let ends: Vec<u32> = trace.of("proc_exit").iter().map(|record| record.fields.pid).collect();
             assert_eq!(ends.iter().filter(|&&end| end == pid).count(), 1, "{how}");
             assert!(trace.of("proc_exec").is_empty(), "{how}");

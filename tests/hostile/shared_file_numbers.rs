@@ -1,4 +1,4 @@
-//! Thread numbers that look alike in a file's name.
+//! Threads whose LWP numbers end in the same digits, which share a record file.
 
 use std::fs;
 

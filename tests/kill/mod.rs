@@ -1,4 +1,4 @@
-//! kill -9: what the program had finished is in the trace, once, whole.
+//! kill -9: the trace has a complete record of all that the program had finished, once.
 
 pub mod expected_records;
 

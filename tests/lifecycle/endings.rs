@@ -37,7 +37,7 @@ fn every_stage_is_recorded() {
     }
 }
 
-/// Four threads record at full speed while the fifth ends the process: what they had finished is there, once, whole.
+/// Four threads record at full speed while the fifth ends the process: the trace has all that they had finished, once.
 #[test]
 fn an_end_while_others_run_loses_nothing() {
     for (ending, status) in ENDINGS {

@@ -42,7 +42,7 @@ impl fmt::Display for Impossible {
     }
 }
 
-/// How much a timeline had to say, so that a test can tell an empty one from a good one.
+/// How often each thing happened in a timeline, so that an empty one does not pass for a good one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     /// Mutexes, recursive mutexes and spin locks acquired.

@@ -130,7 +130,7 @@ impl Semaphore {
     }
 }
 
-/// A barrier. Rounds are not told apart by thread: as many may have left as there were arrivals in whole rounds.
+/// A barrier. Its rounds are counted for all threads together: as many may have left as arrived in complete rounds.
 #[derive(Debug)]
 pub struct Barrier {
     count: u64,

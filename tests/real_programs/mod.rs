@@ -51,7 +51,7 @@ enum Threads {
     AreCut,
 }
 
-/// The merged trace, after a look at whether it has every record of the files once and could have happened.
+/// The merged trace. Fails unless it has every record of the files once and is a possible timeline.
 #[track_caller]
 fn timeline(test: &TestDirectory, threads: Threads) -> Trace {
     let (raw, merged) = (test.trace(), test.merged());

@@ -1,4 +1,4 @@
-//! `THR_TRACE_LEVEL=blocked`: exactly the calls that waited, failed or found a waiter, beside those that are always told.
+//! `THR_TRACE_LEVEL=blocked`: exactly the calls that waited, failed or found a waiter, and those that are always recorded.
 
 use std::collections::HashMap;
 
@@ -105,7 +105,7 @@ fn of_every_function_what_blocked_failed_or_woke() {
     assert!(left * 3 < all * 2 && unknown * 5 < left, "{left} of {all} expected, {unknown} of them perhaps");
 }
 
-/// What the programs of `rows` do not know: a thread holds, another waits, each of them seen in the kernel.
+/// Cases that the programs of `rows` do not have: a thread holds and another waits, which the test observes in /proc.
 #[test]
 fn locks_and_semaphores_exactly() {
     for kind in ["normal", "recursive", "errorcheck", "adaptive", "inherit", "robust", "rwlock", "sema", "spin"] {

@@ -131,7 +131,7 @@ fn what_blocked_is_possible() {
     }
 }
 
-/// From the moment on from which all threads are complete nothing is missing but what came before.
+/// From the time on from which all threads are complete, no record is missing.
 #[test]
 fn what_small_rings_keep_is_possible() {
     for seed in SEEDS {

@@ -1,4 +1,4 @@
-//! `THR_TRACE_RING`: the newest records of each thread, whole and without a gap; no file before the end.
+//! `THR_TRACE_RING`: the newest records of each thread, complete and without a gap; no file before the end.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -102,7 +102,7 @@ fn read(test: &TestDirectory, further: &[&str]) -> (Trace, BTreeMap<u32, String>
     (Trace::parse("trace-cat", &output.stdout), moments)
 }
 
-/// Fails unless just those threads are told of that have overwritten records, each with its oldest record's time.
+/// Fails unless trace-cat names exactly the threads that have overwritten records, each with its oldest record's time.
 #[track_caller]
 fn assert_moments(trace: &Trace, wrapped: &[Poster], moments: &BTreeMap<u32, String>) {
     let expected: BTreeMap<u32, String> =
@@ -222,7 +222,7 @@ fn sizes_are_rounded_bounded_and_told_of() {
         println!("{asked:?}");
         let test = TestDirectory::new("ring-size");
         let run = with_ring(&test, asked, "posts 20000").env("THR_TRACE_BUF", "1");
-        // Records of a mode that writes each at once are few here: most sizes keep all of them.
+        // A mode that writes each record at once makes so few here that most sizes keep all of them.
         let output = run.noise_expected().run();
         output.exited(DONE);
         let noise = output.noise();
@@ -291,7 +291,7 @@ fn an_exec_keeps_the_rings_of_both_images() {
                 "1M" => assert!(ring(1 << 20).contains(&counts[3]), "{counts:?}"),
                 _ => assert_eq!(counts[3], 30000),
             }
-            // The first image's loss is told, also if the second lost nothing.
+            // The loss of the first image is reported even if the second lost nothing.
             assert_eq!(moments.keys().collect::<Vec<_>>(), [&posters[1].lwp]);
         }
     }

@@ -1,4 +1,4 @@
-//! Rings of programs that die or end at any moment: the newest whole records of each thread, without a gap, up to the last
+//! Rings of programs that die or end at any moment: the newest complete records of each thread, without a gap, up to the last
 //! call that it finished.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ fn made(calls: u64) -> (u64, u64) {
 /// What is left of one worker.
 #[derive(Debug)]
 struct Left {
-    /// Which worker it is; `None` if that cannot be told, for want of a post.
+    /// The worker's number; `None` if no post is left that has it.
     index: Option<usize>,
     /// How many of its records came before these.
     before: u64,

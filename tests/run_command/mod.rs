@@ -1,4 +1,5 @@
-//! `trace-cat run`: programs started by it behave as if started by a shell, and are recorded; what cannot be is told.
+//! `trace-cat run`: programs that it starts behave as if a shell had started them, and are recorded. Those that cannot be
+//! recorded are refused with a message.
 
 mod endings;
 mod inherited_state;

@@ -40,7 +40,7 @@ pub fn one(random: &mut SeededRandom) -> u64 {
     records
 }
 
-/// Whether a whole record is of category mutex or sema, as nearly all are.
+/// True if a line is of category mutex or sema, as nearly all are.
 fn is_of_locks(line: &[u8]) -> bool {
     [&b"02:"[..], b"04:"].iter().any(|category| line[52..].starts_with(category))
 }

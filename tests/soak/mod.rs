@@ -1,4 +1,4 @@
-//! Ends by the thousand: `make soak` runs them for minutes, `make test` a few rounds of each.
+//! Ends of processes, in rounds: `make soak` runs thousands of rounds, `make test` some of each kind.
 //!
 //! `THREADT_SOAK` is `short`, `long` or `KILLS:EXITS:STORMS:CROWDS`; `THREADT_SEED` the first round's seed. A round that fails
 //! keeps its directory and says how to run it again.
@@ -11,7 +11,7 @@ mod storm;
 use self::rounds::Kind;
 use crate::kill::{self, Death};
 
-/// Killed at a random moment: what each thread had finished is there, once, whole.
+/// A kill at a random moment: the trace has a complete record of all that each thread had finished, once.
 #[test]
 fn kills() {
     rounds::run(Kind::Kills, |random| {
