@@ -55,7 +55,7 @@ pub fn exports<'a>(library: &Library, table: impl Iterator<Item = &'a str>) -> V
     faults
 }
 
-/// What is taken from libc is on the list; it says weak where the name may be missing.
+/// The imports are exactly those of the list, which marks as weak the names that may be missing.
 pub fn imports(library: &Library, list: &str) -> Vec<String> {
     let rows =
         list.lines().filter(|line| !line.starts_with('#')).map(|line| line.split_once('\t').unwrap_or((line, "")));

@@ -27,7 +27,7 @@ fn the_built_library_is_fit() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
-/// The reader sees what is there, in a library that is all that ours must not be.
+/// The reader finds every fault of a library that is made to break each rule.
 #[test]
 fn an_unfit_library_is_seen() {
     let flags = "-shared -fPIC -Wl,-z,execstack,-z,notext,-z,lazy,-rpath,/unfit,--no-as-needed -lm";

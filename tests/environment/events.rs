@@ -26,7 +26,7 @@ const ALL: [&str; 17] = [
     "thr_join",
 ];
 
-/// The names of the events that this list lets through, and what the library said.
+/// The names of the events that this list selects, and the messages of the library.
 #[track_caller]
 fn recorded(list: Option<&str>) -> (BTreeSet<String>, Vec<String>) {
     let test = TestDirectory::new("events");

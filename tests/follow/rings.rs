@@ -50,7 +50,8 @@ fn large_rings_are_followed_whole() {
     }
 }
 
-/// A ring that is overtaken: nothing is printed twice or out of order, what is missing is told once for a thread, and the newest
+/// A ring that overwrites records before they are read: nothing is printed twice or out of order, the loss is reported once for a
+/// thread, and the newest
 /// are there.
 #[test]
 fn rings_that_are_overtaken_are_told_of_once() {

@@ -140,7 +140,7 @@ impl<'a> TestCommand<'a> {
     /// Runs it to its end.
     ///
     /// # Panics
-    /// If it cannot be started, if it does not end in time, or if the library says something unexpected.
+    /// If it cannot be started, if it does not end in time, or if the library prints an unexpected message.
     pub fn run(self) -> CommandOutput {
         self.spawn().wait()
     }

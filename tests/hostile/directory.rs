@@ -35,7 +35,7 @@ fn removed_during_the_run() {
     assert!(!test.trace_directory().exists(), "the directory is not made again");
 }
 
-/// Emptied by somebody who wanted to start afresh: what comes from then on is there.
+/// A trace directory that is emptied while programs run: it has everything that is recorded from then on.
 #[test]
 fn emptied_during_the_run() {
     let test = TestDirectory::new("emptied");
@@ -131,7 +131,7 @@ pub fn open_to_all(test: &TestDirectory) {
     fs::set_permissions(test.trace_directory(), fs::Permissions::from_mode(0o777)).unwrap();
 }
 
-/// Whether the tests run as root; says so if not.
+/// True if the tests run as root. Prints a line if not.
 pub fn privileged(test: &TestDirectory) -> bool {
     let root = test.native("id").arg("-u").run().stdout_text() == "0\n";
     if !root {

@@ -1,4 +1,4 @@
-//! Records that must be dropped: the trace says how many and why, and so does one line on stderr.
+//! Records that must be dropped: the trace has their number and the reason, and so has one line on stderr.
 
 use super::super::harness::{CommandOutput, TestDirectory};
 use super::limits::limited;

@@ -90,7 +90,7 @@ fn assert_complete(test: &TestDirectory, records: usize) -> Trace {
     trace
 }
 
-/// Fails unless some records are missing, and the trace says how many and why.
+/// Fails unless some records are missing, and the trace has their number and the reason.
 #[track_caller]
 fn assert_counted(test: &TestDirectory, records: usize, cause: i32) {
     let expected_records = expected_records(&test.merged());

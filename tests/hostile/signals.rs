@@ -70,7 +70,7 @@ fn locks(trace: &Trace, lwp: u32) -> [usize; 3] {
     })
 }
 
-/// How many records of this thread the trace says were lost. Where each record goes to its file at once, handlers that
+/// How many lost records of this thread the trace counts. Where each record goes to its file at once, handlers that
 /// come faster than files can be written fill what room there is for them.
 fn lost(trace: &Trace, lwp: u32) -> usize {
     let told = trace.of("trace_lost").into_iter().filter(|record| record.fields.lwpid == lwp);

@@ -8,7 +8,7 @@ fn locks(trace: &super::Trace, mutex: &str) -> usize {
     of.filter(|record| record.fields.which == 1 && record.arguments()[0] == mutex).count()
 }
 
-/// Constructors and destructors of the program, and of a library that is preloaded before or behind ours and thus
+/// Constructors and destructors of the program, and of a library that is preloaded before or after libthreadt and thus
 /// begins after or before it; thread-local objects, key destructors, handlers of both kinds of exit.
 #[test]
 fn every_stage_of_libraries_objects_and_handlers() {

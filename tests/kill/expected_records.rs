@@ -38,7 +38,7 @@ struct WorkerProgress {
     mutex: u64,
 }
 
-/// Checks the text that trace-cat printed. `finished` says how many calls each worker came back from: all of their
+/// Checks the text that trace-cat printed. `finished` has the number of calls that each worker has returned from: all of their
 /// records must be there, once, in the order of the program; of the next call there may be some.
 ///
 /// Returns how many records of workers there were.

@@ -67,7 +67,7 @@ pub fn finished(path: &Path) -> Vec<u64> {
 }
 
 /// Kills `counting` when its workers have finished so many calls. How many each had finished then, and its semaphores; `None`
-/// if it has not come to tell of those.
+/// if it was killed before it printed them.
 pub fn kill(mut running: RunningCommand, counts: &Path, mode: &str, kill_after: u64) -> Option<(Vec<u64>, Semaphores)> {
     while finished(counts).iter().sum::<u64>() < kill_after {
         assert!(!running.has_ended(), "{mode}: ended by itself before {kill_after} calls");

@@ -3,7 +3,7 @@
 use super::super::harness::{Program, TestDirectory, Trace};
 use super::{clean, names, pairs};
 
-/// What `children MODE` said.
+/// What `children MODE` printed.
 struct Family {
     test: TestDirectory,
     trace: Trace,

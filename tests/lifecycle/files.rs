@@ -112,7 +112,7 @@ fn files_of_an_earlier_process_are_set_aside() {
     }
 }
 
-/// Without a trinfo or a trbuf nothing says when the earlier process started; its records are set aside all the same.
+/// Without a trinfo or a trbuf the start time of the earlier process is unknown. Its files are renamed all the same.
 #[test]
 fn a_lone_tr_file_is_set_aside() {
     let test = TestDirectory::new("lone");
@@ -135,7 +135,7 @@ fn what_was_set_aside_is_not_overwritten() {
     let test = TestDirectory::new("twice");
     let prepared = test.directory().join("prepared");
     prepare(&prepared, &[("tr", OLD_RECORD.to_vec()), ("trinfo", OLD_INFO.to_vec())]);
-    // What an earlier successor would have set aside, had it had the same number: every number that may come.
+    // Names that an earlier process of the same number may have used for renamed files: every number that may come.
     let program = Program::c("lifecycle/successor.c");
     let script = "number=$(printf %07x $$); echo kept > \"$2/old.12345.trinfo.$number\"; exec \"$0\" \"$1\" \"$2\"";
     let run = test.traced("sh").args(["-c", script]).arg(&program).arg(&prepared).arg(test.trace_directory());

@@ -33,7 +33,7 @@ fn one_number_again_and_again() {
         run.run().exited(9);
     }
     assert_whole(&super::clean(&test));
-    // Both that came before can still be read: they were set aside, by start time.
+    // The traces of both earlier processes can still be read: their files were renamed by start time.
     let aside: Vec<String> =
         names(&test.trace_directory()).into_iter().filter(|name| name.starts_with("old.")).collect();
     assert_eq!(aside.len(), 2 * 3, "two tr files and a trinfo each: {aside:?}");

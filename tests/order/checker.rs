@@ -1,4 +1,4 @@
-//! Whether a merged timeline is possible: nobody gets what nobody has let go of yet.
+//! Checks that a merged timeline is possible: a lock is acquired only after its owner has released it.
 //!
 //! ```text
 //! records ──► Timeline::record ──► threads   who was created, has begun, has ended
@@ -341,7 +341,7 @@ impl Timeline {
         self.census.handed_on += usize::from(handed_on);
     }
 
-    /// Acquires a lock if `rval` says so.
+    /// Acquires a lock if `rval` is success.
     fn acquire(&mut self, record: &Record, subject: Object, rval: usize, recursive: bool) -> Result<(), String> {
         // The owner of a robust mutex that died has let it go.
         if bits(record, rval) == libc::EOWNERDEAD as u64 {

@@ -6,7 +6,7 @@ mod object_states;
 
 use super::harness::{Program, TestDirectory};
 
-/// Eight threads hand more than 100,000 locks of every kind around.
+/// Eight threads pass locks of every kind to each other, more than 100,000 times.
 #[test]
 fn eight_threads_hand_locks_around() {
     for seed in [1, 20_261_121] {

@@ -135,7 +135,7 @@ fn info(test: &TestDirectory) -> String {
     std::fs::read_to_string(&infos[0]).unwrap()
 }
 
-/// How many records a run of a program makes at this level, and what the library says.
+/// How many records a run of a program makes at this level, and the messages of the library.
 fn with_level(level: &str) -> (usize, CommandOutput) {
     let test = TestDirectory::new("level-value");
     let run = test.traced(Program::c("recording_modes/level.c")).arg("normal").env("THR_TRACE_LEVEL", level);

@@ -7,7 +7,7 @@ use spec::{Argument, Record};
 use crate::harness::{Program, TestDirectory, Trace};
 use crate::order::checker;
 
-/// Eight threads hand locks around; the trace in this mode, with what trace-cat said.
+/// Eight threads pass locks to each other: the trace in this mode, and the messages of trace-cat.
 fn handed(variable: &str, value: &str, seed: u64, turns: &str) -> (Trace, String) {
     println!("{variable}={value}, seed {seed}");
     let test = TestDirectory::new("mode-order");
@@ -42,7 +42,7 @@ fn column(record: &Record, at: usize) -> u64 {
     record.arguments.get(at).copied().map_or(0, Argument::bits)
 }
 
-/// What a partial timeline still tells.
+/// What can be checked of a timeline that lacks records.
 #[derive(Debug, Default)]
 struct Seen {
     pairs: usize,
@@ -57,7 +57,7 @@ struct Seen {
 fn check_parts<'a>(records: impl Iterator<Item = &'a Record>, may_begin_within: bool) -> Result<Seen, String> {
     let (mut time, mut seen) = (0, Seen::default());
     let mut open: HashMap<u32, Record> = HashMap::new();
-    // Who took it last after waiting, and whether it has been let go since.
+    // Who acquired it last after waiting, and whether it has been released since.
     let mut owners: HashMap<u64, (u32, bool)> = HashMap::new();
     let mut begun: HashMap<u32, bool> = HashMap::new();
     for record in records {
@@ -120,7 +120,7 @@ fn what_blocked_is_possible() {
         let seen = seen.unwrap_or_else(|why| panic!("{why}"));
         println!("{} records, {seen:?}", merged.records.len());
         assert!(seen.pairs > 1000 && seen.handed_on > 0, "{seen:?}");
-        // Nobody tells of a lock that was free.
+        // The acquisition of a free lock is not recorded.
         for record in &merged.records {
             if ["mutex_lock", "mutex_timedlock", "rw_wrlock"].iter().any(|name| record.is(name))
                 && record.fields.which == 2

@@ -87,7 +87,7 @@ fn told(test: &TestDirectory, key: &str) -> Vec<String> {
     text.lines().filter_map(|line| line.strip_prefix(&key)).map(str::to_owned).collect()
 }
 
-/// What trace-cat prints, and what it says of the threads that are not complete: LWP and moment.
+/// The records that trace-cat prints, and the threads that it reports as incomplete: LWP and time.
 fn read(test: &TestDirectory, further: &[&str]) -> (Trace, BTreeMap<u32, String>) {
     let output = test.trace_cat().args(further).run();
     output.success();
@@ -206,7 +206,7 @@ fn of_dead_threads_the_sixteen_newest_are_kept() {
 
 #[test]
 fn sizes_are_rounded_bounded_and_told_of() {
-    // What is asked for, what comes of it, and what is said.
+    // The value of the variable, the size that results, and the message.
     for (asked, ring, said) in [
         ("64K", Some(64 << 10), ""),
         ("1M", Some(1 << 20), ""),

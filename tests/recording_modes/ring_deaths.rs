@@ -55,8 +55,8 @@ fn left(records: &[Record], semaphores: Semaphores) -> Result<Left, String> {
     Ok(Left { index: index.transpose()?, before: number, records: records.len() as u64 })
 }
 
-/// Checks what trace-cat printed and said of workers that had finished so many calls each, with rings of `size` bytes. How
-/// many records there were, and whether some worker had overwritten records.
+/// Checks the records and the messages of trace-cat for workers that had finished so many calls each, with rings of `size` bytes.
+/// Returns how many records there were, and whether some worker had overwritten records.
 fn check(
     text: &[u8],
     said: &str,
@@ -148,7 +148,7 @@ fn a_hundred_kills_leave_the_newest() {
 #[test]
 fn an_end_while_others_run_leaves_the_newest() {
     for (ending, status) in ENDINGS {
-        // Here nothing is asked of children and of a process that goes on.
+        // This test has no checks for children, nor for a process that continues.
         if ["exec_fails", "forks"].contains(&ending) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Standard input and output, exit statuses, deaths by signals, and what is said afterwards.
+//! Standard input and output, exit statuses, deaths by signals, and the summary afterwards.
 
 use std::fs;
 
@@ -69,7 +69,7 @@ fn the_trace_is_merged_into_a_file() {
     assert_same_lines(&test.merged().text(), &format!("{merged}{newest}"), "both runs");
     started(&test).args(["-o", "text", "-F", "text", "true"]).run().success();
     assert!(fs::read_to_string(test.directory().join("text")).unwrap().contains("proc_exit("));
-    // Where the output cannot be written, it is said before the program runs.
+    // An output that cannot be written is reported before the program runs.
     let output = started(&test).args(["-o", "none/merged", "touch", "ran"]).run();
     output.exited(125);
     assert_eq!(output.stderr_text(), "trace-cat: none/merged: No such file or directory\n");

@@ -1,7 +1,7 @@
 //! Ends of processes, in rounds: `make soak` runs thousands of rounds, `make test` some of each kind.
 //!
 //! `THREADT_SOAK` is `short`, `long` or `KILLS:EXITS:STORMS:CROWDS`; `THREADT_SEED` the first round's seed. A round that fails
-//! keeps its directory and says how to run it again.
+//! keeps its directory and prints how to repeat it.
 
 mod crowd;
 mod exits;

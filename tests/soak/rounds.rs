@@ -63,7 +63,7 @@ pub fn run(kind: Kind, round: impl Fn(&mut SeededRandom) -> u64) {
     }
 }
 
-/// The round that runs; tells how to repeat it if it fails.
+/// The round that runs. It prints how to repeat it if it fails.
 struct Round {
     kind: Kind,
     seed: u64,

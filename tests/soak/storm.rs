@@ -11,7 +11,7 @@ use crate::kill::finished;
 /// Children of a round's parent; theirs come on top.
 pub const FORKS: usize = 10;
 
-/// What `storm` says of a child.
+/// What `storm` prints of a child.
 struct Child {
     parent: u32,
     pairs: usize,

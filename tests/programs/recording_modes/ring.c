@@ -1,6 +1,6 @@
-// Posts semaphores, each post with the number of those before it in its record, for a test to see which are kept.
+// Posts semaphores. The record of each post has the number of posts before it, so that a test knows which are kept.
 //
-// Does what its arguments say, in order:
+// Takes the steps that its arguments name, in order:
 //
 //   posts N        the main thread posts a semaphore of its own N times
 //   thread N       a thread does so and is joined
