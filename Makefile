@@ -27,11 +27,11 @@ SOAK ?= long
 FUZZ_SECONDS ?= 60
 FUZZ_SEED ?=
 
-# What runs under Miri, as filters of the tests of each crate: code without system calls, files, threads by the dozen and
-# inline assembly, which Miri does not interpret. Left out is also what takes too many steps for an interpreter.
-MIRI_SPEC := buffer:: encode:: info:: names:: record:: set:: size::
-MIRI_LIBTHREADT := slot::tests ring::tests
-MIRI_TRACE_CAT := read::columns read::check names::
+# What runs under Miri: filters of the unit tests of each crate, empty where a crate has none yet. Miri interprets neither system
+# calls on files nor inline assembly, and tests with many thousand rounds take it too long.
+MIRI_SPEC := buffer:: info:: names:: record:: set:: size::
+MIRI_LIBTHREADT := ring::tests::a_ring_that
+MIRI_TRACE_CAT :=
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
@@ -96,9 +96,9 @@ miri:
 		echo "make miri: not run: there is no nightly toolchain with Miri (rustup toolchain install nightly --component miri rust-src)"; \
 	else \
 		set -ex; \
-		$(CARGO) +nightly miri test --locked -p spec --lib -- $(MIRI_SPEC); \
-		$(CARGO) +nightly miri test --locked -p libthreadt --lib -- $(MIRI_LIBTHREADT); \
-		$(CARGO) +nightly miri test --locked -p trace-cat --bin trace-cat -- $(MIRI_TRACE_CAT); \
+		$(if $(MIRI_SPEC),$(CARGO) +nightly miri test --locked -p spec --lib -- $(MIRI_SPEC);) \
+		$(if $(MIRI_LIBTHREADT),$(CARGO) +nightly miri test --locked -p libthreadt --lib -- $(MIRI_LIBTHREADT);) \
+		$(if $(MIRI_TRACE_CAT),$(CARGO) +nightly miri test --locked -p trace-cat -- $(MIRI_TRACE_CAT);) \
 	fi
 
 man: documents

@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../life/calls.h"
+#include "../lifecycle/calls.h"
 
 enum { WORKERS = 3, SIGNALS = 3, ALTERNATE = 64 * 1024, FORKS = 12 };
 
