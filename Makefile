@@ -82,7 +82,7 @@ bench-follow: all
 
 bench-parts: toolchain
 	$(CARGO) bench --locked -p spec --bench encode
-	$(CARGO) test --release --locked -p libthreadt --lib -- --ignored --nocapture slot::benches
+	$(CARGO) test --release --locked -p libthreadt --lib -- --ignored --nocapture storage::benches
 
 fuzz: toolchain
 	THREADT_FUZZ_SECONDS=$(FUZZ_SECONDS) $(if $(FUZZ_SEED),THREADT_SEED=$(FUZZ_SEED)) \

@@ -1,7 +1,8 @@
-//! Turns the rows of `functions.tsv` into the real functions' statics and the usual hooks.
+//! Turns the rows of `functions.tsv` into the statics of the next functions and the generated hooks.
 //!
-//! A row whose hook is `one_record` makes one record of a call, one whose hook is `two_records` two; what they look like is in
-//! `src/hooks/mod.rs`. A row whose hook is `handwritten` has a hook written by hand in `src/hooks/`. Errors are told as
+//! The column `hook` of a row says how: `one_record` makes one record of a call, stamped before the call (and written
+//! after it if it has the result) or after it; `two_records` makes two, around a call that may wait for long and may be
+//! left by unwinding; `handwritten` is a hook that is written by hand in `src/hooks/`. Errors are reported as
 //! `functions.tsv:LINE: …`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +10,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs};
 
-/// Real functions that no hook calls but the calibration and the lock hooks' tries do.
+/// Next functions that no hook calls, but the calibration and the lock hooks' tries do.
 const HELPERS: [&str; 7] = [
     "pthread_condattr_getclock",
     "pthread_condattr_init",
@@ -49,7 +50,7 @@ fn parameter(place: &str, text: &str) -> (String, &'static str) {
     let text = text.trim();
     if text.contains("(*") {
         // A function pointer: `void (*name)(…)`.
-        let name = text.split("(*").nth(1).and_then(|rest| rest.split(')').next()).unwrap_or_default();
+        let name = text.split("(*").nth(1).and_then(|text| text.split(')').next()).unwrap_or_default();
         return (name.to_owned(), "Ptr");
     }
     let split = text.rfind([' ', '*']).unwrap_or_else(|| panic!("{place}: parameter '{text}' has no name")) + 1;
@@ -63,24 +64,24 @@ fn parameters(place: &str, prototype: &str) -> Vec<(String, &'static str)> {
     if inner == "void" {
         return Vec::new();
     }
-    let (mut depth, mut start, mut parts) = (0, 0, Vec::new());
+    let (mut depth, mut start, mut texts) = (0, 0, Vec::new());
     for (at, byte) in inner.bytes().enumerate() {
         match byte {
             b'(' => depth += 1,
             b')' => depth -= 1,
             b',' if depth == 0 => {
-                parts.push(&inner[start..at]);
+                texts.push(&inner[start..at]);
                 start = at + 1;
             }
             _ => {}
         }
     }
-    parts.push(&inner[start..]);
-    parts.into_iter().map(|part| parameter(place, part)).collect()
+    texts.push(&inner[start..]);
+    texts.into_iter().map(|text| parameter(place, text)).collect()
 }
 
-/// What the hook returns, as a type whose `Outcome` knows what `rval` is.
-fn outcome(symbol: &str, prototype: &str) -> &'static str {
+/// The type of the hook's result, which implements `CallResult`.
+fn result_type(symbol: &str, prototype: &str) -> &'static str {
     let result = prototype.split(symbol).next().unwrap_or_default().trim();
     match result {
         "void" => "()",
@@ -92,7 +93,7 @@ fn outcome(symbol: &str, prototype: &str) -> &'static str {
     }
 }
 
-/// One value of the `values` cell as an expression; the hook's names are `result` and the parameters'.
+/// One value of the `values` cell as an expression over `result` and the parameters.
 fn value(place: &str, text: &str, names: &[(String, &str)]) -> String {
     let known = |name: &str| names.iter().any(|(known, _)| known == name);
     match text {
@@ -101,133 +102,137 @@ fn value(place: &str, text: &str, names: &[(String, &str)]) -> String {
         _ if text.starts_with('?') => format!("detail({})", value(place, &text[1..], names)),
         "rval" => "result.rval()".to_owned(),
         "result" => "result as u64".to_owned(),
-        _ if known(text) => format!("{text}.bits()"),
+        _ if known(text) => format!("{text} as u64"),
         _ if text.starts_with('*') && known(&text[1..]) => format!("stored({}, &result)", &text[1..]),
         _ if text.ends_with(')') => {
             let (function, arguments) = text.split_once('(').unwrap();
             let arguments = arguments.trim_end_matches(')').replace(",rval", ",result");
-            format!("measure::{function}({arguments})")
+            format!("{function}({arguments})")
         }
         _ => panic!("{place}: '{text}' is neither a parameter nor a known value"),
     }
 }
 
-/// What `events.tsv` says of an event's first record.
-struct First {
+/// What `events.tsv` has about an event's first record.
+struct FirstRecord {
     which: u8,
     stamp: String,
     level: String,
 }
 
-/// Every event's first record, by the event's name.
-fn firsts() -> BTreeMap<String, First> {
+/// The first record of every event, by the event's name.
+fn first_records() -> BTreeMap<String, FirstRecord> {
     let text = fs::read_to_string("../spec/events.tsv").expect("events.tsv is readable");
     let rows = text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect::<Vec<_>>());
     rows.filter(|row| row[2] != "2")
         .map(|row| {
-            let first = First { which: row[2].parse().unwrap(), stamp: row[4].to_owned(), level: row[5].to_owned() };
+            let first =
+                FirstRecord { which: row[2].parse().unwrap(), stamp: row[4].to_owned(), level: row[5].to_owned() };
             (row[3].to_owned(), first)
         })
         .collect()
 }
 
-/// What lets a call go unrecorded at level blocked, as a condition: known before the call, and after it.
+/// The condition under which a call is not recorded at level blocked: known before the call, and after it.
 fn unselected(place: &str, level: &str, object: &str) -> (Option<String>, Option<String>) {
-    let id = "switch.selects()";
+    let selective = "switch.is_selective()";
     match level {
         "always" | "never" => (None, None),
-        "failed" => (None, Some(format!("{id} && result.rval() == 0"))),
-        "waiters" => (Some(format!("{id} && measure::{object}_has_no_waiters({object})")), None),
-        // No try tells, but the object's word does.
-        "blocked" => (Some(format!("{id} && measure::{object}_has_token({object})")), None),
+        "failed" => (None, Some(format!("{selective} && result.rval() == 0"))),
+        "waiters" => (Some(format!("{selective} && {object}_has_no_waiters({object})")), None),
+        // The call may not be tried first, but the object's word says whether it would wait.
+        "blocked" => (Some(format!("{selective} && {object}_has_token({object})")), None),
         _ => panic!("{place}: unknown level '{level}'"),
     }
 }
 
-fn hook(place: &str, row: &[&str], firsts: &BTreeMap<String, First>) -> String {
-    let [symbol, event, shape, real, values, prototype] = row else { panic!("{place}: a row has 6 columns") };
+/// The hook of a row of `functions.tsv`.
+fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>) -> String {
+    let [symbol, event, hook_kind, next, cells, prototype] = row else { panic!("{place}: a row has 6 columns") };
     let parameters = parameters(place, prototype);
-    let First { which, stamp, level } =
-        firsts.get(*event).unwrap_or_else(|| panic!("{place}: unknown event '{event}'"));
+    let FirstRecord { which, stamp, level } =
+        first_records.get(*event).unwrap_or_else(|| panic!("{place}: unknown event '{event}'"));
     let upper = event.to_uppercase();
-    let mut values: Vec<String> =
-        values.split(' ').filter(|value| *value != "-").map(|text| value(place, text, &parameters)).collect();
-    let mutex = event.starts_with("mutex_");
-    // A measured word is read before a call that gives the object away, after one that gets or makes it.
-    let mut before = String::new();
-    if stamp == "b" {
-        for (index, value) in values.iter_mut().enumerate().filter(|(_, value)| value.contains("measure::")) {
-            writeln!(before, "    let measured_{index} = {value};").unwrap();
-            *value = format!("measured_{index}");
+    let is_mutex = event.starts_with("mutex_");
+    // An object's word is read before a call that releases the object, after one that acquires or makes it.
+    let (mut before, mut values) = (String::new(), Vec::new());
+    for cell in cells.split(' ').filter(|cell| *cell != "-") {
+        let mut value = value(place, cell, &parameters);
+        if stamp == "b" && cell.ends_with(')') {
+            let name = format!("word_{}", values.len());
+            writeln!(before, "    let {name} = {value};").unwrap();
+            value = name;
         }
+        values.push(value);
     }
     values.resize(values.len().max(4), "0".to_owned());
     values.resize(5, "detail(caller)".to_owned());
     let values = values.join(", ");
     let declared: Vec<String> = parameters.iter().map(|(name, kind)| format!("{name}: {kind}")).collect();
-    let (declared, outcome) = (declared.join(", "), outcome(symbol, prototype));
+    let (declared, result) = (declared.join(", "), result_type(symbol, prototype));
     let names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
     let object = names.first().copied().unwrap_or_default();
-    let names = names.join(", ");
-    let form = format!("&id::{upper}_0");
+    let call = format!("call_next!({next}({declared}) -> {result})");
+    let kind = format!("&id::{upper}_0");
     let (pass_on, forget) = unselected(place, level, object);
-    let pass_on = pass_on.map_or(String::new(), |that| format!("    if {that} {{ return real({names}); }}\n"));
+    let pass_on = pass_on.map_or(String::new(), |that| format!("    if {that} {{ return {call}; }}\n"));
     let forget = forget.map_or(String::new(), |that| format!("    if {that} {{ return result; }}\n"));
     let mut text = format!(
-        "hook! {{\n/// `{prototype};`\nfn {symbol}({declared}; caller) -> {outcome} {{\n    \
-         type Function = unsafe extern \"C\" fn({declared}) -> {outcome};\n    \
-         // SAFETY: functions.tsv has the prototype of the real function; the host grants what that demands.\n    \
-         unsafe {{\n    let real: Function = core::mem::transmute(real::{real}.address());\n    \
-         let switch = process::switch(id::{upper});\n    if !switch.is_on() {{ return real({names}); }}\n{pass_on}"
+        "hook! {{\n/// `{prototype};`\nfn {symbol}({declared}; caller) -> {result} {{\n    \
+         // SAFETY: functions.tsv has the prototype of the next function; the host grants what that demands.\n    \
+         unsafe {{\n    let switch = switch(id::{upper});\n    \
+         if !switch.is_on() {{ return {call}; }}\n{pass_on}"
     );
-    match (*shape, which) {
-        ("one_record", 0) if mutex => {
-            // The word that tells a recursive mutex is there after an init, before anything else.
-            let kind = "let recursive = measure::is_recursive(mutex);";
-            let early = if *event == "mutex_init" { "" } else { kind };
-            let late = if *event == "mutex_init" { kind } else { "" };
-            let (first, second) =
-                if stamp == "b" { ("let time = clock::early();", "") } else { ("", "let time = clock::now();") };
+    match (*hook_kind, which) {
+        ("one_record", 0) if is_mutex => {
+            // The word that says whether a mutex is recursive is there after an init, before any other call.
+            let recursive = "let recursive = is_recursive(mutex);";
+            let (known_before, known_after) = if *event == "mutex_init" { ("", recursive) } else { (recursive, "") };
+            let (stamp_before, stamp_after) = match stamp.as_str() {
+                "b" => ("let time = clock::now_unfenced();", ""),
+                _ => ("", "let time = clock::now_fenced();"),
+            };
             writeln!(
                 text,
-                "    {early}\n    {first}\n{before}    let result = real({names});\n{forget}    {second}\n    {late}\n    \
-                 record::put_mutex(switch, recursive, {form}, &id::R{upper}_0, time, [{values}]);\n    result"
+                "    {known_before}\n    {stamp_before}\n{before}    let result = {call};\n{forget}    \
+                 {stamp_after}\n    {known_after}\n    \
+                 recorder::put_mutex(switch, recursive, {kind}, &id::R{upper}_0, time, [{values}]);\n    result"
             )
             .unwrap();
             if *event == "mutex_unlock" {
                 // Category 6 has no waiters? column.
-                text = text.replace("measured_2, 0, ", "if recursive { 0 } else { measured_2 }, 0, ");
+                text = text.replace("word_2, 0, ", "if recursive { 0 } else { word_2 }, 0, ");
             }
         }
         ("one_record", 0) if stamp == "b" && !values.contains("result") => {
-            writeln!(text, "{before}    record::put({form}, clock::early(), [{values}]);\n    real({names})").unwrap()
+            writeln!(text, "{before}    recorder::put({kind}, clock::now_unfenced(), [{values}]);\n    {call}").unwrap()
         }
         ("one_record", 0) if stamp == "b" => writeln!(
             text,
-            "    let time = clock::early();\n{before}    let result = real({names});\n    \
-             record::put({form}, time, [{values}]);\n    result"
+            "    let time = clock::now_unfenced();\n{before}    let result = {call};\n    \
+             recorder::put({kind}, time, [{values}]);\n    result"
         )
         .unwrap(),
         ("one_record", 0) => writeln!(
             text,
-            "    let result = real({names});\n{forget}    record::put({form}, clock::now(), [{values}]);\n    result"
+            "    let result = {call};\n{forget}    \
+             recorder::put({kind}, clock::now_fenced(), [{values}]);\n    result"
         )
         .unwrap(),
         ("two_records", 1) => {
-            let bits: Vec<String> = parameters.iter().map(|(name, _)| format!("{name}.bits()")).collect();
-            let mut bits = bits;
+            let mut bits: Vec<String> = parameters.iter().map(|(name, _)| format!("{name} as u64")).collect();
             bits.resize(4, "0".to_owned());
             writeln!(
                 text,
-                "{before}    record::put(&id::{upper}_1, clock::early(), [{values}]);\n    \
-                 let guard = Guard::record(&id::{upper}_2, [libc::ECANCELED as u64, 0, 0, 0, 0]);\n    \
-                 let result = <{outcome}>::from_bits(guard.call(real as *const (), {}));\n    \
-                 record::put(&id::{upper}_2, clock::now(), [result.rval(), 0, 0, 0, 0]);\n    result",
+                "{before}    recorder::put(&id::{upper}_1, clock::now_unfenced(), [{values}]);\n    \
+                 let unwound = ReturnRecord::new(&id::{upper}_2, [libc::ECANCELED as u64, 0, 0, 0, 0]);\n    \
+                 let result = <{result}>::from_bits(unwound.call(next_functions::{next}.address(), [{}]));\n    \
+                 recorder::put(&id::{upper}_2, clock::now_fenced(), [result.rval(), 0, 0, 0, 0]);\n    result",
                 bits.join(", ")
             )
             .unwrap();
         }
-        _ => panic!("{place}: hook '{shape}' does not fit an event whose first record is which {which}"),
+        _ => panic!("{place}: hook '{hook_kind}' does not fit an event whose first record is which {which}"),
     }
     text + "    }\n}\n}\n\n"
 }
@@ -244,25 +249,25 @@ fn main() {
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libthreadt.so");
     let text = fs::read_to_string(file).expect("functions.tsv is readable");
-    let firsts = firsts();
+    let first_records = first_records();
     let (mut hooks, mut names) = (String::new(), BTreeSet::from(HELPERS));
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
         let row: Vec<&str> = line.split('\t').collect();
         let place = format!("functions.tsv:{}", index + 1);
         if row.get(2) != Some(&"handwritten") {
-            hooks += &hook(&place, &row, &firsts);
+            hooks += &hook(&place, &row, &first_records);
         }
         names.insert(row[3]);
     }
-    let mut real = String::new();
+    let mut next = String::new();
     for name in &names {
-        writeln!(real, "/// The real `{name}`.\n#[allow(non_upper_case_globals)]").unwrap();
-        writeln!(real, "pub static {name}: Real = Real::new(c\"{name}\");").unwrap();
+        writeln!(next, "/// The next `{name}`.\n#[allow(non_upper_case_globals)]").unwrap();
+        writeln!(next, "pub static {name}: NextFunction = NextFunction::new(c\"{name}\");").unwrap();
     }
     let all: Vec<String> = names.iter().map(|name| format!("&{name}")).collect();
-    writeln!(real, "static ALL: [&Real; {}] = [{}];", all.len(), all.join(", ")).unwrap();
+    writeln!(next, "static ALL: [&NextFunction; {}] = [{}];", all.len(), all.join(", ")).unwrap();
     let target = env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
     let target = Path::new(&target);
     fs::write(target.join("hooks.rs"), hooks).expect("OUT_DIR is writable");
-    fs::write(target.join("real.rs"), real).expect("OUT_DIR is writable");
+    fs::write(target.join("next_functions.rs"), next).expect("OUT_DIR is writable");
 }

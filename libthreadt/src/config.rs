@@ -6,31 +6,30 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use spec::EventSet;
 use spec::buffer::{RING_SIZES, SlotLayout};
 
-use crate::say::{Cause, say};
-use crate::stage::Settled;
-use crate::sys;
+use crate::sys::diagnostics::{Warning, warn};
+use crate::sys::{SetOnce, path};
 
-/// The environment's wishes.
+/// What the environment asks for.
 pub struct Config {
-    /// Which events are recorded; [`EventSet::NONE`] also where nothing may be.
+    /// Which events are recorded; [`EventSet::NONE`] also where the program must not be recorded.
     pub events: EventSet,
     /// `THR_TRACE_MAX`: recording stops when so many bytes have been written.
     pub max: u64,
     /// `THR_TRACE_BUF`: each record goes to its file at once.
     pub unbuffered: bool,
-    /// `THR_TRACE_LEVEL=blocked`: only calls that tell of waiting are recorded.
+    /// `THR_TRACE_LEVEL=blocked`: only calls that show waiting are recorded.
     pub only_blocked: bool,
-    /// How large the slots are, and by `THR_TRACE_RING` whether they are rings.
-    pub shape: SlotLayout,
+    /// The size of the slots, and by `THR_TRACE_RING` whether they are rings.
+    pub layout: SlotLayout,
 }
 
-/// The configuration, settled when the library wakes for the first time.
-pub static CONFIG: Settled<Config> = Settled::new(Config {
+/// The configuration, set when the library is initialised in the program.
+pub static CONFIG: SetOnce<Config> = SetOnce::new(Config {
     events: EventSet::NONE,
     max: u64::MAX,
     unbuffered: false,
     only_blocked: false,
-    shape: SlotLayout::BUFFERS,
+    layout: SlotLayout::BUFFERS,
 });
 
 /// The bits of a column that only `THR_TRACE_DETAIL` fills: all or none.
@@ -43,7 +42,7 @@ pub fn detail(value: u64) -> u64 {
     value & DETAIL.load(Relaxed)
 }
 
-/// Whether columns are to be filled that need a look at more than the call's arguments.
+/// Whether the columns are write_position that need more than the call's arguments.
 #[inline(always)]
 pub fn is_detailed() -> bool {
     detail(1) != 0
@@ -51,7 +50,7 @@ pub fn is_detailed() -> bool {
 
 unsafe extern "C" {
     static environ: *const *const c_char;
-    /// Where the kernel has put argc, argv and, behind its NULL, the environment.
+    /// Where the kernel has put argc, argv and, behind the NULL of argv, the environment.
     static __libc_stack_end: *const usize;
 }
 
@@ -78,8 +77,8 @@ fn variable(name: &[u8]) -> Option<&'static CStr> {
         let mut entry = environment();
         while !(*entry).is_null() {
             let text = CStr::from_ptr(*entry);
-            if let Some(rest) = text.to_bytes().strip_prefix(name)
-                && rest.first() == Some(&b'=')
+            if let Some(value) = text.to_bytes().strip_prefix(name)
+                && value.first() == Some(&b'=')
             {
                 return Some(CStr::from_ptr((*entry).add(name.len() + 1)));
             }
@@ -94,62 +93,62 @@ pub fn read() -> Config {
     // SAFETY: getauxval only reads what the kernel gave to the process.
     let privileged = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     let events = match variable(b"THR_TRACE_EVENTS") {
-        _ if privileged || !is_wanted_program() => EventSet::NONE,
+        _ if privileged || !selects_program() => EventSet::NONE,
         None => EventSet::ALL,
         Some(list) => EventSet::parse(list.to_bytes(), &mut |name| {
-            say(Cause::UnknownEvent, &[b"THR_TRACE_EVENTS: unknown category or event '", name, b"', ignored"]);
+            warn(Warning::UnknownEvent, &[b"THR_TRACE_EVENTS: unknown category or event '", name, b"', ignored"]);
         }),
     };
     if variable(b"THR_TRACE_DETAIL").is_some() {
         DETAIL.store(u64::MAX, Relaxed);
     }
-    let shape = ring();
+    let layout = ring();
     Config {
         events,
         max: size(b"THR_TRACE_MAX").unwrap_or(u64::MAX),
-        unbuffered: variable(b"THR_TRACE_BUF").is_some() && !shape.is_ring(),
-        only_blocked: is_blocked_wanted(),
-        shape,
+        unbuffered: variable(b"THR_TRACE_BUF").is_some() && !layout.is_ring(),
+        only_blocked: records_only_blocked(),
+        layout,
     }
 }
 
-/// Whether `THR_TRACE_LEVEL` is `blocked`; what it does not know is told of, and taken as `all`.
-fn is_blocked_wanted() -> bool {
+/// Whether `THR_TRACE_LEVEL` is `blocked`; an unknown value is reported and taken as `all`.
+fn records_only_blocked() -> bool {
     match variable(b"THR_TRACE_LEVEL").unwrap_or(c"").to_bytes() {
         b"blocked" => true,
         b"" | b"all" => false,
         other => {
-            say(Cause::Level, &[b"THR_TRACE_LEVEL: '", other, b"' is neither 'all' nor 'blocked', taken as 'all'"]);
+            warn(Warning::Level, &[b"THR_TRACE_LEVEL: '", other, b"' is neither 'all' nor 'blocked', taken as 'all'"]);
             false
         }
     }
 }
 
-/// The slots that `THR_TRACE_RING` asks for. Who asks for a ring of an impossible size gets the nearest one: files that
-/// grow without end are what he does not want.
+/// The slots that `THR_TRACE_RING` asks for. A size that a ring cannot have is replaced by the nearest one that it can
+/// have, because the user does not want files that grow without end.
 fn ring() -> SlotLayout {
     let Some(size) = size(b"THR_TRACE_RING") else { return SlotLayout::BUFFERS };
     let possible = size.clamp(*RING_SIZES.start(), *RING_SIZES.end());
     if size != possible {
         let taken: &[u8] = if size < possible { b"64K, the least" } else { b"1G, the most" };
-        say(Cause::Ring, &[b"THR_TRACE_RING: taken as ", taken]);
+        warn(Warning::Ring, &[b"THR_TRACE_RING: taken as ", taken]);
     }
     SlotLayout::ring(possible).unwrap_or(SlotLayout::BUFFERS)
 }
 
-/// The size that a variable holds; one that is no size is told of and ignored.
+/// The size in a variable; an invalid one is reported and ignored.
 fn size(name: &'static [u8]) -> Option<u64> {
     let value = variable(name)?.to_bytes();
     let size = spec::size::parse(value);
     if size.is_none() {
-        say(Cause::Size, &[name, b": '", value, b"' is not a size such as 64K, 10M or 1G, ignored"]);
+        warn(Warning::Size, &[name, b": '", value, b"' is not a size such as 64K, 10M or 1G, ignored"]);
     }
     size
 }
 
-/// Whether `THR_TRACE_ONLY` lets this program be recorded. trace-cat never is: it inherits the environment of the
-/// program whose trace it reads, and would write into it.
-fn is_wanted_program() -> bool {
+/// Whether `THR_TRACE_ONLY` selects this program. trace-cat is never recorded: it inherits the environment of the
+/// program whose trace it reads, and would write into that trace.
+fn selects_program() -> bool {
     let mut path = [0; 256];
     let program = program_name(&mut path);
     if program == b"trace-cat" {
@@ -163,7 +162,7 @@ fn is_wanted_program() -> bool {
 
 /// The base name of the program's file; for a script, that of its interpreter.
 fn program_name(path: &mut [u8]) -> &[u8] {
-    let length = sys::read_link(c"/proc/self/exe", path).unwrap_or(0);
+    let length = path::read_link(c"/proc/self/exe", path).unwrap_or(0);
     if length == 0 || length == path.len() {
         // No /proc, or a path too long for the buffer: the name by which the program was started.
         // SAFETY: the kernel's string for the path given to execve, NUL-terminated, kept for the process's life.

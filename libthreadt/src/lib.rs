@@ -1,103 +1,84 @@
 //! libthreadt: records what every thread of the program it is preloaded into does with pthreads, semaphores and C11
 //! threads.
 //!
-//! # How a record travels
+//! # Layers
 //!
-//! ```text
-//! hooks ──► record ──► slot ──► file
-//!   │                   │         └ tr.xxxxxxx.yyy: opened by path, written, closed
-//!   │                   └ the thread's part of the process's trbuf (buffers), mapped shared
-//!   └ real, measure, guard: the real function, what glibc's words tell, calls that unwind
+//! A record travels down this list. Each module imports only from those below it.
 //!
-//! thread    the thread-local pointer to the slot        process   switches; awakening, also of forked children
-//! start     a new thread's beginning and end            ending    writing everything: exit, exec
-//! ring      THR_TRACE_RING: only the newest is kept     nesting   records within records
-//! mark      when a full buffer goes to its file
-//! directory names and their owner, the shared clock     trinfo, maps, identity   what is known of the process
-//! config    the environment                             limits, say   when to stop; the one line on stderr
-//! sys, elf, clock, stage, pool                           the ground it stands on
-//! ```
+//! - `hooks`: interposed functions
+//! - `lifecycle`: threads, forked children, exec, the final flush; it alone coordinates the modules below
+//! - `recorder`: from a hook's values to a record in the thread's slot; nesting
+//! - `first_use`: initialises the library, also in forked children, makes the process's files and describes it in
+//!   trinfo
+//! - `storage`: slots in the process's trbuf, mapped shared; when and how their text gets to the thread's file
+//! - `trace_dir`: the directory, the names in it and their owner, the shared clock, trinfo
+//! - `process_state`: the words of the process, which a forked child does not inherit
+//! - `glibc`: next functions, words of its objects, calls that unwind
+//! - `clock`, `config`: the time of a record; the environment
+//! - `sys`: system calls, paths, ELF symbols, lock-free primitives, messages on stderr
 //!
 //! # The laws of the host's house
 //!
 //! On the way of a record, and in every hook:
-//! 1. No allocation, no lock, no libc call but the real function. System calls are raw: they leave errno alone and are no
-//!    cancellation points.
-//! 2. The host is never ended, its signals are never blocked, and it gets what the real function returned. What cannot be
-//!    recorded is counted, and one line on stderr says so once.
-//! 3. Every hook works before the constructor, after the destructors, in a signal handler, on a small stack, in a forked
-//!    or vforked child, and in a thread that is being cancelled.
-//! 4. errno after a hook is errno after the real call.
-//! 5. Hooks nest (a signal handler's `sem_post` during a record), and hold nothing across the real call.
+//! 1. No allocation, no lock, no libc call but the next function. System calls are raw: they leave errno alone and are
+//!    no cancellation points.
+//! 2. The host is never ended, its signals are never blocked, and it gets what the next function returned. What cannot
+//!    be recorded is counted, and one line on stderr reports it.
+//! 3. Every hook works before the constructor, after the destructors, in a signal handler, on a small stack, in a
+//!    forked or vforked child, and in a thread that is being cancelled.
+//! 4. errno after a hook is errno after the next function.
+//! 5. Hooks nest (a signal handler's `sem_post` during a record), and hold nothing while the next function runs.
 //! 6. A forked child has files of its own and never writes to its parent's slots.
-//! 7. What the host points to is read where the real call reads it, or after the kernel has.
+//! 7. What the host points to is read where the next function reads it, or after the kernel has.
 //! 8. There is one thread-local variable, a pointer, in the initial-exec model.
 //!
-//! No frame has anything to drop while the real function runs: it may unwind.
+//! No frame has anything to drop while the next function runs: it may unwind, and the frames let it pass
+//! (`glibc::unwind_guard`).
 
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(test, allow(dead_code, reason = "without their exported names nothing calls the hooks"))]
 #![allow(clippy::missing_safety_doc, reason = "hooks have the contract of the C function whose name they bear")]
 
-mod buffers;
 mod clock;
 mod config;
-mod directory;
-mod elf;
-mod ending;
-mod file;
-mod guard;
+mod first_use;
+mod glibc;
 mod hooks;
-mod identity;
-mod limits;
-mod maps;
-mod mark;
-mod measure;
-mod nesting;
-mod pool;
-mod process;
-mod real;
-mod record;
-mod ring;
-mod say;
-mod slot;
-mod stage;
-mod start;
+mod lifecycle;
+mod process_state;
+mod recorder;
+mod storage;
 mod sys;
-mod thread;
-mod trinfo;
+mod trace_dir;
 
 #[cfg(not(test))]
 mod entry {
     use core::ffi::{c_int, c_void};
 
-    use crate::{hooks, process};
+    use crate::{first_use, lifecycle};
 
     unsafe extern "C" {
         fn on_exit(handler: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
     }
 
     /// The constructor. It runs before the program's own code, though not always before the first hook.
-    extern "C" fn begin() {
-        if process::is_recording() {
+    extern "C" fn construct() {
+        if first_use::is_recording() {
             // SAFETY: the handler stays mapped: the library is linked with -z nodelete.
-            unsafe { on_exit(hooks::last, core::ptr::null_mut()) };
+            unsafe { on_exit(lifecycle::at_exit, core::ptr::null_mut()) };
         }
     }
 
     // SAFETY: a function without arguments is what the linker expects in this section.
     #[unsafe(link_section = ".init_array")]
     #[used]
-    static BEGIN: extern "C" fn() = begin;
+    static CONSTRUCTOR: extern "C" fn() = construct;
 
-    /// Nothing here panics; if it ever did, the host must not be told by an abort that it did something wrong.
+    /// Nothing here panics. If it ever did, an abort would blame the host.
     #[panic_handler]
     fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
         loop {
             crate::sys::sleep(1_000_000_000);
         }
     }
-
-    // Code compiled with the standard library's settings refers to a personality routine that nothing ever calls here.
-    core::arch::global_asm!(".globl rust_eh_personality", ".hidden rust_eh_personality", "rust_eh_personality:", "ud2",);
 }

@@ -1,14 +1,14 @@
 //! `CLOCK_MONOTONIC` by the processor's time stamp counter, converted as the kernel does.
 //!
 //! The vDSO converts by the words of a page that the kernel updates: the counter's value at the last update, the time
-//! then, and the rate. This reads the same words, so that it gives what the vDSO would give, in every thread of every
-//! process, and never goes back. What is saved is not the conversion but the fence before the counter is read, where a
-//! record does not need one, and the calls.
+//! then, and the rate. [`read`] uses the same words, so that it returns what the vDSO would return, in every thread of
+//! every process, and never goes back. It saves the calls, and the fence before the counter where a record does not
+//! need one.
 //!
 //! The page is no ABI. It has been the same since Linux 5.3 but for its place and one word (`struct vdso_data` in
-//! include/vdso/datapage.h, since 6.13 `struct vdso_clock`). So it is looked for at start, and only taken if it gives
-//! the vDSO's times. It is checked again from time to time ([`check`]), and at each reading says itself whether the
-//! counter can be used. Where anything is not as expected, the vDSO is asked as ever.
+//! include/vdso/datapage.h, since 6.13 `struct vdso_clock`). So it is searched for at start, and only used if it gives
+//! the vDSO's times. It is checked again from time to time ([`check`]), and its own word says at each reading whether
+//! the counter can be used. Where anything is not as expected, the vDSO is asked instead.
 
 use core::arch::x86_64::{_mm_lfence, _rdtsc};
 use core::sync::atomic::{
@@ -21,7 +21,7 @@ use crate::sys;
 
 /// The page's words up to `cycle_last`.
 #[repr(C)]
-struct Head {
+struct ClockHead {
     /// Odd while the kernel changes the words.
     sequence: AtomicU32,
     /// `VDSO_CLOCKMODE_TSC`, or something else where the counter cannot be used.
@@ -32,7 +32,7 @@ struct Head {
 
 /// What follows, behind `mask` and perhaps another word.
 #[repr(C)]
-struct Rate {
+struct ClockRate {
     multiplier: AtomicU32,
     shift: AtomicU32,
     /// `CLOCK_REALTIME` at the last update.
@@ -44,7 +44,7 @@ struct Rate {
 
 /// `VDSO_CLOCKMODE_TSC`.
 const MODE_TSC: u32 = 1;
-/// The kernel's pages lie before the vDSO; so many of them are looked at.
+/// The kernel's pages lie before the vDSO; so many of them are searched.
 const PAGES: usize = 8;
 const PAGE: usize = 4096;
 /// Where the words begin in their page: since 6.13, and before.
@@ -53,13 +53,13 @@ const BEGINNINGS: [usize; 2] = [0, 128];
 const RATES: [usize; 2] = [24, 32];
 
 /// The page's words; null where the counter is not used.
-static HEAD: AtomicPtr<Head> = AtomicPtr::new(core::ptr::null_mut());
+static HEAD: AtomicPtr<ClockHead> = AtomicPtr::new(core::ptr::null_mut());
 /// How far behind the head the rate is, bytes.
 static RATE_AT: AtomicUsize = AtomicUsize::new(0);
 
 /// Nanoseconds of `CLOCK_MONOTONIC`, or `None` if the counter cannot be used, now or at all.
 ///
-/// With `FENCED` the counter is read after everything before it in the program has been done; else it may be read a little
+/// With `FENCED` the counter is read after all earlier instructions have completed; else it may be read a little
 /// earlier, but not before an earlier reading that was fenced.
 #[inline(always)]
 pub fn read<const FENCED: bool>() -> Option<u64> {
@@ -67,7 +67,7 @@ pub fn read<const FENCED: bool>() -> Option<u64> {
     // SAFETY: null, or what `find` found; the kernel's page stays mapped.
     let head = unsafe { address.as_ref() }?;
     // SAFETY: as above; the rate lies within the same page.
-    let rate = unsafe { &*address.byte_add(RATE_AT.load(Relaxed)).cast::<Rate>() };
+    let rate = unsafe { &*address.byte_add(RATE_AT.load(Relaxed)).cast::<ClockRate>() };
     loop {
         // ORDERING: the kernel makes the sequence odd before it changes a word, and even, and another, afterwards.
         let sequence = head.sequence.load(Acquire);
@@ -78,9 +78,11 @@ pub fn read<const FENCED: bool>() -> Option<u64> {
             // SAFETY: SSE2 belongs to x86-64.
             unsafe { _mm_lfence() };
         }
-        // SAFETY: the vDSO reads it too, so that it is there and allowed.
+        // SAFETY: the instruction touches no memory. The kernel's mode says that the processor has the counter, and
+        // threads may read it unless the program forbids that (`prctl(PR_SET_TSC)`, strict seccomp): then it raises
+        // SIGSEGV here, as it does in the vDSO.
         let cycles = unsafe { _rdtsc() };
-        // Another processor's update may be ahead of a counter that was read early.
+        // The kernel's last update may be later than a counter that was read without a fence.
         let passed = cycles.saturating_sub(head.cycle_last.load(Relaxed));
         let scaled =
             u128::from(passed) * u128::from(rate.multiplier.load(Relaxed)) + u128::from(rate.fraction.load(Relaxed));
@@ -93,17 +95,17 @@ pub fn read<const FENCED: bool>() -> Option<u64> {
     }
 }
 
-/// Whether `read` gives what the vDSO gives; `vdso` asks that.
+/// Whether `read` returns what the vDSO returns; `vdso` reads its clock.
 fn agrees(vdso: impl Fn() -> u64) -> bool {
     let before = vdso();
     match read::<true>() {
         Some(time) => before <= time && time <= vdso(),
-        // Just now it cannot be used.
+        // The counter cannot be used at this moment.
         None => true,
     }
 }
 
-/// Looks for the kernel's words before the vDSO, which is at `base`.
+/// Searches the pages before the vDSO, which is at `base`, for the kernel's words.
 pub fn find(base: usize, vdso: impl Fn() -> u64) {
     let pages = (1..=PAGES).filter_map(|page| base.checked_sub(page * PAGE));
     for address in pages.flat_map(|page| BEGINNINGS.map(|begins| page + begins)) {
@@ -119,8 +121,8 @@ pub fn find(base: usize, vdso: impl Fn() -> u64) {
                 continue;
             }
             RATE_AT.store(rate_at, Relaxed);
-            HEAD.store(address as *mut Head, Relaxed);
-            // A reading now and then may fail to be made, but none may be wrong.
+            HEAD.store(address as *mut ClockHead, Relaxed);
+            // Some readings may be impossible, but none may be wrong.
             if (0..64).all(|_| agrees(&vdso)) && read::<true>().is_some() {
                 return;
             }
@@ -134,7 +136,7 @@ fn is_rate(word: u64) -> bool {
     word as u32 != 0 && (1..=32).contains(&(word >> 32))
 }
 
-/// Compares with the vDSO once more, and leaves the counter alone from then on if the two differ.
+/// Compares the counter with the vDSO once more; if they differ, the counter is not used any more.
 pub fn check(vdso: impl Fn() -> u64) {
     if !HEAD.load(Relaxed).is_null() && !agrees(vdso) {
         HEAD.store(core::ptr::null_mut(), Relaxed);

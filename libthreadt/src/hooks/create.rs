@@ -1,24 +1,23 @@
-//! `pthread_create` and `thrd_create`: see [`crate::start`] for how the new thread begins.
+//! `pthread_create` and `thrd_create`. How the new thread begins is in [`crate::lifecycle::run`].
 
 use core::ffi::c_int;
 
 use spec::id;
 
-use super::{Outcome, ThrdStatus};
+use super::result::{CallResult, ThrdStatus};
 use crate::config::detail;
-use crate::measure::Ptr;
-use crate::start::{self, Start};
-use crate::{clock, process, real, record};
+use crate::first_use::{is_recording, records};
+use crate::glibc::object_words::Ptr;
+use crate::lifecycle::{self, ThreadStart};
+use crate::{clock, recorder};
 
 hook! {
     /// `int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start_routine)(void *), void *arg);`
     fn pthread_create(thread: Ptr, attr: Ptr, start_routine: Ptr, arg: Ptr; caller) -> c_int {
-        type Function = unsafe extern "C" fn(Ptr, Ptr, Ptr, Ptr) -> c_int;
-        // SAFETY: the real function with the host's arguments, or with ours in the place of some.
+        // SAFETY: the next function with the host's arguments, or with this library's in the place of some.
         unsafe {
-            let real: Function = core::mem::transmute(real::pthread_create.address());
             create([thread, attr, start_routine, arg], caller, false, |thread, start_routine, arg| {
-                real(thread, attr, start_routine, arg)
+                call_next!(pthread_create(thread: Ptr, attr: Ptr, start_routine: Ptr, arg: Ptr) -> c_int)
             })
         }
     }
@@ -27,45 +26,48 @@ hook! {
 hook! {
     /// `int thrd_create(thrd_t *thread, thrd_start_t start_routine, void *arg);`
     fn thrd_create(thread: Ptr, start_routine: Ptr, arg: Ptr; caller) -> ThrdStatus {
-        type Function = unsafe extern "C" fn(Ptr, Ptr, Ptr) -> ThrdStatus;
         // SAFETY: as above.
         unsafe {
-            let real: Function = core::mem::transmute(real::thrd_create.address());
             create([thread, core::ptr::null_mut(), start_routine, arg], caller, true, |thread, start_routine, arg| {
-                real(thread, start_routine, arg)
+                call_next!(thrd_create(thread: Ptr, start_routine: Ptr, arg: Ptr) -> ThrdStatus)
             })
         }
     }
 }
 
-/// Creates a thread by `really`, which takes the thread's variable, the routine and its argument.
+/// Creates a thread by `call_next`, which takes the thread's variable, the routine and its argument.
 ///
 /// # Safety
 /// The arguments are those of `pthread_create`.
-unsafe fn create<R: Outcome>(arguments: [Ptr; 4], caller: u64, is_c11: bool, really: impl Fn(Ptr, Ptr, Ptr) -> R) -> R {
+unsafe fn create<R: CallResult>(
+    arguments: [Ptr; 4],
+    caller: u64,
+    is_c11: bool,
+    call_next: impl Fn(Ptr, Ptr, Ptr) -> R,
+) -> R {
     let [thread, attr, start_routine, arg] = arguments;
-    let start = if process::is_recording() {
-        Start::new(start_routine as usize, arg as usize, thread as usize, is_c11)
+    let start = if is_recording() {
+        ThreadStart::new(start_routine as usize, arg as usize, thread as usize, is_c11)
     } else {
         None
     };
-    let Some(start) = start else { return really(thread, start_routine, arg) };
-    let recorded = process::records(id::THR_CREATE);
+    let Some(start) = start else { return call_next(thread, start_routine, arg) };
+    let recorded = records(id::THR_CREATE);
     if recorded {
         let columns = [thread as u64, attr as u64, start_routine as u64, arg as u64, detail(caller)];
-        record::put(&id::THR_CREATE_1, clock::now(), columns);
+        recorder::put(&id::THR_CREATE_1, clock::now_fenced(), columns);
     }
     let mut tid = 0u64;
-    let result = really((&raw mut tid).cast(), start::run as Ptr, (&raw const *start).cast_mut().cast());
-    let time = clock::now();
+    let result = call_next((&raw mut tid).cast(), lifecycle::run as Ptr, (&raw const *start).cast_mut().cast());
+    let time = clock::now_fenced();
     if result.rval() == 0 {
-        start.meet(tid);
+        start.publish_tid(tid);
     } else {
-        start.give_back();
+        start.release();
         tid = 0;
     }
     if recorded {
-        record::put(&id::THR_CREATE_2, time, [result.rval(), tid, 0, 0, 0]);
+        recorder::put(&id::THR_CREATE_2, time, [result.rval(), tid, 0, 0, 0]);
     }
     result
 }

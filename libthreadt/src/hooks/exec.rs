@@ -1,46 +1,45 @@
-//! The exec family: what all threads have recorded is written first, because nothing of this image is left to do it.
+//! The exec family.
 //!
-//! A vfork child comes here on its parent's memory; its calls are passed on and nothing else.
+//! A vfork child calls these hooks in its parent's memory; its calls are only passed on.
 
 use core::arch::naked_asm;
 use core::ffi::c_int;
 
 use spec::id;
 
-use super::errno;
+use super::result::errno;
 use crate::config::detail;
-use crate::measure::Ptr;
-use crate::{clock, ending, process, real, record};
+use crate::first_use::{is_recording, records};
+use crate::glibc::object_words::Ptr;
+use crate::process_state::is_vfork_child;
+use crate::{clock, lifecycle, recorder};
 
-/// Runs another program by `really`, which only returns when it fails.
-fn exec(caller: u64, really: impl Fn() -> c_int) -> c_int {
-    if !process::is_recording() || process::is_borrowed() {
-        return really();
+/// Runs another program by `call_next`, which only returns if it fails.
+fn exec(caller: u64, call_next: impl Fn() -> c_int) -> c_int {
+    if !is_recording() || is_vfork_child() {
+        return call_next();
     }
-    let recorded = process::records(id::PROC_EXEC);
+    let recorded = records(id::PROC_EXEC);
     if recorded {
-        record::put(&id::PROC_EXEC_1, clock::now(), [0, 0, 0, 0, detail(caller)]);
+        recorder::put(&id::PROC_EXEC_1, clock::now_fenced(), [0, 0, 0, 0, detail(caller)]);
     }
-    let alone = ending::before_exec();
-    let result = really();
-    ending::after_failed_exec(alone);
+    let alone = lifecycle::before_exec();
+    let result = call_next();
+    lifecycle::after_failed_exec(alone);
     if recorded {
-        record::put(&id::PROC_EXEC_2, clock::now(), [errno() as u64, 0, 0, 0, 0]);
+        recorder::put(&id::PROC_EXEC_2, clock::now_fenced(), [errno() as u64, 0, 0, 0, 0]);
     }
     result
 }
 
-/// Defines exec functions that take what the real ones take.
+/// Defines exec functions that have the parameters of the next functions.
 macro_rules! exec_functions {
     ($($(#[$doc:meta])* $name:ident($($argument:ident: $kind:ty),*);)*) => {
         $(hook! {
             $(#[$doc])*
             fn $name($($argument: $kind),*; caller) -> c_int {
-                // SAFETY: the real function with the host's arguments.
-                unsafe {
-                    let real: unsafe extern "C" fn($($kind),*) -> c_int = core::mem::transmute(real::$name.address());
-                    exec(caller, || real($($argument),*))
-                }
+                // SAFETY: the next function with the host's arguments.
+                unsafe { exec(caller, || call_next!($name($($argument: $kind),*) -> c_int)) }
             }
         })*
     };
@@ -64,14 +63,14 @@ exec_functions! {
 /// Defines a variadic exec function: lays the arguments out as an array, as `argv` is, and calls `$gathered` with the
 /// path, that array and the return address.
 ///
-/// The registers' arguments are pushed right below those on the stack, in the place of the return address, which is
-/// kept below them for the time of the call.
+/// The arguments in registers are pushed right below those on the stack, in the place of the return address, which is
+/// kept below them during the call.
 macro_rules! variadic {
     ($(#[$doc:meta])* $name:ident, $gathered:ident) => {
         $(#[$doc])*
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
-        pub unsafe extern "C" fn $name() {
+        pub unsafe extern "C-unwind" fn $name() {
             naked_asm!(
                 ".cfi_startproc",
                 "pop r10",
@@ -117,33 +116,24 @@ variadic! {
     execle, gathered_execle
 }
 
-type ArrayFunction = unsafe extern "C" fn(Ptr, *mut Ptr) -> c_int;
-
-unsafe extern "C" fn gathered_execl(path: Ptr, argv: *mut Ptr, caller: u64) -> c_int {
-    // SAFETY: the real function with the host's arguments.
-    unsafe {
-        let real: ArrayFunction = core::mem::transmute(real::execv.address());
-        exec(caller, || real(path, argv))
-    }
+unsafe extern "C-unwind" fn gathered_execl(path: Ptr, argv: Ptr, caller: u64) -> c_int {
+    // SAFETY: the next function with the host's arguments.
+    unsafe { exec(caller, || call_next!(execv(path: Ptr, argv: Ptr) -> c_int)) }
 }
 
-unsafe extern "C" fn gathered_execlp(file: Ptr, argv: *mut Ptr, caller: u64) -> c_int {
-    // SAFETY: the real function with the host's arguments.
-    unsafe {
-        let real: ArrayFunction = core::mem::transmute(real::execvp.address());
-        exec(caller, || real(file, argv))
-    }
+unsafe extern "C-unwind" fn gathered_execlp(file: Ptr, argv: Ptr, caller: u64) -> c_int {
+    // SAFETY: the next function with the host's arguments.
+    unsafe { exec(caller, || call_next!(execvp(file: Ptr, argv: Ptr) -> c_int)) }
 }
 
-unsafe extern "C" fn gathered_execle(path: Ptr, argv: *mut Ptr, caller: u64) -> c_int {
-    // SAFETY: the real function with the host's arguments, which end with a NULL; behind it is the environment.
+unsafe extern "C-unwind" fn gathered_execle(path: Ptr, argv: Ptr, caller: u64) -> c_int {
+    let mut end: *mut Ptr = argv.cast();
+    // SAFETY: the next function with the host's arguments, which end with a NULL; behind it is the environment.
     unsafe {
-        let mut end = argv;
         while !(*end).is_null() {
             end = end.add(1);
         }
         let environment = *end.add(1);
-        let real: unsafe extern "C" fn(Ptr, *mut Ptr, Ptr) -> c_int = core::mem::transmute(real::execve.address());
-        exec(caller, || real(path, argv, environment))
+        exec(caller, || call_next!(execve(path: Ptr, argv: Ptr, environment: Ptr) -> c_int))
     }
 }

@@ -1,33 +1,30 @@
-//! `fork` and `_Fork`. There is none for `vfork`, which returns twice through the frame that called it.
+//! `fork` and `_Fork`. `vfork` has no hook, because it returns twice through the frame that called it.
 
 use core::ffi::c_int;
 
 use spec::id;
 
-use super::errno;
+use super::result::errno;
 use crate::config::detail;
-use crate::real::Real;
-use crate::{clock, process, real, record, thread};
+use crate::first_use::records;
+use crate::glibc::next_functions::{self, NextFunction};
+use crate::{clock, lifecycle, recorder};
 
-unsafe fn fork_by(real: &Real, caller: u64) -> c_int {
-    let recorded = process::records(id::PROC_FORK);
+unsafe fn fork_by(next: &NextFunction, caller: u64) -> c_int {
+    let recorded = records(id::PROC_FORK);
     if recorded {
-        record::put(&id::PROC_FORK_1, clock::now(), [0, 0, 0, 0, detail(caller)]);
+        recorder::put(&id::PROC_FORK_1, clock::now_fenced(), [0, 0, 0, 0, detail(caller)]);
     }
-    // SAFETY: the real function takes no arguments.
+    // SAFETY: the next function takes no arguments.
     let child = unsafe {
-        let real: unsafe extern "C" fn() -> c_int = core::mem::transmute(real.address());
-        real()
+        let next: unsafe extern "C-unwind" fn() -> c_int = core::mem::transmute(next.address());
+        next()
     };
     if child == 0 {
-        process::after_fork_in_child();
-        if process::records(id::PROC_BEGIN) {
-            // The child's trace begins with the record that says whose child it is.
-            thread::slot(1);
-        }
+        lifecycle::begin_child();
     } else if recorded {
         let columns = if child < 0 { [0, errno() as u64, 0, 0, 0] } else { [child as u64, 0, 0, 0, 0] };
-        record::put(&id::PROC_FORK_2, clock::now(), columns);
+        recorder::put(&id::PROC_FORK_2, clock::now_fenced(), columns);
     }
     child
 }
@@ -36,7 +33,7 @@ hook! {
     /// `pid_t fork(void);`
     fn fork(; caller) -> c_int {
         // SAFETY: the host's call.
-        unsafe { fork_by(&real::fork, caller) }
+        unsafe { fork_by(&next_functions::fork, caller) }
     }
 }
 
@@ -45,6 +42,6 @@ hook! {
     #[allow(non_snake_case, reason = "its name in C")]
     fn _Fork(; caller) -> c_int {
         // SAFETY: the host's call.
-        unsafe { fork_by(&real::_Fork, caller) }
+        unsafe { fork_by(&next_functions::_Fork, caller) }
     }
 }

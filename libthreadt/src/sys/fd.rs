@@ -1,12 +1,13 @@
-//! Files that are held briefly: opened, used, closed.
+//! File descriptors. They are held briefly: a file is opened, used and closed.
 
 use core::ffi::{CStr, c_int};
 use core::mem::MaybeUninit;
 
-use super::{Errno, Result, call, file_size_limit, stat};
+use super::call::{Errno, Result, call};
+use super::process::file_size_limit;
 
-/// Repeats a call that a signal interrupted: some file systems answer so whenever one is pending. Not for ever, as a
-/// profiler's timer may come faster than the call gets done.
+/// Repeats a call that a signal interrupted, as some file systems return `EINTR` whenever a signal is pending. It gives
+/// up after a while: a profiler's timer may fire faster than the call is done.
 fn uninterrupted(mut call: impl FnMut() -> Result<usize>) -> Result<usize> {
     let mut result = call();
     for _ in 0..100 {
@@ -20,13 +21,13 @@ fn uninterrupted(mut call: impl FnMut() -> Result<usize>) -> Result<usize> {
 
 /// A file descriptor that is closed when it goes out of scope.
 ///
-/// Only for functions that hold it briefly and across which nothing of the host's runs.
+/// A function that holds one must not call the host's code.
 #[derive(Debug)]
 pub struct Fd(c_int);
 
 impl Drop for Fd {
     fn drop(&mut self) {
-        // SAFETY: we opened it, and nobody else knows its number.
+        // SAFETY: this library opened it, and nobody else knows its number.
         let _ = unsafe { call(libc::SYS_close, [self.0 as usize, 0, 0, 0, 0, 0]) };
     }
 }
@@ -46,7 +47,7 @@ impl Fd {
         if fd.0 > 2 {
             return Ok(fd);
         }
-        // The host has closed one of the standard descriptors; what it writes there must not come to us.
+        // The host has closed one of the standard descriptors; what it writes there must not reach our file.
         // SAFETY: no memory is involved.
         let higher = unsafe { call(libc::SYS_fcntl, [fd.0 as usize, libc::F_DUPFD_CLOEXEC as usize, 3, 0, 0, 0]) }?;
         Ok(Fd(higher as c_int))
@@ -54,7 +55,7 @@ impl Fd {
 
     /// Bytes read into `buffer` from `at` on; 0 at the end of the file.
     pub fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<usize> {
-        // SAFETY: the buffer is ours to write.
+        // SAFETY: the buffer is writable.
         unsafe {
             call(libc::SYS_pread64, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), at as usize, 0, 0])
         }
@@ -62,11 +63,11 @@ impl Fd {
 
     /// Bytes read into `buffer`; 0 at the end of the file.
     pub fn read(&self, buffer: &mut [u8]) -> Result<usize> {
-        // SAFETY: the buffer is ours to write.
+        // SAFETY: the buffer is writable.
         unsafe { call(libc::SYS_read, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) }
     }
 
-    /// Writes all of the `length` bytes from `text` on at the place `at` of the file.
+    /// Writes the `length` bytes that begin at `text` at offset `at` of the file.
     ///
     /// # Safety
     /// The bytes must be readable.
@@ -96,11 +97,13 @@ impl Fd {
         if (self.stat()?.st_size as u64).saturating_add(text.len() as u64) > file_size_limit() {
             return Err(Errno(libc::EFBIG));
         }
-        let mut rest = text;
-        while !rest.is_empty() {
+        let mut unwritten = text;
+        while !unwritten.is_empty() {
             // SAFETY: the text is readable.
-            match unsafe { call(libc::SYS_write, [self.0 as usize, rest.as_ptr() as usize, rest.len(), 0, 0, 0]) } {
-                Ok(written) => rest = rest.get(written..).unwrap_or(b""),
+            match unsafe {
+                call(libc::SYS_write, [self.0 as usize, unwritten.as_ptr() as usize, unwritten.len(), 0, 0, 0])
+            } {
+                Ok(written) => unwritten = unwritten.get(written..).unwrap_or(b""),
                 Err(Errno(libc::EINTR)) => {}
                 Err(errno) => return Err(errno),
             }
@@ -108,7 +111,7 @@ impl Fd {
         Ok(())
     }
 
-    /// What the file is.
+    /// The status of the file.
     pub fn stat(&self) -> Result<libc::stat> {
         stat(self.0)
     }
@@ -119,7 +122,7 @@ impl Fd {
         unsafe { call(libc::SYS_fchmod, [self.0 as usize, mode as usize, 0, 0, 0, 0]) }.map(drop)
     }
 
-    /// Cuts the file to `length` bytes.
+    /// Truncates the file to `length` bytes.
     pub fn truncate(&self, length: u64) -> Result {
         // SAFETY: no memory is involved.
         unsafe { call(libc::SYS_ftruncate, [self.0 as usize, length as usize, 0, 0, 0, 0]) }.map(drop)
@@ -146,16 +149,16 @@ impl Fd {
         unsafe { call(libc::SYS_mmap, arguments) }.map(|address| address as *mut u8)
     }
 
-    /// How large the file's file system is and how much of that is free for this user.
-    pub fn space(&self) -> Result<Space> {
+    /// The size of the file's file system, and how much of it is free for this user.
+    pub fn space(&self) -> Result<DiskSpace> {
         let system = self.file_system()?;
         let block = system.f_frsize as u64;
-        Ok(Space { total: system.f_blocks.saturating_mul(block), free: system.f_bavail.saturating_mul(block) })
+        Ok(DiskSpace { total: system.f_blocks.saturating_mul(block), free: system.f_bavail.saturating_mul(block) })
     }
 
     fn file_system(&self) -> Result<libc::statfs> {
         let mut system = MaybeUninit::<libc::statfs>::uninit();
-        // SAFETY: the kernel fills the struct when it answers 0.
+        // SAFETY: the kernel fills the struct when it returns 0.
         unsafe {
             call(libc::SYS_fstatfs, [self.0 as usize, system.as_mut_ptr() as usize, 0, 0, 0, 0])?;
             Ok(system.assume_init())
@@ -164,9 +167,9 @@ impl Fd {
 
     /// Whether nobody, in whatever namespace, has the file open or mapped for writing.
     ///
-    /// `self` must have been opened read-only. The answer is `Err` where the file system knows no leases, or grants them
-    /// without knowing of all writers: an overlay counts writers of the layer below, and network file systems those of
-    /// other machines not at all.
+    /// `self` must have been opened read-only. The result is `Err` where the file system has no leases, or grants them
+    /// without knowing all writers: an overlay counts those of the layer below, and network file systems do not count
+    /// those of other machines.
     pub fn has_no_writer(&self) -> Result<bool> {
         const OVERLAYFS: i64 = 0x794c_7630;
         const NFS: i64 = 0x6969;
@@ -183,8 +186,8 @@ impl Fd {
             // SAFETY: no memory is involved.
             unsafe { call(libc::SYS_fcntl, [self.0 as usize, command as usize, argument as usize, 0, 0, 0]) }
         };
-        // Who opens the file for writing while the lease is held (trace-cat --recover) makes the kernel send a signal.
-        // SIGIO, its usual one, would end the host; this one is ignored by default.
+        // When somebody opens the file for writing while the lease is held (trace-cat --recover), the kernel sends a
+        // signal. SIGIO, the default one, would end the host; SIGURG is ignored by default.
         control(F_SETSIG, libc::SIGURG)?;
         match control(libc::F_SETLEASE, libc::F_RDLCK) {
             Ok(_) => {
@@ -198,16 +201,50 @@ impl Fd {
 
     /// The next directory entries, as `getdents64` gives them; 0 bytes at the end.
     pub fn directory_entries(&self, buffer: &mut [u8]) -> Result<usize> {
-        // SAFETY: the buffer is ours to write.
+        // SAFETY: the buffer is writable.
         unsafe { call(libc::SYS_getdents64, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) }
     }
 }
 
-/// Room on a file system, in bytes.
+/// The space of a file system, in bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Space {
-    /// Of the whole file system.
+pub struct DiskSpace {
+    /// All of it.
     pub total: u64,
     /// Free for this user.
     pub free: u64,
+}
+
+/// The status of the file behind a descriptor.
+pub fn stat(fd: c_int) -> Result<libc::stat> {
+    let mut stat = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the kernel fills the struct when it returns 0.
+    unsafe {
+        call(libc::SYS_fstat, [fd as usize, stat.as_mut_ptr() as usize, 0, 0, 0, 0])?;
+        Ok(stat.assume_init())
+    }
+}
+
+/// Whether a write to the descriptor would neither wait nor fail for want of a reader.
+pub fn is_writable(fd: c_int) -> bool {
+    let mut poll = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one struct, which is writable; the call does not wait.
+    let ready = unsafe { call(libc::SYS_poll, [&raw mut poll as usize, 1, 0, 0, 0, 0]) };
+    ready == Ok(1) && poll.revents == libc::POLLOUT
+}
+
+/// Writes the slices to a descriptor in one call; what the file does not take at once is lost.
+pub fn write_slices(fd: c_int, slices: &[libc::iovec]) {
+    // SAFETY: the slices describe readable memory; writev does not write to it.
+    let _ = unsafe { call(libc::SYS_writev, [fd as usize, slices.as_ptr() as usize, slices.len(), 0, 0, 0]) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_errno_values() {
+        assert_eq!(Fd::open(c"/nonexistent/file", libc::O_RDONLY, 0).unwrap_err(), Errno(libc::ENOENT));
+    }
 }

@@ -1,8 +1,34 @@
-//! Names of files.
+//! Paths: how they are built in memory that the caller provides, and the system calls that take them.
 
 use core::ffi::CStr;
 
-use super::{Result, call};
+use spec::buffer::SLOT_PATH_MAX;
+use spec::names::{FileName, NAME_MAX};
+
+use super::call::{Result, call};
+
+/// Longest path of a directory that a trace can be in, bytes.
+pub const DIRECTORY_MAX: usize = SLOT_PATH_MAX - NAME_MAX - 48;
+
+/// Writes `directory/name` with its NUL into `buffer`. The directory has at most [`DIRECTORY_MAX`] bytes.
+pub fn trace_file<'a>(buffer: &'a mut [u8; SLOT_PATH_MAX], directory: &[u8], name: FileName) -> &'a CStr {
+    let (text, length) = name.text();
+    join(buffer, &[directory, b"/", text.get(..length).unwrap_or(b"")])
+}
+
+/// Writes the slices, one behind the other, with a NUL into `buffer`; what does not fit is cut off.
+pub fn join<'a>(buffer: &'a mut [u8; SLOT_PATH_MAX], slices: &[&[u8]]) -> &'a CStr {
+    let bytes = slices.iter().flat_map(|slice| slice.iter().copied()).take(SLOT_PATH_MAX - 1);
+    for (place, byte) in buffer.iter_mut().zip(bytes.chain([0])) {
+        *place = byte;
+    }
+    in_buffer(buffer)
+}
+
+/// The path that is in `buffer`.
+pub fn in_buffer(buffer: &[u8; SLOT_PATH_MAX]) -> &CStr {
+    CStr::from_bytes_until_nul(buffer).unwrap_or(c"")
+}
 
 /// Renames without replacing: `Err(EEXIST)` if there is such a name already.
 pub fn rename(from: &CStr, to: &CStr) -> Result {
@@ -18,7 +44,7 @@ pub fn replace(from: &CStr, to: &CStr) -> Result {
     unsafe { call(libc::SYS_rename, [from.as_ptr() as usize, to.as_ptr() as usize, 0, 0, 0, 0]) }.map(drop)
 }
 
-/// Gives a file another name; `Err(EEXIST)` if there is such a name already.
+/// Gives a file a further name; `Err(EEXIST)` if there is such a name already.
 pub fn link(from: &CStr, to: &CStr) -> Result {
     // SAFETY: both paths are NUL-terminated.
     unsafe { call(libc::SYS_link, [from.as_ptr() as usize, to.as_ptr() as usize, 0, 0, 0, 0]) }.map(drop)
@@ -36,15 +62,15 @@ pub fn make_directory(path: &CStr, mode: u32) -> Result {
     unsafe { call(libc::SYS_mkdir, [path.as_ptr() as usize, mode as usize, 0, 0, 0, 0]) }.map(drop)
 }
 
-/// The text of a symbolic link, cut to the buffer.
+/// The text of a symbolic link, as much as the buffer holds; returns its length.
 pub fn read_link(path: &CStr, buffer: &mut [u8]) -> Result<usize> {
-    // SAFETY: the path is NUL-terminated, the buffer ours to write.
+    // SAFETY: the path is NUL-terminated, the buffer writable.
     unsafe { call(libc::SYS_readlink, [path.as_ptr() as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) }
 }
 
-/// The working directory with its terminating NUL; returns the length without it.
+/// Writes the working directory's path with its NUL into `buffer`; returns the length without the NUL.
 pub fn working_directory(buffer: &mut [u8]) -> Result<usize> {
-    // SAFETY: the buffer is ours to write.
+    // SAFETY: the buffer is writable.
     let length = unsafe { call(libc::SYS_getcwd, [buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0, 0]) }?;
     Ok(length.saturating_sub(1))
 }

@@ -1,0 +1,149 @@
+//! The time of a record: `CLOCK_MONOTONIC` by the vDSO, plus an offset that all processes of a trace directory share.
+//!
+//! Hooks read the clock; the offset is added when the record is written, because the process reads the directory's
+//! offset at its first record.
+//!
+//! The vDSO's function is called directly: libc's may be interposed (libfaketime), and needs its PLT. Where the vDSO
+//! only converts the processor's counter, [`counter`] does the same conversion in its place.
+
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicI64, AtomicPtr, Ordering::Relaxed};
+
+use crate::sys::{clock_gettime, elf};
+
+mod counter;
+
+type GetTime = unsafe extern "C" fn(c_int, *mut libc::timespec) -> c_int;
+
+/// The vDSO's `clock_gettime`; until it is found, or if there is none, the system call.
+static GET_TIME: AtomicPtr<()> = AtomicPtr::new(clock_gettime as *mut ());
+
+/// Nanoseconds from `CLOCK_MONOTONIC` to the Epoch.
+static OFFSET: AtomicI64 = AtomicI64::new(0);
+
+fn read(clock: c_int) -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: GET_TIME holds a function of this type, which writes a timespec.
+    unsafe {
+        // ORDERING: Relaxed, as either function is right at any time.
+        let get_time: GetTime = core::mem::transmute(GET_TIME.load(Relaxed));
+        get_time(clock, &mut time);
+    }
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+/// Nanoseconds of `CLOCK_MONOTONIC`, read after all earlier instructions of the thread have completed: the time of a
+/// record that acquires something.
+#[inline(always)]
+pub fn now_fenced() -> u64 {
+    match counter::read::<true>() {
+        Some(time) => time,
+        None => by_vdso(),
+    }
+}
+
+/// As [`now_fenced`], but possibly read while earlier instructions of the thread are still being executed: the time of
+/// a record that releases something, which may be early but not late. It is never less than a [`now_fenced`] that the
+/// same thread has read before.
+#[inline(always)]
+pub fn now_unfenced() -> u64 {
+    match counter::read::<false>() {
+        Some(time) => time,
+        None => by_vdso(),
+    }
+}
+
+#[inline(never)]
+fn by_vdso() -> u64 {
+    read(libc::CLOCK_MONOTONIC) as u64
+}
+
+/// Checks that the counter still gives the kernel's times; to be called from time to time.
+pub fn check() {
+    counter::check(by_vdso);
+}
+
+/// What times are read from, for `trinfo`: the processor's counter, or the vDSO.
+pub fn source() -> &'static [u8] {
+    if counter::is_used() { b"tsc" } else { b"vdso" }
+}
+
+/// A reading of [`now_fenced`] as nanoseconds since the Epoch.
+#[inline]
+pub fn since_epoch(reading: u64) -> u64 {
+    // ORDERING: Relaxed; the offset is set before the process's first slot is given out, and stays.
+    reading.wrapping_add(OFFSET.load(Relaxed) as u64)
+}
+
+/// Looks up the vDSO's function and the words that it reads.
+pub fn find() {
+    if let Some(found) = elf::any_definition(c"__vdso_clock_gettime") {
+        GET_TIME.store(found.address.cast_mut(), Relaxed);
+        // SAFETY: getauxval only reads what the kernel gave to the process.
+        counter::find(unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) } as usize, by_vdso);
+    }
+}
+
+/// Measures the offset: of many readings of both clocks, the one that took the least time counts.
+pub fn measure_offset() -> i64 {
+    let mut best = (i64::MAX, 0);
+    for _ in 0..64 {
+        let before = read(libc::CLOCK_MONOTONIC);
+        let wall = read(libc::CLOCK_REALTIME);
+        let after = read(libc::CLOCK_MONOTONIC);
+        if after - before < best.0 {
+            best = (after - before, wall - before - (after - before) / 2);
+        }
+    }
+    best.1
+}
+
+/// Sets the offset, nanoseconds.
+pub fn set_offset(offset: i64) {
+    OFFSET.store(offset, Relaxed);
+}
+
+/// The offset in force, nanoseconds.
+pub fn offset() -> i64 {
+    OFFSET.load(Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counter_gives_the_vdsos_times_or_is_left_alone() {
+        find();
+        if !counter::is_used() {
+            eprintln!("this machine's clock is not the processor's counter: nothing to compare");
+            return;
+        }
+        let (mut last, mut compared) = (0, 0);
+        for _ in 0..100_000 {
+            let (before, unfenced, time, after) =
+                (by_vdso(), counter::read::<false>(), counter::read::<true>(), by_vdso());
+            // While the kernel forbids the counter, the vDSO is asked.
+            let (Some(unfenced), Some(time)) = (unfenced, time) else { continue };
+            assert!(before <= time && time <= after, "{before} {time} {after}");
+            assert!(last <= unfenced && unfenced <= time, "{last} {unfenced} {time}");
+            (last, compared) = (time, compared + 1);
+        }
+        assert!(compared > 90_000);
+        check();
+        assert!(counter::is_used());
+        // A counter that differs from the vDSO is not used any more.
+        counter::check(|| by_vdso() + 1_000_000_000);
+        assert!(!counter::is_used());
+        let (before, time, after) = (by_vdso(), now_fenced(), by_vdso());
+        assert!(before <= time && time <= after);
+    }
+
+    #[test]
+    fn the_measured_offset_leads_to_the_wall_clock() {
+        find();
+        let wall = read(libc::CLOCK_REALTIME);
+        let ours = read(libc::CLOCK_MONOTONIC) + measure_offset();
+        assert!((ours - wall).abs() < 1_000_000_000, "{ours} {wall}");
+    }
+}

@@ -1,0 +1,124 @@
+//! Initialises the library in a process: in the program at the first hook, in a forked child at the child's first hook.
+
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use spec::tables::{EVENTS, MUTEX, RMUTEX};
+use spec::{Event, EventId, Level};
+
+use crate::clock;
+use crate::config::{self, CONFIG};
+use crate::glibc::{self, next_functions};
+use crate::process_state::{self, PROCESS, ProcessState, Switch, is_initialised};
+use crate::storage::{self, thread_local};
+use crate::sys::{self, Once, diagnostics, seccomp};
+use crate::trace_dir::{self, directory};
+
+/// The PID of the process in which the library was initialised last: this one, or the one that it was forked from.
+static LAST_PID: AtomicU32 = AtomicU32::new(0);
+/// The library has read its environment, in this process or in one that it was forked from.
+static CONFIGURED: Once = Once::new();
+
+/// Whether calls of this event are recorded; for mutex events, of either category.
+#[inline(always)]
+pub fn records(id: EventId) -> bool {
+    switch(id).is_on()
+}
+
+/// Which calls of this event are recorded. Initialises the library if it is not.
+#[inline(always)]
+pub fn switch(id: EventId) -> Switch {
+    match process_state::loaded_switch(id) {
+        Some(switch) => switch,
+        None => initialise_and_load(id),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn initialise_and_load(id: EventId) -> Switch {
+    initialise();
+    process_state::loaded_switch(id).unwrap_or(Switch::OFF)
+}
+
+/// Whether anything is recorded at all.
+pub fn is_recording() -> bool {
+    initialise() && !CONFIG.get().events.is_none()
+}
+
+/// Initialises the library in this process; `false` if this thread is doing that already.
+pub fn initialise() -> bool {
+    if is_initialised() {
+        return true;
+    }
+    PROCESS.initialised.run(|| {
+        if CONFIGURED.is_done() {
+            forget_parent();
+        }
+        CONFIGURED.run(|| {
+            configure();
+            true
+        });
+        let pid = sys::process_id();
+        PROCESS.pid.store(pid, Relaxed);
+        LAST_PID.store(pid, Relaxed);
+        PROCESS.write_through.store(u32::from(CONFIG.get().unbuffered), Relaxed);
+        for (index, event) in EVENTS.iter().enumerate() {
+            process_state::set_switch(index, configured_switch(event));
+        }
+        true
+    })
+}
+
+/// The switch of an event as the environment wants it.
+fn configured_switch(event: &Event) -> Switch {
+    let config = CONFIG.get();
+    let level = event.kinds.first().map_or(Level::Always, |kind| kind.level);
+    let selective = match level {
+        _ if !config.only_blocked => Switch::OFF,
+        Level::Always => Switch::OFF,
+        Level::Blocked | Level::Failed | Level::Waiters => Switch::SELECTIVE,
+        Level::Never => return Switch::OFF,
+    };
+    let on = |category, switch| match config.events.contains_numbers(category, event.number) {
+        true => switch,
+        false => Switch::OFF,
+    };
+    let recursive = if event.category == MUTEX { on(RMUTEX, Switch::ON_RECURSIVE) } else { Switch::OFF };
+    Switch::OFF.with(selective).with(on(event.category, Switch::ON)).with(recursive)
+}
+
+/// Once in a program.
+fn configure() {
+    diagnostics::remember_stderr();
+    clock::find();
+    next_functions::look_up_all();
+    glibc::calibrate();
+    directory::note_wanted(config::directory());
+    let config = config::read();
+    if config.layout.is_ring() {
+        seccomp::note_filter();
+    }
+    // SAFETY: within CONFIGURED, which all readers have passed.
+    unsafe { CONFIG.set(config) };
+    // SAFETY: the page is private, zero-initialised memory of this library, and a child is meant to lose it.
+    // Where the kernel refuses, only children made by fork() and _Fork() are recognised.
+    let _ = unsafe { sys::wipe_on_fork((&raw const PROCESS).cast(), size_of::<ProcessState>()) };
+    let _ = sys::register_barrier();
+}
+
+/// Once in a forked child: what it inherited is its parent's.
+fn forget_parent() {
+    let is_interrupted = |slot: &storage::Slot| slot.in_progress.load(Relaxed) != 0 || slot.writer.load(Relaxed) != 0;
+    let interrupted = thread_local::current().filter(is_interrupted);
+    thread_local::set_current(None);
+    storage::forget(interrupted);
+    trace_dir::forget();
+    let _ = sys::register_barrier();
+    PROCESS.unrecorded_parent.store(LAST_PID.load(Relaxed), Relaxed);
+}
+
+/// Initialises the library in a child, right after a fork.
+pub fn after_fork_in_child() {
+    process_state::wipe_after_fork();
+    initialise();
+}

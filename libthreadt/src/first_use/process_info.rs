@@ -1,0 +1,156 @@
+//! The contents of trinfo: what is known of the process, so that its trace can be understood later and elsewhere.
+
+use core::ffi::{CStr, c_char};
+use core::sync::atomic::Ordering::Relaxed;
+
+use spec::info::RINGS_REUSED;
+use spec::record::NANOS_PER_SECOND;
+use spec::tables::EVENTS;
+
+use crate::clock;
+use crate::config::CONFIG;
+use crate::glibc::object_words;
+use crate::process_state::{self, PROCESS};
+use crate::storage::{self, slot_layout};
+use crate::sys::{self, Fd, SetOnce, path};
+use crate::trace_dir::info_file::{self, InfoWriter};
+use crate::trace_dir::{executable_maps, identity};
+
+static SCRATCH: SetOnce<[u8; 4096]> = SetOnce::new([0; 4096]);
+
+/// At the first record: writes everything that is known.
+pub fn write_at_first_record() {
+    info_file::append(|writer| {
+        describe(writer);
+        executable_maps::write_all(writer);
+    });
+}
+
+/// Before an exec: writes new mappings, and what the rings have overwritten, which the next program does not know.
+pub fn write_before_exec() {
+    info_file::append(|writer| {
+        executable_maps::write_new(writer);
+        write_completeness(writer);
+    });
+}
+
+/// At the process's end: writes new mappings, what the rings have overwritten, and how many records were lost.
+pub fn write_at_exit() {
+    info_file::append(|writer| {
+        executable_maps::write_new(writer);
+        write_completeness(writer);
+        let lost = u64::from(PROCESS.lost.load(Relaxed)) + u64::from(PROCESS.lost_without_slot.load(Relaxed));
+        writer.number("lost", lost);
+    });
+}
+
+fn describe(writer: &mut InfoWriter) {
+    writer.number("format", 1);
+    writer.line("version", env!("CARGO_PKG_VERSION").as_bytes());
+    writer.line("arch", b"x86_64");
+    // SAFETY: returns a constant, NUL-terminated string.
+    writer.line("glibc", unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) }.to_bytes());
+    if let Ok(name) = sys::system_name() {
+        writer.line("kernel", text(&name.release));
+        writer.line("host", text(&name.nodename));
+    }
+    writer.line("boot_id", &identity::boot_id());
+    writer.number("start", identity::start());
+    writer.number("pid", process_state::id().into());
+    writer.number("ppid", sys::parent_id().into());
+    writer.number("pidns", identity::pid_namespace());
+    // SAFETY: the one writer of trinfo calls this.
+    let scratch = unsafe { SCRATCH.get_mut() };
+    if let Ok(length) = path::read_link(c"/proc/self/exe", scratch) {
+        writer.line("exe", scratch.get(..length).unwrap_or(b""));
+    }
+    write_command_line(writer, scratch);
+    writer.line("clock", b"CLOCK_MONOTONIC");
+    writer.line("clock_source", clock::source());
+    writer.line("offset", itoa::Buffer::new().format(clock::offset()).as_bytes());
+    write_events(writer);
+    let config = CONFIG.get();
+    writer.line("level", if config.only_blocked { b"blocked" } else { b"all" });
+    if slot_layout().is_ring() {
+        writer.line("buffer", b"ring");
+        writer.number("ring", slot_layout().ring_size());
+    } else {
+        writer.line("buffer", if storage::is_anonymous() { b"anonymous" } else { b"shared" });
+    }
+    for (_, name) in object_words::LAYOUTS.iter().filter(|(layout, _)| !object_words::knows(*layout)) {
+        writer.raw(b"note the layout of this libc's ");
+        writer.raw(name);
+        writer.raw(b" is not known: columns read from it are 0\n");
+    }
+}
+
+/// Writes from when on the trace of each thread is complete whose ring has overwritten records.
+fn write_completeness(writer: &mut InfoWriter) {
+    let mut number = itoa::Buffer::new();
+    storage::for_each_slot(|slot| {
+        let (lwp, from) = (slot.lwp.load(Relaxed), slot.complete_from.load(Relaxed));
+        if lwp == 0 || from == 0 {
+            return;
+        }
+        writer.raw(b"complete_from ");
+        writer.raw(number.format(lwp).as_bytes());
+        writer.raw(b" ");
+        writer.raw(number.format(from / NANOS_PER_SECOND).as_bytes());
+        writer.raw(b".");
+        // With its leading zeros.
+        writer.raw(number.format(NANOS_PER_SECOND + from % NANOS_PER_SECOND).as_bytes().get(1..).unwrap_or_default());
+        writer.raw(b"\n");
+    });
+    let reused = storage::reused_rings();
+    if reused != 0 {
+        let [before, after] = RINGS_REUSED;
+        for text in ["note ", before, number.format(reused), after, "\n"] {
+            writer.raw(text.as_bytes());
+        }
+    }
+}
+
+fn text(field: &[c_char]) -> &[u8] {
+    // SAFETY: c_char and u8 have the same layout.
+    let bytes = unsafe { core::slice::from_raw_parts(field.as_ptr().cast(), field.len()) };
+    CStr::from_bytes_until_nul(bytes).map_or(b"", CStr::to_bytes)
+}
+
+fn write_command_line(writer: &mut InfoWriter, buffer: &mut [u8]) {
+    writer.raw(b"cmdline ");
+    if let Ok(file) = Fd::open(c"/proc/self/cmdline", libc::O_RDONLY, 0) {
+        // Each argument ends with a NUL; the last NUL is not written.
+        let mut ended = false;
+        while let Ok(length @ 1..) = file.read(buffer) {
+            for &byte in buffer.get(..length).unwrap_or(b"") {
+                if ended {
+                    writer.raw(b" ");
+                }
+                ended = byte == 0;
+                if !ended {
+                    writer.escaped(&[byte]);
+                }
+            }
+        }
+    }
+    writer.raw(b"\n");
+}
+
+/// Writes the events that are recorded, as THR_TRACE_EVENTS would name them.
+fn write_events(writer: &mut InfoWriter) {
+    writer.raw(b"events ");
+    let set = &CONFIG.get().events;
+    if *set == spec::EventSet::ALL {
+        writer.raw(b"all");
+    } else {
+        let mut separator: &[u8] = b"";
+        for event in EVENTS.iter().filter(|event| event.category != 0) {
+            if set.contains_numbers(event.category, event.number) {
+                writer.raw(separator);
+                writer.raw(event.name.as_bytes());
+                separator = b":";
+            }
+        }
+    }
+    writer.raw(b"\n");
+}

@@ -1,0 +1,97 @@
+//! The next functions: what the host's calls would reach without this library.
+//!
+//! There is one static for each, named like the C function. All are looked up when the library is initialised, or
+//! earlier by the hook that needs one.
+
+use core::ffi::{CStr, c_int};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
+
+use crate::sys::diagnostics::{Warning, warn};
+use crate::sys::elf;
+
+/// One function of the next library that defines it.
+pub struct NextFunction {
+    address: AtomicPtr<()>,
+    is_libc: AtomicBool,
+    name: &'static CStr,
+}
+
+impl NextFunction {
+    const fn new(name: &'static CStr) -> NextFunction {
+        NextFunction { address: AtomicPtr::new(core::ptr::null_mut()), is_libc: AtomicBool::new(false), name }
+    }
+
+    /// Its address, never null: where this libc has no such function, that of one that only fails.
+    #[inline(always)]
+    pub fn address(&self) -> *const () {
+        // ORDERING: Relaxed; code at a valid address needs no further memory to be visible.
+        let address = self.address.load(Relaxed);
+        if address.is_null() { self.look_up() } else { address }
+    }
+
+    /// Its address, if this libc has it.
+    pub fn address_if_any(&self) -> Option<*const ()> {
+        let address = self.address();
+        let substitutes = [missing as *const (), missing_with_errno as *const (), missing_c11 as *const ()];
+        (!substitutes.contains(&address)).then_some(address)
+    }
+
+    /// Whether it is libc's own, not another interposer's. Only libc's lock functions may be tried before they are
+    /// called.
+    #[inline]
+    pub fn is_libc(&self) -> bool {
+        self.is_libc.load(Relaxed)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_up(&self) -> *const () {
+        let next = if cfg!(test) { None } else { elf::next_definition(self.name) };
+        match next.or_else(|| elf::any_definition(self.name)) {
+            Some(definition) => {
+                self.is_libc.store(definition.is_libc, Relaxed);
+                self.address.store(definition.address.cast_mut(), Relaxed);
+                definition.address
+            }
+            // Not stored: a library that is loaded later may bring it.
+            None => match self.name.to_bytes() {
+                [b's', b'e', b'm', b'_', ..] | [b'e', b'x', b'e', b'c', ..] | b"fexecve" | b"_Fork" => {
+                    missing_with_errno as *const ()
+                }
+                [b't', b'h', b'r', b'd', b'_', ..] | [b'm' | b'c' | b't', _, b'x' | b'd' | b's', b'_', ..] => {
+                    missing_c11 as *const ()
+                }
+                _ => missing as *const (),
+            },
+        }
+    }
+}
+
+/// Takes the place of a function that this libc does not have.
+extern "C" fn missing() -> isize {
+    warn(Warning::Missing, &[b"a function was called that this libc does not have"]);
+    libc::ENOSYS as isize
+}
+
+/// Takes the place of a function that reports its error by errno.
+extern "C" fn missing_with_errno() -> isize {
+    missing();
+    // SAFETY: libc's own errno of this thread.
+    unsafe { *libc::__errno_location() = libc::ENOSYS as c_int };
+    -1
+}
+
+/// Takes the place of a C11 function: returns `thrd_error`.
+extern "C" fn missing_c11() -> isize {
+    missing();
+    2
+}
+
+/// Looks up all of them, so that no hook has to while the program runs.
+pub fn look_up_all() {
+    for function in ALL {
+        function.address();
+    }
+}
+
+include!(concat!(env!("OUT_DIR"), "/next_functions.rs"));

@@ -1,0 +1,134 @@
+//! The final flush: at the process's end, what all threads have recorded goes to their files.
+//!
+//! Other threads run on while the process ends, and go on recording. First every flush threshold is set to 0, so that
+//! each record is written at once from then on. Then all threads pass a barrier, after which a record that was begun
+//! with an old threshold shows in its slot's word `in_progress`. When that record is finished, the slot is written out.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+
+use crate::first_use::process_info;
+use crate::process_state::{self, PROCESS};
+use crate::storage::{
+    ALL_REGIONS, Slot, WriteRight, file_entry, for_each_slot, report_failure, set_write_through, slot_layout,
+    thread_local,
+};
+use crate::sys::{self, Errno, seccomp};
+use crate::trace_dir::names_owner;
+use crate::{clock, recorder};
+
+/// How long records in progress are waited for, all of them together: a thread may have been stopped, or have abandoned
+/// one by a jump.
+const PATIENCE_STEPS: u32 = 2000;
+const PATIENCE_NS: i64 = 100_000;
+
+/// Writes all that has been recorded; later records are written at once. `true` if every slot is empty now.
+pub fn flush_all_slots() -> bool {
+    set_write_through(true);
+    // ORDERING: every thread passes the barrier between this thread's stores to the flush thresholds and its loads of
+    // `in_progress`.
+    let _ = sys::barrier();
+    let (mut complete, mut patience) = (true, PATIENCE_STEPS);
+    for_each_slot(|slot| complete &= flush_slot(slot, &mut patience));
+    complete
+}
+
+/// Writes out one slot; `patience` is how many steps of [`PATIENCE_NS`] may still be waited.
+fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
+    let lwp = slot.lwp.load(Relaxed);
+    if lwp == 0 || slot.is_empty() && slot.in_progress.load(Relaxed) == 0 && slot.lost.load(Relaxed) == 0 {
+        return true;
+    }
+    let ours = thread_local::current() == Some(slot);
+    if !ours {
+        while slot.in_progress.load(Relaxed) != 0 {
+            // If it takes too long, trace-cat finds the record in the trbuf.
+            let Some(less) = patience.checked_sub(1) else { return false };
+            *patience = less;
+            sys::sleep(PATIENCE_NS);
+        }
+    }
+    if slot.become_writer(sys::thread_id(), ALL_REGIONS) != WriteRight::Taken {
+        return false;
+    }
+    if slot.lwp.load(Relaxed) != lwp {
+        // Another thread has got it, which writes each record at once.
+        slot.release_writer();
+        return true;
+    }
+    slot.append_loss_record(0, clock::since_epoch(clock::now_fenced()));
+    let written = slot.write_all(file_entry(lwp));
+    slot.release_writer();
+    report_failure(written);
+    written.is_ok() && slot.is_empty()
+}
+
+/// Counts what could not be written and is lost with the process because it is in anonymous memory, and writes this
+/// thread's loss record. Always `false`: the trbuf still holds something.
+fn count_anonymous() -> bool {
+    let mut lost = None;
+    for_each_slot(|slot| {
+        if slot.anonymous.load(Relaxed) != 0 && !slot.is_empty() {
+            // Why it could not be written, if that is known.
+            let cause = match slot.cause.load(Relaxed) {
+                0 => libc::ENOMEM,
+                errno => errno as i32,
+            };
+            let (records, cause) = slot.drop_all(Errno(cause));
+            lost = Some((lost.map_or(0, |(before, _)| before) + records, cause));
+        }
+    });
+    if let (Some((records, cause)), Some(slot)) = (lost, thread_local::current()) {
+        slot.lose(records, cause);
+        flush_slot(slot, &mut 0);
+    }
+    false
+}
+
+/// Takes the sole right to change flush thresholds and to write other threads' slots; `false` if another thread keeps
+/// it for more than a second, or this one has it already (a signal handler that ends the process).
+pub fn begin_alone() -> bool {
+    let me = sys::thread_id();
+    for _ in 0..1000 {
+        // ORDERING: Acquire pairs with the Release in `end_alone`: the thresholds are as the last one left them.
+        match PROCESS.flushing_lwp.compare_exchange(0, me, Acquire, Relaxed) {
+            Ok(_) => return true,
+            Err(owner) if owner == me => return false,
+            Err(_) => sys::sleep(1_000_000),
+        }
+    }
+    false
+}
+
+/// Gives up the right that [`begin_alone`] took.
+pub fn end_alone() {
+    PROCESS.flushing_lwp.store(0, Release);
+}
+
+/// Whether rings have to stay in the trbuf: the program has put itself under a seccomp filter, which may kill it for a
+/// system call that writes files, and until now none was made.
+pub fn must_keep_rings() -> bool {
+    slot_layout().is_ring() && seccomp::has_new_filter()
+}
+
+/// The process is about to end: writes all that can be written.
+///
+/// The trbuf is removed if all of it was written and no thread has recorded since this began. Otherwise a record may be
+/// on its way to its file when the process dies, and only the trbuf says which bytes belong there.
+pub fn finish() {
+    if !PROCESS.files.is_done() || process_state::is_vfork_child() || must_keep_rings() {
+        return;
+    }
+    PROCESS.final_flush_begun.store(1, SeqCst);
+    if !begin_alone() {
+        return;
+    }
+    if let Some(slot) = thread_local::current() {
+        recorder::take_over_losses(slot);
+    }
+    let complete = flush_all_slots() || count_anonymous();
+    process_info::write_at_exit();
+    if complete && PROCESS.recorded_after_final_flush.load(SeqCst) == 0 {
+        names_owner::remove_trbuf();
+    }
+    end_alone();
+}

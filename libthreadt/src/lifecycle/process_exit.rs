@@ -1,0 +1,29 @@
+//! The process ends by `exit`, or by returning from main.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering::Relaxed;
+
+use spec::id;
+
+use super::final_flush::finish;
+use crate::config::detail;
+use crate::first_use::records;
+use crate::process_state::{self, PROCESS};
+use crate::{clock, recorder};
+
+/// Records the process's end, asked for at `caller`; 0 if it was not.
+pub fn record_process_exit(status: c_int, caller: u64) {
+    if records(id::PROC_EXIT) && !process_state::is_vfork_child() {
+        let columns = [i64::from(status) as u64, 0, 0, 0, detail(caller)];
+        recorder::put(&id::PROC_EXIT_0, clock::now_fenced(), columns);
+        PROCESS.exit_recorded.store(1, Relaxed);
+    }
+}
+
+/// The last handler of `exit`, which runs after all others and after every destructor; also after main returned.
+pub extern "C" fn at_exit(status: c_int, _argument: *mut c_void) {
+    if PROCESS.exit_recorded.load(Relaxed) == 0 {
+        record_process_exit(status, 0);
+    }
+    finish();
+}

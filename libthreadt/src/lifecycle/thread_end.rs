@@ -1,0 +1,64 @@
+//! A thread ends: by returning, by `pthread_exit`, or by cancellation.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use spec::id;
+
+use crate::config::detail;
+use crate::first_use::records;
+use crate::process_state;
+use crate::storage::{ALL_REGIONS, WriteRight, file_entry, release_slot, report_failure, slot_layout, thread_local};
+use crate::{clock, recorder};
+
+/// Records this thread's end and writes what it has recorded to its file. It may go on recording.
+pub fn end(exit_status: u64) {
+    if records(id::THR_EXIT) {
+        recorder::put(&id::THR_EXIT_0, clock::now_fenced(), [exit_status, 0, 0, 0, 0]);
+    }
+    write_out();
+}
+
+/// The thread's routine was left by unwinding.
+pub fn end_by_unwinding() {
+    /// `PTHREAD_CANCELED`.
+    const CANCELED: u64 = u64::MAX;
+    match thread_local::current() {
+        // `record_thread_exit` has recorded it.
+        Some(slot) if slot.exit_recorded.load(Relaxed) != 0 => write_out(),
+        _ => end(CANCELED),
+    }
+}
+
+/// A thread calls `pthread_exit` or `thrd_exit`: what it records afterwards, in cleanup handlers and destructors, still
+/// belongs to it. `caller` is the call's return address.
+pub fn record_thread_exit(status: u64, caller: u64) {
+    if records(id::THR_EXIT) {
+        recorder::put(&id::THR_EXIT_0, clock::now_fenced(), [status, 0, 0, 0, detail(caller)]);
+    }
+    if let Some(slot) = thread_local::current() {
+        // ORDERING: Relaxed; only this thread reads it.
+        slot.exit_recorded.store(1, Relaxed);
+    }
+    write_out();
+}
+
+/// Writes what this thread, which is about to end, has recorded to its file (unless that is a ring), and releases its
+/// slot to another thread once this one is gone.
+fn write_out() {
+    let Some(slot) = thread_local::current().filter(|_| process_state::is_initialised()) else { return };
+    let lwp = slot.lwp.load(Relaxed);
+    // A record that was in progress when the thread was cancelled will never be finished.
+    slot.in_progress.store(0, Relaxed);
+    if slot.writer.load(Relaxed) == lwp {
+        slot.release_writer();
+    }
+    let keeps_ring = slot_layout().is_ring() && !process_state::writes_through();
+    if !keeps_ring && slot.become_writer(lwp, ALL_REGIONS) == WriteRight::Taken {
+        slot.append_loss_record(0, clock::since_epoch(clock::now_fenced()));
+        report_failure(slot.write_all(file_entry(lwp)));
+        slot.release_writer();
+    }
+    if slot.end() {
+        release_slot(slot);
+    }
+}

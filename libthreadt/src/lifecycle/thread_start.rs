@@ -1,0 +1,133 @@
+//! A thread begins.
+//!
+//! The next `pthread_create` gets [`run`] instead of the program's routine. The program's routine and argument are in a
+//! [`ThreadStart`], which comes from a pool: the creator may leave its stack at once, the library allocates nothing,
+//! and the thread has a slot only after its first record.
+//!
+//! The first of the two threads to get there fills the creator's `pthread_t` variable. Afterwards the variable may be
+//! gone, because a detached thread may free it (glibc itself fills it before the thread runs).
+
+use core::ffi::c_void;
+use core::ptr::NonNull;
+use core::sync::atomic::{
+    AtomicU32, AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+use spec::id;
+
+use super::thread_end;
+use crate::first_use::records;
+use crate::glibc::unwind_guard::{UnwindGuard, guarded_call};
+use crate::process_state::PROCESS;
+use crate::sys::{Pool, Pooled, map_anonymous, wait};
+use crate::{clock, recorder};
+
+/// The routine and argument of a new thread.
+#[repr(C, align(64))]
+pub struct ThreadStart {
+    link: AtomicU64,
+    routine: AtomicUsize,
+    argument: AtomicUsize,
+    /// Where the creator wants the new thread's ID.
+    target: AtomicUsize,
+    is_c11: AtomicU32,
+    /// Whether `target` is write_position: one of the constants below.
+    state: AtomicU32,
+}
+
+/// No thread has begun to fill it.
+const OPEN: u32 = 0;
+/// One of the two threads is filling it.
+const FILLING: u32 = 1;
+/// It is write_position.
+const FILLED: u32 = 2;
+
+// SAFETY: the only pool at this head.
+static STARTS: Pool<&'static ThreadStart> = unsafe { Pool::at(&PROCESS.thread_starts) };
+
+// SAFETY: the memory is never unmapped, and both conversions keep the address.
+unsafe impl Pooled for &'static ThreadStart {
+    fn base(self) -> NonNull<u8> {
+        NonNull::from(self).cast()
+    }
+
+    unsafe fn from_base(base: NonNull<u8>) -> &'static ThreadStart {
+        // SAFETY: the caller's.
+        unsafe { base.cast().as_ref() }
+    }
+
+    fn link(&self) -> &AtomicU64 {
+        &self.link
+    }
+}
+
+impl ThreadStart {
+    /// Notes the routine and argument of a new thread; `None` if there is no memory for them.
+    pub fn new(routine: usize, argument: usize, target: usize, is_c11: bool) -> Option<&'static ThreadStart> {
+        let start = STARTS.take().or_else(|| {
+            const PAGE: usize = 4096;
+            let page = map_anonymous(PAGE).ok()?.cast::<ThreadStart>();
+            for index in 1..PAGE / size_of::<ThreadStart>() {
+                // SAFETY: zeroed memory of the page, which is never unmapped, is a valid ThreadStart.
+                STARTS.put(unsafe { &*page.add(index) });
+            }
+            // SAFETY: as above.
+            Some(unsafe { &*page })
+        })?;
+        start.routine.store(routine, Relaxed);
+        start.argument.store(argument, Relaxed);
+        start.target.store(target, Relaxed);
+        start.is_c11.store(is_c11.into(), Relaxed);
+        // ORDERING: creating the thread orders all this before what the thread does.
+        start.state.store(OPEN, Relaxed);
+        Some(start)
+    }
+
+    /// Publishes the new thread's ID in the creator's variable; called once by each of the two threads.
+    ///
+    /// When it returns, the variable is write_position. The second caller releases the memory.
+    pub fn publish_tid(&'static self, tid: u64) {
+        // ORDERING: Acquire pairs with the other thread's Release: it does not use the memory any more.
+        if self.state.compare_exchange(OPEN, FILLING, Acquire, Acquire).is_ok() {
+            // SAFETY: pthread_create's caller grants a pthread_t that stays until the call has returned, and before
+            // that the new thread runs none of the program's code: both threads call this first.
+            unsafe { (self.target.load(Relaxed) as *mut u64).write(tid) };
+            self.state.store(FILLED, Release);
+            return;
+        }
+        // The other thread has a single store left, however the two are scheduled.
+        while self.state.load(Acquire) == FILLING {
+            wait(&self.state, FILLING, 1_000_000);
+        }
+        self.release();
+    }
+
+    /// Releases the memory; for the creator if no thread was made.
+    pub fn release(&'static self) {
+        STARTS.put(self);
+    }
+}
+
+/// The routine of every thread that the program creates: begins its trace, runs the program's routine, ends the trace.
+pub extern "C-unwind" fn run(start: *mut c_void) -> *mut c_void {
+    // SAFETY: `pthread_create`'s hook passed a ThreadStart, which is not released before both threads have published.
+    let start: &'static ThreadStart = unsafe { &*start.cast::<ThreadStart>() };
+    let (routine, argument) = (start.routine.load(Relaxed) as u64, start.argument.load(Relaxed) as u64);
+    let is_c11 = start.is_c11.load(Relaxed) != 0;
+    if records(id::THR_BEGIN) {
+        recorder::put(&id::THR_BEGIN_0, clock::now_fenced(), [routine, argument, 0, 0, 0]);
+    }
+    start.publish_tid(recorder::pthread_self());
+    let guard = UnwindGuard { unwound: routine_unwound };
+    // SAFETY: the program's routine with its argument; this frame has nothing to drop.
+    let result = unsafe { guarded_call(routine as *const (), &raw const guard, [argument, 0, 0, 0]) };
+    // A thrd_start_t returns an int.
+    let status = if is_c11 { i64::from(result as i32) as u64 } else { result };
+    thread_end::end(status);
+    status as *mut c_void
+}
+
+unsafe extern "C" fn routine_unwound(_guard: *const UnwindGuard) {
+    thread_end::end_by_unwinding();
+}

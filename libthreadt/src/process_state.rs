@@ -1,0 +1,176 @@
+//! The state of the process: a page of words and switches.
+//!
+//! The kernel wipes the page in every child made by fork or a raw `clone` (`MADV_WIPEONFORK`). A child thus finds every
+//! switch at 0, is initialised anew at its first call of a hook, and leaves its parent's buffers alone. A vfork child
+//! shares the page, as it shares all memory; its records are its parent's.
+
+use core::mem::offset_of;
+use core::sync::atomic::{
+    AtomicU8, AtomicU32,
+    Ordering::{Acquire, Relaxed},
+};
+
+use spec::EventId;
+use spec::tables::EVENTS;
+
+use crate::sys::{Once, PoolHead, process_id};
+
+/// The per-process page. What every record reads comes first, and nothing that threads write while others record shares
+/// a cache line with it.
+#[repr(C, align(4096))]
+pub struct ProcessState {
+    /// For each event of the table a [`Switch`]; 0 until the process is initialised.
+    switches: [AtomicU8; 128],
+    /// The library is initialised in this process.
+    pub initialised: Once,
+    /// The trace directory's files of this process are ready.
+    pub files: Once,
+    /// The process ID; 0 until the process is initialised.
+    pub pid: AtomicU32,
+    /// 1 while every record must be in its file before its call returns.
+    pub write_through: AtomicU32,
+    /// The errno of the reason why recording has stopped; 0 while it goes on.
+    pub stopped: AtomicU32,
+    /// 1 once the final flush has begun.
+    pub final_flush_begun: AtomicU32,
+    /// The LWP that is writing all threads' slots; 0 for none.
+    pub flushing_lwp: CacheLine<AtomicU32>,
+    /// 1 when a thread has recorded after the final flush had begun.
+    pub recorded_after_final_flush: AtomicU32,
+    /// 1 once the end of the process has been recorded.
+    pub exit_recorded: AtomicU32,
+    /// The parent's PID while the record that begins a forked child's trace is still to be written.
+    pub unrecorded_parent: AtomicU32,
+    /// Records that were lost because their thread had no slot.
+    pub lost_without_slot: AtomicU32,
+    /// The errno of the last one's cause.
+    pub without_slot_cause: AtomicU32,
+    /// Records that were lost, of all threads.
+    pub lost: AtomicU32,
+    /// Slots that the trbuf has room for.
+    pub slots: AtomicU32,
+    /// 1 while a thread maps further slots.
+    pub growing: AtomicU32,
+    /// Slots that no thread has had yet.
+    pub fresh_slots: PoolHead,
+    /// Slots of threads that have ended or are about to.
+    pub ended_slots: PoolHead,
+    /// Memory for the routines and arguments of new threads.
+    pub thread_starts: PoolHead,
+}
+
+/// A value that begins a cache line.
+#[repr(C, align(64))]
+pub struct CacheLine<T>(T);
+
+impl<T> core::ops::Deref for CacheLine<T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// The page of this process.
+// SAFETY: zero is valid for all words of the page, and the state in which the kernel leaves them in a child.
+pub static PROCESS: ProcessState = unsafe { core::mem::zeroed() };
+
+const _: () = assert!(size_of::<ProcessState>() == 4096 && EVENTS.len() <= 128);
+// What records read, up to `final_flush_begun`, and what is written while others record are in different cache lines.
+const _: () = assert!(offset_of!(ProcessState, final_flush_begun) / 64 < offset_of!(ProcessState, flushing_lwp) / 64);
+
+/// Which calls of an event are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switch(u8);
+
+impl Switch {
+    /// None. Not 0, which stands for a switch that is not set yet.
+    pub const OFF: Switch = Switch(1);
+    /// Calls of the event are recorded.
+    pub const ON: Switch = Switch(2);
+    /// For events of category mutex: calls of the same event of category rmutex are recorded.
+    pub const ON_RECURSIVE: Switch = Switch(4);
+    /// Only those calls are recorded that waited, failed or found a waiter, as the event's level says.
+    pub const SELECTIVE: Switch = Switch(8);
+
+    /// Adds the bits of `other`.
+    pub fn with(self, other: Switch) -> Switch {
+        Switch(self.0 | other.0)
+    }
+
+    /// Whether any calls are recorded; for mutex events, of either category.
+    #[inline(always)]
+    pub fn is_on(self) -> bool {
+        self.0 & (Switch::ON.0 | Switch::ON_RECURSIVE.0) != 0
+    }
+
+    /// Whether calls of a mutex event are recorded for a mutex of this kind.
+    #[inline(always)]
+    pub fn is_on_for(self, recursive: bool) -> bool {
+        self.0 & (if recursive { Switch::ON_RECURSIVE.0 } else { Switch::ON.0 }) != 0
+    }
+
+    /// Whether only calls are recorded that waited, failed or found a waiter.
+    #[inline(always)]
+    pub fn is_selective(self) -> bool {
+        self.0 & Switch::SELECTIVE.0 != 0
+    }
+}
+
+/// The switch of an event; `None` until the process is initialised.
+#[inline(always)]
+pub fn loaded_switch(id: EventId) -> Option<Switch> {
+    // ORDERING: Relaxed; a switch only decides whether to record, and what a record needs is checked on its way.
+    match PROCESS.switches[id.index() & 127].load(Relaxed) {
+        0 => None,
+        switch => Some(Switch(switch)),
+    }
+}
+
+/// Sets the switch of event number `index` of the table.
+pub fn set_switch(index: usize, switch: Switch) {
+    PROCESS.switches[index & 127].store(switch.0, Relaxed);
+}
+
+/// Ends all recording in this process.
+pub fn switch_all_off() {
+    for (index, event) in EVENTS.iter().enumerate() {
+        if event.category != 0 {
+            set_switch(index, Switch::OFF);
+        }
+    }
+}
+
+/// Whether the library is initialised in this process.
+#[inline(always)]
+pub fn is_initialised() -> bool {
+    PROCESS.initialised.is_done()
+}
+
+/// The process ID; 0 until the process is initialised.
+#[inline]
+pub fn id() -> u32 {
+    PROCESS.pid.load(Relaxed)
+}
+
+/// Whether the caller is a vfork child, which shares this process's memory but is another process; or a forked child
+/// whose page is not wiped yet.
+pub fn is_vfork_child() -> bool {
+    id() != process_id()
+}
+
+/// Whether every record goes to its file at once.
+pub fn writes_through() -> bool {
+    PROCESS.write_through.load(Acquire) != 0
+}
+
+/// Wipes the page in a forked child where the kernel has not done so.
+pub fn wipe_after_fork() {
+    if id() != 0 && is_vfork_child() {
+        let words = (&raw const PROCESS).cast::<AtomicU32>();
+        for at in 0..size_of::<ProcessState>() / size_of::<AtomicU32>() {
+            // SAFETY: all of the page are atomics, and the child has no other thread.
+            unsafe { &*words.add(at) }.store(0, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The slot of the calling thread: it claims one at its first record.
+
+use core::arch::asm;
+use core::sync::atomic::Ordering::{AcqRel, Relaxed};
+
+use spec::encode::UntimedRecord;
+use spec::id;
+
+use super::append;
+use crate::clock;
+use crate::first_use::{initialise, prepare_files, records};
+use crate::process_state::{self, PROCESS};
+use crate::storage::{self, Slot, file_entry, thread_local};
+use crate::sys::{Errno, thread_id};
+use crate::trace_dir::directory;
+
+/// `pthread_self()`, as the thread's own memory has it.
+#[inline]
+pub fn pthread_self() -> u64 {
+    let tid;
+    // SAFETY: the x86-64 TLS ABI keeps the thread pointer, which is glibc's pthread_t, at fs:0x10 (and at fs:0).
+    unsafe { asm!("mov {}, qword ptr fs:[0x10]", out(reg) tid, options(nostack, readonly, preserves_flags, pure)) };
+    tid
+}
+
+/// This thread's slot; it claims one if it has none. If that fails, so many records are counted as lost.
+#[inline(always)]
+pub fn slot_or_claim(records: u32) -> Option<Slot> {
+    match thread_local::current() {
+        Some(slot) if process_state::is_initialised() => Some(slot),
+        _ => claim(records),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn claim(records: u32) -> Option<Slot> {
+    // A vfork child would leave a slot of its own in its parent's thread-local variable.
+    if !initialise() || process_state::is_vfork_child() || !prepare_files() {
+        return lose_without_slot(records, Errno(libc::EAGAIN));
+    }
+    // Only now: the initialisation makes a forked child forget its parent's slot.
+    if let Some(slot) = thread_local::current() {
+        return Some(slot);
+    }
+    if let Some(cause) = storage::stopped() {
+        return lose_without_slot(records, cause);
+    }
+    let Some(slot) = storage::take_slot() else {
+        storage::report_failure(Err(Errno(libc::ENOMEM)));
+        return lose_without_slot(records, Errno(libc::ENOMEM));
+    };
+    let lwp = thread_id();
+    slot.adopt(lwp, process_state::id(), pthread_self(), directory::path(), process_state::writes_through());
+    file_entry(lwp).users.fetch_add(1, AcqRel);
+    slot.release_writer();
+    // Set again: the final flush may have begun after the word was read and before the slot got an owner.
+    if process_state::writes_through() {
+        slot.set_flush_thresholds(true);
+    }
+    if let Some(other) = thread_local::current() {
+        // A signal handler was faster.
+        slot.end();
+        storage::release_slot(slot);
+        return Some(other);
+    }
+    thread_local::set_current(Some(slot));
+    take_over_losses(slot);
+    let parent = PROCESS.unrecorded_parent.swap(0, Relaxed);
+    if parent != 0 && self::records(id::PROC_BEGIN) {
+        let line = UntimedRecord { kind: &id::PROC_BEGIN_0, arguments: [u64::from(parent), 0, 0, 0, 0] };
+        append::append(slot, clock::now_fenced(), &[line]);
+    }
+    Some(slot)
+}
+
+/// Counts records whose thread has no slot; always `None`.
+fn lose_without_slot(records: u32, cause: Errno) -> Option<Slot> {
+    PROCESS.lost_without_slot.fetch_add(records, Relaxed);
+    PROCESS.without_slot_cause.store(cause.0 as u32, Relaxed);
+    None
+}
+
+/// Moves the count of records lost by threads without a slot to this thread's slot, whose loss record will report them.
+pub fn take_over_losses(slot: Slot) {
+    let lost = PROCESS.lost_without_slot.swap(0, Relaxed);
+    if lost != 0 {
+        slot.lose(lost, Errno(PROCESS.without_slot_cause.load(Relaxed) as i32));
+    }
+}

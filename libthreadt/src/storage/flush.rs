@@ -1,0 +1,153 @@
+//! Writes the text of slots to their files, exactly once.
+
+use core::ops::Range;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use spec::buffer::{FileEntry, REGIONS, is_empty_range, pack_range, unpack_range};
+use spec::record::TIME_WIDTH;
+
+use super::slot::Slot;
+use super::{quota, record_file, slot_table};
+use crate::process_state;
+use crate::sys::diagnostics::{Warning, errno_text, warn};
+use crate::sys::{Result, path};
+use crate::trace_dir::directory;
+
+impl Slot {
+    /// Writes the text of all regions to the file. The caller must be the writer.
+    pub fn write_all(self, entry: &FileEntry) -> Result {
+        (0..REGIONS).try_for_each(|depth| self.write(depth, entry))
+    }
+
+    /// Writes the text of one region to the file. The caller must be the writer.
+    ///
+    /// # Errors
+    /// The errno of the first system call that failed; the text is then still in the region.
+    pub fn write(self, depth: usize, entry: &FileEntry) -> Result {
+        let written = self.write_region(depth, entry);
+        if quota::stopped().is_some() && !process_state::writes_through() {
+            // Every record now takes the slow path, where it is only counted.
+            slot_table::set_write_through(true);
+        }
+        written
+    }
+
+    fn write_region(self, depth: usize, entry: &FileEntry) -> Result {
+        let region = &self.regions[depth & (REGIONS - 1)];
+        loop {
+            let intent = region.write_intent.load(Acquire);
+            let position = region.write_position.load(Acquire);
+            if intent == 0 && is_empty_range(position) {
+                // The region begins anew, unless a signal handler has just appended to it.
+                let _ = region.write_position.compare_exchange(position, 0, AcqRel, Relaxed);
+                return Ok(());
+            }
+            // SAFETY: the writer may use the path, and this is the only reference to it.
+            let file = unsafe { record_file::open(path::in_buffer(&*self.path()), entry) }?;
+            let (at, range) = if intent == 0 {
+                quota::check_space(file.fd())?;
+                let range = self.oldest(depth, position);
+                if range.is_empty() {
+                    // None of the older records is complete.
+                    self.remove_written(depth, &range);
+                    continue;
+                }
+                if region.wrap_count.load(Relaxed) != 0 {
+                    // SAFETY: the range lies within the region, and its text does not change any more.
+                    let oldest_time = time_of(unsafe { self.text_in(depth, &range) });
+                    // Handlers' records, which have less room, may have been overwritten later.
+                    self.complete_from.fetch_max(oldest_time, Relaxed);
+                    // OBSERVABLE: only now, so that the time is known whenever the process dies.
+                    region.wrap_count.store(0, Release);
+                }
+                let length = u64::from(range.end - range.start);
+                let alone = usize::from(self.writer_depth.load(Relaxed)) >= depth && !self.has_write_intent();
+                let at = file.take_range(entry, length, alone)?;
+                region.write_intent_offset.store(at, Relaxed);
+                // OBSERVABLE: from here on these bytes are looked for in the file, at that place.
+                region.write_intent.store(pack_range(range.clone()), Release);
+                (at, range)
+            } else {
+                // A write that was left by a jump out of a signal handler. Repeating it is harmless.
+                (region.write_intent_offset.load(Relaxed), unpack_range(intent))
+            };
+            if self.is_disowned() {
+                return Ok(());
+            }
+            let text = self.region_text(depth).wrapping_add(range.start as usize);
+            let length = range.end - range.start;
+            // A child that a signal handler forks from here on may do the write as well: it has the same bytes for the
+            // same place.
+            // SAFETY: the range lies within the region.
+            if let Err(errno) = unsafe { file.write(text, length as usize, at) } {
+                if file.give_range_back(entry, at, length.into()) {
+                    region.write_intent.store(0, Release);
+                }
+                quota::note_failure(errno);
+                return Err(errno);
+            }
+            quota::count(length.into());
+            self.remove_written(depth, &range);
+            // OBSERVABLE: the write is complete, and no longer to be repeated.
+            region.write_intent.store(0, Release);
+        }
+    }
+
+    /// Whether a write is noted that is being done or was abandoned.
+    fn has_write_intent(self) -> bool {
+        self.regions.iter().any(|region| region.write_intent.load(Relaxed) != 0)
+    }
+
+    /// The records of a region that are written first: all of them, or those from before the ring wrapped. `position`
+    /// is the region's word.
+    pub(super) fn oldest(self, depth: usize, position: u64) -> Range<u32> {
+        let range = unpack_range(position);
+        if range.start <= range.end {
+            return range;
+        }
+        let wrap = range.start..self.regions[depth & (REGIONS - 1)].wrap_position.load(Relaxed);
+        // SAFETY: the older records of a ring that is written out lie within the region and do not change any more.
+        let text = unsafe { self.text_in(depth, &wrap) };
+        // The ring gave up its oldest bytes without regard to where a record begins.
+        text.iter().position(|&byte| byte == b'\n').map_or(wrap.end, |at| wrap.start + at as u32 + 1)..wrap.end
+    }
+
+    /// Takes what has been written out of a region, unless that has been done already.
+    fn remove_written(self, depth: usize, written: &Range<u32>) {
+        let word = &self.regions[depth & (REGIONS - 1)].write_position;
+        let mut position = word.load(Acquire);
+        loop {
+            let range = unpack_range(position);
+            // A signal handler of this thread may have appended meanwhile. Nothing is appended at the front while the
+            // write is noted, because it might be repeated.
+            let leftover = if range.start > range.end {
+                // What was written are the records from before the ring wrapped.
+                pack_range(0..range.end)
+            } else if range.start == written.start {
+                pack_range(written.end..range.end.max(written.end))
+            } else {
+                return;
+            };
+            // ORDERING: Release keeps the write before it; Acquire for the value that is examined again.
+            match word.compare_exchange(position, leftover, AcqRel, Acquire) {
+                Ok(_) => return,
+                Err(changed) => position = changed,
+            }
+        }
+    }
+}
+
+/// The time of the record that a text begins with, nanoseconds since the Epoch.
+fn time_of(text: &[u8]) -> u64 {
+    let digits = text.iter().take(TIME_WIDTH).filter(|byte| byte.is_ascii_digit());
+    digits.fold(0, |number: u64, digit| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
+}
+
+/// Reports once on stderr that text could not be written.
+pub fn report_failure(written: Result) {
+    if let Err(errno) = written
+        && quota::stopped().is_none()
+    {
+        warn(Warning::Write, &[b"cannot write to the trace in '", directory::path(), b"': ", errno_text(errno)]);
+    }
+}

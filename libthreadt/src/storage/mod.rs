@@ -1,0 +1,37 @@
+//! Where records stand until they are in their thread's file: slots in the process's trbuf, and the files.
+
+mod flush;
+mod flush_point;
+mod layout;
+mod losses;
+mod quota;
+mod record_file;
+mod ring;
+mod slot;
+mod slot_reuse;
+mod slot_table;
+pub mod thread_local;
+mod trbuf;
+
+#[cfg(test)]
+mod benches;
+#[cfg(test)]
+mod tests;
+
+pub use flush::report_failure;
+pub use flush_point::{is_flush_point, restart_count};
+pub use layout::{LOSS_RECORD_ROOM, RECORDS_AT_ONCE, capacity, slot_layout};
+pub use quota::stopped;
+pub use ring::give_up_oldest;
+pub use slot::{ALL_REGIONS, Slot, WriteRight};
+pub use slot_reuse::{release_slot, reused_rings, take_slot};
+pub use slot_table::{file_entry, for_each_slot, is_anonymous, set_write_through};
+pub use trbuf::{make, take_over};
+
+/// In a forked child: forgets the parent's slots and what was counted of them. If a record or a write is in progress in
+/// the slot `interrupted`, its text stays, privately.
+pub fn forget(interrupted: Option<Slot>) {
+    trbuf::forget(interrupted);
+    slot_reuse::forget();
+    quota::forget();
+}

@@ -1,0 +1,260 @@
+//! A thread's slot: where its records stand until they are in its file.
+//!
+//! The layout is [`spec::buffer`]'s, and so is the protocol by which text gets to the file exactly once. This file has
+//! the rules of who may touch what:
+//!
+//! - Only the thread that owns a slot appends to its regions. A signal handler that interrupts a record appends to the
+//!   next region; the slot's word `in_progress` counts the records in progress.
+//! - Only the *writer*, the thread whose LWP ID is in `writer`, takes text out of a region. Usually that is the owner;
+//!   when the process ends it is the thread that ends it.
+//! - While another thread may be the writer, the flush threshold of every region is 0: the owner then becomes the
+//!   writer before it appends, so that the two never change a region at the same time.
+
+use core::ops::{Deref, Range};
+use core::ptr::NonNull;
+use core::sync::atomic::{
+    AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+
+use spec::buffer::{
+    PAGE, REGION_OFFSETS, REGIONS, SLOT_ENDED, SLOT_OWNED, SLOT_PATH_MAX, SLOT_PATH_OFFSET, SlotHeader, is_empty_range,
+    unpack_range,
+};
+use spec::encode::{Template, UntimedRecord, encode_room};
+use spec::names::FileName;
+
+use super::layout::{FLUSH_POINT_SLACK, LOSS_RECORD_ROOM, RECORDS_AT_ONCE, capacity, slot_layout};
+use crate::sys::{self, Pooled, path};
+
+/// A slot: its header with the regions' text behind it, in memory that is never unmapped.
+///
+/// All access is derived from `base`, which has the provenance of the mapping. A reference to the header is made for
+/// each access to a word and not kept; the templates in the header, which are no atomics, are only accessed through
+/// `base`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    base: NonNull<u8>,
+}
+
+// SAFETY: slots are never unmapped, and the handle is its base.
+unsafe impl Pooled for Slot {
+    fn base(self) -> NonNull<u8> {
+        self.base
+    }
+
+    unsafe fn from_base(base: NonNull<u8>) -> Slot {
+        Slot { base }
+    }
+
+    fn link(&self) -> &AtomicU64 {
+        &self.next_free
+    }
+}
+
+impl Deref for Slot {
+    type Target = SlotHeader;
+    #[inline(always)]
+    fn deref(&self) -> &SlotHeader {
+        // SAFETY: `Slot::at`'s caller: mapped for good, and valid for every pattern of bytes. What other threads change
+        // are atomics.
+        unsafe { self.base.cast::<SlotHeader>().as_ref() }
+    }
+}
+
+/// As a writer's depth: it writes all regions.
+pub const ALL_REGIONS: u8 = u8::MAX;
+
+/// What [`Slot::become_writer`] achieved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteRight {
+    /// The caller is the writer until [`Slot::release_writer`].
+    Taken,
+    /// The caller is in a signal handler that interrupted this thread's write of a lower region. Its own region may be
+    /// written, but only if necessary: if the interrupted write is never continued, its range of the file stays empty.
+    Nested,
+    /// The caller is in a signal handler that interrupted this thread's write of all regions. It may only append.
+    Interrupted,
+    /// Another thread has the right and keeps it.
+    Refused,
+}
+
+impl Slot {
+    /// The slot at this address.
+    ///
+    /// # Safety
+    /// The address must be page-aligned, of a slot's bytes of zeroed or formerly used slot memory that is never
+    /// unmapped, and have the provenance of that memory.
+    pub unsafe fn at(base: NonNull<u8>) -> Slot {
+        Slot { base }
+    }
+
+    /// Where the slot `distance` slots behind this one in its chunk begins.
+    pub fn neighbour(self, distance: usize) -> *mut u8 {
+        self.base.as_ptr().wrapping_add(distance * slot_layout().slot_size())
+    }
+
+    /// Where the text of a region begins.
+    #[inline(always)]
+    pub fn region_text(self, depth: usize) -> *mut u8 {
+        self.base.as_ptr().wrapping_add(REGION_OFFSETS[depth & (REGIONS - 1)])
+    }
+
+    /// A range of a region's text; an empty one if the range is reversed.
+    ///
+    /// # Safety
+    /// The range must lie within the region, and nobody may change the text while the slice is used.
+    pub unsafe fn text_in<'a>(self, depth: usize, range: &Range<u32>) -> &'a [u8] {
+        // SAFETY: the caller's.
+        unsafe { core::slice::from_raw_parts(self.region_text(depth).add(range.start as usize), range.len()) }
+    }
+
+    /// The memory for the path of the file that this slot's records go to.
+    pub fn path(self) -> *mut [u8; SLOT_PATH_MAX] {
+        self.base.as_ptr().wrapping_add(SLOT_PATH_OFFSET).cast()
+    }
+
+    /// Makes the thread `lwp` the owner; the calling thread must be the writer, and nothing unwritten may be in the
+    /// slot.
+    pub fn adopt(self, lwp: u32, pid: u32, tid: u64, directory: &[u8], write_through: bool) {
+        let template = Template::new(lwp, pid, tid);
+        // SAFETY: the slot has no owner, so that nobody else uses its templates, and the path is the writer's.
+        unsafe {
+            (&raw mut (*self.base.cast::<SlotHeader>().as_ptr()).templates).write([template; REGIONS]);
+            path::trace_file(&mut *self.path(), directory, FileName::records(pid, lwp));
+        }
+        for region in &self.regions {
+            region.write_position.store(0, Relaxed);
+            region.write_intent.store(0, Relaxed);
+            region.wrap_count.store(0, Relaxed);
+        }
+        self.complete_from.store(0, Relaxed);
+        self.in_progress.store(0, Relaxed);
+        self.exit_recorded.store(0, Relaxed);
+        self.set_flush_thresholds(write_through);
+        self.state.store(SLOT_OWNED, Relaxed);
+        // OBSERVABLE: from here on a reader takes the regions for this LWP's.
+        self.lwp.store(lwp, Release);
+    }
+
+    /// Sets the offset in each region from which an append takes the slow path.
+    pub fn set_flush_thresholds(self, write_through: bool) {
+        for (depth, region) in self.regions.iter().enumerate() {
+            let threshold = match write_through {
+                true => 0,
+                // The owner determines how far it may go.
+                false if slot_layout().is_ring() => 1,
+                // The owner seeks a flush point.
+                false if depth == 0 => capacity(0) + 1 - LOSS_RECORD_ROOM - FLUSH_POINT_SLACK,
+                false => capacity(depth) + 1 - LOSS_RECORD_ROOM,
+            };
+            // ORDERING: Relaxed; a thread that changes the thresholds of others' slots makes all threads pass a barrier
+            // afterwards.
+            region.flush_threshold.store(threshold, Relaxed);
+        }
+    }
+
+    /// Whether region `depth` has room for the records that are appended at once.
+    pub fn has_room(self, depth: usize) -> bool {
+        let region = &self.regions[depth & (REGIONS - 1)];
+        let Range { start, end } = unpack_range(region.write_position.load(Relaxed));
+        end <= if start > end { start.saturating_sub(encode_room(RECORDS_AT_ONCE) as u32) } else { capacity(depth) }
+    }
+
+    /// Writes records with one time into region `depth`, which must have room, and publishes them.
+    ///
+    /// # Safety
+    /// The caller must be the slot's owner with `depth` outer records, or its writer with `depth` reserved.
+    #[inline(always)]
+    pub unsafe fn append(self, depth: usize, time: u64, lines: &[UntimedRecord]) {
+        let region = &self.regions[depth & (REGIONS - 1)];
+        let position = region.write_position.load(Relaxed);
+        // SAFETY: by the caller's promise nobody else uses this template or appends to this region now, and `end` is at
+        // most `capacity`, which leaves room for the records that are appended at once.
+        let length = unsafe {
+            let template = &mut (*self.base.cast::<SlotHeader>().as_ptr()).templates[depth & (REGIONS - 1)];
+            let end = (position >> 32) as usize;
+            template.encode(self.region_text(depth).add(end), time, lines)
+        };
+        // OBSERVABLE: the record is there for whoever reads the trbuf after our death.
+        // ORDERING: Release, so that a reader that sees the new end sees the bytes. Records of signal handlers are in
+        // other regions, so that they do not change this word between the load and the store. A handler whose exec
+        // fails does (`lifecycle::exec`): it writes this region out and empties it, and the store then makes what was
+        // written appear unwritten.
+        region.write_position.store(position + ((length as u64) << 32), Release);
+    }
+
+    /// Takes the right to take text out of region `depth`, or out of all of them ([`ALL_REGIONS`]), for the LWP `me`.
+    ///
+    /// Waits up to a second for another thread that has the right.
+    pub fn become_writer(self, me: u32, depth: u8) -> WriteRight {
+        for _ in 0..10_000 {
+            // ORDERING: Acquire pairs with the Release in `release_writer`: this thread sees what the last writer left.
+            match self.writer.compare_exchange(0, me, Acquire, Relaxed) {
+                Ok(_) => {
+                    self.writer_depth.store(depth, Relaxed);
+                    return WriteRight::Taken;
+                }
+                Err(owner) if owner == me => {
+                    let nested = depth != ALL_REGIONS && self.writer_depth.load(Relaxed) < depth;
+                    return if nested { WriteRight::Nested } else { WriteRight::Interrupted };
+                }
+                Err(_) => sys::sleep(100_000),
+            }
+        }
+        WriteRight::Refused
+    }
+
+    /// Gives up the right that [`Slot::become_writer`] took.
+    pub fn release_writer(self) {
+        self.writer.store(0, Release);
+    }
+
+    /// Replaces the slot's memory by private memory, in a forked child. What still returns into it finds it without an
+    /// owner. If a signal handler interrupted a write to fork, that write will be continued here with its bytes: those
+    /// are copied.
+    pub fn disown(self) {
+        let mut copies = [(0, 0, core::ptr::null_mut()); REGIONS];
+        for (depth, region) in self.regions.iter().enumerate() {
+            let Range { start, end } = unpack_range(region.write_intent.load(Relaxed));
+            let (start, length) = (start as usize, end.saturating_sub(start) as usize);
+            if length == 0 {
+                continue;
+            }
+            let Ok(copy) = sys::map_anonymous(length) else { return };
+            // SAFETY: the region's text and the copy are mapped.
+            unsafe { core::ptr::copy_nonoverlapping(self.region_text(depth).add(start), copy, length) };
+            copies[depth & (REGIONS - 1)] = (start, length, copy);
+        }
+        // SAFETY: the slot is mapped; the child has no other thread that could use it.
+        if unsafe { sys::replace_by_private(self.base.as_ptr(), slot_layout().slot_size()) }.is_err() {
+            return;
+        }
+        for (depth, &(start, length, copy)) in copies.iter().enumerate().filter(|(_, (_, length, _))| *length != 0) {
+            // SAFETY: the copy goes back to where it came from, and is not used any more.
+            unsafe {
+                core::ptr::copy_nonoverlapping(copy, self.region_text(depth).add(start), length);
+                sys::unmap(copy, length);
+            }
+        }
+    }
+
+    /// Whether this process is a forked child of the one whose slot it was.
+    pub fn is_disowned(self) -> bool {
+        self.lwp.load(Relaxed) == 0
+    }
+
+    /// Whether all text is in the file.
+    pub fn is_empty(self) -> bool {
+        self.regions
+            .iter()
+            .all(|region| is_empty_range(region.write_position.load(Acquire)) && region.write_intent.load(Acquire) == 0)
+    }
+
+    /// Notes that the owner is about to end; `true` the first time.
+    pub fn end(self) -> bool {
+        self.state.swap(SLOT_ENDED, AcqRel) == SLOT_OWNED
+    }
+}
+
+const _: () = assert!(size_of::<SlotHeader>() <= PAGE);

@@ -1,0 +1,180 @@
+//! Which slot a new thread gets, and what becomes of the slots of threads that have ended.
+//!
+//! A slot is reused once its thread has gone and its text is in the file. Rings are kept: the [`KEPT_RINGS`] last ones
+//! of threads that have ended, and each further thread takes the one that has been dead longest.
+
+use core::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+
+use spec::buffer::{SLOT_ENDED, SLOT_OWNED};
+
+use super::layout::slot_layout;
+use super::slot::{ALL_REGIONS, Slot, WriteRight};
+use super::slot_table::{FRESH, file_entry, for_each_slot};
+use super::trbuf::grow;
+use crate::process_state::{self, PROCESS};
+use crate::sys::{Pool, thread_exists, thread_id};
+
+/// Slots of threads that have ended or are about to.
+// SAFETY: the only pool at this head.
+static ENDED: Pool<Slot> = unsafe { Pool::at(&PROCESS.ended_slots) };
+
+/// Slots of dead threads whose text cannot be written.
+static UNWRITABLE: AtomicU32 = AtomicU32::new(0);
+/// How many of those are kept for whoever reads the trbuf.
+const UNWRITABLE_MAX: u32 = 16;
+/// How many slots there must be before those of unnoticed dead threads are searched for.
+static NEXT_SWEEP: AtomicU64 = AtomicU64::new(0);
+
+/// How many rings of dead threads are kept.
+const KEPT_RINGS: u32 = 16;
+/// Rings of threads that have ended.
+static DEAD_RINGS: AtomicU32 = AtomicU32::new(0);
+/// Threads with rings that have ended.
+static ENDED_THREADS: AtomicU64 = AtomicU64::new(0);
+/// Rings that were taken from dead threads with their records.
+static REUSED_RINGS: AtomicU32 = AtomicU32::new(0);
+
+/// A slot for a new owner, with nothing unwritten in it; the caller becomes its writer. It is the slot of a dead
+/// thread, or one that no thread has had.
+pub fn take_slot() -> Option<Slot> {
+    let take_dead = if slot_layout().is_ring() { take_longest_dead_ring } else { take_ended };
+    let slot = take_dead().or_else(|| FRESH.take()).or_else(|| {
+        sweep();
+        take_dead().or_else(grow)
+    })?;
+    // Nobody else uses a slot without an LWP.
+    slot.writer.store(thread_id(), Relaxed);
+    Some(slot)
+}
+
+/// Makes the slot available to another thread as soon as its own, which is about to end, is gone.
+pub fn release_slot(slot: Slot) {
+    if slot_layout().is_ring() {
+        slot.death_order.store(ENDED_THREADS.fetch_add(1, Relaxed) + 1, Relaxed);
+        DEAD_RINGS.fetch_add(1, Release);
+    } else {
+        ENDED.put(slot);
+    }
+}
+
+/// A slot whose thread is dead. A few are examined; those whose thread still exists are put back.
+fn take_ended() -> Option<Slot> {
+    let mut alive = [None; 4];
+    let mut dead = None;
+    for place in &mut alive {
+        let Some(slot) = ENDED.take() else { break };
+        let lwp = slot.lwp.load(Relaxed);
+        if thread_exists(process_state::id(), lwp) {
+            *place = Some(slot);
+        } else if write_out(slot, lwp) {
+            dead = Some(slot);
+            break;
+        }
+    }
+    alive.into_iter().flatten().for_each(|slot| ENDED.put(slot));
+    dead
+}
+
+/// Writes what the dead owner recorded last. If that leaves nothing, the caller is the slot's writer.
+fn write_out(slot: Slot, lwp: u32) -> bool {
+    if lwp == 0 {
+        return true;
+    }
+    if !take_from_dead(slot, lwp) {
+        return false;
+    }
+    let entry = file_entry(lwp);
+    if let Err(errno) = slot.write_all(entry) {
+        // What cannot be written stays in the trbuf, but not of any number of threads.
+        if UNWRITABLE.fetch_add(1, Relaxed) < UNWRITABLE_MAX {
+            slot.release_writer();
+            return false;
+        }
+        let (records, cause) = slot.drop_all(errno);
+        slot.lose(records, cause);
+    }
+    entry.users.fetch_sub(1, AcqRel);
+    slot.lwp.store(0, Relaxed);
+    true
+}
+
+/// Becomes the writer of a dead thread's slot.
+fn take_from_dead(slot: Slot, lwp: u32) -> bool {
+    // A thread that ended during a write does not continue it.
+    let _ = slot.writer.compare_exchange(lwp, 0, Acquire, Relaxed);
+    slot.become_writer(thread_id(), ALL_REGIONS) == WriteRight::Taken
+}
+
+/// Finds slots of threads whose end no hook has seen (`syscall(SYS_exit)`), each time the number of slots has doubled.
+fn sweep() {
+    let slots = u64::from(PROCESS.slots.load(Relaxed));
+    let due = NEXT_SWEEP.load(Relaxed);
+    if slots < due.max(16) || NEXT_SWEEP.compare_exchange(due, 2 * slots, Relaxed, Relaxed).is_err() {
+        return;
+    }
+    for_each_slot(|slot| {
+        let lwp = slot.lwp.load(Relaxed);
+        let is_owned = lwp != 0 && slot.state.load(Relaxed) == SLOT_OWNED;
+        if is_owned && !thread_exists(process_state::id(), lwp) && slot.end() {
+            release_slot(slot);
+        }
+    });
+}
+
+/// The ring of the thread that ended first, if more than enough are kept; the caller becomes its writer.
+fn take_longest_dead_ring() -> Option<Slot> {
+    let pid = process_state::id();
+    while DEAD_RINGS.load(Acquire) >= KEPT_RINGS && !process_state::writes_through() {
+        let mut longest: Option<(u64, Slot)> = None;
+        for_each_slot(|slot| {
+            let death_order = slot.death_order.load(Relaxed);
+            if slot.state.load(Relaxed) == SLOT_ENDED
+                && longest.is_none_or(|(first, _)| death_order < first)
+                && !thread_exists(pid, slot.lwp.load(Relaxed))
+            {
+                longest = Some((death_order, slot));
+            }
+        });
+        let (death_order, slot) = longest?;
+        if slot.state.compare_exchange(SLOT_ENDED, SLOT_OWNED, AcqRel, Relaxed).is_err() {
+            // Another thread was faster.
+            continue;
+        }
+        let lwp = slot.lwp.load(Relaxed);
+        if slot.death_order.load(Relaxed) != death_order || thread_exists(pid, lwp) {
+            // Since the search it has had another owner, which has ended, perhaps as the last of all, or is about to.
+            slot.state.store(SLOT_ENDED, Release);
+            continue;
+        }
+        DEAD_RINGS.fetch_sub(1, Relaxed);
+        if !take_from_dead(slot, lwp) {
+            slot.state.store(SLOT_ENDED, Relaxed);
+            DEAD_RINGS.fetch_add(1, Relaxed);
+            return None;
+        }
+        // OBSERVABLE: the dead thread's records are gone.
+        slot.lwp.store(0, Release);
+        file_entry(lwp).users.fetch_sub(1, AcqRel);
+        REUSED_RINGS.fetch_add(1, Relaxed);
+        return Some(slot);
+    }
+    None
+}
+
+/// How many threads' records are gone because their rings were reused.
+pub fn reused_rings() -> u32 {
+    REUSED_RINGS.load(Relaxed)
+}
+
+/// In a forked child: it has no slots yet.
+pub fn forget() {
+    for count in [&UNWRITABLE, &DEAD_RINGS, &REUSED_RINGS] {
+        count.store(0, Relaxed);
+    }
+    for count in [&NEXT_SWEEP, &ENDED_THREADS] {
+        count.store(0, Relaxed);
+    }
+}

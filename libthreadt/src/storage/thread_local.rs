@@ -1,0 +1,53 @@
+//! The thread-local variable: the slot of the calling thread.
+//!
+//! It is one pointer in the initial-exec model, which needs no `__tls_get_addr` (that may allocate).
+
+use core::arch::{asm, global_asm};
+use core::ptr::{NonNull, null_mut};
+
+use super::slot::Slot;
+use crate::sys::Pooled;
+
+global_asm!(
+    ".pushsection .tbss.threadt_slot,\"awT\",@nobits",
+    ".balign 8",
+    ".globl threadt_slot",
+    ".hidden threadt_slot",
+    ".type threadt_slot,@object",
+    ".size threadt_slot, 8",
+    "threadt_slot:",
+    ".zero 8",
+    ".popsection",
+);
+
+/// This thread's slot, if it has one.
+#[inline(always)]
+pub fn current() -> Option<Slot> {
+    let base: *mut u8;
+    // SAFETY: reads this thread's variable.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + threadt_slot@gottpoff]",
+            "mov {0}, qword ptr fs:[{0}]",
+            out(reg) base,
+            options(nostack, readonly, preserves_flags, pure),
+        );
+    }
+    // SAFETY: the variable holds null or the base of a slot.
+    NonNull::new(base).map(|base| unsafe { Slot::at(base) })
+}
+
+/// Sets this thread's slot.
+pub fn set_current(slot: Option<Slot>) {
+    let base = slot.map_or(null_mut(), |slot| slot.base().as_ptr());
+    // SAFETY: writes this thread's variable.
+    unsafe {
+        asm!(
+            "mov {1}, qword ptr [rip + threadt_slot@gottpoff]",
+            "mov qword ptr fs:[{1}], {0}",
+            in(reg) base,
+            out(reg) _,
+            options(nostack, preserves_flags),
+        );
+    }
+}

@@ -1,0 +1,184 @@
+//! The process's trbuf: slots for all its threads, mapped from a file so that they outlive it.
+//!
+//! The file grows by chunks of slots. Space is reserved before it is touched. Where that is impossible (or where the
+//! file cannot be opened any more, after a chroot for example) a chunk is anonymous memory, which a crash loses.
+
+use core::sync::atomic::{
+    Ordering::{Acquire, Relaxed, Release},
+    fence,
+};
+
+use spec::buffer::{Header, MAGIC, Owner, SLOTS_OFFSET, VERSION};
+
+use super::layout::{set_slot_layout, slot_layout};
+use super::slot::Slot;
+use super::slot_table::{self, FRESH, add_chunk, file_entries, file_entry, for_each_in_chunk, is_anonymous};
+use crate::config::CONFIG;
+use crate::process_state::PROCESS;
+use crate::sys::{self, Errno, Fd, Pooled, Result};
+use crate::trace_dir::names_owner;
+
+/// A chunk of slots has at most so many bytes, unless a single slot has more.
+const CHUNK_MAX: usize = 4 << 20;
+
+/// Makes `fd`, a new and empty file, this process's trbuf.
+///
+/// # Errors
+/// The errno of the system call that failed.
+pub fn make(fd: &Fd, owner: &Owner) -> Result {
+    let base = match fd.reserve(0, SLOTS_OFFSET as u64) {
+        Ok(()) => fd.map(0, SLOTS_OFFSET)?,
+        Err(_) => {
+            slot_table::set_anonymous();
+            sys::map_anonymous(SLOTS_OFFSET)?
+        }
+    };
+    // SAFETY: fresh memory of the header's size; nobody else knows it yet.
+    unsafe {
+        let header = base.cast::<Header>();
+        header.write(Header {
+            magic: [0; 16],
+            version: VERSION,
+            pid: owner.pid,
+            pid_namespace: owner.pid_namespace,
+            start_time: owner.start_time,
+            boot_id: owner.boot_id,
+            reserved: 0,
+            realtime_offset: owner.realtime_offset,
+            ring_size: owner.layout.ring_size(),
+        });
+        // OBSERVABLE: with the magic number the file becomes a trbuf.
+        fence(Release);
+        (&raw mut (*header).magic).write_volatile(MAGIC);
+    }
+    set_slot_layout(owner.layout);
+    slot_table::set_header(base);
+    Ok(())
+}
+
+/// Takes over the trbuf that this process made before an exec: unwritten text is written, and the slots are reused.
+///
+/// The slots keep their layout, unless the environment now asks for another one and nothing is left in them.
+///
+/// # Errors
+/// The errno of the system call that failed.
+pub fn take_over(fd: &Fd, owner: &Owner) -> Result {
+    let layout = owner.layout;
+    let size = fd.stat()?.st_size as u64;
+    let header = fd.map(0, SLOTS_OFFSET)?;
+    slot_table::set_header(header);
+    set_slot_layout(layout);
+    for entry in file_entries().unwrap_or_default() {
+        entry.users.store(0, Relaxed);
+    }
+    let slots = (size.saturating_sub(SLOTS_OFFSET as u64) / layout.slot_size() as u64) as u32;
+    PROCESS.slots.store(slots, Relaxed);
+    let wanted = CONFIG.get().layout;
+    let mut complete = true;
+    if slots != 0 {
+        let length = slots as usize * layout.slot_size();
+        let first = fd.map(SLOTS_OFFSET as u64, length)?;
+        complete = write_out_chunk(first, slots as usize);
+        if complete && wanted != layout {
+            // SAFETY: nobody has got a slot yet.
+            unsafe { sys::unmap(first, length) };
+            fd.truncate(SLOTS_OFFSET as u64)?;
+            PROCESS.slots.store(0, Relaxed);
+        } else {
+            // What cannot be written stays, for trace-cat.
+            add_chunk(first, slots as usize, |slot| {
+                if slot.lwp.load(Relaxed) == 0 {
+                    FRESH.put(slot);
+                }
+            });
+        }
+    }
+    if complete && PROCESS.slots.load(Relaxed) == 0 {
+        set_slot_layout(wanted);
+        // SAFETY: the header is mapped, and this process's alone. OBSERVABLE: there are no slots of another layout.
+        unsafe { (&raw mut (*header.cast::<Header>()).ring_size).write_volatile(wanted.ring_size()) };
+    }
+    Ok(())
+}
+
+/// Writes out the slots of the program before the exec; those that have nothing left lose their owner. Returns whether
+/// all of them have.
+fn write_out_chunk(first: *mut u8, slots: usize) -> bool {
+    let mut complete = true;
+    for_each_in_chunk(first, slots, |slot| {
+        let lwp = slot.lwp.load(Relaxed);
+        // The writer does not exist any more: an exec ends all other threads.
+        slot.writer.store(0, Relaxed);
+        if lwp != 0 && slot.write_all(file_entry(lwp)).is_ok() {
+            slot.lwp.store(0, Relaxed);
+        }
+        complete &= slot.lwp.load(Relaxed) == 0;
+    });
+    complete
+}
+
+/// Replaces the parent's buffers by private memory, in a forked child, so that nothing that still returns can write
+/// into them. Of the slot `interrupted`, in which a record is in progress, the text stays, privately.
+pub fn forget(interrupted: Option<Slot>) {
+    let replace = |from: *mut u8, to: *mut u8| {
+        // SAFETY: the mapping is this library's, and only returns into it are left, which write and forget.
+        let _ = unsafe { sys::replace_by_private(from, to as usize - from as usize) };
+    };
+    let header = slot_table::forget(|first, slots| {
+        let (start, end) = (first.neighbour(0), first.neighbour(slots));
+        match interrupted.filter(|slot| (start..end).contains(&slot.base().as_ptr())) {
+            Some(slot) => {
+                slot.disown();
+                replace(start, slot.neighbour(0));
+                replace(slot.neighbour(1), end);
+            }
+            None => replace(start, end),
+        }
+    });
+    if !header.is_null() {
+        replace(header, header.wrapping_add(SLOTS_OFFSET));
+    }
+}
+
+/// Maps a further chunk and returns one of its slots.
+pub fn grow() -> Option<Slot> {
+    let slot_size = slot_layout().slot_size();
+    // Threads that start together must not each reserve a complete chunk: a thread that finds another one here maps one
+    // slot.
+    let alone = PROCESS.growing.swap(1, Acquire) == 0;
+    let most = (CHUNK_MAX / slot_size).clamp(1, 16) as u32;
+    let slots = if alone { PROCESS.slots.load(Relaxed).clamp(2, 16).min(most) } else { 1 };
+    let slot = grow_by(slots, slot_size);
+    if alone {
+        PROCESS.growing.store(0, Release);
+    }
+    slot
+}
+
+/// Maps a chunk of so many slots and returns one of them; the others are for the next threads.
+fn grow_by(slots: u32, slot_size: usize) -> Option<Slot> {
+    let at = slot_layout().slot_offset(PROCESS.slots.fetch_add(slots, Relaxed).into());
+    let length = slots as usize * slot_size;
+    let mapped = if is_anonymous() { Err(Errno(libc::EOPNOTSUPP)) } else { map_more(at, length) };
+    let is_in_file = mapped.is_ok();
+    let first = match mapped {
+        Ok(first) => first,
+        Err(_) => {
+            slot_table::set_anonymous();
+            sys::map_anonymous(length).ok()?
+        }
+    };
+    add_chunk(first, slots as usize, |slot| {
+        slot.anonymous.store((!is_in_file).into(), Relaxed);
+        // The pool's link of a fresh slot lies in memory that only this thread knows.
+        slot.link().store(0, Relaxed);
+        FRESH.put(slot);
+    });
+    FRESH.take()
+}
+
+fn map_more(at: u64, length: usize) -> Result<*mut u8> {
+    let fd = names_owner::open_trbuf()?;
+    fd.reserve(at, length as u64)?;
+    fd.map(at, length)
+}

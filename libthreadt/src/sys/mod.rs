@@ -1,0 +1,24 @@
+//! What the library stands on in the place of libc: system calls, files, paths, ELF symbols, and primitives that need
+//! no lock.
+
+mod call;
+pub mod diagnostics;
+pub mod elf;
+mod fd;
+mod memory;
+mod once;
+pub mod path;
+mod pool;
+mod process;
+pub mod seccomp;
+mod time;
+
+pub use call::{Errno, Result};
+pub use fd::Fd;
+pub use memory::{barrier, map_anonymous, register_barrier, replace_by_private, unmap, wipe_on_fork};
+pub use once::{Once, SetOnce};
+pub use pool::{Pool, PoolHead, Pooled};
+pub use process::{
+    file_size_limit, parent_id, process_id, signal_stack, system_name, thread_exists, thread_id, user_id,
+};
+pub use time::{clock_gettime, read_timespec, sleep, wait};

@@ -1,0 +1,73 @@
+//! Sleeping, waiting for another thread, reading a clock or a time limit.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::AtomicU32;
+
+use super::call::{Errno, call};
+
+const FUTEX_WAIT_PRIVATE: usize = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
+
+/// Lets other threads run for about that long.
+pub fn sleep(nanoseconds: i64) {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds };
+    // SAFETY: the struct is readable.
+    let _ = unsafe { call(libc::SYS_nanosleep, [&raw const time as usize, 0, 0, 0, 0, 0]) };
+}
+
+/// Waits until another thread has changed `*word` from `value` and called [`wake_all`], for `nanoseconds` at most (less
+/// than a second).
+pub fn wait(word: &AtomicU32, value: u32, nanoseconds: i64) {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds };
+    let arguments = [word.as_ptr() as usize, FUTEX_WAIT_PRIVATE, value as usize, &raw const time as usize, 0, 0];
+    // SAFETY: word and time are readable.
+    let _ = unsafe { call(libc::SYS_futex, arguments) };
+}
+
+/// Wakes all threads that [`wait`] for the word.
+pub fn wake_all(word: &AtomicU32) {
+    const FUTEX_WAKE_PRIVATE: usize = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
+    // SAFETY: the word is only an address here.
+    let _ = unsafe { call(libc::SYS_futex, [word.as_ptr() as usize, FUTEX_WAKE_PRIVATE, i32::MAX as usize, 0, 0, 0]) };
+}
+
+/// The clock's time, for systems whose vDSO has no such function.
+pub extern "C" fn clock_gettime(clock: c_int, time: *mut libc::timespec) -> c_int {
+    // SAFETY: as for the vDSO's function of that name, in whose place this one is called.
+    match unsafe { call(libc::SYS_clock_gettime, [clock as usize, time as usize, 0, 0, 0, 0]) } {
+        Ok(_) => 0,
+        Err(Errno(errno)) => -errno,
+    }
+}
+
+/// Reads a `timespec` of the host that the next function may not read; `None` if the address is not readable.
+///
+/// The kernel tries first: it reads the time limit of a futex wait before it compares the word.
+pub fn read_timespec(time: *const c_void) -> Option<libc::timespec> {
+    if time.is_null() {
+        return None;
+    }
+    let word = AtomicU32::new(0);
+    let arguments = [word.as_ptr() as usize, FUTEX_WAIT_PRIVATE, 1, time as usize, 0, 0];
+    // SAFETY: the word is readable and does not hold 1, so that the call does not wait.
+    match unsafe { call(libc::SYS_futex, arguments) } {
+        // SAFETY: the kernel has just read it.
+        Err(Errno(libc::EAGAIN | libc::EINVAL)) => Some(unsafe { time.cast::<libc::timespec>().read_unaligned() }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wild_time_limits_are_not_read() {
+        let time = libc::timespec { tv_sec: 5, tv_nsec: 7 };
+        let read = read_timespec((&raw const time).cast()).unwrap();
+        assert_eq!((read.tv_sec, read.tv_nsec), (5, 7));
+        let invalid = libc::timespec { tv_sec: -1, tv_nsec: -1 };
+        assert_eq!(read_timespec((&raw const invalid).cast()).unwrap().tv_nsec, -1);
+        assert!(read_timespec(core::ptr::without_provenance(1)).is_none());
+        assert!(read_timespec(core::ptr::null()).is_none());
+    }
+}

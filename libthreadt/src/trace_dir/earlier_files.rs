@@ -1,0 +1,67 @@
+//! Files of earlier processes with our number: they are renamed to `old.START.NAME`.
+
+use core::ffi::CStr;
+
+use spec::buffer::SLOT_PATH_MAX;
+use spec::names::{FileName, PROCESS_MASK};
+
+use super::directory::{self, Scratch};
+use crate::sys::path;
+use crate::sys::{Errno, Fd, Result};
+
+/// Renames all files of the earlier process with our number, which began at `start`; its trbuf only if `with_trbuf`.
+pub(super) fn rename_all(pid: u32, start: u64, with_trbuf: bool, scratch: &mut Scratch) -> Result {
+    let mut number = itoa::Buffer::new();
+    let start = number.format(start).as_bytes();
+    let wanted = pid & PROCESS_MASK;
+    let fd = Fd::open(path::join(&mut scratch.path, &[directory::path()]), libc::O_RDONLY | libc::O_DIRECTORY, 0)?;
+    loop {
+        let length = fd.directory_entries(&mut scratch.text)?;
+        if length == 0 {
+            return Ok(());
+        }
+        let mut entries = scratch.text.get(..length).unwrap_or(b"");
+        // struct linux_dirent64: inode, offset (8 bytes each), length of the entry (2), type (1), name.
+        while let Some(size) = entries.get(16..18).map(|size| usize::from(u16::from_le_bytes([size[0], size[1]]))) {
+            let Some((entry, further)) = entries.split_at_checked(size).filter(|_| size > 19) else { break };
+            entries = further;
+            let name = CStr::from_bytes_until_nul(entry.get(19..).unwrap_or(b"")).unwrap_or(c"").to_bytes();
+            let earlier = match FileName::parse(name) {
+                Some(FileName::Records { process, .. } | FileName::Info(process)) => process == wanted,
+                Some(FileName::Buffers(process)) => process == wanted && with_trbuf,
+                _ => false,
+            };
+            if earlier {
+                let from = path::join(&mut scratch.path, &[directory::path(), b"/", name]);
+                let directory = path::join(&mut scratch.other_path, &[directory::path(), b"/"]).to_bytes();
+                rename(from, directory, start, name)?;
+            }
+        }
+    }
+}
+
+/// Renames a file of an unknown earlier process to `old.0.NAME`, or `old.0-2.NAME` and so on.
+pub fn rename_unknown(path: &CStr) -> Result {
+    let bytes = path.to_bytes();
+    let split = bytes.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
+    let (directory, name) = bytes.split_at_checked(split).unwrap_or_default();
+    rename(path, directory, b"0", name)
+}
+
+/// Renames `path`, which is `name` in `directory` (with its slash), to `old.START.NAME`; if that is taken, to
+/// `old.START-2.NAME` and so on.
+#[cold]
+#[inline(never)]
+fn rename(path: &CStr, directory: &[u8], start: &[u8], name: &[u8]) -> Result {
+    let mut buffer = [0u8; SLOT_PATH_MAX];
+    for attempt in 1..1000u64 {
+        let mut number = itoa::Buffer::new();
+        let suffix: [&[u8]; 2] = if attempt == 1 { [b"", b""] } else { [b"-", number.format(attempt).as_bytes()] };
+        let to = path::join(&mut buffer, &[directory, b"old.", start, suffix[0], suffix[1], b".", name]);
+        match path::rename(path, to) {
+            Err(Errno(libc::EEXIST)) => {}
+            other => return other,
+        }
+    }
+    Err(Errno(libc::EEXIST))
+}

@@ -1,0 +1,220 @@
+//! The executable mappings in trinfo: they show which file an address in a record belongs to.
+//!
+//! They are read from `/proc/self/maps`, because the linker's own list may change during a walk. The build IDs are read
+//! through `/proc/self/mem`, because a mapping may go away at any moment, and a read there fails where a load would
+//! kill.
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::info_file::{self, InfoWriter};
+use crate::clock;
+use crate::sys::{Fd, SetOnce};
+
+/// Lines that trinfo has already, by hash. When it is full, every line is taken for new.
+static WRITTEN_LINES: SetOnce<[u64; 1024]> = SetOnce::new([0; 1024]);
+static TEXT: SetOnce<[u8; 8192]> = SetOnce::new([0; 8192]);
+
+/// When the mappings were last read, a reading of the clock.
+static LAST_READ: AtomicU64 = AtomicU64::new(0);
+/// Reading the mappings takes 50 microseconds or so; it is done at most once in this time.
+const REFRESH_NS: u64 = 1_000_000_000;
+
+/// Longest build ID that is written, bytes.
+const BUILD_ID_MAX: usize = 32;
+
+/// Appends the mappings that are new, unless they were read less than a second ago.
+pub fn refresh() {
+    let now = clock::now_fenced();
+    if now.saturating_sub(LAST_READ.load(Relaxed)) >= REFRESH_NS {
+        LAST_READ.store(now, Relaxed);
+        info_file::append(write_new);
+    }
+}
+
+/// Writes the lines of all mappings, to a trinfo that has none.
+pub fn write_all(writer: &mut InfoWriter) {
+    // SAFETY: the one writer of trinfo calls this.
+    unsafe { WRITTEN_LINES.get_mut() }.fill(0);
+    write_new(writer);
+}
+
+/// Writes a `map START END OFFSET BUILD-ID PATH` line for each executable mapping that is not there yet.
+pub fn write_new(writer: &mut InfoWriter) {
+    LAST_READ.store(clock::now_fenced(), Relaxed);
+    // SAFETY: the one writer of trinfo calls this.
+    let (written, text) = unsafe { (WRITTEN_LINES.get_mut(), TEXT.get_mut()) };
+    let Ok(maps) = Fd::open(c"/proc/self/maps", libc::O_RDONLY, 0) else { return };
+    let memory = Fd::open(c"/proc/self/mem", libc::O_RDONLY, 0).ok();
+    // Where the object that the line belongs to begins.
+    let mut begin = 0;
+    let mut length = 0;
+    while let Some(room) = text.get_mut(length..)
+        && let Ok(more @ 1..) = maps.read(room)
+    {
+        length += more;
+        let mut start = 0;
+        while let Some(line) = text.get(start..length)
+            && let Some(end) = line.iter().position(|&byte| byte == b'\n')
+        {
+            if let Some(mapping) = line.get(..end).and_then(MapsLine::parse) {
+                if mapping.offset == 0 {
+                    begin = mapping.start;
+                }
+                if mapping.executable && is_new(written, line.get(..end).unwrap_or(b"")) {
+                    mapping.write(writer, memory.as_ref(), begin);
+                }
+            }
+            start += end + 1;
+        }
+        text.copy_within(start..length, 0);
+        length -= start;
+    }
+}
+
+/// Notes a line, and returns whether it was new.
+fn is_new(written: &mut [u64], line: &[u8]) -> bool {
+    // FNV-1a, with zero kept for empty places.
+    let hash = line
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let hash = hash.max(1);
+    for place in written {
+        if *place == hash {
+            return false;
+        }
+        if *place == 0 {
+            *place = hash;
+            return true;
+        }
+    }
+    true
+}
+
+/// A line of `/proc/self/maps`.
+#[derive(Debug, PartialEq, Eq)]
+struct MapsLine<'a> {
+    start: u64,
+    end: u64,
+    offset: u64,
+    executable: bool,
+    path: &'a [u8],
+}
+
+impl<'a> MapsLine<'a> {
+    /// Parses `start-end rwxp offset dev inode path`.
+    fn parse(line: &'a [u8]) -> Option<MapsLine<'a>> {
+        let mut fields = line.splitn(6, |&byte| byte == b' ');
+        let range = fields.next()?;
+        let dash = range.iter().position(|&byte| byte == b'-')?;
+        let rights = fields.next()?;
+        let offset = hex(fields.next()?)?;
+        let path = fields.nth(2).unwrap_or(b"");
+        Some(MapsLine {
+            start: hex(range.get(..dash)?)?,
+            end: hex(range.get(dash + 1..)?)?,
+            offset,
+            executable: rights.get(2) == Some(&b'x'),
+            path: path.trim_ascii_start(),
+        })
+    }
+
+    fn write(&self, writer: &mut InfoWriter, memory: Option<&Fd>, begin: u64) {
+        writer.raw(b"map ");
+        for number in [self.start, self.end, self.offset] {
+            writer.raw(b"0x");
+            let digits = (16 - number.leading_zeros() / 4).max(1);
+            (0..digits).rev().for_each(|place| writer.raw(&[digit(number >> (4 * place))]));
+            writer.raw(b" ");
+        }
+        let mut id = [0; BUILD_ID_MAX];
+        match memory.and_then(|memory| build_id(memory, begin, &mut id)) {
+            Some(length) => id.iter().take(length).for_each(|&byte| {
+                writer.raw(&[digit(u64::from(byte >> 4)), digit(u64::from(byte))]);
+            }),
+            None => writer.raw(b"-"),
+        }
+        writer.raw(b" ");
+        writer.escaped(self.path);
+        writer.raw(b"\n");
+    }
+}
+
+fn digit(value: u64) -> u8 {
+    b"0123456789abcdef"[(value & 15) as usize]
+}
+
+fn hex(digits: &[u8]) -> Option<u64> {
+    u64::from_str_radix(core::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+/// Reads the GNU build ID of the ELF object that begins at `begin`; returns its length.
+fn build_id(memory: &Fd, begin: u64, id: &mut [u8; BUILD_ID_MAX]) -> Option<usize> {
+    const PT_NOTE: u32 = 4;
+    let mut header = [0; 64];
+    read_exactly(memory, &mut header, begin)?;
+    if !header.starts_with(b"\x7fELF") {
+        return None;
+    }
+    let table = u64::from_le_bytes(header[32..40].try_into().ok()?);
+    let count = u16::from_le_bytes(header[56..58].try_into().ok()?);
+    for index in 0..u64::from(count) {
+        let mut segment = [0; 56];
+        read_exactly(memory, &mut segment, begin.checked_add(table)?.checked_add(index * 56)?)?;
+        if u32::from_le_bytes(segment[..4].try_into().ok()?) == PT_NOTE {
+            let offset = u64::from_le_bytes(segment[8..16].try_into().ok()?);
+            let size = u64::from_le_bytes(segment[32..40].try_into().ok()?);
+            if let Some(length) = build_id_in(memory, begin.checked_add(offset)?, size, id) {
+                return Some(length);
+            }
+        }
+    }
+    None
+}
+
+/// Searches the notes of a segment for the build ID.
+fn build_id_in(memory: &Fd, start: u64, size: u64, id: &mut [u8; BUILD_ID_MAX]) -> Option<usize> {
+    const NT_GNU_BUILD_ID: u32 = 3;
+    let mut at = 0;
+    while at + 16 <= size {
+        let mut note = [0; 16];
+        read_exactly(memory, &mut note, start.checked_add(at)?)?;
+        let word = |index: usize| note.get(4 * index..4 * index + 4)?.try_into().ok().map(u32::from_le_bytes);
+        let (name, description, kind) = (u64::from(word(0)?), u64::from(word(1)?), word(2)?);
+        let name_room = name.next_multiple_of(4);
+        if kind == NT_GNU_BUILD_ID && &note[12..] == b"GNU\0" && name == 4 {
+            let length = usize::try_from(description).ok()?.min(BUILD_ID_MAX);
+            read_exactly(memory, id.get_mut(..length)?, start.checked_add(at + 16)?)?;
+            return Some(length);
+        }
+        at += 12 + name_room + description.next_multiple_of(4);
+    }
+    None
+}
+
+fn read_exactly(memory: &Fd, buffer: &mut [u8], at: u64) -> Option<()> {
+    (memory.read_at(buffer, at) == Ok(buffer.len())).then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_maps_are_parsed() {
+        let line = b"7f3b0c228000-7f3b0c37d000 r-xp 00026000 fe:00 1322  /usr/lib/a b.so";
+        let mapping = MapsLine::parse(line).unwrap();
+        assert_eq!(mapping.path, b"/usr/lib/a b.so");
+        assert_eq!((mapping.start, mapping.offset, mapping.executable), (0x7f3b_0c22_8000, 0x26000, true));
+        let anonymous = MapsLine::parse(b"00400000-00401000 rw-p 00000000 00:00 0 ").unwrap();
+        assert_eq!((anonymous.path, anonymous.executable), (&b""[..], false));
+        assert!(MapsLine::parse(b"nonsense").is_none());
+    }
+
+    #[test]
+    fn a_line_is_new_once() {
+        let mut written = [0; 2];
+        assert!(is_new(&mut written, b"a") && is_new(&mut written, b"b"));
+        assert!(!is_new(&mut written, b"a"));
+        assert!(is_new(&mut written, b"c"), "a full table takes everything for new");
+    }
+}

@@ -1,0 +1,73 @@
+//! The identity of the process. Its PID is not enough: PIDs are reused, and every container has a PID 7.
+
+use spec::buffer::Owner;
+
+use crate::config::CONFIG;
+use crate::sys::{Fd, path};
+use crate::{clock, process_state};
+
+/// The boot ID; zeros if /proc does not have it.
+pub fn boot_id() -> [u8; 36] {
+    let mut text = [0; 36];
+    let read = Fd::open(c"/proc/sys/kernel/random/boot_id", libc::O_RDONLY, 0).and_then(|file| file.read(&mut text));
+    if read == Ok(text.len()) { text } else { [b'0'; 36] }
+}
+
+/// The inode of the PID namespace; 0 if /proc does not have it.
+pub fn pid_namespace() -> u64 {
+    let mut text = [0; 64];
+    // The link reads `pid:[4026531836]`.
+    let length = path::read_link(c"/proc/self/ns/pid", &mut text).unwrap_or(0);
+    decimal(text.get(5..length).unwrap_or(b""))
+}
+
+/// When this process began, in clock ticks since boot; 0 if /proc does not have it. An exec does not change it.
+pub fn start() -> u64 {
+    let mut text = [0; 512];
+    let length = Fd::open(c"/proc/self/stat", libc::O_RDONLY, 0).and_then(|file| file.read(&mut text)).unwrap_or(0);
+    start_in(text.get(..length).unwrap_or(b""))
+}
+
+/// Field 22 of a `stat` line. The program's name, field 2, is in parentheses and may contain any character.
+fn start_in(line: &[u8]) -> u64 {
+    let after_name = line.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 1);
+    let mut fields =
+        line.get(after_name..).unwrap_or(b"").split(|&byte| byte == b' ').filter(|field| !field.is_empty());
+    fields.nth(19).map_or(0, decimal)
+}
+
+/// The leading digits of a text as a number.
+fn decimal(text: &[u8]) -> u64 {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
+    digits.fold(0, |number: u64, digit| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
+}
+
+/// This process as the owner of a trbuf.
+pub fn owner() -> Owner {
+    Owner {
+        pid: process_state::id(),
+        pid_namespace: pid_namespace(),
+        start_time: start(),
+        boot_id: boot_id(),
+        realtime_offset: clock::offset(),
+        layout: CONFIG.get().layout,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_and_spaces_does_not_matter() {
+        let line = b"7 (a) b (c) S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 8765 1 2 3";
+        assert_eq!(start_in(line), 8765);
+        assert_eq!(start_in(b""), 0);
+    }
+
+    #[test]
+    fn this_process_is_known() {
+        assert!(start() > 0 && pid_namespace() > 0);
+        assert_ne!(boot_id(), [b'0'; 36]);
+    }
+}

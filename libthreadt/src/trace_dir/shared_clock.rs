@@ -1,0 +1,74 @@
+//! The clock that all processes of a trace directory share: the offset from `CLOCK_MONOTONIC` to the Epoch.
+
+use spec::info;
+use spec::names::FileName;
+
+use super::directory::{self, Scratch};
+use super::identity;
+use crate::sys::{Errno, Fd, Once, path};
+use crate::{clock, process_state};
+
+/// The offset is set, in this process or in one that it was forked from.
+static OFFSET_SET: Once = Once::new();
+
+/// In a forked child: the thread that was setting the offset in the parent does not exist.
+pub(super) fn forget() {
+    OFFSET_SET.reset_unless_done();
+}
+
+/// Uses the offset that this process had before an exec.
+pub(super) fn keep(offset: i64) {
+    OFFSET_SET.run(|| {
+        clock::set_offset(offset);
+        true
+    });
+}
+
+/// Adopts the directory's offset, or makes ours the directory's.
+pub(super) fn share(scratch: &mut Scratch) {
+    OFFSET_SET.run(|| {
+        adopt_or_write(scratch);
+        true
+    });
+}
+
+/// An offset of another boot, or one that is more than a second away from the measured one (the wall clock has been
+/// stepped), is replaced: processes that begin from now on share the new one.
+fn adopt_or_write(scratch: &mut Scratch) {
+    const STEP: i64 = 1_000_000_000;
+    let ours = clock::measure_offset();
+    clock::set_offset(ours);
+    let boot_id = identity::boot_id();
+    for _ in 0..3 {
+        let clock_path = path::trace_file(&mut scratch.path, directory::path(), FileName::Clock);
+        let existing = Fd::open(clock_path, libc::O_RDONLY | libc::O_NOFOLLOW, 0);
+        if let Ok(file) = &existing {
+            let length = file.read_at(&mut scratch.text, 0).unwrap_or(0);
+            let text = scratch.text.get(..length).unwrap_or(b"");
+            let same_boot = info::value(text, "boot_id") == Some(&boot_id[..]);
+            match info::number(text, "offset") {
+                Some(theirs) if same_boot && theirs.abs_diff(ours) <= STEP as u64 => return clock::set_offset(theirs),
+                _ => {}
+            }
+        }
+        // Written under another name first, so that nobody reads an incomplete file.
+        let mut number = itoa::Buffer::new();
+        let pid = number.format(process_state::id()).as_bytes();
+        let new = path::join(&mut scratch.other_path, &[directory::path(), b"/trclock.", pid]);
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
+        let Ok(file) = Fd::open(new, flags, 0o600) else { return };
+        let mut number = itoa::Buffer::new();
+        let slices: [&[u8]; 5] = [b"boot_id ", &boot_id, b"\noffset ", number.format(ours).as_bytes(), b"\n"];
+        let written = file.set_mode(0o600).and_then(|()| slices.iter().try_for_each(|slice| file.write(slice)));
+        // OBSERVABLE: the complete file appears at once, and the first process to link it wins.
+        let linked = match written {
+            Ok(()) if existing.is_ok() => path::replace(new, clock_path),
+            Ok(()) => path::link(new, clock_path),
+            Err(errno) => Err(errno),
+        };
+        let _ = path::unlink(new);
+        if linked != Err(Errno(libc::EEXIST)) {
+            return;
+        }
+    }
+}
