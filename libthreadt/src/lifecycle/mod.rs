@@ -7,6 +7,9 @@ mod process_exit;
 mod thread_end;
 mod thread_start;
 
+#[cfg(test)]
+mod interleaving_tests;
+
 pub use exec::{after_failed_exec, before_exec};
 pub use final_flush::finish;
 pub use fork::begin_child;

@@ -16,7 +16,7 @@ use crate::storage::{
     ALL_REGIONS, LOSS_RECORD_ROOM, Slot, WriteRight, capacity, file_entry, give_up_oldest, is_flush_point,
     report_failure, restart_count, slot_layout, stopped,
 };
-use crate::sys::Errno;
+use crate::sys::{Errno, observable_step};
 use crate::trace_dir::executable_maps;
 
 /// Appends lines with one time, a reading of the clock.
@@ -37,10 +37,13 @@ pub fn append<const N: usize>(slot: Slot, time: u64, lines: &[UntimedRecord; N])
         // that ends the process makes every thread pass a barrier (membarrier) between setting the flush thresholds and
         // reading `in_progress`: then either this thread sees the new threshold, or the other one sees that a record is
         // in progress.
+        observable_step();
         slot.in_progress.store(nesting::with_one_more(outer, frame), Relaxed);
         compiler_fence(SeqCst);
+        observable_step();
         append_at(slot, depth, time, lines);
         compiler_fence(SeqCst);
+        observable_step();
         slot.in_progress.store(outer, Relaxed);
     } else {
         slot.lose(N as u32, Errno(libc::ENOBUFS));

@@ -10,7 +10,7 @@ use super::slot::Slot;
 use super::{quota, record_file, slot_table};
 use crate::process_state;
 use crate::sys::diagnostics::{Warning, errno_text, warn};
-use crate::sys::{Result, path};
+use crate::sys::{Result, observable_step, path};
 use crate::trace_dir::directory;
 
 impl Slot {
@@ -57,6 +57,7 @@ impl Slot {
                     let oldest_time = time_of(unsafe { self.text_in(depth, &range) });
                     // Handlers' records, which have less room, may have been overwritten later.
                     self.complete_from.fetch_max(oldest_time, Relaxed);
+                    observable_step();
                     // OBSERVABLE: only now, so that the time is known whenever the process dies.
                     region.wrap_count.store(0, Release);
                 }
@@ -64,6 +65,7 @@ impl Slot {
                 let alone = usize::from(self.writer_depth.load(Relaxed)) >= depth && !self.has_write_intent();
                 let at = file.take_range(entry, length, alone)?;
                 region.write_intent_offset.store(at, Relaxed);
+                observable_step();
                 // OBSERVABLE: from here on these bytes are looked for in the file, at that place.
                 region.write_intent.store(pack_range(range.clone()), Release);
                 (at, range)
@@ -88,6 +90,7 @@ impl Slot {
             }
             quota::count(length.into());
             self.remove_written(depth, &range);
+            observable_step();
             // OBSERVABLE: the write is complete, and no longer to be repeated.
             region.write_intent.store(0, Release);
         }
@@ -128,6 +131,7 @@ impl Slot {
             } else {
                 return;
             };
+            observable_step();
             // ORDERING: Release keeps the write before it; Acquire for the value that is examined again.
             match word.compare_exchange(position, leftover, AcqRel, Acquire) {
                 Ok(_) => return,

@@ -35,3 +35,10 @@ pub fn forget(interrupted: Option<Slot>) {
     slot_reuse::forget();
     quota::forget();
 }
+
+/// What tests of other layers need to make slots of their own.
+#[cfg(test)]
+pub mod testing {
+    pub use super::layout::set_slot_layout;
+    pub use super::slot_table::{add_chunk, forget as forget_slots, set_header};
+}

@@ -100,6 +100,7 @@ impl RecordFile {
         if entry.end.load(Acquire).saturating_add(length) > sys::file_size_limit() {
             return Err(Errno(libc::EFBIG));
         }
+        sys::observable_step();
         Ok(entry.end.fetch_add(length, AcqRel))
     }
 

@@ -148,6 +148,7 @@ impl Slot {
                 false if depth == 0 => capacity(0) + 1 - LOSS_RECORD_ROOM - FLUSH_POINT_SLACK,
                 false => capacity(depth) + 1 - LOSS_RECORD_ROOM,
             };
+            sys::observable_step();
             // ORDERING: Relaxed; a thread that changes the thresholds of others' slots makes all threads pass a barrier
             // afterwards.
             region.flush_threshold.store(threshold, Relaxed);
@@ -176,6 +177,7 @@ impl Slot {
             let end = (position >> 32) as usize;
             template.encode(self.region_text(depth).add(end), time, lines)
         };
+        sys::observable_step();
         // OBSERVABLE: the record is there for whoever reads the trbuf after our death.
         // ORDERING: Release, so that a reader that sees the new end sees the bytes. Records of signal handlers are in
         // other regions, so that they do not change this word between the load and the store. A handler whose exec
@@ -189,6 +191,7 @@ impl Slot {
     /// Waits up to a second for another thread that has the right.
     pub fn become_writer(self, me: u32, depth: u8) -> WriteRight {
         for _ in 0..10_000 {
+            sys::observable_step();
             // ORDERING: Acquire pairs with the Release in `release_writer`: this thread sees what the last writer left.
             match self.writer.compare_exchange(0, me, Acquire, Relaxed) {
                 Ok(_) => {
@@ -207,6 +210,7 @@ impl Slot {
 
     /// Gives up the right that [`Slot::become_writer`] took.
     pub fn release_writer(self) {
+        sys::observable_step();
         self.writer.store(0, Release);
     }
 

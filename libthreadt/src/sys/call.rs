@@ -18,6 +18,10 @@ pub type Result<T = ()> = core::result::Result<T, Errno>;
 /// # Safety
 /// The arguments must be what that system call demands.
 pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Result<usize> {
+    #[cfg(test)]
+    if is_observable(number) {
+        super::observable_step();
+    }
     let result: isize;
     let [a, b, c, d, e, f] = arguments;
     // SAFETY: the x86-64 convention: rcx and r11 are clobbered, everything else but rax is kept.
@@ -31,4 +35,10 @@ pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Result<usize>
         );
     }
     if (-4095..0).contains(&result) { Err(Errno(-result as c_int)) } else { Ok(result as usize) }
+}
+
+/// Whether another thread or a reader of the files can observe the call, or the caller what they do.
+#[cfg(test)]
+fn is_observable(number: libc::c_long) -> bool {
+    [libc::SYS_openat, libc::SYS_fstat, libc::SYS_pwrite64, libc::SYS_ftruncate].contains(&number)
 }

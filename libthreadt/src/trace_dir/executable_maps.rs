@@ -31,6 +31,12 @@ pub fn refresh() {
     }
 }
 
+/// Lets [`refresh`] do nothing from now on: when it does something depends on the time.
+#[cfg(test)]
+pub fn never_refresh() {
+    LAST_READ.store(u64::MAX, Relaxed);
+}
+
 /// Writes the lines of all mappings, to a trinfo that has none.
 pub fn write_all(writer: &mut InfoWriter) {
     // SAFETY: the one writer of trinfo calls this.
