@@ -7,11 +7,11 @@ use std::io::{self, BufRead};
 use log::info;
 use memchr::memchr;
 
-use crate::args::Order;
-use crate::parts::Parts;
-use crate::progress::{Amount, Phase};
-use crate::read::columns;
-use crate::say::Say;
+use crate::options::Order;
+use crate::record::columns;
+use crate::support::diagnostics::Say;
+use crate::support::progress::{Amount, Phase};
+use crate::support::temporary_files::Parts;
 
 /// Bytes of records that are in memory at most; beyond that, sorted parts are in a temporary file.
 const IN_MEMORY: usize = 32 << 20;
@@ -151,8 +151,8 @@ impl Piece<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
-    use crate::say::tests::recorded;
+    use crate::support::diagnostics::tests::recorded;
+    use crate::support::seeded_random::Random;
 
     #[test]
     fn equal_keys_keep_their_order_in_memory_and_in_parts() {

@@ -12,11 +12,11 @@ use foldhash::fast::RandomState;
 use memchr::memchr;
 use spec::event::CATEGORIES;
 
-use crate::args::Split;
-use crate::filter::objects::Objects;
-use crate::filter::pairs::{Begun, Call};
-use crate::read::columns;
-use crate::say::reason;
+use crate::calls::object_columns::Objects;
+use crate::calls::pairing::{Begun, Call};
+use crate::options::Split;
+use crate::record::columns;
+use crate::support::diagnostics::reason;
 
 /// Bytes that are gathered at most.
 const GATHERED: usize = 32 << 20;
@@ -143,7 +143,7 @@ impl Splitter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::support::seeded_random::Random;
     use std::collections::BTreeMap;
 
     /// Names the file of a record.

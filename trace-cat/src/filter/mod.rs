@@ -13,25 +13,22 @@
 //! `--since` and `--until` are a matter of which slices are merged at all; [`Filter`] is asked of each merged record, in many
 //! threads, and [`Few`] counts what comes out, in order.
 
-mod calls;
-mod few;
-mod marks;
-pub mod objects;
-pub mod pairs;
-mod stream;
-mod waits;
+mod call_filter;
+mod line_limit;
+mod selected_records;
+mod streaming_filter;
 
 use std::io;
 
 use memchr::memchr;
 use spec::EventSet;
 
-use crate::args::Selection;
 use crate::merge::Merge;
-use crate::read::columns;
-use calls::{Calls, Question};
-pub use few::Few;
-pub use stream::Stream;
+use crate::options::Selection;
+use crate::record::columns;
+use call_filter::{Calls, Question};
+pub use line_limit::Few;
+pub use streaming_filter::Stream;
 
 /// What is asked of records. All must agree; what was not given agrees with everything.
 #[derive(Debug)]
@@ -123,7 +120,7 @@ impl EventTable {
 }
 
 #[cfg(test)]
-mod calls_tests;
+mod call_filter_tests;
 
 #[cfg(test)]
 mod tests {

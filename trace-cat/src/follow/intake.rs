@@ -1,6 +1,6 @@
 //! Where records come in, whatever they are read from.
 
-use super::window::Window;
+use super::reorder_window::Window;
 
 /// What reading needs.
 #[derive(Debug)]

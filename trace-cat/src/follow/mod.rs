@@ -14,17 +14,17 @@
 //! The processes notice nothing: what is read is memory that the kernel holds anyway, by `pread`, so that a file that becomes
 //! shorter is an error and no signal.
 
-mod buffers;
+mod directory_watch;
+mod emitted_records;
+mod growing_file;
 mod intake;
-mod live;
+mod new_in_buffers;
+mod new_in_rings;
 mod printer;
-mod ring;
-mod seen;
-mod source;
+mod reorder_window;
+mod running_process;
 mod start;
-mod told;
-mod watch;
-mod window;
+mod stop_signal;
 
 use std::collections::HashSet;
 use std::io;
@@ -33,22 +33,23 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::Stop;
-use crate::args::Options;
+use crate::cli::Stop;
 use crate::merge::{Limits, Merge};
-use crate::output;
-use crate::read::alive::has_writer;
-use crate::read::columns;
-use crate::read::handle::{self, Identity};
-use crate::read::process::Process;
-use crate::read::text::Text;
-use crate::say::{Say, reason};
+use crate::options::Options;
+use crate::output::destination;
+use crate::record::columns;
+use crate::support::diagnostics::{Say, reason};
+use crate::trace::file_handle;
+use crate::trace::file_handle::Identity;
+use crate::trace::file_names::Process;
+use crate::trace::liveness::has_writer;
+use crate::trace::record_text::Text;
+use directory_watch::Watch;
+use growing_file::Sources;
 use intake::Intake;
-use live::Live;
 use printer::Printer;
-use source::Sources;
-use watch::Watch;
-use window::Window;
+use reorder_window::Window;
+use running_process::Live;
 
 /// Bytes of records that may wait; when there are more, what others wait for is read first.
 const ROOM: usize = 24 << 20;
@@ -98,7 +99,7 @@ impl Clock {
 /// # Errors
 /// What prevents that.
 pub fn follow(options: &Options, say: &Say) -> Result<(), Stop> {
-    told::listen();
+    stop_signal::listen();
     // Records are printed at the latest when they are as old as the window: the look before that is the last one that can.
     let window = options.following.window;
     let interval = Duration::from_nanos((window / 10).clamp(1_000_000, 10_000_000));
@@ -107,12 +108,12 @@ pub fn follow(options: &Options, say: &Say) -> Result<(), Stop> {
     let (mut follow, texts) = Follow::start(options, hold, say)?;
     let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, say)?;
     // They may lie beside what is followed.
-    let journal = options.printing.output.as_deref().and_then(|path| output::identity(Some(path)));
-    follow.sources.leave_out([journal, output::identity(None)]);
+    let journal = options.printing.output.as_deref().and_then(|path| destination::identity(Some(path)));
+    follow.sources.leave_out([journal, destination::identity(None)]);
     follow.catch_up(texts, follow.clock.time(began).saturating_sub(hold), &mut printer)?;
     loop {
         let began = Instant::now();
-        let ends = told::to_end();
+        let ends = stop_signal::to_end();
         if ends || follow.idle > 0 {
             // It may be the last look.
             follow.watches.iter_mut().for_each(Watch::hurry);
@@ -146,13 +147,13 @@ impl Follow<'_> {
         let mut result = Ok(());
         let mut print = |lines: &[u8]| {
             result = lines_of(lines).try_for_each(|line| printer.put(line, false));
-            Ok(result.is_ok() && !told::to_end())
+            Ok(result.is_ok() && !stop_signal::to_end())
         };
         merge.run(0..horizon, None, &mut print).map_err(temporary)?;
         result?;
         let mut wait = |lines: &[u8]| {
             lines_of(lines).for_each(|line| intake.put(columns::time(line).unwrap_or(0), line));
-            Ok(!told::to_end())
+            Ok(!stop_signal::to_end())
         };
         merge.run(horizon..u64::MAX, None, &mut wait).map_err(temporary)?;
         printer.caught_up();
@@ -221,7 +222,7 @@ impl Follow<'_> {
     fn meet(&mut self, process: Process, path: PathBuf, first: bool) {
         let Follow { lives, dead, unready, idle, say, .. } = self;
         let mut is_coming = false;
-        let live = handle::open(&path).and_then(|file| {
+        let live = file_handle::open(&path).and_then(|file| {
             let age = file.metadata()?.modified()?.elapsed();
             is_coming = has_writer(&file) == Some(true) || age.is_ok_and(|age| age < MAKING);
             Live::new(process.clone(), path.clone(), file)
@@ -301,7 +302,7 @@ fn lines_of(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// A duration for people.
 fn duration(nanoseconds: u64) -> String {
     let mut text = [0; 24];
-    let length = crate::view::duration(nanoseconds, &mut text);
+    let length = crate::output::duration(nanoseconds, &mut text);
     String::from_utf8_lossy(&text[..length]).into_owned()
 }
 

@@ -5,13 +5,14 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::Stop;
-use crate::args::{Format, Moment, Printing, Selection};
+use crate::cli::Stop;
 use crate::filter::Stream;
-use crate::output::Output;
-use crate::read::columns;
-use crate::say::Say;
-use crate::view::{self, Shown};
+use crate::options::{Format, Moment, Printing, Selection};
+use crate::output;
+use crate::output::Shown;
+use crate::output::destination::Output;
+use crate::record::columns;
+use crate::support::diagnostics::Say;
 
 /// Bytes that are written at a time when much comes.
 const PIECE: usize = 1 << 20;
@@ -61,7 +62,7 @@ impl<'a> Printer<'a> {
             let name = path.display().to_string();
             Ok((open(Some(path), &name)?, name))
         });
-        let shown = view::open(&Printing { output: None, ..printing.clone() }, paths);
+        let shown = output::open(&Printing { output: None, ..printing.clone() }, paths);
         let mut printer = Printer {
             journal: journal.transpose()?,
             kept: Vec::new(),

@@ -13,24 +13,26 @@ use spec::buffer::{REGION_AT, SLOTS_AT};
 use spec::names::Name;
 use spec::record::{RECORD_MAX, TIME_WIDTH};
 
+use super::directory_watch::Watch;
+use super::emitted_records::Seen;
+use super::growing_file::{Source, Sources};
 use super::intake::Intake;
-use super::live::{Live, time_of};
-use super::seen::Seen;
-use super::source::{Source, Sources};
-use super::watch::Watch;
-use super::window::Window;
+use super::reorder_window::Window;
+use super::running_process::{Live, time_of};
 use super::{Clock, Follow, monotonic};
-use crate::Stop;
-use crate::args::{self, Options};
-use crate::output;
-use crate::read::columns;
-use crate::read::handle::{self, Descriptors, Handle};
-use crate::read::inputs;
-use crate::read::process::{Process, split_name};
-use crate::read::running::Copied;
-use crate::read::text::Text;
+use crate::cli::Stop;
+use crate::options;
+use crate::options::Options;
+use crate::output::destination;
+use crate::record::columns;
 use crate::report::runs;
-use crate::say::{Say, reason};
+use crate::support::diagnostics::{Say, reason};
+use crate::trace::buffers::running::Copied;
+use crate::trace::file_handle;
+use crate::trace::file_handle::{Descriptors, Handle};
+use crate::trace::file_names::{Process, split_name};
+use crate::trace::inputs;
+use crate::trace::record_text::Text;
 
 impl<'a> Follow<'a> {
     /// Finds what there is. The texts of that are to be merged; everything else goes on from there.
@@ -49,9 +51,9 @@ impl<'a> Follow<'a> {
         let descriptors = Descriptors::half_of_the_limit();
         let inputs = inputs::collect_any(&paths, &descriptors, say);
         let journal = options.printing.output.as_deref();
-        let outputs = [journal.and_then(|path| output::identity(Some(path))), output::identity(None)];
+        let outputs = [journal.and_then(|path| destination::identity(Some(path))), destination::identity(None)];
         if outputs.into_iter().flatten().any(|output| inputs.identities.contains(&output)) {
-            return Err(Stop::Usage(args::usage_error(&[], "the output is one of the inputs")));
+            return Err(Stop::Usage(options::usage_error(&[], "the output is one of the inputs")));
         }
         let inputs::Inputs { texts, identities, running, dead } = inputs;
         let mut sources = Sources::new(identities, descriptors);
@@ -108,7 +110,7 @@ impl<'a> Follow<'a> {
         }
         let path = process.path(Name::Buffers(process.number));
         // Should it have ended meanwhile, its files hold what is not printed yet.
-        if let Ok(Some(mut live)) = handle::open(&path).and_then(|file| Live::new(process, path, file)) {
+        if let Ok(Some(mut live)) = file_handle::open(&path).and_then(|file| Live::new(process, path, file)) {
             for &(number, place) in places {
                 live.adopt(number, place, &mut self.sources);
             }

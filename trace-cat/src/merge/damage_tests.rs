@@ -10,10 +10,10 @@ use spec::record::HEAD_MAX;
 
 use super::tests::{files, oracle, tiny};
 use super::*;
-use crate::random::{Random, fuzz_time};
-use crate::read::handle::{Descriptors, Handle, open};
-use crate::read::records::{Item, Records};
-use crate::trial::Trace;
+use crate::support::seeded_random::{Random, fuzz_time};
+use crate::support::test_trace::Trace;
+use crate::trace::file_handle::{Descriptors, Handle, open};
+use crate::trace::record_reader::{Item, Records};
 
 /// Changes a file's bytes in up to `most` places: bytes that matter, long garbage, a cut.
 fn damage(random: &mut Random, bytes: &mut Vec<u8>, most: usize) {

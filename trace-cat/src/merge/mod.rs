@@ -16,14 +16,14 @@
 //! would have to read all (it is sorted into a temporary file), many inputs that all have something in each slice (they
 //! are merged into fewer), and more records of one and the same time than there is memory (`instant`).
 
-mod gate;
-mod instant;
-pub mod keys;
-pub mod kway;
-mod load;
-mod plan;
-mod spill;
-mod turns;
+mod equal_times;
+pub mod loser_tree;
+mod ordered_output;
+mod ordered_section;
+mod slice_loader;
+mod slice_plan;
+pub mod sort_keys;
+mod temporary_text;
 
 use std::io;
 use std::ops::Range;
@@ -32,21 +32,21 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use log::info;
 
-use crate::progress::{Amount, Phase};
-use crate::read::index::Index;
-use crate::read::scan::{Pace, scan};
-use crate::read::text::Text;
-use crate::say::{Say, reason};
-use crate::threads::together;
+use crate::support::diagnostics::{Say, reason};
+use crate::support::progress::{Amount, Phase};
+use crate::support::threads::together;
+use crate::trace::record_text::Text;
+use crate::trace::scan::{Pace, scan};
+use crate::trace::time_index::Index;
 
-use gate::Gate;
-pub use gate::Turn;
-use keys::Stamps;
-use kway::Piece;
-use load::Arena;
-use plan::{Plan, bounds, slices_of};
-use spill::Spill;
-use turns::{Take, Turns};
+use loser_tree::Piece;
+use ordered_output::{Take, Turns};
+use ordered_section::Gate;
+pub use ordered_section::Turn;
+use slice_loader::Arena;
+use slice_plan::{Plan, bounds, slices_of};
+use sort_keys::Stamps;
+use temporary_text::Spill;
 
 /// How much memory merging takes, and how the work is cut.
 #[derive(Clone, Copy, Debug)]
@@ -186,7 +186,7 @@ impl<'a> Merge<'a> {
                 none => none.insert(Spill::new()?),
             };
             let start = spill.at();
-            spill::sort(&input.text, 0..input.index.end(), self.limits.sort, spill, self.say)?;
+            temporary_text::sort(&input.text, 0..input.index.end(), self.limits.sort, spill, self.say)?;
             let text = spill.text(start)?;
             self.inputs[number] = self.written(text);
         }
@@ -340,7 +340,7 @@ impl<'a> Merge<'a> {
                     shaper.shape(piece, slice, false, out);
                     parts(out);
                 };
-                instant::stream(&self.inputs, numbers, times.start, &self.stamps, plain, &mut full, self.say);
+                equal_times::stream(&self.inputs, numbers, times.start, &self.stamps, plain, &mut full, self.say);
             }
             if out.filled().len() as u64 > self.limits.slice {
                 parts(out);
@@ -352,7 +352,7 @@ impl<'a> Merge<'a> {
     fn merge(&self, times: &Range<u64>, work: &mut Work, is_shaped: bool, out: &mut Piece) {
         let Work { arena, plain } = work;
         let merged = if is_shaped { plain } else { out };
-        let broken = kway::merge(arena.bytes(), arena.streams(), times.clone(), &self.stamps, merged);
+        let broken = loser_tree::merge(arena.bytes(), arena.streams(), times.clone(), &self.stamps, merged);
         if broken > 0 {
             for number in arena.broken(times) {
                 self.inputs[number as usize].fail(&io::Error::other("changed while being read"), self.say);

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use super::*;
-use crate::random::{Random, fuzz_time};
-use crate::read::columns;
-use crate::read::handle::{Descriptors, Handle, open};
-use crate::say::tests::recorded;
-use crate::trial::{Trace, merge_few, record};
+use crate::record::columns;
+use crate::support::diagnostics::tests::recorded;
+use crate::support::seeded_random::{Random, fuzz_time};
+use crate::support::test_trace::{Trace, merge_few, record};
+use crate::trace::file_handle::{Descriptors, Handle, open};
 
 const BEFORE: &str = "02:04:0";
 const AFTER: &str = "02:02:2";

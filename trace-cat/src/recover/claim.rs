@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use spec::buffer::{Owner, PAGE, SLOTS_AT};
 
-use super::hand::Hand;
-use crate::read::alive;
-use crate::read::slots::read_up_to;
+use super::file_operations::Hand;
+use crate::trace::buffers::slots::read_up_to;
+use crate::trace::liveness;
 
 /// How often a trbuf that somebody else was recovering is asked again for its writers, and how long it is waited before.
 const PATIENCE_STEPS: u32 = 100;
@@ -64,9 +64,9 @@ pub fn claim(path: &Path) -> io::Result<Claim> {
     let length = read_up_to(&lock, &mut page, 0)?;
     let parsed = Owner::parse(&page[..length]);
     let gone = || match &parsed {
-        Ok(owner) => alive::gone(&lock, owner),
+        Ok(owner) => liveness::gone(&lock, owner),
         // While it is being made its owner has it open.
-        Err(_) => Some(alive::has_writer(&lock) != Some(true)),
+        Err(_) => Some(liveness::has_writer(&lock) != Some(true)),
     };
     let mut steps = if waited { PATIENCE_STEPS } else { 0 };
     loop {

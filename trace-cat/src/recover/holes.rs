@@ -7,7 +7,7 @@ use std::io;
 
 use memchr::memchr;
 
-use crate::read::slots::read_up_to;
+use crate::trace::buffers::slots::read_up_to;
 
 /// Bytes that are read at a time.
 const PIECE: usize = 256 * 1024;

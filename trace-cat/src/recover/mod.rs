@@ -16,37 +16,37 @@
 
 mod claim;
 #[cfg(test)]
-mod dying;
-mod find;
-mod hand;
+mod death_tests;
+mod file_operations;
 mod holes;
-mod judge;
+mod recovery_plan;
 #[cfg(test)]
 mod ring_tests;
 #[cfg(test)]
 mod tests;
-mod write;
+mod trbuf_search;
+mod writer;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use log::info;
 
-use crate::progress::Amount;
-use crate::read::process::{Process, split_name};
-use crate::say::{Say, reason, visible};
+use crate::support::diagnostics::{Say, reason, visible};
+use crate::support::progress::Amount;
+use crate::trace::file_names::{Process, split_name};
 use claim::{Claim, claim};
-use hand::{Files, Hand};
-use judge::judge;
+use file_operations::{Files, Hand};
+use recovery_plan::judge;
 use spec::names::Name;
-use write::Writing;
+use writer::Writing;
 
 /// Recovers every trbuf that `paths`, directories or trbufs, stand for, and tells in `out` what came of each.
 ///
 /// # Errors
 /// What `out` says. What cannot be recovered is told and left as it is.
 pub fn recover(paths: &[PathBuf], out: &mut dyn Write, say: &Say) -> io::Result<()> {
-    let trbufs = find::trbufs(paths, say);
+    let trbufs = trbuf_search::trbufs(paths, say);
     let phase = say.phase("recovering", Amount::Files(trbufs.len() as u64));
     for path in trbufs {
         match one(&path, &mut Files, say) {

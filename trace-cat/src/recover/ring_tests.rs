@@ -3,10 +3,10 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use super::dying::{Case, TRBUF, assert_recovered, die_again_and_again, die_at_every_step, lines, run};
-use crate::image::Image;
-use crate::read::whole::{Whole, of_trinfo};
-use crate::trial::Trace;
+use super::death_tests::{Case, TRBUF, assert_recovered, die_again_and_again, die_at_every_step, lines, run};
+use crate::support::test_trace::Trace;
+use crate::support::trbuf_image::Image;
+use crate::trace::completeness::{Whole, of_trinfo};
 
 const RING: u64 = 64 * 1024;
 const TRINFO: &str = "trinfo.0000001";

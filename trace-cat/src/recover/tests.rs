@@ -6,13 +6,15 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use spec::buffer::SLOTS_AT;
 
-use super::dying::{Case, TRBUF, assert_recovered, die_again_and_again, die_at_every_step, lines, read, records, run};
-use super::hand::Files;
+use super::death_tests::{
+    Case, TRBUF, assert_recovered, die_again_and_again, die_at_every_step, lines, read, records, run,
+};
+use super::file_operations::Files;
 use super::{Outcome, one, recover};
-use crate::image::Image;
-use crate::random::{Random, fuzz_time};
-use crate::say::tests::recorded;
-use crate::trial::Trace;
+use crate::support::diagnostics::tests::recorded;
+use crate::support::seeded_random::{Random, fuzz_time};
+use crate::support::test_trace::Trace;
+use crate::support::trbuf_image::Image;
 
 /// A trace in which everything that can be left is left: a write in the middle, one that is done but noted, a place that
 /// was taken and another behind it, text in nested regions, a file that does not exist, one that ends within a line.

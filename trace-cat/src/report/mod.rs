@@ -6,6 +6,6 @@
 //! stat     counts of what the records are
 //! ```
 
-pub mod process;
+pub mod process_info;
 pub mod runs;
 pub mod stat;

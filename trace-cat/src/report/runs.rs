@@ -10,9 +10,9 @@ use std::time::UNIX_EPOCH;
 
 use spec::record::RECORD_MAX;
 
-use super::process::{Process, of_directory};
-use crate::read::columns;
-use crate::read::handle::open_regular;
+use super::process_info::{Process, of_directory};
+use crate::record::columns;
+use crate::trace::file_handle::open_regular;
 
 /// Some processes, and the times of their first and their last record, as their files tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,7 +129,7 @@ fn newest(processes: &[Process]) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::record;
+    use crate::support::test_trace::record;
     use std::fs;
 
     /// A directory with processes, given as pid, ppid, and the times of its records in seconds.

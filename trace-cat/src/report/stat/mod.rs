@@ -2,7 +2,7 @@
 //!
 //! Memory grows with threads, events and objects, not with records; objects beyond a number are not told apart any more.
 
-mod print;
+mod tables;
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -11,8 +11,10 @@ use std::path::PathBuf;
 use spec::event::CATEGORIES;
 use spec::id;
 
-use super::process::of_directory;
-use crate::view::{Fields, Table, View, bits};
+use crate::output::View;
+use crate::record::fields::{Fields, bits};
+use crate::record::record_kinds::Table;
+use crate::report::process_info::of_directory;
 
 /// Objects that are told apart, all kinds together.
 const OBJECTS: usize = 1 << 21;
@@ -132,7 +134,7 @@ impl View for Stat {
                 place.insert(process);
             }
         }
-        print::print(self, &known, out);
+        tables::print(self, &known, out);
     }
 }
 

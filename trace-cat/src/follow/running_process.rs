@@ -1,0 +1,223 @@
+//! A running process, whose threads' slots are looked at again and again: `buffers` and `ring` say what is new in one.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use spec::buffer::{self, Owner, PAGE, REGIONS};
+use spec::names::{LWP_MASK, Name};
+
+use super::growing_file::Sources;
+use super::intake::Intake;
+use super::{new_in_buffers, new_in_rings};
+use crate::record::{columns, validation};
+use crate::support::diagnostics::{Say, reason};
+use crate::trace::buffers::dead::slots;
+use crate::trace::buffers::running::{Slot, shape_of};
+use crate::trace::buffers::slots::{Found, Slots, read_up_to};
+use crate::trace::file_handle::Identity;
+use crate::trace::file_names::Process;
+use crate::trace::liveness::gone;
+
+/// How often the buffers are looked at before it is asked whether the process still runs.
+const PATIENCE: u32 = 8;
+
+/// A process that ran when last looked at.
+#[derive(Debug)]
+pub struct Live {
+    process: Process,
+    path: PathBuf,
+    file: Rc<File>,
+    identity: Identity,
+    owner: Owner,
+    threads: HashMap<u64, Thread>,
+    /// The places of its files.
+    sources: HashMap<u16, usize>,
+    /// Only these are wanted.
+    closed: bool,
+    looks: u32,
+}
+
+/// The thread that a slot belongs to.
+#[derive(Debug)]
+pub struct Thread {
+    pub lwp: u32,
+    /// The place of its file.
+    pub source: usize,
+    /// Where the file ended when the buffers were copied.
+    pub end: u64,
+    /// Which bytes of the slot have been taken from buffers, by region.
+    pub taken: [Range<usize>; REGIONS],
+    /// How far its rings have been read, by region.
+    pub rings: [Option<new_in_rings::Place>; REGIONS],
+    /// It was told that records of it are missing.
+    told: bool,
+}
+
+impl Live {
+    /// The process whose trbuf `file` is, at `path`; `None` if the trbuf is not ready.
+    ///
+    /// # Errors
+    /// What the system says, or what is wrong with the trbuf.
+    pub fn new(process: Process, path: PathBuf, file: File) -> io::Result<Option<Live>> {
+        let mut page = [0; PAGE];
+        let length = read_up_to(&file, &mut page, 0)?;
+        let metadata = file.metadata()?;
+        let identity = (metadata.dev(), metadata.ino());
+        if page.iter().all(|&byte| byte == 0) {
+            return Ok(None);
+        }
+        let owner = Owner::parse(&page[..length]).map_err(|damage| io::Error::other(damage.to_string()))?;
+        Ok(Some(Live {
+            process,
+            path,
+            file: Rc::new(file),
+            identity,
+            owner,
+            threads: HashMap::new(),
+            sources: HashMap::new(),
+            closed: false,
+            looks: 0,
+        }))
+    }
+
+    /// Whether its process has gone for good.
+    pub fn is_gone(&self) -> bool {
+        gone(&self.file, &self.owner) == Some(true)
+    }
+
+    /// Device and inode number of its trbuf.
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// What is to be added to `CLOCK_MONOTONIC` for its times, nanoseconds.
+    pub fn offset(&self) -> i64 {
+        self.owner.offset
+    }
+
+    /// Whether a file is the process's.
+    pub fn owns(&self, process: &Process) -> bool {
+        self.process == *process
+    }
+
+    /// Notes that one of its files is at a place.
+    pub fn adopt(&mut self, number: u16, place: usize, sources: &mut Sources) {
+        self.sources.insert(number, place);
+        if let Some(source) = sources.get(place) {
+            source.owned = true;
+        }
+    }
+
+    /// Only the files that it has been told of are wanted.
+    pub fn no_more_files(&mut self) {
+        self.closed = true;
+    }
+
+    /// The place of the file with this number; `None` if that is not wanted.
+    fn place(&mut self, number: u16, sources: &mut Sources) -> Option<usize> {
+        if let Some(&place) = self.sources.get(&number)
+            && sources.get(place).is_some()
+        {
+            return Some(place);
+        }
+        if self.closed {
+            return None;
+        }
+        let path = self.process.path(Name::Records { process: self.process.number, lwp: number });
+        let place = sources.place(&path);
+        self.adopt(number, place, sources);
+        Some(place)
+    }
+
+    /// Takes what its threads have recorded since the last time. `false` if the process is gone: then what it left has been
+    /// given to its files, from which it is read.
+    pub fn look(&mut self, sources: &mut Sources, intake: &mut Intake, say: &Say) -> bool {
+        self.looks += 1;
+        let result = self.take(sources, intake, say).and_then(|()| {
+            let removed = self.file.metadata()?.nlink() == 0;
+            if !(removed || self.looks % PATIENCE == 1) || !self.is_gone() {
+                return Ok(true);
+            }
+            self.finish(sources, intake, say).map(|()| false)
+        });
+        result.unwrap_or_else(|error| {
+            say.damage(self.path.display(), reason(&error));
+            false
+        })
+    }
+
+    /// Looks how large the slots are: those of what it became by an exec may have another size. `false` if that cannot be told.
+    fn fits(&mut self) -> io::Result<bool> {
+        let shape = shape_of(&self.file)?;
+        if let Some(shape) = shape.filter(|&shape| shape != self.owner.shape) {
+            self.owner.shape = shape;
+            self.threads.clear();
+        }
+        Ok(shape.is_some())
+    }
+
+    fn take(&mut self, sources: &mut Sources, intake: &mut Intake, say: &Say) -> io::Result<()> {
+        let mut page = [0; PAGE];
+        let file = Rc::clone(&self.file);
+        if !self.fits()? {
+            return Ok(());
+        }
+        let mut slots = Slots::new(&file, self.owner.shape)?;
+        while let Some(found) = slots.next(&mut page)? {
+            let Found::Slot { index, at } = found else { continue };
+            let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
+            let followed = |thread: &Thread| thread.lwp == lwp && sources.get(thread.source).is_some();
+            if !self.threads.get(&index).is_some_and(followed) {
+                if shape_of(&file)? != Some(self.owner.shape) {
+                    // It is another program since a moment ago.
+                    return Ok(());
+                }
+                let Some(source) = self.place((lwp & LWP_MASK) as u16, sources) else { continue };
+                let taken = std::array::from_fn(|_| 0..0);
+                let thread = Thread { lwp, source, end: u64::MAX, taken, rings: [None; REGIONS], told: false };
+                self.threads.insert(index, thread);
+            }
+            let Some(thread) = self.threads.get_mut(&index) else { continue };
+            if sources.get(thread.source).is_none_or(|source| source.behind().is_some()) {
+                // What stands in the buffer is later than what is still to be read.
+                continue;
+            }
+            let slot = Slot { file: &file, at, shape: self.owner.shape, lwp };
+            let missed = match slot.shape.is_ring() {
+                true => new_in_rings::take(&slot, &page, thread, sources, intake)?,
+                false => new_in_buffers::take(&slot, &page, thread, sources, intake).map(|()| false)?,
+            };
+            if missed && !thread.told {
+                thread.told = true;
+                say.note(self.path.display(), format_args!("LWP {lwp} overwrites records before they are read"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives what the process left to its files.
+    fn finish(&mut self, sources: &mut Sources, intake: &mut Intake, say: &Say) -> io::Result<()> {
+        self.fits()?;
+        let left = slots(&self.path, self.file.try_clone()?, &self.owner, say)?;
+        for &number in left.files.keys() {
+            self.place(number, sources);
+        }
+        for (number, &place) in &self.sources {
+            let found = left.files.get(number).map_or(&[][..], Vec::as_slice);
+            sources.complete(place, &left.handle, found, intake, say)?;
+        }
+        Ok(())
+    }
+}
+
+/// The time of a line, if it is a record.
+pub fn time_of(line: &[u8]) -> Option<u64> {
+    let text = line.strip_suffix(b"\n")?;
+    validation::check(text).ok()?;
+    columns::time(text)
+}

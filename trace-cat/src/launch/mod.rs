@@ -1,0 +1,125 @@
+//! `trace-cat run`: starts a program with the library in it, and says afterwards where its trace is.
+//!
+//! ```text
+//! program     the file that its name stands for
+//! look        whether it can be recorded at all: its file's headers (elf), its script's interpreter
+//! library     where libthreadt.so is
+//! directory   where the trace goes
+//! environment what all that means in variables
+//! child       the program's life: descriptors, signals (inherited), its end
+//! came        what it has left
+//! ```
+//!
+//! What cannot work is told before the program runs, in one line, and the program is not run.
+
+mod child_process;
+mod elf;
+mod environment;
+mod new_files;
+mod program_check;
+mod program_path;
+mod recorder_library;
+mod summary;
+mod trace_directory;
+
+use std::fs::OpenOptions;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::options::{Options, RunOptions};
+use crate::support::diagnostics::{Say, reason};
+use child_process::Ended;
+use new_files::{Came, Files};
+use program_check::Obstacle;
+
+/// The exit status when it is trace-cat that cannot do its part, as `env` and `timeout` have it.
+pub const OWN_FAILURE: u8 = 125;
+/// The exit status when the program is there and cannot be executed.
+pub const CANNOT_EXECUTE: u8 = 126;
+/// The exit status when there is no such program.
+pub const NOT_FOUND: u8 = 127;
+
+/// Why the program was not run: an exit status and one line.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refusal {
+    status: u8,
+    message: String,
+}
+
+impl Refusal {
+    fn new(status: u8, message: impl std::fmt::Display) -> Refusal {
+        Refusal { status, message: message.to_string() }
+    }
+}
+
+/// Runs the program, and returns the exit status that trace-cat is to end with; if the program was ended by a signal,
+/// this ends by the same. `merge` writes the trace to a file, and returns whether that went well.
+pub fn run(options: &RunOptions, merge: impl FnOnce(Options) -> bool, say: &Say) -> u8 {
+    match record(options, merge, say) {
+        Ok(Ended::Status(status)) => status,
+        Ok(Ended::Signal(signal)) => {
+            child_process::end_by(signal);
+            // Where it could not be: as a shell shows it.
+            128 + signal as u8
+        }
+        Err(refusal) => {
+            say.failure(refusal.message);
+            refusal.status
+        }
+    }
+}
+
+fn record(options: &RunOptions, merge: impl FnOnce(Options) -> bool, say: &Say) -> Result<Ended, Refusal> {
+    let name = &options.command[0];
+    let path = program_path::find(name)?;
+    let (library, elf) = recorder_library::find(options.library.as_deref())?;
+    let seen = match program_check::look(&path, &elf) {
+        Ok(seen) => seen,
+        Err(Obstacle::Fatal(refusal)) => return Err(refusal),
+        Err(Obstacle::Unseen(why)) if options.force => {
+            say.note(why, "only children of another kind can be recorded");
+            program_check::Seen::default()
+        }
+        Err(Obstacle::Unseen(why)) => {
+            let what = format_args!("{why} (--force runs it for its children)");
+            return Err(Refusal::new(OWN_FAILURE, what));
+        }
+    };
+    if let Some(output) = &options.printing.output {
+        may_be_written(output)?;
+    }
+    let directory = trace_directory::prepare(options.directory.as_deref(), &path, Path::new(""))?;
+    // The program may go elsewhere.
+    let absolute = absolute(&directory)?;
+    let before = Files::of(&directory);
+    let variables = environment::variables(&options.recording, &library, &absolute, &seen);
+    let ended = child_process::run(&path, &options.command, &variables).map_err(|error| {
+        let _ = std::fs::remove_dir(&directory);
+        let status = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_EXECUTE };
+        Refusal::new(status, format_args!("{}: {}", path.display(), reason(&error)))
+    })?;
+    let came = Came::since(&before, &Files::of(&directory));
+    summary::tell(options, &directory, &before, &came, say);
+    if let Some(output) = &options.printing.output
+        && came != Came::default()
+    {
+        let merged = merge(Options::newest_of(directory, options.printing.clone()));
+        if merged {
+            say.note(output.display(), "the merged trace");
+        } else if ended == Ended::Status(0) {
+            return Ok(Ended::Status(OWN_FAILURE));
+        }
+    }
+    Ok(ended)
+}
+
+/// Asks before the program runs, not after.
+fn may_be_written(path: &Path) -> Result<(), Refusal> {
+    let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+    opened.map(drop).map_err(|error| Refusal::new(OWN_FAILURE, format_args!("{}: {}", path.display(), reason(&error))))
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Refusal> {
+    path.canonicalize()
+        .map_err(|error| Refusal::new(OWN_FAILURE, format_args!("{}: {}", path.display(), reason(&error))))
+}

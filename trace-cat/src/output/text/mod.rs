@@ -1,0 +1,131 @@
+//! `-F text`: for people.
+//!
+//! ```text
+//!   0.000000000 handoff/26705     mutex_lock(0x7ffc8f1c1b70)            = 0
+//!   0.000002392 handoff/26705   > cond_wait(0x7ffc8f1c1b40, 0x7ffc8f1c1b70)
+//!   0.008556826 handoff/26704     mutex_unlock(0x7ffc8f1c1b70)          = 0
+//!   0.008562367 handoff/26704     cond_signal(0x7ffc8f1c1b40)           = 0                   waiters
+//!   0.008574315 handoff/26705   < cond_wait(0x7ffc8f1c1b40)             = 0          8.571 ms
+//! ```
+//!
+//! A line is a call. When nothing else comes between its two records, it is shown once, at the time of the first; else
+//! `>` marks where it began and `<` where it came back, as far apart as they were. Then come the result, how long it took
+//! (if not both records have the same time), and what the columns that answer a question say when they say yes.
+//!
+//! ```text
+//! order    goes through the records: who is who, which calls they are in, which records are a line
+//!   threads  what it knows of threads
+//! plan     what came of that
+//! lines    what it looks like
+//!   line     one line, its columns and colours
+//!   clock    the column of the time
+//!   call     an event's name with its arguments
+//!   form     what is shown of which event
+//! ```
+//!
+//! Going through the records in order is little of the work. Threads share the rest, a page of records each.
+
+mod call;
+mod kind_layout;
+mod line;
+mod line_plan;
+mod line_planner;
+mod line_writer;
+mod threads;
+mod time_column;
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use crate::merge::Turn;
+use crate::options::Time;
+use crate::output::View;
+use crate::record::fields::Fields;
+pub use line::duration;
+use line_plan::Plan;
+use line_planner::Order;
+use line_writer::Lines;
+use threads::Threads;
+use time_column::Clock;
+
+/// The view for people.
+#[derive(Debug)]
+pub struct Text {
+    lines: Lines,
+    order: Mutex<Order>,
+    /// What one record came to.
+    plan: Plan,
+    /// Batches whose memory is used again.
+    spare: Mutex<Vec<Batch<'static>>>,
+}
+
+/// Records that are shown together.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    records: Vec<Result<Fields<'a>, &'a [u8]>>,
+    plan: Plan,
+}
+
+impl Text {
+    /// `directories` are those of the trace, in which its processes' names are found.
+    pub fn new(time: Time, coloured: bool, directories: Vec<PathBuf>) -> Text {
+        let clock = Clock::new(time);
+        let order = Mutex::new(Order::new(clock, Threads::new(directories), coloured));
+        Text { lines: Lines::new(coloured), order, plan: Plan::new(clock), spare: Mutex::default() }
+    }
+
+    /// A batch without records.
+    pub fn batch<'a>(&self) -> Batch<'a> {
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        spare.unwrap_or_else(|| Batch { records: Vec::new(), plan: self.plan.clone() })
+    }
+
+    /// Appends what is shown for some records. Only what needs their order is done in their turn, so that threads share the rest.
+    pub fn show(&self, batch: Batch, turn: Turn, out: &mut Vec<u8>) {
+        let Batch { records, mut plan } = batch;
+        turn.take(|| {
+            let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+            order.plan(&records, &mut plan);
+            order.clock = self.lines.clock_behind(&plan, &records);
+        });
+        self.lines.show(&plan, &records, out);
+        plan.clear();
+        let spare = Batch { records: emptied(records), plan };
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(spare);
+    }
+}
+
+impl<'a> Batch<'a> {
+    /// Adds a record, whose line ends with its newline.
+    pub fn push(&mut self, line: &'a [u8]) {
+        self.records.push(Fields::new(line).ok_or(line));
+    }
+}
+
+/// The memory of what is in `full`. Collecting into the vector that is drained needs no other one.
+fn emptied<'a, 'b>(mut full: Vec<Result<Fields<'a>, &'a [u8]>>) -> Vec<Result<Fields<'b>, &'b [u8]>> {
+    full.clear();
+    full.into_iter().map(|_| unreachable!("it is empty")).collect()
+}
+
+impl View for Text {
+    fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
+        let page = [Fields::new(line).ok_or(line)];
+        let order = self.order.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.plan.next();
+        order.plan(&page, &mut self.plan);
+        order.clock = self.lines.show(&self.plan, &page, out);
+    }
+
+    fn pause(&mut self, out: &mut Vec<u8>) {
+        let order = self.order.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.plan.next();
+        order.pause(&mut self.plan);
+        order.clock = self.lines.show(&self.plan, &[], out);
+    }
+}
+
+#[cfg(test)]
+mod shared_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! The column of the time.
+
+use spec::record::SECOND;
+
+use crate::options::Time;
+use crate::support::local_time::Local;
+
+/// How times are shown, and what that needs to know of the lines before.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    time: Time,
+    /// The time of the first line for [`Time::Rel`], of the last for [`Time::Delta`].
+    since: Option<u64>,
+    /// For [`Time::Abs`], the last second that was shown, and its local time.
+    second: Option<(u64, Local)>,
+}
+
+/// Digits of seconds that have their place without moving what follows.
+const SECONDS: usize = 3;
+/// What a time takes with these.
+const USUAL: usize = SECONDS + 10;
+
+impl Clock {
+    /// Nothing was shown yet.
+    pub fn new(time: Time) -> Clock {
+        Clock { time, since: None, second: None }
+    }
+
+    /// Another line has this time, which is shown elsewhere.
+    pub fn pass(&mut self, time: u64) {
+        match self.time {
+            Time::Rel => drop(self.since.get_or_insert(time)),
+            Time::Delta => self.since = Some(time),
+            Time::Abs => drop(self.second(time)),
+        }
+    }
+
+    /// The local time, and that of the line before.
+    fn second(&mut self, time: u64) -> (Local, Option<Local>) {
+        let second = time / SECOND;
+        let before = self.second;
+        let now = match before {
+            Some((known, local)) if known == second => local,
+            _ => Local::at(second),
+        };
+        self.second = Some((second, now));
+        (now, before.map(|(_, local)| local))
+    }
+
+    /// Appends a line with the date, if it is wanted and has changed since the last line.
+    pub fn date(&mut self, time: u64, out: &mut Vec<u8>) {
+        if self.time != Time::Abs {
+            return;
+        }
+        let (now, before) = self.second(time);
+        let day = |local: Local| (local.year, local.month, local.day, local.offset);
+        if before.map(day) != Some(day(now)) {
+            out.extend_from_slice(now.date().as_bytes());
+            out.push(b'\n');
+        }
+    }
+
+    /// Appends the time; returns how many columns more than usual it takes because the line before is long ago.
+    pub fn put(&mut self, time: u64, out: &mut Vec<u8>) -> usize {
+        let start = out.len();
+        match self.time {
+            Time::Rel => {
+                let since = *self.since.get_or_insert(time);
+                seconds(time.saturating_sub(since), b' ', out);
+            }
+            Time::Delta => {
+                let since = self.since.replace(time).unwrap_or(time);
+                seconds(time.saturating_sub(since), b'+', out);
+            }
+            Time::Abs => {
+                if let Some((_, Local { hour, minute, second, .. })) = self.second {
+                    let two = |number: i32| [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+                    let ([a, b], [c, d], [e, f]) = (two(hour), two(minute), two(second));
+                    out.extend_from_slice(&[a, b, b':', c, d, b':', e, f]);
+                }
+                fraction(time % SECOND, out);
+            }
+        }
+        if self.time == Time::Delta { out.len() - start - USUAL } else { 0 }
+    }
+}
+
+/// A number of nanoseconds as seconds, with `sign` directly before it.
+fn seconds(time: u64, sign: u8, out: &mut Vec<u8>) {
+    let whole = time / SECOND;
+    if whole < 10 {
+        out.extend_from_slice(&[b' ', sign, b'0' + whole as u8]);
+    } else {
+        let mut digits = itoa::Buffer::new();
+        let whole = digits.format(whole);
+        out.resize(out.len() + SECONDS.saturating_sub(whole.len() + 1), b' ');
+        out.push(sign);
+        out.extend_from_slice(whole.as_bytes());
+    }
+    fraction(time % SECOND, out);
+}
+
+/// A point and nine digits.
+fn fraction(nanoseconds: u64, out: &mut Vec<u8>) {
+    let mut digits = itoa::Buffer::new();
+    // Ten digits, of which the first is a 1 that keeps the zeros.
+    let digits = digits.format((SECOND + nanoseconds) as u32).as_bytes();
+    let mut text: [u8; 10] = *digits.first_chunk().expect("ten digits");
+    text[0] = b'.';
+    out.extend_from_slice(&text);
+}

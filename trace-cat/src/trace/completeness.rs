@@ -1,0 +1,316 @@
+//! From what moment on the threads of a trace that was kept in rings (`THR_TRACE_RING`) are complete: what they had
+//! recorded before was overwritten.
+//!
+//! A process that ends tells so in its trinfo, in lines `complete_from LWP SECONDS.NANOSECONDS`; of one that was killed its
+//! trbuf tells: the moment is that of the oldest record that a ring still holds. Of threads whose rings others took over
+//! nothing is left, and only a note in trinfo tells how many they were.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use spec::buffer::{SlotHeader, words_at};
+use spec::info::RINGS_REUSED;
+use spec::names::{LWP_MASK, Name};
+use spec::record::SECOND;
+
+use super::buffers::region_text::time_at;
+use super::file_names::Process;
+use crate::support::diagnostics::{Say, reason};
+use crate::support::local_time::Moment;
+
+/// The key of a trinfo's lines about this.
+const KEY: &str = "complete_from";
+/// No such line is longer, bytes.
+const LINE_MAX: usize = 128;
+/// Threads that are told of one by one; of more, only how many there are.
+const TOLD: usize = 10;
+
+/// A thread that has overwritten records, and when the oldest was made that it kept: nanoseconds since the Epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Whole {
+    /// The thread.
+    pub lwp: u32,
+    /// When it begins to be complete.
+    pub from: u64,
+}
+
+impl Whole {
+    /// The thread and the moment as a line of a trinfo.
+    pub fn line(&self) -> String {
+        format!("{KEY} {} {}\n", self.lwp, raw(self.from))
+    }
+
+    /// What a line of a trinfo, without its newline, says; `None` if it is about something else or cut short.
+    fn parse(line: &[u8]) -> Option<Whole> {
+        let value = std::str::from_utf8(line).ok()?.strip_prefix(KEY)?.strip_prefix(' ')?;
+        let (lwp, moment) = value.split_once(' ')?;
+        let (seconds, nanoseconds) = moment.split_once('.')?;
+        let number = |digits: &str, width: usize| -> Option<u64> {
+            let all = digits.len() == width && digits.bytes().all(|byte| byte.is_ascii_digit());
+            if all { digits.parse().ok() } else { None }
+        };
+        let from = number(seconds, 10)? * SECOND + number(nanoseconds, 9)?;
+        Some(Whole { lwp: number(lwp, lwp.len())?.try_into().ok()?, from })
+    }
+}
+
+/// A time as it stands in trinfo: the first two fields of a record with a point between them.
+fn raw(time: u64) -> String {
+    format!("{:010}.{:09}", time / SECOND, time % SECOND)
+}
+
+/// How often region `region` of a slot, whose first page this is, has begun anew.
+pub fn laps(page: &[u8], region: usize) -> u32 {
+    let at = words_at(region).laps;
+    page.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes)
+}
+
+/// From when on the thread of a slot, whose first page this is, is complete; `None` if it has overwritten nothing.
+/// `oldest`: where in the file those of its regions that have overwritten records begin.
+///
+/// # Errors
+/// What reading says.
+pub fn of_slot(file: &File, page: &[u8], lwp: u32, oldest: &[u64]) -> io::Result<Option<Whole>> {
+    // A region whose records are on their way to the file has noted the moment and forgotten its laps.
+    let mut latest = noted(page);
+    for &at in oldest {
+        latest = latest.max(time_at(file, at)?);
+    }
+    Ok(latest.map(|from| Whole { lwp, from }))
+}
+
+/// What a slot's header says itself, nanoseconds since the Epoch.
+pub fn noted(page: &[u8]) -> Option<u64> {
+    let at = std::mem::offset_of!(SlotHeader, complete_from);
+    let time = page.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
+    (time != 0).then_some(time)
+}
+
+/// What a trinfo says about this.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Threads that have overwritten records.
+    pub wholes: Vec<Whole>,
+    /// Threads of which nothing is left.
+    pub gone: u64,
+}
+
+/// What the trinfo at `path` says, which need not exist.
+///
+/// # Errors
+/// What the system says, but for a missing file.
+pub fn of_trinfo(path: &Path) -> io::Result<Written> {
+    let file = match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Written::default()),
+        Err(error) => return Err(error),
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut reader = BufReader::new(file);
+    let (mut written, mut line) = (Written::default(), Vec::new());
+    loop {
+        line.clear();
+        if reader.by_ref().take(LINE_MAX as u64).read_until(b'\n', &mut line)? == 0 {
+            return Ok(written);
+        }
+        match line.strip_suffix(b"\n") {
+            Some(line) => {
+                written.wholes.extend(Whole::parse(line));
+                // Once for each program that the process was.
+                written.gone = written.gone.saturating_add(gone(line).unwrap_or(0));
+            }
+            None => drop(reader.skip_until(b'\n')?),
+        }
+    }
+}
+
+/// How many threads' records are gone, if that is what a line of a trinfo, without its newline, says.
+fn gone(line: &[u8]) -> Option<u64> {
+    let note = std::str::from_utf8(line).ok()?.strip_prefix("note ")?;
+    note.strip_prefix(RINGS_REUSED[0])?.strip_suffix(RINGS_REUSED[1])?.parse().ok()
+}
+
+/// What is known of the threads of all processes.
+#[derive(Debug, Default)]
+pub struct Wholes {
+    threads: BTreeMap<(Process, u32), u64>,
+    /// How many threads of a process are gone.
+    gone: BTreeMap<Process, u64>,
+    /// Processes and the last three digits of their record files that are read.
+    read: HashSet<(Process, u16)>,
+}
+
+impl Wholes {
+    /// Adds what a process's trbuf told, and reads its trinfo.
+    pub fn process(&mut self, process: &Process, told: &[Whole], say: &Say) {
+        let path = process.path(Name::Info(process.number));
+        let written = of_trinfo(&path).unwrap_or_else(|error| {
+            say.note(path.display(), reason(&error));
+            Written::default()
+        });
+        if written.gone > 0 {
+            self.gone.insert(process.clone(), written.gone);
+        }
+        for Whole { lwp, from } in written.wholes.iter().chain(told) {
+            // A thread whose rings were written out twice (before an exec, say) is complete from the later moment on.
+            let known = self.threads.entry((process.clone(), *lwp)).or_default();
+            *known = (*known).max(*from);
+        }
+    }
+
+    /// Notes that a record file is read.
+    pub fn file(&mut self, process: &Process, number: u16) {
+        if !self.threads.is_empty() {
+            self.read.insert((process.clone(), number));
+        }
+    }
+
+    /// Tells of the threads whose files are read, the latest first.
+    pub fn tell(&self, say: &Say) {
+        let mut told: Vec<(u64, &Process, u32)> = self
+            .threads
+            .iter()
+            .filter(|((process, lwp), _)| self.read.contains(&(process.clone(), (lwp & LWP_MASK) as u16)))
+            .map(|((process, lwp), &from)| (from, process, *lwp))
+            .collect();
+        told.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| (a.1, a.2).cmp(&(b.1, b.2))));
+        let moment = |from| format!("{} ({})", Moment(from), raw(from));
+        for &(from, process, lwp) in told.iter().take(TOLD) {
+            let file = process.path(Name::Records { process: process.number, lwp: (lwp & LWP_MASK) as u16 });
+            let what = format_args!("LWP {lwp} is complete from {} on; what came before was overwritten", moment(from));
+            say.note(file.display(), what);
+        }
+        if let Some(&(from, ..)) = told.get(TOLD) {
+            let count = told.len() - TOLD;
+            say.note("rings", format_args!("and {count} more threads, the latest from {} on", moment(from)));
+        }
+        for (process, count) in self.gone.iter().take(TOLD) {
+            let [before, behind] = RINGS_REUSED;
+            say.note(process.path(Name::Info(process.number)).display(), format_args!("{before}{count}{behind}"));
+        }
+        if self.gone.len() > TOLD {
+            let (processes, threads) = (self.gone.len() - TOLD, self.gone.values().skip(TOLD).sum::<u64>());
+            say.note("rings", format_args!("and those of {threads} more threads of {processes} processes"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::diagnostics::tests::recorded;
+    use std::fs;
+
+    #[test]
+    fn lines_and_moments_are_twins() {
+        for whole in [Whole { lwp: 1, from: 0 }, Whole { lwp: u32::MAX, from: 9_999_999_999_999_999_999 }] {
+            assert_eq!(Whole::parse(whole.line().trim_end().as_bytes()), Some(whole));
+        }
+        assert_eq!(Whole { lwp: 71, from: 5 * SECOND + 9 }.line(), "complete_from 71 0000000005.000000009\n");
+        for wrong in [
+            "",
+            "complete_from",
+            "complete_from 71",
+            "complete_from 71 0000000005.00000000",
+            "complete_from 71 000000005.000000009",
+            "complete_from 71 0000000005.000000009 ",
+            "complete_from +1 0000000005.000000009",
+            "complete_from  0000000005.000000009",
+            "complete_from 4294967296 0000000005.000000009",
+            "note complete_from 71 0000000005.000000009",
+        ] {
+            assert_eq!(Whole::parse(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_trinfo_may_hold_anything() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("trinfo.0000001");
+        assert_eq!(of_trinfo(&path).unwrap(), Written::default());
+        let whole = |lwp| Whole { lwp, from: 7 };
+        let long = "x".repeat(3 * LINE_MAX);
+        let note = |count: &str| format!("note {}\n", RINGS_REUSED.join(count));
+        let lines = [
+            &whole(1).line(),
+            &format!("map {long}\n"),
+            "\n\0\n",
+            &note("14"),
+            &note("4294967295"),
+            &note("x"),
+            &whole(2).line(),
+            &whole(3).line()[..36],
+        ];
+        fs::write(&path, lines.concat()).unwrap();
+        assert_eq!(of_trinfo(&path).unwrap(), Written { wholes: vec![whole(1), whole(2)], gone: 4_294_967_309 });
+        fs::write(&path, long).unwrap();
+        assert_eq!(of_trinfo(&path).unwrap(), Written::default());
+        assert!(of_trinfo(directory.path()).is_err());
+    }
+
+    #[test]
+    fn the_latest_ten_are_told_and_the_others_counted() {
+        let tell = |count: u32| {
+            let process = Process { directory: "d".into(), prefix: Vec::new(), number: 1 };
+            let mut wholes = Wholes::default();
+            let (say, messages) = recorded();
+            let told: Vec<Whole> = (1..=count).map(|lwp| Whole { lwp, from: u64::from(lwp) * SECOND }).collect();
+            wholes.process(&process, &told, &say);
+            // An earlier moment does not count.
+            wholes.process(
+                &process,
+                &told.first().map(|first| Whole { from: 9, ..*first }).into_iter().collect::<Vec<_>>(),
+                &say,
+            );
+            (0..200).filter(|number| *number != 5).for_each(|number| wholes.file(&process, number));
+            wholes.tell(&say);
+            assert!(!say.damaged());
+            messages.text()
+        };
+        assert_eq!(tell(0), "");
+        let few = tell(11);
+        assert_eq!(few.lines().count(), 10, "the fifth one's file is not read: {few}");
+        assert!(few.starts_with("trace-cat: d/tr.0000001.00b: LWP 11 is complete from "), "{few}");
+        let last = few.lines().last().unwrap();
+        assert!(
+            last.contains("LWP 1 ") && last.ends_with(" (0000000001.000000000) on; what came before was overwritten")
+        );
+        let many = tell(100);
+        assert_eq!(many.lines().count(), 11);
+        let last = many.lines().last().unwrap();
+        assert!(last.starts_with("trace-cat: rings: and 89 more threads, the latest from 19"), "{last}");
+        assert!(last.ends_with(" (0000000090.000000000) on"), "{last}");
+    }
+
+    #[test]
+    fn threads_of_which_nothing_is_left_are_counted() {
+        let directory = tempfile::tempdir().unwrap();
+        let (say, messages) = recorded();
+        let mut wholes = Wholes::default();
+        for number in 1..=12 {
+            let process = Process { directory: directory.path().into(), prefix: Vec::new(), number };
+            let note = format!("note {}\n", RINGS_REUSED.join(&(100 * number).to_string()));
+            fs::write(process.path(Name::Info(number)), note).unwrap();
+            wholes.process(&process, &[], &say);
+        }
+        wholes.tell(&say);
+        let text = messages.text();
+        let lines: Vec<&str> = text.lines().collect();
+        let path = directory.path().display();
+        assert_eq!(
+            lines[0],
+            format!(
+                "trace-cat: {path}/trinfo.0000001: \
+                 the rings of 100 threads that had ended were reused, and their records are gone"
+            )
+        );
+        assert_eq!(lines[10], "trace-cat: rings: and those of 2300 more threads of 2 processes");
+        assert_eq!(lines.len(), 11);
+        assert!(!say.damaged());
+    }
+}

@@ -1,0 +1,366 @@
+//! From the paths on the command line to the texts that are to be merged.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use log::{debug, info};
+use spec::names::Name;
+
+use super::buffers::dead;
+use super::buffers::dead::State;
+use super::buffers::running::Copied;
+use super::buffers::slots::read_up_to;
+use super::completeness::Wholes;
+use super::file_handle;
+use super::file_handle::{Descriptors, Handle, Identity};
+use super::file_names::{Process, split_name};
+use super::record_text::Text;
+use crate::support::diagnostics::{Say, reason};
+use crate::support::inherited;
+use crate::support::progress::{Amount, Phase};
+use crate::support::temporary_files::temporary;
+
+/// The format of traces that is known here.
+const FORMAT: i64 = 1;
+
+/// What is to be read.
+#[derive(Debug, Default)]
+pub struct Inputs {
+    /// The texts in the order of their names, which decides between records of the same time.
+    pub texts: Vec<Arc<Text>>,
+    /// Every file that is read, trbufs included.
+    pub identities: HashSet<Identity>,
+    /// The processes that run, with what of them is in the texts.
+    pub running: Vec<(Process, Copied)>,
+    /// The trbufs of dead processes, whose rest is in the texts.
+    pub dead: HashSet<Identity>,
+}
+
+/// Finds what `paths`, files or directories, stand for. What cannot be read is told and left out.
+pub fn collect(paths: &[PathBuf], descriptors: &Descriptors, say: &Say) -> Inputs {
+    find(paths, false, descriptors, say)
+}
+
+/// Does the same where nothing need be there yet.
+pub fn collect_any(paths: &[PathBuf], descriptors: &Descriptors, say: &Say) -> Inputs {
+    find(paths, true, descriptors, say)
+}
+
+fn find(paths: &[PathBuf], may_be_empty: bool, descriptors: &Descriptors, say: &Say) -> Inputs {
+    let mut search = Search { wanted: Vec::new(), processes: Vec::new(), may_be_empty, say };
+    for path in paths {
+        search.argument(path);
+    }
+    let mut collector = Collector {
+        inputs: Inputs::default(),
+        states: HashMap::new(),
+        taken: HashSet::new(),
+        wholes: Wholes::default(),
+        descriptors,
+        say,
+    };
+    // What is named may be a pipe, which has a phase of its own.
+    let phase = match search.wanted.iter().any(|wanted| wanted.named) {
+        true => Phase::unseen(),
+        false => say.phase("opening", Amount::Files(search.wanted.len() as u64)),
+    };
+    for wanted in search.wanted {
+        collector.file(wanted);
+        phase.done(1);
+    }
+    drop(phase);
+    collector.files_made_meanwhile(&search.processes);
+    for process in search.processes {
+        collector.rest_of_process(&process);
+    }
+    collector.wholes.tell(say);
+    let Collector { mut inputs, states, .. } = collector;
+    inputs.running = states
+        .into_values()
+        .filter_map(|(process, state)| match state {
+            State::Running(copied) => Some((process, copied)),
+            _ => None,
+        })
+        .collect();
+    inputs.texts.sort_by(|a, b| (a.path().file_name(), a.path()).cmp(&(b.path().file_name(), b.path())));
+    info!("{} files to merge", inputs.texts.len());
+    inputs
+}
+
+/// A record file that was asked for.
+struct Wanted {
+    path: PathBuf,
+    /// Whose it is, and the last three digits of its name, if the name tells.
+    owner: Option<(Process, u16)>,
+    /// It was named on the command line, not found in a directory.
+    named: bool,
+}
+
+/// The first step: names.
+struct Search<'a> {
+    wanted: Vec<Wanted>,
+    processes: Vec<Process>,
+    /// A directory without a trace is no damage.
+    may_be_empty: bool,
+    say: &'a Say,
+}
+
+impl Search<'_> {
+    fn argument(&mut self, path: &Path) {
+        let path = if path == "-" { Path::new("/dev/stdin") } else { path };
+        if path == "/dev/stdin" && inherited::was_closed(libc::STDIN_FILENO) {
+            return self.say.damage(path.display(), "is closed");
+        }
+        if fs::metadata(path).is_ok_and(|metadata| metadata.is_dir()) {
+            let found = self.directory(path, |prefix, _| prefix.is_empty());
+            if found == Some(0) && !self.may_be_empty {
+                self.say.damage(path.display(), "no trace here (no file tr.xxxxxxx.yyy)");
+            }
+            return;
+        }
+        let (prefix, name) = split_name(path);
+        let directory = path.parent().unwrap_or(Path::new("")).to_owned();
+        match name {
+            Some(Name::Buffers(number)) => {
+                // A trbuf stands for its process.
+                if let Err(error) = fs::symlink_metadata(path) {
+                    return self.say.damage(path.display(), reason(&error));
+                }
+                let process = Process { directory, prefix: prefix.to_owned(), number };
+                let listed = if process.directory.as_os_str().is_empty() { Path::new(".") } else { &process.directory };
+                self.directory(listed, |prefix, name| {
+                    *prefix == process.prefix && matches!(name, Name::Records { process, .. } if process == number)
+                });
+                self.processes.push(process);
+            }
+            Some(Name::Info(_) | Name::Clock) => debug!("{}: holds no records", path.display()),
+            Some(Name::Records { process, lwp }) => {
+                let process = Process { directory, prefix: prefix.to_owned(), number: process };
+                self.wanted.push(Wanted { path: path.to_owned(), owner: Some((process, lwp)), named: true });
+            }
+            None => self.wanted.push(Wanted { path: path.to_owned(), owner: None, named: true }),
+        }
+    }
+
+    /// Takes a directory's record files and processes whose prefix and name are wanted; returns how many, or `None`
+    /// if the directory cannot be read.
+    fn directory(&mut self, directory: &Path, wants: impl Fn(&[u8], Name) -> bool) -> Option<usize> {
+        let mut count = 0;
+        let entries = fs::read_dir(directory).map_err(|error| self.say.damage(directory.display(), reason(&error)));
+        for entry in entries.ok()? {
+            let name = match entry {
+                Ok(entry) => entry.file_name().into_vec(),
+                Err(error) => {
+                    self.say.damage(directory.display(), reason(&error));
+                    break;
+                }
+            };
+            let path = directory.join(OsStr::from_bytes(&name));
+            let (prefix, Some(parsed)) = split_name(&path) else { continue };
+            if !wants(prefix, parsed) {
+                continue;
+            }
+            let process = |number| Process { directory: directory.to_owned(), prefix: prefix.to_owned(), number };
+            match parsed {
+                Name::Records { process: number, lwp } => {
+                    let owner = Some((process(number), lwp));
+                    self.wanted.push(Wanted { path, owner, named: false });
+                }
+                Name::Buffers(number) => self.processes.push(process(number)),
+                Name::Info(_) => {
+                    self.format(&path);
+                    continue;
+                }
+                Name::Clock => continue,
+            }
+            count += 1;
+        }
+        Some(count)
+    }
+}
+
+impl Search<'_> {
+    /// Tells if a process's files are of a later format than this program knows. They are read all the same: lines that are
+    /// not understood are told one by one.
+    fn format(&self, path: &Path) {
+        // It is the first line.
+        let mut text = [0; 32];
+        let length = file_handle::open(path).and_then(|file| read_up_to(&file, &mut text, 0)).unwrap_or(0);
+        if let Some(format) = spec::info::number(&text[..length], "format").filter(|&format| format != FORMAT) {
+            self.say.damage(path.display(), format_args!("format {format}; this trace-cat knows format {FORMAT}"));
+        }
+    }
+}
+
+/// The second step: files.
+struct Collector<'a> {
+    inputs: Inputs,
+    /// What is known of each trbuf.
+    states: HashMap<PathBuf, (Process, State)>,
+    /// What of which trbuf has found its text.
+    taken: HashSet<(Identity, u16)>,
+    /// From what moment on threads are complete.
+    wholes: Wholes,
+    descriptors: &'a Descriptors,
+    say: &'a Say,
+}
+
+impl Collector<'_> {
+    fn state(&mut self, process: &Process) -> &State {
+        match self.states.entry(process.path(Name::Buffers(process.number))) {
+            Entry::Occupied(known) => &known.into_mut().1,
+            Entry::Vacant(new) => {
+                // The same one may be there by another name: `DIR ./DIR`.
+                let metadata = fs::metadata(new.key());
+                let identity = metadata.map(|metadata| (metadata.dev(), metadata.ino()));
+                let first = identity.as_ref().map_or(true, |identity| self.inputs.identities.insert(*identity));
+                let state = if first { dead::examine(new.key(), self.say) } else { State::None };
+                if matches!(state, State::Dead(_)) {
+                    self.inputs.dead.extend(identity);
+                }
+                let told = state.leftovers().map_or(&[][..], |leftovers| &leftovers.whole);
+                self.wholes.process(process, told, self.say);
+                &new.insert((process.clone(), state)).1
+            }
+        }
+    }
+
+    /// Adds a record file, put together with what its process left.
+    fn file(&mut self, wanted: Wanted) {
+        // The trbuf comes first: once its owner is dead, the file does not change any more.
+        let mut growing = false;
+        let mut rest = None;
+        let mut end = u64::MAX;
+        if let Some((process, number)) = &wanted.owner {
+            let state = self.state(process);
+            if let Some(leftovers) = state.leftovers() {
+                let found = leftovers.files.get(number).cloned().unwrap_or_default();
+                rest = Some((leftovers.handle.clone(), *number, found));
+            }
+            match state {
+                State::None | State::Dead(_) => {}
+                State::Alive => growing = true,
+                // What comes to the file from then on is in the copy.
+                State::Running(copied) => (growing, end) = (true, copied.end(*number)),
+            }
+            self.wholes.file(process, *number);
+        }
+        let (file, length) = match self.open(&wanted) {
+            Ok(Some((file, length))) => (Some(Arc::new(file)), length),
+            Ok(None) => return,
+            Err(error) => {
+                let left = rest.as_ref().is_some_and(|(_, _, found)| !found.is_empty());
+                if !left || error.kind() != io::ErrorKind::NotFound {
+                    self.say.damage(wanted.path.display(), reason(&error));
+                }
+                if !left {
+                    return;
+                }
+                (None, 0)
+            }
+        };
+        let mut text = Text::new(wanted.path, file, length.min(end), growing);
+        if let Some((handle, number, found)) = rest
+            && self.taken.insert((handle.identity(), number))
+        {
+            text.complete(&handle, &found, self.say);
+        }
+        self.inputs.texts.push(Arc::new(text));
+    }
+
+    /// Opens a file with its length, or `None` if it is read already or is no file of records.
+    fn open(&mut self, wanted: &Wanted) -> io::Result<Option<(Handle, u64)>> {
+        let metadata = fs::metadata(&wanted.path)?;
+        if !metadata.is_file() && !wanted.named {
+            info!("{}: not a regular file", wanted.path.display());
+            return Ok(None);
+        }
+        let identity = (metadata.dev(), metadata.ino());
+        if self.inputs.identities.contains(&identity) {
+            info!("{}: named twice, read once", wanted.path.display());
+            return Ok(None);
+        }
+        let opened = if metadata.is_file() {
+            let file = file_handle::open(&wanted.path)?;
+            // A live process may append: what is there now is what will be read.
+            let length = file.metadata()?.len();
+            (Handle::new(wanted.path.clone(), file, self.descriptors)?, length)
+        } else {
+            spool(&wanted.path, self.say)?
+        };
+        self.inputs.identities.insert(identity);
+        Ok(Some(opened))
+    }
+
+    /// Adds files that processes have made since the directory was read, before their trbuf was: they may have run on until
+    /// then, or have come to their end.
+    fn files_made_meanwhile(&mut self, processes: &[Process]) {
+        let mut by_directory: HashMap<&Path, HashSet<(&[u8], u32)>> = HashMap::new();
+        for process in processes {
+            self.state(process);
+            by_directory.entry(&process.directory).or_default().insert((&process.prefix, process.number));
+        }
+        if by_directory.is_empty() {
+            return;
+        }
+        let known: HashSet<PathBuf> = self.inputs.texts.iter().map(|text| text.path().to_owned()).collect();
+        for (directory, processes) in by_directory {
+            let listed = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+            // That it can be read has been seen.
+            for entry in fs::read_dir(listed).into_iter().flatten().flatten() {
+                let path = directory.join(entry.file_name());
+                let (prefix, Some(Name::Records { process: number, lwp })) = split_name(&path) else { continue };
+                if processes.contains(&(prefix, number)) && !known.contains(&path) {
+                    let process = Process { directory: directory.to_owned(), prefix: prefix.to_owned(), number };
+                    self.file(Wanted { path, owner: Some((process, lwp)), named: false });
+                }
+            }
+        }
+    }
+
+    /// Adds what a process left, or has in its buffers, for record files that were not made.
+    fn rest_of_process(&mut self, process: &Process) {
+        let Some(leftovers) = self.state(process).leftovers() else { return };
+        let handle = leftovers.handle.clone();
+        let files = leftovers.files.clone();
+        for (number, found) in files {
+            if !self.taken.insert((handle.identity(), number)) {
+                continue;
+            }
+            self.wholes.file(process, number);
+            let path = process.path(Name::Records { process: process.number, lwp: number });
+            let mut text = Text::new(path, None, 0, false);
+            text.complete(&handle, &found, self.say);
+            self.inputs.texts.push(Arc::new(text));
+        }
+    }
+}
+
+/// Copies what a pipe or a device holds to a temporary file, since records are read twice.
+fn spool(path: &Path, say: &Say) -> io::Result<(Handle, u64)> {
+    let mut from = File::open(path)?;
+    let mut to = tempfile::tempfile().map_err(temporary)?;
+    // Not on the terminal on which it is typed.
+    let phase = if from.is_terminal() { Phase::unseen() } else { say.phase("reading", Amount::Unknown) };
+    let (mut length, mut buffer) = (0, vec![0; 256 << 10]);
+    loop {
+        let count = match from.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        to.write_all(&buffer[..count]).map_err(temporary)?;
+        length += count as u64;
+        phase.done(count as u64);
+    }
+    debug!("{}: {length} bytes put aside", path.display());
+    Ok((Handle::unnamed(path.to_owned(), to), length))
+}
