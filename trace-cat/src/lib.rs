@@ -30,4 +30,6 @@ mod record;
 mod recover;
 mod report;
 mod support;
+#[cfg(test)]
+mod testing;
 mod trace;

@@ -4,7 +4,7 @@
 mod follow;
 #[path = "cli/hostile.rs"]
 mod hostile;
-#[path = "../src/support/trbuf_image.rs"]
+#[path = "../src/testing/trbuf_image.rs"]
 #[expect(dead_code, reason = "the unit tests need more of it")]
 mod image;
 #[path = "cli/progress.rs"]

@@ -9,7 +9,7 @@ use memchr::memchr;
 
 use crate::options::Order;
 use crate::record::columns;
-use crate::support::diagnostics::Say;
+use crate::support::diagnostics::Diagnostics;
 use crate::support::progress::{Amount, Phase};
 use crate::support::temporary_files::Parts;
 
@@ -79,8 +79,8 @@ impl Sorter {
     ///
     /// # Errors
     /// What `put` or a temporary file says.
-    pub fn finish(mut self, put: &mut dyn FnMut(&[u8]) -> io::Result<()>, say: &Say) -> io::Result<()> {
-        let phase = say.phase("sorting", Amount::Bytes(self.bytes));
+    pub fn finish(mut self, put: &mut dyn FnMut(&[u8]) -> io::Result<()>, diagnostics: &Diagnostics) -> io::Result<()> {
+        let phase = diagnostics.start_phase("sorting", Amount::Bytes(self.bytes));
         let mut piece = Piece { bytes: Vec::with_capacity(PIECE + (4 << 10)), put, phase };
         if self.parts.is_none() {
             self.index.sort_unstable();
@@ -151,8 +151,8 @@ impl Piece<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::diagnostics::tests::recorded;
-    use crate::support::seeded_random::Random;
+    use crate::support::diagnostics::tests::recorded_diagnostics;
+    use crate::testing::seeded_random::Random;
 
     #[test]
     fn equal_keys_keep_their_order_in_memory_and_in_parts() {
@@ -186,7 +186,7 @@ mod tests {
                     out.extend_from_slice(lines);
                     Ok(())
                 };
-                sorter.finish(&mut put, &recorded().0).unwrap();
+                sorter.finish(&mut put, &recorded_diagnostics().0).unwrap();
                 assert!(out == expected.concat().as_bytes(), "round {round}, {order:?}");
             }
         }

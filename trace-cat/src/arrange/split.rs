@@ -143,7 +143,7 @@ impl Splitter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::seeded_random::Random;
+    use crate::testing::seeded_random::Random;
     use std::collections::BTreeMap;
 
     /// Names the file of a record.

@@ -115,7 +115,7 @@ impl<T> Begun<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::seeded_random::Random;
+    use crate::testing::seeded_random::Random;
 
     fn call(lwp: u32, number: u8) -> Call {
         Call { pid: 1, lwp, tid: 5, category: 2, number }

@@ -8,8 +8,8 @@ use spec::{EventSet, Record};
 use super::*;
 use crate::merge::{Limits, Shape, Turn};
 use crate::options::Moment;
-use crate::support::seeded_random::{Random, fuzz_time};
-use crate::support::test_trace::{Trace, merge_few};
+use crate::testing::seeded_random::{Random, fuzz_time};
+use crate::testing::test_trace::{Trace, merge_few};
 
 const START: u64 = 1_795_174_740_000_000_000;
 const OBJECTS: [u64; 4] = [0x5594_69ed_90a0, 0x5594_69ed_90c8, 0x7fc5_de3f_86c0, 0x10];

@@ -190,7 +190,7 @@ impl Marks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::seeded_random::Random;
+    use crate::testing::seeded_random::Random;
     use std::collections::BTreeSet;
 
     #[test]

@@ -96,7 +96,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::test_trace::record;
+    use crate::testing::test_trace::record;
 
     #[test]
     fn each_record_is_known_as_often_as_it_was_seen() {

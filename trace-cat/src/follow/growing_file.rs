@@ -9,7 +9,7 @@ use spec::record::HEAD_WIDTH;
 
 use super::emitted_records::Seen;
 use super::intake::Intake;
-use crate::support::diagnostics::{Say, reason};
+use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::buffers::dead::Leftover;
 use crate::trace::file_handle::{Descriptors, Handle, Identity, open};
 use crate::trace::record_reader::{Item, Records, What};
@@ -69,10 +69,10 @@ impl Source {
     ///
     /// # Errors
     /// What the system says of the file.
-    fn complete(&mut self, buffers: &Arc<Handle>, found: &[Leftover], say: &Say) -> io::Result<()> {
+    fn complete(&mut self, buffers: &Arc<Handle>, found: &[Leftover], diagnostics: &Diagnostics) -> io::Result<()> {
         let size = self.handle.as_ref().map_or(Ok(0), |handle| handle.size())?;
         let mut text = Text::new(self.path.clone(), self.handle.clone(), size, false);
-        text.complete(buffers, found, say);
+        text.complete(buffers, found, diagnostics);
         self.rest = Some(Arc::new(text));
         Ok(())
     }
@@ -83,10 +83,10 @@ impl Source {
     }
 
     /// Reads at most `most` bytes of what has come. `last`: nothing will come any more.
-    pub fn read(&mut self, most: u64, last: bool, intake: &mut Intake, say: &Say) {
-        if let Err(error) = self.try_read(most, last, intake, say) {
+    pub fn read(&mut self, most: u64, last: bool, intake: &mut Intake, diagnostics: &Diagnostics) {
+        if let Err(error) = self.try_read(most, last, intake, diagnostics) {
             self.behind = false;
-            self.tell(reason(&error), say);
+            self.tell(reason(&error), diagnostics);
         }
     }
 
@@ -105,7 +105,7 @@ impl Source {
         (length == head.len()).then_some(head)
     }
 
-    fn try_read(&mut self, most: u64, last: bool, intake: &mut Intake, say: &Say) -> io::Result<()> {
+    fn try_read(&mut self, most: u64, last: bool, intake: &mut Intake, diagnostics: &Diagnostics) -> io::Result<()> {
         // Where the text that is read begins in the file.
         let (text, base) = match (&self.rest, self.handle.clone()) {
             (Some(rest), _) => (rest.clone(), 0),
@@ -147,7 +147,7 @@ impl Source {
                 Some(Item::Damage(What::Nuls(_))) if records.text().appended() => {}
                 Some(Item::Damage(what)) => {
                     let at = base + records.began();
-                    self.tell(format_args!("byte {at}: {what}"), say);
+                    self.tell(format_args!("byte {at}: {what}"), diagnostics);
                 }
                 None => break,
             }
@@ -157,12 +157,12 @@ impl Source {
         Ok(())
     }
 
-    fn tell(&mut self, what: impl std::fmt::Display, say: &Say) {
+    fn tell(&mut self, what: impl std::fmt::Display, diagnostics: &Diagnostics) {
         self.told = self.told.saturating_add(1);
         if self.told <= TOLD {
-            say.damage(self.path.display(), what);
+            diagnostics.report_damage(self.path.display(), what);
         } else if self.told == TOLD + 1 {
-            say.damage(self.path.display(), "and more");
+            diagnostics.report_damage(self.path.display(), "and more");
         }
     }
 }
@@ -225,7 +225,7 @@ impl Sources {
     ///
     /// # Errors
     /// What the system says of it.
-    pub fn found(&mut self, path: &Path, intake: &mut Intake, say: &Say) -> io::Result<Option<usize>> {
+    pub fn found(&mut self, path: &Path, intake: &mut Intake, diagnostics: &Diagnostics) -> io::Result<Option<usize>> {
         let file = open(path)?;
         if !file.metadata()?.is_file() {
             return Ok(None);
@@ -237,7 +237,7 @@ impl Sources {
         let place = self.place(path);
         if let Some(source) = self.get(place) {
             if source.differs(&handle) {
-                source.read(u64::MAX, false, intake, say);
+                source.read(u64::MAX, false, intake, diagnostics);
             }
             source.found(handle);
         }
@@ -264,18 +264,18 @@ impl Sources {
         buffers: &Arc<Handle>,
         found: &[Leftover],
         intake: &mut Intake,
-        say: &Say,
+        diagnostics: &Diagnostics,
     ) -> io::Result<()> {
         let Some(source) = self.get(place) else { return Ok(()) };
         if source.handle.is_none() {
             // It may have been made a moment ago.
             let path = source.path.clone();
-            match self.found(&path, intake, say) {
+            match self.found(&path, intake, diagnostics) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
         }
-        self.get(place).map_or(Ok(()), |source| source.complete(buffers, found, say))
+        self.get(place).map_or(Ok(()), |source| source.complete(buffers, found, diagnostics))
     }
 
     /// Up to which time everything has been read, if anything is behind.
@@ -284,7 +284,7 @@ impl Sources {
     }
 
     /// Reads what has come, at most `most` bytes of each; if `room` is short, only of those that the others wait for.
-    pub fn read(&mut self, most: u64, room: bool, intake: &mut Intake, say: &Say) {
+    pub fn read(&mut self, most: u64, room: bool, intake: &mut Intake, diagnostics: &Diagnostics) {
         let behind = self.behind();
         let first = self.turn;
         self.turn = if first + UNOWNED < self.list.len() { first + UNOWNED } else { 0 };
@@ -294,7 +294,7 @@ impl Sources {
                 source.owned || source.behind || (first..first + UNOWNED).contains(&place) || source.rest.is_some();
             let waited_for = room || behind.is_none_or(|behind| source.behind().is_some_and(|last| last <= behind));
             if its_turn && waited_for {
-                source.read(most, false, intake, say);
+                source.read(most, false, intake, diagnostics);
                 if source.is_done() {
                     self.places.remove(&source.path);
                     *entry = None;
@@ -308,8 +308,8 @@ impl Sources {
 mod tests {
     use super::*;
     use crate::follow::reorder_window::Window;
-    use crate::support::diagnostics::tests::recorded;
-    use crate::support::test_trace::record;
+    use crate::support::diagnostics::tests::recorded_diagnostics;
+    use crate::testing::test_trace::record;
     use crate::trace::file_handle::{Descriptors, open};
     use std::fs;
 
@@ -319,8 +319,8 @@ mod tests {
         path: PathBuf,
         source: Source,
         intake: Intake,
-        say: Say,
-        messages: crate::say::tests::Messages,
+        diagnostics: Diagnostics,
+        messages: crate::support::diagnostics::tests::RecordedMessages,
     }
 
     impl Trial {
@@ -329,18 +329,18 @@ mod tests {
             let path = directory.path().join("tr.0000001.001");
             fs::write(&path, "").unwrap();
             let handle = Handle::new(path.clone(), open(&path).unwrap(), &Descriptors::new(1)).unwrap();
-            let (say, messages) = recorded();
+            let (diagnostics, messages) = recorded_diagnostics();
             let source = Source::new(path.clone(), Some(Arc::new(handle)), 0);
-            Trial { _directory: directory, path, source, intake: Intake::new(Window::new(0)), say, messages }
+            Trial { _directory: directory, path, source, intake: Intake::new(Window::new(0)), diagnostics, messages }
         }
 
         /// What comes when the file holds `text`.
         fn read(&mut self, text: &str, most: u64, last: bool) -> Vec<u64> {
             fs::write(&self.path, text).unwrap();
-            self.source.read(most, last, &mut self.intake, &self.say);
+            self.source.read(most, last, &mut self.intake, &self.diagnostics);
             let mut times = Vec::new();
             let put = |line: &[u8], _| {
-                times.push(crate::read::columns::time(line).unwrap());
+                times.push(crate::record::columns::time(line).unwrap());
                 Ok::<(), ()>(())
             };
             self.intake.window.release(u64::MAX, [0, 0], put).unwrap();

@@ -33,12 +33,13 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::cli::Stop;
+use crate::options::CommandError;
+use crate::support::error::Error;
 use crate::merge::{Limits, Merge};
 use crate::options::Options;
 use crate::output::destination;
 use crate::record::columns;
-use crate::support::diagnostics::{Say, reason};
+use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::file_handle;
 use crate::trace::file_handle::Identity;
 use crate::trace::file_names::Process;
@@ -75,7 +76,7 @@ struct Follow<'a> {
     dead: HashSet<Identity>,
     /// Trbufs that could not be read yet.
     unready: Vec<(Process, PathBuf)>,
-    say: &'a Say,
+    diagnostics: &'a Diagnostics,
 }
 
 /// What time it is for the processes, and how long records wait.
@@ -98,15 +99,15 @@ impl Clock {
 ///
 /// # Errors
 /// What prevents that.
-pub fn follow(options: &Options, say: &Say) -> Result<(), Stop> {
+pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), CommandError> {
     stop_signal::listen();
     // Records are printed at the latest when they are as old as the window: the look before that is the last one that can.
     let window = options.following.window;
     let interval = Duration::from_nanos((window / 10).clamp(1_000_000, 10_000_000));
     let hold = window.saturating_sub(2 * interval.as_nanos() as u64);
     let began = monotonic();
-    let (mut follow, texts) = Follow::start(options, hold, say)?;
-    let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, say)?;
+    let (mut follow, texts) = Follow::start(options, hold, diagnostics)?;
+    let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, diagnostics)?;
     // They may lie beside what is followed.
     let journal = options.printing.output.as_deref().and_then(|path| destination::identity(Some(path)));
     follow.sources.leave_out([journal, destination::identity(None)]);
@@ -134,28 +135,27 @@ pub fn follow(options: &Options, say: &Say) -> Result<(), Stop> {
         }
     }
     follow.tell_late(window);
-    printer.end()
+    Ok(printer.end()?)
 }
 
 impl Follow<'_> {
     /// Prints what there is at first: what was made before `horizon`; the rest waits for what comes.
-    fn catch_up(&mut self, texts: Vec<Arc<Text>>, horizon: u64, printer: &mut Printer) -> Result<(), Stop> {
-        let temporary = |error| Stop::Failed("temporary file".to_owned(), error);
-        let Follow { intake, say, .. } = self;
+    fn catch_up(&mut self, texts: Vec<Arc<Text>>, horizon: u64, printer: &mut Printer) -> Result<(), Error> {
+        let Follow { intake, diagnostics, .. } = self;
         intake.window = Window::new(horizon);
-        let merge = Merge::prepare(&texts, Limits::default(), say).map_err(temporary)?;
+        let merge = Merge::prepare(&texts, Limits::default(), diagnostics).map_err(Error::temporary)?;
         let mut result = Ok(());
         let mut print = |lines: &[u8]| {
             result = lines_of(lines).try_for_each(|line| printer.put(line, false));
             Ok(result.is_ok() && !stop_signal::to_end())
         };
-        merge.run(0..horizon, None, &mut print).map_err(temporary)?;
+        merge.run(0..horizon, None, &mut print).map_err(Error::temporary)?;
         result?;
         let mut wait = |lines: &[u8]| {
             lines_of(lines).for_each(|line| intake.put(columns::time(line).unwrap_or(0), line));
             Ok(!stop_signal::to_end())
         };
-        merge.run(horizon..u64::MAX, None, &mut wait).map_err(temporary)?;
+        merge.run(horizon..u64::MAX, None, &mut wait).map_err(Error::temporary)?;
         printer.caught_up();
         Ok(())
     }
@@ -170,14 +170,14 @@ impl Follow<'_> {
         for (process, path) in std::mem::take(&mut self.unready) {
             self.meet(process, path, false);
         }
-        let Follow { lives, sources, intake, say, .. } = self;
-        lives.retain_mut(|live| live.look(sources, intake, say));
+        let Follow { lives, sources, intake, diagnostics, .. } = self;
+        lives.retain_mut(|live| live.look(sources, intake, diagnostics));
         if let Some(offset) = lives.iter().map(Live::offset).min() {
             self.clock.offset = offset;
         }
         let room = intake.window.size() < ROOM;
         let most = (ROOM as u64 / 2 / sources.len().max(1) as u64).clamp(16 << 10, CHUNK);
-        sources.read(most, room, intake, say);
+        sources.read(most, room, intake, diagnostics);
         let new = intake.count() > before || sources.behind().is_some();
         if new || !lives.is_empty() {
             self.idle = 0;
@@ -202,9 +202,9 @@ impl Follow<'_> {
         for (process, path) in news.buffers {
             self.meet(process, path, true);
         }
-        let Follow { lives, sources, intake, say, .. } = self;
+        let Follow { lives, sources, intake, diagnostics, .. } = self;
         for (process, number, path) in news.records {
-            match sources.found(&path, intake, say) {
+            match sources.found(&path, intake, diagnostics) {
                 Ok(Some(place)) => {
                     let owner = lives.iter_mut().find(|live| live.owns(&process));
                     if let Some(owner) = owner {
@@ -213,14 +213,14 @@ impl Follow<'_> {
                 }
                 Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => say.damage(path.display(), reason(&error)),
+                Err(error) => diagnostics.report_damage(path.display(), reason(&error)),
             }
         }
     }
 
     /// A process has made its trbuf, just now if it is the `first` time that this is seen.
     fn meet(&mut self, process: Process, path: PathBuf, first: bool) {
-        let Follow { lives, dead, unready, idle, say, .. } = self;
+        let Follow { lives, dead, unready, idle, diagnostics, .. } = self;
         let mut is_coming = false;
         let live = file_handle::open(&path).and_then(|file| {
             let age = file.metadata()?.modified()?.elapsed();
@@ -244,14 +244,14 @@ impl Follow<'_> {
                     unready.push((process, path.clone()));
                 }
                 if first {
-                    say.damage(path.display(), reason(&error));
+                    diagnostics.report_damage(path.display(), reason(&error));
                 }
             }
         }
     }
 
     /// Prints what was made before `horizon` and what has waited long enough, or all.
-    fn release(&mut self, horizon: u64, all: bool, printer: &mut Printer) -> Result<(), Stop> {
+    fn release(&mut self, horizon: u64, all: bool, printer: &mut Printer) -> Result<(), Error> {
         let Follow { sources, intake, clock, .. } = self;
         let now = monotonic();
         let (horizon, overdue) = match sources.behind() {
@@ -275,22 +275,22 @@ impl Follow<'_> {
 
     /// Reads for the last time, also of files whose turn it is not.
     fn read_rest(&mut self) {
-        let Follow { sources, intake, say, .. } = self;
+        let Follow { sources, intake, diagnostics, .. } = self;
         if sources.behind().is_some() {
-            say.note("--follow", "more was recorded than could be read until now; the rest is in the trace");
+            diagnostics.report_note("--follow", "more was recorded than could be read until now; the rest is in the trace");
         } else {
-            sources.iter_mut().for_each(|source| source.read(u64::MAX, true, intake, say));
+            sources.iter_mut().for_each(|source| source.read(u64::MAX, true, intake, diagnostics));
         }
     }
 
     /// Tells of records that were late.
     fn tell_late(&self, window: u64) {
-        let Follow { intake, say, .. } = self;
+        let Follow { intake, diagnostics, .. } = self;
         let late = intake.window.late();
         if late.count > 0 {
             let [most, window] = [late.most, window].map(duration);
             let what = format_args!("{} records came later than the window of {window}, by up to {most}", late.count);
-            say.note("--follow", what);
+            diagnostics.report_note("--follow", what);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A ring that is read while it is written, a step at a time.
 
 use super::*;
-use crate::support::seeded_random::Random;
+use crate::testing::seeded_random::Random;
 use std::ops::Range;
 
 /// Bytes of the region, by how many it gives up its oldest records, and what is kept free behind the newest.

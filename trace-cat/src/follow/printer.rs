@@ -5,14 +5,14 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::cli::Stop;
+use crate::support::error::Error;
 use crate::filter::Stream;
 use crate::options::{Format, Moment, Printing, Selection};
 use crate::output;
 use crate::output::Shown;
 use crate::output::destination::Output;
 use crate::record::columns;
-use crate::support::diagnostics::Say;
+use crate::support::diagnostics::Diagnostics;
 
 /// Bytes that are written at a time when much comes.
 const PIECE: usize = 1 << 20;
@@ -53,10 +53,10 @@ impl<'a> Printer<'a> {
         printing: &Printing,
         selection: &Selection,
         paths: &[PathBuf],
-        say: &'a Say,
-    ) -> Result<Printer<'a>, Stop> {
+        diagnostics: &'a Diagnostics,
+    ) -> Result<Printer<'a>, Error> {
         let open = |path: Option<&PathBuf>, name: &str| {
-            Output::open(path.map(PathBuf::as_path), say).map_err(|error| Stop::Failed(name.to_owned(), error))
+            Output::open(path.map(PathBuf::as_path), diagnostics).map_err(|error| Error::new(name, error))
         };
         let journal = printing.output.as_ref().map(|path| {
             let name = path.display().to_string();
@@ -89,7 +89,7 @@ impl<'a> Printer<'a> {
     ///
     /// # Errors
     /// What writing says.
-    pub fn put(&mut self, line: &[u8], late: bool) -> Result<(), Stop> {
+    pub fn put(&mut self, line: &[u8], late: bool) -> Result<(), Error> {
         if self.journal.is_some() {
             self.kept.extend_from_slice(line);
         }
@@ -175,18 +175,18 @@ impl<'a> Printer<'a> {
     ///
     /// # Errors
     /// What writing says.
-    pub fn flush(&mut self) -> Result<(), Stop> {
+    pub fn flush(&mut self) -> Result<(), Error> {
         if let Shown::InOrder(view) = &mut self.shown {
             view.pause(&mut self.out);
         }
         self.write()
     }
 
-    fn write(&mut self) -> Result<(), Stop> {
+    fn write(&mut self) -> Result<(), Error> {
         if let Some((journal, name)) = &mut self.journal
             && !self.kept.is_empty()
         {
-            journal.write(&self.kept).map_err(|error| Stop::Failed(name.clone(), error))?;
+            journal.write(&self.kept).map_err(|error| Error::new(name.clone(), error))?;
             self.kept.clear();
         }
         if !self.out.is_empty() {
@@ -205,7 +205,7 @@ impl<'a> Printer<'a> {
     ///
     /// # Errors
     /// What writing says.
-    pub fn end(mut self) -> Result<(), Stop> {
+    pub fn end(mut self) -> Result<(), Error> {
         let mut rest = std::mem::take(&mut self.wanted);
         self.stream.end(&mut rest);
         self.select(&rest, false);
@@ -214,12 +214,12 @@ impl<'a> Printer<'a> {
         }
         self.write()?;
         self.output.finish().map_err(failed)?;
-        self.journal.map_or(Ok(()), |(journal, name)| journal.finish().map_err(|error| Stop::Failed(name, error)))
+        self.journal.map_or(Ok(()), |(journal, name)| journal.finish().map_err(|error| Error::new(name, error)))
     }
 }
 
 const OUTPUT: &str = "standard output";
 
-fn failed(error: io::Error) -> Stop {
-    Stop::Failed(OUTPUT.to_owned(), error)
+fn failed(error: io::Error) -> Error {
+    Error::new(OUTPUT, error)
 }

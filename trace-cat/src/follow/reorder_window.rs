@@ -128,7 +128,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::seeded_random::Random;
+    use crate::testing::seeded_random::Random;
 
     fn release(window: &mut Window, horizon: u64, times: [u64; 2]) -> String {
         let mut out = String::new();

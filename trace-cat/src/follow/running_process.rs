@@ -15,7 +15,7 @@ use super::growing_file::Sources;
 use super::intake::Intake;
 use super::{new_in_buffers, new_in_rings};
 use crate::record::{columns, validation};
-use crate::support::diagnostics::{Say, reason};
+use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::buffers::dead::slots;
 use crate::trace::buffers::running::{Slot, shape_of};
 use crate::trace::buffers::slots::{Found, Slots, read_up_to};
@@ -136,17 +136,17 @@ impl Live {
 
     /// Takes what its threads have recorded since the last time. `false` if the process is gone: then what it left has been
     /// given to its files, from which it is read.
-    pub fn look(&mut self, sources: &mut Sources, intake: &mut Intake, say: &Say) -> bool {
+    pub fn look(&mut self, sources: &mut Sources, intake: &mut Intake, diagnostics: &Diagnostics) -> bool {
         self.looks += 1;
-        let result = self.take(sources, intake, say).and_then(|()| {
+        let result = self.take(sources, intake, diagnostics).and_then(|()| {
             let removed = self.file.metadata()?.nlink() == 0;
             if !(removed || self.looks % PATIENCE == 1) || !self.is_gone() {
                 return Ok(true);
             }
-            self.finish(sources, intake, say).map(|()| false)
+            self.finish(sources, intake, diagnostics).map(|()| false)
         });
         result.unwrap_or_else(|error| {
-            say.damage(self.path.display(), reason(&error));
+            diagnostics.report_damage(self.path.display(), reason(&error));
             false
         })
     }
@@ -161,7 +161,7 @@ impl Live {
         Ok(shape.is_some())
     }
 
-    fn take(&mut self, sources: &mut Sources, intake: &mut Intake, say: &Say) -> io::Result<()> {
+    fn take(&mut self, sources: &mut Sources, intake: &mut Intake, diagnostics: &Diagnostics) -> io::Result<()> {
         let mut page = [0; PAGE];
         let file = Rc::clone(&self.file);
         if !self.fits()? {
@@ -194,22 +194,22 @@ impl Live {
             };
             if missed && !thread.told {
                 thread.told = true;
-                say.note(self.path.display(), format_args!("LWP {lwp} overwrites records before they are read"));
+                diagnostics.report_note(self.path.display(), format_args!("LWP {lwp} overwrites records before they are read"));
             }
         }
         Ok(())
     }
 
     /// Gives what the process left to its files.
-    fn finish(&mut self, sources: &mut Sources, intake: &mut Intake, say: &Say) -> io::Result<()> {
+    fn finish(&mut self, sources: &mut Sources, intake: &mut Intake, diagnostics: &Diagnostics) -> io::Result<()> {
         self.fits()?;
-        let left = slots(&self.path, self.file.try_clone()?, &self.owner, say)?;
+        let left = slots(&self.path, self.file.try_clone()?, &self.owner, diagnostics)?;
         for &number in left.files.keys() {
             self.place(number, sources);
         }
         for (number, &place) in &self.sources {
             let found = left.files.get(number).map_or(&[][..], Vec::as_slice);
-            sources.complete(place, &left.handle, found, intake, say)?;
+            sources.complete(place, &left.handle, found, intake, diagnostics)?;
         }
         Ok(())
     }

@@ -20,13 +20,12 @@ use super::intake::Intake;
 use super::reorder_window::Window;
 use super::running_process::{Live, time_of};
 use super::{Clock, Follow, monotonic};
-use crate::cli::Stop;
-use crate::options;
+use crate::options::CommandError;
 use crate::options::Options;
 use crate::output::destination;
 use crate::record::columns;
 use crate::report::runs;
-use crate::support::diagnostics::{Say, reason};
+use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::buffers::running::Copied;
 use crate::trace::file_handle;
 use crate::trace::file_handle::{Descriptors, Handle};
@@ -39,7 +38,7 @@ impl<'a> Follow<'a> {
     ///
     /// # Errors
     /// The output is one of the inputs.
-    pub fn start(options: &Options, hold: u64, say: &'a Say) -> Result<(Follow<'a>, Vec<Arc<Text>>), Stop> {
+    pub fn start(options: &Options, hold: u64, diagnostics: &'a Diagnostics) -> Result<(Follow<'a>, Vec<Arc<Text>>), CommandError> {
         let mut watches: Vec<Watch> = options.paths.iter().filter_map(watch).collect();
         let paths = if options.last {
             // What there is beside the newest run stays out of it.
@@ -49,11 +48,11 @@ impl<'a> Follow<'a> {
             options.paths.clone()
         };
         let descriptors = Descriptors::half_of_the_limit();
-        let inputs = inputs::collect_any(&paths, &descriptors, say);
+        let inputs = inputs::collect_any(&paths, &descriptors, diagnostics);
         let journal = options.printing.output.as_deref();
         let outputs = [journal.and_then(|path| destination::identity(Some(path))), destination::identity(None)];
         if outputs.into_iter().flatten().any(|output| inputs.identities.contains(&output)) {
-            return Err(Stop::Usage(options::usage_error(&[], "the output is one of the inputs")));
+            return Err(CommandError::Usage("the output is one of the inputs".to_owned()));
         }
         let inputs::Inputs { texts, identities, running, dead } = inputs;
         let mut sources = Sources::new(identities, descriptors);
@@ -79,7 +78,7 @@ impl<'a> Follow<'a> {
             idle: 0,
             dead,
             unready: Vec::new(),
-            say,
+            diagnostics,
         };
         for (process, copied) in running {
             let places = places.remove(&process).unwrap_or_default();
@@ -103,7 +102,7 @@ impl<'a> Follow<'a> {
                 let pending = leftover.pending.iter().map(|(_, range)| range);
                 for range in pending.chain([&leftover.older, &leftover.unwritten]) {
                     if let Err(error) = note(&mut source.seen, copied, range.clone()) {
-                        self.say.damage(path.display(), reason(&error));
+                        self.diagnostics.report_damage(path.display(), reason(&error));
                     }
                 }
             }

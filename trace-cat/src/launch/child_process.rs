@@ -50,7 +50,7 @@ pub fn run(path: &Path, words: &[OsString], variables: &[(&str, OsString)]) -> i
         let error = start.exec();
         let _ = (&failure).write_all(&error.raw_os_error().unwrap_or(libc::EINVAL).to_ne_bytes());
         // SAFETY: ends the process, and nothing of what it shares with the parent is flushed twice.
-        unsafe { libc::_exit(super::CANNOT_EXECUTE.into()) }
+        unsafe { libc::_exit(super::refusal::CANNOT_EXECUTE.into()) }
     }
     let error = io::Error::last_os_error();
     drop(failure);

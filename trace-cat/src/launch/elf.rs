@@ -89,7 +89,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::seeded_random::Random;
+    use crate::testing::seeded_random::Random;
     use std::fs;
     use std::io::{Seek as _, Write as _};
 

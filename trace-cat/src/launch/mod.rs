@@ -19,6 +19,7 @@ mod new_files;
 mod program_check;
 mod program_path;
 mod recorder_library;
+mod refusal;
 mod summary;
 mod trace_directory;
 
@@ -27,49 +28,29 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::options::{Options, RunOptions};
-use crate::support::diagnostics::{Say, reason};
+use crate::support::diagnostics::{Diagnostics, reason};
 use child_process::Ended;
+use refusal::{CANNOT_EXECUTE, NOT_FOUND, OWN_FAILURE, Refusal};
 use new_files::{Came, Files};
 use program_check::Obstacle;
 
-/// The exit status when it is trace-cat that cannot do its part, as `env` and `timeout` have it.
-pub const OWN_FAILURE: u8 = 125;
-/// The exit status when the program is there and cannot be executed.
-pub const CANNOT_EXECUTE: u8 = 126;
-/// The exit status when there is no such program.
-pub const NOT_FOUND: u8 = 127;
-
-/// Why the program was not run: an exit status and one line.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Refusal {
-    status: u8,
-    message: String,
-}
-
-impl Refusal {
-    fn new(status: u8, message: impl std::fmt::Display) -> Refusal {
-        Refusal { status, message: message.to_string() }
-    }
-}
-
 /// Runs the program, and returns the exit status that trace-cat is to end with; if the program was ended by a signal,
 /// this ends by the same. `merge` writes the trace to a file, and returns whether that went well.
-pub fn run(options: &RunOptions, merge: impl FnOnce(Options) -> bool, say: &Say) -> u8 {
-    match record(options, merge, say) {
-        Ok(Ended::Status(status)) => status,
-        Ok(Ended::Signal(signal)) => {
+///
+/// # Errors
+/// Why the program was not run.
+pub fn run(options: &RunOptions, merge: impl FnOnce(Options) -> bool, diagnostics: &Diagnostics) -> Result<u8, Refusal> {
+    match record(options, merge, diagnostics)? {
+        Ended::Status(status) => Ok(status),
+        Ended::Signal(signal) => {
             child_process::end_by(signal);
             // Where it could not be: as a shell shows it.
-            128 + signal as u8
-        }
-        Err(refusal) => {
-            say.failure(refusal.message);
-            refusal.status
+            Ok(128 + signal as u8)
         }
     }
 }
 
-fn record(options: &RunOptions, merge: impl FnOnce(Options) -> bool, say: &Say) -> Result<Ended, Refusal> {
+fn record(options: &RunOptions, merge: impl FnOnce(Options) -> bool, diagnostics: &Diagnostics) -> Result<Ended, Refusal> {
     let name = &options.command[0];
     let path = program_path::find(name)?;
     let (library, elf) = recorder_library::find(options.library.as_deref())?;
@@ -77,7 +58,7 @@ fn record(options: &RunOptions, merge: impl FnOnce(Options) -> bool, say: &Say) 
         Ok(seen) => seen,
         Err(Obstacle::Fatal(refusal)) => return Err(refusal),
         Err(Obstacle::Unseen(why)) if options.force => {
-            say.note(why, "only children of another kind can be recorded");
+            diagnostics.report_note(why, "only children of another kind can be recorded");
             program_check::Seen::default()
         }
         Err(Obstacle::Unseen(why)) => {
@@ -99,13 +80,13 @@ fn record(options: &RunOptions, merge: impl FnOnce(Options) -> bool, say: &Say) 
         Refusal::new(status, format_args!("{}: {}", path.display(), reason(&error)))
     })?;
     let came = Came::since(&before, &Files::of(&directory));
-    summary::tell(options, &directory, &before, &came, say);
+    summary::tell(options, &directory, &before, &came, diagnostics);
     if let Some(output) = &options.printing.output
         && came != Came::default()
     {
         let merged = merge(Options::newest_of(directory, options.printing.clone()));
         if merged {
-            say.note(output.display(), "the merged trace");
+            diagnostics.report_note(output.display(), "the merged trace");
         } else if ended == Ended::Status(0) {
             return Ok(Ended::Status(OWN_FAILURE));
         }

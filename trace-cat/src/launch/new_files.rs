@@ -103,7 +103,7 @@ fn lost(path: &Path, length: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::test_trace::record;
+    use crate::testing::test_trace::record;
 
     #[test]
     fn only_what_is_new_counts() {

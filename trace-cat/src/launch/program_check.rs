@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 
 use super::elf;
 use super::elf::{Elf, Machine};
-use super::{NOT_FOUND, Refusal, program_path};
+use super::program_path;
+use super::refusal::{NOT_FOUND, Refusal};
 
 /// How often an interpreter may itself be a script, as in Linux.
 const SCRIPTS: usize = 5;

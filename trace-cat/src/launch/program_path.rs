@@ -5,7 +5,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::{CANNOT_EXECUTE, NOT_FOUND, Refusal};
+use super::refusal::{CANNOT_EXECUTE, NOT_FOUND, Refusal};
 
 /// Where programs are looked for when there is no PATH: glibc's own default.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";

@@ -8,7 +8,7 @@ use std::{env, io};
 
 use super::elf;
 use super::elf::Elf;
-use super::{OWN_FAILURE, Refusal};
+use super::refusal::{OWN_FAILURE, Refusal};
 use crate::support::diagnostics::reason;
 
 /// Its name.

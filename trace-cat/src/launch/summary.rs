@@ -4,31 +4,31 @@ use std::path::Path;
 
 use super::new_files::{Came, Files};
 use crate::options::RunOptions;
-use crate::support::diagnostics::Say;
+use crate::support::diagnostics::Diagnostics;
 
 /// Says where the trace is and how to read it, or why there may be none.
-pub fn tell(options: &RunOptions, directory: &Path, before: &Files, came: &Came, say: &Say) {
+pub fn tell(options: &RunOptions, directory: &Path, before: &Files, came: &Came, diagnostics: &Diagnostics) {
     let place = directory.display();
     if came.processes == 0 {
-        return say.note(place, format_args!("nothing was recorded: {}", why_nothing(options)));
+        return diagnostics.report_note(place, format_args!("nothing was recorded: {}", why_nothing(options)));
     }
     let Came { processes, files, bytes, lost, buffers } = *came;
     let contents = [count(processes, "process", "processes"), count(files, "file", "files"), size(bytes)].join(", ");
     let more = if before.has_trace() { "; an earlier trace is there too" } else { "" };
-    say.note(&place, format_args!("{contents} of records{more}"));
+    diagnostics.report_note(&place, format_args!("{contents} of records{more}"));
     if buffers > 0 {
         let whose = count(buffers, "process that was killed or still runs", "processes that were killed or still run");
-        say.note(&place, format_args!("there are also buffers of {whose}; trace-cat reads them"));
+        diagnostics.report_note(&place, format_args!("there are also buffers of {whose}; trace-cat reads them"));
     }
     if lost > 0 {
-        say.note(
+        diagnostics.report_note(
             &place,
             format_args!("{} missing at the ends (trace_lost)", count64(lost, "record is", "records are")),
         );
     }
     if options.printing.output.is_none() {
         let newest = if before.has_trace() { "--last " } else { "" };
-        say.note("to read it", format_args!("trace-cat {newest}-F text {}", quoted(directory)));
+        diagnostics.report_note("to read it", format_args!("trace-cat {newest}-F text {}", quoted(directory)));
     }
 }
 

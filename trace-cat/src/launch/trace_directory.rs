@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::{OWN_FAILURE, Refusal};
+use super::refusal::{OWN_FAILURE, Refusal};
 use crate::support::diagnostics::reason;
 
 /// The recorder stops when less than this part of the file system is free, or less than [`FREE_MIN`] if that is less.

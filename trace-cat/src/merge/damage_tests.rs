@@ -10,8 +10,8 @@ use spec::record::HEAD_MAX;
 
 use super::tests::{files, oracle, tiny};
 use super::*;
-use crate::support::seeded_random::{Random, fuzz_time};
-use crate::support::test_trace::Trace;
+use crate::testing::seeded_random::{Random, fuzz_time};
+use crate::testing::test_trace::Trace;
 use crate::trace::file_handle::{Descriptors, Handle, open};
 use crate::trace::record_reader::{Item, Records};
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::Input;
 use super::loser_tree::Piece;
 use super::sort_keys::Stamps;
-use crate::support::diagnostics::Say;
+use crate::support::diagnostics::Diagnostics;
 use crate::trace::record_reader::{Item, Records};
 
 /// Bytes of the buffer that is read through.
@@ -23,7 +23,7 @@ pub fn stream(
     stamps: &Stamps,
     piece: &mut Piece,
     full: &mut dyn FnMut(&mut Piece),
-    say: &Say,
+    diagnostics: &Diagnostics,
 ) {
     let mut rests = Vec::with_capacity(numbers.len());
     let mut buffer = vec![0; BUFFER];
@@ -32,7 +32,7 @@ pub fn stream(
         let mut walk = Walk { input, time, piece, full, buffer };
         let result = walk.until(0, &mut |line| line.first_chunk().is_some_and(|head| stamps.after(head) == 1));
         rests.push(result.unwrap_or_else(|error| {
-            input.fail(&error, say);
+            input.fail(&error, diagnostics);
             None
         }));
         buffer = walk.buffer;
@@ -42,7 +42,7 @@ pub fn stream(
         let input = &inputs[number as usize];
         let mut walk = Walk { input, time, piece, full, buffer };
         if let Err(error) = walk.until(from, &mut |_| false) {
-            input.fail(&error, say);
+            input.fail(&error, diagnostics);
         }
         buffer = walk.buffer;
     }

@@ -252,7 +252,7 @@ impl<K: Key> Tree<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::seeded_random::Random;
+    use crate::testing::seeded_random::Random;
 
     #[test]
     fn streams_come_out_sorted_whatever_their_number() {

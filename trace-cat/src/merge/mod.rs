@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use log::info;
 
-use crate::support::diagnostics::{Say, reason};
+use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::progress::{Amount, Phase};
 use crate::support::threads::together;
 use crate::trace::record_text::Text;
@@ -109,9 +109,9 @@ impl Input {
     }
 
     /// Tells what went wrong with a text that could be read before, once.
-    fn fail(&self, error: &io::Error, say: &Say) {
+    fn fail(&self, error: &io::Error, diagnostics: &Diagnostics) {
         if !self.failed.swap(true, Ordering::Relaxed) {
-            say.damage(self.text.path().display(), reason(error));
+            diagnostics.report_damage(self.text.path().display(), reason(error));
         }
     }
 }
@@ -122,7 +122,7 @@ pub struct Merge<'a> {
     plan: Plan,
     limits: Limits,
     stamps: Stamps,
-    say: &'a Say,
+    diagnostics: &'a Diagnostics,
 }
 
 /// What becomes of the merged lines of a slice before they are handed over, in any thread. `None`: nothing. What depends
@@ -134,23 +134,23 @@ impl<'a> Merge<'a> {
     ///
     /// # Errors
     /// What a temporary file says. Whatever is wrong with a text is told, and what can be read of it is merged.
-    pub fn prepare(texts: &[Arc<Text>], limits: Limits, say: &'a Say) -> io::Result<Merge<'a>> {
-        let mut merge = Merge::planned(texts, limits, say);
+    pub fn prepare(texts: &[Arc<Text>], limits: Limits, diagnostics: &'a Diagnostics) -> io::Result<Merge<'a>> {
+        let mut merge = Merge::planned(texts, limits, diagnostics);
         merge.sort_the_unsorted()?;
         merge.put_together()?;
         Ok(merge)
     }
 
-    fn planned(texts: &[Arc<Text>], mut limits: Limits, say: &'a Say) -> Merge<'a> {
+    fn planned(texts: &[Arc<Text>], mut limits: Limits, diagnostics: &'a Diagnostics) -> Merge<'a> {
         let total: u64 = texts.iter().map(|text| text.size(0..text.end())).sum();
         limits.block = limits.block.max((total / limits.blocks).next_multiple_of(4096));
         limits.part = limits.part.max(8 * limits.block);
         let pace = Pace { threads: limits.threads, chunk: limits.chunk, buffer: 256 << 10, block: limits.block };
-        let indexes = scan(texts, pace, say);
+        let indexes = scan(texts, pace, diagnostics);
         let inputs = texts.iter().cloned().zip(indexes).filter(|(_, index)| index.span().is_some());
         let inputs = inputs.map(|(text, index)| Input { text, index, failed: AtomicBool::new(false) });
         let mut merge =
-            Merge { inputs: inputs.collect(), plan: Plan::new(&[], Vec::new()), limits, stamps: Stamps::new(), say };
+            Merge { inputs: inputs.collect(), plan: Plan::new(&[], Vec::new()), limits, stamps: Stamps::new(), diagnostics };
         merge.plan();
         merge
     }
@@ -186,7 +186,7 @@ impl<'a> Merge<'a> {
                 none => none.insert(Spill::new()?),
             };
             let start = spill.at();
-            temporary_text::sort(&input.text, 0..input.index.end(), self.limits.sort, spill, self.say)?;
+            temporary_text::sort(&input.text, 0..input.index.end(), self.limits.sort, spill, self.diagnostics)?;
             let text = spill.text(start)?;
             self.inputs[number] = self.written(text);
         }
@@ -207,7 +207,7 @@ impl<'a> Merge<'a> {
         info!("{} files are too many for each of {} slices", self.inputs.len(), slices.len());
         let before = self.inputs.len();
         let mut spill = Spill::new()?;
-        let phase = self.say.phase("merging groups of files", Amount::Bytes(total));
+        let phase = self.diagnostics.start_phase("merging groups of files", Amount::Bytes(total));
         let mut groups = Vec::new();
         let mut rest = std::mem::take(&mut self.inputs).into_iter().peekable();
         while rest.peek().is_some() {
@@ -236,7 +236,7 @@ impl<'a> Merge<'a> {
     fn written(&self, text: Arc<Text>) -> Input {
         let Limits { threads, chunk, block, .. } = self.limits;
         let index =
-            scan(std::slice::from_ref(&text), Pace { threads, chunk, buffer: 256 << 10, block }, self.say).pop();
+            scan(std::slice::from_ref(&text), Pace { threads, chunk, buffer: 256 << 10, block }, self.diagnostics).pop();
         Input { text, index: index.unwrap_or_default(), failed: AtomicBool::new(false) }
     }
 
@@ -306,7 +306,7 @@ impl<'a> Merge<'a> {
     fn phase(&self, what: &'static str, slices: usize) -> (Phase<'_>, u64) {
         let total: u64 = self.inputs.iter().map(Input::size).sum();
         let bytes = total / self.plan.slices().max(1) as u64;
-        (self.say.phase(what, Amount::Bytes(bytes * slices as u64)), bytes)
+        (self.diagnostics.start_phase(what, Amount::Bytes(bytes * slices as u64)), bytes)
     }
 
     /// Merges what a slice has of `times` into `out`, and gives a part to `parts` when there is much.
@@ -328,7 +328,7 @@ impl<'a> Merge<'a> {
             if times.is_empty() {
                 continue;
             }
-            if work.arena.load(&self.inputs, numbers, &times, self.limits.slice, self.say).is_ok() {
+            if work.arena.load(&self.inputs, numbers, &times, self.limits.slice, self.diagnostics).is_ok() {
                 self.merge(&times, work, shaper.shape.is_some(), out);
                 shaper.shape(&mut work.plain, slice, rest.is_empty(), out);
             } else if times.end - times.start > 1 {
@@ -340,7 +340,7 @@ impl<'a> Merge<'a> {
                     shaper.shape(piece, slice, false, out);
                     parts(out);
                 };
-                equal_times::stream(&self.inputs, numbers, times.start, &self.stamps, plain, &mut full, self.say);
+                equal_times::stream(&self.inputs, numbers, times.start, &self.stamps, plain, &mut full, self.diagnostics);
             }
             if out.filled().len() as u64 > self.limits.slice {
                 parts(out);
@@ -355,7 +355,7 @@ impl<'a> Merge<'a> {
         let broken = loser_tree::merge(arena.bytes(), arena.streams(), times.clone(), &self.stamps, merged);
         if broken > 0 {
             for number in arena.broken(times) {
-                self.inputs[number as usize].fail(&io::Error::other("changed while being read"), self.say);
+                self.inputs[number as usize].fail(&io::Error::other("changed while being read"), self.diagnostics);
             }
         }
     }

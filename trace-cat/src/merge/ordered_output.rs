@@ -103,7 +103,7 @@ impl<'a> Turns<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::seeded_random::Random;
+    use crate::testing::seeded_random::Random;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]

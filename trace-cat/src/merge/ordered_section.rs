@@ -80,7 +80,7 @@ impl<'a> Turn<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::seeded_random::Random;
+    use crate::testing::seeded_random::Random;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 

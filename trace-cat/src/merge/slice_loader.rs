@@ -11,7 +11,7 @@ use super::Input;
 use super::loser_tree::{SLACK, enlarge};
 use crate::record::columns;
 use crate::record::validation::check;
-use crate::support::diagnostics::Say;
+use crate::support::diagnostics::Diagnostics;
 use crate::trace::record_reader::{Item, Records};
 use crate::trace::record_text::Text;
 
@@ -73,7 +73,7 @@ impl Arena {
         numbers: &[u32],
         times: &Range<u64>,
         limit: u64,
-        say: &Say,
+        diagnostics: &Diagnostics,
     ) -> Result<(), TooMuch> {
         self.filled = 0;
         self.streams.clear();
@@ -82,7 +82,7 @@ impl Arena {
             let input = &inputs[number as usize];
             self.start = self.filled;
             if let Err(error) = self.add(input, times, limit)? {
-                input.fail(&error, say);
+                input.fail(&error, diagnostics);
             }
             if self.filled > self.start {
                 self.streams.push(self.start..self.filled);

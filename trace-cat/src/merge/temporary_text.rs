@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use log::info;
 
-use crate::support::diagnostics::{Say, reason};
+use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::progress::Amount;
 use crate::support::temporary_files::temporary;
 use crate::trace::file_handle::Handle;
@@ -63,15 +63,15 @@ impl Spill {
 ///
 /// # Errors
 /// What writing says. What reading says is told.
-pub fn sort(text: &Arc<Text>, range: Range<u64>, chunk: usize, spill: &mut Spill, say: &Say) -> io::Result<()> {
+pub fn sort(text: &Arc<Text>, range: Range<u64>, chunk: usize, spill: &mut Spill, diagnostics: &Diagnostics) -> io::Result<()> {
     let mut records = Records::new(text.clone(), range.clone(), vec![0; 256 * 1024]);
     let mut bytes: Vec<u8> = Vec::new();
     let mut index: Vec<(u64, u32, u32)> = Vec::new();
     let mut chunks = 0;
-    let phase = say.phase("sorting a file in no order", Amount::Bytes(text.size(range)));
+    let phase = diagnostics.start_phase("sorting a file in no order", Amount::Bytes(text.size(range)));
     loop {
         let item = records.next().unwrap_or_else(|error| {
-            say.damage(text.path().display(), reason(&error));
+            diagnostics.report_damage(text.path().display(), reason(&error));
             None
         });
         let line = records.line();

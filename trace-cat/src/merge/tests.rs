@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use super::*;
 use crate::record::columns;
-use crate::support::diagnostics::tests::recorded;
-use crate::support::seeded_random::{Random, fuzz_time};
-use crate::support::test_trace::{Trace, merge_few, record};
+use crate::support::diagnostics::tests::recorded_diagnostics;
+use crate::testing::seeded_random::{Random, fuzz_time};
+use crate::testing::test_trace::{Trace, merge_few, record};
 use crate::trace::file_handle::{Descriptors, Handle, open};
 
 const BEFORE: &str = "02:04:0";
@@ -250,8 +250,8 @@ fn a_file_that_becomes_shorter_is_told_and_merged_as_far_as_it_goes() {
         let path = trace.path("tr.0000001.001");
         let handle = Handle::new(path.clone(), open(&path).unwrap(), &Descriptors::new(0)).unwrap();
         let text = Text::new("tr".into(), Some(Arc::new(handle)), lines.concat().len() as u64 + 83, false);
-        let (say, messages) = recorded();
-        let merge = Merge::prepare(&[Arc::new(text)], Limits::default(), &say).unwrap();
+        let (diagnostics, messages) = recorded_diagnostics();
+        let merge = Merge::prepare(&[Arc::new(text)], Limits::default(), &diagnostics).unwrap();
         lines.sort();
         let mut out = Vec::new();
         let mut take = |lines: &[u8]| {

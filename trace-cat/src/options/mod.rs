@@ -16,6 +16,7 @@
 //! ```
 
 mod arrangement;
+mod command_error;
 mod event_list;
 mod following;
 mod nearest_name;
@@ -31,6 +32,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand, ValueHint};
 
 pub use arrangement::{Arrangement, Order, Split};
+pub use command_error::CommandError;
 pub use following::Following;
 pub use printing::{Color, Format, Printing, Time};
 pub use run_command::{Level, Recording, RunOptions};
@@ -160,7 +162,8 @@ impl Task {
         let Arguments { command, mut paths, selection, arrangement, printing, following, last, stat, recover } =
             Arguments::try_parse_from(words)?;
         if let Some(Command::Run(run)) = command {
-            return Ok(Task::Run(run.understand()?));
+            let options = run.understand().map_err(|what| usage_error(&["run"], what))?;
+            return Ok(Task::Run(options));
         }
         if paths.is_empty() {
             let directory = directory.filter(|directory| !directory.is_empty());
@@ -173,7 +176,7 @@ impl Task {
                 "--split makes files of records as they are, not of another format\n\n  tip: give one of its files to 'trace-cat --format'",
             ));
         }
-        let selection = selection.understand()?;
+        let selection = selection.understand().map_err(|what| usage_error(&[], what))?;
         Ok(Task::Read(Options { paths, selection, arrangement, printing, following, last, stat, recover }))
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 
 use super::event_list::event_set;
-use super::{Printing, usage_error};
+use super::printing::{Format, Printing};
 
 /// Run a program and record it
 ///
@@ -38,8 +38,8 @@ pub struct Typed {
     output: Option<PathBuf>,
 
     /// How records are printed into FILE
-    #[arg(short = 'F', long, value_name = "FORMAT", value_enum, default_value_t = super::Format::Raw, requires = "output", help_heading = "Where to")]
-    format: super::Format,
+    #[arg(short = 'F', long, value_name = "FORMAT", value_enum, default_value_t = Format::Raw, requires = "output", help_heading = "Where to")]
+    format: Format,
 
     /// The library to preload [default: libthreadt.so beside trace-cat]
     ///
@@ -149,12 +149,12 @@ pub struct RunOptions {
 impl Typed {
     /// # Errors
     /// A name of an event that means nothing.
-    pub fn understand(self) -> Result<RunOptions, clap::Error> {
+    pub fn understand(self) -> Result<RunOptions, String> {
         let Typed { recording, directory, output, format, library, force, command } = self;
         let TypedRecording { events, only, level, ring, max, unbuffered, detail } = recording;
         let events = (!events.is_empty()).then(|| events.join(":"));
         if let Some(list) = &events {
-            event_set(list).map_err(|what| usage_error(&["run"], what))?;
+            event_set(list)?;
         }
         let recording = Recording { events, only, level, ring, max, unbuffered, detail };
         let printing = Printing { format, output, ..Printing::default() };

@@ -5,7 +5,6 @@ use spec::EventSet;
 
 use super::event_list::event_set;
 use super::time_point::{Moment, duration};
-use super::usage_error;
 
 /// What was typed.
 #[derive(Args, Debug)]
@@ -122,10 +121,10 @@ pub struct Selection {
 impl Typed {
     /// # Errors
     /// A name that means nothing.
-    pub fn understand(self) -> Result<Selection, clap::Error> {
+    pub fn understand(self) -> Result<Selection, String> {
         let Typed { events, pids, lwps, tids, objects, blocked, longer, since, until, head, tail } = self;
         let set = (!events.is_empty()).then(|| event_set(&events.join(":")));
-        let events = set.transpose().map_err(|what| usage_error(&[], what))?;
+        let events = set.transpose()?;
         Ok(Selection { events, pids, lwps, tids, objects, blocked, longer, since, until, head, tail })
     }
 }

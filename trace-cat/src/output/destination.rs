@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use crate::support::diagnostics::Say;
+use crate::support::diagnostics::Diagnostics;
 use crate::support::inherited;
 use crate::trace::file_handle::Identity;
 
@@ -29,7 +29,7 @@ pub fn survive_limits() {
 pub struct Output<'a> {
     out: Box<dyn Write + Send>,
     /// Told before the first piece, if pieces may be seen where stderr is: on a terminal, or by way of a pipe and `grep`.
-    seen: Option<&'a Say>,
+    seen: Option<&'a Diagnostics>,
 }
 
 impl Output<'_> {
@@ -37,7 +37,7 @@ impl Output<'_> {
     ///
     /// # Errors
     /// What the system says about `path`.
-    pub fn open<'a>(path: Option<&Path>, say: &'a Say) -> io::Result<Output<'a>> {
+    pub fn open<'a>(path: Option<&Path>, diagnostics: &'a Diagnostics) -> io::Result<Output<'a>> {
         let file = match path {
             Some(path) => File::create(path)?,
             // Writing fails as it would without the runtime's help.
@@ -46,7 +46,7 @@ impl Output<'_> {
             None => File::from(io::stdout().as_fd().try_clone_to_owned()?),
         };
         let kind = file.metadata()?.file_type();
-        let seen = (file.is_terminal() || kind.is_fifo() || kind.is_socket()).then_some(say);
+        let seen = (file.is_terminal() || kind.is_fifo() || kind.is_socket()).then_some(diagnostics);
         Ok(Output { out: Box::new(file), seen })
     }
 
@@ -55,8 +55,8 @@ impl Output<'_> {
     /// # Errors
     /// What writing says.
     pub fn write(&mut self, piece: &[u8]) -> io::Result<()> {
-        if let Some(say) = self.seen.take_if(|_| !piece.is_empty()) {
-            say.no_more_progress();
+        if let Some(diagnostics) = self.seen.take_if(|_| !piece.is_empty()) {
+            diagnostics.stop_progress();
         }
         self.out.write_all(piece)
     }

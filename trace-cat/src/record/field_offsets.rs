@@ -187,7 +187,7 @@ fn is_value_or_separator(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::seeded_random::Random;
+    use crate::testing::seeded_random::Random;
 
     #[test]
     fn both_ways_lead_to_the_same_cuts() {

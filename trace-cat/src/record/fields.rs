@@ -111,7 +111,7 @@ pub fn bits(text: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::seeded_random::Random;
+    use crate::testing::seeded_random::Random;
     use spec::Record;
 
     const LINE: &[u8] = b"1795174740:544763329:0019955:0000007:0x7fc5de3f86c0:02:30:1:0x559469ed90a0:0:-7:110:5\n";

@@ -256,7 +256,7 @@ fn walk_with(eyes: impl Eyes, bytes: &[u8], bound: usize, mut last: Printed) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::seeded_random::{Random, fuzz_time};
+    use crate::testing::seeded_random::{Random, fuzz_time};
     use std::time::Instant;
 
     const LINES: [&str; 6] = [

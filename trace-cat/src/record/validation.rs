@@ -92,7 +92,7 @@ fn plain_arguments(mut text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::seeded_random::{Random, fuzz_time};
+    use crate::testing::seeded_random::{Random, fuzz_time};
 
     const LINES: [&[u8]; 4] = [
         b"1795174740:544763329:0019955:0019953:0x7fc5de3f86c0:02:02:1:0x559469ed90a0:0:0:0:0",

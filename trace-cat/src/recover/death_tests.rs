@@ -7,9 +7,9 @@ use std::path::Path;
 
 use super::file_operations::{Files, Hand};
 use super::{one, recover};
-use crate::support::diagnostics::tests::recorded;
-use crate::support::seeded_random::{Random, fuzz_time};
-use crate::support::test_trace::{Trace, record};
+use crate::support::diagnostics::tests::recorded_diagnostics;
+use crate::testing::seeded_random::{Random, fuzz_time};
+use crate::testing::test_trace::{Trace, record};
 
 pub const TRBUF: &str = "trbuf.0000001";
 
@@ -63,16 +63,16 @@ pub type Case = (Trace, Vec<(&'static str, String)>);
 
 /// Recovers with a death after `steps` steps; `true` if it came to its end before.
 fn dies_after(trace: &Trace, steps: usize) -> bool {
-    let (say, _) = recorded();
-    let result = one(&trace.path(TRBUF), &mut Dying { steps }, &say);
-    result.is_ok() && !say.damaged()
+    let (diagnostics, _) = recorded_diagnostics();
+    let result = one(&trace.path(TRBUF), &mut Dying { steps }, &diagnostics);
+    result.is_ok() && !diagnostics.has_damage()
 }
 
 /// Recovers the directory, and returns what was said on the standard output and on stderr.
 pub fn run(trace: &Trace) -> (String, String) {
-    let (say, messages) = recorded();
+    let (diagnostics, messages) = recorded_diagnostics();
     let mut out = Vec::new();
-    recover(&[trace.path("")], &mut out, &say).unwrap();
+    recover(&[trace.path("")], &mut out, &diagnostics).unwrap();
     let directory = format!("{}/", trace.path("").display()).replace("//", "/");
     (String::from_utf8(out).unwrap().replace(&directory, ""), messages.text().replace(&directory, ""))
 }

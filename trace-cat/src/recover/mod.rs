@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 
 use log::info;
 
-use crate::support::diagnostics::{Say, reason, visible};
+use crate::support::diagnostics::{Diagnostics, reason, visible};
 use crate::support::progress::Amount;
 use crate::trace::file_names::{Process, split_name};
 use claim::{Claim, claim};
@@ -45,21 +45,21 @@ use writer::Writing;
 ///
 /// # Errors
 /// What `out` says. What cannot be recovered is told and left as it is.
-pub fn recover(paths: &[PathBuf], out: &mut dyn Write, say: &Say) -> io::Result<()> {
-    let trbufs = trbuf_search::trbufs(paths, say);
-    let phase = say.phase("recovering", Amount::Files(trbufs.len() as u64));
+pub fn recover(paths: &[PathBuf], out: &mut dyn Write, diagnostics: &Diagnostics) -> io::Result<()> {
+    let trbufs = trbuf_search::trbufs(paths, diagnostics);
+    let phase = diagnostics.start_phase("recovering", Amount::Files(trbufs.len() as u64));
     for path in trbufs {
-        match one(&path, &mut Files, say) {
+        match one(&path, &mut Files, diagnostics) {
             Ok(Some(outcome)) => {
                 let Outcome { pid, records, files, removed } = outcome;
                 let kept = if removed { "" } else { "; the trbuf is kept" };
                 let path = path.display().to_string();
                 let path = visible(&path);
                 let line = format_args!("{path}: process {pid}: {records} records recovered into {files} files{kept}");
-                say.aside(|| writeln!(out, "{line}"))?;
+                diagnostics.without_progress(|| writeln!(out, "{line}"))?;
             }
             Ok(None) => {}
-            Err(error) => say.damage(path.display(), reason(&error)),
+            Err(error) => diagnostics.report_damage(path.display(), reason(&error)),
         }
         phase.done(1);
     }
@@ -80,7 +80,7 @@ struct Outcome {
 }
 
 /// Recovers the trbuf at `path`; `None` if that is not for us to do.
-fn one(path: &Path, hand: &mut dyn Hand, say: &Say) -> io::Result<Option<Outcome>> {
+fn one(path: &Path, hand: &mut dyn Hand, diagnostics: &Diagnostics) -> io::Result<Option<Outcome>> {
     let (prefix, Some(Name::Buffers(number))) = split_name(path) else {
         return Err(io::Error::other("neither a directory nor a trbuf"));
     };
@@ -97,8 +97,8 @@ fn one(path: &Path, hand: &mut dyn Hand, say: &Say) -> io::Result<Option<Outcome
             return Ok(None);
         }
     };
-    let judged = judge(path, &claimed, say)?;
-    let mut writing = Writing::new(path, &process, &claimed, hand, say);
+    let judged = judge(path, &claimed, diagnostics)?;
+    let mut writing = Writing::new(path, &process, &claimed, hand, diagnostics);
     let noted = writing.note(&judged.noted);
     let mut complete = judged.complete && noted;
     for (number, jobs) in judged.files {

@@ -10,7 +10,7 @@ use spec::buffer::{self, Damage, PAGE, REGIONS, Shape};
 use spec::names::LWP_MASK;
 
 use super::claim::Claimed;
-use crate::support::diagnostics::Say;
+use crate::support::diagnostics::Diagnostics;
 use crate::trace::buffers::dead::Losses;
 use crate::trace::buffers::region_text::{first_record, whole_records};
 use crate::trace::buffers::slots::{Found, Slots};
@@ -69,7 +69,7 @@ pub struct Judged {
 ///
 /// # Errors
 /// What reading says.
-pub fn judge(path: &Path, claimed: &Claimed, say: &Say) -> io::Result<Judged> {
+pub fn judge(path: &Path, claimed: &Claimed, diagnostics: &Diagnostics) -> io::Result<Judged> {
     let mut judged = Judged { files: BTreeMap::new(), noted: Vec::new(), complete: true };
     let mut losses = Losses::default();
     let mut page = [0; PAGE];
@@ -80,7 +80,7 @@ pub fn judge(path: &Path, claimed: &Claimed, say: &Say) -> io::Result<Judged> {
             Found::Slot { index, at } => (index, at),
             Found::Cut { index } => {
                 judged.complete = false;
-                say.damage(path.display(), format_args!("slot {index}: cut short"));
+                diagnostics.report_damage(path.display(), format_args!("slot {index}: cut short"));
                 continue;
             }
         };
@@ -98,16 +98,16 @@ pub fn judge(path: &Path, claimed: &Claimed, say: &Say) -> io::Result<Judged> {
                 }
                 Err(damage) => {
                     judged.complete = false;
-                    say.damage(path.display(), format_args!("slot {index}: {damage}"));
+                    diagnostics.report_damage(path.display(), format_args!("slot {index}: {damage}"));
                 }
             },
             Err(damage) => {
                 judged.complete = false;
-                say.damage(path.display(), format_args!("slot {index}: {damage}"));
+                diagnostics.report_damage(path.display(), format_args!("slot {index}: {damage}"));
             }
         }
     }
-    losses.tell(path, &claimed.owner, say);
+    losses.tell(path, &claimed.owner, diagnostics);
     Ok(judged)
 }
 

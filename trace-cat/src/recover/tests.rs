@@ -11,10 +11,10 @@ use super::death_tests::{
 };
 use super::file_operations::Files;
 use super::{Outcome, one, recover};
-use crate::support::diagnostics::tests::recorded;
-use crate::support::seeded_random::{Random, fuzz_time};
-use crate::support::test_trace::Trace;
-use crate::support::trbuf_image::Image;
+use crate::support::diagnostics::tests::recorded_diagnostics;
+use crate::testing::seeded_random::{Random, fuzz_time};
+use crate::testing::test_trace::Trace;
+use crate::testing::trbuf_image::Image;
 
 /// A trace in which everything that can be left is left: a write in the middle, one that is done but noted, a place that
 /// was taken and another behind it, text in nested regions, a file that does not exist, one that ends within a line.
@@ -211,10 +211,10 @@ fn losses_that_the_trace_does_not_tell_are_told() {
     trace.file(TRBUF, &image.0).file("tr.0000001.005", lines(0..1, 5));
     let message = "trace-cat: trbuf.0000001: process 1 lost 8 records before it died (ENOSPC)\n";
     assert_eq!(trace.cat(&[]), (lines(0..1, 5), message.to_owned()));
-    let (say, _) = recorded();
-    let outcome = one(&trace.path(TRBUF), &mut Files, &say).unwrap();
+    let (diagnostics, _) = recorded_diagnostics();
+    let outcome = one(&trace.path(TRBUF), &mut Files, &diagnostics).unwrap();
     assert_eq!(outcome, Some(Outcome { pid: 1, records: 0, files: 0, removed: true }));
-    assert!(!say.damaged());
+    assert!(!diagnostics.has_damage());
 }
 
 #[test]
@@ -239,9 +239,9 @@ fn other_namespaces_directories_are_seen_to_and_links_are_not() {
     assert_eq!(read(&trace, "ns4026531836/tr.0000001.001"), text);
     assert!(elsewhere.path(TRBUF).exists() && trace.path("other").join(TRBUF).exists());
     // What was set aside is recovered when it is named, and stays aside.
-    let (say, messages) = recorded();
+    let (diagnostics, messages) = recorded_diagnostics();
     let mut out = Vec::new();
-    recover(&[trace.path("old.5.trbuf.0000001"), trace.path("none"), trace.path("other/none")], &mut out, &say)
+    recover(&[trace.path("old.5.trbuf.0000001"), trace.path("none"), trace.path("other/none")], &mut out, &diagnostics)
         .unwrap();
     assert_eq!(read(&trace, "old.5.tr.0000001.001"), text);
     assert_eq!(messages.text().lines().count(), 2);

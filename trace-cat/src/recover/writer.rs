@@ -22,7 +22,7 @@ use super::claim::Claimed;
 use super::file_operations::Hand;
 use super::holes::Holes;
 use super::recovery_plan::{Job, Noted};
-use crate::support::diagnostics::{Say, reason};
+use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::buffers::region_text::pieces;
 use crate::trace::buffers::slots::read_up_to;
 use crate::trace::completeness;
@@ -34,7 +34,7 @@ pub struct Writing<'a> {
     process: &'a Process,
     claimed: &'a Claimed,
     hand: &'a mut dyn Hand,
-    say: &'a Say,
+    diagnostics: &'a Diagnostics,
     records: u64,
     files: BTreeSet<u16>,
 }
@@ -73,9 +73,9 @@ impl<'a> Writing<'a> {
         process: &'a Process,
         claimed: &'a Claimed,
         hand: &'a mut dyn Hand,
-        say: &'a Say,
+        diagnostics: &'a Diagnostics,
     ) -> Writing<'a> {
-        Writing { trbuf, process, claimed, hand, say, records: 0, files: BTreeSet::new() }
+        Writing { trbuf, process, claimed, hand, diagnostics, records: 0, files: BTreeSet::new() }
     }
 
     /// How many records went to how many files.
@@ -90,7 +90,7 @@ impl<'a> Writing<'a> {
         }
         let path = self.process.path(Name::Records { process: self.process.number, lwp: number });
         self.complete(number, &path, jobs).unwrap_or_else(|error| {
-            self.say.damage(path.display(), format_args!("cannot be completed: {}", reason(&error)));
+            self.diagnostics.report_damage(path.display(), format_args!("cannot be completed: {}", reason(&error)));
             false
         })
     }
@@ -129,7 +129,7 @@ impl<'a> Writing<'a> {
         let path = self.process.path(Name::Info(self.process.number));
         self.note_in(&path, noted).map(|()| true).unwrap_or_else(|error| {
             let what = format_args!("cannot note what threads have overwritten: {}", reason(&error));
-            self.say.damage(path.display(), what);
+            self.diagnostics.report_damage(path.display(), what);
             false
         })
     }
@@ -186,7 +186,7 @@ impl<'a> Writing<'a> {
         if place < target.size {
             let Some(same) = self.same(target, &text, place)? else {
                 let place = format_args!("{}: byte {place}", target.path.display());
-                self.say.damage(place, format_args!("not what {} has for this place", self.trbuf.display()));
+                self.diagnostics.report_damage(place, format_args!("not what {} has for this place", self.trbuf.display()));
                 return Ok(false);
             };
             if same < range.len() as u64 {

@@ -129,7 +129,7 @@ fn newest(processes: &[Process]) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::test_trace::record;
+    use crate::testing::test_trace::record;
     use std::fs;
 
     /// A directory with processes, given as pid, ppid, and the times of its records in seconds.

@@ -1,88 +1,105 @@
-//! Messages on stderr, whether one of them means that something could not be read, and how far the work is.
+//! Diagnostics: what is wrong with a trace, as values that go to a sink, and the progress of long work.
 
 use std::borrow::Cow;
-use std::fmt::Display;
-use std::io::{self, Write};
+use std::fmt::{self, Display};
+use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::progress::{Amount, Phase, Progress};
 
-/// Where messages go. One serves the whole run.
-pub struct Say {
-    damaged: AtomicBool,
-    out: Mutex<Box<dyn Write + Send>>,
+/// How much a diagnostic matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// Worth knowing; nothing is missing.
+    Note,
+    /// Something could not be read, and is missing from what the caller gets.
+    Damage,
+}
+
+/// Something that the caller of the engine should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How much it matters.
+    pub severity: Severity,
+    /// Where: a file, `FILE:LINE`, or what else the message is about. It may hold any character.
+    pub place: String,
+    /// What, in a line.
+    pub message: String,
+}
+
+impl Display for Diagnostic {
+    /// The place and the message as `place: message`. Control characters are escaped.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&visible(&format!("{}: {}", self.place, self.message)))
+    }
+}
+
+/// Takes the diagnostics of a trace, from any thread, and gives them to a sink.
+pub struct Diagnostics {
+    has_damage: AtomicBool,
+    sink: Mutex<Box<dyn FnMut(Diagnostic) + Send>>,
     progress: Option<Progress>,
 }
 
-impl Say {
-    /// Messages go to `out`, a line each.
-    pub fn new(out: Box<dyn Write + Send>) -> Say {
-        Say { damaged: AtomicBool::new(false), out: Mutex::new(out), progress: None }
+impl fmt::Debug for Diagnostics {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Diagnostics").field("has_damage", &self.has_damage).finish_non_exhaustive()
+    }
+}
+
+impl Diagnostics {
+    /// Each diagnostic is given to `sink`, one at a time.
+    pub fn new(sink: impl FnMut(Diagnostic) + Send + 'static) -> Diagnostics {
+        Diagnostics { has_damage: AtomicBool::new(false), sink: Mutex::new(Box::new(sink)), progress: None }
     }
 
-    /// Messages go to stderr, and if that is a terminal, it is told there how far long work is.
-    pub fn on_stderr() -> Say {
-        Say { progress: Progress::on_stderr(), ..Say::new(Box::new(io::stderr())) }
+    /// Whether damage was reported.
+    pub fn has_damage(&self) -> bool {
+        self.has_damage.load(Ordering::Relaxed)
+    }
+
+    /// Shows the progress of long work on `progress`, if there is one.
+    pub(crate) fn with_progress(self, progress: Option<Progress>) -> Diagnostics {
+        Diagnostics { progress, ..self }
     }
 
     /// Begins a phase of the work, `what` in a word or two; see [`Phase::done`].
-    pub fn phase(&self, what: &'static str, amount: Amount) -> Phase<'_> {
+    pub(crate) fn start_phase(&self, what: &'static str, amount: Amount) -> Phase<'_> {
         self.progress.as_ref().map_or(Phase::unseen(), |progress| progress.phase(what, amount))
     }
 
-    /// Does not tell any more how far the work is: something else may be printed on the same terminal from now on.
-    pub fn no_more_progress(&self) {
+    /// Shows no progress any more: something else may be printed on the same terminal from now on.
+    pub(crate) fn stop_progress(&self) {
         if let Some(progress) = &self.progress {
             progress.quit();
         }
     }
 
-    /// Writes something that is no message, perhaps to the same terminal.
-    pub fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
+    /// Calls `write`, which may write to the terminal, while no progress is shown there.
+    pub(crate) fn without_progress<T>(&self, write: impl FnOnce() -> T) -> T {
         match &self.progress {
             Some(progress) => progress.aside(write),
             None => write(),
         }
     }
 
-    /// Tells that something at `place` is missing from the output, which makes the exit status 1.
-    pub fn damage(&self, place: impl Display, what: impl Display) {
-        self.damaged.store(true, Ordering::Relaxed);
-        self.line(format_args!("trace-cat: {place}: {what}"));
+    /// Reports that something at `place` is missing from what is read.
+    pub(crate) fn report_damage(&self, place: impl Display, message: impl Display) {
+        self.has_damage.store(true, Ordering::Relaxed);
+        self.report(Severity::Damage, &place, &message);
     }
 
-    /// Tells something that is worth knowing and nobody's failure.
-    pub fn note(&self, place: impl Display, what: impl Display) {
-        self.line(format_args!("trace-cat: {place}: {what}"));
+    /// Reports something that is worth knowing and no failure.
+    pub(crate) fn report_note(&self, place: impl Display, message: impl Display) {
+        self.report(Severity::Note, &place, &message);
     }
 
-    /// Tells something that makes the whole run fail.
-    pub fn failure(&self, what: impl Display) {
-        self.damaged.store(true, Ordering::Relaxed);
-        self.line(format_args!("trace-cat: {what}"));
-    }
-
-    /// As [`failure`](Say::failure), of several lines.
-    pub fn failure_of_lines(&self, what: &str) {
-        self.damaged.store(true, Ordering::Relaxed);
-        let lines: Vec<_> = what.split('\n').map(visible).collect();
-        self.put(format_args!("trace-cat: {}", lines.join("\n")));
-    }
-
-    /// Whether anything was told.
-    pub fn damaged(&self) -> bool {
-        self.damaged.load(Ordering::Relaxed)
-    }
-
-    fn line(&self, text: std::fmt::Arguments<'_>) {
-        self.put(format_args!("{}", visible(&text.to_string())));
-    }
-
-    fn put(&self, text: std::fmt::Arguments<'_>) {
-        // When stderr is gone there is nobody left to tell; the exit status still says it.
-        if let Ok(mut out) = self.out.lock() {
-            let _ = self.aside(|| writeln!(out, "{text}"));
+    fn report(&self, severity: Severity, place: &dyn Display, message: &dyn Display) {
+        let diagnostic = Diagnostic { severity, place: place.to_string(), message: message.to_string() };
+        // A sink that panicked gets no more.
+        if let Ok(mut sink) = self.sink.lock() {
+            self.without_progress(|| sink(diagnostic));
         }
     }
 }
@@ -113,48 +130,38 @@ pub mod tests {
     use super::*;
     use std::sync::Arc;
 
-    /// A `Say` whose messages can be read back.
-    pub fn recorded() -> (Say, Messages) {
-        let messages = Messages::default();
-        (Say::new(Box::new(messages.clone())), messages)
+    /// Diagnostics that can be read back.
+    pub fn recorded_diagnostics() -> (Diagnostics, RecordedMessages) {
+        let messages = RecordedMessages::default();
+        let sink = messages.clone();
+        let diagnostics = Diagnostics::new(move |diagnostic| {
+            *sink.0.lock().unwrap() += &format!("trace-cat: {diagnostic}\n");
+        });
+        (diagnostics, messages)
     }
 
+    /// Diagnostics as the program prints them.
     #[derive(Clone, Default)]
-    pub struct Messages(Arc<Mutex<Vec<u8>>>);
+    pub struct RecordedMessages(Arc<Mutex<String>>);
 
-    impl Messages {
+    impl RecordedMessages {
         pub fn text(&self) -> String {
-            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-        }
-    }
-
-    impl Write for Messages {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
+            self.0.lock().unwrap().clone()
         }
     }
 
     #[test]
-    fn a_message_names_the_tool_and_the_place() {
-        let (say, messages) = recorded();
-        assert!(!say.damaged());
-        say.damage("tr.0000001.002:7", "a1 is not valid");
-        assert_eq!(messages.text(), "trace-cat: tr.0000001.002:7: a1 is not valid\n");
-        assert!(say.damaged());
-    }
-
-    #[test]
-    fn names_that_would_command_a_terminal_are_shown_as_text() {
-        let (say, messages) = recorded();
-        say.note("tr.\n\x1b[2J", "\u{9b}31m\u{fffd} \x7f");
-        say.failure("a\nb");
-        say.failure_of_lines("unexpected '\x1b'\n\nUsage: trace-cat");
-        let expected = "trace-cat: tr.\\n\\u{1b}[2J: \\u{9b}31m\u{fffd} \\u{7f}\n\
-                        trace-cat: a\\nb\ntrace-cat: unexpected '\\u{1b}'\n\nUsage: trace-cat\n";
-        assert_eq!(messages.text(), expected);
+    fn diagnostics_are_values_and_damage_is_remembered() {
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let sink = received.clone();
+        let diagnostics = Diagnostics::new(move |diagnostic| sink.lock().unwrap().push(diagnostic));
+        diagnostics.report_note("a", 1);
+        assert!(!diagnostics.has_damage());
+        diagnostics.report_damage("b", "c");
+        assert!(diagnostics.has_damage());
+        let expected = [(Severity::Note, "a", "1"), (Severity::Damage, "b", "c")]
+            .map(|(severity, place, message)| Diagnostic { severity, place: place.into(), message: message.into() });
+        assert_eq!(*received.lock().unwrap(), expected);
     }
 
     #[test]

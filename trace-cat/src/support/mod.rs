@@ -1,14 +1,9 @@
 //! What every layer uses.
 
 pub mod diagnostics;
+pub mod error;
 pub mod inherited;
 pub mod local_time;
 pub mod progress;
-#[cfg(test)]
-pub mod seeded_random;
 pub mod temporary_files;
-#[cfg(test)]
-pub mod test_trace;
 pub mod threads;
-#[cfg(test)]
-pub mod trbuf_image;

@@ -18,7 +18,7 @@ use spec::record::SECOND;
 
 use super::buffers::region_text::time_at;
 use super::file_names::Process;
-use crate::support::diagnostics::{Say, reason};
+use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::local_time::Moment;
 
 /// The key of a trinfo's lines about this.
@@ -147,10 +147,10 @@ pub struct Wholes {
 
 impl Wholes {
     /// Adds what a process's trbuf told, and reads its trinfo.
-    pub fn process(&mut self, process: &Process, told: &[Whole], say: &Say) {
+    pub fn process(&mut self, process: &Process, told: &[Whole], diagnostics: &Diagnostics) {
         let path = process.path(Name::Info(process.number));
         let written = of_trinfo(&path).unwrap_or_else(|error| {
-            say.note(path.display(), reason(&error));
+            diagnostics.report_note(path.display(), reason(&error));
             Written::default()
         });
         if written.gone > 0 {
@@ -171,7 +171,7 @@ impl Wholes {
     }
 
     /// Tells of the threads whose files are read, the latest first.
-    pub fn tell(&self, say: &Say) {
+    pub fn tell(&self, diagnostics: &Diagnostics) {
         let mut told: Vec<(u64, &Process, u32)> = self
             .threads
             .iter()
@@ -183,19 +183,19 @@ impl Wholes {
         for &(from, process, lwp) in told.iter().take(TOLD) {
             let file = process.path(Name::Records { process: process.number, lwp: (lwp & LWP_MASK) as u16 });
             let what = format_args!("LWP {lwp} is complete from {} on; what came before was overwritten", moment(from));
-            say.note(file.display(), what);
+            diagnostics.report_note(file.display(), what);
         }
         if let Some(&(from, ..)) = told.get(TOLD) {
             let count = told.len() - TOLD;
-            say.note("rings", format_args!("and {count} more threads, the latest from {} on", moment(from)));
+            diagnostics.report_note("rings", format_args!("and {count} more threads, the latest from {} on", moment(from)));
         }
         for (process, count) in self.gone.iter().take(TOLD) {
             let [before, behind] = RINGS_REUSED;
-            say.note(process.path(Name::Info(process.number)).display(), format_args!("{before}{count}{behind}"));
+            diagnostics.report_note(process.path(Name::Info(process.number)).display(), format_args!("{before}{count}{behind}"));
         }
         if self.gone.len() > TOLD {
             let (processes, threads) = (self.gone.len() - TOLD, self.gone.values().skip(TOLD).sum::<u64>());
-            say.note("rings", format_args!("and those of {threads} more threads of {processes} processes"));
+            diagnostics.report_note("rings", format_args!("and those of {threads} more threads of {processes} processes"));
         }
     }
 }
@@ -203,7 +203,7 @@ impl Wholes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::diagnostics::tests::recorded;
+    use crate::support::diagnostics::tests::recorded_diagnostics;
     use std::fs;
 
     #[test]
@@ -258,18 +258,18 @@ mod tests {
         let tell = |count: u32| {
             let process = Process { directory: "d".into(), prefix: Vec::new(), number: 1 };
             let mut wholes = Wholes::default();
-            let (say, messages) = recorded();
+            let (diagnostics, messages) = recorded_diagnostics();
             let told: Vec<Whole> = (1..=count).map(|lwp| Whole { lwp, from: u64::from(lwp) * SECOND }).collect();
-            wholes.process(&process, &told, &say);
+            wholes.process(&process, &told, &diagnostics);
             // An earlier moment does not count.
             wholes.process(
                 &process,
                 &told.first().map(|first| Whole { from: 9, ..*first }).into_iter().collect::<Vec<_>>(),
-                &say,
+                &diagnostics,
             );
             (0..200).filter(|number| *number != 5).for_each(|number| wholes.file(&process, number));
-            wholes.tell(&say);
-            assert!(!say.damaged());
+            wholes.tell(&diagnostics);
+            assert!(!diagnostics.has_damage());
             messages.text()
         };
         assert_eq!(tell(0), "");
@@ -290,15 +290,15 @@ mod tests {
     #[test]
     fn threads_of_which_nothing_is_left_are_counted() {
         let directory = tempfile::tempdir().unwrap();
-        let (say, messages) = recorded();
+        let (diagnostics, messages) = recorded_diagnostics();
         let mut wholes = Wholes::default();
         for number in 1..=12 {
             let process = Process { directory: directory.path().into(), prefix: Vec::new(), number };
             let note = format!("note {}\n", RINGS_REUSED.join(&(100 * number).to_string()));
             fs::write(process.path(Name::Info(number)), note).unwrap();
-            wholes.process(&process, &[], &say);
+            wholes.process(&process, &[], &diagnostics);
         }
-        wholes.tell(&say);
+        wholes.tell(&diagnostics);
         let text = messages.text();
         let lines: Vec<&str> = text.lines().collect();
         let path = directory.path().display();
@@ -311,6 +311,6 @@ mod tests {
         );
         assert_eq!(lines[10], "trace-cat: rings: and those of 2300 more threads of 2 processes");
         assert_eq!(lines.len(), 11);
-        assert!(!say.damaged());
+        assert!(!diagnostics.has_damage());
     }
 }

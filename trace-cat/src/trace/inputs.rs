@@ -22,7 +22,7 @@ use super::file_handle;
 use super::file_handle::{Descriptors, Handle, Identity};
 use super::file_names::{Process, split_name};
 use super::record_text::Text;
-use crate::support::diagnostics::{Say, reason};
+use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::inherited;
 use crate::support::progress::{Amount, Phase};
 use crate::support::temporary_files::temporary;
@@ -44,17 +44,17 @@ pub struct Inputs {
 }
 
 /// Finds what `paths`, files or directories, stand for. What cannot be read is told and left out.
-pub fn collect(paths: &[PathBuf], descriptors: &Descriptors, say: &Say) -> Inputs {
-    find(paths, false, descriptors, say)
+pub fn collect(paths: &[PathBuf], descriptors: &Descriptors, diagnostics: &Diagnostics) -> Inputs {
+    find(paths, false, descriptors, diagnostics)
 }
 
 /// Does the same where nothing need be there yet.
-pub fn collect_any(paths: &[PathBuf], descriptors: &Descriptors, say: &Say) -> Inputs {
-    find(paths, true, descriptors, say)
+pub fn collect_any(paths: &[PathBuf], descriptors: &Descriptors, diagnostics: &Diagnostics) -> Inputs {
+    find(paths, true, descriptors, diagnostics)
 }
 
-fn find(paths: &[PathBuf], may_be_empty: bool, descriptors: &Descriptors, say: &Say) -> Inputs {
-    let mut search = Search { wanted: Vec::new(), processes: Vec::new(), may_be_empty, say };
+fn find(paths: &[PathBuf], may_be_empty: bool, descriptors: &Descriptors, diagnostics: &Diagnostics) -> Inputs {
+    let mut search = Search { wanted: Vec::new(), processes: Vec::new(), may_be_empty, diagnostics };
     for path in paths {
         search.argument(path);
     }
@@ -64,12 +64,12 @@ fn find(paths: &[PathBuf], may_be_empty: bool, descriptors: &Descriptors, say: &
         taken: HashSet::new(),
         wholes: Wholes::default(),
         descriptors,
-        say,
+        diagnostics,
     };
     // What is named may be a pipe, which has a phase of its own.
     let phase = match search.wanted.iter().any(|wanted| wanted.named) {
         true => Phase::unseen(),
-        false => say.phase("opening", Amount::Files(search.wanted.len() as u64)),
+        false => diagnostics.start_phase("opening", Amount::Files(search.wanted.len() as u64)),
     };
     for wanted in search.wanted {
         collector.file(wanted);
@@ -80,7 +80,7 @@ fn find(paths: &[PathBuf], may_be_empty: bool, descriptors: &Descriptors, say: &
     for process in search.processes {
         collector.rest_of_process(&process);
     }
-    collector.wholes.tell(say);
+    collector.wholes.tell(diagnostics);
     let Collector { mut inputs, states, .. } = collector;
     inputs.running = states
         .into_values()
@@ -109,19 +109,19 @@ struct Search<'a> {
     processes: Vec<Process>,
     /// A directory without a trace is no damage.
     may_be_empty: bool,
-    say: &'a Say,
+    diagnostics: &'a Diagnostics,
 }
 
 impl Search<'_> {
     fn argument(&mut self, path: &Path) {
         let path = if path == "-" { Path::new("/dev/stdin") } else { path };
         if path == "/dev/stdin" && inherited::was_closed(libc::STDIN_FILENO) {
-            return self.say.damage(path.display(), "is closed");
+            return self.diagnostics.report_damage(path.display(), "is closed");
         }
         if fs::metadata(path).is_ok_and(|metadata| metadata.is_dir()) {
             let found = self.directory(path, |prefix, _| prefix.is_empty());
             if found == Some(0) && !self.may_be_empty {
-                self.say.damage(path.display(), "no trace here (no file tr.xxxxxxx.yyy)");
+                self.diagnostics.report_damage(path.display(), "no trace here (no file tr.xxxxxxx.yyy)");
             }
             return;
         }
@@ -131,7 +131,7 @@ impl Search<'_> {
             Some(Name::Buffers(number)) => {
                 // A trbuf stands for its process.
                 if let Err(error) = fs::symlink_metadata(path) {
-                    return self.say.damage(path.display(), reason(&error));
+                    return self.diagnostics.report_damage(path.display(), reason(&error));
                 }
                 let process = Process { directory, prefix: prefix.to_owned(), number };
                 let listed = if process.directory.as_os_str().is_empty() { Path::new(".") } else { &process.directory };
@@ -153,12 +153,12 @@ impl Search<'_> {
     /// if the directory cannot be read.
     fn directory(&mut self, directory: &Path, wants: impl Fn(&[u8], Name) -> bool) -> Option<usize> {
         let mut count = 0;
-        let entries = fs::read_dir(directory).map_err(|error| self.say.damage(directory.display(), reason(&error)));
+        let entries = fs::read_dir(directory).map_err(|error| self.diagnostics.report_damage(directory.display(), reason(&error)));
         for entry in entries.ok()? {
             let name = match entry {
                 Ok(entry) => entry.file_name().into_vec(),
                 Err(error) => {
-                    self.say.damage(directory.display(), reason(&error));
+                    self.diagnostics.report_damage(directory.display(), reason(&error));
                     break;
                 }
             };
@@ -194,7 +194,7 @@ impl Search<'_> {
         let mut text = [0; 32];
         let length = file_handle::open(path).and_then(|file| read_up_to(&file, &mut text, 0)).unwrap_or(0);
         if let Some(format) = spec::info::number(&text[..length], "format").filter(|&format| format != FORMAT) {
-            self.say.damage(path.display(), format_args!("format {format}; this trace-cat knows format {FORMAT}"));
+            self.diagnostics.report_damage(path.display(), format_args!("format {format}; this trace-cat knows format {FORMAT}"));
         }
     }
 }
@@ -209,7 +209,7 @@ struct Collector<'a> {
     /// From what moment on threads are complete.
     wholes: Wholes,
     descriptors: &'a Descriptors,
-    say: &'a Say,
+    diagnostics: &'a Diagnostics,
 }
 
 impl Collector<'_> {
@@ -221,12 +221,12 @@ impl Collector<'_> {
                 let metadata = fs::metadata(new.key());
                 let identity = metadata.map(|metadata| (metadata.dev(), metadata.ino()));
                 let first = identity.as_ref().map_or(true, |identity| self.inputs.identities.insert(*identity));
-                let state = if first { dead::examine(new.key(), self.say) } else { State::None };
+                let state = if first { dead::examine(new.key(), self.diagnostics) } else { State::None };
                 if matches!(state, State::Dead(_)) {
                     self.inputs.dead.extend(identity);
                 }
                 let told = state.leftovers().map_or(&[][..], |leftovers| &leftovers.whole);
-                self.wholes.process(process, told, self.say);
+                self.wholes.process(process, told, self.diagnostics);
                 &new.insert((process.clone(), state)).1
             }
         }
@@ -258,7 +258,7 @@ impl Collector<'_> {
             Err(error) => {
                 let left = rest.as_ref().is_some_and(|(_, _, found)| !found.is_empty());
                 if !left || error.kind() != io::ErrorKind::NotFound {
-                    self.say.damage(wanted.path.display(), reason(&error));
+                    self.diagnostics.report_damage(wanted.path.display(), reason(&error));
                 }
                 if !left {
                     return;
@@ -270,7 +270,7 @@ impl Collector<'_> {
         if let Some((handle, number, found)) = rest
             && self.taken.insert((handle.identity(), number))
         {
-            text.complete(&handle, &found, self.say);
+            text.complete(&handle, &found, self.diagnostics);
         }
         self.inputs.texts.push(Arc::new(text));
     }
@@ -293,7 +293,7 @@ impl Collector<'_> {
             let length = file.metadata()?.len();
             (Handle::new(wanted.path.clone(), file, self.descriptors)?, length)
         } else {
-            spool(&wanted.path, self.say)?
+            spool(&wanted.path, self.diagnostics)?
         };
         self.inputs.identities.insert(identity);
         Ok(Some(opened))
@@ -337,18 +337,18 @@ impl Collector<'_> {
             self.wholes.file(process, number);
             let path = process.path(Name::Records { process: process.number, lwp: number });
             let mut text = Text::new(path, None, 0, false);
-            text.complete(&handle, &found, self.say);
+            text.complete(&handle, &found, self.diagnostics);
             self.inputs.texts.push(Arc::new(text));
         }
     }
 }
 
 /// Copies what a pipe or a device holds to a temporary file, since records are read twice.
-fn spool(path: &Path, say: &Say) -> io::Result<(Handle, u64)> {
+fn spool(path: &Path, diagnostics: &Diagnostics) -> io::Result<(Handle, u64)> {
     let mut from = File::open(path)?;
     let mut to = tempfile::tempfile().map_err(temporary)?;
     // Not on the terminal on which it is typed.
-    let phase = if from.is_terminal() { Phase::unseen() } else { say.phase("reading", Amount::Unknown) };
+    let phase = if from.is_terminal() { Phase::unseen() } else { diagnostics.start_phase("reading", Amount::Unknown) };
     let (mut length, mut buffer) = (0, vec![0; 256 << 10]);
     loop {
         let count = match from.read(&mut buffer) {

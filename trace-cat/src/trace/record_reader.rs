@@ -278,7 +278,7 @@ impl Records {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::seeded_random::{Random, fuzz_time};
+    use crate::testing::seeded_random::{Random, fuzz_time};
     use crate::trace::file_handle::{Descriptors, Handle, open};
     use std::fs;
     use std::time::Instant;

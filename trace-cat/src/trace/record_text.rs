@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::buffers::dead::Leftover;
 use super::file_handle::Handle;
-use crate::support::diagnostics::Say;
+use crate::support::diagnostics::Diagnostics;
 
 /// Where a piece's bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,11 +114,11 @@ impl Text {
     }
 
     /// Puts what was found of it in the process's trbuf over it and behind it. What cannot belong there is told.
-    pub fn complete(&mut self, buffers: &Arc<Handle>, found: &[Leftover], say: &Say) {
+    pub fn complete(&mut self, buffers: &Arc<Handle>, found: &[Leftover], diagnostics: &Diagnostics) {
         for (at, range) in found.iter().filter_map(|leftover| leftover.pending.clone()) {
             if let Err(range) = self.overlay(buffers, at, range) {
                 let place = format_args!("{}: byte {}", buffers.path().display(), range.start);
-                say.damage(place, "text that belongs at an impossible place");
+                diagnostics.report_damage(place, "text that belongs at an impossible place");
             }
         }
         for leftover in found {

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use spec::buffer::{FileEntry, PAGE, REGION_AT, pack, words_at};
 
-use crate::support::test_trace::{Trace, record};
-use crate::support::trbuf_image::Image;
+use crate::testing::test_trace::{Trace, record};
+use crate::testing::trbuf_image::Image;
 
 const EVENT: &str = "02:04:0";
 const TRBUF: &str = "trbuf.0000001";

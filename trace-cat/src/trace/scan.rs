@@ -16,7 +16,7 @@ use super::record_text::Text;
 use super::time_index::{Block, Index};
 use crate::record::plain_records;
 use crate::record::plain_records::{MARGIN, Printed, Stop};
-use crate::support::diagnostics::{Say, reason};
+use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::progress::Amount;
 use crate::support::threads::together;
 
@@ -37,12 +37,12 @@ pub struct Pace {
 }
 
 /// The indexes of `texts`, in their order. What is damaged is told, text by text.
-pub fn scan(texts: &[Arc<Text>], pace: Pace, say: &Say) -> Vec<Index> {
+pub fn scan(texts: &[Arc<Text>], pace: Pace, diagnostics: &Diagnostics) -> Vec<Index> {
     let total: u64 = texts.iter().map(|text| text.size(0..text.end())).sum();
     let threads = (total / pace.chunk + 1).min(pace.threads as u64);
-    let phase = say.phase("reading", Amount::Bytes(total));
+    let phase = diagnostics.start_phase("reading", Amount::Bytes(total));
     let work = Mutex::new(chunks(texts, pace.chunk).enumerate());
-    let done = Mutex::new(Assembly { indexes: Vec::new(), waiting: BTreeMap::new(), next: 0, texts, open: None, say });
+    let done = Mutex::new(Assembly { indexes: Vec::new(), waiting: BTreeMap::new(), next: 0, texts, open: None, diagnostics });
     let worker = || {
         let mut buffer = vec![0; pace.buffer];
         loop {
@@ -245,7 +245,7 @@ struct Assembly<'a> {
     next: usize,
     texts: &'a [Arc<Text>],
     open: Option<Whole>,
-    say: &'a Say,
+    diagnostics: &'a Diagnostics,
 }
 
 /// What is known of a text so far.
@@ -274,7 +274,7 @@ impl Assembly<'_> {
             }
             let text = &self.texts[chunk.text];
             if let Some(whole) = &mut self.open {
-                whole.add(text, part, self.say);
+                whole.add(text, part, self.diagnostics);
             }
         }
     }
@@ -284,7 +284,7 @@ impl Assembly<'_> {
         let text = &self.texts[whole.text];
         let path = text.path().display();
         if whole.untold > 0 {
-            self.say.damage(&path, format_args!("{} more places like these", whole.untold));
+            self.diagnostics.report_damage(&path, format_args!("{} more places like these", whole.untold));
         }
         let damages = whole.told as u64 + whole.untold;
         let clean = !whole.dirty && !text.growing();
@@ -301,7 +301,7 @@ impl Assembly<'_> {
 }
 
 impl Whole {
-    fn add(&mut self, text: &Text, mut part: Part, say: &Say) {
+    fn add(&mut self, text: &Text, mut part: Part, diagnostics: &Diagnostics) {
         if self.failed {
             return;
         }
@@ -314,7 +314,7 @@ impl Whole {
         for (at, line, what) in part.damages {
             if self.told < TOLD {
                 self.told += 1;
-                say.damage(text.place(at, self.lines + line), what);
+                diagnostics.report_damage(text.place(at, self.lines + line), what);
             } else {
                 self.untold += 1;
             }
@@ -323,7 +323,7 @@ impl Whole {
         self.lines += part.lines;
         self.end = self.end.max(part.end);
         if let Some(error) = part.error {
-            say.damage(text.path().display(), reason(&error));
+            diagnostics.report_damage(text.path().display(), reason(&error));
             (self.failed, self.dirty) = (true, true);
         }
     }

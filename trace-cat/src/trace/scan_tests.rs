@@ -1,9 +1,9 @@
 //! Scanning in chunks against scanning in one.
 
 use super::*;
-use crate::support::diagnostics::tests::recorded;
-use crate::support::seeded_random::{Random, fuzz_time};
-use crate::support::test_trace::record;
+use crate::support::diagnostics::tests::recorded_diagnostics;
+use crate::testing::seeded_random::{Random, fuzz_time};
+use crate::testing::test_trace::record;
 use crate::trace::file_handle::{Descriptors, Handle, open};
 use std::fs;
 use std::time::Instant;
@@ -15,8 +15,8 @@ fn scanned(bytes: &[u8], pace: Pace) -> (Index, String) {
     fs::write(&path, bytes).unwrap();
     let handle = Handle::new(path.clone(), open(&path).unwrap(), &Descriptors::new(1)).unwrap();
     let text = Text::new("tr".into(), Some(Arc::new(handle)), bytes.len() as u64, false);
-    let (say, messages) = recorded();
-    let mut indexes = scan(&[Arc::new(text)], pace, &say);
+    let (diagnostics, messages) = recorded_diagnostics();
+    let mut indexes = scan(&[Arc::new(text)], pace, &diagnostics);
     assert_eq!(indexes.len(), 1);
     (indexes.pop().unwrap(), messages.text())
 }

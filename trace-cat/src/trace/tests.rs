@@ -5,9 +5,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 use std::time::Instant;
 
-use crate::support::seeded_random::{Random, fuzz_time};
-use crate::support::test_trace::{Trace, record};
-use crate::support::trbuf_image::Image;
+use crate::testing::seeded_random::{Random, fuzz_time};
+use crate::testing::test_trace::{Trace, record};
+use crate::testing::trbuf_image::Image;
 
 const EVENT: &str = "02:04:0";
 

@@ -121,7 +121,7 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::seeded_random::Random;
+    use crate::testing::seeded_random::Random;
 
     #[test]
     fn what_is_found_is_what_looking_at_each_block_finds() {

@@ -15,7 +15,8 @@ mod sequential_stage;
 
 use std::path::PathBuf;
 
-use crate::cli::Stop;
+use crate::options::CommandError;
+use crate::support::error::Error;
 use crate::filter::{Few, Filter};
 use crate::merge::{Limits, Merge, Shape, Turn};
 use crate::options;
@@ -26,7 +27,7 @@ use crate::output::destination;
 use crate::report::runs;
 use crate::report::runs::Run;
 use crate::report::stat::Stat;
-use crate::support::diagnostics::Say;
+use crate::support::diagnostics::Diagnostics;
 use crate::support::local_time::Moment;
 use crate::trace::file_handle::Descriptors;
 use crate::trace::inputs;
@@ -37,25 +38,24 @@ use sequential_stage::{Late, Sink};
 ///
 /// # Errors
 /// What prevents that. What cannot be read of the trace is told, and the rest is printed.
-pub fn print(options: Options, say: &Say) -> Result<(), Stop> {
+pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandError> {
     let runs = runs::find(&options.paths);
-    let paths = chosen(&options, &runs, say);
-    let inputs = inputs::collect(&paths, &Descriptors::half_of_the_limit(), say);
+    let paths = chosen(&options, &runs, diagnostics);
+    let inputs = inputs::collect(&paths, &Descriptors::half_of_the_limit(), diagnostics);
     let path = options.printing.output.as_deref();
     let output_name = path.map_or("standard output".to_owned(), |path| path.display().to_string());
     if destination::identity(path).is_some_and(|output| inputs.identities.contains(&output)) {
-        let what = format_args!("the output ({output_name}) is one of the inputs");
-        return Err(Stop::Usage(options::usage_error(&[], what)));
+        let what = format!("the output ({output_name}) is one of the inputs");
+        return Err(CommandError::Usage(what));
     }
-    let failed = |error| Stop::Failed(output_name.clone(), error);
-    let temporary = |error| Stop::Failed("temporary file".to_owned(), error);
+    let failed = |error| Error::new(output_name.clone(), error);
 
-    let mut sink = Sink::open(options.arrangement, path, say).map_err(failed)?;
-    let merge = Merge::prepare(&inputs.texts, Limits::default(), say).map_err(temporary)?;
+    let mut sink = Sink::open(options.arrangement, path, diagnostics).map_err(failed)?;
+    let merge = Merge::prepare(&inputs.texts, Limits::default(), diagnostics).map_err(Error::temporary)?;
     let views = views(&options, &paths, &runs);
     let Selection { since, until, head, tail, .. } = options.selection;
     let mut filter = Filter::new(options.selection);
-    filter.prepare(&merge).map_err(temporary)?;
+    filter.prepare(&merge).map_err(Error::temporary)?;
 
     let (mut early, late) = views;
     let shape = |lines: &[u8], turn: Turn, out: &mut Vec<u8>| early.show(&filter, lines, turn, out);
@@ -66,17 +66,17 @@ pub fn print(options: Options, say: &Say) -> Result<(), Stop> {
     sink.begin(few, late, &early).map_err(failed)?;
     merge.run(times, shape, &mut |lines| sink.take(lines)).map_err(failed)?;
     sink.end(&mut early).map_err(failed)?;
-    filter.result().map_err(temporary)
+    Ok(filter.result().map_err(Error::temporary)?)
 }
 
 /// The paths to read. That there is more than one run is told.
-fn chosen(options: &Options, runs: &[Run], say: &Say) -> Vec<PathBuf> {
+fn chosen(options: &Options, runs: &[Run], diagnostics: &Diagnostics) -> Vec<PathBuf> {
     match runs.last() {
         Some(newest) if options.last => return newest.paths(),
         Some(newest) if runs.len() > 1 && !options.stat => {
             let since = Moment(newest.start);
             let what = format_args!("{} runs; --last is for the newest alone, of {since}", runs.len());
-            say.note(newest.directory.display(), what);
+            diagnostics.report_note(newest.directory.display(), what);
         }
         _ => {}
     }

@@ -9,7 +9,7 @@ use crate::filter::Few;
 use crate::options::Arrangement;
 use crate::output::destination::Output;
 use crate::output::{Each, View};
-use crate::support::diagnostics::Say;
+use crate::support::diagnostics::Diagnostics;
 
 /// How records are shown that were not shown before.
 pub enum Late {
@@ -26,7 +26,7 @@ pub struct Sink<'a> {
     few: Few,
     sorter: Option<Sorter>,
     show: Show<'a>,
-    say: &'a Say,
+    diagnostics: &'a Diagnostics,
 }
 
 /// The last steps.
@@ -42,12 +42,12 @@ impl<'a> Sink<'a> {
     ///
     /// # Errors
     /// What the system says of that.
-    pub fn open(arrangement: Arrangement, path: Option<&Path>, say: &'a Say) -> io::Result<Sink<'a>> {
+    pub fn open(arrangement: Arrangement, path: Option<&Path>, diagnostics: &'a Diagnostics) -> io::Result<Sink<'a>> {
         let Arrangement { sort, split } = arrangement;
         let splitter = split.zip(path).map(|(what, path)| Splitter::new(what, path)).transpose()?;
-        let output = Output::open(path.filter(|_| splitter.is_none()), say)?;
+        let output = Output::open(path.filter(|_| splitter.is_none()), diagnostics)?;
         let show = Show { late: Late::Nothing, splitter, output, piece: Vec::new() };
-        Ok(Sink { few: Few::ALL, sorter: Sorter::new(sort), show, say })
+        Ok(Sink { few: Few::ALL, sorter: Sorter::new(sort), show, diagnostics })
     }
 
     /// Gets ready for the first record.
@@ -82,9 +82,9 @@ impl<'a> Sink<'a> {
     /// # Errors
     /// What writing says.
     pub fn end(self, early: &mut Early) -> io::Result<()> {
-        let Sink { sorter, mut show, say, .. } = self;
+        let Sink { sorter, mut show, diagnostics, .. } = self;
         if let Some(sorter) = sorter {
-            sorter.finish(&mut |lines| show.put(lines), say)?;
+            sorter.finish(&mut |lines| show.put(lines), diagnostics)?;
         }
         show.end(early)
     }

@@ -3,8 +3,8 @@
 use super::*;
 use crate::merge::Shape;
 use crate::merge::tests::tiny;
-use crate::support::seeded_random::Random;
-use crate::support::test_trace::{Trace, record};
+use crate::testing::seeded_random::Random;
+use crate::testing::test_trace::{Trace, record};
 
 const TIMES: [Time; 3] = [Time::Rel, Time::Delta, Time::Abs];
 

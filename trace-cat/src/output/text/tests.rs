@@ -5,7 +5,7 @@ use std::fs;
 use super::line_writer::WIDTH;
 use super::threads::{Argument, Begun};
 use super::*;
-use crate::support::test_trace::record;
+use crate::testing::test_trace::record;
 
 /// A Friday, 03:39 in Greenwich.
 const START: u64 = 1_795_174_740_000_000_000;

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::*;
-use crate::support::test_trace::record;
+use crate::testing::test_trace::record;
 
 #[test]
 fn everything_is_counted_and_shown() {

@@ -26,7 +26,7 @@ use spec::names::LWP_MASK;
 use super::dead::{Leftover, Leftovers};
 use super::running::{Copied, Slot, copy_range, ends};
 use super::slots::{Found, Slots};
-use crate::support::diagnostics::Say;
+use crate::support::diagnostics::Diagnostics;
 use crate::support::temporary_files::temporary;
 use crate::trace::file_handle::{Descriptors, Handle};
 
@@ -42,7 +42,7 @@ const PAUSE: Duration = Duration::from_micros(20);
 ///
 /// # Errors
 /// What reading or a temporary file says.
-pub fn copy(path: &Path, file: &File, owner: &Owner, say: &Say) -> io::Result<Option<Copied>> {
+pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) -> io::Result<Option<Copied>> {
     let copy = tempfile::tempfile().map_err(temporary)?;
     let mut groups: BTreeMap<u16, Vec<Slot>> = BTreeMap::new();
     let mut page = [0; PAGE];
@@ -71,7 +71,7 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, say: &Say) -> io::Result<Op
             None => {
                 let what =
                     format_args!("LWP {} is writing all the time; its newest records are left out", group.slots[0].lwp);
-                say.note(path.display(), what);
+                diagnostics.report_note(path.display(), what);
             }
         }
     }

@@ -18,7 +18,7 @@ use super::region_text::first_record;
 use super::ring_snapshot::{Good, Look};
 use super::running::{Copied, Slot, copy_range, ends};
 use super::slots::{Found, Slots};
-use crate::support::diagnostics::Say;
+use crate::support::diagnostics::Diagnostics;
 use crate::support::temporary_files::temporary;
 use crate::trace::completeness;
 use crate::trace::file_handle::{Descriptors, Handle};
@@ -31,7 +31,7 @@ const ATTEMPTS: u32 = 12;
 ///
 /// # Errors
 /// What reading or a temporary file says.
-pub fn copy(path: &Path, file: &File, owner: &Owner, say: &Say) -> io::Result<Option<Copied>> {
+pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) -> io::Result<Option<Copied>> {
     let before = ends(file)?;
     let copy = tempfile::tempfile().map_err(temporary)?;
     let mut files: BTreeMap<u16, Vec<Leftover>> = BTreeMap::new();
@@ -53,7 +53,7 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, say: &Say) -> io::Result<Op
                     left.extend(leftover.oldest().is_some().then_some(leftover));
                 }
                 Outcome::Lost => {
-                    say.note(
+                    diagnostics.report_note(
                         path.display(),
                         format_args!("slot {index}: region {region} cannot be copied, so fast does it change"),
                     );

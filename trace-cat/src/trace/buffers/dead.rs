@@ -17,7 +17,7 @@ use super::running;
 use super::running::Copied;
 use super::slots::{Found, Slots, read_up_to};
 use crate::record::errno_names::errno;
-use crate::support::diagnostics::{Say, reason};
+use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::completeness;
 use crate::trace::completeness::Whole;
 use crate::trace::file_handle::{Descriptors, Handle};
@@ -79,22 +79,22 @@ impl State {
 }
 
 /// Looks at the trbuf at `path`, which need not exist.
-pub fn examine(path: &Path, say: &Say) -> State {
+pub fn examine(path: &Path, diagnostics: &Diagnostics) -> State {
     let file = match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return State::None,
         Err(error) => {
-            say.damage(path.display(), reason(&error));
+            diagnostics.report_damage(path.display(), reason(&error));
             return State::None;
         }
     };
-    read(path, file, say).unwrap_or_else(|error| {
-        say.damage(path.display(), reason(&error));
+    read(path, file, diagnostics).unwrap_or_else(|error| {
+        diagnostics.report_damage(path.display(), reason(&error));
         State::None
     })
 }
 
-fn read(path: &Path, file: File, say: &Say) -> io::Result<State> {
+fn read(path: &Path, file: File, diagnostics: &Diagnostics) -> io::Result<State> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
@@ -107,24 +107,24 @@ fn read(path: &Path, file: File, say: &Say) -> io::Result<State> {
     let owner = match Owner::parse(&page[..length]) {
         Ok(owner) => owner,
         Err(damage) => {
-            say.damage(path.display(), damage);
+            diagnostics.report_damage(path.display(), damage);
             return Ok(State::None);
         }
     };
     match alive(&file, &owner) {
-        Some(true) => Ok(running::state(path, file, &owner, say)),
-        Some(false) => slots(path, file, &owner, say).map(State::Dead),
+        Some(true) => Ok(running::state(path, file, &owner, diagnostics)),
+        Some(false) => slots(path, file, &owner, diagnostics).map(State::Dead),
         None => {
-            say.damage(path.display(), "cannot tell whether its process runs; what it holds is left out");
+            diagnostics.report_damage(path.display(), "cannot tell whether its process runs; what it holds is left out");
             Ok(State::Alive)
         }
     }
 }
 
 /// Goes over the slots, of which the first pages are read, one at a time.
-pub fn slots(path: &Path, file: File, owner: &Owner, say: &Say) -> io::Result<Leftovers> {
+pub fn slots(path: &Path, file: File, owner: &Owner, diagnostics: &Diagnostics) -> io::Result<Leftovers> {
     if file.metadata()?.len() < SLOTS_AT as u64 {
-        say.damage(path.display(), Damage::Short);
+        diagnostics.report_damage(path.display(), Damage::Short);
     }
     let mut files: BTreeMap<u16, Vec<Leftover>> = BTreeMap::new();
     let mut wholes = Vec::new();
@@ -135,12 +135,12 @@ pub fn slots(path: &Path, file: File, owner: &Owner, say: &Say) -> io::Result<Le
         let (index, at) = match found {
             Found::Slot { index, at } => (index, at),
             Found::Cut { index } => {
-                say.damage(path.display(), format_args!("slot {index}: cut short"));
+                diagnostics.report_damage(path.display(), format_args!("slot {index}: cut short"));
                 continue;
             }
         };
         losses.add(&page);
-        let tell = |damage: Damage| say.damage(path.display(), format_args!("slot {index}: {damage}"));
+        let tell = |damage: Damage| diagnostics.report_damage(path.display(), format_args!("slot {index}: {damage}"));
         match buffer::slot_lwp(&page) {
             Ok(Some(lwp)) => {
                 let place = Place { file: &file, page: &page, at, shape: owner.shape };
@@ -161,7 +161,7 @@ pub fn slots(path: &Path, file: File, owner: &Owner, say: &Say) -> io::Result<Le
             Err(damage) => tell(damage),
         }
     }
-    losses.tell(path, owner, say);
+    losses.tell(path, owner, diagnostics);
     files.retain(|_, left| !left.is_empty());
     let count: usize = files.values().map(Vec::len).sum();
     info!("{}: a dead process's; text is left in {count} regions", path.display());
@@ -186,11 +186,11 @@ impl Losses {
     }
 
     /// Says how many there were, if there were any, and why. A loss that the program counted is no damage.
-    pub fn tell(&self, path: &Path, owner: &Owner, say: &Say) {
+    pub fn tell(&self, path: &Path, owner: &Owner, diagnostics: &Diagnostics) {
         let Losses { records, cause } = *self;
         if records > 0 {
             let why = errno(cause.into()).map_or(cause.to_string(), str::to_owned);
-            say.note(
+            diagnostics.report_note(
                 path.display(),
                 format_args!("process {} lost {records} records before it died ({why})", owner.pid),
             );

@@ -77,7 +77,7 @@ pub fn time_at(file: &File, at: u64) -> io::Result<Option<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::test_trace::record;
+    use crate::testing::test_trace::record;
     use std::io::Write;
 
     fn file(text: &[u8]) -> File {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use spec::buffer::{PAGE, pack};
 
 use super::*;
-use crate::support::seeded_random::Random;
+use crate::testing::seeded_random::Random;
 
 /// The third region's ring: small, so that many laps are little work.
 const REGION: usize = 2;

@@ -20,7 +20,7 @@ use super::region_text::{PIECE, pieces};
 use super::ring_snapshot::Look;
 use super::slots::read_up_to;
 use super::{copy_buffers, copy_rings};
-use crate::support::diagnostics::{Say, reason};
+use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::temporary_files::temporary;
 use crate::trace::liveness::alive;
 
@@ -100,19 +100,19 @@ impl Slot<'_> {
 }
 
 /// Copies what is in the trbuf `file` of `owner`, which ran just now.
-pub fn state(path: &Path, file: File, owner: &Owner, say: &Say) -> State {
+pub fn state(path: &Path, file: File, owner: &Owner, diagnostics: &Diagnostics) -> State {
     let owner = &mut { *owner };
     for _ in 0..TURNS {
         let is_ring = owner.shape.is_ring();
         let copied = if is_ring {
-            copy_rings::copy(path, &file, owner, say)
+            copy_rings::copy(path, &file, owner, diagnostics)
         } else {
-            copy_buffers::copy(path, &file, owner, say)
+            copy_buffers::copy(path, &file, owner, diagnostics)
         };
         let copied = match copied {
             Ok(copied) => copied,
             Err(error) => {
-                say.damage(path.display(), format_args!("its buffers cannot be copied: {}", reason(&error)));
+                diagnostics.report_damage(path.display(), format_args!("its buffers cannot be copied: {}", reason(&error)));
                 return State::Alive;
             }
         };
@@ -121,20 +121,20 @@ pub fn state(path: &Path, file: File, owner: &Owner, say: &Say) -> State {
         let changed = shape_of(&file).ok().flatten().filter(|&shape| shape != owner.shape);
         owner.shape = changed.unwrap_or(owner.shape);
         if is_gone {
-            return slots(path, file, owner, say).map(State::Dead).unwrap_or_else(|error| {
-                say.damage(path.display(), reason(&error));
+            return slots(path, file, owner, diagnostics).map(State::Dead).unwrap_or_else(|error| {
+                diagnostics.report_damage(path.display(), reason(&error));
                 State::None
             });
         }
         if let Some(copied) = copied.filter(|_| changed.is_none()) {
             if is_ring {
-                say.note(path.display(), format_args!("process {} runs; its rings are read as they stand", owner.pid));
+                diagnostics.report_note(path.display(), format_args!("process {} runs; its rings are read as they stand", owner.pid));
             }
             return State::Running(copied);
         }
         thread::sleep(PATIENCE);
     }
-    say.note(
+    diagnostics.report_note(
         path.display(),
         format_args!("process {} is writing its rings to its files; they are left out", owner.pid),
     );

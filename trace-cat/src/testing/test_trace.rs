@@ -4,7 +4,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use super::diagnostics::tests::recorded;
+use crate::support::diagnostics::tests::recorded_diagnostics;
 use crate::filter::Few;
 use crate::merge::{Limits, Merge, Shape};
 use crate::trace::file_handle::Descriptors;
@@ -80,9 +80,9 @@ impl Trace {
         if paths.is_empty() {
             paths.push(self.path(""));
         }
-        let (say, messages) = recorded();
-        let inputs = inputs::collect(&paths, &Descriptors::new(descriptors), &say);
-        let merge = Merge::prepare(&inputs.texts, limits, &say).unwrap();
+        let (diagnostics, messages) = recorded_diagnostics();
+        let inputs = inputs::collect(&paths, &Descriptors::new(descriptors), &diagnostics);
+        let merge = Merge::prepare(&inputs.texts, limits, &diagnostics).unwrap();
         let mut out = Vec::new();
         print(&merge, &mut out);
         let directory = format!("{}/", self.directory.path().display());
