@@ -8,6 +8,7 @@ use spec::{EventSet, Record};
 use super::*;
 use crate::merge::{Limits, Shape, Turn};
 use crate::options::Moment;
+use crate::record::columns;
 use crate::testing::seeded_random::{Random, fuzz_time};
 use crate::testing::test_trace::{Trace, merge_few};
 

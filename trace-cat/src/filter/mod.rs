@@ -15,19 +15,19 @@
 
 mod call_filter;
 mod line_limit;
+mod record_filter;
 mod selected_records;
 mod streaming_filter;
 
 use std::io;
 
 use memchr::memchr;
-use spec::EventSet;
 
 use crate::merge::Merge;
 use crate::options::Selection;
-use crate::record::columns;
 use call_filter::{Calls, Question};
 pub use line_limit::Few;
+use record_filter::{EventTable, Plain};
 pub use streaming_filter::Stream;
 
 /// What is asked of records. All must agree; what was not given agrees with everything.
@@ -35,15 +35,6 @@ pub use streaming_filter::Stream;
 pub struct Filter {
     plain: Plain,
     calls: Option<Calls>,
-}
-
-/// What a record tells by itself: `-e`, `-p`, `-l` and `--tid`.
-#[derive(Debug)]
-struct Plain {
-    events: Option<EventTable>,
-    pids: Vec<u32>,
-    lwps: Vec<u32>,
-    tids: Vec<u64>,
 }
 
 impl Filter {
@@ -94,37 +85,13 @@ impl Filter {
     }
 }
 
-impl Plain {
-    /// Whether the record `line` is wanted.
-    fn wants(&self, line: &[u8]) -> bool {
-        (self.pids.is_empty() || self.pids.contains(&columns::pid(line)))
-            && (self.lwps.is_empty() || self.lwps.contains(&columns::lwpid(line)))
-            && (self.tids.is_empty() || self.tids.contains(&columns::tid(line)))
-            && self.events.as_ref().is_none_or(|events| events.contains(line))
-    }
-}
-
-/// An [`EventSet`] with an answer for each pair of two-digit numbers.
-#[derive(Debug)]
-struct EventTable(Box<[bool]>);
-
-impl EventTable {
-    fn new(set: EventSet) -> EventTable {
-        EventTable((0..100 * 100).map(|pair| set.contains_numbers((pair / 100) as u8, (pair % 100) as u8)).collect())
-    }
-
-    fn contains(&self, line: &[u8]) -> bool {
-        let (category, number, _) = columns::event(line);
-        self.0.get(usize::from(category) * 100 + usize::from(number)).is_none_or(|&wanted| wanted)
-    }
-}
-
 #[cfg(test)]
 mod call_filter_tests;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use spec::EventSet;
 
     const LINES: [&str; 4] = [
         "1795174740:544763329:0019955:0019953:0x7fc5de3f86c0:02:02:1:0x559469ed90a0:0:0:0:0\n",

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::call_filter::{Calls, Half, MOST_BEGUN, MOST_ENDS, PROC_EXIT, Question};
-use super::{EventTable, Plain};
+use super::record_filter::{EventTable, Plain};
 use crate::calls::pairing::{Begun, Call};
 use crate::options::Selection;
 use crate::record::columns;

@@ -16,8 +16,11 @@
 
 mod directory_watch;
 mod emitted_records;
+mod follower;
 mod growing_file;
+mod growing_files;
 mod intake;
+mod live_thread;
 mod new_in_buffers;
 mod new_in_rings;
 mod printer;
@@ -26,28 +29,26 @@ mod running_process;
 mod start;
 mod stop_signal;
 
-use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::options::CommandError;
-use crate::support::error::Error;
 use crate::merge::{Limits, Merge};
+use crate::options::CommandError;
 use crate::options::Options;
 use crate::output::destination;
 use crate::record::columns;
 use crate::support::diagnostics::{Diagnostics, reason};
+use crate::support::duration::duration_text;
+use crate::support::error::Error;
 use crate::trace::file_handle;
-use crate::trace::file_handle::Identity;
 use crate::trace::file_names::Process;
 use crate::trace::liveness::has_writer;
 use crate::trace::record_text::Text;
 use directory_watch::Watch;
-use growing_file::Sources;
-use intake::Intake;
+use follower::{Follow, monotonic};
 use printer::Printer;
 use reorder_window::Window;
 use running_process::Live;
@@ -60,40 +61,6 @@ const CHUNK: u64 = 2 << 20;
 const MAKING: Duration = Duration::from_secs(1);
 /// Looks without anything new after the last process has ended.
 const GRACE: u32 = 3;
-
-/// What is followed.
-struct Follow<'a> {
-    watches: Vec<Watch>,
-    lives: Vec<Live>,
-    sources: Sources,
-    intake: Intake,
-    clock: Clock,
-    /// Some process or file has been seen.
-    any: bool,
-    /// Looks without anything new since no process runs.
-    idle: u32,
-    /// Trbufs of processes that were dead at first: what was left in them has been merged.
-    dead: HashSet<Identity>,
-    /// Trbufs that could not be read yet.
-    unready: Vec<(Process, PathBuf)>,
-    diagnostics: &'a Diagnostics,
-}
-
-/// What time it is for the processes, and how long records wait.
-#[derive(Clone, Copy, Debug)]
-struct Clock {
-    /// What is to be added to `CLOCK_MONOTONIC`, nanoseconds.
-    offset: i64,
-    /// How long a record waits for others, nanoseconds.
-    hold: u64,
-}
-
-impl Clock {
-    /// What time it is for the processes, nanoseconds since the Epoch, when `CLOCK_MONOTONIC` says `now`.
-    fn time(self, now: u64) -> u64 {
-        now.saturating_add_signed(self.offset)
-    }
-}
 
 /// Prints a trace and what is added to it, until it is told to end or nothing more can come.
 ///
@@ -277,7 +244,8 @@ impl Follow<'_> {
     fn read_rest(&mut self) {
         let Follow { sources, intake, diagnostics, .. } = self;
         if sources.behind().is_some() {
-            diagnostics.report_note("--follow", "more was recorded than could be read until now; the rest is in the trace");
+            diagnostics
+                .report_note("--follow", "more was recorded than could be read until now; the rest is in the trace");
         } else {
             sources.iter_mut().for_each(|source| source.read(u64::MAX, true, intake, diagnostics));
         }
@@ -288,7 +256,7 @@ impl Follow<'_> {
         let Follow { intake, diagnostics, .. } = self;
         let late = intake.window.late();
         if late.count > 0 {
-            let [most, window] = [late.most, window].map(duration);
+            let [most, window] = [late.most, window].map(duration_text);
             let what = format_args!("{} records came later than the window of {window}, by up to {most}", late.count);
             diagnostics.report_note("--follow", what);
         }
@@ -297,19 +265,4 @@ impl Follow<'_> {
 
 fn lines_of(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     lines.split_inclusive(|&byte| byte == b'\n')
-}
-
-/// A duration for people.
-fn duration(nanoseconds: u64) -> String {
-    let mut text = [0; 24];
-    let length = crate::output::duration(nanoseconds, &mut text);
-    String::from_utf8_lossy(&text[..length]).into_owned()
-}
-
-/// `CLOCK_MONOTONIC`, nanoseconds.
-fn monotonic() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: clock_gettime writes one timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

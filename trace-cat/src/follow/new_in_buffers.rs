@@ -10,11 +10,11 @@ use std::ops::Range;
 
 use spec::buffer::{self, PAGE, REGIONS, Shape};
 
-use super::growing_file::Sources;
+use super::growing_files::Sources;
 use super::intake::Intake;
-use super::running_process::{Thread, time_of};
+use super::live_thread::{Thread, time_of};
 use crate::trace::buffers::copy_buffers::only_grew;
-use crate::trace::buffers::running::Slot;
+use crate::trace::buffers::live_slot::Slot;
 use crate::trace::buffers::slots::read_up_to;
 
 /// How often a buffer is copied before it is left for the next time.

@@ -6,12 +6,13 @@ use std::ops::RangeInclusive;
 use memchr::memchr;
 use spec::buffer::REGIONS;
 
-use super::growing_file::{Source, Sources};
+use super::growing_file::Source;
+use super::growing_files::Sources;
 use super::intake::Intake;
-use super::running_process::{Thread, time_of};
+use super::live_thread::{Place, Thread, time_of};
 use crate::record::columns;
+use crate::trace::buffers::live_slot::Slot;
 use crate::trace::buffers::ring_snapshot::{Good, Look};
-use crate::trace::buffers::running::Slot;
 use crate::trace::buffers::slots::read_up_to;
 
 /// How often a ring is copied before it is left for the next time, each time only the newer half of what was copied
@@ -19,15 +20,6 @@ use crate::trace::buffers::slots::read_up_to;
 const ATTEMPTS: u32 = 6;
 /// Bytes of a ring that are taken at a time.
 const MOST: u32 = 4 << 20;
-
-/// How far a ring has been read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// How often it had begun anew.
-    laps: u32,
-    /// Up to which byte of the region.
-    end: u32,
-}
 
 /// What of a ring is new.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::support::error::Error;
 use crate::filter::Stream;
 use crate::options::{Format, Moment, Printing, Selection};
 use crate::output;
@@ -13,6 +12,7 @@ use crate::output::Shown;
 use crate::output::destination::Output;
 use crate::record::columns;
 use crate::support::diagnostics::Diagnostics;
+use crate::support::error::Error;
 
 /// Bytes that are written at a time when much comes.
 const PIECE: usize = 1 << 20;

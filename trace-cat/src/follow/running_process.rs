@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -11,13 +10,13 @@ use std::rc::Rc;
 use spec::buffer::{self, Owner, PAGE, REGIONS};
 use spec::names::{LWP_MASK, Name};
 
-use super::growing_file::Sources;
+use super::growing_files::Sources;
 use super::intake::Intake;
+use super::live_thread::Thread;
 use super::{new_in_buffers, new_in_rings};
-use crate::record::{columns, validation};
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::buffers::dead::slots;
-use crate::trace::buffers::running::{Slot, shape_of};
+use crate::trace::buffers::live_slot::{Slot, shape_of};
 use crate::trace::buffers::slots::{Found, Slots, read_up_to};
 use crate::trace::file_handle::Identity;
 use crate::trace::file_names::Process;
@@ -40,22 +39,6 @@ pub struct Live {
     /// Only these are wanted.
     closed: bool,
     looks: u32,
-}
-
-/// The thread that a slot belongs to.
-#[derive(Debug)]
-pub struct Thread {
-    pub lwp: u32,
-    /// The place of its file.
-    pub source: usize,
-    /// Where the file ended when the buffers were copied.
-    pub end: u64,
-    /// Which bytes of the slot have been taken from buffers, by region.
-    pub taken: [Range<usize>; REGIONS],
-    /// How far its rings have been read, by region.
-    pub rings: [Option<new_in_rings::Place>; REGIONS],
-    /// It was told that records of it are missing.
-    told: bool,
 }
 
 impl Live {
@@ -194,7 +177,10 @@ impl Live {
             };
             if missed && !thread.told {
                 thread.told = true;
-                diagnostics.report_note(self.path.display(), format_args!("LWP {lwp} overwrites records before they are read"));
+                diagnostics.report_note(
+                    self.path.display(),
+                    format_args!("LWP {lwp} overwrites records before they are read"),
+                );
             }
         }
         Ok(())
@@ -213,11 +199,4 @@ impl Live {
         }
         Ok(())
     }
-}
-
-/// The time of a line, if it is a record.
-pub fn time_of(line: &[u8]) -> Option<u64> {
-    let text = line.strip_suffix(b"\n")?;
-    validation::check(text).ok()?;
-    columns::time(text)
 }

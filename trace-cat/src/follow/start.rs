@@ -15,18 +15,20 @@ use spec::record::{RECORD_MAX, TIME_WIDTH};
 
 use super::directory_watch::Watch;
 use super::emitted_records::Seen;
-use super::growing_file::{Source, Sources};
+use super::follower::{Clock, Follow, monotonic};
+use super::growing_file::Source;
+use super::growing_files::Sources;
 use super::intake::Intake;
+use super::live_thread::time_of;
 use super::reorder_window::Window;
-use super::running_process::{Live, time_of};
-use super::{Clock, Follow, monotonic};
+use super::running_process::Live;
 use crate::options::CommandError;
 use crate::options::Options;
 use crate::output::destination;
 use crate::record::columns;
 use crate::report::runs;
 use crate::support::diagnostics::{Diagnostics, reason};
-use crate::trace::buffers::running::Copied;
+use crate::trace::buffers::leftovers::Copied;
 use crate::trace::file_handle;
 use crate::trace::file_handle::{Descriptors, Handle};
 use crate::trace::file_names::{Process, split_name};
@@ -38,7 +40,11 @@ impl<'a> Follow<'a> {
     ///
     /// # Errors
     /// The output is one of the inputs.
-    pub fn start(options: &Options, hold: u64, diagnostics: &'a Diagnostics) -> Result<(Follow<'a>, Vec<Arc<Text>>), CommandError> {
+    pub fn start(
+        options: &Options,
+        hold: u64,
+        diagnostics: &'a Diagnostics,
+    ) -> Result<(Follow<'a>, Vec<Arc<Text>>), CommandError> {
         let mut watches: Vec<Watch> = options.paths.iter().filter_map(watch).collect();
         let paths = if options.last {
             // What there is beside the newest run stays out of it.

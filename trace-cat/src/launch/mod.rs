@@ -30,16 +30,20 @@ use std::path::{Path, PathBuf};
 use crate::options::{Options, RunOptions};
 use crate::support::diagnostics::{Diagnostics, reason};
 use child_process::Ended;
-use refusal::{CANNOT_EXECUTE, NOT_FOUND, OWN_FAILURE, Refusal};
 use new_files::{Came, Files};
 use program_check::Obstacle;
+use refusal::{CANNOT_EXECUTE, NOT_FOUND, OWN_FAILURE, Refusal};
 
 /// Runs the program, and returns the exit status that trace-cat is to end with; if the program was ended by a signal,
 /// this ends by the same. `merge` writes the trace to a file, and returns whether that went well.
 ///
 /// # Errors
 /// Why the program was not run.
-pub fn run(options: &RunOptions, merge: impl FnOnce(Options) -> bool, diagnostics: &Diagnostics) -> Result<u8, Refusal> {
+pub fn run(
+    options: &RunOptions,
+    merge: impl FnOnce(Options) -> bool,
+    diagnostics: &Diagnostics,
+) -> Result<u8, Refusal> {
     match record(options, merge, diagnostics)? {
         Ended::Status(status) => Ok(status),
         Ended::Signal(signal) => {
@@ -50,7 +54,11 @@ pub fn run(options: &RunOptions, merge: impl FnOnce(Options) -> bool, diagnostic
     }
 }
 
-fn record(options: &RunOptions, merge: impl FnOnce(Options) -> bool, diagnostics: &Diagnostics) -> Result<Ended, Refusal> {
+fn record(
+    options: &RunOptions,
+    merge: impl FnOnce(Options) -> bool,
+    diagnostics: &Diagnostics,
+) -> Result<Ended, Refusal> {
     let name = &options.command[0];
     let path = program_path::find(name)?;
     let (library, elf) = recorder_library::find(options.library.as_deref())?;

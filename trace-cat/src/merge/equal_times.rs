@@ -6,7 +6,7 @@
 use std::io;
 use std::ops::Range;
 
-use super::Input;
+use super::input::Input;
 use super::loser_tree::Piece;
 use super::sort_keys::Stamps;
 use crate::support::diagnostics::Diagnostics;

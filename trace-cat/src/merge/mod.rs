@@ -17,7 +17,9 @@
 //! are merged into fewer), and more records of one and the same time than there is memory (`instant`).
 
 mod equal_times;
-pub mod loser_tree;
+pub mod input;
+mod limits;
+mod loser_tree;
 mod ordered_output;
 mod ordered_section;
 mod slice_loader;
@@ -28,17 +30,18 @@ mod temporary_text;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use log::info;
 
-use crate::support::diagnostics::{Diagnostics, reason};
+use crate::support::diagnostics::Diagnostics;
 use crate::support::progress::{Amount, Phase};
 use crate::support::threads::together;
 use crate::trace::record_text::Text;
 use crate::trace::scan::{Pace, scan};
-use crate::trace::time_index::Index;
 
+use input::Input;
+pub use limits::Limits;
 use loser_tree::Piece;
 use ordered_output::{Take, Turns};
 use ordered_section::Gate;
@@ -47,74 +50,6 @@ use slice_loader::Arena;
 use slice_plan::{Plan, bounds, slices_of};
 use sort_keys::Stamps;
 use temporary_text::Spill;
-
-/// How much memory merging takes, and how the work is cut.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Threads that work.
-    pub threads: usize,
-    /// Bytes of a slice at most, as far as records of one time allow it. Each thread holds it as it comes in and as it goes
-    /// out; where it is shaped also as it is merged, and with what is known of its records four to five times.
-    pub slice: u64,
-    /// Bytes of a slice at least.
-    pub least: u64,
-    /// Bytes of a slice for each input that it is from, if it has room for that.
-    pub part: u64,
-    /// Bytes of memory that finished slices may take while they wait for their turn.
-    pub waiting: usize,
-    /// Bytes that a block of an index is for.
-    pub block: u64,
-    /// Blocks of all indexes together at most, beyond one for each input; then they are for more bytes.
-    pub blocks: u64,
-    /// Bytes that are read at a time to make the indexes.
-    pub chunk: u64,
-    /// Bytes that are sorted at a time, where a file is in no order.
-    pub sort: usize,
-    /// What reading a bit of a file for each slice costs, in bytes that could be read meanwhile.
-    pub visit: u64,
-    /// Bytes of reading that are not worth a temporary file.
-    pub patience: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(16);
-        Limits {
-            threads,
-            slice: (24 << 20) / threads.max(3) as u64,
-            least: 512 << 10,
-            part: 128 << 10,
-            waiting: 32 << 20,
-            block: 8 << 10,
-            blocks: 1 << 20,
-            chunk: 2 << 20,
-            sort: 48 << 20,
-            visit: 16 << 10,
-            patience: 256 << 20,
-        }
-    }
-}
-
-/// A text with its index. Their order decides between records of the same time.
-pub struct Input {
-    text: Arc<Text>,
-    index: Index,
-    failed: AtomicBool,
-}
-
-impl Input {
-    /// Bytes that are there.
-    fn size(&self) -> u64 {
-        self.text.size(0..self.index.end())
-    }
-
-    /// Tells what went wrong with a text that could be read before, once.
-    fn fail(&self, error: &io::Error, diagnostics: &Diagnostics) {
-        if !self.failed.swap(true, Ordering::Relaxed) {
-            diagnostics.report_damage(self.text.path().display(), reason(error));
-        }
-    }
-}
 
 /// What is to be merged, and how.
 pub struct Merge<'a> {
@@ -148,9 +83,14 @@ impl<'a> Merge<'a> {
         let pace = Pace { threads: limits.threads, chunk: limits.chunk, buffer: 256 << 10, block: limits.block };
         let indexes = scan(texts, pace, diagnostics);
         let inputs = texts.iter().cloned().zip(indexes).filter(|(_, index)| index.span().is_some());
-        let inputs = inputs.map(|(text, index)| Input { text, index, failed: AtomicBool::new(false) });
-        let mut merge =
-            Merge { inputs: inputs.collect(), plan: Plan::new(&[], Vec::new()), limits, stamps: Stamps::new(), diagnostics };
+        let inputs = inputs.map(|(text, index)| Input::new(text, index));
+        let mut merge = Merge {
+            inputs: inputs.collect(),
+            plan: Plan::new(&[], Vec::new()),
+            limits,
+            stamps: Stamps::new(),
+            diagnostics,
+        };
         merge.plan();
         merge
     }
@@ -236,8 +176,9 @@ impl<'a> Merge<'a> {
     fn written(&self, text: Arc<Text>) -> Input {
         let Limits { threads, chunk, block, .. } = self.limits;
         let index =
-            scan(std::slice::from_ref(&text), Pace { threads, chunk, buffer: 256 << 10, block }, self.diagnostics).pop();
-        Input { text, index: index.unwrap_or_default(), failed: AtomicBool::new(false) }
+            scan(std::slice::from_ref(&text), Pace { threads, chunk, buffer: 256 << 10, block }, self.diagnostics)
+                .pop();
+        Input::new(text, index.unwrap_or_default())
     }
 
     /// Merges the records of `times` and gives them to `take`, in order, many lines at a time.
@@ -340,7 +281,15 @@ impl<'a> Merge<'a> {
                     shaper.shape(piece, slice, false, out);
                     parts(out);
                 };
-                equal_times::stream(&self.inputs, numbers, times.start, &self.stamps, plain, &mut full, self.diagnostics);
+                equal_times::stream(
+                    &self.inputs,
+                    numbers,
+                    times.start,
+                    &self.stamps,
+                    plain,
+                    &mut full,
+                    self.diagnostics,
+                );
             }
             if out.filled().len() as u64 > self.limits.slice {
                 parts(out);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use memchr::memchr;
 use spec::record::{RECORD_MAX, RECORD_MIN};
 
-use super::Input;
+use super::input::Input;
 use super::loser_tree::{SLACK, enlarge};
 use crate::record::columns;
 use crate::record::validation::check;

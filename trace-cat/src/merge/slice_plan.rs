@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use super::{Input, Limits};
+use super::input::Input;
+use super::limits::Limits;
 
 /// The slices, and which inputs have records in which.
 #[derive(Debug)]

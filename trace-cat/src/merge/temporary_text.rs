@@ -63,7 +63,13 @@ impl Spill {
 ///
 /// # Errors
 /// What writing says. What reading says is told.
-pub fn sort(text: &Arc<Text>, range: Range<u64>, chunk: usize, spill: &mut Spill, diagnostics: &Diagnostics) -> io::Result<()> {
+pub fn sort(
+    text: &Arc<Text>,
+    range: Range<u64>,
+    chunk: usize,
+    spill: &mut Spill,
+    diagnostics: &Diagnostics,
+) -> io::Result<()> {
     let mut records = Records::new(text.clone(), range.clone(), vec![0; 256 * 1024]);
     let mut bytes: Vec<u8> = Vec::new();
     let mut index: Vec<(u64, u32, u32)> = Vec::new();

@@ -8,7 +8,7 @@
 //! Values are those of the record, all digits of them, and need no quotes. `columns` has the names of a1 and so on as in
 //! events.tsv, separated by spaces, `-` for a column without one.
 
-use super::Each;
+use super::formatter::Each;
 use crate::record::fields::Fields;
 use crate::record::record_kinds;
 use crate::record::record_kinds::{Known, Table};

@@ -9,7 +9,7 @@
 //! it is 0. Readers of JSON hold numbers as doubles, which are exact up to 2^53: so what a record has in hex is a string, as
 //! is a decimal number beyond that, and the time.
 
-use super::Each;
+use super::formatter::Each;
 use crate::record::fields::Fields;
 use crate::record::record_kinds;
 use crate::record::record_kinds::{Known, Table};

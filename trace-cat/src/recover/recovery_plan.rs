@@ -11,11 +11,11 @@ use spec::names::LWP_MASK;
 
 use super::claim::Claimed;
 use crate::support::diagnostics::Diagnostics;
-use crate::trace::buffers::dead::Losses;
+use crate::trace::buffers::complete_from;
+use crate::trace::buffers::complete_from::Whole;
+use crate::trace::buffers::lost_records::Losses;
 use crate::trace::buffers::region_text::{first_record, whole_records};
 use crate::trace::buffers::slots::{Found, Slots};
-use crate::trace::completeness;
-use crate::trace::completeness::Whole;
 
 /// What one region holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,9 +90,9 @@ pub fn judge(path: &Path, claimed: &Claimed, diagnostics: &Diagnostics) -> io::R
             Ok(None) => {}
             Ok(Some((lwp, jobs))) => match jobs? {
                 Ok(Held { jobs, oldest }) => {
-                    let whole = completeness::of_slot(file, &page, lwp, &oldest)?;
-                    let done = whole.is_some_and(|whole| completeness::noted(&page) == Some(whole.from))
-                        && (0..REGIONS).all(|region| completeness::laps(&page, region) == 0);
+                    let whole = complete_from::of_slot(file, &page, lwp, &oldest)?;
+                    let done = whole.is_some_and(|whole| complete_from::noted(&page) == Some(whole.from))
+                        && (0..REGIONS).all(|region| complete_from::laps(&page, region) == 0);
                     judged.noted.extend(whole.map(|whole| Noted { whole, slot: at, done }));
                     judged.files.entry((lwp & LWP_MASK) as u16).or_default().extend(jobs);
                 }
@@ -138,7 +138,7 @@ fn jobs(file: &File, page: &[u8], shape: Shape, at: u64) -> io::Result<Result<He
                 return Ok(Err(Damage::Text(region)));
             }
         }
-        if job.older.is_some() || (shape.is_ring() && completeness::laps(page, region) > 0) {
+        if job.older.is_some() || (shape.is_ring() && complete_from::laps(page, region) > 0) {
             oldest.extend(job.texts().find(|range| !range.is_empty()).map(|range| job.place(range).start));
         }
         if job.texts().any(|range| !range.is_empty()) {

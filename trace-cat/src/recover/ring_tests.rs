@@ -6,7 +6,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use super::death_tests::{Case, TRBUF, assert_recovered, die_again_and_again, die_at_every_step, lines, run};
 use crate::testing::test_trace::Trace;
 use crate::testing::trbuf_image::Image;
-use crate::trace::completeness::{Whole, of_trinfo};
+use crate::trace::buffers::complete_from::Whole;
+use crate::trace::completeness::of_trinfo;
 
 const RING: u64 = 64 * 1024;
 const TRINFO: &str = "trinfo.0000001";
@@ -152,7 +153,10 @@ fn a_ring_of_many_pieces_is_copied_whole() {
     let there = older.len() / 3;
     trace.file(TRBUF, &image.0).file("tr.0000001.001", &older[first..there]);
     let (out, messages) = run(&trace);
-    assert!(older.len() > 2 * crate::trace::buffers::region_text::PIECE && newer.len() > crate::trace::buffers::region_text::PIECE);
+    assert!(
+        older.len() > 2 * crate::trace::buffers::region_text::PIECE
+            && newer.len() > crate::trace::buffers::region_text::PIECE
+    );
     let (all, cut) = (older[first..].to_owned() + &newer, older[first..there].lines().count() as u64);
     let left = 11_999 - cut + u64::from(!older[..there].ends_with('\n'));
     assert_eq!(

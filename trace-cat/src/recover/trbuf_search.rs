@@ -17,7 +17,9 @@ pub fn trbufs(paths: &[PathBuf], diagnostics: &Diagnostics) -> Vec<PathBuf> {
     for path in paths {
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => directory(path, true, &mut found, diagnostics),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => diagnostics.report_damage(path.display(), reason(&error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                diagnostics.report_damage(path.display(), reason(&error))
+            }
             // What else it is, is told when it is looked at.
             _ => found.push(path.clone()),
         }

@@ -186,7 +186,8 @@ impl<'a> Writing<'a> {
         if place < target.size {
             let Some(same) = self.same(target, &text, place)? else {
                 let place = format_args!("{}: byte {place}", target.path.display());
-                self.diagnostics.report_damage(place, format_args!("not what {} has for this place", self.trbuf.display()));
+                self.diagnostics
+                    .report_damage(place, format_args!("not what {} has for this place", self.trbuf.display()));
                 return Ok(false);
             };
             if same < range.len() as u64 {

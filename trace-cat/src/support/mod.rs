@@ -1,6 +1,7 @@
 //! What every layer uses.
 
 pub mod diagnostics;
+pub mod duration;
 pub mod error;
 pub mod inherited;
 pub mod local_time;

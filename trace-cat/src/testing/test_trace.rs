@@ -4,9 +4,9 @@ use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::support::diagnostics::tests::recorded_diagnostics;
 use crate::filter::Few;
 use crate::merge::{Limits, Merge, Shape};
+use crate::support::diagnostics::tests::recorded_diagnostics;
 use crate::trace::file_handle::Descriptors;
 use crate::trace::inputs;
 

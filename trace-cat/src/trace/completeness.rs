@@ -6,88 +6,23 @@
 //! nothing is left, and only a note in trinfo tells how many they were.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use spec::buffer::{SlotHeader, words_at};
 use spec::info::RINGS_REUSED;
 use spec::names::{LWP_MASK, Name};
-use spec::record::SECOND;
 
-use super::buffers::region_text::time_at;
+use super::buffers::complete_from::{Whole, raw};
 use super::file_names::Process;
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::local_time::Moment;
 
-/// The key of a trinfo's lines about this.
-const KEY: &str = "complete_from";
 /// No such line is longer, bytes.
 const LINE_MAX: usize = 128;
 /// Threads that are told of one by one; of more, only how many there are.
 const TOLD: usize = 10;
-
-/// A thread that has overwritten records, and when the oldest was made that it kept: nanoseconds since the Epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Whole {
-    /// The thread.
-    pub lwp: u32,
-    /// When it begins to be complete.
-    pub from: u64,
-}
-
-impl Whole {
-    /// The thread and the moment as a line of a trinfo.
-    pub fn line(&self) -> String {
-        format!("{KEY} {} {}\n", self.lwp, raw(self.from))
-    }
-
-    /// What a line of a trinfo, without its newline, says; `None` if it is about something else or cut short.
-    fn parse(line: &[u8]) -> Option<Whole> {
-        let value = std::str::from_utf8(line).ok()?.strip_prefix(KEY)?.strip_prefix(' ')?;
-        let (lwp, moment) = value.split_once(' ')?;
-        let (seconds, nanoseconds) = moment.split_once('.')?;
-        let number = |digits: &str, width: usize| -> Option<u64> {
-            let all = digits.len() == width && digits.bytes().all(|byte| byte.is_ascii_digit());
-            if all { digits.parse().ok() } else { None }
-        };
-        let from = number(seconds, 10)? * SECOND + number(nanoseconds, 9)?;
-        Some(Whole { lwp: number(lwp, lwp.len())?.try_into().ok()?, from })
-    }
-}
-
-/// A time as it stands in trinfo: the first two fields of a record with a point between them.
-fn raw(time: u64) -> String {
-    format!("{:010}.{:09}", time / SECOND, time % SECOND)
-}
-
-/// How often region `region` of a slot, whose first page this is, has begun anew.
-pub fn laps(page: &[u8], region: usize) -> u32 {
-    let at = words_at(region).laps;
-    page.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes)
-}
-
-/// From when on the thread of a slot, whose first page this is, is complete; `None` if it has overwritten nothing.
-/// `oldest`: where in the file those of its regions that have overwritten records begin.
-///
-/// # Errors
-/// What reading says.
-pub fn of_slot(file: &File, page: &[u8], lwp: u32, oldest: &[u64]) -> io::Result<Option<Whole>> {
-    // A region whose records are on their way to the file has noted the moment and forgotten its laps.
-    let mut latest = noted(page);
-    for &at in oldest {
-        latest = latest.max(time_at(file, at)?);
-    }
-    Ok(latest.map(|from| Whole { lwp, from }))
-}
-
-/// What a slot's header says itself, nanoseconds since the Epoch.
-pub fn noted(page: &[u8]) -> Option<u64> {
-    let at = std::mem::offset_of!(SlotHeader, complete_from);
-    let time = page.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
-    (time != 0).then_some(time)
-}
 
 /// What a trinfo says about this.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -187,15 +122,20 @@ impl Wholes {
         }
         if let Some(&(from, ..)) = told.get(TOLD) {
             let count = told.len() - TOLD;
-            diagnostics.report_note("rings", format_args!("and {count} more threads, the latest from {} on", moment(from)));
+            diagnostics
+                .report_note("rings", format_args!("and {count} more threads, the latest from {} on", moment(from)));
         }
         for (process, count) in self.gone.iter().take(TOLD) {
             let [before, behind] = RINGS_REUSED;
-            diagnostics.report_note(process.path(Name::Info(process.number)).display(), format_args!("{before}{count}{behind}"));
+            diagnostics.report_note(
+                process.path(Name::Info(process.number)).display(),
+                format_args!("{before}{count}{behind}"),
+            );
         }
         if self.gone.len() > TOLD {
             let (processes, threads) = (self.gone.len() - TOLD, self.gone.values().skip(TOLD).sum::<u64>());
-            diagnostics.report_note("rings", format_args!("and those of {threads} more threads of {processes} processes"));
+            diagnostics
+                .report_note("rings", format_args!("and those of {threads} more threads of {processes} processes"));
         }
     }
 }
@@ -204,6 +144,7 @@ impl Wholes {
 mod tests {
     use super::*;
     use crate::support::diagnostics::tests::recorded_diagnostics;
+    use spec::record::SECOND;
     use std::fs;
 
     #[test]

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use log::{debug, info};
 use spec::names::Name;
 
-use super::buffers::dead;
-use super::buffers::dead::State;
-use super::buffers::running::Copied;
+use super::buffers::inspection;
+use super::buffers::leftovers::Copied;
+use super::buffers::process_state::State;
 use super::buffers::slots::read_up_to;
 use super::completeness::Wholes;
 use super::file_handle;
@@ -153,7 +153,8 @@ impl Search<'_> {
     /// if the directory cannot be read.
     fn directory(&mut self, directory: &Path, wants: impl Fn(&[u8], Name) -> bool) -> Option<usize> {
         let mut count = 0;
-        let entries = fs::read_dir(directory).map_err(|error| self.diagnostics.report_damage(directory.display(), reason(&error)));
+        let entries = fs::read_dir(directory)
+            .map_err(|error| self.diagnostics.report_damage(directory.display(), reason(&error)));
         for entry in entries.ok()? {
             let name = match entry {
                 Ok(entry) => entry.file_name().into_vec(),
@@ -194,7 +195,8 @@ impl Search<'_> {
         let mut text = [0; 32];
         let length = file_handle::open(path).and_then(|file| read_up_to(&file, &mut text, 0)).unwrap_or(0);
         if let Some(format) = spec::info::number(&text[..length], "format").filter(|&format| format != FORMAT) {
-            self.diagnostics.report_damage(path.display(), format_args!("format {format}; this trace-cat knows format {FORMAT}"));
+            self.diagnostics
+                .report_damage(path.display(), format_args!("format {format}; this trace-cat knows format {FORMAT}"));
         }
     }
 }
@@ -221,7 +223,7 @@ impl Collector<'_> {
                 let metadata = fs::metadata(new.key());
                 let identity = metadata.map(|metadata| (metadata.dev(), metadata.ino()));
                 let first = identity.as_ref().map_or(true, |identity| self.inputs.identities.insert(*identity));
-                let state = if first { dead::examine(new.key(), self.diagnostics) } else { State::None };
+                let state = if first { inspection::examine(new.key(), self.diagnostics) } else { State::None };
                 if matches!(state, State::Dead(_)) {
                     self.inputs.dead.extend(identity);
                 }

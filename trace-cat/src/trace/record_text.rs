@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::buffers::dead::Leftover;
+use super::buffers::leftovers::Leftover;
 use super::file_handle::Handle;
 use crate::support::diagnostics::Diagnostics;
 

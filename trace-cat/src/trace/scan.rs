@@ -42,7 +42,8 @@ pub fn scan(texts: &[Arc<Text>], pace: Pace, diagnostics: &Diagnostics) -> Vec<I
     let threads = (total / pace.chunk + 1).min(pace.threads as u64);
     let phase = diagnostics.start_phase("reading", Amount::Bytes(total));
     let work = Mutex::new(chunks(texts, pace.chunk).enumerate());
-    let done = Mutex::new(Assembly { indexes: Vec::new(), waiting: BTreeMap::new(), next: 0, texts, open: None, diagnostics });
+    let done =
+        Mutex::new(Assembly { indexes: Vec::new(), waiting: BTreeMap::new(), next: 0, texts, open: None, diagnostics });
     let worker = || {
         let mut buffer = vec![0; pace.buffer];
         loop {

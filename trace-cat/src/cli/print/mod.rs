@@ -15,11 +15,10 @@ mod sequential_stage;
 
 use std::path::PathBuf;
 
-use crate::options::CommandError;
-use crate::support::error::Error;
 use crate::filter::{Few, Filter};
 use crate::merge::{Limits, Merge, Shape, Turn};
 use crate::options;
+use crate::options::CommandError;
 use crate::options::{Arrangement, Options, Selection};
 use crate::output;
 use crate::output::Shown;
@@ -28,6 +27,7 @@ use crate::report::runs;
 use crate::report::runs::Run;
 use crate::report::stat::Stat;
 use crate::support::diagnostics::Diagnostics;
+use crate::support::error::Error;
 use crate::support::local_time::Moment;
 use crate::trace::file_handle::Descriptors;
 use crate::trace::inputs;

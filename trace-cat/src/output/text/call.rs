@@ -3,13 +3,15 @@
 use spec::record::SECOND;
 
 use super::kind_layout::{CALLER, Form, Show};
-use super::line::{Line, Short, duration};
+use super::line::Line;
+use super::short_text::Short;
 use super::threads::Argument;
 use crate::output::terminal_style::Part;
 use crate::record::errno_names::errno;
 use crate::record::fields::{Fields, bits};
 use crate::record::record_kinds;
 use crate::record::signal_names::signal;
+use crate::support::duration::write_duration;
 
 /// A time limit that is further away than this, in nanoseconds, is not on the wall clock.
 const FAR: u64 = 366 * 24 * 3600 * SECOND;
@@ -133,7 +135,7 @@ impl Line<'_> {
         let distance = limit.abs_diff(self.now);
         if distance < FAR {
             let mut text = [0; 24];
-            let length = duration(distance, &mut text);
+            let length = write_duration(distance, &mut text);
             self.put(if limit < self.now { b"-" } else { b"+" });
             self.put(&text[..length]);
         } else {

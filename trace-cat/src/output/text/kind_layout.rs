@@ -2,7 +2,7 @@
 
 use spec::{Base, Column};
 
-use super::line::Short;
+use super::short_text::Short;
 use crate::record::fields::Fields;
 use crate::record::record_kinds::{Known, Table};
 

@@ -2,11 +2,13 @@
 
 use super::kind_layout::Form;
 use super::line_plan::Who;
+use super::short_text::Short;
 use super::time_column::Clock;
 use crate::output::terminal_style;
 use crate::output::terminal_style::Part;
 use crate::record::errno_names::errno;
 use crate::record::fields::{Fields, bits};
+use crate::support::duration::write_duration;
 
 /// Where things begin, in columns, when what stands before them is not too wide.
 const RESULT_AT: usize = 70;
@@ -23,43 +25,6 @@ pub enum Mark {
     Begins,
     /// It began before.
     Returns,
-}
-
-/// A text that is put often. It has a fixed length behind which it is cut off, so that it is copied without a call.
-#[derive(Clone, Copy, Debug)]
-pub struct Short {
-    text: [u8; 32],
-    length: u8,
-}
-
-impl Short {
-    /// A text of up to 32 bytes; more are left out.
-    pub fn new(text: &str) -> Short {
-        Short::join(&[text])
-    }
-
-    /// What stands before an argument that is not the first: `, name=`.
-    pub fn label(name: &str) -> Short {
-        Short::join(&[", ", name, "="])
-    }
-
-    fn join(parts: &[&str]) -> Short {
-        let (mut text, mut length) = ([0; 32], 0);
-        for (place, byte) in text.iter_mut().zip(parts.iter().flat_map(|part| part.bytes())) {
-            (*place, length) = (byte, length + 1);
-        }
-        Short { text, length }
-    }
-
-    /// The text.
-    pub fn bytes(&self) -> &[u8] {
-        &self.text[..self.length()]
-    }
-
-    /// How many bytes it has.
-    pub fn length(&self) -> usize {
-        usize::from(self.length)
-    }
 }
 
 /// A line being written.
@@ -115,7 +80,7 @@ impl<'a> Line<'a> {
     pub fn took(&mut self, nanoseconds: Option<u64>) {
         let Some(nanoseconds) = nanoseconds else { return };
         let mut text = [0; 24];
-        let length = duration(nanoseconds, &mut text);
+        let length = write_duration(nanoseconds, &mut text);
         self.pad_to(TOOK_END - length);
         self.put(&text[..length]);
     }
@@ -142,7 +107,7 @@ impl<'a> Line<'a> {
 
     pub(super) fn short(&mut self, short: &Short) {
         let end = self.out.len() + short.length();
-        self.out.extend_from_slice(&short.text);
+        self.out.extend_from_slice(short.padded());
         self.out.truncate(end);
     }
 
@@ -184,29 +149,4 @@ impl<'a> Line<'a> {
         self.out.extend_from_slice(&SPACES);
         self.out.resize(end, b' ');
     }
-}
-
-/// Writes a duration with the unit that leaves one to three digits before the point; returns its length.
-pub fn duration(nanoseconds: u64, text: &mut [u8; 24]) -> usize {
-    let (unit, name): (u64, &[u8]) = match nanoseconds {
-        0..1_000 => (1, b" ns"),
-        1_000..1_000_000 => (1_000, b" us"),
-        1_000_000..1_000_000_000 => (1_000_000, b" ms"),
-        _ => (1_000_000_000, b" s"),
-    };
-    let mut digits = itoa::Buffer::new();
-    let whole = digits.format(nanoseconds / unit).as_bytes();
-    let mut length = 0;
-    let mut put = |part: &[u8]| {
-        text[length..length + part.len()].copy_from_slice(part);
-        length += part.len();
-    };
-    put(whole);
-    if unit > 1 {
-        let thousandths = (nanoseconds % unit * 1000 / unit) as u16;
-        put(b".");
-        put(&[100, 10, 1].map(|place| b'0' + (thousandths / place % 10) as u8));
-    }
-    put(name);
-    length
 }

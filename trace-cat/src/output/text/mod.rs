@@ -31,6 +31,7 @@ mod line;
 mod line_plan;
 mod line_planner;
 mod line_writer;
+mod short_text;
 mod threads;
 mod time_column;
 
@@ -39,9 +40,8 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::merge::Turn;
 use crate::options::Time;
-use crate::output::View;
+use crate::output::formatter::View;
 use crate::record::fields::Fields;
-pub use line::duration;
 use line_plan::Plan;
 use line_planner::Order;
 use line_writer::Lines;

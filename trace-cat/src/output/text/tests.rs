@@ -281,7 +281,7 @@ fn durations_have_units() {
         (u64::MAX, "18446744073.709 s"),
     ] {
         let mut buffer = [0; 24];
-        let length = duration(nanoseconds, &mut buffer);
+        let length = crate::support::duration::write_duration(nanoseconds, &mut buffer);
         assert_eq!(std::str::from_utf8(&buffer[..length]), Ok(text));
     }
 }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use spec::Event as Row;
 
-use super::{OBJECTS, Stat, category};
-use crate::output::duration;
+use super::counts::{OBJECTS, Stat, category};
 use crate::report::process_info::Process;
+use crate::support::duration::duration_text;
 use crate::support::local_time::Moment;
 
 /// Appends everything that was counted. `known` is what directories tell of processes.
@@ -31,7 +31,7 @@ fn summary(stat: &Stat, text: &mut String) {
         *text += &format!("runs       {runs}\n");
     }
     if let Some((start, end)) = stat.span() {
-        *text += &format!("time       from {} on, {}\n", Moment(start), shown(end - start));
+        *text += &format!("time       from {} on, {}\n", Moment(start), duration_text(end - start));
     }
 }
 
@@ -47,7 +47,7 @@ fn processes(stat: &Stat, known: &HashMap<u32, Process>, text: &mut String) {
             None => ("-".to_owned(), ""),
         };
         let (threads, records, lost) = (process.threads.len(), process.records, process.lost);
-        let (began, took) = (shown(process.span.0 - start), shown(process.span.1 - process.span.0));
+        let (began, took) = (duration_text(process.span.0 - start), duration_text(process.span.1 - process.span.0));
         let line = format!(
             "{pid:>7}  {parent:>7}  {threads:>7}  {records:>10}  {lost:>9}  {began:>10}  {took:>10}  {command}"
         );
@@ -64,7 +64,7 @@ fn events(stat: &Stat, text: &mut String) {
         let row = Row::find(event1, event2);
         let name = row.map_or_else(|| format!("{}.{event2:02}", category(event1)), |row| row.name.to_owned());
         // Only what has two records takes time.
-        let took = if event.records > event.calls { shown(event.nanoseconds) } else { String::new() };
+        let took = if event.records > event.calls { duration_text(event.nanoseconds) } else { String::new() };
         let blocks = |row: &Row| {
             row.forms.iter().any(|form| form.columns.iter().flatten().any(|column| column.name == "block?"))
         };
@@ -100,10 +100,4 @@ fn notes(stat: &Stat, known: &HashMap<u32, Process>, text: &mut String) {
         *text += if index == 0 { "\n" } else { "" };
         *text += &format!("process {pid}: {note}\n");
     }
-}
-
-fn shown(nanoseconds: u64) -> String {
-    let mut text = [0; 24];
-    let length = duration(nanoseconds, &mut text);
-    String::from_utf8_lossy(&text[..length]).into_owned()
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::counts::OBJECTS;
 use super::*;
 use crate::testing::test_trace::record;
 
@@ -70,7 +71,8 @@ fn nothing_is_a_count_too() {
 
 #[test]
 fn objects_are_bounded() {
-    let mut stat = Stat { object_count: OBJECTS - 1, ..Stat::default() };
+    let mut stat = Stat::new(Vec::new(), None);
+    stat.object_count = OBJECTS - 1;
     let mut out = Vec::new();
     for address in 1..10 {
         stat.record(record(1, 1, "02:04:0", address).as_bytes(), &mut out);

@@ -23,8 +23,8 @@ use log::info;
 use spec::buffer::{self, Owner, PAGE, REGIONS, unpack, words_at};
 use spec::names::LWP_MASK;
 
-use super::dead::{Leftover, Leftovers};
-use super::running::{Copied, Slot, copy_range, ends};
+use super::leftovers::{Copied, Leftover, Leftovers};
+use super::live_slot::{Slot, copy_range, ends};
 use super::slots::{Found, Slots};
 use crate::support::diagnostics::Diagnostics;
 use crate::support::temporary_files::temporary;

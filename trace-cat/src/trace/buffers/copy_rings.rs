@@ -13,14 +13,14 @@ use log::info;
 use spec::buffer::{self, Owner, PAGE, REGIONS};
 use spec::names::LWP_MASK;
 
-use super::dead::{Leftover, Leftovers};
+use super::complete_from;
+use super::leftovers::{Copied, Leftover, Leftovers};
+use super::live_slot::{Slot, copy_range, ends};
 use super::region_text::first_record;
 use super::ring_snapshot::{Good, Look};
-use super::running::{Copied, Slot, copy_range, ends};
 use super::slots::{Found, Slots};
 use crate::support::diagnostics::Diagnostics;
 use crate::support::temporary_files::temporary;
-use crate::trace::completeness;
 use crate::trace::file_handle::{Descriptors, Handle};
 
 /// How often one ring is copied before it is given up, each time only the newer half of what was copied before: less
@@ -62,7 +62,7 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
                 Outcome::Leaving => return Ok(None),
             }
         }
-        wholes.extend(completeness::of_slot(&copy, &page, lwp, &oldest)?);
+        wholes.extend(complete_from::of_slot(&copy, &page, lwp, &oldest)?);
         files.entry((lwp & LWP_MASK) as u16).or_default().extend(left);
     }
     files.retain(|_, left| !left.is_empty());

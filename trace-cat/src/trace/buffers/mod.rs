@@ -1,9 +1,15 @@
 //! What a process has in its trbuf.
 
+pub mod complete_from;
 pub mod copy_buffers;
 mod copy_rings;
 pub mod dead;
+pub mod inspection;
+pub mod leftovers;
+pub mod live_slot;
+pub mod lost_records;
+pub mod process_state;
 pub mod region_text;
 pub mod ring_snapshot;
-pub mod running;
+mod running;
 pub mod slots;
