@@ -1,7 +1,7 @@
 //! Turns the rows of `functions.tsv` into the real functions' statics and the usual hooks.
 //!
-//! A row whose hook is `single` makes one record of a call, one whose hook is `wait` two; what they look like is in
-//! `src/hooks/mod.rs`. A row whose hook is `own` has a hook written by hand in `src/hooks/`. Errors are told as
+//! A row whose hook is `one_record` makes one record of a call, one whose hook is `two_records` two; what they look like is in
+//! `src/hooks/mod.rs`. A row whose hook is `handwritten` has a hook written by hand in `src/hooks/`. Errors are told as
 //! `functions.tsv:LINE: …`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -181,7 +181,7 @@ fn hook(place: &str, row: &[&str], firsts: &BTreeMap<String, First>) -> String {
          let switch = process::switch(id::{upper});\n    if !switch.is_on() {{ return real({names}); }}\n{pass_on}"
     );
     match (*shape, which) {
-        ("single", 0) if mutex => {
+        ("one_record", 0) if mutex => {
             // The word that tells a recursive mutex is there after an init, before anything else.
             let kind = "let recursive = measure::is_recursive(mutex);";
             let early = if *event == "mutex_init" { "" } else { kind };
@@ -199,21 +199,21 @@ fn hook(place: &str, row: &[&str], firsts: &BTreeMap<String, First>) -> String {
                 text = text.replace("measured_2, 0, ", "if recursive { 0 } else { measured_2 }, 0, ");
             }
         }
-        ("single", 0) if stamp == "b" && !values.contains("result") => {
+        ("one_record", 0) if stamp == "b" && !values.contains("result") => {
             writeln!(text, "{before}    record::put({form}, clock::early(), [{values}]);\n    real({names})").unwrap()
         }
-        ("single", 0) if stamp == "b" => writeln!(
+        ("one_record", 0) if stamp == "b" => writeln!(
             text,
             "    let time = clock::early();\n{before}    let result = real({names});\n    \
              record::put({form}, time, [{values}]);\n    result"
         )
         .unwrap(),
-        ("single", 0) => writeln!(
+        ("one_record", 0) => writeln!(
             text,
             "    let result = real({names});\n{forget}    record::put({form}, clock::now(), [{values}]);\n    result"
         )
         .unwrap(),
-        ("wait", 1) => {
+        ("two_records", 1) => {
             let bits: Vec<String> = parameters.iter().map(|(name, _)| format!("{name}.bits()")).collect();
             let mut bits = bits;
             bits.resize(4, "0".to_owned());
@@ -249,7 +249,7 @@ fn main() {
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
         let row: Vec<&str> = line.split('\t').collect();
         let place = format!("functions.tsv:{}", index + 1);
-        if row.get(2) != Some(&"own") {
+        if row.get(2) != Some(&"handwritten") {
             hooks += &hook(&place, &row, &firsts);
         }
         names.insert(row[3]);

@@ -1,4 +1,4 @@
-//! Turns `events.tsv` and `functions.tsv` into the statics of `event.rs` and `function.rs`.
+//! Turns `events.tsv` and `functions.tsv` into the statics of `tables.rs`.
 //!
 //! A wrong row stops the build with its place, as in `functions.tsv:12: unknown event 'mutex_lok'`.
 
@@ -49,7 +49,7 @@ fn capitalised(place: &str, cell: &str, known: &[&str]) -> String {
     cell[..1].to_uppercase() + &cell[1..]
 }
 
-/// Writes `EVENTS` and a constant for each event and form; returns the names in table order.
+/// Writes `EVENTS` and a constant for each event and kind; returns the names in table order.
 fn events(out: &mut String) -> Vec<String> {
     let mut events: BTreeMap<(u8, u8), (String, Vec<String>)> = BTreeMap::new();
     for (place, row) in rows("events.tsv") {
@@ -66,7 +66,7 @@ fn events(out: &mut String) -> Vec<String> {
         let entry = events.entry(key).or_insert_with(|| (row[3].clone(), Vec::new()));
         assert_eq!(entry.0, row[3], "{place}: the event has another name above");
         entry.1.push(format!(
-            "Form::new({}, {}, {which}, Stamp::{stamp}, Level::{level}, [{}])",
+            "RecordKind::new({}, {}, {which}, Stamp::{stamp}, Level::{level}, [{}])",
             key.0,
             key.1,
             columns.join(", ")
@@ -75,25 +75,25 @@ fn events(out: &mut String) -> Vec<String> {
     let mut consts = String::new();
     writeln!(out, "/// Every event of the table, ordered by category and number.").unwrap();
     writeln!(out, "pub static EVENTS: [Event; {}] = [", events.len()).unwrap();
-    for (index, ((category, number), (name, forms))) in events.iter().enumerate() {
+    for (index, ((category, number), (name, kinds))) in events.iter().enumerate() {
         let upper = name.to_uppercase();
         writeln!(
             out,
-            "    Event {{ category: {category}, number: {number}, name: {name:?}, forms: &[{}] }},",
-            forms.join(", ")
+            "    Event {{ category: {category}, number: {number}, name: {name:?}, kinds: &[{}] }},",
+            kinds.join(", ")
         )
         .unwrap();
         writeln!(consts, "    /// `{name}` ({category}, {number}).").unwrap();
         writeln!(consts, "    pub const {upper}: EventId = EventId({index});").unwrap();
-        for (position, form) in forms.iter().enumerate() {
-            // The only record of a call is form 0; of two records the first is 1, the second 2.
-            let which = if forms.len() == 1 { 0 } else { position + 1 };
+        for (position, kind) in kinds.iter().enumerate() {
+            // The only record of a call is kind 0; of two records the first is 1, the second 2.
+            let which = if kinds.len() == 1 { 0 } else { position + 1 };
             writeln!(consts, "    /// `{name}`, which {which}.").unwrap();
-            writeln!(consts, "    pub static {upper}_{which}: Form = {form};").unwrap();
+            writeln!(consts, "    pub static {upper}_{which}: RecordKind = {kind};").unwrap();
         }
     }
     writeln!(out, "];\n").unwrap();
-    writeln!(out, "/// Each event's place in [`EVENTS`] and each of its forms, by name.").unwrap();
+    writeln!(out, "/// Each event's place in [`EVENTS`] and each of its kinds, by name.").unwrap();
     writeln!(out, "pub mod id {{\n    use super::*;\n{consts}}}").unwrap();
     events.into_values().map(|(name, _)| name).collect()
 }
@@ -111,7 +111,7 @@ fn functions(out: &mut String, events: &[String]) {
             .unwrap_or_else(|| panic!("{place}: unknown event '{}'", row[1]));
         writeln!(
             out,
-            "    Function {{ symbol: {:?}, event: EventId({event}), real: {:?}, prototype: {:?} }},",
+            "    Function {{ symbol: {:?}, event: EventId({event}), next: {:?}, prototype: {:?} }},",
             row[0], row[3], row[5]
         )
         .unwrap();

@@ -9,7 +9,7 @@ use core::sync::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
-use spec::buffer::{FileEntry, Header, MAGIC, Owner, PAGE, SLOT_OWNED, SLOTS_AT, Shape, VERSION};
+use spec::buffer::{FileEntry, Header, MAGIC, Owner, PAGE, SLOT_OWNED, SLOTS_OFFSET, SlotLayout, VERSION};
 use spec::names::LWP_MASK;
 
 use crate::config::CONFIG;
@@ -34,12 +34,12 @@ const CHUNK_MAX: usize = 4 << 20;
 /// At the next power of two of slots, those of threads that ended unseen are looked for.
 static NEXT_SWEEP: AtomicU64 = AtomicU64::new(0);
 
-/// [`Shape::ring_size`] of this process's slots.
+/// [`SlotLayout::ring_size`] of this process's slots.
 static RING: AtomicU64 = AtomicU64::new(0);
 
 /// How large this process's slots are, and whether they are rings.
-pub fn shape() -> Shape {
-    Shape::ring(RING.load(Relaxed)).unwrap_or(Shape::BUFFERS)
+pub fn shape() -> SlotLayout {
+    SlotLayout::ring(RING.load(Relaxed)).unwrap_or(SlotLayout::BUFFERS)
 }
 
 /// Whether a crash would cost buffers.
@@ -52,11 +52,11 @@ pub fn are_anonymous() -> bool {
 /// # Errors
 /// The errno of the system call that failed.
 pub fn make(fd: &Fd, owner: &Owner) -> sys::Result {
-    let base = match fd.reserve(0, SLOTS_AT as u64) {
-        Ok(()) => fd.map(0, SLOTS_AT)?,
+    let base = match fd.reserve(0, SLOTS_OFFSET as u64) {
+        Ok(()) => fd.map(0, SLOTS_OFFSET)?,
         Err(_) => {
             ANONYMOUS.store(true, Relaxed);
-            sys::anonymous(SLOTS_AT)?
+            sys::anonymous(SLOTS_OFFSET)?
         }
     };
     // SAFETY: fresh memory of the header's size; nobody else knows it yet.
@@ -67,17 +67,17 @@ pub fn make(fd: &Fd, owner: &Owner) -> sys::Result {
             version: VERSION,
             pid: owner.pid,
             pid_namespace: owner.pid_namespace,
-            start: owner.start,
+            start_time: owner.start_time,
             boot_id: owner.boot_id,
             reserved: 0,
-            offset: owner.offset,
-            ring: owner.shape.ring_size(),
+            realtime_offset: owner.realtime_offset,
+            ring_size: owner.layout.ring_size(),
         });
         // OBSERVABLE: with the magic number the file becomes a trbuf.
         core::sync::atomic::fence(Release);
         (&raw mut (*header).magic).write_volatile(MAGIC);
     }
-    RING.store(owner.shape.ring_size(), Relaxed);
+    RING.store(owner.layout.ring_size(), Relaxed);
     HEADER.store(base, Release);
     Ok(())
 }
@@ -88,26 +88,26 @@ pub fn make(fd: &Fd, owner: &Owner) -> sys::Result {
 ///
 /// # Errors
 /// The errno of the system call that failed.
-pub fn take_over(fd: &Fd, size: u64, found: Shape) -> sys::Result {
-    let header = fd.map(0, SLOTS_AT)?;
+pub fn take_over(fd: &Fd, size: u64, found: SlotLayout) -> sys::Result {
+    let header = fd.map(0, SLOTS_OFFSET)?;
     HEADER.store(header, Release);
     RING.store(found.ring_size(), Relaxed);
     // SAFETY: the header is mapped, and the mapping is never taken away.
     for entry in unsafe { entries() } {
         entry.users.store(0, Relaxed);
     }
-    let slots = (size.saturating_sub(SLOTS_AT as u64) / found.slot_size() as u64) as u32;
+    let slots = (size.saturating_sub(SLOTS_OFFSET as u64) / found.slot_size() as u64) as u32;
     PROCESS.slots.store(slots, Relaxed);
     let mut complete = true;
     if slots != 0 {
         let length = slots as usize * found.slot_size();
-        let first = fd.map(SLOTS_AT as u64, length)?;
+        let first = fd.map(SLOTS_OFFSET as u64, length)?;
         complete = write_out_chunk(first, slots as usize);
         let wanted = CONFIG.get().shape;
         if complete && wanted != found {
             // SAFETY: nobody has got a slot yet.
             unsafe { sys::unmap(first, length) };
-            fd.truncate(SLOTS_AT as u64)?;
+            fd.truncate(SLOTS_OFFSET as u64)?;
             PROCESS.slots.store(0, Relaxed);
         } else {
             // What cannot be written stays, for trace-cat.
@@ -122,7 +122,7 @@ pub fn take_over(fd: &Fd, size: u64, found: Shape) -> sys::Result {
         let wanted = CONFIG.get().shape.ring_size();
         RING.store(wanted, Relaxed);
         // SAFETY: the header is mapped, and this process's alone. OBSERVABLE: there are no slots whose size it could belie.
-        unsafe { (&raw mut (*header.cast::<Header>()).ring).write_volatile(wanted) };
+        unsafe { (&raw mut (*header.cast::<Header>()).ring_size).write_volatile(wanted) };
     }
     Ok(())
 }
@@ -190,7 +190,7 @@ pub fn forget(interrupted: Option<&'static Slot>) {
     let header = HEADER.swap(core::ptr::null_mut(), Relaxed);
     if !header.is_null() {
         // SAFETY: as above.
-        let _ = unsafe { sys::make_private(header, SLOTS_AT) };
+        let _ = unsafe { sys::make_private(header, SLOTS_OFFSET) };
     }
     ANONYMOUS.store(false, Relaxed);
     NEXT_SWEEP.store(0, Relaxed);
@@ -206,7 +206,7 @@ fn add_chunk(first: *mut u8, slots: usize, each: impl Fn(&'static Slot)) {
     head.chunk_slots.store(slots as u32, Relaxed);
     let mut next = CHUNKS.load(Relaxed);
     loop {
-        head.chunk_next.store(next as usize, Relaxed);
+        head.next_chunk.store(next as usize, Relaxed);
         // ORDERING: Release, so that who walks the list finds the chunk's size and the next chunk.
         match CHUNKS.compare_exchange_weak(next, (&raw const *head).cast_mut(), Release, Relaxed) {
             Ok(_) => break,
@@ -232,7 +232,7 @@ fn for_each_chunk(mut each: impl FnMut(&'static Slot, usize)) {
     // SAFETY: chunks are never unmapped.
     while let Some(first) = unsafe { chunk.as_ref() } {
         // Read first: `each` may take the memory away.
-        chunk = first.chunk_next.load(Relaxed) as *mut Slot;
+        chunk = first.next_chunk.load(Relaxed) as *mut Slot;
         each(first, first.chunk_slots.load(Relaxed) as usize);
     }
 }
@@ -339,7 +339,7 @@ fn grow() -> Option<&'static Slot> {
 
 /// Maps a chunk of so many slots and returns one of them; the others are for whoever comes next.
 fn grow_by(more: u32) -> Option<&'static Slot> {
-    let at = shape().slot_at(PROCESS.slots.fetch_add(more, Relaxed).into());
+    let at = shape().slot_offset(PROCESS.slots.fetch_add(more, Relaxed).into());
     let length = more as usize * shape().slot_size();
     let mapped = if are_anonymous() { Err(sys::Errno(libc::EOPNOTSUPP)) } else { map_more(at, length) };
     let is_anonymous = mapped.is_err();

@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use spec::EventSet;
-use spec::buffer::{RING_SIZES, Shape};
+use spec::buffer::{RING_SIZES, SlotLayout};
 
 use crate::say::{Cause, say};
 use crate::stage::Settled;
@@ -21,7 +21,7 @@ pub struct Config {
     /// `THR_TRACE_LEVEL=blocked`: only calls that tell of waiting are recorded.
     pub only_blocked: bool,
     /// How large the slots are, and by `THR_TRACE_RING` whether they are rings.
-    pub shape: Shape,
+    pub shape: SlotLayout,
 }
 
 /// The configuration, settled when the library wakes for the first time.
@@ -30,7 +30,7 @@ pub static CONFIG: Settled<Config> = Settled::new(Config {
     max: u64::MAX,
     unbuffered: false,
     only_blocked: false,
-    shape: Shape::BUFFERS,
+    shape: SlotLayout::BUFFERS,
 });
 
 /// The bits of a column that only `THR_TRACE_DETAIL` fills: all or none.
@@ -127,14 +127,14 @@ fn is_blocked_wanted() -> bool {
 
 /// The slots that `THR_TRACE_RING` asks for. Who asks for a ring of an impossible size gets the nearest one: files that
 /// grow without end are what he does not want.
-fn ring() -> Shape {
-    let Some(size) = size(b"THR_TRACE_RING") else { return Shape::BUFFERS };
+fn ring() -> SlotLayout {
+    let Some(size) = size(b"THR_TRACE_RING") else { return SlotLayout::BUFFERS };
     let possible = size.clamp(*RING_SIZES.start(), *RING_SIZES.end());
     if size != possible {
         let taken: &[u8] = if size < possible { b"64K, the least" } else { b"1G, the most" };
         say(Cause::Ring, &[b"THR_TRACE_RING: taken as ", taken]);
     }
-    Shape::ring(possible).unwrap_or(Shape::BUFFERS)
+    SlotLayout::ring(possible).unwrap_or(SlotLayout::BUFFERS)
 }
 
 /// The size that a variable holds; one that is no size is told of and ignored.

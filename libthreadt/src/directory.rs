@@ -2,9 +2,9 @@
 
 use core::ffi::CStr;
 
-use spec::buffer::{Owner, PAGE, PATH_MAX};
+use spec::buffer::{Owner, PAGE, SLOT_PATH_MAX};
 use spec::info;
-use spec::names::{Name, PROCESS_MASK};
+use spec::names::{FileName, PROCESS_MASK};
 
 use crate::file::{DIRECTORY_MAX, Path, rename_old};
 use crate::process;
@@ -26,14 +26,15 @@ static RESOLVED: Stage = Stage::new();
 /// The clock's offset is settled, in this process or in one that it was forked from.
 static CLOCK: Stage = Stage::new();
 /// Memory for paths and file contents, so that no hook needs it on its stack.
-static SCRATCH: Settled<Scratch> = Settled::new(Scratch { path: [0; PATH_MAX], other: [0; PATH_MAX], text: [0; 8192] });
+static SCRATCH: Settled<Scratch> =
+    Settled::new(Scratch { path: [0; SLOT_PATH_MAX], other: [0; SLOT_PATH_MAX], text: [0; 8192] });
 
 /// The path of this process's trbuf.
-static BUFFERS_PATH: Settled<[u8; PATH_MAX]> = Settled::new([0; PATH_MAX]);
+static BUFFERS_PATH: Settled<[u8; SLOT_PATH_MAX]> = Settled::new([0; SLOT_PATH_MAX]);
 
 struct Scratch {
-    path: [u8; PATH_MAX],
-    other: [u8; PATH_MAX],
+    path: [u8; SLOT_PATH_MAX],
+    other: [u8; SLOT_PATH_MAX],
     text: [u8; 8192],
 }
 
@@ -135,7 +136,7 @@ fn claim() -> bool {
     match result {
         Ok(Claim::Ours) => {
             // SAFETY: within the stage `files`; read by those who have passed it.
-            Path::build(unsafe { BUFFERS_PATH.get_mut() }, path(), Name::Buffers(process::id() & PROCESS_MASK));
+            Path::build(unsafe { BUFFERS_PATH.get_mut() }, path(), FileName::Buffers(process::id() & PROCESS_MASK));
             trinfo::write(trinfo::Moment::FirstRecord);
             true
         }
@@ -155,29 +156,29 @@ fn try_claim(scratch: &mut Scratch) -> sys::Result<Claim> {
     let pid = process::id();
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
     // OBSERVABLE: the first thing that is made; whoever makes it owns the names.
-    let path = Path::build(&mut scratch.path, path(), Name::Buffers(pid & PROCESS_MASK));
+    let path = Path::build(&mut scratch.path, path(), FileName::Buffers(pid & PROCESS_MASK));
     let mut fd = Fd::open(path, flags, 0o600);
     if fd.as_ref().err() == Some(&Errno(libc::EEXIST)) {
         match find_owner(path, &mut scratch.text)? {
             Holder::OurselvesBeforeExec(owner) => {
                 let fd = Fd::open(path, libc::O_RDWR | libc::O_NOFOLLOW, 0)?;
                 CLOCK.run(|| {
-                    clock::set_offset(owner.offset);
+                    clock::set_offset(owner.realtime_offset);
                     true
                 });
-                buffers::take_over(&fd, fd.stat()?.st_size as u64, owner.shape)?;
+                buffers::take_over(&fd, fd.stat()?.st_size as u64, owner.layout)?;
                 return Ok(Claim::Ours);
             }
             Holder::Alive => return Ok(Claim::Taken),
             Holder::Dead(start) => {
                 set_aside(pid, start, true, scratch)?;
-                let path = Path::build(&mut scratch.path, self::path(), Name::Buffers(pid & PROCESS_MASK));
+                let path = Path::build(&mut scratch.path, self::path(), FileName::Buffers(pid & PROCESS_MASK));
                 fd = Fd::open(path, flags, 0o600);
             }
         }
     } else if fd.is_ok() {
         // A clean exit leaves no trbuf, but the other files.
-        let info = Path::build(&mut scratch.path, self::path(), Name::Info(pid & PROCESS_MASK));
+        let info = Path::build(&mut scratch.path, self::path(), FileName::Info(pid & PROCESS_MASK));
         if let Ok(file) = Fd::open(info, libc::O_RDONLY | libc::O_NOFOLLOW, 0) {
             let length = file.read_at(&mut scratch.text, 0).unwrap_or(0);
             let start = info::number(scratch.text.get(..length).unwrap_or(b""), "start").unwrap_or(0);
@@ -190,7 +191,7 @@ fn try_claim(scratch: &mut Scratch) -> sys::Result<Claim> {
         true
     });
     let mut owner = identity::owner();
-    owner.offset = clock::offset();
+    owner.realtime_offset = clock::offset();
     if fd.stat()?.st_mode & 0o777 != 0o600 {
         fd.set_mode(0o600)?;
     }
@@ -215,15 +216,17 @@ fn find_owner(path: &CStr, page: &mut [u8]) -> sys::Result<Holder> {
     let owner = Owner::parse(page.get(..length).unwrap_or(b""));
     let ourselves = identity::owner();
     if let Ok(owner) = owner {
-        if ourselves.start != 0 && (Owner { offset: ourselves.offset, shape: ourselves.shape, ..owner }) == ourselves {
+        if ourselves.start_time != 0
+            && (Owner { realtime_offset: ourselves.realtime_offset, layout: ourselves.layout, ..owner }) == ourselves
+        {
             return Ok(Holder::OurselvesBeforeExec(owner));
         }
         // The PID is ours now; so whoever had it in this namespace has gone, as has everybody of another boot.
         if owner.boot_id != ourselves.boot_id || owner.pid_namespace == ourselves.pid_namespace {
-            return Ok(Holder::Dead(owner.start));
+            return Ok(Holder::Dead(owner.start_time));
         }
     }
-    let start = owner.map_or(0, |owner| owner.start);
+    let start = owner.map_or(0, |owner| owner.start_time);
     // Where there are no leases to rely on, the other namespace's process is taken for alive.
     Ok(if fd.has_no_writer() == Ok(true) { Holder::Dead(start) } else { Holder::Alive })
 }
@@ -255,9 +258,9 @@ fn set_aside(pid: u32, start: u64, buffers_too: bool, scratch: &mut Scratch) -> 
             let Some((entry, rest)) = entries.split_at_checked(size).filter(|_| size > 19) else { break };
             entries = rest;
             let name = CStr::from_bytes_until_nul(entry.get(19..).unwrap_or(b"")).unwrap_or(c"").to_bytes();
-            let earlier = match Name::parse(name) {
-                Some(Name::Records { process, .. } | Name::Info(process)) => process == wanted,
-                Some(Name::Buffers(process)) => process == wanted && buffers_too,
+            let earlier = match FileName::parse(name) {
+                Some(FileName::Records { process, .. } | FileName::Info(process)) => process == wanted,
+                Some(FileName::Buffers(process)) => process == wanted && buffers_too,
                 _ => false,
             };
             if earlier {
@@ -279,7 +282,7 @@ fn share_clock(scratch: &mut Scratch) {
     clock::set_offset(ours);
     let boot_id = identity::boot_id();
     for _ in 0..3 {
-        let clock_path = Path::build(&mut scratch.path, path(), Name::Clock);
+        let clock_path = Path::build(&mut scratch.path, path(), FileName::Clock);
         let there = Fd::open(clock_path, libc::O_RDONLY | libc::O_NOFOLLOW, 0);
         if let Ok(file) = &there {
             let length = file.read_at(&mut scratch.text, 0).unwrap_or(0);

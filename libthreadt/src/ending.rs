@@ -2,7 +2,7 @@
 //!
 //! Other threads run on while the process ends, and go on recording. First every slot's limit is set to 0, so that from
 //! then on each record is written at once; then all threads pass a barrier, after which a record that was begun with
-//! the old limit shows in its slot's `making`. Once that is done, the slot is written out.
+//! the old limit shows in its slot's `in_progress`. Once that is done, the slot is written out.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
@@ -19,7 +19,7 @@ const PATIENCE_NS: i64 = 100_000;
 /// Writes all that has been recorded; whatever comes later is written at once. `true` if every slot is empty now.
 fn write_everything() -> bool {
     process::set_write_through(true);
-    // ORDERING: the barrier stands between our stores to `limit` and our loads of `making`, on every thread's side.
+    // ORDERING: the barrier stands between our stores to `flush_threshold` and our loads of `in_progress`, on every thread's side.
     let _ = sys::barrier();
     let (mut complete, mut patience) = (true, PATIENCE_STEPS);
     buffers::for_each_slot(|slot| complete &= write_slot(slot, &mut patience));
@@ -29,12 +29,12 @@ fn write_everything() -> bool {
 /// Writes out one slot; `patience` is how many steps of [`PATIENCE_NS`] may still be waited.
 fn write_slot(slot: &'static Slot, patience: &mut u32) -> bool {
     let lwp = slot.lwp.load(Relaxed);
-    if lwp == 0 || slot.is_empty() && slot.making.load(Relaxed) == 0 && slot.lost.load(Relaxed) == 0 {
+    if lwp == 0 || slot.is_empty() && slot.in_progress.load(Relaxed) == 0 && slot.lost.load(Relaxed) == 0 {
         return true;
     }
     let ours = thread::slot_if_any().is_some_and(|ours| core::ptr::eq(ours, slot));
     if !ours {
-        while slot.making.load(Relaxed) != 0 {
+        while slot.in_progress.load(Relaxed) != 0 {
             // Otherwise trace-cat finds it in the trbuf.
             let Some(less) = patience.checked_sub(1) else { return false };
             *patience = less;

@@ -5,27 +5,27 @@
 use core::ffi::CStr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use spec::buffer::{FileEntry, PATH_MAX};
-use spec::names::{NAME_MAX, Name};
+use spec::buffer::{FileEntry, SLOT_PATH_MAX};
+use spec::names::{FileName, NAME_MAX};
 
 use crate::sys::{self, Errno, Fd, Result};
 
 /// Longest directory that a trace can be in, bytes.
-pub const DIRECTORY_MAX: usize = PATH_MAX - NAME_MAX - 48;
+pub const DIRECTORY_MAX: usize = SLOT_PATH_MAX - NAME_MAX - 48;
 
 /// A path that is put together in memory that somebody else owns.
 pub struct Path;
 
 impl Path {
     /// Writes `directory/name` with its NUL into `buffer`. The directory has at most [`DIRECTORY_MAX`] bytes.
-    pub fn build<'a>(buffer: &'a mut [u8; PATH_MAX], directory: &[u8], name: Name) -> &'a CStr {
+    pub fn build<'a>(buffer: &'a mut [u8; SLOT_PATH_MAX], directory: &[u8], name: FileName) -> &'a CStr {
         let (text, length) = name.text();
         Path::join(buffer, &[directory, b"/", text.get(..length).unwrap_or(b"")])
     }
 
     /// Writes the pieces, one behind the other, with a NUL into `buffer`; what does not fit is cut off.
-    pub fn join<'a>(buffer: &'a mut [u8; PATH_MAX], pieces: &[&[u8]]) -> &'a CStr {
-        let bytes = pieces.iter().flat_map(|piece| piece.iter().copied()).take(PATH_MAX - 1);
+    pub fn join<'a>(buffer: &'a mut [u8; SLOT_PATH_MAX], pieces: &[&[u8]]) -> &'a CStr {
+        let bytes = pieces.iter().flat_map(|piece| piece.iter().copied()).take(SLOT_PATH_MAX - 1);
         for (slot, byte) in buffer.iter_mut().zip(bytes.chain([0])) {
             *slot = byte;
         }
@@ -33,7 +33,7 @@ impl Path {
     }
 
     /// The path that is in `buffer`.
-    pub fn of(buffer: &[u8; PATH_MAX]) -> &CStr {
+    pub fn of(buffer: &[u8; SLOT_PATH_MAX]) -> &CStr {
         CStr::from_bytes_until_nul(buffer).unwrap_or(c"")
     }
 }
@@ -125,7 +125,7 @@ fn set_aside(path: &CStr) -> Result {
 #[cold]
 #[inline(never)]
 pub fn rename_old(path: &CStr, directory: &[u8], start: &[u8], name: &[u8]) -> Result {
-    let mut buffer = [0u8; PATH_MAX];
+    let mut buffer = [0u8; SLOT_PATH_MAX];
     for turn in 1..1000u64 {
         let mut number = itoa::Buffer::new();
         let suffix: [&[u8]; 2] = if turn == 1 { [b"", b""] } else { [b"-", number.format(turn).as_bytes()] };

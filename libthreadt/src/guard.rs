@@ -8,7 +8,7 @@
 use core::arch::{global_asm, naked_asm};
 use core::ffi::{c_int, c_void};
 
-use spec::Form;
+use spec::RecordKind;
 
 use crate::{clock, elf, record};
 
@@ -18,14 +18,14 @@ pub struct Guard {
     /// Called in the frame's place.
     pub unwound: extern "C" fn(&Guard),
     /// The second record of the call.
-    pub form: &'static Form,
+    pub form: &'static RecordKind,
     /// Its arguments.
     pub arguments: [u64; 5],
 }
 
 impl Guard {
     /// A guard that writes the second record with these arguments.
-    pub const fn record(form: &'static Form, arguments: [u64; 5]) -> Guard {
+    pub const fn record(form: &'static RecordKind, arguments: [u64; 5]) -> Guard {
         Guard { unwound: put_second, form, arguments }
     }
 

@@ -47,10 +47,10 @@ pub fn owner() -> Owner {
     Owner {
         pid: process::id(),
         pid_namespace: pid_namespace(),
-        start: start(),
+        start_time: start(),
         boot_id: boot_id(),
-        offset: clock::offset(),
-        shape: CONFIG.get().shape,
+        realtime_offset: clock::offset(),
+        layout: CONFIG.get().shape,
     }
 }
 

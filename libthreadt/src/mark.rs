@@ -8,8 +8,8 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use spec::Hold;
-use spec::encode::Line;
+use spec::LockEffect;
+use spec::encode::UntimedRecord;
 
 use crate::slot::Slot;
 
@@ -18,30 +18,30 @@ pub const SLACK: u32 = 4096;
 
 /// Counts what `lines` take and give back, and says whether this is the moment to write. `end` is how full the region was
 /// before them, and `full` how full it may become.
-pub fn is_moment(slot: &Slot, lines: &[Line], end: u32, full: u32) -> bool {
+pub fn is_moment(slot: &Slot, lines: &[UntimedRecord], end: u32, full: u32) -> bool {
     let change: i32 = lines.iter().map(change).sum();
     // ORDERING: only the slot's owner looks at these two.
-    let held = slot.held_since_mark.load(Relaxed) + change;
-    let fewest = slot.fewest_since_mark.load(Relaxed);
-    slot.held_since_mark.store(held, Relaxed);
-    slot.fewest_since_mark.store(fewest.min(held), Relaxed);
+    let held = slot.held_since_flush_point.load(Relaxed) + change;
+    let fewest = slot.fewest_held_since_flush_point.load(Relaxed);
+    slot.held_since_flush_point.store(held, Relaxed);
+    slot.fewest_held_since_flush_point.store(fewest.min(held), Relaxed);
     held < fewest || held == fewest && change <= 0 && end + SLACK / 2 >= full
 }
 
 /// The region has been written: the count begins anew.
 pub fn reset(slot: &Slot) {
-    slot.held_since_mark.store(0, Relaxed);
-    slot.fewest_since_mark.store(0, Relaxed);
+    slot.held_since_flush_point.store(0, Relaxed);
+    slot.fewest_held_since_flush_point.store(0, Relaxed);
 }
 
 /// By how much this record changes the number of locks that its thread holds.
-fn change(line: &Line) -> i32 {
+fn change(line: &UntimedRecord) -> i32 {
     let failed = |rval: usize| line.arguments.get(rval).is_some_and(|rval| *rval != 0);
-    match line.form.hold {
-        Hold::Same => 0,
-        Hold::Takes { rval } | Hold::Gives { rval } if failed(rval) => 0,
-        Hold::Takes { .. } => 1,
-        Hold::Gives { .. } => -1,
+    match line.kind.lock_effect {
+        LockEffect::None => 0,
+        LockEffect::Acquires { rval } | LockEffect::Releases { rval } if failed(rval) => 0,
+        LockEffect::Acquires { .. } => 1,
+        LockEffect::Releases { .. } => -1,
     }
 }
 
@@ -50,16 +50,16 @@ mod tests {
     use super::*;
     use spec::id;
 
-    const LOCK: [Line; 2] = [
-        Line { form: &id::MUTEX_LOCK_1, arguments: [7, 0, 0, 0, 0] },
-        Line { form: &id::MUTEX_LOCK_2, arguments: [0; 5] },
+    const LOCK: [UntimedRecord; 2] = [
+        UntimedRecord { kind: &id::MUTEX_LOCK_1, arguments: [7, 0, 0, 0, 0] },
+        UntimedRecord { kind: &id::MUTEX_LOCK_2, arguments: [0; 5] },
     ];
-    const UNLOCK: [Line; 1] = [Line { form: &id::MUTEX_UNLOCK_0, arguments: [7, 0, 0, 0, 0] }];
-    const FAILED_TRY: [Line; 1] = [Line { form: &id::RW_TRYRDLOCK_0, arguments: [7, 16, 0, 0, 0] }];
-    const POST: [Line; 1] = [Line { form: &id::SEMA_POST_0, arguments: [7, 0, 0, 0, 0] }];
+    const UNLOCK: [UntimedRecord; 1] = [UntimedRecord { kind: &id::MUTEX_UNLOCK_0, arguments: [7, 0, 0, 0, 0] }];
+    const FAILED_TRY: [UntimedRecord; 1] = [UntimedRecord { kind: &id::RW_TRYRDLOCK_0, arguments: [7, 16, 0, 0, 0] }];
+    const POST: [UntimedRecord; 1] = [UntimedRecord { kind: &id::SEMA_POST_0, arguments: [7, 0, 0, 0, 0] }];
 
     /// After how many of these, each of 100 bytes, the region is written.
-    fn written_after(calls: &[&[Line]]) -> Option<usize> {
+    fn written_after(calls: &[&[UntimedRecord]]) -> Option<usize> {
         // SAFETY: zeros are a valid slot, and only two of its words are looked at.
         let slot: Box<Slot> = unsafe { Box::new(std::mem::zeroed()) };
         let mut ends = (0..).map(|turn| turn * 100);
@@ -75,10 +75,10 @@ mod tests {
 
     #[test]
     fn without_such_a_moment_the_next_best_is_taken() {
-        let pairs: Vec<&[Line]> = [&LOCK[..], &UNLOCK].into_iter().cycle().take(100).collect();
+        let pairs: Vec<&[UntimedRecord]> = [&LOCK[..], &UNLOCK].into_iter().cycle().take(100).collect();
         // Half of the slack is 2,048 bytes: the first that begins there is the 22nd, an unlock.
         assert_eq!(written_after(&pairs), Some(22));
-        let posts: Vec<&[Line]> = [&POST[..]].into_iter().cycle().take(100).collect();
+        let posts: Vec<&[UntimedRecord]> = [&POST[..]].into_iter().cycle().take(100).collect();
         assert_eq!(written_after(&posts), Some(22));
         // A thread that only takes has none.
         assert_eq!(written_after(&[&LOCK[..]; 40]), None);

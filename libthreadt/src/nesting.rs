@@ -1,7 +1,7 @@
 //! Records within records: which of them are still in the making?
 //!
-//! A signal handler that comes while a record is being made finds the slot's `making` set, and records one region deeper.
-//! If it leaves by `siglongjmp`, the interrupted record will never be finished, and `making` stays. The next record finds
+//! A signal handler that comes while a record is being made finds the slot's `in_progress` set, and records one region deeper.
+//! If it leaves by `siglongjmp`, the interrupted record will never be finished, and `in_progress` stays. The next record finds
 //! out: it is nested in another one only if there is a signal frame on the stack between the two.
 
 use core::sync::atomic::Ordering::Relaxed;
@@ -15,10 +15,10 @@ use crate::sys;
 const SEARCH: usize = 64 * 1024;
 const PAGE: usize = 4096;
 
-/// Where the count begins in `making`, and the address below it ends.
+/// Where the count begins in `in_progress`, and the address below it ends.
 const COUNT_AT: u32 = 48;
 
-/// How many records are in the making, by the word that `making` holds.
+/// How many records are in the making, by the word that `in_progress` holds.
 #[inline(always)]
 pub fn depth(making: u64) -> usize {
     (making >> COUNT_AT) as usize
@@ -30,7 +30,7 @@ pub fn one_more(making: u64, frame: usize) -> u64 {
     frame as u64 | ((making >> COUNT_AT) + 1) << COUNT_AT
 }
 
-/// Takes records that will never be finished off the word `making`, and returns the word that is left, noted as what is
+/// Takes records that will never be finished off the word `in_progress`, and returns the word that is left, noted as what is
 /// below the record that begins now. `here` is where the caller's stack is.
 #[cold]
 #[inline(never)]
@@ -39,7 +39,7 @@ pub fn leave_abandoned(slot: &Slot, mut making: u64, here: usize) -> u64 {
     while making != 0 && is_abandoned((making & ((1 << COUNT_AT) - 1)) as usize, here) {
         // What was below the record that is left: nothing for the first, else as it was noted when this one began.
         making = match depth(making).checked_sub(2) {
-            Some(at) => slot.below[at & (REGIONS - 1)].load(Relaxed),
+            Some(at) => slot.outer_records[at & (REGIONS - 1)].load(Relaxed),
             None => 0,
         };
     }
@@ -50,10 +50,10 @@ pub fn leave_abandoned(slot: &Slot, mut making: u64, here: usize) -> u64 {
             // The write that was left is noted in the region and will be done once more.
             slot.release_writer();
         }
-        slot.making.store(making, Relaxed);
+        slot.in_progress.store(making, Relaxed);
     }
     if let Some(at) = depth(making).checked_sub(1) {
-        slot.below[at & (REGIONS - 1)].store(making, Relaxed);
+        slot.outer_records[at & (REGIONS - 1)].store(making, Relaxed);
     }
     making
 }

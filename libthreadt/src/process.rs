@@ -10,7 +10,7 @@ use core::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use spec::event::{EVENTS, MUTEX, RMUTEX};
+use spec::tables::{EVENTS, MUTEX, RMUTEX};
 use spec::{Event, EventId, Level};
 
 use crate::config::{self, CONFIG};
@@ -206,7 +206,7 @@ pub fn wake() -> bool {
 /// The switch of an event as the environment wants it.
 fn wanted(event: &Event) -> u8 {
     let config = CONFIG.get();
-    let level = event.forms.first().map_or(Level::Always, |form| form.level);
+    let level = event.kinds.first().map_or(Level::Always, |form| form.level);
     let selective = match level {
         _ if !config.only_blocked => 0,
         Level::Always => 0,

@@ -6,9 +6,9 @@ use core::sync::atomic::{
     compiler_fence,
 };
 
-use spec::Form;
+use spec::RecordKind;
 use spec::buffer::REGIONS;
-use spec::encode::Line;
+use spec::encode::UntimedRecord;
 
 use crate::process::{PROCESS, Switch};
 use crate::say::{Cause, reason, say};
@@ -21,26 +21,29 @@ pub const TOGETHER: usize = 2;
 
 /// Records one line. `time` is a reading of [`clock::now`].
 #[inline(always)]
-pub fn put(form: &'static Form, time: u64, arguments: [u64; 5]) {
-    put_lines(time, &[Line { form, arguments }]);
+pub fn put(form: &'static RecordKind, time: u64, arguments: [u64; 5]) {
+    put_lines(time, &[UntimedRecord { kind: form, arguments }]);
 }
 
 /// Records both halves of a call that did not have to wait, with one time.
 #[inline(always)]
-pub fn put_pair(forms: [&'static Form; 2], time: u64, first: [u64; 5], second: [u64; 5]) {
-    put_lines(time, &[Line { form: forms[0], arguments: first }, Line { form: forms[1], arguments: second }]);
+pub fn put_pair(forms: [&'static RecordKind; 2], time: u64, first: [u64; 5], second: [u64; 5]) {
+    put_lines(
+        time,
+        &[UntimedRecord { kind: forms[0], arguments: first }, UntimedRecord { kind: forms[1], arguments: second }],
+    );
 }
 
 /// Records lines with one time.
 ///
 /// Nests: a signal handler may come at any instruction, record, and even leave by `siglongjmp`.
 #[inline(never)]
-fn put_lines<const N: usize>(time: u64, lines: &[Line; N]) {
+fn put_lines<const N: usize>(time: u64, lines: &[UntimedRecord; N]) {
     const { assert!(N <= TOGETHER) };
     let Some(slot) = thread::slot(N as u32) else { return };
     let time = clock::since_epoch(time);
     let frame = stack_pointer();
-    let mut below = slot.making.load(Relaxed);
+    let mut below = slot.in_progress.load(Relaxed);
     if below != 0 {
         below = nesting::leave_abandoned(slot, below, frame);
     }
@@ -48,13 +51,13 @@ fn put_lines<const N: usize>(time: u64, lines: &[Line; N]) {
     if depth < REGIONS {
         // ORDERING: plain stores, ordered for this thread's own signal handlers by the compiler fences: a handler either
         // comes before the record and leaves everything as it was, or it sees one more in the making. Whoever ends the
-        // process has every thread pass a barrier (membarrier) between setting `limit` and looking at `making`: then
+        // process has every thread pass a barrier (membarrier) between setting `flush_threshold` and looking at `in_progress`: then
         // either this thread sees the new limit, or the other one sees that a record is in the making.
-        slot.making.store(nesting::one_more(below, frame), Relaxed);
+        slot.in_progress.store(nesting::one_more(below, frame), Relaxed);
         compiler_fence(SeqCst);
         append(slot, depth, time, lines);
         compiler_fence(SeqCst);
-        slot.making.store(below, Relaxed);
+        slot.in_progress.store(below, Relaxed);
     } else {
         slot.lose(N as u32, Errno(libc::ENOBUFS));
     }
@@ -65,8 +68,8 @@ fn put_lines<const N: usize>(time: u64, lines: &[Line; N]) {
 pub fn put_mutex(
     switch: Switch,
     recursive: bool,
-    form: &'static Form,
-    recursive_form: &'static Form,
+    form: &'static RecordKind,
+    recursive_form: &'static RecordKind,
     time: u64,
     arguments: [u64; 5],
 ) {
@@ -76,9 +79,9 @@ pub fn put_mutex(
 }
 
 #[inline(always)]
-fn append(slot: &Slot, depth: usize, time: u64, lines: &[Line]) {
+fn append(slot: &Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     let region = &slot.regions[depth & (REGIONS - 1)];
-    if (region.filled.load(Relaxed) >> 32) as u32 >= region.limit.load(Relaxed) {
+    if (region.write_position.load(Relaxed) >> 32) as u32 >= region.flush_threshold.load(Relaxed) {
         append_slowly(slot, depth, time, lines);
     } else {
         // SAFETY: we own the slot, `depth` records are below this one, and there is room.
@@ -89,7 +92,7 @@ fn append(slot: &Slot, depth: usize, time: u64, lines: &[Line]) {
 /// The region is nearly full (if it is a ring: its oldest records are in the way), or each record goes to the file at once.
 #[cold]
 #[inline(never)]
-fn append_slowly(slot: &Slot, depth: usize, time: u64, lines: &[Line]) {
+fn append_slowly(slot: &Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     if PROCESS.ending.load(Relaxed) != 0 {
         PROCESS.late.store(1, SeqCst);
     }
@@ -102,8 +105,8 @@ fn append_slowly(slot: &Slot, depth: usize, time: u64, lines: &[Line]) {
         // SAFETY: we own the slot, nobody writes it out, and `advance` has made room.
         return unsafe { slot.append(depth, time, lines) };
     }
-    let (end, full) = ((region.filled.load(Relaxed) >> 32) as u32, capacity(depth) - LAST_WORDS);
-    if depth == 0 && end <= full && region.limit.load(Relaxed) != 0 {
+    let (end, full) = ((region.write_position.load(Relaxed) >> 32) as u32, capacity(depth) - LAST_WORDS);
+    if depth == 0 && end <= full && region.flush_threshold.load(Relaxed) != 0 {
         // SAFETY: we own the slot, no record is below this one, and there is room.
         unsafe { slot.append(depth, time, lines) };
         if mark::is_moment(slot, lines, end, full) && slot.become_writer(slot.lwp.load(Relaxed), 0) == Writer::Taken {
@@ -118,7 +121,7 @@ fn append_slowly(slot: &Slot, depth: usize, time: u64, lines: &[Line]) {
 
 /// Appends as the slot's writer, and writes the region before that if it is full, and after that if each record goes to
 /// the file at once.
-fn append_or_write(slot: &Slot, depth: usize, time: u64, lines: &[Line]) {
+fn append_or_write(slot: &Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     let records = lines.len() as u32;
     let region = &slot.regions[depth & (REGIONS - 1)];
     let lwp = slot.lwp.load(Relaxed);
@@ -127,7 +130,7 @@ fn append_or_write(slot: &Slot, depth: usize, time: u64, lines: &[Line]) {
     // A handler's region is written when it is half full: while the thread it interrupted writes all regions, it can only
     // append.
     let enough = if depth == 0 { capacity(depth) - LAST_WORDS } else { capacity(depth) / 2 };
-    let nearly_full = !slot.has_room(depth) || (region.filled.load(Relaxed) >> 32) as u32 > enough;
+    let nearly_full = !slot.has_room(depth) || (region.write_position.load(Relaxed) >> 32) as u32 > enough;
     if may_write && nearly_full {
         write(slot, depth);
         if slot.is_disowned() {
@@ -144,7 +147,7 @@ fn append_or_write(slot: &Slot, depth: usize, time: u64, lines: &[Line]) {
         }
         // SAFETY: we own the slot, nobody else is its writer, and there is room.
         unsafe { slot.append(depth, time, lines) };
-        if writer == Writer::Taken && region.limit.load(Relaxed) == 0 {
+        if writer == Writer::Taken && region.flush_threshold.load(Relaxed) == 0 {
             // And what signal handlers have recorded meanwhile.
             slot.writer_depth.store(ALL_REGIONS, Relaxed);
             let written = (depth..REGIONS).try_for_each(|depth| slot.write(depth, buffers::entry(lwp)));

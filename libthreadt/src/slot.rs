@@ -4,11 +4,11 @@
 //! who may touch what.
 //!
 //! - Only the thread that owns a slot appends to its regions. A signal handler that interrupts a record appends to the
-//!   next region; `making` says how many records are in the making.
+//!   next region; `in_progress` says how many records are in the making.
 //! - Text leaves a region only in the hands of the *writer*, the thread whose LWP ID is in `writer`. Usually that is the
 //!   owner; when the process ends it is the thread that ends it.
-//! - While somebody else may be the writer, every region's `limit` is 0: the owner then becomes the writer before it
-//!   appends, so that the two never change `filled` at the same time.
+//! - While somebody else may be the writer, every region's `flush_threshold` is 0: the owner then becomes the writer before it
+//!   appends, so that the two never change `write_position` at the same time.
 
 use core::ops::Range;
 use core::ptr::NonNull;
@@ -18,10 +18,10 @@ use core::sync::atomic::{
 };
 
 use spec::buffer::{
-    FileEntry, PAGE, PATH_AT, PATH_MAX, REGION_AT, REGIONS, SLOT_ENDED, SLOT_OWNED, SlotHeader, holds_nothing, pack,
-    unpack,
+    FileEntry, PAGE, REGION_OFFSETS, REGIONS, SLOT_ENDED, SLOT_OWNED, SLOT_PATH_MAX, SLOT_PATH_OFFSET, SlotHeader,
+    is_empty_range, pack_range, unpack_range,
 };
-use spec::encode::{ENCODE_ROOM, Line, Template, room};
+use spec::encode::{ENCODE_ROOM, Template, UntimedRecord, encode_room};
 use spec::names;
 use spec::record::TIME_WIDTH;
 
@@ -39,7 +39,7 @@ pub struct Slot {
 
 impl Pooled for Slot {
     fn link(&self) -> &AtomicU64 {
-        &self.header.next
+        &self.header.next_free
     }
 }
 
@@ -53,14 +53,14 @@ impl core::ops::Deref for Slot {
 
 /// How many bytes of region `depth` may be filled before records that are made together have no room.
 pub fn capacity(depth: usize) -> u32 {
-    buffers::shape().region_size(depth) as u32 - room(TOGETHER) as u32
+    buffers::shape().region_size(depth) as u32 - encode_room(TOGETHER) as u32
 }
 
 /// Room that is kept in a region for the record that tells of losses.
 pub const LAST_WORDS: u32 = ENCODE_ROOM as u32;
 
 /// Bytes that have to be free when records are begun: for those made together, and the one that tells of losses.
-pub const NEEDED: u32 = room(TOGETHER) as u32 + LAST_WORDS;
+pub const NEEDED: u32 = encode_room(TOGETHER) as u32 + LAST_WORDS;
 
 /// As a writer's depth: it writes all regions.
 pub const ALL_REGIONS: u8 = u8::MAX;
@@ -92,7 +92,7 @@ impl Slot {
     /// Where the text of a region begins.
     #[inline(always)]
     pub fn text(&self, depth: usize) -> *mut u8 {
-        (&raw const *self).cast_mut().cast::<u8>().wrapping_add(REGION_AT[depth & (REGIONS - 1)])
+        (&raw const *self).cast_mut().cast::<u8>().wrapping_add(REGION_OFFSETS[depth & (REGIONS - 1)])
     }
 
     /// Where the next slot of the same chunk begins.
@@ -101,8 +101,8 @@ impl Slot {
     }
 
     /// The path of the file that this slot's records go to.
-    fn path(&self) -> *mut [u8; PATH_MAX] {
-        (&raw const *self).cast_mut().cast::<u8>().wrapping_add(PATH_AT).cast()
+    fn path(&self) -> *mut [u8; SLOT_PATH_MAX] {
+        (&raw const *self).cast_mut().cast::<u8>().wrapping_add(SLOT_PATH_OFFSET).cast()
     }
 
     /// Makes the slot this thread's, which is its writer; nothing unwritten may be in it.
@@ -112,16 +112,16 @@ impl Slot {
         // path only by the writer.
         unsafe {
             (&raw const self.header.templates).cast_mut().write([template; REGIONS]);
-            Path::build(&mut *self.path(), directory, names::Name::records(pid, lwp));
+            Path::build(&mut *self.path(), directory, names::FileName::records(pid, lwp));
         }
         for region in &self.regions {
-            region.filled.store(0, Relaxed);
-            region.pending.store(0, Relaxed);
-            region.laps.store(0, Relaxed);
+            region.write_position.store(0, Relaxed);
+            region.write_intent.store(0, Relaxed);
+            region.wrap_count.store(0, Relaxed);
         }
         self.complete_from.store(0, Relaxed);
-        self.making.store(0, Relaxed);
-        self.exit_told.store(0, Relaxed);
+        self.in_progress.store(0, Relaxed);
+        self.exit_recorded.store(0, Relaxed);
         self.set_limits(through);
         self.state.store(SLOT_OWNED, Relaxed);
         // OBSERVABLE: from here on a reader takes the regions for this LWP's.
@@ -140,15 +140,15 @@ impl Slot {
                 false => capacity(depth) + 1 - LAST_WORDS,
             };
             // ORDERING: Relaxed; who changes limits of others' slots has all threads pass a barrier afterwards.
-            region.limit.store(limit, Relaxed);
+            region.flush_threshold.store(limit, Relaxed);
         }
     }
 
     /// Whether records that are made together have room in region `depth`.
     pub fn has_room(&self, depth: usize) -> bool {
         let region = &self.regions[depth & (REGIONS - 1)];
-        let Range { start, end } = unpack(region.filled.load(Relaxed));
-        end <= if start > end { start.saturating_sub(room(TOGETHER) as u32) } else { capacity(depth) }
+        let Range { start, end } = unpack_range(region.write_position.load(Relaxed));
+        end <= if start > end { start.saturating_sub(encode_room(TOGETHER) as u32) } else { capacity(depth) }
     }
 
     /// Writes records with one time into region `depth`, which must have room, and publishes them.
@@ -156,9 +156,9 @@ impl Slot {
     /// # Safety
     /// The caller must be the slot's owner with `depth` records below this one, or its writer with `depth` reserved.
     #[inline(always)]
-    pub unsafe fn append(&self, depth: usize, time: u64, lines: &[Line]) {
+    pub unsafe fn append(&self, depth: usize, time: u64, lines: &[UntimedRecord]) {
         let region = &self.regions[depth & (REGIONS - 1)];
-        let filled = region.filled.load(Relaxed);
+        let filled = region.write_position.load(Relaxed);
         // SAFETY: by the caller's promise nobody else uses this template or appends to this region now, and `end` is
         // at most `capacity`, which leaves room for as many as are made together.
         let length = unsafe {
@@ -167,9 +167,9 @@ impl Slot {
             template.encode(self.text(depth).add(end), time, lines)
         };
         // OBSERVABLE: the record is there for whoever reads the trbuf after our death.
-        // ORDERING: Release, so that a reader that sees the new length sees the bytes. Only the owner changes `filled`
+        // ORDERING: Release, so that a reader that sees the new length sees the bytes. Only the owner changes `write_position`
         // here, and nested records change other regions, so that a plain store loses nothing.
-        region.filled.store(filled + ((length as u64) << 32), Release);
+        region.write_position.store(filled + ((length as u64) << 32), Release);
     }
 
     /// Becomes the one who may take text out of region `depth`, or out of all of them ([`ALL_REGIONS`]).
@@ -204,7 +204,7 @@ impl Slot {
         let (here, size) = ((&raw const *self).cast_mut().cast::<u8>(), buffers::shape().slot_size());
         let mut copies = [(0, 0, core::ptr::null_mut()); REGIONS];
         for (depth, region) in self.regions.iter().enumerate() {
-            let Range { start, end } = unpack(region.pending.load(Relaxed));
+            let Range { start, end } = unpack_range(region.write_intent.load(Relaxed));
             let (start, length) = (start as usize, end.saturating_sub(start) as usize);
             if length == 0 {
                 continue;
@@ -234,14 +234,14 @@ impl Slot {
 
     /// Whether a write is noted that is under way or was left.
     fn is_pending(&self) -> bool {
-        self.regions.iter().any(|region| region.pending.load(Relaxed) != 0)
+        self.regions.iter().any(|region| region.write_intent.load(Relaxed) != 0)
     }
 
     /// Whether all text is in the file.
     pub fn is_empty(&self) -> bool {
         self.regions
             .iter()
-            .all(|region| holds_nothing(region.filled.load(Acquire)) && region.pending.load(Acquire) == 0)
+            .all(|region| is_empty_range(region.write_position.load(Acquire)) && region.write_intent.load(Acquire) == 0)
     }
 
     /// Writes the text of all regions to the file. The caller must be the writer.
@@ -256,14 +256,14 @@ impl Slot {
     pub fn write(&self, depth: usize, entry: &FileEntry) -> sys::Result {
         let region = &self.regions[depth & (REGIONS - 1)];
         loop {
-            let pending = region.pending.load(Acquire);
-            let filled = region.filled.load(Acquire);
-            if pending == 0 && holds_nothing(filled) {
+            let pending = region.write_intent.load(Acquire);
+            let filled = region.write_position.load(Acquire);
+            if pending == 0 && is_empty_range(filled) {
                 // The region begins anew, unless a signal handler has just appended to it.
-                let _ = region.filled.compare_exchange(filled, 0, AcqRel, Relaxed);
+                let _ = region.write_position.compare_exchange(filled, 0, AcqRel, Relaxed);
                 return Ok(());
             }
-            // SAFETY: the writer may use the path; the text up to `filled` does not change any more.
+            // SAFETY: the writer may use the path; the text up to `write_position` does not change any more.
             let file = unsafe { file::open_records(Path::of(&*self.path()), entry) }?;
             let (at, range) = if pending == 0 {
                 limits::allow(file.fd())?;
@@ -273,25 +273,25 @@ impl Slot {
                     self.take_out(depth, &range);
                     continue;
                 }
-                if region.laps.load(Relaxed) != 0 {
+                if region.wrap_count.load(Relaxed) != 0 {
                     // SAFETY: the range lies within the region, and what is in it does not change any more.
                     let text =
                         unsafe { core::slice::from_raw_parts(self.text(depth).add(range.start as usize), range.len()) };
                     // Handlers' records, which have less room, may have been overwritten later.
                     self.complete_from.fetch_max(time_of(text), Relaxed);
                     // OBSERVABLE: only now, so that the moment is known whenever the process dies.
-                    region.laps.store(0, Release);
+                    region.wrap_count.store(0, Release);
                 }
                 let length = u64::from(range.end - range.start);
                 let alone = usize::from(self.writer_depth.load(Relaxed)) >= depth && !self.is_pending();
                 let at = file.take_range(entry, length, alone)?;
-                region.pending_at.store(at, Relaxed);
+                region.write_intent_offset.store(at, Relaxed);
                 // OBSERVABLE: from here on these bytes are looked for in the file, at that place.
-                region.pending.store(pack(range.clone()), Release);
+                region.write_intent.store(pack_range(range.clone()), Release);
                 (at, range)
             } else {
                 // A write that was left by a jump out of a signal handler. Doing it once more is harmless.
-                (region.pending_at.load(Relaxed), unpack(pending))
+                (region.write_intent_offset.load(Relaxed), unpack_range(pending))
             };
             if self.is_disowned() {
                 return Ok(());
@@ -303,7 +303,7 @@ impl Slot {
             let written = unsafe { file.write(text, (range.end - range.start) as usize, at) };
             if let Err(errno) = written {
                 if file.give_range_back(entry, at, u64::from(range.end - range.start)) {
-                    region.pending.store(0, Release);
+                    region.write_intent.store(0, Release);
                 }
                 limits::failed(errno);
                 return Err(errno);
@@ -311,18 +311,18 @@ impl Slot {
             limits::count(u64::from(range.end - range.start));
             self.take_out(depth, &range);
             // OBSERVABLE: the write is complete, and no longer to be repeated.
-            region.pending.store(0, Release);
+            region.write_intent.store(0, Release);
         }
     }
 
     /// The records of a region whose word is `filled` that are to be written first: all of them, but those that a ring has
     /// had since it began anew.
     fn oldest(&self, depth: usize, filled: u64) -> Range<u32> {
-        let range = unpack(filled);
+        let range = unpack_range(filled);
         if range.start <= range.end {
             return range;
         }
-        let end = self.regions[depth & (REGIONS - 1)].wrapped_at.load(Relaxed);
+        let end = self.regions[depth & (REGIONS - 1)].wrap_position.load(Relaxed);
         // SAFETY: the older records of a ring that is written out lie within the region and do not change any more.
         let text = unsafe {
             let length = end.saturating_sub(range.start) as usize;
@@ -335,17 +335,17 @@ impl Slot {
 
     /// Takes what has been written out of a region, unless that has been done already.
     fn take_out(&self, depth: usize, written: &Range<u32>) {
-        let filled = &self.regions[depth & (REGIONS - 1)].filled;
+        let filled = &self.regions[depth & (REGIONS - 1)].write_position;
         let mut now = filled.load(Acquire);
         loop {
-            let range = unpack(now);
+            let range = unpack_range(now);
             // A signal handler of this thread may have appended meanwhile.
             // Nothing is appended at the front while the write is noted: it might be repeated.
             let rest = if range.start > range.end {
                 // They were the older ones of a ring that has begun anew.
-                pack(0..range.end)
+                pack_range(0..range.end)
             } else if range.start == written.start {
-                pack(written.end..range.end.max(written.end))
+                pack_range(written.end..range.end.max(written.end))
             } else {
                 return;
             };

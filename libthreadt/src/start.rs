@@ -120,7 +120,7 @@ const CANCELED: u64 = u64::MAX;
 extern "C" fn end_by_unwinding(guard: &Guard) {
     match thread::slot_if_any() {
         // pthread_exit or thrd_exit has recorded it.
-        Some(slot) if slot.exit_told.load(Relaxed) != 0 => thread::write_out(),
+        Some(slot) if slot.exit_recorded.load(Relaxed) != 0 => thread::write_out(),
         _ => thread::end(guard.form, CANCELED),
     }
 }
@@ -133,7 +133,7 @@ pub fn tell_exit(status: u64, caller: u64) {
     }
     if let Some(slot) = thread::slot_if_any() {
         // ORDERING: read by this thread only.
-        slot.exit_told.store(1, Relaxed);
+        slot.exit_recorded.store(1, Relaxed);
     }
     thread::write_out();
 }

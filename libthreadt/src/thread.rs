@@ -7,7 +7,7 @@ use core::arch::{asm, global_asm};
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed};
 
-use spec::{Form, id};
+use spec::{RecordKind, id};
 
 use crate::process::{self, PROCESS};
 use crate::slot::{ALL_REGIONS, Slot, Writer};
@@ -83,7 +83,7 @@ pub fn slot_if_any() -> Option<&'static Slot> {
 
 /// In a forked child: the slot was the parent's. It is returned if a record is in the making there.
 pub fn forget_slot() -> Option<&'static Slot> {
-    let slot = slot_if_any().filter(|slot| slot.making.load(Relaxed) != 0 || slot.writer.load(Relaxed) != 0);
+    let slot = slot_if_any().filter(|slot| slot.in_progress.load(Relaxed) != 0 || slot.writer.load(Relaxed) != 0);
     set_current(ptr::null());
     slot
 }
@@ -145,7 +145,7 @@ pub fn take_in(slot: &Slot) {
 }
 
 /// Records this thread's end and writes what it has recorded to its file. It may go on recording.
-pub fn end(form: &'static Form, exit_status: u64) {
+pub fn end(form: &'static RecordKind, exit_status: u64) {
     if process::records(id::THR_EXIT) {
         record::put(form, clock::now(), [exit_status, 0, 0, 0, 0]);
     }
@@ -158,7 +158,7 @@ pub fn write_out() {
     let Some(slot) = slot_if_any().filter(|_| process::is_awake()) else { return };
     let lwp = slot.lwp.load(Relaxed);
     // A record that was in the making when the thread was cancelled will never be finished.
-    slot.making.store(0, Relaxed);
+    slot.in_progress.store(0, Relaxed);
     if slot.writer.load(Relaxed) == lwp {
         slot.release_writer();
     }

@@ -6,11 +6,11 @@ use core::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use spec::buffer::PATH_MAX;
-use spec::event::EVENTS;
+use spec::buffer::SLOT_PATH_MAX;
 use spec::info::{RINGS_REUSED, escape};
-use spec::names::{Name, PROCESS_MASK};
-use spec::record::SECOND;
+use spec::names::{FileName, PROCESS_MASK};
+use spec::record::NANOS_PER_SECOND;
+use spec::tables::EVENTS;
 
 use crate::config::CONFIG;
 use crate::file::Path;
@@ -35,12 +35,13 @@ pub enum Moment {
 /// A file that is written through memory that is not on a host's stack.
 pub struct Writer {
     fd: Option<Fd>,
-    path: [u8; PATH_MAX],
+    path: [u8; SLOT_PATH_MAX],
     text: [u8; 4096],
     length: usize,
 }
 
-static WRITER: Settled<Writer> = Settled::new(Writer { fd: None, path: [0; PATH_MAX], text: [0; 4096], length: 0 });
+static WRITER: Settled<Writer> =
+    Settled::new(Writer { fd: None, path: [0; SLOT_PATH_MAX], text: [0; 4096], length: 0 });
 static SCRATCH: Settled<[u8; 4096]> = Settled::new([0; 4096]);
 /// Somebody is writing.
 static BUSY: AtomicBool = AtomicBool::new(false);
@@ -97,7 +98,7 @@ pub fn forget() {
 
 impl Writer {
     fn open(&mut self) -> bool {
-        let path = Path::build(&mut self.path, directory::path(), Name::Info(process::id() & PROCESS_MASK));
+        let path = Path::build(&mut self.path, directory::path(), FileName::Info(process::id() & PROCESS_MASK));
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_NOFOLLOW;
         self.length = 0;
         self.fd = Fd::open(path, flags, 0o600).ok();
@@ -202,10 +203,10 @@ fn rings(writer: &mut Writer) {
         writer.raw(b"complete_from ");
         writer.raw(number.format(lwp).as_bytes());
         writer.raw(b" ");
-        writer.raw(number.format(from / SECOND).as_bytes());
+        writer.raw(number.format(from / NANOS_PER_SECOND).as_bytes());
         writer.raw(b".");
         // With its zeros in front.
-        writer.raw(number.format(SECOND + from % SECOND).as_bytes().get(1..).unwrap_or_default());
+        writer.raw(number.format(NANOS_PER_SECOND + from % NANOS_PER_SECOND).as_bytes().get(1..).unwrap_or_default());
         writer.raw(b"\n");
     });
     let reused = ring::reused();

@@ -4,8 +4,8 @@ use std::hint::black_box;
 
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
-use spec::encode::{Line, Template, room};
-use spec::{Form, id};
+use spec::encode::{Template, UntimedRecord, encode_room};
+use spec::{RecordKind, id};
 
 /// 2026-11-20, some time after noon.
 const NOW: u64 = 1_795_174_740_544_763_329;
@@ -19,15 +19,15 @@ fn template() -> Template {
     Template::new(19955, 19953, 0x7fc5_de3f_86c0)
 }
 
-fn line(form: &'static Form, arguments: [u64; 5]) -> Line {
-    Line { form, arguments }
+fn line(kind: &'static RecordKind, arguments: [u64; 5]) -> UntimedRecord {
+    UntimedRecord { kind, arguments }
 }
 
 /// Encodes lines, over and over at the same place, `step` nanoseconds later each time.
-fn encode<const N: usize>(bencher: Bencher, step: u64, lines: [Line; N]) {
+fn encode<const N: usize>(bencher: Bencher, step: u64, lines: [UntimedRecord; N]) {
     let (mut template, mut time, mut out) = (template(), NOW, [0u8; 1024]);
-    assert!(room(N) <= out.len());
-    // SAFETY: the room was looked at above.
+    assert!(encode_room(N) <= out.len());
+    // SAFETY: the encode_room was looked at above.
     let length = unsafe { template.encode(out.as_mut_ptr(), time, &lines) };
     bencher.counter(ItemsCount::new(N)).counter(BytesCount::new(length)).bench_local(|| {
         time += step;

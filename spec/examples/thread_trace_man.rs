@@ -8,8 +8,8 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
-use spec::event::CATEGORIES;
-use spec::{Base, Column, EVENTS, FUNCTIONS, Form, Stamp};
+use spec::tables::CATEGORIES;
+use spec::{Base, Column, EVENTS, FUNCTIONS, RecordKind, Stamp};
 
 /// The page without its tables. A line `@NAME@` stands for one of them.
 const TEMPLATE: &str = include_str!("../man/thread_trace.5.in");
@@ -34,12 +34,12 @@ fn column(column: Column) -> String {
 }
 
 /// What stands in a1 to a5 of a record; an empty column before the last used one is shown as 0.
-fn columns(form: &Form) -> String {
-    let used = form.columns.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+fn columns(kind: &RecordKind) -> String {
+    let used = kind.columns.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
     if used == 0 {
         return "\\-".to_owned();
     }
-    let cells = form.columns[..used].iter().map(|cell| cell.map_or("0".to_owned(), column));
+    let cells = kind.columns[..used].iter().map(|cell| cell.map_or("0".to_owned(), column));
     cells.collect::<Vec<_>>().join(", ")
 }
 
@@ -50,14 +50,14 @@ fn events() -> String {
         writeln!(out, ".SS {category} {name}").unwrap();
         let events = EVENTS.iter().filter(|event| usize::from(event.category) == category);
         let rows: Vec<String> = events
-            .flat_map(|event| event.forms.iter().map(move |form| (event, form)))
-            .map(|(event, form)| {
-                let stamp = match form.stamp {
+            .flat_map(|event| event.kinds.iter().map(move |kind| (event, kind)))
+            .map(|(event, kind)| {
+                let stamp = match kind.stamp {
                     Stamp::Before => 'b',
                     Stamp::After => 'a',
                 };
-                let (number, which, name) = (event.number, form.which, event.name);
-                format!("{number}\t{name}\t{which}\t{stamp}\tT{{\n{RAGGED}\n{}\nT}}", columns(form))
+                let (number, which, name) = (event.number, kind.which, event.name);
+                format!("{number}\t{name}\t{which}\t{stamp}\tT{{\n{RAGGED}\n{}\nT}}", columns(kind))
             })
             .collect();
         if rows.is_empty() {

@@ -7,28 +7,28 @@
 use core::sync::atomic::{Ordering::SeqCst, compiler_fence};
 
 use crate::digits::{four, hex};
-use crate::event::{Base, Form};
-use crate::record::{ARGUMENT_MAX, HEAD_MAX, HEAD_WIDTH, RECORD_MAX, SECOND};
+use crate::record::{ARGUMENT_WIDTH_MAX, EVENT1_OFFSET, EVENT1_OFFSET_MAX, NANOS_PER_SECOND, RECORD_LEN_MAX};
+use crate::tables::{Base, RecordKind};
 
 /// The room that one record needs: its longest text, and what fixed-width stores may touch behind it.
 pub const ENCODE_ROOM: usize = 192;
 
 /// The room that [`Template::encode`] needs for so many records.
-pub const fn room(records: usize) -> usize {
-    (records - 1) * RECORD_MAX + ENCODE_ROOM
+pub const fn encode_room(records: usize) -> usize {
+    (records - 1) * RECORD_LEN_MAX + ENCODE_ROOM
 }
 
-const _: () = assert!(RECORD_MAX <= ENCODE_ROOM && HEAD_MAX <= size_of::<[u8; 64]>());
+const _: () = assert!(RECORD_LEN_MAX <= ENCODE_ROOM && EVENT1_OFFSET_MAX <= size_of::<[u8; 64]>());
 // The last argument starts, at the latest, where four of the widest end; a hex store is eighteen bytes wide. The store of
 // the zeros that end a record is sixteen, and starts, at the latest, where five of the widest end.
-const _: () = assert!(HEAD_MAX + 8 + 4 * (ARGUMENT_MAX + 1) + 18 <= ENCODE_ROOM);
-const _: () = assert!(HEAD_MAX + 8 + 5 * (ARGUMENT_MAX + 1) - 1 + 16 <= ENCODE_ROOM);
+const _: () = assert!(EVENT1_OFFSET_MAX + 8 + 4 * (ARGUMENT_WIDTH_MAX + 1) + 18 <= ENCODE_ROOM);
+const _: () = assert!(EVENT1_OFFSET_MAX + 8 + 5 * (ARGUMENT_WIDTH_MAX + 1) - 1 + 16 <= ENCODE_ROOM);
 
 /// One record but for its time.
 #[derive(Clone, Copy, Debug)]
-pub struct Line {
+pub struct UntimedRecord {
     /// What it looks like.
-    pub form: &'static Form,
+    pub kind: &'static RecordKind,
     /// Its columns a1 to a5; signed ones sign-extended.
     pub arguments: [u64; 5],
 }
@@ -70,18 +70,18 @@ impl Template {
         let digits = (16 - tid.leading_zeros() as usize / 4).max(12);
         text[39..39 + digits].copy_from_slice(&hex(tid)[16 - digits..]);
         text[39 + digits] = b':';
-        Template { text, begun: NEVER, seconds: 0, width: HEAD_WIDTH - 12 + digits }
+        Template { text, begun: NEVER, seconds: 0, width: EVENT1_OFFSET - 12 + digits }
     }
 
     /// Writes records with one time, one behind the other, at `out`, and returns their length.
     ///
     /// `time` is in nanoseconds since the Epoch; seconds of more than ten digits lose their first ones. Arguments are
-    /// printed in the bases of their forms.
+    /// printed in the bases of their kinds.
     ///
     /// # Safety
-    /// [`room`]`(lines.len())` bytes from `out` on must be writable and not read or written by anybody else meanwhile.
+    /// [`encode_room`]`(lines.len())` bytes from `out` on must be writable and not read or written by anybody else meanwhile.
     #[inline(always)]
-    pub unsafe fn encode(&mut self, out: *mut u8, time: u64, lines: &[Line]) -> usize {
+    pub unsafe fn encode(&mut self, out: *mut u8, time: u64, lines: &[UntimedRecord]) -> usize {
         let mut since = time.wrapping_sub(self.begun);
         if since >= SHOWN {
             since = self.show(time);
@@ -98,7 +98,7 @@ impl Template {
     /// Puts all but the last four digits of `time` into the text, and returns the nanoseconds that these stand for.
     #[inline(never)]
     fn show(&mut self, time: u64) -> u64 {
-        let (seconds, nanoseconds) = (time / SECOND, (time % SECOND) as u32);
+        let (seconds, nanoseconds) = (time / NANOS_PER_SECOND, (time % NANOS_PER_SECOND) as u32);
         // A jump out of a signal handler may leave this halfway: then no time is known to be shown.
         self.begun = NEVER;
         compiler_fence(SeqCst);
@@ -119,15 +119,15 @@ impl Template {
     /// # Safety
     /// [`ENCODE_ROOM`] bytes from `out` on must be writable.
     #[inline(always)]
-    unsafe fn encode_line(&self, out: *mut u8, digits: [u8; 4], line: &Line) -> *mut u8 {
-        let Line { form, arguments } = line;
+    unsafe fn encode_line(&self, out: *mut u8, digits: [u8; 4], line: &UntimedRecord) -> *mut u8 {
+        let UntimedRecord { kind, arguments } = line;
         // SAFETY: the caller grants ENCODE_ROOM bytes, which by the assertions above cover the head (64 bytes), the event
         // behind it, five arguments and the zeros behind them; ZEROS has 16 bytes from 10 on.
         unsafe {
             out.cast::<[u8; 64]>().write_unaligned(self.text);
             out.add(16).cast::<[u8; 4]>().write_unaligned(digits);
             let mut end = out.add(self.width);
-            end.cast::<[u8; 8]>().write_unaligned(form.head);
+            end.cast::<[u8; 8]>().write_unaligned(kind.event_text);
             end = end.add(8);
             let [first, rest @ ..] = arguments;
             let used = if rest.iter().fold(0, |all, argument| all | argument) != 0 {
@@ -136,7 +136,7 @@ impl Template {
                 // Most have an object and no more, or nothing.
                 usize::from(*first != 0)
             };
-            for (argument, base) in arguments.iter().zip(&form.bases).take(used) {
+            for (argument, base) in arguments.iter().zip(&kind.bases).take(used) {
                 end = write(end, *argument, *base);
                 end.write(b':');
                 end = end.add(1);
@@ -206,15 +206,15 @@ unsafe fn write_hex(out: *mut u8, value: u64, digits: usize) -> *mut u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Record, Value};
+    use crate::record::{Argument, Record};
     use crate::{EVENTS, id};
 
-    fn encoded(template: &mut Template, time: u64, form: &'static Form, arguments: [u64; 5]) -> Vec<u8> {
+    fn encoded(template: &mut Template, time: u64, kind: &'static RecordKind, arguments: [u64; 5]) -> Vec<u8> {
         let mut buffer = [0xee; ENCODE_ROOM + 16];
         // SAFETY: the buffer has ENCODE_ROOM bytes.
-        let length = unsafe { template.encode(buffer.as_mut_ptr(), time, &[Line { form, arguments }]) };
+        let length = unsafe { template.encode(buffer.as_mut_ptr(), time, &[UntimedRecord { kind, arguments }]) };
         assert_eq!(buffer[ENCODE_ROOM..], [0xee; 16], "wrote over its room");
-        assert!(length <= RECORD_MAX);
+        assert!(length <= RECORD_LEN_MAX);
         buffer[..length].to_vec()
     }
 
@@ -226,17 +226,17 @@ mod tests {
     }
 
     /// The encoder written as the manual says it, with the standard library.
-    fn oracle(lwpid: u32, pid: u32, tid: u64, time: u64, form: &Form, arguments: [u64; 5]) -> String {
+    fn oracle(lwpid: u32, pid: u32, tid: u64, time: u64, kind: &RecordKind, arguments: [u64; 5]) -> String {
         let mut line = format!(
             "{:010}:{:09}:{lwpid:07}:{pid:07}:{tid:#014x}:{}",
-            time / SECOND,
-            time % SECOND,
-            std::str::from_utf8(&form.head).unwrap()
+            time / NANOS_PER_SECOND,
+            time % NANOS_PER_SECOND,
+            std::str::from_utf8(&kind.event_text).unwrap()
         );
         for (index, value) in arguments.into_iter().enumerate() {
-            // Beyond its columns a form has what THR_TRACE_DETAIL puts there: in the last one the caller.
+            // Beyond its columns a kind has what THR_TRACE_DETAIL puts there: in the last one the caller.
             let empty = if index == 4 { Base::Hex } else { Base::Unsigned };
-            let base = form.columns[index].map_or(empty, |column| column.base);
+            let base = kind.columns[index].map_or(empty, |column| column.base);
             line += &match (value, base) {
                 (0, _) => "0".to_owned(),
                 (_, Base::Hex) => format!("{value:#x}"),
@@ -265,23 +265,23 @@ mod tests {
     fn encoder_oracle_and_decoder_agree_on_every_form() {
         let edges = edges();
         let mut at = 0usize;
-        for form in EVENTS.iter().flat_map(|event| event.forms) {
+        for kind in EVENTS.iter().flat_map(|event| event.kinds) {
             for turn in 0..edges.len() {
                 let mut next = |step: usize| {
                     at += step;
                     edges[at % edges.len()]
                 };
                 let arguments = [edges[turn], next(7), next(11), next(13), next(17)];
-                let time = next(3) % (10_000_000_000 * SECOND);
+                let time = next(3) % (10_000_000_000 * NANOS_PER_SECOND);
                 let (lwpid, pid) = (next(5) as u32 % 10_000_000, next(19) as u32 % 10_000_000);
                 let tid = next(23);
                 let mut template = Template::new(lwpid, pid, tid);
-                let line = encoded(&mut template, time, form, arguments);
-                assert_eq!(String::from_utf8(line.clone()).unwrap(), oracle(lwpid, pid, tid, time, form, arguments));
+                let line = encoded(&mut template, time, kind, arguments);
+                assert_eq!(String::from_utf8(line.clone()).unwrap(), oracle(lwpid, pid, tid, time, kind, arguments));
                 let record = Record::parse(&line[..line.len() - 1]).unwrap();
                 assert_eq!((record.time, record.lwpid, record.pid, record.tid), (time, lwpid, pid, tid));
-                assert_eq!(record.form().unwrap().head, form.head);
-                assert_eq!(record.arguments.map(Value::bits), arguments);
+                assert_eq!(record.kind().unwrap().event_text, kind.event_text);
+                assert_eq!(record.arguments.map(Argument::bits), arguments);
             }
         }
     }
@@ -289,23 +289,34 @@ mod tests {
     #[test]
     fn records_with_one_time_are_as_if_written_one_by_one() {
         let lines = [
-            Line { form: &id::RMUTEX_LOCK_1, arguments: [u64::MAX; 5] },
-            Line { form: &id::RMUTEX_LOCK_2, arguments: [0, 0, 3, 0, 0] },
+            UntimedRecord { kind: &id::RMUTEX_LOCK_1, arguments: [u64::MAX; 5] },
+            UntimedRecord { kind: &id::RMUTEX_LOCK_2, arguments: [0, 0, 3, 0, 0] },
         ];
-        let mut buffer = [0xee; room(2) + 16];
-        let time = 7 * SECOND + 89;
+        let mut buffer = [0xee; encode_room(2) + 16];
+        let time = 7 * NANOS_PER_SECOND + 89;
         // SAFETY: the buffer has room for two.
         let length = unsafe { Template::new(1, 2, u64::MAX).encode(buffer.as_mut_ptr(), time, &lines) };
-        assert_eq!(buffer[room(2)..], [0xee; 16], "wrote over its room");
-        let text = lines.map(|line| oracle(1, 2, u64::MAX, time, line.form, line.arguments)).concat();
+        assert_eq!(buffer[encode_room(2)..], [0xee; 16], "wrote over its room");
+        let text = lines.map(|line| oracle(1, 2, u64::MAX, time, line.kind, line.arguments)).concat();
         assert_eq!(std::str::from_utf8(&buffer[..length]).unwrap(), text);
     }
 
     #[test]
     fn what_a_template_shows_is_encoded_again_when_it_changes() {
         let mut template = Template::new(1, 1, 0x7f00_0000_0000);
-        let times = [0, 1, SHOWN - 1, SHOWN, SHOWN - 1, 54_321 * SHOWN, SECOND - 1, SECOND, 1, 9_999_999_990 * SECOND];
-        for time in times.into_iter().flat_map(|time| [time, 5 * SECOND + time, time]) {
+        let times = [
+            0,
+            1,
+            SHOWN - 1,
+            SHOWN,
+            SHOWN - 1,
+            54_321 * SHOWN,
+            NANOS_PER_SECOND - 1,
+            NANOS_PER_SECOND,
+            1,
+            9_999_999_990 * NANOS_PER_SECOND,
+        ];
+        for time in times.into_iter().flat_map(|time| [time, 5 * NANOS_PER_SECOND + time, time]) {
             let line = encoded(&mut template, time, &id::THR_YIELD_0, [0; 5]);
             assert_eq!(Record::parse(&line[..line.len() - 1]).unwrap().time, time);
         }

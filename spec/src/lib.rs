@@ -20,13 +20,13 @@
 pub mod buffer;
 mod digits;
 pub mod encode;
-pub mod event;
 pub mod info;
 pub mod names;
 pub mod record;
 pub mod set;
 pub mod size;
+pub mod tables;
 
-pub use event::{Base, Column, EVENTS, Event, EventId, FUNCTIONS, Form, Function, Hold, Level, Stamp, id};
-pub use record::{Fault, Record, Value};
+pub use record::{Argument, Record, RecordError};
 pub use set::EventSet;
+pub use tables::{Base, Column, EVENTS, Event, EventId, FUNCTIONS, Function, Level, LockEffect, RecordKind, Stamp, id};

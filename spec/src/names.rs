@@ -2,7 +2,7 @@
 
 /// What a file of a trace directory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Name {
+pub enum FileName {
     /// `tr.xxxxxxx.yyy`: records.
     Records {
         /// The seven least significant hex digits of the process ID.
@@ -25,20 +25,20 @@ pub const PROCESS_MASK: u32 = 0xfff_ffff;
 /// The digits of an LWP ID that a name shows, as a mask.
 pub const LWP_MASK: u32 = 0xfff;
 
-impl Name {
+impl FileName {
     /// The record file of this thread.
-    pub const fn records(pid: u32, lwpid: u32) -> Name {
-        Name::Records { process: pid & PROCESS_MASK, lwp: (lwpid & LWP_MASK) as u16 }
+    pub const fn records(pid: u32, lwpid: u32) -> FileName {
+        FileName::Records { process: pid & PROCESS_MASK, lwp: (lwpid & LWP_MASK) as u16 }
     }
 
     /// The name as text, NUL-terminated, and its length without the NUL.
     pub fn text(self) -> ([u8; NAME_MAX], usize) {
         let mut text = [0; NAME_MAX];
         let (prefix, process, lwp): (&[u8], _, _) = match self {
-            Name::Records { process, lwp } => (b"tr.", Some(process), Some(lwp)),
-            Name::Buffers(process) => (b"trbuf.", Some(process), None),
-            Name::Info(process) => (b"trinfo.", Some(process), None),
-            Name::Clock => (b"trclock", None, None),
+            FileName::Records { process, lwp } => (b"tr.", Some(process), Some(lwp)),
+            FileName::Buffers(process) => (b"trbuf.", Some(process), None),
+            FileName::Info(process) => (b"trinfo.", Some(process), None),
+            FileName::Clock => (b"trclock", None, None),
         };
         let mut length = 0;
         let mut put = |byte: u8| {
@@ -60,21 +60,21 @@ impl Name {
     }
 
     /// What a file of this name is, if it is a trace directory's.
-    pub fn parse(name: &[u8]) -> Option<Name> {
+    pub fn parse(name: &[u8]) -> Option<FileName> {
         if name == b"trclock" {
-            return Some(Name::Clock);
+            return Some(FileName::Clock);
         }
         if let Some(digits) = name.strip_prefix(b"trbuf.") {
-            return hex(digits, 7).map(Name::Buffers);
+            return hex(digits, 7).map(FileName::Buffers);
         }
         if let Some(digits) = name.strip_prefix(b"trinfo.") {
-            return hex(digits, 7).map(Name::Info);
+            return hex(digits, 7).map(FileName::Info);
         }
         let rest = name.strip_prefix(b"tr.")?;
         if rest.len() != 11 || rest[7] != b'.' {
             return None;
         }
-        Some(Name::Records { process: hex(&rest[..7], 7)?, lwp: hex(&rest[8..], 3)? as u16 })
+        Some(FileName::Records { process: hex(&rest[..7], 7)?, lwp: hex(&rest[8..], 3)? as u16 })
     }
 }
 
@@ -97,22 +97,22 @@ mod tests {
     #[test]
     fn names_and_their_texts_are_twins() {
         for (name, text) in [
-            (Name::records(0x1234, 0x1abcd), "tr.0001234.bcd"),
-            (Name::Buffers(0xfff_ffff), "trbuf.fffffff"),
-            (Name::Info(7), "trinfo.0000007"),
-            (Name::Clock, "trclock"),
+            (FileName::records(0x1234, 0x1abcd), "tr.0001234.bcd"),
+            (FileName::Buffers(0xfff_ffff), "trbuf.fffffff"),
+            (FileName::Info(7), "trinfo.0000007"),
+            (FileName::Clock, "trclock"),
         ] {
             let (bytes, length) = name.text();
             assert_eq!(&bytes[..length], text.as_bytes());
             assert_eq!(bytes[length], 0);
-            assert_eq!(Name::parse(text.as_bytes()), Some(name));
+            assert_eq!(FileName::parse(text.as_bytes()), Some(name));
         }
     }
 
     #[test]
     fn other_names_are_not_ours() {
         for name in ["tr.0001234.bcde", "tr.0001234", "trbuf.", "old.5.tr.0001234.bcd", "tr.000123G.bcd", ""] {
-            assert_eq!(Name::parse(name.as_bytes()), None, "{name}");
+            assert_eq!(FileName::parse(name.as_bytes()), None, "{name}");
         }
     }
 }

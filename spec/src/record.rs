@@ -6,27 +6,27 @@
 //! 0          11        21      29      37             52 55 58
 //! ```
 
-use crate::event::{Event, Form};
+use crate::tables::{Event, RecordKind};
 
 /// Bytes of `time1:time2`: the printed time, which sorts as text.
 pub const TIME_WIDTH: usize = 20;
 /// Bytes before `event1` when `tid` has its usual twelve digits.
-pub const HEAD_WIDTH: usize = 52;
+pub const EVENT1_OFFSET: usize = 52;
 /// Bytes before `event1` when `tid` has sixteen digits, the most there can be.
-pub const HEAD_MAX: usize = HEAD_WIDTH + 4;
+pub const EVENT1_OFFSET_MAX: usize = EVENT1_OFFSET + 4;
 /// The widest argument: `-9223372036854775808` or `18446744073709551615`.
-pub const ARGUMENT_MAX: usize = 20;
+pub const ARGUMENT_WIDTH_MAX: usize = 20;
 /// The longest record there can be, its newline included.
-pub const RECORD_MAX: usize = HEAD_MAX + 8 + 5 * ARGUMENT_MAX + 4 + 1;
+pub const RECORD_LEN_MAX: usize = EVENT1_OFFSET_MAX + 8 + 5 * ARGUMENT_WIDTH_MAX + 4 + 1;
 /// The shortest record there can be, its newline included.
-pub const RECORD_MIN: usize = HEAD_WIDTH + 8 + 5 + 4 + 1;
+pub const RECORD_LEN_MIN: usize = EVENT1_OFFSET + 8 + 5 + 4 + 1;
 
 /// Nanoseconds in a second.
-pub const SECOND: u64 = 1_000_000_000;
+pub const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// One argument as it stands in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum Argument {
     /// A decimal number without a minus, or `0`, whatever its column's base.
     Decimal(u64),
     /// A decimal number with a minus.
@@ -35,12 +35,12 @@ pub enum Value {
     Hex(u64),
 }
 
-impl Value {
+impl Argument {
     /// The 64 bits that were recorded, whatever the base.
     pub const fn bits(self) -> u64 {
         match self {
-            Value::Decimal(bits) | Value::Hex(bits) => bits,
-            Value::Negative(number) => number as u64,
+            Argument::Decimal(bits) | Argument::Hex(bits) => bits,
+            Argument::Negative(number) => number as u64,
         }
     }
 }
@@ -63,12 +63,12 @@ pub struct Record {
     /// 0 the only record of its call, 1 the first of two, 2 the second.
     pub which: u8,
     /// a1 to a5.
-    pub arguments: [Value; 5],
+    pub arguments: [Argument; 5],
 }
 
 /// What is wrong with a line that is not a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum RecordError {
     /// The line ends within this field (0 is time1, 12 is a5).
     Short(u8),
     /// This field is not what it has to be.
@@ -77,15 +77,15 @@ pub enum Fault {
     Long,
 }
 
-impl core::fmt::Display for Fault {
+impl core::fmt::Display for RecordError {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         const FIELDS: [&str; 13] =
             ["time1", "time2", "lwpid", "pid", "tid", "event1", "event2", "which", "a1", "a2", "a3", "a4", "a5"];
         let name = |field: u8| FIELDS.get(usize::from(field)).copied().unwrap_or("?");
         match *self {
-            Fault::Short(field) => write!(out, "the line ends in {}", name(field)),
-            Fault::Field(field) => write!(out, "{} is not valid", name(field)),
-            Fault::Long => write!(out, "something follows a5"),
+            RecordError::Short(field) => write!(out, "the line ends in {}", name(field)),
+            RecordError::Field(field) => write!(out, "{} is not valid", name(field)),
+            RecordError::Long => write!(out, "something follows a5"),
         }
     }
 }
@@ -98,10 +98,10 @@ struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// The next field and its index, up to the next colon or the end of the line.
-    fn take(&mut self) -> Result<(&'a [u8], u8), Fault> {
+    fn take(&mut self) -> Result<(&'a [u8], u8), RecordError> {
         let field = self.next;
         self.next += 1;
-        let rest = self.rest.ok_or(Fault::Short(field))?;
+        let rest = self.rest.ok_or(RecordError::Short(field))?;
         let mut halves = rest.splitn(2, |&byte| byte == b':');
         let head = halves.next().unwrap_or(rest);
         self.rest = halves.next();
@@ -109,24 +109,24 @@ impl<'a> Fields<'a> {
     }
 
     /// A decimal of exactly `width` digits.
-    fn fixed(&mut self, width: usize) -> Result<u64, Fault> {
+    fn fixed(&mut self, width: usize) -> Result<u64, RecordError> {
         let (text, field) = self.take()?;
         if text.len() < width && self.rest.is_none() {
-            return Err(Fault::Short(field));
+            return Err(RecordError::Short(field));
         }
         if text.len() != width {
-            return Err(Fault::Field(field));
+            return Err(RecordError::Field(field));
         }
-        decimal(text).ok_or(Fault::Field(field))
+        decimal(text).ok_or(RecordError::Field(field))
     }
 
     /// An argument in either base.
-    fn value(&mut self) -> Result<Value, Fault> {
+    fn value(&mut self) -> Result<Argument, RecordError> {
         let (text, field) = self.take()?;
         if text.is_empty() && self.rest.is_none() {
-            return Err(Fault::Short(field));
+            return Err(RecordError::Short(field));
         }
-        value(text).ok_or(Fault::Field(field))
+        value(text).ok_or(RecordError::Field(field))
     }
 }
 
@@ -160,15 +160,15 @@ fn hex(text: &[u8]) -> Option<u64> {
 }
 
 /// An argument: a decimal number, perhaps negative, or `0x` hex.
-fn value(text: &[u8]) -> Option<Value> {
+fn value(text: &[u8]) -> Option<Argument> {
     match text {
-        [b'0', b'x', digits @ ..] => hex(digits).map(Value::Hex),
+        [b'0', b'x', digits @ ..] => hex(digits).map(Argument::Hex),
         [b'-', digits @ ..] => {
             let number = decimal(digits)?;
             // -0 is never written, and -2^63 is the least there is.
-            (1..=1 << 63).contains(&number).then(|| Value::Negative((number as i64).wrapping_neg()))
+            (1..=1 << 63).contains(&number).then(|| Argument::Negative((number as i64).wrapping_neg()))
         }
-        digits => decimal(digits).map(Value::Decimal),
+        digits => decimal(digits).map(Argument::Decimal),
     }
 }
 
@@ -176,34 +176,34 @@ impl Record {
     /// Decodes one line, without its newline.
     ///
     /// # Errors
-    /// A [`Fault`] that names the first field that is not as the format has it. Numbers of events that the table
+    /// A [`RecordError`] that names the first field that is not as the format has it. Numbers of events that the table
     /// does not know are no fault: programs record their own, and later versions add some.
-    pub fn parse(line: &[u8]) -> Result<Record, Fault> {
+    pub fn parse(line: &[u8]) -> Result<Record, RecordError> {
         let mut fields = Fields { rest: Some(line), next: 0 };
         let seconds = fields.fixed(10)?;
         let nanoseconds = fields.fixed(9)?;
         let lwpid = fields.fixed(7)? as u32;
         let pid = fields.fixed(7)? as u32;
         let tid = match fields.take()? {
-            ([b'0', b'x', digits @ ..], field) if digits.len() >= 12 => hex(digits).ok_or(Fault::Field(field))?,
-            (_, field) if fields.rest.is_none() => return Err(Fault::Short(field)),
-            (_, field) => return Err(Fault::Field(field)),
+            ([b'0', b'x', digits @ ..], field) if digits.len() >= 12 => hex(digits).ok_or(RecordError::Field(field))?,
+            (_, field) if fields.rest.is_none() => return Err(RecordError::Short(field)),
+            (_, field) => return Err(RecordError::Field(field)),
         };
         let event1 = fields.fixed(2)? as u8;
         let event2 = fields.fixed(2)? as u8;
         let which = match fields.fixed(1)? {
             which @ 0..=2 => which as u8,
-            _ => return Err(Fault::Field(7)),
+            _ => return Err(RecordError::Field(7)),
         };
-        let mut arguments = [Value::Decimal(0); 5];
+        let mut arguments = [Argument::Decimal(0); 5];
         for argument in &mut arguments {
             *argument = fields.value()?;
         }
         if fields.rest.is_some() {
-            return Err(Fault::Long);
+            return Err(RecordError::Long);
         }
         // Ten digits of seconds times 10^9 stay below 2^64.
-        Ok(Record { time: seconds * SECOND + nanoseconds, lwpid, pid, tid, event1, event2, which, arguments })
+        Ok(Record { time: seconds * NANOS_PER_SECOND + nanoseconds, lwpid, pid, tid, event1, event2, which, arguments })
     }
 
     /// The event, if the table has it.
@@ -212,8 +212,8 @@ impl Record {
     }
 
     /// The row of `events.tsv` that says what the columns are, if there is one.
-    pub fn form(&self) -> Option<&'static Form> {
-        self.event()?.form(self.which)
+    pub fn kind(&self) -> Option<&'static RecordKind> {
+        self.event()?.kind(self.which)
     }
 }
 
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(record.time, 1_795_174_740_544_763_329);
         assert_eq!((record.lwpid, record.pid, record.tid), (19955, 19953, 0x7fc5_de3f_86c0));
         assert_eq!((record.event1, record.event2, record.which), (2, 2, 1));
-        let bits = record.arguments.map(Value::bits);
+        let bits = record.arguments.map(Argument::bits);
         assert_eq!(bits, [0x5594_69ed_90a0, 0, -7i64 as u64, 110, 0]);
         assert_eq!(record.event().unwrap().name, "mutex_lock");
     }
@@ -263,9 +263,9 @@ mod tests {
     fn what_follows_is_a_fault() {
         let mut line = LINE.to_vec();
         line.extend_from_slice(b":0");
-        assert_eq!(Record::parse(&line), Err(Fault::Long));
+        assert_eq!(Record::parse(&line), Err(RecordError::Long));
         line.truncate(LINE.len());
         line.push(b'\r');
-        assert_eq!(Record::parse(&line), Err(Fault::Field(12)));
+        assert_eq!(Record::parse(&line), Err(RecordError::Field(12)));
     }
 }

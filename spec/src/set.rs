@@ -1,6 +1,6 @@
 //! Which events are wanted: `THR_TRACE_EVENTS`, and trace-cat's `-e`.
 
-use crate::event::{CATEGORIES, EVENTS, EventId};
+use crate::tables::{CATEGORIES, EVENTS, EventId};
 
 /// A set of events.
 ///

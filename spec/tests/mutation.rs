@@ -7,9 +7,9 @@
 use std::env;
 use std::time::{Duration, Instant};
 
-use spec::buffer::{self, Owner, PAGE, REGION_AT, REGIONS, Shape};
-use spec::names::Name;
-use spec::{EVENTS, EventSet, Record, Value, info};
+use spec::buffer::{self, Owner, PAGE, REGION_OFFSETS, REGIONS, SlotLayout};
+use spec::names::FileName;
+use spec::{Argument, EVENTS, EventSet, Record, info};
 
 /// Turns of a run without `THREADT_FUZZ_SECONDS`.
 const TURNS: u64 = 100_000;
@@ -88,9 +88,9 @@ fn rendered(record: &Record) -> String {
         format!("{seconds:010}:{nanoseconds:09}:{lwpid:07}:{pid:07}:{tid:#014x}:{event1:02}:{event2:02}:{which}");
     for argument in arguments {
         line += &match argument {
-            Value::Decimal(number) => format!(":{number}"),
-            Value::Negative(number) => format!(":{number}"),
-            Value::Hex(bits) => format!(":{bits:#x}"),
+            Argument::Decimal(number) => format!(":{number}"),
+            Argument::Negative(number) => format!(":{number}"),
+            Argument::Hex(bits) => format!(":{bits:#x}"),
         };
     }
     line
@@ -114,12 +114,12 @@ fn record(random: &mut Random) {
 }
 
 /// A word whose halves are around the bounds that matter.
-fn range_word(random: &mut Random, shape: Shape) -> u64 {
+fn range_word(random: &mut Random, layout: SlotLayout) -> u64 {
     let mut half = || match random.below(5) {
         0 => 0,
         1 => random.below(200) as u64,
-        2 => (shape.region_size(random.below(REGIONS)) + random.below(3)).saturating_sub(1) as u64,
-        3 => random.below(shape.region_size(0)) as u64,
+        2 => (layout.region_size(random.below(REGIONS)) + random.below(3)).saturating_sub(1) as u64,
+        3 => random.below(layout.region_size(0)) as u64,
         _ => random.next() & 0xffff_ffff,
     };
     let (start, end) = (half(), half());
@@ -127,28 +127,30 @@ fn range_word(random: &mut Random, shape: Shape) -> u64 {
 }
 
 fn slot(random: &mut Random, slot: &mut [u8]) {
-    let shape = if random.below(2) == 0 { Shape::BUFFERS } else { Shape::ring(64 * 1024).unwrap() };
-    let words = (PAGE - buffer::PATH_MAX) / 8;
+    let layout = if random.below(2) == 0 { SlotLayout::BUFFERS } else { SlotLayout::ring(64 * 1024).unwrap() };
+    let words = (PAGE - buffer::SLOT_PATH_MAX) / 8;
     let mut changed = Vec::new();
     for _ in 0..=random.below(12) {
         let at = 8 * random.below(words);
-        slot[at..at + 8].copy_from_slice(&range_word(random, shape).to_le_bytes());
+        slot[at..at + 8].copy_from_slice(&range_word(random, layout).to_le_bytes());
         changed.push(at);
     }
     let length = if random.below(3) == 0 { random.below(slot.len() + 1) } else { slot.len() };
     let cut = &slot[..length];
     let _ = buffer::slot_lwp(cut);
-    assert!(buffer::rest(cut, shape, REGIONS).is_err());
-    for (region, &at) in REGION_AT.iter().enumerate() {
-        let Ok(rest) = buffer::rest(cut, shape, region) else { continue };
-        let text = at..at + shape.region_size(region);
-        let pending = rest.pending.iter().map(|(_, range)| range);
-        let ranges: Vec<_> =
-            pending.chain([&rest.older, &rest.unwritten]).filter(|range| range.start != range.end).collect();
+    assert!(buffer::region_leftover(cut, layout, REGIONS).is_err());
+    for (region, &at) in REGION_OFFSETS.iter().enumerate() {
+        let Ok(leftover) = buffer::region_leftover(cut, layout, region) else { continue };
+        let text = at..at + layout.region_size(region);
+        let write_intent = leftover.write_intent.iter().map(|(_, range)| range);
+        let ranges: Vec<_> = write_intent
+            .chain([&leftover.older, &leftover.unwritten])
+            .filter(|range| range.start != range.end)
+            .collect();
         for (at, range) in ranges.iter().enumerate() {
-            assert!(text.start <= range.start && range.start < range.end && range.end <= text.end, "{rest:?}");
+            assert!(text.start <= range.start && range.start < range.end && range.end <= text.end, "{leftover:?}");
             let apart = |other: &&std::ops::Range<usize>| other.start >= range.end || other.end <= range.start;
-            assert!(ranges[at + 1..].iter().all(apart), "twice: {rest:?}");
+            assert!(ranges[at + 1..].iter().all(apart), "twice: {leftover:?}");
         }
     }
     for at in changed {
@@ -207,7 +209,7 @@ fn list(random: &mut Random) {
     }
     // Taking everything away leaves nothing, whatever came before.
     let mut all = text.clone();
-    for category in &spec::event::CATEGORIES[1..] {
+    for category in &spec::tables::CATEGORIES[1..] {
         all.extend_from_slice(b":-");
         all.extend_from_slice(category.as_bytes());
     }
@@ -220,7 +222,7 @@ fn name(random: &mut Random) {
     let starts: [&[u8]; 4] = [b"tr.0001234.bcd", b"trbuf.fffffff", b"trinfo.0000007", b"trclock"];
     let mut text = random.pick(&starts).to_vec();
     mutate(random, &mut text);
-    if let Some(name) = Name::parse(&text) {
+    if let Some(name) = FileName::parse(&text) {
         let (bytes, length) = name.text();
         assert_eq!(&bytes[..length], text, "a name has one spelling");
     }

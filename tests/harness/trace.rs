@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use spec::names::Name;
+use spec::names::FileName;
 
 /// One record: its text, decoded.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ impl Record {
     /// # Panics
     /// If the event has no such column, so that a misspelt name does not read as 0.
     pub fn get(&self, column: &str) -> u64 {
-        let columns = self.fields.form().map(|form| form.columns).unwrap_or_default();
+        let columns = self.fields.kind().map(|form| form.columns).unwrap_or_default();
         let index = columns.iter().position(|found| found.is_some_and(|found| found.name == column));
         let index = index.unwrap_or_else(|| panic!("no column {column:?} in {}", self.line));
         self.fields.arguments[index].bits()
@@ -68,7 +68,7 @@ impl Trace {
         files.sort_by_key(|file| file.file_name());
         let mut trace = Trace::default();
         for file in files {
-            if let Some(Name::Records { .. }) = Name::parse(file.file_name().as_encoded_bytes()) {
+            if let Some(FileName::Records { .. }) = FileName::parse(file.file_name().as_encoded_bytes()) {
                 let path = file.path();
                 trace.records.extend(Trace::parse(&path.to_string_lossy(), &fs::read(&path).unwrap()).records);
             }

@@ -94,7 +94,7 @@ impl Worker {
         if (name, record.which) != LOOP[step] {
             return Err(format!("after {turn} turns expected {} {}", LOOP[step].0, LOOP[step].1));
         }
-        let arguments = record.arguments.map(spec::Value::bits);
+        let arguments = record.arguments.map(spec::Argument::bits);
         match step {
             0 => {
                 let index = semaphores.worker(arguments[0]).ok_or("not a semaphore of the program's")?;

@@ -63,7 +63,7 @@ fn prepare(directory: &Path, files: &[(&str, Vec<u8>)]) {
 
 /// A trbuf's first page: a process of this boot that started at tick 12345 and is not there any more.
 fn dead_header() -> Vec<u8> {
-    let mut page = vec![0; buffer::SLOTS_AT];
+    let mut page = vec![0; buffer::SLOTS_OFFSET];
     let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
     put(std::mem::offset_of!(buffer::Header, magic), &buffer::MAGIC);
     put(std::mem::offset_of!(buffer::Header, version), &buffer::VERSION.to_le_bytes());
@@ -72,7 +72,7 @@ fn dead_header() -> Vec<u8> {
         std::mem::offset_of!(buffer::Header, pid_namespace),
         &fs::metadata("/proc/self/ns/pid").unwrap().ino().to_le_bytes(),
     );
-    put(std::mem::offset_of!(buffer::Header, start), &12345u64.to_le_bytes());
+    put(std::mem::offset_of!(buffer::Header, start_time), &12345u64.to_le_bytes());
     let boot = fs::read("/proc/sys/kernel/random/boot_id").unwrap();
     put(std::mem::offset_of!(buffer::Header, boot_id), &boot[..36]);
     page

@@ -77,7 +77,7 @@ fn without_the_variable_nothing_of_it_is_told() {
         let output = trial.traced(Program::with_flags("modes/detail.c", &OPTIMISED)).arg(case).run();
         output.success();
         for record in trial.merged().records {
-            let form = record.fields.form().expect("a record of the table");
+            let form = record.fields.kind().expect("a record of the table");
             let arguments = record.arguments();
             let empty = (0..5).filter(|&at| form.columns[at].is_none());
             empty.for_each(|at| assert_eq!(arguments[at], "0", "{}", record.line));
@@ -136,7 +136,7 @@ fn maps(trial: &Trial) -> Vec<(u64, u64, u64, String)> {
 
 /// The record's columns that only this mode fills, as 0.
 fn plain(record: &Record) -> Record {
-    let form = record.fields.form().expect("a record of the table");
+    let form = record.fields.kind().expect("a record of the table");
     let mut words: Vec<&str> = record.line.split(':').collect();
     (0..5).filter(|&at| form.columns[at].is_none()).for_each(|at| words[8 + at] = "0");
     let line = words.join(":");
@@ -161,7 +161,7 @@ fn of_every_function_the_caller_is_behind_its_call() {
             assert_as_expected(&printed.expectations, &plain);
             let (returns, maps) = (returns(program.path()), maps(&trial));
             for record in &trace.records {
-                let form = record.fields.form().unwrap();
+                let form = record.fields.kind().unwrap();
                 let name = record.name();
                 if form.columns[3].is_none() && record.arguments()[3] != "0" {
                     let owner = record.fields.which == 1 && WITH_OWNER.contains(&name.as_str());
@@ -195,7 +195,7 @@ fn of_every_function_the_caller_is_behind_its_call() {
     // `process.c` calls these through a pointer: they were checked to be behind a call of no name.
     told.extend(["fork", "_Fork"].map(str::to_owned));
     let untold = spec::FUNCTIONS.iter().filter(|function| {
-        let is_free = function.event.event().forms[0].columns[4].is_none();
+        let is_free = function.event.event().kinds[0].columns[4].is_none();
         is_free && !told.contains(function.symbol) && !missing.contains(function.symbol)
     });
     let untold: Vec<&str> = untold.map(|function| function.symbol).collect();

@@ -24,7 +24,7 @@ fn event(expectation: &Expectation) -> &'static Event {
 
 /// The text of a column by its name, if the record has it.
 fn column<'a>(expectation: &'a Expectation, name: &str) -> Option<&'a str> {
-    let form = event(expectation).forms.iter().find(|form| form.which == expectation.which)?;
+    let form = event(expectation).kinds.iter().find(|form| form.which == expectation.which)?;
     let at = form.columns.iter().position(|column| column.is_some_and(|column| column.name == name))?;
     Some(&expectation.columns[at])
 }
@@ -40,7 +40,7 @@ fn answer(text: Option<&str>) -> Kept {
 
 /// Whether a call's records are kept, by its first (or only) one and its second.
 fn kept(first: &Expectation, second: Option<&Expectation>) -> Kept {
-    match event(first).forms[0].level {
+    match event(first).kinds[0].level {
         Level::Always => Kept::Yes,
         Level::Never => Kept::No,
         Level::Failed => match column(first, "rval") {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use spec::{Record, Value};
+use spec::{Argument, Record};
 
 use crate::harness::{Program, Trace, Trial};
 use crate::order::checker;
@@ -39,7 +39,7 @@ fn name(record: &Record) -> &'static str {
 }
 
 fn column(record: &Record, at: usize) -> u64 {
-    record.arguments.get(at).copied().map_or(0, Value::bits)
+    record.arguments.get(at).copied().map_or(0, Argument::bits)
 }
 
 /// What a partial timeline still tells.

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use spec::encode::{ENCODE_ROOM, room};
+use spec::encode::{ENCODE_ROOM, encode_room};
 
 use crate::harness::{Output, Program, Run, Trace, Trial};
 
 /// What the program exits with.
 const DONE: i32 = 7;
 /// Room that a ring keeps free behind the newest record.
-const NEEDED: usize = room(2) + ENCODE_ROOM;
+const NEEDED: usize = encode_room(2) + ENCODE_ROOM;
 /// Bytes of a ring that may hold no record: the step by which it gives up its oldest, what is kept free behind the newest
 /// and was at its end, and a record that the step has cut.
 pub const UNUSED: usize = 4096 + 2 * NEEDED + 100;

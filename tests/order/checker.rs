@@ -18,7 +18,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use spec::{Record, Value};
+use spec::{Argument, Record};
 
 use super::objects::{Barrier, Lock, Rwlock, Semaphore};
 
@@ -414,7 +414,7 @@ fn is_wait(name: &str) -> bool {
 }
 
 fn bits(record: &Record, argument: usize) -> u64 {
-    record.arguments.get(argument).copied().map_or(0, Value::bits)
+    record.arguments.get(argument).copied().map_or(0, Argument::bits)
 }
 
 fn object(record: &Record, argument: usize) -> Object {

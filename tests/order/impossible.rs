@@ -1,6 +1,6 @@
 //! Small timelines made by hand: possible ones, which the checker accepts, and impossible ones, which it rejects.
 
-use spec::{EVENTS, Record, Value};
+use spec::{Argument, EVENTS, Record};
 
 use super::checker::{Census, check, check_cut};
 
@@ -17,10 +17,10 @@ const ROUTINE: u64 = 0x4000;
 /// A record by its event's name and its first arguments, at no time yet.
 fn record(lwpid: u32, name: &str, which: u8, arguments: &[u64]) -> Record {
     let event = EVENTS.iter().find(|event| event.name == name).unwrap_or_else(|| panic!("no event {name}"));
-    assert!(event.form(which).is_some(), "{name} has no record {which}");
-    let mut values = [Value::Decimal(0); 5];
+    assert!(event.kind(which).is_some(), "{name} has no record {which}");
+    let mut values = [Argument::Decimal(0); 5];
     for (value, &bits) in values.iter_mut().zip(arguments) {
-        *value = Value::Decimal(bits);
+        *value = Argument::Decimal(bits);
     }
     let (event1, event2) = (event.category, event.number);
     Record { time: 0, lwpid, pid: PID, tid: tid(lwpid), event1, event2, which, arguments: values }

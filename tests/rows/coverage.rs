@@ -53,7 +53,7 @@ fn every_row_of_the_tables_is_exercised() {
         if event.category == OF_THE_TRACE || WITHOUT_FUNCTION.contains(&event.category) {
             continue;
         }
-        for form in event.forms {
+        for form in event.kinds {
             let done = forms.contains(&(event.name.to_owned(), form.which));
             if !done && (available(event.name) || event.name == "thr_begin" || event.name == "proc_begin") {
                 uncovered.push(format!("events.tsv: {} {}", event.name, form.which));

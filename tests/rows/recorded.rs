@@ -85,7 +85,7 @@ fn matches(expected: &Expectation, record: &Record) -> bool {
 
 /// Fails unless every column is printed in its table's base. What stands in an empty one is for the expectation to say.
 fn assert_bases(record: &Record) {
-    let form = record.fields.form().unwrap_or_else(|| panic!("not in the table: {}", record.line));
+    let form = record.fields.kind().unwrap_or_else(|| panic!("not in the table: {}", record.line));
     for (text, column) in record.arguments().iter().zip(form.columns) {
         let hex = text.strip_prefix("0x");
         let fits = match column.map(|column| column.base) {

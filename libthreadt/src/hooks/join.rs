@@ -3,7 +3,7 @@
 use core::ffi::{c_int, c_void};
 use core::ptr;
 
-use spec::{EventId, Form, id};
+use spec::{EventId, RecordKind, id};
 
 use super::{Outcome, ThrdStatus};
 use crate::config::detail;
@@ -17,7 +17,7 @@ use crate::{clock, process, real, record};
 /// `function` is the real function that takes these arguments; `exit_status` is the host's.
 unsafe fn join(
     event: EventId,
-    forms: [&'static Form; 2],
+    forms: [&'static RecordKind; 2],
     first: [u64; 5],
     function: *const (),
     exit_status: *mut *mut c_void,
@@ -45,7 +45,7 @@ unsafe fn join(
     }
 }
 
-const TIMED: [&Form; 2] = [&id::THR_TIMEDJOIN_1, &id::THR_TIMEDJOIN_2];
+const TIMED: [&RecordKind; 2] = [&id::THR_TIMEDJOIN_1, &id::THR_TIMEDJOIN_2];
 
 hook! {
     /// `int pthread_join(pthread_t thread, void **exit_status);`

@@ -5,8 +5,8 @@
 //! return: `pthread_exit`, cancellation and exceptions unwind through it, `siglongjmp` jumps over it.
 //!
 //! The usual hooks are generated from `functions.tsv` by `build.rs`:
-//! - `single`: one record, stamped before the call (and written after it if it tells a result) or after it;
-//! - `wait`: two, around a call that may wait for long and may be left by unwinding.
+//! - `one_record`: one record, stamped before the call (and written after it if it tells a result) or after it;
+//! - `two_records`: two, around a call that may wait for long and may be left by unwinding.
 //!
 //! With `THR_TRACE_LEVEL=blocked` a switch says of an event that only some of its calls are recorded
 //! ([`process::Switch::selects`]): those that waited, failed, or found a waiter. The hook knows which, and passes the others on

@@ -5,7 +5,7 @@
 
 use core::ffi::c_int;
 
-use spec::{EventId, Form, id};
+use spec::{EventId, RecordKind, id};
 
 use super::{Outcome, ThrdStatus};
 use crate::config::{detail, is_detailed};
@@ -16,8 +16,8 @@ use crate::{clock, process, real, record};
 /// A lock event and its records, for mutexes that are not recursive and for those that are.
 struct Lock {
     event: EventId,
-    plain: [&'static Form; 2],
-    recursive: [&'static Form; 2],
+    plain: [&'static RecordKind; 2],
+    recursive: [&'static RecordKind; 2],
 }
 
 static LOCK: Lock = Lock {

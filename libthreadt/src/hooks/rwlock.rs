@@ -6,7 +6,7 @@
 
 use core::ffi::c_int;
 
-use spec::{EventId, Form, id};
+use spec::{EventId, RecordKind, id};
 
 use super::Outcome;
 use crate::config::{detail, is_detailed};
@@ -17,7 +17,7 @@ use crate::{clock, process, real, record};
 /// One way to lock.
 struct Lock {
     event: EventId,
-    forms: [&'static Form; 2],
+    forms: [&'static RecordKind; 2],
     /// Whether the lock as it is keeps the caller out.
     excludes: unsafe fn(Ptr) -> bool,
     is_read: bool,

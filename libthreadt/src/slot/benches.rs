@@ -17,15 +17,15 @@ fn costs() {
     Divan::default().run_benches();
 }
 
-const LINES: [Line; 2] = [
-    Line { form: &id::MUTEX_LOCK_1, arguments: [0x5594_69ed_90a0, 0, 0, 0, 0] },
-    Line { form: &id::MUTEX_LOCK_2, arguments: [0; 5] },
+const LINES: [UntimedRecord; 2] = [
+    UntimedRecord { kind: &id::MUTEX_LOCK_1, arguments: [0x5594_69ed_90a0, 0, 0, 0, 0] },
+    UntimedRecord { kind: &id::MUTEX_LOCK_2, arguments: [0; 5] },
 ];
 
 /// Appends pairs of records until the region is full, and returns how many.
 fn fill(slot: &Slot, time: &mut u64) -> usize {
     let mut records = 0;
-    while unpack(slot.regions[0].filled.load(Relaxed)).end <= capacity(0) {
+    while unpack_range(slot.regions[0].write_position.load(Relaxed)).end <= capacity(0) {
         *time += 60;
         // SAFETY: the slot is this thread's, and there is room.
         unsafe { slot.append(0, *time, black_box(&LINES)) };
@@ -35,7 +35,7 @@ fn fill(slot: &Slot, time: &mut u64) -> usize {
 }
 
 fn empty(slot: &Slot) {
-    slot.regions[0].filled.store(0, Relaxed);
+    slot.regions[0].write_position.store(0, Relaxed);
 }
 
 /// Encoded into the region and published; a sample is a whole region. The encoder's share is known from its own benchmark.
@@ -56,10 +56,10 @@ fn flush(bencher: Bencher) {
     let directory = tempfile::tempdir().unwrap();
     let (slot, entry, mut time) = (new_slot(directory.path(), 5), new_entry(), 1_795_174_740_544_763_329);
     let records = fill(slot, &mut time);
-    let full = slot.regions[0].filled.load(Relaxed);
+    let full = slot.regions[0].write_position.load(Relaxed);
     bencher
         .counter(ItemsCount::new(records))
-        .counter(BytesCount::new(unpack(full).len()))
-        .with_inputs(|| slot.regions[0].filled.store(full, Relaxed))
+        .counter(BytesCount::new(unpack_range(full).len()))
+        .with_inputs(|| slot.regions[0].write_position.store(full, Relaxed))
         .bench_local_values(|()| slot.write(0, &entry).unwrap());
 }

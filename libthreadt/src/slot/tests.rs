@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path as StdPath, PathBuf};
 use std::ptr::NonNull;
 
-use spec::buffer::{self, Rest, Shape};
+use spec::buffer::{self, RegionLeftover, SlotLayout};
 use spec::{Record, id};
 
 use super::*;
@@ -14,7 +14,7 @@ const PID: u32 = 4321;
 
 /// A slot in memory of its own, for the LWP `lwp`, whose file is in `directory`.
 pub(super) fn new_slot(directory: &StdPath, lwp: u32) -> &'static Slot {
-    let layout = Layout::from_size_align(Shape::BUFFERS.slot_size(), PAGE).unwrap();
+    let layout = Layout::from_size_align(SlotLayout::BUFFERS.slot_size(), PAGE).unwrap();
     // SAFETY: the layout has a size; the memory is never given back.
     let slot = unsafe { Slot::at(NonNull::new(alloc_zeroed(layout)).unwrap()) };
     slot.adopt(lwp, PID, 0x7f00_0000_1000, directory.as_os_str().as_encoded_bytes(), false);
@@ -27,21 +27,21 @@ pub(super) fn new_entry() -> FileEntry {
 }
 
 fn append(slot: &Slot, depth: usize, number: u64) {
-    assert!(unpack(slot.regions[depth].filled.load(Relaxed)).end <= capacity(depth));
-    let line = Line { form: &id::SEMA_POST_0, arguments: [1, 0, number, 0, 0] };
+    assert!(unpack_range(slot.regions[depth].write_position.load(Relaxed)).end <= capacity(depth));
+    let line = UntimedRecord { kind: &id::SEMA_POST_0, arguments: [1, 0, number, 0, 0] };
     // SAFETY: the test is the owner, and there is room.
     unsafe { slot.append(depth, 1_000_000_000 + number, &[line]) };
 }
 
 /// The path that the slot's records go to.
-fn path_of(slot: &Slot) -> &[u8; PATH_MAX] {
+fn path_of(slot: &Slot) -> &[u8; SLOT_PATH_MAX] {
     // SAFETY: the path lies in the slot, and nobody changes it.
     unsafe { &*slot.path() }
 }
 
 fn bytes(slot: &Slot) -> &[u8] {
     // SAFETY: the slot's memory; nobody writes to it while the slice is used.
-    unsafe { std::slice::from_raw_parts((&raw const *slot).cast::<u8>(), Shape::BUFFERS.slot_size()) }
+    unsafe { std::slice::from_raw_parts((&raw const *slot).cast::<u8>(), SlotLayout::BUFFERS.slot_size()) }
 }
 
 /// The third argument of each record of a text, all of which have to decode.
@@ -78,7 +78,8 @@ fn a_reader_of_the_trbuf_sees_whole_records_only() {
     let slot = new_slot(directory.path(), 5);
     for number in 0..50 {
         append(slot, 0, number);
-        let Rest { pending, unwritten, .. } = buffer::rest(bytes(slot), Shape::BUFFERS, 0).unwrap();
+        let RegionLeftover { write_intent: pending, unwritten, .. } =
+            buffer::region_leftover(bytes(slot), SlotLayout::BUFFERS, 0).unwrap();
         assert_eq!(pending, None);
         assert_eq!(numbers(&bytes(slot)[unwritten]), (0..=number).collect::<Vec<_>>());
     }
@@ -94,19 +95,22 @@ fn a_write_that_was_cut_off_is_completed() {
     slot.write_all(&entry).unwrap();
     let before = fs::read(&file).unwrap();
     (1..4).for_each(|number| append(slot, 0, number));
-    let text = bytes(slot)[REGION_AT[0]..][..unpack(slot.regions[0].filled.load(Relaxed)).end as usize].to_vec();
+    let text = bytes(slot)[REGION_OFFSETS[0]..]
+        [..unpack_range(slot.regions[0].write_position.load(Relaxed)).end as usize]
+        .to_vec();
     // The thread has taken its range and noted it, and so many bytes have arrived.
     for arrived in 0..=text.len() {
         fs::write(&file, [&before[..], &text[..arrived]].concat()).unwrap();
         entry.end.store((before.len() + text.len()) as u64, Relaxed);
         let region = &slot.regions[0];
-        region.filled.store(pack(0..text.len() as u32), Relaxed);
-        region.pending.store(pack(0..text.len() as u32), Relaxed);
-        region.pending_at.store(before.len() as u64, Relaxed);
-        let Rest { pending, unwritten, .. } = buffer::rest(bytes(slot), Shape::BUFFERS, 0).unwrap();
+        region.write_position.store(pack_range(0..text.len() as u32), Relaxed);
+        region.write_intent.store(pack_range(0..text.len() as u32), Relaxed);
+        region.write_intent_offset.store(before.len() as u64, Relaxed);
+        let RegionLeftover { write_intent: pending, unwritten, .. } =
+            buffer::region_leftover(bytes(slot), SlotLayout::BUFFERS, 0).unwrap();
         assert_eq!(
             (pending, unwritten.len()),
-            (Some((before.len() as u64, REGION_AT[0]..REGION_AT[0] + text.len())), 0)
+            (Some((before.len() as u64, REGION_OFFSETS[0]..REGION_OFFSETS[0] + text.len())), 0)
         );
         slot.write_all(&entry).unwrap();
         assert_eq!(numbers(&fs::read(&file).unwrap()), [0, 1, 2, 3], "{arrived} bytes had arrived");
@@ -123,22 +127,22 @@ fn a_ring_that_has_begun_anew_is_written_oldest_first() {
         let ends: Vec<u32> = (0..60)
             .map(|number| {
                 append(slot, 0, number);
-                unpack(slot.regions[0].filled.load(Relaxed)).end
+                unpack_range(slot.regions[0].write_position.load(Relaxed)).end
             })
             .collect();
         // The first two stand for newer ones, which have overwritten a part of the third.
         let region = &slot.regions[0];
-        region.wrapped_at.store(ends[59], Relaxed);
-        region.laps.store(1, Relaxed);
-        region.filled.store(pack(ends[1] + 7..ends[1]), Relaxed);
+        region.wrap_position.store(ends[59], Relaxed);
+        region.wrap_count.store(1, Relaxed);
+        region.write_position.store(pack_range(ends[1] + 7..ends[1]), Relaxed);
         if left > 0 {
-            region.pending.store(pack(ends[2]..ends[59]), Relaxed);
+            region.write_intent.store(pack_range(ends[2]..ends[59]), Relaxed);
             entry.end.store(u64::from(ends[59] - ends[2]), Relaxed);
             fs::write(&file, b"").unwrap();
             file::open_records(Path::of(path_of(slot)), &entry).unwrap();
         }
         if left == 2 {
-            region.filled.store(pack(0..ends[1]), Relaxed);
+            region.write_position.store(pack_range(0..ends[1]), Relaxed);
         }
         slot.write_all(&entry).unwrap();
         assert!(slot.is_empty());
@@ -216,14 +220,14 @@ fn the_newest_records_stay_when_nothing_can_be_written() {
     let entry = new_entry();
     let mut next = 0;
     for _ in 0..5 {
-        while unpack(slot.regions[1].filled.load(Relaxed)).end <= capacity(1) {
+        while unpack_range(slot.regions[1].write_position.load(Relaxed)).end <= capacity(1) {
             append(slot, 1, next);
             next += 1;
         }
         assert_eq!(slot.write(1, &entry), Err(Errno(libc::ENOENT)));
         slot.drop_older_half(1, Errno(libc::ENOENT));
     }
-    let Rest { unwritten, .. } = buffer::rest(bytes(slot), Shape::BUFFERS, 1).unwrap();
+    let RegionLeftover { unwritten, .. } = buffer::region_leftover(bytes(slot), SlotLayout::BUFFERS, 1).unwrap();
     let kept = numbers(&bytes(slot)[unwritten]);
     let lost = u64::from(slot.lost.load(Relaxed));
     assert!(lost > 0 && kept.len() > 10);
@@ -231,7 +235,7 @@ fn the_newest_records_stay_when_nothing_can_be_written() {
     // The losses are told once.
     slot.tell_losses(1, 1_000_000_000);
     slot.tell_losses(1, 1_000_000_000);
-    let Rest { unwritten, .. } = buffer::rest(bytes(slot), Shape::BUFFERS, 1).unwrap();
+    let RegionLeftover { unwritten, .. } = buffer::region_leftover(bytes(slot), SlotLayout::BUFFERS, 1).unwrap();
     let text = &bytes(slot)[unwritten];
     let told: Vec<_> = text.split(|&byte| byte == b'\n').filter(|line| line.get(52..57) == Some(b"00:01")).collect();
     assert_eq!(told.len(), 1);

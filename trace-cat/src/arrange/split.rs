@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use foldhash::fast::RandomState;
 use memchr::memchr;
-use spec::event::CATEGORIES;
+use spec::tables::CATEGORIES;
 
 use crate::calls::object_columns::Objects;
 use crate::calls::pairing::{Begun, Call};

@@ -21,7 +21,7 @@ impl Objects {
     pub fn new() -> Objects {
         let mut objects = vec![[0; 3]; 100 * 100].into_boxed_slice();
         for event in &EVENTS {
-            for form in event.forms {
+            for form in event.kinds {
                 let columns = form.columns.iter().enumerate();
                 let bits = columns.filter(|(_, column)| column.as_ref().is_some_and(is_object)).map(|(at, _)| 1 << at);
                 objects[place(event.category, event.number)][usize::from(form.which)] = bits.sum();
@@ -74,7 +74,7 @@ mod tests {
             "function",
         ];
         for event in &EVENTS {
-            for column in event.forms.iter().flat_map(|form| form.columns.iter().flatten()) {
+            for column in event.kinds.iter().flat_map(|form| form.columns.iter().flatten()) {
                 let hex = matches!(column.base, Base::Hex | Base::Thread);
                 let known = is_object(column) || none.contains(&column.name);
                 assert!(!hex || known, "is {} of {} an object?", column.name, event.name);

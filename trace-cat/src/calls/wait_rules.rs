@@ -39,8 +39,8 @@ pub enum Rule {
 
 impl Rule {
     fn of(event: &Event) -> Rule {
-        let [first, second] = event.forms else { return Rule::Never };
-        let column = |form: &spec::Form, names: &[&str]| {
+        let [first, second] = event.kinds else { return Rule::Never };
+        let column = |form: &spec::RecordKind, names: &[&str]| {
             let at = form.columns.iter().position(|column| column.is_some_and(|column| names.contains(&column.name)));
             at.map(|at| at as u8)
         };
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn every_pair_of_the_table_has_the_rule_that_is_meant() {
         let waits = Waits::new();
-        for event in EVENTS.iter().filter(|event| event.forms.len() == 2) {
+        for event in EVENTS.iter().filter(|event| event.kinds.len() == 2) {
             let expected = match event.name {
                 "thr_create" | "futex_op" | "proc_fork" | "proc_exec" => Rule::Never,
                 "thr_join" | "thr_timedjoin" | "thr_once" => Rule::Later,

@@ -11,7 +11,7 @@ use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use spec::names::Name;
+use spec::names::FileName;
 
 use crate::trace::file_names::{Process, split_name};
 
@@ -117,8 +117,8 @@ impl Watch {
         let path = self.directory.join(name);
         let (prefix, Some(parsed)) = split_name(&path) else { return };
         let (number, lwp) = match parsed {
-            Name::Buffers(number) => (number, None),
-            Name::Records { process, lwp } => (process, Some(lwp)),
+            FileName::Buffers(number) => (number, None),
+            FileName::Records { process, lwp } => (process, Some(lwp)),
             _ => return,
         };
         if !prefix.is_empty() || self.only.is_some_and(|only| only != number) {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use spec::record::HEAD_WIDTH;
+use spec::record::EVENT1_OFFSET;
 
 use super::emitted_records::Seen;
 use super::intake::Intake;
@@ -28,7 +28,7 @@ pub struct Source {
     /// Where reading goes on.
     position: u64,
     /// How it began.
-    head: Option<[u8; HEAD_WIDTH]>,
+    head: Option<[u8; EVENT1_OFFSET]>,
     /// What was printed before it came here.
     pub seen: Seen,
     /// A running process is known to write it.
@@ -98,8 +98,8 @@ impl Source {
     }
 
     /// How the file begins, if there is as much of it.
-    fn read_head(&self) -> Option<[u8; HEAD_WIDTH]> {
-        let mut head = [0; HEAD_WIDTH];
+    fn read_head(&self) -> Option<[u8; EVENT1_OFFSET]> {
+        let mut head = [0; EVENT1_OFFSET];
         let length = self.handle.as_ref()?.read_at(&mut head, 0).ok()?;
         (length == head.len()).then_some(head)
     }

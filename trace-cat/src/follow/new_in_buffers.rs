@@ -8,7 +8,7 @@
 use std::io;
 use std::ops::Range;
 
-use spec::buffer::{self, PAGE, REGIONS, Shape};
+use spec::buffer::{self, PAGE, REGIONS, SlotLayout};
 
 use super::growing_files::Sources;
 use super::intake::Intake;
@@ -77,7 +77,7 @@ impl Found {
         let mut there = [const { 0..0 }; REGIONS];
         let mut texts = [const { (Vec::new(), false) }; REGIONS];
         for (region, (there, (text, is_new))) in there.iter_mut().zip(&mut texts).enumerate() {
-            let Ok(rest) = buffer::rest(page, slot.shape, region) else { return Ok(None) };
+            let Ok(rest) = buffer::region_leftover(page, slot.shape, region) else { return Ok(None) };
             *there = rest.unwritten;
             let taken = &thread.taken[region];
             // If nothing has left since, what was taken is there still.
@@ -93,8 +93,9 @@ impl Found {
 }
 
 /// Whether a slot holds nothing but what has been taken, if nothing has left it since.
-fn is_taken(page: &[u8], shape: Shape, thread: &Thread) -> bool {
-    let is_taken =
-        |region: usize| buffer::rest(page, shape, region).is_ok_and(|rest| rest.unwritten == thread.taken[region]);
+fn is_taken(page: &[u8], shape: SlotLayout, thread: &Thread) -> bool {
+    let is_taken = |region: usize| {
+        buffer::region_leftover(page, shape, region).is_ok_and(|rest| rest.unwritten == thread.taken[region])
+    };
     (0..REGIONS).all(is_taken)
 }

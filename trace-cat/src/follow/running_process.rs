@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use spec::buffer::{self, Owner, PAGE, REGIONS};
-use spec::names::{LWP_MASK, Name};
+use spec::names::{FileName, LWP_MASK};
 
 use super::growing_files::Sources;
 use super::intake::Intake;
@@ -80,7 +80,7 @@ impl Live {
 
     /// What is to be added to `CLOCK_MONOTONIC` for its times, nanoseconds.
     pub fn offset(&self) -> i64 {
-        self.owner.offset
+        self.owner.realtime_offset
     }
 
     /// Whether a file is the process's.
@@ -111,7 +111,7 @@ impl Live {
         if self.closed {
             return None;
         }
-        let path = self.process.path(Name::Records { process: self.process.number, lwp: number });
+        let path = self.process.path(FileName::Records { process: self.process.number, lwp: number });
         let place = sources.place(&path);
         self.adopt(number, place, sources);
         Some(place)
@@ -137,8 +137,8 @@ impl Live {
     /// Looks how large the slots are: those of what it became by an exec may have another size. `false` if that cannot be told.
     fn fits(&mut self) -> io::Result<bool> {
         let shape = shape_of(&self.file)?;
-        if let Some(shape) = shape.filter(|&shape| shape != self.owner.shape) {
-            self.owner.shape = shape;
+        if let Some(shape) = shape.filter(|&shape| shape != self.owner.layout) {
+            self.owner.layout = shape;
             self.threads.clear();
         }
         Ok(shape.is_some())
@@ -150,13 +150,13 @@ impl Live {
         if !self.fits()? {
             return Ok(());
         }
-        let mut slots = Slots::new(&file, self.owner.shape)?;
+        let mut slots = Slots::new(&file, self.owner.layout)?;
         while let Some(found) = slots.next(&mut page)? {
             let Found::Slot { index, at } = found else { continue };
             let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
             let followed = |thread: &Thread| thread.lwp == lwp && sources.get(thread.source).is_some();
             if !self.threads.get(&index).is_some_and(followed) {
-                if shape_of(&file)? != Some(self.owner.shape) {
+                if shape_of(&file)? != Some(self.owner.layout) {
                     // It is another program since a moment ago.
                     return Ok(());
                 }
@@ -170,7 +170,7 @@ impl Live {
                 // What stands in the buffer is later than what is still to be read.
                 continue;
             }
-            let slot = Slot { file: &file, at, shape: self.owner.shape, lwp };
+            let slot = Slot { file: &file, at, shape: self.owner.layout, lwp };
             let missed = match slot.shape.is_ring() {
                 true => new_in_rings::take(&slot, &page, thread, sources, intake)?,
                 false => new_in_buffers::take(&slot, &page, thread, sources, intake).map(|()| false)?,

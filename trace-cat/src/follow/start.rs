@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use memchr::memrchr;
-use spec::buffer::{REGION_AT, SLOTS_AT};
-use spec::names::Name;
-use spec::record::{RECORD_MAX, TIME_WIDTH};
+use spec::buffer::{REGION_OFFSETS, SLOTS_OFFSET};
+use spec::names::FileName;
+use spec::record::{RECORD_LEN_MAX, TIME_WIDTH};
 
 use super::directory_watch::Watch;
 use super::emitted_records::Seen;
@@ -101,7 +101,7 @@ impl<'a> Follow<'a> {
         let covered = self.watches.iter().any(|watch| watch.covers(&process));
         let files = copied.leftovers.files.iter();
         for (number, left) in files.filter(|(number, _)| covered || places.iter().any(|(known, _)| known == *number)) {
-            let path = process.path(Name::Records { process: process.number, lwp: *number });
+            let path = process.path(FileName::Records { process: process.number, lwp: *number });
             let place = self.sources.place(&path);
             let Some(source) = self.sources.get(place) else { continue };
             for leftover in left {
@@ -113,7 +113,7 @@ impl<'a> Follow<'a> {
                 }
             }
         }
-        let path = process.path(Name::Buffers(process.number));
+        let path = process.path(FileName::Buffers(process.number));
         // Should it have ended meanwhile, its files hold what is not printed yet.
         if let Ok(Some(mut live)) = file_handle::open(&path).and_then(|file| Live::new(process, path, file)) {
             for &(number, place) in places {
@@ -133,7 +133,7 @@ fn watch(path: &PathBuf) -> Option<Watch> {
         return Some(Watch::new(path, None));
     }
     match split_name(path) {
-        (b"", Some(Name::Buffers(number))) => Some(Watch::new(path.parent()?, Some(number))),
+        (b"", Some(FileName::Buffers(number))) => Some(Watch::new(path.parent()?, Some(number))),
         _ => None,
     }
 }
@@ -141,7 +141,7 @@ fn watch(path: &PathBuf) -> Option<Watch> {
 /// Whose a record file is.
 fn owner(path: PathBuf) -> Option<(Process, u16)> {
     match split_name(&path) {
-        (prefix, Some(Name::Records { process, lwp })) => {
+        (prefix, Some(FileName::Records { process, lwp })) => {
             let directory = path.parent()?.to_owned();
             Some((Process { directory, prefix: prefix.to_owned(), number: process }, lwp))
         }
@@ -151,7 +151,7 @@ fn owner(path: PathBuf) -> Option<(Process, u16)> {
 
 /// Where the line begins in which a file of `length` bytes ends.
 fn line_start(handle: &Handle, length: u64) -> io::Result<u64> {
-    let mut bytes = [0; 2 * RECORD_MAX];
+    let mut bytes = [0; 2 * RECORD_LEN_MAX];
     let from = length.saturating_sub(bytes.len() as u64);
     let count = handle.read_at(&mut bytes[..(length - from) as usize], from)?;
     Ok(memrchr(b'\n', &bytes[..count]).map_or(length, |newline| from + newline as u64 + 1))
@@ -160,14 +160,14 @@ fn line_start(handle: &Handle, length: u64) -> io::Result<u64> {
 /// Notes the records of a range of what was copied.
 fn note(seen: &mut Seen, copied: &Copied, range: Range<u64>) -> io::Result<()> {
     let shape = copied.shape;
-    let in_slot = (range.start.max(SLOTS_AT as u64) - SLOTS_AT as u64) % shape.slot_size() as u64;
-    let is_ring = shape.is_ring() && in_slot >= REGION_AT[0] as u64;
+    let in_slot = (range.start.max(SLOTS_OFFSET as u64) - SLOTS_OFFSET as u64) % shape.slot_size() as u64;
+    let is_ring = shape.is_ring() && in_slot >= REGION_OFFSETS[0] as u64;
     let (mut first, mut from) = (None, range.start);
     if is_ring {
         // Its first and its last record say enough.
         let mut time = [0; TIME_WIDTH];
         first = copied.leftovers.handle.read_at(&mut time, range.start).ok().and_then(|_| columns::time(&time));
-        from = from.max(range.end.saturating_sub(2 * RECORD_MAX as u64));
+        from = from.max(range.end.saturating_sub(2 * RECORD_LEN_MAX as u64));
     }
     let mut text = vec![0; (range.end - from) as usize];
     let mut filled = 0;

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{FileExt as _, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use spec::names::Name;
+use spec::names::FileName;
 use spec::{Record, record};
 
 use crate::trace::file_handle::open_regular;
@@ -40,7 +40,7 @@ impl Files {
 
     /// Whether there is a trace.
     pub fn has_trace(&self) -> bool {
-        self.0.keys().any(|path| !matches!(split_name(path).1, None | Some(Name::Clock)))
+        self.0.keys().any(|path| !matches!(split_name(path).1, None | Some(FileName::Clock)))
     }
 }
 
@@ -67,13 +67,13 @@ impl Came {
         for (path, now) in after.0.iter().filter(|(path, now)| before.0.get(*path) != Some(*now)) {
             let directory = path.parent().unwrap_or(Path::new(""));
             match split_name(path).1 {
-                Some(Name::Records { process, .. }) if now.1 > 0 => {
+                Some(FileName::Records { process, .. }) if now.1 > 0 => {
                     came.files += 1;
                     came.bytes += now.1;
                     came.lost += lost(path, now.1);
                     processes.push((directory, process));
                 }
-                Some(Name::Buffers(process)) => {
+                Some(FileName::Buffers(process)) => {
                     came.buffers += 1;
                     processes.push((directory, process));
                 }
@@ -89,7 +89,7 @@ impl Came {
 
 /// How many records a file's last one, if it is a `trace_lost`, says are missing.
 fn lost(path: &Path, length: u64) -> u64 {
-    let from = length.saturating_sub(record::RECORD_MAX as u64 + 1);
+    let from = length.saturating_sub(record::RECORD_LEN_MAX as u64 + 1);
     let mut tail = vec![0; (length - from) as usize];
     let read = open_regular(path).and_then(|file| file.read_exact_at(&mut tail, from));
     let Some(text) = read.ok().and_then(|()| tail.strip_suffix(b"\n")) else { return 0 };

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use spec::record::HEAD_MAX;
+use spec::record::EVENT1_OFFSET_MAX;
 
 use super::tests::{files, oracle, tiny};
 use super::*;
@@ -39,7 +39,7 @@ fn records(bytes: &[u8]) -> Vec<(u64, bool, String)> {
     while let Some(item) = records.next().unwrap() {
         if let Item::Record { time } = item {
             let line = String::from_utf8(records.line().to_vec()).unwrap();
-            let mut head = [b'0'; HEAD_MAX + 8];
+            let mut head = [b'0'; EVENT1_OFFSET_MAX + 8];
             let length = line.len().min(head.len());
             head[..length].copy_from_slice(&line.as_bytes()[..length]);
             all.push((time, stamps.after(&head) == 1, line));

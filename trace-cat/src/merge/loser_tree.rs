@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use spec::record::{RECORD_MAX, TIME_WIDTH};
+use spec::record::{RECORD_LEN_MAX, TIME_WIDTH};
 
 use super::sort_keys::{Key, Stamps};
 use crate::record::columns::time_known;
@@ -17,7 +17,7 @@ pub const SLACK: usize = VIEW;
 /// Bytes that are copied at once; nearly all records are shorter.
 const USUAL: usize = 96;
 
-const _: () = assert!(RECORD_MAX <= 2 * USUAL && 2 * USUAL <= VIEW);
+const _: () = assert!(RECORD_LEN_MAX <= 2 * USUAL && 2 * USUAL <= VIEW);
 
 /// Where lines are put, one behind the other. It grows, and keeps its bytes when it is emptied.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use memchr::memchr;
-use spec::record::{RECORD_MAX, RECORD_MIN};
+use spec::record::{RECORD_LEN_MAX, RECORD_LEN_MIN};
 
 use super::input::Input;
 use super::loser_tree::{SLACK, enlarge};
@@ -100,7 +100,7 @@ impl Arena {
             let place = index.place(&blocks);
             // Blocks at the ends belong to a slice only in part.
             let first = index.place(&(blocks.start..blocks.start + 1));
-            let spare = 2 * input.text.size(first) + RECORD_MAX as u64;
+            let spare = 2 * input.text.size(first) + RECORD_LEN_MAX as u64;
             if self.filled as u64 + input.text.size(place.clone()) > limit + spare {
                 return Err(TooMuch);
             }
@@ -260,9 +260,9 @@ pub fn line(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
 
 /// As [`line()`], of what is known to be records.
 fn known_line(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
-    let (line, rest) = bytes.get(at..)?.split_first_chunk::<{ RECORD_MIN - 1 }>()?;
+    let (line, rest) = bytes.get(at..)?.split_first_chunk::<{ RECORD_LEN_MIN - 1 }>()?;
     let end = memchr(b'\n', rest)?;
-    Some((columns::time_known(line.first_chunk()?), at + RECORD_MIN + end))
+    Some((columns::time_known(line.first_chunk()?), at + RECORD_LEN_MIN + end))
 }
 
 #[cfg(test)]

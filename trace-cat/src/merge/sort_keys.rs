@@ -5,7 +5,7 @@
 //! from each file what it has of that time before its first record stamped after its call, file by file; then the rest,
 //! file by file. So a record's *phase* is 0 in the former and 1 in the latter, and (time, phase, file) decides.
 
-use spec::record::{HEAD_MAX, HEAD_WIDTH};
+use spec::record::{EVENT1_OFFSET, EVENT1_OFFSET_MAX};
 use spec::{EVENTS, Stamp};
 
 use crate::record::columns;
@@ -73,7 +73,7 @@ impl Stamps {
         // Of events that the table does not know nothing is known to be given away, so they count as after.
         let mut stamps = Stamps(Box::new([u64::MAX; Stamps::WORDS]));
         for event in &EVENTS {
-            for form in event.forms.iter().filter(|form| form.stamp == Stamp::Before) {
+            for form in event.kinds.iter().filter(|form| form.stamp == Stamp::Before) {
                 let bit = Stamps::bit((event.category, event.number, form.which));
                 stamps.0[bit / 64] &= !(1 << (bit % 64));
             }
@@ -88,10 +88,10 @@ impl Stamps {
 
     /// 1 if the record is stamped after its call, else 0.
     #[inline(always)]
-    pub fn after(&self, line: &[u8; HEAD_MAX + 8]) -> u64 {
+    pub fn after(&self, line: &[u8; EVENT1_OFFSET_MAX + 8]) -> u64 {
         // `cc:nn:w:` when the thread ID has its usual width.
-        let [c1, c2, _, n1, n2, _, w, _] = *line[HEAD_WIDTH..].first_chunk().expect("more than a head");
-        let bit = if line[HEAD_WIDTH - 1] == b':' {
+        let [c1, c2, _, n1, n2, _, w, _] = *line[EVENT1_OFFSET..].first_chunk().expect("more than a head");
+        let bit = if line[EVENT1_OFFSET - 1] == b':' {
             let digits = u64::from_le_bytes([c1, c2, 0, n1, n2, 0, w, 0]) & 0x0003_000f_0f00_0f0f;
             let pairs = (digits | digits >> 4) & 0x0003_0000_ff00_00ff;
             // Gathers bits 0 to 7, 24 to 31, 48 and 49 at the top; no two products overlap.
@@ -115,7 +115,7 @@ mod tests {
             stamps.after(line.as_bytes().first_chunk().unwrap())
         };
         for event in &EVENTS {
-            for form in event.forms {
+            for form in event.kinds {
                 let expected = u64::from(form.stamp != Stamp::Before);
                 let numbers = format!("{:02}:{:02}", event.category, event.number);
                 for tid in ["0x7fc5de3f86c0", "0x007fc5de3f86c0"] {

@@ -1,6 +1,6 @@
 //! The right word for a wrong one.
 
-use spec::event::CATEGORIES;
+use spec::tables::CATEGORIES;
 use spec::{EVENTS, FUNCTIONS};
 
 /// The category or event whose name is closest to `wrong`, if one is close; of a C function, the event it records.

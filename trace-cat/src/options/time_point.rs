@@ -2,9 +2,9 @@
 
 use std::mem::zeroed;
 
-use spec::record::SECOND;
+use spec::record::NANOS_PER_SECOND;
 
-const HOUR: u64 = 3600 * SECOND;
+const HOUR: u64 = 3600 * NANOS_PER_SECOND;
 
 /// A moment, as it was named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Moment {
                 }
                 // Two numbers with a colon are a time of day, unless they are as long as those of a record.
                 None if text.contains(':') && text.len() < 15 => time_of(text).map(Moment::OfDay),
-                None => fixed(&text.trim_start_matches('@').replace(':', "."), SECOND).map(Moment::At),
+                None => fixed(&text.trim_start_matches('@').replace(':', "."), NANOS_PER_SECOND).map(Moment::At),
             }
         };
         known().ok_or_else(|| {
@@ -62,7 +62,7 @@ impl Moment {
             Moment::OfDay(nanoseconds) => {
                 // SAFETY: as above.
                 let mut tm: libc::tm = unsafe { zeroed() };
-                let seconds = libc::time_t::try_from(start / SECOND).unwrap_or(0);
+                let seconds = libc::time_t::try_from(start / NANOS_PER_SECOND).unwrap_or(0);
                 // SAFETY: localtime_r reads one time and writes one tm.
                 unsafe { libc::localtime_r(&seconds, &mut tm) };
                 let day = tm;
@@ -81,11 +81,12 @@ impl Moment {
 
 /// The moment so many nanoseconds after midnight on the day of `tm`.
 fn at(tm: &mut libc::tm, nanoseconds: u64) -> u64 {
-    (tm.tm_hour, tm.tm_min, tm.tm_isdst) = ((nanoseconds / HOUR) as i32, (nanoseconds / SECOND % 3600 / 60) as i32, -1);
-    tm.tm_sec = (nanoseconds / SECOND % 60) as i32;
+    (tm.tm_hour, tm.tm_min, tm.tm_isdst) =
+        ((nanoseconds / HOUR) as i32, (nanoseconds / NANOS_PER_SECOND % 3600 / 60) as i32, -1);
+    tm.tm_sec = (nanoseconds / NANOS_PER_SECOND % 60) as i32;
     // SAFETY: mktime reads and writes the tm that it is given.
     let seconds = unsafe { libc::mktime(tm) };
-    u64::try_from(seconds).unwrap_or(0).saturating_mul(SECOND).saturating_add(nanoseconds % SECOND)
+    u64::try_from(seconds).unwrap_or(0).saturating_mul(NANOS_PER_SECOND).saturating_add(nanoseconds % NANOS_PER_SECOND)
 }
 
 /// A number with up to nine digits behind its point, in units of `one`; what is finer than a nanosecond is cut off.
@@ -112,11 +113,11 @@ pub fn duration(text: &str) -> Result<u64, String> {
 fn duration_of(text: &str) -> Option<u64> {
     let number = text.trim_end_matches(|byte: char| byte.is_ascii_alphabetic());
     let one = match &text[number.len()..] {
-        "" | "s" => SECOND,
+        "" | "s" => NANOS_PER_SECOND,
         "ms" => 1_000_000,
         "us" => 1_000,
         "ns" => 1,
-        "m" | "min" => 60 * SECOND,
+        "m" | "min" => 60 * NANOS_PER_SECOND,
         "h" => HOUR,
         _ => return None,
     };
@@ -134,9 +135,9 @@ fn time_of(text: &str) -> Option<u64> {
     let mut parts = text.splitn(3, ':');
     let (hours, minutes, seconds) = (parts.next()?, parts.next()?, parts.next().unwrap_or("0"));
     let (hours, minutes) = (hours.parse::<u8>().ok()?, minutes.parse::<u8>().ok()?);
-    let seconds = fixed(seconds, SECOND)?;
-    let valid = hours < 24 && minutes < 60 && seconds < 60 * SECOND;
-    valid.then(|| u64::from(hours) * HOUR + u64::from(minutes) * 60 * SECOND + seconds)
+    let seconds = fixed(seconds, NANOS_PER_SECOND)?;
+    let valid = hours < 24 && minutes < 60 && seconds < 60 * NANOS_PER_SECOND;
+    valid.then(|| u64::from(hours) * HOUR + u64::from(minutes) * 60 * NANOS_PER_SECOND + seconds)
 }
 
 #[cfg(test)]
@@ -156,8 +157,8 @@ mod tests {
             ("12:00:05.25", Moment::OfDay(12 * HOUR + 5_250_000_000)),
             ("7:30", Moment::OfDay(7 * HOUR + HOUR / 2)),
             ("2026-11-21", Moment::OfDate(2026, 11, 21, 0)),
-            ("2026-11-21T00:00:01", Moment::OfDate(2026, 11, 21, SECOND)),
-            ("2026-11-21 23:59", Moment::OfDate(2026, 11, 21, 24 * HOUR - 60 * SECOND)),
+            ("2026-11-21T00:00:01", Moment::OfDate(2026, 11, 21, NANOS_PER_SECOND)),
+            ("2026-11-21 23:59", Moment::OfDate(2026, 11, 21, 24 * HOUR - 60 * NANOS_PER_SECOND)),
             ("1795174740", Moment::At(1_795_174_740_000_000_000)),
             ("@1795174740.5", Moment::At(1_795_174_740_500_000_000)),
             ("1795174740:544763329", Moment::At(1_795_174_740_544_763_329)),
@@ -168,7 +169,9 @@ mod tests {
 
     #[test]
     fn durations_have_a_unit() {
-        for (text, nanoseconds) in [("1ms", 1_000_000), ("2.5us", 2500), ("0ns", 0), ("1.000000001s", SECOND + 1)] {
+        for (text, nanoseconds) in
+            [("1ms", 1_000_000), ("2.5us", 2500), ("0ns", 0), ("1.000000001s", NANOS_PER_SECOND + 1)]
+        {
             assert_eq!(duration(text), Ok(nanoseconds), "{text}");
         }
         for text in ["5", "", "ms", "1 ms", "-1ms", "+1ms", "1msec", "1e3us", "99999999999s"] {
@@ -197,7 +200,10 @@ mod tests {
             "é",
         ] {
             let found = Moment::parse(text);
-            assert!(found.is_err() || text == "12" && found == Ok(Moment::At(12 * SECOND)), "{text}: {found:?}");
+            assert!(
+                found.is_err() || text == "12" && found == Ok(Moment::At(12 * NANOS_PER_SECOND)),
+                "{text}: {found:?}"
+            );
         }
     }
 

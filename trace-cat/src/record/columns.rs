@@ -2,7 +2,7 @@
 //!
 //! These are for lines that are known to be records; of other lines they tell nonsense, but never panic.
 
-use spec::record::{SECOND, TIME_WIDTH};
+use spec::record::{NANOS_PER_SECOND, TIME_WIDTH};
 
 /// The number that eight decimal digits stand for.
 fn eight(digits: [u8; 8]) -> Option<u64> {
@@ -39,7 +39,7 @@ pub fn time(line: &[u8]) -> Option<u64> {
     }
     let seconds = eight([s0, s1, s2, s3, s4, s5, s6, s7])? * 100 + digit(s8)? * 10 + digit(s9)?;
     let nanoseconds = eight([n0, n1, n2, n3, n4, n5, n6, n7])? * 10 + digit(n8)?;
-    Some(seconds * SECOND + nanoseconds)
+    Some(seconds * NANOS_PER_SECOND + nanoseconds)
 }
 
 /// The printed time, which is known to be one, in nanoseconds since the Epoch; of other bytes it is any number.
@@ -49,7 +49,7 @@ pub fn time_known(text: &[u8; TIME_WIDTH]) -> u64 {
     let digit = |byte: u8| u64::from(byte & 15);
     let seconds = eight_known([s0, s1, s2, s3, s4, s5, s6, s7]) * 100 + digit(s8) * 10 + digit(s9);
     let nanoseconds = eight_known([n0, n1, n2, n3, n4, n5, n6, n7]) * 10 + digit(n8);
-    seconds.wrapping_mul(SECOND).wrapping_add(nanoseconds)
+    seconds.wrapping_mul(NANOS_PER_SECOND).wrapping_add(nanoseconds)
 }
 
 /// `event1`, `event2` and `which`.

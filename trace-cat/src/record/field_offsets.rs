@@ -6,7 +6,7 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use spec::record::RECORD_MIN;
+use spec::record::RECORD_LEN_MIN;
 
 use super::columns;
 
@@ -68,7 +68,7 @@ impl Cuts {
     /// Those of a line as most are, looked at sixteen bytes at a time; `None` does not say that it is no record.
     #[inline(always)]
     fn usual(line: &[u8]) -> Option<Cuts> {
-        let (head, tail): (&[u8; RECORD_MIN - 1], &[u8; TAIL]) = (line.first_chunk()?, line.last_chunk()?);
+        let (head, tail): (&[u8; RECORD_LEN_MIN - 1], &[u8; TAIL]) = (line.first_chunk()?, line.last_chunk()?);
         let digits = |at| Block::new(head, at).between(b'0', b':');
         let values = |block: Block| {
             let letters = block.between(b'a', b'f') | block.equal(b'x') | block.equal(b'-');
@@ -79,7 +79,7 @@ impl Cuts {
             & digits(16)
             & digits(HEAD - 16)
             & values(Block::new(head, HEAD))
-            & values(Block::new(head, RECORD_MIN - 1 - 16))
+            & values(Block::new(head, RECORD_LEN_MIN - 1 - 16))
             & tail.into_iter().map(values).fold(ALL, |good, block| good & block);
         // The thread ID has twelve digits; and a1 begins in the tail.
         let &[b':', a, b, b':', c, d, b':', which @ b'0'..=b'2', b':', ..] = head[A1 - 9..].first_chunk::<18>()? else {

@@ -139,7 +139,7 @@ mod tests {
             }
             match (Fields::new(&line), Record::parse(&line)) {
                 (Some(fields), Ok(record)) => {
-                    let decoded = record.arguments.map(spec::Value::bits);
+                    let decoded = record.arguments.map(spec::Argument::bits);
                     assert_eq!(fields.arguments().map(|text| bits(text).unwrap()), decoded);
                     assert_eq!((fields.time(), fields.lwpid(), fields.pid()), (record.time, record.lwpid, record.pid));
                     assert_eq!((fields.event(), fields.which()), ((record.event1, record.event2), record.which));

@@ -9,7 +9,7 @@
 use std::arch::x86_64::*;
 
 use memchr::memchr;
-use spec::record::{RECORD_MAX, RECORD_MIN, TIME_WIDTH};
+use spec::record::{RECORD_LEN_MAX, RECORD_LEN_MIN, TIME_WIDTH};
 
 use super::columns;
 use super::validation;
@@ -24,7 +24,7 @@ const WINDOW: usize = 32;
 /// Where a line is fetched from memory before it is looked at: far enough for a cache miss, near enough to stay.
 const FETCH: usize = 512;
 
-const _: () = assert!(HEAD + WINDOW <= MARGIN && RECORD_MAX + WINDOW <= VIEW);
+const _: () = assert!(HEAD + WINDOW <= MARGIN && RECORD_LEN_MAX + WINDOW <= VIEW);
 
 /// A printed time as it stands, comparable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,12 +105,12 @@ impl Wide {
 
 impl Eyes for Common {
     fn plain(self, bytes: &[u8; MARGIN]) -> usize {
-        let length = memchr(b'\n', &bytes[RECORD_MIN - 1..]).map_or(0, |newline| newline + RECORD_MIN);
+        let length = memchr(b'\n', &bytes[RECORD_LEN_MIN - 1..]).map_or(0, |newline| newline + RECORD_LEN_MIN);
         if length > 0 && validation::is_plain(&bytes[..length - 1]) { length } else { 0 }
     }
 
     fn length(self, line: &[u8; VIEW]) -> usize {
-        memchr(b'\n', &line[RECORD_MIN - 1..RECORD_MAX]).map_or(0, |newline| newline + RECORD_MIN)
+        memchr(b'\n', &line[RECORD_LEN_MIN - 1..RECORD_LEN_MAX]).map_or(0, |newline| newline + RECORD_LEN_MIN)
     }
 
     fn fetch(self, _bytes: &[u8]) {}
@@ -200,8 +200,8 @@ fn plain(line: &[u8; MARGIN]) -> usize {
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn length(line: &[u8; VIEW]) -> usize {
-    let mut from = RECORD_MIN - 1;
-    while from < RECORD_MAX {
+    let mut from = RECORD_LEN_MIN - 1;
+    while from < RECORD_LEN_MAX {
         let newlines = equal(load(line, from), b'\n');
         if newlines != 0 {
             return from + newlines.trailing_zeros() as usize + 1;
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn lengths_are_found_wherever_the_newline_may_be() {
-        for length in RECORD_MIN..=RECORD_MAX {
+        for length in RECORD_LEN_MIN..=RECORD_LEN_MAX {
             let mut bytes = vec![b'0'; length - 1];
             bytes.push(b'\n');
             bytes.resize(length + VIEW, b'0');

@@ -1,6 +1,6 @@
 //! What the table says of a record, found by its numbers.
 
-use spec::event::CATEGORIES;
+use spec::tables::CATEGORIES;
 use spec::{Column, EVENTS, Event};
 
 use super::fields::Fields;
@@ -41,7 +41,7 @@ impl Default for Table {
     fn default() -> Table {
         let mut table = Table { places: vec![0; PLACES].into(), forms: Vec::new() };
         for event in &EVENTS {
-            for form in event.forms {
+            for form in event.kinds {
                 let used = form.columns.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
                 let category = CATEGORIES[usize::from(event.category)];
                 table.forms.push(Known {
@@ -107,7 +107,7 @@ mod tests {
                 "1795174740:544763329:0019955:0000007:0x7fc5de3f86c0:{event1:02}:{event2:02}:{which}:0:0:0:0:0"
             );
             let known = table.find(&Fields::new(line.as_bytes()).unwrap());
-            let form = Event::find(event1, event2).and_then(|event| event.form(which));
+            let form = Event::find(event1, event2).and_then(|event| event.kind(which));
             assert_eq!(known.map(|known| known.columns), form.map(|form| &form.columns), "{event1} {event2} {which}");
             found += usize::from(known.is_some());
         }

@@ -3,7 +3,7 @@
 //! `spec::Record::parse` decides. But nearly every line of a trace is a plain one, and those are recognised in a
 //! fraction of the time: sixty fixed columns compared all at once, then five short arguments.
 
-use spec::{Fault, Record};
+use spec::{Record, RecordError};
 
 /// Bytes before a1 when the thread ID has twelve digits.
 pub const HEAD: usize = 60;
@@ -43,7 +43,7 @@ pub static COLUMNS: Columns = {
 ///
 /// # Errors
 /// What `spec::Record::parse` finds wrong with it.
-pub fn check(line: &[u8]) -> Result<(), Fault> {
+pub fn check(line: &[u8]) -> Result<(), RecordError> {
     if is_plain(line) { Ok(()) } else { Record::parse(line).map(|_| ()) }
 }
 

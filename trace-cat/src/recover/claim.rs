@@ -8,7 +8,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use spec::buffer::{Owner, PAGE, SLOTS_AT};
+use spec::buffer::{Owner, PAGE, SLOTS_OFFSET};
 
 use super::file_operations::Hand;
 use crate::trace::buffers::slots::read_up_to;
@@ -81,7 +81,7 @@ pub fn claim(path: &Path) -> io::Result<Claim> {
     }
     let owner = parsed.map_err(|damage| io::Error::other(damage.to_string()))?;
     let metadata = lock.metadata()?;
-    if metadata.len() < SLOTS_AT as u64 {
+    if metadata.len() < SLOTS_OFFSET as u64 {
         return Err(io::Error::other("cut short"));
     }
     let buffers = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path)?;

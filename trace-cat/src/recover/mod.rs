@@ -38,7 +38,7 @@ use crate::trace::file_names::{Process, split_name};
 use claim::{Claim, claim};
 use file_operations::{Files, Hand};
 use recovery_plan::judge;
-use spec::names::Name;
+use spec::names::FileName;
 use writer::Writing;
 
 /// Recovers every trbuf that `paths`, directories or trbufs, stand for, and tells in `out` what came of each.
@@ -81,7 +81,7 @@ struct Outcome {
 
 /// Recovers the trbuf at `path`; `None` if that is not for us to do.
 fn one(path: &Path, hand: &mut dyn Hand, diagnostics: &Diagnostics) -> io::Result<Option<Outcome>> {
-    let (prefix, Some(Name::Buffers(number))) = split_name(path) else {
+    let (prefix, Some(FileName::Buffers(number))) = split_name(path) else {
         return Err(io::Error::other("neither a directory nor a trbuf"));
     };
     let process =

@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use spec::buffer::{self, Damage, PAGE, REGIONS, Shape};
+use spec::buffer::{self, Damage, PAGE, REGIONS, SlotLayout};
 use spec::names::LWP_MASK;
 
 use super::claim::Claimed;
@@ -73,7 +73,7 @@ pub fn judge(path: &Path, claimed: &Claimed, diagnostics: &Diagnostics) -> io::R
     let mut judged = Judged { files: BTreeMap::new(), noted: Vec::new(), complete: true };
     let mut losses = Losses::default();
     let mut page = [0; PAGE];
-    let (file, shape) = (&claimed.buffers, claimed.owner.shape);
+    let (file, shape) = (&claimed.buffers, claimed.owner.layout);
     let mut slots = Slots::new(file, shape)?;
     while let Some(found) = slots.next(&mut page)? {
         let (index, at) = match found {
@@ -119,14 +119,14 @@ struct Held {
 }
 
 /// What the regions of one slot, whose first page is read, hold; or what is wrong with it.
-fn jobs(file: &File, page: &[u8], shape: Shape, at: u64) -> io::Result<Result<Held, Damage>> {
+fn jobs(file: &File, page: &[u8], shape: SlotLayout, at: u64) -> io::Result<Result<Held, Damage>> {
     let (mut jobs, mut oldest) = (Vec::new(), Vec::new());
     for region in 0..REGIONS {
-        let rest = match buffer::rest(page, shape, region) {
+        let rest = match buffer::region_leftover(page, shape, region) {
             Ok(rest) => rest,
             Err(damage) => return Ok(Err(damage)),
         };
-        let mut job = Job { slot: at, region, pending: rest.pending, older: None, unwritten: rest.unwritten };
+        let mut job = Job { slot: at, region, pending: rest.write_intent, older: None, unwritten: rest.unwritten };
         if !rest.older.is_empty() {
             let Some(first) = first_record(file, &job.place(&rest.older))? else {
                 return Ok(Err(Damage::Text(region)));

@@ -127,7 +127,7 @@ fn a_ring_that_is_damaged_anywhere_is_left_as_it_is() {
         let mut image = Image::ring(RING);
         let slot = image.slot(1);
         image.wrapped(slot, 0, 1, (4096, &lines(2..6, 1)), &lines(6..8, 1));
-        let at = image.at(slot) + spec::buffer::REGION_AT[0] + bad;
+        let at = image.at(slot) + spec::buffer::REGION_OFFSETS[0] + bad;
         image.put(at, b"\x01");
         trace.file(TRBUF, &image.0);
         let (out, messages) = run(&trace);

@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
-use spec::buffer::SLOTS_AT;
+use spec::buffer::SLOTS_OFFSET;
 
 use super::death_tests::{
     Case, TRBUF, assert_recovered, die_again_and_again, die_at_every_step, lines, read, records, run,
@@ -130,7 +130,7 @@ fn damaged_slots_are_left_as_they_are_and_good_ones_recovered() {
 fn what_is_no_trbuf_is_told_and_left() {
     let trace = Trace::new();
     let mut short = Image::new().0;
-    short.truncate(SLOTS_AT - 1);
+    short.truncate(SLOTS_OFFSET - 1);
     for (bytes, message) in [
         (&b"threadt trbuf\n\0\0\x09\0\0\0"[..], "layout version 9, expected 2"),
         (b"something else altogether", "not a finished trbuf"),

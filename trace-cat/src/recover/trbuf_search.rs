@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use spec::names::Name;
+use spec::names::FileName;
 
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::file_names::split_name;
@@ -34,7 +34,7 @@ fn directory(path: &Path, outermost: bool, found: &mut Vec<PathBuf>, diagnostics
     };
     let mut paths: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).collect();
     paths.sort();
-    let is_trbuf = |path: &PathBuf| matches!(split_name(path), (b"", Some(Name::Buffers(_))));
+    let is_trbuf = |path: &PathBuf| matches!(split_name(path), (b"", Some(FileName::Buffers(_))));
     found.extend(paths.iter().filter(|path| is_trbuf(path)).cloned());
     if outermost {
         // A link could lead anywhere.

@@ -1,7 +1,7 @@
 //! From the slots to the record files.
 //!
-//! The order of steps is what makes it exactly once. For each region: the note (`pending_at`, then `pending`), the
-//! text, then `filled` without that text, then the note goes. A ring that has begun anew goes in two such steps, the older
+//! The order of steps is what makes it exactly once. For each region: the note (`write_intent_offset`, then `write_intent`), the
+//! text, then `write_position` without that text, then the note goes. A ring that has begun anew goes in two such steps, the older
 //! records first. All noted text of a file is written before anything is added to the file, so that nothing is added
 //! where noted text belongs.
 
@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use log::{debug, info};
 use memchr::memchr_iter;
-use spec::buffer::{REGION_AT, REGIONS, SlotHeader, Words, pack, words_at};
-use spec::names::Name;
+use spec::buffer::{REGION_OFFSETS, REGIONS, RegionWordOffsets, SlotHeader, pack_range, region_word_offsets};
+use spec::names::FileName;
 
 use super::claim::Claimed;
 use super::file_operations::Hand;
@@ -88,7 +88,7 @@ impl<'a> Writing<'a> {
         if jobs.is_empty() {
             return true;
         }
-        let path = self.process.path(Name::Records { process: self.process.number, lwp: number });
+        let path = self.process.path(FileName::Records { process: self.process.number, lwp: number });
         self.complete(number, &path, jobs).unwrap_or_else(|error| {
             self.diagnostics.report_damage(path.display(), format_args!("cannot be completed: {}", reason(&error)));
             false
@@ -126,7 +126,7 @@ impl<'a> Writing<'a> {
         if noted.is_empty() {
             return true;
         }
-        let path = self.process.path(Name::Info(self.process.number));
+        let path = self.process.path(FileName::Info(self.process.number));
         self.note_in(&path, noted).map(|()| true).unwrap_or_else(|error| {
             let what = format_args!("cannot note what threads have overwritten: {}", reason(&error));
             self.diagnostics.report_damage(path.display(), what);
@@ -140,7 +140,11 @@ impl<'a> Writing<'a> {
             self.hand.write(&self.claimed.buffers, &whole.from.to_le_bytes(), at)?;
             // What is oldest in a region no longer counts when the moment is noted.
             for region in 0..REGIONS {
-                self.hand.write(&self.claimed.buffers, &[0; 4], slot + words_at(region).laps as u64)?;
+                self.hand.write(
+                    &self.claimed.buffers,
+                    &[0; 4],
+                    slot + region_word_offsets(region).wrap_count as u64,
+                )?;
             }
         }
         let file = self.open(path)?;
@@ -198,7 +202,7 @@ impl<'a> Writing<'a> {
             // too, and would only be a hole.
             let end = end_of_lines(&target.file, target.size)?;
             if end != place {
-                self.word(job, words_at(job.region).pending_at, end)?;
+                self.word(job, region_word_offsets(job.region).write_intent_offset, end)?;
             }
             self.write_at_end(target, &text, end)?;
         }
@@ -240,9 +244,9 @@ impl<'a> Writing<'a> {
             None => end_of_lines(&target.file, target.size)?,
         };
         debug!("{}: {} bytes to byte {place}", target.path.display(), text.len());
-        let words = words_at(job.region);
-        self.word(job, words.pending_at, place)?;
-        self.word(job, words.pending, packed(job.region, text))?;
+        let words = region_word_offsets(job.region);
+        self.word(job, words.write_intent_offset, place)?;
+        self.word(job, words.write_intent, packed(job.region, text))?;
         match hole {
             Some(_) => self.write(target, &job.place(text), place, 0)?,
             None => self.write_at_end(target, &job.place(text), place)?,
@@ -271,9 +275,9 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    /// Ends the noted write of a region, of which `left` stays: its text leaves `filled`, then the note goes.
+    /// Ends the noted write of a region, of which `left` stays: its text leaves `write_position`, then the note goes.
     fn take_out(&mut self, job: &Job, left: &Range<usize>) -> io::Result<()> {
-        let Words { filled, pending, .. } = words_at(job.region);
+        let RegionWordOffsets { write_position: filled, write_intent: pending, .. } = region_word_offsets(job.region);
         self.word(job, filled, packed(job.region, left))?;
         self.word(job, pending, 0)
     }
@@ -300,6 +304,6 @@ fn end_of_lines(file: &File, size: u64) -> io::Result<u64> {
 
 /// A range of a slot as the word for one of the region.
 fn packed(region: usize, range: &Range<usize>) -> u64 {
-    let within = |at: usize| (at - REGION_AT[region]) as u32;
-    pack(within(range.start)..within(range.end))
+    let within = |at: usize| (at - REGION_OFFSETS[region]) as u32;
+    pack_range(within(range.start)..within(range.end))
 }

@@ -5,7 +5,7 @@ use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 
 use spec::info;
-use spec::names::Name;
+use spec::names::FileName;
 
 use crate::trace::file_handle::read_info;
 use crate::trace::file_names::split_name;
@@ -33,16 +33,17 @@ pub fn of_directory(directory: &Path) -> Vec<Process> {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = directory.join(entry.file_name());
         let (b"", Some(name)) = split_name(&path) else { continue };
-        let (Name::Records { process: number, .. } | Name::Buffers(number) | Name::Info(number)) = name else {
+        let (FileName::Records { process: number, .. } | FileName::Buffers(number) | FileName::Info(number)) = name
+        else {
             continue;
         };
         let process = found.entry(number).or_insert_with(|| Process { pid: number, ..Process::default() });
         match name {
-            Name::Records { .. } if !is_file(&entry) => {}
-            Name::Records { .. } => process.records.push(path),
-            Name::Buffers(_) => process.buffers = Some(path),
-            Name::Info(_) => process.read(&path),
-            Name::Clock => {}
+            FileName::Records { .. } if !is_file(&entry) => {}
+            FileName::Records { .. } => process.records.push(path),
+            FileName::Buffers(_) => process.buffers = Some(path),
+            FileName::Info(_) => process.read(&path),
+            FileName::Clock => {}
         }
     }
     let mut processes: Vec<Process> = found.into_values().collect();

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use spec::record::RECORD_MAX;
+use spec::record::RECORD_LEN_MAX;
 
 use super::process_info::{Process, of_directory};
 use crate::record::columns;
@@ -102,7 +102,7 @@ fn span(processes: &[Process]) -> (u64, u64) {
         let file = open_regular(path).ok()?;
         let first = columns::time(&read(&file, 0)?)?;
         let length = file.metadata().ok()?.len();
-        let tail = read(&file, length.saturating_sub(2 * RECORD_MAX as u64))?;
+        let tail = read(&file, length.saturating_sub(2 * RECORD_LEN_MAX as u64))?;
         let last = tail.split(|&byte| byte == b'\n').filter_map(columns::time).next_back();
         Some((first, last.unwrap_or(first).max(first)))
     });
@@ -110,7 +110,7 @@ fn span(processes: &[Process]) -> (u64, u64) {
 }
 
 fn read(file: &File, at: u64) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; 2 * RECORD_MAX];
+    let mut bytes = vec![0; 2 * RECORD_LEN_MAX];
     let length = file.read_at(&mut bytes, at).ok()?;
     bytes.truncate(length);
     // Only the first part of a file begins with a line.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use spec::record::SECOND;
+use spec::record::NANOS_PER_SECOND;
 
 /// A local time, to the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +51,8 @@ pub struct Moment(pub u64);
 
 impl fmt::Display for Moment {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Local { year, month, day, hour, minute, second, .. } = Local::at(self.0 / SECOND);
-        let nanoseconds = self.0 % SECOND;
+        let Local { year, month, day, hour, minute, second, .. } = Local::at(self.0 / NANOS_PER_SECOND);
+        let nanoseconds = self.0 % NANOS_PER_SECOND;
         write!(out, "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{nanoseconds:09}")
     }
 }
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn a_moment_has_nine_digits_below_the_second() {
         // Whatever the time zone: none is a day off.
-        let text = Moment(1_795_174_740 * SECOND + 5).to_string();
+        let text = Moment(1_795_174_740 * NANOS_PER_SECOND + 5).to_string();
         assert!(text.starts_with("2026-11-2") && text.ends_with(".000000005") && text.len() == 29, "{text}");
     }
 

@@ -4,30 +4,31 @@ use std::mem::offset_of;
 use std::ops::Range;
 
 use spec::buffer::{
-    FileEntry, Header, MAGIC, PAGE, REGION_AT, SLOT_OWNED, SLOTS_AT, Shape, SlotHeader, VERSION, pack, words_at,
+    FileEntry, Header, MAGIC, PAGE, REGION_OFFSETS, SLOT_OWNED, SLOTS_OFFSET, SlotHeader, SlotLayout, VERSION,
+    pack_range, region_word_offsets,
 };
 
 /// A trbuf as a process leaves it, and how large its slots are.
 #[derive(Clone)]
-pub struct Image(pub Vec<u8>, pub Shape);
+pub struct Image(pub Vec<u8>, pub SlotLayout);
 
 impl Image {
     /// One without slots, of process 1 in an earlier boot.
     pub fn new() -> Image {
-        Image::of(Shape::BUFFERS)
+        Image::of(SlotLayout::BUFFERS)
     }
 
     /// One whose slots are rings of this many bytes.
     pub fn ring(size: u64) -> Image {
-        Image::of(Shape::ring(size).unwrap())
+        Image::of(SlotLayout::ring(size).unwrap())
     }
 
-    fn of(shape: Shape) -> Image {
-        let mut image = Image(vec![0; SLOTS_AT], shape);
+    fn of(shape: SlotLayout) -> Image {
+        let mut image = Image(vec![0; SLOTS_OFFSET], shape);
         image.put(0, &MAGIC);
         image.put(offset_of!(Header, version), &VERSION.to_le_bytes());
         image.put(offset_of!(Header, pid), &1u32.to_le_bytes());
-        image.put(offset_of!(Header, ring), &shape.ring_size().to_le_bytes());
+        image.put(offset_of!(Header, ring_size), &shape.ring_size().to_le_bytes());
         image
     }
 
@@ -42,12 +43,12 @@ impl Image {
         self.0.resize(at + self.1.slot_size(), 0);
         self.put(at + offset_of!(SlotHeader, state), &SLOT_OWNED.to_le_bytes());
         self.put(at + offset_of!(SlotHeader, lwp), &lwp.to_le_bytes());
-        (at - SLOTS_AT) / self.1.slot_size()
+        (at - SLOTS_OFFSET) / self.1.slot_size()
     }
 
     /// Where slot `slot` begins.
     pub fn at(&self, slot: usize) -> usize {
-        self.1.slot_at(slot as u64) as usize
+        self.1.slot_offset(slot as u64) as usize
     }
 
     /// Fills a region: all of its text, which part of that is not in the file, and which is on its way to a place there.
@@ -60,30 +61,30 @@ impl Image {
         pending: Option<(u64, Range<usize>)>,
     ) {
         let slot_at = self.at(slot);
-        self.put(slot_at + REGION_AT[region], text.as_bytes());
-        let words = words_at(region);
-        let word = |range: Range<usize>| pack(range.start as u32..range.end as u32).to_le_bytes();
-        self.put(slot_at + words.filled, &word(filled));
+        self.put(slot_at + REGION_OFFSETS[region], text.as_bytes());
+        let words = region_word_offsets(region);
+        let word = |range: Range<usize>| pack_range(range.start as u32..range.end as u32).to_le_bytes();
+        self.put(slot_at + words.write_position, &word(filled));
         let (place, range) = pending.unwrap_or_default();
-        self.put(slot_at + words.pending, &word(range));
-        self.put(slot_at + words.pending_at, &place.to_le_bytes());
+        self.put(slot_at + words.write_intent, &word(range));
+        self.put(slot_at + words.write_intent_offset, &place.to_le_bytes());
     }
 
     /// Fills a region of a ring that has begun anew `laps` times: the newer text is at its front, the older text, which
     /// need not begin with a whole record, from `start` on.
     pub fn wrapped(&mut self, slot: usize, region: usize, laps: u32, (start, older): (usize, &str), newer: &str) {
-        let begins = self.at(slot) + REGION_AT[region];
+        let begins = self.at(slot) + REGION_OFFSETS[region];
         self.region(slot, region, newer, start..newer.len(), None);
         self.put(begins + start, older.as_bytes());
-        let words = words_at(region);
+        let words = region_word_offsets(region);
         let wrapped_at = (start + older.len()) as u32;
-        self.put(self.at(slot) + words.wrapped_at, &wrapped_at.to_le_bytes());
+        self.put(self.at(slot) + words.wrap_position, &wrapped_at.to_le_bytes());
         self.laps(slot, region, laps);
     }
 
     /// Says how often a region of a ring has begun anew.
     pub fn laps(&mut self, slot: usize, region: usize, laps: u32) {
-        self.put(self.at(slot) + words_at(region).laps, &laps.to_le_bytes());
+        self.put(self.at(slot) + region_word_offsets(region).wrap_count, &laps.to_le_bytes());
     }
 
     /// Says how many bytes of the record file with this number are written or on their way.

@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use spec::info::RINGS_REUSED;
-use spec::names::{LWP_MASK, Name};
+use spec::names::{FileName, LWP_MASK};
 
 use super::buffers::complete_from::{Whole, raw};
 use super::file_names::Process;
@@ -83,7 +83,7 @@ pub struct Wholes {
 impl Wholes {
     /// Adds what a process's trbuf told, and reads its trinfo.
     pub fn process(&mut self, process: &Process, told: &[Whole], diagnostics: &Diagnostics) {
-        let path = process.path(Name::Info(process.number));
+        let path = process.path(FileName::Info(process.number));
         let written = of_trinfo(&path).unwrap_or_else(|error| {
             diagnostics.report_note(path.display(), reason(&error));
             Written::default()
@@ -116,7 +116,7 @@ impl Wholes {
         told.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| (a.1, a.2).cmp(&(b.1, b.2))));
         let moment = |from| format!("{} ({})", Moment(from), raw(from));
         for &(from, process, lwp) in told.iter().take(TOLD) {
-            let file = process.path(Name::Records { process: process.number, lwp: (lwp & LWP_MASK) as u16 });
+            let file = process.path(FileName::Records { process: process.number, lwp: (lwp & LWP_MASK) as u16 });
             let what = format_args!("LWP {lwp} is complete from {} on; what came before was overwritten", moment(from));
             diagnostics.report_note(file.display(), what);
         }
@@ -128,7 +128,7 @@ impl Wholes {
         for (process, count) in self.gone.iter().take(TOLD) {
             let [before, behind] = RINGS_REUSED;
             diagnostics.report_note(
-                process.path(Name::Info(process.number)).display(),
+                process.path(FileName::Info(process.number)).display(),
                 format_args!("{before}{count}{behind}"),
             );
         }
@@ -144,7 +144,7 @@ impl Wholes {
 mod tests {
     use super::*;
     use crate::support::diagnostics::tests::recorded_diagnostics;
-    use spec::record::SECOND;
+    use spec::record::NANOS_PER_SECOND;
     use std::fs;
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
         for whole in [Whole { lwp: 1, from: 0 }, Whole { lwp: u32::MAX, from: 9_999_999_999_999_999_999 }] {
             assert_eq!(Whole::parse(whole.line().trim_end().as_bytes()), Some(whole));
         }
-        assert_eq!(Whole { lwp: 71, from: 5 * SECOND + 9 }.line(), "complete_from 71 0000000005.000000009\n");
+        assert_eq!(Whole { lwp: 71, from: 5 * NANOS_PER_SECOND + 9 }.line(), "complete_from 71 0000000005.000000009\n");
         for wrong in [
             "",
             "complete_from",
@@ -200,7 +200,8 @@ mod tests {
             let process = Process { directory: "d".into(), prefix: Vec::new(), number: 1 };
             let mut wholes = Wholes::default();
             let (diagnostics, messages) = recorded_diagnostics();
-            let told: Vec<Whole> = (1..=count).map(|lwp| Whole { lwp, from: u64::from(lwp) * SECOND }).collect();
+            let told: Vec<Whole> =
+                (1..=count).map(|lwp| Whole { lwp, from: u64::from(lwp) * NANOS_PER_SECOND }).collect();
             wholes.process(&process, &told, &diagnostics);
             // An earlier moment does not count.
             wholes.process(
@@ -236,7 +237,7 @@ mod tests {
         for number in 1..=12 {
             let process = Process { directory: directory.path().into(), prefix: Vec::new(), number };
             let note = format!("note {}\n", RINGS_REUSED.join(&(100 * number).to_string()));
-            fs::write(process.path(Name::Info(number)), note).unwrap();
+            fs::write(process.path(FileName::Info(number)), note).unwrap();
             wholes.process(&process, &[], &diagnostics);
         }
         wholes.tell(&diagnostics);

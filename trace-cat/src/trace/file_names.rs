@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use spec::names::Name;
+use spec::names::FileName;
 
 /// A process's files: the directory, what stands before their names (`old.` and so on, or nothing), and its number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,7 +19,7 @@ pub struct Process {
 
 impl Process {
     /// Where the process's file `name` is.
-    pub fn path(&self, name: Name) -> PathBuf {
+    pub fn path(&self, name: FileName) -> PathBuf {
         let (text, length) = name.text();
         let name = [&self.prefix, &text[..length]].concat();
         self.directory.join(OsStr::from_bytes(&name))
@@ -27,11 +27,11 @@ impl Process {
 }
 
 /// Splits `old.<start>.` or `old.<start>-<number>.` off the file name, if it is there, and says what the rest is.
-pub fn split_name(path: &Path) -> (&[u8], Option<Name>) {
+pub fn split_name(path: &Path) -> (&[u8], Option<FileName>) {
     let name = path.file_name().unwrap_or_default().as_bytes();
     let prefix = name.strip_prefix(b"old.").map_or(0, |rest| {
         let digits = rest.iter().position(|byte| !byte.is_ascii_digit() && *byte != b'-').unwrap_or(rest.len());
         if rest.get(digits) == Some(&b'.') { 4 + digits + 1 } else { 0 }
     });
-    (&name[..prefix], Name::parse(&name[prefix..]))
+    (&name[..prefix], FileName::parse(&name[prefix..]))
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use log::{debug, info};
-use spec::names::Name;
+use spec::names::FileName;
 
 use super::buffers::inspection;
 use super::buffers::leftovers::Copied;
@@ -128,7 +128,7 @@ impl Search<'_> {
         let (prefix, name) = split_name(path);
         let directory = path.parent().unwrap_or(Path::new("")).to_owned();
         match name {
-            Some(Name::Buffers(number)) => {
+            Some(FileName::Buffers(number)) => {
                 // A trbuf stands for its process.
                 if let Err(error) = fs::symlink_metadata(path) {
                     return self.diagnostics.report_damage(path.display(), reason(&error));
@@ -136,12 +136,12 @@ impl Search<'_> {
                 let process = Process { directory, prefix: prefix.to_owned(), number };
                 let listed = if process.directory.as_os_str().is_empty() { Path::new(".") } else { &process.directory };
                 self.directory(listed, |prefix, name| {
-                    *prefix == process.prefix && matches!(name, Name::Records { process, .. } if process == number)
+                    *prefix == process.prefix && matches!(name, FileName::Records { process, .. } if process == number)
                 });
                 self.processes.push(process);
             }
-            Some(Name::Info(_) | Name::Clock) => debug!("{}: holds no records", path.display()),
-            Some(Name::Records { process, lwp }) => {
+            Some(FileName::Info(_) | FileName::Clock) => debug!("{}: holds no records", path.display()),
+            Some(FileName::Records { process, lwp }) => {
                 let process = Process { directory, prefix: prefix.to_owned(), number: process };
                 self.wanted.push(Wanted { path: path.to_owned(), owner: Some((process, lwp)), named: true });
             }
@@ -151,7 +151,7 @@ impl Search<'_> {
 
     /// Takes a directory's record files and processes whose prefix and name are wanted; returns how many, or `None`
     /// if the directory cannot be read.
-    fn directory(&mut self, directory: &Path, wants: impl Fn(&[u8], Name) -> bool) -> Option<usize> {
+    fn directory(&mut self, directory: &Path, wants: impl Fn(&[u8], FileName) -> bool) -> Option<usize> {
         let mut count = 0;
         let entries = fs::read_dir(directory)
             .map_err(|error| self.diagnostics.report_damage(directory.display(), reason(&error)));
@@ -170,16 +170,16 @@ impl Search<'_> {
             }
             let process = |number| Process { directory: directory.to_owned(), prefix: prefix.to_owned(), number };
             match parsed {
-                Name::Records { process: number, lwp } => {
+                FileName::Records { process: number, lwp } => {
                     let owner = Some((process(number), lwp));
                     self.wanted.push(Wanted { path, owner, named: false });
                 }
-                Name::Buffers(number) => self.processes.push(process(number)),
-                Name::Info(_) => {
+                FileName::Buffers(number) => self.processes.push(process(number)),
+                FileName::Info(_) => {
                     self.format(&path);
                     continue;
                 }
-                Name::Clock => continue,
+                FileName::Clock => continue,
             }
             count += 1;
         }
@@ -216,7 +216,7 @@ struct Collector<'a> {
 
 impl Collector<'_> {
     fn state(&mut self, process: &Process) -> &State {
-        match self.states.entry(process.path(Name::Buffers(process.number))) {
+        match self.states.entry(process.path(FileName::Buffers(process.number))) {
             Entry::Occupied(known) => &known.into_mut().1,
             Entry::Vacant(new) => {
                 // The same one may be there by another name: `DIR ./DIR`.
@@ -318,7 +318,7 @@ impl Collector<'_> {
             // That it can be read has been seen.
             for entry in fs::read_dir(listed).into_iter().flatten().flatten() {
                 let path = directory.join(entry.file_name());
-                let (prefix, Some(Name::Records { process: number, lwp })) = split_name(&path) else { continue };
+                let (prefix, Some(FileName::Records { process: number, lwp })) = split_name(&path) else { continue };
                 if processes.contains(&(prefix, number)) && !known.contains(&path) {
                     let process = Process { directory: directory.to_owned(), prefix: prefix.to_owned(), number };
                     self.file(Wanted { path, owner: Some((process, lwp)), named: false });
@@ -337,7 +337,7 @@ impl Collector<'_> {
                 continue;
             }
             self.wholes.file(process, number);
-            let path = process.path(Name::Records { process: process.number, lwp: number });
+            let path = process.path(FileName::Records { process: process.number, lwp: number });
             let mut text = Text::new(path, None, 0, false);
             text.complete(&handle, &found, self.diagnostics);
             self.inputs.texts.push(Arc::new(text));

@@ -76,7 +76,7 @@ fn runs(owner: &Owner) -> Option<bool> {
     }
     let process = Path::new("/proc").join(owner.pid.to_string());
     match fs::read(process.join("stat")) {
-        Ok(stat) => Some(start(&stat)? == owner.start && (!has_ended(&stat) || has_live_thread(&process))),
+        Ok(stat) => Some(start(&stat)? == owner.start_time && (!has_ended(&stat) || has_live_thread(&process))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(false),
         Err(_) => None,
     }
@@ -92,7 +92,7 @@ fn seen_from_outside(owner: &Owner) -> bool {
             let number: u32 = numbers.split_whitespace().next_back()?.parse().ok()?;
             let stat = fs::read(process.join("stat")).ok()?;
             let namespace = fs::metadata(process.join("ns/pid")).ok()?.ino();
-            let alike = number == owner.pid && namespace == owner.pid_namespace && start(&stat)? == owner.start;
+            let alike = number == owner.pid && namespace == owner.pid_namespace && start(&stat)? == owner.start_time;
             Some(alike && (!has_ended(&stat) || has_live_thread(&process)))
         };
         same() == Some(true)
@@ -130,10 +130,10 @@ mod tests {
         Owner {
             pid: std::process::id(),
             pid_namespace: fs::metadata("/proc/self/ns/pid").unwrap().ino(),
-            start: start(&stat).unwrap(),
+            start_time: start(&stat).unwrap(),
             boot_id: fs::read("/proc/sys/kernel/random/boot_id").unwrap().trim_ascii().try_into().unwrap(),
-            offset: 0,
-            shape: spec::buffer::Shape::BUFFERS,
+            realtime_offset: 0,
+            layout: spec::buffer::SlotLayout::BUFFERS,
         }
     }
 
@@ -152,14 +152,14 @@ mod tests {
         assert_eq!(somebody_writes(&reader), Some(false));
         assert_eq!(alive(&reader, &this_process()), Some(false));
         assert_eq!(gone(&reader, &this_process()), Some(false), "it could be in the middle of an exec");
-        assert_eq!(gone(&reader, &Owner { start: 1, ..this_process() }), Some(true));
+        assert_eq!(gone(&reader, &Owner { start_time: 1, ..this_process() }), Some(true));
     }
 
     #[test]
     fn a_zombie_does_not_run() {
         let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let stat = || fs::read(format!("/proc/{}/stat", child.id())).unwrap();
-        let owner = Owner { pid: child.id(), start: start(&stat()).unwrap(), ..this_process() };
+        let owner = Owner { pid: child.id(), start_time: start(&stat()).unwrap(), ..this_process() };
         assert_eq!(runs(&owner), Some(true));
         // Closing its input ends it, but nobody waits for it yet.
         drop(child.stdin.take());
@@ -174,7 +174,7 @@ mod tests {
     fn proc_tells_by_boot_and_start() {
         let owner = this_process();
         assert_eq!(runs(&owner), Some(true));
-        assert_eq!(runs(&Owner { start: owner.start + 1, ..owner }), Some(false));
+        assert_eq!(runs(&Owner { start_time: owner.start_time + 1, ..owner }), Some(false));
         assert_eq!(runs(&Owner { boot_id: [b'0'; 36], ..owner }), Some(false));
         assert_eq!(runs(&Owner { pid_namespace: 1, ..owner }), None);
         assert_eq!(runs(&Owner { pid: 9_999_999, ..owner }), Some(false));

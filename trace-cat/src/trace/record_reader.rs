@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use memchr::{memchr, memchr2};
-use spec::Fault;
-use spec::record::RECORD_MAX;
+use spec::RecordError;
+use spec::record::RECORD_LEN_MAX;
 
 use super::record_text::Text;
 use crate::record::plain_records::MARGIN;
@@ -16,13 +16,13 @@ use crate::record::{columns, validation};
 /// The least that a buffer holds, bytes.
 pub const BUFFER_MIN: usize = 4096;
 
-const _: () = assert!(BUFFER_MIN > 2 * RECORD_MAX && BUFFER_MIN > 2 * MARGIN);
+const _: () = assert!(BUFFER_MIN > 2 * RECORD_LEN_MAX && BUFFER_MIN > 2 * MARGIN);
 
 /// What is wrong with some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// A line is not a record.
-    Fault(Fault),
+    Fault(RecordError),
     /// A line ends with CR LF.
     CarriageReturn,
     /// A line has this many bytes, more than any record.
@@ -38,7 +38,7 @@ impl fmt::Display for What {
         match self {
             What::Fault(fault) => write!(out, "not a record: {fault}"),
             What::CarriageReturn => write!(out, "not a record: it ends with a carriage return"),
-            What::Long(length) => write!(out, "not a record: {length} bytes long, {RECORD_MAX} are the most"),
+            What::Long(length) => write!(out, "not a record: {length} bytes long, {RECORD_LEN_MAX} are the most"),
             What::Torn => write!(out, "incomplete record"),
             What::Nuls(count) => write!(out, "{count} NUL bytes"),
         }
@@ -193,7 +193,7 @@ impl Records {
             if let Some(newline) = memchr(b'\n', self.unread()) {
                 return self.whole(newline + 1).map(Some);
             }
-            if self.unread().len() > RECORD_MAX {
+            if self.unread().len() > RECORD_LEN_MAX {
                 return self.damaged(None).map(Some);
             }
             if self.refill()? {
@@ -212,7 +212,7 @@ impl Records {
     /// The unread bytes begin with a line of `length` bytes with its newline.
     fn whole(&mut self, length: usize) -> io::Result<Item> {
         let line = &self.unread()[..length];
-        if length > RECORD_MAX {
+        if length > RECORD_LEN_MAX {
             return self.damaged(None);
         }
         match (validation::check(&line[..length - 1]), columns::time(line)) {
@@ -223,12 +223,12 @@ impl Records {
                 self.pass(length);
                 Ok(Item::Record { time })
             }
-            (fault, _) => self.damaged(Some(fault.err().unwrap_or(Fault::Field(0)))),
+            (fault, _) => self.damaged(Some(fault.err().unwrap_or(RecordError::Field(0)))),
         }
     }
 
     /// Passes over what is no record: a run of NUL bytes, or a line up to its end or to the first NUL byte.
-    fn damaged(&mut self, fault: Option<Fault>) -> io::Result<Item> {
+    fn damaged(&mut self, fault: Option<RecordError>) -> io::Result<Item> {
         (self.began, self.line) = (self.at, self.next_line);
         if self.unread().first() == Some(&0) {
             return self.nuls();
@@ -244,14 +244,14 @@ impl Records {
             self.pass(count + usize::from(newline));
             length += count as u64 + u64::from(newline);
             let what = match (newline, found, fault) {
-                (true, ..) if length > RECORD_MAX as u64 => What::Long(length),
+                (true, ..) if length > RECORD_LEN_MAX as u64 => What::Long(length),
                 (true, ..) if last == b'\r' => What::CarriageReturn,
                 (true, _, Some(fault)) => What::Fault(fault),
                 // Only a line without a newline in the buffer comes without a fault, and then it is long.
                 (true, _, None) => What::Long(length),
                 (false, Some(_), _) => What::Torn,
                 (false, None, _) if self.refill()? => continue,
-                (false, None, _) if length > RECORD_MAX as u64 => What::Long(length),
+                (false, None, _) if length > RECORD_LEN_MAX as u64 => What::Long(length),
                 (false, None, _) => What::Torn,
             };
             self.next_line += u64::from(newline);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use spec::buffer::{FileEntry, PAGE, REGION_AT, pack, words_at};
+use spec::buffer::{FileEntry, PAGE, REGION_OFFSETS, pack_range, region_word_offsets};
 
 use crate::testing::test_trace::{Trace, record};
 use crate::testing::trbuf_image::Image;
@@ -149,7 +149,7 @@ fn a_ring_without_a_newline_where_one_must_be_is_told() {
     assert_eq!(damage, "trace-cat: trbuf.0000001: slot 0: region 0 does not hold whole records");
     assert_eq!(told(rest), [(1, 4)]);
     // A size that no ring has.
-    image.put(std::mem::offset_of!(spec::buffer::Header, ring), &70_000u64.to_le_bytes());
+    image.put(std::mem::offset_of!(spec::buffer::Header, ring_size), &70_000u64.to_le_bytes());
     trace.file(TRBUF, &image.0);
     assert_eq!(trace.cat(&[]), (String::new(), "trace-cat: trbuf.0000001: rings of 70000 bytes\n".into()));
 }
@@ -161,7 +161,7 @@ fn a_ring_of_a_gigabyte_is_not_held_in_memory() {
     let file = OpenOptions::new().write(true).open(trace.path(TRBUF)).unwrap();
     let shape = Image::ring(1 << 30).1;
     // Slots that are holes but for their first page and some text at either end of the ring.
-    file.set_len(shape.slot_at(40)).unwrap();
+    file.set_len(shape.slot_offset(40)).unwrap();
     let mut small = Image::ring(RING);
     let slot = small.slot(1);
     let newer = lines(6..8, 1);
@@ -170,11 +170,11 @@ fn a_ring_of_a_gigabyte_is_not_held_in_memory() {
     small.region(slot, 0, "", start..newer.len(), None);
     small.laps(slot, 0, 1);
     let wrapped_at = (start + older.len()) as u32;
-    small.put(small.at(slot) + words_at(0).wrapped_at, &wrapped_at.to_le_bytes());
-    let at = shape.slot_at(39);
+    small.put(small.at(slot) + region_word_offsets(0).wrap_position, &wrapped_at.to_le_bytes());
+    let at = shape.slot_offset(39);
     file.write_all_at(&small.0[small.at(slot)..][..PAGE], at).unwrap();
-    file.write_all_at(newer.as_bytes(), at + REGION_AT[0] as u64).unwrap();
-    file.write_all_at(older.as_bytes(), at + (REGION_AT[0] + start) as u64).unwrap();
+    file.write_all_at(newer.as_bytes(), at + REGION_OFFSETS[0] as u64).unwrap();
+    file.write_all_at(older.as_bytes(), at + (REGION_OFFSETS[0] + start) as u64).unwrap();
     drop(file);
     let (out, messages) = trace.cat(&[]);
     assert_eq!(out, lines(4..8, 1));
@@ -226,10 +226,10 @@ fn rings_that_a_running_process_is_writing_out_are_left_to_it() {
 
 /// Records into region `region` of the first slot as fast as it can, by the recorder's rules.
 fn fill(trbuf: &File, image: &Image, region: usize, stop: &AtomicBool) {
-    let (slot, words) = (image.at(0) as u64, words_at(region));
+    let (slot, words) = (image.at(0) as u64, region_word_offsets(region));
     let (size, step) = (image.1.region_size(region) as u32, image.1.ring_step(region) as u32);
     let put = |bytes: &[u8], at: usize| trbuf.write_all_at(bytes, slot + at as u64).unwrap();
-    let filled = |start: u32, end: u32| put(&pack(start..end).to_le_bytes(), words.filled);
+    let filled = |start: u32, end: u32| put(&pack_range(start..end).to_le_bytes(), words.write_position);
     let (mut start, mut end, mut wrapped_at, mut laps) = (0, 0, 0, 0u32);
     for serial in 1.. {
         if stop.load(Relaxed) {
@@ -239,10 +239,10 @@ fn fill(trbuf: &File, image: &Image, region: usize, stop: &AtomicBool) {
         let needed = line.len() as u32;
         if start <= end && end + needed > size {
             (wrapped_at, laps) = (end, laps + 1);
-            put(&wrapped_at.to_le_bytes(), words.wrapped_at);
+            put(&wrapped_at.to_le_bytes(), words.wrap_position);
             (start, end) = (step, 0);
             filled(start, end);
-            put(&laps.to_le_bytes(), words.laps);
+            put(&laps.to_le_bytes(), words.wrap_count);
         } else if start > end && end + needed > start {
             start = (end + needed).next_multiple_of(step);
             if start >= wrapped_at {
@@ -250,7 +250,7 @@ fn fill(trbuf: &File, image: &Image, region: usize, stop: &AtomicBool) {
             }
             filled(start, end);
         }
-        put(line.as_bytes(), REGION_AT[region] + end as usize);
+        put(line.as_bytes(), REGION_OFFSETS[region] + end as usize);
         end += needed;
         filled(start, end);
     }

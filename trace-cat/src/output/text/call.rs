@@ -1,6 +1,6 @@
 //! A call: the event's name, and its arguments.
 
-use spec::record::SECOND;
+use spec::record::NANOS_PER_SECOND;
 
 use super::kind_layout::{CALLER, Form, Show};
 use super::line::Line;
@@ -14,7 +14,7 @@ use crate::record::signal_names::signal;
 use crate::support::duration::write_duration;
 
 /// A time limit that is further away than this, in nanoseconds, is not on the wall clock.
-const FAR: u64 = 366 * 24 * 3600 * SECOND;
+const FAR: u64 = 366 * 24 * 3600 * NANOS_PER_SECOND;
 
 impl Line<'_> {
     /// Opens the call of a form that is in the table; returns where its arguments begin.
@@ -89,7 +89,7 @@ impl Line<'_> {
                 }
                 Show::LimitParts => {
                     let nanoseconds = bits(next(fields, index)).unwrap_or(0);
-                    let limit = bits(text).unwrap_or(0).saturating_mul(SECOND).saturating_add(nanoseconds);
+                    let limit = bits(text).unwrap_or(0).saturating_mul(NANOS_PER_SECOND).saturating_add(nanoseconds);
                     self.limit(open, limit);
                 }
                 Show::Limit => self.limit(open, bits(text).unwrap_or(0)),
@@ -140,7 +140,7 @@ impl Line<'_> {
             self.put(&text[..length]);
         } else {
             // Of another clock, to the microsecond: all digits would not fit the line.
-            let text = format!("{}.{:06}", limit / SECOND, limit % SECOND / 1000);
+            let text = format!("{}.{:06}", limit / NANOS_PER_SECOND, limit % NANOS_PER_SECOND / 1000);
             self.put(text.as_bytes());
         }
     }

@@ -82,7 +82,7 @@ impl Forms {
 fn form(known: &Known) -> Form {
     let Known { event, which, columns, .. } = *known;
     let named = |name: &str| columns.iter().position(|column| column.is_some_and(|column| column.name == name));
-    let first = event.form(1).filter(|_| which == 2).map_or(&[None; 5], |form| &form.columns);
+    let first = event.kind(1).filter(|_| which == 2).map_or(&[None; 5], |form| &form.columns);
     let arguments = std::array::from_fn(|index| match &columns[index] {
         Some(column) => show(column, index),
         None if index == CALLER && which != 2 => Show::Nothing,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::path::PathBuf;
 
-use spec::names::{Name, PROCESS_MASK};
+use spec::names::{FileName, PROCESS_MASK};
 use spec::{info, record};
 
 use crate::record::fields::{Fields, bits};
@@ -71,14 +71,14 @@ pub struct Begun {
 /// The text of an argument.
 #[derive(Clone, Copy, Debug)]
 pub struct Argument {
-    text: [u8; record::ARGUMENT_MAX],
+    text: [u8; record::ARGUMENT_WIDTH_MAX],
     length: u8,
 }
 
 impl Argument {
     /// Keeps what fits, which is all of an argument.
     pub fn new(bytes: &[u8]) -> Argument {
-        let mut text = [0; record::ARGUMENT_MAX];
+        let mut text = [0; record::ARGUMENT_WIDTH_MAX];
         let length = bytes.len().min(text.len());
         text[..length].copy_from_slice(&bytes[..length]);
         Argument { text, length: length as u8 }
@@ -152,7 +152,7 @@ impl Threads {
         let find = || {
             directories.iter().find_map(|directory| {
                 let process = Process { directory: directory.clone(), prefix: Vec::new(), number: pid & PROCESS_MASK };
-                let text = read_info(&process.path(Name::Info(process.number))).ok()?;
+                let text = read_info(&process.path(FileName::Info(process.number))).ok()?;
                 let (_, exe) = info::lines(&text).filter(|(key, _)| *key == b"exe").last()?;
                 let path: Vec<u8> = info::unescape(exe).collect();
                 name(path.rsplit(|&byte| byte == b'/').next()?)

@@ -1,6 +1,6 @@
 //! The column of the time.
 
-use spec::record::SECOND;
+use spec::record::NANOS_PER_SECOND;
 
 use crate::options::Time;
 use crate::support::local_time::Local;
@@ -37,7 +37,7 @@ impl Clock {
 
     /// The local time, and that of the line before.
     fn second(&mut self, time: u64) -> (Local, Option<Local>) {
-        let second = time / SECOND;
+        let second = time / NANOS_PER_SECOND;
         let before = self.second;
         let now = match before {
             Some((known, local)) if known == second => local,
@@ -78,7 +78,7 @@ impl Clock {
                     let ([a, b], [c, d], [e, f]) = (two(hour), two(minute), two(second));
                     out.extend_from_slice(&[a, b, b':', c, d, b':', e, f]);
                 }
-                fraction(time % SECOND, out);
+                fraction(time % NANOS_PER_SECOND, out);
             }
         }
         if self.time == Time::Delta { out.len() - start - USUAL } else { 0 }
@@ -87,7 +87,7 @@ impl Clock {
 
 /// A number of nanoseconds as seconds, with `sign` directly before it.
 fn seconds(time: u64, sign: u8, out: &mut Vec<u8>) {
-    let whole = time / SECOND;
+    let whole = time / NANOS_PER_SECOND;
     if whole < 10 {
         out.extend_from_slice(&[b' ', sign, b'0' + whole as u8]);
     } else {
@@ -97,14 +97,14 @@ fn seconds(time: u64, sign: u8, out: &mut Vec<u8>) {
         out.push(sign);
         out.extend_from_slice(whole.as_bytes());
     }
-    fraction(time % SECOND, out);
+    fraction(time % NANOS_PER_SECOND, out);
 }
 
 /// A point and nine digits.
 fn fraction(nanoseconds: u64, out: &mut Vec<u8>) {
     let mut digits = itoa::Buffer::new();
     // Ten digits, of which the first is a 1 that keeps the zeros.
-    let digits = digits.format((SECOND + nanoseconds) as u32).as_bytes();
+    let digits = digits.format((NANOS_PER_SECOND + nanoseconds) as u32).as_bytes();
     let mut text: [u8; 10] = *digits.first_chunk().expect("ten digits");
     text[0] = b'.';
     out.extend_from_slice(&text);

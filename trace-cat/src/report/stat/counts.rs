@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
-use spec::event::CATEGORIES;
 use spec::id;
+use spec::tables::CATEGORIES;
 
 use crate::record::fields::{Fields, bits};
 use crate::record::record_kinds::Table;

@@ -66,7 +66,7 @@ fn events(stat: &Stat, text: &mut String) {
         // Only what has two records takes time.
         let took = if event.records > event.calls { duration_text(event.nanoseconds) } else { String::new() };
         let blocks = |row: &Row| {
-            row.forms.iter().any(|form| form.columns.iter().flatten().any(|column| column.name == "block?"))
+            row.kinds.iter().any(|form| form.columns.iter().flatten().any(|column| column.name == "block?"))
         };
         let blocked = if row.is_some_and(blocks) { event.blocked.to_string() } else { String::new() };
         let line = format!("{name:<22}  {:>9}  {:>10}  {blocked:>10}  {took:>11}", event.calls, event.records);

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io;
 
-use spec::buffer::{SlotHeader, words_at};
-use spec::record::SECOND;
+use spec::buffer::{SlotHeader, region_word_offsets};
+use spec::record::NANOS_PER_SECOND;
 
 use super::region_text::time_at;
 
@@ -35,19 +35,19 @@ impl Whole {
             let all = digits.len() == width && digits.bytes().all(|byte| byte.is_ascii_digit());
             if all { digits.parse().ok() } else { None }
         };
-        let from = number(seconds, 10)? * SECOND + number(nanoseconds, 9)?;
+        let from = number(seconds, 10)? * NANOS_PER_SECOND + number(nanoseconds, 9)?;
         Some(Whole { lwp: number(lwp, lwp.len())?.try_into().ok()?, from })
     }
 }
 
 /// A time as it stands in trinfo: the first two fields of a record with a point between them.
 pub fn raw(time: u64) -> String {
-    format!("{:010}.{:09}", time / SECOND, time % SECOND)
+    format!("{:010}.{:09}", time / NANOS_PER_SECOND, time % NANOS_PER_SECOND)
 }
 
 /// How often region `region` of a slot, whose first page this is, has begun anew.
 pub fn laps(page: &[u8], region: usize) -> u32 {
-    let at = words_at(region).laps;
+    let at = region_word_offsets(region).wrap_count;
     page.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes)
 }
 

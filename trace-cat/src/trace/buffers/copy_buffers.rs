@@ -20,7 +20,7 @@ use std::thread;
 use std::time::Duration;
 
 use log::info;
-use spec::buffer::{self, Owner, PAGE, REGIONS, unpack, words_at};
+use spec::buffer::{self, Owner, PAGE, REGIONS, region_word_offsets, unpack_range};
 use spec::names::LWP_MASK;
 
 use super::leftovers::{Copied, Leftover, Leftovers};
@@ -46,11 +46,11 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
     let copy = tempfile::tempfile().map_err(temporary)?;
     let mut groups: BTreeMap<u16, Vec<Slot>> = BTreeMap::new();
     let mut page = [0; PAGE];
-    let mut slots = Slots::new(file, owner.shape)?;
+    let mut slots = Slots::new(file, owner.layout)?;
     while let Some(found) = slots.next(&mut page)? {
         let Found::Slot { at, .. } = found else { continue };
         let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
-        groups.entry((lwp & LWP_MASK) as u16).or_default().push(Slot { file, at, shape: owner.shape, lwp });
+        groups.entry((lwp & LWP_MASK) as u16).or_default().push(Slot { file, at, shape: owner.layout, lwp });
     }
     let mut ends = ends(file)?;
     let mut files = BTreeMap::new();
@@ -79,7 +79,7 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
     let count: usize = files.values().map(Vec::len).sum();
     info!("{}: process {} runs; {count} buffers copied", path.display(), owner.pid);
     let handle = Arc::new(Handle::new(path.to_owned(), copy, &Descriptors::new(1))?);
-    Ok(Some(Copied { leftovers: Leftovers { handle, files, whole: Vec::new() }, ends, shape: owner.shape }))
+    Ok(Some(Copied { leftovers: Leftovers { handle, files, whole: Vec::new() }, ends, shape: owner.layout }))
 }
 
 /// The slots whose text goes to one file: at least one.
@@ -100,9 +100,9 @@ impl Group<'_> {
                 return Ok(None);
             }
             for region in 0..REGIONS {
-                let Ok(rest) = buffer::rest(&page, slot.shape, region) else { return Ok(None) };
+                let Ok(rest) = buffer::region_leftover(&page, slot.shape, region) else { return Ok(None) };
                 let place = |range: Range<usize>| slot.at + range.start as u64..slot.at + range.end as u64;
-                let pending = rest.pending.map(|(at, range)| (at, place(range)));
+                let pending = rest.write_intent.map(|(at, range)| (at, place(range)));
                 let leftover = Leftover { pending, older: 0..0, unwritten: place(rest.unwritten) };
                 for range in leftover.pending.iter().map(|(_, range)| range).chain([&leftover.unwritten]) {
                     copy_range(slot.file, self.copy, range.clone())?;
@@ -119,13 +119,15 @@ impl Group<'_> {
 
 /// Whether the region's words say that nothing was done since `before` but append.
 pub fn only_grew(before: &[u8], after: &[u8], region: usize) -> bool {
-    let words = words_at(region);
+    let words = region_word_offsets(region);
     let word =
         |page: &[u8], at: usize| page.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
-    let filled = |page: &[u8]| word(page, words.filled).map(unpack);
+    let filled = |page: &[u8]| word(page, words.write_position).map(unpack_range);
     match (filled(before), filled(after)) {
         (Some(old), Some(new)) => {
-            new.start == old.start && new.end >= old.end && word(before, words.pending) == word(after, words.pending)
+            new.start == old.start
+                && new.end >= old.end
+                && word(before, words.write_intent) == word(after, words.write_intent)
         }
         _ => false,
     }

@@ -37,12 +37,12 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
     let mut files: BTreeMap<u16, Vec<Leftover>> = BTreeMap::new();
     let mut wholes = Vec::new();
     let mut page = [0; PAGE];
-    let mut slots = Slots::new(file, owner.shape)?;
+    let mut slots = Slots::new(file, owner.layout)?;
     while let Some(found) = slots.next(&mut page)? {
         // The last slot is cut short while the process makes it.
         let Found::Slot { index, at } = found else { continue };
         let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
-        let rings = Rings { slot: Slot { file, at, shape: owner.shape, lwp }, copy: &copy };
+        let rings = Rings { slot: Slot { file, at, shape: owner.layout, lwp }, copy: &copy };
         let (mut left, mut oldest) = (Vec::new(), Vec::new());
         for region in 0..REGIONS {
             match rings.region(region)? {
@@ -72,7 +72,7 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
     let count: usize = files.values().map(Vec::len).sum();
     info!("{}: process {} runs; {count} rings copied", path.display(), owner.pid);
     let handle = Arc::new(Handle::new(path.to_owned(), copy, &Descriptors::new(1))?);
-    Ok(Some(Copied { leftovers: Leftovers { handle, files, whole: wholes }, ends: before, shape: owner.shape }))
+    Ok(Some(Copied { leftovers: Leftovers { handle, files, whole: wholes }, ends: before, shape: owner.layout }))
 }
 
 /// What came of copying one ring.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use log::info;
-use spec::buffer::{self, Damage, Owner, PAGE, REGIONS, SLOTS_AT, Shape};
+use spec::buffer::{self, Damage, Owner, PAGE, REGIONS, SLOTS_OFFSET, SlotLayout};
 use spec::names::LWP_MASK;
 
 use super::complete_from;
@@ -21,14 +21,14 @@ use crate::trace::file_handle::{Descriptors, Handle};
 
 /// Goes over the slots, of which the first pages are read, one at a time.
 pub fn slots(path: &Path, file: File, owner: &Owner, diagnostics: &Diagnostics) -> io::Result<Leftovers> {
-    if file.metadata()?.len() < SLOTS_AT as u64 {
+    if file.metadata()?.len() < SLOTS_OFFSET as u64 {
         diagnostics.report_damage(path.display(), Damage::Short);
     }
     let mut files: BTreeMap<u16, Vec<Leftover>> = BTreeMap::new();
     let mut wholes = Vec::new();
     let mut losses = Losses::default();
     let mut page = [0; PAGE];
-    let mut slots = Slots::new(&file, owner.shape)?;
+    let mut slots = Slots::new(&file, owner.layout)?;
     while let Some(found) = slots.next(&mut page)? {
         let (index, at) = match found {
             Found::Slot { index, at } => (index, at),
@@ -41,7 +41,7 @@ pub fn slots(path: &Path, file: File, owner: &Owner, diagnostics: &Diagnostics) 
         let tell = |damage: Damage| diagnostics.report_damage(path.display(), format_args!("slot {index}: {damage}"));
         match buffer::slot_lwp(&page) {
             Ok(Some(lwp)) => {
-                let place = Place { file: &file, page: &page, at, shape: owner.shape };
+                let place = Place { file: &file, page: &page, at, shape: owner.layout };
                 let left = files.entry((lwp & LWP_MASK) as u16).or_default();
                 let mut oldest = Vec::new();
                 for region in 0..REGIONS {
@@ -72,21 +72,21 @@ struct Place<'a> {
     file: &'a File,
     page: &'a [u8; PAGE],
     at: u64,
-    shape: Shape,
+    shape: SlotLayout,
 }
 
 impl Place<'_> {
     /// What a region still holds, and whether it is a ring that has overwritten records.
     fn region(&self, region: usize, tell: &dyn Fn(Damage)) -> io::Result<(Leftover, bool)> {
         let place = |range: Range<usize>| self.at + range.start as u64..self.at + range.end as u64;
-        let rest = match buffer::rest(self.page, self.shape, region) {
+        let rest = match buffer::region_leftover(self.page, self.shape, region) {
             Ok(rest) => rest,
             Err(damage) => {
                 tell(damage);
                 return Ok((Leftover { pending: None, older: 0..0, unwritten: 0..0 }, false));
             }
         };
-        let mut pending = rest.pending.map(|(offset, range)| (offset, place(range)));
+        let mut pending = rest.write_intent.map(|(offset, range)| (offset, place(range)));
         if let Some((_, range)) = &pending {
             // Laid over a file's good lines, bad ones would do more harm than their loss.
             if !whole_records(self.file, range.clone())? {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use spec::buffer::Shape;
+use spec::buffer::SlotLayout;
 
 use super::complete_from::Whole;
 use crate::trace::file_handle::Handle;
@@ -48,7 +48,7 @@ pub struct Copied {
     /// How many bytes of each record file were written or on their way then, by its number.
     pub ends: Vec<u64>,
     /// How large the slots are.
-    pub shape: Shape,
+    pub shape: SlotLayout,
 }
 
 impl Copied {

@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use spec::buffer::{self, FileEntry, Header, Owner, PAGE, REGION_AT, REGIONS, SLOTS_AT, Shape};
+use spec::buffer::{self, FileEntry, Header, Owner, PAGE, REGION_OFFSETS, REGIONS, SLOTS_OFFSET, SlotLayout};
 use spec::names::LWP_MASK;
 
 use super::region_text::{PIECE, pieces};
@@ -21,7 +21,7 @@ pub struct Slot<'a> {
     /// Where in it the slot begins.
     pub at: u64,
     /// How large the slots are.
-    pub shape: Shape,
+    pub shape: SlotLayout,
     /// The thread.
     pub lwp: u32,
 }
@@ -53,14 +53,18 @@ impl Slot<'_> {
     ///
     /// # Errors
     /// What reading says.
-    pub fn look(&self, region: usize, of: fn([&[u8]; 2], Shape, usize) -> Option<Look>) -> io::Result<Option<Look>> {
+    pub fn look(
+        &self,
+        region: usize,
+        of: fn([&[u8]; 2], SlotLayout, usize) -> Option<Look>,
+    ) -> io::Result<Option<Look>> {
         let (Some(first), Some(second)) = (self.page()?, self.page()?) else { return Ok(None) };
         Ok(of([&first, &second], self.shape, region))
     }
 
     /// A part of a region as a place in the trbuf.
     pub fn place(&self, region: usize, part: &Range<u32>) -> Range<u64> {
-        let base = self.at + REGION_AT[region & (REGIONS - 1)] as u64;
+        let base = self.at + REGION_OFFSETS[region & (REGIONS - 1)] as u64;
         base + u64::from(part.start)..base + u64::from(part.end)
     }
 }
@@ -70,7 +74,7 @@ impl Slot<'_> {
 /// # Errors
 /// What reading says.
 pub fn ends(file: &File) -> io::Result<Vec<u64>> {
-    let mut entries = vec![0; SLOTS_AT - PAGE];
+    let mut entries = vec![0; SLOTS_OFFSET - PAGE];
     let length = read_up_to(file, &mut entries, PAGE as u64)?;
     Ok(entries[..length].chunks(size_of::<FileEntry>()).map(end).collect())
 }
@@ -85,10 +89,10 @@ fn end(entry: &[u8]) -> u64 {
 ///
 /// # Errors
 /// What reading says.
-pub fn shape_of(file: &File) -> io::Result<Option<Shape>> {
+pub fn shape_of(file: &File) -> io::Result<Option<SlotLayout>> {
     let mut header = [0; size_of::<Header>()];
     let length = read_up_to(file, &mut header, 0)?;
-    Ok(Owner::parse(&header[..length]).ok().map(|owner| owner.shape))
+    Ok(Owner::parse(&header[..length]).ok().map(|owner| owner.layout))
 }
 
 /// Copies `range` of `file` to the same place in `copy`.

@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 
 use memchr::{memchr, memrchr};
-use spec::record::{RECORD_MAX, TIME_WIDTH};
+use spec::record::{RECORD_LEN_MAX, TIME_WIDTH};
 
 use super::slots::read_up_to;
 use crate::record::{columns, validation};
@@ -35,7 +35,7 @@ pub fn whole_records(file: &File, range: Range<u64>) -> io::Result<bool> {
         at += wanted as u64;
         let filled = kept + wanted;
         let lines = memrchr(b'\n', &buffer[..filled]).map_or(0, |last| last + 1);
-        if !are_records(&buffer[..lines]) || filled - lines > RECORD_MAX {
+        if !are_records(&buffer[..lines]) || filled - lines > RECORD_LEN_MAX {
             return Ok(false);
         }
         buffer.copy_within(lines..filled, 0);
@@ -58,7 +58,7 @@ fn are_records(text: &[u8]) -> bool {
 /// # Errors
 /// What reading says.
 pub fn first_record(file: &File, range: &Range<u64>) -> io::Result<Option<u64>> {
-    let mut line = [0; RECORD_MAX];
+    let mut line = [0; RECORD_LEN_MAX];
     let length = line.len().min(usize::try_from(range.end - range.start).unwrap_or(usize::MAX));
     let length = read_up_to(file, &mut line[..length], range.start)?;
     Ok(memchr(b'\n', &line[..length]).map(|newline| range.start + newline as u64 + 1))

@@ -3,14 +3,14 @@
 //! The words of the region are read before the text is copied and again afterwards. The recorder gives up records, by
 //! moving `start`, before it overwrites them; so what the second look does not show as given up was whole all the time.
 //!
-//! `laps` tells whether `filled` is still of the same lap. They are two words, of which the recorder stores `filled` first
-//! where it begins anew, and it may be held up for any time before `laps`; then `end` is 0, and nothing is told. Otherwise
+//! `wrap_count` tells whether `write_position` is still of the same lap. They are two words, of which the recorder stores `write_position` first
+//! where it begins anew, and it may be held up for any time before `wrap_count`; then `end` is 0, and nothing is told. Otherwise
 //! they are read in an order that lets the second look seem later than it was, never earlier, and less be taken for good
 //! than is.
 
 use std::ops::Range;
 
-use spec::buffer::{Shape, unpack, words_at};
+use spec::buffer::{SlotLayout, region_word_offsets, unpack_range};
 
 /// The words of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,26 +57,26 @@ impl Good {
 }
 
 impl Look {
-    /// The words of region `region` for a look before copying, from the first page of its slot read twice: `laps` counts as
+    /// The words of region `region` for a look before copying, from the first page of its slot read twice: `wrap_count` counts as
     /// it was first. `None` if the words are impossible, as they may be while they are being changed.
-    pub fn before(pages: [&[u8]; 2], shape: Shape, region: usize) -> Option<Look> {
+    pub fn before(pages: [&[u8]; 2], shape: SlotLayout, region: usize) -> Option<Look> {
         let [first, second] = pages;
         Look::of(second, first, shape, region)
     }
 
-    /// The words for a look after copying: `laps` counts as it was last.
-    pub fn after(pages: [&[u8]; 2], shape: Shape, region: usize) -> Option<Look> {
+    /// The words for a look after copying: `wrap_count` counts as it was last.
+    pub fn after(pages: [&[u8]; 2], shape: SlotLayout, region: usize) -> Option<Look> {
         let [first, second] = pages;
         Look::of(first, second, shape, region)
     }
 
-    fn of(page: &[u8], laps_page: &[u8], shape: Shape, region: usize) -> Option<Look> {
-        let words = words_at(region);
+    fn of(page: &[u8], laps_page: &[u8], shape: SlotLayout, region: usize) -> Option<Look> {
+        let words = region_word_offsets(region);
         let word = |at: usize| Some(u64::from_le_bytes(page.get(at..at + 8)?.try_into().ok()?));
         let half = |page: &[u8], at: usize| Some(u32::from_le_bytes(page.get(at..at + 4)?.try_into().ok()?));
-        let Range { start, end } = unpack(word(words.filled)?);
-        let (laps, wrapped_at) = (half(laps_page, words.laps)?, half(page, words.wrapped_at)?);
-        let look = Look { laps, start, end, wrapped_at, leaving: word(words.pending)? != 0 };
+        let Range { start, end } = unpack_range(word(words.write_position)?);
+        let (laps, wrapped_at) = (half(laps_page, words.wrap_count)?, half(page, words.wrap_position)?);
+        let look = Look { laps, start, end, wrapped_at, leaving: word(words.write_intent)? != 0 };
         let bound = if look.has_wrapped() { look.wrapped_at } else { end };
         let is_beginning_anew = look.has_wrapped() && end == 0;
         let is_possible = start.max(end) <= bound && bound as usize <= shape.region_size(region);

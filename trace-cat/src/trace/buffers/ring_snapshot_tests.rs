@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use spec::buffer::{PAGE, pack};
+use spec::buffer::{PAGE, pack_range};
 
 use super::*;
 use crate::testing::seeded_random::Random;
@@ -20,7 +20,7 @@ enum Step {
 
 /// A ring and the thread that fills it, by the recorder's rules.
 struct Writer {
-    shape: Shape,
+    shape: SlotLayout,
     text: Vec<u8>,
     page: [u8; PAGE],
     ahead: VecDeque<Step>,
@@ -30,14 +30,14 @@ struct Writer {
     wrapped_at: u32,
     laps: u32,
     serial: u64,
-    /// It is beginning anew: `filled` is stored, `laps` not yet.
+    /// It is beginning anew: `write_position` is stored, `wrap_count` not yet.
     between: bool,
     random: Random,
 }
 
 impl Writer {
     fn new(random: Random) -> Writer {
-        let shape = Shape::ring(64 * 1024).unwrap();
+        let shape = SlotLayout::ring(64 * 1024).unwrap();
         let text = vec![0; shape.region_size(REGION)];
         let (ahead, page) = (VecDeque::new(), [0; PAGE]);
         Writer { shape, text, page, ahead, start: 0, end: 0, wrapped_at: 0, laps: 0, serial: 0, between: false, random }
@@ -76,13 +76,13 @@ impl Writer {
             if self.ahead.is_empty() {
                 self.plan();
             }
-            let words = words_at(REGION);
+            let words = region_word_offsets(REGION);
             match self.ahead.pop_front() {
                 Some(Step::Text(at, bytes)) => self.text[at..at + bytes.len()].copy_from_slice(&bytes),
-                Some(Step::WrappedAt(at)) => self.page[words.wrapped_at..][..4].copy_from_slice(&at.to_le_bytes()),
-                Some(Step::Laps(laps)) => self.page[words.laps..][..4].copy_from_slice(&laps.to_le_bytes()),
+                Some(Step::WrappedAt(at)) => self.page[words.wrap_position..][..4].copy_from_slice(&at.to_le_bytes()),
+                Some(Step::Laps(laps)) => self.page[words.wrap_count..][..4].copy_from_slice(&laps.to_le_bytes()),
                 Some(Step::Filled(filled)) => {
-                    self.page[words.filled..][..8].copy_from_slice(&pack(filled).to_le_bytes());
+                    self.page[words.write_position..][..8].copy_from_slice(&pack_range(filled).to_le_bytes());
                 }
                 None => {}
             }
@@ -102,10 +102,10 @@ impl Writer {
 
     /// The page as a reader sees it twice while the recorder goes on: each word at another moment, in any order.
     fn pages(&mut self, pace: usize) -> [[u8; PAGE]; 2] {
-        let words = words_at(REGION);
+        let words = region_word_offsets(REGION);
         [(); 2].map(|()| {
             let mut seen = [0; PAGE];
-            let mut places = [(words.filled, 8), (words.wrapped_at, 4), (words.laps, 4)];
+            let mut places = [(words.write_position, 8), (words.wrap_position, 4), (words.wrap_count, 4)];
             places.rotate_left(self.random.below(3));
             places[1..].rotate_left(self.random.below(2));
             for (at, length) in places {

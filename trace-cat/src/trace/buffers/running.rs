@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_millis(20);
 pub fn state(path: &Path, file: File, owner: &Owner, diagnostics: &Diagnostics) -> State {
     let owner = &mut { *owner };
     for _ in 0..TURNS {
-        let is_ring = owner.shape.is_ring();
+        let is_ring = owner.layout.is_ring();
         let copied = if is_ring {
             copy_rings::copy(path, &file, owner, diagnostics)
         } else {
@@ -43,8 +43,8 @@ pub fn state(path: &Path, file: File, owner: &Owner, diagnostics: &Diagnostics) 
         };
         let is_gone = alive(&file, owner) == Some(false);
         // What it became by an exec may have slots of another size: then what was copied is nothing.
-        let changed = shape_of(&file).ok().flatten().filter(|&shape| shape != owner.shape);
-        owner.shape = changed.unwrap_or(owner.shape);
+        let changed = shape_of(&file).ok().flatten().filter(|&shape| shape != owner.layout);
+        owner.layout = changed.unwrap_or(owner.layout);
         if is_gone {
             return slots(path, file, owner, diagnostics).map(State::Dead).unwrap_or_else(|error| {
                 diagnostics.report_damage(path.display(), reason(&error));

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-use spec::buffer::{PAGE, SLOTS_AT, Shape};
+use spec::buffer::{PAGE, SLOTS_OFFSET, SlotLayout};
 
 /// Bytes of a cut slot that are read at a time.
 const PIECE: usize = 64 * 1024;
@@ -31,7 +31,7 @@ pub enum Found {
 /// Goes over the slots of a trbuf that are not holes.
 pub struct Slots<'a> {
     file: &'a File,
-    shape: Shape,
+    shape: SlotLayout,
     size: u64,
     index: u64,
 }
@@ -41,7 +41,7 @@ impl<'a> Slots<'a> {
     ///
     /// # Errors
     /// What `fstat` says.
-    pub fn new(file: &'a File, shape: Shape) -> io::Result<Slots<'a>> {
+    pub fn new(file: &'a File, shape: SlotLayout) -> io::Result<Slots<'a>> {
         Ok(Slots { file, shape, size: file.metadata()?.len(), index: 0 })
     }
 
@@ -53,13 +53,13 @@ impl<'a> Slots<'a> {
         let slot_size = self.shape.slot_size() as u64;
         loop {
             let index = self.index;
-            let at = self.shape.slot_at(index);
+            let at = self.shape.slot_offset(index);
             if at >= self.size {
                 return Ok(None);
             }
             let Some(data) = next_data(self.file, at) else { return Ok(None) };
             if data >= at + slot_size {
-                self.index = (data - SLOTS_AT as u64) / slot_size;
+                self.index = (data - SLOTS_OFFSET as u64) / slot_size;
                 continue;
             }
             if self.size - at < slot_size {

@@ -78,23 +78,23 @@ pub enum Level {
 
 /// What a record says of the locks that its thread holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub enum LockEffect {
     /// Nothing.
-    Same,
+    None,
     /// If the column with index `rval` is 0, the thread holds one more.
-    Takes {
+    Acquires {
         /// The index of its result among the arguments; 5 if it cannot fail.
         rval: usize,
     },
     /// If the column with index `rval` is 0, the thread holds one less.
-    Gives {
+    Releases {
         /// As above.
         rval: usize,
     },
 }
 
 /// What a record with these numbers says of the locks that its thread holds: mutexes, rwlocks and spin locks.
-const fn hold(category: u8, number: u8, which: u8, columns: &[Option<Column>; 5]) -> Hold {
+const fn lock_effect(category: u8, number: u8, which: u8, columns: &[Option<Column>; 5]) -> LockEffect {
     let mut rval = 0;
     while rval < 5 {
         if let Some(column) = columns[rval]
@@ -105,19 +105,19 @@ const fn hold(category: u8, number: u8, which: u8, columns: &[Option<Column>; 5]
         rval += 1;
     }
     match (category, number, which) {
-        (MUTEX | RMUTEX, 2 | 30, 2) | (MUTEX | RMUTEX, 3, 0) => Hold::Takes { rval },
-        (RWLOCK, 2 | 3 | 30 | 31, 2) | (RWLOCK, 5 | 6, 0) => Hold::Takes { rval },
-        (SPIN, 2, 2) | (SPIN, 3, 0) => Hold::Takes { rval },
-        (MUTEX | RMUTEX | RWLOCK | SPIN, 4, 0) => Hold::Gives { rval },
-        _ => Hold::Same,
+        (MUTEX | RMUTEX, 2 | 30, 2) | (MUTEX | RMUTEX, 3, 0) => LockEffect::Acquires { rval },
+        (RWLOCK, 2 | 3 | 30 | 31, 2) | (RWLOCK, 5 | 6, 0) => LockEffect::Acquires { rval },
+        (SPIN, 2, 2) | (SPIN, 3, 0) => LockEffect::Acquires { rval },
+        (MUTEX | RMUTEX | RWLOCK | SPIN, 4, 0) => LockEffect::Releases { rval },
+        _ => LockEffect::None,
     }
 }
 
 /// What one record of an event looks like: a row of `events.tsv`.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Form {
+pub struct RecordKind {
     /// Bytes 52-59 of the record, `event1:event2:which:`.
-    pub head: [u8; 8],
+    pub event_text: [u8; 8],
     /// 0 for the only record of a call, 1 for the first of two, 2 for the second.
     pub which: u8,
     /// When its time is read.
@@ -127,13 +127,13 @@ pub struct Form {
     /// The columns a1 to a5; `None` prints as 0, but for what `THR_TRACE_DETAIL` puts there.
     pub columns: [Option<Column>; 5],
     /// What it says of the locks that its thread holds.
-    pub hold: Hold,
+    pub lock_effect: LockEffect,
     /// How each column is printed: the bases of `columns`, for the encoder.
     pub(crate) bases: [Base; 5],
 }
 
-impl Form {
-    /// A form; `const`, so that the encoder's text and bases are part of the program's read-only data.
+impl RecordKind {
+    /// A kind; `const`, so that the encoder's text and bases are part of the program's read-only data.
     pub const fn new(
         category: u8,
         number: u8,
@@ -141,7 +141,7 @@ impl Form {
         stamp: Stamp,
         level: Level,
         columns: [Option<Column>; 5],
-    ) -> Form {
+    ) -> RecordKind {
         // What THR_TRACE_DETAIL puts into columns that are left empty: counts and keys, and in the last one an address.
         let mut bases = [Base::Unsigned, Base::Unsigned, Base::Unsigned, Base::Unsigned, Base::Hex];
         let mut index = 0;
@@ -151,7 +151,7 @@ impl Form {
             }
             index += 1;
         }
-        let head = [
+        let event_text = [
             b'0' + category / 10,
             b'0' + category % 10,
             b':',
@@ -161,11 +161,19 @@ impl Form {
             b'0' + which,
             b':',
         ];
-        Form { head, which, stamp, level, columns, hold: hold(category, number, which, &columns), bases }
+        RecordKind {
+            event_text,
+            which,
+            stamp,
+            level,
+            columns,
+            lock_effect: lock_effect(category, number, which, &columns),
+            bases,
+        }
     }
 }
 
-/// One event: one or two forms.
+/// One event: one or two kinds.
 #[derive(Debug)]
 pub struct Event {
     /// Its category, `event1`.
@@ -174,8 +182,8 @@ pub struct Event {
     pub number: u8,
     /// Its name, unique in the table.
     pub name: &'static str,
-    /// Its only form (which 0), or its two (which 1 and 2).
-    pub forms: &'static [Form],
+    /// Its only kind (which 0), or its two (which 1 and 2).
+    pub kinds: &'static [RecordKind],
 }
 
 /// An event's place in [`EVENTS`].
@@ -202,7 +210,7 @@ pub struct Function {
     /// The event that a call of it records.
     pub event: EventId,
     /// The name under which the real function is looked up.
-    pub real: &'static str,
+    pub next: &'static str,
     /// Its C prototype.
     pub prototype: &'static str,
 }
@@ -216,9 +224,9 @@ impl Event {
         EVENTS.binary_search_by_key(&key, |event| (event.category, event.number)).ok().map(|index| &EVENTS[index])
     }
 
-    /// The form with this `which`, if the event has one.
-    pub fn form(&self, which: u8) -> Option<&'static Form> {
-        self.forms.iter().find(|form| form.which == which)
+    /// The kind with this `which`, if the event has one.
+    pub fn kind(&self, which: u8) -> Option<&'static RecordKind> {
+        self.kinds.iter().find(|kind| kind.which == which)
     }
 }
 
@@ -237,7 +245,7 @@ mod tests {
     #[test]
     fn an_event_has_one_record_or_a_pair() {
         for event in &EVENTS {
-            let which: Vec<u8> = event.forms.iter().map(|form| form.which).collect();
+            let which: Vec<u8> = event.kinds.iter().map(|kind| kind.which).collect();
             assert!(which == [0] || which == [1, 2], "{}: {which:?}", event.name);
         }
     }
@@ -254,27 +262,30 @@ mod tests {
 
     #[test]
     fn locks_are_held_from_the_record_that_gets_them() {
-        let names = |wanted: fn(Hold) -> bool| {
-            let forms = EVENTS.iter().flat_map(|event| event.forms.iter().map(move |form| (event.name, form)));
-            forms.filter(|(_, form)| wanted(form.hold)).map(|(name, form)| format!("{name} {}", form.which)).collect()
+        let names = |wanted: fn(LockEffect) -> bool| {
+            let kinds = EVENTS.iter().flat_map(|event| event.kinds.iter().map(move |kind| (event.name, kind)));
+            kinds
+                .filter(|(_, kind)| wanted(kind.lock_effect))
+                .map(|(name, kind)| format!("{name} {}", kind.which))
+                .collect()
         };
-        let takes: Vec<String> = names(|hold| matches!(hold, Hold::Takes { .. }));
-        let gives: Vec<String> = names(|hold| matches!(hold, Hold::Gives { .. }));
+        let takes: Vec<String> = names(|lock_effect| matches!(lock_effect, LockEffect::Acquires { .. }));
+        let gives: Vec<String> = names(|lock_effect| matches!(lock_effect, LockEffect::Releases { .. }));
         assert_eq!(gives, ["mutex_unlock 0", "rw_unlock 0", "rmutex_unlock 0", "spin_unlock 0"]);
         let locks = ["mutex_lock 2", "mutex_trylock 0", "mutex_timedlock 2", "rw_rdlock 2", "rw_wrlock 2"];
         let more = ["rw_tryrdlock 0", "rw_trywrlock 0", "rw_timedrdlock 2", "rw_timedwrlock 2"];
         let rest = ["rmutex_lock 2", "rmutex_trylock 0", "rmutex_timedlock 2", "spin_lock 2", "spin_trylock 0"];
         assert_eq!(takes, [&locks[..], &more, &rest].concat());
-        assert_eq!(id::MUTEX_LOCK_2.hold, Hold::Takes { rval: 0 });
-        assert_eq!(id::MUTEX_TRYLOCK_0.hold, Hold::Takes { rval: 1 });
-        assert_eq!(id::SPIN_LOCK_2.hold, Hold::Takes { rval: 5 });
+        assert_eq!(id::MUTEX_LOCK_2.lock_effect, LockEffect::Acquires { rval: 0 });
+        assert_eq!(id::MUTEX_TRYLOCK_0.lock_effect, LockEffect::Acquires { rval: 1 });
+        assert_eq!(id::SPIN_LOCK_2.lock_effect, LockEffect::Acquires { rval: 5 });
     }
 
     #[test]
     fn the_unixware_numbers_have_not_moved() {
-        assert_eq!(&id::MUTEX_LOCK_1.head, b"02:02:1:");
-        assert_eq!(&id::COND_TIMEDWAIT_2.head, b"03:05:2:");
-        assert_eq!(&id::RMUTEX_UNLOCK_0.head, b"06:04:0:");
-        assert_eq!(&id::THR_GETSPECIFIC_0.head, b"01:21:0:");
+        assert_eq!(&id::MUTEX_LOCK_1.event_text, b"02:02:1:");
+        assert_eq!(&id::COND_TIMEDWAIT_2.event_text, b"03:05:2:");
+        assert_eq!(&id::RMUTEX_UNLOCK_0.event_text, b"06:04:0:");
+        assert_eq!(&id::THR_GETSPECIFIC_0.event_text, b"01:21:0:");
     }
 }
