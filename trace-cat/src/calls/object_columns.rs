@@ -14,11 +14,11 @@ fn is_object(column: &Column) -> bool {
 
 /// Which of a1 to a5 are objects: a bit for each, by event and which.
 #[derive(Debug)]
-pub struct Objects(Box<[[u8; 3]]>);
+pub struct ObjectColumns(Box<[[u8; 3]]>);
 
-impl Objects {
+impl ObjectColumns {
     /// Those of the table.
-    pub fn new() -> Objects {
+    pub fn new() -> ObjectColumns {
         let mut objects = vec![[0; 3]; 100 * 100].into_boxed_slice();
         for event in &EVENTS {
             for form in event.kinds {
@@ -27,7 +27,7 @@ impl Objects {
                 objects[place(event.category, event.number)][usize::from(form.which)] = bits.sum();
             }
         }
-        Objects(objects)
+        ObjectColumns(objects)
     }
 
     /// The objects that the record `line`, whose event is `event`, names.
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn all_objects_of_a_record_are_found() {
-        let objects = Objects::new();
+        let objects = ObjectColumns::new();
         for (event, found) in [
             ("03:04:1", &[0x10, 0x20][..]),
             ("03:04:2", &[]),

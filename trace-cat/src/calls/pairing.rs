@@ -12,7 +12,7 @@ use crate::record::columns;
 /// What the two halves of a call have in common. The thread's ID counts, because two processes of different PID namespaces
 /// can have the same numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Call {
+pub struct CallKey {
     /// The process.
     pub pid: u32,
     /// The LWP.
@@ -25,27 +25,27 @@ pub struct Call {
     pub number: u8,
 }
 
-impl Call {
+impl CallKey {
     /// That of the record `line`, whose event is `event`.
-    pub fn of(line: &[u8], (category, number, _): (u8, u8, u8)) -> Call {
+    pub fn of(line: &[u8], (category, number, _): (u8, u8, u8)) -> CallKey {
         let (pid, lwp, tid) = (columns::pid(line), columns::lwpid(line), columns::tid(line));
-        Call { pid, lwp, tid, category, number }
+        CallKey { pid, lwp, tid, category, number }
     }
 }
 
 /// Calls that have begun and not ended, with what is to be remembered of each.
 #[derive(Debug)]
-pub struct Begun<T> {
+pub struct OpenCalls<T> {
     /// The place of each kind of call's last one.
-    last: HashMap<Call, u32, RandomState>,
-    calls: Vec<Entry<T>>,
+    last: HashMap<CallKey, u32, RandomState>,
+    calls: Vec<OpenCallEntry<T>>,
     /// Places that are not used.
     free: Vec<u32>,
 }
 
 #[derive(Debug)]
-struct Entry<T> {
-    call: Call,
+struct OpenCallEntry<T> {
+    call: CallKey,
     /// `None`: the place is not used.
     what: Option<T>,
     /// The place of the call that this one interrupted.
@@ -54,22 +54,22 @@ struct Entry<T> {
 
 const NONE: u32 = u32::MAX;
 
-impl<T> Default for Begun<T> {
-    fn default() -> Begun<T> {
-        Begun { last: HashMap::default(), calls: Vec::new(), free: Vec::new() }
+impl<T> Default for OpenCalls<T> {
+    fn default() -> OpenCalls<T> {
+        OpenCalls { last: HashMap::default(), calls: Vec::new(), free: Vec::new() }
     }
 }
 
-impl<T> Begun<T> {
+impl<T> OpenCalls<T> {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.calls.len() - self.free.len()
     }
 
     /// A first half.
-    pub fn begin(&mut self, call: Call, what: T) {
+    pub fn begin(&mut self, call: CallKey, what: T) {
         let below = self.last.get(&call).copied().unwrap_or(NONE);
-        let entry = Entry { call, what: Some(what), below };
+        let entry = OpenCallEntry { call, what: Some(what), below };
         let place = match self.free.pop() {
             Some(place) => {
                 self.calls[place as usize] = entry;
@@ -84,7 +84,7 @@ impl<T> Begun<T> {
     }
 
     /// A second half; what was remembered of its first half, if there was one.
-    pub fn end(&mut self, call: Call) -> Option<T> {
+    pub fn end(&mut self, call: CallKey) -> Option<T> {
         let last = self.last.get_mut(&call)?;
         let entry = &mut self.calls[*last as usize];
         let what = entry.what.take();
@@ -97,8 +97,8 @@ impl<T> Begun<T> {
     }
 
     /// Those that have not ended; of one kind, the ones that began earlier come first.
-    pub fn into_rest(self) -> Vec<(Call, T)> {
-        let Begun { last, mut calls, .. } = self;
+    pub fn into_open_calls(self) -> Vec<(CallKey, T)> {
+        let OpenCalls { last, mut calls, .. } = self;
         let mut rest = Vec::new();
         for mut place in last.into_values() {
             let from = rest.len();
@@ -115,43 +115,43 @@ impl<T> Begun<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::seeded_random::Random;
+    use crate::testing::seeded_random::SeededRandom;
 
-    fn call(lwp: u32, number: u8) -> Call {
-        Call { pid: 1, lwp, tid: 5, category: 2, number }
+    fn call(lwp: u32, number: u8) -> CallKey {
+        CallKey { pid: 1, lwp, tid: 5, category: 2, number }
     }
 
     #[test]
     fn handlers_nest_and_what_has_no_half_is_left() {
-        let mut begun = Begun::default();
-        assert_eq!(begun.end(call(1, 2)), None);
-        begun.begin(call(1, 2), 'a');
-        begun.begin(call(1, 2), 'b');
-        begun.begin(call(2, 2), 'c');
-        begun.begin(call(1, 4), 'd');
-        assert_eq!(begun.end(call(1, 2)), Some('b'));
-        begun.begin(call(1, 2), 'e');
-        assert_eq!((begun.end(call(2, 2)), begun.end(call(2, 2)), begun.len()), (Some('c'), None, 3));
-        let mut rest = begun.into_rest();
+        let mut open_calls = OpenCalls::default();
+        assert_eq!(open_calls.end(call(1, 2)), None);
+        open_calls.begin(call(1, 2), 'a');
+        open_calls.begin(call(1, 2), 'b');
+        open_calls.begin(call(2, 2), 'c');
+        open_calls.begin(call(1, 4), 'd');
+        assert_eq!(open_calls.end(call(1, 2)), Some('b'));
+        open_calls.begin(call(1, 2), 'e');
+        assert_eq!((open_calls.end(call(2, 2)), open_calls.end(call(2, 2)), open_calls.len()), (Some('c'), None, 3));
+        let mut rest = open_calls.into_open_calls();
         rest.sort_by_key(|(call, _)| call.number);
         assert_eq!(rest, [(call(1, 2), 'a'), (call(1, 2), 'e'), (call(1, 4), 'd')]);
     }
 
     #[test]
     fn random_calls_are_paired_as_a_stack_for_each_kind_says() {
-        let mut random = Random::seeded("pairs", 6);
-        let mut begun = Begun::default();
+        let mut random = SeededRandom::seeded("pairs", 6);
+        let mut open_calls = OpenCalls::default();
         let mut stacks: Vec<Vec<usize>> = vec![Vec::new(); 6];
         for serial in 0..20_000 {
             let kind = random.below(6);
             let call = call(kind as u32 / 2, kind as u8 % 2);
             if random.below(9) < 4 + (serial / 500) % 2 {
-                begun.begin(call, serial);
+                open_calls.begin(call, serial);
                 stacks[kind].push(serial);
             } else {
-                assert_eq!(begun.end(call), stacks[kind].pop());
+                assert_eq!(open_calls.end(call), stacks[kind].pop());
             }
-            assert_eq!(begun.len(), stacks.iter().map(Vec::len).sum::<usize>());
+            assert_eq!(open_calls.len(), stacks.iter().map(Vec::len).sum::<usize>());
         }
     }
 }

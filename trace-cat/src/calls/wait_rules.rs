@@ -19,7 +19,7 @@ use crate::record::columns;
 
 /// How it is told of an event's calls whether they waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rule {
+pub enum WaitRule {
     /// They never do.
     #[default]
     Never,
@@ -37,27 +37,27 @@ pub enum Rule {
     SecondNotAgain(u8),
 }
 
-impl Rule {
-    fn of(event: &Event) -> Rule {
-        let [first, second] = event.kinds else { return Rule::Never };
+impl WaitRule {
+    fn of(event: &Event) -> WaitRule {
+        let [first, second] = event.kinds else { return WaitRule::Never };
         let column = |form: &spec::RecordKind, names: &[&str]| {
             let at = form.columns.iter().position(|column| column.is_some_and(|column| names.contains(&column.name)));
             at.map(|at| at as u8)
         };
         if let Some(at) = column(second, &["block?"]) {
-            return Rule::SecondNotZero(at);
+            return WaitRule::SecondNotZero(at);
         }
         if let Some(at) = column(first, &["s_count"]) {
-            return Rule::FirstZero(at);
+            return WaitRule::FirstZero(at);
         }
         if let Some(at) = column(first, &["b_count", "bs_count"]) {
-            return Rule::FirstNotOne(at);
+            return WaitRule::FirstNotOne(at);
         }
         match event.name {
-            "cond_wait" | "cond_timedwait" | "cond_clockwait" => Rule::Always,
-            "thr_join" | "thr_timedjoin" | "thr_once" => Rule::Later,
-            "futex_wait" => Rule::SecondNotAgain(0),
-            _ => Rule::Never,
+            "cond_wait" | "cond_timedwait" | "cond_clockwait" => WaitRule::Always,
+            "thr_join" | "thr_timedjoin" | "thr_once" => WaitRule::Later,
+            "futex_wait" => WaitRule::SecondNotAgain(0),
+            _ => WaitRule::Never,
         }
     }
 
@@ -65,10 +65,10 @@ impl Rule {
     pub fn says(self, which: u8, line: &[u8]) -> bool {
         let text = |at: u8| columns::argument(line, usize::from(at));
         match (self, which) {
-            (Rule::FirstZero(at), 1) => text(at) == b"0",
-            (Rule::FirstNotOne(at), 1) => text(at) != b"1",
-            (Rule::SecondNotZero(at), 2) => text(at) != b"0",
-            (Rule::SecondNotAgain(at), 2) => text(at) != b"11",
+            (WaitRule::FirstZero(at), 1) => text(at) == b"0",
+            (WaitRule::FirstNotOne(at), 1) => text(at) != b"1",
+            (WaitRule::SecondNotZero(at), 2) => text(at) != b"0",
+            (WaitRule::SecondNotAgain(at), 2) => text(at) != b"11",
             _ => false,
         }
     }
@@ -76,36 +76,36 @@ impl Rule {
     /// Whether a call waited whose records say this, and which lasted so many nanoseconds.
     pub fn waited(self, first: bool, second: bool, lasted: u64) -> bool {
         match self {
-            Rule::Never => false,
-            Rule::Always => true,
-            Rule::Later => lasted > 0,
-            Rule::FirstZero(_) | Rule::FirstNotOne(_) => first,
-            Rule::SecondNotZero(_) | Rule::SecondNotAgain(_) => second,
+            WaitRule::Never => false,
+            WaitRule::Always => true,
+            WaitRule::Later => lasted > 0,
+            WaitRule::FirstZero(_) | WaitRule::FirstNotOne(_) => first,
+            WaitRule::SecondNotZero(_) | WaitRule::SecondNotAgain(_) => second,
         }
     }
 
     /// Whether a call can wait at all; if it does not end, it does.
     pub fn can_wait(self) -> bool {
-        self != Rule::Never
+        self != WaitRule::Never
     }
 }
 
 /// The rule of each event.
 #[derive(Debug)]
-pub struct Waits(Box<[Rule]>);
+pub struct WaitRules(Box<[WaitRule]>);
 
-impl Waits {
+impl WaitRules {
     /// Those of the table.
-    pub fn new() -> Waits {
-        let mut rules = vec![Rule::Never; 100 * 100].into_boxed_slice();
+    pub fn new() -> WaitRules {
+        let mut rules = vec![WaitRule::Never; 100 * 100].into_boxed_slice();
         for event in &EVENTS {
-            rules[place(event.category, event.number)] = Rule::of(event);
+            rules[place(event.category, event.number)] = WaitRule::of(event);
         }
-        Waits(rules)
+        WaitRules(rules)
     }
 
     /// The rule of one event.
-    pub fn rule(&self, category: u8, number: u8) -> Rule {
+    pub fn rule(&self, category: u8, number: u8) -> WaitRule {
         self.0.get(place(category, number)).copied().unwrap_or_default()
     }
 }
@@ -116,24 +116,24 @@ mod tests {
 
     #[test]
     fn every_pair_of_the_table_has_the_rule_that_is_meant() {
-        let waits = Waits::new();
+        let waits = WaitRules::new();
         for event in EVENTS.iter().filter(|event| event.kinds.len() == 2) {
             let expected = match event.name {
-                "thr_create" | "futex_op" | "proc_fork" | "proc_exec" => Rule::Never,
-                "thr_join" | "thr_timedjoin" | "thr_once" => Rule::Later,
-                "cond_wait" | "cond_timedwait" | "cond_clockwait" => Rule::Always,
-                "sema_wait" | "sema_timedwait" => Rule::FirstZero(1),
-                "barrier_wait" | "barrier_spin_wait" => Rule::FirstNotOne(1),
-                "spin_lock" => Rule::SecondNotZero(0),
-                "futex_wait" => Rule::SecondNotAgain(0),
-                name if name.contains("mutex_") || name.starts_with("rw_") => Rule::SecondNotZero(1),
+                "thr_create" | "futex_op" | "proc_fork" | "proc_exec" => WaitRule::Never,
+                "thr_join" | "thr_timedjoin" | "thr_once" => WaitRule::Later,
+                "cond_wait" | "cond_timedwait" | "cond_clockwait" => WaitRule::Always,
+                "sema_wait" | "sema_timedwait" => WaitRule::FirstZero(1),
+                "barrier_wait" | "barrier_spin_wait" => WaitRule::FirstNotOne(1),
+                "spin_lock" => WaitRule::SecondNotZero(0),
+                "futex_wait" => WaitRule::SecondNotAgain(0),
+                name if name.contains("mutex_") || name.starts_with("rw_") => WaitRule::SecondNotZero(1),
                 name => panic!("what of {name}?"),
             };
             assert_eq!(waits.rule(event.category, event.number), expected, "{}", event.name);
         }
         assert_eq!(
             (waits.rule(2, 4), waits.rule(12, 1), waits.rule(255, 255)),
-            (Rule::Never, Rule::Never, Rule::Never)
+            (WaitRule::Never, WaitRule::Never, WaitRule::Never)
         );
     }
 }

@@ -80,7 +80,7 @@ impl Cli {
 }
 
 fn execute(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandError> {
-    destination::survive_limits();
+    destination::ignore_file_size_signal();
     if options.recover {
         let recovered = recover::recover(&options.paths, &mut io::stdout().lock(), diagnostics);
         return Ok(recovered.map_err(|error| Error::new("standard output", error))?);

@@ -6,11 +6,11 @@ use std::time::Instant;
 use spec::{EventSet, Record};
 
 use super::*;
-use crate::merge::{Limits, Shape, Turn};
-use crate::options::Moment;
+use crate::merge::{BatchTransform, MergeLimits, OrderedSection};
+use crate::options::TimePoint;
 use crate::record::columns;
-use crate::testing::seeded_random::{Random, fuzz_time};
-use crate::testing::test_trace::{Trace, merge_few};
+use crate::testing::seeded_random::{SeededRandom, fuzz_time};
+use crate::testing::test_trace::{TestTrace, merge_limited};
 
 const START: u64 = 1_795_174_740_000_000_000;
 const OBJECTS: [u64; 4] = [0x5594_69ed_90a0, 0x5594_69ed_90c8, 0x7fc5_de3f_86c0, 0x10];
@@ -49,7 +49,7 @@ const RECORDS: [(&str, &str); 29] = [
 ];
 
 /// Files of records: threads that share one, halves that are missing, files in no order, lines that are none.
-fn write(random: &mut Random, trace: &Trace) {
+fn write(random: &mut SeededRandom, trace: &TestTrace) {
     let kinds = 2 + random.below(RECORDS.len() - 1);
     let (threads, step, gaps) = (1 + random.below(7), [2, 30, 3000][random.below(3)], random.below(3));
     let mut files = vec![String::new(); 4];
@@ -154,7 +154,7 @@ fn oracle(whole: &str, selection: &Selection) -> String {
 
 fn plain(selection: &Selection, record: &Record) -> bool {
     let Selection { events, pids, lwps, tids, since, until, .. } = selection;
-    let at = |moment: &Option<Moment>| moment.map(|moment| moment.resolve(0));
+    let at = |moment: &Option<TimePoint>| moment.map(|moment| moment.resolve(0));
     (pids.is_empty() || pids.contains(&record.pid))
         && (lwps.is_empty() || lwps.contains(&record.lwpid))
         && (tids.is_empty() || tids.contains(&record.tid))
@@ -196,7 +196,7 @@ fn waited([first, second]: [Option<&Record>; 2]) -> bool {
     }
 }
 
-fn selection(random: &mut Random, whole: &str) -> Selection {
+fn selection(random: &mut SeededRandom, whole: &str) -> Selection {
     let mut some = |of: &[u64]| -> Vec<u64> {
         let count = [0, 0, 0, 1, 2][random.below(5)];
         (0..count).map(|_| of[random.below(of.len())]).collect()
@@ -210,7 +210,7 @@ fn selection(random: &mut Random, whole: &str) -> Selection {
     let times: Vec<u64> = whole.lines().filter_map(|line| columns::time(line.as_bytes())).collect();
     let mut moment = || {
         let time = times.get(random.below(times.len() + 1)).copied().unwrap_or(START);
-        (random.below(3) == 0).then(|| Moment::At(time + random.below(3) as u64 - 1))
+        (random.below(3) == 0).then(|| TimePoint::At(time + random.below(3) as u64 - 1))
     };
     let (since, until) = (moment(), moment());
     let mut number = |limit: usize| (random.below(3) == 0).then(|| random.below(limit) as u64);
@@ -220,22 +220,22 @@ fn selection(random: &mut Random, whole: &str) -> Selection {
 
 #[test]
 fn random_traces_are_filtered_as_the_manual_says_whatever_the_cutting() {
-    let mut random = Random::seeded("filters", 8);
+    let mut random = SeededRandom::seeded("filters", 8);
     let until = fuzz_time();
     let (mut round, mut records) = (0, 0);
     while round < 400 || until.is_some_and(|end| Instant::now() < end) {
         round += 1;
-        let trace = Trace::new();
+        let trace = TestTrace::new();
         write(&mut random, &trace);
         let whole = trace.cat(&[]).0;
-        let limits = Limits {
+        let limits = MergeLimits {
             threads: 1 + random.below(3),
             slice: 1 << random.below(18),
             least: 1 << random.below(12),
             part: 1 << random.below(12),
             waiting: 1 << random.below(16),
             block: 1 << random.below(12),
-            ..Limits::default()
+            ..MergeLimits::default()
         };
         for _ in 0..4 {
             let selection = selection(&mut random, &whole);
@@ -243,12 +243,13 @@ fn random_traces_are_filtered_as_the_manual_says_whatever_the_cutting() {
                 let Selection { since, until, head, tail, .. } = selection;
                 let mut filter = Filter::new(selection.clone());
                 filter.prepare(merge).unwrap();
-                let wanted =
-                    |lines: &[u8], _: Turn, out: &mut Vec<u8>| filter.select(lines, |line| out.extend_from_slice(line));
-                let shape: Shape = if filter.is_idle() { None } else { Some(&wanted) };
+                let wanted = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| {
+                    filter.select(lines, |line| out.extend_from_slice(line))
+                };
+                let shape: BatchTransform = if filter.is_idle() { None } else { Some(&wanted) };
                 let since = since.map_or(0, |since| since.resolve(0));
                 let times = since..until.map_or(u64::MAX, |until| until.resolve(0));
-                merge_few(merge, times, shape, [head, tail], out);
+                merge_limited(merge, times, shape, [head, tail], out);
                 filter.result().unwrap();
             });
             let expected = oracle(&whole, &selection);

@@ -5,52 +5,52 @@ use std::ops::Range;
 
 use memchr::memchr_iter;
 
-use crate::merge::{Merge, Shape};
+use crate::merge::{BatchTransform, Merge};
 
 /// How many lines to leave out, and how many to let through after that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Few {
+pub struct LineLimit {
     /// Lines that are left out first.
     pub skip: u64,
     /// Lines that follow, at most.
     pub most: u64,
 }
 
-impl Few {
+impl LineLimit {
     /// All lines.
-    pub const ALL: Few = Few { skip: 0, most: u64::MAX };
+    pub const ALL: LineLimit = LineLimit { skip: 0, most: u64::MAX };
 
     /// Those that are the last `tail` of the first `head` lines of `times`, which is made to begin where they do.
     pub fn choose(
         merge: &Merge,
         times: &mut Range<u64>,
-        shape: Shape,
+        shape: BatchTransform,
         head: Option<u64>,
         tail: Option<u64>,
-    ) -> io::Result<Few> {
+    ) -> io::Result<LineLimit> {
         let most = head.unwrap_or(u64::MAX);
         match tail {
-            None => Ok(Few { skip: 0, most }),
+            None => Ok(LineLimit { skip: 0, most }),
             Some(tail) if head.is_none() => {
                 let (start, skip) = merge.back(times.clone(), shape, tail);
                 times.start = start;
-                Ok(Few { skip, most })
+                Ok(LineLimit { skip, most })
             }
             Some(tail) => {
                 let mut lines = 0;
-                merge.run_for("counting", times.clone(), shape, &mut |piece| {
+                merge.run_phase("counting", times.clone(), shape, &mut |piece| {
                     lines += memchr_iter(b'\n', piece).count() as u64;
                     Ok(lines < most)
                 })?;
                 let last = lines.min(most);
-                Ok(Few { skip: last.saturating_sub(tail), most: tail.min(last) })
+                Ok(LineLimit { skip: last.saturating_sub(tail), most: tail.min(last) })
             }
         }
     }
 
     /// What goes through of the next lines, and whether more will.
     pub fn cut<'a>(&mut self, lines: &'a [u8]) -> (&'a [u8], bool) {
-        if *self == Few::ALL {
+        if *self == LineLimit::ALL {
             return (lines, true);
         }
         let lines = &lines[behind(lines, &mut self.skip)..];
@@ -82,7 +82,7 @@ mod tests {
         let pieces = ["a\nb\n", "c\n", "", "d\ne\nf\n"];
         for skip in 0..8 {
             for most in 0..8 {
-                let mut few = Few { skip, most };
+                let mut few = LineLimit { skip, most };
                 let (mut out, mut more) = (String::new(), true);
                 for piece in pieces {
                     if more {

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! `--since` and `--until` are a matter of which slices are merged at all; [`Filter`] is asked of each merged record, in many
-//! threads, and [`Few`] counts what comes out, in order.
+//! threads, and [`LineLimit`] counts what comes out, in order.
 
 mod call_filter;
 mod line_limit;
@@ -25,32 +25,32 @@ use memchr::memchr;
 
 use crate::merge::Merge;
 use crate::options::Selection;
-use call_filter::{Calls, Question};
-pub use line_limit::Few;
-use record_filter::{EventTable, Plain};
-pub use streaming_filter::Stream;
+use call_filter::{CallConditions, CallFilter};
+pub use line_limit::LineLimit;
+use record_filter::{EventTable, RecordFilter};
+pub use streaming_filter::StreamingFilter;
 
 /// What is asked of records. All must agree; what was not given agrees with everything.
 #[derive(Debug)]
 pub struct Filter {
-    plain: Plain,
-    calls: Option<Calls>,
+    plain: RecordFilter,
+    calls: Option<CallFilter>,
 }
 
 impl Filter {
     /// Lists that are empty ask for nothing in particular.
     pub fn new(selection: Selection) -> Filter {
         let Selection { events, pids, lwps, tids, objects, blocked, longer, .. } = selection;
-        let question = Question { objects, blocked, longer };
+        let question = CallConditions { objects, blocked, longer };
         Filter {
-            plain: Plain { events: events.map(EventTable::new), pids, lwps, tids },
-            calls: (!question.is_idle()).then(|| Calls::new(question)),
+            plain: RecordFilter { events: events.map(EventTable::new), pids, lwps, tids },
+            calls: (!question.is_idle()).then(|| CallFilter::new(question)),
         }
     }
 
     /// Whether everything is wanted.
     pub fn is_idle(&self) -> bool {
-        let Plain { events, pids, lwps, tids } = &self.plain;
+        let RecordFilter { events, pids, lwps, tids } = &self.plain;
         events.is_none() && pids.is_empty() && lwps.is_empty() && tids.is_empty() && self.calls.is_none()
     }
 
@@ -81,7 +81,7 @@ impl Filter {
     /// # Errors
     /// What a temporary file said.
     pub fn result(&self) -> io::Result<()> {
-        self.calls.as_ref().map_or(Ok(()), Calls::result)
+        self.calls.as_ref().map_or(Ok(()), CallFilter::result)
     }
 }
 

@@ -6,14 +6,14 @@ use crate::record::columns;
 
 /// What a record tells by itself: `-e`, `-p`, `-l` and `--tid`.
 #[derive(Debug)]
-pub struct Plain {
+pub struct RecordFilter {
     pub events: Option<EventTable>,
     pub pids: Vec<u32>,
     pub lwps: Vec<u32>,
     pub tids: Vec<u64>,
 }
 
-impl Plain {
+impl RecordFilter {
     /// Whether the record `line` is wanted.
     pub fn wants(&self, line: &[u8]) -> bool {
         (self.pids.is_empty() || self.pids.contains(&columns::pid(line)))

@@ -8,23 +8,23 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::call_filter::{Calls, Half, MOST_BEGUN, MOST_ENDS, PROC_EXIT, Question};
-use super::record_filter::{EventTable, Plain};
-use crate::calls::pairing::{Begun, Call};
+use super::call_filter::{CallConditions, CallFilter, CallRecord, OPEN_CALLS_MAX, PROC_EXIT, PROCESS_ENDS_MAX};
+use super::record_filter::{EventTable, RecordFilter};
+use crate::calls::pairing::{CallKey, OpenCalls};
 use crate::options::Selection;
 use crate::record::columns;
 
 /// Lets through what is wanted.
 #[derive(Debug)]
-pub struct Stream {
-    plain: Plain,
-    pairs: Option<Pairs>,
+pub struct StreamingFilter {
+    plain: RecordFilter,
+    pairs: Option<StreamingCallFilter>,
 }
 
 #[derive(Debug)]
-struct Pairs {
-    calls: Calls,
-    begun: Begun<First>,
+struct StreamingCallFilter {
+    calls: CallFilter,
+    open_calls: OpenCalls<PendingEntry>,
     /// When processes ended.
     ends: HashMap<u32, u64, RandomState>,
     /// The time of the latest record.
@@ -33,24 +33,24 @@ struct Pairs {
 
 /// The first record of a call that has not ended.
 #[derive(Debug)]
-struct First {
-    half: Half,
+struct PendingEntry {
+    half: CallRecord,
     /// Its line; `None` if that was let through.
     line: Option<Box<[u8]>>,
 }
 
-impl Stream {
+impl StreamingFilter {
     /// Asks what `selection` does, but for times and numbers.
-    pub fn new(selection: &Selection) -> Stream {
+    pub fn new(selection: &Selection) -> StreamingFilter {
         let Selection { events, pids, lwps, tids, objects, blocked, longer, .. } = selection.clone();
-        let question = Question { objects, blocked, longer };
-        let pairs = (!question.is_idle()).then(|| Pairs {
-            calls: Calls::new(question),
-            begun: Begun::default(),
+        let question = CallConditions { objects, blocked, longer };
+        let pairs = (!question.is_idle()).then(|| StreamingCallFilter {
+            calls: CallFilter::new(question),
+            open_calls: OpenCalls::default(),
             ends: HashMap::default(),
             last: 0,
         });
-        Stream { plain: Plain { events: events.map(EventTable::new), pids, lwps, tids }, pairs }
+        StreamingFilter { plain: RecordFilter { events: events.map(EventTable::new), pids, lwps, tids }, pairs }
     }
 
     /// Appends to `out` what is to be let through now that the record `line` has come.
@@ -71,36 +71,36 @@ impl Stream {
     }
 }
 
-impl Pairs {
+impl StreamingCallFilter {
     fn push(&mut self, line: &[u8], wants: bool, out: &mut Vec<u8>) {
         let event = columns::event(line);
         let half = self.calls.half(line, event);
         self.last = self.last.max(half.time);
-        if event == PROC_EXIT && self.ends.len() < MOST_ENDS {
+        if event == PROC_EXIT && self.ends.len() < PROCESS_ENDS_MAX {
             self.ends.insert(columns::pid(line), half.time);
         }
         if !wants {
             return;
         }
-        let by_itself = self.calls.takes_single() && half.names;
+        let by_itself = self.calls.decides_by_one_record() && half.names;
         if !matches!(event.2, 1 | 2) {
             return if by_itself {
                 out.extend_from_slice(line)
             };
         }
-        let call = Call::of(line, event);
+        let call = CallKey::of(line, event);
         if event.2 == 1 {
             let kept = if by_itself { None } else { Some(line.into()) };
             if by_itself {
                 out.extend_from_slice(line);
             }
-            self.begun.begin(call, First { half, line: kept });
-            if self.begun.len() > MOST_BEGUN {
+            self.open_calls.begin(call, PendingEntry { half, line: kept });
+            if self.open_calls.len() > OPEN_CALLS_MAX {
                 self.leave(out);
             }
             return;
         }
-        let first = self.begun.end(call);
+        let first = self.open_calls.end(call);
         if self.calls.wants(call, first.as_ref().map(|first| first.half), Some(half), 0) {
             out.extend_from_slice(first.and_then(|first| first.line).as_deref().unwrap_or_default());
             out.extend_from_slice(line);
@@ -110,7 +110,7 @@ impl Pairs {
     /// Calls that have not ended by now are taken for calls that never do.
     fn leave(&mut self, out: &mut Vec<u8>) {
         let mut wanted = Vec::new();
-        for (call, First { half, line }) in std::mem::take(&mut self.begun).into_rest() {
+        for (call, PendingEntry { half, line }) in std::mem::take(&mut self.open_calls).into_open_calls() {
             let end = self.ends.get(&call.pid).copied().filter(|&end| end >= half.time).unwrap_or(self.last);
             let Some(line) = line else { continue };
             if self.calls.wants(call, Some(half), None, end) {
@@ -128,7 +128,7 @@ mod tests {
 
     /// What of these records is let through, and what at the end: each with its time, LWP, event and arguments.
     fn through(selection: &Selection, records: &[(u64, u32, &str, &str)]) -> [Vec<u64>; 2] {
-        let mut stream = Stream::new(selection);
+        let mut stream = StreamingFilter::new(selection);
         let times = |out: &[u8]| {
             out.split_inclusive(|&byte| byte == b'\n').map(|line| columns::time(line).unwrap()).collect::<Vec<u64>>()
         };

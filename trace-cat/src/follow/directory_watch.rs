@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use spec::names::FileName;
 
-use crate::trace::file_names::{Process, split_name};
+use crate::trace::file_names::{ProcessFiles, split_name};
 
 /// How coarse a file system's clock may be.
 const TICK: Duration = Duration::from_millis(50);
@@ -24,7 +24,7 @@ const REST: u32 = 8;
 
 /// A directory that is watched.
 #[derive(Debug)]
-pub struct Watch {
+pub struct DirectoryWatch {
     /// Empty for the working directory.
     directory: PathBuf,
     /// Only files of this process.
@@ -38,19 +38,19 @@ pub struct Watch {
 
 /// What came.
 #[derive(Debug, Default)]
-pub struct News {
+pub struct DirectoryChanges {
     /// trbufs.
-    pub buffers: Vec<(Process, PathBuf)>,
+    pub buffers: Vec<(ProcessFiles, PathBuf)>,
     /// Record files, each with the last three digits of its name.
-    pub records: Vec<(Process, u16, PathBuf)>,
+    pub records: Vec<(ProcessFiles, u16, PathBuf)>,
     /// Numbers of files that are gone.
     pub vanished: Vec<u64>,
 }
 
-impl Watch {
+impl DirectoryWatch {
     /// A directory of which nothing is known yet.
-    pub fn new(directory: &Path, only: Option<u32>) -> Watch {
-        Watch {
+    pub fn new(directory: &Path, only: Option<u32>) -> DirectoryWatch {
+        DirectoryWatch {
             directory: directory.into(),
             only,
             known: HashMap::new(),
@@ -69,7 +69,7 @@ impl Watch {
     }
 
     /// Whether all files of a process are seen to.
-    pub fn covers(&self, process: &Process) -> bool {
+    pub fn covers(&self, process: &ProcessFiles) -> bool {
         process.directory == self.directory && self.only.is_none_or(|only| only == process.number)
     }
 
@@ -81,17 +81,17 @@ impl Watch {
     ///
     /// # Errors
     /// What the system says of the directory.
-    pub fn look(&mut self) -> io::Result<News> {
+    pub fn read_changes(&mut self) -> io::Result<DirectoryChanges> {
         let changed = fs::metadata(self.path())?.modified()?;
         if let Some((read, at)) = self.read {
             let is_old = Some(changed) == self.changed && at.duration_since(changed).is_ok_and(|age| age > TICK);
             let is_dear = self.took > CHEAP && read.elapsed() < REST * self.took;
             if is_old || is_dear {
-                return Ok(News::default());
+                return Ok(DirectoryChanges::default());
             }
         }
         let (began, at) = (Instant::now(), SystemTime::now());
-        let mut news = News::default();
+        let mut news = DirectoryChanges::default();
         let mut there = HashMap::with_capacity(self.known.len());
         for entry in fs::read_dir(self.path())? {
             let entry = entry?;
@@ -113,7 +113,7 @@ impl Watch {
         self.took = Duration::ZERO;
     }
 
-    fn came(&self, name: &OsStr, news: &mut News) {
+    fn came(&self, name: &OsStr, news: &mut DirectoryChanges) {
         let path = self.directory.join(name);
         let (prefix, Some(parsed)) = split_name(&path) else { return };
         let (number, lwp) = match parsed {
@@ -124,7 +124,7 @@ impl Watch {
         if !prefix.is_empty() || self.only.is_some_and(|only| only != number) {
             return;
         }
-        let process = Process { directory: self.directory.clone(), prefix: Vec::new(), number };
+        let process = ProcessFiles { directory: self.directory.clone(), prefix: Vec::new(), number };
         match lwp {
             None => news.buffers.push((process, path)),
             Some(lwp) => news.records.push((process, lwp, path)),
@@ -136,8 +136,8 @@ impl Watch {
 mod tests {
     use super::*;
 
-    fn names(watch: &mut Watch) -> [Vec<String>; 2] {
-        let news = watch.look().unwrap();
+    fn names(watch: &mut DirectoryWatch) -> [Vec<String>; 2] {
+        let news = watch.read_changes().unwrap();
         let buffers: Vec<PathBuf> = news.buffers.into_iter().map(|(_, path)| path).collect();
         let records: Vec<PathBuf> = news.records.into_iter().map(|(_, _, path)| path).collect();
         [buffers, records].map(|found| {
@@ -152,7 +152,7 @@ mod tests {
     fn files_come_once_unless_they_are_others() {
         let directory = tempfile::tempdir().unwrap();
         let touch = |name: &str| fs::write(directory.path().join(name), "").unwrap();
-        let mut watch = Watch::new(directory.path(), None);
+        let mut watch = DirectoryWatch::new(directory.path(), None);
         assert_eq!(names(&mut watch), [vec![], Vec::<String>::new()]);
         for name in ["trbuf.0000001", "tr.0000001.001", "tr.0000002.001", "trinfo.0000001", "old.7.tr.0000001.001", "x"]
         {
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(names(&mut watch), [vec![], Vec::<String>::new()]);
         watch.hurry();
         assert_eq!(names(&mut watch), [vec![], vec!["tr.0000003.001".to_owned()]]);
-        let mut one = Watch::new(directory.path(), Some(1));
+        let mut one = DirectoryWatch::new(directory.path(), Some(1));
         assert_eq!(names(&mut one), [vec!["trbuf.0000001".to_owned()], vec!["tr.0000001.001".to_owned()]]);
     }
 }

@@ -22,16 +22,16 @@ const STRETCHES: usize = 64;
 
 /// What has been seen.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct EmittedRecords {
     /// How often, by time and hash of the line.
     lines: BTreeMap<(u64, u64), u32>,
     /// What has been seen of rings, the latest last.
-    rings: VecDeque<Stretch>,
+    rings: VecDeque<EmittedSpan>,
 }
 
 /// Times between which all that a thread has recorded has been seen.
 #[derive(Debug)]
-struct Stretch {
+struct EmittedSpan {
     lwp: u32,
     times: RangeInclusive<u64>,
 }
@@ -41,7 +41,7 @@ fn key(time: u64, line: &[u8]) -> (u64, u64) {
     (time, FixedState::default().hash_one(line))
 }
 
-impl Seen {
+impl EmittedRecords {
     /// Notes a record.
     pub fn note(&mut self, time: u64, line: &[u8]) {
         *self.lines.entry(key(time, line)).or_default() += 1;
@@ -55,10 +55,10 @@ impl Seen {
     pub fn note_ring(&mut self, lwp: u32, times: RangeInclusive<u64>, continues: bool) {
         let known = self.rings.iter_mut().rfind(|stretch| stretch.lwp == lwp);
         match known.filter(|stretch| continues || stretch.times.contains(times.start())) {
-            Some(Stretch { times: known, .. }) => {
+            Some(EmittedSpan { times: known, .. }) => {
                 *known = *times.start().min(known.start())..=*times.end().max(known.end());
             }
-            None => self.rings.push_back(Stretch { lwp, times }),
+            None => self.rings.push_back(EmittedSpan { lwp, times }),
         }
         if self.rings.len() > STRETCHES {
             self.rings.pop_front();
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn each_record_is_known_as_often_as_it_was_seen() {
-        let mut seen = Seen::default();
+        let mut seen = EmittedRecords::default();
         let [a, b] = [7, 8].map(|object| record(5, 1, "02:04:0", object));
         assert!(!seen.has(5, a.as_bytes()) && !seen.take(5, a.as_bytes()));
         seen.note(5, a.as_bytes());
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn rings_are_known_by_time() {
-        let mut seen = Seen::default();
+        let mut seen = EmittedRecords::default();
         let line = |time, lwp| record(time, lwp, "02:04:0", 1);
         seen.note_ring(1, 3..=5, false);
         seen.note_ring(1, 5..=6, false);
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_never_comes_is_forgotten() {
-        let mut seen = Seen::default();
+        let mut seen = EmittedRecords::default();
         let line = |time| record(time, 1, "02:04:0", time);
         for time in 0..3 * MOST as u64 {
             seen.note(time, line(time).as_bytes());

@@ -3,42 +3,42 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use super::directory_watch::Watch;
-use super::growing_files::Sources;
+use super::directory_watch::DirectoryWatch;
+use super::growing_files::GrowingFiles;
 use super::intake::Intake;
-use super::running_process::Live;
+use super::running_process::RunningProcess;
 use crate::support::diagnostics::Diagnostics;
-use crate::trace::file_handle::Identity;
-use crate::trace::file_names::Process;
+use crate::trace::file_handle::FileIdentity;
+use crate::trace::file_names::ProcessFiles;
 
 /// What is followed.
-pub struct Follow<'a> {
-    pub watches: Vec<Watch>,
-    pub lives: Vec<Live>,
-    pub sources: Sources,
+pub struct Follower<'a> {
+    pub watches: Vec<DirectoryWatch>,
+    pub lives: Vec<RunningProcess>,
+    pub sources: GrowingFiles,
     pub intake: Intake,
-    pub clock: Clock,
+    pub clock: FollowClock,
     /// Some process or file has been seen.
     pub any: bool,
     /// Looks without anything new since no process runs.
     pub idle: u32,
     /// Trbufs of processes that were dead at first: what was left in them has been merged.
-    pub dead: HashSet<Identity>,
+    pub dead: HashSet<FileIdentity>,
     /// Trbufs that could not be read yet.
-    pub unready: Vec<(Process, PathBuf)>,
+    pub unready: Vec<(ProcessFiles, PathBuf)>,
     pub diagnostics: &'a Diagnostics,
 }
 
 /// What time it is for the processes, and how long records wait.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
+pub struct FollowClock {
     /// What is to be added to `CLOCK_MONOTONIC`, nanoseconds.
     pub offset: i64,
     /// How long a record waits for others, nanoseconds.
     pub hold: u64,
 }
 
-impl Clock {
+impl FollowClock {
     /// What time it is for the processes, nanoseconds since the Epoch, when `CLOCK_MONOTONIC` says `now`.
     pub fn time(self, now: u64) -> u64 {
         now.saturating_add_signed(self.offset)

@@ -6,31 +6,31 @@ use std::sync::Arc;
 
 use spec::record::EVENT1_OFFSET;
 
-use super::emitted_records::Seen;
+use super::emitted_records::EmittedRecords;
 use super::intake::Intake;
 use crate::support::diagnostics::{Diagnostics, reason};
-use crate::trace::buffers::leftovers::Leftover;
-use crate::trace::file_handle::Handle;
-use crate::trace::record_reader::{Item, Records, What};
-use crate::trace::record_text::Text;
+use crate::trace::buffers::leftovers::RegionLeftover;
+use crate::trace::file_handle::FileHandle;
+use crate::trace::record_reader::{RecordItem, RecordReader, TextDamage};
+use crate::trace::record_text::RecordText;
 
 /// Damages of one file that are told.
-const TOLD: u32 = 10;
+const REPORTED_MAX: u32 = 10;
 
 /// A file that may grow.
 #[derive(Debug)]
-pub struct Source {
+pub struct GrowingFile {
     pub path: PathBuf,
     /// `None`: it has not been made.
-    pub handle: Option<Arc<Handle>>,
+    pub handle: Option<Arc<FileHandle>>,
     /// The file with what its process left, once that is dead.
-    pub rest: Option<Arc<Text>>,
+    pub rest: Option<Arc<RecordText>>,
     /// Where reading goes on.
     position: u64,
     /// How it began.
     head: Option<[u8; EVENT1_OFFSET]>,
     /// What was printed before it came here.
-    pub seen: Seen,
+    pub seen: EmittedRecords,
     /// A running process is known to write it.
     pub owned: bool,
     /// The time of the latest record.
@@ -40,11 +40,22 @@ pub struct Source {
     told: u32,
 }
 
-impl Source {
+impl GrowingFile {
     /// The file at `path`, read up to `position`.
-    pub fn new(path: PathBuf, handle: Option<Arc<Handle>>, position: u64) -> Source {
-        let seen = Seen::default();
-        Source { path, handle, rest: None, position, head: None, seen, owned: false, last: 0, behind: false, told: 0 }
+    pub fn new(path: PathBuf, handle: Option<Arc<FileHandle>>, position: u64) -> GrowingFile {
+        let seen = EmittedRecords::default();
+        GrowingFile {
+            path,
+            handle,
+            rest: None,
+            position,
+            head: None,
+            seen,
+            owned: false,
+            last: 0,
+            behind: false,
+            told: 0,
+        }
     }
 
     /// The latest time up to which it has been read, if there is more in it.
@@ -53,12 +64,12 @@ impl Source {
     }
 
     /// Whether it is another file than this one.
-    pub fn differs(&self, handle: &Handle) -> bool {
+    pub fn differs(&self, handle: &FileHandle) -> bool {
         self.handle.as_ref().is_some_and(|known| known.identity() != handle.identity())
     }
 
     /// The file has been made; or made anew, and goes on from its beginning.
-    pub fn found(&mut self, handle: Handle) {
+    pub fn found(&mut self, handle: FileHandle) {
         if self.differs(&handle) || self.handle.is_none() {
             (self.handle, self.position, self.head) = (Some(Arc::new(handle)), 0, None);
         }
@@ -68,10 +79,15 @@ impl Source {
     ///
     /// # Errors
     /// What the system says of the file.
-    pub fn complete(&mut self, buffers: &Arc<Handle>, found: &[Leftover], diagnostics: &Diagnostics) -> io::Result<()> {
+    pub fn complete(
+        &mut self,
+        buffers: &Arc<FileHandle>,
+        found: &[RegionLeftover],
+        diagnostics: &Diagnostics,
+    ) -> io::Result<()> {
         let size = self.handle.as_ref().map_or(Ok(0), |handle| handle.size())?;
-        let mut text = Text::new(self.path.clone(), self.handle.clone(), size, false);
-        text.complete(buffers, found, diagnostics);
+        let mut text = RecordText::new(self.path.clone(), self.handle.clone(), size, false);
+        text.add_leftovers(buffers, found, diagnostics);
         self.rest = Some(Arc::new(text));
         Ok(())
     }
@@ -113,7 +129,7 @@ impl Source {
                 if size < self.position {
                     self.cut(size);
                 }
-                (Arc::new(Text::part(handle, self.position..size)), self.position)
+                (Arc::new(RecordText::slice(handle, self.position..size)), self.position)
             }
             (None, None) => return Ok(()),
         };
@@ -127,10 +143,10 @@ impl Source {
             self.head = self.read_head();
         }
         let ends = (last || self.rest.is_some()) && !self.behind;
-        let mut records = Records::new(text, range.start..stop, std::mem::take(&mut intake.buffer));
+        let mut records = RecordReader::new(text, range.start..stop, std::mem::take(&mut intake.buffer));
         loop {
             match records.next()? {
-                Some(Item::Record { time }) => {
+                Some(RecordItem::Record { time }) => {
                     self.last = self.last.max(time);
                     let line = records.line();
                     if !self.seen.take(time, line) {
@@ -138,13 +154,13 @@ impl Source {
                     }
                 }
                 // Perhaps it has not come yet.
-                Some(Item::Damage(What::Torn)) if !ends => break,
-                Some(Item::Damage(What::Nuls(_))) if self.owned && !ends => {
+                Some(RecordItem::Damage(TextDamage::Torn)) if !ends => break,
+                Some(RecordItem::Damage(TextDamage::Nuls(_))) if self.owned && !ends => {
                     self.behind = false;
                     break;
                 }
-                Some(Item::Damage(What::Nuls(_))) if records.text().appended() => {}
-                Some(Item::Damage(what)) => {
+                Some(RecordItem::Damage(TextDamage::Nuls(_))) if records.text().appended() => {}
+                Some(RecordItem::Damage(what)) => {
                     let at = base + records.began();
                     self.tell(format_args!("byte {at}: {what}"), diagnostics);
                 }
@@ -158,9 +174,9 @@ impl Source {
 
     fn tell(&mut self, what: impl std::fmt::Display, diagnostics: &Diagnostics) {
         self.told = self.told.saturating_add(1);
-        if self.told <= TOLD {
+        if self.told <= REPORTED_MAX {
             diagnostics.report_damage(self.path.display(), what);
-        } else if self.told == TOLD + 1 {
+        } else if self.told == REPORTED_MAX + 1 {
             diagnostics.report_damage(self.path.display(), "and more");
         }
     }

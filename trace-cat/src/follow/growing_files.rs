@@ -5,21 +5,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::growing_file::Source;
+use super::growing_file::GrowingFile;
 use super::intake::Intake;
 use crate::support::diagnostics::Diagnostics;
-use crate::trace::buffers::leftovers::Leftover;
-use crate::trace::file_handle::{Descriptors, Handle, Identity, open};
+use crate::trace::buffers::leftovers::RegionLeftover;
+use crate::trace::file_handle::{DescriptorBudget, FileHandle, FileIdentity, open};
 
 /// All of them.
 #[derive(Debug)]
-pub struct Sources {
+pub struct GrowingFiles {
     /// A place is used once.
-    list: Vec<Option<Box<Source>>>,
+    list: Vec<Option<Box<GrowingFile>>>,
     places: HashMap<PathBuf, usize>,
     /// The files that are here or have been.
-    known: HashSet<Identity>,
-    descriptors: Descriptors,
+    known: HashSet<FileIdentity>,
+    descriptors: DescriptorBudget,
     /// Where the turn of those that nobody owns begins.
     turn: usize,
 }
@@ -27,22 +27,22 @@ pub struct Sources {
 /// How many files that no running process is known to write are looked at each time.
 const UNOWNED: usize = 512;
 
-impl Sources {
+impl GrowingFiles {
     /// No files; those in `known` are seen to in another way.
-    pub fn new(known: HashSet<Identity>, descriptors: Descriptors) -> Sources {
-        Sources { list: Vec::new(), places: HashMap::new(), known, descriptors, turn: 0 }
+    pub fn new(known: HashSet<FileIdentity>, descriptors: DescriptorBudget) -> GrowingFiles {
+        GrowingFiles { list: Vec::new(), places: HashMap::new(), known, descriptors, turn: 0 }
     }
 
     /// The place of the file at `path`, which need not exist.
     pub fn place(&mut self, path: &Path) -> usize {
         match self.places.get(path) {
             Some(&place) => place,
-            None => self.add(Source::new(path.to_owned(), None, 0)),
+            None => self.add(GrowingFile::new(path.to_owned(), None, 0)),
         }
     }
 
     /// Adds one.
-    pub fn add(&mut self, source: Source) -> usize {
+    pub fn add(&mut self, source: GrowingFile) -> usize {
         self.list.push(None);
         let place = self.list.len() - 1;
         self.places.insert(source.path.clone(), place);
@@ -51,12 +51,12 @@ impl Sources {
     }
 
     /// The one at a place.
-    pub fn get(&mut self, place: usize) -> Option<&mut Source> {
+    pub fn get(&mut self, place: usize) -> Option<&mut GrowingFile> {
         self.list.get_mut(place)?.as_deref_mut()
     }
 
     /// All of them.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Source> {
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut GrowingFile> {
         self.list.iter_mut().flatten().map(Box::as_mut)
     }
 
@@ -74,7 +74,7 @@ impl Sources {
         if !file.metadata()?.is_file() {
             return Ok(None);
         }
-        let handle = Handle::new(path.to_owned(), file, &self.descriptors)?;
+        let handle = FileHandle::new(path.to_owned(), file, &self.descriptors)?;
         if !self.known.insert(handle.identity()) {
             return Ok(self.places.get(path).copied());
         }
@@ -89,12 +89,12 @@ impl Sources {
     }
 
     /// Does not follow these files, whatever their names.
-    pub fn leave_out(&mut self, files: [Option<Identity>; 2]) {
+    pub fn leave_out(&mut self, files: [Option<FileIdentity>; 2]) {
         self.known.extend(files.into_iter().flatten());
     }
 
     /// A file is there no more: what comes with its number is another one.
-    pub fn vanished(&mut self, identity: Identity) {
+    pub fn vanished(&mut self, identity: FileIdentity) {
         self.known.remove(&identity);
     }
 
@@ -105,8 +105,8 @@ impl Sources {
     pub fn complete(
         &mut self,
         place: usize,
-        buffers: &Arc<Handle>,
-        found: &[Leftover],
+        buffers: &Arc<FileHandle>,
+        found: &[RegionLeftover],
         intake: &mut Intake,
         diagnostics: &Diagnostics,
     ) -> io::Result<()> {
@@ -151,31 +151,38 @@ impl Sources {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::follow::reorder_window::Window;
+    use crate::follow::reorder_window::ReorderWindow;
     use crate::support::diagnostics::tests::recorded_diagnostics;
     use crate::testing::test_trace::record;
-    use crate::trace::file_handle::{Descriptors, open};
+    use crate::trace::file_handle::{DescriptorBudget, open};
     use std::fs;
 
     /// A file that is followed.
-    struct Trial {
+    struct GrowingFileFixture {
         _directory: tempfile::TempDir,
         path: PathBuf,
-        source: Source,
+        source: GrowingFile,
         intake: Intake,
         diagnostics: Diagnostics,
         messages: crate::support::diagnostics::tests::RecordedMessages,
     }
 
-    impl Trial {
-        fn new() -> Trial {
+    impl GrowingFileFixture {
+        fn new() -> GrowingFileFixture {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("tr.0000001.001");
             fs::write(&path, "").unwrap();
-            let handle = Handle::new(path.clone(), open(&path).unwrap(), &Descriptors::new(1)).unwrap();
+            let handle = FileHandle::new(path.clone(), open(&path).unwrap(), &DescriptorBudget::new(1)).unwrap();
             let (diagnostics, messages) = recorded_diagnostics();
-            let source = Source::new(path.clone(), Some(Arc::new(handle)), 0);
-            Trial { _directory: directory, path, source, intake: Intake::new(Window::new(0)), diagnostics, messages }
+            let source = GrowingFile::new(path.clone(), Some(Arc::new(handle)), 0);
+            GrowingFileFixture {
+                _directory: directory,
+                path,
+                source,
+                intake: Intake::new(ReorderWindow::new(0)),
+                diagnostics,
+                messages,
+            }
         }
 
         /// What comes when the file holds `text`.
@@ -188,7 +195,7 @@ mod tests {
                 Ok::<(), ()>(())
             };
             self.intake.window.release(u64::MAX, [0, 0], put).unwrap();
-            self.intake.window = Window::new(0);
+            self.intake.window = ReorderWindow::new(0);
             times
         }
     }
@@ -199,7 +206,7 @@ mod tests {
 
     #[test]
     fn each_line_is_read_once_when_it_is_whole() {
-        let mut trial = Trial::new();
+        let mut trial = GrowingFileFixture::new();
         let text = lines(0..9);
         let length = record(0, 1, "02:04:0", 0).len();
         assert_eq!(trial.read(&text[..3 * length], u64::MAX, false), [0, 1, 2]);
@@ -213,7 +220,7 @@ mod tests {
 
     #[test]
     fn much_is_read_in_parts_and_damage_is_told() {
-        let mut trial = Trial::new();
+        let mut trial = GrowingFileFixture::new();
         let text = format!("{}rubbish\r\n{}", lines(0..5), lines(5..9));
         let mut times = Vec::new();
         for _ in 0..20 {
@@ -226,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_range_that_is_not_written_yet_is_waited_for() {
-        let mut trial = Trial::new();
+        let mut trial = GrowingFileFixture::new();
         trial.source.owned = true;
         let length = record(0, 1, "02:04:0", 0).len();
         let hole = "\0".repeat(length);
@@ -242,7 +249,7 @@ mod tests {
 
     #[test]
     fn what_was_seen_in_a_buffer_does_not_come_again() {
-        let mut trial = Trial::new();
+        let mut trial = GrowingFileFixture::new();
         for time in [1, 2] {
             trial.source.seen.note(time, record(time, 1, "02:04:0", time).as_bytes());
         }

@@ -9,7 +9,7 @@ use crate::record::validation;
 
 /// The thread that a slot belongs to.
 #[derive(Debug)]
-pub struct Thread {
+pub struct LiveThread {
     /// Its LWP.
     pub lwp: u32,
     /// The place of its file.
@@ -19,16 +19,16 @@ pub struct Thread {
     /// Which bytes of the slot have been taken from buffers, by region.
     pub taken: [Range<usize>; REGIONS],
     /// How far its rings have been read, by region.
-    pub rings: [Option<Place>; REGIONS],
+    pub rings: [Option<RingPosition>; REGIONS],
     /// It was told that records of it are missing.
     pub told: bool,
 }
 
 /// How far a ring has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RingPosition {
     /// How often it had begun anew.
-    pub laps: u32,
+    pub wrap_count: u32,
     /// Up to which byte of the region.
     pub end: u32,
 }

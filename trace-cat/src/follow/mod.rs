@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::merge::{Limits, Merge};
+use crate::merge::{Merge, MergeLimits};
 use crate::options::CommandError;
 use crate::options::Options;
 use crate::output::destination;
@@ -44,14 +44,14 @@ use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::duration::duration_text;
 use crate::support::error::Error;
 use crate::trace::file_handle;
-use crate::trace::file_names::Process;
+use crate::trace::file_names::ProcessFiles;
 use crate::trace::liveness::has_writer;
-use crate::trace::record_text::Text;
-use directory_watch::Watch;
-use follower::{Follow, monotonic};
+use crate::trace::record_text::RecordText;
+use directory_watch::DirectoryWatch;
+use follower::{Follower, monotonic};
 use printer::Printer;
-use reorder_window::Window;
-use running_process::Live;
+use reorder_window::ReorderWindow;
+use running_process::RunningProcess;
 
 /// Bytes of records that may wait; when there are more, what others wait for is read first.
 const ROOM: usize = 24 << 20;
@@ -73,22 +73,22 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
     let interval = Duration::from_nanos((window / 10).clamp(1_000_000, 10_000_000));
     let hold = window.saturating_sub(2 * interval.as_nanos() as u64);
     let began = monotonic();
-    let (mut follow, texts) = Follow::start(options, hold, diagnostics)?;
+    let (mut follow, texts) = Follower::start(options, hold, diagnostics)?;
     let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, diagnostics)?;
     // They may lie beside what is followed.
-    let journal = options.printing.output.as_deref().and_then(|path| destination::identity(Some(path)));
-    follow.sources.leave_out([journal, destination::identity(None)]);
+    let journal = options.printing.output.as_deref().and_then(|path| destination::output_identity(Some(path)));
+    follow.sources.leave_out([journal, destination::output_identity(None)]);
     follow.catch_up(texts, follow.clock.time(began).saturating_sub(hold), &mut printer)?;
     loop {
         let began = Instant::now();
         let ends = stop_signal::to_end();
         if ends || follow.idle > 0 {
             // It may be the last look.
-            follow.watches.iter_mut().for_each(Watch::hurry);
+            follow.watches.iter_mut().for_each(DirectoryWatch::hurry);
         }
         // What this look does not find may have been made from now on.
         let horizon = follow.clock.time(monotonic()).saturating_sub(hold);
-        follow.look();
+        follow.read_new();
         let all = ends || follow.has_nothing() || options.following.until_exit && follow.has_ended();
         if all {
             follow.read_rest();
@@ -105,12 +105,12 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
     Ok(printer.end()?)
 }
 
-impl Follow<'_> {
+impl Follower<'_> {
     /// Prints what there is at first: what was made before `horizon`; the rest waits for what comes.
-    fn catch_up(&mut self, texts: Vec<Arc<Text>>, horizon: u64, printer: &mut Printer) -> Result<(), Error> {
-        let Follow { intake, diagnostics, .. } = self;
-        intake.window = Window::new(horizon);
-        let merge = Merge::prepare(&texts, Limits::default(), diagnostics).map_err(Error::temporary)?;
+    fn catch_up(&mut self, texts: Vec<Arc<RecordText>>, horizon: u64, printer: &mut Printer) -> Result<(), Error> {
+        let Follower { intake, diagnostics, .. } = self;
+        intake.window = ReorderWindow::new(horizon);
+        let merge = Merge::prepare(&texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
         let mut result = Ok(());
         let mut print = |lines: &[u8]| {
             result = lines_of(lines).try_for_each(|line| printer.put(line, false));
@@ -128,7 +128,7 @@ impl Follow<'_> {
     }
 
     /// Reads all that has come.
-    fn look(&mut self) {
+    fn read_new(&mut self) {
         let before = self.intake.count();
         self.idle += 1;
         for at in 0..self.watches.len() {
@@ -137,9 +137,9 @@ impl Follow<'_> {
         for (process, path) in std::mem::take(&mut self.unready) {
             self.meet(process, path, false);
         }
-        let Follow { lives, sources, intake, diagnostics, .. } = self;
-        lives.retain_mut(|live| live.look(sources, intake, diagnostics));
-        if let Some(offset) = lives.iter().map(Live::offset).min() {
+        let Follower { lives, sources, intake, diagnostics, .. } = self;
+        lives.retain_mut(|live| live.read_new(sources, intake, diagnostics));
+        if let Some(offset) = lives.iter().map(RunningProcess::offset).min() {
             self.clock.offset = offset;
         }
         let room = intake.window.size() < ROOM;
@@ -153,9 +153,9 @@ impl Follow<'_> {
 
     /// Takes in the files that have come to a directory.
     fn news(&mut self, at: usize) {
-        let Follow { watches, dead, sources, .. } = self;
+        let Follower { watches, dead, sources, .. } = self;
         let Some(watch) = watches.get_mut(at) else { return };
-        let news = match watch.look() {
+        let news = match watch.read_changes() {
             Ok(news) => news,
             // The directory is gone; it may come back.
             Err(error) => return log::info!("{}", reason(&error)),
@@ -169,11 +169,11 @@ impl Follow<'_> {
         for (process, path) in news.buffers {
             self.meet(process, path, true);
         }
-        let Follow { lives, sources, intake, diagnostics, .. } = self;
+        let Follower { lives, sources, intake, diagnostics, .. } = self;
         for (process, number, path) in news.records {
             match sources.found(&path, intake, diagnostics) {
                 Ok(Some(place)) => {
-                    let owner = lives.iter_mut().find(|live| live.owns(&process));
+                    let owner = lives.iter_mut().find(|live| live.is_process(&process));
                     if let Some(owner) = owner {
                         owner.adopt(number, place, sources);
                     }
@@ -186,13 +186,13 @@ impl Follow<'_> {
     }
 
     /// A process has made its trbuf, just now if it is the `first` time that this is seen.
-    fn meet(&mut self, process: Process, path: PathBuf, first: bool) {
-        let Follow { lives, dead, unready, idle, diagnostics, .. } = self;
+    fn meet(&mut self, process: ProcessFiles, path: PathBuf, first: bool) {
+        let Follower { lives, dead, unready, idle, diagnostics, .. } = self;
         let mut is_coming = false;
         let live = file_handle::open(&path).and_then(|file| {
             let age = file.metadata()?.modified()?.elapsed();
             is_coming = has_writer(&file) == Some(true) || age.is_ok_and(|age| age < MAKING);
-            Live::new(process.clone(), path.clone(), file)
+            RunningProcess::new(process.clone(), path.clone(), file)
         });
         match live {
             Ok(Some(live)) if lives.iter().any(|known| known.identity() == live.identity()) => {}
@@ -219,7 +219,7 @@ impl Follow<'_> {
 
     /// Prints what was made before `horizon` and what has waited long enough, or all.
     fn release(&mut self, horizon: u64, all: bool, printer: &mut Printer) -> Result<(), Error> {
-        let Follow { sources, intake, clock, .. } = self;
+        let Follower { sources, intake, clock, .. } = self;
         let now = monotonic();
         let (horizon, overdue) = match sources.behind() {
             _ if all => (u64::MAX, u64::MAX),
@@ -242,7 +242,7 @@ impl Follow<'_> {
 
     /// Reads for the last time, also of files whose turn it is not.
     fn read_rest(&mut self) {
-        let Follow { sources, intake, diagnostics, .. } = self;
+        let Follower { sources, intake, diagnostics, .. } = self;
         if sources.behind().is_some() {
             diagnostics
                 .report_note("--follow", "more was recorded than could be read until now; the rest is in the trace");
@@ -253,7 +253,7 @@ impl Follow<'_> {
 
     /// Tells of records that were late.
     fn tell_late(&self, window: u64) {
-        let Follow { intake, diagnostics, .. } = self;
+        let Follower { intake, diagnostics, .. } = self;
         let late = intake.window.late();
         if late.count > 0 {
             let [most, window] = [late.most, window].map(duration_text);

@@ -10,11 +10,11 @@ use std::ops::Range;
 
 use spec::buffer::{self, PAGE, REGIONS, SlotLayout};
 
-use super::growing_files::Sources;
+use super::growing_files::GrowingFiles;
 use super::intake::Intake;
-use super::live_thread::{Thread, time_of};
+use super::live_thread::{LiveThread, time_of};
 use crate::trace::buffers::copy_buffers::only_grew;
-use crate::trace::buffers::live_slot::Slot;
+use crate::trace::buffers::live_slot::LiveSlot;
 use crate::trace::buffers::slots::read_up_to;
 
 /// How often a buffer is copied before it is left for the next time.
@@ -25,10 +25,10 @@ const ATTEMPTS: usize = 4;
 /// # Errors
 /// What reading says.
 pub fn take(
-    slot: &Slot,
+    slot: &LiveSlot,
     page: &[u8; PAGE],
-    thread: &mut Thread,
-    sources: &mut Sources,
+    thread: &mut LiveThread,
+    sources: &mut GrowingFiles,
     intake: &mut Intake,
 ) -> io::Result<()> {
     let Some(source) = sources.get(thread.source) else { return Ok(()) };
@@ -43,7 +43,7 @@ pub fn take(
             // It is coming to the file.
             return Ok(());
         }
-        let Some(found) = Found::copy(slot, &page, thread, end)? else { return Ok(()) };
+        let Some(found) = NewBufferText::copy(slot, &page, thread, end)? else { return Ok(()) };
         let grew = |after: &[u8; PAGE]| (0..REGIONS).all(|region| only_grew(&page, after, region));
         if !slot.page()?.as_ref().is_some_and(grew) || slot.end()? != end {
             continue;
@@ -64,16 +64,16 @@ pub fn take(
 }
 
 /// What was found in the regions of a slot.
-struct Found {
+struct NewBufferText {
     /// Which bytes of the slot are there.
     there: [Range<usize>; REGIONS],
     /// Those that may be new, and whether all of them are.
     texts: [(Vec<u8>, bool); REGIONS],
 }
 
-impl Found {
+impl NewBufferText {
     /// Copies what may be new, if the file ends at `end`; `None` if the slot's words are impossible.
-    fn copy(slot: &Slot, page: &[u8], thread: &Thread, end: u64) -> io::Result<Option<Found>> {
+    fn copy(slot: &LiveSlot, page: &[u8], thread: &LiveThread, end: u64) -> io::Result<Option<NewBufferText>> {
         let mut there = [const { 0..0 }; REGIONS];
         let mut texts = [const { (Vec::new(), false) }; REGIONS];
         for (region, (there, (text, is_new))) in there.iter_mut().zip(&mut texts).enumerate() {
@@ -88,12 +88,12 @@ impl Found {
                 return Ok(None);
             }
         }
-        Ok(Some(Found { there, texts }))
+        Ok(Some(NewBufferText { there, texts }))
     }
 }
 
 /// Whether a slot holds nothing but what has been taken, if nothing has left it since.
-fn is_taken(page: &[u8], shape: SlotLayout, thread: &Thread) -> bool {
+fn is_taken(page: &[u8], shape: SlotLayout, thread: &LiveThread) -> bool {
     let is_taken = |region: usize| {
         buffer::region_leftover(page, shape, region).is_ok_and(|rest| rest.unwritten == thread.taken[region])
     };

@@ -6,13 +6,13 @@ use std::ops::RangeInclusive;
 use memchr::memchr;
 use spec::buffer::REGIONS;
 
-use super::growing_file::Source;
-use super::growing_files::Sources;
+use super::growing_file::GrowingFile;
+use super::growing_files::GrowingFiles;
 use super::intake::Intake;
-use super::live_thread::{Place, Thread, time_of};
+use super::live_thread::{LiveThread, RingPosition, time_of};
 use crate::record::columns;
-use crate::trace::buffers::live_slot::Slot;
-use crate::trace::buffers::ring_snapshot::{Good, Look};
+use crate::trace::buffers::live_slot::LiveSlot;
+use crate::trace::buffers::ring_snapshot::{RingSnapshot, SurvivingText};
 use crate::trace::buffers::slots::read_up_to;
 
 /// How often a ring is copied before it is left for the next time, each time only the newer half of what was copied
@@ -23,59 +23,59 @@ const MOST: u32 = 4 << 20;
 
 /// What of a ring is new.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct New {
-    text: Good,
+struct NewRingText {
+    text: SurvivingText,
     /// Records were overwritten before they were read.
     missed: bool,
     /// It begins where reading ended.
     continues: bool,
 }
 
-impl New {
+impl NewRingText {
     /// What is new at this look, if it was read up to `known`.
-    fn since(look: Look, known: Option<Place>) -> New {
+    fn since(look: RingSnapshot, known: Option<RingPosition>) -> NewRingText {
         let all = look.all();
-        let Some(known) = known else { return New { text: all, missed: false, continues: false } };
+        let Some(known) = known else { return NewRingText { text: all, missed: false, continues: false } };
         let wrapped = !all.older.is_empty() || look.start > look.end;
-        if look.laps == known.laps && look.end >= known.end {
+        if look.wrap_count == known.wrap_count && look.end >= known.end {
             // Nothing that has not been read lies behind the end.
-            let text = Good { older: 0..0, newer: known.end..look.end, cut: false };
-            return New { text, missed: false, continues: true };
+            let text = SurvivingText { older: 0..0, newer: known.end..look.end, cut: false };
+            return NewRingText { text, missed: false, continues: true };
         }
-        if look.laps == known.laps.wrapping_add(1) {
-            let from = if wrapped { look.start.max(known.end).min(look.wrapped_at) } else { look.wrapped_at };
+        if look.wrap_count == known.wrap_count.wrapping_add(1) {
+            let from = if wrapped { look.start.max(known.end).min(look.wrap_position) } else { look.wrap_position };
             let missed = from > known.end;
-            let older = from..look.wrapped_at;
+            let older = from..look.wrap_position;
             let cut = missed && !older.is_empty();
-            return New { text: Good { older, newer: 0..look.end, cut }, missed, continues: !missed };
+            return NewRingText { text: SurvivingText { older, newer: 0..look.end, cut }, missed, continues: !missed };
         }
         // It was written out and has begun again, or it was overtaken.
-        New { text: all, missed: look.laps > known.laps, continues: false }
+        NewRingText { text: all, missed: look.wrap_count > known.wrap_count, continues: false }
     }
 }
 
 /// The oldest `most` bytes of a text.
-fn oldest(text: &Good, most: u32) -> Good {
-    let Good { older, newer, cut } = text.clone();
+fn oldest(text: &SurvivingText, most: u32) -> SurvivingText {
+    let SurvivingText { older, newer, cut } = text.clone();
     let first = older.start..older.end.min(older.start.saturating_add(most));
     let rest = most - (first.end - first.start);
-    Good { older: first, newer: newer.start..newer.end.min(newer.start.saturating_add(rest)), cut }
+    SurvivingText { older: first, newer: newer.start..newer.end.min(newer.start.saturating_add(rest)), cut }
 }
 
 /// What was read of a region.
-struct Read {
+struct RingRead {
     text: Vec<u8>,
     /// It need not begin where a record does.
     cut: bool,
     continues: bool,
     /// Records were overwritten before they were read.
     missed: bool,
-    place: Place,
+    place: RingPosition,
 }
 
 /// What came of reading a region.
-enum Outcome {
-    Read(Read),
+enum RingReadOutcome {
+    Read(RingRead),
     /// It is on its way to the record file.
     Leaving,
     /// It changes faster than it can be read.
@@ -91,10 +91,10 @@ enum Outcome {
 /// # Errors
 /// What reading says.
 pub fn take(
-    slot: &Slot,
+    slot: &LiveSlot,
     page: &[u8],
-    thread: &mut Thread,
-    sources: &mut Sources,
+    thread: &mut LiveThread,
+    sources: &mut GrowingFiles,
     intake: &mut Intake,
 ) -> io::Result<bool> {
     let end = slot.end()?;
@@ -104,15 +104,16 @@ pub fn take(
     }
     let mut found = [const { None }; REGIONS];
     for (region, found) in found.iter_mut().enumerate() {
-        let now = Look::after([page, page], slot.shape, region).map(|look| Place { laps: look.laps, end: look.end });
+        let now = RingSnapshot::after([page, page], slot.shape, region)
+            .map(|look| RingPosition { wrap_count: look.wrap_count, end: look.end });
         if now.is_some() && now == thread.rings[region] {
             continue;
         }
         match read(slot, region, thread.rings[region])? {
-            Outcome::Read(read) => *found = Some(read),
+            RingReadOutcome::Read(read) => *found = Some(read),
             // The others' records are known one by one.
-            Outcome::Lost if region == 0 => {}
-            Outcome::Lost | Outcome::Leaving => return Ok(false),
+            RingReadOutcome::Lost if region == 0 => {}
+            RingReadOutcome::Lost | RingReadOutcome::Leaving => return Ok(false),
         }
     }
     if slot.end()? != end {
@@ -130,23 +131,23 @@ pub fn take(
 }
 
 /// Reads what is new in a region that was read up to `known`.
-fn read(slot: &Slot, region: usize, known: Option<Place>) -> io::Result<Outcome> {
+fn read(slot: &LiveSlot, region: usize, known: Option<RingPosition>) -> io::Result<RingReadOutcome> {
     let mut halvings = 0;
     for _ in 0..ATTEMPTS {
-        let Some(before) = slot.look(region, Look::before)? else { continue };
+        let Some(before) = slot.ring_snapshot(region, RingSnapshot::before)? else { continue };
         if before.leaving {
-            return Ok(Outcome::Leaving);
+            return Ok(RingReadOutcome::Leaving);
         }
-        let new = New::since(before, known);
+        let new = NewRingText::since(before, known);
         let part = oldest(&new.text.newest(new.text.len() >> halvings), MOST);
         if part.len() == 0 {
-            let place = Place { laps: before.laps, end: before.end };
+            let place = RingPosition { wrap_count: before.wrap_count, end: before.end };
             let (continues, missed) = (new.continues, new.missed);
-            return Ok(Outcome::Read(Read { text: Vec::new(), cut: false, continues, missed, place }));
+            return Ok(RingReadOutcome::Read(RingRead { text: Vec::new(), cut: false, continues, missed, place }));
         }
         let mut text = copy(slot, region, &part)?;
-        let Some(after) = slot.look(region, Look::after)? else { continue };
-        let Some(good) = before.survivors(&part, after) else {
+        let Some(after) = slot.ring_snapshot(region, RingSnapshot::after)? else { continue };
+        let Some(good) = before.surviving(&part, after) else {
             halvings += 1;
             continue;
         };
@@ -155,14 +156,14 @@ fn read(slot: &Slot, region: usize, known: Option<Place>) -> io::Result<Outcome>
         text.drain(..less);
         let missed = new.missed || less > 0 || halvings > 0;
         let continues = new.continues && !missed;
-        return Ok(Outcome::Read(Read { text, cut: part.cut || less > 0, continues, missed, place }));
+        return Ok(RingReadOutcome::Read(RingRead { text, cut: part.cut || less > 0, continues, missed, place }));
     }
-    Ok(Outcome::Lost)
+    Ok(RingReadOutcome::Lost)
 }
 
 /// Gives on the records of a text of a region, of which the first is cut if `cut`, and the last may be. It `continues`
 /// what was read before.
-fn put(region: usize, text: &[u8], [cut, continues]: [bool; 2], source: &mut Source, intake: &mut Intake) {
+fn put(region: usize, text: &[u8], [cut, continues]: [bool; 2], source: &mut GrowingFile, intake: &mut Intake) {
     let from = if cut { memchr(b'\n', text).map_or(text.len(), |newline| newline + 1) } else { 0 };
     let mut stretch: Option<(u32, RangeInclusive<u64>)> = None;
     for line in text[from..].split_inclusive(|&byte| byte == b'\n') {
@@ -186,7 +187,7 @@ fn put(region: usize, text: &[u8], [cut, continues]: [bool; 2], source: &mut Sou
 }
 
 /// The bytes of a part of a region.
-fn copy(slot: &Slot, region: usize, part: &Good) -> io::Result<Vec<u8>> {
+fn copy(slot: &LiveSlot, region: usize, part: &SurvivingText) -> io::Result<Vec<u8>> {
     let mut text = vec![0; part.len() as usize];
     let older = (part.older.end - part.older.start) as usize;
     read_up_to(slot.file, &mut text[..older], slot.place(region, &part.older).start)?;
@@ -195,13 +196,13 @@ fn copy(slot: &Slot, region: usize, part: &Good) -> io::Result<Vec<u8>> {
 }
 
 /// How far a ring has been read with `part`, whose bytes are `text`: up to its last newline.
-fn place_behind(look: Look, part: &Good, text: &[u8]) -> Place {
+fn place_behind(look: RingSnapshot, part: &SurvivingText, text: &[u8]) -> RingPosition {
     let whole = memchr::memrchr(b'\n', text).map_or(0, |newline| newline as u32 + 1);
     let older = part.older.end - part.older.start;
     // Up to the end of the older part may be up to the middle of all that is older.
     match whole.checked_sub(older).filter(|&newer| newer > 0 || older == 0) {
-        Some(newer) => Place { laps: look.laps, end: part.newer.start + newer },
-        None => Place { laps: look.laps.wrapping_sub(1), end: part.older.start + whole },
+        Some(newer) => RingPosition { wrap_count: look.wrap_count, end: part.newer.start + newer },
+        None => RingPosition { wrap_count: look.wrap_count.wrapping_sub(1), end: part.older.start + whole },
     }
 }
 

@@ -1,7 +1,7 @@
 //! A ring that is read while it is written, a step at a time.
 
 use super::*;
-use crate::testing::seeded_random::Random;
+use crate::testing::seeded_random::SeededRandom;
 use std::ops::Range;
 
 /// Bytes of the region, by how many it gives up its oldest records, and what is kept free behind the newest.
@@ -10,25 +10,25 @@ const STEP: u32 = 512;
 const NEEDED: u32 = 200;
 
 /// A ring of numbered lines, which keeps the words as the recorder does.
-struct Trial {
-    look: Look,
+struct RingFixture {
+    look: RingSnapshot,
     text: Vec<u8>,
     next: usize,
 }
 
-impl Trial {
-    fn new() -> Trial {
-        let look = Look { laps: 0, start: 0, end: 0, wrapped_at: 0, leaving: false };
-        Trial { look, text: vec![b'?'; SIZE as usize], next: 0 }
+impl RingFixture {
+    fn new() -> RingFixture {
+        let look = RingSnapshot { wrap_count: 0, start: 0, end: 0, wrap_position: 0, leaving: false };
+        RingFixture { look, text: vec![b'?'; SIZE as usize], next: 0 }
     }
 
     fn append(&mut self, width: usize) {
-        let Look { laps, start, end, wrapped_at, .. } = &mut self.look;
+        let RingSnapshot { wrap_count, start, end, wrap_position, .. } = &mut self.look;
         if *start <= *end && *end + NEEDED > SIZE {
-            (*wrapped_at, *start, *end, *laps) = (*end, STEP, 0, *laps + 1);
+            (*wrap_position, *start, *end, *wrap_count) = (*end, STEP, 0, *wrap_count + 1);
         } else if *start > *end && *end + NEEDED > *start {
             *start = (*end + NEEDED).next_multiple_of(STEP);
-            if *start >= *wrapped_at {
+            if *start >= *wrap_position {
                 *start = 0;
             }
         }
@@ -38,7 +38,7 @@ impl Trial {
         self.next += 1;
     }
 
-    fn part(&self, part: &Good) -> Vec<u8> {
+    fn part(&self, part: &SurvivingText) -> Vec<u8> {
         let bytes = |range: &Range<u32>| &self.text[range.start as usize..range.end as usize];
         [bytes(&part.older), bytes(&part.newer)].concat()
     }
@@ -48,17 +48,17 @@ impl Trial {
 /// that is new the newest line has come.
 #[test]
 fn each_line_of_a_ring_is_new_once() {
-    let mut random = Random::seeded("ring", 4);
+    let mut random = SeededRandom::seeded("ring", 4);
     let (mut overtaken, mut continued) = (0, 0);
     for _ in 0..300 {
-        let (mut trial, mut place, mut expected) = (Trial::new(), None, 0);
+        let (mut trial, mut place, mut expected) = (RingFixture::new(), None, 0);
         let burst = 1 + random.below(120);
         for _ in 0..60 {
             for _ in 0..random.below(burst) {
                 trial.append(20 + random.below(70));
             }
             let most = if random.below(2) == 0 { u32::MAX } else { 100 + random.below(3000) as u32 };
-            let new = New::since(trial.look, place);
+            let new = NewRingText::since(trial.look, place);
             let part = oldest(&new.text, most);
             let text = trial.part(&part);
             let from = if part.cut { text.iter().position(|&byte| byte == b'\n').unwrap() + 1 } else { 0 };
@@ -73,7 +73,7 @@ fn each_line_of_a_ring_is_new_once() {
             if !text.is_empty() {
                 place = Some(place_behind(trial.look, &part, &text));
             } else {
-                place = Some(Place { laps: trial.look.laps, end: trial.look.end });
+                place = Some(RingPosition { wrap_count: trial.look.wrap_count, end: trial.look.end });
             }
             assert!(most != u32::MAX || expected == trial.next, "the newest are missing");
         }
@@ -83,15 +83,15 @@ fn each_line_of_a_ring_is_new_once() {
 
 #[test]
 fn a_ring_that_was_written_out_is_new_from_its_beginning() {
-    let look = Look { laps: 0, start: 0, end: 90, wrapped_at: 0, leaving: false };
-    let new = New::since(look, Some(Place { laps: 7, end: 80 }));
+    let look = RingSnapshot { wrap_count: 0, start: 0, end: 90, wrap_position: 0, leaving: false };
+    let new = NewRingText::since(look, Some(RingPosition { wrap_count: 7, end: 80 }));
     assert_eq!((new.text.newer, new.missed, new.continues), (0..90, false, false));
 }
 
 #[test]
 fn the_oldest_come_first() {
-    let text = Good { older: 100..160, newer: 0..50, cut: true };
-    assert_eq!(oldest(&text, 40), Good { older: 100..140, newer: 0..0, cut: true });
-    assert_eq!(oldest(&text, 70), Good { older: 100..160, newer: 0..10, cut: true });
+    let text = SurvivingText { older: 100..160, newer: 0..50, cut: true };
+    assert_eq!(oldest(&text, 40), SurvivingText { older: 100..140, newer: 0..0, cut: true });
+    assert_eq!(oldest(&text, 70), SurvivingText { older: 100..160, newer: 0..10, cut: true });
     assert_eq!(oldest(&text, 1000), text);
 }

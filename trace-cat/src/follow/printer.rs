@@ -5,17 +5,17 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::filter::Stream;
-use crate::options::{Format, Moment, Printing, Selection};
+use crate::filter::StreamingFilter;
+use crate::options::{OutputFormat, Printing, Selection, TimePoint};
 use crate::output;
-use crate::output::Shown;
+use crate::output::Formatter;
 use crate::output::destination::Output;
 use crate::record::columns;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
 
 /// Bytes that are written at a time when much comes.
-const PIECE: usize = 1 << 20;
+const CHUNK_LEN: usize = 1 << 20;
 
 /// Where records go.
 pub struct Printer<'a> {
@@ -24,22 +24,22 @@ pub struct Printer<'a> {
     kept: Vec<u8>,
     output: Output<'a>,
     out: Vec<u8>,
-    stream: Stream,
+    stream: StreamingFilter,
     /// What the stream has just let through.
     wanted: Vec<u8>,
-    since: Option<Moment>,
-    until: Option<Moment>,
+    since: Option<TimePoint>,
+    until: Option<TimePoint>,
     /// What they mean, once a record has come.
     times: Option<Range<u64>>,
     /// How many records may still be shown.
     left: u64,
-    tail: Option<Tail>,
-    shown: Shown,
-    format: Format,
+    tail: Option<LastLines>,
+    shown: Formatter,
+    format: OutputFormat,
 }
 
 /// The last lines of what there was at first.
-struct Tail {
+struct LastLines {
     most: u64,
     lines: VecDeque<Box<[u8]>>,
 }
@@ -68,17 +68,17 @@ impl<'a> Printer<'a> {
             kept: Vec::new(),
             output: open(None, OUTPUT)?,
             out: Vec::new(),
-            stream: Stream::new(selection),
+            stream: StreamingFilter::new(selection),
             wanted: Vec::new(),
             since: selection.since,
             until: selection.until,
             times: None,
             left: selection.head.unwrap_or(u64::MAX),
-            tail: selection.tail.map(|most| Tail { most, lines: VecDeque::new() }),
+            tail: selection.tail.map(|most| LastLines { most, lines: VecDeque::new() }),
             shown,
             format: printing.format,
         };
-        if let Shown::Each(view) = &printer.shown {
+        if let Formatter::PerRecord(view) = &printer.shown {
             view.head(&mut printer.out);
             printer.mark(0, false);
         }
@@ -103,7 +103,7 @@ impl<'a> Printer<'a> {
         self.select(&wanted, late);
         wanted.clear();
         self.wanted = wanted;
-        if self.out.len() > PIECE || self.kept.len() > PIECE { self.write() } else { Ok(()) }
+        if self.out.len() > CHUNK_LEN || self.kept.len() > CHUNK_LEN { self.write() } else { Ok(()) }
     }
 
     /// Shows what of `lines` lies in the times that are wanted, if more is wanted.
@@ -132,15 +132,15 @@ impl<'a> Printer<'a> {
     fn show(&mut self, line: &[u8], late: bool) {
         let start = self.out.len();
         match &mut self.shown {
-            Shown::AsTheyAre => self.out.extend_from_slice(line),
-            Shown::Each(view) => view.record(line, &mut self.out),
-            Shown::InOrder(view) if late => {
+            Formatter::Raw => self.out.extend_from_slice(line),
+            Formatter::PerRecord(view) => view.record(line, &mut self.out),
+            Formatter::Timeline(view) if late => {
                 // On a line of its own, apart from what is going on.
                 view.pause(&mut self.out);
                 view.record(line, &mut self.out);
                 view.pause(&mut self.out);
             }
-            Shown::InOrder(view) => view.record(line, &mut self.out),
+            Formatter::Timeline(view) => view.record(line, &mut self.out),
         }
         self.mark(start, late);
     }
@@ -148,11 +148,11 @@ impl<'a> Printer<'a> {
     /// Marks what is shown from `start` on, if anything is.
     fn mark(&mut self, start: usize, late: bool) {
         let (end, mark): (&[u8], &[u8]) = match (self.format, late) {
-            (Format::Csv, _) if start == 0 && self.out.starts_with(b"time,") => (b"\n", b",late\n"),
-            (Format::Csv, false) => (b"\n", b",0\n"),
-            (Format::Csv, true) => (b"\n", b",1\n"),
-            (Format::Json, true) => (b"}\n", b",\"late\":true}\n"),
-            (Format::Text, true) => (b"\n", b"  late\n"),
+            (OutputFormat::Csv, _) if start == 0 && self.out.starts_with(b"time,") => (b"\n", b",late\n"),
+            (OutputFormat::Csv, false) => (b"\n", b",0\n"),
+            (OutputFormat::Csv, true) => (b"\n", b",1\n"),
+            (OutputFormat::Json, true) => (b"}\n", b",\"late\":true}\n"),
+            (OutputFormat::Text, true) => (b"\n", b"  late\n"),
             _ => return,
         };
         if self.out.len() > start && self.out.ends_with(end) {
@@ -176,7 +176,7 @@ impl<'a> Printer<'a> {
     /// # Errors
     /// What writing says.
     pub fn flush(&mut self) -> Result<(), Error> {
-        if let Shown::InOrder(view) = &mut self.shown {
+        if let Formatter::Timeline(view) = &mut self.shown {
             view.pause(&mut self.out);
         }
         self.write()
@@ -209,7 +209,7 @@ impl<'a> Printer<'a> {
         let mut rest = std::mem::take(&mut self.wanted);
         self.stream.end(&mut rest);
         self.select(&rest, false);
-        if let Shown::InOrder(view) = &mut self.shown {
+        if let Formatter::Timeline(view) = &mut self.shown {
             view.end(&mut self.out);
         }
         self.write()?;

@@ -8,21 +8,21 @@ use std::collections::VecDeque;
 
 /// Records that wait.
 #[derive(Debug, Default)]
-pub struct Window {
+pub struct ReorderWindow {
     text: Vec<u8>,
     /// How many bytes of it have been given on.
     given: usize,
     /// In order, but for those behind the first `sorted`.
-    lines: VecDeque<Line>,
+    lines: VecDeque<WaitingLine>,
     sorted: usize,
     /// What was made before this has been given on, nanoseconds since the Epoch.
     horizon: u64,
-    late: Late,
+    late: LateRecords,
 }
 
 /// A record that waits.
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct WaitingLine {
     /// When it was made.
     time: u64,
     /// Where its text begins.
@@ -35,17 +35,17 @@ struct Line {
 
 /// Records that were late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Late {
+pub struct LateRecords {
     /// How many there were.
     pub count: u64,
     /// By how many nanoseconds the latest was.
     pub most: u64,
 }
 
-impl Window {
+impl ReorderWindow {
     /// A window for records behind `horizon`.
-    pub fn new(horizon: u64) -> Window {
-        Window { horizon, ..Window::default() }
+    pub fn new(horizon: u64) -> ReorderWindow {
+        ReorderWindow { horizon, ..ReorderWindow::default() }
     }
 
     /// Takes a record, which was made at `time`.
@@ -55,7 +55,7 @@ impl Window {
             self.late.count += 1;
             self.late.most = self.late.most.max(self.horizon - time);
         }
-        self.lines.push_back(Line { time, at: self.text.len(), length: line.len(), arrived: u64::MAX, late });
+        self.lines.push_back(WaitingLine { time, at: self.text.len(), length: line.len(), arrived: u64::MAX, late });
         self.text.extend_from_slice(line);
     }
 
@@ -116,11 +116,11 @@ impl Window {
 
     /// Bytes that wait.
     pub fn size(&self) -> usize {
-        self.text.len() + self.lines.len() * size_of::<Line>()
+        self.text.len() + self.lines.len() * size_of::<WaitingLine>()
     }
 
     /// What has come late until now.
-    pub fn late(&self) -> Late {
+    pub fn late(&self) -> LateRecords {
         self.late
     }
 }
@@ -128,9 +128,9 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::seeded_random::Random;
+    use crate::testing::seeded_random::SeededRandom;
 
-    fn release(window: &mut Window, horizon: u64, times: [u64; 2]) -> String {
+    fn release(window: &mut ReorderWindow, horizon: u64, times: [u64; 2]) -> String {
         let mut out = String::new();
         let put = |line: &[u8], late| {
             out += std::str::from_utf8(line).unwrap();
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn what_comes_within_the_window_is_put_in_order() {
-        let mut window = Window::new(0);
+        let mut window = ReorderWindow::new(0);
         for (time, line) in [(30, "c"), (10, "a"), (50, "e"), (20, "b"), (30, "d")] {
             window.push(time, line.as_bytes());
         }
@@ -152,24 +152,24 @@ mod tests {
         assert_eq!(release(&mut window, 31, [0, 2]), "b z c d");
         assert_eq!(release(&mut window, 31, [0, 3]), "");
         assert_eq!((release(&mut window, 51, [0, 4]), window.size()), ("e".to_owned(), 0));
-        assert_eq!(window.late(), Late::default());
+        assert_eq!(window.late(), LateRecords::default());
     }
 
     #[test]
     fn what_is_late_is_marked_and_given_on_at_once() {
-        let mut window = Window::new(100);
+        let mut window = ReorderWindow::new(100);
         for (time, line) in [(40, "a"), (100, "b"), (90, "c")] {
             window.push(time, line.as_bytes());
         }
         assert_eq!(release(&mut window, 100, [0, 1]), "a! c!");
         assert_eq!(release(&mut window, 50, [0, 2]), "", "the horizon does not go back");
         assert_eq!(release(&mut window, 101, [0, 3]), "b");
-        assert_eq!(window.late(), Late { count: 2, most: 60 });
+        assert_eq!(window.late(), LateRecords { count: 2, most: 60 });
     }
 
     #[test]
     fn a_clock_that_is_ahead_holds_nothing_up() {
-        let mut window = Window::new(0);
+        let mut window = ReorderWindow::new(0);
         window.push(9_000, b"far");
         assert_eq!(release(&mut window, 5, [0, 5]), "");
         window.push(10, b"near");
@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn all_come_out_once_and_in_order_but_for_the_late() {
-        let mut random = Random::seeded("window", 3);
-        let (mut window, mut out, mut pushed) = (Window::new(0), Vec::new(), 0u64);
+        let mut random = SeededRandom::seeded("window", 3);
+        let (mut window, mut out, mut pushed) = (ReorderWindow::new(0), Vec::new(), 0u64);
         for now in 0..2_000u64 {
             for _ in 0..random.below(5) {
                 let time = (now * 10).saturating_sub(random.below(400) as u64);

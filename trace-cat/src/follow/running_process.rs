@@ -10,30 +10,30 @@ use std::rc::Rc;
 use spec::buffer::{self, Owner, PAGE, REGIONS};
 use spec::names::{FileName, LWP_MASK};
 
-use super::growing_files::Sources;
+use super::growing_files::GrowingFiles;
 use super::intake::Intake;
-use super::live_thread::Thread;
+use super::live_thread::LiveThread;
 use super::{new_in_buffers, new_in_rings};
 use crate::support::diagnostics::{Diagnostics, reason};
-use crate::trace::buffers::dead::slots;
-use crate::trace::buffers::live_slot::{Slot, shape_of};
-use crate::trace::buffers::slots::{Found, Slots, read_up_to};
-use crate::trace::file_handle::Identity;
-use crate::trace::file_names::Process;
-use crate::trace::liveness::gone;
+use crate::trace::buffers::dead_process::read_leftovers;
+use crate::trace::buffers::live_slot::{LiveSlot, read_layout};
+use crate::trace::buffers::slots::{SlotEntry, Slots, read_up_to};
+use crate::trace::file_handle::FileIdentity;
+use crate::trace::file_names::ProcessFiles;
+use crate::trace::liveness::owner_is_gone;
 
 /// How often the buffers are looked at before it is asked whether the process still runs.
 const PATIENCE: u32 = 8;
 
 /// A process that ran when last looked at.
 #[derive(Debug)]
-pub struct Live {
-    process: Process,
+pub struct RunningProcess {
+    process: ProcessFiles,
     path: PathBuf,
     file: Rc<File>,
-    identity: Identity,
+    identity: FileIdentity,
     owner: Owner,
-    threads: HashMap<u64, Thread>,
+    threads: HashMap<u64, LiveThread>,
     /// The places of its files.
     sources: HashMap<u16, usize>,
     /// Only these are wanted.
@@ -41,12 +41,12 @@ pub struct Live {
     looks: u32,
 }
 
-impl Live {
+impl RunningProcess {
     /// The process whose trbuf `file` is, at `path`; `None` if the trbuf is not ready.
     ///
     /// # Errors
     /// What the system says, or what is wrong with the trbuf.
-    pub fn new(process: Process, path: PathBuf, file: File) -> io::Result<Option<Live>> {
+    pub fn new(process: ProcessFiles, path: PathBuf, file: File) -> io::Result<Option<RunningProcess>> {
         let mut page = [0; PAGE];
         let length = read_up_to(&file, &mut page, 0)?;
         let metadata = file.metadata()?;
@@ -55,7 +55,7 @@ impl Live {
             return Ok(None);
         }
         let owner = Owner::parse(&page[..length]).map_err(|damage| io::Error::other(damage.to_string()))?;
-        Ok(Some(Live {
+        Ok(Some(RunningProcess {
             process,
             path,
             file: Rc::new(file),
@@ -70,11 +70,11 @@ impl Live {
 
     /// Whether its process has gone for good.
     pub fn is_gone(&self) -> bool {
-        gone(&self.file, &self.owner) == Some(true)
+        owner_is_gone(&self.file, &self.owner) == Some(true)
     }
 
     /// Device and inode number of its trbuf.
-    pub fn identity(&self) -> Identity {
+    pub fn identity(&self) -> FileIdentity {
         self.identity
     }
 
@@ -84,12 +84,12 @@ impl Live {
     }
 
     /// Whether a file is the process's.
-    pub fn owns(&self, process: &Process) -> bool {
+    pub fn is_process(&self, process: &ProcessFiles) -> bool {
         self.process == *process
     }
 
     /// Notes that one of its files is at a place.
-    pub fn adopt(&mut self, number: u16, place: usize, sources: &mut Sources) {
+    pub fn adopt(&mut self, number: u16, place: usize, sources: &mut GrowingFiles) {
         self.sources.insert(number, place);
         if let Some(source) = sources.get(place) {
             source.owned = true;
@@ -102,7 +102,7 @@ impl Live {
     }
 
     /// The place of the file with this number; `None` if that is not wanted.
-    fn place(&mut self, number: u16, sources: &mut Sources) -> Option<usize> {
+    fn place(&mut self, number: u16, sources: &mut GrowingFiles) -> Option<usize> {
         if let Some(&place) = self.sources.get(&number)
             && sources.get(place).is_some()
         {
@@ -119,7 +119,7 @@ impl Live {
 
     /// Takes what its threads have recorded since the last time. `false` if the process is gone: then what it left has been
     /// given to its files, from which it is read.
-    pub fn look(&mut self, sources: &mut Sources, intake: &mut Intake, diagnostics: &Diagnostics) -> bool {
+    pub fn read_new(&mut self, sources: &mut GrowingFiles, intake: &mut Intake, diagnostics: &Diagnostics) -> bool {
         self.looks += 1;
         let result = self.take(sources, intake, diagnostics).and_then(|()| {
             let removed = self.file.metadata()?.nlink() == 0;
@@ -136,7 +136,7 @@ impl Live {
 
     /// Looks how large the slots are: those of what it became by an exec may have another size. `false` if that cannot be told.
     fn fits(&mut self) -> io::Result<bool> {
-        let shape = shape_of(&self.file)?;
+        let shape = read_layout(&self.file)?;
         if let Some(shape) = shape.filter(|&shape| shape != self.owner.layout) {
             self.owner.layout = shape;
             self.threads.clear();
@@ -144,7 +144,7 @@ impl Live {
         Ok(shape.is_some())
     }
 
-    fn take(&mut self, sources: &mut Sources, intake: &mut Intake, diagnostics: &Diagnostics) -> io::Result<()> {
+    fn take(&mut self, sources: &mut GrowingFiles, intake: &mut Intake, diagnostics: &Diagnostics) -> io::Result<()> {
         let mut page = [0; PAGE];
         let file = Rc::clone(&self.file);
         if !self.fits()? {
@@ -152,17 +152,17 @@ impl Live {
         }
         let mut slots = Slots::new(&file, self.owner.layout)?;
         while let Some(found) = slots.next(&mut page)? {
-            let Found::Slot { index, at } = found else { continue };
+            let SlotEntry::Slot { index, at } = found else { continue };
             let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
-            let followed = |thread: &Thread| thread.lwp == lwp && sources.get(thread.source).is_some();
+            let followed = |thread: &LiveThread| thread.lwp == lwp && sources.get(thread.source).is_some();
             if !self.threads.get(&index).is_some_and(followed) {
-                if shape_of(&file)? != Some(self.owner.layout) {
+                if read_layout(&file)? != Some(self.owner.layout) {
                     // It is another program since a moment ago.
                     return Ok(());
                 }
                 let Some(source) = self.place((lwp & LWP_MASK) as u16, sources) else { continue };
                 let taken = std::array::from_fn(|_| 0..0);
-                let thread = Thread { lwp, source, end: u64::MAX, taken, rings: [None; REGIONS], told: false };
+                let thread = LiveThread { lwp, source, end: u64::MAX, taken, rings: [None; REGIONS], told: false };
                 self.threads.insert(index, thread);
             }
             let Some(thread) = self.threads.get_mut(&index) else { continue };
@@ -170,7 +170,7 @@ impl Live {
                 // What stands in the buffer is later than what is still to be read.
                 continue;
             }
-            let slot = Slot { file: &file, at, shape: self.owner.layout, lwp };
+            let slot = LiveSlot { file: &file, at, shape: self.owner.layout, lwp };
             let missed = match slot.shape.is_ring() {
                 true => new_in_rings::take(&slot, &page, thread, sources, intake)?,
                 false => new_in_buffers::take(&slot, &page, thread, sources, intake).map(|()| false)?,
@@ -187,9 +187,9 @@ impl Live {
     }
 
     /// Gives what the process left to its files.
-    fn finish(&mut self, sources: &mut Sources, intake: &mut Intake, diagnostics: &Diagnostics) -> io::Result<()> {
+    fn finish(&mut self, sources: &mut GrowingFiles, intake: &mut Intake, diagnostics: &Diagnostics) -> io::Result<()> {
         self.fits()?;
-        let left = slots(&self.path, self.file.try_clone()?, &self.owner, diagnostics)?;
+        let left = read_leftovers(&self.path, self.file.try_clone()?, &self.owner, diagnostics)?;
         for &number in left.files.keys() {
             self.place(number, sources);
         }

@@ -4,10 +4,10 @@ use std::ffi::c_int;
 use std::mem::zeroed;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-static TOLD: AtomicBool = AtomicBool::new(false);
+static REPORTED_MAX: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn tell(_signal: c_int) {
-    TOLD.store(true, Relaxed);
+    REPORTED_MAX.store(true, Relaxed);
 }
 
 /// From now on signals only tell. One that is ignored stays ignored.
@@ -29,5 +29,5 @@ pub fn listen() {
 
 /// Whether a signal has come.
 pub fn to_end() -> bool {
-    TOLD.load(Relaxed)
+    REPORTED_MAX.load(Relaxed)
 }

@@ -13,11 +13,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
-use crate::support::inherited;
+use crate::support::inherited_state;
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ProgramEnd {
     /// With this exit status.
     Status(u8),
     /// By this signal.
@@ -35,18 +35,18 @@ static CHILD: AtomicI32 = AtomicI32::new(0);
 ///
 /// # Errors
 /// Why it could not be started.
-pub fn run(path: &Path, words: &[OsString], variables: &[(&str, OsString)]) -> io::Result<Ended> {
-    let start = Start::new(path, words, variables)?;
+pub fn run(path: &Path, words: &[OsString], variables: &[(&str, OsString)]) -> io::Result<ProgramEnd> {
+    let start = ExecArguments::new(path, words, variables)?;
     let (mut result, failure) = pipe()?;
     // Held back until it is known whom to hand them to.
-    let mask = Mask::block();
-    let handlers = Handlers::install();
+    let mask = SignalMask::block();
+    let handlers = SignalHandlers::install();
     // SAFETY: this process has one thread, so that the child may do whatever this one may.
     let child = unsafe { libc::fork() };
     if child == 0 {
         handlers.restore();
         mask.restore();
-        inherited::restore();
+        inherited_state::restore();
         let error = start.exec();
         let _ = (&failure).write_all(&error.raw_os_error().unwrap_or(libc::EINVAL).to_ne_bytes());
         // SAFETY: ends the process, and nothing of what it shares with the parent is flushed twice.
@@ -80,7 +80,7 @@ pub fn end_by(signal: c_int) {
 }
 
 /// Waits for the end of `child`. Its number stays its own until nothing can be sent to it any more.
-fn wait(child: c_int) -> io::Result<Ended> {
+fn wait(child: c_int) -> io::Result<ProgramEnd> {
     // SAFETY: all bytes zero is a valid siginfo_t.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
     // SAFETY: a place for one siginfo_t.
@@ -92,8 +92,8 @@ fn wait(child: c_int) -> io::Result<Ended> {
     // SAFETY: a place for one int.
     again(|| unsafe { libc::waitpid(child, &mut status, 0) })?;
     Ok(match libc::WIFSIGNALED(status) {
-        true => Ended::Signal(libc::WTERMSIG(status)),
-        false => Ended::Status(libc::WEXITSTATUS(status) as u8),
+        true => ProgramEnd::Signal(libc::WTERMSIG(status)),
+        false => ProgramEnd::Status(libc::WEXITSTATUS(status) as u8),
     })
 }
 
@@ -122,14 +122,14 @@ fn pipe() -> io::Result<(File, File)> {
 }
 
 /// What exec takes, made before the fork.
-struct Start {
+struct ExecArguments {
     path: CString,
     words: Vec<CString>,
     environment: Vec<CString>,
 }
 
-impl Start {
-    fn new(path: &Path, words: &[OsString], variables: &[(&str, OsString)]) -> io::Result<Start> {
+impl ExecArguments {
+    fn new(path: &Path, words: &[OsString], variables: &[(&str, OsString)]) -> io::Result<ExecArguments> {
         let text = |text: &OsStr| CString::new(text.as_bytes()).map_err(|_| io::ErrorKind::InvalidInput.into());
         let inherited = std::env::vars_os().filter(|(name, _)| variables.iter().all(|(set, _)| name != set));
         let set = variables.iter().map(|(name, value)| (OsString::from(name), value.clone()));
@@ -140,7 +140,7 @@ impl Start {
         });
         let environment = environment.collect::<io::Result<_>>()?;
         let words = words.iter().map(|word| text(word)).collect::<io::Result<_>>()?;
-        Ok(Start { path: text(path.as_os_str())?, words, environment })
+        Ok(ExecArguments { path: text(path.as_os_str())?, words, environment })
     }
 
     /// Becomes the program, or says why not. A script without `#!` is the shell's, as everywhere.
@@ -156,11 +156,11 @@ impl Start {
 }
 
 /// The signals that were blocked before.
-struct Mask(libc::sigset_t);
+struct SignalMask(libc::sigset_t);
 
-impl Mask {
+impl SignalMask {
     /// Blocks [`HANDED_ON`].
-    fn block() -> Mask {
+    fn block() -> SignalMask {
         // SAFETY: all bytes zero is a valid sigset_t, and each call gets places for such.
         unsafe {
             let (mut set, mut before) = (std::mem::zeroed(), std::mem::zeroed());
@@ -169,7 +169,7 @@ impl Mask {
                 libc::sigaddset(&mut set, signal);
             }
             libc::sigprocmask(libc::SIG_BLOCK, &set, &mut before);
-            Mask(before)
+            SignalMask(before)
         }
     }
 
@@ -180,11 +180,11 @@ impl Mask {
 }
 
 /// What was done before with the signals that are handed on. The program gets them so: ignored if they were.
-struct Handlers([libc::sigaction; HANDED_ON.len()]);
+struct SignalHandlers([libc::sigaction; HANDED_ON.len()]);
 
-impl Handlers {
-    fn install() -> Handlers {
-        Handlers(HANDED_ON.map(|signal| {
+impl SignalHandlers {
+    fn install() -> SignalHandlers {
+        SignalHandlers(HANDED_ON.map(|signal| {
             // SAFETY: all bytes zero is a valid sigaction: no flags, nothing blocked.
             let (mut before, mut action): (libc::sigaction, libc::sigaction) = unsafe { std::mem::zeroed() };
             action.sa_sigaction = hand_on as extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) as usize;

@@ -89,7 +89,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::seeded_random::Random;
+    use crate::testing::seeded_random::SeededRandom;
     use std::fs;
     use std::io::{Seek as _, Write as _};
 
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn no_file_makes_it_panic() {
         let whole = fs::read("/bin/sh").unwrap();
-        let mut random = Random::seeded("elf", 11);
+        let mut random = SeededRandom::seeded("elf", 11);
         for _ in 0..2000 {
             let mut bytes = whole[..4096.min(whole.len())].to_vec();
             for _ in 0..1 + random.below(8) {

@@ -5,16 +5,16 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use super::program_check::Seen;
+use super::program_check::ProgramTraits;
 use super::recorder_library;
-use crate::options::{Level, Recording};
+use crate::options::{Recording, RecordingLevel};
 
 /// The variables to set, with their values. What an option does not say is left as it is inherited.
 pub fn variables(
     recording: &Recording,
     library: &Path,
     directory: &Path,
-    seen: &Seen,
+    seen: &ProgramTraits,
 ) -> Vec<(&'static str, OsString)> {
     let mut variables = vec![
         ("LD_PRELOAD", preload(env::var_os("LD_PRELOAD").as_deref(), library)),
@@ -28,8 +28,8 @@ pub fn variables(
     set("THR_TRACE_BUF", recording.unbuffered.then(|| "1".into()));
     set("THR_TRACE_DETAIL", recording.detail.then(|| "1".into()));
     let level = recording.level.map(|level| match level {
-        Level::All => "all",
-        Level::Blocked => "blocked",
+        RecordingLevel::All => "all",
+        RecordingLevel::Blocked => "blocked",
     });
     set("THR_TRACE_LEVEL", level.map(OsString::from));
     if seen.address_sanitizer {
@@ -85,11 +85,11 @@ mod tests {
     fn each_option_has_its_variable() {
         let none = Recording::default();
         let (library, directory) = (Path::new("/l/libthreadt.so"), Path::new("/d"));
-        let names = |recording: &Recording, seen: &Seen| -> Vec<&str> {
+        let names = |recording: &Recording, seen: &ProgramTraits| -> Vec<&str> {
             variables(recording, library, directory, seen).iter().map(|(name, _)| *name).collect()
         };
-        assert_eq!(names(&none, &Seen::default()), ["LD_PRELOAD", "THR_TRACE_DIR"]);
-        assert_eq!(names(&none, &Seen { address_sanitizer: true }).last(), Some(&"ASAN_OPTIONS"));
+        assert_eq!(names(&none, &ProgramTraits::default()), ["LD_PRELOAD", "THR_TRACE_DIR"]);
+        assert_eq!(names(&none, &ProgramTraits { address_sanitizer: true }).last(), Some(&"ASAN_OPTIONS"));
         let all = Recording {
             events: Some("-thr_self:-spin".to_owned()),
             only: vec!["sort".into(), "xz".into()],
@@ -97,7 +97,7 @@ mod tests {
             ring: Some(64 << 10),
             unbuffered: true,
             detail: true,
-            level: Some(Level::Blocked),
+            level: Some(RecordingLevel::Blocked),
         };
         let expected = [
             ("THR_TRACE_DIR", "/d"),
@@ -109,7 +109,7 @@ mod tests {
             ("THR_TRACE_DETAIL", "1"),
             ("THR_TRACE_LEVEL", "blocked"),
         ];
-        let variables = variables(&all, library, directory, &Seen::default());
+        let variables = variables(&all, library, directory, &ProgramTraits::default());
         assert_eq!(variables[1..], expected.map(|(name, value)| (name, OsString::from(value))));
     }
 

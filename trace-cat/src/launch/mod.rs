@@ -29,8 +29,8 @@ use std::path::{Path, PathBuf};
 
 use crate::options::{Options, RunOptions};
 use crate::support::diagnostics::{Diagnostics, reason};
-use child_process::Ended;
-use new_files::{Came, Files};
+use child_process::ProgramEnd;
+use new_files::{NewFiles, TraceFiles};
 use program_check::Obstacle;
 use refusal::{CANNOT_EXECUTE, NOT_FOUND, OWN_FAILURE, Refusal};
 
@@ -45,8 +45,8 @@ pub fn run(
     diagnostics: &Diagnostics,
 ) -> Result<u8, Refusal> {
     match record(options, merge, diagnostics)? {
-        Ended::Status(status) => Ok(status),
-        Ended::Signal(signal) => {
+        ProgramEnd::Status(status) => Ok(status),
+        ProgramEnd::Signal(signal) => {
             child_process::end_by(signal);
             // Where it could not be: as a shell shows it.
             Ok(128 + signal as u8)
@@ -58,7 +58,7 @@ fn record(
     options: &RunOptions,
     merge: impl FnOnce(Options) -> bool,
     diagnostics: &Diagnostics,
-) -> Result<Ended, Refusal> {
+) -> Result<ProgramEnd, Refusal> {
     let name = &options.command[0];
     let path = program_path::find(name)?;
     let (library, elf) = recorder_library::find(options.library.as_deref())?;
@@ -67,7 +67,7 @@ fn record(
         Err(Obstacle::Fatal(refusal)) => return Err(refusal),
         Err(Obstacle::Unseen(why)) if options.force => {
             diagnostics.report_note(why, "only children of another kind can be recorded");
-            program_check::Seen::default()
+            program_check::ProgramTraits::default()
         }
         Err(Obstacle::Unseen(why)) => {
             let what = format_args!("{why} (--force runs it for its children)");
@@ -80,23 +80,23 @@ fn record(
     let directory = trace_directory::prepare(options.directory.as_deref(), &path, Path::new(""))?;
     // The program may go elsewhere.
     let absolute = absolute(&directory)?;
-    let before = Files::of(&directory);
+    let before = TraceFiles::of(&directory);
     let variables = environment::variables(&options.recording, &library, &absolute, &seen);
     let ended = child_process::run(&path, &options.command, &variables).map_err(|error| {
         let _ = std::fs::remove_dir(&directory);
         let status = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_EXECUTE };
         Refusal::new(status, format_args!("{}: {}", path.display(), reason(&error)))
     })?;
-    let came = Came::since(&before, &Files::of(&directory));
+    let came = NewFiles::since(&before, &TraceFiles::of(&directory));
     summary::tell(options, &directory, &before, &came, diagnostics);
     if let Some(output) = &options.printing.output
-        && came != Came::default()
+        && came != NewFiles::default()
     {
         let merged = merge(Options::newest_of(directory, options.printing.clone()));
         if merged {
             diagnostics.report_note(output.display(), "the merged trace");
-        } else if ended == Ended::Status(0) {
-            return Ok(Ended::Status(OWN_FAILURE));
+        } else if ended == ProgramEnd::Status(0) {
+            return Ok(ProgramEnd::Status(OWN_FAILURE));
         }
     }
     Ok(ended)

@@ -13,12 +13,12 @@ use crate::trace::file_names::split_name;
 
 /// The files of a trace directory, those of other PID namespaces (`ns*`) included, each with inode and length.
 #[derive(Debug, Default)]
-pub struct Files(HashMap<PathBuf, (u64, u64)>);
+pub struct TraceFiles(HashMap<PathBuf, (u64, u64)>);
 
-impl Files {
+impl TraceFiles {
     /// What is there now. Files that were set aside are not.
-    pub fn of(directory: &Path) -> Files {
-        let mut files = Files::default();
+    pub fn of(directory: &Path) -> TraceFiles {
+        let mut files = TraceFiles::default();
         files.add(directory);
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             if entry.file_name().as_encoded_bytes().starts_with(b"ns") {
@@ -46,7 +46,7 @@ impl Files {
 
 /// What is new in a trace directory.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Came {
+pub struct NewFiles {
     /// Processes that recorded something.
     pub processes: usize,
     /// Record files, one a thread in most cases.
@@ -59,10 +59,10 @@ pub struct Came {
     pub buffers: usize,
 }
 
-impl Came {
+impl NewFiles {
     /// What is there `after` and was not `before`.
-    pub fn since(before: &Files, after: &Files) -> Came {
-        let mut came = Came::default();
+    pub fn since(before: &TraceFiles, after: &TraceFiles) -> NewFiles {
+        let mut came = NewFiles::default();
         let mut processes: Vec<(&Path, u32)> = Vec::new();
         for (path, now) in after.0.iter().filter(|(path, now)| before.0.get(*path) != Some(*now)) {
             let directory = path.parent().unwrap_or(Path::new(""));
@@ -112,9 +112,9 @@ mod tests {
         let line = record(1, 2, "02:04:0", 0);
         fs::write(path("tr.0000001.001"), &line).unwrap();
         fs::write(path("trclock"), "").unwrap();
-        let before = Files::of(directory.path());
+        let before = TraceFiles::of(directory.path());
         assert!(before.has_trace());
-        assert_eq!(Came::since(&before, &Files::of(directory.path())), Came::default());
+        assert_eq!(NewFiles::since(&before, &TraceFiles::of(directory.path())), NewFiles::default());
         let lost = record(2, 2, "00:01:0", 7).replace(":7:0:0:0:0", ":7:28:0:0:0");
         fs::write(path("tr.0000001.001"), format!("{line}{lost}")).unwrap();
         fs::write(path("tr.0000002.003"), "").unwrap();
@@ -123,15 +123,15 @@ mod tests {
         fs::write(path("old.1.tr.0000002.003"), &line).unwrap();
         fs::create_dir(path("ns12")).unwrap();
         fs::write(path("ns12/tr.0000001.001"), &line).unwrap();
-        let came = Came::since(&before, &Files::of(directory.path()));
+        let came = NewFiles::since(&before, &TraceFiles::of(directory.path()));
         let bytes = (2 * line.len() + lost.len()) as u64;
-        assert_eq!(came, Came { processes: 3, files: 2, bytes, lost: 7, buffers: 1 });
+        assert_eq!(came, NewFiles { processes: 3, files: 2, bytes, lost: 7, buffers: 1 });
     }
 
     #[test]
     fn a_directory_with_a_clock_only_has_no_trace() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("trclock"), "").unwrap();
-        assert!(!Files::of(directory.path()).has_trace());
+        assert!(!TraceFiles::of(directory.path()).has_trace());
     }
 }

@@ -25,7 +25,7 @@ const FIRST_LINE: u64 = 256;
 
 /// What there is to know of a program that can be recorded.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct ProgramTraits {
     /// It links AddressSanitizer's shared runtime, which insists on being the first library.
     pub address_sanitizer: bool,
 }
@@ -34,7 +34,7 @@ pub struct Seen {
 ///
 /// # Errors
 /// Why nothing could be recorded, or why it cannot be executed.
-pub fn look(path: &Path, library: &Elf) -> Result<Seen, Obstacle> {
+pub fn look(path: &Path, library: &Elf) -> Result<ProgramTraits, Obstacle> {
     let mut path = path.to_owned();
     for _ in 0..SCRIPTS {
         match interpreter(&path)? {
@@ -43,7 +43,7 @@ pub fn look(path: &Path, library: &Elf) -> Result<Seen, Obstacle> {
         }
     }
     // Linux refuses it, and says so.
-    Ok(Seen::default())
+    Ok(ProgramTraits::default())
 }
 
 /// Why a program is not run.
@@ -80,15 +80,15 @@ fn interpreter(path: &Path) -> Result<Option<PathBuf>, Obstacle> {
     Ok(Some(interpreter))
 }
 
-fn binary(path: &Path, library: &Elf) -> Result<Seen, Obstacle> {
-    let Some(elf) = File::open(path).ok().and_then(elf::read) else { return Ok(Seen::default()) };
+fn binary(path: &Path, library: &Elf) -> Result<ProgramTraits, Obstacle> {
+    let Some(elf) = File::open(path).ok().and_then(elf::read) else { return Ok(ProgramTraits::default()) };
     if let Some(why) = foreign(elf.machine, library.machine) {
         return unseen(path, why);
     }
     let Some(linker) = &elf.interpreter else {
         // The dynamic linker, started by hand, has none itself.
         return match path.file_name() {
-            Some(name) if is_glibc_linker(name.as_bytes()) => Ok(Seen::default()),
+            Some(name) if is_glibc_linker(name.as_bytes()) => Ok(ProgramTraits::default()),
             _ => unseen(path, "is linked statically, so no library can be loaded into it"),
         };
     };
@@ -106,7 +106,7 @@ fn binary(path: &Path, library: &Elf) -> Result<Seen, Obstacle> {
     if let Some(right) = privilege(path) {
         return unseen(path, format_args!("{right}, so nothing is preloaded into it and nothing recorded"));
     }
-    Ok(Seen { address_sanitizer: elf.needed.iter().any(|name| name.starts_with(b"libasan.so")) })
+    Ok(ProgramTraits { address_sanitizer: elf.needed.iter().any(|name| name.starts_with(b"libasan.so")) })
 }
 
 fn foreign(program: Machine, library: Machine) -> Option<String> {
@@ -164,11 +164,11 @@ mod tests {
 
     #[test]
     fn an_ordinary_program_is_no_obstacle() {
-        assert_eq!(look(Path::new("/proc/self/exe"), &this()), Ok(Seen::default()));
+        assert_eq!(look(Path::new("/proc/self/exe"), &this()), Ok(ProgramTraits::default()));
     }
 
     /// A script, and whatever look says of it.
-    fn script(first_line: &str) -> Result<Seen, Obstacle> {
+    fn script(first_line: &str) -> Result<ProgramTraits, Obstacle> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("script");
         fs::write(&path, format!("{first_line}\nexit 1\n")).unwrap();
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn scripts_are_followed_to_their_interpreters() {
         for line in ["#!/bin/sh", "#! /bin/sh -e", "#!/usr/bin/env sh", "#!/usr/bin/env -S A=b sh -e", "exit 0", "#!"] {
-            assert_eq!(script(line), Ok(Seen::default()), "{line}");
+            assert_eq!(script(line), Ok(ProgramTraits::default()), "{line}");
         }
         let Err(Obstacle::Fatal(refusal)) = script("#!/nonexistent/interpreter -x") else { panic!() };
         assert!(refusal.status == 127 && refusal.message.contains("/nonexistent/interpreter is not there"));

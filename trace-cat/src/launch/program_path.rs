@@ -27,9 +27,9 @@ fn find_in(name: &OsStr, path: &OsStr) -> Result<PathBuf, Refusal> {
     if name.as_bytes().contains(&b'/') {
         let file = PathBuf::from(name);
         return match executable(&file) {
-            Found::Yes => Ok(file),
-            Found::No(why) => Err(Refusal::new(CANNOT_EXECUTE, format_args!("{}: {why}", name.display()))),
-            Found::Missing => Err(not_found()),
+            ProgramSearch::Yes => Ok(file),
+            ProgramSearch::No(why) => Err(Refusal::new(CANNOT_EXECUTE, format_args!("{}: {why}", name.display()))),
+            ProgramSearch::Missing => Err(not_found()),
         };
     }
     let mut refusal = Refusal::new(NOT_FOUND, format_args!("{}: not found in PATH", name.display()));
@@ -38,31 +38,31 @@ fn find_in(name: &OsStr, path: &OsStr) -> Result<PathBuf, Refusal> {
         let directory = if directory.is_empty() { b"." } else { directory };
         let file = PathBuf::from(OsString::from_vec([directory, b"/", name.as_bytes()].concat()));
         match executable(&file) {
-            Found::Yes => return Ok(file),
-            Found::No("Permission denied") => {
+            ProgramSearch::Yes => return Ok(file),
+            ProgramSearch::No("Permission denied") => {
                 refusal = Refusal::new(CANNOT_EXECUTE, format_args!("{}: Permission denied", file.display()));
             }
-            Found::No(_) | Found::Missing => {}
+            ProgramSearch::No(_) | ProgramSearch::Missing => {}
         }
     }
     Err(refusal)
 }
 
 /// Whether a path is a program.
-enum Found {
+enum ProgramSearch {
     Yes,
     /// There is something, which cannot be executed, and why.
     No(&'static str),
     Missing,
 }
 
-fn executable(path: &Path) -> Found {
+fn executable(path: &Path) -> ProgramSearch {
     match path.metadata() {
-        Ok(metadata) if metadata.is_dir() => Found::No("Is a directory"),
-        Ok(metadata) if metadata.is_file() && may_be_executed(path) => Found::Yes,
-        Ok(_) => Found::No("Permission denied"),
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Found::No("Permission denied"),
-        Err(_) => Found::Missing,
+        Ok(metadata) if metadata.is_dir() => ProgramSearch::No("Is a directory"),
+        Ok(metadata) if metadata.is_file() && may_be_executed(path) => ProgramSearch::Yes,
+        Ok(_) => ProgramSearch::No("Permission denied"),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => ProgramSearch::No("Permission denied"),
+        Err(_) => ProgramSearch::Missing,
     }
 }
 

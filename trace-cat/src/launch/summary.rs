@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use super::new_files::{Came, Files};
+use super::new_files::{NewFiles, TraceFiles};
 use crate::options::RunOptions;
 use crate::support::diagnostics::Diagnostics;
 
 /// Says where the trace is and how to read it, or why there may be none.
-pub fn tell(options: &RunOptions, directory: &Path, before: &Files, came: &Came, diagnostics: &Diagnostics) {
+pub fn tell(options: &RunOptions, directory: &Path, before: &TraceFiles, came: &NewFiles, diagnostics: &Diagnostics) {
     let place = directory.display();
     if came.processes == 0 {
         return diagnostics.report_note(place, format_args!("nothing was recorded: {}", why_nothing(options)));
     }
-    let Came { processes, files, bytes, lost, buffers } = *came;
+    let NewFiles { processes, files, bytes, lost, buffers } = *came;
     let contents = [count(processes, "process", "processes"), count(files, "file", "files"), size(bytes)].join(", ");
     let more = if before.has_trace() { "; an earlier trace is there too" } else { "" };
     diagnostics.report_note(&place, format_args!("{contents} of records{more}"));

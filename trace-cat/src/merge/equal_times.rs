@@ -6,30 +6,30 @@
 use std::io;
 use std::ops::Range;
 
-use super::input::Input;
-use super::loser_tree::Piece;
-use super::sort_keys::Stamps;
+use super::input::MergeInput;
+use super::loser_tree::LineBuffer;
+use super::sort_keys::StampTable;
 use crate::support::diagnostics::Diagnostics;
-use crate::trace::record_reader::{Item, Records};
+use crate::trace::record_reader::{RecordItem, RecordReader};
 
 /// Bytes of the buffer that is read through.
 const BUFFER: usize = 64 * 1024;
 
 /// Gives all records of `time` to `piece`, and calls `full` whenever there is something; it empties the piece.
 pub fn stream(
-    inputs: &[Input],
+    inputs: &[MergeInput],
     numbers: &[u32],
     time: u64,
-    stamps: &Stamps,
-    piece: &mut Piece,
-    full: &mut dyn FnMut(&mut Piece),
+    stamps: &StampTable,
+    piece: &mut LineBuffer,
+    full: &mut dyn FnMut(&mut LineBuffer),
     diagnostics: &Diagnostics,
 ) {
     let mut rests = Vec::with_capacity(numbers.len());
     let mut buffer = vec![0; BUFFER];
     for &number in numbers {
         let input = &inputs[number as usize];
-        let mut walk = Walk { input, time, piece, full, buffer };
+        let mut walk = EqualTimeWalk { input, time, piece, full, buffer };
         let result = walk.until(0, &mut |line| line.first_chunk().is_some_and(|head| stamps.after(head) == 1));
         rests.push(result.unwrap_or_else(|error| {
             input.fail(&error, diagnostics);
@@ -40,7 +40,7 @@ pub fn stream(
     for (&number, rest) in numbers.iter().zip(rests) {
         let Some(from) = rest else { continue };
         let input = &inputs[number as usize];
-        let mut walk = Walk { input, time, piece, full, buffer };
+        let mut walk = EqualTimeWalk { input, time, piece, full, buffer };
         if let Err(error) = walk.until(from, &mut |_| false) {
             input.fail(&error, diagnostics);
         }
@@ -49,15 +49,15 @@ pub fn stream(
     full(piece);
 }
 
-struct Walk<'a> {
-    input: &'a Input,
+struct EqualTimeWalk<'a> {
+    input: &'a MergeInput,
     time: u64,
-    piece: &'a mut Piece,
-    full: &'a mut dyn FnMut(&mut Piece),
+    piece: &'a mut LineBuffer,
+    full: &'a mut dyn FnMut(&mut LineBuffer),
     buffer: Vec<u8>,
 }
 
-impl Walk<'_> {
+impl EqualTimeWalk<'_> {
     /// Gives records from `from` on, up to the first that is not wanted any more. Returns where that one is.
     fn until(&mut self, from: u64, stop: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<Option<u64>> {
         let times = self.time..self.time + 1;
@@ -67,10 +67,10 @@ impl Walk<'_> {
                 continue;
             }
             let place = start.max(from)..end;
-            let mut records = Records::new(self.input.text.clone(), place, std::mem::take(&mut self.buffer));
+            let mut records = RecordReader::new(self.input.text.clone(), place, std::mem::take(&mut self.buffer));
             let found = loop {
                 match records.next() {
-                    Ok(Some(Item::Record { time })) if time == self.time => {
+                    Ok(Some(RecordItem::Record { time })) if time == self.time => {
                         if stop(records.line()) {
                             break Ok(Some(records.began()));
                         }

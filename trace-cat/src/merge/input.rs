@@ -5,22 +5,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::diagnostics::{Diagnostics, reason};
-use crate::trace::record_text::Text;
-use crate::trace::time_index::Index;
+use crate::trace::record_text::RecordText;
+use crate::trace::time_index::TimeIndex;
 
 /// A text with its index. Their order decides between records of the same time.
-pub struct Input {
+pub struct MergeInput {
     /// The text.
-    pub text: Arc<Text>,
+    pub text: Arc<RecordText>,
     /// Its index.
-    pub index: Index,
+    pub index: TimeIndex,
     failed: AtomicBool,
 }
 
-impl Input {
+impl MergeInput {
     /// A text that was scanned.
-    pub fn new(text: Arc<Text>, index: Index) -> Input {
-        Input { text, index, failed: AtomicBool::new(false) }
+    pub fn new(text: Arc<RecordText>, index: TimeIndex) -> MergeInput {
+        MergeInput { text, index, failed: AtomicBool::new(false) }
     }
 
     /// Bytes that are there.

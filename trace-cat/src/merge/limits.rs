@@ -2,7 +2,7 @@
 
 /// How much memory merging takes, and how the work is cut.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct MergeLimits {
     /// Threads that work.
     pub threads: usize,
     /// Bytes of a slice at most, as far as records of one time allow it. Each thread holds it as it comes in and as it goes
@@ -28,10 +28,10 @@ pub struct Limits {
     pub patience: u64,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
+impl Default for MergeLimits {
+    fn default() -> MergeLimits {
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(16);
-        Limits {
+        MergeLimits {
             threads,
             slice: (24 << 20) / threads.max(3) as u64,
             least: 512 << 10,

@@ -7,9 +7,9 @@ use std::ops::Range;
 
 use spec::record::{RECORD_LEN_MAX, TIME_WIDTH};
 
-use super::sort_keys::{Key, Stamps};
+use super::sort_keys::{MergeKey, StampTable};
 use crate::record::columns::time_known;
-use crate::record::plain_records::{Common, Eyes, VIEW, Wide};
+use crate::record::plain_records::{Avx2Scanner, LineScanner, PortableScanner, VIEW};
 
 /// Bytes that have to be there behind the last stream, whatever they are.
 pub const SLACK: usize = VIEW;
@@ -21,12 +21,12 @@ const _: () = assert!(RECORD_LEN_MAX <= 2 * USUAL && 2 * USUAL <= VIEW);
 
 /// Where lines are put, one behind the other. It grows, and keeps its bytes when it is emptied.
 #[derive(Debug, Default)]
-pub struct Piece {
+pub struct LineBuffer {
     bytes: Vec<u8>,
     filled: usize,
 }
 
-impl Piece {
+impl LineBuffer {
     /// What was put there.
     pub fn filled(&self) -> &[u8] {
         &self.bytes[..self.filled]
@@ -79,7 +79,7 @@ pub fn enlarge(bytes: &mut Vec<u8>, length: usize) {
 /// The order of the fields keeps those apart that are copied together: as neighbours they would be copied by one load that has to
 /// wait for two stores.
 #[repr(C)]
-struct Head<'a, K> {
+struct StreamHead<'a, K> {
     line: &'a [u8; VIEW],
     next_key: K,
     length: usize,
@@ -93,32 +93,38 @@ struct Head<'a, K> {
 
 /// Merges `streams`, parts of `bytes` which are records of `times` in order; at equal times the earlier stream comes
 /// first. Returns how many lines were none, which can only be if a file changed.
-pub fn merge(bytes: &[u8], streams: &[Range<usize>], times: Range<u64>, stamps: &Stamps, out: &mut Piece) -> u64 {
+pub fn merge(
+    bytes: &[u8],
+    streams: &[Range<usize>],
+    times: Range<u64>,
+    stamps: &StampTable,
+    out: &mut LineBuffer,
+) -> u64 {
     let bits = usize::BITS - streams.len().leading_zeros();
     let span = times.end.saturating_sub(times.start);
-    let job = Job { bytes, start: times.start, span, stamps, bits };
-    match (u64::BITS - span.leading_zeros() <= u64::room(bits), Wide::see()) {
+    let job = MergeJob { bytes, start: times.start, span, stamps, bits };
+    match (u64::BITS - span.leading_zeros() <= u64::room(bits), Avx2Scanner::see()) {
         // SAFETY: a `Wide` is only made on a processor with AVX2.
         (true, Some(eyes)) => unsafe { merge_wide(job, streams, eyes, out) },
-        (true, None) => job.merge::<u64, _>(streams, Common, out),
+        (true, None) => job.merge::<u64, _>(streams, PortableScanner, out),
         // Years in one slice: there cannot be many.
-        (false, _) => job.merge::<u128, _>(streams, Common, out),
+        (false, _) => job.merge::<u128, _>(streams, PortableScanner, out),
     }
 }
 
-/// A copy for processors that have the [`Wide`] eyes.
+/// A copy for processors that have the [`Avx2Scanner`] eyes.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn merge_wide(job: Job, streams: &[Range<usize>], eyes: Wide, out: &mut Piece) -> u64 {
+fn merge_wide(job: MergeJob, streams: &[Range<usize>], eyes: Avx2Scanner, out: &mut LineBuffer) -> u64 {
     job.merge::<u64, _>(streams, eyes, out)
 }
 
 /// What stays the same for all records; small, so that it stays in registers.
 #[derive(Clone, Copy)]
-struct Job<'a> {
+struct MergeJob<'a> {
     bytes: &'a [u8],
     start: u64,
     span: u64,
-    stamps: &'a Stamps,
+    stamps: &'a StampTable,
     /// Bits of a stream's number.
     bits: u32,
 }
@@ -127,9 +133,9 @@ struct Job<'a> {
 #[derive(Clone, Copy)]
 struct Seconds([u8; 10], u64);
 
-impl<'a> Job<'a> {
+impl<'a> MergeJob<'a> {
     #[inline(always)]
-    fn merge<K: Key, E: Eyes>(self, streams: &[Range<usize>], eyes: E, out: &mut Piece) -> u64 {
+    fn merge<K: MergeKey, E: LineScanner>(self, streams: &[Range<usize>], eyes: E, out: &mut LineBuffer) -> u64 {
         let (mut seconds, mut broken) = (Seconds([0; 10], 0), 0);
         let mut heads = Vec::with_capacity(streams.len());
         let mut keys = Vec::with_capacity(streams.len());
@@ -137,13 +143,13 @@ impl<'a> Job<'a> {
             let (line, rest) = (&[0; VIEW], &self.bytes[stream.start..]);
             let next_key = K::begin(number as u32);
             let mut head =
-                Head { line, next_key, length: 0, next_line: line, left: stream.len(), next_length: 0, rest };
+                StreamHead { line, next_key, length: 0, next_line: line, left: stream.len(), next_length: 0, rest };
             broken += self.turn(&mut head, &mut seconds, eyes);
             keys.push(head.next_key);
             broken += self.turn(&mut head, &mut seconds, eyes);
             heads.push(head);
         }
-        let mut tree = Tree::new(&keys);
+        let mut tree = LoserTree::new(&keys);
         let total = streams.iter().map(|stream| stream.len()).sum();
         let room = out.room(total);
         let mut filled = 0;
@@ -169,7 +175,7 @@ impl<'a> Job<'a> {
 
     /// Goes to the next record, and decodes the one behind it. Returns how many lines were none.
     #[inline(always)]
-    fn turn<K: Key, E: Eyes>(self, head: &mut Head<'a, K>, seconds: &mut Seconds, eyes: E) -> u64 {
+    fn turn<K: MergeKey, E: LineScanner>(self, head: &mut StreamHead<'a, K>, seconds: &mut Seconds, eyes: E) -> u64 {
         (head.line, head.length) = (head.next_line, head.next_length);
         let before = head.next_key;
         let mut broken = 0;
@@ -217,14 +223,14 @@ fn behind_line(rest: &[u8], left: usize) -> (&[u8], usize) {
 }
 
 /// A tree of losers: each inner node keeps the key that lost there.
-struct Tree<K> {
+struct LoserTree<K> {
     /// Node `n` has the children `2n` and `2n + 1`; stream `i` is leaf `losers.len() + i`.
     losers: Vec<K>,
     winner: K,
 }
 
-impl<K: Key> Tree<K> {
-    fn new(keys: &[K]) -> Tree<K> {
+impl<K: MergeKey> LoserTree<K> {
+    fn new(keys: &[K]) -> LoserTree<K> {
         let count = keys.len();
         let mut losers = vec![K::END; count];
         let mut winners = vec![K::END; count];
@@ -233,7 +239,7 @@ impl<K: Key> Tree<K> {
             let (left, right) = (winners[2 * node], winners[2 * node + 1]);
             (winners[node], losers[node]) = (left.min(right), left.max(right));
         }
-        Tree { losers, winner: winners.get(1).copied().unwrap_or(K::END) }
+        LoserTree { losers, winner: winners.get(1).copied().unwrap_or(K::END) }
     }
 
     /// Replaces the winner, which is of stream `number`, and finds the new one.
@@ -252,11 +258,11 @@ impl<K: Key> Tree<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::seeded_random::Random;
+    use crate::testing::seeded_random::SeededRandom;
 
     #[test]
     fn streams_come_out_sorted_whatever_their_number() {
-        let mut random = Random::seeded("tree", 3);
+        let mut random = SeededRandom::seeded("tree", 3);
         for count in 0..40u32 {
             let bits = 6;
             let mut streams: Vec<Vec<u64>> = (0..count).map(|_| Vec::new()).collect();
@@ -270,7 +276,7 @@ mod tests {
             expected.sort_unstable();
             let mut streams: Vec<_> = streams.into_iter().map(Vec::into_iter).collect();
             let first: Vec<u64> = streams.iter_mut().map(|stream| stream.next().unwrap_or(u64::END)).collect();
-            let mut tree = Tree::new(&first);
+            let mut tree = LoserTree::new(&first);
             let (mut found, mut winner) = (Vec::new(), tree.winner);
             while winner != u64::END {
                 found.push(winner);

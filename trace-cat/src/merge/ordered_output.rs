@@ -4,35 +4,41 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::loser_tree::Piece;
+use super::loser_tree::LineBuffer;
 
 /// Takes bytes in order; `false` when it has enough.
-pub type Take<'a> = dyn FnMut(&[u8]) -> io::Result<bool> + Send + 'a;
+pub type LineConsumer<'a> = dyn FnMut(&[u8]) -> io::Result<bool> + Send + 'a;
 
 /// Whose turn it is.
-pub struct Turns<'a> {
-    state: Mutex<State>,
+pub struct OrderedOutput<'a> {
+    state: Mutex<OutputState>,
     turned: Condvar,
-    take: Mutex<&'a mut Take<'a>>,
+    take: Mutex<&'a mut LineConsumer<'a>>,
     /// How many bytes of memory may wait for their turn.
     limit: usize,
 }
 
-struct State {
+struct OutputState {
     next: usize,
-    waiting: BTreeMap<usize, Piece>,
+    waiting: BTreeMap<usize, LineBuffer>,
     bytes: usize,
-    spare: Vec<Piece>,
+    spare: Vec<LineBuffer>,
     over: bool,
     result: io::Result<()>,
 }
 
-impl<'a> Turns<'a> {
+impl<'a> OrderedOutput<'a> {
     /// The first turn is number `first`'s.
-    pub fn new(first: usize, limit: usize, take: &'a mut Take<'a>) -> Turns<'a> {
-        let state =
-            State { next: first, waiting: BTreeMap::new(), bytes: 0, spare: Vec::new(), over: false, result: Ok(()) };
-        Turns { state: Mutex::new(state), turned: Condvar::new(), take: Mutex::new(take), limit }
+    pub fn new(first: usize, limit: usize, take: &'a mut LineConsumer<'a>) -> OrderedOutput<'a> {
+        let state = OutputState {
+            next: first,
+            waiting: BTreeMap::new(),
+            bytes: 0,
+            spare: Vec::new(),
+            over: false,
+            result: Ok(()),
+        };
+        OrderedOutput { state: Mutex::new(state), turned: Condvar::new(), take: Mutex::new(take), limit }
     }
 
     /// Whether nothing more is wanted.
@@ -46,7 +52,7 @@ impl<'a> Turns<'a> {
     }
 
     /// Hands over a part of what `number` has, in its turn, for which it waits.
-    pub fn part(&self, number: usize, piece: &mut Piece) {
+    pub fn part(&self, number: usize, piece: &mut LineBuffer) {
         let mut state = self.state();
         while state.next != number && !state.over {
             state = self.turned.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -56,7 +62,7 @@ impl<'a> Turns<'a> {
     }
 
     /// Hands over all that `number` has, or the rest; returns an empty piece.
-    pub fn whole(&self, number: usize, mut piece: Piece) -> Piece {
+    pub fn whole(&self, number: usize, mut piece: LineBuffer) -> LineBuffer {
         let mut state = self.state();
         // Whoever's turn it is never waits here, so it will go on.
         while state.next != number && state.bytes + piece.memory() > self.limit && !state.over {
@@ -83,11 +89,11 @@ impl<'a> Turns<'a> {
         piece
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OutputState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, piece: &mut Piece) {
+    fn put(&self, piece: &mut LineBuffer) {
         if !piece.filled().is_empty() && !self.over() {
             let mut take = self.take.lock().unwrap_or_else(PoisonError::into_inner);
             let result = take(piece.filled());
@@ -103,25 +109,25 @@ impl<'a> Turns<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::seeded_random::Random;
+    use crate::testing::seeded_random::SeededRandom;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
     fn whatever_the_order_of_the_work_the_output_is_in_order() {
-        let mut random = Random::seeded("turns", 9);
+        let mut random = SeededRandom::seeded("turns", 9);
         for round in 0..100 {
             let mut out = Vec::new();
             let mut take = |bytes: &[u8]| {
                 out.extend_from_slice(bytes);
                 Ok(true)
             };
-            let turns = Turns::new(5, [1, 20, 1000][round % 3], &mut take);
+            let turns = OrderedOutput::new(5, [1, 20, 1000][round % 3], &mut take);
             let next = AtomicUsize::new(5);
             let lengths: Vec<usize> = (0..60).map(|_| random.below(20)).collect();
             std::thread::scope(|scope| {
                 for _ in 0..4 {
                     scope.spawn(|| {
-                        let mut piece = Piece::default();
+                        let mut piece = LineBuffer::default();
                         loop {
                             let number = next.fetch_add(1, Ordering::Relaxed);
                             let Some(&length) = lengths.get(number - 5) else { break };
@@ -149,8 +155,8 @@ mod tests {
             taken += bytes.len();
             Ok(taken < 2)
         };
-        let turns = Turns::new(0, 100, &mut take);
-        let mut piece = Piece::default();
+        let turns = OrderedOutput::new(0, 100, &mut take);
+        let mut piece = LineBuffer::default();
         for number in 0..4 {
             piece.push(b"x");
             piece = turns.whole(number, piece);

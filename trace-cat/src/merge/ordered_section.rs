@@ -4,21 +4,24 @@ use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Whose turn it is.
-pub struct Gate {
-    state: Mutex<State>,
+pub struct OrderedSections {
+    state: Mutex<SectionState>,
     moved: Condvar,
 }
 
-struct State {
+struct SectionState {
     next: usize,
     /// Slices behind the next one that will not come any more.
     left: BTreeSet<usize>,
 }
 
-impl Gate {
+impl OrderedSections {
     /// The first turn is slice number `first`'s.
-    pub fn new(first: usize) -> Gate {
-        Gate { state: Mutex::new(State { next: first, left: BTreeSet::new() }), moved: Condvar::new() }
+    pub fn new(first: usize) -> OrderedSections {
+        OrderedSections {
+            state: Mutex::new(SectionState { next: first, left: BTreeSet::new() }),
+            moved: Condvar::new(),
+        }
     }
 
     /// Says that a slice will not come again, or not at all. Never waits.
@@ -44,29 +47,29 @@ impl Gate {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SectionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A slice's turn, for some of its lines.
-pub struct Turn<'a> {
-    gate: Option<&'a Gate>,
+pub struct OrderedSection<'a> {
+    gate: Option<&'a OrderedSections>,
     slice: usize,
     last: bool,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> OrderedSection<'a> {
     /// One that need not wait.
-    pub const FREE: Turn<'static> = Turn { gate: None, slice: 0, last: false };
+    pub const UNORDERED: OrderedSection<'static> = OrderedSection { gate: None, slice: 0, last: false };
 
     /// One of a slice, the last of it or not.
-    pub fn new(gate: &'a Gate, slice: usize, last: bool) -> Turn<'a> {
-        Turn { gate: Some(gate), slice, last }
+    pub fn new(gate: &'a OrderedSections, slice: usize, last: bool) -> OrderedSection<'a> {
+        OrderedSection { gate: Some(gate), slice, last }
     }
 
     /// Waits until all lines that come before had their turn, and does something that those behind wait for.
-    pub fn take<T>(self, act: impl FnOnce() -> T) -> T {
+    pub fn enter<T>(self, act: impl FnOnce() -> T) -> T {
         let Some(gate) = self.gate else { return act() };
         gate.wait(self.slice);
         let result = act();
@@ -80,16 +83,16 @@ impl<'a> Turn<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::seeded_random::Random;
+    use crate::testing::seeded_random::SeededRandom;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
     #[test]
     fn turns_are_taken_in_order_by_slices_that_come_often_once_or_never() {
-        let mut random = Random::seeded("gate", 21);
+        let mut random = SeededRandom::seeded("gate", 21);
         for _ in 0..100 {
             let times: Vec<usize> = (0..60).map(|_| random.below(4)).collect();
-            let (gate, next, taken) = (Gate::new(3), AtomicUsize::new(3), Mutex::new(Vec::new()));
+            let (gate, next, taken) = (OrderedSections::new(3), AtomicUsize::new(3), Mutex::new(Vec::new()));
             std::thread::scope(|scope| {
                 for _ in 0..4 {
                     scope.spawn(|| {
@@ -102,7 +105,8 @@ mod tests {
                             for time in 0..times {
                                 // Whether the last is known to be the last makes no difference to the order.
                                 let last = time + 1 == times && slice % 2 == 0;
-                                Turn::new(&gate, slice, last).take(|| taken.lock().unwrap().push((slice, time)));
+                                OrderedSection::new(&gate, slice, last)
+                                    .enter(|| taken.lock().unwrap().push((slice, time)));
                             }
                             gate.leave(slice);
                         }

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use memchr::memchr;
 use spec::record::{RECORD_LEN_MAX, RECORD_LEN_MIN};
 
-use super::input::Input;
+use super::input::MergeInput;
 use super::loser_tree::{SLACK, enlarge};
 use crate::record::columns;
 use crate::record::validation::check;
 use crate::support::diagnostics::Diagnostics;
-use crate::trace::record_reader::{Item, Records};
-use crate::trace::record_text::Text;
+use crate::trace::record_reader::{RecordItem, RecordReader};
+use crate::trace::record_text::RecordText;
 
 /// Records of several inputs, each of which is a stream in order.
 #[derive(Default)]
-pub struct Arena {
+pub struct SliceRecords {
     bytes: Vec<u8>,
     filled: usize,
     streams: Vec<Range<usize>>,
@@ -36,7 +36,7 @@ pub struct Arena {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMuch;
 
-impl Arena {
+impl SliceRecords {
     /// All bytes; behind the last stream there are [`SLACK`].
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -69,7 +69,7 @@ impl Arena {
     /// If they have more than about `limit` bytes. What cannot be read is told.
     pub fn load(
         &mut self,
-        inputs: &[Input],
+        inputs: &[MergeInput],
         numbers: &[u32],
         times: &Range<u64>,
         limit: u64,
@@ -93,7 +93,7 @@ impl Arena {
         Ok(())
     }
 
-    fn add(&mut self, input: &Input, times: &Range<u64>, limit: u64) -> Result<io::Result<()>, TooMuch> {
+    fn add(&mut self, input: &MergeInput, times: &Range<u64>, limit: u64) -> Result<io::Result<()>, TooMuch> {
         let index = &input.index;
         let mut result = Ok(());
         for blocks in index.find(times.clone()) {
@@ -133,7 +133,7 @@ impl Arena {
     }
 
     /// Reads a place of a text behind what is there, without adding it. Returns how many bytes there were.
-    fn read(&mut self, text: &Text, place: Range<u64>) -> (usize, io::Result<()>) {
+    fn read(&mut self, text: &RecordText, place: Range<u64>) -> (usize, io::Result<()>) {
         let room = self.room(text.size(place.clone()) as usize);
         let (mut filled, mut at) = (0, place.start);
         while at < place.end {
@@ -154,7 +154,7 @@ impl Arena {
     /// `whole` tells of the first and the last whether all of it is wanted.
     fn cut(
         &mut self,
-        text: &Text,
+        text: &RecordText,
         place: Range<u64>,
         last: usize,
         whole: [bool; 2],
@@ -194,7 +194,7 @@ impl Arena {
     }
 
     /// Adds those records of a place without damages that are of `times`.
-    fn sift(&mut self, text: &Text, place: Range<u64>, times: &Range<u64>) -> io::Result<()> {
+    fn sift(&mut self, text: &RecordText, place: Range<u64>, times: &Range<u64>) -> io::Result<()> {
         let (length, result) = self.read(text, place);
         let bytes = &mut self.bytes[self.filled..self.filled + length];
         let (mut at, mut kept) = (0, 0);
@@ -210,11 +210,11 @@ impl Arena {
     }
 
     /// Adds those lines of a place that are records of `times`.
-    fn sift_damaged(&mut self, text: &Arc<Text>, place: Range<u64>, times: &Range<u64>) -> io::Result<()> {
-        let mut records = Records::new(text.clone(), place, std::mem::take(&mut self.buffer));
+    fn sift_damaged(&mut self, text: &Arc<RecordText>, place: Range<u64>, times: &Range<u64>) -> io::Result<()> {
+        let mut records = RecordReader::new(text.clone(), place, std::mem::take(&mut self.buffer));
         let result = loop {
             match records.next() {
-                Ok(Some(Item::Record { time })) if times.contains(&time) => {
+                Ok(Some(RecordItem::Record { time })) if times.contains(&time) => {
                     let line = records.line();
                     self.room(line.len()).copy_from_slice(line);
                     self.filled += line.len();

@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use super::input::Input;
-use super::limits::Limits;
+use super::input::MergeInput;
+use super::limits::MergeLimits;
 
 /// The slices, and which inputs have records in which.
 #[derive(Debug)]
-pub struct Plan {
+pub struct SlicePlan {
     /// Where each slice begins, and where the last one ends.
     bounds: Vec<u64>,
     /// The inputs of slice `n` are those between places `n` and `n + 1`.
@@ -17,9 +17,9 @@ pub struct Plan {
     inputs: Vec<u32>,
 }
 
-impl Plan {
+impl SlicePlan {
     /// Slices of `inputs` that are worth the reads they cost, and small enough to be in memory where that can be.
-    pub fn new(inputs: &[Input], bounds: Vec<u64>) -> Plan {
+    pub fn new(inputs: &[MergeInput], bounds: Vec<u64>) -> SlicePlan {
         let slices = bounds.len().saturating_sub(1);
         let mut places = vec![0; slices + 1];
         let touched: Vec<Range<usize>> = inputs.iter().map(|input| slices_of(&bounds, input.index.span())).collect();
@@ -39,7 +39,7 @@ impl Plan {
                 next[slice] += 1;
             }
         }
-        Plan { bounds, places, inputs: numbers }
+        SlicePlan { bounds, places, inputs: numbers }
     }
 
     /// How many slices there are.
@@ -73,7 +73,7 @@ pub fn slices_of(bounds: &[u64], span: Option<(u64, u64)>) -> Range<usize> {
 }
 
 /// Where slices begin, and where the last one ends.
-pub fn bounds(inputs: &[Input], limits: &Limits) -> Vec<u64> {
+pub fn bounds(inputs: &[MergeInput], limits: &MergeLimits) -> Vec<u64> {
     let spans = inputs.iter().filter_map(|input| input.index.span());
     let (mut least, mut greatest) = (u64::MAX, 0);
     for (min, max) in spans {

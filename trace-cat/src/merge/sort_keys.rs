@@ -11,7 +11,7 @@ use spec::{EVENTS, Stamp};
 use crate::record::columns;
 
 /// A time since some moment, a phase and a stream, so packed that they compare in this order.
-pub trait Key: Copy + Ord {
+pub trait MergeKey: Copy + Ord {
     /// Comes after all others: the stream has ended.
     const END: Self;
 
@@ -30,7 +30,7 @@ pub trait Key: Copy + Ord {
 
 macro_rules! key {
     ($key:ty) => {
-        impl Key for $key {
+        impl MergeKey for $key {
             const END: Self = Self::MAX;
 
             fn room(bits: u32) -> u32 {
@@ -63,18 +63,18 @@ key!(u64);
 key!(u128);
 
 /// Which records are stamped after their call: a bit for each event and which, as their digits stand in the record.
-pub struct Stamps(Box<[u64; Stamps::WORDS]>);
+pub struct StampTable(Box<[u64; StampTable::WORDS]>);
 
-impl Stamps {
+impl StampTable {
     const WORDS: usize = 1 << 12;
 
     /// Those of the table.
-    pub fn new() -> Stamps {
+    pub fn new() -> StampTable {
         // Of events that the table does not know nothing is known to be given away, so they count as after.
-        let mut stamps = Stamps(Box::new([u64::MAX; Stamps::WORDS]));
+        let mut stamps = StampTable(Box::new([u64::MAX; StampTable::WORDS]));
         for event in &EVENTS {
             for form in event.kinds.iter().filter(|form| form.stamp == Stamp::Before) {
-                let bit = Stamps::bit((event.category, event.number, form.which));
+                let bit = StampTable::bit((event.category, event.number, form.which));
                 stamps.0[bit / 64] &= !(1 << (bit % 64));
             }
         }
@@ -97,9 +97,9 @@ impl Stamps {
             // Gathers bits 0 to 7, 24 to 31, 48 and 49 at the top; no two products overlap.
             (pairs.wrapping_mul(1 << 46 | 1 << 30 | 1 << 14) >> 46) as usize
         } else {
-            Stamps::bit(columns::event(line))
+            StampTable::bit(columns::event(line))
         };
-        self.0[bit / 64 % Stamps::WORDS] >> (bit % 64) & 1
+        self.0[bit / 64 % StampTable::WORDS] >> (bit % 64) & 1
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn stamps_are_the_tables() {
-        let stamps = Stamps::new();
+        let stamps = StampTable::new();
         let after = |tid: &str, event: &str, which: u8| {
             let line = format!("1795174740:544763329:0019955:0019953:{tid}:{event}:{which}:0:0:0:0:0\n");
             stamps.after(line.as_bytes().first_chunk().unwrap())
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!((after("0x7fc5de3f86c0", "12:04", 0), after("0x7fc5de3f86c0", "99:99", 2)), (1, 1));
     }
 
-    fn keys<K: Key>(bits: u32) {
+    fn keys<K: MergeKey>(bits: u32) {
         let first = K::next(K::begin(1), 5, 0, bits);
         let second = K::next(first, 5, 1, bits);
         let third = K::next(second, 5, 0, bits);

@@ -9,28 +9,28 @@ use log::info;
 
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::progress::Amount;
-use crate::support::temporary_files::temporary;
-use crate::trace::file_handle::Handle;
-use crate::trace::record_reader::{Item, Records};
-use crate::trace::record_text::Text;
+use crate::support::temporary_files::temporary_file_error;
+use crate::trace::file_handle::FileHandle;
+use crate::trace::record_reader::{RecordItem, RecordReader};
+use crate::trace::record_text::RecordText;
 
 /// A temporary file. It has no name, so it goes when the program ends, however that happens.
-pub struct Spill {
+pub struct TemporaryText {
     file: BufWriter<File>,
-    handle: Arc<Handle>,
+    handle: Arc<FileHandle>,
     at: u64,
 }
 
-impl Spill {
+impl TemporaryText {
     /// An empty one in the directory for temporary files (`TMPDIR`).
     ///
     /// # Errors
     /// What the system says.
-    pub fn new() -> io::Result<Spill> {
-        let file = tempfile::tempfile().map_err(temporary)?;
+    pub fn new() -> io::Result<TemporaryText> {
+        let file = tempfile::tempfile().map_err(temporary_file_error)?;
         let name = std::env::temp_dir().join("(temporary file of trace-cat)");
-        let handle = Arc::new(Handle::unnamed(name, file.try_clone().map_err(temporary)?));
-        Ok(Spill { file: BufWriter::with_capacity(256 * 1024, file), handle, at: 0 })
+        let handle = Arc::new(FileHandle::unnamed(name, file.try_clone().map_err(temporary_file_error)?));
+        Ok(TemporaryText { file: BufWriter::with_capacity(256 * 1024, file), handle, at: 0 })
     }
 
     /// Where the next bytes go.
@@ -43,7 +43,7 @@ impl Spill {
     /// # Errors
     /// What writing says.
     pub fn push(&mut self, lines: &[u8]) -> io::Result<()> {
-        self.file.write_all(lines).map_err(temporary)?;
+        self.file.write_all(lines).map_err(temporary_file_error)?;
         self.at += lines.len() as u64;
         Ok(())
     }
@@ -52,9 +52,9 @@ impl Spill {
     ///
     /// # Errors
     /// What writing says.
-    pub fn text(&mut self, start: u64) -> io::Result<Arc<Text>> {
-        self.file.flush().map_err(temporary)?;
-        Ok(Arc::new(Text::part(self.handle.clone(), start..self.at)))
+    pub fn text(&mut self, start: u64) -> io::Result<Arc<RecordText>> {
+        self.file.flush().map_err(temporary_file_error)?;
+        Ok(Arc::new(RecordText::slice(self.handle.clone(), start..self.at)))
     }
 }
 
@@ -64,13 +64,13 @@ impl Spill {
 /// # Errors
 /// What writing says. What reading says is told.
 pub fn sort(
-    text: &Arc<Text>,
+    text: &Arc<RecordText>,
     range: Range<u64>,
     chunk: usize,
-    spill: &mut Spill,
+    spill: &mut TemporaryText,
     diagnostics: &Diagnostics,
 ) -> io::Result<()> {
-    let mut records = Records::new(text.clone(), range.clone(), vec![0; 256 * 1024]);
+    let mut records = RecordReader::new(text.clone(), range.clone(), vec![0; 256 * 1024]);
     let mut bytes: Vec<u8> = Vec::new();
     let mut index: Vec<(u64, u32, u32)> = Vec::new();
     let mut chunks = 0;
@@ -89,16 +89,16 @@ pub fn sort(
                 spill.push(&bytes[at as usize..][..length as usize])?;
             }
             chunks += 1;
-            phase.done(bytes.len() as u64);
+            phase.advance(bytes.len() as u64);
             bytes.clear();
             index.clear();
         }
         match item {
-            Some(Item::Record { time }) => {
+            Some(RecordItem::Record { time }) => {
                 index.push((time, bytes.len() as u32, line.len() as u32));
                 bytes.extend_from_slice(line);
             }
-            Some(Item::Damage(_)) => {}
+            Some(RecordItem::Damage(_)) => {}
             None => break,
         }
     }

@@ -11,8 +11,8 @@ pub struct Arrangement {
     /// Within a thread, or an event, records are in the order of time. The records that --head and --tail choose are
     /// those that are first and last in time. What does not fit in memory is sorted in temporary files. Example: -F
     /// text --sort tid
-    #[arg(long, value_name = "ORDER", value_enum, default_value_t = Order::Time)]
-    pub sort: Order,
+    #[arg(long, value_name = "ORDER", value_enum, default_value_t = SortOrder::Time)]
+    pub sort: SortOrder,
 
     /// Write a file for each process, LWP, object or category; -o names their directory
     ///
@@ -21,12 +21,12 @@ pub struct Arrangement {
     /// second record belongs to the object of its first one; a wait for a condition to the condition; records that name
     /// no object are in object.none. Example: --split lwp -o threads
     #[arg(long, value_name = "WHAT", value_enum, requires = "output")]
-    pub split: Option<Split>,
+    pub split: Option<SplitBy>,
 }
 
 /// The orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Order {
+pub enum SortOrder {
     /// By thread (its pthread_t)
     Tid,
     /// By category and event
@@ -38,7 +38,7 @@ pub enum Order {
 
 /// What files are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Split {
+pub enum SplitBy {
     /// A process
     Pid,
     /// An LWP

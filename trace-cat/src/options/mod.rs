@@ -18,9 +18,9 @@
 mod arrangement;
 mod command_error;
 mod event_list;
-mod following;
+mod follow_options;
 mod nearest_name;
-mod printing;
+mod output_options;
 mod run_command;
 mod selection;
 mod time_point;
@@ -31,13 +31,13 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand, ValueHint};
 
-pub use arrangement::{Arrangement, Order, Split};
+pub use arrangement::{Arrangement, SortOrder, SplitBy};
 pub use command_error::CommandError;
-pub use following::Following;
-pub use printing::{Color, Format, Printing, Time};
-pub use run_command::{Level, Recording, RunOptions};
+pub use follow_options::Following;
+pub use output_options::{ColorChoice, OutputFormat, Printing, TimeStyle};
+pub use run_command::{Recording, RecordingLevel, RunOptions};
 pub use selection::Selection;
-pub use time_point::Moment;
+pub use time_point::TimePoint;
 
 /// What was typed.
 #[derive(Debug, Parser)]
@@ -56,7 +56,7 @@ struct Arguments {
     paths: Vec<PathBuf>,
 
     #[command(flatten)]
-    selection: selection::Typed,
+    selection: selection::SelectionArguments,
 
     #[command(flatten)]
     arrangement: Arrangement,
@@ -88,13 +88,13 @@ struct Arguments {
     /// and removed. PATHs are directories, in which subdirectories ns* are seen to as well, or trbufs. Nothing is
     /// printed but a line for each trbuf. May be interrupted and run again at any time; the trbufs of living processes
     /// are left alone. Example: trace-cat --recover trace
-    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Typed", "Arrangement", "Printing"])]
+    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["SelectionArguments", "Arrangement", "Printing"])]
     recover: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Run(run_command::Typed),
+    Run(run_command::RunArguments),
 }
 
 const ABOUT: &str = "Print the records of a trace in the order of time";
@@ -170,7 +170,7 @@ impl Task {
             paths.push(directory.map_or_else(|| ".".into(), PathBuf::from));
         }
         printing.check().map_err(|what| usage_error(&[], what))?;
-        if arrangement.split.is_some() && printing.format != Format::Raw {
+        if arrangement.split.is_some() && printing.format != OutputFormat::Raw {
             return Err(usage_error(
                 &[],
                 "--split makes files of records as they are, not of another format\n\n  tip: give one of its files to 'trace-cat --format'",

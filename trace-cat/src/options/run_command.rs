@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 
 use super::event_list::event_set;
-use super::printing::{Format, Printing};
+use super::output_options::{OutputFormat, Printing};
 
 /// Run a program and record it
 ///
@@ -19,7 +19,7 @@ use super::printing::{Format, Printing};
 /// there is no such program.
 #[derive(Args, Debug)]
 #[command(override_usage = "trace-cat run [OPTIONS] [--] PROGRAM [ARGUMENT]...")]
-pub struct Typed {
+pub struct RunArguments {
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
@@ -38,8 +38,8 @@ pub struct Typed {
     output: Option<PathBuf>,
 
     /// How records are printed into FILE
-    #[arg(short = 'F', long, value_name = "FORMAT", value_enum, default_value_t = Format::Raw, requires = "output", help_heading = "Where to")]
-    format: Format,
+    #[arg(short = 'F', long, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Raw, requires = "output", help_heading = "Where to")]
+    format: OutputFormat,
 
     /// The library to preload [default: libthreadt.so beside trace-cat]
     ///
@@ -56,12 +56,12 @@ pub struct Typed {
     force: bool,
 
     #[command(flatten)]
-    recording: TypedRecording,
+    recording: RecordingArguments,
 }
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "What is recorded")]
-struct TypedRecording {
+struct RecordingArguments {
     /// Record only these events: categories and events, separated by colons (THR_TRACE_EVENTS)
     ///
     /// A leading - takes a name away, and a list that starts with one starts from all: -e mutex:cond_wait, -e -thr_self.
@@ -78,7 +78,7 @@ struct TypedRecording {
 
     /// How much is recorded of what did not have to wait (THR_TRACE_LEVEL)
     #[arg(long, value_name = "LEVEL", value_enum)]
-    level: Option<Level>,
+    level: Option<RecordingLevel>,
 
     /// Keep only the newest records, so many bytes a thread: 64K to 1G (THR_TRACE_RING)
     ///
@@ -103,7 +103,7 @@ struct TypedRecording {
 
 /// What `--level` may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Level {
+pub enum RecordingLevel {
     /// Every call
     All,
     /// Locks and semaphore waits that blocked, tries that failed, wake-ups with waiters, and the life of objects and threads
@@ -118,7 +118,7 @@ pub struct Recording {
     /// THR_TRACE_ONLY.
     pub only: Vec<OsString>,
     /// THR_TRACE_LEVEL.
-    pub level: Option<Level>,
+    pub level: Option<RecordingLevel>,
     /// THR_TRACE_RING, bytes a thread.
     pub ring: Option<u64>,
     /// THR_TRACE_MAX, bytes a process.
@@ -146,12 +146,12 @@ pub struct RunOptions {
     pub command: Vec<OsString>,
 }
 
-impl Typed {
+impl RunArguments {
     /// # Errors
     /// A name of an event that means nothing.
     pub fn understand(self) -> Result<RunOptions, String> {
-        let Typed { recording, directory, output, format, library, force, command } = self;
-        let TypedRecording { events, only, level, ring, max, unbuffered, detail } = recording;
+        let RunArguments { recording, directory, output, format, library, force, command } = self;
+        let RecordingArguments { events, only, level, ring, max, unbuffered, detail } = recording;
         let events = (!events.is_empty()).then(|| events.join(":"));
         if let Some(list) = &events {
             event_set(list)?;

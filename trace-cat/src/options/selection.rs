@@ -4,12 +4,12 @@ use clap::Args;
 use spec::EventSet;
 
 use super::event_list::event_set;
-use super::time_point::{Moment, duration};
+use super::time_point::{TimePoint, duration};
 
 /// What was typed.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Which records")]
-pub struct Typed {
+pub struct SelectionArguments {
     /// Print only these events: categories and events, separated by colons
     ///
     /// The list is written as for THR_TRACE_EVENTS. A leading - takes a name away, and a list that starts with one
@@ -69,14 +69,14 @@ pub struct Typed {
     /// TIME is local time (12:00:05.25 of the day on which the trace begins, "2026-11-21 12:00:05"), seconds since the
     /// Epoch as in a record (1795174740:544763329), or what has passed since the first record of all: +1.5s, +200ms,
     /// +7us, +9ns, +2m, +1h. What lies before is not merged. Example: --since +1.5s
-    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
-    since: Option<Moment>,
+    #[arg(long, value_name = "TIME", value_parser = TimePoint::parse)]
+    since: Option<TimePoint>,
 
     /// Print only records before this time, written as for --since
     ///
     /// Example: --since +1.5s --until +1.6s
-    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
-    until: Option<Moment>,
+    #[arg(long, value_name = "TIME", value_parser = TimePoint::parse)]
+    until: Option<TimePoint>,
 
     /// Print only the first N of what is wanted
     ///
@@ -109,20 +109,20 @@ pub struct Selection {
     /// Only calls that lasted at least so many nanoseconds.
     pub longer: Option<u64>,
     /// From when on.
-    pub since: Option<Moment>,
+    pub since: Option<TimePoint>,
     /// Up to when.
-    pub until: Option<Moment>,
+    pub until: Option<TimePoint>,
     /// How many, from the first on.
     pub head: Option<u64>,
     /// How many of those, to the last.
     pub tail: Option<u64>,
 }
 
-impl Typed {
+impl SelectionArguments {
     /// # Errors
     /// A name that means nothing.
     pub fn understand(self) -> Result<Selection, String> {
-        let Typed { events, pids, lwps, tids, objects, blocked, longer, since, until, head, tail } = self;
+        let SelectionArguments { events, pids, lwps, tids, objects, blocked, longer, since, until, head, tail } = self;
         let set = (!events.is_empty()).then(|| event_set(&events.join(":")));
         let events = set.transpose()?;
         Ok(Selection { events, pids, lwps, tids, objects, blocked, longer, since, until, head, tail })

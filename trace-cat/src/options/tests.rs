@@ -30,7 +30,7 @@ fn all_options() {
     let options =
         parse(&["-F", "text", "-e", "-thr_self", "-e-cond", "-p7", "-p", "0000008", "-l", "9", "-o", "out", "d"]);
     let Options { selection, printing, .. } = options.unwrap();
-    assert_eq!((printing.format, selection.pids, selection.lwps), (Format::Text, vec![7, 8], vec![9]));
+    assert_eq!((printing.format, selection.pids, selection.lwps), (OutputFormat::Text, vec![7, 8], vec![9]));
     assert_eq!(printing.output, Some("out".into()));
     let events = selection.events.unwrap();
     assert!(!events.contains(spec::id::THR_SELF) && !events.contains(spec::id::COND_WAIT));
@@ -48,9 +48,9 @@ fn filters_of_calls() {
 #[test]
 fn arrangements() {
     let Options { arrangement, printing, .. } = parse(&["--sort", "event", "--split", "object", "-o", "d"]).unwrap();
-    assert_eq!((arrangement.sort, arrangement.split), (Order::Event, Some(Split::Object)));
+    assert_eq!((arrangement.sort, arrangement.split), (SortOrder::Event, Some(SplitBy::Object)));
     assert_eq!(printing.output, Some("d".into()));
-    assert_eq!(parse(&[]).unwrap().arrangement.sort, Order::Time);
+    assert_eq!(parse(&[]).unwrap().arrangement.sort, SortOrder::Time);
 }
 
 #[test]
@@ -119,10 +119,10 @@ fn all_options_of_run() {
     let RunOptions { recording, printing, library, force, .. } =
         parse_run(&words.split_whitespace().collect::<Vec<_>>()).unwrap();
     assert_eq!(recording.events.as_deref(), Some("mutex:-mutex_init"));
-    assert_eq!((recording.only, recording.level), (vec!["a".into(), "b".into()], Some(Level::Blocked)));
+    assert_eq!((recording.only, recording.level), (vec!["a".into(), "b".into()], Some(RecordingLevel::Blocked)));
     assert_eq!((recording.ring, recording.max), (Some(1 << 20), Some(2 << 30)));
     assert!(recording.detail && !recording.unbuffered && force);
-    assert_eq!((printing.format, printing.output), (Format::Text, Some("out".into())));
+    assert_eq!((printing.format, printing.output), (OutputFormat::Text, Some("out".into())));
     assert_eq!(library, Some("l.so".into()));
     assert!(parse_run(&["--unbuffered", "p"]).unwrap().recording.unbuffered);
 }

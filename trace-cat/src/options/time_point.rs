@@ -8,7 +8,7 @@ const HOUR: u64 = 3600 * NANOS_PER_SECOND;
 
 /// A moment, as it was named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum TimePoint {
     /// Nanoseconds after the first record.
     After(u64),
     /// Nanoseconds since the Epoch.
@@ -19,26 +19,26 @@ pub enum Moment {
     OfDate(i32, i32, i32, u64),
 }
 
-impl Moment {
+impl TimePoint {
     /// Understands one.
     ///
     /// # Errors
     /// What forms there are.
-    pub fn parse(text: &str) -> Result<Moment, String> {
+    pub fn parse(text: &str) -> Result<TimePoint, String> {
         let known = || {
             if let Some(duration) = text.strip_prefix('+') {
-                return duration_of(duration).map(Moment::After);
+                return duration_of(duration).map(TimePoint::After);
             }
             match text.split_once(['T', ' ']) {
                 Some((date, time)) => {
-                    date_of(date).zip(time_of(time)).map(|((y, m, d), time)| Moment::OfDate(y, m, d, time))
+                    date_of(date).zip(time_of(time)).map(|((y, m, d), time)| TimePoint::OfDate(y, m, d, time))
                 }
                 None if text.contains('-') => {
-                    date_of(text).map(|(year, month, day)| Moment::OfDate(year, month, day, 0))
+                    date_of(text).map(|(year, month, day)| TimePoint::OfDate(year, month, day, 0))
                 }
                 // Two numbers with a colon are a time of day, unless they are as long as those of a record.
-                None if text.contains(':') && text.len() < 15 => time_of(text).map(Moment::OfDay),
-                None => fixed(&text.trim_start_matches('@').replace(':', "."), NANOS_PER_SECOND).map(Moment::At),
+                None if text.contains(':') && text.len() < 15 => time_of(text).map(TimePoint::OfDay),
+                None => fixed(&text.trim_start_matches('@').replace(':', "."), NANOS_PER_SECOND).map(TimePoint::At),
             }
         };
         known().ok_or_else(|| {
@@ -51,15 +51,15 @@ impl Moment {
     /// In nanoseconds since the Epoch, in a trace whose first record is at `start`.
     pub fn resolve(self, start: u64) -> u64 {
         match self {
-            Moment::After(nanoseconds) => start.saturating_add(nanoseconds),
-            Moment::At(nanoseconds) => nanoseconds,
-            Moment::OfDate(year, month, day, nanoseconds) => {
+            TimePoint::After(nanoseconds) => start.saturating_add(nanoseconds),
+            TimePoint::At(nanoseconds) => nanoseconds,
+            TimePoint::OfDate(year, month, day, nanoseconds) => {
                 // SAFETY: all zeros are a valid tm; its pointer to a zone's name may be null.
                 let mut tm: libc::tm = unsafe { zeroed() };
                 (tm.tm_year, tm.tm_mon, tm.tm_mday) = (year - 1900, month - 1, day);
                 at(&mut tm, nanoseconds)
             }
-            Moment::OfDay(nanoseconds) => {
+            TimePoint::OfDay(nanoseconds) => {
                 // SAFETY: as above.
                 let mut tm: libc::tm = unsafe { zeroed() };
                 let seconds = libc::time_t::try_from(start / NANOS_PER_SECOND).unwrap_or(0);
@@ -147,23 +147,23 @@ mod tests {
     #[test]
     fn every_form() {
         for (text, moment) in [
-            ("+1.5s", Moment::After(1_500_000_000)),
-            ("+2", Moment::After(2_000_000_000)),
-            ("+0.25ms", Moment::After(250_000)),
-            ("+7us", Moment::After(7_000)),
-            ("+12ns", Moment::After(12)),
-            ("+1.5m", Moment::After(90_000_000_000)),
-            ("+1h", Moment::After(HOUR)),
-            ("12:00:05.25", Moment::OfDay(12 * HOUR + 5_250_000_000)),
-            ("7:30", Moment::OfDay(7 * HOUR + HOUR / 2)),
-            ("2026-11-21", Moment::OfDate(2026, 11, 21, 0)),
-            ("2026-11-21T00:00:01", Moment::OfDate(2026, 11, 21, NANOS_PER_SECOND)),
-            ("2026-11-21 23:59", Moment::OfDate(2026, 11, 21, 24 * HOUR - 60 * NANOS_PER_SECOND)),
-            ("1795174740", Moment::At(1_795_174_740_000_000_000)),
-            ("@1795174740.5", Moment::At(1_795_174_740_500_000_000)),
-            ("1795174740:544763329", Moment::At(1_795_174_740_544_763_329)),
+            ("+1.5s", TimePoint::After(1_500_000_000)),
+            ("+2", TimePoint::After(2_000_000_000)),
+            ("+0.25ms", TimePoint::After(250_000)),
+            ("+7us", TimePoint::After(7_000)),
+            ("+12ns", TimePoint::After(12)),
+            ("+1.5m", TimePoint::After(90_000_000_000)),
+            ("+1h", TimePoint::After(HOUR)),
+            ("12:00:05.25", TimePoint::OfDay(12 * HOUR + 5_250_000_000)),
+            ("7:30", TimePoint::OfDay(7 * HOUR + HOUR / 2)),
+            ("2026-11-21", TimePoint::OfDate(2026, 11, 21, 0)),
+            ("2026-11-21T00:00:01", TimePoint::OfDate(2026, 11, 21, NANOS_PER_SECOND)),
+            ("2026-11-21 23:59", TimePoint::OfDate(2026, 11, 21, 24 * HOUR - 60 * NANOS_PER_SECOND)),
+            ("1795174740", TimePoint::At(1_795_174_740_000_000_000)),
+            ("@1795174740.5", TimePoint::At(1_795_174_740_500_000_000)),
+            ("1795174740:544763329", TimePoint::At(1_795_174_740_544_763_329)),
         ] {
-            assert_eq!(Moment::parse(text), Ok(moment), "{text}");
+            assert_eq!(TimePoint::parse(text), Ok(moment), "{text}");
         }
     }
 
@@ -199,9 +199,9 @@ mod tests {
             "1.0123456789",
             "é",
         ] {
-            let found = Moment::parse(text);
+            let found = TimePoint::parse(text);
             assert!(
-                found.is_err() || text == "12" && found == Ok(Moment::At(12 * NANOS_PER_SECOND)),
+                found.is_err() || text == "12" && found == Ok(TimePoint::At(12 * NANOS_PER_SECOND)),
                 "{text}: {found:?}"
             );
         }
@@ -209,12 +209,12 @@ mod tests {
 
     #[test]
     fn days_are_those_of_the_trace() {
-        let noon = Moment::OfDate(2026, 11, 21, 12 * HOUR).resolve(0);
+        let noon = TimePoint::OfDate(2026, 11, 21, 12 * HOUR).resolve(0);
         let start = noon + 11 * HOUR + HOUR / 2;
-        assert_eq!(Moment::After(5).resolve(noon), noon + 5);
-        assert_eq!(Moment::OfDay(12 * HOUR).resolve(noon + 5), noon);
-        assert_eq!(Moment::OfDay(23 * HOUR + 5).resolve(start), noon + 11 * HOUR + 5);
+        assert_eq!(TimePoint::After(5).resolve(noon), noon + 5);
+        assert_eq!(TimePoint::OfDay(12 * HOUR).resolve(noon + 5), noon);
+        assert_eq!(TimePoint::OfDay(23 * HOUR + 5).resolve(start), noon + 11 * HOUR + 5);
         // Half past midnight is an hour after the start, not 23 hours before it.
-        assert_eq!(Moment::OfDay(HOUR / 2).resolve(start), start + HOUR);
+        assert_eq!(TimePoint::OfDay(HOUR / 2).resolve(start), start + HOUR);
     }
 }

@@ -8,18 +8,18 @@
 //! Values are those of the record, all digits of them, and need no quotes. `columns` has the names of a1 and so on as in
 //! events.tsv, separated by spaces, `-` for a column without one.
 
-use super::formatter::Each;
+use super::formatter::RecordFormatter;
 use crate::record::fields::Fields;
 use crate::record::record_kinds;
-use crate::record::record_kinds::{Known, Table};
+use crate::record::record_kinds::{KnownKind, RecordKindTable};
 
 /// The view.
 #[derive(Debug, Default)]
-pub struct Csv {
-    events: Table,
+pub struct CsvFormat {
+    events: RecordKindTable,
 }
 
-impl Each for Csv {
+impl RecordFormatter for CsvFormat {
     fn head(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"time,lwpid,pid,tid,category,event,which,a1,a2,a3,a4,a5,columns\n");
     }
@@ -33,7 +33,7 @@ impl Each for Csv {
         put(&[seconds, b".", nanoseconds, b",", lwpid, b",", pid, b",", fields.tid(), b","]);
         let known = self.events.find(&fields);
         match known {
-            Some(Known { category, name, .. }) => put(&[category.as_bytes(), b",", name.as_bytes()]),
+            Some(KnownKind { category, name, .. }) => put(&[category.as_bytes(), b",", name.as_bytes()]),
             None => put(&[&record_kinds::category(fields.event().0), b",", &record_kinds::name(&fields)]),
         }
         put(&[b",", &[b'0' + fields.which()]]);
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn records_and_their_names() {
-        let (view, mut out) = (Csv::default(), Vec::new());
+        let (view, mut out) = (CsvFormat::default(), Vec::new());
         view.head(&mut out);
         for line in [
             "1795174740:044763329:0019955:0000007:0x7fc5de3f86c0:02:02:1:0x559469ed90a0:0:0:0:0\n",

@@ -7,11 +7,11 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use crate::support::diagnostics::Diagnostics;
-use crate::support::inherited;
-use crate::trace::file_handle::Identity;
+use crate::support::inherited_state;
+use crate::trace::file_handle::FileIdentity;
 
 /// Device and inode number of the regular file that output to `path`, or to the standard output, would change.
-pub fn identity(path: Option<&Path>) -> Option<Identity> {
+pub fn output_identity(path: Option<&Path>) -> Option<FileIdentity> {
     let metadata = match path {
         Some(path) => path.metadata().ok()?,
         None => File::from(io::stdout().as_fd().try_clone_to_owned().ok()?).metadata().ok()?,
@@ -20,7 +20,7 @@ pub fn identity(path: Option<&Path>) -> Option<Identity> {
 }
 
 /// Makes a file that may not grow (RLIMIT_FSIZE) an error, not the end.
-pub fn survive_limits() {
+pub fn ignore_file_size_signal() {
     // SAFETY: ignoring a signal installs no code.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
@@ -41,7 +41,7 @@ impl Output<'_> {
         let file = match path {
             Some(path) => File::create(path)?,
             // Writing fails as it would without the runtime's help.
-            None if inherited::was_closed(libc::STDOUT_FILENO) => File::open("/dev/null")?,
+            None if inherited_state::was_closed(libc::STDOUT_FILENO) => File::open("/dev/null")?,
             // Not through io::Stdout, which looks for newlines in all that it writes.
             None => File::from(io::stdout().as_fd().try_clone_to_owned()?),
         };

@@ -2,35 +2,35 @@
 
 use std::path::PathBuf;
 
-use super::csv::Csv;
-use super::formatter::Shown;
-use super::json::Json;
+use super::csv::CsvFormat;
+use super::formatter::Formatter;
+use super::json::JsonFormat;
 use super::terminal_style;
-use super::text::Text;
-use crate::options::{Color, Format, Printing};
+use super::text::TextFormat;
+use crate::options::{ColorChoice, OutputFormat, Printing};
 
 /// The view that the options ask for. `paths` are those that are read: names of programs are found there.
-pub fn open(printing: &Printing, paths: &[PathBuf]) -> Shown {
+pub fn open(printing: &Printing, paths: &[PathBuf]) -> Formatter {
     match printing.format {
-        Format::Raw => Shown::AsTheyAre,
-        Format::Csv => Shown::Each(Box::new(Csv::default())),
-        Format::Json => Shown::Each(Box::new(Json::default())),
-        Format::Text => Shown::InOrder(Box::new(text(printing, paths))),
+        OutputFormat::Raw => Formatter::Raw,
+        OutputFormat::Csv => Formatter::PerRecord(Box::new(CsvFormat::default())),
+        OutputFormat::Json => Formatter::PerRecord(Box::new(JsonFormat::default())),
+        OutputFormat::Text => Formatter::Timeline(Box::new(text(printing, paths))),
     }
 }
 
 /// The view that the options ask for, if it needs the order of the records and threads can share it all the same.
-pub fn shared(printing: &Printing, paths: &[PathBuf]) -> Option<Text> {
-    (printing.format == Format::Text).then(|| text(printing, paths))
+pub fn shared(printing: &Printing, paths: &[PathBuf]) -> Option<TextFormat> {
+    (printing.format == OutputFormat::Text).then(|| text(printing, paths))
 }
 
-fn text(printing: &Printing, paths: &[PathBuf]) -> Text {
+fn text(printing: &Printing, paths: &[PathBuf]) -> TextFormat {
     let coloured = match printing.color {
-        Color::Always => true,
-        Color::Never => false,
-        Color::Auto => printing.output.is_none() && terminal_style::is_welcome(),
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto => printing.output.is_none() && terminal_style::is_welcome(),
     };
-    Text::new(printing.time, coloured, directories(paths))
+    TextFormat::new(printing.time, coloured, directories(paths))
 }
 
 /// The directories in which files of a trace are found: those that are named, and those of files that are.

@@ -1,7 +1,7 @@
 //! What an output format does.
 
 /// A form of output in which each record is shown for itself, so that threads share the work.
-pub trait Each: Send + Sync {
+pub trait RecordFormatter: Send + Sync {
     /// Appends what stands before the first record.
     fn head(&self, _out: &mut Vec<u8>) {}
 
@@ -10,7 +10,7 @@ pub trait Each: Send + Sync {
 }
 
 /// A form of output that remembers what it has seen, and needs to see the records in the order of the timeline.
-pub trait View: Send {
+pub trait TimelineFormatter: Send {
     /// Appends what is shown for one record, whose line ends with its newline, to `out`.
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>);
 
@@ -24,11 +24,11 @@ pub trait View: Send {
 }
 
 /// How records are shown.
-pub enum Shown {
+pub enum Formatter {
     /// As they are in the files.
-    AsTheyAre,
+    Raw,
     /// Each for itself.
-    Each(Box<dyn Each>),
+    PerRecord(Box<dyn RecordFormatter>),
     /// One after the other.
-    InOrder(Box<dyn View>),
+    Timeline(Box<dyn TimelineFormatter>),
 }

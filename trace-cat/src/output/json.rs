@@ -9,21 +9,21 @@
 //! it is 0. Readers of JSON hold numbers as doubles, which are exact up to 2^53: so what a record has in hex is a string, as
 //! is a decimal number beyond that, and the time.
 
-use super::formatter::Each;
+use super::formatter::RecordFormatter;
 use crate::record::fields::Fields;
 use crate::record::record_kinds;
-use crate::record::record_kinds::{Known, Table};
+use crate::record::record_kinds::{KnownKind, RecordKindTable};
 
 /// Decimal numbers with so many characters, the minus included, are exact in any reader: 10^15 is less than 2^53.
 const EXACT: usize = 15;
 
 /// The view.
 #[derive(Debug, Default)]
-pub struct Json {
-    events: Table,
+pub struct JsonFormat {
+    events: RecordKindTable,
 }
 
-impl Each for Json {
+impl RecordFormatter for JsonFormat {
     fn record(&self, line: &[u8], out: &mut Vec<u8>) {
         // The file changed under the reader: there is nothing to be said of it in this form.
         let Some(fields) = Fields::new(line) else { return };
@@ -34,7 +34,7 @@ impl Each for Json {
         put(&[b",\"tid\":\"", fields.tid(), b"\",\"category\":\""]);
         let known = self.events.find(&fields);
         match known {
-            Some(Known { category, name, .. }) => put(&[category.as_bytes(), b"\",\"event\":\"", name.as_bytes()]),
+            Some(KnownKind { category, name, .. }) => put(&[category.as_bytes(), b"\",\"event\":\"", name.as_bytes()]),
             None => {
                 put(&[&record_kinds::category(fields.event().0), b"\",\"event\":\"", &record_kinds::name(&fields)]);
             }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     fn shown(event: &str, arguments: &str) -> String {
-        let (view, mut out) = (Json::default(), Vec::new());
+        let (view, mut out) = (JsonFormat::default(), Vec::new());
         let line = format!("1795174740:044763329:0019955:0000007:0x7fc5de3f86c0:{event}:{arguments}\n");
         view.record(line.as_bytes(), &mut out);
         let text = String::from_utf8(out).unwrap();
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn what_is_no_record_is_left_out() {
         let mut out = Vec::new();
-        Json::default().record(b"\"},\x1b[2J\n", &mut out);
+        JsonFormat::default().record(b"\"},\x1b[2J\n", &mut out);
         assert!(out.is_empty());
     }
 }

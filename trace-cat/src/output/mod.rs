@@ -15,5 +15,5 @@ mod terminal_style;
 mod text;
 
 pub use format_choice::{directories, open, shared};
-pub use formatter::{Each, Shown, View};
-pub use text::Text;
+pub use formatter::{Formatter, RecordFormatter, TimelineFormatter};
+pub use text::TextFormat;

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _};
 
 /// What is to stand out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum Highlight {
     /// The time.
     Time,
     /// A thread's label, in one of a few colours.
@@ -23,15 +23,15 @@ const THREADS: [&[u8]; 4] = [b"\x1b[36m", b"\x1b[32m", b"\x1b[35m", b"\x1b[34m"]
 /// Ends any of them.
 pub const END: &[u8] = b"\x1b[m";
 
-impl Part {
+impl Highlight {
     /// The sequence that begins it.
     pub fn begin(self) -> &'static [u8] {
         match self {
-            Part::Time => b"\x1b[2m",
-            Part::Thread(number) => THREADS[number % THREADS.len()],
-            Part::Event => b"\x1b[1m",
-            Part::Error => b"\x1b[31m",
-            Part::Wait => b"\x1b[33m",
+            Highlight::Time => b"\x1b[2m",
+            Highlight::Thread(number) => THREADS[number % THREADS.len()],
+            Highlight::Event => b"\x1b[1m",
+            Highlight::Error => b"\x1b[31m",
+            Highlight::Wait => b"\x1b[33m",
         }
     }
 }

@@ -21,7 +21,7 @@ const TAIL: usize = 48;
 
 /// Where the fields of a record are in its line, and what is read from it always.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cuts {
+pub struct FieldOffsets {
     time: u64,
     /// Category, event within it, and which.
     event: (u8, u8, u8),
@@ -31,7 +31,7 @@ pub struct Cuts {
     arguments: [u8; 6],
 }
 
-impl Cuts {
+impl FieldOffsets {
     /// Category and event within it.
     pub fn event(&self) -> (u8, u8) {
         (self.event.0, self.event.1)
@@ -61,25 +61,25 @@ impl Cuts {
     /// Those of a line without its newline; `None` if it is no record. Digits are not all looked at, but there is nothing
     /// in any field that a record could not have there.
     #[inline(always)]
-    pub fn new(line: &[u8]) -> Option<Cuts> {
-        Cuts::usual(line).or_else(|| Cuts::any(line))
+    pub fn new(line: &[u8]) -> Option<FieldOffsets> {
+        FieldOffsets::usual(line).or_else(|| FieldOffsets::any(line))
     }
 
     /// Those of a line as most are, looked at sixteen bytes at a time; `None` does not say that it is no record.
     #[inline(always)]
-    fn usual(line: &[u8]) -> Option<Cuts> {
+    fn usual(line: &[u8]) -> Option<FieldOffsets> {
         let (head, tail): (&[u8; RECORD_LEN_MIN - 1], &[u8; TAIL]) = (line.first_chunk()?, line.last_chunk()?);
-        let digits = |at| Block::new(head, at).between(b'0', b':');
-        let values = |block: Block| {
+        let digits = |at| ByteBlock::new(head, at).between(b'0', b':');
+        let values = |block: ByteBlock| {
             let letters = block.between(b'a', b'f') | block.equal(b'x') | block.equal(b'-');
             block.between(b'0', b':') | letters
         };
-        let tail = [0, 16, 32].map(|at| Block::new(tail, at));
+        let tail = [0, 16, 32].map(|at| ByteBlock::new(tail, at));
         let good = digits(0)
             & digits(16)
             & digits(HEAD - 16)
-            & values(Block::new(head, HEAD))
-            & values(Block::new(head, RECORD_LEN_MIN - 1 - 16))
+            & values(ByteBlock::new(head, HEAD))
+            & values(ByteBlock::new(head, RECORD_LEN_MIN - 1 - 16))
             & tail.into_iter().map(values).fold(ALL, |good, block| good & block);
         // The thread ID has twelve digits; and a1 begins in the tail.
         let &[b':', a, b, b':', c, d, b':', which @ b'0'..=b'2', b':', ..] = head[A1 - 9..].first_chunk::<18>()? else {
@@ -99,13 +99,13 @@ impl Cuts {
         }
         arguments[5] = line.len() as u8 + 1;
         let event = (pair(&[a, b])?, pair(&[c, d])?, which - b'0');
-        Some(Cuts { time: columns::time(line)?, event, tid: A1 as u8 - 9, arguments })
+        Some(FieldOffsets { time: columns::time(line)?, event, tid: A1 as u8 - 9, arguments })
     }
 
     /// Those of any line.
     #[cold]
     #[inline(never)]
-    fn any(line: &[u8]) -> Option<Cuts> {
+    fn any(line: &[u8]) -> Option<FieldOffsets> {
         let (head, rest) = line.split_first_chunk::<HEAD>()?;
         // Without an early end, so that many bytes are looked at together.
         let digits = head.iter().fold(true, |good, byte| good & (b'0'..=b':').contains(byte));
@@ -131,24 +131,24 @@ impl Cuts {
         arguments[5] = line.len() as u8 + 1;
         let empty = arguments.windows(2).any(|pair| pair[1] - pair[0] < 2);
         let event = (pair(&[a, b])?, pair(&[c, d])?, which - b'0');
-        (tid > 0 && !empty).then_some(Cuts { time, event, tid: (HEAD + tid) as u8, arguments })
+        (tid > 0 && !empty).then_some(FieldOffsets { time, event, tid: (HEAD + tid) as u8, arguments })
     }
 }
 
 /// Bytes that are looked at together.
 #[derive(Clone, Copy)]
-struct Block(__m128i);
+struct ByteBlock(__m128i);
 
 /// A bit for each byte of a block.
 const ALL: u32 = 0xffff;
 
-impl Block {
+impl ByteBlock {
     /// Sixteen of `bytes`, from `at` on.
     #[inline(always)]
-    fn new(bytes: &[u8], at: usize) -> Block {
+    fn new(bytes: &[u8], at: usize) -> ByteBlock {
         let block: &[u8; 16] = bytes[at..].first_chunk().expect("a whole block");
         // SAFETY: the block has 16 bytes, and this load asks for no alignment.
-        Block(unsafe { _mm_loadu_si128(block.as_ptr().cast()) })
+        ByteBlock(unsafe { _mm_loadu_si128(block.as_ptr().cast()) })
     }
 
     /// Which bytes are this one.
@@ -187,15 +187,15 @@ fn is_value_or_separator(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::seeded_random::Random;
+    use crate::testing::seeded_random::SeededRandom;
 
     #[test]
     fn both_ways_lead_to_the_same_cuts() {
-        let mut random = Random::seeded("cuts", 6);
+        let mut random = SeededRandom::seeded("cuts", 6);
         let head = "1795174740:544763329:0019955:0000007:0x7fc5de3f86c0:02:30:1";
         let (mut usual, mut refused) = (0, 0);
         for _ in 0..50_000 {
-            let argument = |random: &mut Random| match random.below(4) {
+            let argument = |random: &mut SeededRandom| match random.below(4) {
                 0 => format!("{:#x}", random.next() >> random.below(64)),
                 1 => (random.next() as i64 >> random.below(64)).to_string(),
                 _ => "0".to_owned(),
@@ -205,9 +205,9 @@ mod tests {
             for _ in 0..random.below(3) {
                 random.mutate(&mut line, b"0123456789:x-af\x1b\"");
             }
-            match (Cuts::usual(&line), Cuts::any(&line)) {
-                (Some(cuts), any) => {
-                    assert_eq!(Some(cuts), any, "{}", line.escape_ascii());
+            match (FieldOffsets::usual(&line), FieldOffsets::any(&line)) {
+                (Some(offsets), any) => {
+                    assert_eq!(Some(offsets), any, "{}", line.escape_ascii());
                     usual += 1;
                 }
                 (None, any) => refused += usize::from(any.is_none()),

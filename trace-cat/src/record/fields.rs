@@ -1,7 +1,7 @@
 //! A record cut into its fields, whose texts are good as they are: nothing is decoded that is printed again.
 
 use super::columns;
-use super::field_offsets::{Cuts, TID};
+use super::field_offsets::{FieldOffsets, TID};
 
 /// Where the columns of fixed width are.
 const LWP: usize = 21;
@@ -11,7 +11,7 @@ const PID: usize = 29;
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     line: &'a [u8],
-    cuts: Cuts,
+    offsets: FieldOffsets,
 }
 
 impl<'a> Fields<'a> {
@@ -20,7 +20,7 @@ impl<'a> Fields<'a> {
     #[inline(always)]
     pub fn new(line: &'a [u8]) -> Option<Fields<'a>> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
-        Some(Fields { line, cuts: Cuts::new(line)? })
+        Some(Fields { line, offsets: FieldOffsets::new(line)? })
     }
 
     /// The line, without its newline.
@@ -29,33 +29,33 @@ impl<'a> Fields<'a> {
     }
 
     /// Where the fields are, for a copy of the line.
-    pub fn cuts(&self) -> Cuts {
-        self.cuts
+    pub fn offsets(&self) -> FieldOffsets {
+        self.offsets
     }
 
     /// The fields of a copy of the line that `cuts` were made for.
-    pub fn again(line: &'a [u8], cuts: Cuts) -> Fields<'a> {
-        Fields { line: line.strip_suffix(b"\n").unwrap_or(line), cuts }
+    pub fn with_offsets(line: &'a [u8], offsets: FieldOffsets) -> Fields<'a> {
+        Fields { line: line.strip_suffix(b"\n").unwrap_or(line), offsets }
     }
 
     /// Nanoseconds since the Epoch.
     pub fn time(&self) -> u64 {
-        self.cuts.time()
+        self.offsets.time()
     }
 
     /// Category and event within it.
     pub fn event(&self) -> (u8, u8) {
-        self.cuts.event()
+        self.offsets.event()
     }
 
     /// 0 for the only record of a call, else 1 or 2.
     pub fn which(&self) -> u8 {
-        self.cuts.which()
+        self.offsets.which()
     }
 
     /// `tid`, with its `0x`.
     pub fn tid(&self) -> &'a [u8] {
-        &self.line[TID..self.cuts.tid_end()]
+        &self.line[TID..self.offsets.tid_end()]
     }
 
     /// The texts of a1 to a5.
@@ -65,7 +65,7 @@ impl<'a> Fields<'a> {
 
     /// The text of one of them, from 0 for a1 to 4.
     pub fn argument(&self, index: usize) -> &'a [u8] {
-        &self.line[self.cuts.argument(index)]
+        &self.line[self.offsets.argument(index)]
     }
 
     /// The texts of time1 and time2.
@@ -111,7 +111,7 @@ pub fn bits(text: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::seeded_random::Random;
+    use crate::testing::seeded_random::SeededRandom;
     use spec::Record;
 
     const LINE: &[u8] = b"1795174740:544763329:0019955:0000007:0x7fc5de3f86c0:02:30:1:0x559469ed90a0:0:-7:110:5\n";
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn it_agrees_with_the_decoder() {
-        let mut random = Random::seeded("fields", 5);
+        let mut random = SeededRandom::seeded("fields", 5);
         let (mut good, mut bad) = (0, 0);
         for _ in 0..20_000 {
             let mut line = LINE[..LINE.len() - 1].to_vec();

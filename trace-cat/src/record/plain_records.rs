@@ -4,7 +4,7 @@
 //! are left to it. Processors without AVX2 take the way through [`check`].
 //!
 //! # Safety
-//! The functions with `target_feature` are called only where [`Wide::see`] found that the processor has AVX2.
+//! The functions with `target_feature` are called only where [`Avx2Scanner::see`] found that the processor has AVX2.
 
 use std::arch::x86_64::*;
 
@@ -28,16 +28,16 @@ const _: () = assert!(HEAD + WINDOW <= MARGIN && RECORD_LEN_MAX + WINDOW <= VIEW
 
 /// A printed time as it stands, comparable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Printed(u64, u64, u32);
+pub struct PrintedTime(u64, u64, u32);
 
-impl Printed {
+impl PrintedTime {
     /// Comes before every other, or is the same.
-    pub const FIRST: Printed = Printed(0, 0, 0);
+    pub const FIRST: PrintedTime = PrintedTime(0, 0, 0);
 
     /// The first bytes of a line.
-    pub fn new(line: &[u8; TIME_WIDTH]) -> Printed {
+    pub fn new(line: &[u8; TIME_WIDTH]) -> PrintedTime {
         let [a, b] = [0, 8].map(|at| u64::from_be_bytes(std::array::from_fn(|byte| line[at + byte])));
-        Printed(a, b, u32::from_be_bytes([line[16], line[17], line[18], line[19]]))
+        PrintedTime(a, b, u32::from_be_bytes([line[16], line[17], line[18], line[19]]))
     }
 
     /// In nanoseconds since the Epoch, if it is a time.
@@ -52,7 +52,7 @@ impl Printed {
 
 /// Why a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum WalkEnd {
     /// At the bound.
     Bound,
     /// At a line that is not plain, or that may not be there whole.
@@ -63,19 +63,19 @@ pub enum Stop {
 
 /// Plain records one behind the other, whose times never descend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Walk {
+pub struct PlainWalk {
     /// How many bytes they have.
     pub bytes: usize,
     /// How many there are.
     pub records: u64,
     /// The time of the last one, if there is one.
-    pub last: Printed,
+    pub last: PrintedTime,
     /// Why it is not longer.
-    pub stop: Stop,
+    pub stop: WalkEnd,
 }
 
 /// How lines are looked at.
-pub trait Eyes: Copy {
+pub trait LineScanner: Copy {
     /// The length, with its newline, of the plain record that `bytes` begin with; 0 if it is none, or cannot be told.
     fn plain(self, bytes: &[u8; MARGIN]) -> usize;
 
@@ -89,21 +89,21 @@ pub trait Eyes: Copy {
 
 /// Any processor's.
 #[derive(Clone, Copy, Debug)]
-pub struct Common;
+pub struct PortableScanner;
 
 /// Those of a processor with AVX2, and the bit operations that came before it.
 #[derive(Clone, Copy, Debug)]
-pub struct Wide(());
+pub struct Avx2Scanner(());
 
-impl Wide {
+impl Avx2Scanner {
     /// `Some` if the processor has what it takes.
-    pub fn see() -> Option<Wide> {
+    pub fn see() -> Option<Avx2Scanner> {
         let bits = is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2");
-        (bits && is_x86_feature_detected!("popcnt") && is_x86_feature_detected!("avx2")).then_some(Wide(()))
+        (bits && is_x86_feature_detected!("popcnt") && is_x86_feature_detected!("avx2")).then_some(Avx2Scanner(()))
     }
 }
 
-impl Eyes for Common {
+impl LineScanner for PortableScanner {
     fn plain(self, bytes: &[u8; MARGIN]) -> usize {
         let length = memchr(b'\n', &bytes[RECORD_LEN_MIN - 1..]).map_or(0, |newline| newline + RECORD_LEN_MIN);
         if length > 0 && validation::is_plain(&bytes[..length - 1]) { length } else { 0 }
@@ -116,7 +116,7 @@ impl Eyes for Common {
     fn fetch(self, _bytes: &[u8]) {}
 }
 
-impl Eyes for Wide {
+impl LineScanner for Avx2Scanner {
     #[inline(always)]
     fn plain(self, bytes: &[u8; MARGIN]) -> usize {
         // SAFETY: a `Wide` is only made on a processor with AVX2.
@@ -212,51 +212,51 @@ fn length(line: &[u8; VIEW]) -> usize {
 }
 
 /// Walks over the plain records of `bytes` that begin before `bound`, the first of which comes after one of the time `last`.
-pub fn walk(bytes: &[u8], bound: usize, last: Printed) -> Walk {
-    match Wide::see() {
+pub fn walk(bytes: &[u8], bound: usize, last: PrintedTime) -> PlainWalk {
+    match Avx2Scanner::see() {
         // SAFETY: a `Wide` is only made on a processor with AVX2.
         Some(eyes) => unsafe { walk_wide(eyes, bytes, bound, last) },
-        None => walk_with(Common, bytes, bound, last),
+        None => walk_with(PortableScanner, bytes, bound, last),
     }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn walk_wide(eyes: Wide, bytes: &[u8], bound: usize, last: Printed) -> Walk {
+fn walk_wide(eyes: Avx2Scanner, bytes: &[u8], bound: usize, last: PrintedTime) -> PlainWalk {
     walk_with(eyes, bytes, bound, last)
 }
 
 #[inline(always)]
-fn walk_with(eyes: impl Eyes, bytes: &[u8], bound: usize, mut last: Printed) -> Walk {
+fn walk_with(eyes: impl LineScanner, bytes: &[u8], bound: usize, mut last: PrintedTime) -> PlainWalk {
     let (mut rest, mut records) = (bytes, 0);
     // How many bytes are behind the bound; less than none if it is further than what is there.
     let behind = bytes.len() as isize - bound as isize;
     let reached = |rest: &[u8]| rest.len() as isize <= behind;
     let stop = loop {
         let Some(line) = rest.first_chunk::<MARGIN>() else {
-            break if reached(rest) { Stop::Bound } else { Stop::Odd };
+            break if reached(rest) { WalkEnd::Bound } else { WalkEnd::Odd };
         };
         if reached(rest) {
-            break Stop::Bound;
+            break WalkEnd::Bound;
         }
         eyes.fetch(line);
         let length = eyes.plain(line);
         if length == 0 {
-            break Stop::Odd;
+            break WalkEnd::Odd;
         }
-        let time = Printed::new(line.first_chunk().expect("more than a time"));
+        let time = PrintedTime::new(line.first_chunk().expect("more than a time"));
         // Nearly always the first digits are the same, and the next ones ascend.
         if (time.0 != last.0 || time.1 <= last.1) && time < last {
-            break Stop::Descent;
+            break WalkEnd::Descent;
         }
         (last, rest, records) = (time, &rest[length..], records + 1);
     };
-    Walk { bytes: bytes.len() - rest.len(), records, last, stop }
+    PlainWalk { bytes: bytes.len() - rest.len(), records, last, stop }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::seeded_random::{Random, fuzz_time};
+    use crate::testing::seeded_random::{SeededRandom, fuzz_time};
     use std::time::Instant;
 
     const LINES: [&str; 6] = [
@@ -268,11 +268,11 @@ mod tests {
         "1795174741:000000001:0019955:0019953:0x7fc5de3f86c0:03:04:1:999999999999999999:0:0:0:0\n",
     ];
 
-    fn everyone(bytes: &[u8], bound: usize) -> Walk {
-        let common = walk_with(Common, bytes, bound, Printed::FIRST);
-        let found = walk(bytes, bound, Printed::FIRST);
+    fn everyone(bytes: &[u8], bound: usize) -> PlainWalk {
+        let common = walk_with(PortableScanner, bytes, bound, PrintedTime::FIRST);
+        let found = walk(bytes, bound, PrintedTime::FIRST);
         // The wide eyes leave long arguments to the decoder.
-        assert!(found == common || found.bytes <= common.bytes && found.stop == Stop::Odd, "{found:?} {common:?}");
+        assert!(found == common || found.bytes <= common.bytes && found.stop == WalkEnd::Odd, "{found:?} {common:?}");
         found
     }
 
@@ -283,21 +283,21 @@ mod tests {
             let walk = everyone(text.as_bytes(), lines.concat().len());
             (walk.records, walk.stop)
         };
-        assert_eq!(walked(&[LINES[0], LINES[1]]), (2, Stop::Bound));
-        assert_eq!(walked(&[LINES[0], LINES[1], LINES[0]]), (2, Stop::Descent));
-        assert_eq!(walked(&[LINES[0], LINES[2]]), (1, Stop::Odd));
-        assert_eq!(walked(&[LINES[0], LINES[3]]), (1, Stop::Odd));
-        assert_eq!(walked(&[LINES[5]]), (1, Stop::Bound));
-        assert_eq!(walked(&["\n"]), (0, Stop::Odd));
+        assert_eq!(walked(&[LINES[0], LINES[1]]), (2, WalkEnd::Bound));
+        assert_eq!(walked(&[LINES[0], LINES[1], LINES[0]]), (2, WalkEnd::Descent));
+        assert_eq!(walked(&[LINES[0], LINES[2]]), (1, WalkEnd::Odd));
+        assert_eq!(walked(&[LINES[0], LINES[3]]), (1, WalkEnd::Odd));
+        assert_eq!(walked(&[LINES[5]]), (1, WalkEnd::Bound));
+        assert_eq!(walked(&["\n"]), (0, WalkEnd::Odd));
     }
 
     #[test]
     fn times_compare_as_they_print() {
         let times = ["0000000000:000000000", "0000000000:000000001", "0000000001:000000000", "9999999999:999999999"];
-        let printed = times.map(|time| Printed::new(time.as_bytes().first_chunk().unwrap()));
-        assert!(printed.is_sorted() && printed[0] > Printed::FIRST);
+        let printed = times.map(|time| PrintedTime::new(time.as_bytes().first_chunk().unwrap()));
+        assert!(printed.is_sorted() && printed[0] > PrintedTime::FIRST);
         assert_eq!(printed[2].time(), Some(1_000_000_000));
-        assert_eq!(Printed::FIRST.time(), None);
+        assert_eq!(PrintedTime::FIRST.time(), None);
     }
 
     #[test]
@@ -307,8 +307,8 @@ mod tests {
             bytes.push(b'\n');
             bytes.resize(length + VIEW, b'0');
             let line = bytes.first_chunk().unwrap();
-            assert_eq!(Common.length(line), length);
-            if let Some(eyes) = Wide::see() {
+            assert_eq!(PortableScanner.length(line), length);
+            if let Some(eyes) = Avx2Scanner::see() {
                 assert_eq!(eyes.length(line), length);
             }
         }
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn mutated_lines_are_accepted_only_if_the_decoder_accepts_them() {
-        let mut random = Random::seeded("plain", 7);
+        let mut random = SeededRandom::seeded("plain", 7);
         let until = fuzz_time();
         let (mut rounds, mut accepted, mut refused) = (0, 0, 0);
         while rounds < 200_000 || until.is_some_and(|end| Instant::now() < end) {

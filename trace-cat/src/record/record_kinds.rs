@@ -7,7 +7,7 @@ use super::fields::Fields;
 
 /// One form of an event.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+pub struct KnownKind {
     /// The category's name.
     pub category: &'static str,
     /// The event's name.
@@ -24,10 +24,10 @@ pub struct Known {
 
 /// All forms, each to be found without a search.
 #[derive(Debug)]
-pub struct Table {
+pub struct RecordKindTable {
     /// By [`place`]; 0 for none, else one more than the index in `forms`.
     places: Box<[u16]>,
-    forms: Vec<Known>,
+    forms: Vec<KnownKind>,
 }
 
 /// Numbers of two digits, and three values of which.
@@ -37,14 +37,14 @@ fn place((event1, event2): (u8, u8), which: u8) -> usize {
     (usize::from(event1) * 100 + usize::from(event2)) * 3 + usize::from(which)
 }
 
-impl Default for Table {
-    fn default() -> Table {
-        let mut table = Table { places: vec![0; PLACES].into(), forms: Vec::new() };
+impl Default for RecordKindTable {
+    fn default() -> RecordKindTable {
+        let mut table = RecordKindTable { places: vec![0; PLACES].into(), forms: Vec::new() };
         for event in &EVENTS {
             for form in event.kinds {
                 let used = form.columns.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
                 let category = CATEGORIES[usize::from(event.category)];
-                table.forms.push(Known {
+                table.forms.push(KnownKind {
                     category,
                     name: event.name,
                     event,
@@ -59,9 +59,9 @@ impl Default for Table {
     }
 }
 
-impl Table {
+impl RecordKindTable {
     /// What is known of a record's event in this form, if it is in the table.
-    pub fn find(&self, fields: &Fields) -> Option<&Known> {
+    pub fn find(&self, fields: &Fields) -> Option<&KnownKind> {
         self.forms.get(self.index(fields)?)
     }
 
@@ -72,7 +72,7 @@ impl Table {
     }
 
     /// All that is known.
-    pub fn forms(&self) -> &[Known] {
+    pub fn forms(&self) -> &[KnownKind] {
         &self.forms
     }
 }
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn every_form_is_found_and_nothing_else() {
-        let table = Table::default();
+        let table = RecordKindTable::default();
         let mut found = 0;
         for (event1, event2, which) in (0..100).flat_map(|a| (0..100).flat_map(move |b| (0..3).map(move |w| (a, b, w))))
         {

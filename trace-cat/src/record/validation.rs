@@ -9,7 +9,7 @@ use spec::{Record, RecordError};
 pub const HEAD: usize = 60;
 
 /// What each of the fixed columns may be: `low` to `low + span`.
-pub struct Columns {
+pub struct ColumnRanges {
     /// The least byte.
     pub low: [u8; 64],
     /// How far the greatest is above it.
@@ -21,10 +21,10 @@ pub struct Columns {
 }
 
 /// The columns of a record whose thread ID has twelve digits.
-pub static COLUMNS: Columns = {
+pub static COLUMNS: ColumnRanges = {
     let shape = b"dddddddddd:ddddddddd:ddddddd:ddddddd:0xhhhhhhhhhhhh:dd:dd:w:";
     assert!(shape.len() == HEAD);
-    let mut columns = Columns { low: [0; 64], span: [255; 64], low2: [0; 64], span2: [255; 64] };
+    let mut columns = ColumnRanges { low: [0; 64], span: [255; 64], low2: [0; 64], span2: [255; 64] };
     let mut at = 0;
     while at < HEAD {
         let (low, span) = match shape[at] {
@@ -92,7 +92,7 @@ fn plain_arguments(mut text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::seeded_random::{Random, fuzz_time};
+    use crate::testing::seeded_random::{SeededRandom, fuzz_time};
 
     const LINES: [&[u8]; 4] = [
         b"1795174740:544763329:0019955:0019953:0x7fc5de3f86c0:02:02:1:0x559469ed90a0:0:0:0:0",
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_short_way_never_accepts_what_the_decoder_refuses() {
-        let mut random = Random::seeded("check", 1);
+        let mut random = SeededRandom::seeded("check", 1);
         let until = fuzz_time();
         let mut rounds = 0;
         let (mut accepted, mut refused) = (0, 0);

@@ -5,11 +5,11 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use super::file_operations::{Files, Hand};
+use super::file_operations::{FileOperations, RealFileOperations};
 use super::{one, recover};
 use crate::support::diagnostics::tests::recorded_diagnostics;
-use crate::testing::seeded_random::{Random, fuzz_time};
-use crate::testing::test_trace::{Trace, record};
+use crate::testing::seeded_random::{SeededRandom, fuzz_time};
+use crate::testing::test_trace::{TestTrace, record};
 
 pub const TRBUF: &str = "trbuf.0000001";
 
@@ -19,57 +19,57 @@ pub fn lines(times: Range<u64>, lwp: u32) -> String {
 
 /// Does this many steps, then no more, like a process that was killed. Each byte of a record file is a step; a word of
 /// the trbuf is written whole or not at all.
-struct Dying {
+struct DyingFileOperations {
     steps: usize,
 }
 
-impl Dying {
+impl DyingFileOperations {
     fn step(&mut self) -> io::Result<()> {
         self.steps = self.steps.checked_sub(1).ok_or(io::Error::other("killed"))?;
         Ok(())
     }
 }
 
-impl Hand for Dying {
+impl FileOperations for DyingFileOperations {
     fn write(&mut self, file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
         if bytes.len() == 8 {
             self.step()?;
-            return Files.write(file, bytes, at);
+            return RealFileOperations.write(file, bytes, at);
         }
         let length = bytes.len().min(self.steps);
-        Files.write(file, &bytes[..length], at)?;
+        RealFileOperations.write(file, &bytes[..length], at)?;
         self.steps -= length;
         if length < bytes.len() { Err(io::Error::other("killed")) } else { Ok(()) }
     }
 
     fn create(&mut self, path: &Path) -> io::Result<File> {
         self.step()?;
-        Files.create(path)
+        RealFileOperations.create(path)
     }
 
     fn give(&mut self, file: &File, user: u32, group: u32) -> io::Result<()> {
         self.step()?;
-        Files.give(file, user, group)
+        RealFileOperations.give(file, user, group)
     }
 
     fn remove(&mut self, path: &Path) -> io::Result<()> {
         self.step()?;
-        Files.remove(path)
+        RealFileOperations.remove(path)
     }
 }
 
 /// A trace to recover, and what its files are to hold then.
-pub type Case = (Trace, Vec<(&'static str, String)>);
+pub type DeathCase = (TestTrace, Vec<(&'static str, String)>);
 
 /// Recovers with a death after `steps` steps; `true` if it came to its end before.
-fn dies_after(trace: &Trace, steps: usize) -> bool {
+fn dies_after(trace: &TestTrace, steps: usize) -> bool {
     let (diagnostics, _) = recorded_diagnostics();
-    let result = one(&trace.path(TRBUF), &mut Dying { steps }, &diagnostics);
+    let result = one(&trace.path(TRBUF), &mut DyingFileOperations { steps }, &diagnostics);
     result.is_ok() && !diagnostics.has_damage()
 }
 
 /// Recovers the directory, and returns what was said on the standard output and on stderr.
-pub fn run(trace: &Trace) -> (String, String) {
+pub fn run(trace: &TestTrace) -> (String, String) {
     let (diagnostics, messages) = recorded_diagnostics();
     let mut out = Vec::new();
     recover(&[trace.path("")], &mut out, &diagnostics).unwrap();
@@ -78,18 +78,18 @@ pub fn run(trace: &Trace) -> (String, String) {
 }
 
 /// The records that trace-cat finds, in an order that does not depend on which stands first in a file.
-pub fn records(trace: &Trace) -> Vec<String> {
+pub fn records(trace: &TestTrace) -> Vec<String> {
     let mut lines: Vec<String> = trace.cat(&[]).0.lines().map(str::to_owned).collect();
     lines.sort();
     lines
 }
 
-pub fn read(trace: &Trace, name: &str) -> String {
+pub fn read(trace: &TestTrace, name: &str) -> String {
     fs::read_to_string(trace.path(name)).unwrap()
 }
 
 #[track_caller]
-pub fn assert_recovered(trace: &Trace, expected: &[(&str, String)], when: &str) {
+pub fn assert_recovered(trace: &TestTrace, expected: &[(&str, String)], when: &str) {
     assert!(!trace.path(TRBUF).exists(), "{when}: the trbuf is still there");
     for (name, text) in expected {
         assert_eq!(&read(trace, name), text, "{when}: {name}");
@@ -97,7 +97,7 @@ pub fn assert_recovered(trace: &Trace, expected: &[(&str, String)], when: &str) 
 }
 
 /// Lets recovery die at each of its steps, finishes it and checks what came of it; returns how many steps there are.
-pub fn die_at_every_step(make: impl Fn() -> Case, check: impl Fn(&Trace)) -> usize {
+pub fn die_at_every_step(make: impl Fn() -> DeathCase, check: impl Fn(&TestTrace)) -> usize {
     let all = records(&make().0);
     let mut steps = 0;
     loop {
@@ -117,8 +117,8 @@ pub fn die_at_every_step(make: impl Fn() -> Case, check: impl Fn(&Trace)) -> usi
 }
 
 /// Lets recovery die at random steps until it is finished, and checks what came of it; many times.
-pub fn die_again_and_again(name: &str, seed: u64, make: impl Fn() -> Case, check: impl Fn(&Trace)) {
-    let mut random = Random::seeded(name, seed);
+pub fn die_again_and_again(name: &str, seed: u64, make: impl Fn() -> DeathCase, check: impl Fn(&TestTrace)) {
+    let mut random = SeededRandom::seeded(name, seed);
     let until = fuzz_time();
     let mut rounds = 0;
     while rounds < 100 || until.is_some_and(|end| std::time::Instant::now() < end) {

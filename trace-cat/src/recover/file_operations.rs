@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 
 /// Who changes files.
-pub trait Hand {
+pub trait FileOperations {
     /// Writes all of `bytes` at `at`.
     fn write(&mut self, file: &File, bytes: &[u8], at: u64) -> io::Result<()>;
     /// Makes a file of the process.
@@ -18,9 +18,9 @@ pub trait Hand {
 }
 
 /// Changes files for good.
-pub struct Files;
+pub struct RealFileOperations;
 
-impl Hand for Files {
+impl FileOperations for RealFileOperations {
     fn write(&mut self, file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
         file.write_all_at(bytes, at)
     }

@@ -34,12 +34,12 @@ use log::info;
 
 use crate::support::diagnostics::{Diagnostics, reason, visible};
 use crate::support::progress::Amount;
-use crate::trace::file_names::{Process, split_name};
+use crate::trace::file_names::{ProcessFiles, split_name};
 use claim::{Claim, claim};
-use file_operations::{Files, Hand};
+use file_operations::{FileOperations, RealFileOperations};
 use recovery_plan::judge;
 use spec::names::FileName;
-use writer::Writing;
+use writer::RecoveryWriter;
 
 /// Recovers every trbuf that `paths`, directories or trbufs, stand for, and tells in `out` what came of each.
 ///
@@ -49,9 +49,9 @@ pub fn recover(paths: &[PathBuf], out: &mut dyn Write, diagnostics: &Diagnostics
     let trbufs = trbuf_search::trbufs(paths, diagnostics);
     let phase = diagnostics.start_phase("recovering", Amount::Files(trbufs.len() as u64));
     for path in trbufs {
-        match one(&path, &mut Files, diagnostics) {
+        match one(&path, &mut RealFileOperations, diagnostics) {
             Ok(Some(outcome)) => {
-                let Outcome { pid, records, files, removed } = outcome;
+                let RecoveryResult { pid, records, files, removed } = outcome;
                 let kept = if removed { "" } else { "; the trbuf is kept" };
                 let path = path.display().to_string();
                 let path = visible(&path);
@@ -61,14 +61,14 @@ pub fn recover(paths: &[PathBuf], out: &mut dyn Write, diagnostics: &Diagnostics
             Ok(None) => {}
             Err(error) => diagnostics.report_damage(path.display(), reason(&error)),
         }
-        phase.done(1);
+        phase.advance(1);
     }
     out.flush()
 }
 
 /// What came of a trbuf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Outcome {
+struct RecoveryResult {
     /// Its process.
     pid: u32,
     /// Records that were not in their files, or not whole.
@@ -80,12 +80,12 @@ struct Outcome {
 }
 
 /// Recovers the trbuf at `path`; `None` if that is not for us to do.
-fn one(path: &Path, hand: &mut dyn Hand, diagnostics: &Diagnostics) -> io::Result<Option<Outcome>> {
+fn one(path: &Path, hand: &mut dyn FileOperations, diagnostics: &Diagnostics) -> io::Result<Option<RecoveryResult>> {
     let (prefix, Some(FileName::Buffers(number))) = split_name(path) else {
         return Err(io::Error::other("neither a directory nor a trbuf"));
     };
     let process =
-        Process { directory: path.parent().unwrap_or(Path::new("")).to_owned(), prefix: prefix.into(), number };
+        ProcessFiles { directory: path.parent().unwrap_or(Path::new("")).to_owned(), prefix: prefix.into(), number };
     let claimed = match claim(path)? {
         Claim::Ours(claimed) => claimed,
         Claim::Runs => {
@@ -98,7 +98,7 @@ fn one(path: &Path, hand: &mut dyn Hand, diagnostics: &Diagnostics) -> io::Resul
         }
     };
     let judged = judge(path, &claimed, diagnostics)?;
-    let mut writing = Writing::new(path, &process, &claimed, hand, diagnostics);
+    let mut writing = RecoveryWriter::new(path, &process, &claimed, hand, diagnostics);
     let noted = writing.note(&judged.noted);
     let mut complete = judged.complete && noted;
     for (number, jobs) in judged.files {
@@ -108,5 +108,5 @@ fn one(path: &Path, hand: &mut dyn Hand, diagnostics: &Diagnostics) -> io::Resul
     if complete {
         claimed.remove(path, hand)?;
     }
-    Ok(Some(Outcome { pid: claimed.owner.pid, records, files, removed: complete }))
+    Ok(Some(RecoveryResult { pid: claimed.owner.pid, records, files, removed: complete }))
 }

@@ -9,17 +9,17 @@ use std::path::Path;
 use spec::buffer::{self, Damage, PAGE, REGIONS, SlotLayout};
 use spec::names::LWP_MASK;
 
-use super::claim::Claimed;
+use super::claim::ClaimedTrbuf;
 use crate::support::diagnostics::Diagnostics;
 use crate::trace::buffers::complete_from;
-use crate::trace::buffers::complete_from::Whole;
-use crate::trace::buffers::lost_records::Losses;
-use crate::trace::buffers::region_text::{first_record, whole_records};
-use crate::trace::buffers::slots::{Found, Slots};
+use crate::trace::buffers::complete_from::CompleteFrom;
+use crate::trace::buffers::lost_records::LostRecords;
+use crate::trace::buffers::region_text::{first_record, holds_complete_records};
+use crate::trace::buffers::slots::{SlotEntry, Slots};
 
 /// What one region holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Job {
+pub struct RegionRecovery {
     /// Where in the trbuf its slot begins.
     pub slot: u64,
     /// Which region of the slot.
@@ -32,7 +32,7 @@ pub struct Job {
     pub unwritten: Range<usize>,
 }
 
-impl Job {
+impl RegionRecovery {
     /// Where in the trbuf a range of the slot is.
     pub fn place(&self, range: &Range<usize>) -> Range<u64> {
         self.slot + range.start as u64..self.slot + range.end as u64
@@ -46,9 +46,9 @@ impl Job {
 
 /// A thread that has overwritten records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Noted {
+pub struct CompletenessNote {
     /// From when on it is complete.
-    pub whole: Whole,
+    pub whole: CompleteFrom,
     /// Where in the trbuf its slot begins.
     pub slot: u64,
     /// The slot's header says it, and no region knows of its laps any more.
@@ -56,11 +56,11 @@ pub struct Noted {
 }
 
 /// What is to be done about a trbuf.
-pub struct Judged {
+pub struct RecoveryPlan {
     /// By the last three digits of the record files' names.
-    pub files: BTreeMap<u16, Vec<Job>>,
+    pub files: BTreeMap<u16, Vec<RegionRecovery>>,
     /// The threads that have overwritten records.
-    pub noted: Vec<Noted>,
+    pub noted: Vec<CompletenessNote>,
     /// No slot is damaged.
     pub complete: bool,
 }
@@ -69,16 +69,16 @@ pub struct Judged {
 ///
 /// # Errors
 /// What reading says.
-pub fn judge(path: &Path, claimed: &Claimed, diagnostics: &Diagnostics) -> io::Result<Judged> {
-    let mut judged = Judged { files: BTreeMap::new(), noted: Vec::new(), complete: true };
-    let mut losses = Losses::default();
+pub fn judge(path: &Path, claimed: &ClaimedTrbuf, diagnostics: &Diagnostics) -> io::Result<RecoveryPlan> {
+    let mut judged = RecoveryPlan { files: BTreeMap::new(), noted: Vec::new(), complete: true };
+    let mut losses = LostRecords::default();
     let mut page = [0; PAGE];
     let (file, shape) = (&claimed.buffers, claimed.owner.layout);
     let mut slots = Slots::new(file, shape)?;
     while let Some(found) = slots.next(&mut page)? {
         let (index, at) = match found {
-            Found::Slot { index, at } => (index, at),
-            Found::Cut { index } => {
+            SlotEntry::Slot { index, at } => (index, at),
+            SlotEntry::Cut { index } => {
                 judged.complete = false;
                 diagnostics.report_damage(path.display(), format_args!("slot {index}: cut short"));
                 continue;
@@ -89,11 +89,11 @@ pub fn judge(path: &Path, claimed: &Claimed, diagnostics: &Diagnostics) -> io::R
         match jobs {
             Ok(None) => {}
             Ok(Some((lwp, jobs))) => match jobs? {
-                Ok(Held { jobs, oldest }) => {
+                Ok(SlotContents { jobs, oldest }) => {
                     let whole = complete_from::of_slot(file, &page, lwp, &oldest)?;
                     let done = whole.is_some_and(|whole| complete_from::noted(&page) == Some(whole.from))
-                        && (0..REGIONS).all(|region| complete_from::laps(&page, region) == 0);
-                    judged.noted.extend(whole.map(|whole| Noted { whole, slot: at, done }));
+                        && (0..REGIONS).all(|region| complete_from::wrap_count(&page, region) == 0);
+                    judged.noted.extend(whole.map(|whole| CompletenessNote { whole, slot: at, done }));
                     judged.files.entry((lwp & LWP_MASK) as u16).or_default().extend(jobs);
                 }
                 Err(damage) => {
@@ -112,21 +112,22 @@ pub fn judge(path: &Path, claimed: &Claimed, diagnostics: &Diagnostics) -> io::R
 }
 
 /// What the regions of one slot hold.
-struct Held {
-    jobs: Vec<Job>,
+struct SlotContents {
+    jobs: Vec<RegionRecovery>,
     /// Where in the trbuf the oldest record is of each region that has overwritten some.
     oldest: Vec<u64>,
 }
 
 /// What the regions of one slot, whose first page is read, hold; or what is wrong with it.
-fn jobs(file: &File, page: &[u8], shape: SlotLayout, at: u64) -> io::Result<Result<Held, Damage>> {
+fn jobs(file: &File, page: &[u8], shape: SlotLayout, at: u64) -> io::Result<Result<SlotContents, Damage>> {
     let (mut jobs, mut oldest) = (Vec::new(), Vec::new());
     for region in 0..REGIONS {
         let rest = match buffer::region_leftover(page, shape, region) {
             Ok(rest) => rest,
             Err(damage) => return Ok(Err(damage)),
         };
-        let mut job = Job { slot: at, region, pending: rest.write_intent, older: None, unwritten: rest.unwritten };
+        let mut job =
+            RegionRecovery { slot: at, region, pending: rest.write_intent, older: None, unwritten: rest.unwritten };
         if !rest.older.is_empty() {
             let Some(first) = first_record(file, &job.place(&rest.older))? else {
                 return Ok(Err(Damage::Text(region)));
@@ -134,16 +135,16 @@ fn jobs(file: &File, page: &[u8], shape: SlotLayout, at: u64) -> io::Result<Resu
             job.older = Some((first - at) as usize..rest.older.end);
         }
         for range in job.texts() {
-            if !whole_records(file, job.place(range))? {
+            if !holds_complete_records(file, job.place(range))? {
                 return Ok(Err(Damage::Text(region)));
             }
         }
-        if job.older.is_some() || (shape.is_ring() && complete_from::laps(page, region) > 0) {
+        if job.older.is_some() || (shape.is_ring() && complete_from::wrap_count(page, region) > 0) {
             oldest.extend(job.texts().find(|range| !range.is_empty()).map(|range| job.place(range).start));
         }
         if job.texts().any(|range| !range.is_empty()) {
             jobs.push(job);
         }
     }
-    Ok(Ok(Held { jobs, oldest }))
+    Ok(Ok(SlotContents { jobs, oldest }))
 }

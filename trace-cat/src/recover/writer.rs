@@ -18,29 +18,29 @@ use memchr::memchr_iter;
 use spec::buffer::{REGION_OFFSETS, REGIONS, RegionWordOffsets, SlotHeader, pack_range, region_word_offsets};
 use spec::names::FileName;
 
-use super::claim::Claimed;
-use super::file_operations::Hand;
+use super::claim::ClaimedTrbuf;
+use super::file_operations::FileOperations;
 use super::holes::Holes;
-use super::recovery_plan::{Job, Noted};
+use super::recovery_plan::{CompletenessNote, RegionRecovery};
 use crate::support::diagnostics::{Diagnostics, reason};
-use crate::trace::buffers::region_text::pieces;
+use crate::trace::buffers::region_text::chunks;
 use crate::trace::buffers::slots::read_up_to;
 use crate::trace::completeness;
-use crate::trace::file_names::Process;
+use crate::trace::file_names::ProcessFiles;
 
 /// The work on one trbuf.
-pub struct Writing<'a> {
+pub struct RecoveryWriter<'a> {
     trbuf: &'a Path,
-    process: &'a Process,
-    claimed: &'a Claimed,
-    hand: &'a mut dyn Hand,
+    process: &'a ProcessFiles,
+    claimed: &'a ClaimedTrbuf,
+    hand: &'a mut dyn FileOperations,
     diagnostics: &'a Diagnostics,
     records: u64,
     files: BTreeSet<u16>,
 }
 
 /// A record file that is being completed.
-struct Target {
+struct TargetFile {
     number: u16,
     path: PathBuf,
     file: File,
@@ -49,7 +49,7 @@ struct Target {
 
 /// Text that is added to a record file.
 struct Addition<'a> {
-    job: &'a Job,
+    job: &'a RegionRecovery,
     /// As a range of the slot; may be empty.
     text: Range<usize>,
     /// What is then left of the region, as a range of the slot.
@@ -58,7 +58,7 @@ struct Addition<'a> {
 
 impl<'a> Addition<'a> {
     /// What of a region is added, in order.
-    fn of(job: &'a Job) -> impl Iterator<Item = Addition<'a>> {
+    fn of(job: &'a RegionRecovery) -> impl Iterator<Item = Addition<'a>> {
         let end = job.unwritten.end;
         let older = job.older.iter().map(|older| Addition { job, text: older.clone(), left: job.unwritten.clone() });
         let newer = Addition { job, text: job.unwritten.clone(), left: end..end };
@@ -66,16 +66,16 @@ impl<'a> Addition<'a> {
     }
 }
 
-impl<'a> Writing<'a> {
+impl<'a> RecoveryWriter<'a> {
     /// Nothing is done yet.
     pub fn new(
         trbuf: &'a Path,
-        process: &'a Process,
-        claimed: &'a Claimed,
-        hand: &'a mut dyn Hand,
+        process: &'a ProcessFiles,
+        claimed: &'a ClaimedTrbuf,
+        hand: &'a mut dyn FileOperations,
         diagnostics: &'a Diagnostics,
-    ) -> Writing<'a> {
-        Writing { trbuf, process, claimed, hand, diagnostics, records: 0, files: BTreeSet::new() }
+    ) -> RecoveryWriter<'a> {
+        RecoveryWriter { trbuf, process, claimed, hand, diagnostics, records: 0, files: BTreeSet::new() }
     }
 
     /// How many records went to how many files.
@@ -84,7 +84,7 @@ impl<'a> Writing<'a> {
     }
 
     /// Completes the record file with this number; `false` if something had to be left in the trbuf, which is told.
-    pub fn file(&mut self, number: u16, jobs: Vec<Job>) -> bool {
+    pub fn file(&mut self, number: u16, jobs: Vec<RegionRecovery>) -> bool {
         if jobs.is_empty() {
             return true;
         }
@@ -95,10 +95,10 @@ impl<'a> Writing<'a> {
         })
     }
 
-    fn complete(&mut self, number: u16, path: &Path, mut jobs: Vec<Job>) -> io::Result<bool> {
+    fn complete(&mut self, number: u16, path: &Path, mut jobs: Vec<RegionRecovery>) -> io::Result<bool> {
         let file = self.open(path)?;
         let size = file.metadata()?.len();
-        let mut target = Target { number, path: path.to_owned(), file, size };
+        let mut target = TargetFile { number, path: path.to_owned(), file, size };
         let mut complete = true;
         jobs.sort_by_key(|job| job.pending.as_ref().map(|(place, _)| *place));
         let mut rest = Vec::new();
@@ -122,7 +122,7 @@ impl<'a> Writing<'a> {
 
     /// Notes from when on threads that overwrote records are complete: in their slots first, so that it stays what it is when
     /// the oldest have gone to their file, then in the trinfo. `false` if that could not be written, which is told.
-    pub fn note(&mut self, noted: &[Noted]) -> bool {
+    pub fn note(&mut self, noted: &[CompletenessNote]) -> bool {
         if noted.is_empty() {
             return true;
         }
@@ -134,8 +134,8 @@ impl<'a> Writing<'a> {
         })
     }
 
-    fn note_in(&mut self, path: &Path, noted: &[Noted]) -> io::Result<()> {
-        for Noted { whole, slot, .. } in noted.iter().filter(|noted| !noted.done) {
+    fn note_in(&mut self, path: &Path, noted: &[CompletenessNote]) -> io::Result<()> {
+        for CompletenessNote { whole, slot, .. } in noted.iter().filter(|noted| !noted.done) {
             let at = slot + offset_of!(SlotHeader, complete_from) as u64;
             self.hand.write(&self.claimed.buffers, &whole.from.to_le_bytes(), at)?;
             // What is oldest in a region no longer counts when the moment is noted.
@@ -185,7 +185,13 @@ impl<'a> Writing<'a> {
     }
 
     /// Writes noted text once more; `false` if something else stands at its place.
-    fn replay(&mut self, target: &mut Target, job: &Job, place: u64, range: &Range<usize>) -> io::Result<bool> {
+    fn replay(
+        &mut self,
+        target: &mut TargetFile,
+        job: &RegionRecovery,
+        place: u64,
+        range: &Range<usize>,
+    ) -> io::Result<bool> {
         let text = job.place(range);
         if place < target.size {
             let Some(same) = self.same(target, &text, place)? else {
@@ -211,9 +217,9 @@ impl<'a> Writing<'a> {
     }
 
     /// How much of the trbuf's `text` stands in the file at `place` from its beginning on; `None` if something else does.
-    fn same(&self, target: &Target, text: &Range<u64>, place: u64) -> io::Result<Option<u64>> {
+    fn same(&self, target: &TargetFile, text: &Range<u64>, place: u64) -> io::Result<Option<u64>> {
         let (mut same, mut differs) = (0, false);
-        for piece in pieces(text.clone()) {
+        for piece in chunks(text.clone()) {
             // A write that was cut leaves the first part, and a hole where another wrote behind it.
             let at = place + (piece.start - text.start);
             let text = self.text(&piece)?;
@@ -233,7 +239,7 @@ impl<'a> Writing<'a> {
     }
 
     /// Notes text, writes it at the end of the file or into a hole, and forgets the note.
-    fn append(&mut self, target: &mut Target, addition: &Addition<'_>, hole: Option<u64>) -> io::Result<()> {
+    fn append(&mut self, target: &mut TargetFile, addition: &Addition<'_>, hole: Option<u64>) -> io::Result<()> {
         let Addition { job, text, left } = addition;
         if text.is_empty() {
             // Of the older records of a ring that has begun anew no whole one is left.
@@ -255,7 +261,7 @@ impl<'a> Writing<'a> {
     }
 
     /// Writes `text` of the trbuf at `place`, which [`end_of_lines`] gave.
-    fn write_at_end(&mut self, target: &mut Target, text: &Range<u64>, place: u64) -> io::Result<()> {
+    fn write_at_end(&mut self, target: &mut TargetFile, text: &Range<u64>, place: u64) -> io::Result<()> {
         if place > target.size {
             self.hand.write(&target.file, b"\n", target.size)?;
         }
@@ -263,8 +269,8 @@ impl<'a> Writing<'a> {
     }
 
     /// Writes `text` of the trbuf, of which `same` bytes are there already, and counts its records.
-    fn write(&mut self, target: &mut Target, text: &Range<u64>, place: u64, same: u64) -> io::Result<()> {
-        for piece in pieces(text.start + same..text.end) {
+    fn write(&mut self, target: &mut TargetFile, text: &Range<u64>, place: u64, same: u64) -> io::Result<()> {
+        for piece in chunks(text.start + same..text.end) {
             let bytes = self.text(&piece)?;
             let at = place + (piece.start - text.start);
             self.hand.write(&target.file, &bytes, at)?;
@@ -276,13 +282,13 @@ impl<'a> Writing<'a> {
     }
 
     /// Ends the noted write of a region, of which `left` stays: its text leaves `write_position`, then the note goes.
-    fn take_out(&mut self, job: &Job, left: &Range<usize>) -> io::Result<()> {
+    fn take_out(&mut self, job: &RegionRecovery, left: &Range<usize>) -> io::Result<()> {
         let RegionWordOffsets { write_position: filled, write_intent: pending, .. } = region_word_offsets(job.region);
         self.word(job, filled, packed(job.region, left))?;
         self.word(job, pending, 0)
     }
 
-    fn word(&mut self, job: &Job, at: usize, word: u64) -> io::Result<()> {
+    fn word(&mut self, job: &RegionRecovery, at: usize, word: u64) -> io::Result<()> {
         self.hand.write(&self.claimed.buffers, &word.to_le_bytes(), job.slot + at as u64)
     }
 

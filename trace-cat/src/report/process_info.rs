@@ -12,7 +12,7 @@ use crate::trace::file_names::split_name;
 
 /// A process that left files in a directory. Files that were set aside do not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Process {
+pub struct ProcessInfo {
     /// Its number; the seven digits of its files' names if there is no trinfo to tell.
     pub pid: u32,
     /// Its parent's, 0 if unknown.
@@ -28,8 +28,8 @@ pub struct Process {
 }
 
 /// The processes of one directory, in the order of their names.
-pub fn of_directory(directory: &Path) -> Vec<Process> {
-    let mut found: BTreeMap<u32, Process> = BTreeMap::new();
+pub fn processes_in_directory(directory: &Path) -> Vec<ProcessInfo> {
+    let mut found: BTreeMap<u32, ProcessInfo> = BTreeMap::new();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = directory.join(entry.file_name());
         let (b"", Some(name)) = split_name(&path) else { continue };
@@ -37,7 +37,7 @@ pub fn of_directory(directory: &Path) -> Vec<Process> {
         else {
             continue;
         };
-        let process = found.entry(number).or_insert_with(|| Process { pid: number, ..Process::default() });
+        let process = found.entry(number).or_insert_with(|| ProcessInfo { pid: number, ..ProcessInfo::default() });
         match name {
             FileName::Records { .. } if !is_file(&entry) => {}
             FileName::Records { .. } => process.records.push(path),
@@ -46,7 +46,7 @@ pub fn of_directory(directory: &Path) -> Vec<Process> {
             FileName::Clock => {}
         }
     }
-    let mut processes: Vec<Process> = found.into_values().collect();
+    let mut processes: Vec<ProcessInfo> = found.into_values().collect();
     // A trinfo alone has no record.
     processes.retain(|process| !process.records.is_empty() || process.buffers.is_some());
     processes.iter_mut().for_each(|process| process.records.sort());
@@ -61,7 +61,7 @@ fn is_file(entry: &DirEntry) -> bool {
     })
 }
 
-impl Process {
+impl ProcessInfo {
     /// What its trinfo says. An exec appends to it, so the last value counts.
     fn read(&mut self, path: &Path) {
         let Ok(text) = read_info(path) else { return };
@@ -121,19 +121,19 @@ mod tests {
         fs::write(path("trinfo.0000001"), "pid 1\nppid 7\ncmdline sh -c a\\x20b\npid 1\nppid 7\ncmdline sort -n\n")
             .unwrap();
         fs::write(path("trinfo.0000009"), "pid 9\n").unwrap();
-        let processes = of_directory(directory.path());
+        let processes = processes_in_directory(directory.path());
         let expected = [
-            Process {
+            ProcessInfo {
                 pid: 1,
                 parent: 7,
                 command: "sort -n".to_owned(),
                 records: vec![path("tr.0000001.001"), path("tr.0000001.002")],
-                ..Process::default()
+                ..ProcessInfo::default()
             },
-            Process { pid: 2, buffers: Some(path("trbuf.0000002")), ..Process::default() },
+            ProcessInfo { pid: 2, buffers: Some(path("trbuf.0000002")), ..ProcessInfo::default() },
         ];
         assert_eq!(processes, expected);
-        assert!(of_directory(&path("none")).is_empty());
+        assert!(processes_in_directory(&path("none")).is_empty());
     }
 
     #[test]

@@ -66,20 +66,20 @@ impl Diagnostics {
 
     /// Begins a phase of the work, `what` in a word or two; see [`Phase::done`].
     pub(crate) fn start_phase(&self, what: &'static str, amount: Amount) -> Phase<'_> {
-        self.progress.as_ref().map_or(Phase::unseen(), |progress| progress.phase(what, amount))
+        self.progress.as_ref().map_or(Phase::hidden(), |progress| progress.phase(what, amount))
     }
 
     /// Shows no progress any more: something else may be printed on the same terminal from now on.
     pub(crate) fn stop_progress(&self) {
         if let Some(progress) = &self.progress {
-            progress.quit();
+            progress.stop();
         }
     }
 
     /// Calls `write`, which may write to the terminal, while no progress is shown there.
     pub(crate) fn without_progress<T>(&self, write: impl FnOnce() -> T) -> T {
         match &self.progress {
-            Some(progress) => progress.aside(write),
+            Some(progress) => progress.suspend(write),
             None => write(),
         }
     }

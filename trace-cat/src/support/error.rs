@@ -3,7 +3,7 @@
 use std::{error, fmt, io};
 
 use super::diagnostics::reason;
-use super::temporary_files::is_temporary;
+use super::temporary_files::is_temporary_file_error;
 
 /// A failure that ends the work: of an output, or of a temporary file. What is wrong with a trace itself is no error but a
 /// [`Diagnostic`](super::diagnostics::Diagnostic).
@@ -32,7 +32,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if is_temporary(&self.source) {
+        if is_temporary_file_error(&self.source) {
             // The message says which file by itself.
             return out.write_str(&reason(&self.source));
         }

@@ -6,7 +6,7 @@ use spec::record::NANOS_PER_SECOND;
 
 /// A local time, to the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Local {
+pub struct LocalTime {
     pub year: i32,
     pub month: i32,
     pub day: i32,
@@ -17,9 +17,9 @@ pub struct Local {
     pub offset: i64,
 }
 
-impl Local {
+impl LocalTime {
     /// The local time of a second since the Epoch.
-    pub fn at(second: u64) -> Local {
+    pub fn at(second: u64) -> LocalTime {
         let time = second as libc::time_t;
         // SAFETY: all bytes zero is a valid tm.
         let mut tm: libc::tm = unsafe { std::mem::zeroed() };
@@ -27,7 +27,7 @@ impl Local {
         unsafe {
             libc::localtime_r(&time, &mut tm);
         }
-        Local {
+        LocalTime {
             year: tm.tm_year.saturating_add(1900),
             month: tm.tm_mon + 1,
             day: tm.tm_mday,
@@ -40,18 +40,18 @@ impl Local {
 
     /// `2026-11-20 +0100`.
     pub fn date(&self) -> String {
-        let Local { year, month, day, offset, .. } = *self;
+        let LocalTime { year, month, day, offset, .. } = *self;
         let (sign, minutes) = (if offset < 0 { '-' } else { '+' }, offset.abs() / 60);
         format!("{year:04}-{month:02}-{day:02} {sign}{:02}{:02}", minutes / 60, minutes % 60)
     }
 }
 
 /// A moment, nanoseconds since the Epoch, as date and time of day: `2026-11-21 04:59:00.544763329`.
-pub struct Moment(pub u64);
+pub struct DateTime(pub u64);
 
-impl fmt::Display for Moment {
+impl fmt::Display for DateTime {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Local { year, month, day, hour, minute, second, .. } = Local::at(self.0 / NANOS_PER_SECOND);
+        let LocalTime { year, month, day, hour, minute, second, .. } = LocalTime::at(self.0 / NANOS_PER_SECOND);
         let nanoseconds = self.0 % NANOS_PER_SECOND;
         write!(out, "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{nanoseconds:09}")
     }
@@ -64,13 +64,13 @@ mod tests {
     #[test]
     fn a_moment_has_nine_digits_below_the_second() {
         // Whatever the time zone: none is a day off.
-        let text = Moment(1_795_174_740 * NANOS_PER_SECOND + 5).to_string();
+        let text = DateTime(1_795_174_740 * NANOS_PER_SECOND + 5).to_string();
         assert!(text.starts_with("2026-11-2") && text.ends_with(".000000005") && text.len() == 29, "{text}");
     }
 
     #[test]
     fn zones_east_and_west() {
-        let mut local = Local { year: 2026, month: 1, day: 2, hour: 3, minute: 4, second: 5, offset: 5400 };
+        let mut local = LocalTime { year: 2026, month: 1, day: 2, hour: 3, minute: 4, second: 5, offset: 5400 };
         assert_eq!(local.date(), "2026-01-02 +0130");
         local.offset = -12_600;
         assert_eq!(local.date(), "2026-01-02 -0330");

@@ -3,7 +3,7 @@
 pub mod diagnostics;
 pub mod duration;
 pub mod error;
-pub mod inherited;
+pub mod inherited_state;
 pub mod local_time;
 pub mod progress;
 pub mod temporary_files;

@@ -77,12 +77,12 @@ impl Progress {
     }
 
     /// Writes something else to a terminal, without the line in its way.
-    pub fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
+    pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         self.bar.suspend(write)
     }
 
     /// Shows nothing any more.
-    pub fn quit(&self) {
+    pub fn stop(&self) {
         // Kept, so that nobody puts the line there meanwhile.
         let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
         *place = None;
@@ -90,7 +90,7 @@ impl Progress {
         self.bar.set_draw_target(ProgressDrawTarget::hidden());
     }
 
-    fn done(&self, amount: u64) {
+    fn advance(&self, amount: u64) {
         if self.start.get().is_some_and(|start| start.elapsed() >= self.patience)
             && let Some(place) = self.place.lock().unwrap_or_else(PoisonError::into_inner).take()
         {
@@ -114,14 +114,14 @@ pub struct Phase<'a>(Option<&'a Progress>);
 
 impl Phase<'_> {
     /// One of which nothing is shown.
-    pub fn unseen() -> Phase<'static> {
+    pub fn hidden() -> Phase<'static> {
         Phase(None)
     }
 
     /// Tells that so much more of it is done.
-    pub fn done(&self, amount: u64) {
+    pub fn advance(&self, amount: u64) {
         if let Some(progress) = self.0 {
-            progress.done(amount);
+            progress.advance(amount);
         }
     }
 }

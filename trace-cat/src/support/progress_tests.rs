@@ -66,16 +66,16 @@ fn shown(patience: Duration) -> (Progress, Terminal) {
 fn a_phase_says_how_far_it_is_and_goes_at_its_end() {
     let (progress, terminal) = shown(Duration::ZERO);
     let phase = progress.phase("reading", Amount::Bytes(4 << 30));
-    phase.done(1 << 30);
+    phase.advance(1 << 30);
     assert!(terminal.line().starts_with("trace-cat: reading: 25 % of 4.00 GiB"), "{terminal:?}");
     drop(phase);
     assert_eq!(terminal.line(), "");
     let phase = progress.phase("opening", Amount::Files(100_000));
-    phase.done(99_000);
+    phase.advance(99_000);
     assert!(terminal.line().starts_with("trace-cat: opening: 99 % of 100000 files"), "{terminal:?}");
     drop(phase);
     let phase = progress.phase("reading", Amount::Unknown);
-    phase.done(3 << 20);
+    phase.advance(3 << 20);
     assert_eq!(terminal.line(), "trace-cat: reading: 3.00 MiB");
     drop(phase);
     assert_eq!(terminal.line(), "");
@@ -85,8 +85,8 @@ fn a_phase_says_how_far_it_is_and_goes_at_its_end() {
 fn work_that_is_soon_done_is_not_shown() {
     let (progress, terminal) = shown(Duration::from_secs(1_000_000));
     let phase = progress.phase("reading", Amount::Bytes(2));
-    phase.done(1);
-    progress.aside(|| ());
+    phase.advance(1);
+    progress.suspend(|| ());
     drop(phase);
     assert_eq!(terminal.seen(), Vec::<String>::new());
 }
@@ -108,13 +108,13 @@ fn a_phase_within_a_phase_is_part_of_it() {
 fn other_text_finds_an_empty_line_and_the_last_word_is_the_output_s() {
     let (progress, terminal) = shown(Duration::ZERO);
     let phase = progress.phase("merging", Amount::Bytes(10));
-    phase.done(5);
-    progress.aside(|| assert_eq!(terminal.line(), ""));
+    phase.advance(5);
+    progress.suspend(|| assert_eq!(terminal.line(), ""));
     assert!(terminal.line().starts_with("trace-cat: merging: 50 %"), "{terminal:?}");
-    progress.quit();
+    progress.stop();
     assert_eq!(terminal.line(), "");
     let before = terminal.seen().len();
-    phase.done(2);
+    phase.advance(2);
     drop(phase);
     progress.phase("sorting", Amount::Bytes(10)).done(5);
     assert_eq!((terminal.line(), terminal.seen().len()), (String::new(), before));

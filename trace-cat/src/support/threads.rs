@@ -6,7 +6,7 @@ use log::warn;
 
 /// Does `work` in this thread and in others, `count` altogether, or as many as the system lets there be. Returns when all
 /// have come back.
-pub fn together(count: usize, work: impl Fn() + Sync) {
+pub fn run_on_threads(count: usize, work: impl Fn() + Sync) {
     thread::scope(|scope| {
         for number in 1..count {
             if let Err(error) = thread::Builder::new().spawn_scoped(scope, &work) {
@@ -26,7 +26,7 @@ mod tests {
     #[test]
     fn everybody_works() {
         let all = Barrier::new(3);
-        together(3, || _ = all.wait());
-        together(0, || ());
+        run_on_threads(3, || _ = all.wait());
+        run_on_threads(0, || ());
     }
 }

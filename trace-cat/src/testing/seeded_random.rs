@@ -3,19 +3,19 @@
 use std::time::{Duration, Instant};
 
 /// A xorshift64* generator.
-pub struct Random(u64);
+pub struct SeededRandom(u64);
 
-impl Random {
+impl SeededRandom {
     /// The generator of test `name`; prints its seed. `THREADT_SEED` replaces `seed`.
-    pub fn seeded(name: &str, seed: u64) -> Random {
+    pub fn seeded(name: &str, seed: u64) -> SeededRandom {
         let seed = std::env::var("THREADT_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(seed);
         println!("{name}: seed {seed} (set THREADT_SEED to run it again)");
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+        SeededRandom(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
     /// A generator whose seed another one gave.
-    pub fn seeded_by(seed: u64) -> Random {
-        Random(seed | 1)
+    pub fn seeded_by(seed: u64) -> SeededRandom {
+        SeededRandom(seed | 1)
     }
 
     /// The next 64 bits.

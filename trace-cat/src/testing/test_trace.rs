@@ -4,10 +4,10 @@ use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::filter::Few;
-use crate::merge::{Limits, Merge, Shape};
+use crate::filter::LineLimit;
+use crate::merge::{BatchTransform, Merge, MergeLimits};
 use crate::support::diagnostics::tests::recorded_diagnostics;
-use crate::trace::file_handle::Descriptors;
+use crate::trace::file_handle::DescriptorBudget;
 use crate::trace::inputs;
 
 /// A record of process 1 and LWP `lwp` at `time` nanoseconds, whose event stands as `02:04:0` in it.
@@ -20,14 +20,14 @@ pub fn record(time: u64, lwp: u32, event: &str, a1: u64) -> String {
 }
 
 /// Adds to `out` what `--head` and `--tail`, in this order, leave of a merge of `times`.
-pub fn merge_few(
+pub fn merge_limited(
     merge: &Merge,
     mut times: Range<u64>,
-    shape: Shape,
+    shape: BatchTransform,
     [head, tail]: [Option<u64>; 2],
     out: &mut Vec<u8>,
 ) {
-    let mut few = Few::choose(merge, &mut times, shape, head, tail).unwrap();
+    let mut few = LineLimit::choose(merge, &mut times, shape, head, tail).unwrap();
     let mut take = |lines: &[u8]| {
         let (lines, more) = few.cut(lines);
         out.extend_from_slice(lines);
@@ -37,13 +37,13 @@ pub fn merge_few(
 }
 
 /// A trace directory, removed when it goes out of scope.
-pub struct Trace {
+pub struct TestTrace {
     directory: tempfile::TempDir,
 }
 
-impl Trace {
-    pub fn new() -> Trace {
-        Trace { directory: tempfile::tempdir().unwrap() }
+impl TestTrace {
+    pub fn new() -> TestTrace {
+        TestTrace { directory: tempfile::tempdir().unwrap() }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -51,14 +51,14 @@ impl Trace {
     }
 
     /// Writes a file.
-    pub fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> &Trace {
+    pub fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> &TestTrace {
         fs::write(self.path(name), bytes).unwrap();
         self
     }
 
     /// Merges these files, or the whole directory if there are none; returns output and messages, in which the
     /// directory's path is left out.
-    pub fn cat_with(&self, names: &[&str], limits: Limits, descriptors: usize) -> (String, String) {
+    pub fn cat_with(&self, names: &[&str], limits: MergeLimits, descriptors: usize) -> (String, String) {
         self.merged(names, limits, descriptors, |merge, out| {
             let mut take = |lines: &[u8]| {
                 out.extend_from_slice(lines);
@@ -72,7 +72,7 @@ impl Trace {
     pub fn merged(
         &self,
         names: &[&str],
-        limits: Limits,
+        limits: MergeLimits,
         descriptors: usize,
         print: impl FnOnce(&Merge, &mut Vec<u8>),
     ) -> (String, String) {
@@ -81,7 +81,7 @@ impl Trace {
             paths.push(self.path(""));
         }
         let (diagnostics, messages) = recorded_diagnostics();
-        let inputs = inputs::collect(&paths, &Descriptors::new(descriptors), &diagnostics);
+        let inputs = inputs::collect(&paths, &DescriptorBudget::new(descriptors), &diagnostics);
         let merge = Merge::prepare(&inputs.texts, limits, &diagnostics).unwrap();
         let mut out = Vec::new();
         print(&merge, &mut out);
@@ -90,6 +90,6 @@ impl Trace {
     }
 
     pub fn cat(&self, names: &[&str]) -> (String, String) {
-        self.cat_with(names, Limits::default(), 1000)
+        self.cat_with(names, MergeLimits::default(), 1000)
     }
 }

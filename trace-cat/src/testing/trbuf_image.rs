@@ -10,21 +10,21 @@ use spec::buffer::{
 
 /// A trbuf as a process leaves it, and how large its slots are.
 #[derive(Clone)]
-pub struct Image(pub Vec<u8>, pub SlotLayout);
+pub struct TrbufImage(pub Vec<u8>, pub SlotLayout);
 
-impl Image {
+impl TrbufImage {
     /// One without slots, of process 1 in an earlier boot.
-    pub fn new() -> Image {
-        Image::of(SlotLayout::BUFFERS)
+    pub fn new() -> TrbufImage {
+        TrbufImage::of(SlotLayout::BUFFERS)
     }
 
     /// One whose slots are rings of this many bytes.
-    pub fn ring(size: u64) -> Image {
-        Image::of(SlotLayout::ring(size).unwrap())
+    pub fn ring(size: u64) -> TrbufImage {
+        TrbufImage::of(SlotLayout::ring(size).unwrap())
     }
 
-    fn of(shape: SlotLayout) -> Image {
-        let mut image = Image(vec![0; SLOTS_OFFSET], shape);
+    fn of(shape: SlotLayout) -> TrbufImage {
+        let mut image = TrbufImage(vec![0; SLOTS_OFFSET], shape);
         image.put(0, &MAGIC);
         image.put(offset_of!(Header, version), &VERSION.to_le_bytes());
         image.put(offset_of!(Header, pid), &1u32.to_le_bytes());
@@ -72,19 +72,19 @@ impl Image {
 
     /// Fills a region of a ring that has begun anew `laps` times: the newer text is at its front, the older text, which
     /// need not begin with a whole record, from `start` on.
-    pub fn wrapped(&mut self, slot: usize, region: usize, laps: u32, (start, older): (usize, &str), newer: &str) {
+    pub fn wrapped(&mut self, slot: usize, region: usize, wrap_count: u32, (start, older): (usize, &str), newer: &str) {
         let begins = self.at(slot) + REGION_OFFSETS[region];
         self.region(slot, region, newer, start..newer.len(), None);
         self.put(begins + start, older.as_bytes());
         let words = region_word_offsets(region);
-        let wrapped_at = (start + older.len()) as u32;
-        self.put(self.at(slot) + words.wrap_position, &wrapped_at.to_le_bytes());
-        self.laps(slot, region, laps);
+        let wrap_position = (start + older.len()) as u32;
+        self.put(self.at(slot) + words.wrap_position, &wrap_position.to_le_bytes());
+        self.wrap_count(slot, region, wrap_count);
     }
 
     /// Says how often a region of a ring has begun anew.
-    pub fn laps(&mut self, slot: usize, region: usize, laps: u32) {
-        self.put(self.at(slot) + region_word_offsets(region).wrap_count, &laps.to_le_bytes());
+    pub fn wrap_count(&mut self, slot: usize, region: usize, wrap_count: u32) {
+        self.put(self.at(slot) + region_word_offsets(region).wrap_count, &wrap_count.to_le_bytes());
     }
 
     /// Says how many bytes of the record file with this number are written or on their way.

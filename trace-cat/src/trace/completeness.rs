@@ -14,21 +14,21 @@ use std::path::Path;
 use spec::info::RINGS_REUSED;
 use spec::names::{FileName, LWP_MASK};
 
-use super::buffers::complete_from::{Whole, raw};
-use super::file_names::Process;
+use super::buffers::complete_from::{CompleteFrom, raw};
+use super::file_names::ProcessFiles;
 use crate::support::diagnostics::{Diagnostics, reason};
-use crate::support::local_time::Moment;
+use crate::support::local_time::DateTime;
 
 /// No such line is longer, bytes.
 const LINE_MAX: usize = 128;
 /// Threads that are told of one by one; of more, only how many there are.
-const TOLD: usize = 10;
+const REPORTED_MAX: usize = 10;
 
 /// What a trinfo says about this.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct TrinfoCompleteness {
     /// Threads that have overwritten records.
-    pub wholes: Vec<Whole>,
+    pub wholes: Vec<CompleteFrom>,
     /// Threads of which nothing is left.
     pub gone: u64,
 }
@@ -37,17 +37,17 @@ pub struct Written {
 ///
 /// # Errors
 /// What the system says, but for a missing file.
-pub fn of_trinfo(path: &Path) -> io::Result<Written> {
+pub fn of_trinfo(path: &Path) -> io::Result<TrinfoCompleteness> {
     let file = match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Written::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(TrinfoCompleteness::default()),
         Err(error) => return Err(error),
     };
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
     let mut reader = BufReader::new(file);
-    let (mut written, mut line) = (Written::default(), Vec::new());
+    let (mut written, mut line) = (TrinfoCompleteness::default(), Vec::new());
     loop {
         line.clear();
         if reader.by_ref().take(LINE_MAX as u64).read_until(b'\n', &mut line)? == 0 {
@@ -55,7 +55,7 @@ pub fn of_trinfo(path: &Path) -> io::Result<Written> {
         }
         match line.strip_suffix(b"\n") {
             Some(line) => {
-                written.wholes.extend(Whole::parse(line));
+                written.wholes.extend(CompleteFrom::parse(line));
                 // Once for each program that the process was.
                 written.gone = written.gone.saturating_add(gone(line).unwrap_or(0));
             }
@@ -72,26 +72,26 @@ fn gone(line: &[u8]) -> Option<u64> {
 
 /// What is known of the threads of all processes.
 #[derive(Debug, Default)]
-pub struct Wholes {
-    threads: BTreeMap<(Process, u32), u64>,
+pub struct Completeness {
+    threads: BTreeMap<(ProcessFiles, u32), u64>,
     /// How many threads of a process are gone.
-    gone: BTreeMap<Process, u64>,
+    gone: BTreeMap<ProcessFiles, u64>,
     /// Processes and the last three digits of their record files that are read.
-    read: HashSet<(Process, u16)>,
+    read: HashSet<(ProcessFiles, u16)>,
 }
 
-impl Wholes {
+impl Completeness {
     /// Adds what a process's trbuf told, and reads its trinfo.
-    pub fn process(&mut self, process: &Process, told: &[Whole], diagnostics: &Diagnostics) {
+    pub fn process(&mut self, process: &ProcessFiles, told: &[CompleteFrom], diagnostics: &Diagnostics) {
         let path = process.path(FileName::Info(process.number));
         let written = of_trinfo(&path).unwrap_or_else(|error| {
             diagnostics.report_note(path.display(), reason(&error));
-            Written::default()
+            TrinfoCompleteness::default()
         });
         if written.gone > 0 {
             self.gone.insert(process.clone(), written.gone);
         }
-        for Whole { lwp, from } in written.wholes.iter().chain(told) {
+        for CompleteFrom { lwp, from } in written.wholes.iter().chain(told) {
             // A thread whose rings were written out twice (before an exec, say) is complete from the later moment on.
             let known = self.threads.entry((process.clone(), *lwp)).or_default();
             *known = (*known).max(*from);
@@ -99,7 +99,7 @@ impl Wholes {
     }
 
     /// Notes that a record file is read.
-    pub fn file(&mut self, process: &Process, number: u16) {
+    pub fn file(&mut self, process: &ProcessFiles, number: u16) {
         if !self.threads.is_empty() {
             self.read.insert((process.clone(), number));
         }
@@ -107,33 +107,34 @@ impl Wholes {
 
     /// Tells of the threads whose files are read, the latest first.
     pub fn tell(&self, diagnostics: &Diagnostics) {
-        let mut told: Vec<(u64, &Process, u32)> = self
+        let mut told: Vec<(u64, &ProcessFiles, u32)> = self
             .threads
             .iter()
             .filter(|((process, lwp), _)| self.read.contains(&(process.clone(), (lwp & LWP_MASK) as u16)))
             .map(|((process, lwp), &from)| (from, process, *lwp))
             .collect();
         told.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| (a.1, a.2).cmp(&(b.1, b.2))));
-        let moment = |from| format!("{} ({})", Moment(from), raw(from));
-        for &(from, process, lwp) in told.iter().take(TOLD) {
+        let moment = |from| format!("{} ({})", DateTime(from), raw(from));
+        for &(from, process, lwp) in told.iter().take(REPORTED_MAX) {
             let file = process.path(FileName::Records { process: process.number, lwp: (lwp & LWP_MASK) as u16 });
             let what = format_args!("LWP {lwp} is complete from {} on; what came before was overwritten", moment(from));
             diagnostics.report_note(file.display(), what);
         }
-        if let Some(&(from, ..)) = told.get(TOLD) {
-            let count = told.len() - TOLD;
+        if let Some(&(from, ..)) = told.get(REPORTED_MAX) {
+            let count = told.len() - REPORTED_MAX;
             diagnostics
                 .report_note("rings", format_args!("and {count} more threads, the latest from {} on", moment(from)));
         }
-        for (process, count) in self.gone.iter().take(TOLD) {
+        for (process, count) in self.gone.iter().take(REPORTED_MAX) {
             let [before, behind] = RINGS_REUSED;
             diagnostics.report_note(
                 process.path(FileName::Info(process.number)).display(),
                 format_args!("{before}{count}{behind}"),
             );
         }
-        if self.gone.len() > TOLD {
-            let (processes, threads) = (self.gone.len() - TOLD, self.gone.values().skip(TOLD).sum::<u64>());
+        if self.gone.len() > REPORTED_MAX {
+            let (processes, threads) =
+                (self.gone.len() - REPORTED_MAX, self.gone.values().skip(REPORTED_MAX).sum::<u64>());
             diagnostics
                 .report_note("rings", format_args!("and those of {threads} more threads of {processes} processes"));
         }
@@ -149,10 +150,14 @@ mod tests {
 
     #[test]
     fn lines_and_moments_are_twins() {
-        for whole in [Whole { lwp: 1, from: 0 }, Whole { lwp: u32::MAX, from: 9_999_999_999_999_999_999 }] {
-            assert_eq!(Whole::parse(whole.line().trim_end().as_bytes()), Some(whole));
+        for whole in [CompleteFrom { lwp: 1, from: 0 }, CompleteFrom { lwp: u32::MAX, from: 9_999_999_999_999_999_999 }]
+        {
+            assert_eq!(CompleteFrom::parse(whole.line().trim_end().as_bytes()), Some(whole));
         }
-        assert_eq!(Whole { lwp: 71, from: 5 * NANOS_PER_SECOND + 9 }.line(), "complete_from 71 0000000005.000000009\n");
+        assert_eq!(
+            CompleteFrom { lwp: 71, from: 5 * NANOS_PER_SECOND + 9 }.line(),
+            "complete_from 71 0000000005.000000009\n"
+        );
         for wrong in [
             "",
             "complete_from",
@@ -165,7 +170,7 @@ mod tests {
             "complete_from 4294967296 0000000005.000000009",
             "note complete_from 71 0000000005.000000009",
         ] {
-            assert_eq!(Whole::parse(wrong.as_bytes()), None, "{wrong}");
+            assert_eq!(CompleteFrom::parse(wrong.as_bytes()), None, "{wrong}");
         }
     }
 
@@ -173,8 +178,8 @@ mod tests {
     fn a_trinfo_may_hold_anything() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("trinfo.0000001");
-        assert_eq!(of_trinfo(&path).unwrap(), Written::default());
-        let whole = |lwp| Whole { lwp, from: 7 };
+        assert_eq!(of_trinfo(&path).unwrap(), TrinfoCompleteness::default());
+        let whole = |lwp| CompleteFrom { lwp, from: 7 };
         let long = "x".repeat(3 * LINE_MAX);
         let note = |count: &str| format!("note {}\n", RINGS_REUSED.join(count));
         let lines = [
@@ -188,25 +193,28 @@ mod tests {
             &whole(3).line()[..36],
         ];
         fs::write(&path, lines.concat()).unwrap();
-        assert_eq!(of_trinfo(&path).unwrap(), Written { wholes: vec![whole(1), whole(2)], gone: 4_294_967_309 });
+        assert_eq!(
+            of_trinfo(&path).unwrap(),
+            TrinfoCompleteness { wholes: vec![whole(1), whole(2)], gone: 4_294_967_309 }
+        );
         fs::write(&path, long).unwrap();
-        assert_eq!(of_trinfo(&path).unwrap(), Written::default());
+        assert_eq!(of_trinfo(&path).unwrap(), TrinfoCompleteness::default());
         assert!(of_trinfo(directory.path()).is_err());
     }
 
     #[test]
     fn the_latest_ten_are_told_and_the_others_counted() {
         let tell = |count: u32| {
-            let process = Process { directory: "d".into(), prefix: Vec::new(), number: 1 };
-            let mut wholes = Wholes::default();
+            let process = ProcessFiles { directory: "d".into(), prefix: Vec::new(), number: 1 };
+            let mut wholes = Completeness::default();
             let (diagnostics, messages) = recorded_diagnostics();
-            let told: Vec<Whole> =
-                (1..=count).map(|lwp| Whole { lwp, from: u64::from(lwp) * NANOS_PER_SECOND }).collect();
+            let told: Vec<CompleteFrom> =
+                (1..=count).map(|lwp| CompleteFrom { lwp, from: u64::from(lwp) * NANOS_PER_SECOND }).collect();
             wholes.process(&process, &told, &diagnostics);
             // An earlier moment does not count.
             wholes.process(
                 &process,
-                &told.first().map(|first| Whole { from: 9, ..*first }).into_iter().collect::<Vec<_>>(),
+                &told.first().map(|first| CompleteFrom { from: 9, ..*first }).into_iter().collect::<Vec<_>>(),
                 &diagnostics,
             );
             (0..200).filter(|number| *number != 5).for_each(|number| wholes.file(&process, number));
@@ -233,9 +241,9 @@ mod tests {
     fn threads_of_which_nothing_is_left_are_counted() {
         let directory = tempfile::tempdir().unwrap();
         let (diagnostics, messages) = recorded_diagnostics();
-        let mut wholes = Wholes::default();
+        let mut wholes = Completeness::default();
         for number in 1..=12 {
-            let process = Process { directory: directory.path().into(), prefix: Vec::new(), number };
+            let process = ProcessFiles { directory: directory.path().into(), prefix: Vec::new(), number };
             let note = format!("note {}\n", RINGS_REUSED.join(&(100 * number).to_string()));
             fs::write(process.path(FileName::Info(number)), note).unwrap();
             wholes.process(&process, &[], &diagnostics);

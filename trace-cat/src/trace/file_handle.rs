@@ -15,17 +15,17 @@ const NEEDED: usize = 10;
 
 /// How many more files may be kept open.
 #[derive(Debug)]
-pub struct Descriptors(AtomicUsize);
+pub struct DescriptorBudget(AtomicUsize);
 
-impl Descriptors {
+impl DescriptorBudget {
     /// Up to `most` files are kept open.
-    pub fn new(most: usize) -> Descriptors {
-        Descriptors(AtomicUsize::new(most))
+    pub fn new(most: usize) -> DescriptorBudget {
+        DescriptorBudget(AtomicUsize::new(most))
     }
 
     /// Half of what the process may have, so that output, temporary files and directories never go short. The limit is made
     /// as large as it may be: the small one is for programs that use `select`.
-    pub fn half_of_the_limit() -> Descriptors {
+    pub fn half_of_the_limit() -> DescriptorBudget {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: getrlimit writes one rlimit to the place it is given.
         let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0;
@@ -35,7 +35,7 @@ impl Descriptors {
             limit = most;
         }
         let limit = if known { limit.rlim_cur.min(1 << 20) as usize } else { 256 };
-        Descriptors::new(limit.saturating_sub(NEEDED) / 2)
+        DescriptorBudget::new(limit.saturating_sub(NEEDED) / 2)
     }
 
     fn take(&self) -> bool {
@@ -45,30 +45,30 @@ impl Descriptors {
 }
 
 /// Device and inode number: what tells one file from another, whatever its names.
-pub type Identity = (u64, u64);
+pub type FileIdentity = (u64, u64);
 
 /// A regular file, open or to be opened again.
 #[derive(Debug)]
-pub struct Handle {
+pub struct FileHandle {
     path: PathBuf,
-    identity: Identity,
+    identity: FileIdentity,
     kept: Option<File>,
 }
 
-impl Handle {
+impl FileHandle {
     /// Takes over `file`, which `path` named. It is closed for the time being if `descriptors` are short.
     ///
     /// # Errors
     /// What `fstat` says.
-    pub fn new(path: PathBuf, file: File, descriptors: &Descriptors) -> io::Result<Handle> {
+    pub fn new(path: PathBuf, file: File, descriptors: &DescriptorBudget) -> io::Result<FileHandle> {
         let metadata = file.metadata()?;
         let kept = descriptors.take().then_some(file);
-        Ok(Handle { path, identity: (metadata.dev(), metadata.ino()), kept })
+        Ok(FileHandle { path, identity: (metadata.dev(), metadata.ino()), kept })
     }
 
     /// Takes over a file that no path leads to; it stays open.
-    pub fn unnamed(path: PathBuf, file: File) -> Handle {
-        Handle { path, identity: (0, 0), kept: Some(file) }
+    pub fn unnamed(path: PathBuf, file: File) -> FileHandle {
+        FileHandle { path, identity: (0, 0), kept: Some(file) }
     }
 
     /// The path under which it was found.
@@ -77,7 +77,7 @@ impl Handle {
     }
 
     /// Device and inode number.
-    pub fn identity(&self) -> Identity {
+    pub fn identity(&self) -> FileIdentity {
         self.identity
     }
 
@@ -154,12 +154,12 @@ mod tests {
     #[test]
     fn files_beyond_the_limit_are_opened_again() {
         let directory = tempfile::tempdir().unwrap();
-        let descriptors = Descriptors::new(1);
-        let handles: Vec<Handle> = ["a", "b"]
+        let descriptors = DescriptorBudget::new(1);
+        let handles: Vec<FileHandle> = ["a", "b"]
             .map(|name| {
                 let path = directory.path().join(name);
                 fs::write(&path, name).unwrap();
-                Handle::new(path.clone(), open(&path).unwrap(), &descriptors).unwrap()
+                FileHandle::new(path.clone(), open(&path).unwrap(), &descriptors).unwrap()
             })
             .into();
         assert!(handles[0].kept.is_some() && handles[1].kept.is_none());

@@ -8,7 +8,7 @@ use spec::names::FileName;
 
 /// A process's files: the directory, what stands before their names (`old.` and so on, or nothing), and its number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Process {
+pub struct ProcessFiles {
     /// Where they are; empty for the working directory.
     pub directory: PathBuf,
     /// `old.<start>.` with its dots, or nothing.
@@ -17,7 +17,7 @@ pub struct Process {
     pub number: u32,
 }
 
-impl Process {
+impl ProcessFiles {
     /// Where the process's file `name` is.
     pub fn path(&self, name: FileName) -> PathBuf {
         let (text, length) = name.text();

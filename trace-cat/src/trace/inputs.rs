@@ -14,66 +14,71 @@ use log::{debug, info};
 use spec::names::FileName;
 
 use super::buffers::inspection;
-use super::buffers::leftovers::Copied;
-use super::buffers::process_state::State;
+use super::buffers::leftovers::CopiedBuffers;
+use super::buffers::process_state::ProcessState;
 use super::buffers::slots::read_up_to;
-use super::completeness::Wholes;
+use super::completeness::Completeness;
 use super::file_handle;
-use super::file_handle::{Descriptors, Handle, Identity};
-use super::file_names::{Process, split_name};
-use super::record_text::Text;
+use super::file_handle::{DescriptorBudget, FileHandle, FileIdentity};
+use super::file_names::{ProcessFiles, split_name};
+use super::record_text::RecordText;
 use crate::support::diagnostics::{Diagnostics, reason};
-use crate::support::inherited;
+use crate::support::inherited_state;
 use crate::support::progress::{Amount, Phase};
-use crate::support::temporary_files::temporary;
+use crate::support::temporary_files::temporary_file_error;
 
 /// The format of traces that is known here.
 const FORMAT: i64 = 1;
 
 /// What is to be read.
 #[derive(Debug, Default)]
-pub struct Inputs {
+pub struct TraceInputs {
     /// The texts in the order of their names, which decides between records of the same time.
-    pub texts: Vec<Arc<Text>>,
+    pub texts: Vec<Arc<RecordText>>,
     /// Every file that is read, trbufs included.
-    pub identities: HashSet<Identity>,
+    pub identities: HashSet<FileIdentity>,
     /// The processes that run, with what of them is in the texts.
-    pub running: Vec<(Process, Copied)>,
+    pub running: Vec<(ProcessFiles, CopiedBuffers)>,
     /// The trbufs of dead processes, whose rest is in the texts.
-    pub dead: HashSet<Identity>,
+    pub dead: HashSet<FileIdentity>,
 }
 
 /// Finds what `paths`, files or directories, stand for. What cannot be read is told and left out.
-pub fn collect(paths: &[PathBuf], descriptors: &Descriptors, diagnostics: &Diagnostics) -> Inputs {
+pub fn collect(paths: &[PathBuf], descriptors: &DescriptorBudget, diagnostics: &Diagnostics) -> TraceInputs {
     find(paths, false, descriptors, diagnostics)
 }
 
 /// Does the same where nothing need be there yet.
-pub fn collect_any(paths: &[PathBuf], descriptors: &Descriptors, diagnostics: &Diagnostics) -> Inputs {
+pub fn collect_if_any(paths: &[PathBuf], descriptors: &DescriptorBudget, diagnostics: &Diagnostics) -> TraceInputs {
     find(paths, true, descriptors, diagnostics)
 }
 
-fn find(paths: &[PathBuf], may_be_empty: bool, descriptors: &Descriptors, diagnostics: &Diagnostics) -> Inputs {
-    let mut search = Search { wanted: Vec::new(), processes: Vec::new(), may_be_empty, diagnostics };
+fn find(
+    paths: &[PathBuf],
+    may_be_empty: bool,
+    descriptors: &DescriptorBudget,
+    diagnostics: &Diagnostics,
+) -> TraceInputs {
+    let mut search = PathSearch { wanted: Vec::new(), processes: Vec::new(), may_be_empty, diagnostics };
     for path in paths {
         search.argument(path);
     }
-    let mut collector = Collector {
-        inputs: Inputs::default(),
+    let mut collector = InputCollector {
+        inputs: TraceInputs::default(),
         states: HashMap::new(),
         taken: HashSet::new(),
-        wholes: Wholes::default(),
+        wholes: Completeness::default(),
         descriptors,
         diagnostics,
     };
     // What is named may be a pipe, which has a phase of its own.
     let phase = match search.wanted.iter().any(|wanted| wanted.named) {
-        true => Phase::unseen(),
+        true => Phase::hidden(),
         false => diagnostics.start_phase("opening", Amount::Files(search.wanted.len() as u64)),
     };
     for wanted in search.wanted {
         collector.file(wanted);
-        phase.done(1);
+        phase.advance(1);
     }
     drop(phase);
     collector.files_made_meanwhile(&search.processes);
@@ -81,11 +86,11 @@ fn find(paths: &[PathBuf], may_be_empty: bool, descriptors: &Descriptors, diagno
         collector.rest_of_process(&process);
     }
     collector.wholes.tell(diagnostics);
-    let Collector { mut inputs, states, .. } = collector;
+    let InputCollector { mut inputs, states, .. } = collector;
     inputs.running = states
         .into_values()
         .filter_map(|(process, state)| match state {
-            State::Running(copied) => Some((process, copied)),
+            ProcessState::Running(copied) => Some((process, copied)),
             _ => None,
         })
         .collect();
@@ -95,27 +100,27 @@ fn find(paths: &[PathBuf], may_be_empty: bool, descriptors: &Descriptors, diagno
 }
 
 /// A record file that was asked for.
-struct Wanted {
+struct WantedFile {
     path: PathBuf,
     /// Whose it is, and the last three digits of its name, if the name tells.
-    owner: Option<(Process, u16)>,
+    owner: Option<(ProcessFiles, u16)>,
     /// It was named on the command line, not found in a directory.
     named: bool,
 }
 
 /// The first step: names.
-struct Search<'a> {
-    wanted: Vec<Wanted>,
-    processes: Vec<Process>,
+struct PathSearch<'a> {
+    wanted: Vec<WantedFile>,
+    processes: Vec<ProcessFiles>,
     /// A directory without a trace is no damage.
     may_be_empty: bool,
     diagnostics: &'a Diagnostics,
 }
 
-impl Search<'_> {
+impl PathSearch<'_> {
     fn argument(&mut self, path: &Path) {
         let path = if path == "-" { Path::new("/dev/stdin") } else { path };
-        if path == "/dev/stdin" && inherited::was_closed(libc::STDIN_FILENO) {
+        if path == "/dev/stdin" && inherited_state::was_closed(libc::STDIN_FILENO) {
             return self.diagnostics.report_damage(path.display(), "is closed");
         }
         if fs::metadata(path).is_ok_and(|metadata| metadata.is_dir()) {
@@ -133,7 +138,7 @@ impl Search<'_> {
                 if let Err(error) = fs::symlink_metadata(path) {
                     return self.diagnostics.report_damage(path.display(), reason(&error));
                 }
-                let process = Process { directory, prefix: prefix.to_owned(), number };
+                let process = ProcessFiles { directory, prefix: prefix.to_owned(), number };
                 let listed = if process.directory.as_os_str().is_empty() { Path::new(".") } else { &process.directory };
                 self.directory(listed, |prefix, name| {
                     *prefix == process.prefix && matches!(name, FileName::Records { process, .. } if process == number)
@@ -142,10 +147,10 @@ impl Search<'_> {
             }
             Some(FileName::Info(_) | FileName::Clock) => debug!("{}: holds no records", path.display()),
             Some(FileName::Records { process, lwp }) => {
-                let process = Process { directory, prefix: prefix.to_owned(), number: process };
-                self.wanted.push(Wanted { path: path.to_owned(), owner: Some((process, lwp)), named: true });
+                let process = ProcessFiles { directory, prefix: prefix.to_owned(), number: process };
+                self.wanted.push(WantedFile { path: path.to_owned(), owner: Some((process, lwp)), named: true });
             }
-            None => self.wanted.push(Wanted { path: path.to_owned(), owner: None, named: true }),
+            None => self.wanted.push(WantedFile { path: path.to_owned(), owner: None, named: true }),
         }
     }
 
@@ -168,11 +173,11 @@ impl Search<'_> {
             if !wants(prefix, parsed) {
                 continue;
             }
-            let process = |number| Process { directory: directory.to_owned(), prefix: prefix.to_owned(), number };
+            let process = |number| ProcessFiles { directory: directory.to_owned(), prefix: prefix.to_owned(), number };
             match parsed {
                 FileName::Records { process: number, lwp } => {
                     let owner = Some((process(number), lwp));
-                    self.wanted.push(Wanted { path, owner, named: false });
+                    self.wanted.push(WantedFile { path, owner, named: false });
                 }
                 FileName::Buffers(number) => self.processes.push(process(number)),
                 FileName::Info(_) => {
@@ -187,7 +192,7 @@ impl Search<'_> {
     }
 }
 
-impl Search<'_> {
+impl PathSearch<'_> {
     /// Tells if a process's files are of a later format than this program knows. They are read all the same: lines that are
     /// not understood are told one by one.
     fn format(&self, path: &Path) {
@@ -202,20 +207,20 @@ impl Search<'_> {
 }
 
 /// The second step: files.
-struct Collector<'a> {
-    inputs: Inputs,
+struct InputCollector<'a> {
+    inputs: TraceInputs,
     /// What is known of each trbuf.
-    states: HashMap<PathBuf, (Process, State)>,
+    states: HashMap<PathBuf, (ProcessFiles, ProcessState)>,
     /// What of which trbuf has found its text.
-    taken: HashSet<(Identity, u16)>,
+    taken: HashSet<(FileIdentity, u16)>,
     /// From what moment on threads are complete.
-    wholes: Wholes,
-    descriptors: &'a Descriptors,
+    wholes: Completeness,
+    descriptors: &'a DescriptorBudget,
     diagnostics: &'a Diagnostics,
 }
 
-impl Collector<'_> {
-    fn state(&mut self, process: &Process) -> &State {
+impl InputCollector<'_> {
+    fn state(&mut self, process: &ProcessFiles) -> &ProcessState {
         match self.states.entry(process.path(FileName::Buffers(process.number))) {
             Entry::Occupied(known) => &known.into_mut().1,
             Entry::Vacant(new) => {
@@ -223,8 +228,8 @@ impl Collector<'_> {
                 let metadata = fs::metadata(new.key());
                 let identity = metadata.map(|metadata| (metadata.dev(), metadata.ino()));
                 let first = identity.as_ref().map_or(true, |identity| self.inputs.identities.insert(*identity));
-                let state = if first { inspection::examine(new.key(), self.diagnostics) } else { State::None };
-                if matches!(state, State::Dead(_)) {
+                let state = if first { inspection::inspect(new.key(), self.diagnostics) } else { ProcessState::None };
+                if matches!(state, ProcessState::Dead(_)) {
                     self.inputs.dead.extend(identity);
                 }
                 let told = state.leftovers().map_or(&[][..], |leftovers| &leftovers.whole);
@@ -235,7 +240,7 @@ impl Collector<'_> {
     }
 
     /// Adds a record file, put together with what its process left.
-    fn file(&mut self, wanted: Wanted) {
+    fn file(&mut self, wanted: WantedFile) {
         // The trbuf comes first: once its owner is dead, the file does not change any more.
         let mut growing = false;
         let mut rest = None;
@@ -247,10 +252,10 @@ impl Collector<'_> {
                 rest = Some((leftovers.handle.clone(), *number, found));
             }
             match state {
-                State::None | State::Dead(_) => {}
-                State::Alive => growing = true,
+                ProcessState::None | ProcessState::Dead(_) => {}
+                ProcessState::Alive => growing = true,
                 // What comes to the file from then on is in the copy.
-                State::Running(copied) => (growing, end) = (true, copied.end(*number)),
+                ProcessState::Running(copied) => (growing, end) = (true, copied.end(*number)),
             }
             self.wholes.file(process, *number);
         }
@@ -268,17 +273,17 @@ impl Collector<'_> {
                 (None, 0)
             }
         };
-        let mut text = Text::new(wanted.path, file, length.min(end), growing);
+        let mut text = RecordText::new(wanted.path, file, length.min(end), growing);
         if let Some((handle, number, found)) = rest
             && self.taken.insert((handle.identity(), number))
         {
-            text.complete(&handle, &found, self.diagnostics);
+            text.add_leftovers(&handle, &found, self.diagnostics);
         }
         self.inputs.texts.push(Arc::new(text));
     }
 
     /// Opens a file with its length, or `None` if it is read already or is no file of records.
-    fn open(&mut self, wanted: &Wanted) -> io::Result<Option<(Handle, u64)>> {
+    fn open(&mut self, wanted: &WantedFile) -> io::Result<Option<(FileHandle, u64)>> {
         let metadata = fs::metadata(&wanted.path)?;
         if !metadata.is_file() && !wanted.named {
             info!("{}: not a regular file", wanted.path.display());
@@ -293,7 +298,7 @@ impl Collector<'_> {
             let file = file_handle::open(&wanted.path)?;
             // A live process may append: what is there now is what will be read.
             let length = file.metadata()?.len();
-            (Handle::new(wanted.path.clone(), file, self.descriptors)?, length)
+            (FileHandle::new(wanted.path.clone(), file, self.descriptors)?, length)
         } else {
             spool(&wanted.path, self.diagnostics)?
         };
@@ -303,7 +308,7 @@ impl Collector<'_> {
 
     /// Adds files that processes have made since the directory was read, before their trbuf was: they may have run on until
     /// then, or have come to their end.
-    fn files_made_meanwhile(&mut self, processes: &[Process]) {
+    fn files_made_meanwhile(&mut self, processes: &[ProcessFiles]) {
         let mut by_directory: HashMap<&Path, HashSet<(&[u8], u32)>> = HashMap::new();
         for process in processes {
             self.state(process);
@@ -320,15 +325,15 @@ impl Collector<'_> {
                 let path = directory.join(entry.file_name());
                 let (prefix, Some(FileName::Records { process: number, lwp })) = split_name(&path) else { continue };
                 if processes.contains(&(prefix, number)) && !known.contains(&path) {
-                    let process = Process { directory: directory.to_owned(), prefix: prefix.to_owned(), number };
-                    self.file(Wanted { path, owner: Some((process, lwp)), named: false });
+                    let process = ProcessFiles { directory: directory.to_owned(), prefix: prefix.to_owned(), number };
+                    self.file(WantedFile { path, owner: Some((process, lwp)), named: false });
                 }
             }
         }
     }
 
     /// Adds what a process left, or has in its buffers, for record files that were not made.
-    fn rest_of_process(&mut self, process: &Process) {
+    fn rest_of_process(&mut self, process: &ProcessFiles) {
         let Some(leftovers) = self.state(process).leftovers() else { return };
         let handle = leftovers.handle.clone();
         let files = leftovers.files.clone();
@@ -338,19 +343,19 @@ impl Collector<'_> {
             }
             self.wholes.file(process, number);
             let path = process.path(FileName::Records { process: process.number, lwp: number });
-            let mut text = Text::new(path, None, 0, false);
-            text.complete(&handle, &found, self.diagnostics);
+            let mut text = RecordText::new(path, None, 0, false);
+            text.add_leftovers(&handle, &found, self.diagnostics);
             self.inputs.texts.push(Arc::new(text));
         }
     }
 }
 
 /// Copies what a pipe or a device holds to a temporary file, since records are read twice.
-fn spool(path: &Path, diagnostics: &Diagnostics) -> io::Result<(Handle, u64)> {
+fn spool(path: &Path, diagnostics: &Diagnostics) -> io::Result<(FileHandle, u64)> {
     let mut from = File::open(path)?;
-    let mut to = tempfile::tempfile().map_err(temporary)?;
+    let mut to = tempfile::tempfile().map_err(temporary_file_error)?;
     // Not on the terminal on which it is typed.
-    let phase = if from.is_terminal() { Phase::unseen() } else { diagnostics.start_phase("reading", Amount::Unknown) };
+    let phase = if from.is_terminal() { Phase::hidden() } else { diagnostics.start_phase("reading", Amount::Unknown) };
     let (mut length, mut buffer) = (0, vec![0; 256 << 10]);
     loop {
         let count = match from.read(&mut buffer) {
@@ -359,10 +364,10 @@ fn spool(path: &Path, diagnostics: &Diagnostics) -> io::Result<(Handle, u64)> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
-        to.write_all(&buffer[..count]).map_err(temporary)?;
+        to.write_all(&buffer[..count]).map_err(temporary_file_error)?;
         length += count as u64;
-        phase.done(count as u64);
+        phase.advance(count as u64);
     }
     debug!("{}: {length} bytes put aside", path.display());
-    Ok((Handle::unnamed(path.to_owned(), to), length))
+    Ok((FileHandle::unnamed(path.to_owned(), to), length))
 }

@@ -18,7 +18,7 @@ use spec::buffer::Owner;
 const NO_LEASES: [u32; 7] = [0x794c_7630, 0x6969, 0xff53_4d42, 0xfe53_4d42, 0x6573_5546, 0x0102_1997, 0x00c3_6400];
 
 /// Whether the owner of the trbuf `file` runs; `None` if nothing can tell.
-pub fn alive(file: &File, owner: &Owner) -> Option<bool> {
+pub fn owner_is_alive(file: &File, owner: &Owner) -> Option<bool> {
     let answer = has_writer(file);
     debug!("process {}: a lease says {answer:?}", owner.pid);
     answer.or_else(|| runs(owner))
@@ -28,7 +28,7 @@ pub fn alive(file: &File, owner: &Owner) -> Option<bool> {
 ///
 /// Between two images of an exec nobody has the trbuf mapped, and yet the process lives and will go on with it. So `/proc`
 /// has to agree with the lease as far as it shows the owner.
-pub fn gone(file: &File, owner: &Owner) -> Option<bool> {
+pub fn owner_is_gone(file: &File, owner: &Owner) -> Option<bool> {
     match has_writer(file) {
         Some(true) => Some(false),
         Some(false) => Some(runs(owner) != Some(true)),
@@ -150,9 +150,9 @@ mod tests {
         assert_eq!(somebody_writes(&reader), Some(true));
         drop(writer);
         assert_eq!(somebody_writes(&reader), Some(false));
-        assert_eq!(alive(&reader, &this_process()), Some(false));
-        assert_eq!(gone(&reader, &this_process()), Some(false), "it could be in the middle of an exec");
-        assert_eq!(gone(&reader, &Owner { start_time: 1, ..this_process() }), Some(true));
+        assert_eq!(owner_is_alive(&reader, &this_process()), Some(false));
+        assert_eq!(owner_is_gone(&reader, &this_process()), Some(false), "it could be in the middle of an exec");
+        assert_eq!(owner_is_gone(&reader, &Owner { start_time: 1, ..this_process() }), Some(true));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use memchr::{memchr, memchr2};
 use spec::RecordError;
 use spec::record::RECORD_LEN_MAX;
 
-use super::record_text::Text;
+use super::record_text::RecordText;
 use crate::record::plain_records::MARGIN;
 use crate::record::{columns, validation};
 
@@ -20,7 +20,7 @@ const _: () = assert!(BUFFER_MIN > 2 * RECORD_LEN_MAX && BUFFER_MIN > 2 * MARGIN
 
 /// What is wrong with some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum TextDamage {
     /// A line is not a record.
     Fault(RecordError),
     /// A line ends with CR LF.
@@ -33,33 +33,33 @@ pub enum What {
     Nuls(u64),
 }
 
-impl fmt::Display for What {
+impl fmt::Display for TextDamage {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            What::Fault(fault) => write!(out, "not a record: {fault}"),
-            What::CarriageReturn => write!(out, "not a record: it ends with a carriage return"),
-            What::Long(length) => write!(out, "not a record: {length} bytes long, {RECORD_LEN_MAX} are the most"),
-            What::Torn => write!(out, "incomplete record"),
-            What::Nuls(count) => write!(out, "{count} NUL bytes"),
+            TextDamage::Fault(fault) => write!(out, "not a record: {fault}"),
+            TextDamage::CarriageReturn => write!(out, "not a record: it ends with a carriage return"),
+            TextDamage::Long(length) => write!(out, "not a record: {length} bytes long, {RECORD_LEN_MAX} are the most"),
+            TextDamage::Torn => write!(out, "incomplete record"),
+            TextDamage::Nuls(count) => write!(out, "{count} NUL bytes"),
         }
     }
 }
 
-/// What [`Records::next`] found.
+/// What [`RecordReader::next`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Item {
-    /// A record; [`Records::line`] has its bytes.
+pub enum RecordItem {
+    /// A record; [`RecordReader::line`] has its bytes.
     Record {
         /// Its printed time in nanoseconds since the Epoch.
         time: u64,
     },
     /// Bytes that are none.
-    Damage(What),
+    Damage(TextDamage),
 }
 
 /// A reader of one stretch of text.
-pub struct Records {
-    text: Arc<Text>,
+pub struct RecordReader {
+    text: Arc<RecordText>,
     buffer: Vec<u8>,
     /// The current line within `buffer`, its newline included.
     current: Range<usize>,
@@ -80,11 +80,11 @@ pub struct Records {
     at_line: bool,
 }
 
-impl Records {
+impl RecordReader {
     /// Reads `range` of `text`, which begins where a line does, through `buffer`, whose size counts.
-    pub fn new(text: Arc<Text>, range: Range<u64>, mut buffer: Vec<u8>) -> Records {
+    pub fn new(text: Arc<RecordText>, range: Range<u64>, mut buffer: Vec<u8>) -> RecordReader {
         buffer.resize(buffer.len().max(BUFFER_MIN), 0);
-        Records {
+        RecordReader {
             text,
             buffer,
             current: 0..0,
@@ -101,7 +101,7 @@ impl Records {
     }
 
     /// Little will be wanted of what is behind `enough`.
-    pub fn expect(mut self, enough: u64) -> Records {
+    pub fn expect(mut self, enough: u64) -> RecordReader {
         self.enough = enough;
         self
     }
@@ -112,7 +112,7 @@ impl Records {
     }
 
     /// The text that is read.
-    pub fn text(&self) -> &Arc<Text> {
+    pub fn text(&self) -> &Arc<RecordText> {
         &self.text
     }
 
@@ -188,7 +188,7 @@ impl Records {
     ///
     /// # Errors
     /// What reading the file says. What was not read stays unread.
-    pub fn next(&mut self) -> io::Result<Option<Item>> {
+    pub fn next(&mut self) -> io::Result<Option<RecordItem>> {
         loop {
             if let Some(newline) = memchr(b'\n', self.unread()) {
                 return self.whole(newline + 1).map(Some);
@@ -210,7 +210,7 @@ impl Records {
     }
 
     /// The unread bytes begin with a line of `length` bytes with its newline.
-    fn whole(&mut self, length: usize) -> io::Result<Item> {
+    fn whole(&mut self, length: usize) -> io::Result<RecordItem> {
         let line = &self.unread()[..length];
         if length > RECORD_LEN_MAX {
             return self.damaged(None);
@@ -221,14 +221,14 @@ impl Records {
                 self.next_line += 1;
                 self.at_line = true;
                 self.pass(length);
-                Ok(Item::Record { time })
+                Ok(RecordItem::Record { time })
             }
             (fault, _) => self.damaged(Some(fault.err().unwrap_or(RecordError::Field(0)))),
         }
     }
 
     /// Passes over what is no record: a run of NUL bytes, or a line up to its end or to the first NUL byte.
-    fn damaged(&mut self, fault: Option<RecordError>) -> io::Result<Item> {
+    fn damaged(&mut self, fault: Option<RecordError>) -> io::Result<RecordItem> {
         (self.began, self.line) = (self.at, self.next_line);
         if self.unread().first() == Some(&0) {
             return self.nuls();
@@ -244,23 +244,23 @@ impl Records {
             self.pass(count + usize::from(newline));
             length += count as u64 + u64::from(newline);
             let what = match (newline, found, fault) {
-                (true, ..) if length > RECORD_LEN_MAX as u64 => What::Long(length),
-                (true, ..) if last == b'\r' => What::CarriageReturn,
-                (true, _, Some(fault)) => What::Fault(fault),
+                (true, ..) if length > RECORD_LEN_MAX as u64 => TextDamage::Long(length),
+                (true, ..) if last == b'\r' => TextDamage::CarriageReturn,
+                (true, _, Some(fault)) => TextDamage::Fault(fault),
                 // Only a line without a newline in the buffer comes without a fault, and then it is long.
-                (true, _, None) => What::Long(length),
-                (false, Some(_), _) => What::Torn,
+                (true, _, None) => TextDamage::Long(length),
+                (false, Some(_), _) => TextDamage::Torn,
                 (false, None, _) if self.refill()? => continue,
-                (false, None, _) if length > RECORD_LEN_MAX as u64 => What::Long(length),
-                (false, None, _) => What::Torn,
+                (false, None, _) if length > RECORD_LEN_MAX as u64 => TextDamage::Long(length),
+                (false, None, _) => TextDamage::Torn,
             };
             self.next_line += u64::from(newline);
             self.at_line = newline;
-            return Ok(Item::Damage(what));
+            return Ok(RecordItem::Damage(what));
         }
     }
 
-    fn nuls(&mut self) -> io::Result<Item> {
+    fn nuls(&mut self) -> io::Result<RecordItem> {
         self.at_line = false;
         let mut total = 0;
         loop {
@@ -269,7 +269,7 @@ impl Records {
             self.pass(run);
             total += run as u64;
             if count.is_some() || !self.refill()? {
-                return Ok(Item::Damage(What::Nuls(total)));
+                return Ok(RecordItem::Damage(TextDamage::Nuls(total)));
             }
         }
     }
@@ -278,34 +278,34 @@ impl Records {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::seeded_random::{Random, fuzz_time};
-    use crate::trace::file_handle::{Descriptors, Handle, open};
+    use crate::testing::seeded_random::{SeededRandom, fuzz_time};
+    use crate::trace::file_handle::{DescriptorBudget, FileHandle, open};
     use std::fs;
     use std::time::Instant;
 
     const LINE: &str = "1795174740:544763329:0019955:0019953:0x7fc5de3f86c0:02:02:1:0x559469ed90a0:0:0:0:0\n";
 
-    fn text(bytes: &[u8]) -> (tempfile::TempDir, Arc<Text>) {
+    fn text(bytes: &[u8]) -> (tempfile::TempDir, Arc<RecordText>) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tr.0000001.001");
         fs::write(&path, bytes).unwrap();
-        let handle = Handle::new(path.clone(), open(&path).unwrap(), &Descriptors::new(1)).unwrap();
-        let text = Text::new(path, Some(Arc::new(handle)), bytes.len() as u64, false);
+        let handle = FileHandle::new(path.clone(), open(&path).unwrap(), &DescriptorBudget::new(1)).unwrap();
+        let text = RecordText::new(path, Some(Arc::new(handle)), bytes.len() as u64, false);
         (directory, Arc::new(text))
     }
 
     /// Every item as text: `line number: what`, or the record.
     fn items(bytes: &[u8]) -> Vec<String> {
         let (_directory, text) = text(bytes);
-        let mut records = Records::new(text, 0..bytes.len() as u64, Vec::new());
+        let mut records = RecordReader::new(text, 0..bytes.len() as u64, Vec::new());
         let mut items = Vec::new();
         while let Some(item) = records.next().unwrap() {
             items.push(match item {
-                Item::Record { time } => {
+                RecordItem::Record { time } => {
                     assert_eq!(columns::time(records.line()), Some(time));
                     format!("{}: {}", records.line_number(), if records.line() == LINE.as_bytes() { "ok" } else { "?" })
                 }
-                Item::Damage(what) => format!("{}: {what}", records.line_number()),
+                RecordItem::Damage(what) => format!("{}: {what}", records.line_number()),
             });
         }
         items
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn mutated_text_never_panics_and_loses_no_byte() {
-        let mut random = Random::seeded("records", 2);
+        let mut random = SeededRandom::seeded("records", 2);
         let until = fuzz_time();
         let mut round = 0;
         while round < 300 || until.is_some_and(|end| Instant::now() < end) {
@@ -354,11 +354,11 @@ mod tests {
                 random.mutate(&mut bytes, b"\n\r\0:0x1");
             }
             let (_directory, text) = text(&bytes);
-            let mut records = Records::new(text, 0..bytes.len() as u64, Vec::new());
+            let mut records = RecordReader::new(text, 0..bytes.len() as u64, Vec::new());
             let mut at = 0;
             while let Some(item) = records.next().unwrap() {
                 assert_eq!(records.began(), at);
-                if let Item::Record { .. } = item {
+                if let RecordItem::Record { .. } = item {
                     let line = records.line();
                     assert_eq!(line, &bytes[at as usize..][..line.len()]);
                     assert!(spec::Record::parse(&line[..line.len() - 1]).is_ok());

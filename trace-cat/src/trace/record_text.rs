@@ -8,13 +8,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::buffers::leftovers::Leftover;
-use super::file_handle::Handle;
+use super::buffers::leftovers::RegionLeftover;
+use super::file_handle::FileHandle;
 use crate::support::diagnostics::Diagnostics;
 
 /// Where a piece's bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Origin {
+enum ByteOrigin {
     /// In the record file.
     File,
     /// In the process's trbuf.
@@ -23,14 +23,14 @@ enum Origin {
 
 /// Bytes that lie together, in the text and where they come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
+struct TextChunk {
     at: u64,
     length: u64,
-    origin: Origin,
+    origin: ByteOrigin,
     offset: u64,
 }
 
-impl Piece {
+impl TextChunk {
     fn end(&self) -> u64 {
         self.at + self.length
     }
@@ -38,31 +38,31 @@ impl Piece {
 
 /// One record file's text.
 #[derive(Debug)]
-pub struct Text {
+pub struct RecordText {
     path: PathBuf,
-    file: Option<Arc<Handle>>,
-    buffers: Option<Arc<Handle>>,
+    file: Option<Arc<FileHandle>>,
+    buffers: Option<Arc<FileHandle>>,
     /// In order, without overlap, none empty. What lies between two pieces is missing: a line ends there.
-    pieces: Vec<Piece>,
+    pieces: Vec<TextChunk>,
     /// How many bytes of the file are read.
     length: u64,
     growing: bool,
     appended: bool,
 }
 
-impl Text {
+impl RecordText {
     /// The text of a file of which `length` bytes are to be read. `growing`: a process may be writing it.
-    pub fn new(path: PathBuf, file: Option<Arc<Handle>>, length: u64, growing: bool) -> Text {
+    pub fn new(path: PathBuf, file: Option<Arc<FileHandle>>, length: u64, growing: bool) -> RecordText {
         let length = if file.is_some() { length } else { 0 };
-        let piece = Piece { at: 0, length, origin: Origin::File, offset: 0 };
+        let piece = TextChunk { at: 0, length, origin: ByteOrigin::File, offset: 0 };
         let pieces = if length > 0 { vec![piece] } else { Vec::new() };
-        Text { path, file, buffers: None, pieces, length, growing, appended: false }
+        RecordText { path, file, buffers: None, pieces, length, growing, appended: false }
     }
 
     /// A text that is `range` of a file.
-    pub fn part(file: Arc<Handle>, range: Range<u64>) -> Text {
+    pub fn slice(file: Arc<FileHandle>, range: Range<u64>) -> RecordText {
         let length = range.end.saturating_sub(range.start);
-        let mut text = Text::new(file.path().to_owned(), Some(file), length, false);
+        let mut text = RecordText::new(file.path().to_owned(), Some(file), length, false);
         text.pieces.iter_mut().for_each(|piece| piece.offset = range.start);
         text
     }
@@ -71,7 +71,7 @@ impl Text {
     ///
     /// # Errors
     /// The range, if the text would grow past what a number can say.
-    pub fn overlay(&mut self, buffers: &Arc<Handle>, at: u64, range: Range<u64>) -> Result<(), Range<u64>> {
+    pub fn overlay(&mut self, buffers: &Arc<FileHandle>, at: u64, range: Range<u64>) -> Result<(), Range<u64>> {
         let length = range.end.saturating_sub(range.start);
         let Some(end) = at.checked_add(length).filter(|&end| end < u64::MAX / 2) else {
             return Err(range);
@@ -82,11 +82,11 @@ impl Text {
         let mut pieces = Vec::with_capacity(self.pieces.len() + 2);
         for &piece in &self.pieces {
             if piece.at < at {
-                pieces.push(Piece { length: piece.length.min(at - piece.at), ..piece });
+                pieces.push(TextChunk { length: piece.length.min(at - piece.at), ..piece });
             }
             if piece.end() > end {
                 let cut = end.saturating_sub(piece.at);
-                pieces.push(Piece {
+                pieces.push(TextChunk {
                     at: piece.at + cut,
                     length: piece.length - cut,
                     offset: piece.offset + cut,
@@ -94,7 +94,7 @@ impl Text {
                 });
             }
         }
-        pieces.push(Piece { at, length, origin: Origin::Buffers, offset: range.start });
+        pieces.push(TextChunk { at, length, origin: ByteOrigin::Buffers, offset: range.start });
         pieces.sort_by_key(|piece| piece.at);
         self.pieces = pieces;
         self.buffers = Some(buffers.clone());
@@ -102,19 +102,24 @@ impl Text {
     }
 
     /// Adds `range` of the trbuf at the end, on a line of its own.
-    pub fn append(&mut self, buffers: &Arc<Handle>, range: Range<u64>) {
+    pub fn append(&mut self, buffers: &Arc<FileHandle>, range: Range<u64>) {
         if range.is_empty() {
             return;
         }
         // A byte is left out, so that an incomplete line before it stays one by itself.
         let at = self.pieces.last().map_or(0, |piece| piece.end() + 1);
-        self.pieces.push(Piece { at, length: range.end - range.start, origin: Origin::Buffers, offset: range.start });
+        self.pieces.push(TextChunk {
+            at,
+            length: range.end - range.start,
+            origin: ByteOrigin::Buffers,
+            offset: range.start,
+        });
         self.buffers = Some(buffers.clone());
         self.appended = true;
     }
 
     /// Puts what was found of it in the process's trbuf over it and behind it. What cannot belong there is told.
-    pub fn complete(&mut self, buffers: &Arc<Handle>, found: &[Leftover], diagnostics: &Diagnostics) {
+    pub fn add_leftovers(&mut self, buffers: &Arc<FileHandle>, found: &[RegionLeftover], diagnostics: &Diagnostics) {
         for (at, range) in found.iter().filter_map(|leftover| leftover.pending.clone()) {
             if let Err(range) = self.overlay(buffers, at, range) {
                 let place = format_args!("{}: byte {}", buffers.path().display(), range.start);
@@ -133,7 +138,7 @@ impl Text {
     }
 
     /// The file, and how many bytes of it are read; `None` if there is none.
-    pub fn file(&self) -> Option<(&Arc<Handle>, u64)> {
+    pub fn file(&self) -> Option<(&Arc<FileHandle>, u64)> {
         Some((self.file.as_ref()?, self.length))
     }
 
@@ -155,7 +160,7 @@ impl Text {
 
     /// Where the text ends.
     pub fn end(&self) -> u64 {
-        self.pieces.last().map_or(0, Piece::end)
+        self.pieces.last().map_or(0, TextChunk::end)
     }
 
     /// How many bytes `range` has, without the gaps.
@@ -188,8 +193,8 @@ impl Text {
             return Ok(0);
         };
         let handle = match piece.origin {
-            Origin::File => &self.file,
-            Origin::Buffers => &self.buffers,
+            ByteOrigin::File => &self.file,
+            ByteOrigin::Buffers => &self.buffers,
         };
         let Some(handle) = handle else { return Ok(0) };
         let room = buffer.len().min(usize::try_from(piece.end() - at).unwrap_or(usize::MAX));
@@ -200,10 +205,10 @@ impl Text {
     }
 
     /// Says where `at` is, for a message: file and line, or the place in the trbuf.
-    pub fn place(&self, at: u64, line: u64) -> String {
+    pub fn describe_place(&self, at: u64, line: u64) -> String {
         let index = self.pieces.partition_point(|piece| piece.end() <= at);
         match (self.pieces.get(index), &self.buffers) {
-            (Some(piece), Some(buffers)) if piece.origin == Origin::Buffers && piece.at <= at => {
+            (Some(piece), Some(buffers)) if piece.origin == ByteOrigin::Buffers && piece.at <= at => {
                 format!("{}: byte {}", buffers.path().display(), piece.offset + (at - piece.at))
             }
             _ => format!("{}:{line}", self.path.display()),
@@ -214,20 +219,20 @@ impl Text {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::file_handle::{Descriptors, open};
+    use crate::trace::file_handle::{DescriptorBudget, open};
     use std::fs;
 
     /// The handles of a file that holds `0123456789` and of a trbuf that holds `abcdefghij`.
-    fn handles(directory: &Path) -> [Arc<Handle>; 2] {
+    fn handles(directory: &Path) -> [Arc<FileHandle>; 2] {
         [("tr", "0123456789"), ("trbuf", "abcdefghij")].map(|(name, bytes)| {
             let path = directory.join(name);
             fs::write(&path, bytes).unwrap();
-            Arc::new(Handle::new(path.clone(), open(&path).unwrap(), &Descriptors::new(9)).unwrap())
+            Arc::new(FileHandle::new(path.clone(), open(&path).unwrap(), &DescriptorBudget::new(9)).unwrap())
         })
     }
 
     /// All stretches, read two bytes at a time.
-    fn read(text: &Text) -> Vec<String> {
+    fn read(text: &RecordText) -> Vec<String> {
         let (mut stretches, mut at) = (Vec::new(), 0);
         while let Some(stretch) = text.stretch(at) {
             let mut bytes = Vec::new();
@@ -248,7 +253,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let [file, buffers] = handles(directory.path());
         let text = |overlays: &[(u64, Range<u64>)]| {
-            let mut text = Text::new("tr".into(), Some(file.clone()), 10, false);
+            let mut text = RecordText::new("tr".into(), Some(file.clone()), 10, false);
             for (at, range) in overlays {
                 text.overlay(&buffers, *at, range.clone()).unwrap();
             }
@@ -269,24 +274,24 @@ mod tests {
     fn what_is_appended_starts_a_line() {
         let directory = tempfile::tempdir().unwrap();
         let [file, buffers] = handles(directory.path());
-        let mut text = Text::new("tr".into(), Some(file), 10, false);
+        let mut text = RecordText::new("tr".into(), Some(file), 10, false);
         text.append(&buffers, 0..2);
         text.append(&buffers, 4..4);
         text.append(&buffers, 5..7);
         assert_eq!(read(&text), ["0123456789", "ab", "fg"]);
         assert_eq!([0..text.end(), 3..12, 11..12, 13..14, 10..11].map(|range| text.size(range)), [14, 8, 1, 0, 0]);
-        let mut text = Text::new("tr".into(), None, 10, false);
+        let mut text = RecordText::new("tr".into(), None, 10, false);
         assert_eq!(text.stretch(0), None);
         text.append(&buffers, 1..4);
         assert_eq!(read(&text), ["bcd"]);
-        assert_eq!(text.place(1, 1), format!("{}: byte 2", directory.path().join("trbuf").display()));
+        assert_eq!(text.describe_place(1, 1), format!("{}: byte 2", directory.path().join("trbuf").display()));
     }
 
     #[test]
     fn a_wild_place_is_refused_or_costs_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let [file, buffers] = handles(directory.path());
-        let mut text = Text::new("tr".into(), Some(file), 10, false);
+        let mut text = RecordText::new("tr".into(), Some(file), 10, false);
         assert_eq!(text.overlay(&buffers, u64::MAX - 1, 0..5), Err(0..5));
         assert_eq!(text.overlay(&buffers, u64::MAX / 4, 0..5), Ok(()));
         assert_eq!(read(&text), ["0123456789", "abcde"]);
@@ -296,7 +301,7 @@ mod tests {
     fn a_file_that_shrinks_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
         let [file, _] = handles(directory.path());
-        let text = Text::new("tr".into(), Some(file), 12, false);
+        let text = RecordText::new("tr".into(), Some(file), 12, false);
         assert_eq!(text.read_at(&mut [0; 4], 10).unwrap_err().to_string(), "became shorter while being read");
     }
 }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use spec::buffer::{FileEntry, PAGE, REGION_OFFSETS, pack_range, region_word_offsets};
 
-use crate::testing::test_trace::{Trace, record};
-use crate::testing::trbuf_image::Image;
+use crate::testing::test_trace::{TestTrace, record};
+use crate::testing::trbuf_image::TrbufImage;
 
 const EVENT: &str = "02:04:0";
 const TRBUF: &str = "trbuf.0000001";
@@ -19,7 +19,7 @@ fn lines(times: Range<u64>, lwp: u32) -> String {
 }
 
 /// Fills a region that has not begun anew.
-fn put(image: &mut Image, (slot, region): (usize, usize), text: &str) {
+fn put(image: &mut TrbufImage, (slot, region): (usize, usize), text: &str) {
     image.region(slot, region, text, 0..text.len(), None);
 }
 
@@ -39,8 +39,8 @@ fn told(messages: &str) -> Vec<(u32, u64)> {
 
 #[test]
 fn the_older_records_come_before_the_newer_ones() {
-    let trace = Trace::new();
-    let mut image = Image::ring(RING);
+    let trace = TestTrace::new();
+    let mut image = TrbufImage::ring(RING);
     let slot = image.slot(1);
     // All at the same time, so that only their order in the ring tells.
     let same = |numbers: Range<u64>| numbers.map(|number| record(9, 1, EVENT, number)).collect::<String>();
@@ -51,7 +51,7 @@ fn the_older_records_come_before_the_newer_ones() {
     put(&mut image, (second, 0), &lines(20..24, 2));
     let third = image.slot(3);
     put(&mut image, (third, 0), &lines(30..32, 3));
-    image.laps(third, 0, 7);
+    image.wrap_count(third, 0, 7);
     trace.file(TRBUF, &image.0);
     let (out, messages) = trace.cat(&[]);
     assert_eq!(out, same(5..12) + &lines(20..24, 2) + &lines(30..32, 3));
@@ -62,8 +62,8 @@ fn the_older_records_come_before_the_newer_ones() {
 
 #[test]
 fn a_thread_is_complete_when_all_its_rings_are() {
-    let trace = Trace::new();
-    let mut image = Image::ring(RING);
+    let trace = TestTrace::new();
+    let mut image = TrbufImage::ring(RING);
     let slot = image.slot(1);
     image.wrapped(slot, 0, 1, (4096, &lines(2..5, 1)), &lines(9..10, 1));
     // A signal handler's records fill the smaller ring sooner.
@@ -88,8 +88,8 @@ fn rings_that_were_being_written_are_printed_once_wherever_their_process_died() 
     let cut = &lines(2..3, 1)[50..];
     let first = 4096 + cut.len();
     let check = |file: &str, filled: Range<usize>, pending: Option<(u64, Range<usize>)>| {
-        let trace = Trace::new();
-        let mut image = Image::ring(RING);
+        let trace = TestTrace::new();
+        let mut image = TrbufImage::ring(RING);
         let slot = image.slot(1);
         image.wrapped(slot, 0, 0, (4096, &[cut, &older].concat()), &newer);
         image.region(slot, 0, &newer, filled, pending);
@@ -115,7 +115,7 @@ fn rings_that_were_being_written_are_printed_once_wherever_their_process_died() 
 
 #[test]
 fn a_process_that_ended_tells_in_its_trinfo() {
-    let trace = Trace::new();
+    let trace = TestTrace::new();
     trace.file("tr.0000001.001", lines(7..9, 1)).file("tr.0000001.002", lines(8..9, 2));
     trace.file(
         "trinfo.0000001",
@@ -138,8 +138,8 @@ fn a_process_that_ended_tells_in_its_trinfo() {
 
 #[test]
 fn a_ring_without_a_newline_where_one_must_be_is_told() {
-    let trace = Trace::new();
-    let mut image = Image::ring(RING);
+    let trace = TestTrace::new();
+    let mut image = TrbufImage::ring(RING);
     let slot = image.slot(1);
     image.wrapped(slot, 0, 1, (4096, &"x".repeat(300)), &lines(4..6, 1));
     trace.file(TRBUF, &image.0);
@@ -156,21 +156,21 @@ fn a_ring_without_a_newline_where_one_must_be_is_told() {
 
 #[test]
 fn a_ring_of_a_gigabyte_is_not_held_in_memory() {
-    let trace = Trace::new();
-    trace.file(TRBUF, &Image::ring(1 << 30).0);
+    let trace = TestTrace::new();
+    trace.file(TRBUF, &TrbufImage::ring(1 << 30).0);
     let file = OpenOptions::new().write(true).open(trace.path(TRBUF)).unwrap();
-    let shape = Image::ring(1 << 30).1;
+    let shape = TrbufImage::ring(1 << 30).1;
     // Slots that are holes but for their first page and some text at either end of the ring.
     file.set_len(shape.slot_offset(40)).unwrap();
-    let mut small = Image::ring(RING);
+    let mut small = TrbufImage::ring(RING);
     let slot = small.slot(1);
     let newer = lines(6..8, 1);
     let older = lines(3..6, 1);
     let start = (1 << 30) - 8192;
     small.region(slot, 0, "", start..newer.len(), None);
-    small.laps(slot, 0, 1);
-    let wrapped_at = (start + older.len()) as u32;
-    small.put(small.at(slot) + region_word_offsets(0).wrap_position, &wrapped_at.to_le_bytes());
+    small.wrap_count(slot, 0, 1);
+    let wrap_position = (start + older.len()) as u32;
+    small.put(small.at(slot) + region_word_offsets(0).wrap_position, &wrap_position.to_le_bytes());
     let at = shape.slot_offset(39);
     file.write_all_at(&small.0[small.at(slot)..][..PAGE], at).unwrap();
     file.write_all_at(newer.as_bytes(), at + REGION_OFFSETS[0] as u64).unwrap();
@@ -182,7 +182,7 @@ fn a_ring_of_a_gigabyte_is_not_held_in_memory() {
 }
 
 /// Whoever has the trbuf open for writing is its owner.
-fn running(trace: &Trace) -> File {
+fn running(trace: &TestTrace) -> File {
     OpenOptions::new().read(true).write(true).open(trace.path(TRBUF)).unwrap()
 }
 
@@ -190,8 +190,8 @@ const RUNS: &str = "trace-cat: trbuf.0000001: process 1 runs; its rings are read
 
 #[test]
 fn a_running_process_has_its_rings_read() {
-    let trace = Trace::new();
-    let mut image = Image::ring(RING);
+    let trace = TestTrace::new();
+    let mut image = TrbufImage::ring(RING);
     let slot = image.slot(0x1001);
     image.wrapped(slot, 0, 1, (4096, &lines(2..6, 0x1001)[9..]), &lines(6..9, 0x1001));
     put(&mut image, (slot, 3), &lines(9..10, 0x1001));
@@ -212,8 +212,8 @@ fn a_running_process_has_its_rings_read() {
 
 #[test]
 fn rings_that_a_running_process_is_writing_out_are_left_to_it() {
-    let trace = Trace::new();
-    let mut image = Image::ring(RING);
+    let trace = TestTrace::new();
+    let mut image = TrbufImage::ring(RING);
     let slot = image.slot(1);
     image.region(slot, 0, &lines(2..6, 1), 0..4 * 70, Some((0, 0..4 * 70)));
     trace.file(TRBUF, &image.0).file("tr.0000001.001", &lines(2..6, 1)[..100]);
@@ -225,12 +225,12 @@ fn rings_that_a_running_process_is_writing_out_are_left_to_it() {
 }
 
 /// Records into region `region` of the first slot as fast as it can, by the recorder's rules.
-fn fill(trbuf: &File, image: &Image, region: usize, stop: &AtomicBool) {
+fn fill(trbuf: &File, image: &TrbufImage, region: usize, stop: &AtomicBool) {
     let (slot, words) = (image.at(0) as u64, region_word_offsets(region));
     let (size, step) = (image.1.region_size(region) as u32, image.1.ring_step(region) as u32);
     let put = |bytes: &[u8], at: usize| trbuf.write_all_at(bytes, slot + at as u64).unwrap();
     let filled = |start: u32, end: u32| put(&pack_range(start..end).to_le_bytes(), words.write_position);
-    let (mut start, mut end, mut wrapped_at, mut laps) = (0, 0, 0, 0u32);
+    let (mut start, mut end, mut wrap_position, mut wrap_count) = (0, 0, 0, 0u32);
     for serial in 1.. {
         if stop.load(Relaxed) {
             break;
@@ -238,14 +238,14 @@ fn fill(trbuf: &File, image: &Image, region: usize, stop: &AtomicBool) {
         let line = record(serial, 1, EVENT, serial);
         let needed = line.len() as u32;
         if start <= end && end + needed > size {
-            (wrapped_at, laps) = (end, laps + 1);
-            put(&wrapped_at.to_le_bytes(), words.wrap_position);
+            (wrap_position, wrap_count) = (end, wrap_count + 1);
+            put(&wrap_position.to_le_bytes(), words.wrap_position);
             (start, end) = (step, 0);
             filled(start, end);
-            put(&laps.to_le_bytes(), words.wrap_count);
+            put(&wrap_count.to_le_bytes(), words.wrap_count);
         } else if start > end && end + needed > start {
             start = (end + needed).next_multiple_of(step);
-            if start >= wrapped_at {
+            if start >= wrap_position {
                 start = 0;
             }
             filled(start, end);
@@ -257,9 +257,9 @@ fn fill(trbuf: &File, image: &Image, region: usize, stop: &AtomicBool) {
 }
 
 /// Stops the filling thread when the test ends, however it ends.
-struct Stop<'a>(&'a AtomicBool);
+struct ProcessGuard<'a>(&'a AtomicBool);
 
-impl Drop for Stop<'_> {
+impl Drop for ProcessGuard<'_> {
     fn drop(&mut self) {
         self.0.store(true, Relaxed);
     }
@@ -268,8 +268,8 @@ impl Drop for Stop<'_> {
 #[test]
 fn a_ring_that_is_being_filled_gives_its_newest_records_without_a_gap() {
     for region in [0, 2] {
-        let trace = Trace::new();
-        let mut image = Image::ring(RING);
+        let trace = TestTrace::new();
+        let mut image = TrbufImage::ring(RING);
         image.slot(1);
         trace.file(TRBUF, &image.0);
         let owner = running(&trace);
@@ -277,7 +277,7 @@ fn a_ring_that_is_being_filled_gives_its_newest_records_without_a_gap() {
         let (mut seen, mut last) = (0, 0);
         std::thread::scope(|scope| {
             scope.spawn(|| fill(&owner, &image, region, &stop));
-            let _stop = Stop(&stop);
+            let _stop = ProcessGuard(&stop);
             for _ in 0..200 {
                 let (out, messages) = trace.cat(&[]);
                 let serials: Vec<u64> =

@@ -11,21 +11,21 @@ use std::sync::Mutex;
 use log::{debug, info};
 use memchr::memchr;
 
-use super::record_reader::{Item, Records, What};
-use super::record_text::Text;
-use super::time_index::{Block, Index};
+use super::record_reader::{RecordItem, RecordReader, TextDamage};
+use super::record_text::RecordText;
+use super::time_index::{IndexBlock, TimeIndex};
 use crate::record::plain_records;
-use crate::record::plain_records::{MARGIN, Printed, Stop};
+use crate::record::plain_records::{MARGIN, PrintedTime, WalkEnd};
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::progress::Amount;
-use crate::support::threads::together;
+use crate::support::threads::run_on_threads;
 
 /// Damages of one file that are told; more are only counted.
-const TOLD: usize = 10;
+const REPORTED_MAX: usize = 10;
 
 /// How texts are read.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct ScanLimits {
     /// Threads that read.
     pub threads: usize,
     /// Bytes that one reads at a time.
@@ -37,7 +37,7 @@ pub struct Pace {
 }
 
 /// The indexes of `texts`, in their order. What is damaged is told, text by text.
-pub fn scan(texts: &[Arc<Text>], pace: Pace, diagnostics: &Diagnostics) -> Vec<Index> {
+pub fn scan(texts: &[Arc<RecordText>], pace: ScanLimits, diagnostics: &Diagnostics) -> Vec<TimeIndex> {
     let total: u64 = texts.iter().map(|text| text.size(0..text.end())).sum();
     let threads = (total / pace.chunk + 1).min(pace.threads as u64);
     let phase = diagnostics.start_phase("reading", Amount::Bytes(total));
@@ -56,16 +56,16 @@ pub fn scan(texts: &[Arc<Text>], pace: Pace, diagnostics: &Diagnostics) -> Vec<I
             if let Ok(mut done) = done.lock() {
                 done.add(number, chunk, part);
             }
-            phase.done(bytes);
+            phase.advance(bytes);
         }
     };
-    together(threads as usize, worker);
+    run_on_threads(threads as usize, worker);
     done.into_inner().map(Assembly::finish).unwrap_or_default()
 }
 
 /// Some bytes of a text.
 #[derive(Clone, Debug)]
-struct Chunk {
+struct ScanChunk {
     text: usize,
     range: Range<u64>,
     /// It is where a gapless stretch begins, and so an item.
@@ -75,28 +75,28 @@ struct Chunk {
 }
 
 /// All bytes of all texts; a text without any has one chunk all the same.
-fn chunks(texts: &[Arc<Text>], size: u64) -> impl Iterator<Item = Chunk> {
+fn chunks(texts: &[Arc<RecordText>], size: u64) -> impl Iterator<Item = ScanChunk> {
     texts.iter().enumerate().flat_map(move |(number, text)| {
         let mut at = Some(0);
         std::iter::from_fn(move || {
             let from = at?;
             let Some(stretch) = text.stretch(from) else {
                 at = None;
-                let nothing = Chunk { text: number, range: 0..0, first: true, stretch: 0 };
+                let nothing = ScanChunk { text: number, range: 0..0, first: true, stretch: 0 };
                 return (from == 0).then_some(nothing);
             };
             let first = from == 0 || stretch.start > from;
             let end = stretch.end.min(stretch.start + size);
             at = Some(end);
-            Some(Chunk { text: number, range: stretch.start..end, first, stretch: stretch.end })
+            Some(ScanChunk { text: number, range: stretch.start..end, first, stretch: stretch.end })
         })
     })
 }
 
 /// What reading a chunk told.
 #[derive(Default)]
-struct Part {
-    blocks: Vec<Block>,
+struct ChunkScan {
+    blocks: Vec<IndexBlock>,
     /// Where the block that is open ends.
     edge: u64,
     /// The first and the last record's times.
@@ -104,7 +104,7 @@ struct Part {
     /// Within it, times descend.
     descends: bool,
     lines: u64,
-    damages: Vec<(u64, u64, What)>,
+    damages: Vec<(u64, u64, TextDamage)>,
     more_damages: u64,
     /// Something was no record.
     dirty: bool,
@@ -113,8 +113,8 @@ struct Part {
 }
 
 /// Reads a chunk.
-fn read(text: &Arc<Text>, chunk: &Chunk, block: u64, mut buffer: Vec<u8>) -> (Part, Vec<u8>) {
-    let mut part = Part { end: chunk.range.start, ..Part::default() };
+fn read(text: &Arc<RecordText>, chunk: &ScanChunk, block: u64, mut buffer: Vec<u8>) -> (ChunkScan, Vec<u8>) {
+    let mut part = ChunkScan { end: chunk.range.start, ..ChunkScan::default() };
     let start = match chunk.first {
         true => Ok(Some(chunk.range.start)),
         false => behind_newline(text, chunk.range.start - 1..chunk.range.end - 1, &mut buffer),
@@ -127,7 +127,7 @@ fn read(text: &Arc<Text>, chunk: &Chunk, block: u64, mut buffer: Vec<u8>) -> (Pa
             return (part, buffer);
         }
     };
-    let mut records = Records::new(text.clone(), start..chunk.stretch, buffer).expect(chunk.range.end);
+    let mut records = RecordReader::new(text.clone(), start..chunk.stretch, buffer).expect(chunk.range.end);
     if let Err(error) = part.fill(&mut records, chunk.range.end, block) {
         part.error = Some(error);
     }
@@ -137,7 +137,7 @@ fn read(text: &Arc<Text>, chunk: &Chunk, block: u64, mut buffer: Vec<u8>) -> (Pa
 }
 
 /// Where the first line begins whose newline before it is in `range`.
-fn behind_newline(text: &Text, range: Range<u64>, buffer: &mut [u8]) -> io::Result<Option<u64>> {
+fn behind_newline(text: &RecordText, range: Range<u64>, buffer: &mut [u8]) -> io::Result<Option<u64>> {
     let mut at = range.start;
     // Most lines are short.
     let mut size = buffer.len().min(1024);
@@ -156,10 +156,10 @@ fn behind_newline(text: &Text, range: Range<u64>, buffer: &mut [u8]) -> io::Resu
     Ok(None)
 }
 
-impl Part {
+impl ChunkScan {
     /// Reads records up to the first item behind a newline that begins at `end` or later.
-    fn fill(&mut self, records: &mut Records, end: u64, block: u64) -> io::Result<()> {
-        let mut last = Printed::FIRST;
+    fn fill(&mut self, records: &mut RecordReader, end: u64, block: u64) -> io::Result<()> {
+        let mut last = PrintedTime::FIRST;
         loop {
             let at = records.position();
             if at >= end && records.at_line() {
@@ -174,7 +174,7 @@ impl Part {
             let bytes = if at < end { records.unread() } else { &[] };
             let walk = plain_records::walk(bytes, bound.max(1), last);
             if walk.records > 0 {
-                let first = records.unread().first_chunk().map_or(Printed::FIRST, Printed::new);
+                let first = records.unread().first_chunk().map_or(PrintedTime::FIRST, PrintedTime::new);
                 if let (Some(first), Some(last)) = (first.time(), walk.last.time()) {
                     self.add(at, edge, walk.records as u32, first, last);
                 }
@@ -182,16 +182,16 @@ impl Part {
                 records.skip(walk.bytes, walk.records);
             }
             match walk.stop {
-                Stop::Bound => {}
+                WalkEnd::Bound => {}
                 // `add` sees that too.
-                Stop::Descent => last = Printed::FIRST,
-                Stop::Odd => {
+                WalkEnd::Descent => last = PrintedTime::FIRST,
+                WalkEnd::Odd => {
                     match records.next()? {
-                        Some(Item::Record { time }) => {
+                        Some(RecordItem::Record { time }) => {
                             self.add(records.began(), edge.max(records.began() + 1), 1, time, time);
-                            last = records.line().first_chunk().map_or(Printed::FIRST, Printed::new);
+                            last = records.line().first_chunk().map_or(PrintedTime::FIRST, PrintedTime::new);
                         }
-                        Some(Item::Damage(what)) => self.damage(records, what),
+                        Some(RecordItem::Damage(what)) => self.damage(records, what),
                         None => return Ok(()),
                     };
                 }
@@ -210,18 +210,18 @@ impl Part {
                 block.records += records;
             }
             None => {
-                self.blocks.push(Block { at, min: first, max: last, records });
+                self.blocks.push(IndexBlock { at, min: first, max: last, records });
                 self.edge = edge;
             }
         }
     }
 
-    fn damage(&mut self, records: &Records, what: What) {
+    fn damage(&mut self, records: &RecordReader, what: TextDamage) {
         self.dirty = true;
         let text = records.text();
         if explained(text, what) {
             debug!("{}: byte {}: {what}: a write that was not done", text.path().display(), records.began());
-        } else if self.damages.len() < TOLD {
+        } else if self.damages.len() < REPORTED_MAX {
             self.damages.push((records.began(), records.line_number(), what));
         } else {
             self.more_damages += 1;
@@ -231,29 +231,29 @@ impl Part {
 
 /// Whether it is no loss that these bytes are no record: their writer is still at it, or died between taking the
 /// place and writing, in which case the records are in its trbuf.
-fn explained(text: &Text, what: What) -> bool {
+fn explained(text: &RecordText, what: TextDamage) -> bool {
     match what {
-        What::Torn => text.growing(),
-        What::Nuls(_) => text.growing() || text.appended(),
+        TextDamage::Torn => text.growing(),
+        TextDamage::Nuls(_) => text.growing() || text.appended(),
         _ => false,
     }
 }
 
 /// Parts that are put together in order, in whichever order they are done.
 struct Assembly<'a> {
-    indexes: Vec<Index>,
-    waiting: BTreeMap<usize, (Chunk, Part)>,
+    indexes: Vec<TimeIndex>,
+    waiting: BTreeMap<usize, (ScanChunk, ChunkScan)>,
     next: usize,
-    texts: &'a [Arc<Text>],
-    open: Option<Whole>,
+    texts: &'a [Arc<RecordText>],
+    open: Option<TextScan>,
     diagnostics: &'a Diagnostics,
 }
 
 /// What is known of a text so far.
 #[derive(Default)]
-struct Whole {
+struct TextScan {
     text: usize,
-    blocks: Vec<Block>,
+    blocks: Vec<IndexBlock>,
     last: u64,
     descends: bool,
     dirty: bool,
@@ -265,13 +265,13 @@ struct Whole {
 }
 
 impl Assembly<'_> {
-    fn add(&mut self, number: usize, chunk: Chunk, part: Part) {
+    fn add(&mut self, number: usize, chunk: ScanChunk, part: ChunkScan) {
         self.waiting.insert(number, (chunk, part));
         while let Some((chunk, part)) = self.waiting.remove(&self.next) {
             self.next += 1;
             if self.open.as_ref().is_none_or(|whole| whole.text != chunk.text) {
                 self.close();
-                self.open = Some(Whole { text: chunk.text, ..Whole::default() });
+                self.open = Some(TextScan { text: chunk.text, ..TextScan::default() });
             }
             let text = &self.texts[chunk.text];
             if let Some(whole) = &mut self.open {
@@ -289,20 +289,20 @@ impl Assembly<'_> {
         }
         let damages = whole.told as u64 + whole.untold;
         let clean = !whole.dirty && !text.growing();
-        let index = Index::new(whole.blocks, whole.end, !whole.descends, clean);
+        let index = TimeIndex::new(whole.blocks, whole.end, !whole.descends, clean);
         let records: u64 = index.blocks().iter().map(|block| u64::from(block.records)).sum();
         info!("{path}: {records} records in {} runs of blocks, {damages} damages", index.runs().count());
         self.indexes.push(index);
     }
 
-    fn finish(mut self) -> Vec<Index> {
+    fn finish(mut self) -> Vec<TimeIndex> {
         self.close();
         self.indexes
     }
 }
 
-impl Whole {
-    fn add(&mut self, text: &Text, mut part: Part, diagnostics: &Diagnostics) {
+impl TextScan {
+    fn add(&mut self, text: &RecordText, mut part: ChunkScan, diagnostics: &Diagnostics) {
         if self.failed {
             return;
         }
@@ -313,9 +313,9 @@ impl Whole {
         self.blocks.append(&mut part.blocks);
         self.dirty |= part.dirty;
         for (at, line, what) in part.damages {
-            if self.told < TOLD {
+            if self.told < REPORTED_MAX {
                 self.told += 1;
-                diagnostics.report_damage(text.place(at, self.lines + line), what);
+                diagnostics.report_damage(text.describe_place(at, self.lines + line), what);
             } else {
                 self.untold += 1;
             }

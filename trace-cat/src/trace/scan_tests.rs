@@ -2,33 +2,33 @@
 
 use super::*;
 use crate::support::diagnostics::tests::recorded_diagnostics;
-use crate::testing::seeded_random::{Random, fuzz_time};
+use crate::testing::seeded_random::{SeededRandom, fuzz_time};
 use crate::testing::test_trace::record;
-use crate::trace::file_handle::{Descriptors, Handle, open};
+use crate::trace::file_handle::{DescriptorBudget, FileHandle, open};
 use std::fs;
 use std::time::Instant;
 
 /// The index of a file that holds `bytes`, and the messages.
-fn scanned(bytes: &[u8], pace: Pace) -> (Index, String) {
+fn scanned(bytes: &[u8], pace: ScanLimits) -> (TimeIndex, String) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tr");
     fs::write(&path, bytes).unwrap();
-    let handle = Handle::new(path.clone(), open(&path).unwrap(), &Descriptors::new(1)).unwrap();
-    let text = Text::new("tr".into(), Some(Arc::new(handle)), bytes.len() as u64, false);
+    let handle = FileHandle::new(path.clone(), open(&path).unwrap(), &DescriptorBudget::new(1)).unwrap();
+    let text = RecordText::new("tr".into(), Some(Arc::new(handle)), bytes.len() as u64, false);
     let (diagnostics, messages) = recorded_diagnostics();
     let mut indexes = scan(&[Arc::new(text)], pace, &diagnostics);
     assert_eq!(indexes.len(), 1);
     (indexes.pop().unwrap(), messages.text())
 }
 
-const WHOLE: Pace = Pace { threads: 1, chunk: 1 << 30, buffer: 1 << 20, block: 1 << 30 };
+const WHOLE: ScanLimits = ScanLimits { threads: 1, chunk: 1 << 30, buffer: 1 << 20, block: 1 << 30 };
 
 #[test]
 fn blocks_tell_the_least_and_the_greatest_time() {
     let times = [5, 7, 7, 9, 3, 4];
     let text: String = times.map(|time| record(time, 1, "02:04:0", 0)).concat();
     let length = text.len() as u64 / 6;
-    let (index, messages) = scanned(text.as_bytes(), Pace { block: 2 * length, ..WHOLE });
+    let (index, messages) = scanned(text.as_bytes(), ScanLimits { block: 2 * length, ..WHOLE });
     assert_eq!(messages, "");
     let blocks: Vec<_> = index.blocks().iter().map(|block| (block.at / length, block.min, block.max)).collect();
     assert_eq!(blocks, [(0, 5, 7), (2, 7, 9), (4, 3, 4)]);
@@ -38,7 +38,7 @@ fn blocks_tell_the_least_and_the_greatest_time() {
 
 #[test]
 fn chunks_make_no_difference() {
-    let mut random = Random::seeded("scan", 10);
+    let mut random = SeededRandom::seeded("scan", 10);
     let until = fuzz_time();
     let mut round = 0;
     while round < 300 || until.is_some_and(|end| Instant::now() < end) {
@@ -57,7 +57,7 @@ fn chunks_make_no_difference() {
             bytes.splice(at..at, vec![byte; random.below(2000)]);
         }
         let (whole, told) = scanned(&bytes, WHOLE);
-        let pace = Pace {
+        let pace = ScanLimits {
             threads: 1 + random.below(3),
             chunk: 1 + random.below(3000) as u64,
             buffer: random.below(9000),
@@ -65,7 +65,7 @@ fn chunks_make_no_difference() {
         };
         let (index, messages) = scanned(&bytes, pace);
         assert_eq!(messages, told, "round {round}, {pace:?}");
-        let count = |index: &Index| index.blocks().iter().map(|block| u64::from(block.records)).sum::<u64>();
+        let count = |index: &TimeIndex| index.blocks().iter().map(|block| u64::from(block.records)).sum::<u64>();
         assert_eq!((count(&index), index.span(), index.end()), (count(&whole), whole.span(), whole.end()));
         assert_eq!((index.ordered(), index.clean()), (whole.ordered(), whole.clean()), "round {round}, {pace:?}");
         assert!(index.blocks().is_sorted_by_key(|block| block.at));

@@ -5,9 +5,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 use std::time::Instant;
 
-use crate::testing::seeded_random::{Random, fuzz_time};
-use crate::testing::test_trace::{Trace, record};
-use crate::testing::trbuf_image::Image;
+use crate::testing::seeded_random::{SeededRandom, fuzz_time};
+use crate::testing::test_trace::{TestTrace, record};
+use crate::testing::trbuf_image::TrbufImage;
 
 const EVENT: &str = "02:04:0";
 
@@ -17,7 +17,7 @@ fn lines(times: std::ops::Range<u64>, lwp: u32) -> String {
 
 #[test]
 fn a_directory_gives_its_record_files_and_nothing_else() {
-    let trace = Trace::new();
+    let trace = TestTrace::new();
     trace.file("tr.0000001.001", lines(0..2, 1));
     for name in ["trinfo.0000001", "trclock", "old.5.tr.0000001.001", "tr.0000001.0011", "notes"] {
         trace.file(name, "not a record\n");
@@ -29,7 +29,7 @@ fn a_directory_gives_its_record_files_and_nothing_else() {
 
 #[test]
 fn a_later_format_is_told_and_read_as_far_as_it_is_understood() {
-    let trace = Trace::new();
+    let trace = TestTrace::new();
     trace.file("tr.0000001.001", lines(0..2, 1) + "2|something new\n").file("trinfo.0000001", "format 2\npid 1\n");
     trace.file("trinfo.0000002", "format 1\npid 2\n").file("trinfo.0000003", "");
     let (out, messages) = trace.cat(&[]);
@@ -43,8 +43,8 @@ fn a_later_format_is_told_and_read_as_far_as_it_is_understood() {
 
 #[test]
 fn hostile_files_are_told_and_the_good_ones_are_printed() {
-    let trace = Trace::new();
-    let mut random = Random::seeded("hostile", 12);
+    let trace = TestTrace::new();
+    let mut random = SeededRandom::seeded("hostile", 12);
     let binary: Vec<u8> = (0..300_000).map(|_| random.next() as u8).collect();
     trace.file("tr.0000001.001", lines(0..50, 1)).file("tr.0000001.002", "").file("tr.0000001.003", binary);
     trace.file("tr.0000001.004", lines(0..3, 4).replace('\n', "\r\n")).file("tr.0000001.005", [0; 100_000]);
@@ -72,7 +72,7 @@ fn hostile_files_are_told_and_the_good_ones_are_printed() {
 
 #[test]
 fn what_cannot_be_read_is_told_and_the_rest_is_printed() {
-    let trace = Trace::new();
+    let trace = TestTrace::new();
     trace.file("tr.0000001.001", lines(0..2, 1));
     fs::create_dir(trace.path("empty")).unwrap();
     let (out, messages) = trace.cat(&["none", "tr.0000001.001", "empty", "trbuf.0000009"]);
@@ -87,7 +87,7 @@ fn what_cannot_be_read_is_told_and_the_rest_is_printed() {
 
 #[test]
 fn a_file_named_twice_is_read_once() {
-    let trace = Trace::new();
+    let trace = TestTrace::new();
     trace.file("tr.0000001.001", lines(0..2, 1));
     fs::hard_link(trace.path("tr.0000001.001"), trace.path("again")).unwrap();
     symlink(trace.path("tr.0000001.001"), trace.path("link")).unwrap();
@@ -97,9 +97,9 @@ fn a_file_named_twice_is_read_once() {
 
 #[test]
 fn other_names_and_files_set_aside_are_read_when_named() {
-    let trace = Trace::new();
+    let trace = TestTrace::new();
     trace.file("old.5.tr.0000001.001", lines(0..1, 1)).file("merged.txt", lines(1..3, 1));
-    let mut image = Image::new();
+    let mut image = TrbufImage::new();
     let slot = image.slot(1);
     image.region(slot, 0, &lines(3..4, 1), 0..70, None);
     trace.file("old.5.trbuf.0000001", &image.0);
@@ -110,7 +110,7 @@ fn other_names_and_files_set_aside_are_read_when_named() {
 
 #[test]
 fn a_pipe_is_read_like_a_file() {
-    let trace = Trace::new();
+    let trace = TestTrace::new();
     let path = trace.path("pipe");
     assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
     let writer = std::thread::spawn(move || fs::write(path, lines(5..9, 1) + &lines(0..5, 1)).unwrap());
@@ -125,8 +125,8 @@ fn what_a_dead_process_left_is_printed_once_wherever_it_died() {
     let whole = written.len() as u64;
     let everything = lines(0..9, 1);
     let check = |file: &str, filled, pending| {
-        let trace = Trace::new();
-        let mut image = Image::new();
+        let trace = TestTrace::new();
+        let mut image = TrbufImage::new();
         image.slot(0);
         let slot = image.slot(1);
         image.region(slot, 0, &region, filled, pending);
@@ -151,8 +151,8 @@ fn what_a_dead_process_left_is_printed_once_wherever_it_died() {
 
 #[test]
 fn threads_with_the_same_digits_share_a_file_and_leave_holes_in_it() {
-    let trace = Trace::new();
-    let mut image = Image::new();
+    let trace = TestTrace::new();
+    let mut image = TrbufImage::new();
     let [first, second] = [0x1001, 0x2001].map(|lwp| image.slot(lwp));
     let [a, b] = [lines(2..5, 0x1001), lines(1..4, 0x2001)];
     // The first died when it had taken its place in the file; the second wrote behind it, and has a nested region.
@@ -170,8 +170,8 @@ fn threads_with_the_same_digits_share_a_file_and_leave_holes_in_it() {
 
 #[test]
 fn records_for_a_file_that_was_never_made_are_printed() {
-    let trace = Trace::new();
-    let mut image = Image::new();
+    let trace = TestTrace::new();
+    let mut image = TrbufImage::new();
     let slot = image.slot(0x5abc);
     let text = lines(0..3, 0x5abc);
     image.region(slot, 0, &text, 0..text.len(), None);
@@ -184,10 +184,10 @@ fn records_for_a_file_that_was_never_made_are_printed() {
 
 #[test]
 fn a_running_process_may_be_in_the_middle_of_a_line() {
-    let trace = Trace::new();
+    let trace = TestTrace::new();
     let text = lines(0..2, 1) + "\0\0\0" + &lines(2..3, 1) + &lines(3..4, 1)[..30];
     trace.file("tr.0000001.001", &text);
-    let mut image = Image::new();
+    let mut image = TrbufImage::new();
     let slot = image.slot(1);
     let unwritten = lines(4..6, 1);
     image.region(slot, 0, &unwritten, 0..unwritten.len(), None);
@@ -204,7 +204,7 @@ fn a_running_process_may_be_in_the_middle_of_a_line() {
 
 #[test]
 fn damage_without_a_trbuf_is_told() {
-    let trace = Trace::new();
+    let trace = TestTrace::new();
     let text = lines(0..2, 1);
     trace.file("tr.0000001.001", text.clone() + "\0\0\0" + &text[..30]);
     let (out, messages) = trace.cat(&[]);
@@ -215,10 +215,10 @@ fn damage_without_a_trbuf_is_told() {
 #[test]
 #[expect(clippy::reversed_empty_ranges, reason = "such words are what is tested")]
 fn a_damaged_trbuf_is_told_and_the_good_regions_are_used() {
-    let trace = Trace::new();
+    let trace = TestTrace::new();
     let text = lines(0..2, 1);
     trace.file("tr.0000001.001", &text);
-    let mut image = Image::new();
+    let mut image = TrbufImage::new();
     let slot = image.slot(1);
     image.region(slot, 0, &text, 9..5, None);
     // Laid over the file, this would destroy a good line.
@@ -251,8 +251,8 @@ fn a_damaged_trbuf_is_told_and_the_good_regions_are_used() {
 
 #[test]
 fn a_sparse_trbuf_of_any_size_takes_no_time() {
-    let trace = Trace::new();
-    let mut image = Image::new();
+    let trace = TestTrace::new();
+    let mut image = TrbufImage::new();
     let slot = image.slot(1);
     image.region(slot, 0, &lines(0..1, 1), 0..70, None);
     trace.file("trbuf.0000001", &image.0);
@@ -266,7 +266,7 @@ fn a_sparse_trbuf_of_any_size_takes_no_time() {
 
 #[test]
 fn links_and_unreadable_trbufs_are_not_followed() {
-    let trace = Trace::new();
+    let trace = TestTrace::new();
     trace.file("tr.0000001.001", lines(0..1, 1));
     symlink("/dev/zero", trace.path("trbuf.0000001")).unwrap();
     let (out, messages) = trace.cat(&[]);
@@ -281,15 +281,15 @@ fn links_and_unreadable_trbufs_are_not_followed() {
 
 #[test]
 fn mutated_trbufs_never_panic() {
-    let mut random = Random::seeded("trbuf", 5);
+    let mut random = SeededRandom::seeded("trbuf", 5);
     let until = fuzz_time();
     let mut round = 0;
     let text = lines(2..9, 1);
     let mut seen = 0;
     while round < 60 || until.is_some_and(|end| Instant::now() < end) {
         round += 1;
-        let trace = Trace::new();
-        let mut image = if random.below(2) == 0 { Image::new() } else { Image::ring(64 * 1024) };
+        let trace = TestTrace::new();
+        let mut image = if random.below(2) == 0 { TrbufImage::new() } else { TrbufImage::ring(64 * 1024) };
         for lwp in [1, 0x1001, 0x2002] {
             let slot = image.slot(lwp);
             image.region(slot, 0, &text, 0..text.len(), Some((140, 0..140)));

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// What the records that begin in some bytes of a text have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct IndexBlock {
     /// Where in the text its first record begins.
     pub at: u64,
     /// The least time.
@@ -17,7 +17,7 @@ pub struct Block {
 
 /// Blocks none of which begins before the time at which the one before it ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Run {
+struct SortedRun {
     blocks: Range<u32>,
     /// The greatest time in this run and those before it.
     until: u64,
@@ -27,10 +27,10 @@ struct Run {
 
 /// The blocks of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Index {
-    blocks: Vec<Block>,
+pub struct TimeIndex {
+    blocks: Vec<IndexBlock>,
     /// None if all blocks are one run.
-    runs: Vec<Run>,
+    runs: Vec<SortedRun>,
     end: u64,
     min: u64,
     max: u64,
@@ -38,17 +38,17 @@ pub struct Index {
     clean: bool,
 }
 
-impl Index {
+impl TimeIndex {
     /// The index of a text that ends at `end`. `ordered`: within the blocks no time descends. `clean`: all of the text is
     /// records.
-    pub fn new(mut blocks: Vec<Block>, end: u64, ordered: bool, clean: bool) -> Index {
+    pub fn new(mut blocks: Vec<IndexBlock>, end: u64, ordered: bool, clean: bool) -> TimeIndex {
         blocks.shrink_to_fit();
-        let mut runs: Vec<Run> = Vec::new();
+        let mut runs: Vec<SortedRun> = Vec::new();
         let (mut began, mut until) = (0, 0);
         for at in 1..=blocks.len() {
             until = until.max(blocks[at - 1].max);
             if at == blocks.len() || blocks[at].min < blocks[at - 1].max {
-                runs.push(Run { blocks: began as u32..at as u32, until, from: blocks[began].min });
+                runs.push(SortedRun { blocks: began as u32..at as u32, until, from: blocks[began].min });
                 began = at;
             }
         }
@@ -62,11 +62,11 @@ impl Index {
             runs = Vec::new();
         }
         runs.shrink_to_fit();
-        Index { ordered: ordered && runs.is_empty(), blocks, runs, end, min, max, clean }
+        TimeIndex { ordered: ordered && runs.is_empty(), blocks, runs, end, min, max, clean }
     }
 
     /// All blocks in the order of the text.
-    pub fn blocks(&self) -> &[Block] {
+    pub fn blocks(&self) -> &[IndexBlock] {
         &self.blocks
     }
 
@@ -121,24 +121,24 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::seeded_random::Random;
+    use crate::testing::seeded_random::SeededRandom;
 
     #[test]
     fn what_is_found_is_what_looking_at_each_block_finds() {
-        let mut random = Random::seeded("index", 8);
+        let mut random = SeededRandom::seeded("index", 8);
         for _ in 0..2000 {
             let disorder = [0, 1, 30][random.below(3)];
-            let blocks: Vec<Block> = (0..random.below(30))
+            let blocks: Vec<IndexBlock> = (0..random.below(30))
                 .map(|at| {
                     let min = (5 * at + random.below(disorder + 1)) as u64;
-                    Block { at: 10 * at as u64, min, max: min + random.below(6) as u64, records: 1 }
+                    IndexBlock { at: 10 * at as u64, min, max: min + random.below(6) as u64, records: 1 }
                 })
                 .collect();
-            let index = Index::new(blocks.clone(), 10 * blocks.len() as u64, true, true);
+            let index = TimeIndex::new(blocks.clone(), 10 * blocks.len() as u64, true, true);
             let start = random.below(160) as u64;
             let times = start..start + random.below(40) as u64;
             let found: Vec<usize> = index.find(times.clone()).flatten().collect();
-            let wanted = |block: &Block| block.max >= times.start && block.min < times.end;
+            let wanted = |block: &IndexBlock| block.max >= times.start && block.min < times.end;
             let expected: Vec<usize> = (0..blocks.len()).filter(|&at| wanted(&blocks[at])).collect();
             assert_eq!(found, expected, "{times:?} {blocks:?}");
             assert_eq!(index.runs().flatten().collect::<Vec<_>>(), (0..blocks.len()).collect::<Vec<_>>());

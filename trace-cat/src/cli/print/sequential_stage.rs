@@ -3,61 +3,65 @@
 use std::io;
 use std::path::Path;
 
-use super::concurrent_stage::Early;
+use super::concurrent_stage::ConcurrentStage;
 use crate::arrange::{Sorter, Splitter};
-use crate::filter::Few;
+use crate::filter::LineLimit;
 use crate::options::Arrangement;
 use crate::output::destination::Output;
-use crate::output::{Each, View};
+use crate::output::{RecordFormatter, TimelineFormatter};
 use crate::support::diagnostics::Diagnostics;
 
 /// How records are shown that were not shown before.
-pub enum Late {
+pub enum SequentialFormat {
     /// They were, or stay as they are.
     Nothing,
     /// Each for itself.
-    Each(Box<dyn Each>),
+    PerRecord(Box<dyn RecordFormatter>),
     /// One after the other.
-    InOrder(Box<dyn View>),
+    Timeline(Box<dyn TimelineFormatter>),
 }
 
 /// Where records go.
-pub struct Sink<'a> {
-    few: Few,
+pub struct SequentialStage<'a> {
+    few: LineLimit,
     sorter: Option<Sorter>,
-    show: Show<'a>,
+    show: FinalSteps<'a>,
     diagnostics: &'a Diagnostics,
 }
 
 /// The last steps.
-struct Show<'a> {
-    late: Late,
+struct FinalSteps<'a> {
+    late: SequentialFormat,
     splitter: Option<Splitter>,
     output: Output<'a>,
     piece: Vec<u8>,
 }
 
-impl<'a> Sink<'a> {
+impl<'a> SequentialStage<'a> {
     /// Opens what records will go to.
     ///
     /// # Errors
     /// What the system says of that.
-    pub fn open(arrangement: Arrangement, path: Option<&Path>, diagnostics: &'a Diagnostics) -> io::Result<Sink<'a>> {
+    pub fn open(
+        arrangement: Arrangement,
+        path: Option<&Path>,
+        diagnostics: &'a Diagnostics,
+    ) -> io::Result<SequentialStage<'a>> {
         let Arrangement { sort, split } = arrangement;
         let splitter = split.zip(path).map(|(what, path)| Splitter::new(what, path)).transpose()?;
         let output = Output::open(path.filter(|_| splitter.is_none()), diagnostics)?;
-        let show = Show { late: Late::Nothing, splitter, output, piece: Vec::new() };
-        Ok(Sink { few: Few::ALL, sorter: Sorter::new(sort), show, diagnostics })
+        let show = FinalSteps { late: SequentialFormat::Nothing, splitter, output, piece: Vec::new() };
+        Ok(SequentialStage { few: LineLimit::ALL, sorter: Sorter::new(sort), show, diagnostics })
     }
 
     /// Gets ready for the first record.
     ///
     /// # Errors
     /// What writing says.
-    pub fn begin(&mut self, few: Few, late: Late, early: &Early) -> io::Result<()> {
+    pub fn begin(&mut self, few: LineLimit, late: SequentialFormat, early: &ConcurrentStage) -> io::Result<()> {
         let mut head = Vec::new();
         early.head(&mut head);
-        if let Late::Each(view) = &late {
+        if let SequentialFormat::PerRecord(view) = &late {
             view.head(&mut head);
         }
         (self.few, self.show.late) = (few, late);
@@ -81,8 +85,8 @@ impl<'a> Sink<'a> {
     ///
     /// # Errors
     /// What writing says.
-    pub fn end(self, early: &mut Early) -> io::Result<()> {
-        let Sink { sorter, mut show, diagnostics, .. } = self;
+    pub fn end(self, early: &mut ConcurrentStage) -> io::Result<()> {
+        let SequentialStage { sorter, mut show, diagnostics, .. } = self;
         if let Some(sorter) = sorter {
             sorter.finish(&mut |lines| show.put(lines), diagnostics)?;
         }
@@ -90,30 +94,30 @@ impl<'a> Sink<'a> {
     }
 }
 
-impl Show<'_> {
+impl FinalSteps<'_> {
     fn put(&mut self, lines: &[u8]) -> io::Result<()> {
         if let Some(splitter) = &mut self.splitter {
             return splitter.push(lines);
         }
-        let Show { late, output, piece, .. } = self;
+        let FinalSteps { late, output, piece, .. } = self;
         let lines = match late {
-            Late::Nothing => return output.write(lines),
+            SequentialFormat::Nothing => return output.write(lines),
             _ => lines.split_inclusive(|&byte| byte == b'\n'),
         };
         piece.clear();
         match late {
-            Late::Nothing => {}
-            Late::Each(view) => lines.for_each(|line| view.record(line, piece)),
-            Late::InOrder(view) => lines.for_each(|line| view.record(line, piece)),
+            SequentialFormat::Nothing => {}
+            SequentialFormat::PerRecord(view) => lines.for_each(|line| view.record(line, piece)),
+            SequentialFormat::Timeline(view) => lines.for_each(|line| view.record(line, piece)),
         }
         output.write(piece)
     }
 
-    fn end(mut self, early: &mut Early) -> io::Result<()> {
+    fn end(mut self, early: &mut ConcurrentStage) -> io::Result<()> {
         self.splitter.map_or(Ok(()), Splitter::finish)?;
         self.piece.clear();
         early.end(&mut self.piece);
-        if let Late::InOrder(view) = &mut self.late {
+        if let SequentialFormat::Timeline(view) = &mut self.late {
             view.end(&mut self.piece);
         }
         self.output.write(&self.piece)?;

@@ -2,11 +2,11 @@
 
 use spec::record::NANOS_PER_SECOND;
 
-use super::kind_layout::{CALLER, Form, Show};
-use super::line::Line;
-use super::short_text::Short;
-use super::threads::Argument;
-use crate::output::terminal_style::Part;
+use super::kind_layout::{CALLER, ColumnLayout, KindLayout};
+use super::known_threads::ArgumentText;
+use super::line::TextLine;
+use super::short_text::ShortText;
+use crate::output::terminal_style::Highlight;
 use crate::record::errno_names::errno;
 use crate::record::fields::{Fields, bits};
 use crate::record::record_kinds;
@@ -16,10 +16,10 @@ use crate::support::duration::write_duration;
 /// A time limit that is further away than this, in nanoseconds, is not on the wall clock.
 const FAR: u64 = 366 * 24 * 3600 * NANOS_PER_SECOND;
 
-impl Line<'_> {
+impl TextLine<'_> {
     /// Opens the call of a form that is in the table; returns where its arguments begin.
-    fn open(&mut self, form: &Form) -> usize {
-        self.begin(Part::Event);
+    fn open(&mut self, form: &KindLayout) -> usize {
+        self.begin(Highlight::Event);
         self.short(&form.name);
         self.finish();
         self.put(b"(");
@@ -27,7 +27,7 @@ impl Line<'_> {
     }
 
     /// The name and the arguments: those of the record, and those of the call's second record if that is known too.
-    pub fn call(&mut self, form: Option<&Form>, fields: &Fields, second: Option<(&Form, &Fields)>) {
+    pub fn call(&mut self, form: Option<&KindLayout>, fields: &Fields, second: Option<(&KindLayout, &Fields)>) {
         let Some(form) = form else { return self.unknown(fields) };
         let open = self.open(form);
         self.arguments(open, &form.arguments, fields);
@@ -38,7 +38,7 @@ impl Line<'_> {
     }
 
     /// The name and the arguments of a record that ends a call, and what the call's first record was about.
-    pub fn returned(&mut self, form: Option<&Form>, fields: &Fields, object: Option<&Argument>) {
+    pub fn returned(&mut self, form: Option<&KindLayout>, fields: &Fields, object: Option<&ArgumentText>) {
         let Some(form) = form else { return self.unknown(fields) };
         let open = self.open(form);
         if let Some(object) = object.filter(|_| form.lacks_object) {
@@ -50,7 +50,7 @@ impl Line<'_> {
 
     /// What the table does not know is shown as it is, without the zeros behind it.
     fn unknown(&mut self, fields: &Fields) {
-        self.coloured(Part::Event, &record_kinds::name(fields));
+        self.coloured(Highlight::Event, &record_kinds::name(fields));
         self.put(b"(");
         let open = self.out.len();
         let count = fields.arguments().iter().rposition(|text| *text != b"0").map_or(0, |last| last + 1);
@@ -62,45 +62,45 @@ impl Line<'_> {
     }
 
     /// The arguments of one record.
-    fn arguments(&mut self, open: usize, shown: &[Show; 5], fields: &Fields) {
+    fn arguments(&mut self, open: usize, shown: &[ColumnLayout; 5], fields: &Fields) {
         for (index, show) in shown.iter().enumerate() {
-            if matches!(show, Show::Nothing) {
+            if matches!(show, ColumnLayout::Nothing) {
                 continue;
             }
             let text = fields.argument(index);
             match show {
-                Show::Nothing => {}
-                Show::Value => {
+                ColumnLayout::Nothing => {}
+                ColumnLayout::Value => {
                     self.separate(open);
                     self.put(text);
                 }
-                Show::Object(_) if self.out.len() == open => self.put(text),
-                Show::Unusual(_) if text == b"0" => {}
-                Show::Object(label) | Show::Labelled(label) | Show::Unusual(label) => {
+                ColumnLayout::Object(_) if self.out.len() == open => self.put(text),
+                ColumnLayout::Unusual(_) if text == b"0" => {}
+                ColumnLayout::Object(label) | ColumnLayout::Labelled(label) | ColumnLayout::Unusual(label) => {
                     self.label(open, label);
                     self.put(text);
                 }
-                Show::Name => {
+                ColumnLayout::Name => {
                     let halves = [text, next(fields, index)];
                     let name = halves.map(|text| bits(text).unwrap_or(0).to_be_bytes()).concat();
                     let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
-                    self.label(open, &Short::label("name"));
+                    self.label(open, &ShortText::label("name"));
                     self.put(format!("\"{}\"", name[..length].escape_ascii()).as_bytes());
                 }
-                Show::LimitParts => {
+                ColumnLayout::LimitParts => {
                     let nanoseconds = bits(next(fields, index)).unwrap_or(0);
                     let limit = bits(text).unwrap_or(0).saturating_mul(NANOS_PER_SECOND).saturating_add(nanoseconds);
                     self.limit(open, limit);
                 }
-                Show::Limit => self.limit(open, bits(text).unwrap_or(0)),
-                Show::Signal(label) => self.named(open, label, text, signal),
-                Show::Errno(label) => self.named(open, label, text, errno),
+                ColumnLayout::Limit => self.limit(open, bits(text).unwrap_or(0)),
+                ColumnLayout::Signal(label) => self.named(open, label, text, signal),
+                ColumnLayout::Errno(label) => self.named(open, label, text, errno),
             }
         }
     }
 
     /// Where the call was made, if the record tells (THR_TRACE_DETAIL).
-    pub fn caller(&mut self, form: Option<&Form>, fields: &Fields) {
+    pub fn caller(&mut self, form: Option<&KindLayout>, fields: &Fields) {
         if form.is_some_and(|form| form.has_caller) {
             let text = fields.argument(CALLER);
             if text != b"0" {
@@ -116,7 +116,7 @@ impl Line<'_> {
         }
     }
 
-    fn label(&mut self, open: usize, label: &Short) {
+    fn label(&mut self, open: usize, label: &ShortText) {
         // The comma and the space only stand between arguments.
         self.short(label);
         if self.out.len() == open + label.length() {
@@ -124,14 +124,14 @@ impl Line<'_> {
         }
     }
 
-    fn named(&mut self, open: usize, label: &Short, text: &[u8], name: fn(u64) -> Option<&'static str>) {
+    fn named(&mut self, open: usize, label: &ShortText, text: &[u8], name: fn(u64) -> Option<&'static str>) {
         self.label(open, label);
         self.put(bits(text).and_then(name).map_or(text, str::as_bytes));
     }
 
     /// A time limit, from the record's time if it is on the wall clock, else as it is.
     fn limit(&mut self, open: usize, limit: u64) {
-        self.label(open, &Short::label("limit"));
+        self.label(open, &ShortText::label("limit"));
         let distance = limit.abs_diff(self.now);
         if distance < FAR {
             let mut text = [0; 24];

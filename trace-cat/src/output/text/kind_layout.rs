@@ -2,9 +2,9 @@
 
 use spec::{Base, Column};
 
-use super::short_text::Short;
+use super::short_text::ShortText;
 use crate::record::fields::Fields;
-use crate::record::record_kinds::{Known, Table};
+use crate::record::record_kinds::{KnownKind, RecordKindTable};
 
 /// The column in which THR_TRACE_DETAIL puts the return address of the call, a5, if it has no other use.
 pub const CALLER: usize = 4;
@@ -15,17 +15,17 @@ const SHORT: [(&str, &str); 4] =
 
 /// How one column is shown among the arguments.
 #[derive(Clone, Copy, Debug)]
-pub enum Show {
+pub enum ColumnLayout {
     /// Not there.
     Nothing,
     /// Its value alone.
     Value,
     /// Its value alone if it is the first argument, else as `Labelled`.
-    Object(Short),
+    Object(ShortText),
     /// With its name.
-    Labelled(Short),
+    Labelled(ShortText),
     /// With its name, if it is not 0.
-    Unusual(Short),
+    Unusual(ShortText),
     /// This column and the next as a thread's name.
     Name,
     /// This column and the next as a time limit: seconds and nanoseconds.
@@ -33,24 +33,24 @@ pub enum Show {
     /// A time limit in nanoseconds.
     Limit,
     /// A signal's number.
-    Signal(Short),
+    Signal(ShortText),
     /// An error's number.
-    Errno(Short),
+    Errno(ShortText),
 }
 
 /// What is shown of one form.
 #[derive(Clone, Debug)]
-pub struct Form {
+pub struct KindLayout {
     /// The event's name.
-    pub name: Short,
+    pub name: ShortText,
     /// The columns among the arguments.
-    pub arguments: [Show; 5],
+    pub arguments: [ColumnLayout; 5],
     /// The same behind the arguments of the call's first record.
-    pub more: [Show; 5],
+    pub more: [ColumnLayout; 5],
     /// Which column is the result.
     pub result: Option<usize>,
     /// What columns say if they are not 0.
-    pub answers: Vec<(usize, Short)>,
+    pub answers: Vec<(usize, ShortText)>,
     /// Whether a5 is free for the place that the call was made from.
     pub has_caller: bool,
     /// Whether the first record's a1 says what the call is about, and this one does not.
@@ -59,43 +59,43 @@ pub struct Form {
 
 /// All forms.
 #[derive(Debug)]
-pub struct Forms {
-    table: Table,
+pub struct KindLayouts {
+    table: RecordKindTable,
     /// As in the table.
-    forms: Vec<Form>,
+    forms: Vec<KindLayout>,
 }
 
-impl Forms {
+impl KindLayouts {
     /// What is shown of them all.
-    pub fn new() -> Forms {
-        let table = Table::default();
+    pub fn new() -> KindLayouts {
+        let table = RecordKindTable::default();
         let forms = table.forms().iter().map(form).collect();
-        Forms { table, forms }
+        KindLayouts { table, forms }
     }
 
     /// What is shown of a record, if its form is in the table.
-    pub fn find(&self, fields: &Fields) -> Option<&Form> {
+    pub fn find(&self, fields: &Fields) -> Option<&KindLayout> {
         self.forms.get(self.table.index(fields)?)
     }
 }
 
-fn form(known: &Known) -> Form {
-    let Known { event, which, columns, .. } = *known;
+fn form(known: &KnownKind) -> KindLayout {
+    let KnownKind { event, which, columns, .. } = *known;
     let named = |name: &str| columns.iter().position(|column| column.is_some_and(|column| column.name == name));
     let first = event.kind(1).filter(|_| which == 2).map_or(&[None; 5], |form| &form.columns);
     let arguments = std::array::from_fn(|index| match &columns[index] {
         Some(column) => show(column, index),
-        None if index == CALLER && which != 2 => Show::Nothing,
-        None => Show::Unusual(Short::label(detail((event.category, event.number), which, index))),
+        None if index == CALLER && which != 2 => ColumnLayout::Nothing,
+        None => ColumnLayout::Unusual(ShortText::label(detail((event.category, event.number), which, index))),
     });
     let is_new = |index: usize| columns[index].is_none_or(|column| !has(first, column.name));
-    let more = std::array::from_fn(|index| if is_new(index) { arguments[index] } else { Show::Nothing });
+    let more = std::array::from_fn(|index| if is_new(index) { arguments[index] } else { ColumnLayout::Nothing });
     let answer = |(index, column): (usize, &Option<Column>)| {
         let question = column.as_ref()?.name.strip_suffix('?')?;
-        Some((index, Short::new(if question == "block" { "blocked" } else { question })))
+        Some((index, ShortText::new(if question == "block" { "blocked" } else { question })))
     };
-    Form {
-        name: Short::new(known.name),
+    KindLayout {
+        name: ShortText::new(known.name),
         arguments,
         more,
         result: named("rval"),
@@ -109,23 +109,23 @@ fn has(columns: &[Option<Column>; 5], name: &str) -> bool {
     columns.iter().flatten().any(|column| column.name == name)
 }
 
-fn show(column: &Column, index: usize) -> Show {
+fn show(column: &Column, index: usize) -> ColumnLayout {
     match column.name {
         // The result has a place of its own, questions have answers, and the halves of others are shown with them.
-        "rval" | "limit_nsec" | "name_8_15" => Show::Nothing,
-        name if name.ends_with('?') => Show::Nothing,
-        "name_0_7" => Show::Name,
-        "limit_sec" => Show::LimitParts,
-        "limit_ns" => Show::Limit,
+        "rval" | "limit_nsec" | "name_8_15" => ColumnLayout::Nothing,
+        name if name.ends_with('?') => ColumnLayout::Nothing,
+        "name_0_7" => ColumnLayout::Name,
+        "limit_sec" => ColumnLayout::LimitParts,
+        "limit_ns" => ColumnLayout::Limit,
         // Attributes that are not there, and the clock that is meant if none is said.
-        name @ ("attr" | "clock") => Show::Unusual(Short::label(name)),
-        "signal" => Show::Signal(Short::label("signal")),
-        name @ ("errno" | "cause") => Show::Errno(Short::label(name)),
+        name @ ("attr" | "clock") => ColumnLayout::Unusual(ShortText::label(name)),
+        "signal" => ColumnLayout::Signal(ShortText::label("signal")),
+        name @ ("errno" | "cause") => ColumnLayout::Errno(ShortText::label(name)),
         // Well known is what belongs to a condition variable.
-        "mutex" => Show::Value,
+        "mutex" => ColumnLayout::Value,
         // The first argument is what the call is about; its name would only say what the event's does.
-        name if index == 0 && is_object(column) => Show::Object(Short::label(short(name))),
-        name => Show::Labelled(Short::label(short(name))),
+        name if index == 0 && is_object(column) => ColumnLayout::Object(ShortText::label(short(name))),
+        name => ColumnLayout::Labelled(ShortText::label(short(name))),
     }
 }
 

@@ -1,11 +1,11 @@
 //! One line: its columns and colours.
 
-use super::kind_layout::Form;
-use super::line_plan::Who;
-use super::short_text::Short;
-use super::time_column::Clock;
+use super::kind_layout::KindLayout;
+use super::line_plan::LineLabel;
+use super::short_text::ShortText;
+use super::time_column::TimeColumn;
 use crate::output::terminal_style;
-use crate::output::terminal_style::Part;
+use crate::output::terminal_style::Highlight;
 use crate::record::errno_names::errno;
 use crate::record::fields::{Fields, bits};
 use crate::support::duration::write_duration;
@@ -18,7 +18,7 @@ const SPACES: [u8; 64] = [b' '; 64];
 
 /// What stands before a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum CallMarker {
     /// It is shown whole.
     None,
     /// It begins here.
@@ -28,7 +28,7 @@ pub enum Mark {
 }
 
 /// A line being written.
-pub struct Line<'a> {
+pub struct TextLine<'a> {
     pub(super) out: &'a mut Vec<u8>,
     /// The record's time.
     pub(super) now: u64,
@@ -41,28 +41,35 @@ pub struct Line<'a> {
     wide: usize,
 }
 
-impl<'a> Line<'a> {
+impl<'a> TextLine<'a> {
     /// A line for a record of the time `now`, behind what is in `out`, up to the call. The date stands before it, if that is to
     /// be told.
-    pub fn new(coloured: bool, now: u64, clock: &mut Clock, who: Who, mark: Mark, out: &'a mut Vec<u8>) -> Line<'a> {
+    pub fn new(
+        coloured: bool,
+        now: u64,
+        clock: &mut TimeColumn,
+        who: LineLabel,
+        mark: CallMarker,
+        out: &'a mut Vec<u8>,
+    ) -> TextLine<'a> {
         clock.date(now, out);
         let start = out.len();
-        let mut line = Line { out, now, coloured, start, hidden: 0, wide: 0 };
-        line.begin(Part::Time);
+        let mut line = TextLine { out, now, coloured, start, hidden: 0, wide: 0 };
+        line.begin(Highlight::Time);
         line.wide = clock.put(now, line.out);
         line.finish();
         line.put(who.text);
         line.hidden += who.hidden;
         line.put(match mark {
-            Mark::None => b"   ",
-            Mark::Begins => b" > ",
-            Mark::Returns => b" < ",
+            CallMarker::None => b"   ",
+            CallMarker::Begins => b" > ",
+            CallMarker::Returns => b" < ",
         });
         line
     }
 
     /// What the call returned.
-    pub fn result(&mut self, form: Option<&Form>, fields: &Fields) {
+    pub fn result(&mut self, form: Option<&KindLayout>, fields: &Fields) {
         let Some(index) = form.and_then(|form| form.result) else { return };
         let text = fields.argument(index);
         self.pad_to(RESULT_AT);
@@ -71,7 +78,7 @@ impl<'a> Line<'a> {
         }
         self.put(b"= ");
         match bits(text).and_then(errno) {
-            Some(name) => self.coloured(Part::Error, name.as_bytes()),
+            Some(name) => self.coloured(Highlight::Error, name.as_bytes()),
             None => self.put(text),
         }
     }
@@ -86,11 +93,11 @@ impl<'a> Line<'a> {
     }
 
     /// What the answers say that say yes.
-    pub fn answers(&mut self, form: Option<&Form>, fields: &Fields) {
+    pub fn answers(&mut self, form: Option<&KindLayout>, fields: &Fields) {
         for (index, answer) in form.map_or(&[][..], |form| &form.answers) {
             if fields.argument(*index) != b"0" {
                 self.pad_to(TOOK_END + 1);
-                self.coloured(Part::Wait, answer.bytes());
+                self.coloured(Highlight::Wait, answer.bytes());
             }
         }
     }
@@ -105,19 +112,19 @@ impl<'a> Line<'a> {
         self.out.extend_from_slice(text);
     }
 
-    pub(super) fn short(&mut self, short: &Short) {
+    pub(super) fn short(&mut self, short: &ShortText) {
         let end = self.out.len() + short.length();
         self.out.extend_from_slice(short.padded());
         self.out.truncate(end);
     }
 
-    pub(super) fn coloured(&mut self, part: Part, text: &[u8]) {
+    pub(super) fn coloured(&mut self, part: Highlight, text: &[u8]) {
         self.begin(part);
         self.put(text);
         self.finish();
     }
 
-    pub(super) fn begin(&mut self, part: Part) {
+    pub(super) fn begin(&mut self, part: Highlight) {
         if self.coloured {
             self.put(part.begin());
             self.hidden += part.begin().len();

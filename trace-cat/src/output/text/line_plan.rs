@@ -1,27 +1,27 @@
 //! What the order of the records decides: which lines there are, whose they are, and what is known from before.
 
-use super::threads::Begun;
-use super::time_column::Clock;
-use crate::record::field_offsets::Cuts;
+use super::known_threads::OpenCall;
+use super::time_column::TimeColumn;
+use crate::record::field_offsets::FieldOffsets;
 use crate::record::fields::Fields;
 
 /// Records one behind the other, cut up; lines that are none as they are.
-pub type Page<'a> = [Result<Fields<'a>, &'a [u8]>];
+pub type RecordPage<'a> = [Result<Fields<'a>, &'a [u8]>];
 
 /// One line, or the two of a call that does not fit one.
 #[derive(Clone, Copy, Debug)]
-pub struct Step {
+pub struct PlannedLine {
     /// The record: 0 for the one before the page, else one more than its place in it.
     pub record: u32,
-    /// Whose, by [`Plan::who`].
+    /// Whose, by [`LinePlan::who`].
     pub who: u32,
     /// What there is to show.
-    pub what: What,
+    pub what: LineKind,
 }
 
 /// What a line is about.
 #[derive(Clone, Copy, Debug)]
-pub enum What {
+pub enum LineKind {
     /// The only record of a call, or a line that is no record.
     Only,
     /// The first record of a call, behind which something else comes.
@@ -34,7 +34,7 @@ pub enum What {
 
 /// A thread as it is called in some line.
 #[derive(Clone, Copy, Debug)]
-pub struct Who<'a> {
+pub struct LineLabel<'a> {
     /// Its label with its colour, up to the mark.
     pub text: &'a [u8],
     /// Bytes of that which take no column.
@@ -43,35 +43,35 @@ pub struct Who<'a> {
 
 /// The lines of a page.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct LinePlan {
     /// The clock before them.
-    pub clock: Clock,
+    pub clock: TimeColumn,
     /// One behind the other.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlannedLine>,
     /// First records of calls that return.
-    pub begun: Vec<Begun>,
+    pub begun: Vec<OpenCall>,
     /// The record before the page.
-    pub before: Copied,
-    /// Of each [`Who`] where its text ends in `labels`, and bytes of it that take no column.
+    pub before: CarriedRecord,
+    /// Of each [`LineLabel`] where its text ends in `labels`, and bytes of it that take no column.
     whos: Vec<(usize, usize)>,
     labels: Vec<u8>,
 }
 
 /// A record kept beyond its page.
 #[derive(Clone, Debug, Default)]
-pub struct Copied {
+pub struct CarriedRecord {
     text: Vec<u8>,
-    cuts: Option<Cuts>,
+    offsets: Option<FieldOffsets>,
 }
 
 /// Labels that are kept from record to record.
 const KEPT: usize = 1000;
 
-impl Plan {
+impl LinePlan {
     /// No lines.
-    pub fn new(clock: Clock) -> Plan {
+    pub fn new(clock: TimeColumn) -> LinePlan {
         let (steps, begun, whos, labels) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Plan { clock, steps, begun, before: Copied::default(), whos, labels }
+        LinePlan { clock, steps, begun, before: CarriedRecord::default(), whos, labels }
     }
 
     /// Forgets all, but keeps the memory.
@@ -104,15 +104,15 @@ impl Plan {
     }
 
     /// Whose line it is.
-    pub fn who(&self, step: &Step) -> Who<'_> {
+    pub fn who(&self, step: &PlannedLine) -> LineLabel<'_> {
         let at = step.who as usize;
         let start = at.checked_sub(1).map_or(0, |before| self.whos[before].0);
         let (end, hidden) = self.whos[at];
-        Who { text: &self.labels[start..end], hidden }
+        LineLabel { text: &self.labels[start..end], hidden }
     }
 
     /// The record with that number, if it is one.
-    pub fn record<'a>(&'a self, page: &Page<'a>, number: u32) -> Option<Fields<'a>> {
+    pub fn record<'a>(&'a self, page: &RecordPage<'a>, number: u32) -> Option<Fields<'a>> {
         match (number as usize).checked_sub(1) {
             Some(place) => page[place].ok(),
             None => self.before.fields(),
@@ -120,16 +120,16 @@ impl Plan {
     }
 }
 
-impl Copied {
+impl CarriedRecord {
     /// Keeps a copy.
     pub fn keep(&mut self, fields: &Fields) {
         self.text.clear();
         self.text.extend_from_slice(fields.line());
-        self.cuts = Some(fields.cuts());
+        self.offsets = Some(fields.offsets());
     }
 
     /// The record, if there is one.
     pub fn fields(&self) -> Option<Fields<'_>> {
-        Some(Fields::again(&self.text, self.cuts?))
+        Some(Fields::with_offsets(&self.text, self.offsets?))
     }
 }

@@ -1,10 +1,10 @@
 //! The lines of a page, as they were planned. Nothing is remembered here but the clock, from line to line.
 
-use super::kind_layout::Forms;
-use super::line::{Line, Mark};
-use super::line_plan::{Page, Plan, Step, What, Who};
-use super::threads::Argument;
-use super::time_column::Clock;
+use super::kind_layout::KindLayouts;
+use super::known_threads::ArgumentText;
+use super::line::{CallMarker, TextLine};
+use super::line_plan::{LineKind, LineLabel, LinePlan, PlannedLine, RecordPage};
+use super::time_column::TimeColumn;
 use crate::record::fields::Fields;
 
 /// Columns of a terminal that lines keep to, as far as they can.
@@ -12,19 +12,19 @@ pub const WIDTH: usize = 100;
 
 /// What lines look like.
 #[derive(Debug)]
-pub struct Lines {
-    forms: Forms,
+pub struct LineWriter {
+    forms: KindLayouts,
     coloured: bool,
 }
 
-impl Lines {
+impl LineWriter {
     /// With colours or without.
-    pub fn new(coloured: bool) -> Lines {
-        Lines { forms: Forms::new(), coloured }
+    pub fn new(coloured: bool) -> LineWriter {
+        LineWriter { forms: KindLayouts::new(), coloured }
     }
 
     /// Appends the lines of a page; returns the clock behind them.
-    pub fn show(&self, plan: &Plan, page: &Page, out: &mut Vec<u8>) -> Clock {
+    pub fn show(&self, plan: &LinePlan, page: &RecordPage, out: &mut Vec<u8>) -> TimeColumn {
         let mut clock = plan.clock;
         for step in &plan.steps {
             match plan.record(page, step.record) {
@@ -35,35 +35,43 @@ impl Lines {
         clock
     }
 
-    fn step(&self, plan: &Plan, page: &Page, step: &Step, fields: &Fields, clock: &mut Clock, out: &mut Vec<u8>) {
+    fn step(
+        &self,
+        plan: &LinePlan,
+        page: &RecordPage,
+        step: &PlannedLine,
+        fields: &Fields,
+        clock: &mut TimeColumn,
+        out: &mut Vec<u8>,
+    ) {
         let (form, who) = (self.forms.find(fields), plan.who(step));
         match step.what {
-            What::Only => {
-                let mut line = Line::new(self.coloured, fields.time(), clock, who, Mark::None, out);
+            LineKind::Only => {
+                let mut line = TextLine::new(self.coloured, fields.time(), clock, who, CallMarker::None, out);
                 line.call(form, fields, None);
                 line.result(form, fields);
                 line.answers(form, fields);
                 line.caller(form, fields);
                 line.end();
             }
-            What::Begins => self.begins(fields, who, clock, out),
-            What::Returns(begun) => {
+            LineKind::Begins => self.begins(fields, who, clock, out),
+            LineKind::Returns(begun) => {
                 let first = begun.map(|number| &plan.begun[number as usize]);
                 self.returns(fields, first.map(|first| (first.time, &first.object)), who, clock, out);
             }
-            What::Whole => {
+            LineKind::Whole => {
                 let Some(first) = plan.record(page, step.record - 1) else { return };
                 if !self.whole([&first, fields], who, clock, out) {
                     self.begins(&first, who, clock, out);
-                    self.returns(fields, Some((first.time(), &Argument::new(first.argument(0)))), who, clock, out);
+                    self.returns(fields, Some((first.time(), &ArgumentText::new(first.argument(0)))), who, clock, out);
                 }
             }
         }
     }
 
-    fn begins(&self, fields: &Fields, who: Who, clock: &mut Clock, out: &mut Vec<u8>) {
+    fn begins(&self, fields: &Fields, who: LineLabel, clock: &mut TimeColumn, out: &mut Vec<u8>) {
         let form = self.forms.find(fields);
-        let mut line = Line::new(self.coloured, fields.time(), clock, who, Mark::Begins, out);
+        let mut line = TextLine::new(self.coloured, fields.time(), clock, who, CallMarker::Begins, out);
         line.call(form, fields, None);
         line.caller(form, fields);
         line.end();
@@ -73,13 +81,13 @@ impl Lines {
     fn returns(
         &self,
         fields: &Fields,
-        first: Option<(u64, &Argument)>,
-        who: Who,
-        clock: &mut Clock,
+        first: Option<(u64, &ArgumentText)>,
+        who: LineLabel,
+        clock: &mut TimeColumn,
         out: &mut Vec<u8>,
     ) {
         let form = self.forms.find(fields);
-        let mut line = Line::new(self.coloured, fields.time(), clock, who, Mark::Returns, out);
+        let mut line = TextLine::new(self.coloured, fields.time(), clock, who, CallMarker::Returns, out);
         line.returned(form, fields, first.map(|(_, object)| object));
         line.result(form, fields);
         line.took(first.map(|(time, _)| fields.time().saturating_sub(time)));
@@ -88,11 +96,11 @@ impl Lines {
     }
 
     /// Appends the line of a call of which both records are known, if it fits a line.
-    fn whole(&self, [first, second]: [&Fields; 2], who: Who, clock: &mut Clock, out: &mut Vec<u8>) -> bool {
+    fn whole(&self, [first, second]: [&Fields; 2], who: LineLabel, clock: &mut TimeColumn, out: &mut Vec<u8>) -> bool {
         let forms = [first, second].map(|fields| self.forms.find(fields));
         let (start, before) = (out.len(), *clock);
         let took = second.time().saturating_sub(first.time());
-        let mut line = Line::new(self.coloured, first.time(), clock, who, Mark::None, out);
+        let mut line = TextLine::new(self.coloured, first.time(), clock, who, CallMarker::None, out);
         line.call(forms[0], first, forms[1].map(|form| (form, second)));
         line.result(forms[1], second);
         line.took((took > 0).then_some(took));
@@ -109,19 +117,19 @@ impl Lines {
     }
 
     /// The clock behind the lines of a page that are shown elsewhere.
-    pub fn clock_behind(&self, plan: &Plan, page: &Page) -> Clock {
+    pub fn clock_behind(&self, plan: &LinePlan, page: &RecordPage) -> TimeColumn {
         let mut clock = plan.clock;
         let mut steps = plan.steps.iter().filter(|step| plan.record(page, step.record).is_some());
         let Some(first) = steps.next() else { return clock };
         let last = steps.next_back().unwrap_or(first);
         // A call whose two records are on one line is there at the time of the first.
-        let pair = |step: &Step| match step.what {
-            What::Whole => [step.record - 1, step.record].map(|number| plan.record(page, number)),
+        let pair = |step: &PlannedLine| match step.what {
+            LineKind::Whole => [step.record - 1, step.record].map(|number| plan.record(page, number)),
             _ => [plan.record(page, step.record); 2],
         };
         let [begins, _] = pair(first);
         let ends = match pair(last) {
-            [Some(first), Some(second)] if matches!(last.what, What::Whole) => {
+            [Some(first), Some(second)] if matches!(last.what, LineKind::Whole) => {
                 let fits = self.whole([&first, &second], plan.who(last), &mut clock.clone(), &mut Vec::new());
                 Some(if fits { first } else { second })
             }
@@ -133,7 +141,7 @@ impl Lines {
 }
 
 /// Appends a line that is no record, without what a terminal could take for a command.
-fn plain(page: &Page, step: &Step, out: &mut Vec<u8>) {
+fn plain(page: &RecordPage, step: &PlannedLine, out: &mut Vec<u8>) {
     let Some(Err(line)) = (step.record as usize).checked_sub(1).map(|place| page[place]) else { return };
     out.extend(line.strip_suffix(b"\n").unwrap_or(line).escape_ascii());
     out.push(b'\n');

@@ -27,75 +27,75 @@
 
 mod call;
 mod kind_layout;
+mod known_threads;
 mod line;
 mod line_plan;
 mod line_planner;
 mod line_writer;
 mod short_text;
-mod threads;
 mod time_column;
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use crate::merge::Turn;
-use crate::options::Time;
-use crate::output::formatter::View;
+use crate::merge::OrderedSection;
+use crate::options::TimeStyle;
+use crate::output::formatter::TimelineFormatter;
 use crate::record::fields::Fields;
-use line_plan::Plan;
-use line_planner::Order;
-use line_writer::Lines;
-use threads::Threads;
-use time_column::Clock;
+use known_threads::KnownThreads;
+use line_plan::LinePlan;
+use line_planner::LinePlanner;
+use line_writer::LineWriter;
+use time_column::TimeColumn;
 
 /// The view for people.
 #[derive(Debug)]
-pub struct Text {
-    lines: Lines,
-    order: Mutex<Order>,
+pub struct TextFormat {
+    lines: LineWriter,
+    order: Mutex<LinePlanner>,
     /// What one record came to.
-    plan: Plan,
+    plan: LinePlan,
     /// Batches whose memory is used again.
-    spare: Mutex<Vec<Batch<'static>>>,
+    spare: Mutex<Vec<TextBatch<'static>>>,
 }
 
 /// Records that are shown together.
 #[derive(Debug)]
-pub struct Batch<'a> {
+pub struct TextBatch<'a> {
     records: Vec<Result<Fields<'a>, &'a [u8]>>,
-    plan: Plan,
+    plan: LinePlan,
 }
 
-impl Text {
+impl TextFormat {
     /// `directories` are those of the trace, in which its processes' names are found.
-    pub fn new(time: Time, coloured: bool, directories: Vec<PathBuf>) -> Text {
-        let clock = Clock::new(time);
-        let order = Mutex::new(Order::new(clock, Threads::new(directories), coloured));
-        Text { lines: Lines::new(coloured), order, plan: Plan::new(clock), spare: Mutex::default() }
+    pub fn new(time: TimeStyle, coloured: bool, directories: Vec<PathBuf>) -> TextFormat {
+        let clock = TimeColumn::new(time);
+        let order = Mutex::new(LinePlanner::new(clock, KnownThreads::new(directories), coloured));
+        TextFormat { lines: LineWriter::new(coloured), order, plan: LinePlan::new(clock), spare: Mutex::default() }
     }
 
     /// A batch without records.
-    pub fn batch<'a>(&self) -> Batch<'a> {
+    pub fn batch<'a>(&self) -> TextBatch<'a> {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        spare.unwrap_or_else(|| Batch { records: Vec::new(), plan: self.plan.clone() })
+        spare.unwrap_or_else(|| TextBatch { records: Vec::new(), plan: self.plan.clone() })
     }
 
     /// Appends what is shown for some records. Only what needs their order is done in their turn, so that threads share the rest.
-    pub fn show(&self, batch: Batch, turn: Turn, out: &mut Vec<u8>) {
-        let Batch { records, mut plan } = batch;
-        turn.take(|| {
+    pub fn show(&self, batch: TextBatch, turn: OrderedSection, out: &mut Vec<u8>) {
+        let TextBatch { records, mut plan } = batch;
+        turn.enter(|| {
             let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
             order.plan(&records, &mut plan);
             order.clock = self.lines.clock_behind(&plan, &records);
         });
         self.lines.show(&plan, &records, out);
         plan.clear();
-        let spare = Batch { records: emptied(records), plan };
+        let spare = TextBatch { records: emptied(records), plan };
         self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(spare);
     }
 }
 
-impl<'a> Batch<'a> {
+impl<'a> TextBatch<'a> {
     /// Adds a record, whose line ends with its newline.
     pub fn push(&mut self, line: &'a [u8]) {
         self.records.push(Fields::new(line).ok_or(line));
@@ -108,7 +108,7 @@ fn emptied<'a, 'b>(mut full: Vec<Result<Fields<'a>, &'a [u8]>>) -> Vec<Result<Fi
     full.into_iter().map(|_| unreachable!("it is empty")).collect()
 }
 
-impl View for Text {
+impl TimelineFormatter for TextFormat {
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
         let page = [Fields::new(line).ok_or(line)];
         let order = self.order.get_mut().unwrap_or_else(PoisonError::into_inner);

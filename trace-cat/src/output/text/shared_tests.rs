@@ -1,15 +1,15 @@
 //! What threads show together is what one shows alone, wherever the records are cut.
 
 use super::*;
-use crate::merge::Shape;
+use crate::merge::BatchTransform;
 use crate::merge::tests::tiny;
-use crate::testing::seeded_random::Random;
-use crate::testing::test_trace::{Trace, record};
+use crate::testing::seeded_random::SeededRandom;
+use crate::testing::test_trace::{TestTrace, record};
 
-const TIMES: [Time; 3] = [Time::Rel, Time::Delta, Time::Abs];
+const TIMES: [TimeStyle; 3] = [TimeStyle::Rel, TimeStyle::Delta, TimeStyle::Abs];
 
 /// Records of a few threads whose calls interleave, whole, broken and nested, with names that come late.
-fn lines(random: &mut Random) -> Vec<String> {
+fn lines(random: &mut SeededRandom) -> Vec<String> {
     let count = random.below(400);
     let mut time = 1_795_174_740_000_000_000;
     let mut line = || {
@@ -39,8 +39,8 @@ fn lines(random: &mut Random) -> Vec<String> {
     (0..count).map(|_| line()).collect()
 }
 
-fn alone(time: Time, coloured: bool, lines: &[String]) -> String {
-    let (mut view, mut out) = (Text::new(time, coloured, Vec::new()), Vec::new());
+fn alone(time: TimeStyle, coloured: bool, lines: &[String]) -> String {
+    let (mut view, mut out) = (TextFormat::new(time, coloured, Vec::new()), Vec::new());
     lines.iter().for_each(|line| view.record(line.as_bytes(), &mut out));
     view.end(&mut out);
     String::from_utf8(out).unwrap()
@@ -48,20 +48,20 @@ fn alone(time: Time, coloured: bool, lines: &[String]) -> String {
 
 #[test]
 fn wherever_records_are_cut_into_pages_the_lines_are_the_same() {
-    let mut random = Random::seeded("pages", 31);
+    let mut random = SeededRandom::seeded("pages", 31);
     for round in 0..600 {
         let mut lines = lines(&mut random);
         for _ in 0..random.below(3) {
             lines.insert(random.below(lines.len() + 1), "rub\x1bbish\n".to_owned());
         }
         let (time, coloured) = (TIMES[round % 3], random.below(2) == 0);
-        let (mut view, mut out) = (Text::new(time, coloured, Vec::new()), Vec::new());
+        let (mut view, mut out) = (TextFormat::new(time, coloured, Vec::new()), Vec::new());
         let mut rest = &lines[..];
         while !rest.is_empty() {
             let (page, behind) = rest.split_at(random.below([2, 8, 300][round % 7 % 3]).min(rest.len()));
             let mut batch = view.batch();
             page.iter().for_each(|line| batch.push(line.as_bytes()));
-            view.show(batch, Turn::FREE, &mut out);
+            view.show(batch, OrderedSection::UNORDERED, &mut out);
             rest = behind;
         }
         view.end(&mut out);
@@ -71,11 +71,11 @@ fn wherever_records_are_cut_into_pages_the_lines_are_the_same() {
 
 #[test]
 fn threads_that_merge_show_the_lines_that_one_shows() {
-    let mut random = Random::seeded("shared text", 32);
+    let mut random = SeededRandom::seeded("shared text", 32);
     for round in 0..60 {
         let lines = lines(&mut random);
         let time = TIMES[round % 3];
-        let trace = Trace::new();
+        let trace = TestTrace::new();
         let files = 1 + random.below(4);
         let mut texts = vec![String::new(); files];
         lines.iter().for_each(|line| texts[random.below(files)] += line);
@@ -84,14 +84,14 @@ fn threads_that_merge_show_the_lines_that_one_shows() {
         }
         let limits = tiny(&mut random);
         let merged = trace.cat_with(&[], limits, 9).0;
-        let mut view = Text::new(time, false, Vec::new());
+        let mut view = TextFormat::new(time, false, Vec::new());
         let (mut out, _) = trace.merged(&[], limits, 9, |merge, out| {
-            let shape = |lines: &[u8], turn: Turn, out: &mut Vec<u8>| {
+            let shape = |lines: &[u8], turn: OrderedSection, out: &mut Vec<u8>| {
                 let mut batch = view.batch();
                 lines.split_inclusive(|&byte| byte == b'\n').for_each(|line| batch.push(line));
                 view.show(batch, turn, out);
             };
-            let shape: Shape = Some(&shape);
+            let shape: BatchTransform = Some(&shape);
             let mut take = |lines: &[u8]| {
                 out.extend_from_slice(lines);
                 Ok(true)

@@ -2,28 +2,28 @@
 
 /// A text that is put often. It has a fixed length behind which it is cut off, so that it is copied without a call.
 #[derive(Clone, Copy, Debug)]
-pub struct Short {
+pub struct ShortText {
     text: [u8; 32],
     length: u8,
 }
 
-impl Short {
+impl ShortText {
     /// A text of up to 32 bytes; more are left out.
-    pub fn new(text: &str) -> Short {
-        Short::join(&[text])
+    pub fn new(text: &str) -> ShortText {
+        ShortText::join(&[text])
     }
 
     /// What stands before an argument that is not the first: `, name=`.
-    pub fn label(name: &str) -> Short {
-        Short::join(&[", ", name, "="])
+    pub fn label(name: &str) -> ShortText {
+        ShortText::join(&[", ", name, "="])
     }
 
-    fn join(parts: &[&str]) -> Short {
+    fn join(parts: &[&str]) -> ShortText {
         let (mut text, mut length) = ([0; 32], 0);
         for (place, byte) in text.iter_mut().zip(parts.iter().flat_map(|part| part.bytes())) {
             (*place, length) = (byte, length + 1);
         }
-        Short { text, length }
+        ShortText { text, length }
     }
 
     /// The text.

@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use super::known_threads::{ArgumentText, OpenCall};
 use super::line_writer::WIDTH;
-use super::threads::{Argument, Begun};
 use super::*;
 use crate::testing::test_trace::record;
 
@@ -20,12 +20,12 @@ fn lines(records: &[(u64, u32, &str, &str)]) -> Vec<String> {
     records.iter().map(line).collect()
 }
 
-fn view(time: Time) -> Text {
-    Text::new(time, false, Vec::new())
+fn view(time: TimeStyle) -> TextFormat {
+    TextFormat::new(time, false, Vec::new())
 }
 
 /// What `view` shows for records.
-fn shown_by(view: &mut Text, records: &[(u64, u32, &str, &str)]) -> Vec<String> {
+fn shown_by(view: &mut TextFormat, records: &[(u64, u32, &str, &str)]) -> Vec<String> {
     let mut out = Vec::new();
     lines(records).iter().for_each(|line| view.record(line.as_bytes(), &mut out));
     view.pause(&mut out);
@@ -33,7 +33,7 @@ fn shown_by(view: &mut Text, records: &[(u64, u32, &str, &str)]) -> Vec<String> 
 }
 
 fn shown(records: &[(u64, u32, &str, &str)]) -> Vec<String> {
-    shown_by(&mut view(Time::Rel), records)
+    shown_by(&mut view(TimeStyle::Rel), records)
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn what_does_not_fit_stays_two_lines() {
     assert_eq!(lines, expected);
     assert!(lines.iter().all(|line| line.len() <= WIDTH));
     // The clock has not gone on for the line that was given up.
-    let lines = shown_by(&mut view(Time::Delta), &[(0, 2, "01:16:0", "0"), first, (407_614, 2, "01:01:2", "0:1")]);
+    let lines = shown_by(&mut view(TimeStyle::Delta), &[(0, 2, "01:16:0", "0"), first, (407_614, 2, "01:01:2", "0:1")]);
     assert!(lines[1].starts_with(" +0.000377392 ") && lines[2].starts_with(" +0.000030222 "), "{lines:?}");
 }
 
@@ -195,7 +195,7 @@ fn threads_have_the_names_that_they_were_given() {
         ["1/2", "1/2", "worker-12/2", "worker-12/2", "worker-12/2"]
     );
     // A thread that has not recorded anything is named by another; control characters are not for terminals.
-    let (mut view, mut out) = (view(Time::Rel), Vec::new());
+    let (mut view, mut out) = (view(TimeStyle::Rel), Vec::new());
     let given = "0x000000000abc:0x1b5b324a61000000:0:0";
     let first = lines_of(&[(0, 2, "01:39:0", given)]).concat();
     let second = lines_of(&[(1, 3, "01:16:0", "0")]).concat().replace("0x7fc5de3f86c0", "0x000000000abc");
@@ -212,7 +212,7 @@ fn processes_have_the_names_of_their_programs() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("trinfo.0000001"), "exe /bin/sh\npid 1\nexe /opt/a\\x20very\\x20long\\x20name\n")
         .unwrap();
-    let mut view = Text::new(Time::Rel, false, vec![directory.path().to_owned()]);
+    let mut view = TextFormat::new(TimeStyle::Rel, false, vec![directory.path().to_owned()]);
     let lines = shown_by(&mut view, &[(0, 1234567, "01:16:0", "0"), (1, 2, "01:16:0", "0")]);
     let expected =
         ["  0.000000000 a very long nam/1234567   thr_yield()", "  0.000000001 a very long nam/2         thr_yield()"];
@@ -228,10 +228,10 @@ fn times_are_absolute_relative_or_from_line_to_line() {
     };
     let relative = columns(shown(&records));
     assert_eq!(relative, ["  0.000000000", "  1.000000002", " 86399.999999995"]);
-    let delta = columns(shown_by(&mut view(Time::Delta), &records));
+    let delta = columns(shown_by(&mut view(TimeStyle::Delta), &records));
     assert_eq!(delta, [" +0.000000000", " +1.000000002", "+86398.999999993"]);
     // What the local time is depends on where the test runs; the minutes of its zone are whole quarters of an hour.
-    let absolute = columns(shown_by(&mut view(Time::Abs), &records));
+    let absolute = columns(shown_by(&mut view(TimeStyle::Abs), &records));
     assert_eq!(absolute.len(), 5, "{absolute:?}");
     assert!(absolute[0].starts_with("2026-11-2") && absolute[3].starts_with("2026-11-2") && absolute[0] != absolute[3]);
     assert!(absolute[1].ends_with(":00.000000005") && absolute[2].ends_with(":01.000000007"), "{absolute:?}");
@@ -247,7 +247,7 @@ fn colours_take_no_columns() {
         (2_000_000, 2, "02:04:0", "0x559469ed90a0:0:1"),
         (2_000_100, 3, "02:02:2", "0:1"),
     ];
-    let coloured = shown_by(&mut Text::new(Time::Rel, true, Vec::new()), &records);
+    let coloured = shown_by(&mut TextFormat::new(TimeStyle::Rel, true, Vec::new()), &records);
     assert!(coloured[0].starts_with("\x1b[2m  0.000000000\x1b[m \x1b[36m1/2\x1b[m "), "{:?}", coloured[0]);
     assert!(coloured[0].contains("\x1b[1mmutex_lock\x1b[m(0x559469ed90a0)"), "{:?}", coloured[0]);
     assert!(coloured[0].contains("= \x1b[31mEDEADLK\x1b[m     1.234 ms \x1b[33mblocked\x1b[m"), "{:?}", coloured[0]);
@@ -262,7 +262,7 @@ fn colours_take_no_columns() {
 
 #[test]
 fn what_is_no_record_is_shown_harmlessly() {
-    let (mut view, mut out) = (view(Time::Rel), Vec::new());
+    let (mut view, mut out) = (view(TimeStyle::Rel), Vec::new());
     view.record(lines(&[(0, 2, "02:02:1", "0x10")])[0].as_bytes(), &mut out);
     view.record(b"rub\x1b[2Jbish\n", &mut out);
     let text = String::from_utf8(out).unwrap();
@@ -288,20 +288,20 @@ fn durations_have_units() {
 
 #[test]
 fn what_is_remembered_is_bounded() {
-    let mut threads = Threads::new(Vec::new());
-    let begun = |time| Begun { event: (2, 2), time, object: Argument::new(b"0") };
+    let mut threads = KnownThreads::new(Vec::new());
+    let begun = |time| OpenCall { event: (2, 2), time, object: ArgumentText::new(b"0") };
     let line = record(START, 1, "02:02:1", 0);
     let thread = threads.add(&Fields::new(line.as_bytes()).unwrap());
-    (0..threads::DEPTH as u64 + 10).for_each(|time| threads.begin(thread, begun(time)));
+    (0..known_threads::DEPTH as u64 + 10).for_each(|time| threads.begin(thread, begun(time)));
     // The newest are kept: they end first.
     let ends: Vec<u64> = std::iter::from_fn(|| threads.end(thread, (2, 2))).map(|begun| begun.time).collect();
-    assert_eq!((ends.len(), ends[0], ends[ends.len() - 1]), (threads::DEPTH, threads::DEPTH as u64 + 9, 10));
+    assert_eq!((ends.len(), ends[0], ends[ends.len() - 1]), (known_threads::DEPTH, threads::DEPTH as u64 + 9, 10));
 }
 
 #[test]
 fn many_threads_are_forgotten_and_calls_are_shown_all_the_same() {
-    let (mut view, mut out) = (view(Time::Rel), Vec::new());
-    let count = threads::REMEMBERED as u64 + 3;
+    let (mut view, mut out) = (view(TimeStyle::Rel), Vec::new());
+    let count = known_threads::REMEMBERED as u64 + 3;
     for time in 0..count {
         view.record(record(START + time, time as u32, "02:02:1", 16).as_bytes(), &mut out);
     }

@@ -2,17 +2,17 @@
 
 use spec::record::NANOS_PER_SECOND;
 
-use crate::options::Time;
-use crate::support::local_time::Local;
+use crate::options::TimeStyle;
+use crate::support::local_time::LocalTime;
 
 /// How times are shown, and what that needs to know of the lines before.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
-    time: Time,
-    /// The time of the first line for [`Time::Rel`], of the last for [`Time::Delta`].
+pub struct TimeColumn {
+    time: TimeStyle,
+    /// The time of the first line for [`TimeStyle::Rel`], of the last for [`TimeStyle::Delta`].
     since: Option<u64>,
-    /// For [`Time::Abs`], the last second that was shown, and its local time.
-    second: Option<(u64, Local)>,
+    /// For [`TimeStyle::Abs`], the last second that was shown, and its local time.
+    second: Option<(u64, LocalTime)>,
 }
 
 /// Digits of seconds that have their place without moving what follows.
@@ -20,28 +20,28 @@ const SECONDS: usize = 3;
 /// What a time takes with these.
 const USUAL: usize = SECONDS + 10;
 
-impl Clock {
+impl TimeColumn {
     /// Nothing was shown yet.
-    pub fn new(time: Time) -> Clock {
-        Clock { time, since: None, second: None }
+    pub fn new(time: TimeStyle) -> TimeColumn {
+        TimeColumn { time, since: None, second: None }
     }
 
     /// Another line has this time, which is shown elsewhere.
     pub fn pass(&mut self, time: u64) {
         match self.time {
-            Time::Rel => drop(self.since.get_or_insert(time)),
-            Time::Delta => self.since = Some(time),
-            Time::Abs => drop(self.second(time)),
+            TimeStyle::Rel => drop(self.since.get_or_insert(time)),
+            TimeStyle::Delta => self.since = Some(time),
+            TimeStyle::Abs => drop(self.second(time)),
         }
     }
 
     /// The local time, and that of the line before.
-    fn second(&mut self, time: u64) -> (Local, Option<Local>) {
+    fn second(&mut self, time: u64) -> (LocalTime, Option<LocalTime>) {
         let second = time / NANOS_PER_SECOND;
         let before = self.second;
         let now = match before {
             Some((known, local)) if known == second => local,
-            _ => Local::at(second),
+            _ => LocalTime::at(second),
         };
         self.second = Some((second, now));
         (now, before.map(|(_, local)| local))
@@ -49,11 +49,11 @@ impl Clock {
 
     /// Appends a line with the date, if it is wanted and has changed since the last line.
     pub fn date(&mut self, time: u64, out: &mut Vec<u8>) {
-        if self.time != Time::Abs {
+        if self.time != TimeStyle::Abs {
             return;
         }
         let (now, before) = self.second(time);
-        let day = |local: Local| (local.year, local.month, local.day, local.offset);
+        let day = |local: LocalTime| (local.year, local.month, local.day, local.offset);
         if before.map(day) != Some(day(now)) {
             out.extend_from_slice(now.date().as_bytes());
             out.push(b'\n');
@@ -64,16 +64,16 @@ impl Clock {
     pub fn put(&mut self, time: u64, out: &mut Vec<u8>) -> usize {
         let start = out.len();
         match self.time {
-            Time::Rel => {
+            TimeStyle::Rel => {
                 let since = *self.since.get_or_insert(time);
                 seconds(time.saturating_sub(since), b' ', out);
             }
-            Time::Delta => {
+            TimeStyle::Delta => {
                 let since = self.since.replace(time).unwrap_or(time);
                 seconds(time.saturating_sub(since), b'+', out);
             }
-            Time::Abs => {
-                if let Some((_, Local { hour, minute, second, .. })) = self.second {
+            TimeStyle::Abs => {
+                if let Some((_, LocalTime { hour, minute, second, .. })) = self.second {
                     let two = |number: i32| [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
                     let ([a, b], [c, d], [e, f]) = (two(hour), two(minute), two(second));
                     out.extend_from_slice(&[a, b, b':', c, d, b':', e, f]);
@@ -81,7 +81,7 @@ impl Clock {
                 fraction(time % NANOS_PER_SECOND, out);
             }
         }
-        if self.time == Time::Delta { out.len() - start - USUAL } else { 0 }
+        if self.time == TimeStyle::Delta { out.len() - start - USUAL } else { 0 }
     }
 }
 

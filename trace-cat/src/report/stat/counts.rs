@@ -7,7 +7,7 @@ use spec::id;
 use spec::tables::CATEGORIES;
 
 use crate::record::fields::{Fields, bits};
-use crate::record::record_kinds::Table;
+use crate::record::record_kinds::RecordKindTable;
 
 /// Objects that are told apart, all kinds together.
 pub const OBJECTS: usize = 1 << 21;
@@ -17,16 +17,16 @@ const KINDS: [(u8, &str); 7] =
 
 /// The counts so far.
 #[derive(Debug, Default)]
-pub struct Stat {
+pub struct TraceCounts {
     /// Where processes are looked up.
     pub directories: Vec<PathBuf>,
     /// How many runs there are, if that is known.
     pub runs: Option<usize>,
-    table: Table,
+    table: RecordKindTable,
     pub records: u64,
-    pub processes: HashMap<u32, Process>,
+    pub processes: HashMap<u32, ProcessCounts>,
     /// By category and event: calls and records.
-    pub events: HashMap<(u8, u8), Event>,
+    pub events: HashMap<(u8, u8), EventCounts>,
     /// By category: process and address of each object.
     pub objects: HashMap<u8, HashSet<(u32, u64)>>,
     pub object_count: usize,
@@ -35,7 +35,7 @@ pub struct Stat {
 }
 
 #[derive(Debug, Default)]
-pub struct Process {
+pub struct ProcessCounts {
     pub threads: HashSet<u32>,
     pub records: u64,
     pub lost: u64,
@@ -44,7 +44,7 @@ pub struct Process {
 }
 
 #[derive(Debug, Default)]
-pub struct Event {
+pub struct EventCounts {
     pub records: u64,
     pub calls: u64,
     /// Calls that had to wait, as `block?` says.
@@ -53,10 +53,10 @@ pub struct Event {
     pub nanoseconds: u64,
 }
 
-impl Stat {
+impl TraceCounts {
     /// Nothing is counted yet. Commands of processes are found in `directories`, in which there are so many `runs`.
-    pub fn new(directories: Vec<PathBuf>, runs: Option<usize>) -> Stat {
-        Stat { directories, runs, ..Stat::default() }
+    pub fn new(directories: Vec<PathBuf>, runs: Option<usize>) -> TraceCounts {
+        TraceCounts { directories, runs, ..TraceCounts::default() }
     }
 
     /// The times of the first and the last record.
@@ -69,7 +69,10 @@ impl Stat {
     pub fn count(&mut self, fields: &Fields) {
         let (time, pid, lwpid, event) = (fields.time(), fields.pid(), fields.lwpid(), fields.event());
         self.records += 1;
-        let process = self.processes.entry(pid).or_insert_with(|| Process { span: (time, time), ..Process::default() });
+        let process = self
+            .processes
+            .entry(pid)
+            .or_insert_with(|| ProcessCounts { span: (time, time), ..ProcessCounts::default() });
         process.records += 1;
         process.threads.insert(lwpid);
         process.span = (process.span.0.min(time), process.span.1.max(time));

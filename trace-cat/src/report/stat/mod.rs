@@ -8,12 +8,12 @@ mod tables;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use super::process_info::of_directory;
-use crate::output::View;
+use super::process_info::processes_in_directory;
+use crate::output::TimelineFormatter;
 use crate::record::fields::Fields;
-pub use counts::Stat;
+pub use counts::TraceCounts;
 
-impl View for Stat {
+impl TimelineFormatter for TraceCounts {
     fn record(&mut self, line: &[u8], _out: &mut Vec<u8>) {
         if let Some(fields) = Fields::new(line) {
             self.count(&fields);
@@ -22,7 +22,7 @@ impl View for Stat {
 
     fn end(&mut self, out: &mut Vec<u8>) {
         let mut known = HashMap::new();
-        for process in self.directories.iter().flat_map(|directory| of_directory(directory)) {
+        for process in self.directories.iter().flat_map(|directory| processes_in_directory(directory)) {
             if let Entry::Vacant(place) = known.entry(process.pid) {
                 place.insert(process);
             }

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use spec::Event as Row;
 
-use super::counts::{OBJECTS, Stat, category};
-use crate::report::process_info::Process;
+use super::counts::{OBJECTS, TraceCounts, category};
+use crate::report::process_info::ProcessInfo;
 use crate::support::duration::duration_text;
-use crate::support::local_time::Moment;
+use crate::support::local_time::DateTime;
 
 /// Appends everything that was counted. `known` is what directories tell of processes.
-pub fn print(stat: &Stat, known: &HashMap<u32, Process>, out: &mut Vec<u8>) {
+pub fn print(stat: &TraceCounts, known: &HashMap<u32, ProcessInfo>, out: &mut Vec<u8>) {
     let mut text = String::new();
     summary(stat, &mut text);
     if stat.records > 0 {
@@ -22,7 +22,7 @@ pub fn print(stat: &Stat, known: &HashMap<u32, Process>, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-fn summary(stat: &Stat, text: &mut String) {
+fn summary(stat: &TraceCounts, text: &mut String) {
     let threads: usize = stat.processes.values().map(|process| process.threads.len()).sum();
     let lost: u64 = stat.processes.values().map(|process| process.lost).sum();
     *text += &format!("records    {}, {lost} lost\n", stat.records);
@@ -31,11 +31,11 @@ fn summary(stat: &Stat, text: &mut String) {
         *text += &format!("runs       {runs}\n");
     }
     if let Some((start, end)) = stat.span() {
-        *text += &format!("time       from {} on, {}\n", Moment(start), duration_text(end - start));
+        *text += &format!("time       from {} on, {}\n", DateTime(start), duration_text(end - start));
     }
 }
 
-fn processes(stat: &Stat, known: &HashMap<u32, Process>, text: &mut String) {
+fn processes(stat: &TraceCounts, known: &HashMap<u32, ProcessInfo>, text: &mut String) {
     let start = stat.span().map_or(0, |(start, _)| start);
     let mut processes: Vec<_> = stat.processes.iter().collect();
     processes.sort_by_key(|(pid, process)| (process.span.0, **pid));
@@ -56,7 +56,7 @@ fn processes(stat: &Stat, known: &HashMap<u32, Process>, text: &mut String) {
     }
 }
 
-fn events(stat: &Stat, text: &mut String) {
+fn events(stat: &TraceCounts, text: &mut String) {
     let mut events: Vec<_> = stat.events.iter().collect();
     events.sort_by_key(|(numbers, event)| (std::cmp::Reverse(event.records), **numbers));
     *text += "\nevent                       calls     records     blocked     in calls\n";
@@ -75,7 +75,7 @@ fn events(stat: &Stat, text: &mut String) {
     }
 }
 
-fn objects(stat: &Stat, text: &mut String) {
+fn objects(stat: &TraceCounts, text: &mut String) {
     let mut kinds: Vec<_> = stat.objects.iter().collect();
     kinds.sort_by_key(|(kind, _)| **kind);
     if !kinds.is_empty() {
@@ -90,7 +90,7 @@ fn objects(stat: &Stat, text: &mut String) {
 }
 
 /// Why a process's records may not be all of its calls.
-fn notes(stat: &Stat, known: &HashMap<u32, Process>, text: &mut String) {
+fn notes(stat: &TraceCounts, known: &HashMap<u32, ProcessInfo>, text: &mut String) {
     let mut pids: Vec<&u32> = stat.processes.keys().collect();
     pids.sort();
     let notes = pids

@@ -13,21 +13,21 @@ const KEY: &str = "complete_from";
 
 /// A thread that has overwritten records, and when the oldest was made that it kept: nanoseconds since the Epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Whole {
+pub struct CompleteFrom {
     /// The thread.
     pub lwp: u32,
     /// When it begins to be complete.
     pub from: u64,
 }
 
-impl Whole {
+impl CompleteFrom {
     /// The thread and the moment as a line of a trinfo.
     pub fn line(&self) -> String {
         format!("{KEY} {} {}\n", self.lwp, raw(self.from))
     }
 
     /// What a line of a trinfo, without its newline, says; `None` if it is about something else or cut short.
-    pub fn parse(line: &[u8]) -> Option<Whole> {
+    pub fn parse(line: &[u8]) -> Option<CompleteFrom> {
         let value = std::str::from_utf8(line).ok()?.strip_prefix(KEY)?.strip_prefix(' ')?;
         let (lwp, moment) = value.split_once(' ')?;
         let (seconds, nanoseconds) = moment.split_once('.')?;
@@ -36,7 +36,7 @@ impl Whole {
             if all { digits.parse().ok() } else { None }
         };
         let from = number(seconds, 10)? * NANOS_PER_SECOND + number(nanoseconds, 9)?;
-        Some(Whole { lwp: number(lwp, lwp.len())?.try_into().ok()?, from })
+        Some(CompleteFrom { lwp: number(lwp, lwp.len())?.try_into().ok()?, from })
     }
 }
 
@@ -46,7 +46,7 @@ pub fn raw(time: u64) -> String {
 }
 
 /// How often region `region` of a slot, whose first page this is, has begun anew.
-pub fn laps(page: &[u8], region: usize) -> u32 {
+pub fn wrap_count(page: &[u8], region: usize) -> u32 {
     let at = region_word_offsets(region).wrap_count;
     page.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes)
 }
@@ -56,13 +56,13 @@ pub fn laps(page: &[u8], region: usize) -> u32 {
 ///
 /// # Errors
 /// What reading says.
-pub fn of_slot(file: &File, page: &[u8], lwp: u32, oldest: &[u64]) -> io::Result<Option<Whole>> {
+pub fn of_slot(file: &File, page: &[u8], lwp: u32, oldest: &[u64]) -> io::Result<Option<CompleteFrom>> {
     // A region whose records are on their way to the file has noted the moment and forgotten its laps.
     let mut latest = noted(page);
     for &at in oldest {
         latest = latest.max(time_at(file, at)?);
     }
-    Ok(latest.map(|from| Whole { lwp, from }))
+    Ok(latest.map(|from| CompleteFrom { lwp, from }))
 }
 
 /// What a slot's header says itself, nanoseconds since the Epoch.

@@ -23,12 +23,12 @@ use log::info;
 use spec::buffer::{self, Owner, PAGE, REGIONS, region_word_offsets, unpack_range};
 use spec::names::LWP_MASK;
 
-use super::leftovers::{Copied, Leftover, Leftovers};
-use super::live_slot::{Slot, copy_range, ends};
-use super::slots::{Found, Slots};
+use super::leftovers::{CopiedBuffers, ProcessLeftovers, RegionLeftover};
+use super::live_slot::{LiveSlot, copy_range, ends};
+use super::slots::{SlotEntry, Slots};
 use crate::support::diagnostics::Diagnostics;
-use crate::support::temporary_files::temporary;
-use crate::trace::file_handle::{Descriptors, Handle};
+use crate::support::temporary_files::temporary_file_error;
+use crate::trace::file_handle::{DescriptorBudget, FileHandle};
 
 /// How often the buffers for one file are copied before they are given up.
 const ATTEMPTS: u32 = 64;
@@ -42,20 +42,20 @@ const PAUSE: Duration = Duration::from_micros(20);
 ///
 /// # Errors
 /// What reading or a temporary file says.
-pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) -> io::Result<Option<Copied>> {
-    let copy = tempfile::tempfile().map_err(temporary)?;
-    let mut groups: BTreeMap<u16, Vec<Slot>> = BTreeMap::new();
+pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) -> io::Result<Option<CopiedBuffers>> {
+    let copy = tempfile::tempfile().map_err(temporary_file_error)?;
+    let mut groups: BTreeMap<u16, Vec<LiveSlot>> = BTreeMap::new();
     let mut page = [0; PAGE];
     let mut slots = Slots::new(file, owner.layout)?;
     while let Some(found) = slots.next(&mut page)? {
-        let Found::Slot { at, .. } = found else { continue };
+        let SlotEntry::Slot { at, .. } = found else { continue };
         let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
-        groups.entry((lwp & LWP_MASK) as u16).or_default().push(Slot { file, at, shape: owner.layout, lwp });
+        groups.entry((lwp & LWP_MASK) as u16).or_default().push(LiveSlot { file, at, shape: owner.layout, lwp });
     }
     let mut ends = ends(file)?;
     let mut files = BTreeMap::new();
     for (number, slots) in groups {
-        let group = Group { copy: &copy, slots };
+        let group = SlotGroup { copy: &copy, slots };
         let copied = (0..ATTEMPTS).find_map(|attempt| match group.copy(attempt + IMPATIENT < ATTEMPTS) {
             Ok(None) => {
                 thread::sleep(PAUSE * attempt);
@@ -75,23 +75,27 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
             }
         }
     }
-    files.retain(|_, left: &mut Vec<Leftover>| !left.is_empty());
+    files.retain(|_, left: &mut Vec<RegionLeftover>| !left.is_empty());
     let count: usize = files.values().map(Vec::len).sum();
     info!("{}: process {} runs; {count} buffers copied", path.display(), owner.pid);
-    let handle = Arc::new(Handle::new(path.to_owned(), copy, &Descriptors::new(1))?);
-    Ok(Some(Copied { leftovers: Leftovers { handle, files, whole: Vec::new() }, ends, shape: owner.layout }))
+    let handle = Arc::new(FileHandle::new(path.to_owned(), copy, &DescriptorBudget::new(1))?);
+    Ok(Some(CopiedBuffers {
+        leftovers: ProcessLeftovers { handle, files, whole: Vec::new() },
+        ends,
+        shape: owner.layout,
+    }))
 }
 
 /// The slots whose text goes to one file: at least one.
-struct Group<'a> {
+struct SlotGroup<'a> {
     copy: &'a File,
-    slots: Vec<Slot<'a>>,
+    slots: Vec<LiveSlot<'a>>,
 }
 
-impl Group<'_> {
+impl SlotGroup<'_> {
     /// Copies their text, and says where in the file it belongs; `None` if the file was written meanwhile. Not `patient`: a
     /// writer that is there is taken for one that does not go on.
-    fn copy(&self, patient: bool) -> io::Result<Option<(u64, Vec<Leftover>)>> {
+    fn copy(&self, patient: bool) -> io::Result<Option<(u64, Vec<RegionLeftover>)>> {
         let end = self.slots[0].end()?;
         let mut left = Vec::new();
         for slot in &self.slots {
@@ -103,7 +107,7 @@ impl Group<'_> {
                 let Ok(rest) = buffer::region_leftover(&page, slot.shape, region) else { return Ok(None) };
                 let place = |range: Range<usize>| slot.at + range.start as u64..slot.at + range.end as u64;
                 let pending = rest.write_intent.map(|(at, range)| (at, place(range)));
-                let leftover = Leftover { pending, older: 0..0, unwritten: place(rest.unwritten) };
+                let leftover = RegionLeftover { pending, older: 0..0, unwritten: place(rest.unwritten) };
                 for range in leftover.pending.iter().map(|(_, range)| range).chain([&leftover.unwritten]) {
                     copy_range(slot.file, self.copy, range.clone())?;
                 }

@@ -14,14 +14,14 @@ use spec::buffer::{self, Owner, PAGE, REGIONS};
 use spec::names::LWP_MASK;
 
 use super::complete_from;
-use super::leftovers::{Copied, Leftover, Leftovers};
-use super::live_slot::{Slot, copy_range, ends};
+use super::leftovers::{CopiedBuffers, ProcessLeftovers, RegionLeftover};
+use super::live_slot::{LiveSlot, copy_range, ends};
 use super::region_text::first_record;
-use super::ring_snapshot::{Good, Look};
-use super::slots::{Found, Slots};
+use super::ring_snapshot::{RingSnapshot, SurvivingText};
+use super::slots::{SlotEntry, Slots};
 use crate::support::diagnostics::Diagnostics;
-use crate::support::temporary_files::temporary;
-use crate::trace::file_handle::{Descriptors, Handle};
+use crate::support::temporary_files::temporary_file_error;
+use crate::trace::file_handle::{DescriptorBudget, FileHandle};
 
 /// How often one ring is copied before it is given up, each time only the newer half of what was copied before: less
 /// text is sooner copied than overwritten.
@@ -31,35 +31,35 @@ const ATTEMPTS: u32 = 12;
 ///
 /// # Errors
 /// What reading or a temporary file says.
-pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) -> io::Result<Option<Copied>> {
+pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) -> io::Result<Option<CopiedBuffers>> {
     let before = ends(file)?;
-    let copy = tempfile::tempfile().map_err(temporary)?;
-    let mut files: BTreeMap<u16, Vec<Leftover>> = BTreeMap::new();
+    let copy = tempfile::tempfile().map_err(temporary_file_error)?;
+    let mut files: BTreeMap<u16, Vec<RegionLeftover>> = BTreeMap::new();
     let mut wholes = Vec::new();
     let mut page = [0; PAGE];
     let mut slots = Slots::new(file, owner.layout)?;
     while let Some(found) = slots.next(&mut page)? {
         // The last slot is cut short while the process makes it.
-        let Found::Slot { index, at } = found else { continue };
+        let SlotEntry::Slot { index, at } = found else { continue };
         let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
-        let rings = Rings { slot: Slot { file, at, shape: owner.layout, lwp }, copy: &copy };
+        let rings = SlotRings { slot: LiveSlot { file, at, shape: owner.layout, lwp }, copy: &copy };
         let (mut left, mut oldest) = (Vec::new(), Vec::new());
         for region in 0..REGIONS {
             match rings.region(region)? {
-                Outcome::Copied(leftover, overwrote) => {
+                RingCopyOutcome::Copied(leftover, overwrote) => {
                     if overwrote {
                         oldest.extend(leftover.oldest());
                     }
                     left.extend(leftover.oldest().is_some().then_some(leftover));
                 }
-                Outcome::Lost => {
+                RingCopyOutcome::Lost => {
                     diagnostics.report_note(
                         path.display(),
                         format_args!("slot {index}: region {region} cannot be copied, so fast does it change"),
                     );
                 }
-                Outcome::Gone => {}
-                Outcome::Leaving => return Ok(None),
+                RingCopyOutcome::Gone => {}
+                RingCopyOutcome::Leaving => return Ok(None),
             }
         }
         wholes.extend(complete_from::of_slot(&copy, &page, lwp, &oldest)?);
@@ -71,14 +71,18 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
     }
     let count: usize = files.values().map(Vec::len).sum();
     info!("{}: process {} runs; {count} rings copied", path.display(), owner.pid);
-    let handle = Arc::new(Handle::new(path.to_owned(), copy, &Descriptors::new(1))?);
-    Ok(Some(Copied { leftovers: Leftovers { handle, files, whole: wholes }, ends: before, shape: owner.layout }))
+    let handle = Arc::new(FileHandle::new(path.to_owned(), copy, &DescriptorBudget::new(1))?);
+    Ok(Some(CopiedBuffers {
+        leftovers: ProcessLeftovers { handle, files, whole: wholes },
+        ends: before,
+        shape: owner.layout,
+    }))
 }
 
 /// What came of copying one ring.
-enum Outcome {
+enum RingCopyOutcome {
     /// It is copied, and whether records before the copied ones were overwritten.
-    Copied(Leftover, bool),
+    Copied(RegionLeftover, bool),
     /// Its thread overwrites it faster than it can be copied.
     Lost,
     /// It is not this thread's any more: it was written out for an exec, which the end of the file tells, or the thread has
@@ -89,40 +93,40 @@ enum Outcome {
 }
 
 /// The rings of one slot.
-struct Rings<'a> {
-    slot: Slot<'a>,
+struct SlotRings<'a> {
+    slot: LiveSlot<'a>,
     copy: &'a File,
 }
 
-impl Rings<'_> {
+impl SlotRings<'_> {
     /// Copies one of them.
-    fn region(&self, region: usize) -> io::Result<Outcome> {
+    fn region(&self, region: usize) -> io::Result<RingCopyOutcome> {
         for attempt in 0..ATTEMPTS {
-            let Some(before) = self.slot.look(region, Look::before)? else { continue };
+            let Some(before) = self.slot.ring_snapshot(region, RingSnapshot::before)? else { continue };
             if before.leaving {
-                return Ok(Outcome::Leaving);
+                return Ok(RingCopyOutcome::Leaving);
             }
             let all = before.all();
             let copied = all.newest(all.len() >> attempt);
             for part in [&copied.older, &copied.newer] {
                 copy_range(self.slot.file, self.copy, self.slot.place(region, part))?;
             }
-            let Some(after) = self.slot.look(region, Look::after)? else { continue };
-            if let Some(good) = before.survivors(&copied, after) {
-                let overwrote = after.laps > 0 || good.cut;
-                return Ok(Outcome::Copied(self.leftover(region, &good)?, overwrote));
+            let Some(after) = self.slot.ring_snapshot(region, RingSnapshot::after)? else { continue };
+            if let Some(good) = before.surviving(&copied, after) {
+                let overwrote = after.wrap_count > 0 || good.cut;
+                return Ok(RingCopyOutcome::Copied(self.leftover(region, &good)?, overwrote));
             }
         }
-        Ok(if self.slot.page()?.is_some() { Outcome::Lost } else { Outcome::Gone })
+        Ok(if self.slot.page()?.is_some() { RingCopyOutcome::Lost } else { RingCopyOutcome::Gone })
     }
 
     /// What was copied of a region, from its first whole record on.
-    fn leftover(&self, region: usize, good: &Good) -> io::Result<Leftover> {
+    fn leftover(&self, region: usize, good: &SurvivingText) -> io::Result<RegionLeftover> {
         let [mut older, mut unwritten] = [&good.older, &good.newer].map(|part| self.slot.place(region, part));
         if good.cut {
             let first = if older.is_empty() { &mut unwritten } else { &mut older };
             first.start = first_record(self.copy, first)?.unwrap_or(first.end);
         }
-        Ok(Leftover { pending: None, older, unwritten })
+        Ok(RegionLeftover { pending: None, older, unwritten })
     }
 }

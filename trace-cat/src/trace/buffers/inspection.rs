@@ -7,30 +7,30 @@ use std::path::Path;
 
 use spec::buffer::{Owner, PAGE};
 
-use super::dead::slots;
-use super::process_state::State;
-use super::running;
+use super::dead_process::read_leftovers;
+use super::process_state::ProcessState;
+use super::running_process_copy;
 use super::slots::read_up_to;
 use crate::support::diagnostics::{Diagnostics, reason};
-use crate::trace::liveness::alive;
+use crate::trace::liveness::owner_is_alive;
 
 /// Looks at the trbuf at `path`, which need not exist.
-pub fn examine(path: &Path, diagnostics: &Diagnostics) -> State {
+pub fn inspect(path: &Path, diagnostics: &Diagnostics) -> ProcessState {
     let file = match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return State::None,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return ProcessState::None,
         Err(error) => {
             diagnostics.report_damage(path.display(), reason(&error));
-            return State::None;
+            return ProcessState::None;
         }
     };
     read(path, file, diagnostics).unwrap_or_else(|error| {
         diagnostics.report_damage(path.display(), reason(&error));
-        State::None
+        ProcessState::None
     })
 }
 
-fn read(path: &Path, file: File, diagnostics: &Diagnostics) -> io::Result<State> {
+fn read(path: &Path, file: File, diagnostics: &Diagnostics) -> io::Result<ProcessState> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
@@ -38,22 +38,22 @@ fn read(path: &Path, file: File, diagnostics: &Diagnostics) -> io::Result<State>
     let length = read_up_to(&file, &mut page, 0)?;
     if page.iter().all(|&byte| byte == 0) {
         // Its owner died before it recorded anything, or is about to begin.
-        return Ok(State::None);
+        return Ok(ProcessState::None);
     }
     let owner = match Owner::parse(&page[..length]) {
         Ok(owner) => owner,
         Err(damage) => {
             diagnostics.report_damage(path.display(), damage);
-            return Ok(State::None);
+            return Ok(ProcessState::None);
         }
     };
-    match alive(&file, &owner) {
-        Some(true) => Ok(running::state(path, file, &owner, diagnostics)),
-        Some(false) => slots(path, file, &owner, diagnostics).map(State::Dead),
+    match owner_is_alive(&file, &owner) {
+        Some(true) => Ok(running_process_copy::copy(path, file, &owner, diagnostics)),
+        Some(false) => read_leftovers(path, file, &owner, diagnostics).map(ProcessState::Dead),
         None => {
             diagnostics
                 .report_damage(path.display(), "cannot tell whether its process runs; what it holds is left out");
-            Ok(State::Alive)
+            Ok(ProcessState::Alive)
         }
     }
 }

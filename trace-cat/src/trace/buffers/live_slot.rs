@@ -8,14 +8,14 @@ use std::os::unix::fs::FileExt;
 use spec::buffer::{self, FileEntry, Header, Owner, PAGE, REGION_OFFSETS, REGIONS, SLOTS_OFFSET, SlotLayout};
 use spec::names::LWP_MASK;
 
-use super::region_text::{PIECE, pieces};
-use super::ring_snapshot::Look;
+use super::region_text::{CHUNK_LEN, chunks};
+use super::ring_snapshot::RingSnapshot;
 use super::slots::read_up_to;
-use crate::support::temporary_files::temporary;
+use crate::support::temporary_files::temporary_file_error;
 
 /// The slot of a thread of a running process, which changes while it is read.
 #[derive(Clone, Copy, Debug)]
-pub struct Slot<'a> {
+pub struct LiveSlot<'a> {
     /// The trbuf.
     pub file: &'a File,
     /// Where in it the slot begins.
@@ -26,7 +26,7 @@ pub struct Slot<'a> {
     pub lwp: u32,
 }
 
-impl Slot<'_> {
+impl LiveSlot<'_> {
     /// Its first page as it is now; `None` if it is another thread's.
     ///
     /// # Errors
@@ -53,11 +53,11 @@ impl Slot<'_> {
     ///
     /// # Errors
     /// What reading says.
-    pub fn look(
+    pub fn ring_snapshot(
         &self,
         region: usize,
-        of: fn([&[u8]; 2], SlotLayout, usize) -> Option<Look>,
-    ) -> io::Result<Option<Look>> {
+        of: fn([&[u8]; 2], SlotLayout, usize) -> Option<RingSnapshot>,
+    ) -> io::Result<Option<RingSnapshot>> {
         let (Some(first), Some(second)) = (self.page()?, self.page()?) else { return Ok(None) };
         Ok(of([&first, &second], self.shape, region))
     }
@@ -89,7 +89,7 @@ fn end(entry: &[u8]) -> u64 {
 ///
 /// # Errors
 /// What reading says.
-pub fn shape_of(file: &File) -> io::Result<Option<SlotLayout>> {
+pub fn read_layout(file: &File) -> io::Result<Option<SlotLayout>> {
     let mut header = [0; size_of::<Header>()];
     let length = read_up_to(file, &mut header, 0)?;
     Ok(Owner::parse(&header[..length]).ok().map(|owner| owner.layout))
@@ -100,11 +100,11 @@ pub fn shape_of(file: &File) -> io::Result<Option<SlotLayout>> {
 /// # Errors
 /// What reading or writing says.
 pub fn copy_range(file: &File, copy: &File, range: Range<u64>) -> io::Result<()> {
-    let mut buffer = vec![0; PIECE.min((range.end - range.start) as usize)];
-    for piece in pieces(range) {
+    let mut buffer = vec![0; CHUNK_LEN.min((range.end - range.start) as usize)];
+    for piece in chunks(range) {
         let bytes = &mut buffer[..(piece.end - piece.start) as usize];
         let length = read_up_to(file, bytes, piece.start)?;
-        copy.write_all_at(&bytes[..length], piece.start).map_err(temporary)?;
+        copy.write_all_at(&bytes[..length], piece.start).map_err(temporary_file_error)?;
     }
     Ok(())
 }

@@ -9,12 +9,12 @@ use crate::support::diagnostics::Diagnostics;
 
 /// Records that a process dropped and died before it could say so in its trace.
 #[derive(Debug, Default)]
-pub struct Losses {
+pub struct LostRecords {
     records: u64,
     cause: u32,
 }
 
-impl Losses {
+impl LostRecords {
     /// Adds those of a slot, whose header `slot` begins with.
     pub fn add(&mut self, slot: &[u8]) {
         if let Ok(Some((records, cause))) = buffer::slot_lost(slot) {
@@ -25,7 +25,7 @@ impl Losses {
 
     /// Says how many there were, if there were any, and why. A loss that the program counted is no damage.
     pub fn tell(&self, path: &Path, owner: &Owner, diagnostics: &Diagnostics) {
-        let Losses { records, cause } = *self;
+        let LostRecords { records, cause } = *self;
         if records > 0 {
             let why = errno(cause.into()).map_or(cause.to_string(), str::to_owned);
             diagnostics.report_note(

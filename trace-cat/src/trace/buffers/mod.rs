@@ -3,7 +3,7 @@
 pub mod complete_from;
 pub mod copy_buffers;
 mod copy_rings;
-pub mod dead;
+pub mod dead_process;
 pub mod inspection;
 pub mod leftovers;
 pub mod live_slot;
@@ -11,5 +11,5 @@ pub mod lost_records;
 pub mod process_state;
 pub mod region_text;
 pub mod ring_snapshot;
-mod running;
+mod running_process_copy;
 pub mod slots;

@@ -11,21 +11,21 @@ use super::slots::read_up_to;
 use crate::record::{columns, validation};
 
 /// Bytes that are looked at at a time.
-pub const PIECE: usize = 256 * 1024;
+pub const CHUNK_LEN: usize = 256 * 1024;
 
 /// The pieces that `range` is worked on in, from front to back.
-pub fn pieces(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+pub fn chunks(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     let Range { start, end } = range;
-    (start..end).step_by(PIECE).map(move |at| at..end.min(at + PIECE as u64))
+    (start..end).step_by(CHUNK_LEN).map(move |at| at..end.min(at + CHUNK_LEN as u64))
 }
 
 /// Whether `range` of the file is nothing but records, or nothing at all.
 ///
 /// # Errors
 /// What reading says.
-pub fn whole_records(file: &File, range: Range<u64>) -> io::Result<bool> {
+pub fn holds_complete_records(file: &File, range: Range<u64>) -> io::Result<bool> {
     let length = range.end.saturating_sub(range.start);
-    let mut buffer = vec![0; length.min(PIECE as u64) as usize];
+    let mut buffer = vec![0; length.min(CHUNK_LEN as u64) as usize];
     let (mut at, mut kept) = (range.start, 0);
     while at < range.end {
         let wanted = (buffer.len() - kept).min(usize::try_from(range.end - at).unwrap_or(usize::MAX));
@@ -88,19 +88,19 @@ mod tests {
 
     #[test]
     fn records_are_whole_wherever_the_pieces_end() {
-        let lines: String = (0..PIECE as u64 / 30).map(|time| record(time, 1, "02:04:0", time)).collect();
+        let lines: String = (0..CHUNK_LEN as u64 / 30).map(|time| record(time, 1, "02:04:0", time)).collect();
         let end = lines.len() as u64;
-        assert!(end > 2 * PIECE as u64);
-        let check = |text: &str, range: Range<u64>| whole_records(&file(text.as_bytes()), range).unwrap();
+        assert!(end > 2 * CHUNK_LEN as u64);
+        let check = |text: &str, range: Range<u64>| holds_complete_records(&file(text.as_bytes()), range).unwrap();
         assert!(check(&lines, 0..end) && check(&lines, 0..0) && check(&lines, end..end));
         assert!(!check(&lines, 1..end) && !check(&lines, 0..end - 1), "a line is not whole");
         assert!(!check(&lines, 0..end + 1), "the file ends before");
-        for at in [0, 100, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, lines.len() - 2] {
+        for at in [0, 100, CHUNK_LEN - 1, CHUNK_LEN, CHUNK_LEN + 1, 2 * CHUNK_LEN, lines.len() - 2] {
             let mut bad = lines.clone().into_bytes();
             bad[at] ^= 0x80;
-            assert!(!whole_records(&file(&bad), 0..end).unwrap(), "byte {at}");
+            assert!(!holds_complete_records(&file(&bad), 0..end).unwrap(), "byte {at}");
         }
-        let long = format!("{}{}{lines}", record(0, 1, "02:04:0", 0), "1".repeat(2 * PIECE));
+        let long = format!("{}{}{lines}", record(0, 1, "02:04:0", 0), "1".repeat(2 * CHUNK_LEN));
         assert!(!check(&long, 0..long.len() as u64));
     }
 

@@ -14,22 +14,22 @@ use spec::buffer::{SlotLayout, region_word_offsets, unpack_range};
 
 /// The words of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct RingSnapshot {
     /// How often it has begun anew.
-    pub laps: u32,
+    pub wrap_count: u32,
     /// Where its records start.
     pub start: u32,
     /// Where they end.
     pub end: u32,
     /// Where the older records end when `start` is greater than `end`.
-    pub wrapped_at: u32,
+    pub wrap_position: u32,
     /// Text of it is on its way to the record file.
     pub leaving: bool,
 }
 
 /// What of a ring's text is good, as parts of the region.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Good {
+pub struct SurvivingText {
     /// The older records of a ring that had begun anew.
     pub older: Range<u32>,
     /// The newer ones, after those.
@@ -38,17 +38,17 @@ pub struct Good {
     pub cut: bool,
 }
 
-impl Good {
+impl SurvivingText {
     /// How many bytes there are.
     pub fn len(&self) -> u32 {
         (self.older.end - self.older.start) + (self.newer.end - self.newer.start)
     }
 
     /// The newest `most` bytes of it.
-    pub fn newest(&self, most: u32) -> Good {
+    pub fn newest(&self, most: u32) -> SurvivingText {
         let Some(less) = self.len().checked_sub(most).filter(|&less| less > 0) else { return self.clone() };
         let older = less.min(self.older.end - self.older.start);
-        Good {
+        SurvivingText {
             older: self.older.start + older..self.older.end,
             newer: self.newer.start + (less - older)..self.newer.end,
             cut: true,
@@ -56,28 +56,28 @@ impl Good {
     }
 }
 
-impl Look {
+impl RingSnapshot {
     /// The words of region `region` for a look before copying, from the first page of its slot read twice: `wrap_count` counts as
     /// it was first. `None` if the words are impossible, as they may be while they are being changed.
-    pub fn before(pages: [&[u8]; 2], shape: SlotLayout, region: usize) -> Option<Look> {
+    pub fn before(pages: [&[u8]; 2], shape: SlotLayout, region: usize) -> Option<RingSnapshot> {
         let [first, second] = pages;
-        Look::of(second, first, shape, region)
+        RingSnapshot::of(second, first, shape, region)
     }
 
     /// The words for a look after copying: `wrap_count` counts as it was last.
-    pub fn after(pages: [&[u8]; 2], shape: SlotLayout, region: usize) -> Option<Look> {
+    pub fn after(pages: [&[u8]; 2], shape: SlotLayout, region: usize) -> Option<RingSnapshot> {
         let [first, second] = pages;
-        Look::of(first, second, shape, region)
+        RingSnapshot::of(first, second, shape, region)
     }
 
-    fn of(page: &[u8], laps_page: &[u8], shape: SlotLayout, region: usize) -> Option<Look> {
+    fn of(page: &[u8], laps_page: &[u8], shape: SlotLayout, region: usize) -> Option<RingSnapshot> {
         let words = region_word_offsets(region);
         let word = |at: usize| Some(u64::from_le_bytes(page.get(at..at + 8)?.try_into().ok()?));
         let half = |page: &[u8], at: usize| Some(u32::from_le_bytes(page.get(at..at + 4)?.try_into().ok()?));
         let Range { start, end } = unpack_range(word(words.write_position)?);
-        let (laps, wrapped_at) = (half(laps_page, words.wrap_count)?, half(page, words.wrap_position)?);
-        let look = Look { laps, start, end, wrapped_at, leaving: word(words.write_intent)? != 0 };
-        let bound = if look.has_wrapped() { look.wrapped_at } else { end };
+        let (wrap_count, wrap_position) = (half(laps_page, words.wrap_count)?, half(page, words.wrap_position)?);
+        let look = RingSnapshot { wrap_count, start, end, wrap_position, leaving: word(words.write_intent)? != 0 };
+        let bound = if look.has_wrapped() { look.wrap_position } else { end };
         let is_beginning_anew = look.has_wrapped() && end == 0;
         let is_possible = start.max(end) <= bound && bound as usize <= shape.region_size(region);
         (is_possible && !is_beginning_anew).then_some(look)
@@ -89,34 +89,34 @@ impl Look {
     }
 
     /// What there is now.
-    pub fn all(self) -> Good {
+    pub fn all(self) -> SurvivingText {
         if self.has_wrapped() {
-            Good { older: self.start..self.wrapped_at, newer: 0..self.end, cut: true }
+            SurvivingText { older: self.start..self.wrap_position, newer: 0..self.end, cut: true }
         } else {
-            Good { older: 0..0, newer: self.start..self.end, cut: false }
+            SurvivingText { older: 0..0, newer: self.start..self.end, cut: false }
         }
     }
 
     /// What of `copied`, a part of what there was at this look, is good if `after` is what a look after copying found;
     /// `None` if that cannot be told, or is nothing of what was something.
-    pub fn survivors(self, copied: &Good, after: Look) -> Option<Good> {
+    pub fn surviving(self, copied: &SurvivingText, after: RingSnapshot) -> Option<SurvivingText> {
         if after.leaving {
             return None;
         }
-        let good = if after.laps == self.laps {
+        let good = if after.wrap_count == self.wrap_count {
             if self.has_wrapped() {
                 let kept = if after.has_wrapped() { after.start } else { u32::MAX };
                 let start = kept.max(copied.older.start).min(copied.older.end);
                 // Records begin at 0.
                 let cut = start < copied.older.end || copied.newer.start > 0;
-                Good { older: start..copied.older.end, newer: copied.newer.clone(), cut }
+                SurvivingText { older: start..copied.older.end, newer: copied.newer.clone(), cut }
             } else {
                 copied.clone()
             }
-        } else if after.laps == self.laps.wrapping_add(1) && after.has_wrapped() {
+        } else if after.wrap_count == self.wrap_count.wrapping_add(1) && after.has_wrapped() {
             // What was new is old now, and what was old has gone.
             let start = after.start.max(copied.newer.start).min(copied.newer.end);
-            Good { older: 0..0, newer: start..copied.newer.end, cut: start > 0 }
+            SurvivingText { older: 0..0, newer: start..copied.newer.end, cut: start > 0 }
         } else {
             return None;
         };

@@ -9,11 +9,11 @@ use std::os::unix::fs::FileExt;
 use spec::buffer::{PAGE, SLOTS_OFFSET, SlotLayout};
 
 /// Bytes of a cut slot that are read at a time.
-const PIECE: usize = 64 * 1024;
+const CHUNK_LEN: usize = 64 * 1024;
 
 /// What [`Slots::next`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum SlotEntry {
     /// A slot, whose first page is read.
     Slot {
         /// Which one.
@@ -49,7 +49,7 @@ impl<'a> Slots<'a> {
     ///
     /// # Errors
     /// What reading says.
-    pub fn next(&mut self, page: &mut [u8; PAGE]) -> io::Result<Option<Found>> {
+    pub fn next(&mut self, page: &mut [u8; PAGE]) -> io::Result<Option<SlotEntry>> {
         let slot_size = self.shape.slot_size() as u64;
         loop {
             let index = self.index;
@@ -65,17 +65,17 @@ impl<'a> Slots<'a> {
             if self.size - at < slot_size {
                 self.size = 0;
                 // A kill while the file grew leaves a part of a slot, of which nothing was used.
-                return Ok((!self.is_unused(at)?).then_some(Found::Cut { index }));
+                return Ok((!self.is_unused(at)?).then_some(SlotEntry::Cut { index }));
             }
             self.index += 1;
             read_up_to(self.file, page, at)?;
-            return Ok(Some(Found::Slot { index, at }));
+            return Ok(Some(SlotEntry::Slot { index, at }));
         }
     }
 
     /// Whether the file holds nothing but zeros from `at` on.
     fn is_unused(&self, mut at: u64) -> io::Result<bool> {
-        let mut piece = vec![0; PIECE];
+        let mut piece = vec![0; CHUNK_LEN];
         while let Some(data) = next_data(self.file, at) {
             let length = read_up_to(self.file, &mut piece, data)?;
             if length == 0 {

@@ -9,7 +9,7 @@ use spec::{info, record};
 
 use crate::record::fields::{Fields, bits};
 use crate::trace::file_handle::read_info;
-use crate::trace::file_names::Process;
+use crate::trace::file_names::ProcessFiles;
 
 /// Calls of one thread that may be begun and not ended, one in another; more are forgotten.
 pub const DEPTH: usize = 64;
@@ -24,11 +24,11 @@ pub const SET_NAME: (u8, u8) = (1, 39);
 
 /// The threads of a trace, as far as it has been read.
 #[derive(Debug)]
-pub struct Threads {
+pub struct KnownThreads {
     directories: Vec<PathBuf>,
     /// By the text of process and LWP.
-    places: HashMap<u128, usize, BuildHasherDefault<Mix>>,
-    threads: Vec<Thread>,
+    places: HashMap<u128, usize, BuildHasherDefault<ThreadKeyHasher>>,
+    threads: Vec<KnownThread>,
     /// The thread of the last record, which is often that of the next.
     last: Option<([u8; 16], usize)>,
     /// Names of processes' programs.
@@ -41,16 +41,16 @@ pub struct Threads {
 }
 
 #[derive(Debug)]
-struct Thread {
-    label: Label,
+struct KnownThread {
+    label: ThreadLabel,
     lwpid: u32,
-    begun: Vec<Begun>,
+    begun: Vec<OpenCall>,
     noted: (u64, u32),
 }
 
 /// `name/lwp`, or `pid/lwp` for one without a name.
 #[derive(Clone, Debug, Default)]
-pub struct Label {
+pub struct ThreadLabel {
     /// The text.
     pub text: String,
     /// Its columns.
@@ -59,29 +59,29 @@ pub struct Label {
 
 /// The first of two records.
 #[derive(Clone, Copy, Debug)]
-pub struct Begun {
+pub struct OpenCall {
     /// Category and event.
     pub event: (u8, u8),
     /// Its time.
     pub time: u64,
     /// Its a1: in most calls, the object.
-    pub object: Argument,
+    pub object: ArgumentText,
 }
 
 /// The text of an argument.
 #[derive(Clone, Copy, Debug)]
-pub struct Argument {
+pub struct ArgumentText {
     text: [u8; record::ARGUMENT_WIDTH_MAX],
     length: u8,
 }
 
-impl Argument {
+impl ArgumentText {
     /// Keeps what fits, which is all of an argument.
-    pub fn new(bytes: &[u8]) -> Argument {
+    pub fn new(bytes: &[u8]) -> ArgumentText {
         let mut text = [0; record::ARGUMENT_WIDTH_MAX];
         let length = bytes.len().min(text.len());
         text[..length].copy_from_slice(&bytes[..length]);
-        Argument { text, length: length as u8 }
+        ArgumentText { text, length: length as u8 }
     }
 
     /// The text.
@@ -90,10 +90,10 @@ impl Argument {
     }
 }
 
-impl Threads {
+impl KnownThreads {
     /// None is known yet; names of programs are found in `directories`.
-    pub fn new(directories: Vec<PathBuf>) -> Threads {
-        Threads {
+    pub fn new(directories: Vec<PathBuf>) -> KnownThreads {
+        KnownThreads {
             directories,
             places: HashMap::default(),
             threads: Vec::new(),
@@ -125,7 +125,7 @@ impl Threads {
         let label = label(name.unwrap_or_else(|| pid.to_string()), lwpid);
         self.width = self.width.max(label.width);
         let index = self.threads.len();
-        self.threads.push(Thread { label, lwpid, begun: Vec::new(), noted: (0, 0) });
+        self.threads.push(KnownThread { label, lwpid, begun: Vec::new(), noted: (0, 0) });
         self.places.insert(u128::from_ne_bytes(*fields.lwpid_pid()), index);
         self.ids.insert((pid, tid), index);
         index
@@ -138,7 +138,7 @@ impl Threads {
 
     /// Forgets all, but not how wide they were.
     pub fn forget(&mut self) {
-        *self = Threads { width: self.width, ..Threads::new(std::mem::take(&mut self.directories)) };
+        *self = KnownThreads { width: self.width, ..KnownThreads::new(std::mem::take(&mut self.directories)) };
     }
 
     /// A note about the thread, for whoever wants to make one.
@@ -151,7 +151,8 @@ impl Threads {
         let directories = &self.directories;
         let find = || {
             directories.iter().find_map(|directory| {
-                let process = Process { directory: directory.clone(), prefix: Vec::new(), number: pid & PROCESS_MASK };
+                let process =
+                    ProcessFiles { directory: directory.clone(), prefix: Vec::new(), number: pid & PROCESS_MASK };
                 let text = read_info(&process.path(FileName::Info(process.number))).ok()?;
                 let (_, exe) = info::lines(&text).filter(|(key, _)| *key == b"exe").last()?;
                 let path: Vec<u8> = info::unescape(exe).collect();
@@ -177,7 +178,7 @@ impl Threads {
     }
 
     /// What a thread is called.
-    pub fn label(&self, thread: usize) -> &Label {
+    pub fn label(&self, thread: usize) -> &ThreadLabel {
         &self.threads[thread].label
     }
 
@@ -187,7 +188,7 @@ impl Threads {
     }
 
     /// A call has begun and others do something meanwhile.
-    pub fn begin(&mut self, thread: usize, begun: Begun) {
+    pub fn begin(&mut self, thread: usize, begun: OpenCall) {
         let calls = &mut self.threads[thread].begun;
         if calls.len() == DEPTH {
             calls.remove(0);
@@ -196,17 +197,17 @@ impl Threads {
     }
 
     /// A call has ended. A signal handler's call began last and ends first.
-    pub fn end(&mut self, thread: usize, event: (u8, u8)) -> Option<Begun> {
+    pub fn end(&mut self, thread: usize, event: (u8, u8)) -> Option<OpenCall> {
         let calls = &mut self.threads[thread].begun;
         let index = calls.iter().rposition(|begun| begun.event == event)?;
         Some(calls.remove(index))
     }
 }
 
-fn label(name: String, lwpid: u32) -> Label {
+fn label(name: String, lwpid: u32) -> ThreadLabel {
     let text = format!("{name}/{lwpid}");
     let width = text.chars().count();
-    Label { text, width }
+    ThreadLabel { text, width }
 }
 
 /// A name as a terminal may show it.
@@ -223,9 +224,9 @@ fn thread_id(text: &[u8]) -> u64 {
 
 /// Process and LWP need little mixing, and a lookup is made for most records.
 #[derive(Debug, Default)]
-struct Mix(u64);
+struct ThreadKeyHasher(u64);
 
-impl Hasher for Mix {
+impl Hasher for ThreadKeyHasher {
     fn finish(&self) -> u64 {
         self.0
     }

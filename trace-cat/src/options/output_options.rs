@@ -11,21 +11,21 @@ pub struct Printing {
     /// How records are printed
     ///
     /// Example: trace-cat -F text trace | less
-    #[arg(short = 'F', long = "format", value_name = "FORMAT", value_enum, default_value_t = Format::Raw)]
-    pub format: Format,
+    #[arg(short = 'F', long = "format", value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Raw)]
+    pub format: OutputFormat,
 
     /// Which times -F text prints
     ///
     /// Example: -F text --time delta
-    #[arg(long, value_name = "TIME", value_enum, default_value_t = Time::Rel)]
-    pub time: Time,
+    #[arg(long, value_name = "TIME", value_enum, default_value_t = TimeStyle::Rel)]
+    pub time: TimeStyle,
 
     /// When -F text is coloured
     ///
     /// Auto is for terminals, unless NO_COLOR is set or TERM is dumb. Example: trace-cat -F text --color always trace |
     /// less -R
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
-    pub color: Color,
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = ColorChoice::Auto)]
+    pub color: ColorChoice,
 
     /// Write to FILE, which must not be one of the files read
     ///
@@ -39,9 +39,9 @@ impl Printing {
     /// What is said only for `-F text` was said for another format.
     pub fn check(&self) -> Result<(), &'static str> {
         match self {
-            Printing { format: Format::Text, .. } => Ok(()),
-            Printing { time: Time::Rel, color: Color::Auto | Color::Never, .. } => Ok(()),
-            Printing { time: Time::Rel, .. } => Err("--color is for -F text"),
+            Printing { format: OutputFormat::Text, .. } => Ok(()),
+            Printing { time: TimeStyle::Rel, color: ColorChoice::Auto | ColorChoice::Never, .. } => Ok(()),
+            Printing { time: TimeStyle::Rel, .. } => Err("--color is for -F text"),
             _ => Err("--time is for -F text"),
         }
     }
@@ -49,7 +49,7 @@ impl Printing {
 
 /// The forms of output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum OutputFormat {
     #[default]
     /// The records as they are in the files
     Raw,
@@ -63,7 +63,7 @@ pub enum Format {
 
 /// What the first column of -F text is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Time {
+pub enum TimeStyle {
     /// Since the first record shown, in seconds
     #[default]
     Rel,
@@ -75,7 +75,7 @@ pub enum Time {
 
 /// When output is coloured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Color {
+pub enum ColorChoice {
     /// On a terminal
     #[default]
     Auto,

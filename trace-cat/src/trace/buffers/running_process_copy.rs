@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use spec::buffer::Owner;
 
-use super::dead::slots;
-use super::live_slot::shape_of;
-use super::process_state::State;
+use super::dead_process::read_leftovers;
+use super::live_slot::read_layout;
+use super::process_state::ProcessState;
 use super::{copy_buffers, copy_rings};
 use crate::support::diagnostics::{Diagnostics, reason};
-use crate::trace::liveness::alive;
+use crate::trace::liveness::owner_is_alive;
 
 /// How often all is copied anew when the process was writing its rings to its files, and how long that is waited for each
 /// time.
@@ -24,7 +24,7 @@ const TURNS: usize = 5;
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// Copies what is in the trbuf `file` of `owner`, which ran just now.
-pub fn state(path: &Path, file: File, owner: &Owner, diagnostics: &Diagnostics) -> State {
+pub fn copy(path: &Path, file: File, owner: &Owner, diagnostics: &Diagnostics) -> ProcessState {
     let owner = &mut { *owner };
     for _ in 0..TURNS {
         let is_ring = owner.layout.is_ring();
@@ -38,17 +38,17 @@ pub fn state(path: &Path, file: File, owner: &Owner, diagnostics: &Diagnostics) 
             Err(error) => {
                 diagnostics
                     .report_damage(path.display(), format_args!("its buffers cannot be copied: {}", reason(&error)));
-                return State::Alive;
+                return ProcessState::Alive;
             }
         };
-        let is_gone = alive(&file, owner) == Some(false);
+        let is_gone = owner_is_alive(&file, owner) == Some(false);
         // What it became by an exec may have slots of another size: then what was copied is nothing.
-        let changed = shape_of(&file).ok().flatten().filter(|&shape| shape != owner.layout);
+        let changed = read_layout(&file).ok().flatten().filter(|&shape| shape != owner.layout);
         owner.layout = changed.unwrap_or(owner.layout);
         if is_gone {
-            return slots(path, file, owner, diagnostics).map(State::Dead).unwrap_or_else(|error| {
+            return read_leftovers(path, file, owner, diagnostics).map(ProcessState::Dead).unwrap_or_else(|error| {
                 diagnostics.report_damage(path.display(), reason(&error));
-                State::None
+                ProcessState::None
             });
         }
         if let Some(copied) = copied.filter(|_| changed.is_none()) {
@@ -58,7 +58,7 @@ pub fn state(path: &Path, file: File, owner: &Owner, diagnostics: &Diagnostics) 
                     format_args!("process {} runs; its rings are read as they stand", owner.pid),
                 );
             }
-            return State::Running(copied);
+            return ProcessState::Running(copied);
         }
         thread::sleep(PATIENCE);
     }
@@ -66,5 +66,5 @@ pub fn state(path: &Path, file: File, owner: &Owner, diagnostics: &Diagnostics) 
         path.display(),
         format_args!("process {} is writing its rings to its files; they are left out", owner.pid),
     );
-    State::Alive
+    ProcessState::Alive
 }
