@@ -33,12 +33,12 @@
 //!
 //! ```
 //! # let directory = tempfile::tempdir()?;
-//! # let line = |time, lwp, event, arguments| {
-//! #     format!("1795174740:{time:09}:{lwp:07}:0000001:0x7fc5de3f86c0:{event}:{arguments}:0:0:0\n")
-//! # };
-//! # let lines = [(1, "02:02:1", "0x10:0"), (50_000_000, "02:02:2", "0:1"), (50_000_001, "02:02:1", "0x20:0")];
-//! # let lines: String = lines.iter().map(|(time, event, arguments)| line(time, 2, event, arguments)).collect();
-//! # std::fs::write(directory.path().join("tr.0000001.002"), lines + &line(&50_000_002, 2, "02:02:2", "0:0"))?;
+//! # let lines = [(1, "02:02:1", "0x10:0"), (50_000_000, "02:02:2", "0:1"), (50_000_001, "02:02:1", "0x20:0"),
+//! #     (50_000_002, "02:02:2", "0:0")];
+//! # let lines = lines.map(|(time, event, arguments)| {
+//! #     format!("1795174740:{time:09}:0000002:0000001:0x7fc5de3f86c0:{event}:{arguments}:0:0:0\n")
+//! # });
+//! # std::fs::write(directory.path().join("tr.0000001.002"), lines.concat())?;
 //! use std::ops::ControlFlow;
 //! use std::time::Duration;
 //! use trace_cat::{Diagnostics, Trace};

@@ -217,6 +217,6 @@ mod tests {
         assert!(linker("/bin/sh").starts_with("is for another C library (/bin/sh); "));
         let missing = linker("/nonexistent/ld");
         assert!(missing.starts_with("127 ") && missing.ends_with("its dynamic linker /nonexistent/ld is not there"));
-        assert_eq!(changed(|bytes| bytes.truncate(20)), "Seen { address_sanitizer: false }");
+        assert_eq!(changed(|bytes| bytes.truncate(20)), "ProgramTraits { address_sanitizer: false }");
     }
 }
