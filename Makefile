@@ -88,7 +88,7 @@ fuzz: toolchain
 	THREADT_FUZZ_SECONDS=$(FUZZ_SECONDS) $(if $(FUZZ_SEED),THREADT_SEED=$(FUZZ_SEED)) \
 		$(CARGO) test --release --locked -p spec --test mutation -- --nocapture
 	THREADT_FUZZ_SECONDS=$(FUZZ_SECONDS) $(if $(FUZZ_SEED),THREADT_SEED=$(FUZZ_SEED)) \
-		$(CARGO) test --release --locked -p trace-cat --bin trace-cat -- --nocapture
+		$(CARGO) test --release --locked -p trace-cat --lib -- --nocapture
 
 # No other target needs a nightly toolchain, so its absence is no failure.
 miri:

@@ -4,15 +4,15 @@
 mod follow;
 #[path = "cli/hostile.rs"]
 mod hostile;
-#[path = "../src/image.rs"]
-#[expect(dead_code, reason = "the unit tests need more of it")]
-mod image;
 #[path = "cli/progress.rs"]
 mod progress;
 #[path = "cli/recover.rs"]
 mod recover;
 #[path = "cli/rings.rs"]
 mod rings;
+#[path = "../src/testing/trbuf_image.rs"]
+#[expect(dead_code, reason = "the unit tests need more of it")]
+mod trbuf_image;
 
 use std::fs;
 use std::io::Write;

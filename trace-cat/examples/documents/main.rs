@@ -1,19 +1,12 @@
 //! Writes the manual pages trace-cat(1), trace-cat-run(1) and libthreadt(7), and completions for bash, fish and zsh, into a directory.
 //!
-//! What they say of options comes from the table in `src/args`, which is included here; the rest of the pages is prose
+//! What they say of options comes from the table in `src/options`; the rest of the pages is prose
 //! in `man/*.in`, where a line `@OPTIONS@` stands for the options and `@VERSION@` for the version.
 //!
 //! ```text
 //! cargo run -q -p trace-cat --example documents -- DIRECTORY
 //! ```
 
-// As in main.rs, so that `crate::names` means the same to the table.
-#[allow(dead_code, unused_imports, reason = "nothing is done here of what options ask for")]
-#[path = "../../src/args/mod.rs"]
-mod args;
-#[allow(dead_code, unused_imports, reason = "the table needs only the nearest name")]
-#[path = "../../src/names/mod.rs"]
-mod names;
 mod page;
 mod roff;
 
@@ -33,7 +26,7 @@ fn write(directory: &Path) -> io::Result<Vec<PathBuf>> {
         paths.push(path);
     }
     for shell in [Shell::Bash, Shell::Fish, Shell::Zsh] {
-        paths.push(generate_to(shell, &mut args::command(), "trace-cat", directory)?);
+        paths.push(generate_to(shell, &mut trace_cat::cli::command(), "trace-cat", directory)?);
     }
     Ok(paths)
 }

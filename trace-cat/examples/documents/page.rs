@@ -3,7 +3,6 @@
 use clap::builder::PossibleValue;
 use clap::{Arg, Command};
 
-use crate::args;
 use crate::roff::{bold, italic, paragraph, prose};
 
 /// A page's prose, and which command's options it has.
@@ -40,7 +39,7 @@ impl Page {
 
     /// The command whose options the page has, with those that clap adds.
     pub fn command(&self) -> Option<Command> {
-        let mut command = args::command();
+        let mut command = trace_cat::cli::command();
         command.build();
         for name in self.command? {
             command = command.find_subcommand(name).expect("PAGES names subcommands that there are").clone();

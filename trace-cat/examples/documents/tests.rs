@@ -32,7 +32,7 @@ fn every_option_is_in_its_page() {
 
 /// Every command of the table, the subcommands included.
 fn commands() -> Vec<clap::Command> {
-    let mut command = args::command();
+    let mut command = trace_cat::cli::command();
     command.build();
     let subcommands: Vec<_> = command.get_subcommands().cloned().collect();
     [command].into_iter().chain(subcommands).collect()

@@ -7,36 +7,36 @@ use std::io::{self, BufRead};
 use log::info;
 use memchr::memchr;
 
-use crate::args::Order;
-use crate::parts::Parts;
-use crate::progress::{Amount, Phase};
-use crate::read::columns;
-use crate::say::Say;
+use crate::options::SortOrder;
+use crate::record::columns;
+use crate::support::diagnostics::Diagnostics;
+use crate::support::progress::{Amount, Phase};
+use crate::support::temporary_files::TemporaryRuns;
 
 /// Bytes of records that are in memory at most; beyond that, sorted parts are in a temporary file.
 const IN_MEMORY: usize = 32 << 20;
 /// Bytes that are given away at a time.
-const PIECE: usize = 256 << 10;
+const CHUNK_LEN: usize = 256 << 10;
 
 /// Takes records in the order of time and gives them back in another.
 pub struct Sorter {
-    order: Order,
+    order: SortOrder,
     most: usize,
     lines: Vec<u8>,
     /// Of each line its key, where it is and how long.
     index: Vec<(u64, u32, u32)>,
-    parts: Option<Parts>,
+    parts: Option<TemporaryRuns>,
     /// Of all lines.
     bytes: u64,
 }
 
 impl Sorter {
     /// One that sorts by `order`; `None` for the order in which records come anyway.
-    pub fn new(order: Order) -> Option<Sorter> {
-        (order != Order::Time).then(|| Sorter::with(order, IN_MEMORY))
+    pub fn new(order: SortOrder) -> Option<Sorter> {
+        (order != SortOrder::Time).then(|| Sorter::with(order, IN_MEMORY))
     }
 
-    fn with(order: Order, most: usize) -> Sorter {
+    fn with(order: SortOrder, most: usize) -> Sorter {
         Sorter { order, most, lines: Vec::new(), index: Vec::new(), parts: None, bytes: 0 }
     }
 
@@ -62,7 +62,7 @@ impl Sorter {
     fn spill(&mut self) -> io::Result<()> {
         let parts = match &mut self.parts {
             Some(parts) => parts,
-            none => none.insert(Parts::new()?),
+            none => none.insert(TemporaryRuns::new()?),
         };
         // The place breaks ties, which keeps the order of time.
         self.index.sort_unstable();
@@ -79,9 +79,9 @@ impl Sorter {
     ///
     /// # Errors
     /// What `put` or a temporary file says.
-    pub fn finish(mut self, put: &mut dyn FnMut(&[u8]) -> io::Result<()>, say: &Say) -> io::Result<()> {
-        let phase = say.phase("sorting", Amount::Bytes(self.bytes));
-        let mut piece = Piece { bytes: Vec::with_capacity(PIECE + (4 << 10)), put, phase };
+    pub fn finish(mut self, put: &mut dyn FnMut(&[u8]) -> io::Result<()>, diagnostics: &Diagnostics) -> io::Result<()> {
+        let phase = diagnostics.start_phase("sorting", Amount::Bytes(self.bytes));
+        let mut piece = SortedOutput { bytes: Vec::with_capacity(CHUNK_LEN + (4 << 10)), put, phase };
         if self.parts.is_none() {
             self.index.sort_unstable();
             for &(_, at, length) in &self.index {
@@ -116,33 +116,33 @@ impl Sorter {
 }
 
 /// What the record `line` is sorted by.
-fn key(order: Order, line: &[u8]) -> u64 {
+fn key(order: SortOrder, line: &[u8]) -> u64 {
     match order {
-        Order::Tid => columns::tid(line),
-        Order::Event => {
+        SortOrder::Tid => columns::tid(line),
+        SortOrder::Event => {
             let (category, number, _) = columns::event(line);
             u64::from(category) << 8 | u64::from(number)
         }
-        Order::Time => columns::time(line).unwrap_or(0),
+        SortOrder::Time => columns::time(line).unwrap_or(0),
     }
 }
 
 /// Lines on their way out.
-struct Piece<'a> {
+struct SortedOutput<'a> {
     bytes: Vec<u8>,
     put: &'a mut dyn FnMut(&[u8]) -> io::Result<()>,
     phase: Phase<'a>,
 }
 
-impl Piece<'_> {
+impl SortedOutput<'_> {
     fn push(&mut self, line: &[u8]) -> io::Result<()> {
         self.bytes.extend_from_slice(line);
-        if self.bytes.len() >= PIECE { self.flush() } else { Ok(()) }
+        if self.bytes.len() >= CHUNK_LEN { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         (self.put)(&self.bytes)?;
-        self.phase.done(self.bytes.len() as u64);
+        self.phase.advance(self.bytes.len() as u64);
         self.bytes.clear();
         Ok(())
     }
@@ -151,12 +151,12 @@ impl Piece<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
-    use crate::say::tests::recorded;
+    use crate::support::diagnostics::tests::recorded_diagnostics;
+    use crate::testing::seeded_random::SeededRandom;
 
     #[test]
     fn equal_keys_keep_their_order_in_memory_and_in_parts() {
-        let mut random = Random::seeded("sort", 10);
+        let mut random = SeededRandom::seeded("sort", 10);
         for round in 0..40 {
             let lines: Vec<String> = (0..random.below(800))
                 .map(|time| {
@@ -168,12 +168,12 @@ mod tests {
                     )
                 })
                 .collect();
-            for order in [Order::Tid, Order::Event] {
+            for order in [SortOrder::Tid, SortOrder::Event] {
                 let mut expected = lines.clone();
                 expected.sort_by_key(|line| {
                     let fields: Vec<&str> = line.split(':').collect();
                     match order {
-                        Order::Tid => u64::from_str_radix(&fields[4][2..], 16).unwrap(),
+                        SortOrder::Tid => u64::from_str_radix(&fields[4][2..], 16).unwrap(),
                         _ => format!("{}{}", fields[5], fields[6]).parse().unwrap(),
                     }
                 });
@@ -186,10 +186,10 @@ mod tests {
                     out.extend_from_slice(lines);
                     Ok(())
                 };
-                sorter.finish(&mut put, &recorded().0).unwrap();
+                sorter.finish(&mut put, &recorded_diagnostics().0).unwrap();
                 assert!(out == expected.concat().as_bytes(), "round {round}, {order:?}");
             }
         }
-        assert!(Sorter::new(Order::Time).is_none());
+        assert!(Sorter::new(SortOrder::Time).is_none());
     }
 }

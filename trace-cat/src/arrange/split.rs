@@ -12,26 +12,26 @@ use foldhash::fast::RandomState;
 use memchr::memchr;
 use spec::tables::CATEGORIES;
 
-use crate::args::Split;
-use crate::filter::objects::Objects;
-use crate::filter::pairs::{Begun, Call};
-use crate::read::columns;
-use crate::say::reason;
+use crate::calls::object_columns::ObjectColumns;
+use crate::calls::pairing::{CallKey, OpenCalls};
+use crate::options::SplitBy;
+use crate::record::columns;
+use crate::support::diagnostics::reason;
 
 /// Bytes that are gathered at most.
 const GATHERED: usize = 32 << 20;
 /// What a file takes in memory beside its bytes.
 const FILE: usize = 256;
 /// Calls that may have begun and not ended; when there are more, all are forgotten.
-const MOST_BEGUN: usize = 1 << 18;
+const OPEN_CALLS_MAX: usize = 1 << 18;
 
 /// Writes records into the files that they belong to.
 pub struct Splitter {
-    what: Split,
+    what: SplitBy,
     directory: PathBuf,
-    objects: Objects,
+    objects: ObjectColumns,
     /// The objects of calls that have begun.
-    begun: Begun<Option<u64>>,
+    open_calls: OpenCalls<Option<u64>>,
     gathered: HashMap<Option<u64>, Vec<u8>, RandomState>,
     bytes: usize,
     most: usize,
@@ -42,7 +42,7 @@ impl Splitter {
     ///
     /// # Errors
     /// What the system says, and that the directory is not empty.
-    pub fn new(what: Split, directory: &Path) -> io::Result<Splitter> {
+    pub fn new(what: SplitBy, directory: &Path) -> io::Result<Splitter> {
         match fs::create_dir(directory) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             Err(_) if fs::read_dir(directory)?.next().is_some() => {
@@ -51,8 +51,8 @@ impl Splitter {
             _ => {}
         }
         let directory = directory.to_owned();
-        let (objects, begun, gathered) = (Objects::new(), Begun::default(), HashMap::default());
-        Ok(Splitter { what, directory, objects, begun, gathered, bytes: 0, most: GATHERED })
+        let (objects, open_calls, gathered) = (ObjectColumns::new(), OpenCalls::default(), HashMap::default());
+        Ok(Splitter { what, directory, objects, open_calls, gathered, bytes: 0, most: GATHERED })
     }
 
     /// Adds some lines.
@@ -82,21 +82,21 @@ impl Splitter {
     fn value(&mut self, line: &[u8]) -> Option<u64> {
         let event = columns::event(line);
         match self.what {
-            Split::Pid => Some(u64::from(columns::pid(line))),
-            Split::Lwp => Some(u64::from(columns::lwpid(line))),
-            Split::Category => Some(u64::from(event.0)),
-            Split::Object => {
+            SplitBy::Pid => Some(u64::from(columns::pid(line))),
+            SplitBy::Lwp => Some(u64::from(columns::lwpid(line))),
+            SplitBy::Category => Some(u64::from(event.0)),
+            SplitBy::Object => {
                 let own = self.objects.of(event, line).next();
                 match event.2 {
                     1 => {
-                        if self.begun.len() >= MOST_BEGUN {
-                            self.begun = Begun::default();
+                        if self.open_calls.len() >= OPEN_CALLS_MAX {
+                            self.open_calls = OpenCalls::default();
                         }
-                        self.begun.begin(Call::of(line, event), own);
+                        self.open_calls.begin(CallKey::of(line, event), own);
                         own
                     }
                     2 => {
-                        let first = self.begun.end(Call::of(line, event)).flatten();
+                        let first = self.open_calls.end(CallKey::of(line, event)).flatten();
                         own.or(first)
                     }
                     _ => own,
@@ -108,10 +108,10 @@ impl Splitter {
     fn name(&self, value: Option<u64>) -> String {
         let Some(number) = value else { return "object.none".to_owned() };
         match self.what {
-            Split::Pid => format!("pid.{number:07}"),
-            Split::Lwp => format!("lwp.{number:07}"),
-            Split::Object => format!("object.{number:#x}"),
-            Split::Category => match usize::try_from(number).ok().and_then(|number| CATEGORIES.get(number)) {
+            SplitBy::Pid => format!("pid.{number:07}"),
+            SplitBy::Lwp => format!("lwp.{number:07}"),
+            SplitBy::Object => format!("object.{number:#x}"),
+            SplitBy::Category => match usize::try_from(number).ok().and_then(|number| CATEGORIES.get(number)) {
                 Some(name) => format!("category.{name}"),
                 None => format!("category.{number}"),
             },
@@ -143,13 +143,13 @@ impl Splitter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::testing::seeded_random::SeededRandom;
     use std::collections::BTreeMap;
 
     /// Names the file of a record.
-    type Name<'a> = &'a dyn Fn(&str) -> String;
+    type FileNamer<'a> = &'a dyn Fn(&str) -> String;
 
-    fn split(what: Split, most: usize, lines: &[String]) -> BTreeMap<String, String> {
+    fn split(what: SplitBy, most: usize, lines: &[String]) -> BTreeMap<String, String> {
         let parent = tempfile::tempdir().unwrap();
         let directory = parent.path().join("split");
         let mut splitter = Splitter { most, ..Splitter::new(what, &directory).unwrap() };
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn every_record_is_in_its_file_in_order_however_often_files_are_written() {
-        let mut random = Random::seeded("split", 12);
+        let mut random = SeededRandom::seeded("split", 12);
         for most in [1, 3000, 1 << 20] {
             let mut lines = Vec::new();
             for time in 0..600 {
@@ -172,14 +172,14 @@ mod tests {
                 ));
             }
             let field = |line: &str, at: usize| line.split(':').nth(at).unwrap().to_owned();
-            let names: [(Split, Name); 4] = [
-                (Split::Pid, &|line| format!("pid.{}", field(line, 3))),
-                (Split::Lwp, &|line| format!("lwp.{}", field(line, 2))),
-                (Split::Category, &|line| {
+            let names: [(SplitBy, FileNamer); 4] = [
+                (SplitBy::Pid, &|line| format!("pid.{}", field(line, 3))),
+                (SplitBy::Lwp, &|line| format!("lwp.{}", field(line, 2))),
+                (SplitBy::Category, &|line| {
                     let number: usize = field(line, 5).parse().unwrap();
                     format!("category.{}", CATEGORIES.get(number).map_or(number.to_string(), ToString::to_string))
                 }),
-                (Split::Object, &|line| match field(line, 5).as_str() {
+                (SplitBy::Object, &|line| match field(line, 5).as_str() {
                     "02" | "04" | "05" | "06" | "09" => format!("object.{}", field(line, 8)),
                     _ => "object.none".to_owned(),
                 }),
@@ -206,7 +206,7 @@ mod tests {
             line(2, "02:02:2", "0"),
             line(1, "02:02:2", "16"),
         ];
-        let files = split(Split::Object, 1 << 20, &lines);
+        let files = split(SplitBy::Object, 1 << 20, &lines);
         for (name, places) in
             [("object.none", &[0][..]), ("object.0x10", &[1, 6]), ("object.0x20", &[2, 5]), ("object.0x30", &[3, 4])]
         {
@@ -217,9 +217,9 @@ mod tests {
     #[test]
     fn what_is_in_a_directory_is_left_alone() {
         let directory = tempfile::tempdir().unwrap();
-        assert!(Splitter::new(Split::Pid, directory.path()).is_ok(), "an empty one");
+        assert!(Splitter::new(SplitBy::Pid, directory.path()).is_ok(), "an empty one");
         fs::write(directory.path().join("lwp.0000001"), "mine").unwrap();
-        let error = Splitter::new(Split::Pid, directory.path()).err().unwrap();
+        let error = Splitter::new(SplitBy::Pid, directory.path()).err().unwrap();
         assert_eq!(error.to_string(), "the directory for --split is not empty");
     }
 }

@@ -1,68 +1,54 @@
 //! Which of the merged records are wanted.
 //!
 //! ```text
-//! calls    what is asked of a call: --object, --blocked, --longer
-//!   pairs    its two records
-//!   objects  which columns are objects
-//!   waits    whether it waited
-//!   marks    the records that are wanted, as many as there are
-//! few      how many: --head, --tail
-//! stream   all of it for records that come as they are made: --follow
+//! record_filter      what one record decides: -e, -p, -l, --tid
+//! call_filter        what both records of a call decide: --object, --blocked, --longer
+//! selected_records   the records that call_filter selected, as many as there are
+//! line_limit         how many: --head, --tail
+//! streaming_filter   all of it for records that come as they are made: --follow
 //! ```
 //!
-//! `--since` and `--until` are a matter of which slices are merged at all; [`Filter`] is asked of each merged record, in many
-//! threads, and [`Few`] counts what comes out, in order.
+//! `--since` and `--until` decide which slices are merged at all. [`Filter`] is asked of each merged record, in many threads,
+//! and [`LineLimit`] counts what is left, in order.
 
-mod calls;
-mod few;
-mod marks;
-pub mod objects;
-pub mod pairs;
-mod stream;
-mod waits;
+mod call_filter;
+mod line_limit;
+mod record_filter;
+mod selected_records;
+mod streaming_filter;
 
 use std::io;
 
 use memchr::memchr;
-use spec::EventSet;
 
-use crate::args::Selection;
 use crate::merge::Merge;
-use crate::read::columns;
-use calls::{Calls, Question};
-pub use few::Few;
-pub use stream::Stream;
+use crate::options::Selection;
+use call_filter::{CallConditions, CallFilter};
+pub use line_limit::LineLimit;
+use record_filter::{EventTable, RecordFilter};
+pub use streaming_filter::StreamingFilter;
 
 /// What is asked of records. All must agree; what was not given agrees with everything.
 #[derive(Debug)]
 pub struct Filter {
-    plain: Plain,
-    calls: Option<Calls>,
-}
-
-/// What a record tells by itself: `-e`, `-p`, `-l` and `--tid`.
-#[derive(Debug)]
-struct Plain {
-    events: Option<EventTable>,
-    pids: Vec<u32>,
-    lwps: Vec<u32>,
-    tids: Vec<u64>,
+    plain: RecordFilter,
+    calls: Option<CallFilter>,
 }
 
 impl Filter {
     /// Lists that are empty ask for nothing in particular.
     pub fn new(selection: Selection) -> Filter {
         let Selection { events, pids, lwps, tids, objects, blocked, longer, .. } = selection;
-        let question = Question { objects, blocked, longer };
+        let question = CallConditions { objects, blocked, longer };
         Filter {
-            plain: Plain { events: events.map(EventTable::new), pids, lwps, tids },
-            calls: (!question.is_idle()).then(|| Calls::new(question)),
+            plain: RecordFilter { events: events.map(EventTable::new), pids, lwps, tids },
+            calls: (!question.is_idle()).then(|| CallFilter::new(question)),
         }
     }
 
     /// Whether everything is wanted.
     pub fn is_idle(&self) -> bool {
-        let Plain { events, pids, lwps, tids } = &self.plain;
+        let RecordFilter { events, pids, lwps, tids } = &self.plain;
         events.is_none() && pids.is_empty() && lwps.is_empty() && tids.is_empty() && self.calls.is_none()
     }
 
@@ -93,41 +79,17 @@ impl Filter {
     /// # Errors
     /// What a temporary file said.
     pub fn result(&self) -> io::Result<()> {
-        self.calls.as_ref().map_or(Ok(()), Calls::result)
-    }
-}
-
-impl Plain {
-    /// Whether the record `line` is wanted.
-    fn wants(&self, line: &[u8]) -> bool {
-        (self.pids.is_empty() || self.pids.contains(&columns::pid(line)))
-            && (self.lwps.is_empty() || self.lwps.contains(&columns::lwpid(line)))
-            && (self.tids.is_empty() || self.tids.contains(&columns::tid(line)))
-            && self.events.as_ref().is_none_or(|events| events.contains(line))
-    }
-}
-
-/// An [`EventSet`] with an answer for each pair of two-digit numbers.
-#[derive(Debug)]
-struct EventTable(Box<[bool]>);
-
-impl EventTable {
-    fn new(set: EventSet) -> EventTable {
-        EventTable((0..100 * 100).map(|pair| set.contains_numbers((pair / 100) as u8, (pair % 100) as u8)).collect())
-    }
-
-    fn contains(&self, line: &[u8]) -> bool {
-        let (category, number, _) = columns::event(line);
-        self.0.get(usize::from(category) * 100 + usize::from(number)).is_none_or(|&wanted| wanted)
+        self.calls.as_ref().map_or(Ok(()), CallFilter::result)
     }
 }
 
 #[cfg(test)]
-mod calls_tests;
+mod call_filter_tests;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use spec::EventSet;
 
     const LINES: [&str; 4] = [
         "1795174740:544763329:0019955:0019953:0x7fc5de3f86c0:02:02:1:0x559469ed90a0:0:0:0:0\n",

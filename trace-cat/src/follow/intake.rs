@@ -1,12 +1,12 @@
 //! Where records come in, whatever they are read from.
 
-use super::window::Window;
+use super::reorder_window::ReorderWindow;
 
 /// What reading needs.
 #[derive(Debug)]
 pub struct Intake {
     /// Where the records wait.
-    pub window: Window,
+    pub window: ReorderWindow,
     /// Memory to read into.
     pub buffer: Vec<u8>,
     /// How many records there were.
@@ -15,7 +15,7 @@ pub struct Intake {
 
 impl Intake {
     /// Records go to `window`.
-    pub fn new(window: Window) -> Intake {
+    pub fn new(window: ReorderWindow) -> Intake {
         Intake { window, buffer: vec![0; 256 << 10], count: 0 }
     }
 

@@ -1,54 +1,57 @@
 //! `--follow`: prints what running processes record, as it happens.
 //!
 //! ```text
-//! watch  ──► live: buffers, ring ──► intake ──► window ──► printer
-//! which      what is in memory                  in order   journal,
-//! files      source: seen                                  filter, view
-//!            what comes to files
+//! directory_watch ──► running_process ──► intake ──► reorder_window ──► printer
+//! which files         new_in_buffers                 in order           journal,
+//!                     new_in_rings                                      filter, format
+//!                     growing_files: what comes to files
 //! ```
 //!
-//! What there is at first is merged as always; every buffer and file goes on from where that left it. Then everything is
-//! looked at some hundred times a second. A record is read in its thread's buffer, or in the file if it left the buffer
-//! between two looks, never twice.
+//! `start` merges what there is at first as always; every buffer and file goes on from where that ended. Then all of them are
+//! read some hundred times a second. A record is read in its thread's buffer, or in the file if it left the buffer between two
+//! reads, never twice: `emitted_records` knows what was read from a buffer.
 //!
 //! The processes notice nothing: what is read is memory that the kernel holds anyway, by `pread`, so that a file that becomes
 //! shorter is an error and no signal.
 
-mod buffers;
+mod directory_watch;
+mod emitted_records;
+mod follower;
+mod growing_file;
+mod growing_files;
 mod intake;
-mod live;
+mod live_thread;
+mod new_in_buffers;
+mod new_in_rings;
 mod printer;
-mod ring;
-mod seen;
-mod source;
+mod reorder_window;
+mod running_process;
 mod start;
-mod told;
-mod watch;
-mod window;
+mod stop_signal;
 
-use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::Stop;
-use crate::args::Options;
-use crate::merge::{Limits, Merge};
-use crate::output;
-use crate::read::alive::has_writer;
-use crate::read::columns;
-use crate::read::handle::{self, Identity};
-use crate::read::process::Process;
-use crate::read::text::Text;
-use crate::say::{Say, reason};
-use intake::Intake;
-use live::Live;
+use crate::merge::{Merge, MergeLimits};
+use crate::options::CommandError;
+use crate::options::Options;
+use crate::output::destination;
+use crate::record::columns;
+use crate::support::diagnostics::{Diagnostics, reason};
+use crate::support::duration::duration_text;
+use crate::support::error::Error;
+use crate::trace::file_handle;
+use crate::trace::file_names::ProcessFiles;
+use crate::trace::liveness::has_writer;
+use crate::trace::record_text::RecordText;
+use directory_watch::DirectoryWatch;
+use follower::{Follower, monotonic};
 use printer::Printer;
-use source::Sources;
-use watch::Watch;
-use window::Window;
+use reorder_window::ReorderWindow;
+use running_process::RunningProcess;
 
 /// Bytes of records that may wait; when there are more, what others wait for is read first.
 const ROOM: usize = 24 << 20;
@@ -59,67 +62,33 @@ const MAKING: Duration = Duration::from_secs(1);
 /// Looks without anything new after the last process has ended.
 const GRACE: u32 = 3;
 
-/// What is followed.
-struct Follow<'a> {
-    watches: Vec<Watch>,
-    lives: Vec<Live>,
-    sources: Sources,
-    intake: Intake,
-    clock: Clock,
-    /// Some process or file has been seen.
-    any: bool,
-    /// Looks without anything new since no process runs.
-    idle: u32,
-    /// Trbufs of processes that were dead at first: what was left in them has been merged.
-    dead: HashSet<Identity>,
-    /// Trbufs that could not be read yet.
-    unready: Vec<(Process, PathBuf)>,
-    say: &'a Say,
-}
-
-/// What time it is for the processes, and how long records wait.
-#[derive(Clone, Copy, Debug)]
-struct Clock {
-    /// What is to be added to `CLOCK_MONOTONIC`, nanoseconds.
-    offset: i64,
-    /// How long a record waits for others, nanoseconds.
-    hold: u64,
-}
-
-impl Clock {
-    /// What time it is for the processes, nanoseconds since the Epoch, when `CLOCK_MONOTONIC` says `now`.
-    fn time(self, now: u64) -> u64 {
-        now.saturating_add_signed(self.offset)
-    }
-}
-
 /// Prints a trace and what is added to it, until it is told to end or nothing more can come.
 ///
 /// # Errors
 /// What prevents that.
-pub fn follow(options: &Options, say: &Say) -> Result<(), Stop> {
-    told::listen();
+pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), CommandError> {
+    stop_signal::listen();
     // Records are printed at the latest when they are as old as the window: the look before that is the last one that can.
     let window = options.following.window;
     let interval = Duration::from_nanos((window / 10).clamp(1_000_000, 10_000_000));
     let hold = window.saturating_sub(2 * interval.as_nanos() as u64);
     let began = monotonic();
-    let (mut follow, texts) = Follow::start(options, hold, say)?;
-    let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, say)?;
+    let (mut follow, texts) = Follower::start(options, hold, diagnostics)?;
+    let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, diagnostics)?;
     // They may lie beside what is followed.
-    let journal = options.printing.output.as_deref().and_then(|path| output::identity(Some(path)));
-    follow.sources.leave_out([journal, output::identity(None)]);
+    let journal = options.printing.output.as_deref().and_then(|path| destination::output_identity(Some(path)));
+    follow.sources.leave_out([journal, destination::output_identity(None)]);
     follow.catch_up(texts, follow.clock.time(began).saturating_sub(hold), &mut printer)?;
     loop {
         let began = Instant::now();
-        let ends = told::to_end();
+        let ends = stop_signal::to_end();
         if ends || follow.idle > 0 {
             // It may be the last look.
-            follow.watches.iter_mut().for_each(Watch::hurry);
+            follow.watches.iter_mut().for_each(DirectoryWatch::hurry);
         }
         // What this look does not find may have been made from now on.
         let horizon = follow.clock.time(monotonic()).saturating_sub(hold);
-        follow.look();
+        follow.read_new();
         let all = ends || follow.has_nothing() || options.following.until_exit && follow.has_ended();
         if all {
             follow.read_rest();
@@ -133,34 +102,33 @@ pub fn follow(options: &Options, say: &Say) -> Result<(), Stop> {
         }
     }
     follow.tell_late(window);
-    printer.end()
+    Ok(printer.end()?)
 }
 
-impl Follow<'_> {
+impl Follower<'_> {
     /// Prints what there is at first: what was made before `horizon`; the rest waits for what comes.
-    fn catch_up(&mut self, texts: Vec<Arc<Text>>, horizon: u64, printer: &mut Printer) -> Result<(), Stop> {
-        let temporary = |error| Stop::Failed("temporary file".to_owned(), error);
-        let Follow { intake, say, .. } = self;
-        intake.window = Window::new(horizon);
-        let merge = Merge::prepare(&texts, Limits::default(), say).map_err(temporary)?;
+    fn catch_up(&mut self, texts: Vec<Arc<RecordText>>, horizon: u64, printer: &mut Printer) -> Result<(), Error> {
+        let Follower { intake, diagnostics, .. } = self;
+        intake.window = ReorderWindow::new(horizon);
+        let merge = Merge::prepare(&texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
         let mut result = Ok(());
         let mut print = |lines: &[u8]| {
             result = lines_of(lines).try_for_each(|line| printer.put(line, false));
-            Ok(result.is_ok() && !told::to_end())
+            Ok(result.is_ok() && !stop_signal::to_end())
         };
-        merge.run(0..horizon, None, &mut print).map_err(temporary)?;
+        merge.run(0..horizon, None, &mut print).map_err(Error::temporary)?;
         result?;
         let mut wait = |lines: &[u8]| {
             lines_of(lines).for_each(|line| intake.put(columns::time(line).unwrap_or(0), line));
-            Ok(!told::to_end())
+            Ok(!stop_signal::to_end())
         };
-        merge.run(horizon..u64::MAX, None, &mut wait).map_err(temporary)?;
+        merge.run(horizon..u64::MAX, None, &mut wait).map_err(Error::temporary)?;
         printer.caught_up();
         Ok(())
     }
 
     /// Reads all that has come.
-    fn look(&mut self) {
+    fn read_new(&mut self) {
         let before = self.intake.count();
         self.idle += 1;
         for at in 0..self.watches.len() {
@@ -169,14 +137,14 @@ impl Follow<'_> {
         for (process, path) in std::mem::take(&mut self.unready) {
             self.meet(process, path, false);
         }
-        let Follow { lives, sources, intake, say, .. } = self;
-        lives.retain_mut(|live| live.look(sources, intake, say));
-        if let Some(offset) = lives.iter().map(Live::offset).min() {
+        let Follower { lives, sources, intake, diagnostics, .. } = self;
+        lives.retain_mut(|live| live.read_new(sources, intake, diagnostics));
+        if let Some(offset) = lives.iter().map(RunningProcess::offset).min() {
             self.clock.offset = offset;
         }
         let room = intake.window.size() < ROOM;
         let most = (ROOM as u64 / 2 / sources.len().max(1) as u64).clamp(16 << 10, CHUNK);
-        sources.read(most, room, intake, say);
+        sources.read(most, room, intake, diagnostics);
         let new = intake.count() > before || sources.behind().is_some();
         if new || !lives.is_empty() {
             self.idle = 0;
@@ -185,9 +153,9 @@ impl Follow<'_> {
 
     /// Takes in the files that have come to a directory.
     fn news(&mut self, at: usize) {
-        let Follow { watches, dead, sources, .. } = self;
+        let Follower { watches, dead, sources, .. } = self;
         let Some(watch) = watches.get_mut(at) else { return };
-        let news = match watch.look() {
+        let news = match watch.read_changes() {
             Ok(news) => news,
             // The directory is gone; it may come back.
             Err(error) => return log::info!("{}", reason(&error)),
@@ -201,30 +169,30 @@ impl Follow<'_> {
         for (process, path) in news.buffers {
             self.meet(process, path, true);
         }
-        let Follow { lives, sources, intake, say, .. } = self;
+        let Follower { lives, sources, intake, diagnostics, .. } = self;
         for (process, number, path) in news.records {
-            match sources.found(&path, intake, say) {
+            match sources.found(&path, intake, diagnostics) {
                 Ok(Some(place)) => {
-                    let owner = lives.iter_mut().find(|live| live.owns(&process));
+                    let owner = lives.iter_mut().find(|live| live.is_process(&process));
                     if let Some(owner) = owner {
                         owner.adopt(number, place, sources);
                     }
                 }
                 Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => say.damage(path.display(), reason(&error)),
+                Err(error) => diagnostics.report_damage(path.display(), reason(&error)),
             }
         }
     }
 
     /// A process has made its trbuf, just now if it is the `first` time that this is seen.
-    fn meet(&mut self, process: Process, path: PathBuf, first: bool) {
-        let Follow { lives, dead, unready, idle, say, .. } = self;
+    fn meet(&mut self, process: ProcessFiles, path: PathBuf, first: bool) {
+        let Follower { lives, dead, unready, idle, diagnostics, .. } = self;
         let mut is_coming = false;
-        let live = handle::open(&path).and_then(|file| {
+        let live = file_handle::open(&path).and_then(|file| {
             let age = file.metadata()?.modified()?.elapsed();
             is_coming = has_writer(&file) == Some(true) || age.is_ok_and(|age| age < MAKING);
-            Live::new(process.clone(), path.clone(), file)
+            RunningProcess::new(process.clone(), path.clone(), file)
         });
         match live {
             Ok(Some(live)) if lives.iter().any(|known| known.identity() == live.identity()) => {}
@@ -243,15 +211,15 @@ impl Follow<'_> {
                     unready.push((process, path.clone()));
                 }
                 if first {
-                    say.damage(path.display(), reason(&error));
+                    diagnostics.report_damage(path.display(), reason(&error));
                 }
             }
         }
     }
 
     /// Prints what was made before `horizon` and what has waited long enough, or all.
-    fn release(&mut self, horizon: u64, all: bool, printer: &mut Printer) -> Result<(), Stop> {
-        let Follow { sources, intake, clock, .. } = self;
+    fn release(&mut self, horizon: u64, all: bool, printer: &mut Printer) -> Result<(), Error> {
+        let Follower { sources, intake, clock, .. } = self;
         let now = monotonic();
         let (horizon, overdue) = match sources.behind() {
             _ if all => (u64::MAX, u64::MAX),
@@ -274,41 +242,27 @@ impl Follow<'_> {
 
     /// Reads for the last time, also of files whose turn it is not.
     fn read_rest(&mut self) {
-        let Follow { sources, intake, say, .. } = self;
+        let Follower { sources, intake, diagnostics, .. } = self;
         if sources.behind().is_some() {
-            say.note("--follow", "more was recorded than could be read until now; the rest is in the trace");
+            diagnostics
+                .report_note("--follow", "more was recorded than could be read until now; the rest is in the trace");
         } else {
-            sources.iter_mut().for_each(|source| source.read(u64::MAX, true, intake, say));
+            sources.iter_mut().for_each(|source| source.read(u64::MAX, true, intake, diagnostics));
         }
     }
 
     /// Tells of records that were late.
     fn tell_late(&self, window: u64) {
-        let Follow { intake, say, .. } = self;
+        let Follower { intake, diagnostics, .. } = self;
         let late = intake.window.late();
         if late.count > 0 {
-            let [most, window] = [late.most, window].map(duration);
+            let [most, window] = [late.most, window].map(duration_text);
             let what = format_args!("{} records came later than the window of {window}, by up to {most}", late.count);
-            say.note("--follow", what);
+            diagnostics.report_note("--follow", what);
         }
     }
 }
 
 fn lines_of(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     lines.split_inclusive(|&byte| byte == b'\n')
-}
-
-/// A duration for people.
-fn duration(nanoseconds: u64) -> String {
-    let mut text = [0; 24];
-    let length = crate::view::duration(nanoseconds, &mut text);
-    String::from_utf8_lossy(&text[..length]).into_owned()
-}
-
-/// `CLOCK_MONOTONIC`, nanoseconds.
-fn monotonic() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: clock_gettime writes one timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -5,16 +5,17 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::Stop;
-use crate::args::{Format, Moment, Printing, Selection};
-use crate::filter::Stream;
-use crate::output::Output;
-use crate::read::columns;
-use crate::say::Say;
-use crate::view::{self, Shown};
+use crate::filter::StreamingFilter;
+use crate::options::{OutputFormat, Printing, Selection, TimePoint};
+use crate::output;
+use crate::output::Formatter;
+use crate::output::destination::Output;
+use crate::record::columns;
+use crate::support::diagnostics::Diagnostics;
+use crate::support::error::Error;
 
 /// Bytes that are written at a time when much comes.
-const PIECE: usize = 1 << 20;
+const CHUNK_LEN: usize = 1 << 20;
 
 /// Where records go.
 pub struct Printer<'a> {
@@ -23,22 +24,22 @@ pub struct Printer<'a> {
     kept: Vec<u8>,
     output: Output<'a>,
     out: Vec<u8>,
-    stream: Stream,
+    stream: StreamingFilter,
     /// What the stream has just let through.
     wanted: Vec<u8>,
-    since: Option<Moment>,
-    until: Option<Moment>,
+    since: Option<TimePoint>,
+    until: Option<TimePoint>,
     /// What they mean, once a record has come.
     times: Option<Range<u64>>,
     /// How many records may still be shown.
     left: u64,
-    tail: Option<Tail>,
-    shown: Shown,
-    format: Format,
+    tail: Option<LastLines>,
+    shown: Formatter,
+    format: OutputFormat,
 }
 
 /// The last lines of what there was at first.
-struct Tail {
+struct LastLines {
     most: u64,
     lines: VecDeque<Box<[u8]>>,
 }
@@ -52,32 +53,32 @@ impl<'a> Printer<'a> {
         printing: &Printing,
         selection: &Selection,
         paths: &[PathBuf],
-        say: &'a Say,
-    ) -> Result<Printer<'a>, Stop> {
+        diagnostics: &'a Diagnostics,
+    ) -> Result<Printer<'a>, Error> {
         let open = |path: Option<&PathBuf>, name: &str| {
-            Output::open(path.map(PathBuf::as_path), say).map_err(|error| Stop::Failed(name.to_owned(), error))
+            Output::open(path.map(PathBuf::as_path), diagnostics).map_err(|error| Error::new(name, error))
         };
         let journal = printing.output.as_ref().map(|path| {
             let name = path.display().to_string();
             Ok((open(Some(path), &name)?, name))
         });
-        let shown = view::open(&Printing { output: None, ..printing.clone() }, paths);
+        let shown = output::open(&Printing { output: None, ..printing.clone() }, paths);
         let mut printer = Printer {
             journal: journal.transpose()?,
             kept: Vec::new(),
             output: open(None, OUTPUT)?,
             out: Vec::new(),
-            stream: Stream::new(selection),
+            stream: StreamingFilter::new(selection),
             wanted: Vec::new(),
             since: selection.since,
             until: selection.until,
             times: None,
             left: selection.head.unwrap_or(u64::MAX),
-            tail: selection.tail.map(|most| Tail { most, lines: VecDeque::new() }),
+            tail: selection.tail.map(|most| LastLines { most, lines: VecDeque::new() }),
             shown,
             format: printing.format,
         };
-        if let Shown::Each(view) = &printer.shown {
+        if let Formatter::PerRecord(view) = &printer.shown {
             view.head(&mut printer.out);
             printer.mark(0, false);
         }
@@ -88,7 +89,7 @@ impl<'a> Printer<'a> {
     ///
     /// # Errors
     /// What writing says.
-    pub fn put(&mut self, line: &[u8], late: bool) -> Result<(), Stop> {
+    pub fn put(&mut self, line: &[u8], late: bool) -> Result<(), Error> {
         if self.journal.is_some() {
             self.kept.extend_from_slice(line);
         }
@@ -102,7 +103,7 @@ impl<'a> Printer<'a> {
         self.select(&wanted, late);
         wanted.clear();
         self.wanted = wanted;
-        if self.out.len() > PIECE || self.kept.len() > PIECE { self.write() } else { Ok(()) }
+        if self.out.len() > CHUNK_LEN || self.kept.len() > CHUNK_LEN { self.write() } else { Ok(()) }
     }
 
     /// Shows what of `lines` lies in the times that are wanted, if more is wanted.
@@ -131,15 +132,15 @@ impl<'a> Printer<'a> {
     fn show(&mut self, line: &[u8], late: bool) {
         let start = self.out.len();
         match &mut self.shown {
-            Shown::AsTheyAre => self.out.extend_from_slice(line),
-            Shown::Each(view) => view.record(line, &mut self.out),
-            Shown::InOrder(view) if late => {
+            Formatter::Raw => self.out.extend_from_slice(line),
+            Formatter::PerRecord(view) => view.record(line, &mut self.out),
+            Formatter::Timeline(view) if late => {
                 // On a line of its own, apart from what is going on.
                 view.pause(&mut self.out);
                 view.record(line, &mut self.out);
                 view.pause(&mut self.out);
             }
-            Shown::InOrder(view) => view.record(line, &mut self.out),
+            Formatter::Timeline(view) => view.record(line, &mut self.out),
         }
         self.mark(start, late);
     }
@@ -147,11 +148,11 @@ impl<'a> Printer<'a> {
     /// Marks what is shown from `start` on, if anything is.
     fn mark(&mut self, start: usize, late: bool) {
         let (end, mark): (&[u8], &[u8]) = match (self.format, late) {
-            (Format::Csv, _) if start == 0 && self.out.starts_with(b"time,") => (b"\n", b",late\n"),
-            (Format::Csv, false) => (b"\n", b",0\n"),
-            (Format::Csv, true) => (b"\n", b",1\n"),
-            (Format::Json, true) => (b"}\n", b",\"late\":true}\n"),
-            (Format::Text, true) => (b"\n", b"  late\n"),
+            (OutputFormat::Csv, _) if start == 0 && self.out.starts_with(b"time,") => (b"\n", b",late\n"),
+            (OutputFormat::Csv, false) => (b"\n", b",0\n"),
+            (OutputFormat::Csv, true) => (b"\n", b",1\n"),
+            (OutputFormat::Json, true) => (b"}\n", b",\"late\":true}\n"),
+            (OutputFormat::Text, true) => (b"\n", b"  late\n"),
             _ => return,
         };
         if self.out.len() > start && self.out.ends_with(end) {
@@ -174,18 +175,18 @@ impl<'a> Printer<'a> {
     ///
     /// # Errors
     /// What writing says.
-    pub fn flush(&mut self) -> Result<(), Stop> {
-        if let Shown::InOrder(view) = &mut self.shown {
+    pub fn flush(&mut self) -> Result<(), Error> {
+        if let Formatter::Timeline(view) = &mut self.shown {
             view.pause(&mut self.out);
         }
         self.write()
     }
 
-    fn write(&mut self) -> Result<(), Stop> {
+    fn write(&mut self) -> Result<(), Error> {
         if let Some((journal, name)) = &mut self.journal
             && !self.kept.is_empty()
         {
-            journal.write(&self.kept).map_err(|error| Stop::Failed(name.clone(), error))?;
+            journal.write(&self.kept).map_err(|error| Error::new(name.clone(), error))?;
             self.kept.clear();
         }
         if !self.out.is_empty() {
@@ -204,21 +205,21 @@ impl<'a> Printer<'a> {
     ///
     /// # Errors
     /// What writing says.
-    pub fn end(mut self) -> Result<(), Stop> {
+    pub fn end(mut self) -> Result<(), Error> {
         let mut rest = std::mem::take(&mut self.wanted);
         self.stream.end(&mut rest);
         self.select(&rest, false);
-        if let Shown::InOrder(view) = &mut self.shown {
+        if let Formatter::Timeline(view) = &mut self.shown {
             view.end(&mut self.out);
         }
         self.write()?;
         self.output.finish().map_err(failed)?;
-        self.journal.map_or(Ok(()), |(journal, name)| journal.finish().map_err(|error| Stop::Failed(name, error)))
+        self.journal.map_or(Ok(()), |(journal, name)| journal.finish().map_err(|error| Error::new(name, error)))
     }
 }
 
 const OUTPUT: &str = "standard output";
 
-fn failed(error: io::Error) -> Stop {
-    Stop::Failed(OUTPUT.to_owned(), error)
+fn failed(error: io::Error) -> Error {
+    Error::new(OUTPUT, error)
 }

@@ -13,84 +13,92 @@ use spec::buffer::{REGION_OFFSETS, SLOTS_OFFSET};
 use spec::names::FileName;
 use spec::record::{RECORD_LEN_MAX, TIME_WIDTH};
 
+use super::directory_watch::DirectoryWatch;
+use super::emitted_records::EmittedRecords;
+use super::follower::{FollowClock, Follower, monotonic};
+use super::growing_file::GrowingFile;
+use super::growing_files::GrowingFiles;
 use super::intake::Intake;
-use super::live::{Live, time_of};
-use super::seen::Seen;
-use super::source::{Source, Sources};
-use super::watch::Watch;
-use super::window::Window;
-use super::{Clock, Follow, monotonic};
-use crate::Stop;
-use crate::args::{self, Options};
-use crate::output;
-use crate::read::columns;
-use crate::read::handle::{self, Descriptors, Handle};
-use crate::read::inputs;
-use crate::read::process::{Process, split_name};
-use crate::read::running::Copied;
-use crate::read::text::Text;
+use super::live_thread::time_of;
+use super::reorder_window::ReorderWindow;
+use super::running_process::RunningProcess;
+use crate::options::CommandError;
+use crate::options::Options;
+use crate::output::destination;
+use crate::record::columns;
 use crate::report::runs;
-use crate::say::{Say, reason};
+use crate::support::diagnostics::{Diagnostics, reason};
+use crate::trace::buffers::leftovers::CopiedBuffers;
+use crate::trace::file_handle;
+use crate::trace::file_handle::{DescriptorBudget, FileHandle};
+use crate::trace::file_names::{ProcessFiles, split_name};
+use crate::trace::inputs;
+use crate::trace::record_text::RecordText;
 
-impl<'a> Follow<'a> {
+impl<'a> Follower<'a> {
     /// Finds what there is. The texts of that are to be merged; everything else goes on from there.
     ///
     /// # Errors
     /// The output is one of the inputs.
-    pub fn start(options: &Options, hold: u64, say: &'a Say) -> Result<(Follow<'a>, Vec<Arc<Text>>), Stop> {
-        let mut watches: Vec<Watch> = options.paths.iter().filter_map(watch).collect();
+    pub fn start(
+        options: &Options,
+        hold: u64,
+        diagnostics: &'a Diagnostics,
+    ) -> Result<(Follower<'a>, Vec<Arc<RecordText>>), CommandError> {
+        let mut watches: Vec<DirectoryWatch> = options.paths.iter().filter_map(watch).collect();
         let paths = if options.last {
             // What there is beside the newest run stays out of it.
-            watches.iter_mut().for_each(|watch| drop(watch.look()));
-            runs::find(&options.paths).last().map_or(options.paths.clone(), runs::Run::paths)
+            watches.iter_mut().for_each(|watch| drop(watch.read_changes()));
+            runs::find_runs(&options.paths).last().map_or(options.paths.clone(), runs::ProgramRun::paths)
         } else {
             options.paths.clone()
         };
-        let descriptors = Descriptors::half_of_the_limit();
-        let inputs = inputs::collect_any(&paths, &descriptors, say);
+        let descriptors = DescriptorBudget::half_of_the_limit();
+        let inputs = inputs::collect_if_any(&paths, &descriptors, diagnostics);
         let journal = options.printing.output.as_deref();
-        let outputs = [journal.and_then(|path| output::identity(Some(path))), output::identity(None)];
+        let outputs =
+            [journal.and_then(|path| destination::output_identity(Some(path))), destination::output_identity(None)];
         if outputs.into_iter().flatten().any(|output| inputs.identities.contains(&output)) {
-            return Err(Stop::Usage(args::usage_error(&[], "the output is one of the inputs")));
+            return Err(CommandError::Usage("the output is one of the inputs".to_owned()));
         }
-        let inputs::Inputs { texts, identities, running, dead } = inputs;
-        let mut sources = Sources::new(identities, descriptors);
-        let mut places: HashMap<Process, Vec<(u16, usize)>> = HashMap::new();
+        let inputs::TraceInputs { texts, identities, running, dead } = inputs;
+        let mut sources = GrowingFiles::new(identities, descriptors);
+        let mut places: HashMap<ProcessFiles, Vec<(u16, usize)>> = HashMap::new();
         for text in &texts {
             let Some((handle, length)) = text.file() else { continue };
             let position = match text.is_completed() {
                 true => length,
                 false => line_start(handle, length).unwrap_or(length),
             };
-            let place = sources.add(Source::new(text.path().to_owned(), Some(handle.clone()), position));
+            let place = sources.add(GrowingFile::new(text.path().to_owned(), Some(handle.clone()), position));
             if let Some((process, number)) = owner(text.path().to_owned()) {
                 places.entry(process).or_default().push((number, place));
             }
         }
-        let mut follow = Follow {
+        let mut follow = Follower {
             watches,
             lives: Vec::new(),
             any: !texts.is_empty() || !running.is_empty(),
             sources,
-            intake: Intake::new(Window::new(0)),
-            clock: Clock { offset: wall_clock(), hold },
+            intake: Intake::new(ReorderWindow::new(0)),
+            clock: FollowClock { offset: wall_clock(), hold },
             idle: 0,
             dead,
             unready: Vec::new(),
-            say,
+            diagnostics,
         };
         for (process, copied) in running {
             let places = places.remove(&process).unwrap_or_default();
             follow.go_on(process, &copied, &places);
         }
-        if let Some(offset) = follow.lives.iter().map(Live::offset).min() {
+        if let Some(offset) = follow.lives.iter().map(RunningProcess::offset).min() {
             follow.clock.offset = offset;
         }
         Ok((follow, texts))
     }
 
     /// Goes on with a process of which `copied` was read; `places` are those of its files that there are.
-    fn go_on(&mut self, process: Process, copied: &Copied, places: &[(u16, usize)]) {
+    fn go_on(&mut self, process: ProcessFiles, copied: &CopiedBuffers, places: &[(u16, usize)]) {
         let covered = self.watches.iter().any(|watch| watch.covers(&process));
         let files = copied.leftovers.files.iter();
         for (number, left) in files.filter(|(number, _)| covered || places.iter().any(|(known, _)| known == *number)) {
@@ -101,14 +109,14 @@ impl<'a> Follow<'a> {
                 let pending = leftover.pending.iter().map(|(_, range)| range);
                 for range in pending.chain([&leftover.older, &leftover.unwritten]) {
                     if let Err(error) = note(&mut source.seen, copied, range.clone()) {
-                        self.say.damage(path.display(), reason(&error));
+                        self.diagnostics.report_damage(path.display(), reason(&error));
                     }
                 }
             }
         }
         let path = process.path(FileName::Buffers(process.number));
         // Should it have ended meanwhile, its files hold what is not printed yet.
-        if let Ok(Some(mut live)) = handle::open(&path).and_then(|file| Live::new(process, path, file)) {
+        if let Ok(Some(mut live)) = file_handle::open(&path).and_then(|file| RunningProcess::new(process, path, file)) {
             for &(number, place) in places {
                 live.adopt(number, place, &mut self.sources);
             }
@@ -121,29 +129,29 @@ impl<'a> Follow<'a> {
 }
 
 /// What is to be watched for new files: a directory, or that of a trbuf.
-fn watch(path: &PathBuf) -> Option<Watch> {
+fn watch(path: &PathBuf) -> Option<DirectoryWatch> {
     if fs::metadata(path).is_ok_and(|metadata| metadata.is_dir()) {
-        return Some(Watch::new(path, None));
+        return Some(DirectoryWatch::new(path, None));
     }
     match split_name(path) {
-        (b"", Some(FileName::Buffers(number))) => Some(Watch::new(path.parent()?, Some(number))),
+        (b"", Some(FileName::Buffers(number))) => Some(DirectoryWatch::new(path.parent()?, Some(number))),
         _ => None,
     }
 }
 
 /// Whose a record file is.
-fn owner(path: PathBuf) -> Option<(Process, u16)> {
+fn owner(path: PathBuf) -> Option<(ProcessFiles, u16)> {
     match split_name(&path) {
         (prefix, Some(FileName::Records { process, lwp })) => {
             let directory = path.parent()?.to_owned();
-            Some((Process { directory, prefix: prefix.to_owned(), number: process }, lwp))
+            Some((ProcessFiles { directory, prefix: prefix.to_owned(), number: process }, lwp))
         }
         _ => None,
     }
 }
 
 /// Where the line begins in which a file of `length` bytes ends.
-fn line_start(handle: &Handle, length: u64) -> io::Result<u64> {
+fn line_start(handle: &FileHandle, length: u64) -> io::Result<u64> {
     let mut bytes = [0; 2 * RECORD_LEN_MAX];
     let from = length.saturating_sub(bytes.len() as u64);
     let count = handle.read_at(&mut bytes[..(length - from) as usize], from)?;
@@ -151,7 +159,7 @@ fn line_start(handle: &Handle, length: u64) -> io::Result<u64> {
 }
 
 /// Notes the records of a range of what was copied.
-fn note(seen: &mut Seen, copied: &Copied, range: Range<u64>) -> io::Result<()> {
+fn note(seen: &mut EmittedRecords, copied: &CopiedBuffers, range: Range<u64>) -> io::Result<()> {
     let shape = copied.shape;
     let in_slot = (range.start.max(SLOTS_OFFSET as u64) - SLOTS_OFFSET as u64) % shape.slot_size() as u64;
     let is_ring = shape.is_ring() && in_slot >= REGION_OFFSETS[0] as u64;

@@ -10,13 +10,13 @@ use spec::record::EVENT1_OFFSET_MAX;
 
 use super::tests::{files, oracle, tiny};
 use super::*;
-use crate::random::{Random, fuzz_time};
-use crate::read::handle::{Descriptors, Handle, open};
-use crate::read::records::{Item, Records};
-use crate::trial::Trace;
+use crate::testing::seeded_random::{SeededRandom, fuzz_time};
+use crate::testing::test_trace::TestTrace;
+use crate::trace::file_handle::{DescriptorBudget, FileHandle, open};
+use crate::trace::record_reader::{RecordItem, RecordReader};
 
 /// Changes a file's bytes in up to `most` places: bytes that matter, long garbage, a cut.
-fn damage(random: &mut Random, bytes: &mut Vec<u8>, most: usize) {
+fn damage(random: &mut SeededRandom, bytes: &mut Vec<u8>, most: usize) {
     for _ in 0..random.below(most + 1) {
         random.mutate(bytes, b"\n\n\r\0:0x19");
     }
@@ -30,14 +30,14 @@ fn damage(random: &mut Random, bytes: &mut Vec<u8>, most: usize) {
 
 /// The records of `bytes` by the reader that looks at each line: their times, whether they are stamped after, their lines.
 fn records(bytes: &[u8]) -> Vec<(u64, bool, String)> {
-    let trace = Trace::new();
+    let trace = TestTrace::new();
     let path = trace.file("tr", bytes).path("tr");
-    let handle = Handle::new(path.clone(), open(&path).unwrap(), &Descriptors::new(1)).unwrap();
-    let text = Text::new(path, Some(Arc::new(handle)), bytes.len() as u64, false);
-    let mut records = Records::new(Arc::new(text), 0..bytes.len() as u64, Vec::new());
-    let (mut all, stamps) = (Vec::new(), Stamps::new());
+    let handle = FileHandle::new(path.clone(), open(&path).unwrap(), &DescriptorBudget::new(1)).unwrap();
+    let text = RecordText::new(path, Some(Arc::new(handle)), bytes.len() as u64, false);
+    let mut records = RecordReader::new(Arc::new(text), 0..bytes.len() as u64, Vec::new());
+    let (mut all, stamps) = (Vec::new(), StampTable::new());
     while let Some(item) = records.next().unwrap() {
-        if let Item::Record { time } = item {
+        if let RecordItem::Record { time } = item {
             let line = String::from_utf8(records.line().to_vec()).unwrap();
             let mut head = [b'0'; EVENT1_OFFSET_MAX + 8];
             let length = line.len().min(head.len());
@@ -50,12 +50,12 @@ fn records(bytes: &[u8]) -> Vec<(u64, bool, String)> {
 
 #[test]
 fn mutated_traces_keep_every_good_record() {
-    let mut random = Random::seeded("damage", 13);
+    let mut random = SeededRandom::seeded("damage", 13);
     let until = fuzz_time();
     let (mut round, mut good) = (0, 0);
     while round < 150 || until.is_some_and(|end| Instant::now() < end) {
         round += 1;
-        let trace = Trace::new();
+        let trace = TestTrace::new();
         let mut expected = Vec::new();
         for (number, file) in files(&mut random).iter().enumerate() {
             let mut bytes = file.iter().map(|(.., line)| &line[..]).collect::<String>().into_bytes();
@@ -74,12 +74,12 @@ fn mutated_traces_keep_every_good_record() {
 
 #[test]
 fn files_that_change_meanwhile_cost_only_what_changed() {
-    let mut random = Random::seeded("change", 14);
+    let mut random = SeededRandom::seeded("change", 14);
     let until = fuzz_time();
     let mut round = 0;
     while round < 40 || until.is_some_and(|end| Instant::now() < end) {
         round += 1;
-        let trace = Trace::new();
+        let trace = TestTrace::new();
         let files = files(&mut random);
         for (number, file) in files.iter().enumerate() {
             trace
@@ -91,7 +91,7 @@ fn files_that_change_meanwhile_cost_only_what_changed() {
         let limits = tiny(&mut random);
         let (out, messages) = std::thread::scope(|scope| {
             let vandal = scope.spawn(|| {
-                let mut random = Random::seeded_by(seed);
+                let mut random = SeededRandom::seeded_by(seed);
                 let file = OpenOptions::new().write(true).open(&path).unwrap();
                 while !done.load(Ordering::Relaxed) {
                     let length = file.metadata().unwrap().len();

@@ -1,163 +1,106 @@
 //! Merges the inputs by printed time, whatever their number and whatever the order within them.
 //!
 //! ```text
-//! scan ──► plan ──► load ──► kway ──► turns
-//! index    slices   a slice  its      the slices
-//!                            records  in order
+//! trace::scan ──► slice_plan ──► slice_loader ──► loser_tree ──► ordered_output
+//! index           slices         a slice          its records    the slices in order
 //! ```
 //!
-//! `gate` is for what has to be done in order before that.
+//! `ordered_section` is for what has to be done in order before that.
 //!
-//! Every text is read once from end to end, to see where which times are and what is damaged: only then can the first
-//! record be told. The index of that cuts time into slices that fit the processor's cache. Threads take slices one after the
-//! other, bring what the inputs have of them into memory, sort what is not in order, merge, and hand over in order.
+//! Every text is read once from end to end, to find which times are where and what is damaged: only then is the first record
+//! known. The index divides time into slices that fit the processor's cache. Threads take slices one after the other, load
+//! what the inputs have of them, sort what is not in order, merge, and give the result to `ordered_output`.
 //!
-//! Three things do not fit that, and are seen to before or in the middle: a text in no order at all, of which each slice
-//! would have to read all (it is sorted into a temporary file), many inputs that all have something in each slice (they
-//! are merged into fewer), and more records of one and the same time than there is memory (`instant`).
+//! Three cases do not fit that, and are handled before or within it: a text in no order at all, of which each slice would have
+//! to read all (it is sorted into a `temporary_text`), many inputs that all have something in each slice (they are merged into
+//! fewer), and more records of one and the same time than there is memory (`equal_times`).
 
-mod gate;
-mod instant;
-pub mod keys;
-pub mod kway;
-mod load;
-mod plan;
-mod spill;
-mod turns;
+mod equal_times;
+pub mod input;
+mod limits;
+mod loser_tree;
+mod ordered_output;
+mod ordered_section;
+mod slice_loader;
+mod slice_plan;
+pub mod sort_keys;
+mod temporary_text;
 
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use log::info;
 
-use crate::progress::{Amount, Phase};
-use crate::read::index::Index;
-use crate::read::scan::{Pace, scan};
-use crate::read::text::Text;
-use crate::say::{Say, reason};
-use crate::threads::together;
+use crate::support::diagnostics::Diagnostics;
+use crate::support::progress::{Amount, Phase};
+use crate::support::threads::run_on_threads;
+use crate::trace::record_text::RecordText;
+use crate::trace::scan::{ScanLimits, scan};
 
-use gate::Gate;
-pub use gate::Turn;
-use keys::Stamps;
-use kway::Piece;
-use load::Arena;
-use plan::{Plan, bounds, slices_of};
-use spill::Spill;
-use turns::{Take, Turns};
-
-/// How much memory merging takes, and how the work is cut.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Threads that work.
-    pub threads: usize,
-    /// Bytes of a slice at most, as far as records of one time allow it. Each thread holds it as it comes in and as it goes
-    /// out; where it is shaped also as it is merged, and with what is known of its records four to five times.
-    pub slice: u64,
-    /// Bytes of a slice at least.
-    pub least: u64,
-    /// Bytes of a slice for each input that it is from, if it has room for that.
-    pub part: u64,
-    /// Bytes of memory that finished slices may take while they wait for their turn.
-    pub waiting: usize,
-    /// Bytes that a block of an index is for.
-    pub block: u64,
-    /// Blocks of all indexes together at most, beyond one for each input; then they are for more bytes.
-    pub blocks: u64,
-    /// Bytes that are read at a time to make the indexes.
-    pub chunk: u64,
-    /// Bytes that are sorted at a time, where a file is in no order.
-    pub sort: usize,
-    /// What reading a bit of a file for each slice costs, in bytes that could be read meanwhile.
-    pub visit: u64,
-    /// Bytes of reading that are not worth a temporary file.
-    pub patience: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(16);
-        Limits {
-            threads,
-            slice: (24 << 20) / threads.max(3) as u64,
-            least: 512 << 10,
-            part: 128 << 10,
-            waiting: 32 << 20,
-            block: 8 << 10,
-            blocks: 1 << 20,
-            chunk: 2 << 20,
-            sort: 48 << 20,
-            visit: 16 << 10,
-            patience: 256 << 20,
-        }
-    }
-}
-
-/// A text with its index. Their order decides between records of the same time.
-pub struct Input {
-    text: Arc<Text>,
-    index: Index,
-    failed: AtomicBool,
-}
-
-impl Input {
-    /// Bytes that are there.
-    fn size(&self) -> u64 {
-        self.text.size(0..self.index.end())
-    }
-
-    /// Tells what went wrong with a text that could be read before, once.
-    fn fail(&self, error: &io::Error, say: &Say) {
-        if !self.failed.swap(true, Ordering::Relaxed) {
-            say.damage(self.text.path().display(), reason(error));
-        }
-    }
-}
+use input::MergeInput;
+pub use limits::MergeLimits;
+use loser_tree::LineBuffer;
+use ordered_output::{LineConsumer, OrderedOutput};
+pub use ordered_section::OrderedSection;
+use ordered_section::OrderedSections;
+use slice_loader::SliceRecords;
+use slice_plan::{SlicePlan, bounds, slices_of};
+use sort_keys::StampTable;
+use temporary_text::TemporaryText;
 
 /// What is to be merged, and how.
 pub struct Merge<'a> {
-    inputs: Vec<Input>,
-    plan: Plan,
-    limits: Limits,
-    stamps: Stamps,
-    say: &'a Say,
+    inputs: Vec<MergeInput>,
+    plan: SlicePlan,
+    limits: MergeLimits,
+    stamps: StampTable,
+    diagnostics: &'a Diagnostics,
 }
 
 /// What becomes of the merged lines of a slice before they are handed over, in any thread. `None`: nothing. What depends
-/// on the lines before is done in a [`Turn`].
-pub type Shape<'a> = Option<&'a (dyn Fn(&[u8], Turn, &mut Vec<u8>) + Sync)>;
+/// on the lines before is done in a [`OrderedSection`].
+pub type BatchTransform<'a> = Option<&'a (dyn Fn(&[u8], OrderedSection, &mut Vec<u8>) + Sync)>;
 
 impl<'a> Merge<'a> {
     /// Reads every text once and tells its damages.
     ///
     /// # Errors
     /// What a temporary file says. Whatever is wrong with a text is told, and what can be read of it is merged.
-    pub fn prepare(texts: &[Arc<Text>], limits: Limits, say: &'a Say) -> io::Result<Merge<'a>> {
-        let mut merge = Merge::planned(texts, limits, say);
+    pub fn prepare(
+        texts: &[Arc<RecordText>],
+        limits: MergeLimits,
+        diagnostics: &'a Diagnostics,
+    ) -> io::Result<Merge<'a>> {
+        let mut merge = Merge::planned(texts, limits, diagnostics);
         merge.sort_the_unsorted()?;
         merge.put_together()?;
         Ok(merge)
     }
 
-    fn planned(texts: &[Arc<Text>], mut limits: Limits, say: &'a Say) -> Merge<'a> {
+    fn planned(texts: &[Arc<RecordText>], mut limits: MergeLimits, diagnostics: &'a Diagnostics) -> Merge<'a> {
         let total: u64 = texts.iter().map(|text| text.size(0..text.end())).sum();
         limits.block = limits.block.max((total / limits.blocks).next_multiple_of(4096));
         limits.part = limits.part.max(8 * limits.block);
-        let pace = Pace { threads: limits.threads, chunk: limits.chunk, buffer: 256 << 10, block: limits.block };
-        let indexes = scan(texts, pace, say);
+        let pace = ScanLimits { threads: limits.threads, chunk: limits.chunk, buffer: 256 << 10, block: limits.block };
+        let indexes = scan(texts, pace, diagnostics);
         let inputs = texts.iter().cloned().zip(indexes).filter(|(_, index)| index.span().is_some());
-        let inputs = inputs.map(|(text, index)| Input { text, index, failed: AtomicBool::new(false) });
-        let mut merge =
-            Merge { inputs: inputs.collect(), plan: Plan::new(&[], Vec::new()), limits, stamps: Stamps::new(), say };
+        let inputs = inputs.map(|(text, index)| MergeInput::new(text, index));
+        let mut merge = Merge {
+            inputs: inputs.collect(),
+            plan: SlicePlan::new(&[], Vec::new()),
+            limits,
+            stamps: StampTable::new(),
+            diagnostics,
+        };
         merge.plan();
         merge
     }
 
     fn plan(&mut self) {
         let bounds = bounds(&self.inputs, &self.limits);
-        self.plan = Plan::new(&self.inputs, bounds);
+        self.plan = SlicePlan::new(&self.inputs, bounds);
     }
 
     /// The times of the first and of the last record.
@@ -183,10 +126,10 @@ impl<'a> Merge<'a> {
             }
             let spill = match &mut spill {
                 Some(spill) => spill,
-                none => none.insert(Spill::new()?),
+                none => none.insert(TemporaryText::new()?),
             };
             let start = spill.at();
-            spill::sort(&input.text, 0..input.index.end(), self.limits.sort, spill, self.say)?;
+            temporary_text::sort(&input.text, 0..input.index.end(), self.limits.sort, spill, self.diagnostics)?;
             let text = spill.text(start)?;
             self.inputs[number] = self.written(text);
         }
@@ -198,7 +141,7 @@ impl<'a> Merge<'a> {
 
     /// Merges inputs in groups, if each of many slices had to be read from each of many inputs.
     fn put_together(&mut self) -> io::Result<()> {
-        let total: u64 = self.inputs.iter().map(Input::size).sum();
+        let total: u64 = self.inputs.iter().map(MergeInput::size).sum();
         let slices = 0..self.plan.slices();
         let visits: usize = slices.clone().map(|slice| self.plan.inputs(slice).len()).sum();
         if slices.len() <= 2 || visits as u64 * self.limits.visit <= 4 * total + self.limits.patience {
@@ -206,8 +149,8 @@ impl<'a> Merge<'a> {
         }
         info!("{} files are too many for each of {} slices", self.inputs.len(), slices.len());
         let before = self.inputs.len();
-        let mut spill = Spill::new()?;
-        let phase = self.say.phase("merging groups of files", Amount::Bytes(total));
+        let mut spill = TemporaryText::new()?;
+        let phase = self.diagnostics.start_phase("merging groups of files", Amount::Bytes(total));
         let mut groups = Vec::new();
         let mut rest = std::mem::take(&mut self.inputs).into_iter().peekable();
         while rest.peek().is_some() {
@@ -220,7 +163,7 @@ impl<'a> Merge<'a> {
             self.plan();
             let start = spill.at();
             self.run(0..u64::MAX, None, &mut |lines| {
-                phase.done(lines.len() as u64);
+                phase.advance(lines.len() as u64);
                 spill.push(lines).map(|()| true)
             })?;
             groups.push(spill.text(start)?);
@@ -233,67 +176,77 @@ impl<'a> Merge<'a> {
     }
 
     /// A text that was just written, as an input.
-    fn written(&self, text: Arc<Text>) -> Input {
-        let Limits { threads, chunk, block, .. } = self.limits;
-        let index =
-            scan(std::slice::from_ref(&text), Pace { threads, chunk, buffer: 256 << 10, block }, self.say).pop();
-        Input { text, index: index.unwrap_or_default(), failed: AtomicBool::new(false) }
+    fn written(&self, text: Arc<RecordText>) -> MergeInput {
+        let MergeLimits { threads, chunk, block, .. } = self.limits;
+        let index = scan(
+            std::slice::from_ref(&text),
+            ScanLimits { threads, chunk, buffer: 256 << 10, block },
+            self.diagnostics,
+        )
+        .pop();
+        MergeInput::new(text, index.unwrap_or_default())
     }
 
     /// Merges the records of `times` and gives them to `take`, in order, many lines at a time.
     ///
     /// # Errors
     /// What `take` says.
-    pub fn run(&self, times: Range<u64>, shape: Shape, take: &mut Take) -> io::Result<()> {
-        self.run_for("merging", times, shape, take)
+    pub fn run(&self, times: Range<u64>, shape: BatchTransform, take: &mut LineConsumer) -> io::Result<()> {
+        self.run_phase("merging", times, shape, take)
     }
 
     /// As [`run`](Merge::run), for a purpose that is told to whoever waits for it.
     ///
     /// # Errors
     /// What `take` says.
-    pub fn run_for(&self, what: &'static str, times: Range<u64>, shape: Shape, take: &mut Take) -> io::Result<()> {
+    pub fn run_phase(
+        &self,
+        what: &'static str,
+        times: Range<u64>,
+        shape: BatchTransform,
+        take: &mut LineConsumer,
+    ) -> io::Result<()> {
         let slices = self.plan.find(&times);
         let (phase, bytes) = self.phase(what, slices.len());
         let next = AtomicUsize::new(slices.start);
-        let turns = Turns::new(slices.start, self.limits.waiting, take);
-        let gate = Gate::new(slices.start);
-        let shaper = Shaper { shape, gate: Some(&gate) };
+        let turns = OrderedOutput::new(slices.start, self.limits.waiting, take);
+        let gate = OrderedSections::new(slices.start);
+        let shaper = BatchTransformer { shape, gate: Some(&gate) };
         let worker = || {
-            let mut work = Work::default();
-            let mut out = Piece::default();
+            let mut work = WorkerMemory::default();
+            let mut out = LineBuffer::default();
             while !turns.over() {
                 let slice = next.fetch_add(1, Ordering::Relaxed);
                 if slice >= slices.end {
                     break;
                 }
-                let mut parts = |piece: &mut Piece| turns.part(slice, piece);
+                let mut parts = |piece: &mut LineBuffer| turns.part(slice, piece);
                 self.slice(slice, &times, &mut work, shaper, &mut out, &mut parts);
                 gate.leave(slice);
                 out = turns.whole(slice, std::mem::take(&mut out));
-                phase.done(bytes);
+                phase.advance(bytes);
             }
         };
-        together(self.limits.threads.min(slices.len()), worker);
+        run_on_threads(self.limits.threads.min(slices.len()), worker);
         turns.into_result()
     }
 
     /// How many slices back from the end of `times` there are `wanted` lines, and how many lines these slices have before.
-    pub fn back(&self, times: Range<u64>, shape: Shape, wanted: u64) -> (u64, u64) {
-        let mut work = Work::default();
-        let mut out = Piece::default();
+    pub fn back(&self, times: Range<u64>, shape: BatchTransform, wanted: u64) -> (u64, u64) {
+        let mut work = WorkerMemory::default();
+        let mut out = LineBuffer::default();
         let mut lines = 0;
         let mut start = times.start;
         let slices = self.plan.find(&times);
         let (phase, bytes) = self.phase("looking for the last ones", slices.len());
         for slice in slices.rev() {
-            let mut count = |piece: &mut Piece| {
+            let mut count = |piece: &mut LineBuffer| {
                 lines += memchr::memchr_iter(b'\n', piece.filled()).count() as u64;
                 piece.clear();
             };
-            self.slice(slice, &times, &mut work, Shaper { shape, gate: None }, &mut out, &mut count);
+            self.slice(slice, &times, &mut work, BatchTransformer { shape, gate: None }, &mut out, &mut count);
             count(&mut out);
-            phase.done(bytes);
+            phase.advance(bytes);
             if lines >= wanted {
                 start = start.max(self.plan.times(slice).start);
                 break;
@@ -304,9 +257,9 @@ impl<'a> Merge<'a> {
 
     /// Begins a phase of so many slices, and tells how many bytes one has. They have about as much each.
     fn phase(&self, what: &'static str, slices: usize) -> (Phase<'_>, u64) {
-        let total: u64 = self.inputs.iter().map(Input::size).sum();
+        let total: u64 = self.inputs.iter().map(MergeInput::size).sum();
         let bytes = total / self.plan.slices().max(1) as u64;
-        (self.say.phase(what, Amount::Bytes(bytes * slices as u64)), bytes)
+        (self.diagnostics.start_phase(what, Amount::Bytes(bytes * slices as u64)), bytes)
     }
 
     /// Merges what a slice has of `times` into `out`, and gives a part to `parts` when there is much.
@@ -314,10 +267,10 @@ impl<'a> Merge<'a> {
         &self,
         slice: usize,
         times: &Range<u64>,
-        work: &mut Work,
-        shaper: Shaper,
-        out: &mut Piece,
-        parts: &mut dyn FnMut(&mut Piece),
+        work: &mut WorkerMemory,
+        shaper: BatchTransformer,
+        out: &mut LineBuffer,
+        parts: &mut dyn FnMut(&mut LineBuffer),
     ) {
         let whole = self.plan.times(slice);
         let times = whole.start.max(times.start)..whole.end.min(times.end);
@@ -328,19 +281,27 @@ impl<'a> Merge<'a> {
             if times.is_empty() {
                 continue;
             }
-            if work.arena.load(&self.inputs, numbers, &times, self.limits.slice, self.say).is_ok() {
+            if work.arena.load(&self.inputs, numbers, &times, self.limits.slice, self.diagnostics).is_ok() {
                 self.merge(&times, work, shaper.shape.is_some(), out);
                 shaper.shape(&mut work.plain, slice, rest.is_empty(), out);
             } else if times.end - times.start > 1 {
                 let middle = times.start + (times.end - times.start) / 2;
                 rest.extend([middle..times.end, times.start..middle]);
             } else {
-                let Work { plain, .. } = work;
-                let mut full = |piece: &mut Piece| {
+                let WorkerMemory { plain, .. } = work;
+                let mut full = |piece: &mut LineBuffer| {
                     shaper.shape(piece, slice, false, out);
                     parts(out);
                 };
-                instant::stream(&self.inputs, numbers, times.start, &self.stamps, plain, &mut full, self.say);
+                equal_times::stream(
+                    &self.inputs,
+                    numbers,
+                    times.start,
+                    &self.stamps,
+                    plain,
+                    &mut full,
+                    self.diagnostics,
+                );
             }
             if out.filled().len() as u64 > self.limits.slice {
                 parts(out);
@@ -349,13 +310,13 @@ impl<'a> Merge<'a> {
     }
 
     /// Merges what is loaded.
-    fn merge(&self, times: &Range<u64>, work: &mut Work, is_shaped: bool, out: &mut Piece) {
-        let Work { arena, plain } = work;
+    fn merge(&self, times: &Range<u64>, work: &mut WorkerMemory, is_shaped: bool, out: &mut LineBuffer) {
+        let WorkerMemory { arena, plain } = work;
         let merged = if is_shaped { plain } else { out };
-        let broken = kway::merge(arena.bytes(), arena.streams(), times.clone(), &self.stamps, merged);
+        let broken = loser_tree::merge(arena.bytes(), arena.streams(), times.clone(), &self.stamps, merged);
         if broken > 0 {
             for number in arena.broken(times) {
-                self.inputs[number as usize].fail(&io::Error::other("changed while being read"), self.say);
+                self.inputs[number as usize].fail(&io::Error::other("changed while being read"), self.diagnostics);
             }
         }
     }
@@ -363,15 +324,15 @@ impl<'a> Merge<'a> {
 
 /// What becomes of lines between merging and handing over.
 #[derive(Clone, Copy)]
-struct Shaper<'a> {
-    shape: Shape<'a>,
-    gate: Option<&'a Gate>,
+struct BatchTransformer<'a> {
+    shape: BatchTransform<'a>,
+    gate: Option<&'a OrderedSections>,
 }
 
-impl Shaper<'_> {
+impl BatchTransformer<'_> {
     /// Shapes lines of a slice, the last of it or not, from `plain` to `out`.
-    fn shape(self, plain: &mut Piece, slice: usize, last: bool, out: &mut Piece) {
-        let turn = self.gate.map_or(Turn::FREE, |gate| Turn::new(gate, slice, last));
+    fn shape(self, plain: &mut LineBuffer, slice: usize, last: bool, out: &mut LineBuffer) {
+        let turn = self.gate.map_or(OrderedSection::UNORDERED, |gate| OrderedSection::new(gate, slice, last));
         match self.shape {
             Some(shape) => out.append(|out| shape(plain.filled(), turn, out)),
             None => out.push(plain.filled()),
@@ -382,10 +343,10 @@ impl Shaper<'_> {
 
 /// A thread's memory.
 #[derive(Default)]
-struct Work {
-    arena: Arena,
+struct WorkerMemory {
+    arena: SliceRecords,
     /// What is merged and not yet shaped.
-    plain: Piece,
+    plain: LineBuffer,
 }
 
 #[cfg(test)]

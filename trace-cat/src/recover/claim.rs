@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use spec::buffer::{Owner, PAGE, SLOTS_OFFSET};
 
-use super::hand::Hand;
-use crate::read::alive;
-use crate::read::slots::read_up_to;
+use super::file_operations::FileOperations;
+use crate::trace::buffers::slots::read_up_to;
+use crate::trace::liveness;
 
 /// How often a trbuf that somebody else was recovering is asked again for its writers, and how long it is waited before.
 const PATIENCE_STEPS: u32 = 100;
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_millis(10);
 /// What came of trying to take a trbuf.
 pub enum Claim {
     /// It is ours alone until this is dropped.
-    Ours(Claimed),
+    Ours(ClaimedTrbuf),
     /// Its process lives, or is about to make it.
     Runs,
     /// It is no longer there.
@@ -29,7 +29,7 @@ pub enum Claim {
 }
 
 /// A trbuf that is ours alone.
-pub struct Claimed {
+pub struct ClaimedTrbuf {
     /// Open for reading and writing. To a process that gets the same number now, this makes it a living one's.
     pub buffers: File,
     /// Whose it was.
@@ -64,9 +64,9 @@ pub fn claim(path: &Path) -> io::Result<Claim> {
     let length = read_up_to(&lock, &mut page, 0)?;
     let parsed = Owner::parse(&page[..length]);
     let gone = || match &parsed {
-        Ok(owner) => alive::gone(&lock, owner),
+        Ok(owner) => liveness::owner_is_gone(&lock, owner),
         // While it is being made its owner has it open.
-        Err(_) => Some(alive::has_writer(&lock) != Some(true)),
+        Err(_) => Some(liveness::has_writer(&lock) != Some(true)),
     };
     let mut steps = if waited { PATIENCE_STEPS } else { 0 };
     loop {
@@ -89,15 +89,15 @@ pub fn claim(path: &Path) -> io::Result<Claim> {
     if (opened.dev(), opened.ino()) != (metadata.dev(), metadata.ino()) {
         return Ok(Claim::Gone);
     }
-    Ok(Claim::Ours(Claimed { buffers, owner, user: metadata.uid(), group: metadata.gid(), lock }))
+    Ok(Claim::Ours(ClaimedTrbuf { buffers, owner, user: metadata.uid(), group: metadata.gid(), lock }))
 }
 
-impl Claimed {
+impl ClaimedTrbuf {
     /// Removes the trbuf, if it is still the one at `path`.
     ///
     /// # Errors
     /// What the system says.
-    pub fn remove(&self, path: &Path, hand: &mut dyn Hand) -> io::Result<()> {
+    pub fn remove(&self, path: &Path, hand: &mut dyn FileOperations) -> io::Result<()> {
         if is_at(&self.lock, path)? { hand.remove(path) } else { Ok(()) }
     }
 }

@@ -7,10 +7,10 @@ use std::io;
 
 use memchr::memchr;
 
-use crate::read::slots::read_up_to;
+use crate::trace::buffers::slots::read_up_to;
 
 /// Bytes that are read at a time.
-const PIECE: usize = 256 * 1024;
+const CHUNK_LEN: usize = 256 * 1024;
 
 /// The holes of a file that may be filled, by their length.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl Holes {
                 holes.0.entry(end - start).or_default().push(start);
             }
         };
-        let mut buffer = vec![0; PIECE];
+        let mut buffer = vec![0; CHUNK_LEN];
         let mut hole = None;
         let mut at = 0;
         while at < size {
@@ -84,15 +84,15 @@ mod tests {
     #[test]
     fn holes_are_found_by_their_length_across_pieces() {
         let mut file = tempfile::tempfile().unwrap();
-        let mut text = vec![b'x'; PIECE + 100];
-        for hole in [3..5, 7..10, 20..22, PIECE - 3..PIECE + 4, PIECE + 90..PIECE + 100] {
+        let mut text = vec![b'x'; CHUNK_LEN + 100];
+        for hole in [3..5, 7..10, 20..22, CHUNK_LEN - 3..CHUNK_LEN + 4, CHUNK_LEN + 90..CHUNK_LEN + 100] {
             text[hole].fill(0);
         }
         file.write_all(&text).unwrap();
         let find = |lengths: &[u64]| Holes::find(&file, text.len() as u64, lengths.iter().copied()).unwrap();
         let mut holes = find(&[2, 7, 5, 2, 2, 10]);
         assert_eq!([holes.take(2), holes.take(2), holes.take(2)], [Some(3), Some(20), None]);
-        assert_eq!([holes.take(7), holes.take(5), holes.take(3)], [Some(PIECE as u64 - 3), None, None]);
+        assert_eq!([holes.take(7), holes.take(5), holes.take(3)], [Some(CHUNK_LEN as u64 - 3), None, None]);
         // What the file ends with is no hole that somebody wrote behind.
         assert_eq!(holes.take(10), None);
         let mut holes = find(&[2]);

@@ -2,73 +2,73 @@
 //! awk.
 //!
 //! ```text
-//! find    which trbufs
-//! claim   one of them, for us alone, if its process has gone for good
-//! judge   which of its slots are good, and what they hold
-//! write   that goes to the record files, and out of the slot
-//! holes   places in a record file that were taken and never written
-//! hand    every change of a file, one by one
+//! trbuf_search      which trbufs
+//! claim             one of them, for this process alone, if its owner has gone for good
+//! recovery_plan     which of its slots are good, and what they hold
+//! writer            writes that to the record files, and clears it from the slot
+//! holes             places in a record file that were taken and never written
+//! file_operations   every change of a file, one by one
 //! ```
 //!
 //! It may be killed between any two of its steps, and in the middle of a write, and be run again: each record then
-//! stands in its file once. It goes the recorder's own way (`spec::buffer`): what is about to be written is first noted
+//! stands in its file once. It follows the recorder's own protocol (`spec::buffer`): what is about to be written is first noted
 //! in its region with its place in the file, and the note goes when it is written.
 
 mod claim;
 #[cfg(test)]
-mod dying;
-mod find;
-mod hand;
+mod death_tests;
+mod file_operations;
 mod holes;
-mod judge;
+mod recovery_plan;
 #[cfg(test)]
 mod ring_tests;
 #[cfg(test)]
 mod tests;
-mod write;
+mod trbuf_search;
+mod writer;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use log::info;
 
-use crate::progress::Amount;
-use crate::read::process::{Process, split_name};
-use crate::say::{Say, reason, visible};
+use crate::support::diagnostics::{Diagnostics, reason, visible};
+use crate::support::progress::Amount;
+use crate::trace::file_names::{ProcessFiles, split_name};
 use claim::{Claim, claim};
-use hand::{Files, Hand};
-use judge::judge;
+use file_operations::{FileOperations, RealFileOperations};
+use recovery_plan::judge;
 use spec::names::FileName;
-use write::Writing;
+use writer::RecoveryWriter;
 
 /// Recovers every trbuf that `paths`, directories or trbufs, stand for, and tells in `out` what came of each.
 ///
 /// # Errors
 /// What `out` says. What cannot be recovered is told and left as it is.
-pub fn recover(paths: &[PathBuf], out: &mut dyn Write, say: &Say) -> io::Result<()> {
-    let trbufs = find::trbufs(paths, say);
-    let phase = say.phase("recovering", Amount::Files(trbufs.len() as u64));
+pub fn recover(paths: &[PathBuf], out: &mut dyn Write, diagnostics: &Diagnostics) -> io::Result<()> {
+    let trbufs = trbuf_search::trbufs(paths, diagnostics);
+    let phase = diagnostics.start_phase("recovering", Amount::Files(trbufs.len() as u64));
     for path in trbufs {
-        match one(&path, &mut Files, say) {
+        match one(&path, &mut RealFileOperations, diagnostics) {
             Ok(Some(outcome)) => {
-                let Outcome { pid, records, files, removed } = outcome;
+                let RecoveryResult { pid, records, files, removed } = outcome;
                 let kept = if removed { "" } else { "; the trbuf is kept" };
                 let path = path.display().to_string();
                 let path = visible(&path);
                 let line = format_args!("{path}: process {pid}: {records} records recovered into {files} files{kept}");
-                say.aside(|| writeln!(out, "{line}"))?;
+                diagnostics.without_progress(|| writeln!(out, "{line}"))?;
             }
             Ok(None) => {}
-            Err(error) => say.damage(path.display(), reason(&error)),
+            Err(error) => diagnostics.report_damage(path.display(), reason(&error)),
         }
-        phase.done(1);
+        phase.advance(1);
     }
     out.flush()
 }
 
 /// What came of a trbuf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Outcome {
+struct RecoveryResult {
     /// Its process.
     pid: u32,
     /// Records that were not in their files, or not whole.
@@ -80,12 +80,12 @@ struct Outcome {
 }
 
 /// Recovers the trbuf at `path`; `None` if that is not for us to do.
-fn one(path: &Path, hand: &mut dyn Hand, say: &Say) -> io::Result<Option<Outcome>> {
+fn one(path: &Path, hand: &mut dyn FileOperations, diagnostics: &Diagnostics) -> io::Result<Option<RecoveryResult>> {
     let (prefix, Some(FileName::Buffers(number))) = split_name(path) else {
         return Err(io::Error::other("neither a directory nor a trbuf"));
     };
     let process =
-        Process { directory: path.parent().unwrap_or(Path::new("")).to_owned(), prefix: prefix.into(), number };
+        ProcessFiles { directory: path.parent().unwrap_or(Path::new("")).to_owned(), prefix: prefix.into(), number };
     let claimed = match claim(path)? {
         Claim::Ours(claimed) => claimed,
         Claim::Runs => {
@@ -97,8 +97,8 @@ fn one(path: &Path, hand: &mut dyn Hand, say: &Say) -> io::Result<Option<Outcome
             return Ok(None);
         }
     };
-    let judged = judge(path, &claimed, say)?;
-    let mut writing = Writing::new(path, &process, &claimed, hand, say);
+    let judged = judge(path, &claimed, diagnostics)?;
+    let mut writing = RecoveryWriter::new(path, &process, &claimed, hand, diagnostics);
     let noted = writing.note(&judged.noted);
     let mut complete = judged.complete && noted;
     for (number, jobs) in judged.files {
@@ -108,5 +108,5 @@ fn one(path: &Path, hand: &mut dyn Hand, say: &Say) -> io::Result<Option<Outcome
     if complete {
         claimed.remove(path, hand)?;
     }
-    Ok(Some(Outcome { pid: claimed.owner.pid, records, files, removed: complete }))
+    Ok(Some(RecoveryResult { pid: claimed.owner.pid, records, files, removed: complete }))
 }

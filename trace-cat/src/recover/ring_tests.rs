@@ -3,18 +3,19 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use super::dying::{Case, TRBUF, assert_recovered, die_again_and_again, die_at_every_step, lines, run};
-use crate::image::Image;
-use crate::read::whole::{Whole, of_trinfo};
-use crate::trial::Trace;
+use super::death_tests::{DeathCase, TRBUF, assert_recovered, die_again_and_again, die_at_every_step, lines, run};
+use crate::testing::test_trace::TestTrace;
+use crate::testing::trbuf_image::TrbufImage;
+use crate::trace::buffers::complete_from::CompleteFrom;
+use crate::trace::completeness::of_trinfo;
 
 const RING: u64 = 64 * 1024;
 const TRINFO: &str = "trinfo.0000001";
 
 /// Rings in every state in which a process can leave them.
-fn rings() -> Case {
-    let trace = Trace::new();
-    let mut image = Image::ring(RING);
+fn rings() -> DeathCase {
+    let trace = TestTrace::new();
+    let mut image = TrbufImage::ring(RING);
     // tr.0000001.001: not made yet. A ring that has begun anew, behind it the one of its signal handlers.
     let first = image.slot(0x1001);
     let nested = lines(4..5, 0x1001);
@@ -39,7 +40,7 @@ fn rings() -> Case {
     let fourth = image.slot(4);
     let rest = lines(6..8, 4);
     image.region(fourth, 0, &rest, 0..rest.len(), None);
-    image.laps(fourth, 0, 9);
+    image.wrap_count(fourth, 0, 9);
     trace.file("tr.0000001.004", "\0".repeat(rest.len()) + &lines(9..10, 0x1004));
     // tr.0000001.005: of the older records no whole one is left.
     let fifth = image.slot(5);
@@ -60,8 +61,8 @@ fn rings() -> Case {
 /// From when on the threads of [`rings`] are complete.
 const WHOLES: [(u32, u64); 5] = [(0x1001, 4), (2, 1), (3, 1), (4, 6), (5, 3)];
 
-fn assert_noted(trace: &Trace, wholes: &[(u32, u64)]) {
-    let wholes: Vec<Whole> = wholes.iter().map(|&(lwp, from)| Whole { lwp, from }).collect();
+fn assert_noted(trace: &TestTrace, wholes: &[(u32, u64)]) {
+    let wholes: Vec<CompleteFrom> = wholes.iter().map(|&(lwp, from)| CompleteFrom { lwp, from }).collect();
     let mut noted = of_trinfo(&trace.path(TRINFO)).unwrap().wholes;
     // Of a line that was cut just before its end the end is added, and then the line once more.
     noted.dedup();
@@ -122,8 +123,8 @@ fn a_trinfo_that_cannot_be_written_keeps_the_trbuf() {
 #[test]
 fn a_ring_that_is_damaged_anywhere_is_left_as_it_is() {
     for bad in [4096 + 100, 10, 4096 - 1] {
-        let trace = Trace::new();
-        let mut image = Image::ring(RING);
+        let trace = TestTrace::new();
+        let mut image = TrbufImage::ring(RING);
         let slot = image.slot(1);
         image.wrapped(slot, 0, 1, (4096, &lines(2..6, 1)), &lines(6..8, 1));
         let at = image.at(slot) + spec::buffer::REGION_OFFSETS[0] + bad;
@@ -140,8 +141,8 @@ fn a_ring_that_is_damaged_anywhere_is_left_as_it_is() {
 
 #[test]
 fn a_ring_of_many_pieces_is_copied_whole() {
-    let trace = Trace::new();
-    let mut image = Image::ring(1 << 20);
+    let trace = TestTrace::new();
+    let mut image = TrbufImage::ring(1 << 20);
     let slot = image.slot(1);
     let (newer, older) = (lines(9000..13000, 1), lines(1000..9000, 1));
     let start = (1 << 20) - older.len();
@@ -152,7 +153,10 @@ fn a_ring_of_many_pieces_is_copied_whole() {
     let there = older.len() / 3;
     trace.file(TRBUF, &image.0).file("tr.0000001.001", &older[first..there]);
     let (out, messages) = run(&trace);
-    assert!(older.len() > 2 * crate::read::region::PIECE && newer.len() > crate::read::region::PIECE);
+    assert!(
+        older.len() > 2 * crate::trace::buffers::region_text::CHUNK_LEN
+            && newer.len() > crate::trace::buffers::region_text::CHUNK_LEN
+    );
     let (all, cut) = (older[first..].to_owned() + &newer, older[first..there].lines().count() as u64);
     let left = 11_999 - cut + u64::from(!older[..there].ends_with('\n'));
     assert_eq!(

@@ -6,19 +6,21 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use spec::buffer::SLOTS_OFFSET;
 
-use super::dying::{Case, TRBUF, assert_recovered, die_again_and_again, die_at_every_step, lines, read, records, run};
-use super::hand::Files;
-use super::{Outcome, one, recover};
-use crate::image::Image;
-use crate::random::{Random, fuzz_time};
-use crate::say::tests::recorded;
-use crate::trial::Trace;
+use super::death_tests::{
+    DeathCase, TRBUF, assert_recovered, die_again_and_again, die_at_every_step, lines, read, records, run,
+};
+use super::file_operations::RealFileOperations;
+use super::{RecoveryResult, one, recover};
+use crate::support::diagnostics::tests::recorded_diagnostics;
+use crate::testing::seeded_random::{SeededRandom, fuzz_time};
+use crate::testing::test_trace::TestTrace;
+use crate::testing::trbuf_image::TrbufImage;
 
 /// A trace in which everything that can be left is left: a write in the middle, one that is done but noted, a place that
 /// was taken and another behind it, text in nested regions, a file that does not exist, one that ends within a line.
-fn everything() -> Case {
-    let trace = Trace::new();
-    let mut image = Image::new();
+fn everything() -> DeathCase {
+    let trace = TestTrace::new();
+    let mut image = TrbufImage::new();
     image.slot(0);
     // tr.0000001.001: written, a hole of 0x2001's, and a write of 0x1001's that was cut.
     let (first, second) = (image.slot(0x1001), image.slot(0x2001));
@@ -98,8 +100,8 @@ fn a_living_process_keeps_its_trbuf() {
 
 #[test]
 fn damaged_slots_are_left_as_they_are_and_good_ones_recovered() {
-    let trace = Trace::new();
-    let mut image = Image::new();
+    let trace = TestTrace::new();
+    let mut image = TrbufImage::new();
     let [good, text, bounds] = [1, 2, 3].map(|lwp| image.slot(lwp));
     let record = lines(0..1, 1);
     image.region(good, 0, &record, 0..record.len(), None);
@@ -126,8 +128,8 @@ fn damaged_slots_are_left_as_they_are_and_good_ones_recovered() {
 
 #[test]
 fn what_is_no_trbuf_is_told_and_left() {
-    let trace = Trace::new();
-    let mut short = Image::new().0;
+    let trace = TestTrace::new();
+    let mut short = TrbufImage::new().0;
     short.truncate(SLOTS_OFFSET - 1);
     for (bytes, message) in [
         (&b"threadt trbuf\n\0\0\x09\0\0\0"[..], "layout version 9, expected 2"),
@@ -147,8 +149,8 @@ fn what_is_no_trbuf_is_told_and_left() {
 
 #[test]
 fn a_note_that_does_not_fit_the_file_overwrites_nothing() {
-    let trace = Trace::new();
-    let mut image = Image::new();
+    let trace = TestTrace::new();
+    let mut image = TrbufImage::new();
     let slot = image.slot(1);
     let text = lines(0..2, 1);
     image.region(slot, 0, &text, 0..text.len(), Some((70, 0..text.len())));
@@ -164,8 +166,8 @@ fn a_note_that_does_not_fit_the_file_overwrites_nothing() {
 #[test]
 fn a_wild_place_makes_no_huge_file() {
     for place in [1 << 40, u64::MAX, u64::MAX - 10] {
-        let trace = Trace::new();
-        let mut image = Image::new();
+        let trace = TestTrace::new();
+        let mut image = TrbufImage::new();
         let slot = image.slot(1);
         let text = lines(0..2, 1);
         image.region(slot, 0, &text, 0..text.len(), Some((place, 0..text.len())));
@@ -178,8 +180,8 @@ fn a_wild_place_makes_no_huge_file() {
 #[test]
 fn record_files_that_are_links_or_directories_are_not_written() {
     let make = || {
-        let trace = Trace::new();
-        let mut image = Image::new();
+        let trace = TestTrace::new();
+        let mut image = TrbufImage::new();
         let slot = image.slot(1);
         let text = lines(0..1, 1);
         image.region(slot, 0, &text, 0..text.len(), None);
@@ -200,8 +202,8 @@ fn record_files_that_are_links_or_directories_are_not_written() {
 
 #[test]
 fn losses_that_the_trace_does_not_tell_are_told() {
-    let trace = Trace::new();
-    let mut image = Image::new();
+    let trace = TestTrace::new();
+    let mut image = TrbufImage::new();
     for lwp in [0, 5] {
         let slot = image.slot(lwp);
         image.lost(slot, 4, libc::ENOSPC as u32);
@@ -209,17 +211,17 @@ fn losses_that_the_trace_does_not_tell_are_told() {
     trace.file(TRBUF, &image.0).file("tr.0000001.005", lines(0..1, 5));
     let message = "trace-cat: trbuf.0000001: process 1 lost 8 records before it died (ENOSPC)\n";
     assert_eq!(trace.cat(&[]), (lines(0..1, 5), message.to_owned()));
-    let (say, _) = recorded();
-    let outcome = one(&trace.path(TRBUF), &mut Files, &say).unwrap();
-    assert_eq!(outcome, Some(Outcome { pid: 1, records: 0, files: 0, removed: true }));
-    assert!(!say.damaged());
+    let (diagnostics, _) = recorded_diagnostics();
+    let outcome = one(&trace.path(TRBUF), &mut RealFileOperations, &diagnostics).unwrap();
+    assert_eq!(outcome, Some(RecoveryResult { pid: 1, records: 0, files: 0, removed: true }));
+    assert!(!diagnostics.has_damage());
 }
 
 #[test]
 fn other_namespaces_directories_are_seen_to_and_links_are_not() {
-    let trace = Trace::new();
-    let elsewhere = Trace::new();
-    let mut image = Image::new();
+    let trace = TestTrace::new();
+    let elsewhere = TestTrace::new();
+    let mut image = TrbufImage::new();
     let slot = image.slot(1);
     let text = lines(0..1, 1);
     image.region(slot, 0, &text, 0..text.len(), None);
@@ -237,9 +239,9 @@ fn other_namespaces_directories_are_seen_to_and_links_are_not() {
     assert_eq!(read(&trace, "ns4026531836/tr.0000001.001"), text);
     assert!(elsewhere.path(TRBUF).exists() && trace.path("other").join(TRBUF).exists());
     // What was set aside is recovered when it is named, and stays aside.
-    let (say, messages) = recorded();
+    let (diagnostics, messages) = recorded_diagnostics();
     let mut out = Vec::new();
-    recover(&[trace.path("old.5.trbuf.0000001"), trace.path("none"), trace.path("other/none")], &mut out, &say)
+    recover(&[trace.path("old.5.trbuf.0000001"), trace.path("none"), trace.path("other/none")], &mut out, &diagnostics)
         .unwrap();
     assert_eq!(read(&trace, "old.5.tr.0000001.001"), text);
     assert_eq!(messages.text().lines().count(), 2);
@@ -247,8 +249,8 @@ fn other_namespaces_directories_are_seen_to_and_links_are_not() {
 
 #[test]
 fn what_is_made_for_somebody_else_is_theirs() {
-    let trace = Trace::new();
-    let mut image = Image::new();
+    let trace = TestTrace::new();
+    let mut image = TrbufImage::new();
     let slot = image.slot(1);
     let text = lines(0..1, 1);
     image.region(slot, 0, &text, 0..text.len(), None);
@@ -272,15 +274,15 @@ fn what_is_made_for_somebody_else_is_theirs() {
 
 #[test]
 fn mutated_trbufs_never_panic_and_good_lines_stay() {
-    let mut random = Random::seeded("recover trbuf", 12);
+    let mut random = SeededRandom::seeded("recover trbuf", 12);
     let until = fuzz_time();
     let mut rounds = 0;
     let text = lines(2..9, 1);
     let mut recovered = 0;
     while rounds < 60 || until.is_some_and(|end| std::time::Instant::now() < end) {
         rounds += 1;
-        let trace = Trace::new();
-        let mut image = if random.below(2) == 0 { Image::new() } else { Image::ring(64 * 1024) };
+        let trace = TestTrace::new();
+        let mut image = if random.below(2) == 0 { TrbufImage::new() } else { TrbufImage::ring(64 * 1024) };
         for lwp in [1, 0x1001, 0x2002] {
             let slot = image.slot(lwp);
             image.region(slot, 0, &text, 0..text.len(), Some((140, 0..140)));

@@ -10,24 +10,24 @@ use std::time::UNIX_EPOCH;
 
 use spec::record::RECORD_LEN_MAX;
 
-use super::process::{Process, of_directory};
-use crate::read::columns;
-use crate::read::handle::open_regular;
+use super::process_info::{ProcessInfo, processes_in_directory};
+use crate::record::columns;
+use crate::trace::file_handle::open_regular;
 
 /// Some processes, and the times of their first and their last record, as their files tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct ProgramRun {
     /// Where their files are.
     pub directory: PathBuf,
     /// The processes.
-    pub processes: Vec<Process>,
+    pub processes: Vec<ProcessInfo>,
     /// In nanoseconds since the Epoch.
     pub start: u64,
     /// In nanoseconds since the Epoch.
     pub end: u64,
 }
 
-impl Run {
+impl ProgramRun {
     /// What to read for all its records.
     pub fn paths(&self) -> Vec<PathBuf> {
         let paths = self.processes.iter().flat_map(|process| process.records.iter().chain(&process.buffers));
@@ -36,44 +36,44 @@ impl Run {
 }
 
 /// The runs in directories, the oldest first; what else `paths` name is no run.
-pub fn find(paths: &[PathBuf]) -> Vec<Run> {
+pub fn find_runs(paths: &[PathBuf]) -> Vec<ProgramRun> {
     let mut directories: Vec<&PathBuf> = paths.iter().filter(|path| path.is_dir()).collect();
     directories.sort();
     directories.dedup();
     let alone = directories.len() == 1;
-    let mut runs: Vec<Run> = directories.into_iter().flat_map(|directory| of(directory, alone)).collect();
+    let mut runs: Vec<ProgramRun> = directories.into_iter().flat_map(|directory| of(directory, alone)).collect();
     runs.sort_by_key(|run| run.start);
     runs
 }
 
 /// The runs in a directory. If it is `alone`, and a run is alone in it, its files need not be opened: times are for telling
 /// runs apart.
-fn of(directory: &Path, alone: bool) -> Vec<Run> {
-    let families = families(of_directory(directory));
+fn of(directory: &Path, alone: bool) -> Vec<ProgramRun> {
+    let families = families(processes_in_directory(directory));
     let alone = alone && families.len() == 1;
-    let mut runs: Vec<Run> = families
+    let mut runs: Vec<ProgramRun> = families
         .into_iter()
         .map(|processes| {
             let (start, end) = if alone { newest(&processes) } else { span(&processes) };
-            Run { directory: directory.to_owned(), processes, start, end }
+            ProgramRun { directory: directory.to_owned(), processes, start, end }
         })
         .collect();
     runs.sort_by_key(|run| run.start);
-    let mut together: Vec<Run> = Vec::new();
+    let mut run_on_threads: Vec<ProgramRun> = Vec::new();
     for run in runs {
-        match together.last_mut() {
+        match run_on_threads.last_mut() {
             Some(last) if run.start <= last.end => {
                 last.end = last.end.max(run.end);
                 last.processes.extend(run.processes);
             }
-            _ => together.push(run),
+            _ => run_on_threads.push(run),
         }
     }
-    together
+    run_on_threads
 }
 
 /// Groups of processes that descend from one of them.
-fn families(processes: Vec<Process>) -> Vec<Vec<Process>> {
+fn families(processes: Vec<ProcessInfo>) -> Vec<Vec<ProcessInfo>> {
     let place = |pid: u32| processes.binary_search_by_key(&pid, |process| process.pid).ok();
     let root = |index: usize| {
         let mut at = index;
@@ -87,7 +87,7 @@ fn families(processes: Vec<Process>) -> Vec<Vec<Process>> {
         at
     };
     let roots: Vec<usize> = (0..processes.len()).map(root).collect();
-    let mut families: Vec<Vec<Process>> = vec![Vec::new(); processes.len()];
+    let mut families: Vec<Vec<ProcessInfo>> = vec![Vec::new(); processes.len()];
     for (process, root) in processes.into_iter().zip(roots) {
         families[root].push(process);
     }
@@ -96,7 +96,7 @@ fn families(processes: Vec<Process>) -> Vec<Vec<Process>> {
 }
 
 /// The first and the last time in the record files, as far as each is in order; else when the buffers changed last.
-fn span(processes: &[Process]) -> (u64, u64) {
+fn span(processes: &[ProcessInfo]) -> (u64, u64) {
     let files = processes.iter().flat_map(|process| &process.records);
     let spans = files.filter_map(|path| {
         let file = open_regular(path).ok()?;
@@ -119,7 +119,7 @@ fn read(file: &File, at: u64) -> Option<Vec<u8>> {
 }
 
 /// When the newest of the files was changed.
-fn newest(processes: &[Process]) -> (u64, u64) {
+fn newest(processes: &[ProcessInfo]) -> (u64, u64) {
     let paths = processes.iter().flat_map(|process| process.records.iter().chain(&process.buffers));
     let times = paths.filter_map(|path| path.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok());
     let time = times.max().map_or(0, |time| time.as_nanos() as u64);
@@ -129,7 +129,7 @@ fn newest(processes: &[Process]) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::record;
+    use crate::testing::test_trace::record;
     use std::fs;
 
     /// A directory with processes, given as pid, ppid, and the times of its records in seconds.
@@ -146,8 +146,8 @@ mod tests {
 
     fn runs(processes: &[(u32, u32, &[u64])]) -> Vec<Vec<u32>> {
         let directory = trace(processes);
-        let pids = |run: &Run| run.processes.iter().map(|process| process.pid).collect();
-        find(&[directory.path().to_owned()]).iter().map(pids).collect()
+        let pids = |run: &ProgramRun| run.processes.iter().map(|process| process.pid).collect();
+        find_runs(&[directory.path().to_owned()]).iter().map(pids).collect()
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
     fn a_run_knows_its_files() {
         let directory = trace(&[(1, 100, &[1]), (2, 100, &[5])]);
         fs::write(directory.path().join("trbuf.0000002"), "").unwrap();
-        let runs = find(&[directory.path().to_owned(), directory.path().join("tr.0000001.001")]);
+        let runs = find_runs(&[directory.path().to_owned(), directory.path().join("tr.0000001.001")]);
         assert_eq!(runs[1].paths(), ["tr.0000002.002", "trbuf.0000002"].map(|name| directory.path().join(name)));
         assert_eq!((runs[0].start, runs[0].end), (1_000_000_000, 1_000_000_000));
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
-use super::image::Image;
+use super::trbuf_image::TrbufImage;
 use super::{FIRST, SECOND, assert_output, command, run};
 
 const TRBUF: &str = "trbuf.0000001";
@@ -20,7 +20,7 @@ fn record(serial: usize, lwp: u32) -> String {
 /// What a process of forty threads left, every second in the middle of a write, and what its files have to be.
 fn killed() -> (TempDir, Vec<(String, String)>) {
     let directory = tempfile::tempdir().unwrap();
-    let mut image = Image::new();
+    let mut image = TrbufImage::new();
     let files = (1..=40).map(|lwp| {
         let text: String = (0..1000).map(|serial| record(serial, lwp)).collect();
         let half = text[..text.len() / 2].rfind('\n').unwrap() + 1;
@@ -51,7 +51,7 @@ fn assert_recovered(directory: &Path, files: &[(String, String)], when: &str) {
 #[test]
 fn it_says_what_it_did_and_then_has_nothing_to_do() {
     let directory = tempfile::tempdir().unwrap();
-    let mut image = Image::new();
+    let mut image = TrbufImage::new();
     let slot = image.slot(3);
     image.region(slot, 0, SECOND, 0..SECOND.len(), None);
     fs::write(directory.path().join(TRBUF), &image.0).unwrap();

@@ -2,15 +2,15 @@
 
 use std::fs;
 
-use super::image::Image;
+use super::trbuf_image::TrbufImage;
 use super::{FIRST, SECOND, assert_output, command, run};
 
 const TRBUF: &str = "trbuf.0000001";
 const TRINFO: &str = "trinfo.0000001";
 
 /// A thread whose newest record is [`SECOND`], in a ring that has begun anew twice; of an older one a part is left.
-fn ring() -> Image {
-    let mut image = Image::ring(64 * 1024);
+fn ring() -> TrbufImage {
+    let mut image = TrbufImage::ring(64 * 1024);
     let slot = image.slot(3);
     image.wrapped(slot, 0, 2, (4096, &FIRST[30..]), SECOND);
     image

@@ -2,8 +2,9 @@
 
 use std::fs;
 
+use super::counts::OBJECTS;
 use super::*;
-use crate::trial::record;
+use crate::testing::test_trace::record;
 
 #[test]
 fn everything_is_counted_and_shown() {
@@ -11,7 +12,7 @@ fn everything_is_counted_and_shown() {
     let trinfo = "pid 1\nppid 7\ncmdline sort -n\nlevel blocked\nbuffer ring\nring 65536\n";
     fs::write(directory.path().join("trinfo.0000001"), trinfo).unwrap();
     fs::write(directory.path().join("tr.0000001.001"), "").unwrap();
-    let mut stat = Stat::new(vec![directory.path().to_owned()], Some(2));
+    let mut stat = TraceCounts::new(vec![directory.path().to_owned()], Some(2));
     let mut out = Vec::new();
     let pid = |line: String| line.replace(":0000001:0x7fc5", ":0000002:0x7fc5");
     for line in [
@@ -64,13 +65,14 @@ process 1: only the newest 65536 bytes of each thread's records were kept (THR_T
 #[test]
 fn nothing_is_a_count_too() {
     let mut out = Vec::new();
-    Stat::new(Vec::new(), None).end(&mut out);
+    TraceCounts::new(Vec::new(), None).end(&mut out);
     assert_eq!(String::from_utf8(out).unwrap(), "records    0, 0 lost\nprocesses  0, 0 threads\n");
 }
 
 #[test]
 fn objects_are_bounded() {
-    let mut stat = Stat { object_count: OBJECTS - 1, ..Stat::default() };
+    let mut stat = TraceCounts::new(Vec::new(), None);
+    stat.object_count = OBJECTS - 1;
     let mut out = Vec::new();
     for address in 1..10 {
         stat.record(record(1, 1, "02:04:0", address).as_bytes(), &mut out);

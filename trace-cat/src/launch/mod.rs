@@ -1,0 +1,116 @@
+//! `trace-cat run`: starts a program with the library in it, and reports afterwards where its trace is.
+//!
+//! ```text
+//! program_path       the file that the program's name stands for
+//! program_check      whether it can be recorded at all: its file's headers (elf), its script's interpreter
+//! recorder_library   where libthreadt.so is
+//! trace_directory    where the trace goes
+//! environment        all of that as variables
+//! child_process      the program's life: descriptors, signals, its end
+//! new_files          the files that it left
+//! summary            the messages about them
+//! refusal            why a program is not run
+//! ```
+//!
+//! What cannot work is reported before the program runs, in one line, and the program is not run.
+
+mod child_process;
+mod elf;
+mod environment;
+mod new_files;
+mod program_check;
+mod program_path;
+mod recorder_library;
+mod refusal;
+mod summary;
+mod trace_directory;
+
+use std::fs::OpenOptions;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::options::{Options, RunOptions};
+use crate::support::diagnostics::{Diagnostics, reason};
+use child_process::ProgramEnd;
+use new_files::{NewFiles, TraceFiles};
+use program_check::Obstacle;
+use refusal::{CANNOT_EXECUTE, NOT_FOUND, OWN_FAILURE, Refusal};
+
+/// Runs the program, and returns the exit status that trace-cat is to end with; if the program was ended by a signal,
+/// this ends by the same. `merge` writes the trace to a file, and returns whether that went well.
+///
+/// # Errors
+/// Why the program was not run.
+pub fn run(
+    options: &RunOptions,
+    merge: impl FnOnce(Options) -> bool,
+    diagnostics: &Diagnostics,
+) -> Result<u8, Refusal> {
+    match record(options, merge, diagnostics)? {
+        ProgramEnd::Status(status) => Ok(status),
+        ProgramEnd::Signal(signal) => {
+            child_process::end_by(signal);
+            // Where it could not be: as a shell shows it.
+            Ok(128 + signal as u8)
+        }
+    }
+}
+
+fn record(
+    options: &RunOptions,
+    merge: impl FnOnce(Options) -> bool,
+    diagnostics: &Diagnostics,
+) -> Result<ProgramEnd, Refusal> {
+    let name = &options.command[0];
+    let path = program_path::find(name)?;
+    let (library, elf) = recorder_library::find(options.library.as_deref())?;
+    let seen = match program_check::look(&path, &elf) {
+        Ok(seen) => seen,
+        Err(Obstacle::Fatal(refusal)) => return Err(refusal),
+        Err(Obstacle::Unseen(why)) if options.force => {
+            diagnostics.report_note(why, "only children of another kind can be recorded");
+            program_check::ProgramTraits::default()
+        }
+        Err(Obstacle::Unseen(why)) => {
+            let what = format_args!("{why} (--force runs it for its children)");
+            return Err(Refusal::new(OWN_FAILURE, what));
+        }
+    };
+    if let Some(output) = &options.printing.output {
+        may_be_written(output)?;
+    }
+    let directory = trace_directory::prepare(options.directory.as_deref(), &path, Path::new(""))?;
+    // The program may go elsewhere.
+    let absolute = absolute(&directory)?;
+    let before = TraceFiles::of(&directory);
+    let variables = environment::variables(&options.recording, &library, &absolute, &seen);
+    let ended = child_process::run(&path, &options.command, &variables).map_err(|error| {
+        let _ = std::fs::remove_dir(&directory);
+        let status = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_EXECUTE };
+        Refusal::new(status, format_args!("{}: {}", path.display(), reason(&error)))
+    })?;
+    let came = NewFiles::since(&before, &TraceFiles::of(&directory));
+    summary::tell(options, &directory, &before, &came, diagnostics);
+    if let Some(output) = &options.printing.output
+        && came != NewFiles::default()
+    {
+        let merged = merge(Options::newest_of(directory, options.printing.clone()));
+        if merged {
+            diagnostics.report_note(output.display(), "the merged trace");
+        } else if ended == ProgramEnd::Status(0) {
+            return Ok(ProgramEnd::Status(OWN_FAILURE));
+        }
+    }
+    Ok(ended)
+}
+
+/// Asks before the program runs, not after.
+fn may_be_written(path: &Path) -> Result<(), Refusal> {
+    let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+    opened.map(drop).map_err(|error| Refusal::new(OWN_FAILURE, format_args!("{}: {}", path.display(), reason(&error))))
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Refusal> {
+    path.canonicalize()
+        .map_err(|error| Refusal::new(OWN_FAILURE, format_args!("{}: {}", path.display(), reason(&error))))
+}

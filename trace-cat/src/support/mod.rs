@@ -1,0 +1,10 @@
+//! What every layer uses.
+
+pub mod diagnostics;
+pub mod duration;
+pub mod error;
+pub mod inherited_state;
+pub mod local_time;
+pub mod progress;
+pub mod temporary_files;
+pub mod threads;

@@ -1,0 +1,32 @@
+//! Work that many threads share.
+
+use std::thread;
+
+use log::warn;
+
+/// Does `work` in this thread and in others, `count` altogether, or as many as the system lets there be. Returns when all
+/// have come back.
+pub fn run_on_threads(count: usize, work: impl Fn() + Sync) {
+    thread::scope(|scope| {
+        for number in 1..count {
+            if let Err(error) = thread::Builder::new().spawn_scoped(scope, &work) {
+                warn!("{number} threads and no more: {error}");
+                break;
+            }
+        }
+        work();
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+
+    #[test]
+    fn everybody_works() {
+        let all = Barrier::new(3);
+        run_on_threads(3, || _ = all.wait());
+        run_on_threads(0, || ());
+    }
+}

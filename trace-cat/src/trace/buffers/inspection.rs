@@ -1,0 +1,59 @@
+//! Inspects a trbuf: whose it is, whether its process runs, and what it holds.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use spec::buffer::{Owner, PAGE};
+
+use super::dead_process::read_leftovers;
+use super::process_state::ProcessState;
+use super::running_process_copy;
+use super::slots::read_up_to;
+use crate::support::diagnostics::{Diagnostics, reason};
+use crate::trace::liveness::owner_is_alive;
+
+/// Looks at the trbuf at `path`, which need not exist.
+pub fn inspect(path: &Path, diagnostics: &Diagnostics) -> ProcessState {
+    let file = match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return ProcessState::None,
+        Err(error) => {
+            diagnostics.report_damage(path.display(), reason(&error));
+            return ProcessState::None;
+        }
+    };
+    read(path, file, diagnostics).unwrap_or_else(|error| {
+        diagnostics.report_damage(path.display(), reason(&error));
+        ProcessState::None
+    })
+}
+
+fn read(path: &Path, file: File, diagnostics: &Diagnostics) -> io::Result<ProcessState> {
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut page = [0; PAGE];
+    let length = read_up_to(&file, &mut page, 0)?;
+    if page.iter().all(|&byte| byte == 0) {
+        // Its owner died before it recorded anything, or is about to begin.
+        return Ok(ProcessState::None);
+    }
+    let owner = match Owner::parse(&page[..length]) {
+        Ok(owner) => owner,
+        Err(damage) => {
+            diagnostics.report_damage(path.display(), damage);
+            return Ok(ProcessState::None);
+        }
+    };
+    match owner_is_alive(&file, &owner) {
+        Some(true) => Ok(running_process_copy::copy(path, file, &owner, diagnostics)),
+        Some(false) => read_leftovers(path, file, &owner, diagnostics).map(ProcessState::Dead),
+        None => {
+            diagnostics
+                .report_damage(path.display(), "cannot tell whether its process runs; what it holds is left out");
+            Ok(ProcessState::Alive)
+        }
+    }
+}

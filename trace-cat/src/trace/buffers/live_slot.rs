@@ -1,0 +1,110 @@
+//! A slot of a running process, which changes while it is read.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use spec::buffer::{self, FileEntry, Header, Owner, PAGE, REGION_OFFSETS, REGIONS, SLOTS_OFFSET, SlotLayout};
+use spec::names::LWP_MASK;
+
+use super::region_text::{CHUNK_LEN, chunks};
+use super::ring_snapshot::RingSnapshot;
+use super::slots::read_up_to;
+use crate::support::temporary_files::temporary_file_error;
+
+/// The slot of a thread of a running process, which changes while it is read.
+#[derive(Clone, Copy, Debug)]
+pub struct LiveSlot<'a> {
+    /// The trbuf.
+    pub file: &'a File,
+    /// Where in it the slot begins.
+    pub at: u64,
+    /// How large the slots are.
+    pub shape: SlotLayout,
+    /// The thread.
+    pub lwp: u32,
+}
+
+impl LiveSlot<'_> {
+    /// Its first page as it is now; `None` if it is another thread's.
+    ///
+    /// # Errors
+    /// What reading says.
+    pub fn page(&self) -> io::Result<Option<[u8; PAGE]>> {
+        let mut page = [0; PAGE];
+        read_up_to(self.file, &mut page, self.at)?;
+        Ok((buffer::slot_lwp(&page) == Ok(Some(self.lwp))).then_some(page))
+    }
+
+    /// How many bytes of the thread's record file are written or given to a writer.
+    ///
+    /// # Errors
+    /// What reading says.
+    pub fn end(&self) -> io::Result<u64> {
+        const SIZE: usize = size_of::<FileEntry>();
+        let number = (self.lwp & LWP_MASK) as usize;
+        let mut entry = [0; SIZE];
+        let length = read_up_to(self.file, &mut entry, (PAGE + number * SIZE) as u64)?;
+        Ok(end(&entry[..length]))
+    }
+
+    /// The words of a ring as they are now; `None` if they are being changed or the slot is another thread's.
+    ///
+    /// # Errors
+    /// What reading says.
+    pub fn ring_snapshot(
+        &self,
+        region: usize,
+        of: fn([&[u8]; 2], SlotLayout, usize) -> Option<RingSnapshot>,
+    ) -> io::Result<Option<RingSnapshot>> {
+        let (Some(first), Some(second)) = (self.page()?, self.page()?) else { return Ok(None) };
+        Ok(of([&first, &second], self.shape, region))
+    }
+
+    /// A part of a region as a place in the trbuf.
+    pub fn place(&self, region: usize, part: &Range<u32>) -> Range<u64> {
+        let base = self.at + REGION_OFFSETS[region & (REGIONS - 1)] as u64;
+        base + u64::from(part.start)..base + u64::from(part.end)
+    }
+}
+
+/// How many bytes of each record file are written or given to a writer.
+///
+/// # Errors
+/// What reading says.
+pub fn ends(file: &File) -> io::Result<Vec<u64>> {
+    let mut entries = vec![0; SLOTS_OFFSET - PAGE];
+    let length = read_up_to(file, &mut entries, PAGE as u64)?;
+    Ok(entries[..length].chunks(size_of::<FileEntry>()).map(end).collect())
+}
+
+/// What an entry says; 0 as long as the process has not made the file.
+fn end(entry: &[u8]) -> u64 {
+    let at = std::mem::offset_of!(FileEntry, end);
+    entry.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+/// How large a trbuf's slots are now; `None` if it does not say.
+///
+/// # Errors
+/// What reading says.
+pub fn read_layout(file: &File) -> io::Result<Option<SlotLayout>> {
+    let mut header = [0; size_of::<Header>()];
+    let length = read_up_to(file, &mut header, 0)?;
+    Ok(Owner::parse(&header[..length]).ok().map(|owner| owner.layout))
+}
+
+/// Copies `range` of `file` to the same place in `copy`.
+///
+/// # Errors
+/// What reading or writing says.
+pub fn copy_range(file: &File, copy: &File, range: Range<u64>) -> io::Result<()> {
+    let mut buffer = vec![0; CHUNK_LEN.min((range.end - range.start) as usize)];
+    for piece in chunks(range) {
+        let bytes = &mut buffer[..(piece.end - piece.start) as usize];
+        let length = read_up_to(file, bytes, piece.start)?;
+        copy.write_all_at(&bytes[..length], piece.start).map_err(temporary_file_error)?;
+    }
+    Ok(())
+}
