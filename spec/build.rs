@@ -1,13 +1,13 @@
 //! Turns `events.tsv` and `functions.tsv` into the statics of `tables.rs`.
 //!
-//! A wrong row stops the build with its place, as in `functions.tsv:12: unknown event 'mutex_lok'`.
+//! A wrong row fails the build, with its place: `functions.tsv:12: unknown event 'mutex_lok'`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs};
 
-/// The rows of a table with their line numbers; a comment or header starts with `#`.
+/// The rows of a table, each with its place (file and line) and its cells. A line that starts with `#` is a header.
 fn rows(file: &str) -> Vec<(String, Vec<String>)> {
     println!("cargo:rerun-if-changed={file}");
     let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{file}: {error}"));
@@ -21,8 +21,8 @@ fn rows(file: &str) -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
-/// One column cell, `name:base` or `-`, as an expression of type `Option<Column>`.
-fn column(place: &str, cell: &str) -> String {
+/// The expression, of type `Option<Column>`, of a column's cell: `name:base` or `-`.
+fn column_expression(place: &str, cell: &str) -> String {
     if cell == "-" {
         return "None".to_owned();
     }
@@ -37,32 +37,34 @@ fn column(place: &str, cell: &str) -> String {
     format!("Some(Column {{ name: {name:?}, base: Base::{base} }})")
 }
 
-fn number(place: &str, cell: &str, limit: u8) -> u8 {
+/// A number up to `limit`.
+fn parse_number(place: &str, cell: &str, limit: u8) -> u8 {
     match cell.parse() {
         Ok(number) if number <= limit => number,
         _ => panic!("{place}: '{cell}' is not a number up to {limit}"),
     }
 }
 
-fn capitalised(place: &str, cell: &str, known: &[&str]) -> String {
+/// The name of the variant of a Rust enum that stands for `cell`, which is one of `known`.
+fn variant(place: &str, cell: &str, known: &[&str]) -> String {
     assert!(known.contains(&cell), "{place}: '{cell}' is none of {known:?}");
     cell[..1].to_uppercase() + &cell[1..]
 }
 
-/// Writes `EVENTS` and a constant for each event and kind; returns the names in table order.
-fn events(out: &mut String) -> Vec<String> {
+/// Writes `EVENTS` and a constant for each event and record kind, and returns the names of the events in their order.
+fn write_events(out: &mut String) -> Vec<String> {
     let mut events: BTreeMap<(u8, u8), (String, Vec<String>)> = BTreeMap::new();
     for (place, row) in rows("events.tsv") {
         assert_eq!(row.len(), 11, "{place}: a row has 11 columns");
-        let key = (number(&place, &row[0], 13), number(&place, &row[1], 99));
-        let which = number(&place, &row[2], 2);
+        let key = (parse_number(&place, &row[0], 13), parse_number(&place, &row[1], 99));
+        let which = parse_number(&place, &row[2], 2);
         let stamp = match row[4].as_str() {
             "b" => "Before",
             "a" => "After",
             other => panic!("{place}: stamp '{other}' is neither b nor a"),
         };
-        let level = capitalised(&place, &row[5], &["always", "blocked", "failed", "waiters", "never"]);
-        let columns: Vec<String> = row[6..].iter().map(|cell| column(&place, cell)).collect();
+        let level = variant(&place, &row[5], &["always", "blocked", "failed", "waiters", "never"]);
+        let columns: Vec<String> = row[6..].iter().map(|cell| column_expression(&place, cell)).collect();
         let entry = events.entry(key).or_insert_with(|| (row[3].clone(), Vec::new()));
         assert_eq!(entry.0, row[3], "{place}: the event has another name above");
         entry.1.push(format!(
@@ -86,20 +88,20 @@ fn events(out: &mut String) -> Vec<String> {
         writeln!(consts, "    /// `{name}` ({category}, {number}).").unwrap();
         writeln!(consts, "    pub const {upper}: EventId = EventId({index});").unwrap();
         for (position, kind) in kinds.iter().enumerate() {
-            // The only record of a call is kind 0; of two records the first is 1, the second 2.
+            // A call's only record has which 0; of two records the first has 1, the second 2.
             let which = if kinds.len() == 1 { 0 } else { position + 1 };
-            writeln!(consts, "    /// `{name}`, which {which}.").unwrap();
+            writeln!(consts, "    /// The record of `{name}` with which {which}.").unwrap();
             writeln!(consts, "    pub static {upper}_{which}: RecordKind = {kind};").unwrap();
         }
     }
     writeln!(out, "];\n").unwrap();
-    writeln!(out, "/// Each event's place in [`EVENTS`] and each of its kinds, by name.").unwrap();
+    writeln!(out, "/// Each event's place in [`EVENTS`] and each of its record kinds, by name.").unwrap();
     writeln!(out, "pub mod id {{\n    use super::*;\n{consts}}}").unwrap();
     events.into_values().map(|(name, _)| name).collect()
 }
 
 /// Writes `FUNCTIONS`.
-fn functions(out: &mut String, events: &[String]) {
+fn write_functions(out: &mut String, events: &[String]) {
     let rows = rows("functions.tsv");
     writeln!(out, "/// Every traced C function, in the order of `functions.tsv`.").unwrap();
     writeln!(out, "pub static FUNCTIONS: [Function; {}] = [", rows.len()).unwrap();
@@ -121,8 +123,8 @@ fn functions(out: &mut String, events: &[String]) {
 
 fn main() {
     let mut out = String::new();
-    let names = events(&mut out);
-    functions(&mut out, &names);
+    let events = write_events(&mut out);
+    write_functions(&mut out, &events);
     let target = Path::new(&env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("tables.rs");
     fs::write(target, out).expect("OUT_DIR is writable");
 }

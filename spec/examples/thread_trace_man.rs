@@ -11,40 +11,40 @@ use std::io::{self, Write as _};
 use spec::tables::CATEGORIES;
 use spec::{Base, Column, EVENTS, FUNCTIONS, RecordKind, Stamp};
 
-/// The page without its tables. A line `@NAME@` stands for one of them.
+/// The page without its tables. A line `@NAME@` stands for the table of that name.
 const TEMPLATE: &str = include_str!("../man/thread_trace.5.in");
 
-/// In a table's cell: neither stretched nor hyphenated, so that what a reader copies is what the table says.
+/// Requests at the start of a table's cell: its text is neither stretched nor hyphenated, so that readers can copy it.
 const RAGGED: &str = ".ad l\n.nh";
 
-/// Text as roff takes it literally.
-fn literal(text: &str) -> String {
+/// Escapes text for roff.
+fn escape_roff(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-")
 }
 
-/// A column as in `events.tsv`: `mutex:x`.
-fn column(column: Column) -> String {
+/// The cell of a column, as in `events.tsv`: `mutex:x`.
+fn column_cell(column: Column) -> String {
     let base = match column.base {
         Base::Signed => 'd',
         Base::Unsigned => 'u',
         Base::Hex => 'x',
         Base::Thread => 't',
     };
-    format!("{}:{base}", literal(column.name))
+    format!("{}:{base}", escape_roff(column.name))
 }
 
-/// What stands in a1 to a5 of a record; an empty column before the last used one is shown as 0.
-fn columns(kind: &RecordKind) -> String {
+/// The cell of a record's columns a1 to a5. An empty column before the last one with a name is shown as 0.
+fn columns_cell(kind: &RecordKind) -> String {
     let used = kind.columns.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
     if used == 0 {
         return "\\-".to_owned();
     }
-    let cells = kind.columns[..used].iter().map(|cell| cell.map_or("0".to_owned(), column));
+    let cells = kind.columns[..used].iter().map(|cell| cell.map_or("0".to_owned(), column_cell));
     cells.collect::<Vec<_>>().join(", ")
 }
 
-/// A table for each category: its events, each record of theirs with its columns.
-fn events() -> String {
+/// A table for each category: its events, with the columns of each of their records.
+fn event_tables() -> String {
     let mut out = String::new();
     for (category, name) in CATEGORIES.iter().enumerate() {
         writeln!(out, ".SS {category} {name}").unwrap();
@@ -57,7 +57,7 @@ fn events() -> String {
                     Stamp::After => 'a',
                 };
                 let (number, which, name) = (event.number, kind.which, event.name);
-                format!("{number}\t{name}\t{which}\t{stamp}\tT{{\n{RAGGED}\n{}\nT}}", columns(kind))
+                format!("{number}\t{name}\t{which}\t{stamp}\tT{{\n{RAGGED}\n{}\nT}}", columns_cell(kind))
             })
             .collect();
         if rows.is_empty() {
@@ -73,8 +73,8 @@ fn events() -> String {
     out
 }
 
-/// Each event with the C functions that record it. Category 6 shares those of category 2.
-fn functions() -> String {
+/// The table of the C functions that each event records. Category 6 shares the functions of category 2.
+fn function_table() -> String {
     let mut out = String::from(".TS\nl l\nl lx.\nevent\tfunctions\n_\n");
     for (index, event) in EVENTS.iter().enumerate() {
         let symbols: Vec<&str> = FUNCTIONS
@@ -93,8 +93,8 @@ fn page() -> String {
     let mut out = String::new();
     for line in TEMPLATE.lines() {
         match line {
-            "@EVENTS@" => out += &events(),
-            "@FUNCTIONS@" => out += &functions(),
+            "@EVENTS@" => out += &event_tables(),
+            "@FUNCTIONS@" => out += &function_table(),
             line => {
                 out += &line.replace("@VERSION@", env!("CARGO_PKG_VERSION"));
                 out.push('\n');

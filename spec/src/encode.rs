@@ -1,13 +1,17 @@
-//! One record, written into a buffer: the recorder's inner loop.
+//! Writes records into a buffer: the recorder's inner loop.
 //!
-//! A thread keeps a [`Template`] with the columns that never change for it; a record is a copy of that, nine digits
-//! of nanoseconds, eight bytes of event and the arguments. Most records end in zeros: those are copied at once. Two records
-//! with one time (a lock that was free) share the digits.
+//! A thread keeps a [`Template`] with the columns that never change for it. A record is a copy of the template, nine digits
+//! of nanoseconds, eight bytes of event and the arguments. Most records end in zeros, which are copied at once. Two
+//! records with one time (those of a lock that was free) share the digits.
 
 use core::sync::atomic::{Ordering::SeqCst, compiler_fence};
 
-use crate::digits::{four, hex};
-use crate::record::{ARGUMENT_WIDTH_MAX, EVENT1_OFFSET, EVENT1_OFFSET_MAX, NANOS_PER_SECOND, RECORD_LEN_MAX};
+use crate::digits::{four_digits, sixteen_hex_digits};
+use crate::record::{
+    ARGUMENT_WIDTH_MAX, EVENT_TEXT_WIDTH, EVENT1_OFFSET, EVENT1_OFFSET_MAX, LWPID_OFFSET, LWPID_WIDTH,
+    NANOS_PER_SECOND, PID_OFFSET, PID_WIDTH, RECORD_LEN_MAX, TID_OFFSET, TID_WIDTH, TIME_WIDTH, TIME1_WIDTH,
+    TIME2_OFFSET,
+};
 use crate::tables::{Base, RecordKind};
 
 /// The room that one record needs: its longest text, and what fixed-width stores may touch behind it.
@@ -18,39 +22,49 @@ pub const fn encode_room(records: usize) -> usize {
     (records - 1) * RECORD_LEN_MAX + ENCODE_ROOM
 }
 
-const _: () = assert!(RECORD_LEN_MAX <= ENCODE_ROOM && EVENT1_OFFSET_MAX <= size_of::<[u8; 64]>());
-// The last argument starts, at the latest, where four of the widest end; a hex store is eighteen bytes wide. The store of
-// the zeros that end a record is sixteen, and starts, at the latest, where five of the widest end.
-const _: () = assert!(EVENT1_OFFSET_MAX + 8 + 4 * (ARGUMENT_WIDTH_MAX + 1) + 18 <= ENCODE_ROOM);
-const _: () = assert!(EVENT1_OFFSET_MAX + 8 + 5 * (ARGUMENT_WIDTH_MAX + 1) - 1 + 16 <= ENCODE_ROOM);
+/// Bytes of the store of a template's text.
+const TEXT_STORE: usize = 64;
+/// Bytes of the stores of a hex argument.
+const HEX_STORE: usize = 2 + 16;
+/// Bytes of the store of the zeros that end a record.
+const ZEROS_STORE: usize = 16;
 
-/// One record but for its time.
+const _: () = assert!(RECORD_LEN_MAX <= ENCODE_ROOM && EVENT1_OFFSET_MAX <= TEXT_STORE);
+// The last argument starts, at the latest, where four of the widest end; the zeros, where five of the widest end.
+const _: () = {
+    const A1_OFFSET_MAX: usize = EVENT1_OFFSET_MAX + EVENT_TEXT_WIDTH;
+    assert!(A1_OFFSET_MAX + 4 * (ARGUMENT_WIDTH_MAX + 1) + HEX_STORE <= ENCODE_ROOM);
+    assert!(A1_OFFSET_MAX + 5 * (ARGUMENT_WIDTH_MAX + 1) - 1 + ZEROS_STORE <= ENCODE_ROOM);
+};
+
+/// The contents of a record, without its time and its thread.
 #[derive(Clone, Copy, Debug)]
 pub struct UntimedRecord {
-    /// What it looks like.
+    /// Its event and which, and the bases of its columns.
     pub kind: &'static RecordKind,
     /// Its columns a1 to a5; signed ones sign-extended.
     pub arguments: [u64; 5],
 }
 
-/// The end of a record whose arguments are all 0, with the colon before them; from byte 2n on, behind n arguments.
-static ZEROS: [u8; 26] = *b":0:0:0:0:0\n               ";
+/// The end of a record whose arguments are all 0, with the colon before them; from byte 2n on, after n arguments.
+static ZEROS: [u8; 10 + ZEROS_STORE] = *b":0:0:0:0:0\n               ";
 
-/// How much of a time a template shows: all but its last four digits, which are written for each record. So the long
-/// numbers are divided only when it has changed.
-const SHOWN: u64 = 10_000;
+/// For so many nanoseconds the text of a template stays the same: it has all digits of the time but the last four, which
+/// are written for each record. So the long numbers are divided only when the text changes.
+const TEXT_PERIOD: u64 = 10_000;
 
-/// As the beginning of what a template shows: every time of ten digits of seconds is long after it, modulo 2^64.
-const NEVER: u64 = u64::MAX - 2 * SHOWN;
+/// A period start for templates that have no time: every time of ten digits of seconds is long after it, modulo 2^64.
+const NO_PERIOD: u64 = u64::MAX - 2 * TEXT_PERIOD;
 
 /// The columns before `event1`, of one thread, ready to be copied.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub struct Template {
-    text: [u8; 64],
-    /// When the [`SHOWN`] nanoseconds that `text` shows began, since the Epoch; [`NEVER`] if it shows no time.
-    begun: u64,
-    /// The seconds that `text` shows.
+    text: [u8; TEXT_STORE],
+    /// The first time, in nanoseconds since the Epoch, of the [`TEXT_PERIOD`] that `text` has; [`NO_PERIOD`] if it has no
+    /// time.
+    period_start: u64,
+    /// The seconds that `text` has.
     seconds: u64,
     /// Bytes of `text` before `event1`.
     width: usize,
@@ -59,101 +73,109 @@ pub struct Template {
 impl Template {
     /// The template of the thread `lwpid` of the process `pid`, whose `pthread_self()` is `tid`.
     pub fn new(lwpid: u32, pid: u32, tid: u64) -> Template {
-        let mut text = [b'0'; 64];
-        text[10] = b':';
-        text[20] = b':';
-        padded(&mut text[21..28], u64::from(lwpid));
-        text[28] = b':';
-        padded(&mut text[29..36], u64::from(pid));
-        text[36] = b':';
-        text[38] = b'x';
-        let digits = (16 - tid.leading_zeros() as usize / 4).max(12);
-        text[39..39 + digits].copy_from_slice(&hex(tid)[16 - digits..]);
-        text[39 + digits] = b':';
-        Template { text, begun: NEVER, seconds: 0, width: EVENT1_OFFSET - 12 + digits }
+        let mut text = [b'0'; TEXT_STORE];
+        for colon in [TIME2_OFFSET, LWPID_OFFSET, PID_OFFSET, TID_OFFSET].map(|field| field - 1) {
+            text[colon] = b':';
+        }
+        write_padded(&mut text[LWPID_OFFSET..][..LWPID_WIDTH], u64::from(lwpid));
+        write_padded(&mut text[PID_OFFSET..][..PID_WIDTH], u64::from(pid));
+        text[TID_OFFSET + 1] = b'x';
+        let digits = hex_digit_count(tid).max(TID_WIDTH - 2);
+        text[TID_OFFSET + 2..][..digits].copy_from_slice(&sixteen_hex_digits(tid)[16 - digits..]);
+        text[TID_OFFSET + 2 + digits] = b':';
+        let width = EVENT1_OFFSET - TID_WIDTH + 2 + digits;
+        Template { text, period_start: NO_PERIOD, seconds: 0, width }
     }
 
-    /// Writes records with one time, one behind the other, at `out`, and returns their length.
+    /// Writes records with one time, one after the other, at `out`, and returns their length.
     ///
-    /// `time` is in nanoseconds since the Epoch; seconds of more than ten digits lose their first ones. Arguments are
-    /// printed in the bases of their kinds.
+    /// `time` is in nanoseconds since the Epoch; of seconds with more than ten digits the last ten are written. Arguments
+    /// are written in the bases of their kinds.
     ///
     /// # Safety
-    /// [`encode_room`]`(lines.len())` bytes from `out` on must be writable and not read or written by anybody else meanwhile.
+    /// [`encode_room`]`(records.len())` bytes from `out` on must be writable, and nobody else may read or write them
+    /// during the call.
     #[inline(always)]
-    pub unsafe fn encode(&mut self, out: *mut u8, time: u64, lines: &[UntimedRecord]) -> usize {
-        let mut since = time.wrapping_sub(self.begun);
-        if since >= SHOWN {
-            since = self.show(time);
+    pub unsafe fn encode(&mut self, out: *mut u8, time: u64, records: &[UntimedRecord]) -> usize {
+        let mut since = time.wrapping_sub(self.period_start);
+        if since >= TEXT_PERIOD {
+            since = self.write_time(time);
         }
-        let digits = four(since as u32);
+        let digits = four_digits(since as u32);
         let mut end = out;
-        for line in lines {
-            // SAFETY: the caller grants the room of a record for each line.
-            end = unsafe { self.encode_line(end, digits, line) };
+        for record in records {
+            // SAFETY: the caller grants the room of a record for each of them.
+            end = unsafe { self.encode_record(end, digits, record) };
         }
         end.addr() - out.addr()
     }
 
-    /// Puts all but the last four digits of `time` into the text, and returns the nanoseconds that these stand for.
+    /// Writes all but the last four digits of `time` into the text, and returns the nanoseconds that these stand for.
     #[inline(never)]
-    fn show(&mut self, time: u64) -> u64 {
+    fn write_time(&mut self, time: u64) -> u64 {
         let (seconds, nanoseconds) = (time / NANOS_PER_SECOND, (time % NANOS_PER_SECOND) as u32);
-        // A jump out of a signal handler may leave this halfway: then no time is known to be shown.
-        self.begun = NEVER;
+        // A jump out of a signal handler may leave the text incomplete: until it is complete, the template has no time.
+        self.period_start = NO_PERIOD;
         compiler_fence(SeqCst);
         if seconds != self.seconds {
             self.seconds = u64::MAX;
             compiler_fence(SeqCst);
-            padded(&mut self.text[..10], seconds);
+            write_padded(&mut self.text[..TIME1_WIDTH], seconds);
             compiler_fence(SeqCst);
             self.seconds = seconds;
         }
-        self.text[11] = b'0' + (nanoseconds / 100_000_000) as u8;
-        self.text[12..16].copy_from_slice(&four(nanoseconds / SHOWN as u32 % 10_000));
+        self.text[TIME2_OFFSET] = b'0' + (nanoseconds / 100_000_000) as u8;
+        self.text[TIME2_OFFSET + 1..][..4].copy_from_slice(&four_digits(nanoseconds / TEXT_PERIOD as u32 % 10_000));
         compiler_fence(SeqCst);
-        self.begun = time - time % SHOWN;
-        time % SHOWN
+        self.period_start = time - time % TEXT_PERIOD;
+        time % TEXT_PERIOD
     }
 
+    /// Writes one record, whose time ends in `digits`, and returns where it ends.
+    ///
     /// # Safety
     /// [`ENCODE_ROOM`] bytes from `out` on must be writable.
     #[inline(always)]
-    unsafe fn encode_line(&self, out: *mut u8, digits: [u8; 4], line: &UntimedRecord) -> *mut u8 {
-        let UntimedRecord { kind, arguments } = line;
-        // SAFETY: the caller grants ENCODE_ROOM bytes, which by the assertions above cover the head (64 bytes), the event
-        // behind it, five arguments and the zeros behind them; ZEROS has 16 bytes from 10 on.
+    unsafe fn encode_record(&self, out: *mut u8, digits: [u8; 4], record: &UntimedRecord) -> *mut u8 {
+        let UntimedRecord { kind, arguments } = record;
+        // SAFETY: the caller grants ENCODE_ROOM bytes. By the assertions above they have room for the stores of the text,
+        // the event behind it, five arguments and the zeros behind them. ZEROS has ZEROS_STORE bytes from 10 on.
         unsafe {
-            out.cast::<[u8; 64]>().write_unaligned(self.text);
-            out.add(16).cast::<[u8; 4]>().write_unaligned(digits);
+            out.cast::<[u8; TEXT_STORE]>().write_unaligned(self.text);
+            out.add(TIME_WIDTH - 4).cast::<[u8; 4]>().write_unaligned(digits);
             let mut end = out.add(self.width);
-            end.cast::<[u8; 8]>().write_unaligned(kind.event_text);
-            end = end.add(8);
-            let [first, rest @ ..] = arguments;
-            let used = if rest.iter().fold(0, |all, argument| all | argument) != 0 {
+            end.cast::<[u8; EVENT_TEXT_WIDTH]>().write_unaligned(kind.event_text);
+            end = end.add(EVENT_TEXT_WIDTH);
+            let [first, others @ ..] = arguments;
+            let used = if others.iter().fold(0, |all, argument| all | argument) != 0 {
                 arguments.iter().rposition(|argument| *argument != 0).map_or(0, |last| last + 1)
             } else {
-                // Most have an object and no more, or nothing.
+                // Most records have an object and no more, or nothing.
                 usize::from(*first != 0)
             };
             for (argument, base) in arguments.iter().zip(&kind.bases).take(used) {
-                end = write(end, *argument, *base);
+                end = write_argument(end, *argument, *base);
                 end.write(b':');
                 end = end.add(1);
             }
-            // The last colon, and zeros for what is left.
-            end.sub(1).cast::<[u8; 16]>().write_unaligned(*ZEROS.as_ptr().add(2 * used).cast());
+            // The zeros overwrite the last colon, with the one that they begin with.
+            end.sub(1).cast::<[u8; ZEROS_STORE]>().write_unaligned(*ZEROS.as_ptr().add(2 * used).cast());
             end.add(10 - 2 * used)
         }
     }
 }
 
 /// Fills `text` with the last digits of `number`, zeros in front.
-fn padded(text: &mut [u8], mut number: u64) {
+fn write_padded(text: &mut [u8], mut number: u64) {
     for byte in text.iter_mut().rev() {
         *byte = b'0' + (number % 10) as u8;
         number /= 10;
     }
+}
+
+/// Hex digits of `value` without leading zeros; 0 for 0.
+fn hex_digit_count(value: u64) -> usize {
+    16 - value.leading_zeros() as usize / 4
 }
 
 /// Writes one argument and returns where it ends.
@@ -161,7 +183,7 @@ fn padded(text: &mut [u8], mut number: u64) {
 /// # Safety
 /// 20 bytes from `out` on must be writable.
 #[inline(always)]
-unsafe fn write(out: *mut u8, value: u64, base: Base) -> *mut u8 {
+unsafe fn write_argument(out: *mut u8, value: u64, base: Base) -> *mut u8 {
     // SAFETY: the caller grants 20 bytes: one digit, "0x" and sixteen hex digits, or the longest decimal.
     unsafe {
         if value < 10 && (base != Base::Hex && base != Base::Thread || value == 0) {
@@ -169,36 +191,38 @@ unsafe fn write(out: *mut u8, value: u64, base: Base) -> *mut u8 {
             return out.add(1);
         }
         match base {
-            Base::Hex => write_hex(out, value, 16 - value.leading_zeros() as usize / 4),
-            Base::Thread => write_hex(out, value, (16 - value.leading_zeros() as usize / 4).max(12)),
-            Base::Unsigned => write_text(out, itoa::Buffer::new().format(value).as_bytes()),
-            Base::Signed => write_text(out, itoa::Buffer::new().format(value as i64).as_bytes()),
+            Base::Hex => write_hex(out, value, hex_digit_count(value)),
+            Base::Thread => write_hex(out, value, hex_digit_count(value).max(TID_WIDTH - 2)),
+            Base::Unsigned => write_bytes(out, itoa::Buffer::new().format(value).as_bytes()),
+            Base::Signed => write_bytes(out, itoa::Buffer::new().format(value as i64).as_bytes()),
         }
     }
 }
 
+/// Writes `text` and returns where it ends.
+///
 /// # Safety
-/// `text.len()` bytes from `out` on must be writable.
-unsafe fn write_text(out: *mut u8, text: &[u8]) -> *mut u8 {
-    // SAFETY: the caller grants the bytes; a fresh text cannot overlap them.
+/// `text.len()` bytes from `out` on must be writable, and `text` must not overlap them.
+unsafe fn write_bytes(out: *mut u8, text: &[u8]) -> *mut u8 {
+    // SAFETY: the caller grants the bytes and promises that the texts do not overlap.
     unsafe {
         core::ptr::copy_nonoverlapping(text.as_ptr(), out, text.len());
         out.add(text.len())
     }
 }
 
-/// Writes `0x` and the last `digits` (1 to 16) hex digits of `value`.
+/// Writes `0x` and the last `digits` (1 to 16) hex digits of `value`, and returns where they end.
 ///
 /// # Safety
 /// 18 bytes from `out` on must be writable.
 #[inline(always)]
 unsafe fn write_hex(out: *mut u8, value: u64, digits: usize) -> *mut u8 {
-    // The wanted digits move to the top, so that they come out first; what is written behind them is overwritten.
+    // The wanted digits move to the top, so that they come out first; later stores overwrite those behind them.
     let value = value << (64 - 4 * digits as u32);
     // SAFETY: the caller grants 18 bytes.
     unsafe {
         out.cast::<[u8; 2]>().write_unaligned(*b"0x");
-        out.add(2).cast::<[u8; 16]>().write_unaligned(hex(value));
+        out.add(2).cast::<[u8; 16]>().write_unaligned(sixteen_hex_digits(value));
         out.add(2 + digits)
     }
 }
@@ -213,19 +237,19 @@ mod tests {
         let mut buffer = [0xee; ENCODE_ROOM + 16];
         // SAFETY: the buffer has ENCODE_ROOM bytes.
         let length = unsafe { template.encode(buffer.as_mut_ptr(), time, &[UntimedRecord { kind, arguments }]) };
-        assert_eq!(buffer[ENCODE_ROOM..], [0xee; 16], "wrote over its room");
+        assert_eq!(buffer[ENCODE_ROOM..], [0xee; 16], "wrote beyond its room");
         assert!(length <= RECORD_LEN_MAX);
         buffer[..length].to_vec()
     }
 
     #[test]
-    fn the_manuals_example() {
+    fn the_example_of_the_manual_is_encoded() {
         let mut template = Template::new(19955, 19953, 0x7fc5_de3f_86c0);
         let line = encoded(&mut template, 1_795_174_740_544_763_329, &id::MUTEX_LOCK_1, [0x5594_69ed_90a0, 0, 0, 0, 0]);
         assert_eq!(line, b"1795174740:544763329:0019955:0019953:0x7fc5de3f86c0:02:02:1:0x559469ed90a0:0:0:0:0\n");
     }
 
-    /// The encoder written as the manual says it, with the standard library.
+    /// The encoder as the manual describes it, written with the standard library.
     fn oracle(lwpid: u32, pid: u32, tid: u64, time: u64, kind: &RecordKind, arguments: [u64; 5]) -> String {
         let mut line = format!(
             "{:010}:{:09}:{lwpid:07}:{pid:07}:{tid:#014x}:{}",
@@ -234,7 +258,7 @@ mod tests {
             std::str::from_utf8(&kind.event_text).unwrap()
         );
         for (index, value) in arguments.into_iter().enumerate() {
-            // Beyond its columns a kind has what THR_TRACE_DETAIL puts there: in the last one the caller.
+            // THR_TRACE_DETAIL fills columns that a kind leaves empty: the last one with the address of the caller.
             let empty = if index == 4 { Base::Hex } else { Base::Unsigned };
             let base = kind.columns[index].map_or(empty, |column| column.base);
             line += &match (value, base) {
@@ -262,16 +286,18 @@ mod tests {
     }
 
     #[test]
-    fn encoder_oracle_and_decoder_agree_on_every_form() {
+    fn encoder_oracle_and_decoder_agree_on_every_kind() {
         let edges = edges();
+        // Miri, which is slow, encodes three records of each kind.
+        let step = if cfg!(miri) { edges.len() / 3 } else { 1 };
         let mut at = 0usize;
         for kind in EVENTS.iter().flat_map(|event| event.kinds) {
-            for turn in 0..edges.len() {
+            for first in edges.iter().copied().step_by(step) {
                 let mut next = |step: usize| {
                     at += step;
                     edges[at % edges.len()]
                 };
-                let arguments = [edges[turn], next(7), next(11), next(13), next(17)];
+                let arguments = [first, next(7), next(11), next(13), next(17)];
                 let time = next(3) % (10_000_000_000 * NANOS_PER_SECOND);
                 let (lwpid, pid) = (next(5) as u32 % 10_000_000, next(19) as u32 % 10_000_000);
                 let tid = next(23);
@@ -287,30 +313,30 @@ mod tests {
     }
 
     #[test]
-    fn records_with_one_time_are_as_if_written_one_by_one() {
-        let lines = [
+    fn records_with_one_time_equal_those_encoded_one_by_one() {
+        let records = [
             UntimedRecord { kind: &id::RMUTEX_LOCK_1, arguments: [u64::MAX; 5] },
             UntimedRecord { kind: &id::RMUTEX_LOCK_2, arguments: [0, 0, 3, 0, 0] },
         ];
         let mut buffer = [0xee; encode_room(2) + 16];
         let time = 7 * NANOS_PER_SECOND + 89;
-        // SAFETY: the buffer has room for two.
-        let length = unsafe { Template::new(1, 2, u64::MAX).encode(buffer.as_mut_ptr(), time, &lines) };
-        assert_eq!(buffer[encode_room(2)..], [0xee; 16], "wrote over its room");
-        let text = lines.map(|line| oracle(1, 2, u64::MAX, time, line.kind, line.arguments)).concat();
+        // SAFETY: the buffer has room for two records.
+        let length = unsafe { Template::new(1, 2, u64::MAX).encode(buffer.as_mut_ptr(), time, &records) };
+        assert_eq!(buffer[encode_room(2)..], [0xee; 16], "wrote beyond its room");
+        let text = records.map(|record| oracle(1, 2, u64::MAX, time, record.kind, record.arguments)).concat();
         assert_eq!(std::str::from_utf8(&buffer[..length]).unwrap(), text);
     }
 
     #[test]
-    fn what_a_template_shows_is_encoded_again_when_it_changes() {
+    fn a_template_gets_the_digits_of_a_new_time() {
         let mut template = Template::new(1, 1, 0x7f00_0000_0000);
         let times = [
             0,
             1,
-            SHOWN - 1,
-            SHOWN,
-            SHOWN - 1,
-            54_321 * SHOWN,
+            TEXT_PERIOD - 1,
+            TEXT_PERIOD,
+            TEXT_PERIOD - 1,
+            54_321 * TEXT_PERIOD,
             NANOS_PER_SECOND - 1,
             NANOS_PER_SECOND,
             1,

@@ -1,13 +1,15 @@
-//! `trinfo` and `trclock`: text, `key value`, one a line.
+//! `trinfo` and `trclock`: lines of text, `key value`.
 //!
-//! Values are escaped so that a line stays a line and an item stays one word: a space, a backslash and every byte
-//! outside printable ASCII are written `\xHH`. In `cmdline` a bare space separates the arguments.
+//! Values are escaped, so that each value stays on its line and each item of a list stays one word: a space, a backslash
+//! and every byte outside printable ASCII are written `\xHH`. In `cmdline` a bare space separates the arguments.
 
-/// What stands before and behind the number in the `note` of a process that reused the rings of threads which had ended.
+use crate::digits::{hex_digit, hex_value};
+
+/// The text before and after the number in the `note` of a process that reused the rings of threads which had ended.
 pub const RINGS_REUSED: [&str; 2] =
     ["the rings of ", " threads that had ended were reused, and their records are gone"];
 
-/// What an escaped byte looks like.
+/// The text of an escaped byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Escaped {
     text: [u8; 4],
@@ -24,53 +26,45 @@ impl Escaped {
     }
 }
 
-/// One byte of a value, as it is written.
+/// Escapes one byte of a value.
 pub fn escape(byte: u8) -> Escaped {
     if byte.is_ascii_graphic() && byte != b'\\' {
         return Escaped { text: [byte, 0, 0, 0], length: 1 };
     }
-    let digit = |value: u8| b"0123456789abcdef"[usize::from(value & 15)];
-    Escaped { text: [b'\\', b'x', digit(byte >> 4), digit(byte)], length: 4 }
+    let byte = u32::from(byte);
+    Escaped { text: [b'\\', b'x', hex_digit(byte >> 4), hex_digit(byte)], length: 4 }
 }
 
-/// The bytes that an escaped value stands for; a broken escape stands for itself.
+/// The bytes that an escaped value stands for. An incomplete escape stands for itself.
 pub fn unescape(value: &[u8]) -> impl Iterator<Item = u8> + '_ {
-    let mut rest = value;
+    let mut remaining = value;
     core::iter::from_fn(move || {
-        if let [b'\\', b'x', high, low, tail @ ..] = rest
-            && let (Some(high), Some(low)) = (nibble(*high), nibble(*low))
+        if let [b'\\', b'x', high, low, tail @ ..] = remaining
+            && let (Some(high), Some(low)) = (hex_value(*high), hex_value(*low))
         {
-            rest = tail;
+            remaining = tail;
             return Some(high << 4 | low);
         }
-        let (&first, tail) = rest.split_first()?;
-        rest = tail;
+        let (&first, tail) = remaining.split_first()?;
+        remaining = tail;
         Some(first)
     })
 }
 
-fn nibble(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
-    }
-}
-
-/// The lines of such a file as (key, value), in order; a line without a space has an empty value.
+/// The lines of such a file as pairs of key and value, in their order. A line without a space has an empty value.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).map(|line| {
-        let mut halves = line.splitn(2, |&byte| byte == b' ');
-        (halves.next().unwrap_or(line), halves.next().unwrap_or(b""))
+        let mut split = line.splitn(2, |&byte| byte == b' ');
+        (split.next().unwrap_or(line), split.next().unwrap_or(b""))
     })
 }
 
 /// The value of the first line with this key.
 pub fn value<'a>(text: &'a [u8], key: &str) -> Option<&'a [u8]> {
-    lines(text).find(|(found, _)| *found == key.as_bytes()).map(|(_, value)| value)
+    lines(text).find(|(line_key, _)| *line_key == key.as_bytes()).map(|(_, value)| value)
 }
 
-/// The decimal value of the first line with this key, perhaps negative.
+/// The value of the first line with this key as a decimal number, which may be negative.
 pub fn number(text: &[u8], key: &str) -> Option<i64> {
     core::str::from_utf8(value(text, key)?).ok()?.parse().ok()
 }

@@ -1,19 +1,15 @@
-//! The thread_trace format, decided in one place and shared by the recorder and its readers.
+//! The thread_trace format, which the recorder and its readers share.
 //!
-//! ```text
-//! events.tsv, functions.tsv ──► event      what can be recorded, and with which columns
-//!                               record     one line: its widths, its fields, decoded
-//!                               encode     lines, written into a buffer; digits: its numbers
-//!                               set        which events are wanted (THR_TRACE_EVENTS, trace-cat -e)
-//!                               buffer     trbuf: slots and regions, and what of them is still to be written
-//!                               info       trinfo and trclock: `key value` lines
-//!                               names      the file names of a trace directory
-//!                               size       64K, 10M, 1G
-//! ```
+//! The crate is `no_std` and allocates nothing, because the recorder runs inside the process that it traces. Decoders are
+//! total: for any input they return a value or an error, and never panic. `thread_trace(5)` describes the format for its
+//! users.
 //!
-//! The crate is `no_std` and allocates nothing, because half of it runs inside a stranger's process. Decoders are
-//! total: whatever the bytes, they answer with a value or a fault and never panic. The format itself is described
-//! for people in `thread_trace(5)`.
+//! # Layers
+//!
+//! - `buffer`: the trbuf file: its layout, its structures, and what a dead process left in it
+//! - `encode`: records, written into a buffer
+//! - `record`, `set`, `info`, `names`: one record decoded; lists of events; trinfo and trclock; names of files
+//! - `tables`, `digits`, `size`: the rows of `events.tsv` and `functions.tsv`; digits of numbers; `64K`, `10M`, `1G`
 
 #![cfg_attr(not(test), no_std)]
 

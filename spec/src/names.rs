@@ -1,6 +1,8 @@
-//! The file names of a trace directory.
+//! The names of a trace directory's files.
 
-/// What a file of a trace directory is.
+use crate::digits::{hex_digit, hex_value};
+
+/// The name of a trace directory's file, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileName {
     /// `tr.xxxxxxx.yyy`: records.
@@ -12,7 +14,7 @@ pub enum FileName {
     },
     /// `trbuf.xxxxxxx`: the record buffers of a process.
     Buffers(u32),
-    /// `trinfo.xxxxxxx`: what is known of a process.
+    /// `trinfo.xxxxxxx`: facts about a process.
     Info(u32),
     /// `trclock`: the clock that the processes of the directory share.
     Clock,
@@ -20,61 +22,54 @@ pub enum FileName {
 
 /// Longest name of a trace directory's file, with its terminating NUL: `tr.xxxxxxx.yyy`.
 pub const NAME_MAX: usize = 15;
+/// Hex digits of a process ID in a name.
+const PROCESS_DIGITS: usize = 7;
+/// Hex digits of an LWP ID in a name.
+const LWP_DIGITS: usize = 3;
 /// The digits of a process ID that a name shows, as a mask.
-pub const PROCESS_MASK: u32 = 0xfff_ffff;
+pub const PROCESS_MASK: u32 = (1 << (4 * PROCESS_DIGITS)) - 1;
 /// The digits of an LWP ID that a name shows, as a mask.
-pub const LWP_MASK: u32 = 0xfff;
+pub const LWP_MASK: u32 = (1 << (4 * LWP_DIGITS)) - 1;
 
 impl FileName {
-    /// The record file of this thread.
+    /// The record file of the thread `lwpid` of the process `pid`.
     pub const fn records(pid: u32, lwpid: u32) -> FileName {
         FileName::Records { process: pid & PROCESS_MASK, lwp: (lwpid & LWP_MASK) as u16 }
     }
 
     /// The name as text, NUL-terminated, and its length without the NUL.
     pub fn text(self) -> ([u8; NAME_MAX], usize) {
-        let mut text = [0; NAME_MAX];
         let (prefix, process, lwp): (&[u8], _, _) = match self {
             FileName::Records { process, lwp } => (b"tr.", Some(process), Some(lwp)),
             FileName::Buffers(process) => (b"trbuf.", Some(process), None),
             FileName::Info(process) => (b"trinfo.", Some(process), None),
             FileName::Clock => (b"trclock", None, None),
         };
-        let mut length = 0;
-        let mut put = |byte: u8| {
-            if let Some(slot) = text.get_mut(length) {
-                *slot = byte;
-                length += 1;
-            }
-        };
-        prefix.iter().for_each(|&byte| put(byte));
-        let digit = |value: u32, place: u32| b"0123456789abcdef"[(value >> (4 * place)) as usize & 15];
-        if let Some(process) = process {
-            (0..7).rev().for_each(|place| put(digit(process, place)));
-        }
-        if let Some(lwp) = lwp {
-            put(b'.');
-            (0..3).rev().for_each(|place| put(digit(u32::from(lwp), place)));
+        let digits = |value: u32, count: usize| (0..count).rev().map(move |place| hex_digit(value >> (4 * place)));
+        let process = process.into_iter().flat_map(|process| digits(process, PROCESS_DIGITS));
+        let lwp = lwp.into_iter().flat_map(|lwp| [b'.'].into_iter().chain(digits(u32::from(lwp), LWP_DIGITS)));
+        let (mut text, mut length) = ([0; NAME_MAX], 0);
+        for (place, byte) in text.iter_mut().zip(prefix.iter().copied().chain(process).chain(lwp)) {
+            *place = byte;
+            length += 1;
         }
         (text, length)
     }
 
-    /// What a file of this name is, if it is a trace directory's.
+    /// Decodes a name, or returns `None` if a trace directory has no file of this name.
     pub fn parse(name: &[u8]) -> Option<FileName> {
         if name == b"trclock" {
             return Some(FileName::Clock);
         }
         if let Some(digits) = name.strip_prefix(b"trbuf.") {
-            return hex(digits, 7).map(FileName::Buffers);
+            return hex(digits, PROCESS_DIGITS).map(FileName::Buffers);
         }
         if let Some(digits) = name.strip_prefix(b"trinfo.") {
-            return hex(digits, 7).map(FileName::Info);
+            return hex(digits, PROCESS_DIGITS).map(FileName::Info);
         }
-        let rest = name.strip_prefix(b"tr.")?;
-        if rest.len() != 11 || rest[7] != b'.' {
-            return None;
-        }
-        Some(FileName::Records { process: hex(&rest[..7], 7)?, lwp: hex(&rest[8..], 3)? as u16 })
+        let (process, lwp) = name.strip_prefix(b"tr.")?.split_at_checked(PROCESS_DIGITS)?;
+        let lwp = hex(lwp.strip_prefix(b".")?, LWP_DIGITS)? as u16;
+        Some(FileName::Records { process: hex(process, PROCESS_DIGITS)?, lwp })
     }
 }
 
@@ -83,11 +78,7 @@ fn hex(digits: &[u8], width: usize) -> Option<u32> {
     if digits.len() != width {
         return None;
     }
-    digits.iter().try_fold(0, |number, &byte| match byte {
-        b'0'..=b'9' => Some(number << 4 | u32::from(byte - b'0')),
-        b'a'..=b'f' => Some(number << 4 | u32::from(byte - b'a' + 10)),
-        _ => None,
-    })
+    digits.iter().try_fold(0, |number, &digit| Some(number << 4 | u32::from(hex_value(digit)?)))
 }
 
 #[cfg(test)]
@@ -110,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_not_ours() {
+    fn names_of_other_files_are_refused() {
         for name in ["tr.0001234.bcde", "tr.0001234", "trbuf.", "old.5.tr.0001234.bcd", "tr.000123G.bcd", ""] {
             assert_eq!(FileName::parse(name.as_bytes()), None, "{name}");
         }

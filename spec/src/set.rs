@@ -1,10 +1,10 @@
-//! Which events are wanted: `THR_TRACE_EVENTS`, and trace-cat's `-e`.
+//! Sets of events: the lists of `THR_TRACE_EVENTS` and of trace-cat's `-e`.
 
 use crate::tables::{CATEGORIES, EVENTS, EventId};
 
 /// A set of events.
 ///
-/// Events that the table does not know (a program's own, category `user`) are in it if their category is.
+/// An event that the table does not have (a program's own, of category `user`) is in the set if its category is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventSet {
     events: [u64; 2],
@@ -14,16 +14,16 @@ pub struct EventSet {
 const _: () = assert!(EVENTS.len() <= 128 && CATEGORIES.len() <= 16);
 
 impl EventSet {
-    /// No event but those of category 0, the trace itself, which are in every set.
+    /// Only the events of category 0, the trace itself, which are in every set.
     pub const NONE: EventSet = EventSet { events: [0; 2], categories: 1 };
     /// Every event.
     pub const ALL: EventSet = EventSet { events: [u64::MAX; 2], categories: u16::MAX };
 
     /// The set that a colon-separated list of categories and events describes.
     ///
-    /// `mutex:cond_wait` names a category and a single event. A leading `-` takes a name away, and a list that
-    /// starts with one starts from all. UnixWare's underscored names (`_spin_lock`) are accepted. `unknown` is
-    /// called with each name that means nothing.
+    /// `mutex:cond_wait` names a category and a single event. A leading `-` takes a name away, and a list whose first
+    /// name has one starts with all events. UnixWare's names, with an underscore in front (`_spin_lock`), are accepted.
+    /// `unknown` is called with each name that is neither a category nor an event.
     pub fn parse<'a>(list: &'a [u8], unknown: &mut dyn FnMut(&'a [u8])) -> EventSet {
         let mut set = if list.first() == Some(&b'-') { EventSet::ALL } else { EventSet::NONE };
         for item in list.split(|&byte| byte == b':').filter(|item| !item.is_empty()) {
@@ -33,9 +33,9 @@ impl EventSet {
             };
             let name = name.strip_prefix(b"_").unwrap_or(name);
             if let Some(category) = CATEGORIES.iter().skip(1).position(|category| category.as_bytes() == name) {
-                set.put_category(category + 1, wanted);
+                set.set_category(category + 1, wanted);
             } else if let Some(index) = EVENTS.iter().position(|event| event.name.as_bytes() == name) {
-                set.put(index, wanted);
+                set.set_event(index, wanted);
             } else {
                 unknown(item);
             }
@@ -43,28 +43,28 @@ impl EventSet {
         set
     }
 
-    fn put_category(&mut self, category: usize, wanted: bool) {
+    fn set_category(&mut self, category: usize, wanted: bool) {
         let bit = 1 << category;
         self.categories = if wanted { self.categories | bit } else { self.categories & !bit };
         for (index, event) in EVENTS.iter().enumerate() {
             if usize::from(event.category) == category {
-                self.put(index, wanted);
+                self.set_event(index, wanted);
             }
         }
     }
 
-    fn put(&mut self, index: usize, wanted: bool) {
+    fn set_event(&mut self, index: usize, wanted: bool) {
         let bit = 1 << (index % 64);
         let word = &mut self.events[(index / 64) & 1];
         *word = if wanted { *word | bit } else { *word & !bit };
     }
 
-    /// Whether the event is in the set.
+    /// True if the event is in the set.
     pub fn contains(&self, id: EventId) -> bool {
         id.event().category == 0 || self.events[(id.index() / 64) & 1] >> (id.index() % 64) & 1 == 1
     }
 
-    /// Whether the event with these numbers is in the set.
+    /// True if the event with these numbers is in the set.
     pub fn contains_numbers(&self, category: u8, number: u8) -> bool {
         match EVENTS.binary_search_by_key(&(category, number), |event| (event.category, event.number)) {
             Ok(index) => self.contains(EventId(index as u8)),
@@ -72,7 +72,7 @@ impl EventSet {
         }
     }
 
-    /// Whether no event is in the set but those of category 0.
+    /// True if the set has only the events of category 0.
     pub fn is_none(&self) -> bool {
         EVENTS.iter().enumerate().all(|(index, event)| event.category == 0 || !self.contains(EventId(index as u8)))
             && self.categories & !1 == 0
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_told_and_ignored() {
+    fn unknown_names_are_reported_and_ignored() {
         let (set, unknown) = parsed("mutexes:-what:mutex");
         assert_eq!(unknown, ["mutexes", "-what"]);
         assert!(set.contains(id::MUTEX_LOCK));

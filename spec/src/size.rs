@@ -1,7 +1,7 @@
-//! Sizes as people write them: `64K`, `10M`, `1G`.
+//! Sizes in bytes, as users write them: `64K`, `10M`, `1G`.
 
-/// The number of bytes that `text` means: decimal digits, and K, M or G for the powers of 1024; `None` if it is no such
-/// thing or does not fit 64 bits.
+/// The number of bytes that `text` stands for: decimal digits, and K, M or G for the powers of 1024. `None` if `text` is not
+/// a size, or if the number does not fit 64 bits.
 pub fn parse(text: &[u8]) -> Option<u64> {
     let (digits, unit) = match text {
         [digits @ .., b'K' | b'k'] => (digits, 1 << 10),
@@ -20,7 +20,7 @@ mod tests {
     use super::parse;
 
     #[test]
-    fn sizes_have_units() {
+    fn a_unit_multiplies_the_number() {
         assert_eq!(parse(b"4096"), Some(4096));
         assert_eq!(parse(b"64K"), Some(65536));
         assert_eq!(parse(b"10m"), Some(10 << 20));

@@ -1,8 +1,8 @@
-//! The tables: every event with its columns, every traced C function with its event.
+//! The tables of `events.tsv` and `functions.tsv`: every event with its columns, every traced C function with its event.
 
-/// The names of the categories, as `THR_TRACE_EVENTS` takes them; the index is the category's number.
+/// The names of the categories, as in `THR_TRACE_EVENTS`; the index is the category's number.
 ///
-/// Category 0, the trace itself, is always on and has no name there.
+/// Category 0, the trace itself, is always on, and `THR_TRACE_EVENTS` does not accept its name.
 pub const CATEGORIES: [&str; 14] = [
     "trace",
     "thread",
@@ -30,10 +30,10 @@ const RWLOCK: u8 = 5;
 /// The category of spin locks.
 const SPIN: u8 = 9;
 
-/// How a column's value is printed, and so what it is.
+/// How a column's value is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
-    /// Decimal, with a minus where negative: an `int`, an errno value, an answer.
+    /// Decimal, with a minus where negative: an `int`, an errno value, a truth value.
     Signed,
     /// Decimal: a count, a size, a key.
     Unsigned,
@@ -46,7 +46,7 @@ pub enum Base {
 /// One argument column of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name in `events.tsv`; `rval` is always 0 or an errno value (or what a wait returned).
+    /// Its name in `events.tsv`; `rval` is what the function returned, 0 or an errno value.
     pub name: &'static str,
     /// How its value is printed.
     pub base: Base,
@@ -55,13 +55,13 @@ pub struct Column {
 /// When a record's time is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stamp {
-    /// Before the real call: the record gives something away.
+    /// Before the call: the record is of something that the thread gives away.
     Before,
-    /// After the real call: the record gets something.
+    /// After the call: the record is of something that the thread obtains.
     After,
 }
 
-/// Which calls `THR_TRACE_LEVEL=blocked` keeps.
+/// Which calls of an event `THR_TRACE_LEVEL=blocked` records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// All of them.
@@ -76,25 +76,25 @@ pub enum Level {
     Never,
 }
 
-/// What a record says of the locks that its thread holds.
+/// How a record changes the number of locks (mutexes, rwlocks and spin locks) that its thread holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockEffect {
-    /// Nothing.
+    /// It does not.
     None,
-    /// If the column with index `rval` is 0, the thread holds one more.
+    /// The thread holds one more if the call succeeded.
     Acquires {
-        /// The index of its result among the arguments; 5 if it cannot fail.
+        /// The index of the argument that is 0 if the call succeeded; 5 if the call cannot fail.
         rval: usize,
     },
-    /// If the column with index `rval` is 0, the thread holds one less.
+    /// The thread holds one less if the call succeeded.
     Releases {
-        /// As above.
+        /// The index of the argument that is 0 if the call succeeded; 5 if the call cannot fail.
         rval: usize,
     },
 }
 
-/// What a record with these numbers says of the locks that its thread holds: mutexes, rwlocks and spin locks.
-const fn lock_effect(category: u8, number: u8, which: u8, columns: &[Option<Column>; 5]) -> LockEffect {
+/// The lock effect of the record kind with these numbers and columns.
+const fn lock_effect_of(category: u8, number: u8, which: u8, columns: &[Option<Column>; 5]) -> LockEffect {
     let mut rval = 0;
     while rval < 5 {
         if let Some(column) = columns[rval]
@@ -113,7 +113,7 @@ const fn lock_effect(category: u8, number: u8, which: u8, columns: &[Option<Colu
     }
 }
 
-/// What one record of an event looks like: a row of `events.tsv`.
+/// One kind of record that an event makes: a row of `events.tsv`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RecordKind {
     /// Bytes 52-59 of the record, `event1:event2:which:`.
@@ -122,18 +122,18 @@ pub struct RecordKind {
     pub which: u8,
     /// When its time is read.
     pub stamp: Stamp,
-    /// When `THR_TRACE_LEVEL=blocked` keeps it.
+    /// Which calls `THR_TRACE_LEVEL=blocked` records.
     pub level: Level,
-    /// The columns a1 to a5; `None` prints as 0, but for what `THR_TRACE_DETAIL` puts there.
+    /// The columns a1 to a5. A `None` is printed as 0, unless `THR_TRACE_DETAIL` fills it.
     pub columns: [Option<Column>; 5],
-    /// What it says of the locks that its thread holds.
+    /// How it changes the number of locks that its thread holds.
     pub lock_effect: LockEffect,
-    /// How each column is printed: the bases of `columns`, for the encoder.
+    /// For the encoder: the bases of `columns`, with those of what `THR_TRACE_DETAIL` puts into empty ones.
     pub(crate) bases: [Base; 5],
 }
 
 impl RecordKind {
-    /// A kind; `const`, so that the encoder's text and bases are part of the program's read-only data.
+    /// A record kind. `const`, so that the encoder's text and bases are read-only data of the program.
     pub const fn new(
         category: u8,
         number: u8,
@@ -142,7 +142,7 @@ impl RecordKind {
         level: Level,
         columns: [Option<Column>; 5],
     ) -> RecordKind {
-        // What THR_TRACE_DETAIL puts into columns that are left empty: counts and keys, and in the last one an address.
+        // THR_TRACE_DETAIL fills empty columns with counts and keys, the last one with an address.
         let mut bases = [Base::Unsigned, Base::Unsigned, Base::Unsigned, Base::Unsigned, Base::Hex];
         let mut index = 0;
         while index < 5 {
@@ -167,13 +167,13 @@ impl RecordKind {
             stamp,
             level,
             columns,
-            lock_effect: lock_effect(category, number, which, &columns),
+            lock_effect: lock_effect_of(category, number, which, &columns),
             bases,
         }
     }
 }
 
-/// One event: one or two kinds.
+/// One event, which makes one or two kinds of records.
 #[derive(Debug)]
 pub struct Event {
     /// Its category, `event1`.
@@ -182,7 +182,7 @@ pub struct Event {
     pub number: u8,
     /// Its name, unique in the table.
     pub name: &'static str,
-    /// Its only kind (which 0), or its two (which 1 and 2).
+    /// The kinds of its records: one (which 0), or two (which 1 and 2).
     pub kinds: &'static [RecordKind],
 }
 
@@ -191,7 +191,7 @@ pub struct Event {
 pub struct EventId(pub(crate) u8);
 
 impl EventId {
-    /// The place as an index, always less than `EVENTS.len()`.
+    /// The place as an index, which is less than `EVENTS.len()`.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -209,7 +209,7 @@ pub struct Function {
     pub symbol: &'static str,
     /// The event that a call of it records.
     pub event: EventId,
-    /// The name under which the real function is looked up.
+    /// The name under which the next function is looked up.
     pub next: &'static str,
     /// Its C prototype.
     pub prototype: &'static str,
@@ -224,7 +224,7 @@ impl Event {
         EVENTS.binary_search_by_key(&key, |event| (event.category, event.number)).ok().map(|index| &EVENTS[index])
     }
 
-    /// The kind with this `which`, if the event has one.
+    /// The record kind with this `which`, if the event has one.
     pub fn kind(&self, which: u8) -> Option<&'static RecordKind> {
         self.kinds.iter().find(|kind| kind.which == which)
     }

@@ -1,7 +1,6 @@
-//! Mutated input for every decoder of the format: whatever the bytes, they answer and never panic, and what they
-//! accept holds together.
+//! Mutated input for every decoder of the format: no decoder panics, and what a decoder accepts is consistent.
 //!
-//! `cargo test` makes a fixed number of turns. `THREADT_FUZZ_SECONDS` makes them last that long, and `THREADT_SEED`
+//! `cargo test` runs a fixed number of rounds. `THREADT_FUZZ_SECONDS` runs rounds for so long, and `THREADT_SEED`
 //! repeats a run whose seed was printed.
 
 use std::env;
@@ -11,13 +10,13 @@ use spec::buffer::{self, Owner, PAGE, REGION_OFFSETS, REGIONS, SlotLayout};
 use spec::names::FileName;
 use spec::{Argument, EVENTS, EventSet, Record, info};
 
-/// Turns of a run without `THREADT_FUZZ_SECONDS`.
-const TURNS: u64 = 100_000;
+/// Rounds of a run without `THREADT_FUZZ_SECONDS`. Miri is slow, and runs fewer.
+const ROUNDS: u64 = if cfg!(miri) { 60 } else { 100_000 };
 
-/// The splitmix64 generator: small, and good enough to pick bytes.
-struct Random(u64);
+/// A seeded random generator, splitmix64: small, and good enough to pick bytes.
+struct SeededRandom(u64);
 
-impl Random {
+impl SeededRandom {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
@@ -36,8 +35,8 @@ impl Random {
     }
 }
 
-/// Pieces that mean something to one decoder or another.
-const PIECES: [&[u8]; 24] = [
+/// Texts that have a meaning for one decoder or another.
+const TOKENS: [&[u8]; 24] = [
     b":",
     b"0x",
     b"-",
@@ -65,7 +64,7 @@ const PIECES: [&[u8]; 24] = [
 ];
 
 /// Changes `text` in one to four places.
-fn mutate(random: &mut Random, text: &mut Vec<u8>) {
+fn mutate(random: &mut SeededRandom, text: &mut Vec<u8>) {
     for _ in 0..=random.below(4) {
         let at = random.below(text.len() + 1);
         let end = (at + random.below(6)).min(text.len());
@@ -73,15 +72,15 @@ fn mutate(random: &mut Random, text: &mut Vec<u8>) {
             0 if at < text.len() => text[at] ^= 1 << random.below(8),
             1 => text.truncate(at),
             2 => drop(text.splice(at..end, [])),
-            3 => drop(text.splice(at..end, random.pick(&PIECES).iter().copied())),
+            3 => drop(text.splice(at..end, random.pick(&TOKENS).iter().copied())),
             4 => drop(text.splice(at..at, text[at..end].to_vec())),
-            _ => drop(text.splice(at..at, random.pick(&PIECES).iter().copied())),
+            _ => drop(text.splice(at..at, random.pick(&TOKENS).iter().copied())),
         }
     }
 }
 
-/// The line that stands for a record, in the form that its decoder reads.
-fn rendered(record: &Record) -> String {
+/// The line of a decoded record.
+fn encoded(record: &Record) -> String {
     let Record { time, lwpid, pid, tid, event1, event2, which, arguments } = record;
     let (seconds, nanoseconds) = (time / 1_000_000_000, time % 1_000_000_000);
     let mut line =
@@ -96,7 +95,7 @@ fn rendered(record: &Record) -> String {
     line
 }
 
-fn record(random: &mut Random) {
+fn mutate_record(random: &mut SeededRandom) {
     let starts: [&[u8]; 3] = [
         b"1795174740:544763329:0019955:0019953:0x7fc5de3f86c0:02:02:1:0x559469ed90a0:0:0:0:0",
         b"0000000000:000000000:0000001:0000001:0x000000000000:12:99:2:-1:18446744073709551615:0xffffffffffffffff:0:7",
@@ -106,59 +105,57 @@ fn record(random: &mut Random) {
     mutate(random, &mut line);
     if let Ok(record) = Record::parse(&line) {
         assert!(record.which <= 2 && record.time < 10_000_000_000 * 1_000_000_000);
-        assert_eq!(Record::parse(rendered(&record).as_bytes()), Ok(record), "{}", String::from_utf8_lossy(&line));
+        assert_eq!(Record::parse(encoded(&record).as_bytes()), Ok(record), "{}", String::from_utf8_lossy(&line));
         if let Some(event) = record.event() {
             assert_eq!((event.category, event.number), (record.event1, record.event2));
         }
     }
 }
 
-/// A word whose halves are around the bounds that matter.
-fn range_word(random: &mut Random, layout: SlotLayout) -> u64 {
-    let mut half = || match random.below(5) {
+/// A word that holds a range whose bounds are near the bounds of regions.
+fn range_word(random: &mut SeededRandom, layout: SlotLayout) -> u64 {
+    let mut bound = || match random.below(5) {
         0 => 0,
         1 => random.below(200) as u64,
         2 => (layout.region_size(random.below(REGIONS)) + random.below(3)).saturating_sub(1) as u64,
         3 => random.below(layout.region_size(0)) as u64,
         _ => random.next() & 0xffff_ffff,
     };
-    let (start, end) = (half(), half());
+    let (start, end) = (bound(), bound());
     if random.below(4) == 0 { end.min(start) | end.max(start) << 32 } else { start | end << 32 }
 }
 
-fn slot(random: &mut Random, slot: &mut [u8]) {
+fn mutate_slot(random: &mut SeededRandom, page: &mut [u8]) {
     let layout = if random.below(2) == 0 { SlotLayout::BUFFERS } else { SlotLayout::ring(64 * 1024).unwrap() };
     let words = (PAGE - buffer::SLOT_PATH_MAX) / 8;
     let mut changed = Vec::new();
     for _ in 0..=random.below(12) {
-        let at = 8 * random.below(words);
-        slot[at..at + 8].copy_from_slice(&range_word(random, layout).to_le_bytes());
-        changed.push(at);
+        let word = 8 * random.below(words);
+        page[word..word + 8].copy_from_slice(&range_word(random, layout).to_le_bytes());
+        changed.push(word);
     }
-    let length = if random.below(3) == 0 { random.below(slot.len() + 1) } else { slot.len() };
-    let cut = &slot[..length];
-    let _ = buffer::slot_lwp(cut);
-    assert!(buffer::region_leftover(cut, layout, REGIONS).is_err());
-    for (region, &at) in REGION_OFFSETS.iter().enumerate() {
-        let Ok(leftover) = buffer::region_leftover(cut, layout, region) else { continue };
-        let text = at..at + layout.region_size(region);
-        let write_intent = leftover.write_intent.iter().map(|(_, range)| range);
-        let ranges: Vec<_> = write_intent
-            .chain([&leftover.older, &leftover.unwritten])
-            .filter(|range| range.start != range.end)
-            .collect();
-        for (at, range) in ranges.iter().enumerate() {
+    let length = if random.below(3) == 0 { random.below(page.len() + 1) } else { page.len() };
+    let truncated = &page[..length];
+    let _ = buffer::slot_lwp(truncated);
+    assert!(buffer::region_leftover(truncated, layout, REGIONS).is_err());
+    for (region, &offset) in REGION_OFFSETS.iter().enumerate() {
+        let Ok(leftover) = buffer::region_leftover(truncated, layout, region) else { continue };
+        let text = offset..offset + layout.region_size(region);
+        let intended = leftover.write_intent.iter().map(|(_, range)| range);
+        let ranges: Vec<_> =
+            intended.chain([&leftover.older, &leftover.unwritten]).filter(|range| range.start != range.end).collect();
+        for (index, range) in ranges.iter().enumerate() {
             assert!(text.start <= range.start && range.start < range.end && range.end <= text.end, "{leftover:?}");
-            let apart = |other: &&std::ops::Range<usize>| other.start >= range.end || other.end <= range.start;
-            assert!(ranges[at + 1..].iter().all(apart), "twice: {leftover:?}");
+            let is_apart = |other: &&std::ops::Range<usize>| other.start >= range.end || other.end <= range.start;
+            assert!(ranges[index + 1..].iter().all(is_apart), "twice: {leftover:?}");
         }
     }
-    for at in changed {
-        slot[at..at + 8].fill(0);
+    for word in changed {
+        page[word..word + 8].fill(0);
     }
 }
 
-fn header(random: &mut Random) {
+fn mutate_header(random: &mut SeededRandom) {
     let mut page = buffer::MAGIC.to_vec();
     page.extend_from_slice(&buffer::VERSION.to_le_bytes());
     page.extend_from_slice(&7u32.to_le_bytes());
@@ -175,7 +172,7 @@ fn header(random: &mut Random) {
     }
 }
 
-fn information(random: &mut Random) {
+fn mutate_info(random: &mut SeededRandom) {
     let mut text = b"format 1\npid 7\noffset -12\ncmdline sort /a\\x20b c\\\\x\nnote two words\nbare\n".to_vec();
     mutate(random, &mut text);
     for (key, value) in info::lines(&text) {
@@ -193,7 +190,7 @@ fn information(random: &mut Random) {
     }
 }
 
-fn list(random: &mut Random) {
+fn mutate_event_list(random: &mut SeededRandom) {
     let starts: [&[u8]; 4] = [b"mutex:cond_wait:-mutex_unlock", b"-thr_self", b"_spin_lock:_barrier:process", b""];
     let mut text = random.pick(&starts).to_vec();
     mutate(random, &mut text);
@@ -204,21 +201,21 @@ fn list(random: &mut Random) {
     });
     assert!(unknown <= text.split(|&byte| byte == b':').count());
     for event in &EVENTS {
-        let known = set.contains_numbers(event.category, event.number);
-        assert!(known || event.category != 0, "category 0 is always on");
+        let contained = set.contains_numbers(event.category, event.number);
+        assert!(contained || event.category != 0, "category 0 is always on");
     }
-    // Taking everything away leaves nothing, whatever came before.
-    let mut all = text.clone();
+    // A list that ends by taking every category away is the empty set.
+    let mut emptied = text.clone();
     for category in &spec::tables::CATEGORIES[1..] {
-        all.extend_from_slice(b":-");
-        all.extend_from_slice(category.as_bytes());
+        emptied.extend_from_slice(b":-");
+        emptied.extend_from_slice(category.as_bytes());
     }
     let starts_from_all = text.first() == Some(&b'-');
-    let rest = EventSet::parse(&all, &mut |_| ());
-    assert!(starts_from_all || rest.is_none(), "{}", String::from_utf8_lossy(&text));
+    let set = EventSet::parse(&emptied, &mut |_| ());
+    assert!(starts_from_all || set.is_none(), "{}", String::from_utf8_lossy(&text));
 }
 
-fn name(random: &mut Random) {
+fn mutate_file_name(random: &mut SeededRandom) {
     let starts: [&[u8]; 4] = [b"tr.0001234.bcd", b"trbuf.fffffff", b"trinfo.0000007", b"trclock"];
     let mut text = random.pick(&starts).to_vec();
     mutate(random, &mut text);
@@ -229,23 +226,23 @@ fn name(random: &mut Random) {
 }
 
 #[test]
-fn decoders_answer_whatever_the_bytes() {
+fn no_decoder_panics() {
     let number = |key| env::var(key).ok().map(|value| value.parse::<u64>().expect(key));
     let seed = number("THREADT_SEED").unwrap_or(0x5eed);
     let limit = number("THREADT_FUZZ_SECONDS").map(Duration::from_secs);
     println!("THREADT_SEED={seed}");
-    let mut random = Random(seed);
+    let mut random = SeededRandom(seed);
     let mut page = vec![0; PAGE];
     let start = Instant::now();
-    let mut turns = 0;
-    while limit.map_or(turns < TURNS, |limit| start.elapsed() < limit) {
-        record(&mut random);
-        slot(&mut random, &mut page);
-        header(&mut random);
-        information(&mut random);
-        list(&mut random);
-        name(&mut random);
-        turns += 1;
+    let mut rounds = 0;
+    while limit.map_or(rounds < ROUNDS, |limit| start.elapsed() < limit) {
+        mutate_record(&mut random);
+        mutate_slot(&mut random, &mut page);
+        mutate_header(&mut random);
+        mutate_info(&mut random);
+        mutate_event_list(&mut random);
+        mutate_file_name(&mut random);
+        rounds += 1;
     }
-    println!("{turns} turns");
+    println!("{rounds} rounds");
 }

@@ -1,0 +1,52 @@
+//! The header of a trbuf, decoded.
+
+use core::mem::offset_of;
+
+use super::damage::Damage;
+use super::layout::SlotLayout;
+use super::mapped::{Header, MAGIC, VERSION};
+use super::words::{array_at, u32_at, u64_at};
+
+/// The process whose buffers a trbuf holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The process ID, in its own PID namespace.
+    pub pid: u32,
+    /// Inode of that namespace.
+    pub pid_namespace: u64,
+    /// Start time, clock ticks since boot.
+    pub start_time: u64,
+    /// The boot ID.
+    pub boot_id: [u8; 36],
+    /// Nanoseconds from `CLOCK_MONOTONIC` to the Epoch.
+    pub realtime_offset: i64,
+    /// The sizes of its slots.
+    pub layout: SlotLayout,
+}
+
+impl Owner {
+    /// Decodes the first page of a trbuf.
+    ///
+    /// # Errors
+    /// [`Damage::Short`], [`Damage::Magic`], [`Damage::Version`] or [`Damage::Ring`].
+    pub fn parse(bytes: &[u8]) -> Result<Owner, Damage> {
+        let word32 = |offset| u32_at(bytes, offset).ok_or(Damage::Short);
+        let word64 = |offset| u64_at(bytes, offset).ok_or(Damage::Short);
+        if array_at(bytes, offset_of!(Header, magic)).ok_or(Damage::Short)? != MAGIC {
+            return Err(Damage::Magic);
+        }
+        let version = word32(offset_of!(Header, version))?;
+        if version != VERSION {
+            return Err(Damage::Version(version));
+        }
+        let ring_size = word64(offset_of!(Header, ring_size))?;
+        Ok(Owner {
+            pid: word32(offset_of!(Header, pid))?,
+            pid_namespace: word64(offset_of!(Header, pid_namespace))?,
+            start_time: word64(offset_of!(Header, start_time))?,
+            boot_id: array_at(bytes, offset_of!(Header, boot_id)).ok_or(Damage::Short)?,
+            realtime_offset: word64(offset_of!(Header, realtime_offset))? as i64,
+            layout: SlotLayout::from_header(ring_size).ok_or(Damage::Ring(ring_size))?,
+        })
+    }
+}
