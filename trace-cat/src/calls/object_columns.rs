@@ -8,7 +8,7 @@ use crate::record::columns;
 const ADDRESSES: [&str; 9] = ["mutex", "cond", "sem", "rwlock", "barrier", "spin", "once_control", "uaddr", "uaddr2"];
 
 /// Whether a column is an object: an address, or a thread that something is done to.
-fn is_object(column: &Column) -> bool {
+pub fn is_object(column: &Column) -> bool {
     column.base == Base::Thread || ADDRESSES.contains(&column.name)
 }
 

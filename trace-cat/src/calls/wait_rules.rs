@@ -62,7 +62,7 @@ impl WaitRule {
     }
 
     /// What a record says for itself: whether the call waited, as far as this is asked of this record.
-    pub fn says(self, which: u8, line: &[u8]) -> bool {
+    pub fn record_shows_wait(self, which: u8, line: &[u8]) -> bool {
         let text = |at: u8| columns::argument(line, usize::from(at));
         match (self, which) {
             (WaitRule::FirstZero(at), 1) => text(at) == b"0",

@@ -139,7 +139,7 @@ impl CallFilter {
     /// What a record says.
     pub fn half(&self, line: &[u8], event: (u8, u8, u8)) -> CallRecord {
         let names = !self.question.objects.is_empty() && self.names(line, event);
-        let says = self.waits.rule(event.0, event.1).says(event.2, line);
+        let says = self.waits.rule(event.0, event.1).record_shows_wait(event.2, line);
         CallRecord { time: columns::time(line).unwrap_or(0), names, says }
     }
 

@@ -1,17 +1,15 @@
 //! Which of the merged records are wanted.
 //!
 //! ```text
-//! calls    what is asked of a call: --object, --blocked, --longer
-//!   pairs    its two records
-//!   objects  which columns are objects
-//!   waits    whether it waited
-//!   marks    the records that are wanted, as many as there are
-//! few      how many: --head, --tail
-//! stream   all of it for records that come as they are made: --follow
+//! record_filter      what one record decides: -e, -p, -l, --tid
+//! call_filter        what both records of a call decide: --object, --blocked, --longer
+//! selected_records   the records that call_filter selected, as many as there are
+//! line_limit         how many: --head, --tail
+//! streaming_filter   all of it for records that come as they are made: --follow
 //! ```
 //!
-//! `--since` and `--until` are a matter of which slices are merged at all; [`Filter`] is asked of each merged record, in many
-//! threads, and [`LineLimit`] counts what comes out, in order.
+//! `--since` and `--until` decide which slices are merged at all. [`Filter`] is asked of each merged record, in many threads,
+//! and [`LineLimit`] counts what is left, in order.
 
 mod call_filter;
 mod line_limit;

@@ -1,15 +1,15 @@
 //! `--follow`: prints what running processes record, as it happens.
 //!
 //! ```text
-//! watch  ──► live: buffers, ring ──► intake ──► window ──► printer
-//! which      what is in memory                  in order   journal,
-//! files      source: seen                                  filter, view
-//!            what comes to files
+//! directory_watch ──► running_process ──► intake ──► reorder_window ──► printer
+//! which files         new_in_buffers                 in order           journal,
+//!                     new_in_rings                                      filter, format
+//!                     growing_files: what comes to files
 //! ```
 //!
-//! What there is at first is merged as always; every buffer and file goes on from where that left it. Then everything is
-//! looked at some hundred times a second. A record is read in its thread's buffer, or in the file if it left the buffer
-//! between two looks, never twice.
+//! `start` merges what there is at first as always; every buffer and file goes on from where that ended. Then all of them are
+//! read some hundred times a second. A record is read in its thread's buffer, or in the file if it left the buffer between two
+//! reads, never twice: `emitted_records` knows what was read from a buffer.
 //!
 //! The processes notice nothing: what is read is memory that the kernel holds anyway, by `pread`, so that a file that becomes
 //! shorter is an error and no signal.

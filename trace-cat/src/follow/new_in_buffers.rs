@@ -1,8 +1,8 @@
 //! What is new in the buffers of a running process's thread.
 //!
 //! What stands in a buffer comes to the file some day, and may do so at any moment. So a buffer's text is taken only if the
-//! file's `end` was the same before and after it was copied (`read::buffers` says why that tells), and what has been taken is
-//! noted, to be left out when the file has it ([`super::seen`]). What left a buffer before it was seen there is found in
+//! file's `end` was the same before and after it was copied (`trace::buffers::copy_buffers` says why that tells), and what has been taken is
+//! noted, to be left out when the file has it ([`super::emitted_records`]). What left a buffer before it was seen there is found in
 //! the file.
 
 use std::io;

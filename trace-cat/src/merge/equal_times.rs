@@ -1,7 +1,7 @@
 //! The records of one moment, when there are too many for the memory: streamed, file by file.
 //!
 //! At one time there is nothing to sort: the order is a walk over all files for what stands before their first record that
-//! is stamped after its call, and another one for the rest (see [`keys`](super::keys)).
+//! is stamped after its call, and another one for the rest (see [`sort_keys`](super::sort_keys)).
 
 use std::io;
 use std::ops::Range;

@@ -1,20 +1,19 @@
 //! Merges the inputs by printed time, whatever their number and whatever the order within them.
 //!
 //! ```text
-//! scan ──► plan ──► load ──► kway ──► turns
-//! index    slices   a slice  its      the slices
-//!                            records  in order
+//! trace::scan ──► slice_plan ──► slice_loader ──► loser_tree ──► ordered_output
+//! index           slices         a slice          its records    the slices in order
 //! ```
 //!
-//! `gate` is for what has to be done in order before that.
+//! `ordered_section` is for what has to be done in order before that.
 //!
-//! Every text is read once from end to end, to see where which times are and what is damaged: only then can the first
-//! record be told. The index of that cuts time into slices that fit the processor's cache. Threads take slices one after the
-//! other, bring what the inputs have of them into memory, sort what is not in order, merge, and hand over in order.
+//! Every text is read once from end to end, to find which times are where and what is damaged: only then is the first record
+//! known. The index divides time into slices that fit the processor's cache. Threads take slices one after the other, load
+//! what the inputs have of them, sort what is not in order, merge, and give the result to `ordered_output`.
 //!
-//! Three things do not fit that, and are seen to before or in the middle: a text in no order at all, of which each slice
-//! would have to read all (it is sorted into a temporary file), many inputs that all have something in each slice (they
-//! are merged into fewer), and more records of one and the same time than there is memory (`instant`).
+//! Three cases do not fit that, and are handled before or within it: a text in no order at all, of which each slice would have
+//! to read all (it is sorted into a `temporary_text`), many inputs that all have something in each slice (they are merged into
+//! fewer), and more records of one and the same time than there is memory (`equal_times`).
 
 mod equal_times;
 pub mod input;

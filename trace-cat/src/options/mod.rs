@@ -1,18 +1,17 @@
-//! The command line: what was typed ([`Arguments`]), and what it means ([`Options`]).
+//! The table of options: what was typed ([`Arguments`]), and what it means ([`Options`]).
 //!
-//! The structures here are the one table of options: the parser, `-h` and `--help`, the manual pages and the shells'
-//! completions come from it (see `examples/documents`, which includes this module; so it may use `names` and `spec`,
-//! and nothing else of trace-cat). A doc comment is an option's help: `-h` prints its first paragraph, `--help` and the
-//! manual all of it.
+//! The parser, `-h` and `--help`, the manual pages and the shells' completions come from the structures here (see
+//! `examples/documents`). A doc comment is an option's help: `-h` prints its first paragraph, `--help` and the manual all of it.
 //!
 //! ```text
-//! selection   which records
-//! printing    how and where to
-//! arrangement in which order, and in how many files
-//! following   while programs run
-//! run         trace-cat run
-//! events      lists of categories and events
-//! moment      points in time
+//! selection        which records
+//! output_options   how they are printed, and where to
+//! arrangement      in which order, and in how many files
+//! follow_options   while programs run
+//! run_command      trace-cat run
+//! event_list       lists of categories and events; nearest_name: what a wrong name may mean
+//! time_point       points in time
+//! command_error    why a command ends early
 //! ```
 
 mod arrangement;

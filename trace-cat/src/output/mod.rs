@@ -1,9 +1,12 @@
-//! How the records are shown: one short file for each form of output.
+//! The output formats, one short file for each, and where output goes.
 //!
 //! ```text
-//! text    for people          csv, json   for programs
-//! fields  a record cut up     event       what the table says of it     style   colours
-//! cuts    where it is cut
+//! formatter        what a format does
+//! text             -F text, for people
+//! csv, json        -F csv, -F json, for programs
+//! format_choice    the format that the options ask for
+//! terminal_style   colours
+//! destination      the standard output or a file
 //! ```
 
 mod csv;

@@ -2,16 +2,16 @@
 //! awk.
 //!
 //! ```text
-//! find    which trbufs
-//! claim   one of them, for us alone, if its process has gone for good
-//! judge   which of its slots are good, and what they hold
-//! write   that goes to the record files, and out of the slot
-//! holes   places in a record file that were taken and never written
-//! hand    every change of a file, one by one
+//! trbuf_search      which trbufs
+//! claim             one of them, for this process alone, if its owner has gone for good
+//! recovery_plan     which of its slots are good, and what they hold
+//! writer            writes that to the record files, and clears it from the slot
+//! holes             places in a record file that were taken and never written
+//! file_operations   every change of a file, one by one
 //! ```
 //!
 //! It may be killed between any two of its steps, and in the middle of a write, and be run again: each record then
-//! stands in its file once. It goes the recorder's own way (`spec::buffer`): what is about to be written is first noted
+//! stands in its file once. It follows the recorder's own protocol (`spec::buffer`): what is about to be written is first noted
 //! in its region with its place in the file, and the note goes when it is written.
 
 mod claim;

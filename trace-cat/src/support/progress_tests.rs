@@ -97,10 +97,10 @@ fn a_phase_within_a_phase_is_part_of_it() {
     let outer = progress.phase("sorting", Amount::Bytes(10));
     {
         let inner = progress.phase("reading", Amount::Bytes(5));
-        inner.done(5);
+        inner.advance(5);
     }
     assert_eq!(terminal.seen(), Vec::<String>::new());
-    outer.done(5);
+    outer.advance(5);
     assert!(terminal.line().starts_with("trace-cat: sorting: 50 %"), "{terminal:?}");
 }
 
@@ -116,6 +116,6 @@ fn other_text_finds_an_empty_line_and_the_last_word_is_the_output_s() {
     let before = terminal.seen().len();
     phase.advance(2);
     drop(phase);
-    progress.phase("sorting", Amount::Bytes(10)).done(5);
+    progress.phase("sorting", Amount::Bytes(10)).advance(5);
     assert_eq!((terminal.line(), terminal.seen().len()), (String::new(), before));
 }

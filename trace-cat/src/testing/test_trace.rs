@@ -68,7 +68,7 @@ impl TestTrace {
         })
     }
 
-    /// As [`cat_with`](Trace::cat_with), with the output that `print` makes of the merge.
+    /// As [`cat_with`](TestTrace::cat_with), with the output that `print` makes of the merge.
     pub fn merged(
         &self,
         names: &[&str],

@@ -1,21 +1,16 @@
 //! From paths to texts whose records can be read in order.
 //!
 //! ```text
-//! process  whose a file is, by its name
-//! inputs   which files, each once, with the rest of dead processes
-//! alive    whether a trbuf's process still runs
-//! slots    the slots of a trbuf, one after the other; region: the text of one
-//! trbuf    what a dead process left in its buffers
-//! running  what a running process has in its buffers, copied
-//!   buffers  where text may go to a file meanwhile
-//!   rings    where records may be overwritten meanwhile; survivors: what of a copy is good
-//! whole    from what moment on each thread is complete
-//! text     one file's bytes, put together from the file and the trbuf
-//! handle   a file that need not stay open
-//! records  the records of a text, and what is none
-//! check    whether a line is a record; columns: its fixed columns; plain: many of the usual kind, fast
-//! scan     reads texts once: what is damaged, and the index
-//! index    where in a text which times are
+//! file_names      whose a file is, by its name
+//! inputs          which files, each once, completed with what dead processes left
+//! liveness        whether a trbuf's process still runs
+//! buffers         what processes have in their trbufs
+//! completeness    from when on each thread is complete
+//! record_text     one file's bytes, put together from the file and the trbuf
+//! file_handle     a file that need not stay open
+//! record_reader   the records of a text, and what is none
+//! scan            reads texts once: what is damaged, and the index
+//! time_index      where in a text which times are
 //! ```
 
 pub mod buffers;

@@ -1,14 +1,14 @@
 //! Prints what there is of a trace, from its files to the output.
 //!
 //! ```text
-//! merge ──► early ──► sink
-//!           threads   one thread, in order:
-//!           filter,   few, sorter, late,
-//!           show      splitter or output
+//! merge ──► concurrent_stage ──► sequential_stage
+//!           threads              one thread, in order:
+//!           filter,              line limit, sorter,
+//!           format               format, splitter or output
 //! ```
 //!
-//! What can be shown record by record, or batch by batch, is shown by the threads that merge. What has to wait until the
-//! records are counted or sorted is shown behind that.
+//! What can be formatted record by record, or batch by batch, is formatted by the threads that merge. What has to wait until
+//! the records are counted or sorted is formatted after that.
 
 mod concurrent_stage;
 mod sequential_stage;

@@ -13,14 +13,14 @@
 //! (if not both records have the same time), and what the columns that answer a question say when they say yes.
 //!
 //! ```text
-//! order    goes through the records: who is who, which calls they are in, which records are a line
-//!   threads  what it knows of threads
-//! plan     what came of that
-//! lines    what it looks like
-//!   line     one line, its columns and colours
-//!   clock    the column of the time
-//!   call     an event's name with its arguments
-//!   form     what is shown of which event
+//! line_planner    goes through the records: who is who, which calls they are in, which records are a line
+//!   known_threads   the threads so far
+//! line_plan       the result of that
+//! line_writer     writes the lines
+//!   line            one line, its columns and colours; short_text: texts that are put often
+//!   time_column     the column of the time
+//!   call            an event's name with its arguments
+//!   kind_layout     what is shown of which kind of record
 //! ```
 //!
 //! Going through the records in order is little of the work. Threads share the rest, a page of records each.

@@ -295,7 +295,10 @@ fn what_is_remembered_is_bounded() {
     (0..known_threads::DEPTH as u64 + 10).for_each(|time| threads.begin(thread, begun(time)));
     // The newest are kept: they end first.
     let ends: Vec<u64> = std::iter::from_fn(|| threads.end(thread, (2, 2))).map(|begun| begun.time).collect();
-    assert_eq!((ends.len(), ends[0], ends[ends.len() - 1]), (known_threads::DEPTH, threads::DEPTH as u64 + 9, 10));
+    assert_eq!(
+        (ends.len(), ends[0], ends[ends.len() - 1]),
+        (known_threads::DEPTH, known_threads::DEPTH as u64 + 9, 10)
+    );
 }
 
 #[test]

@@ -1,4 +1,9 @@
-//! `--stat`: what is in the trace. The records that the filters want are counted, and nothing is printed but the counts.
+//! `--stat`: counts the records that the filters want; nothing else is printed.
+//!
+//! ```text
+//! counts   the counts
+//! tables   the counts as text
+//! ```
 //!
 //! Memory grows with threads, events and objects, not with records; objects beyond a number are not told apart any more.
 
