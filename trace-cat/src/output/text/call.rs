@@ -82,17 +82,17 @@ impl TextLine<'_> {
                 }
                 ColumnLayout::Name => {
                     let halves = [text, next(fields, index)];
-                    let name = halves.map(|text| bits(text).unwrap_or(0).to_be_bytes()).concat();
+                    let name = halves.map(|text| bits(text).to_be_bytes()).concat();
                     let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
                     self.label(open, &ShortText::label("name"));
                     self.put(format!("\"{}\"", name[..length].escape_ascii()).as_bytes());
                 }
                 ColumnLayout::LimitParts => {
-                    let nanoseconds = bits(next(fields, index)).unwrap_or(0);
-                    let limit = bits(text).unwrap_or(0).saturating_mul(NANOS_PER_SECOND).saturating_add(nanoseconds);
+                    let nanoseconds = bits(next(fields, index));
+                    let limit = bits(text).saturating_mul(NANOS_PER_SECOND).saturating_add(nanoseconds);
                     self.limit(open, limit);
                 }
-                ColumnLayout::Limit => self.limit(open, bits(text).unwrap_or(0)),
+                ColumnLayout::Limit => self.limit(open, bits(text)),
                 ColumnLayout::Signal(label) => self.named(open, label, text, signal),
                 ColumnLayout::Errno(label) => self.named(open, label, text, errno),
             }
@@ -126,7 +126,7 @@ impl TextLine<'_> {
 
     fn named(&mut self, open: usize, label: &ShortText, text: &[u8], name: fn(u64) -> Option<&'static str>) {
         self.label(open, label);
-        self.put(bits(text).and_then(name).map_or(text, str::as_bytes));
+        self.put(name(bits(text)).map_or(text, str::as_bytes));
     }
 
     /// A time limit, from the record's time if it is on the wall clock, else as it is.

@@ -69,7 +69,7 @@ impl KindLayouts {
     /// What is shown of them all.
     pub fn new() -> KindLayouts {
         let table = RecordKindTable::default();
-        let forms = table.forms().iter().map(form).collect();
+        let forms = table.kinds().iter().map(form).collect();
         KindLayouts { table, forms }
     }
 

@@ -107,7 +107,7 @@ impl KnownThreads {
 
     /// The number of the record's thread, if it is known.
     pub fn find(&mut self, fields: &Fields) -> Option<usize> {
-        let key = *fields.lwpid_pid();
+        let key = *fields.thread_key();
         if let Some((last, index)) = self.last
             && last == key
         {
@@ -126,7 +126,7 @@ impl KnownThreads {
         self.width = self.width.max(label.width);
         let index = self.threads.len();
         self.threads.push(KnownThread { label, lwpid, begun: Vec::new(), noted: (0, 0) });
-        self.places.insert(u128::from_ne_bytes(*fields.lwpid_pid()), index);
+        self.places.insert(u128::from_ne_bytes(*fields.thread_key()), index);
         self.ids.insert((pid, tid), index);
         index
     }
@@ -219,7 +219,7 @@ fn name(bytes: &[u8]) -> Option<String> {
 }
 
 fn thread_id(text: &[u8]) -> u64 {
-    bits(text).unwrap_or(0)
+    bits(text)
 }
 
 /// Process and LWP need little mixing, and a lookup is made for most records.

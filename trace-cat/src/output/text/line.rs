@@ -77,7 +77,7 @@ impl<'a> TextLine<'a> {
             return self.put(b"= 0");
         }
         self.put(b"= ");
-        match bits(text).and_then(errno) {
+        match errno(bits(text)) {
             Some(name) => self.coloured(Highlight::Error, name.as_bytes()),
             None => self.put(text),
         }

@@ -2,8 +2,8 @@
 
 use super::known_threads::OpenCall;
 use super::time_column::TimeColumn;
-use crate::record::field_offsets::FieldOffsets;
 use crate::record::fields::Fields;
+use crate::record::validation::FieldOffsets;
 
 /// Records one behind the other, cut up; lines that are none as they are.
 pub type RecordPage<'a> = [Result<Fields<'a>, &'a [u8]>];

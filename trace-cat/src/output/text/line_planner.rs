@@ -103,7 +103,7 @@ impl LinePlanner {
                 self.step(thread, number, LineKind::Only, plan);
                 if event == SET_NAME && fields.argument(3) == b"0" {
                     let [tid, high, low, ..] = fields.arguments();
-                    let name = [high, low].map(|text| bits(text).unwrap_or(0).to_be_bytes()).concat();
+                    let name = [high, low].map(|text| bits(text).to_be_bytes()).concat();
                     self.threads.name(fields.pid(), tid, &name);
                     self.labels += 1;
                 }

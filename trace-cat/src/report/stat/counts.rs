@@ -77,7 +77,7 @@ impl TraceCounts {
         process.threads.insert(lwpid);
         process.span = (process.span.0.min(time), process.span.1.max(time));
         if event == numbers(id::TRACE_LOST) {
-            process.lost += bits(fields.argument(0)).unwrap_or(0);
+            process.lost += bits(fields.argument(0));
         }
         let counts = self.events.entry(event).or_default();
         counts.records += 1;
@@ -106,7 +106,7 @@ impl TraceCounts {
         let Some((_, name)) = KINDS.iter().find(|(kind, _)| *kind == category) else { return };
         let first = self.table.find(fields).and_then(|known| known.columns[0]);
         if first.is_some_and(|column| column.name == *name) {
-            let address = bits(fields.argument(0)).unwrap_or(0);
+            let address = bits(fields.argument(0));
             let is_new = self.objects.entry(category).or_default().insert((pid, address));
             self.object_count += usize::from(is_new);
         }
