@@ -33,7 +33,7 @@ impl RecordFormatter for CsvFormat {
         put(&[seconds, b".", nanoseconds, b",", lwpid, b",", pid, b",", fields.tid(), b","]);
         let known = self.kinds.find(&fields);
         match known {
-            Some(KnownKind { category, name, .. }) => put(&[category.as_bytes(), b",", name.as_bytes()]),
+            Some(KnownKind { category, event, .. }) => put(&[category.as_bytes(), b",", event.name.as_bytes()]),
             None => put(&[&record_kinds::category(fields.event().0), b",", &record_kinds::name(&fields)]),
         }
         put(&[b",", &[b'0' + fields.which()]]);

@@ -34,7 +34,9 @@ impl RecordFormatter for JsonFormat {
         put(&[b",\"tid\":\"", fields.tid(), b"\",\"category\":\""]);
         let known = self.kinds.find(&fields);
         match known {
-            Some(KnownKind { category, name, .. }) => put(&[category.as_bytes(), b"\",\"event\":\"", name.as_bytes()]),
+            Some(KnownKind { category, event, .. }) => {
+                put(&[category.as_bytes(), b"\",\"event\":\"", event.name.as_bytes()]);
+            }
             None => {
                 put(&[&record_kinds::category(fields.event().0), b"\",\"event\":\"", &record_kinds::name(&fields)]);
             }

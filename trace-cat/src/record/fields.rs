@@ -36,29 +36,29 @@ impl<'a> Fields<'a> {
         self.offsets
     }
 
-    /// The fields of a copy of the line that has these `offsets`.
+    /// The fields of a copy of a line that has these `offsets`, without its newline.
     pub fn with_offsets(line: &'a [u8], offsets: FieldOffsets) -> Fields<'a> {
-        Fields { line: line.strip_suffix(b"\n").unwrap_or(line), offsets }
+        Fields { line, offsets }
     }
 
     /// Nanoseconds since the Epoch.
     pub fn time(&self) -> u64 {
-        self.offsets.time()
+        self.offsets.time
     }
 
     /// Category, and the event's number within it.
     pub fn event(&self) -> (u8, u8) {
-        self.offsets.event()
+        (self.offsets.event.0, self.offsets.event.1)
     }
 
     /// 0 for the only record of a call, 1 for the first of two, 2 for the second.
     pub fn which(&self) -> u8 {
-        self.offsets.which()
+        self.offsets.event.2
     }
 
     /// `tid`, with its `0x`.
     pub fn tid(&self) -> &'a [u8] {
-        &self.line[TID_OFFSET..self.offsets.tid_end()]
+        &self.line[TID_OFFSET..usize::from(self.offsets.tid_end)]
     }
 
     /// The texts of a1 to a5.

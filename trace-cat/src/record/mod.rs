@@ -5,7 +5,7 @@
 //! fields           all fields as texts
 //! validation       whether a line is a record, and where its fields are
 //! plain_records    many records of the usual kind, validated without their fields
-//! record_kinds     what the table of events says of a record
+//! record_kinds     the row of the table of events for a record
 //! errno_names, signal_names
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! What the table of events says of a record, found by the record's numbers.
+//! The rows of the table of events, found by a record's numbers.
 
 use spec::record::EVENT_WIDTH;
 use spec::tables::CATEGORIES;
@@ -11,8 +11,6 @@ use super::fields::Fields;
 pub struct KnownKind {
     /// The category's name.
     pub category: &'static str,
-    /// The event's name.
-    pub name: &'static str,
     /// The event.
     pub event: &'static Event,
     /// 0 for the only record of a call, 1 for the first of two, 2 for the second.
@@ -47,8 +45,8 @@ impl Default for RecordKindTable {
             for kind in event.kinds {
                 let used = kind.columns.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
                 let category = CATEGORIES[usize::from(event.category)];
-                let (name, which, columns) = (event.name, kind.which, &kind.columns);
-                table.kinds.push(KnownKind { category, name, event, which, columns, used });
+                let (which, columns) = (kind.which, &kind.columns);
+                table.kinds.push(KnownKind { category, event, which, columns, used });
                 table.places[place((event.category, event.number), which)] = table.kinds.len() as u16;
             }
         }

@@ -1,7 +1,8 @@
 //! Whether a line is a record, and where its fields are.
 //!
-//! `spec::Record::parse` decides. A record of the usual kind has a thread ID of the usual width, and arguments that are
-//! neither long nor wide; it is recognised by comparing sixteen bytes at a time, in a fraction of the decoder's time.
+//! `spec::Record::parse` decides. Nearly every record has a thread ID of the usual width, and arguments that are short enough
+//! to fit 64 bits for certain; such a record is recognised by comparing sixteen bytes at a time, in a fraction of the
+//! decoder's time.
 //!
 //! # Safety
 //! The intrinsics need SSE2, which every x86-64 has.
@@ -30,49 +31,29 @@ pub fn check(line: &[u8]) -> Result<(), RecordError> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldOffsets {
     /// Nanoseconds since the Epoch.
-    time: u64,
-    /// Category, event within it, and which.
-    event: (u8, u8, u8),
+    pub(super) time: u64,
+    /// `event1`, `event2` and `which`.
+    pub(super) event: (u8, u8, u8),
     /// Where the thread ID ends.
-    tid_end: u8,
+    pub(super) tid_end: u8,
     /// Where a1 begins, and for each argument the place after its separator.
     arguments: [u8; 6],
 }
 
 impl FieldOffsets {
-    /// Category, and the event's number within it.
-    pub fn event(&self) -> (u8, u8) {
-        (self.event.0, self.event.1)
-    }
-
-    /// 0 for the only record of a call, 1 for the first of two, 2 for the second.
-    pub fn which(&self) -> u8 {
-        self.event.2
-    }
-
-    /// Nanoseconds since the Epoch.
-    pub fn time(&self) -> u64 {
-        self.time
-    }
-
-    /// Where the thread ID ends.
-    pub fn tid_end(&self) -> usize {
-        usize::from(self.tid_end)
-    }
-
     /// Where an argument is; `index` is 0 for a1 and 4 for a5.
     pub fn argument(&self, index: usize) -> Range<usize> {
         let [start, next] = [index, index + 1].map(|index| usize::from(self.arguments[index]));
         start..next - 1
     }
 
-    /// The offsets in a line without its newline; `None` if it is not a record.
+    /// The offsets in a line without its newline; `None` if it is not a record, or is longer than any that is written.
     #[inline(always)]
     pub fn new(line: &[u8]) -> Option<FieldOffsets> {
         FieldOffsets::of_usual(line).or_else(|| FieldOffsets::of_any(line))
     }
 
-    /// The offsets in a record of the usual kind; `None` for other records, too.
+    /// The offsets in a record of the usual kind; `None` for any other line, which may be a record, too.
     #[inline(always)]
     pub fn of_usual(line: &[u8]) -> Option<FieldOffsets> {
         let head: &[u8; HEAD_LEN] = line.first_chunk()?;
@@ -89,7 +70,7 @@ impl FieldOffsets {
         for offset in &mut offsets[1..] {
             let end = colons.trailing_zeros();
             colons &= colons - 1;
-            // The `x` makes no difference to the width that surely fits 64 bits: `0x` and 16 digits, or 19 decimal digits.
+            // The widest numbers that fit 64 bits for certain: `0x` and 16 digits, or 19 decimal digits.
             let is_hex = arguments.crosses >> start & 2;
             is_wide |= u64::from(end - start) + is_hex / 2 > DECIMAL_DIGITS_SAFE as u64;
             start = end + 1;
@@ -118,11 +99,11 @@ impl FieldOffsets {
 
 /// Bytes at a line's beginning that are compared: the fixed part, up to a multiple of a block.
 const HEAD_LEN: usize = A1_OFFSET.next_multiple_of(BLOCK);
-/// Bytes at the end of most lines, which hold all arguments.
+/// Bytes at the end of a line, which in most lines are all arguments and some bytes before them.
 const SHORT_WINDOW: usize = 2 * BLOCK;
-/// The longest line of which this is so.
+/// The longest such line.
 const SHORT_LINE_MAX: usize = A1_OFFSET + SHORT_WINDOW - 1;
-/// Bytes at the end of longer lines. A mask has a bit for each.
+/// The same for longer lines. A mask has a bit for each of these bytes.
 const LONG_WINDOW: usize = 4 * BLOCK;
 
 const _: () = assert!(HEAD_LEN < RECORD_LEN_MIN && LONG_WINDOW < RECORD_LEN_MIN && LONG_WINDOW == u64::BITS as usize);
@@ -158,8 +139,7 @@ pub struct ArgumentBits {
 }
 
 impl ArgumentBits {
-    /// The arguments of a line that is at least as long as a record, from its last `WINDOW` bytes; `None` if they do not
-    /// have them all.
+    /// The arguments of a line, from its last `WINDOW` bytes; `None` if these do not have all arguments.
     #[inline(always)]
     fn of_line<const WINDOW: usize>(line: &[u8]) -> Option<ArgumentBits> {
         let window: &[u8; WINDOW] = line.last_chunk()?;
@@ -181,8 +161,8 @@ impl ArgumentBits {
         Some(ArgumentBits { colons, decimals, zeros, letters, crosses, minuses })
     }
 
-    /// Whether the bytes whose bits are in `within`, the lowest ones, are five arguments. Whether their numbers fit 64 bits
-    /// is for the caller to see; zero with a minus is left to the decoder.
+    /// Whether the bytes of `within`, which has the lowest bits, are five arguments. The caller checks that numbers fit 64
+    /// bits. A zero after a minus counts as not valid, although `-01` is.
     #[inline(always)]
     pub fn are_valid(self, within: u64) -> bool {
         let ArgumentBits { colons, decimals, zeros, letters, crosses, minuses } = self;

@@ -95,7 +95,7 @@ fn kind_layout(known: &KnownKind) -> KindLayout {
         Some((index, ShortText::new(if question == "block" { "blocked" } else { question })))
     };
     KindLayout {
-        name: ShortText::new(known.name),
+        name: ShortText::new(event.name),
         arguments,
         added,
         result: named("rval"),
