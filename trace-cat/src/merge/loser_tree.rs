@@ -103,7 +103,7 @@ pub fn merge(
     let bits = usize::BITS - streams.len().leading_zeros();
     let span = times.end.saturating_sub(times.start);
     let job = MergeJob { bytes, start: times.start, span, stamps, bits };
-    match (u64::BITS - span.leading_zeros() <= u64::room(bits), Avx2Scanner::see()) {
+    match (u64::BITS - span.leading_zeros() <= u64::room(bits), Avx2Scanner::detect()) {
         // SAFETY: a `Wide` is only made on a processor with AVX2.
         (true, Some(eyes)) => unsafe { merge_wide(job, streams, eyes, out) },
         (true, None) => job.merge::<u64, _>(streams, PortableScanner, out),

@@ -5,18 +5,18 @@
 //! 1795174740.544763329,19955,19953,0x7fc5de3f86c0,mutex,mutex_lock,1,0x559469ed90a0,0,0,0,0,mutex
 //! ```
 //!
-//! Values are those of the record, all digits of them, and need no quotes. `columns` has the names of a1 and so on as in
-//! events.tsv, separated by spaces, `-` for a column without one.
+//! Values are the texts that the record has, with all digits, and need no quotes. `columns` has the names of a1 and so on as in
+//! events.tsv, separated by spaces, and `-` for a column without a name.
 
 use super::formatter::RecordFormatter;
 use crate::record::fields::Fields;
 use crate::record::record_kinds;
 use crate::record::record_kinds::{KnownKind, RecordKindTable};
 
-/// The view.
+/// The CSV format.
 #[derive(Debug, Default)]
 pub struct CsvFormat {
-    events: RecordKindTable,
+    kinds: RecordKindTable,
 }
 
 impl RecordFormatter for CsvFormat {
@@ -25,15 +25,15 @@ impl RecordFormatter for CsvFormat {
     }
 
     fn record(&self, line: &[u8], out: &mut Vec<u8>) {
-        // The file changed under the reader: there is nothing to be said of it in this form.
+        // The file changed after it was checked: a line that is not a record has no columns.
         let Some(fields) = Fields::new(line) else { return };
         let (seconds, nanoseconds) = fields.seconds_and_nanoseconds();
         let (lwpid, pid) = fields.lwpid_and_pid();
-        let mut put = |pieces: &[&[u8]]| pieces.iter().for_each(|piece| out.extend_from_slice(piece));
+        let mut put = |texts: &[&[u8]]| texts.iter().for_each(|text| out.extend_from_slice(text));
         put(&[seconds, b".", nanoseconds, b",", lwpid, b",", pid, b",", fields.tid(), b","]);
-        let known = self.events.find(&fields);
+        let known = self.kinds.find(&fields);
         match known {
-            Some(KnownKind { category, name, .. }) => put(&[category.as_bytes(), b",", name.as_bytes()]),
+            Some(KnownKind { category, event, .. }) => put(&[category.as_bytes(), b",", event.name.as_bytes()]),
             None => put(&[&record_kinds::category(fields.event().0), b",", &record_kinds::name(&fields)]),
         }
         put(&[b",", &[b'0' + fields.which()]]);
@@ -56,8 +56,8 @@ mod tests {
 
     #[test]
     fn records_and_their_names() {
-        let (view, mut out) = (CsvFormat::default(), Vec::new());
-        view.head(&mut out);
+        let (format, mut out) = (CsvFormat::default(), Vec::new());
+        format.head(&mut out);
         for line in [
             "1795174740:044763329:0019955:0000007:0x7fc5de3f86c0:02:02:1:0x559469ed90a0:0:0:0:0\n",
             "1795174740:544763329:0019955:0000007:0x7fc5de3f86c0:02:02:2:35:1:0:0:0x401136\n",
@@ -66,7 +66,7 @@ mod tests {
             "1795174740:544763329:0019955:0000007:0x7fc5de3f86c0:04:01:0:0x10:0:5:0:22\n",
             "rubbish\n",
         ] {
-            view.record(line.as_bytes(), &mut out);
+            format.record(line.as_bytes(), &mut out);
         }
         let expected = "\
 time,lwpid,pid,tid,category,event,which,a1,a2,a3,a4,a5,columns

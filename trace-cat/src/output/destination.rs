@@ -1,4 +1,4 @@
-//! Where records go: the standard output or a file, a large piece at a time.
+//! Where output goes: the standard output or a file, a large chunk at a time.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write};
@@ -19,53 +19,54 @@ pub fn output_identity(path: Option<&Path>) -> Option<FileIdentity> {
     metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
 }
 
-/// Makes a file that may not grow (RLIMIT_FSIZE) an error, not the end.
+/// Makes writing beyond RLIMIT_FSIZE fail with an error instead of ending the process.
 pub fn ignore_file_size_signal() {
     // SAFETY: ignoring a signal installs no code.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-/// Where pieces of output go; they are large, so nothing is gathered.
+/// Where chunks of output go. They are large, so they are written without a buffer.
 pub struct Output<'a> {
-    out: Box<dyn Write + Send>,
-    /// Told before the first piece, if pieces may be seen where stderr is: on a terminal, or by way of a pipe and `grep`.
-    seen: Option<&'a Diagnostics>,
+    file: File,
+    /// Whose progress line ends before the first chunk, if output may appear where stderr does: on a terminal, or through a
+    /// pipe and `grep`.
+    progress: Option<&'a Diagnostics>,
 }
 
 impl Output<'_> {
-    /// The standard output, or `path`, which is made or made empty.
+    /// The standard output, or the file at `path`, which is created or truncated.
     ///
     /// # Errors
-    /// What the system says about `path`.
+    /// The failure to create the file.
     pub fn open<'a>(path: Option<&Path>, diagnostics: &'a Diagnostics) -> io::Result<Output<'a>> {
         let file = match path {
             Some(path) => File::create(path)?,
-            // Writing fails as it would without the runtime's help.
+            // The runtime put /dev/null in its place. Writing has to fail as it does on a closed descriptor.
             None if inherited_state::was_closed(libc::STDOUT_FILENO) => File::open("/dev/null")?,
-            // Not through io::Stdout, which looks for newlines in all that it writes.
+            // io::Stdout would search everything it writes for newlines.
             None => File::from(io::stdout().as_fd().try_clone_to_owned()?),
         };
         let kind = file.metadata()?.file_type();
-        let seen = (file.is_terminal() || kind.is_fifo() || kind.is_socket()).then_some(diagnostics);
-        Ok(Output { out: Box::new(file), seen })
+        let progress = (file.is_terminal() || kind.is_fifo() || kind.is_socket()).then_some(diagnostics);
+        Ok(Output { file, progress })
     }
 
-    /// Writes a piece.
+    /// Writes a chunk.
     ///
     /// # Errors
-    /// What writing says.
-    pub fn write(&mut self, piece: &[u8]) -> io::Result<()> {
-        if let Some(diagnostics) = self.seen.take_if(|_| !piece.is_empty()) {
+    /// The failure to write.
+    pub fn write(&mut self, chunk: &[u8]) -> io::Result<()> {
+        if let Some(diagnostics) = self.progress.take_if(|_| !chunk.is_empty()) {
             diagnostics.stop_progress();
         }
-        self.out.write_all(piece)
+        self.file.write_all(chunk)
     }
 
-    /// Tells what only the end tells.
+    /// Flushes the output.
     ///
     /// # Errors
-    /// What writing says.
+    /// The failure to write.
     pub fn finish(mut self) -> io::Result<()> {
-        self.out.flush()
+        self.file.flush()
     }
 }

@@ -9,7 +9,7 @@ use super::terminal_style;
 use super::text::TextFormat;
 use crate::options::{ColorChoice, OutputFormat, Printing};
 
-/// The view that the options ask for. `paths` are those that are read: names of programs are found there.
+/// The format that the options ask for. `paths` are the inputs, in whose directories the names of programs are found.
 pub fn open(printing: &Printing, paths: &[PathBuf]) -> Formatter {
     match printing.format {
         OutputFormat::Raw => Formatter::Raw,
@@ -19,7 +19,7 @@ pub fn open(printing: &Printing, paths: &[PathBuf]) -> Formatter {
     }
 }
 
-/// The view that the options ask for, if it needs the order of the records and threads can share it all the same.
+/// The format that the options ask for, if it needs the records in order and threads can share its work nevertheless.
 pub fn shared(printing: &Printing, paths: &[PathBuf]) -> Option<TextFormat> {
     (printing.format == OutputFormat::Text).then(|| text(printing, paths))
 }
@@ -28,12 +28,12 @@ fn text(printing: &Printing, paths: &[PathBuf]) -> TextFormat {
     let coloured = match printing.color {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
-        ColorChoice::Auto => printing.output.is_none() && terminal_style::is_welcome(),
+        ColorChoice::Auto => printing.output.is_none() && terminal_style::is_wanted(),
     };
     TextFormat::new(printing.time, coloured, directories(paths))
 }
 
-/// The directories in which files of a trace are found: those that are named, and those of files that are.
+/// The directories of a trace: those among `paths`, and those of the files among `paths`.
 pub fn directories(paths: &[PathBuf]) -> Vec<PathBuf> {
     let directory = |path: &PathBuf| if path.is_dir() { Some(path.clone()) } else { Some(path.parent()?.into()) };
     let mut directories: Vec<PathBuf> = paths.iter().filter_map(directory).collect();

@@ -1,34 +1,34 @@
 //! What an output format does.
 
-/// A form of output in which each record is shown for itself, so that threads share the work.
+/// A format that shows each record independently, so that threads share the work.
 pub trait RecordFormatter: Send + Sync {
-    /// Appends what stands before the first record.
+    /// Appends the text before the first record.
     fn head(&self, _out: &mut Vec<u8>) {}
 
-    /// Appends what is shown for one record, whose line ends with its newline, to `out`.
+    /// Appends the text for one record. `line` ends with its newline.
     fn record(&self, line: &[u8], out: &mut Vec<u8>);
 }
 
-/// A form of output that remembers what it has seen, and needs to see the records in the order of the timeline.
+/// A format that remembers earlier records, and takes the records in the order of the timeline.
 pub trait TimelineFormatter: Send {
-    /// Appends what is shown for one record, whose line ends with its newline, to `out`.
+    /// Appends the text for one record. `line` ends with its newline.
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>);
 
-    /// Appends what was held back, because it is not known whether there will be another record.
+    /// Appends the text that was held back for the next record, which may not come soon.
     fn pause(&mut self, _out: &mut Vec<u8>) {}
 
-    /// Appends what stands behind the last record.
+    /// Appends the text after the last record.
     fn end(&mut self, out: &mut Vec<u8>) {
         self.pause(out);
     }
 }
 
-/// How records are shown.
+/// The output format.
 pub enum Formatter {
-    /// As they are in the files.
+    /// Records as they are in the files.
     Raw,
-    /// Each for itself.
+    /// Each record independently.
     PerRecord(Box<dyn RecordFormatter>),
-    /// One after the other.
+    /// The records in order.
     Timeline(Box<dyn TimelineFormatter>),
 }

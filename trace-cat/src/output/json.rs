@@ -5,36 +5,38 @@
 //!  "event":"mutex_lock","which":2,"arguments":{"rval":0,"block?":1}}
 //! ```
 //!
-//! (in one line). Arguments have their names from events.tsv; a column without a name is there as `a1` and so on unless
-//! it is 0. Readers of JSON hold numbers as doubles, which are exact up to 2^53: so what a record has in hex is a string, as
-//! is a decimal number beyond that, and the time.
+//! (in one line). Arguments have their names from events.tsv; a column without a name appears as `a1` and so on unless it
+//! is 0. Readers of JSON hold numbers as doubles, which are exact up to 2^53. Therefore the time, hex numbers and long
+//! decimal numbers are strings.
 
 use super::formatter::RecordFormatter;
 use crate::record::fields::Fields;
 use crate::record::record_kinds;
 use crate::record::record_kinds::{KnownKind, RecordKindTable};
 
-/// Decimal numbers with so many characters, the minus included, are exact in any reader: 10^15 is less than 2^53.
-const EXACT: usize = 15;
+/// The most characters, the minus included, of decimal numbers that are exact in any reader: 10^15 is less than 2^53.
+const EXACT_WIDTH_MAX: usize = 15;
 
-/// The view.
+/// The JSON format.
 #[derive(Debug, Default)]
 pub struct JsonFormat {
-    events: RecordKindTable,
+    kinds: RecordKindTable,
 }
 
 impl RecordFormatter for JsonFormat {
     fn record(&self, line: &[u8], out: &mut Vec<u8>) {
-        // The file changed under the reader: there is nothing to be said of it in this form.
+        // The file changed after it was checked: a line that is not a record has no columns.
         let Some(fields) = Fields::new(line) else { return };
         let (seconds, nanoseconds) = fields.seconds_and_nanoseconds();
         let (lwpid, pid) = fields.lwpid_and_pid();
-        let mut put = |pieces: &[&[u8]]| pieces.iter().for_each(|piece| out.extend_from_slice(piece));
+        let mut put = |texts: &[&[u8]]| texts.iter().for_each(|text| out.extend_from_slice(text));
         put(&[b"{\"time\":\"", seconds, b".", nanoseconds, b"\",\"lwpid\":", lwpid, b",\"pid\":", pid]);
         put(&[b",\"tid\":\"", fields.tid(), b"\",\"category\":\""]);
-        let known = self.events.find(&fields);
+        let known = self.kinds.find(&fields);
         match known {
-            Some(KnownKind { category, name, .. }) => put(&[category.as_bytes(), b"\",\"event\":\"", name.as_bytes()]),
+            Some(KnownKind { category, event, .. }) => {
+                put(&[category.as_bytes(), b"\",\"event\":\"", event.name.as_bytes()]);
+            }
             None => {
                 put(&[&record_kinds::category(fields.event().0), b"\",\"event\":\"", &record_kinds::name(&fields)]);
             }
@@ -59,22 +61,22 @@ impl RecordFormatter for JsonFormat {
     }
 }
 
-/// Whether a value may stand as a number.
+/// Whether a value can be a JSON number that every reader holds exactly.
 fn is_exact(text: &[u8]) -> bool {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
-    // A zero before other digits, which no record has, is not JSON.
+    // JSON has no zero before other digits. The recorder never writes one, but a record may have it.
     let plain = digits.iter().all(u8::is_ascii_digit) && (digits.len() == 1 || digits.first() != Some(&b'0'));
-    text.len() <= EXACT && plain && !digits.is_empty()
+    text.len() <= EXACT_WIDTH_MAX && plain && !digits.is_empty()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn shown(event: &str, arguments: &str) -> String {
-        let (view, mut out) = (JsonFormat::default(), Vec::new());
+    fn object(event: &str, arguments: &str) -> String {
+        let (format, mut out) = (JsonFormat::default(), Vec::new());
         let line = format!("1795174740:044763329:0019955:0000007:0x7fc5de3f86c0:{event}:{arguments}\n");
-        view.record(line.as_bytes(), &mut out);
+        format.record(line.as_bytes(), &mut out);
         let text = String::from_utf8(out).unwrap();
         let head = "{\"time\":\"1795174740.044763329\",\"lwpid\":19955,\"pid\":7,\"tid\":\"0x7fc5de3f86c0\",";
         text.strip_prefix(head).unwrap_or_else(|| panic!("{text}")).trim_end().to_owned()
@@ -104,12 +106,12 @@ mod tests {
             ),
             ("50:01:0", "0:0:0:0:0", r#""category":"50","event":"50.01","which":0,"arguments":{}}"#),
         ] {
-            assert_eq!(shown(event, arguments), expected);
+            assert_eq!(object(event, arguments), expected);
         }
     }
 
     #[test]
-    fn what_is_no_record_is_left_out() {
+    fn a_line_that_is_not_a_record_is_left_out() {
         let mut out = Vec::new();
         JsonFormat::default().record(b"\"},\x1b[2J\n", &mut out);
         assert!(out.is_empty());

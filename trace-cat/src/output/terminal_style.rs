@@ -1,30 +1,30 @@
-//! Colours, where there is a terminal to show them.
+//! Colours, for terminals.
 
 use std::env;
 use std::io::{self, IsTerminal as _};
 
-/// What is to stand out.
+/// What a colour marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Highlight {
     /// The time.
     Time,
-    /// A thread's label, in one of a few colours.
+    /// A thread's label; threads take turns with a few colours.
     Thread(usize),
     /// An event's name.
     Event,
     /// A result that is an error.
     Error,
-    /// That somebody had to wait.
+    /// An answer, such as that the call blocked.
     Wait,
 }
 
-/// Colours of threads: not red, which is for errors, nor yellow, which is for waiting.
+/// Colours of threads. Red is for errors, and yellow for waiting.
 const THREADS: [&[u8]; 4] = [b"\x1b[36m", b"\x1b[32m", b"\x1b[35m", b"\x1b[34m"];
-/// Ends any of them.
+/// The sequence that ends every colour.
 pub const END: &[u8] = b"\x1b[m";
 
 impl Highlight {
-    /// The sequence that begins it.
+    /// The sequence that begins the colour.
     pub fn begin(self) -> &'static [u8] {
         match self {
             Highlight::Time => b"\x1b[2m",
@@ -36,8 +36,8 @@ impl Highlight {
     }
 }
 
-/// Whether the standard output is a terminal that colours are welcome on (<https://no-color.org>).
-pub fn is_welcome() -> bool {
+/// Whether the standard output is a terminal on which the user wants colours (<https://no-color.org>).
+pub fn is_wanted() -> bool {
     let refused = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = env::var_os("TERM").is_none_or(|terminal| terminal == "dumb" || terminal.is_empty());
     !refused && !dumb && io::stdout().is_terminal()

@@ -1,45 +1,28 @@
 //! The fixed columns of a record, read without decoding the rest of the line.
 //!
-//! These are for lines that are known to be records; of other lines they tell nonsense, but never panic.
+//! These functions are for lines that are known to be records. Of other lines they return any value, but never panic.
 
-use spec::record::{NANOS_PER_SECOND, TIME_WIDTH};
+use memchr::memchr;
+use spec::record::{
+    EVENT_TEXT_WIDTH, EVENT1_OFFSET, FIXED_PART, LWPID_OFFSET, LWPID_WIDTH, NANOS_PER_SECOND, PID_OFFSET, PID_WIDTH,
+    TID_OFFSET, TIME_WIDTH,
+};
 
-/// The number that eight decimal digits stand for.
-fn eight(digits: [u8; 8]) -> Option<u64> {
-    const HIGH: u64 = 0xf0f0_f0f0_f0f0_f0f0;
-    let text = u64::from_le_bytes(digits);
-    // Digits are 0x30 to 0x39: their high halves are 3, and stay 3 when 6 is added.
-    let high = (text & HIGH) | (text.wrapping_add(0x0606_0606_0606_0606) & HIGH) >> 4;
-    if high != 0x3333_3333_3333_3333 {
-        return None;
-    }
-    Some(eight_known(digits))
-}
-
-/// The number that eight bytes stand for, which are digits; of others it is any number.
+/// The number that eight decimal digits stand for; of other bytes it is any number.
 #[inline(always)]
-fn eight_known(digits: [u8; 8]) -> u64 {
+fn eight_digits(digits: [u8; 8]) -> u64 {
     // Neighbours are put together: eight digits, four pairs, two fours.
     let pairs = (u64::from_le_bytes(digits) & 0x0f0f_0f0f_0f0f_0f0f).wrapping_mul(2561) >> 8 & 0x00ff_00ff_00ff_00ff;
     let fours = pairs.wrapping_mul(6_553_601) >> 16 & 0x0000_ffff_0000_ffff;
     fours.wrapping_mul(42_949_672_960_001) >> 32
 }
 
-fn digit(byte: u8) -> Option<u64> {
-    let digit = byte.wrapping_sub(b'0');
-    (digit <= 9).then_some(u64::from(digit))
-}
-
 /// The printed time in nanoseconds since the Epoch, or `None` if the line does not begin with one.
 pub fn time(line: &[u8]) -> Option<u64> {
     let text: &[u8; TIME_WIDTH] = line.first_chunk()?;
-    let [s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, colon, n0, n1, n2, n3, n4, n5, n6, n7, n8] = *text;
-    if colon != b':' {
-        return None;
-    }
-    let seconds = eight([s0, s1, s2, s3, s4, s5, s6, s7])? * 100 + digit(s8)? * 10 + digit(s9)?;
-    let nanoseconds = eight([n0, n1, n2, n3, n4, n5, n6, n7])? * 10 + digit(n8)?;
-    Some(seconds * NANOS_PER_SECOND + nanoseconds)
+    let is_valid = |place: usize| text[place].wrapping_sub(FIXED_PART.low[place]) <= FIXED_PART.span[place];
+    // Without an early end, so that many bytes are compared together.
+    (0..TIME_WIDTH).fold(true, |valid, place| valid & is_valid(place)).then(|| time_known(text))
 }
 
 /// The printed time, which is known to be one, in nanoseconds since the Epoch; of other bytes it is any number.
@@ -47,36 +30,51 @@ pub fn time(line: &[u8]) -> Option<u64> {
 pub fn time_known(text: &[u8; TIME_WIDTH]) -> u64 {
     let [s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, _, n0, n1, n2, n3, n4, n5, n6, n7, n8] = *text;
     let digit = |byte: u8| u64::from(byte & 15);
-    let seconds = eight_known([s0, s1, s2, s3, s4, s5, s6, s7]) * 100 + digit(s8) * 10 + digit(s9);
-    let nanoseconds = eight_known([n0, n1, n2, n3, n4, n5, n6, n7]) * 10 + digit(n8);
+    let seconds = eight_digits([s0, s1, s2, s3, s4, s5, s6, s7]) * 100 + digit(s8) * 10 + digit(s9);
+    let nanoseconds = eight_digits([n0, n1, n2, n3, n4, n5, n6, n7]) * 10 + digit(n8);
     seconds.wrapping_mul(NANOS_PER_SECOND).wrapping_add(nanoseconds)
 }
 
 /// `event1`, `event2` and `which`.
 pub fn event(line: &[u8]) -> (u8, u8, u8) {
-    let at = event_at(line);
-    match line.get(at..at + 7) {
-        Some(&[a, b, _, c, d, _, which]) => (pair(a, b), pair(c, d), which.wrapping_sub(b'0')),
-        _ => (u8::MAX, u8::MAX, u8::MAX),
+    match line.get(event_offset(line)..).and_then(|text| text.first_chunk()) {
+        Some(text) => event_numbers(text),
+        None => (u8::MAX, u8::MAX, u8::MAX),
     }
 }
 
-/// Where `event1` stands.
-fn event_at(line: &[u8]) -> usize {
-    // The thread ID has twelve digits; should it have more, the event stands behind the next colon.
-    match line.get(51) {
-        Some(b':') => 52,
-        _ => line.iter().skip(39).position(|&byte| byte == b':').map_or(52, |colon| 39 + colon + 1),
+/// `event1`, `event2` and `which`, from `event1:event2:which:`.
+#[inline(always)]
+pub fn event_numbers(text: &[u8; EVENT_TEXT_WIDTH]) -> (u8, u8, u8) {
+    let [a, b, _, c, d, _, which, _] = *text;
+    (pair(a, b), pair(c, d), which.wrapping_sub(b'0'))
+}
+
+fn pair(tens: u8, ones: u8) -> u8 {
+    tens.wrapping_sub(b'0').wrapping_mul(10).wrapping_add(ones.wrapping_sub(b'0'))
+}
+
+/// Where `event1` begins.
+fn event_offset(line: &[u8]) -> usize {
+    // A thread ID that is wider than usual moves the event.
+    match line.get(EVENT1_OFFSET - 1) {
+        Some(b':') => EVENT1_OFFSET,
+        _ => tid_end(line).map_or(EVENT1_OFFSET, |end| end + 1),
     }
+}
+
+/// Where `tid` ends, whatever its width; `None` if no colon follows it.
+pub fn tid_end(line: &[u8]) -> Option<usize> {
+    Some(TID_OFFSET + memchr(b':', line.get(TID_OFFSET..)?)?)
 }
 
 /// The text of a1 to a5, whose `index` is 0 to 4.
 pub fn argument(line: &[u8], index: usize) -> &[u8] {
-    let arguments = line.get(event_at(line) + 8..).unwrap_or_default();
+    let arguments = line.get(event_offset(line) + EVENT_TEXT_WIDTH..).unwrap_or_default();
     arguments.split(|byte| matches!(byte, b':' | b'\n')).nth(index).unwrap_or_default()
 }
 
-/// The number that hex digits behind `0x` stand for; 0 for the `0` that has no `0x`.
+/// The number that the hex digits after `0x` stand for; 0 for `0`, which has no `0x`.
 pub fn hex(text: &[u8]) -> u64 {
     let digits = text.get(2..).unwrap_or_default();
     digits.iter().fold(0, |number, &byte| number << 4 | u64::from((byte & 15) + 9 * (byte >> 6)))
@@ -84,28 +82,28 @@ pub fn hex(text: &[u8]) -> u64 {
 
 /// `tid`.
 pub fn tid(line: &[u8]) -> u64 {
-    hex(line.get(37..event_at(line) - 1).unwrap_or_default())
-}
-
-fn pair(tens: u8, ones: u8) -> u8 {
-    tens.wrapping_sub(b'0').wrapping_mul(10).wrapping_add(ones.wrapping_sub(b'0'))
+    hex(line.get(TID_OFFSET..event_offset(line) - 1).unwrap_or_default())
 }
 
 /// `lwpid`.
 pub fn lwpid(line: &[u8]) -> u32 {
-    seven(line, 21)
+    seven_digits(line, LWPID_OFFSET)
 }
 
 /// `pid`.
 pub fn pid(line: &[u8]) -> u32 {
-    seven(line, 29)
+    seven_digits(line, PID_OFFSET)
 }
 
-fn seven(line: &[u8], at: usize) -> u32 {
-    let Some(&[_, ref digits @ ..]) = line.get(at - 1..).and_then(|line| line.first_chunk::<8>()) else { return 0 };
+const _: () = assert!(LWPID_WIDTH == 7 && PID_WIDTH == 7);
+
+/// The number at `offset`; 0 if the line is too short.
+fn seven_digits(line: &[u8], offset: usize) -> u32 {
+    // With the colon before it, the number has the bytes of a word.
+    let Some(&[_, ref digits @ ..]) = line.get(offset - 1..).and_then(|line| line.first_chunk::<8>()) else { return 0 };
     let mut eight = [b'0'; 8];
     eight[1..].copy_from_slice(digits);
-    eight_known(eight) as u32
+    eight_digits(eight) as u32
 }
 
 #[cfg(test)]
@@ -127,16 +125,17 @@ mod tests {
         for line in [LINE, wide, b"9999999999:999999999:", b"0123456789:987654321:"] {
             assert_eq!(Some(time_known(line.first_chunk().unwrap())), time(line));
         }
+        assert_eq!(time(b"0123456789:987654321:"), Some(123_456_789_987_654_321));
     }
 
     #[test]
     fn every_byte_of_a_time_counts() {
-        for at in 0..20 {
+        for place in 0..20 {
             for byte in 0..=255 {
                 let mut line = LINE.to_vec();
-                line[at] = byte;
-                let valid = if at == 10 { byte == b':' } else { byte.is_ascii_digit() };
-                assert_eq!(time(&line).is_some(), valid, "byte {byte} at {at}");
+                line[place] = byte;
+                let valid = if place == 10 { byte == b':' } else { byte.is_ascii_digit() };
+                assert_eq!(time(&line).is_some(), valid, "byte {byte} at {place}");
             }
         }
     }

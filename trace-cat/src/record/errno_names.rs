@@ -1,4 +1,4 @@
-//! The names of errno values, as Linux numbers them on x86 and most other machines.
+//! The names of errno values, with the numbers that Linux has on x86 and most other machines.
 
 /// The name of an errno value, if it has one.
 pub fn errno(number: u64) -> Option<&'static str> {
@@ -6,7 +6,7 @@ pub fn errno(number: u64) -> Option<&'static str> {
     (!name.is_empty()).then_some(name)
 }
 
-/// By number; empty where there is none.
+/// By number; empty for a number without a name.
 #[rustfmt::skip]
 static NAMES: [&str; 134] = [
     "", "EPERM", "ENOENT", "ESRCH", "EINTR", "EIO", "ENXIO", "E2BIG", "ENOEXEC", "EBADF", "ECHILD", "EAGAIN",

@@ -1,40 +1,43 @@
 //! Plain records, which nearly all are, recognised many bytes at a time.
 //!
-//! What this accepts, `spec::Record::parse` accepts; rare forms (wide thread IDs, negative numbers, many long arguments)
-//! are left to it. Processors without AVX2 take the way through [`check`].
+//! `spec::Record::parse` accepts every plain record. Rare ones (wide thread IDs, negative numbers, many long arguments) are
+//! not plain and are left to it. Processors without AVX2 use [`validation`](super::validation) instead.
 //!
 //! # Safety
-//! The functions with `target_feature` are called only where [`Avx2Scanner::see`] found that the processor has AVX2.
+//! Functions with `target_feature` are called only with an [`Avx2Scanner`], which exists only on a processor with AVX2.
 
 use std::arch::x86_64::*;
 
 use memchr::memchr;
-use spec::record::{RECORD_LEN_MAX, RECORD_LEN_MIN, TIME_WIDTH};
+use spec::record::{A1_OFFSET, FIXED_PART, RECORD_LEN_MAX, RECORD_LEN_MIN, TID_OFFSET, TIME_WIDTH};
 
 use super::columns;
-use super::validation;
-use super::validation::{COLUMNS, HEAD};
+use super::validation::{ArgumentBits, FieldOffsets};
 
-/// Bytes from a line's beginning that have to be there for it to be looked at.
+/// Bytes that must exist from a line's beginning on, so that the line can be compared.
 pub const MARGIN: usize = 96;
-/// Bytes from a record's beginning that have to be there for its length to be found.
+/// Bytes that must exist from a record's beginning on, so that its length can be found.
 pub const VIEW: usize = 256;
-/// Bytes of arguments that are looked at.
+/// Bytes that are compared together.
 const WINDOW: usize = 32;
-/// Where a line is fetched from memory before it is looked at: far enough for a cache miss, near enough to stay.
+/// Bytes from the fixed part of a record to where the CPU fetches one from memory: far enough for a cache miss, near enough
+/// that the line stays in the cache.
 const FETCH: usize = 512;
+/// The most bytes of arguments of which four can have one digit each and none has more than 16 hex or 18 decimal digits.
+const ARGUMENTS_MAX: u32 = 4 * 2 + 18;
 
-const _: () = assert!(HEAD + WINDOW <= MARGIN && RECORD_LEN_MAX + WINDOW <= VIEW);
+const _: () = assert!(A1_OFFSET + WINDOW <= MARGIN && RECORD_LEN_MAX + WINDOW <= VIEW);
+const _: () = assert!(A1_OFFSET <= 2 * WINDOW && TID_OFFSET >= WINDOW);
 
-/// A printed time as it stands, comparable.
+/// The bytes of a printed time, comparable: a time sorts as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PrintedTime(u64, u64, u32);
 
 impl PrintedTime {
-    /// Comes before every other, or is the same.
+    /// The least one.
     pub const FIRST: PrintedTime = PrintedTime(0, 0, 0);
 
-    /// The first bytes of a line.
+    /// The time that a line begins with.
     pub fn new(line: &[u8; TIME_WIDTH]) -> PrintedTime {
         let [a, b] = [0, 8].map(|at| u64::from_be_bytes(std::array::from_fn(|byte| line[at + byte])));
         PrintedTime(a, b, u32::from_be_bytes([line[16], line[17], line[18], line[19]]))
@@ -42,22 +45,22 @@ impl PrintedTime {
 
     /// In nanoseconds since the Epoch, if it is a time.
     pub fn time(self) -> Option<u64> {
-        let mut line = [0; TIME_WIDTH];
-        line[..8].copy_from_slice(&self.0.to_be_bytes());
-        line[8..16].copy_from_slice(&self.1.to_be_bytes());
-        line[16..].copy_from_slice(&self.2.to_be_bytes());
-        columns::time(&line)
+        let mut text = [0; TIME_WIDTH];
+        text[..8].copy_from_slice(&self.0.to_be_bytes());
+        text[8..16].copy_from_slice(&self.1.to_be_bytes());
+        text[16..].copy_from_slice(&self.2.to_be_bytes());
+        columns::time(&text)
     }
 }
 
 /// Why a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalkEnd {
-    /// At the bound.
+    /// It reached the bound.
     Bound,
-    /// At a line that is not plain, or that may not be there whole.
+    /// The next line is not plain, or may not be there completely.
     Odd,
-    /// At a plain record whose time is before that of the one before it.
+    /// The next plain record's time is before that of the record before it.
     Descent,
 }
 
@@ -68,36 +71,37 @@ pub struct PlainWalk {
     pub bytes: usize,
     /// How many there are.
     pub records: u64,
-    /// The time of the last one, if there is one.
+    /// The time of the last one, or that before the walk if there is none.
     pub last: PrintedTime,
-    /// Why it is not longer.
+    /// Why the walk ended.
     pub stop: WalkEnd,
 }
 
-/// How lines are looked at.
+/// A way to compare the bytes of lines.
 pub trait LineScanner: Copy {
-    /// The length, with its newline, of the plain record that `bytes` begin with; 0 if it is none, or cannot be told.
+    /// The length, with its newline, of the plain record that `bytes` begin with; 0 if there is none, or its end is not
+    /// among `bytes`.
     fn plain(self, bytes: &[u8; MARGIN]) -> usize;
 
     /// The length, with its newline, of the record that `line` begins with, which is known to be one; 0 if there is no
     /// newline where a record's may be.
     fn length(self, line: &[u8; VIEW]) -> usize;
 
-    /// Fetches what is read soon after `bytes`.
+    /// Fetches into the cache what is read soon after `bytes`.
     fn fetch(self, bytes: &[u8]);
 }
 
-/// Any processor's.
+/// The way of any x86-64.
 #[derive(Clone, Copy, Debug)]
 pub struct PortableScanner;
 
-/// Those of a processor with AVX2, and the bit operations that came before it.
+/// The way of processors with AVX2, and with the bit operations that came before it.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx2Scanner(());
 
 impl Avx2Scanner {
-    /// `Some` if the processor has what it takes.
-    pub fn see() -> Option<Avx2Scanner> {
+    /// `Some` if the processor has AVX2.
+    pub fn detect() -> Option<Avx2Scanner> {
         let bits = is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2");
         (bits && is_x86_feature_detected!("popcnt") && is_x86_feature_detected!("avx2")).then_some(Avx2Scanner(()))
     }
@@ -106,7 +110,7 @@ impl Avx2Scanner {
 impl LineScanner for PortableScanner {
     fn plain(self, bytes: &[u8; MARGIN]) -> usize {
         let length = memchr(b'\n', &bytes[RECORD_LEN_MIN - 1..]).map_or(0, |newline| newline + RECORD_LEN_MIN);
-        if length > 0 && validation::is_plain(&bytes[..length - 1]) { length } else { 0 }
+        if length > 0 && FieldOffsets::of_usual(&bytes[..length - 1]).is_some() { length } else { 0 }
     }
 
     fn length(self, line: &[u8; VIEW]) -> usize {
@@ -119,7 +123,7 @@ impl LineScanner for PortableScanner {
 impl LineScanner for Avx2Scanner {
     #[inline(always)]
     fn plain(self, bytes: &[u8; MARGIN]) -> usize {
-        // SAFETY: a `Wide` is only made on a processor with AVX2.
+        // SAFETY: an `Avx2Scanner` exists only on a processor with AVX2.
         unsafe { plain(bytes) }
     }
 
@@ -139,8 +143,8 @@ impl LineScanner for Avx2Scanner {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load(bytes: &[u8], at: usize) -> __m256i {
-    let block: &[u8; 32] = bytes[at..].first_chunk().expect("a whole block");
-    // SAFETY: the block has 32 bytes, and this load asks for no alignment.
+    let block: &[u8; WINDOW] = bytes[at..].first_chunk().expect("a complete block");
+    // SAFETY: the block has 32 bytes, and this load needs no alignment.
     unsafe { _mm256_loadu_si256(block.as_ptr().cast()) }
 }
 
@@ -158,7 +162,7 @@ fn between(block: __m256i, low: u8, span: u8) -> u32 {
     _mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_min_epu8(above, _mm256_set1_epi8(span as i8)), above)) as u32
 }
 
-/// By how much each byte misses its first range.
+/// By how much each byte misses a range.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn beyond(block: __m256i, low: &[u8; 64], span: &[u8; 64], at: usize) -> __m256i {
@@ -168,33 +172,29 @@ fn beyond(block: __m256i, low: &[u8; 64], span: &[u8; 64], at: usize) -> __m256i
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn plain(line: &[u8; MARGIN]) -> usize {
-    let (head, neck, arguments) = (load(line, 0), load(line, 32), load(line, HEAD));
-    // Letters of hex numbers are a second range, and all of them are in the second half.
-    let bad = _mm256_or_si256(
-        beyond(head, &COLUMNS.low, &COLUMNS.span, 0),
-        _mm256_min_epu8(beyond(neck, &COLUMNS.low, &COLUMNS.span, 32), beyond(neck, &COLUMNS.low2, &COLUMNS.span2, 32)),
+    let (first, second, arguments) = (load(line, 0), load(line, WINDOW), load(line, A1_OFFSET));
+    // Letters of hex numbers are a second range, and all of them are in the second block.
+    let invalid = _mm256_or_si256(
+        beyond(first, &FIXED_PART.low, &FIXED_PART.span, 0),
+        _mm256_min_epu8(
+            beyond(second, &FIXED_PART.low, &FIXED_PART.span, WINDOW),
+            beyond(second, &FIXED_PART.low2, &FIXED_PART.span2, WINDOW),
+        ),
     );
     let newlines = equal(arguments, b'\n');
     // All bits below the first newline. Without one, all bits; but then the line is not accepted.
     let within = (newlines ^ newlines.wrapping_sub(1)) >> 1;
-    let colons = equal(arguments, b':') & within;
-    let decimals = between(arguments, b'0', 9) & within;
-    let letters = between(arguments, b'a', 5) & within;
-    let crosses = equal(arguments, b'x') & within;
-    let digits = decimals | letters;
-    let starts = colons << 1 | 1;
-    let bodies = crosses << 1;
-    // Adding a body's first bit carries through its digits; numbers without a cross stay as they are.
-    let hex = digits & !bodies.wrapping_add(digits);
-    let wrong = ((digits | colons | crosses) ^ within)
-        | (starts & !decimals)
-        | (crosses & !((starts & equal(arguments, b'0')) << 1))
-        | (bodies & !digits)
-        | (letters & !hex);
+    let bits = ArgumentBits {
+        colons: u64::from(equal(arguments, b':') & within),
+        decimals: u64::from(between(arguments, b'0', 9) & within),
+        zeros: u64::from(equal(arguments, b'0')),
+        letters: u64::from(between(arguments, b'a', 5) & within),
+        crosses: u64::from(equal(arguments, b'x') & within),
+        minuses: 0,
+    };
     let width = newlines.trailing_zeros();
-    // Up to 26 bytes, no argument has more than 16 hex or 18 decimal digits, for four others have two bytes each.
-    let accepted = _mm256_testz_si256(bad, bad) == 1 && wrong == 0 && colons.count_ones() == 4 && width <= 26;
-    if accepted { HEAD + width as usize + 1 } else { 0 }
+    let is_plain = _mm256_testz_si256(invalid, invalid) == 1 && bits.are_valid(within.into()) && width <= ARGUMENTS_MAX;
+    if is_plain { A1_OFFSET + width as usize + 1 } else { 0 }
 }
 
 #[inline]
@@ -211,35 +211,35 @@ fn length(line: &[u8; VIEW]) -> usize {
     0
 }
 
-/// Walks over the plain records of `bytes` that begin before `bound`, the first of which comes after one of the time `last`.
+/// Walks over the plain records of `bytes` that begin before `bound`. `last` is the time of the record before them.
 pub fn walk(bytes: &[u8], bound: usize, last: PrintedTime) -> PlainWalk {
-    match Avx2Scanner::see() {
-        // SAFETY: a `Wide` is only made on a processor with AVX2.
-        Some(eyes) => unsafe { walk_wide(eyes, bytes, bound, last) },
+    match Avx2Scanner::detect() {
+        // SAFETY: an `Avx2Scanner` exists only on a processor with AVX2.
+        Some(scanner) => unsafe { walk_avx2(scanner, bytes, bound, last) },
         None => walk_with(PortableScanner, bytes, bound, last),
     }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn walk_wide(eyes: Avx2Scanner, bytes: &[u8], bound: usize, last: PrintedTime) -> PlainWalk {
-    walk_with(eyes, bytes, bound, last)
+fn walk_avx2(scanner: Avx2Scanner, bytes: &[u8], bound: usize, last: PrintedTime) -> PlainWalk {
+    walk_with(scanner, bytes, bound, last)
 }
 
 #[inline(always)]
-fn walk_with(eyes: impl LineScanner, bytes: &[u8], bound: usize, mut last: PrintedTime) -> PlainWalk {
-    let (mut rest, mut records) = (bytes, 0);
-    // How many bytes are behind the bound; less than none if it is further than what is there.
+fn walk_with(scanner: impl LineScanner, bytes: &[u8], bound: usize, mut last: PrintedTime) -> PlainWalk {
+    let (mut unread, mut records) = (bytes, 0);
+    // How many bytes are behind the bound; negative if `bytes` end before it.
     let behind = bytes.len() as isize - bound as isize;
-    let reached = |rest: &[u8]| rest.len() as isize <= behind;
+    let at_bound = |unread: &[u8]| unread.len() as isize <= behind;
     let stop = loop {
-        let Some(line) = rest.first_chunk::<MARGIN>() else {
-            break if reached(rest) { WalkEnd::Bound } else { WalkEnd::Odd };
+        let Some(line) = unread.first_chunk::<MARGIN>() else {
+            break if at_bound(unread) { WalkEnd::Bound } else { WalkEnd::Odd };
         };
-        if reached(rest) {
+        if at_bound(unread) {
             break WalkEnd::Bound;
         }
-        eyes.fetch(line);
-        let length = eyes.plain(line);
+        scanner.fetch(line);
+        let length = scanner.plain(line);
         if length == 0 {
             break WalkEnd::Odd;
         }
@@ -248,9 +248,9 @@ fn walk_with(eyes: impl LineScanner, bytes: &[u8], bound: usize, mut last: Print
         if (time.0 != last.0 || time.1 <= last.1) && time < last {
             break WalkEnd::Descent;
         }
-        (last, rest, records) = (time, &rest[length..], records + 1);
+        (last, unread, records) = (time, &unread[length..], records + 1);
     };
-    PlainWalk { bytes: bytes.len() - rest.len(), records, last, stop }
+    PlainWalk { bytes: bytes.len() - unread.len(), records, last, stop }
 }
 
 #[cfg(test)]
@@ -268,19 +268,23 @@ mod tests {
         "1795174741:000000001:0019955:0019953:0x7fc5de3f86c0:03:04:1:999999999999999999:0:0:0:0\n",
     ];
 
-    fn everyone(bytes: &[u8], bound: usize) -> PlainWalk {
-        let common = walk_with(PortableScanner, bytes, bound, PrintedTime::FIRST);
-        let found = walk(bytes, bound, PrintedTime::FIRST);
-        // The wide eyes leave long arguments to the decoder.
-        assert!(found == common || found.bytes <= common.bytes && found.stop == WalkEnd::Odd, "{found:?} {common:?}");
-        found
+    /// Walks with both scanners.
+    fn walk_twice(bytes: &[u8], bound: usize) -> PlainWalk {
+        let portable = walk_with(PortableScanner, bytes, bound, PrintedTime::FIRST);
+        let usual = walk(bytes, bound, PrintedTime::FIRST);
+        // AVX2 leaves long arguments to the decoder.
+        assert!(
+            usual == portable || usual.bytes <= portable.bytes && usual.stop == WalkEnd::Odd,
+            "{usual:?} {portable:?}"
+        );
+        usual
     }
 
     #[test]
-    fn plain_records_are_walked_over_and_others_are_not() {
+    fn walks_cover_plain_records_and_end_at_others() {
         let walked = |lines: &[&str]| {
             let text = lines.concat() + &" ".repeat(MARGIN);
-            let walk = everyone(text.as_bytes(), lines.concat().len());
+            let walk = walk_twice(text.as_bytes(), lines.concat().len());
             (walk.records, walk.stop)
         };
         assert_eq!(walked(&[LINES[0], LINES[1]]), (2, WalkEnd::Bound));
@@ -301,15 +305,15 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_found_wherever_the_newline_may_be() {
+    fn lengths_are_found_wherever_the_newline_is() {
         for length in RECORD_LEN_MIN..=RECORD_LEN_MAX {
             let mut bytes = vec![b'0'; length - 1];
             bytes.push(b'\n');
             bytes.resize(length + VIEW, b'0');
             let line = bytes.first_chunk().unwrap();
             assert_eq!(PortableScanner.length(line), length);
-            if let Some(eyes) = Avx2Scanner::see() {
-                assert_eq!(eyes.length(line), length);
+            if let Some(avx2) = Avx2Scanner::detect() {
+                assert_eq!(avx2.length(line), length);
             }
         }
     }
@@ -327,7 +331,7 @@ mod tests {
             }
             let end = memchr(b'\n', &line).map_or(0, |newline| newline + 1);
             line.resize(line.len() + MARGIN, b'0');
-            let walk = everyone(&line, 1);
+            let walk = walk_twice(&line, 1);
             if walk.records == 1 {
                 accepted += 1;
                 assert_eq!(walk.bytes, end);

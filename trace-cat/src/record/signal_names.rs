@@ -1,4 +1,4 @@
-//! The names of signals, as Linux numbers them on x86 and most other machines.
+//! The names of signals, with the numbers that Linux has on x86 and most other machines.
 
 /// The name of a signal, if it has one.
 pub fn signal(number: u64) -> Option<&'static str> {
@@ -6,6 +6,7 @@ pub fn signal(number: u64) -> Option<&'static str> {
     (!name.is_empty()).then_some(name)
 }
 
+/// By number; empty for a number without a name.
 #[rustfmt::skip]
 static NAMES: [&str; 32] = [
     "", "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL", "SIGUSR1",

@@ -1,4 +1,4 @@
-//! The processes of trace directories, by the names of their files and by what trinfo says.
+//! The processes of trace directories, from the names of their files and from trinfo.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirEntry};
@@ -10,26 +10,26 @@ use spec::names::FileName;
 use crate::trace::file_handle::read_info;
 use crate::trace::file_names::split_name;
 
-/// A process that left files in a directory. Files that were set aside do not count.
+/// A process with files in a directory. Files that were renamed because another process got their names do not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessInfo {
-    /// Its number; the seven digits of its files' names if there is no trinfo to tell.
+    /// The process ID: from trinfo, or else the number in the names of the process's files.
     pub pid: u32,
-    /// Its parent's, 0 if unknown.
+    /// The process ID of its parent, 0 if unknown.
     pub parent: u32,
-    /// The command line, its last one if it became another program; empty if unknown.
+    /// The command line of its last program; empty if unknown.
     pub command: String,
-    /// Its record files.
+    /// Paths of its record files.
     pub records: Vec<PathBuf>,
-    /// Why its records may not be all of its calls.
+    /// Reasons why calls may be missing in its records.
     pub notes: Vec<String>,
-    /// Its buffers, which also stand for its record files.
+    /// The path of its trbuf; as an input it stands for the record files, too.
     pub buffers: Option<PathBuf>,
 }
 
 /// The processes of one directory, in the order of their names.
 pub fn processes_in_directory(directory: &Path) -> Vec<ProcessInfo> {
-    let mut found: BTreeMap<u32, ProcessInfo> = BTreeMap::new();
+    let mut processes: BTreeMap<u32, ProcessInfo> = BTreeMap::new();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = directory.join(entry.file_name());
         let (b"", Some(name)) = split_name(&path) else { continue };
@@ -37,7 +37,7 @@ pub fn processes_in_directory(directory: &Path) -> Vec<ProcessInfo> {
         else {
             continue;
         };
-        let process = found.entry(number).or_insert_with(|| ProcessInfo { pid: number, ..ProcessInfo::default() });
+        let process = processes.entry(number).or_insert_with(|| ProcessInfo { pid: number, ..ProcessInfo::default() });
         match name {
             FileName::Records { .. } if !is_file(&entry) => {}
             FileName::Records { .. } => process.records.push(path),
@@ -46,14 +46,14 @@ pub fn processes_in_directory(directory: &Path) -> Vec<ProcessInfo> {
             FileName::Clock => {}
         }
     }
-    let mut processes: Vec<ProcessInfo> = found.into_values().collect();
-    // A trinfo alone has no record.
+    let mut processes: Vec<ProcessInfo> = processes.into_values().collect();
+    // A process with nothing but a trinfo has no record.
     processes.retain(|process| !process.records.is_empty() || process.buffers.is_some());
     processes.iter_mut().for_each(|process| process.records.sort());
     processes
 }
 
-/// Whether an entry is a regular file, or leads to one.
+/// Whether an entry is a regular file, or a symbolic link to one.
 fn is_file(entry: &DirEntry) -> bool {
     entry.file_type().is_ok_and(|kind| match kind.is_symlink() {
         true => entry.path().metadata().is_ok_and(|metadata| metadata.is_file()),
@@ -62,7 +62,7 @@ fn is_file(entry: &DirEntry) -> bool {
 }
 
 impl ProcessInfo {
-    /// What its trinfo says. An exec appends to it, so the last value counts.
+    /// Takes values from a trinfo. An exec appends to the file, so the last value counts.
     fn read(&mut self, path: &Path) {
         let Ok(text) = read_info(path) else { return };
         let mut incomplete = 0;
@@ -77,9 +77,9 @@ impl ProcessInfo {
                 }
                 b"ring" => {
                     let size = String::from_utf8_lossy(value);
-                    let what =
+                    let note =
                         format!("only the newest {size} bytes of each thread's records were kept (THR_TRACE_RING)");
-                    self.notes.push(what);
+                    self.notes.push(note);
                 }
                 b"complete_from" => incomplete += 1,
                 b"note" => self.notes.push(String::from_utf8_lossy(value).escape_debug().to_string()),
@@ -89,13 +89,13 @@ impl ProcessInfo {
         if incomplete > 0 {
             self.notes.push(format!("{incomplete} of its threads' rings overwrote older records"));
         }
-        // Once for each program that the process was.
+        // Each program of the process has appended its own.
         self.notes.sort();
         self.notes.dedup();
     }
 }
 
-/// A command line as it could be typed, as far as it can be shown.
+/// A command line as it could be typed; control characters are escaped.
 fn command(escaped: &[u8]) -> String {
     let words = escaped.split(|&byte| byte == b' ').map(|word| {
         let bytes: Vec<u8> = info::unescape(word).collect();
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_are_known_by_their_files() {
+    fn processes_are_found_by_their_files() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         for name in ["tr.0000001.002", "tr.0000001.001", "trbuf.0000002", "old.1.tr.0000003.001", "trclock", "tr.x"] {

@@ -1,7 +1,7 @@
-//! Which processes belong together: a run is a program and what it started.
+//! Which processes belong together: a run is a program and the processes that it started.
 //!
-//! Processes are of the same run if one descends from the other, or if they recorded at the same time. So a program that
-//! was run twice makes two runs, and what a shell starts together makes one, also where the shell is not recorded.
+//! Processes belong to the same run if one descends from the other, or if they recorded at the same time. So a program that
+//! was started twice makes two runs, and the programs of a pipeline make one, even if their shell is not recorded.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -14,10 +14,10 @@ use super::process_info::{ProcessInfo, processes_in_directory};
 use crate::record::columns;
 use crate::trace::file_handle::open_regular;
 
-/// Some processes, and the times of their first and their last record, as their files tell.
+/// The processes of a run, and the times of its first and its last record according to their files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramRun {
-    /// Where their files are.
+    /// The directory of their files.
     pub directory: PathBuf,
     /// The processes.
     pub processes: Vec<ProcessInfo>,
@@ -28,58 +28,59 @@ pub struct ProgramRun {
 }
 
 impl ProgramRun {
-    /// What to read for all its records.
+    /// The inputs that have all records of the run.
     pub fn paths(&self) -> Vec<PathBuf> {
         let paths = self.processes.iter().flat_map(|process| process.records.iter().chain(&process.buffers));
         paths.cloned().collect()
     }
 }
 
-/// The runs in directories, the oldest first; what else `paths` name is no run.
+/// The runs in the directories among `paths`, the oldest first.
 pub fn find_runs(paths: &[PathBuf]) -> Vec<ProgramRun> {
     let mut directories: Vec<&PathBuf> = paths.iter().filter(|path| path.is_dir()).collect();
     directories.sort();
     directories.dedup();
-    let alone = directories.len() == 1;
-    let mut runs: Vec<ProgramRun> = directories.into_iter().flat_map(|directory| of(directory, alone)).collect();
+    let is_only = directories.len() == 1;
+    let mut runs: Vec<ProgramRun> =
+        directories.into_iter().flat_map(|directory| runs_in_directory(directory, is_only)).collect();
     runs.sort_by_key(|run| run.start);
     runs
 }
 
-/// The runs in a directory. If it is `alone`, and a run is alone in it, its files need not be opened: times are for telling
-/// runs apart.
-fn of(directory: &Path, alone: bool) -> Vec<ProgramRun> {
+/// The runs in a directory. If it is the only directory and has only one run, no record file is opened: times only separate
+/// and sort runs.
+fn runs_in_directory(directory: &Path, is_only: bool) -> Vec<ProgramRun> {
     let families = families(processes_in_directory(directory));
-    let alone = alone && families.len() == 1;
+    let is_only = is_only && families.len() == 1;
     let mut runs: Vec<ProgramRun> = families
         .into_iter()
         .map(|processes| {
-            let (start, end) = if alone { newest(&processes) } else { span(&processes) };
+            let (start, end) = if is_only { last_change(&processes) } else { span(&processes) };
             ProgramRun { directory: directory.to_owned(), processes, start, end }
         })
         .collect();
     runs.sort_by_key(|run| run.start);
-    let mut run_on_threads: Vec<ProgramRun> = Vec::new();
+    let mut merged: Vec<ProgramRun> = Vec::new();
     for run in runs {
-        match run_on_threads.last_mut() {
+        match merged.last_mut() {
             Some(last) if run.start <= last.end => {
                 last.end = last.end.max(run.end);
                 last.processes.extend(run.processes);
             }
-            _ => run_on_threads.push(run),
+            _ => merged.push(run),
         }
     }
-    run_on_threads
+    merged
 }
 
-/// Groups of processes that descend from one of them.
+/// Groups the processes that descend from the same one.
 fn families(processes: Vec<ProcessInfo>) -> Vec<Vec<ProcessInfo>> {
-    let place = |pid: u32| processes.binary_search_by_key(&pid, |process| process.pid).ok();
+    let index_of = |pid: u32| processes.binary_search_by_key(&pid, |process| process.pid).ok();
     let root = |index: usize| {
         let mut at = index;
-        // Files that lie may have a circle.
+        // A damaged trinfo can make a circle.
         for _ in 0..processes.len() {
-            match place(processes[at].parent) {
+            match index_of(processes[at].parent) {
                 Some(parent) if parent != at => at = parent,
                 _ => break,
             }
@@ -95,31 +96,33 @@ fn families(processes: Vec<ProcessInfo>) -> Vec<Vec<ProcessInfo>> {
     families
 }
 
-/// The first and the last time in the record files, as far as each is in order; else when the buffers changed last.
+/// The times of the first and the last record in the record files, each of which is taken to be in order. If there is no
+/// record, both are the time of the last change.
 fn span(processes: &[ProcessInfo]) -> (u64, u64) {
     let files = processes.iter().flat_map(|process| &process.records);
     let spans = files.filter_map(|path| {
         let file = open_regular(path).ok()?;
-        let first = columns::time(&read(&file, 0)?)?;
+        let first = columns::time(&lines_from(&file, 0)?)?;
         let length = file.metadata().ok()?.len();
-        let tail = read(&file, length.saturating_sub(2 * RECORD_LEN_MAX as u64))?;
+        let tail = lines_from(&file, length.saturating_sub(2 * RECORD_LEN_MAX as u64))?;
         let last = tail.split(|&byte| byte == b'\n').filter_map(columns::time).next_back();
         Some((first, last.unwrap_or(first).max(first)))
     });
-    spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_else(|| newest(processes))
+    spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_else(|| last_change(processes))
 }
 
-fn read(file: &File, at: u64) -> Option<Vec<u8>> {
+/// Some bytes of a file from the first line on that begins at `at` or later; `None` if no line does.
+fn lines_from(file: &File, at: u64) -> Option<Vec<u8>> {
     let mut bytes = vec![0; 2 * RECORD_LEN_MAX];
     let length = file.read_at(&mut bytes, at).ok()?;
     bytes.truncate(length);
-    // Only the first part of a file begins with a line.
+    // At the beginning of the file there is a line.
     let start = if at == 0 { 0 } else { bytes.iter().position(|&byte| byte == b'\n')? + 1 };
     Some(bytes.split_off(start))
 }
 
-/// When the newest of the files was changed.
-fn newest(processes: &[ProcessInfo]) -> (u64, u64) {
+/// The time of the last change of any of the files, twice.
+fn last_change(processes: &[ProcessInfo]) -> (u64, u64) {
     let paths = processes.iter().flat_map(|process| process.records.iter().chain(&process.buffers));
     let times = paths.filter_map(|path| path.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok());
     let time = times.max().map_or(0, |time| time.as_nanos() as u64);
@@ -132,7 +135,7 @@ mod tests {
     use crate::testing::test_trace::record;
     use std::fs;
 
-    /// A directory with processes, given as pid, ppid, and the times of its records in seconds.
+    /// A directory with processes, each of which is given as pid, ppid, and the times of its records in seconds.
     fn trace(processes: &[(u32, u32, &[u64])]) -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
         for &(pid, parent, times) in processes {
@@ -151,18 +154,18 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_a_program_and_what_it_started() {
+    fn a_run_is_a_program_and_the_processes_that_it_started() {
         assert_eq!(runs(&[(1, 100, &[1, 9]), (2, 1, &[20]), (3, 2, &[5])]), [vec![1, 2, 3]]);
         assert_eq!(runs(&[(1, 100, &[10, 11]), (2, 100, &[1, 2])]), [vec![2], vec![1]], "the oldest first");
         assert_eq!(runs(&[(1, 100, &[1, 3]), (2, 101, &[2, 4]), (3, 102, &[5])]), [vec![1, 2], vec![3]]);
         // The child outlives its parent, and another program was run meanwhile.
         assert_eq!(runs(&[(1, 100, &[1]), (2, 1, &[2, 9]), (3, 102, &[5])]), [vec![1, 2, 3]]);
-        assert_eq!(runs(&[(1, 2, &[1]), (2, 1, &[2])]).concat().len(), 2, "files that lie");
+        assert_eq!(runs(&[(1, 2, &[1]), (2, 1, &[2])]).concat().len(), 2, "a circle of parents");
         assert_eq!(runs(&[]), [[0u32; 0]; 0]);
     }
 
     #[test]
-    fn long_files_tell_their_ends() {
+    fn the_last_record_of_a_long_file_is_found() {
         let many: Vec<u64> = (10..1000).collect();
         assert_eq!(runs(&[(1, 100, &many), (2, 100, &[999]), (3, 100, &[1000])]), [vec![1, 2], vec![3]]);
     }

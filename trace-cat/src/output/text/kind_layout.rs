@@ -1,4 +1,4 @@
-//! What is shown of each form of a record, worked out once: records are many, forms are few.
+//! What a line shows of each record kind, computed once: there are many records, but few kinds.
 
 use spec::{Base, Column};
 
@@ -6,102 +6,102 @@ use super::short_text::ShortText;
 use crate::record::fields::Fields;
 use crate::record::record_kinds::{KnownKind, RecordKindTable};
 
-/// The column in which THR_TRACE_DETAIL puts the return address of the call, a5, if it has no other use.
+/// The column in which THR_TRACE_DETAIL puts the return address of the call: a5, if it has no other use.
 pub const CALLER: usize = 4;
 
-/// Columns that people know by a shorter name.
-const SHORT: [(&str, &str); 4] =
+/// Columns with a shorter label than their name.
+const SHORT_LABELS: [(&str, &str); 4] =
     [("start_routine", "start"), ("once_control", "once"), ("init_routine", "init"), ("exit_status", "status")];
 
 /// How one column is shown among the arguments.
 #[derive(Clone, Copy, Debug)]
 pub enum ColumnLayout {
-    /// Not there.
+    /// Not shown.
     Nothing,
-    /// Its value alone.
+    /// The value without a label.
     Value,
-    /// Its value alone if it is the first argument, else as `Labelled`.
+    /// As `Value` if it is the first argument, else as `Labelled`.
     Object(ShortText),
-    /// With its name.
+    /// The value with a label.
     Labelled(ShortText),
-    /// With its name, if it is not 0.
+    /// As `Labelled` if it is not 0, else not shown.
     Unusual(ShortText),
     /// This column and the next as a thread's name.
     Name,
     /// This column and the next as a time limit: seconds and nanoseconds.
-    LimitParts,
+    LimitTimespec,
     /// A time limit in nanoseconds.
     Limit,
-    /// A signal's number.
+    /// The name of a signal.
     Signal(ShortText),
-    /// An error's number.
+    /// The name of an error.
     Errno(ShortText),
 }
 
-/// What is shown of one form.
+/// What a line shows of one record kind.
 #[derive(Clone, Debug)]
 pub struct KindLayout {
     /// The event's name.
     pub name: ShortText,
     /// The columns among the arguments.
     pub arguments: [ColumnLayout; 5],
-    /// The same behind the arguments of the call's first record.
-    pub more: [ColumnLayout; 5],
+    /// The columns that a return record adds to the arguments of its entry record.
+    pub added: [ColumnLayout; 5],
     /// Which column is the result.
     pub result: Option<usize>,
-    /// What columns say if they are not 0.
+    /// Columns that are questions, and the text for an answer that is not 0.
     pub answers: Vec<(usize, ShortText)>,
-    /// Whether a5 is free for the place that the call was made from.
+    /// Whether a5 is free for the return address.
     pub has_caller: bool,
-    /// Whether the first record's a1 says what the call is about, and this one does not.
+    /// Whether only the entry record has the object, in its a1.
     pub lacks_object: bool,
 }
 
-/// All forms.
+/// The layouts of all record kinds.
 #[derive(Debug)]
 pub struct KindLayouts {
     table: RecordKindTable,
-    /// As in the table.
-    forms: Vec<KindLayout>,
+    /// In the order of [`RecordKindTable::kinds`].
+    layouts: Vec<KindLayout>,
 }
 
 impl KindLayouts {
-    /// What is shown of them all.
+    /// Computes the layouts.
     pub fn new() -> KindLayouts {
         let table = RecordKindTable::default();
-        let forms = table.forms().iter().map(form).collect();
-        KindLayouts { table, forms }
+        let layouts = table.kinds().iter().map(kind_layout).collect();
+        KindLayouts { table, layouts }
     }
 
-    /// What is shown of a record, if its form is in the table.
+    /// The layout for a record, if its kind is in the table.
     pub fn find(&self, fields: &Fields) -> Option<&KindLayout> {
-        self.forms.get(self.table.index(fields)?)
+        self.layouts.get(self.table.index(fields)?)
     }
 }
 
-fn form(known: &KnownKind) -> KindLayout {
+fn kind_layout(known: &KnownKind) -> KindLayout {
     let KnownKind { event, which, columns, .. } = *known;
     let named = |name: &str| columns.iter().position(|column| column.is_some_and(|column| column.name == name));
-    let first = event.kind(1).filter(|_| which == 2).map_or(&[None; 5], |form| &form.columns);
+    let entry = event.kind(1).filter(|_| which == 2).map_or(&[None; 5], |kind| &kind.columns);
     let arguments = std::array::from_fn(|index| match &columns[index] {
-        Some(column) => show(column, index),
+        Some(column) => column_layout(column, index),
         None if index == CALLER && which != 2 => ColumnLayout::Nothing,
-        None => ColumnLayout::Unusual(ShortText::label(detail((event.category, event.number), which, index))),
+        None => ColumnLayout::Unusual(ShortText::label(detail_label((event.category, event.number), which, index))),
     });
-    let is_new = |index: usize| columns[index].is_none_or(|column| !has(first, column.name));
-    let more = std::array::from_fn(|index| if is_new(index) { arguments[index] } else { ColumnLayout::Nothing });
+    let is_new = |index: usize| columns[index].is_none_or(|column| !has(entry, column.name));
+    let added = std::array::from_fn(|index| if is_new(index) { arguments[index] } else { ColumnLayout::Nothing });
     let answer = |(index, column): (usize, &Option<Column>)| {
         let question = column.as_ref()?.name.strip_suffix('?')?;
         Some((index, ShortText::new(if question == "block" { "blocked" } else { question })))
     };
     KindLayout {
-        name: ShortText::new(known.name),
+        name: ShortText::new(event.name),
         arguments,
-        more,
+        added,
         result: named("rval"),
         answers: columns.iter().enumerate().filter_map(answer).collect(),
         has_caller: which != 2 && columns[CALLER].is_none(),
-        lacks_object: first[0].is_some_and(|column| !has(columns, column.name)),
+        lacks_object: entry[0].is_some_and(|column| !has(columns, column.name)),
     }
 }
 
@@ -109,28 +109,28 @@ fn has(columns: &[Option<Column>; 5], name: &str) -> bool {
     columns.iter().flatten().any(|column| column.name == name)
 }
 
-fn show(column: &Column, index: usize) -> ColumnLayout {
+fn column_layout(column: &Column, index: usize) -> ColumnLayout {
     match column.name {
-        // The result has a place of its own, questions have answers, and the halves of others are shown with them.
+        // The result and the answers have their own places; the second of two columns is shown with the first.
         "rval" | "limit_nsec" | "name_8_15" => ColumnLayout::Nothing,
         name if name.ends_with('?') => ColumnLayout::Nothing,
         "name_0_7" => ColumnLayout::Name,
-        "limit_sec" => ColumnLayout::LimitParts,
+        "limit_sec" => ColumnLayout::LimitTimespec,
         "limit_ns" => ColumnLayout::Limit,
-        // Attributes that are not there, and the clock that is meant if none is said.
+        // 0 is the default.
         name @ ("attr" | "clock") => ColumnLayout::Unusual(ShortText::label(name)),
         "signal" => ColumnLayout::Signal(ShortText::label("signal")),
         name @ ("errno" | "cause") => ColumnLayout::Errno(ShortText::label(name)),
-        // Well known is what belongs to a condition variable.
+        // The object of a mutex call, or the mutex of a condition variable: clear without a label.
         "mutex" => ColumnLayout::Value,
-        // The first argument is what the call is about; its name would only say what the event's does.
-        name if index == 0 && is_object(column) => ColumnLayout::Object(ShortText::label(short(name))),
-        name => ColumnLayout::Labelled(ShortText::label(short(name))),
+        // The first argument is the object of the call, whose label would repeat the event's name.
+        name if index == 0 && is_object(column) => ColumnLayout::Object(ShortText::label(short_label(name))),
+        name => ColumnLayout::Labelled(ShortText::label(short_label(name))),
     }
 }
 
-/// What THR_TRACE_DETAIL puts into a column that is empty otherwise.
-fn detail(event: (u8, u8), which: u8, index: usize) -> &'static str {
+/// The label of the value that THR_TRACE_DETAIL puts into a column without another use.
+fn detail_label(event: (u8, u8), which: u8, index: usize) -> &'static str {
     match (event, which, index) {
         ((2 | 5 | 6, _), 1, 3) => "holder",
         ((5, 4), 0, 3) => "write",
@@ -144,6 +144,6 @@ fn is_object(column: &Column) -> bool {
     matches!(column.base, Base::Hex | Base::Thread) && !column.name.ends_with("status")
 }
 
-fn short(name: &'static str) -> &'static str {
-    SHORT.iter().find(|(long, _)| *long == name).map_or(name, |(_, short)| short)
+fn short_label(name: &'static str) -> &'static str {
+    SHORT_LABELS.iter().find(|(long, _)| *long == name).map_or(name, |(_, short)| short)
 }

@@ -1,4 +1,4 @@
-//! Who is who, and which calls they are in.
+//! The threads of a trace: their labels, and their open calls.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -7,36 +7,37 @@ use std::path::PathBuf;
 use spec::names::{FileName, PROCESS_MASK};
 use spec::{info, record};
 
-use crate::record::fields::{Fields, bits};
+use crate::record::columns;
+use crate::record::fields::{Fields, THREAD_KEY_WIDTH, bits};
 use crate::trace::file_handle::read_info;
 use crate::trace::file_names::ProcessFiles;
 
-/// Calls of one thread that may be begun and not ended, one in another; more are forgotten.
-pub const DEPTH: usize = 64;
-/// Threads that are remembered; when there are more, all are forgotten.
-pub const REMEMBERED: usize = 1 << 18;
-/// Columns that labels have at least.
-const NARROW: usize = 15;
-/// A name's longest, as in Linux.
+/// The most open calls of one thread; if it has more, the oldest is forgotten.
+pub const OPEN_CALLS_MAX: usize = 64;
+/// The most threads that are remembered; if there are more, all are forgotten.
+pub const THREADS_MAX: usize = 1 << 18;
+/// The least columns of labels.
+const LABEL_WIDTH_MIN: usize = 15;
+/// The most characters of a name, as in Linux.
 const NAME_MAX: usize = 15;
-/// Numbers of thr_setname.
+/// Category and number of thr_setname.
 pub const SET_NAME: (u8, u8) = (1, 39);
 
-/// The threads of a trace, as far as it has been read.
+/// The threads of the records so far.
 #[derive(Debug)]
 pub struct KnownThreads {
     directories: Vec<PathBuf>,
-    /// By the text of process and LWP.
-    places: HashMap<u128, usize, BuildHasherDefault<ThreadKeyHasher>>,
+    /// Indexes in `threads` by [`Fields::thread_key`].
+    indexes: HashMap<u128, usize, BuildHasherDefault<ThreadKeyHasher>>,
     threads: Vec<KnownThread>,
-    /// The thread of the last record, which is often that of the next.
-    last: Option<([u8; 16], usize)>,
-    /// Names of processes' programs.
+    /// Key and index of the last record's thread, which is often that of the next.
+    last: Option<([u8; THREAD_KEY_WIDTH], usize)>,
+    /// Names of programs by process ID.
     programs: HashMap<u32, Option<String>>,
-    /// Threads by process and thread ID, for those that name others.
-    ids: HashMap<(u32, u64), usize>,
-    /// Names that were given to threads which have not recorded anything yet.
-    given: HashMap<(u32, u64), String>,
+    /// Indexes in `threads` by process and thread ID, for records that name another thread.
+    indexes_by_id: HashMap<(u32, u64), usize>,
+    /// Names, by process and thread ID, of threads without a record so far.
+    early_names: HashMap<(u32, u64), String>,
     width: usize,
 }
 
@@ -44,27 +45,27 @@ pub struct KnownThreads {
 struct KnownThread {
     label: ThreadLabel,
     lwpid: u32,
-    begun: Vec<OpenCall>,
-    noted: (u64, u32),
+    open_calls: Vec<OpenCall>,
+    label_cache: (u64, u32),
 }
 
-/// `name/lwp`, or `pid/lwp` for one without a name.
+/// `name/lwp`, or `pid/lwp` if the thread has no name.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadLabel {
     /// The text.
     pub text: String,
-    /// Its columns.
+    /// Columns of the text.
     pub width: usize,
 }
 
-/// The first of two records.
+/// A call whose entry record has a line of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenCall {
-    /// Category and event.
+    /// Category and number of the event.
     pub event: (u8, u8),
-    /// Its time.
+    /// The time of the entry record.
     pub time: u64,
-    /// Its a1: in most calls, the object.
+    /// a1 of the entry record: in most calls, the object.
     pub object: ArgumentText,
 }
 
@@ -76,7 +77,7 @@ pub struct ArgumentText {
 }
 
 impl ArgumentText {
-    /// Keeps what fits, which is all of an argument.
+    /// A copy of the text. Arguments that are longer than any that is written are truncated.
     pub fn new(bytes: &[u8]) -> ArgumentText {
         let mut text = [0; record::ARGUMENT_WIDTH_MAX];
         let length = bytes.len().min(text.len());
@@ -91,59 +92,59 @@ impl ArgumentText {
 }
 
 impl KnownThreads {
-    /// None is known yet; names of programs are found in `directories`.
+    /// No threads. Names of programs are found in `directories`.
     pub fn new(directories: Vec<PathBuf>) -> KnownThreads {
         KnownThreads {
             directories,
-            places: HashMap::default(),
+            indexes: HashMap::default(),
             threads: Vec::new(),
             last: None,
             programs: HashMap::new(),
-            ids: HashMap::new(),
-            given: HashMap::new(),
-            width: NARROW,
+            indexes_by_id: HashMap::new(),
+            early_names: HashMap::new(),
+            width: LABEL_WIDTH_MIN,
         }
     }
 
-    /// The number of the record's thread, if it is known.
+    /// The index of the record's thread, if it is known.
     pub fn find(&mut self, fields: &Fields) -> Option<usize> {
-        let key = *fields.lwpid_pid();
+        let key = *fields.thread_key();
         if let Some((last, index)) = self.last
             && last == key
         {
             return Some(index);
         }
-        let index = *self.places.get(&u128::from_ne_bytes(key))?;
+        let index = *self.indexes.get(&u128::from_ne_bytes(key))?;
         self.last = Some((key, index));
         Some(index)
     }
 
-    /// A number for the record's thread, which is not known.
+    /// Adds the record's thread, which is not known, and returns its index.
     pub fn add(&mut self, fields: &Fields) -> usize {
-        let (pid, lwpid, tid) = (fields.pid(), fields.lwpid(), thread_id(fields.tid()));
-        let name = self.given.remove(&(pid, tid)).or_else(|| self.program(pid));
+        let (pid, lwpid, tid) = (fields.pid(), fields.lwpid(), columns::hex(fields.tid()));
+        let name = self.early_names.remove(&(pid, tid)).or_else(|| self.program(pid));
         let label = label(name.unwrap_or_else(|| pid.to_string()), lwpid);
         self.width = self.width.max(label.width);
         let index = self.threads.len();
-        self.threads.push(KnownThread { label, lwpid, begun: Vec::new(), noted: (0, 0) });
-        self.places.insert(u128::from_ne_bytes(*fields.lwpid_pid()), index);
-        self.ids.insert((pid, tid), index);
+        self.threads.push(KnownThread { label, lwpid, open_calls: Vec::new(), label_cache: (0, 0) });
+        self.indexes.insert(u128::from_ne_bytes(*fields.thread_key()), index);
+        self.indexes_by_id.insert((pid, tid), index);
         index
     }
 
-    /// Whether there are as many as may be remembered.
-    pub fn are_many(&self) -> bool {
-        self.threads.len() >= REMEMBERED
+    /// Whether there are [`THREADS_MAX`].
+    pub fn is_full(&self) -> bool {
+        self.threads.len() >= THREADS_MAX
     }
 
-    /// Forgets all, but not how wide they were.
-    pub fn forget(&mut self) {
+    /// Removes all threads. The width of labels stays.
+    pub fn clear(&mut self) {
         *self = KnownThreads { width: self.width, ..KnownThreads::new(std::mem::take(&mut self.directories)) };
     }
 
-    /// A note about the thread, for whoever wants to make one.
-    pub fn noted(&mut self, thread: usize) -> &mut (u64, u32) {
-        &mut self.threads[thread].noted
+    /// The version and the number of the label that the planner added last for the thread.
+    pub fn label_cache(&mut self, thread: usize) -> &mut (u64, u32) {
+        &mut self.threads[thread].label_cache
     }
 
     /// The base name of the program that a process ran last.
@@ -162,22 +163,22 @@ impl KnownThreads {
         self.programs.entry(pid).or_insert_with(find).clone()
     }
 
-    /// A thread has got a name.
-    pub fn name(&mut self, pid: u32, tid: &[u8], bytes: &[u8]) {
-        let Some(name) = name(bytes.split(|&byte| byte == 0).next().unwrap_or_default()) else { return };
-        let key = (pid, thread_id(tid));
-        match self.ids.get(&key) {
+    /// Gives the thread with the ID `tid` a name.
+    pub fn set_name(&mut self, pid: u32, tid: &[u8], bytes: &[u8]) {
+        let Some(name) = name(bytes) else { return };
+        let key = (pid, bits(tid));
+        match self.indexes_by_id.get(&key) {
             Some(&index) => {
                 let thread = &mut self.threads[index];
                 thread.label = label(name, thread.lwpid);
                 self.width = self.width.max(thread.label.width);
             }
-            None if self.given.len() < REMEMBERED => drop(self.given.insert(key, name)),
+            None if self.early_names.len() < THREADS_MAX => drop(self.early_names.insert(key, name)),
             None => {}
         }
     }
 
-    /// What a thread is called.
+    /// The thread's label.
     pub fn label(&self, thread: usize) -> &ThreadLabel {
         &self.threads[thread].label
     }
@@ -187,19 +188,19 @@ impl KnownThreads {
         self.width
     }
 
-    /// A call has begun and others do something meanwhile.
-    pub fn begin(&mut self, thread: usize, begun: OpenCall) {
-        let calls = &mut self.threads[thread].begun;
-        if calls.len() == DEPTH {
+    /// Adds an open call.
+    pub fn begin_call(&mut self, thread: usize, call: OpenCall) {
+        let calls = &mut self.threads[thread].open_calls;
+        if calls.len() == OPEN_CALLS_MAX {
             calls.remove(0);
         }
-        calls.push(begun);
+        calls.push(call);
     }
 
-    /// A call has ended. A signal handler's call began last and ends first.
-    pub fn end(&mut self, thread: usize, event: (u8, u8)) -> Option<OpenCall> {
-        let calls = &mut self.threads[thread].begun;
-        let index = calls.iter().rposition(|begun| begun.event == event)?;
+    /// Removes the newest open call of this event: a signal handler's call begins last and returns first.
+    pub fn end_call(&mut self, thread: usize, event: (u8, u8)) -> Option<OpenCall> {
+        let calls = &mut self.threads[thread].open_calls;
+        let index = calls.iter().rposition(|call| call.event == event)?;
         Some(calls.remove(index))
     }
 }
@@ -210,19 +211,22 @@ fn label(name: String, lwpid: u32) -> ThreadLabel {
     ThreadLabel { text, width }
 }
 
-/// A name as a terminal may show it.
+/// A name that is safe for a terminal; `None` if it is empty.
 fn name(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
-    let shown = |letter: char| if letter.is_control() || letter == '\u{fffd}' { '?' } else { letter };
-    let name: String = text.chars().take(NAME_MAX).map(shown).collect();
+    let safe = |letter: char| if letter.is_control() || letter == '\u{fffd}' { '?' } else { letter };
+    let name: String = text.chars().take(NAME_MAX).map(safe).collect();
     (!name.is_empty()).then_some(name)
 }
 
-fn thread_id(text: &[u8]) -> u64 {
-    bits(text).unwrap_or(0)
+/// The name in two arguments of thr_setname, each of which has eight bytes of it.
+pub fn name_bytes(first: &[u8], second: &[u8]) -> Vec<u8> {
+    let mut name = [first, second].map(|text| bits(text).to_be_bytes()).concat();
+    name.truncate(name.iter().position(|&byte| byte == 0).unwrap_or(name.len()));
+    name
 }
 
-/// Process and LWP need little mixing, and a lookup is made for most records.
+/// A hash with little mixing, which is enough for the digits of a thread key, and fast: most records need a lookup.
 #[derive(Debug, Default)]
 struct ThreadKeyHasher(u64);
 

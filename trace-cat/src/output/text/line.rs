@@ -1,4 +1,4 @@
-//! One line: its columns and colours.
+//! One line of `-F text`: its columns and colours.
 
 use super::kind_layout::KindLayout;
 use super::line_plan::LineLabel;
@@ -10,57 +10,58 @@ use crate::record::errno_names::errno;
 use crate::record::fields::{Fields, bits};
 use crate::support::duration::write_duration;
 
-/// Where things begin, in columns, when what stands before them is not too wide.
-const RESULT_AT: usize = 70;
-const TOOK_END: usize = 92;
-/// As many spaces as are usually wanted at once, and some more.
+/// The column of the result, if the call is not wider.
+const RESULT_COLUMN: usize = 70;
+/// The column after the duration, if the texts before it are not wider.
+const DURATION_END: usize = 92;
+/// More spaces than are usually added at once.
 const SPACES: [u8; 64] = [b' '; 64];
 
-/// What stands before a call.
+/// The marker before a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallMarker {
-    /// It is shown whole.
+    /// The line has the complete call.
     None,
-    /// It begins here.
+    /// `>`: the call begins.
     Begins,
-    /// It began before.
+    /// `<`: the call returns.
     Returns,
 }
 
-/// A line being written.
+/// A line in progress.
 pub struct TextLine<'a> {
     pub(super) out: &'a mut Vec<u8>,
     /// The record's time.
-    pub(super) now: u64,
+    pub(super) time: u64,
     coloured: bool,
     /// Where the line begins in `out`.
     start: usize,
-    /// Bytes of it that take no column.
+    /// Bytes of the line that take no column.
     hidden: usize,
-    /// Columns of the time beyond what it usually takes.
-    wide: usize,
+    /// How many columns more than usual the time takes.
+    extra_width: usize,
 }
 
 impl<'a> TextLine<'a> {
-    /// A line for a record of the time `now`, behind what is in `out`, up to the call. The date stands before it, if that is to
-    /// be told.
+    /// Appends the beginning of a line for a record of this `time`, up to the call. A line with the date comes before it, if
+    /// the time column wants one.
     pub fn new(
         coloured: bool,
-        now: u64,
+        time: u64,
         clock: &mut TimeColumn,
-        who: LineLabel,
-        mark: CallMarker,
+        label: LineLabel,
+        marker: CallMarker,
         out: &'a mut Vec<u8>,
     ) -> TextLine<'a> {
-        clock.date(now, out);
+        clock.date(time, out);
         let start = out.len();
-        let mut line = TextLine { out, now, coloured, start, hidden: 0, wide: 0 };
+        let mut line = TextLine { out, time, coloured, start, hidden: 0, extra_width: 0 };
         line.begin(Highlight::Time);
-        line.wide = clock.put(now, line.out);
+        line.extra_width = clock.put(time, line.out);
         line.finish();
-        line.put(who.text);
-        line.hidden += who.hidden;
-        line.put(match mark {
+        line.put(label.text);
+        line.hidden += label.hidden;
+        line.put(match marker {
             CallMarker::None => b"   ",
             CallMarker::Begins => b" > ",
             CallMarker::Returns => b" < ",
@@ -68,35 +69,35 @@ impl<'a> TextLine<'a> {
         line
     }
 
-    /// What the call returned.
-    pub fn result(&mut self, form: Option<&KindLayout>, fields: &Fields) {
-        let Some(index) = form.and_then(|form| form.result) else { return };
+    /// Appends the result of the call.
+    pub fn result(&mut self, kind: Option<&KindLayout>, fields: &Fields) {
+        let Some(index) = kind.and_then(|kind| kind.result) else { return };
         let text = fields.argument(index);
-        self.pad_to(RESULT_AT);
+        self.pad_to(RESULT_COLUMN);
         if text == b"0" {
             return self.put(b"= 0");
         }
         self.put(b"= ");
-        match bits(text).and_then(errno) {
+        match errno(bits(text)) {
             Some(name) => self.coloured(Highlight::Error, name.as_bytes()),
             None => self.put(text),
         }
     }
 
-    /// How long it took, in nanoseconds.
-    pub fn took(&mut self, nanoseconds: Option<u64>) {
+    /// Appends how long the call took, if that is known.
+    pub fn duration(&mut self, nanoseconds: Option<u64>) {
         let Some(nanoseconds) = nanoseconds else { return };
         let mut text = [0; 24];
         let length = write_duration(nanoseconds, &mut text);
-        self.pad_to(TOOK_END - length);
+        self.pad_to(DURATION_END - length);
         self.put(&text[..length]);
     }
 
-    /// What the answers say that say yes.
-    pub fn answers(&mut self, form: Option<&KindLayout>, fields: &Fields) {
-        for (index, answer) in form.map_or(&[][..], |form| &form.answers) {
+    /// Appends the answers: texts for the columns that are questions and not 0.
+    pub fn answers(&mut self, kind: Option<&KindLayout>, fields: &Fields) {
+        for (index, answer) in kind.map_or(&[][..], |kind| &kind.answers) {
             if fields.argument(*index) != b"0" {
-                self.pad_to(TOOK_END + 1);
+                self.pad_to(DURATION_END + 1);
                 self.coloured(Highlight::Wait, answer.bytes());
             }
         }
@@ -118,16 +119,16 @@ impl<'a> TextLine<'a> {
         self.out.truncate(end);
     }
 
-    pub(super) fn coloured(&mut self, part: Highlight, text: &[u8]) {
-        self.begin(part);
+    pub(super) fn coloured(&mut self, highlight: Highlight, text: &[u8]) {
+        self.begin(highlight);
         self.put(text);
         self.finish();
     }
 
-    pub(super) fn begin(&mut self, part: Highlight) {
+    pub(super) fn begin(&mut self, highlight: Highlight) {
         if self.coloured {
-            self.put(part.begin());
-            self.hidden += part.begin().len();
+            self.put(highlight.begin());
+            self.hidden += highlight.begin().len();
         }
     }
 
@@ -138,21 +139,21 @@ impl<'a> TextLine<'a> {
         }
     }
 
-    /// The columns that it takes so far.
-    pub fn width(&self) -> usize {
+    /// Columns of the line so far.
+    fn width(&self) -> usize {
         self.out.len() - self.start - self.hidden
     }
 
-    /// The same, whatever the time takes.
+    /// Columns of the line so far if the time took no more than usual.
     pub fn usual_width(&self) -> usize {
-        self.width() - self.wide
+        self.width() - self.extra_width
     }
 
-    /// Fills with spaces up to a column, with one at least.
+    /// Appends spaces up to a column, at least one.
     fn pad_to(&mut self, column: usize) {
         let count = column.saturating_sub(self.width()).max(1);
         let end = self.out.len() + count;
-        // A fixed number needs no call.
+        // A fixed number of bytes is copied without a call.
         self.out.extend_from_slice(&SPACES);
         self.out.resize(end, b' ');
     }

@@ -1,121 +1,125 @@
-//! What the order of the records decides: which lines there are, whose they are, and what is known from before.
+//! The lines of a batch of records, as the order of all records decides: which lines there are, whose they are, and which
+//! earlier record a line needs.
 
 use super::known_threads::OpenCall;
 use super::time_column::TimeColumn;
-use crate::record::field_offsets::FieldOffsets;
 use crate::record::fields::Fields;
+use crate::record::validation::FieldOffsets;
 
-/// Records one behind the other, cut up; lines that are none as they are.
-pub type RecordPage<'a> = [Result<Fields<'a>, &'a [u8]>];
+/// The records of a batch, as their fields. A line that is not a record is there as it is.
+pub type BatchRecords<'a> = [Result<Fields<'a>, &'a [u8]>];
 
-/// One line, or the two of a call that does not fit one.
+/// One line, or the two lines of a call that does not fit into one.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannedLine {
-    /// The record: 0 for the one before the page, else one more than its place in it.
+    /// The number of the record: 0 for the carried record, else one more than its index in the batch.
     pub record: u32,
-    /// Whose, by [`LinePlan::who`].
-    pub who: u32,
-    /// What there is to show.
-    pub what: LineKind,
+    /// The number of the thread's label, for [`LinePlan::label`].
+    pub label: u32,
+    /// What the line shows.
+    pub kind: LineKind,
 }
 
-/// What a line is about.
+/// What a line shows.
 #[derive(Clone, Copy, Debug)]
 pub enum LineKind {
-    /// The only record of a call, or a line that is no record.
-    Only,
-    /// The first record of a call, behind which something else comes.
-    Begins,
-    /// The second record of a call; where its first one is noted, if that is known.
-    Returns(Option<u32>),
-    /// The second record of a call whose first one is the record before.
-    Whole,
+    /// The only record of a call, or a line that is not a record.
+    Single,
+    /// The entry record of a call, which another record follows.
+    Entry,
+    /// The return record of a call, and the index of the call in [`LinePlan::open_calls`] if its entry record is known.
+    Return(Option<u32>),
+    /// Both records of a call: this return record, and the record before it.
+    Complete,
 }
 
-/// A thread as it is called in some line.
+/// The label of a thread as a line has it.
 #[derive(Clone, Copy, Debug)]
 pub struct LineLabel<'a> {
-    /// Its label with its colour, up to the mark.
+    /// The label with its colour, and the spaces around it.
     pub text: &'a [u8],
-    /// Bytes of that which take no column.
+    /// Bytes of the text that take no column.
     pub hidden: usize,
 }
 
-/// The lines of a page.
+/// The lines of a batch.
 #[derive(Clone, Debug)]
 pub struct LinePlan {
-    /// The clock before them.
+    /// The clock before the first line.
     pub clock: TimeColumn,
-    /// One behind the other.
-    pub steps: Vec<PlannedLine>,
-    /// First records of calls that return.
-    pub begun: Vec<OpenCall>,
-    /// The record before the page.
-    pub before: CarriedRecord,
-    /// Of each [`LineLabel`] where its text ends in `labels`, and bytes of it that take no column.
-    whos: Vec<(usize, usize)>,
-    labels: Vec<u8>,
+    /// The lines in order.
+    pub lines: Vec<PlannedLine>,
+    /// The calls that return in this batch and began before their last record.
+    pub open_calls: Vec<OpenCall>,
+    /// The entry record that was the last record before the batch, if the call has no line yet.
+    pub carried: CarriedRecord,
+    /// Of each [`LineLabel`] where its text ends in `label_text`, and bytes of it that take no column.
+    labels: Vec<(usize, usize)>,
+    label_text: Vec<u8>,
 }
 
-/// A record kept beyond its page.
+/// A record that is kept longer than its batch.
 #[derive(Clone, Debug, Default)]
 pub struct CarriedRecord {
     text: Vec<u8>,
     offsets: Option<FieldOffsets>,
 }
 
-/// Labels that are kept from record to record.
-const KEPT: usize = 1000;
+/// The most labels that are kept from batch to batch.
+const LABELS_MAX: usize = 1000;
 
 impl LinePlan {
-    /// No lines.
+    /// A plan without lines.
     pub fn new(clock: TimeColumn) -> LinePlan {
-        let (steps, begun, whos, labels) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        LinePlan { clock, steps, begun, before: CarriedRecord::default(), whos, labels }
+        let (lines, open_calls, labels, label_text) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        LinePlan { clock, lines, open_calls, carried: CarriedRecord::default(), labels, label_text }
     }
 
-    /// Forgets all, but keeps the memory.
+    /// Removes lines and labels, but keeps the memory.
     pub fn clear(&mut self) {
-        self.next();
-        self.whos.clear();
-        self.labels.clear();
+        self.clear_lines();
+        self.clear_labels();
     }
 
-    /// Forgets the lines. Labels are kept for the next ones, unless they are many.
-    pub fn next(&mut self) {
-        self.steps.clear();
-        self.begun.clear();
-        if self.whos.len() > KEPT {
-            self.whos.clear();
-            self.labels.clear();
+    /// Removes the lines. Labels are kept for the next lines, unless they are many.
+    pub fn clear_lines(&mut self) {
+        self.lines.clear();
+        self.open_calls.clear();
+        if self.labels.len() > LABELS_MAX {
+            self.clear_labels();
         }
     }
 
+    fn clear_labels(&mut self) {
+        self.labels.clear();
+        self.label_text.clear();
+    }
+
     /// Whether there is no label.
-    pub fn is_fresh(&self) -> bool {
-        self.whos.is_empty()
+    pub fn has_no_labels(&self) -> bool {
+        self.labels.is_empty()
     }
 
-    /// Adds a label; `put` appends its text and returns how many bytes of it take no column.
-    pub fn label(&mut self, put: impl FnOnce(&mut Vec<u8>) -> usize) -> u32 {
-        let hidden = put(&mut self.labels);
-        self.whos.push((self.labels.len(), hidden));
-        self.whos.len() as u32 - 1
+    /// Adds a label and returns its number. `append` appends its text and returns how many bytes of it take no column.
+    pub fn add_label(&mut self, append: impl FnOnce(&mut Vec<u8>) -> usize) -> u32 {
+        let hidden = append(&mut self.label_text);
+        self.labels.push((self.label_text.len(), hidden));
+        self.labels.len() as u32 - 1
     }
 
-    /// Whose line it is.
-    pub fn who(&self, step: &PlannedLine) -> LineLabel<'_> {
-        let at = step.who as usize;
-        let start = at.checked_sub(1).map_or(0, |before| self.whos[before].0);
-        let (end, hidden) = self.whos[at];
-        LineLabel { text: &self.labels[start..end], hidden }
+    /// The label of the line's thread.
+    pub fn label(&self, line: &PlannedLine) -> LineLabel<'_> {
+        let index = line.label as usize;
+        let start = index.checked_sub(1).map_or(0, |before| self.labels[before].0);
+        let (end, hidden) = self.labels[index];
+        LineLabel { text: &self.label_text[start..end], hidden }
     }
 
-    /// The record with that number, if it is one.
-    pub fn record<'a>(&'a self, page: &RecordPage<'a>, number: u32) -> Option<Fields<'a>> {
+    /// The record with this number; `None` if the line is not a record.
+    pub fn record<'a>(&'a self, records: &BatchRecords<'a>, number: u32) -> Option<Fields<'a>> {
         match (number as usize).checked_sub(1) {
-            Some(place) => page[place].ok(),
-            None => self.before.fields(),
+            Some(index) => records[index].ok(),
+            None => self.carried.fields(),
         }
     }
 }

@@ -1,61 +1,60 @@
-//! Goes through the records in order. This is as little as can be: whatever a record tells by itself is left to others.
+//! Goes through the records in order and plans the lines. It does as little as possible, because it is the work that threads
+//! cannot share.
 
-use super::known_threads::{ArgumentText, KnownThreads, OpenCall, SET_NAME};
-use super::line_plan::{CarriedRecord, LineKind, LinePlan, PlannedLine, RecordPage};
+use super::known_threads::{ArgumentText, KnownThreads, OpenCall, SET_NAME, name_bytes};
+use super::line_plan::{BatchRecords, CarriedRecord, LineKind, LinePlan, PlannedLine};
 use super::time_column::TimeColumn;
 use crate::output::terminal_style;
 use crate::output::terminal_style::Highlight;
-use crate::record::fields::{Fields, bits};
+use crate::record::fields::Fields;
 
 /// What is remembered from record to record.
 #[derive(Debug)]
 pub struct LinePlanner {
-    /// The time, behind the lines that were planned.
+    /// The time column after the lines that were planned. The caller advances it.
     pub clock: TimeColumn,
     threads: KnownThreads,
     coloured: bool,
-    /// The first of two records, which waits for what comes next.
+    /// An entry record whose line depends on the next record.
     held: Option<HeldEntry>,
-    /// Its copy, from page to page.
-    copied: CarriedRecord,
-    /// Of which plan a thread's `label` is: the newest, as long as nothing has changed.
-    labels: u64,
+    /// The copy of that record, from batch to batch.
+    carried: CarriedRecord,
+    /// Changes when a label of any thread changes, or when a plan without labels begins.
+    label_version: u64,
 }
 
-/// A call that has begun, and of which nothing is planned yet.
+/// An entry record of which no line is planned yet.
 #[derive(Clone, Copy, Debug)]
 struct HeldEntry {
     thread: usize,
     event: (u8, u8),
-    /// By [`PlannedLine::record`].
+    /// As [`PlannedLine::record`].
     record: u32,
 }
 
 impl LinePlanner {
-    /// Nothing is known yet.
+    /// A planner that knows no thread, except those that `threads` has.
     pub fn new(clock: TimeColumn, threads: KnownThreads, coloured: bool) -> LinePlanner {
-        LinePlanner { clock, threads, coloured, held: None, copied: CarriedRecord::default(), labels: 0 }
+        LinePlanner { clock, threads, coloured, held: None, carried: CarriedRecord::default(), label_version: 0 }
     }
 
-    /// Plans the lines of the next records. The first of two may be left for the next page.
-    ///
-    /// The caller sees to the clock.
-    pub fn plan(&mut self, page: &RecordPage, plan: &mut LinePlan) {
-        self.open(plan);
-        for (place, record) in page.iter().enumerate() {
-            let number = place as u32 + 1;
+    /// Plans the lines of the next records. If the last one is an entry record, it is left for the next batch.
+    pub fn plan(&mut self, records: &BatchRecords, plan: &mut LinePlan) {
+        self.begin(plan);
+        for (index, record) in records.iter().enumerate() {
+            let number = index as u32 + 1;
             match record {
-                Ok(fields) => self.record(fields, number, page, plan),
-                // The file changed under the reader: better shown somehow than not at all.
+                Ok(fields) => self.add_record(fields, number, records, plan),
+                // The file changed after it was checked. The line is shown as it is.
                 Err(_) => {
-                    self.release(page, plan);
-                    plan.steps.push(PlannedLine { record: number, who: 0, what: LineKind::Only });
+                    self.release_held(records, plan);
+                    plan.lines.push(PlannedLine { record: number, label: 0, kind: LineKind::Single });
                 }
             }
         }
         if let Some(held) = &mut self.held {
-            match plan.record(page, held.record) {
-                Some(fields) => self.copied.keep(&fields),
+            match plan.record(records, held.record) {
+                Some(fields) => self.carried.keep(&fields),
                 None => self.held = None,
             }
         }
@@ -64,97 +63,96 @@ impl LinePlanner {
         }
     }
 
-    /// Plans the line of what was left.
+    /// Plans the line of the entry record that was left.
     pub fn pause(&mut self, plan: &mut LinePlan) {
-        self.open(plan);
-        self.release(&[], plan);
+        self.begin(plan);
+        self.release_held(&[], plan);
     }
 
-    fn open(&mut self, plan: &mut LinePlan) {
+    fn begin(&mut self, plan: &mut LinePlan) {
         plan.clock = self.clock;
-        std::mem::swap(&mut plan.before, &mut self.copied);
-        if plan.is_fresh() {
-            self.labels += 1;
+        std::mem::swap(&mut plan.carried, &mut self.carried);
+        if plan.has_no_labels() {
+            self.label_version += 1;
         }
     }
 
-    fn record(&mut self, fields: &Fields, number: u32, page: &RecordPage, plan: &mut LinePlan) {
-        let thread = self.thread(fields, page, plan);
+    fn add_record(&mut self, fields: &Fields, number: u32, records: &BatchRecords, plan: &mut LinePlan) {
+        let thread = self.thread(fields, records, plan);
         let event = fields.event();
         match fields.which() {
             1 => {
-                self.release(page, plan);
+                self.release_held(records, plan);
                 self.held = Some(HeldEntry { thread, event, record: number });
             }
             2 => {
                 if self.held.is_some_and(|held| (held.thread, held.event) == (thread, event)) {
                     self.held = None;
-                    return self.step(thread, number, LineKind::Whole, plan);
+                    return self.add_line(thread, number, LineKind::Complete, plan);
                 }
-                self.release(page, plan);
-                let begun = self.threads.end(thread, event).map(|begun| {
-                    plan.begun.push(begun);
-                    plan.begun.len() as u32 - 1
+                self.release_held(records, plan);
+                let call = self.threads.end_call(thread, event).map(|call| {
+                    plan.open_calls.push(call);
+                    plan.open_calls.len() as u32 - 1
                 });
-                self.step(thread, number, LineKind::Returns(begun), plan);
+                self.add_line(thread, number, LineKind::Return(call), plan);
             }
             _ => {
-                self.release(page, plan);
-                self.step(thread, number, LineKind::Only, plan);
+                self.release_held(records, plan);
+                self.add_line(thread, number, LineKind::Single, plan);
                 if event == SET_NAME && fields.argument(3) == b"0" {
                     let [tid, high, low, ..] = fields.arguments();
-                    let name = [high, low].map(|text| bits(text).unwrap_or(0).to_be_bytes()).concat();
-                    self.threads.name(fields.pid(), tid, &name);
-                    self.labels += 1;
+                    self.threads.set_name(fields.pid(), tid, &name_bytes(high, low));
+                    self.label_version += 1;
                 }
             }
         }
     }
 
-    /// Whose record it is.
-    fn thread(&mut self, fields: &Fields, page: &RecordPage, plan: &mut LinePlan) -> usize {
+    /// The thread of a record, which becomes known.
+    fn thread(&mut self, fields: &Fields, records: &BatchRecords, plan: &mut LinePlan) -> usize {
         if let Some(thread) = self.threads.find(fields) {
             return thread;
         }
-        if self.threads.are_many() {
-            self.release(page, plan);
-            self.threads.forget();
+        if self.threads.is_full() {
+            self.release_held(records, plan);
+            self.threads.clear();
         }
         let width = self.threads.width();
         let thread = self.threads.add(fields);
         if self.threads.width() != width {
-            self.labels += 1;
+            self.label_version += 1;
         }
         thread
     }
 
-    /// Plans what was held back: the call goes on while others do something.
-    fn release(&mut self, page: &RecordPage, plan: &mut LinePlan) {
+    /// Plans the line of the held entry record: another record comes before its call returns.
+    fn release_held(&mut self, records: &BatchRecords, plan: &mut LinePlan) {
         let Some(HeldEntry { thread, event, record }) = self.held.take() else { return };
-        let Some(fields) = plan.record(page, record) else { return };
-        self.threads
-            .begin(thread, OpenCall { event, time: fields.time(), object: ArgumentText::new(fields.argument(0)) });
-        self.step(thread, record, LineKind::Begins, plan);
+        let Some(fields) = plan.record(records, record) else { return };
+        let call = OpenCall { event, time: fields.time(), object: ArgumentText::new(fields.argument(0)) };
+        self.threads.begin_call(thread, call);
+        self.add_line(thread, record, LineKind::Entry, plan);
     }
 
-    fn step(&mut self, thread: usize, record: u32, what: LineKind, plan: &mut LinePlan) {
-        let who = match self.threads.noted(thread) {
-            (labels, who) if *labels == self.labels => *who,
+    fn add_line(&mut self, thread: usize, record: u32, kind: LineKind, plan: &mut LinePlan) {
+        let label = match self.threads.label_cache(thread) {
+            (version, label) if *version == self.label_version => *label,
             _ => {
-                let who = plan.label(|out| self.label(thread, out));
-                *self.threads.noted(thread) = (self.labels, who);
-                who
+                let label = plan.add_label(|out| self.append_label(thread, out));
+                *self.threads.label_cache(thread) = (self.label_version, label);
+                label
             }
         };
-        plan.steps.push(PlannedLine { record, who, what });
+        plan.lines.push(PlannedLine { record, label, kind });
     }
 
-    /// Appends a thread's label in its colour and the spaces behind it; returns how many bytes take no column.
-    fn label(&self, thread: usize, out: &mut Vec<u8>) -> usize {
+    /// Appends a thread's label in its colour and the spaces after it. Returns how many bytes take no column.
+    fn append_label(&self, thread: usize, out: &mut Vec<u8>) -> usize {
         let (label, start) = (self.threads.label(thread), out.len());
         let colour =
             if self.coloured { [Highlight::Thread(thread).begin(), terminal_style::END] } else { [&b""[..]; 2] };
-        [b" ", colour[0], label.text.as_bytes(), colour[1]].iter().for_each(|part| out.extend_from_slice(part));
+        [b" ", colour[0], label.text.as_bytes(), colour[1]].iter().for_each(|text| out.extend_from_slice(text));
         let spaces = self.threads.width().saturating_sub(label.width);
         out.resize(out.len() + spaces, b' ');
         out.len() - start - 1 - label.width - spaces

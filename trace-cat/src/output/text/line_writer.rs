@@ -1,148 +1,156 @@
-//! The lines of a page, as they were planned. Nothing is remembered here but the clock, from line to line.
+//! Writes the lines of a plan. Only the time column is remembered from line to line.
 
 use super::kind_layout::KindLayouts;
 use super::known_threads::ArgumentText;
 use super::line::{CallMarker, TextLine};
-use super::line_plan::{LineKind, LineLabel, LinePlan, PlannedLine, RecordPage};
+use super::line_plan::{BatchRecords, LineKind, LineLabel, LinePlan, PlannedLine};
 use super::time_column::TimeColumn;
 use crate::record::fields::Fields;
 
-/// Columns of a terminal that lines keep to, as far as they can.
+/// Columns of a terminal. A line is not wider if its call can be shown in two lines.
 pub const WIDTH: usize = 100;
 
-/// What lines look like.
+/// Writes lines.
 #[derive(Debug)]
 pub struct LineWriter {
-    forms: KindLayouts,
+    kinds: KindLayouts,
     coloured: bool,
 }
 
 impl LineWriter {
-    /// With colours or without.
+    /// A writer of lines with or without colours.
     pub fn new(coloured: bool) -> LineWriter {
-        LineWriter { forms: KindLayouts::new(), coloured }
+        LineWriter { kinds: KindLayouts::new(), coloured }
     }
 
-    /// Appends the lines of a page; returns the clock behind them.
-    pub fn show(&self, plan: &LinePlan, page: &RecordPage, out: &mut Vec<u8>) -> TimeColumn {
+    /// Appends the lines of a plan for `records`. Returns the time column after them.
+    pub fn write(&self, plan: &LinePlan, records: &BatchRecords, out: &mut Vec<u8>) -> TimeColumn {
         let mut clock = plan.clock;
-        for step in &plan.steps {
-            match plan.record(page, step.record) {
-                Some(fields) => self.step(plan, page, step, &fields, &mut clock, out),
-                None => plain(page, step, out),
+        for line in &plan.lines {
+            match plan.record(records, line.record) {
+                Some(fields) => self.write_line(plan, records, line, &fields, &mut clock, out),
+                None => write_damaged(records, line, out),
             }
         }
         clock
     }
 
-    fn step(
+    fn write_line(
         &self,
         plan: &LinePlan,
-        page: &RecordPage,
-        step: &PlannedLine,
+        records: &BatchRecords,
+        line: &PlannedLine,
         fields: &Fields,
         clock: &mut TimeColumn,
         out: &mut Vec<u8>,
     ) {
-        let (form, who) = (self.forms.find(fields), plan.who(step));
-        match step.what {
-            LineKind::Only => {
-                let mut line = TextLine::new(self.coloured, fields.time(), clock, who, CallMarker::None, out);
-                line.call(form, fields, None);
-                line.result(form, fields);
-                line.answers(form, fields);
-                line.caller(form, fields);
+        let (kind, label) = (self.kinds.find(fields), plan.label(line));
+        match line.kind {
+            LineKind::Single => {
+                let mut line = TextLine::new(self.coloured, fields.time(), clock, label, CallMarker::None, out);
+                line.call(kind, fields, None);
+                line.result(kind, fields);
+                line.answers(kind, fields);
+                line.caller(kind, fields);
                 line.end();
             }
-            LineKind::Begins => self.begins(fields, who, clock, out),
-            LineKind::Returns(begun) => {
-                let first = begun.map(|number| &plan.begun[number as usize]);
-                self.returns(fields, first.map(|first| (first.time, &first.object)), who, clock, out);
+            LineKind::Entry => self.write_entry(fields, label, clock, out),
+            LineKind::Return(call) => {
+                let call = call.map(|index| &plan.open_calls[index as usize]);
+                self.write_return(fields, call.map(|call| (call.time, &call.object)), label, clock, out);
             }
-            LineKind::Whole => {
-                let Some(first) = plan.record(page, step.record - 1) else { return };
-                if !self.whole([&first, fields], who, clock, out) {
-                    self.begins(&first, who, clock, out);
-                    self.returns(fields, Some((first.time(), &ArgumentText::new(first.argument(0)))), who, clock, out);
+            LineKind::Complete => {
+                let Some(entry) = plan.record(records, line.record - 1) else { return };
+                if !self.write_complete([&entry, fields], label, clock, out) {
+                    let object = ArgumentText::new(entry.argument(0));
+                    self.write_entry(&entry, label, clock, out);
+                    self.write_return(fields, Some((entry.time(), &object)), label, clock, out);
                 }
             }
         }
     }
 
-    fn begins(&self, fields: &Fields, who: LineLabel, clock: &mut TimeColumn, out: &mut Vec<u8>) {
-        let form = self.forms.find(fields);
-        let mut line = TextLine::new(self.coloured, fields.time(), clock, who, CallMarker::Begins, out);
-        line.call(form, fields, None);
-        line.caller(form, fields);
+    fn write_entry(&self, fields: &Fields, label: LineLabel, clock: &mut TimeColumn, out: &mut Vec<u8>) {
+        let kind = self.kinds.find(fields);
+        let mut line = TextLine::new(self.coloured, fields.time(), clock, label, CallMarker::Begins, out);
+        line.call(kind, fields, None);
+        line.caller(kind, fields);
         line.end();
     }
 
-    /// `first` is the time and a1 of the call's first record.
-    fn returns(
+    /// `entry` is the time and a1 of the call's entry record.
+    fn write_return(
         &self,
         fields: &Fields,
-        first: Option<(u64, &ArgumentText)>,
-        who: LineLabel,
+        entry: Option<(u64, &ArgumentText)>,
+        label: LineLabel,
         clock: &mut TimeColumn,
         out: &mut Vec<u8>,
     ) {
-        let form = self.forms.find(fields);
-        let mut line = TextLine::new(self.coloured, fields.time(), clock, who, CallMarker::Returns, out);
-        line.returned(form, fields, first.map(|(_, object)| object));
-        line.result(form, fields);
-        line.took(first.map(|(time, _)| fields.time().saturating_sub(time)));
-        line.answers(form, fields);
+        let kind = self.kinds.find(fields);
+        let mut line = TextLine::new(self.coloured, fields.time(), clock, label, CallMarker::Returns, out);
+        line.returned(kind, fields, entry.map(|(_, object)| object));
+        line.result(kind, fields);
+        line.duration(entry.map(|(time, _)| fields.time().saturating_sub(time)));
+        line.answers(kind, fields);
         line.end();
     }
 
-    /// Appends the line of a call of which both records are known, if it fits a line.
-    fn whole(&self, [first, second]: [&Fields; 2], who: LineLabel, clock: &mut TimeColumn, out: &mut Vec<u8>) -> bool {
-        let forms = [first, second].map(|fields| self.forms.find(fields));
-        let (start, before) = (out.len(), *clock);
-        let took = second.time().saturating_sub(first.time());
-        let mut line = TextLine::new(self.coloured, first.time(), clock, who, CallMarker::None, out);
-        line.call(forms[0], first, forms[1].map(|form| (form, second)));
-        line.result(forms[1], second);
-        line.took((took > 0).then_some(took));
-        line.answers(forms[1], second);
+    /// Appends the line of a call with both records. Returns `false`, and appends nothing, if the line is too wide.
+    fn write_complete(
+        &self,
+        [entry, ret]: [&Fields; 2],
+        label: LineLabel,
+        clock: &mut TimeColumn,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let kinds = [entry, ret].map(|fields| self.kinds.find(fields));
+        let (start, clock_before) = (out.len(), *clock);
+        let duration = ret.time().saturating_sub(entry.time());
+        let mut line = TextLine::new(self.coloured, entry.time(), clock, label, CallMarker::None, out);
+        line.call(kinds[0], entry, kinds[1].map(|kind| (kind, ret)));
+        line.result(kinds[1], ret);
+        line.duration((duration > 0).then_some(duration));
+        line.answers(kinds[1], ret);
         let fits = line.usual_width() <= WIDTH;
         if fits {
-            line.caller(forms[0], first);
+            line.caller(kinds[0], entry);
             line.end();
         } else {
             out.truncate(start);
-            *clock = before;
+            *clock = clock_before;
         }
         fits
     }
 
-    /// The clock behind the lines of a page that are shown elsewhere.
-    pub fn clock_behind(&self, plan: &LinePlan, page: &RecordPage) -> TimeColumn {
+    /// The time column after the lines of a plan that another thread writes.
+    pub fn clock_behind(&self, plan: &LinePlan, records: &BatchRecords) -> TimeColumn {
         let mut clock = plan.clock;
-        let mut steps = plan.steps.iter().filter(|step| plan.record(page, step.record).is_some());
-        let Some(first) = steps.next() else { return clock };
-        let last = steps.next_back().unwrap_or(first);
-        // A call whose two records are on one line is there at the time of the first.
-        let pair = |step: &PlannedLine| match step.what {
-            LineKind::Whole => [step.record - 1, step.record].map(|number| plan.record(page, number)),
-            _ => [plan.record(page, step.record); 2],
+        let mut lines = plan.lines.iter().filter(|line| plan.record(records, line.record).is_some());
+        let Some(first) = lines.next() else { return clock };
+        let last = lines.next_back().unwrap_or(first);
+        let first_and_last_record = |line: &PlannedLine| match line.kind {
+            LineKind::Complete => [line.record - 1, line.record].map(|number| plan.record(records, number)),
+            _ => [plan.record(records, line.record); 2],
         };
-        let [begins, _] = pair(first);
-        let ends = match pair(last) {
-            [Some(first), Some(second)] if matches!(last.what, LineKind::Whole) => {
-                let fits = self.whole([&first, &second], plan.who(last), &mut clock.clone(), &mut Vec::new());
-                Some(if fits { first } else { second })
+        let [begin, _] = first_and_last_record(first);
+        let end = match first_and_last_record(last) {
+            // A call that fits into one line has the time of its entry record.
+            [Some(entry), Some(ret)] if matches!(last.kind, LineKind::Complete) => {
+                let label = plan.label(last);
+                let fits = self.write_complete([&entry, &ret], label, &mut clock.clone(), &mut Vec::new());
+                Some(if fits { entry } else { ret })
             }
             [_, only] => only,
         };
-        [begins, ends].into_iter().flatten().for_each(|fields| clock.pass(fields.time()));
+        [begin, end].into_iter().flatten().for_each(|fields| clock.pass(fields.time()));
         clock
     }
 }
 
-/// Appends a line that is no record, without what a terminal could take for a command.
-fn plain(page: &RecordPage, step: &PlannedLine, out: &mut Vec<u8>) {
-    let Some(Err(line)) = (step.record as usize).checked_sub(1).map(|place| page[place]) else { return };
-    out.extend(line.strip_suffix(b"\n").unwrap_or(line).escape_ascii());
+/// Appends a line that is not a record, without bytes that a terminal could take for a command.
+fn write_damaged(records: &BatchRecords, line: &PlannedLine, out: &mut Vec<u8>) {
+    let Some(Err(text)) = (line.record as usize).checked_sub(1).map(|index| records[index]) else { return };
+    out.extend(text.strip_suffix(b"\n").unwrap_or(text).escape_ascii());
     out.push(b'\n');
 }

@@ -8,22 +8,23 @@
 //!   0.008574315 handoff/26705   < cond_wait(0x7ffc8f1c1b40)             = 0          8.571 ms
 //! ```
 //!
-//! A line is a call. When nothing else comes between its two records, it is shown once, at the time of the first; else
-//! `>` marks where it began and `<` where it came back, as far apart as they were. Then come the result, how long it took
-//! (if not both records have the same time), and what the columns that answer a question say when they say yes.
+//! A line is a call. If no other record is between its two records, the call has one line, at the time of the first
+//! record; else a line with `>` is where it began and a line with `<` where it returned. The result follows, then the time
+//! that the call took (unless both records have the same time), and an answer for each column that is a question and is
+//! not 0.
 //!
 //! ```text
-//! line_planner    goes through the records: who is who, which calls they are in, which records are a line
+//! line_planner    goes through the records in order: whose they are, which calls are open, which records are a line
 //!   known_threads   the threads so far
-//! line_plan       the result of that
-//! line_writer     writes the lines
+//! line_plan       the planner's result
+//! line_writer     writes the lines of a plan
 //!   line            one line, its columns and colours; short_text: texts that are put often
 //!   time_column     the column of the time
 //!   call            an event's name with its arguments
 //!   kind_layout     what is shown of which kind of record
 //! ```
 //!
-//! Going through the records in order is little of the work. Threads share the rest, a page of records each.
+//! The planner does little of the work. Threads share the other work, a batch of records each.
 
 mod call;
 mod kind_layout;
@@ -48,18 +49,18 @@ use line_planner::LinePlanner;
 use line_writer::LineWriter;
 use time_column::TimeColumn;
 
-/// The view for people.
+/// The text format.
 #[derive(Debug)]
 pub struct TextFormat {
-    lines: LineWriter,
-    order: Mutex<LinePlanner>,
-    /// What one record came to.
+    writer: LineWriter,
+    planner: Mutex<LinePlanner>,
+    /// The plan for records that are shown one by one.
     plan: LinePlan,
-    /// Batches whose memory is used again.
+    /// Empty batches, whose memory is used again.
     spare: Mutex<Vec<TextBatch<'static>>>,
 }
 
-/// Records that are shown together.
+/// Records that are shown together, and the plan of their lines.
 #[derive(Debug)]
 pub struct TextBatch<'a> {
     records: Vec<Result<Fields<'a>, &'a [u8]>>,
@@ -67,28 +68,29 @@ pub struct TextBatch<'a> {
 }
 
 impl TextFormat {
-    /// `directories` are those of the trace, in which its processes' names are found.
+    /// The format that shows times in the style `time`. `directories` are those of the trace, which have the names of its
+    /// processes.
     pub fn new(time: TimeStyle, coloured: bool, directories: Vec<PathBuf>) -> TextFormat {
         let clock = TimeColumn::new(time);
-        let order = Mutex::new(LinePlanner::new(clock, KnownThreads::new(directories), coloured));
-        TextFormat { lines: LineWriter::new(coloured), order, plan: LinePlan::new(clock), spare: Mutex::default() }
+        let planner = Mutex::new(LinePlanner::new(clock, KnownThreads::new(directories), coloured));
+        TextFormat { writer: LineWriter::new(coloured), planner, plan: LinePlan::new(clock), spare: Mutex::default() }
     }
 
-    /// A batch without records.
+    /// An empty batch.
     pub fn batch<'a>(&self) -> TextBatch<'a> {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         spare.unwrap_or_else(|| TextBatch { records: Vec::new(), plan: self.plan.clone() })
     }
 
-    /// Appends what is shown for some records. Only what needs their order is done in their turn, so that threads share the rest.
-    pub fn show(&self, batch: TextBatch, turn: OrderedSection, out: &mut Vec<u8>) {
+    /// Appends the lines of a batch. Only the planning is in the ordered section, so that threads share the other work.
+    pub fn show(&self, batch: TextBatch, section: OrderedSection, out: &mut Vec<u8>) {
         let TextBatch { records, mut plan } = batch;
-        turn.enter(|| {
-            let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
-            order.plan(&records, &mut plan);
-            order.clock = self.lines.clock_behind(&plan, &records);
+        section.enter(|| {
+            let mut planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
+            planner.plan(&records, &mut plan);
+            planner.clock = self.writer.clock_behind(&plan, &records);
         });
-        self.lines.show(&plan, &records, out);
+        self.writer.write(&plan, &records, out);
         plan.clear();
         let spare = TextBatch { records: emptied(records), plan };
         self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(spare);
@@ -102,7 +104,7 @@ impl<'a> TextBatch<'a> {
     }
 }
 
-/// The memory of what is in `full`. Collecting into the vector that is drained needs no other one.
+/// An empty vector with the memory of `full`: collecting reuses the memory of the vector that it drains.
 fn emptied<'a, 'b>(mut full: Vec<Result<Fields<'a>, &'a [u8]>>) -> Vec<Result<Fields<'b>, &'b [u8]>> {
     full.clear();
     full.into_iter().map(|_| unreachable!("it is empty")).collect()
@@ -110,18 +112,18 @@ fn emptied<'a, 'b>(mut full: Vec<Result<Fields<'a>, &'a [u8]>>) -> Vec<Result<Fi
 
 impl TimelineFormatter for TextFormat {
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
-        let page = [Fields::new(line).ok_or(line)];
-        let order = self.order.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.plan.next();
-        order.plan(&page, &mut self.plan);
-        order.clock = self.lines.show(&self.plan, &page, out);
+        let records = [Fields::new(line).ok_or(line)];
+        let planner = self.planner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.plan.clear_lines();
+        planner.plan(&records, &mut self.plan);
+        planner.clock = self.writer.write(&self.plan, &records, out);
     }
 
     fn pause(&mut self, out: &mut Vec<u8>) {
-        let order = self.order.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.plan.next();
-        order.pause(&mut self.plan);
-        order.clock = self.lines.show(&self.plan, &[], out);
+        let planner = self.planner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.plan.clear_lines();
+        planner.pause(&mut self.plan);
+        planner.clock = self.writer.write(&self.plan, &[], out);
     }
 }
 

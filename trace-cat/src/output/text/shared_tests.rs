@@ -1,4 +1,4 @@
-//! What threads show together is what one shows alone, wherever the records are cut.
+//! Threads that share the work write the same lines as one thread, however the records are split into batches.
 
 use super::*;
 use crate::merge::BatchTransform;
@@ -8,12 +8,12 @@ use crate::testing::test_trace::{TestTrace, record};
 
 const TIMES: [TimeStyle; 3] = [TimeStyle::Rel, TimeStyle::Delta, TimeStyle::Abs];
 
-/// Records of a few threads whose calls interleave, whole, broken and nested, with names that come late.
+/// Records of a few threads whose calls interleave: complete, incomplete and nested, with names that come late.
 fn lines(random: &mut SeededRandom) -> Vec<String> {
     let count = random.below(400);
     let mut time = 1_795_174_740_000_000_000;
     let mut line = || {
-        // Sometimes past midnight, and past what the column of the time has room for.
+        // Sometimes beyond midnight, and beyond the width of the time column.
         time += [0, 90, 1_500_000, 1_500_000_000_000][random.below(4).min(random.below(60))];
         let lwp = [7, 7, 8, 9, 1_234_567][random.below(5)];
         let event = match random.below(12) {
@@ -21,7 +21,7 @@ fn lines(random: &mut SeededRandom) -> Vec<String> {
             3..6 => "02:02:2",
             6 => "03:04:1",
             7 => "03:04:2",
-            // Does not fit one line with its second half.
+            // Does not fit into one line with its return record.
             8 => "01:01:1",
             9 => "01:01:2",
             10 => "12:05:0",
@@ -39,15 +39,15 @@ fn lines(random: &mut SeededRandom) -> Vec<String> {
     (0..count).map(|_| line()).collect()
 }
 
-fn alone(time: TimeStyle, coloured: bool, lines: &[String]) -> String {
-    let (mut view, mut out) = (TextFormat::new(time, coloured, Vec::new()), Vec::new());
-    lines.iter().for_each(|line| view.record(line.as_bytes(), &mut out));
-    view.end(&mut out);
+fn in_one_thread(time: TimeStyle, coloured: bool, lines: &[String]) -> String {
+    let (mut format, mut out) = (TextFormat::new(time, coloured, Vec::new()), Vec::new());
+    lines.iter().for_each(|line| format.record(line.as_bytes(), &mut out));
+    format.end(&mut out);
     String::from_utf8(out).unwrap()
 }
 
 #[test]
-fn wherever_records_are_cut_into_pages_the_lines_are_the_same() {
+fn however_records_are_split_into_batches_the_lines_are_the_same() {
     let mut random = SeededRandom::seeded("pages", 31);
     for round in 0..600 {
         let mut lines = lines(&mut random);
@@ -55,22 +55,22 @@ fn wherever_records_are_cut_into_pages_the_lines_are_the_same() {
             lines.insert(random.below(lines.len() + 1), "rub\x1bbish\n".to_owned());
         }
         let (time, coloured) = (TIMES[round % 3], random.below(2) == 0);
-        let (mut view, mut out) = (TextFormat::new(time, coloured, Vec::new()), Vec::new());
-        let mut rest = &lines[..];
-        while !rest.is_empty() {
-            let (page, behind) = rest.split_at(random.below([2, 8, 300][round % 7 % 3]).min(rest.len()));
-            let mut batch = view.batch();
-            page.iter().for_each(|line| batch.push(line.as_bytes()));
-            view.show(batch, OrderedSection::UNORDERED, &mut out);
-            rest = behind;
+        let (mut format, mut out) = (TextFormat::new(time, coloured, Vec::new()), Vec::new());
+        let mut pending = &lines[..];
+        while !pending.is_empty() {
+            let (next, after) = pending.split_at(random.below([2, 8, 300][round % 7 % 3]).min(pending.len()));
+            let mut batch = format.batch();
+            next.iter().for_each(|line| batch.push(line.as_bytes()));
+            format.show(batch, OrderedSection::UNORDERED, &mut out);
+            pending = after;
         }
-        view.end(&mut out);
-        assert_eq!(String::from_utf8(out).unwrap(), alone(time, coloured, &lines), "{time:?}");
+        format.end(&mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), in_one_thread(time, coloured, &lines), "{time:?}");
     }
 }
 
 #[test]
-fn threads_that_merge_show_the_lines_that_one_shows() {
+fn merging_threads_write_the_lines_that_one_thread_writes() {
     let mut random = SeededRandom::seeded("shared text", 32);
     for round in 0..60 {
         let lines = lines(&mut random);
@@ -84,25 +84,25 @@ fn threads_that_merge_show_the_lines_that_one_shows() {
         }
         let limits = tiny(&mut random);
         let merged = trace.cat_with(&[], limits, 9).0;
-        let mut view = TextFormat::new(time, false, Vec::new());
+        let mut format = TextFormat::new(time, false, Vec::new());
         let (mut out, _) = trace.merged(&[], limits, 9, |merge, out| {
-            let shape = |lines: &[u8], turn: OrderedSection, out: &mut Vec<u8>| {
-                let mut batch = view.batch();
+            let transform = |lines: &[u8], section: OrderedSection, out: &mut Vec<u8>| {
+                let mut batch = format.batch();
                 lines.split_inclusive(|&byte| byte == b'\n').for_each(|line| batch.push(line));
-                view.show(batch, turn, out);
+                format.show(batch, section, out);
             };
-            let shape: BatchTransform = Some(&shape);
+            let transform: BatchTransform = Some(&transform);
             let mut take = |lines: &[u8]| {
                 out.extend_from_slice(lines);
                 Ok(true)
             };
-            merge.run(0..u64::MAX, shape, &mut take).unwrap();
+            merge.run(0..u64::MAX, transform, &mut take).unwrap();
         });
         let mut end = Vec::new();
-        view.end(&mut end);
+        format.end(&mut end);
         out += std::str::from_utf8(&end).unwrap();
         let merged: Vec<String> = merged.split_inclusive('\n').map(str::to_owned).collect();
         assert_eq!(merged.len(), lines.len());
-        assert_eq!(out, alone(time, false, &merged), "{limits:?}");
+        assert_eq!(out, in_one_thread(time, false, &merged), "{limits:?}");
     }
 }

@@ -1,6 +1,6 @@
-//! Short texts that are put into many lines.
+//! Short texts that many lines contain.
 
-/// A text that is put often. It has a fixed length behind which it is cut off, so that it is copied without a call.
+/// A text in an array of fixed length, which is copied without a call.
 #[derive(Clone, Copy, Debug)]
 pub struct ShortText {
     text: [u8; 32],
@@ -8,19 +8,19 @@ pub struct ShortText {
 }
 
 impl ShortText {
-    /// A text of up to 32 bytes; more are left out.
+    /// A text of up to 32 bytes; it is truncated if it has more.
     pub fn new(text: &str) -> ShortText {
         ShortText::join(&[text])
     }
 
-    /// What stands before an argument that is not the first: `, name=`.
+    /// The label of an argument that is not the first: `, name=`.
     pub fn label(name: &str) -> ShortText {
         ShortText::join(&[", ", name, "="])
     }
 
-    fn join(parts: &[&str]) -> ShortText {
+    fn join(texts: &[&str]) -> ShortText {
         let (mut text, mut length) = ([0; 32], 0);
-        for (place, byte) in text.iter_mut().zip(parts.iter().flat_map(|part| part.bytes())) {
+        for (place, byte) in text.iter_mut().zip(texts.iter().flat_map(|text| text.bytes())) {
             (*place, length) = (byte, length + 1);
         }
         ShortText { text, length }
@@ -31,12 +31,12 @@ impl ShortText {
         &self.text[..self.length()]
     }
 
-    /// The text and the bytes behind it, so that it can be appended without a call.
+    /// The text and the zeros after it, which can be appended without a call.
     pub fn padded(&self) -> &[u8; 32] {
         &self.text
     }
 
-    /// How many bytes it has.
+    /// Bytes of the text.
     pub fn length(&self) -> usize {
         usize::from(self.length)
     }

@@ -1,4 +1,4 @@
-//! The view for people, with exact lines.
+//! `-F text`, with exact lines.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::testing::test_trace::record;
 const START: u64 = 1_795_174_740_000_000_000;
 
 /// Lines of the file for records of process 1, given as time, LWP, event and arguments.
-fn lines(records: &[(u64, u32, &str, &str)]) -> Vec<String> {
+fn records_text(records: &[(u64, u32, &str, &str)]) -> Vec<String> {
     let line = |&(time, lwp, event, arguments): &(u64, u32, &str, &str)| {
         let line = record(START + time, lwp, event, 0);
         let head = line.len() - "0:0:0:0:0\n".len();
@@ -20,25 +20,25 @@ fn lines(records: &[(u64, u32, &str, &str)]) -> Vec<String> {
     records.iter().map(line).collect()
 }
 
-fn view(time: TimeStyle) -> TextFormat {
+fn text_format(time: TimeStyle) -> TextFormat {
     TextFormat::new(time, false, Vec::new())
 }
 
-/// What `view` shows for records.
-fn shown_by(view: &mut TextFormat, records: &[(u64, u32, &str, &str)]) -> Vec<String> {
+/// The lines that `format` writes for records.
+fn lines_by(format: &mut TextFormat, records: &[(u64, u32, &str, &str)]) -> Vec<String> {
     let mut out = Vec::new();
-    lines(records).iter().for_each(|line| view.record(line.as_bytes(), &mut out));
-    view.pause(&mut out);
+    records_text(records).iter().for_each(|line| format.record(line.as_bytes(), &mut out));
+    format.pause(&mut out);
     String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
 }
 
-fn shown(records: &[(u64, u32, &str, &str)]) -> Vec<String> {
-    shown_by(&mut view(TimeStyle::Rel), records)
+fn lines(records: &[(u64, u32, &str, &str)]) -> Vec<String> {
+    lines_by(&mut text_format(TimeStyle::Rel), records)
 }
 
 #[test]
-fn a_call_is_one_line_if_nothing_comes_between() {
-    let lines = shown(&[
+fn a_call_without_other_records_between_is_one_line() {
+    let lines = lines(&[
         (0, 2, "02:02:1", "0x559469ed90a0"),
         (1_234_567, 2, "02:02:2", "0:1"),
         (2_000_000_000, 2, "02:04:0", "0x559469ed90a0:0:1"),
@@ -58,8 +58,8 @@ fn a_call_is_one_line_if_nothing_comes_between() {
 }
 
 #[test]
-fn a_call_that_others_come_between_is_two_lines() {
-    let lines = shown(&[
+fn a_call_with_other_records_between_is_two_lines() {
+    let lines = lines(&[
         (0, 2, "03:04:1", "0x10:0x20"),
         (5, 3, "03:02:0", "0x10:0:1"),
         (8, 2, "03:04:2", "0"),
@@ -75,8 +75,8 @@ fn a_call_that_others_come_between_is_two_lines() {
 }
 
 #[test]
-fn calls_nest_and_threads_are_told_apart() {
-    let lines = shown(&[
+fn calls_nest_in_each_thread() {
+    let lines = lines(&[
         (0, 2, "04:02:1", "0x10:3"),
         (1, 3, "04:02:1", "0x30:3"),
         (2, 2, "04:02:1", "0x20:2"),
@@ -99,9 +99,9 @@ fn calls_nest_and_threads_are_told_apart() {
 }
 
 #[test]
-fn what_does_not_fit_stays_two_lines() {
+fn a_call_that_is_too_wide_is_two_lines() {
     let first = (377_392, 2, "01:01:1", "0x7ffe1888f998:0:0x5608f78406c0:0x7ffe1888f9a0");
-    let lines = shown(&[(0, 2, "01:16:0", "0"), first, (407_614, 2, "01:01:2", "0:0x7f671ba016c0")]);
+    let lines = lines(&[(0, 2, "01:16:0", "0"), first, (407_614, 2, "01:01:2", "0:0x7f671ba016c0")]);
     let expected = [
         "  0.000000000 1/2               thr_yield()",
         "  0.000377392 1/2             > thr_create(0x7ffe1888f998, start=0x5608f78406c0, arg=0x7ffe1888f9a0)",
@@ -109,14 +109,15 @@ fn what_does_not_fit_stays_two_lines() {
     ];
     assert_eq!(lines, expected);
     assert!(lines.iter().all(|line| line.len() <= WIDTH));
-    // The clock has not gone on for the line that was given up.
-    let lines = shown_by(&mut view(TimeStyle::Delta), &[(0, 2, "01:16:0", "0"), first, (407_614, 2, "01:01:2", "0:1")]);
+    // The line that was too wide did not advance the clock.
+    let lines =
+        lines_by(&mut text_format(TimeStyle::Delta), &[(0, 2, "01:16:0", "0"), first, (407_614, 2, "01:01:2", "0:1")]);
     assert!(lines[1].starts_with(" +0.000377392 ") && lines[2].starts_with(" +0.000030222 "), "{lines:?}");
 }
 
-/// What is shown of one record behind process and LWP, with single spaces.
+/// The text for one record after process and LWP, with single spaces.
 fn call(event: &str, arguments: &str) -> String {
-    let lines = shown(&[(0, 2, event, arguments)]);
+    let lines = lines(&[(0, 2, event, arguments)]);
     lines[0][32..].split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -165,7 +166,7 @@ fn arguments_results_and_names() {
 }
 
 #[test]
-fn time_limits_are_told_from_now() {
+fn time_limits_are_relative_to_the_record() {
     for (event, arguments, expected) in [
         ("03:05:1", "0x10:0x20:1795174740:100000000", "cond_timedwait(0x10, 0x20, limit=+100.000 ms)"),
         ("03:05:1", "0x10:0x20:1795174739:0", "cond_timedwait(0x10, 0x20, limit=-1.000 s)"),
@@ -182,11 +183,11 @@ fn time_limits_are_told_from_now() {
 fn threads_have_the_names_that_they_were_given() {
     let set_name = "0x7fc5de3f86c0:0x776f726b65722d31:0x3200000000000000:0";
     let label = |line: &String| line[14..].split(' ').next().unwrap().to_owned();
-    let lines = shown(&[
+    let lines = lines(&[
         (0, 2, "01:16:0", "0"),
         (1, 2, "01:39:0", set_name),
         (2, 2, "01:16:0", "0"),
-        // One that failed names nobody.
+        // A call that failed gives no name.
         (3, 2, "01:39:0", "0x7fc5de3f86c0:0x7800000000000000:0:34"),
         (4, 2, "01:16:0", "0"),
     ]);
@@ -194,26 +195,24 @@ fn threads_have_the_names_that_they_were_given() {
         lines.iter().map(label).collect::<Vec<_>>(),
         ["1/2", "1/2", "worker-12/2", "worker-12/2", "worker-12/2"]
     );
-    // A thread that has not recorded anything is named by another; control characters are not for terminals.
-    let (mut view, mut out) = (view(TimeStyle::Rel), Vec::new());
+    // A thread without a record gets its name from another one; control characters are replaced.
+    let (mut format, mut out) = (text_format(TimeStyle::Rel), Vec::new());
     let given = "0x000000000abc:0x1b5b324a61000000:0:0";
-    let first = lines_of(&[(0, 2, "01:39:0", given)]).concat();
-    let second = lines_of(&[(1, 3, "01:16:0", "0")]).concat().replace("0x7fc5de3f86c0", "0x000000000abc");
-    view.record(first.as_bytes(), &mut out);
-    view.record(second.as_bytes(), &mut out);
+    let first = records_text(&[(0, 2, "01:39:0", given)]).concat();
+    let second = records_text(&[(1, 3, "01:16:0", "0")]).concat().replace("0x7fc5de3f86c0", "0x000000000abc");
+    format.record(first.as_bytes(), &mut out);
+    format.record(second.as_bytes(), &mut out);
     let text = String::from_utf8(out).unwrap();
     assert!(text.lines().nth(1).unwrap().contains(" ?[2Ja/3 "), "{text}");
 }
-
-use super::tests::lines as lines_of;
 
 #[test]
 fn processes_have_the_names_of_their_programs() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("trinfo.0000001"), "exe /bin/sh\npid 1\nexe /opt/a\\x20very\\x20long\\x20name\n")
         .unwrap();
-    let mut view = TextFormat::new(TimeStyle::Rel, false, vec![directory.path().to_owned()]);
-    let lines = shown_by(&mut view, &[(0, 1234567, "01:16:0", "0"), (1, 2, "01:16:0", "0")]);
+    let mut format = TextFormat::new(TimeStyle::Rel, false, vec![directory.path().to_owned()]);
+    let lines = lines_by(&mut format, &[(0, 1234567, "01:16:0", "0"), (1, 2, "01:16:0", "0")]);
     let expected =
         ["  0.000000000 a very long nam/1234567   thr_yield()", "  0.000000001 a very long nam/2         thr_yield()"];
     assert_eq!(lines, expected);
@@ -226,12 +225,12 @@ fn times_are_absolute_relative_or_from_line_to_line() {
     let columns = |lines: Vec<String>| -> Vec<String> {
         lines.iter().map(|line| line.split(" 1/2").next().unwrap().to_owned()).collect()
     };
-    let relative = columns(shown(&records));
+    let relative = columns(lines(&records));
     assert_eq!(relative, ["  0.000000000", "  1.000000002", " 86399.999999995"]);
-    let delta = columns(shown_by(&mut view(TimeStyle::Delta), &records));
+    let delta = columns(lines_by(&mut text_format(TimeStyle::Delta), &records));
     assert_eq!(delta, [" +0.000000000", " +1.000000002", "+86398.999999993"]);
-    // What the local time is depends on where the test runs; the minutes of its zone are whole quarters of an hour.
-    let absolute = columns(shown_by(&mut view(TimeStyle::Abs), &records));
+    // The local time depends on where the test runs; time zones differ by multiples of a quarter of an hour.
+    let absolute = columns(lines_by(&mut text_format(TimeStyle::Abs), &records));
     assert_eq!(absolute.len(), 5, "{absolute:?}");
     assert!(absolute[0].starts_with("2026-11-2") && absolute[3].starts_with("2026-11-2") && absolute[0] != absolute[3]);
     assert!(absolute[1].ends_with(":00.000000005") && absolute[2].ends_with(":01.000000007"), "{absolute:?}");
@@ -247,26 +246,26 @@ fn colours_take_no_columns() {
         (2_000_000, 2, "02:04:0", "0x559469ed90a0:0:1"),
         (2_000_100, 3, "02:02:2", "0:1"),
     ];
-    let coloured = shown_by(&mut TextFormat::new(TimeStyle::Rel, true, Vec::new()), &records);
+    let coloured = lines_by(&mut TextFormat::new(TimeStyle::Rel, true, Vec::new()), &records);
     assert!(coloured[0].starts_with("\x1b[2m  0.000000000\x1b[m \x1b[36m1/2\x1b[m "), "{:?}", coloured[0]);
     assert!(coloured[0].contains("\x1b[1mmutex_lock\x1b[m(0x559469ed90a0)"), "{:?}", coloured[0]);
     assert!(coloured[0].contains("= \x1b[31mEDEADLK\x1b[m     1.234 ms \x1b[33mblocked\x1b[m"), "{:?}", coloured[0]);
     assert!(coloured[1].contains("\x1b[32m1/3\x1b[m"), "{:?}", coloured[1]);
     let plain = |line: &String| -> String {
-        let mut rest = line.split('\x1b');
-        let first = rest.next().unwrap().to_owned();
-        rest.fold(first, |text, part| text + &part[part.find('m').unwrap() + 1..])
+        let mut texts = line.split('\x1b');
+        let first = texts.next().unwrap().to_owned();
+        texts.fold(first, |text, next| text + &next[next.find('m').unwrap() + 1..])
     };
-    assert_eq!(coloured.iter().map(plain).collect::<Vec<_>>(), shown(&records));
+    assert_eq!(coloured.iter().map(plain).collect::<Vec<_>>(), lines(&records));
 }
 
 #[test]
-fn what_is_no_record_is_shown_harmlessly() {
-    let (mut view, mut out) = (view(TimeStyle::Rel), Vec::new());
-    view.record(lines(&[(0, 2, "02:02:1", "0x10")])[0].as_bytes(), &mut out);
-    view.record(b"rub\x1b[2Jbish\n", &mut out);
+fn a_line_that_is_not_a_record_is_escaped() {
+    let (mut format, mut out) = (text_format(TimeStyle::Rel), Vec::new());
+    format.record(records_text(&[(0, 2, "02:02:1", "0x10")])[0].as_bytes(), &mut out);
+    format.record(b"rub\x1b[2Jbish\n", &mut out);
     let text = String::from_utf8(out).unwrap();
-    assert_eq!(text.lines().collect::<Vec<_>>(), [shown(&[(0, 2, "02:02:1", "0x10")])[0].as_str(), "rub\\x1b[2Jbish"]);
+    assert_eq!(text.lines().collect::<Vec<_>>(), [lines(&[(0, 2, "02:02:1", "0x10")])[0].as_str(), "rub\\x1b[2Jbish"]);
 }
 
 #[test]
@@ -287,31 +286,31 @@ fn durations_have_units() {
 }
 
 #[test]
-fn what_is_remembered_is_bounded() {
+fn open_calls_are_bounded() {
     let mut threads = KnownThreads::new(Vec::new());
-    let begun = |time| OpenCall { event: (2, 2), time, object: ArgumentText::new(b"0") };
+    let call = |time| OpenCall { event: (2, 2), time, object: ArgumentText::new(b"0") };
     let line = record(START, 1, "02:02:1", 0);
     let thread = threads.add(&Fields::new(line.as_bytes()).unwrap());
-    (0..known_threads::DEPTH as u64 + 10).for_each(|time| threads.begin(thread, begun(time)));
-    // The newest are kept: they end first.
-    let ends: Vec<u64> = std::iter::from_fn(|| threads.end(thread, (2, 2))).map(|begun| begun.time).collect();
+    (0..known_threads::OPEN_CALLS_MAX as u64 + 10).for_each(|time| threads.begin_call(thread, call(time)));
+    // The newest are kept: they return first.
+    let ends: Vec<u64> = std::iter::from_fn(|| threads.end_call(thread, (2, 2))).map(|call| call.time).collect();
     assert_eq!(
         (ends.len(), ends[0], ends[ends.len() - 1]),
-        (known_threads::DEPTH, known_threads::DEPTH as u64 + 9, 10)
+        (known_threads::OPEN_CALLS_MAX, known_threads::OPEN_CALLS_MAX as u64 + 9, 10)
     );
 }
 
 #[test]
-fn many_threads_are_forgotten_and_calls_are_shown_all_the_same() {
-    let (mut view, mut out) = (view(TimeStyle::Rel), Vec::new());
-    let count = known_threads::REMEMBERED as u64 + 3;
+fn many_threads_are_forgotten_and_their_calls_are_shown() {
+    let (mut format, mut out) = (text_format(TimeStyle::Rel), Vec::new());
+    let count = known_threads::THREADS_MAX as u64 + 3;
     for time in 0..count {
-        view.record(record(START + time, time as u32, "02:02:1", 16).as_bytes(), &mut out);
+        format.record(record(START + time, time as u32, "02:02:1", 16).as_bytes(), &mut out);
     }
-    view.pause(&mut out);
-    // The first was forgotten with its call, the last was not.
+    format.pause(&mut out);
+    // The first thread was forgotten with its call, the last one was not.
     for (time, lwp) in [(count, 0), (count + 1, count - 1)] {
-        view.record(record(START + time, lwp as u32, "02:02:2", 0).as_bytes(), &mut out);
+        format.record(record(START + time, lwp as u32, "02:02:2", 0).as_bytes(), &mut out);
     }
     let text = String::from_utf8(out).unwrap();
     let words = |line: &str| line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ");

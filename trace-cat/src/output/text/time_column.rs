@@ -5,28 +5,28 @@ use spec::record::NANOS_PER_SECOND;
 use crate::options::TimeStyle;
 use crate::support::local_time::LocalTime;
 
-/// How times are shown, and what that needs to know of the lines before.
+/// How times are shown, and the times of earlier lines on which that depends.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeColumn {
     time: TimeStyle,
     /// The time of the first line for [`TimeStyle::Rel`], of the last for [`TimeStyle::Delta`].
     since: Option<u64>,
-    /// For [`TimeStyle::Abs`], the last second that was shown, and its local time.
+    /// For [`TimeStyle::Abs`], the second of the last line, and its local time.
     second: Option<(u64, LocalTime)>,
 }
 
-/// Digits of seconds that have their place without moving what follows.
-const SECONDS: usize = 3;
-/// What a time takes with these.
-const USUAL: usize = SECONDS + 10;
+/// Columns of seconds, the sign included, that every line has.
+const SECONDS_WIDTH: usize = 3;
+/// Columns of a time whose seconds are not wider.
+const USUAL_WIDTH: usize = SECONDS_WIDTH + 10;
 
 impl TimeColumn {
-    /// Nothing was shown yet.
+    /// The column of the first line.
     pub fn new(time: TimeStyle) -> TimeColumn {
         TimeColumn { time, since: None, second: None }
     }
 
-    /// Another line has this time, which is shown elsewhere.
+    /// Notes the time of a line that another thread writes.
     pub fn pass(&mut self, time: u64) {
         match self.time {
             TimeStyle::Rel => drop(self.since.get_or_insert(time)),
@@ -35,7 +35,7 @@ impl TimeColumn {
         }
     }
 
-    /// The local time, and that of the line before.
+    /// The local time, and that of the line before. They have no fraction of a second.
     fn second(&mut self, time: u64) -> (LocalTime, Option<LocalTime>) {
         let second = time / NANOS_PER_SECOND;
         let before = self.second;
@@ -47,7 +47,7 @@ impl TimeColumn {
         (now, before.map(|(_, local)| local))
     }
 
-    /// Appends a line with the date, if it is wanted and has changed since the last line.
+    /// Appends a line with the date if the style is [`TimeStyle::Abs`] and the date differs from that of the last line.
     pub fn date(&mut self, time: u64, out: &mut Vec<u8>) {
         if self.time != TimeStyle::Abs {
             return;
@@ -60,7 +60,7 @@ impl TimeColumn {
         }
     }
 
-    /// Appends the time; returns how many columns more than usual it takes because the line before is long ago.
+    /// Appends the time. Returns how many columns more than usual it takes because the line before is long ago.
     pub fn put(&mut self, time: u64, out: &mut Vec<u8>) -> usize {
         let start = out.len();
         match self.time {
@@ -81,29 +81,29 @@ impl TimeColumn {
                 fraction(time % NANOS_PER_SECOND, out);
             }
         }
-        if self.time == TimeStyle::Delta { out.len() - start - USUAL } else { 0 }
+        if self.time == TimeStyle::Delta { out.len() - start - USUAL_WIDTH } else { 0 }
     }
 }
 
-/// A number of nanoseconds as seconds, with `sign` directly before it.
+/// Appends nanoseconds as seconds, with `sign` directly before the first digit.
 fn seconds(time: u64, sign: u8, out: &mut Vec<u8>) {
-    let whole = time / NANOS_PER_SECOND;
-    if whole < 10 {
-        out.extend_from_slice(&[b' ', sign, b'0' + whole as u8]);
+    let seconds = time / NANOS_PER_SECOND;
+    if seconds < 10 {
+        out.extend_from_slice(&[b' ', sign, b'0' + seconds as u8]);
     } else {
-        let mut digits = itoa::Buffer::new();
-        let whole = digits.format(whole);
-        out.resize(out.len() + SECONDS.saturating_sub(whole.len() + 1), b' ');
+        let mut buffer = itoa::Buffer::new();
+        let digits = buffer.format(seconds);
+        out.resize(out.len() + SECONDS_WIDTH.saturating_sub(digits.len() + 1), b' ');
         out.push(sign);
-        out.extend_from_slice(whole.as_bytes());
+        out.extend_from_slice(digits.as_bytes());
     }
     fraction(time % NANOS_PER_SECOND, out);
 }
 
-/// A point and nine digits.
+/// Appends a point and nine digits.
 fn fraction(nanoseconds: u64, out: &mut Vec<u8>) {
     let mut digits = itoa::Buffer::new();
-    // Ten digits, of which the first is a 1 that keeps the zeros.
+    // The first of the ten digits is a 1, which keeps the zeros.
     let digits = digits.format((NANOS_PER_SECOND + nanoseconds) as u32).as_bytes();
     let mut text: [u8; 10] = *digits.first_chunk().expect("ten digits");
     text[0] = b'.';

@@ -5,7 +5,7 @@
 //! tables   the counts as text
 //! ```
 //!
-//! Memory grows with threads, events and objects, not with records; objects beyond a number are not told apart any more.
+//! Memory grows with threads, events and objects, not with records. The number of objects is limited.
 
 mod counts;
 mod tables;
@@ -26,13 +26,13 @@ impl TimelineFormatter for TraceCounts {
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {
-        let mut known = HashMap::new();
+        let mut processes = HashMap::new();
         for process in self.directories.iter().flat_map(|directory| processes_in_directory(directory)) {
-            if let Entry::Vacant(place) = known.entry(process.pid) {
+            if let Entry::Vacant(place) = processes.entry(process.pid) {
                 place.insert(process);
             }
         }
-        tables::print(self, &known, out);
+        tables::append_tables(self, &processes, out);
     }
 }
 
