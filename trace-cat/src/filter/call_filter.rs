@@ -95,7 +95,7 @@ impl CallFilter {
             open_calls: OpenCalls::default(),
             ends: HashMap::default(),
             end,
-            marks: SelectionCollector::default(),
+            marks: SelectionCollector::new(),
         };
         let shape = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| self.pair(lines, possible, out);
         merge.run_phase("pairing calls", 0..u64::MAX, Some(&shape), &mut |notes| {
@@ -193,7 +193,7 @@ impl CallFilter {
     pub fn cursor<'a>(&'a self, lines: &[u8]) -> CallFilterCursor<'a> {
         let last = memchr::memrchr(b'\n', lines.strip_suffix(b"\n").unwrap_or(lines)).map_or(0, |newline| newline + 1);
         let times = columns::time(lines).unwrap_or(0)..=columns::time(&lines[last..]).unwrap_or(u64::MAX);
-        let marks = self.marks.around(times).unwrap_or_else(|error| {
+        let marks = self.marks.within(times).unwrap_or_else(|error| {
             self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
             Cow::Borrowed(&[])
         });

@@ -128,10 +128,8 @@ impl<'a> Merge<'a> {
                 Some(spill) => spill,
                 none => none.insert(TemporaryText::new()?),
             };
-            let start = spill.at();
-            temporary_text::sort(&input.text, 0..input.index.end(), self.limits.sort, spill, self.diagnostics)?;
-            let text = spill.text(start)?;
-            self.inputs[number] = self.written(text);
+            spill.push_sorted(&input.text, 0..input.index.end(), self.limits.sort, self.diagnostics)?;
+            self.inputs[number] = self.written(spill.end_text()?);
         }
         if spill.is_some() {
             self.plan();
@@ -161,12 +159,11 @@ impl<'a> Merge<'a> {
             }
             self.inputs = group;
             self.plan();
-            let start = spill.at();
             self.run(0..u64::MAX, None, &mut |lines| {
                 phase.advance(lines.len() as u64);
                 spill.push(lines).map(|()| true)
             })?;
-            groups.push(spill.text(start)?);
+            groups.push(spill.end_text()?);
         }
         drop(phase);
         let fewer = groups.len() <= before / 2;
