@@ -147,7 +147,7 @@ fn merge_runs<O: RecordOrder>(
     // Earlier runs come first where keys are equal.
     let mut heap = BinaryHeap::with_capacity(ends.len());
     for (number, &end) in ends.iter().enumerate() {
-        let mut run = SortedRun { reader: TemporaryFileRange::reader(&file, start..end, buffer), record: Vec::new() };
+        let mut run = RunReader { reader: TemporaryFileRange::reader(&file, start..end, buffer), record: Vec::new() };
         heap.extend(run.next(order)?.map(|key| Reverse((key, number))));
         runs.push(run);
         start = end;
@@ -165,13 +165,13 @@ fn merge_runs<O: RecordOrder>(
 }
 
 /// A run that is being merged.
-struct SortedRun<R> {
+struct RunReader<R> {
     reader: R,
     /// The current record.
     record: Vec<u8>,
 }
 
-impl<R: BufRead> SortedRun<R> {
+impl<R: BufRead> RunReader<R> {
     /// Goes to the next record and returns its key; `None` at the end of the run.
     fn next<O: RecordOrder>(&mut self, order: &O) -> io::Result<Option<O::Key>> {
         self.record.clear();
