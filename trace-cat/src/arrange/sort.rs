@@ -1,13 +1,13 @@
 //! `--sort`: by thread or by event, and by time within those.
 
-use std::io::{self, BufRead};
+use std::io;
 
 use memchr::memchr;
 
 use crate::options::SortOrder;
 use crate::record::columns;
 use crate::support::diagnostics::Diagnostics;
-use crate::support::external_sort::{ExternalSort, RecordOrder};
+use crate::support::external_sort::ExternalSort;
 use crate::support::progress::Amount;
 
 /// Bytes of records that are in memory at most.
@@ -17,7 +17,7 @@ const BATCH: usize = 256 << 10;
 
 /// Takes records in the order of time and gives them back in another order.
 pub struct Sorter {
-    sort: ExternalSort<SortOrder>,
+    sort: ExternalSort<u64>,
     /// Bytes of all lines.
     bytes: u64,
 }
@@ -25,11 +25,19 @@ pub struct Sorter {
 impl Sorter {
     /// A sorter by `order`; `None` for the order of time, which records have already.
     pub fn new(order: SortOrder) -> Option<Sorter> {
-        (order != SortOrder::Time).then(|| Sorter::with_memory(order, SORT_MEMORY))
+        Sorter::with_memory(order, SORT_MEMORY)
     }
 
-    fn with_memory(order: SortOrder, memory: usize) -> Sorter {
-        Sorter { sort: ExternalSort::new(order, memory), bytes: 0 }
+    fn with_memory(order: SortOrder, memory: usize) -> Option<Sorter> {
+        let key = match order {
+            SortOrder::Tid => columns::tid,
+            SortOrder::Event => |line: &[u8]| {
+                let (category, number, _) = columns::event(line);
+                u64::from(category) << 8 | u64::from(number)
+            },
+            SortOrder::Time => return None,
+        };
+        Some(Sorter { sort: ExternalSort::new(key, memory), bytes: 0 })
     }
 
     /// Adds some lines.
@@ -68,25 +76,6 @@ impl Sorter {
     }
 }
 
-impl RecordOrder for SortOrder {
-    type Key = u64;
-
-    fn key(&self, line: &[u8]) -> u64 {
-        match self {
-            SortOrder::Tid => columns::tid(line),
-            SortOrder::Event => {
-                let (category, number, _) = columns::event(line);
-                u64::from(category) << 8 | u64::from(number)
-            }
-            SortOrder::Time => columns::time(line).unwrap_or(0),
-        }
-    }
-
-    fn read(&self, run: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<()> {
-        run.read_until(b'\n', line).map(|_| ())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,7 +105,7 @@ mod tests {
                         _ => format!("{}{}", fields[5], fields[6]).parse().unwrap(),
                     }
                 });
-                let mut sorter = Sorter::with_memory(order, [1 << 20, 1 + random.below(9000)][round % 2]);
+                let mut sorter = Sorter::with_memory(order, [1 << 20, 1 + random.below(9000)][round % 2]).unwrap();
                 for lines in lines.chunks(1 + random.below(90)) {
                     sorter.push(lines.concat().as_bytes()).unwrap();
                 }

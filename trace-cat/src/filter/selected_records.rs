@@ -3,13 +3,12 @@
 //! Records that agree in time, process, LWP, event and kind have one key.
 
 use std::borrow::Cow;
-use std::fs::File;
-use std::io::{self, BufRead};
+use std::io;
 use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 
 use crate::record::columns;
-use crate::support::external_sort::{ExternalSort, RecordOrder};
+use crate::support::external_sort::ExternalSort;
 use crate::support::temporary_files::TemporaryFile;
 
 /// Keys that are in memory at most while they are collected.
@@ -45,35 +44,15 @@ impl RecordKey {
         (u128::from(self.time) << 64 | u128::from(self.numbers)).to_le_bytes()
     }
 
-    fn from_bytes(bytes: [u8; KEY_LEN]) -> RecordKey {
-        let number = u128::from_le_bytes(bytes);
+    fn from_bytes(bytes: &[u8]) -> RecordKey {
+        let number = u128::from_le_bytes(*bytes.first_chunk().expect("the bytes of a key"));
         RecordKey { time: (number >> 64) as u64, numbers: number as u64 }
-    }
-}
-
-/// The order of records that are nothing but their keys' bytes.
-#[derive(Debug)]
-struct KeyOrder;
-
-impl RecordOrder for KeyOrder {
-    type Key = RecordKey;
-
-    fn key(&self, bytes: &[u8]) -> RecordKey {
-        RecordKey::from_bytes(*bytes.first_chunk().expect("the bytes of a key"))
-    }
-
-    fn read(&self, run: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<()> {
-        if run.fill_buf()?.is_empty() {
-            return Ok(());
-        }
-        bytes.resize(KEY_LEN, 0);
-        run.read_exact(bytes)
     }
 }
 
 /// Collects keys in any order.
 #[derive(Debug)]
-pub struct SelectionCollector(ExternalSort<KeyOrder>);
+pub struct SelectionCollector(ExternalSort<RecordKey>);
 
 impl SelectionCollector {
     /// An empty selection.
@@ -82,7 +61,7 @@ impl SelectionCollector {
     }
 
     fn with_memory(keys: usize) -> SelectionCollector {
-        SelectionCollector(ExternalSort::new(KeyOrder, keys * KEY_LEN))
+        SelectionCollector(ExternalSort::new(RecordKey::from_bytes, keys * KEY_LEN))
     }
 
     /// Adds a key, which may be there already.
@@ -101,16 +80,16 @@ impl SelectionCollector {
         if self.0.is_in_memory() {
             let mut keys = Vec::new();
             self.0.finish(&mut |bytes| {
-                keys.push(KeyOrder.key(bytes));
+                keys.push(RecordKey::from_bytes(bytes));
                 Ok(())
             })?;
             keys.dedup();
             return Ok(SelectedRecords::Memory(keys));
         }
-        let mut out = TemporaryFile::new()?;
+        let mut file = TemporaryFile::new()?;
         let (mut first_times, mut count, mut last) = (Vec::new(), 0, None);
         self.0.finish(&mut |bytes| {
-            let key = KeyOrder.key(bytes);
+            let key = RecordKey::from_bytes(bytes);
             if last.replace(key) == Some(key) {
                 return Ok(());
             }
@@ -118,9 +97,10 @@ impl SelectionCollector {
                 first_times.push(key.time);
             }
             count += 1;
-            out.push(bytes)
+            file.push(bytes)
         })?;
-        Ok(SelectedRecords::File { file: out.into_file()?, first_times, count })
+        file.flush()?;
+        Ok(SelectedRecords::File { file, first_times, count })
     }
 }
 
@@ -132,7 +112,7 @@ pub enum SelectedRecords {
     /// Sorted keys in a temporary file.
     File {
         /// The file.
-        file: File,
+        file: TemporaryFile,
         /// The time of the first key of each block.
         first_times: Vec<u64>,
         /// How many keys there are.
@@ -157,9 +137,8 @@ impl SelectedRecords {
                 let start = first_times.partition_point(|time| time < times.start()).saturating_sub(1) * KEYS_PER_BLOCK;
                 let end = (first_times.partition_point(|time| time <= times.end()) * KEYS_PER_BLOCK).min(*count);
                 let mut bytes = vec![0; end.saturating_sub(start) * KEY_LEN];
-                file.read_exact_at(&mut bytes, (start * KEY_LEN) as u64)?;
-                let (keys, _) = bytes.as_chunks();
-                let keys = keys.iter().map(|&bytes| RecordKey::from_bytes(bytes));
+                file.file().read_exact_at(&mut bytes, (start * KEY_LEN) as u64)?;
+                let keys = bytes.chunks_exact(KEY_LEN).map(RecordKey::from_bytes);
                 Ok(Cow::Owned(keys.filter(|key| times.contains(&key.time)).collect()))
             }
         }
@@ -207,6 +186,6 @@ mod tests {
             RecordKey::new(6, 9_999_999, 9_999_999, (99, 99, 2)),
         ]);
         assert_eq!(keys.len(), 7);
-        assert!(keys.iter().all(|&key| RecordKey::from_bytes(key.to_bytes()) == key));
+        assert!(keys.iter().all(|&key| RecordKey::from_bytes(&key.to_bytes()) == key));
     }
 }

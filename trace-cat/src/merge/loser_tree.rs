@@ -84,11 +84,11 @@ struct StreamHead<'a, K> {
     next_key: K,
     length: usize,
     next_line: &'a [u8; VIEW],
-    /// How many bytes of `undecoded` belong to the stream.
-    undecoded_length: usize,
+    /// How many bytes of `bytes` belong to the stream.
+    remaining: usize,
     next_length: usize,
     /// The stream after `next_line`, and the bytes after the stream.
-    undecoded: &'a [u8],
+    bytes: &'a [u8],
 }
 
 /// Appends the records of `streams` to `out`, in order. The streams are ranges of `bytes`, each of which has sorted records of
@@ -140,20 +140,20 @@ impl<'a> MergeJob<'a> {
         let mut heads = Vec::with_capacity(streams.len());
         let mut keys = Vec::with_capacity(streams.len());
         for (number, stream) in streams.iter().enumerate() {
-            let (line, undecoded) = (&[0; VIEW], &self.bytes[stream.start..]);
+            let (line, bytes) = (&[0; VIEW], &self.bytes[stream.start..]);
             let next_key = K::begin(number as u32);
             let mut head = StreamHead {
                 line,
                 next_key,
                 length: 0,
                 next_line: line,
-                undecoded_length: stream.len(),
+                remaining: stream.len(),
                 next_length: 0,
-                undecoded,
+                bytes,
             };
-            invalid_lines += self.advance(&mut head, &mut seconds, scanner);
+            invalid_lines += self.step(&mut head, &mut seconds, scanner);
             keys.push(head.next_key);
-            invalid_lines += self.advance(&mut head, &mut seconds, scanner);
+            invalid_lines += self.step(&mut head, &mut seconds, scanner);
             heads.push(head);
         }
         let mut tree = LoserTree::new(&keys);
@@ -173,7 +173,7 @@ impl<'a> MergeJob<'a> {
             }
             filled += length;
             let key = head.next_key;
-            invalid_lines += self.advance(head, &mut seconds, scanner);
+            invalid_lines += self.step(head, &mut seconds, scanner);
             winner = tree.replace(number, key);
         }
         out.filled += filled;
@@ -182,28 +182,23 @@ impl<'a> MergeJob<'a> {
 
     /// Goes to the next record, and decodes the one after it. Returns the number of lines between them that are no records.
     #[inline(always)]
-    fn advance<K: MergeKey, E: LineScanner>(
-        self,
-        head: &mut StreamHead<'a, K>,
-        seconds: &mut Seconds,
-        scanner: E,
-    ) -> u64 {
+    fn step<K: MergeKey, E: LineScanner>(self, head: &mut StreamHead<'a, K>, seconds: &mut Seconds, scanner: E) -> u64 {
         (head.line, head.length) = (head.next_line, head.next_length);
         let before = head.next_key;
         let mut invalid_lines = 0;
-        while head.undecoded_length > 0 {
-            let line: &[u8; VIEW] = head.undecoded.first_chunk().expect("the slack");
+        while head.remaining > 0 {
+            let line: &[u8; VIEW] = head.bytes.first_chunk().expect("the slack");
             scanner.fetch(line);
             let length = scanner.length(line);
             let time = seconds.time(line.first_chunk().expect("more than a time")).wrapping_sub(self.start);
-            if length != 0 && length <= head.undecoded_length && time < self.span {
+            if length != 0 && length <= head.remaining && time < self.span {
                 let after = self.stamps.after(line.first_chunk().expect("more than a head"));
                 let key = K::next(before, time, after, self.bits);
                 (head.next_key, head.next_line, head.next_length) = (key, line, length);
-                (head.undecoded, head.undecoded_length) = (&head.undecoded[length..], head.undecoded_length - length);
+                (head.bytes, head.remaining) = (&head.bytes[length..], head.remaining - length);
                 return invalid_lines;
             }
-            (head.undecoded, head.undecoded_length) = skip_line(head.undecoded, head.undecoded_length);
+            (head.bytes, head.remaining) = skip_line(head.bytes, head.remaining);
             invalid_lines += 1;
         }
         head.next_key = K::END;
@@ -230,9 +225,9 @@ impl Seconds {
 /// was scanned.
 #[cold]
 #[inline(never)]
-fn skip_line(undecoded: &[u8], undecoded_length: usize) -> (&[u8], usize) {
-    let length = memchr::memchr(b'\n', &undecoded[..undecoded_length]).map_or(undecoded_length, |newline| newline + 1);
-    (&undecoded[length..], undecoded_length - length)
+fn skip_line(bytes: &[u8], remaining: usize) -> (&[u8], usize) {
+    let length = memchr::memchr(b'\n', &bytes[..remaining]).map_or(remaining, |newline| newline + 1);
+    (&bytes[length..], remaining - length)
 }
 
 /// A loser tree: each inner node has the greater key of the winners of its two subtrees.

@@ -154,7 +154,7 @@ impl SliceRecords {
     }
 
     /// Adds those records of a sorted range that are of `times`. The last block begins `last` bytes after the start of the
-    /// range. `is_within`: all records of the first and of the last block are of `times`.
+    /// range. `is_within`: the first block begins, and the last block ends, within `times`.
     fn load_ordered(
         &mut self,
         text: &RecordText,

@@ -32,9 +32,9 @@ impl TemporaryText {
     /// # Errors
     /// The failure to make it.
     pub fn new() -> io::Result<TemporaryText> {
-        let mut file = TemporaryFile::new()?;
+        let file = TemporaryFile::new()?;
         let name = env::temp_dir().join("(temporary file of trace-cat)");
-        let handle = FileHandle::unnamed(name, file.file()?.try_clone().map_err(temporary_file_error)?);
+        let handle = FileHandle::unnamed(name, file.file().try_clone().map_err(temporary_file_error)?);
         Ok(TemporaryText { file, handle: Arc::new(handle), start: 0 })
     }
 
@@ -89,7 +89,7 @@ impl TemporaryText {
     /// # Errors
     /// The failure to write.
     pub fn end_text(&mut self) -> io::Result<Arc<RecordText>> {
-        self.file.file()?;
+        self.file.flush()?;
         let range = self.start..self.file.length();
         self.start = range.end;
         Ok(Arc::new(RecordText::slice(self.handle.clone(), range)))

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, BufReader, Read};
 
 use log::info;
 
@@ -12,27 +12,12 @@ use super::temporary_files::{TemporaryFile, TemporaryFileRange};
 /// Bytes of memory that the buffers of all runs take while they are merged, unless there are too many runs.
 const MERGE_MEMORY: usize = 16 << 20;
 
-/// An order of records, which are sequences of bytes.
-pub trait RecordOrder {
-    /// What records are sorted by. Records with equal keys stay in the order in which they were pushed.
-    type Key: Ord + Copy;
-
-    /// The key of `record`.
-    fn key(&self, record: &[u8]) -> Self::Key;
-
-    /// Appends the next record of `run` to `record`; nothing at the end of the run.
-    ///
-    /// # Errors
-    /// The failure to read.
-    fn read(&self, run: &mut impl BufRead, record: &mut Vec<u8>) -> io::Result<()>;
-}
-
-/// Records in memory with their keys: what becomes one run.
+/// Records of at most 65,535 bytes in memory, with their keys: what becomes one run.
 #[derive(Debug)]
 pub struct SortBuffer<K> {
     bytes: Vec<u8>,
     /// The key, the start and the length of each record.
-    index: Vec<(K, u32, u32)>,
+    index: Vec<(K, u32, u16)>,
     /// Bytes of records for which there is room.
     capacity: usize,
 }
@@ -55,11 +40,11 @@ impl<K: Ord + Copy> SortBuffer<K> {
 
     /// Adds a record.
     pub fn push(&mut self, key: K, record: &[u8]) {
-        self.index.push((key, self.bytes.len() as u32, record.len() as u32));
+        self.index.push((key, self.bytes.len() as u32, record.len() as u16));
         self.bytes.extend_from_slice(record);
     }
 
-    /// Gives all records to `take` in order and removes them.
+    /// Gives all records to `take` in order and removes them. Records with equal keys keep their order.
     ///
     /// # Errors
     /// Those of `take`.
@@ -67,7 +52,7 @@ impl<K: Ord + Copy> SortBuffer<K> {
         // The start breaks ties, which keeps the order of records with equal keys.
         self.index.sort_unstable();
         for &(_, start, length) in &self.index {
-            take(&self.bytes[start as usize..][..length as usize])?;
+            take(&self.bytes[start as usize..][..usize::from(length)])?;
         }
         self.bytes.clear();
         self.index.clear();
@@ -75,19 +60,19 @@ impl<K: Ord + Copy> SortBuffer<K> {
     }
 }
 
-/// Takes records in any order and gives them back sorted.
+/// Takes records in any order and gives them back in the order of their keys.
 #[derive(Debug)]
-pub struct ExternalSort<O: RecordOrder> {
-    order: O,
-    buffer: SortBuffer<O::Key>,
-    /// The runs, one behind the other, and where each of them ends.
+pub struct ExternalSort<K> {
+    key: fn(&[u8]) -> K,
+    buffer: SortBuffer<K>,
+    /// The runs, one behind the other, and where each of them ends. The length of a record is before the record.
     runs: Option<(TemporaryFile, Vec<u64>)>,
 }
 
-impl<O: RecordOrder> ExternalSort<O> {
-    /// Sorts by `order`, with at most `memory` bytes of records in memory.
-    pub fn new(order: O, memory: usize) -> ExternalSort<O> {
-        ExternalSort { order, buffer: SortBuffer::new(memory), runs: None }
+impl<K: Ord + Copy> ExternalSort<K> {
+    /// Sorts by `key`, with at most `memory` bytes of records in memory.
+    pub fn new(key: fn(&[u8]) -> K, memory: usize) -> ExternalSort<K> {
+        ExternalSort { key, buffer: SortBuffer::new(memory), runs: None }
     }
 
     /// True if no record is in a temporary file.
@@ -95,7 +80,7 @@ impl<O: RecordOrder> ExternalSort<O> {
         self.runs.is_none()
     }
 
-    /// Adds a record.
+    /// Adds a record of at most 65,535 bytes.
     ///
     /// # Errors
     /// The failure of a temporary file.
@@ -103,7 +88,7 @@ impl<O: RecordOrder> ExternalSort<O> {
         if !self.buffer.has_room(record.len()) {
             self.write_run()?;
         }
-        self.buffer.push(self.order.key(record), record);
+        self.buffer.push((self.key)(record), record);
         Ok(())
     }
 
@@ -112,12 +97,15 @@ impl<O: RecordOrder> ExternalSort<O> {
             Some(runs) => runs,
             none => none.insert((TemporaryFile::new()?, Vec::new())),
         };
-        self.buffer.drain(&mut |record| file.push(record))?;
+        self.buffer.drain(&mut |record| {
+            file.push(&(record.len() as u16).to_le_bytes())?;
+            file.push(record)
+        })?;
         ends.push(file.length());
         Ok(())
     }
 
-    /// Gives all records to `take` in order.
+    /// Gives all records to `take` in order. Records with equal keys keep the order in which they were pushed.
     ///
     /// # Errors
     /// Those of `take`, and the failure of a temporary file.
@@ -126,56 +114,57 @@ impl<O: RecordOrder> ExternalSort<O> {
             return self.buffer.drain(take);
         }
         self.write_run()?;
-        let ExternalSort { order, buffer, runs } = self;
+        let ExternalSort { key, buffer, runs } = self;
         drop(buffer);
-        let Some((file, ends)) = runs else { return Ok(()) };
+        let Some((mut file, ends)) = runs else { return Ok(()) };
         info!("{} sorted runs in a temporary file", ends.len());
-        merge_runs(&order, file, &ends, take)
-    }
-}
-
-fn merge_runs<O: RecordOrder>(
-    order: &O,
-    file: TemporaryFile,
-    ends: &[u64],
-    take: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-) -> io::Result<()> {
-    let file = file.into_file()?;
-    let buffer = (MERGE_MEMORY / ends.len()).clamp(4 << 10, 64 << 10);
-    let mut start = 0;
-    let mut runs = Vec::with_capacity(ends.len());
-    // Earlier runs come first where keys are equal.
-    let mut heap = BinaryHeap::with_capacity(ends.len());
-    for (number, &end) in ends.iter().enumerate() {
-        let mut run = RunReader { reader: TemporaryFileRange::reader(&file, start..end, buffer), record: Vec::new() };
-        heap.extend(run.next(order)?.map(|key| Reverse((key, number))));
-        runs.push(run);
-        start = end;
-    }
-    while let Some(mut first) = heap.peek_mut() {
-        let Reverse((_, number)) = *first;
-        let run = &mut runs[number];
-        take(&run.record)?;
-        match run.next(order)? {
-            Some(key) => *first = Reverse((key, number)),
-            None => _ = PeekMut::pop(first),
+        file.flush()?;
+        let file = file.file();
+        let buffer = (MERGE_MEMORY / ends.len()).clamp(4 << 10, 64 << 10);
+        let mut runs = Vec::with_capacity(ends.len());
+        // Earlier runs come first where keys are equal.
+        let mut heap = BinaryHeap::with_capacity(ends.len());
+        let mut start = 0;
+        for (number, end) in ends.into_iter().enumerate() {
+            let range = TemporaryFileRange { file, range: start..end };
+            let mut run = RunReader { reader: BufReader::with_capacity(buffer, range), record: Vec::new() };
+            if run.advance()? {
+                heap.push(Reverse((key(&run.record), number)));
+            }
+            runs.push(run);
+            start = end;
         }
+        while let Some(mut first) = heap.peek_mut() {
+            let Reverse((first_key, number)) = &mut *first;
+            let run = &mut runs[*number];
+            take(&run.record)?;
+            if run.advance()? {
+                *first_key = key(&run.record);
+            } else {
+                PeekMut::pop(first);
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// A run that is being merged.
-struct RunReader<R> {
-    reader: R,
+struct RunReader<'a> {
+    reader: BufReader<TemporaryFileRange<'a>>,
     /// The current record.
     record: Vec<u8>,
 }
 
-impl<R: BufRead> RunReader<R> {
-    /// Goes to the next record and returns its key; `None` at the end of the run.
-    fn next<O: RecordOrder>(&mut self, order: &O) -> io::Result<Option<O::Key>> {
-        self.record.clear();
-        order.read(&mut self.reader, &mut self.record)?;
-        Ok(if self.record.is_empty() { None } else { Some(order.key(&self.record)) })
+impl RunReader<'_> {
+    /// Goes to the next record; returns `false` at the end of the run.
+    fn advance(&mut self) -> io::Result<bool> {
+        if self.reader.fill_buf()?.is_empty() {
+            return Ok(false);
+        }
+        let mut length = [0; 2];
+        self.reader.read_exact(&mut length)?;
+        self.record.resize(usize::from(u16::from_le_bytes(length)), 0);
+        self.reader.read_exact(&mut self.record)?;
+        Ok(true)
     }
 }

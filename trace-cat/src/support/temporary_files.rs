@@ -4,7 +4,7 @@ use std::env;
 use std::error::Error;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
@@ -57,7 +57,7 @@ impl TemporaryFile {
         self.length
     }
 
-    /// Appends `bytes`, of which some may stay in memory until [`file`](TemporaryFile::file) is called.
+    /// Appends `bytes`, which may stay in memory until [`flush`](TemporaryFile::flush) is called.
     ///
     /// # Errors
     /// The failure to write.
@@ -66,36 +66,26 @@ impl TemporaryFile {
         self.writer.write_all(bytes).map_err(temporary_file_error)
     }
 
-    /// The file with all bytes that were pushed.
+    /// Writes what is still in memory.
     ///
     /// # Errors
     /// The failure to write.
-    pub fn file(&mut self) -> io::Result<&File> {
-        self.writer.flush().map_err(temporary_file_error)?;
-        Ok(self.writer.get_ref())
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush().map_err(temporary_file_error)
     }
 
-    /// As [`file`](TemporaryFile::file), when nothing more is pushed.
-    ///
-    /// # Errors
-    /// The failure to write.
-    pub fn into_file(self) -> io::Result<File> {
-        self.writer.into_inner().map_err(|error| temporary_file_error(error.into_error()))
+    /// The file, without the bytes that are not flushed.
+    pub fn file(&self) -> &File {
+        self.writer.get_ref()
     }
 }
 
 /// Reads a range of a temporary file.
-#[derive(Debug)]
 pub struct TemporaryFileRange<'a> {
-    file: &'a File,
-    range: Range<u64>,
-}
-
-impl TemporaryFileRange<'_> {
-    /// A reader of `range` with a buffer of `buffer` bytes.
-    pub fn reader(file: &File, range: Range<u64>, buffer: usize) -> BufReader<TemporaryFileRange<'_>> {
-        BufReader::with_capacity(buffer, TemporaryFileRange { file, range })
-    }
+    /// The file.
+    pub file: &'a File,
+    /// What is not read yet.
+    pub range: Range<u64>,
 }
 
 impl Read for TemporaryFileRange<'_> {
