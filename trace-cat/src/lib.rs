@@ -73,7 +73,7 @@
 //! - `trace`: directories, files, buffers, liveness, completeness, the index of times
 //! - `record`: the columns of a record's line
 //! - `options`: the table of command-line options and what they mean
-//! - `support`: diagnostics, progress, errors, threads, temporary files, local time
+//! - `support`: diagnostics, progress, errors, threads, external sort, temporary files, local time
 
 mod arrange;
 mod calls;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! call_assembler   calls from records in order
-//! call             a call and what it tells
+//! call             a call and its duration, object and result
 //! wait_rules       which calls waited
 //! pairing          the entry record that a return record belongs to
 //! object_columns   which columns are objects

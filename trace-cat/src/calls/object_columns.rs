@@ -1,4 +1,4 @@
-//! Which columns of a record are objects: what `--object` looks at, and by what `--split object` tells files apart.
+//! Which columns of a record are objects. `--object` compares these columns, and `--split object` makes a file for each value.
 
 use spec::{Base, Column, EVENTS};
 
@@ -7,24 +7,24 @@ use crate::record::columns;
 /// The names of columns that are addresses of objects on which calls wait or work.
 const ADDRESSES: [&str; 9] = ["mutex", "cond", "sem", "rwlock", "barrier", "spin", "once_control", "uaddr", "uaddr2"];
 
-/// Whether a column is an object: an address, or a thread that something is done to.
+/// True if a column is an object: an address, or a thread that something is done to.
 pub fn is_object(column: &Column) -> bool {
     column.base == Base::Thread || ADDRESSES.contains(&column.name)
 }
 
-/// Which of a1 to a5 are objects: a bit for each, by event and which.
+/// Which of a1 to a5 are objects: a bit for each, by event and kind of record.
 #[derive(Debug)]
 pub struct ObjectColumns(Box<[[u8; 3]]>);
 
 impl ObjectColumns {
-    /// Those of the table.
+    /// The object columns of the table of events.
     pub fn new() -> ObjectColumns {
         let mut objects = vec![[0; 3]; 100 * 100].into_boxed_slice();
         for event in &EVENTS {
-            for form in event.kinds {
-                let columns = form.columns.iter().enumerate();
+            for kind in event.kinds {
+                let columns = kind.columns.iter().enumerate();
                 let bits = columns.filter(|(_, column)| column.as_ref().is_some_and(is_object)).map(|(at, _)| 1 << at);
-                objects[place(event.category, event.number)][usize::from(form.which)] = bits.sum();
+                objects[event_index(event.category, event.number)][usize::from(kind.which)] = bits.sum();
             }
         }
         ObjectColumns(objects)
@@ -33,14 +33,14 @@ impl ObjectColumns {
     /// The objects that the record `line`, whose event is `event`, names.
     pub fn of<'a>(&self, event: (u8, u8, u8), line: &'a [u8]) -> impl Iterator<Item = u64> + use<'a> {
         let (category, number, which) = event;
-        let forms = self.0.get(place(category, number));
-        let bits = forms.and_then(|forms| forms.get(usize::from(which))).copied().unwrap_or(0);
+        let kinds = self.0.get(event_index(category, number));
+        let bits = kinds.and_then(|kinds| kinds.get(usize::from(which))).copied().unwrap_or(0);
         (0..5).filter(move |at| bits >> at & 1 == 1).map(|at| columns::hex(columns::argument(line, at)))
     }
 }
 
-/// The place of an event in a table of all pairs of two-digit numbers; behind its end if they are none.
-pub fn place(category: u8, number: u8) -> usize {
+/// The index of an event in a table of all pairs of two-digit numbers; beyond its end if a number is greater.
+pub fn event_index(category: u8, number: u8) -> usize {
     usize::from(category) * 100 + usize::from(number)
 }
 
@@ -49,8 +49,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_hex_column_of_the_table_is_an_object_or_known_to_be_none() {
-        let none = [
+    fn every_hex_column_of_the_table_is_an_object_or_is_listed_as_another_value() {
+        let other_values = [
             "mask",
             "thread",
             "attr",
@@ -74,9 +74,9 @@ mod tests {
             "function",
         ];
         for event in &EVENTS {
-            for column in event.kinds.iter().flat_map(|form| form.columns.iter().flatten()) {
+            for column in event.kinds.iter().flat_map(|kind| kind.columns.iter().flatten()) {
                 let hex = matches!(column.base, Base::Hex | Base::Thread);
-                let known = is_object(column) || none.contains(&column.name);
+                let known = is_object(column) || other_values.contains(&column.name);
                 assert!(!hex || known, "is {} of {} an object?", column.name, event.name);
                 assert!(hex || !is_object(column), "{} of {}", column.name, event.name);
             }
@@ -84,9 +84,9 @@ mod tests {
     }
 
     #[test]
-    fn all_objects_of_a_record_are_found() {
+    fn all_objects_of_a_record_are_returned() {
         let objects = ObjectColumns::new();
-        for (event, found) in [
+        for (event, expected) in [
             ("03:04:1", &[0x10, 0x20][..]),
             ("03:04:2", &[]),
             ("02:04:0", &[0x10]),
@@ -99,7 +99,7 @@ mod tests {
             let line =
                 format!("1795174740:544763329:0019955:0019953:0x7fc5de3f86c0:{event}:0x10:0x20:0x30:0x40:0x50\n");
             let event = columns::event(line.as_bytes());
-            assert_eq!(objects.of(event, line.as_bytes()).collect::<Vec<_>>(), found, "{line}");
+            assert_eq!(objects.of(event, line.as_bytes()).collect::<Vec<_>>(), expected, "{line}");
         }
     }
 }

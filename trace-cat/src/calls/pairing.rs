@@ -1,7 +1,7 @@
-//! Finds the second half of each call's first half.
+//! Finds the entry record that a return record belongs to.
 //!
-//! A call's halves have the same thread and event. Calls of a thread's signal handlers begin later than the one that they
-//! interrupt and end earlier; so a second half belongs to the first half that came last and has none yet.
+//! The two records of a call have the same thread and event. A call in a signal handler begins later than the call that it
+//! interrupts and ends earlier, so a return record belongs to the latest entry record that has no return record yet.
 
 use std::collections::HashMap;
 
@@ -9,8 +9,8 @@ use foldhash::fast::RandomState;
 
 use crate::record::columns;
 
-/// What the two halves of a call have in common. The thread's ID counts, because two processes of different PID namespaces
-/// can have the same numbers.
+/// What the two records of a call have in common. The thread's ID is part of it because two processes of different PID
+/// namespaces can have the same numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallKey {
     /// The process.
@@ -26,30 +26,30 @@ pub struct CallKey {
 }
 
 impl CallKey {
-    /// That of the record `line`, whose event is `event`.
+    /// The key of the record `line`, whose event is `event`.
     pub fn of(line: &[u8], (category, number, _): (u8, u8, u8)) -> CallKey {
         let (pid, lwp, tid) = (columns::pid(line), columns::lwpid(line), columns::tid(line));
         CallKey { pid, lwp, tid, category, number }
     }
 }
 
-/// Calls that have begun and not ended, with what is to be remembered of each.
+/// Calls without a return record so far, with a value for each.
 #[derive(Debug)]
 pub struct OpenCalls<T> {
-    /// The place of each kind of call's last one.
+    /// The index of the latest call with each key.
     last: HashMap<CallKey, u32, RandomState>,
     calls: Vec<OpenCallEntry<T>>,
-    /// Places that are not used.
+    /// Indexes that are not used.
     free: Vec<u32>,
 }
 
 #[derive(Debug)]
 struct OpenCallEntry<T> {
     call: CallKey,
-    /// `None`: the place is not used.
-    what: Option<T>,
-    /// The place of the call that this one interrupted.
-    below: u32,
+    /// `None` if the index is not used.
+    value: Option<T>,
+    /// The index of the call that this one interrupted.
+    outer: u32,
 }
 
 const NONE: u32 = u32::MAX;
@@ -61,54 +61,54 @@ impl<T> Default for OpenCalls<T> {
 }
 
 impl<T> OpenCalls<T> {
-    /// How many there are.
+    /// How many calls there are.
     pub fn len(&self) -> usize {
         self.calls.len() - self.free.len()
     }
 
-    /// A first half.
-    pub fn begin(&mut self, call: CallKey, what: T) {
-        let below = self.last.get(&call).copied().unwrap_or(NONE);
-        let entry = OpenCallEntry { call, what: Some(what), below };
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.calls[place as usize] = entry;
-                place
+    /// Takes an entry record, with the value to return when the call ends.
+    pub fn begin(&mut self, call: CallKey, value: T) {
+        let outer = self.last.get(&call).copied().unwrap_or(NONE);
+        let entry = OpenCallEntry { call, value: Some(value), outer };
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.calls[index as usize] = entry;
+                index
             }
             None => {
                 self.calls.push(entry);
                 self.calls.len() as u32 - 1
             }
         };
-        self.last.insert(call, place);
+        self.last.insert(call, index);
     }
 
-    /// A second half; what was remembered of its first half, if there was one.
+    /// Takes a return record; returns the value of the entry record that it belongs to, if there is one.
     pub fn end(&mut self, call: CallKey) -> Option<T> {
         let last = self.last.get_mut(&call)?;
         let entry = &mut self.calls[*last as usize];
-        let what = entry.what.take();
+        let value = entry.value.take();
         self.free.push(*last);
-        *last = entry.below;
+        *last = entry.outer;
         if *last == NONE {
             self.last.remove(&call);
         }
-        what
+        value
     }
 
-    /// Those that have not ended; of one kind, the ones that began earlier come first.
+    /// All calls without a return record; among those with the same key, earlier calls come first.
     pub fn into_open_calls(self) -> Vec<(CallKey, T)> {
         let OpenCalls { last, mut calls, .. } = self;
-        let mut rest = Vec::new();
-        for mut place in last.into_values() {
-            let from = rest.len();
-            while let Some(entry) = calls.get_mut(place as usize) {
-                rest.extend(entry.what.take().map(|what| (entry.call, what)));
-                place = entry.below;
+        let mut open = Vec::new();
+        for mut index in last.into_values() {
+            let start = open.len();
+            while let Some(entry) = calls.get_mut(index as usize) {
+                open.extend(entry.value.take().map(|value| (entry.call, value)));
+                index = entry.outer;
             }
-            rest[from..].reverse();
+            open[start..].reverse();
         }
-        rest
+        open
     }
 }
 
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn handlers_nest_and_what_has_no_half_is_left() {
+    fn calls_of_handlers_nest_and_calls_that_do_not_end_stay_open() {
         let mut open_calls = OpenCalls::default();
         assert_eq!(open_calls.end(call(1, 2)), None);
         open_calls.begin(call(1, 2), 'a');
@@ -132,13 +132,13 @@ mod tests {
         assert_eq!(open_calls.end(call(1, 2)), Some('b'));
         open_calls.begin(call(1, 2), 'e');
         assert_eq!((open_calls.end(call(2, 2)), open_calls.end(call(2, 2)), open_calls.len()), (Some('c'), None, 3));
-        let mut rest = open_calls.into_open_calls();
-        rest.sort_by_key(|(call, _)| call.number);
-        assert_eq!(rest, [(call(1, 2), 'a'), (call(1, 2), 'e'), (call(1, 4), 'd')]);
+        let mut open = open_calls.into_open_calls();
+        open.sort_by_key(|(call, _)| call.number);
+        assert_eq!(open, [(call(1, 2), 'a'), (call(1, 2), 'e'), (call(1, 4), 'd')]);
     }
 
     #[test]
-    fn random_calls_are_paired_as_a_stack_for_each_kind_says() {
+    fn random_calls_are_paired_like_a_stack_for_each_key() {
         let mut random = SeededRandom::seeded("pairs", 6);
         let mut open_calls = OpenCalls::default();
         let mut stacks: Vec<Vec<usize>> = vec![Vec::new(); 6];

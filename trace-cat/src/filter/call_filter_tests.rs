@@ -1,4 +1,4 @@
-//! All filters together against an oracle that is written as the manual says it, on random traces and any cutting of the work.
+//! All filters together against an oracle that follows the manual, on random traces with random slices.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::testing::test_trace::{TestTrace, merge_limited};
 const START: u64 = 1_795_174_740_000_000_000;
 const OBJECTS: [u64; 4] = [0x5594_69ed_90a0, 0x5594_69ed_90c8, 0x7fc5_de3f_86c0, 0x10];
 
-/// Records by event and which, with what they have as arguments: `O` an object, `T` a thread, `B` 0 or 1, `E` 0 or EAGAIN.
+/// Records by event and kind, with their arguments: `O` an object, `T` a thread, `B` 0 or 1, `E` 0 or EAGAIN.
 const RECORDS: [(&str, &str); 29] = [
     ("02:02:1", "O:0:0:0:0"),
     ("02:02:2", "0:B:0:0:0"),
@@ -48,19 +48,20 @@ const RECORDS: [(&str, &str); 29] = [
     ("11:04:0", "0:0:0:0:0"),
 ];
 
-/// Files of records: threads that share one, halves that are missing, files in no order, lines that are none.
+/// Writes files of records: with threads that share a file, missing records of calls, files in no order, lines that are no
+/// records.
 fn write(random: &mut SeededRandom, trace: &TestTrace) {
     let kinds = 2 + random.below(RECORDS.len() - 1);
     let (threads, step, gaps) = (1 + random.below(7), [2, 30, 3000][random.below(3)], random.below(3));
     let mut files = vec![String::new(); 4];
-    let mut seen = HashSet::new();
+    let mut written = HashSet::new();
     let mut begun: HashMap<usize, Vec<usize>> = HashMap::new();
     let mut time = START;
     for _ in 0..random.below(500) {
         let thread = random.below(threads);
         let open = begun.entry(thread).or_default();
         let mut kind = random.below(kinds);
-        // Mostly what has begun ends, and what ends had begun.
+        // Most calls have both records.
         if RECORDS[kind].0.ends_with(":2") && random.below(10) >= gaps {
             kind -= 1;
         }
@@ -78,8 +79,8 @@ fn write(random: &mut SeededRandom, trace: &TestTrace) {
         time += random.below(step) as u64;
         let (event, arguments) = RECORDS[kind];
         let mut shown = time - random.below(2) as u64 * random.below(5) as u64;
-        // Records that agree in all but their arguments are one to the filters.
-        while !seen.insert((shown, lwp, kind)) {
+        // Records that differ only in their arguments have one key.
+        while !written.insert((shown, lwp, kind)) {
             shown += 1;
         }
         let mut text = String::new();
@@ -93,8 +94,8 @@ fn write(random: &mut SeededRandom, trace: &TestTrace) {
             };
         }
         let file = &mut files[lwp % 4096];
-        let (seconds, rest) = (shown / 1_000_000_000, shown % 1_000_000_000);
-        *file += &format!("{seconds}:{rest:09}:{lwp:07}:{pid:07}:{tid:#014x}:{event}:{text}\n");
+        let (seconds, nanoseconds) = (shown / 1_000_000_000, shown % 1_000_000_000);
+        *file += &format!("{seconds}:{nanoseconds:09}:{lwp:07}:{pid:07}:{tid:#014x}:{event}:{text}\n");
         if random.below(100) < gaps {
             *file += ["rubbish\n", "\n", "1795174740:5447633\n", "\0\0\0"][random.below(4)];
         }
@@ -104,9 +105,9 @@ fn write(random: &mut SeededRandom, trace: &TestTrace) {
     }
 }
 
-/// The records that `selection` asks for, of a whole merged trace.
-fn oracle(whole: &str, selection: &Selection) -> String {
-    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+/// The records of a merged trace that meet `selection`.
+fn oracle(merged: &str, selection: &Selection) -> String {
+    let lines: Vec<&str> = merged.split_inclusive('\n').collect();
     let records: Vec<Record> = lines.iter().map(|line| Record::parse(line.trim_end().as_bytes()).unwrap()).collect();
     let mut stacks: HashMap<(u32, u32, u64, u8, u8), Vec<usize>> = HashMap::new();
     let mut other = vec![None; records.len()];
@@ -132,29 +133,29 @@ fn oracle(whole: &str, selection: &Selection) -> String {
     };
     let wanted = |at: &usize| {
         let record = &records[*at];
-        let half = |which: u8| if record.which == which { Some(*at) } else { other[*at] };
-        let pair = if record.which == 0 { [None, None] } else { [half(1), half(2)] };
-        plain(selection, record)
+        let of_call = |which: u8| if record.which == which { Some(*at) } else { other[*at] };
+        let call = if record.which == 0 { [None, None] } else { [of_call(1), of_call(2)] };
+        is_possible(selection, record)
             && (selection.objects.is_empty()
                 || names(record, &selection.objects)
-                || pair.iter().flatten().any(|&half| names(&records[half], &selection.objects)))
-            && (!selection.blocked || record.which > 0 && waited(pair.map(|half| half.map(|half| &records[half]))))
-            && selection.longer.is_none_or(|least| match pair {
+                || call.iter().flatten().any(|&at| names(&records[at], &selection.objects)))
+            && (!selection.blocked || record.which > 0 && waited(call.map(|at| at.map(|at| &records[at]))))
+            && selection.longer.is_none_or(|least| match call {
                 [Some(first), Some(second)] => records[second].time - records[first].time >= least,
                 [Some(first), None] => {
-                    waits(&records[first]) && end_of(&records[first]).saturating_sub(records[first].time) >= least
+                    can_wait(&records[first]) && end_of(&records[first]).saturating_sub(records[first].time) >= least
                 }
                 _ => false,
             })
     };
-    let found: Vec<&str> = (0..lines.len()).filter(wanted).map(|at| lines[at]).collect();
-    let first = &found[..found.len().min(selection.head.unwrap_or(u64::MAX) as usize)];
+    let selected: Vec<&str> = (0..lines.len()).filter(wanted).map(|at| lines[at]).collect();
+    let first = &selected[..selected.len().min(selection.head.unwrap_or(u64::MAX) as usize)];
     first[first.len() - first.len().min(selection.tail.unwrap_or(u64::MAX) as usize)..].concat()
 }
 
-fn plain(selection: &Selection, record: &Record) -> bool {
+fn is_possible(selection: &Selection, record: &Record) -> bool {
     let Selection { events, pids, lwps, tids, since, until, .. } = selection;
-    let at = |moment: &Option<TimePoint>| moment.map(|moment| moment.resolve(0));
+    let at = |point: &Option<TimePoint>| point.map(|point| point.resolve(0));
     (pids.is_empty() || pids.contains(&record.pid))
         && (lwps.is_empty() || lwps.contains(&record.lwpid))
         && (tids.is_empty() || tids.contains(&record.tid))
@@ -176,7 +177,7 @@ fn names(record: &Record, objects: &[u64]) -> bool {
     columns.iter().any(|&column| objects.contains(&record.arguments[column].bits()))
 }
 
-fn waits(record: &Record) -> bool {
+fn can_wait(record: &Record) -> bool {
     !matches!((record.event1, record.event2), (1, 1) | (10, 3) | (12, _))
 }
 
@@ -184,7 +185,7 @@ fn waited([first, second]: [Option<&Record>; 2]) -> bool {
     let bits = |record: Option<&Record>, column: usize| record.map(|record| record.arguments[column].bits());
     let Some(record) = first.or(second) else { return false };
     match (record.event1, record.event2) {
-        _ if second.is_none() => waits(record),
+        _ if second.is_none() => can_wait(record),
         (2 | 5 | 6, _) => bits(second, 1) != Some(0),
         (9, _) => bits(second, 0) != Some(0),
         (3, _) => true,
@@ -196,7 +197,7 @@ fn waited([first, second]: [Option<&Record>; 2]) -> bool {
     }
 }
 
-fn selection(random: &mut SeededRandom, whole: &str) -> Selection {
+fn selection(random: &mut SeededRandom, merged: &str) -> Selection {
     let mut some = |of: &[u64]| -> Vec<u64> {
         let count = [0, 0, 0, 1, 2][random.below(5)];
         (0..count).map(|_| of[random.below(of.len())]).collect()
@@ -207,19 +208,19 @@ fn selection(random: &mut SeededRandom, whole: &str) -> Selection {
     let lists = ["mutex:cond:sema", "-mutex_lock", "thread", "rmutex:barrier:spin:futex:user", "rwlock:-thr_join"];
     let list = lists[random.below(lists.len())].as_bytes();
     let events = (random.below(3) == 0).then(|| EventSet::parse(list, &mut |_| panic!("unknown name")));
-    let times: Vec<u64> = whole.lines().filter_map(|line| columns::time(line.as_bytes())).collect();
-    let mut moment = || {
+    let times: Vec<u64> = merged.lines().filter_map(|line| columns::time(line.as_bytes())).collect();
+    let mut time_point = || {
         let time = times.get(random.below(times.len() + 1)).copied().unwrap_or(START);
         (random.below(3) == 0).then(|| TimePoint::At(time + random.below(3) as u64 - 1))
     };
-    let (since, until) = (moment(), moment());
+    let (since, until) = (time_point(), time_point());
     let mut number = |limit: usize| (random.below(3) == 0).then(|| random.below(limit) as u64);
     let (head, tail, longer) = (number(90), number(90), number([3, 90, 30_000][times.len() % 3]));
     Selection { events, pids, lwps, tids, objects, blocked: random.below(3) == 0, longer, since, until, head, tail }
 }
 
 #[test]
-fn random_traces_are_filtered_as_the_manual_says_whatever_the_cutting() {
+fn random_traces_are_filtered_as_the_manual_says_whatever_the_slices() {
     let mut random = SeededRandom::seeded("filters", 8);
     let until = fuzz_time();
     let (mut round, mut records) = (0, 0);
@@ -227,34 +228,34 @@ fn random_traces_are_filtered_as_the_manual_says_whatever_the_cutting() {
         round += 1;
         let trace = TestTrace::new();
         write(&mut random, &trace);
-        let whole = trace.cat(&[]).0;
+        let merged = trace.cat(&[]).0;
         let limits = MergeLimits {
             threads: 1 + random.below(3),
-            slice: 1 << random.below(18),
-            least: 1 << random.below(12),
-            part: 1 << random.below(12),
-            waiting: 1 << random.below(16),
+            slice_max: 1 << random.below(18),
+            slice_min: 1 << random.below(12),
+            slice_per_input: 1 << random.below(12),
+            waiting_max: 1 << random.below(16),
             block: 1 << random.below(12),
             ..MergeLimits::default()
         };
         for _ in 0..4 {
-            let selection = selection(&mut random, &whole);
+            let selection = selection(&mut random, &merged);
             let (out, _) = trace.merged(&[], limits, 9, |merge, out| {
                 let Selection { since, until, head, tail, .. } = selection;
                 let mut filter = Filter::new(selection.clone());
                 filter.prepare(merge).unwrap();
-                let wanted = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| {
+                let select = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| {
                     filter.select(lines, |line| out.extend_from_slice(line))
                 };
-                let shape: BatchTransform = if filter.is_idle() { None } else { Some(&wanted) };
+                let transform: BatchTransform = if filter.is_idle() { None } else { Some(&select) };
                 let since = since.map_or(0, |since| since.resolve(0));
                 let times = since..until.map_or(u64::MAX, |until| until.resolve(0));
-                merge_limited(merge, times, shape, [head, tail], out);
+                merge_limited(merge, times, transform, [head, tail], out);
                 filter.result().unwrap();
             });
-            let expected = oracle(&whole, &selection);
+            let expected = oracle(&merged, &selection);
             records += expected.lines().count();
-            assert!(out == expected, "round {round}: {selection:?}\n{whole}\nfound:\n{out}\nexpected:\n{expected}");
+            assert!(out == expected, "round {round}: {selection:?}\n{merged}\nselected:\n{out}\nexpected:\n{expected}");
         }
     }
     assert!(records > 1000 || round < 400, "nearly nothing was selected");

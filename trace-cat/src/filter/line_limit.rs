@@ -7,12 +7,12 @@ use memchr::memchr_iter;
 
 use crate::merge::{BatchTransform, Merge};
 
-/// How many lines to leave out, and how many to let through after that.
+/// How many lines to leave out, and how many to keep after those.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineLimit {
-    /// Lines that are left out first.
+    /// The first lines, which are left out.
     pub skip: u64,
-    /// Lines that follow, at most.
+    /// The most lines that are kept after those.
     pub most: u64,
 }
 
@@ -20,7 +20,10 @@ impl LineLimit {
     /// All lines.
     pub const ALL: LineLimit = LineLimit { skip: 0, most: u64::MAX };
 
-    /// Those that are the last `tail` of the first `head` lines of `times`, which is made to begin where they do.
+    /// The limit that keeps the last `tail` of the first `head` lines of `times`. Moves the start of `times` near these lines.
+    ///
+    /// # Errors
+    /// Those of the merge.
     pub fn choose(
         merge: &Merge,
         times: &mut Range<u64>,
@@ -32,14 +35,14 @@ impl LineLimit {
         match tail {
             None => Ok(LineLimit { skip: 0, most }),
             Some(tail) if head.is_none() => {
-                let (start, skip) = merge.back(times.clone(), shape, tail);
+                let (start, skip) = merge.find_last_lines(times.clone(), shape, tail);
                 times.start = start;
                 Ok(LineLimit { skip, most })
             }
             Some(tail) => {
                 let mut lines = 0;
-                merge.run_phase("counting", times.clone(), shape, &mut |piece| {
-                    lines += memchr_iter(b'\n', piece).count() as u64;
+                merge.run_phase("counting", times.clone(), shape, &mut |batch| {
+                    lines += memchr_iter(b'\n', batch).count() as u64;
                     Ok(lines < most)
                 })?;
                 let last = lines.min(most);
@@ -48,19 +51,19 @@ impl LineLimit {
         }
     }
 
-    /// What goes through of the next lines, and whether more will.
+    /// What is kept of the next lines, and whether lines after these can be kept.
     pub fn cut<'a>(&mut self, lines: &'a [u8]) -> (&'a [u8], bool) {
         if *self == LineLimit::ALL {
             return (lines, true);
         }
-        let lines = &lines[behind(lines, &mut self.skip)..];
-        let end = behind(lines, &mut self.most);
+        let lines = &lines[after_lines(lines, &mut self.skip)..];
+        let end = after_lines(lines, &mut self.most);
         (&lines[..end], self.most > 0)
     }
 }
 
-/// Where the line begins that has `count` lines before it; takes those from `count`.
-fn behind(lines: &[u8], count: &mut u64) -> usize {
+/// The end of the first `count` lines. Subtracts the number of lines before it from `count`.
+fn after_lines(lines: &[u8], count: &mut u64) -> usize {
     if *count == 0 {
         return 0;
     }
@@ -78,20 +81,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_counted_across_pieces() {
-        let pieces = ["a\nb\n", "c\n", "", "d\ne\nf\n"];
+    fn lines_are_counted_across_batches() {
+        let batches = ["a\nb\n", "c\n", "", "d\ne\nf\n"];
         for skip in 0..8 {
             for most in 0..8 {
-                let mut few = LineLimit { skip, most };
+                let mut limit = LineLimit { skip, most };
                 let (mut out, mut more) = (String::new(), true);
-                for piece in pieces {
+                for batch in batches {
                     if more {
-                        let part;
-                        (part, more) = few.cut(piece.as_bytes());
-                        out += std::str::from_utf8(part).unwrap();
+                        let kept;
+                        (kept, more) = limit.cut(batch.as_bytes());
+                        out += std::str::from_utf8(kept).unwrap();
                     }
                 }
-                let all = pieces.concat();
+                let all = batches.concat();
                 let expected: String = all.split_inclusive('\n').skip(skip as usize).take(most as usize).collect();
                 assert_eq!(out, expected, "{skip} {most}");
                 assert_eq!(more, most > 6 - skip.min(6), "{skip} {most}");

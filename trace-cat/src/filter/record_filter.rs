@@ -4,7 +4,7 @@ use spec::EventSet;
 
 use crate::record::columns;
 
-/// What a record tells by itself: `-e`, `-p`, `-l` and `--tid`.
+/// The conditions of `-e`, `-p`, `-l` and `--tid`. An empty list, or no table, is no condition.
 #[derive(Debug)]
 pub struct RecordFilter {
     pub events: Option<EventTable>,
@@ -14,7 +14,13 @@ pub struct RecordFilter {
 }
 
 impl RecordFilter {
-    /// Whether the record `line` is wanted.
+    /// True if there is no condition.
+    pub fn is_idle(&self) -> bool {
+        let RecordFilter { events, pids, lwps, tids } = self;
+        events.is_none() && pids.is_empty() && lwps.is_empty() && tids.is_empty()
+    }
+
+    /// True if the record `line` meets all conditions.
     pub fn wants(&self, line: &[u8]) -> bool {
         (self.pids.is_empty() || self.pids.contains(&columns::pid(line)))
             && (self.lwps.is_empty() || self.lwps.contains(&columns::lwpid(line)))
@@ -23,12 +29,12 @@ impl RecordFilter {
     }
 }
 
-/// An [`EventSet`] with an answer for each pair of two-digit numbers.
+/// An [`EventSet`] as a table of all pairs of two-digit numbers.
 #[derive(Debug)]
 pub struct EventTable(Box<[bool]>);
 
 impl EventTable {
-    /// The answers of `set`.
+    /// The table of `set`.
     pub fn new(set: EventSet) -> EventTable {
         EventTable((0..100 * 100).map(|pair| set.contains_numbers((pair / 100) as u8, (pair % 100) as u8)).collect())
     }

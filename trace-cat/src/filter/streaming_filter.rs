@@ -1,8 +1,8 @@
-//! The same questions, asked of records as they come: for `--follow`, where what a call's second record will say is not known
-//! when its first one is there.
+//! The same conditions for records that come as they are made (`--follow`), when the return record of a call is not there yet
+//! with its entry record.
 //!
-//! What a first record says by itself decides at once. Otherwise it is kept until the second one comes, and both are
-//! given then; calls that have not ended are judged at the end.
+//! An entry record that is decided alone is selected at once. Another one is kept until the return record comes, and both
+//! are selected then. Calls that have not ended are decided at the end.
 
 use std::collections::HashMap;
 
@@ -14,111 +14,110 @@ use crate::calls::pairing::{CallKey, OpenCalls};
 use crate::options::Selection;
 use crate::record::columns;
 
-/// Lets through what is wanted.
+/// Selects records as they come.
 #[derive(Debug)]
 pub struct StreamingFilter {
-    plain: RecordFilter,
-    pairs: Option<StreamingCallFilter>,
+    records: RecordFilter,
+    calls: Option<StreamingCallFilter>,
 }
 
 #[derive(Debug)]
 struct StreamingCallFilter {
-    calls: CallFilter,
+    filter: CallFilter,
     open_calls: OpenCalls<PendingEntry>,
     /// When processes ended.
-    ends: HashMap<u32, u64, RandomState>,
+    process_ends: HashMap<u32, u64, RandomState>,
     /// The time of the latest record.
-    last: u64,
+    latest: u64,
 }
 
-/// The first record of a call that has not ended.
+/// The entry record of an open call.
 #[derive(Debug)]
 struct PendingEntry {
-    half: CallRecord,
-    /// Its line; `None` if that was let through.
+    record: CallRecord,
+    /// `None` if the record was selected already.
     line: Option<Box<[u8]>>,
 }
 
 impl StreamingFilter {
-    /// Asks what `selection` does, but for times and numbers.
+    /// The conditions of `selection`, without those on times and numbers of records.
     pub fn new(selection: &Selection) -> StreamingFilter {
         let Selection { events, pids, lwps, tids, objects, blocked, longer, .. } = selection.clone();
-        let question = CallConditions { objects, blocked, longer };
-        let pairs = (!question.is_idle()).then(|| StreamingCallFilter {
-            calls: CallFilter::new(question),
+        let conditions = CallConditions { objects, blocked, longer };
+        let calls = (!conditions.is_idle()).then(|| StreamingCallFilter {
+            filter: CallFilter::new(conditions),
             open_calls: OpenCalls::default(),
-            ends: HashMap::default(),
-            last: 0,
+            process_ends: HashMap::default(),
+            latest: 0,
         });
-        StreamingFilter { plain: RecordFilter { events: events.map(EventTable::new), pids, lwps, tids }, pairs }
+        StreamingFilter { records: RecordFilter { events: events.map(EventTable::new), pids, lwps, tids }, calls }
     }
 
-    /// Appends to `out` what is to be let through now that the record `line` has come.
+    /// Takes the record `line`, and appends to `out` the records that it selects.
     pub fn push(&mut self, line: &[u8], out: &mut Vec<u8>) {
-        let wants = self.plain.wants(line);
-        match &mut self.pairs {
-            Some(pairs) => pairs.push(line, wants, out),
-            None if wants => out.extend_from_slice(line),
+        let is_possible = self.records.wants(line);
+        match &mut self.calls {
+            Some(calls) => calls.push(line, is_possible, out),
+            None if is_possible => out.extend_from_slice(line),
             None => {}
         }
     }
 
-    /// Appends the first records of wanted calls that have not ended, in the order of time.
+    /// Appends the selected entry records of open calls, in the order of time.
     pub fn end(&mut self, out: &mut Vec<u8>) {
-        if let Some(pairs) = &mut self.pairs {
-            pairs.leave(out);
+        if let Some(calls) = &mut self.calls {
+            calls.close_all(out);
         }
     }
 }
 
 impl StreamingCallFilter {
-    fn push(&mut self, line: &[u8], wants: bool, out: &mut Vec<u8>) {
+    fn push(&mut self, line: &[u8], is_possible: bool, out: &mut Vec<u8>) {
         let event = columns::event(line);
-        let half = self.calls.half(line, event);
-        self.last = self.last.max(half.time);
-        if event == PROC_EXIT && self.ends.len() < PROCESS_ENDS_MAX {
-            self.ends.insert(columns::pid(line), half.time);
+        let record = self.filter.call_record(line, event);
+        self.latest = self.latest.max(record.time);
+        if event == PROC_EXIT && self.process_ends.len() < PROCESS_ENDS_MAX {
+            self.process_ends.insert(columns::pid(line), record.time);
         }
-        if !wants {
+        if !is_possible {
             return;
         }
-        let by_itself = self.calls.decides_by_one_record() && half.names;
-        if !matches!(event.2, 1 | 2) {
-            return if by_itself {
-                out.extend_from_slice(line)
-            };
+        let is_decided = self.filter.decides_by_one_record() && record.names_object;
+        if is_decided && event.2 != 2 {
+            out.extend_from_slice(line);
         }
         let call = CallKey::of(line, event);
-        if event.2 == 1 {
-            let kept = if by_itself { None } else { Some(line.into()) };
-            if by_itself {
-                out.extend_from_slice(line);
+        match event.2 {
+            1 => {
+                let line = (!is_decided).then(|| line.into());
+                self.open_calls.begin(call, PendingEntry { record, line });
+                if self.open_calls.len() > OPEN_CALLS_MAX {
+                    self.close_all(out);
+                }
             }
-            self.open_calls.begin(call, PendingEntry { half, line: kept });
-            if self.open_calls.len() > OPEN_CALLS_MAX {
-                self.leave(out);
+            2 => {
+                let entry = self.open_calls.end(call);
+                if self.filter.wants(call, entry.as_ref().map(|entry| entry.record), Some(record), 0) {
+                    out.extend_from_slice(entry.and_then(|entry| entry.line).as_deref().unwrap_or_default());
+                    out.extend_from_slice(line);
+                }
             }
-            return;
-        }
-        let first = self.open_calls.end(call);
-        if self.calls.wants(call, first.as_ref().map(|first| first.half), Some(half), 0) {
-            out.extend_from_slice(first.and_then(|first| first.line).as_deref().unwrap_or_default());
-            out.extend_from_slice(line);
+            _ => {}
         }
     }
 
-    /// Calls that have not ended by now are taken for calls that never do.
-    fn leave(&mut self, out: &mut Vec<u8>) {
-        let mut wanted = Vec::new();
-        for (call, PendingEntry { half, line }) in std::mem::take(&mut self.open_calls).into_open_calls() {
-            let end = self.ends.get(&call.pid).copied().filter(|&end| end >= half.time).unwrap_or(self.last);
+    /// Takes all open calls for calls that do not end.
+    fn close_all(&mut self, out: &mut Vec<u8>) {
+        let mut selected = Vec::new();
+        for (call, PendingEntry { record, line }) in std::mem::take(&mut self.open_calls).into_open_calls() {
+            let process_end = self.process_ends.get(&call.pid).copied().filter(|&end| end >= record.time);
             let Some(line) = line else { continue };
-            if self.calls.wants(call, Some(half), None, end) {
-                wanted.push((half.time, line));
+            if self.filter.wants(call, Some(record), None, process_end.unwrap_or(self.latest)) {
+                selected.push((record.time, line));
             }
         }
-        wanted.sort();
-        wanted.iter().for_each(|(_, line)| out.extend_from_slice(line));
+        selected.sort();
+        selected.iter().for_each(|(_, line)| out.extend_from_slice(line));
     }
 }
 
@@ -126,19 +125,20 @@ impl StreamingCallFilter {
 mod tests {
     use super::*;
 
-    /// What of these records is let through, and what at the end: each with its time, LWP, event and arguments.
-    fn through(selection: &Selection, records: &[(u64, u32, &str, &str)]) -> [Vec<u64>; 2] {
-        let mut stream = StreamingFilter::new(selection);
+    /// The times of the selected ones of these records (time, LWP, event, arguments): of those selected at once, and of those
+    /// selected at the end.
+    fn selected_times(selection: &Selection, records: &[(u64, u32, &str, &str)]) -> [Vec<u64>; 2] {
+        let mut filter = StreamingFilter::new(selection);
         let times = |out: &[u8]| {
             out.split_inclusive(|&byte| byte == b'\n').map(|line| columns::time(line).unwrap()).collect::<Vec<u64>>()
         };
-        let (mut out, mut rest) = (Vec::new(), Vec::new());
+        let (mut out, mut open) = (Vec::new(), Vec::new());
         for (time, lwp, event, arguments) in records {
             let line = format!("0000000000:{time:09}:{lwp:07}:0000001:0x7fc5de3f86c0:{event}:{arguments}\n");
-            stream.push(line.as_bytes(), &mut out);
+            filter.push(line.as_bytes(), &mut out);
         }
-        stream.end(&mut rest);
-        [times(&out), times(&rest)]
+        filter.end(&mut open);
+        [times(&out), times(&open)]
     }
 
     const RECORDS: [(u64, u32, &str, &str); 7] = [
@@ -152,31 +152,31 @@ mod tests {
     ];
 
     #[test]
-    fn both_halves_come_when_the_second_tells() {
+    fn both_records_are_selected_when_the_return_record_decides() {
         let blocked = Selection { blocked: true, ..Selection::default() };
-        assert_eq!(through(&blocked, &RECORDS), [vec![1, 9], vec![10]]);
+        assert_eq!(selected_times(&blocked, &RECORDS), [vec![1, 9], vec![10]]);
         let longer = Selection { longer: Some(8), ..Selection::default() };
-        assert_eq!(through(&longer, &RECORDS), [vec![1, 9], vec![10]]);
+        assert_eq!(selected_times(&longer, &RECORDS), [vec![1, 9], vec![10]]);
         let longer = Selection { longer: Some(11), ..Selection::default() };
-        assert_eq!(through(&longer, &RECORDS), [vec![], vec![]]);
+        assert_eq!(selected_times(&longer, &RECORDS), [vec![], vec![]]);
     }
 
     #[test]
-    fn what_says_it_by_itself_comes_at_once() {
+    fn a_record_that_is_decided_alone_is_selected_at_once() {
         let object = Selection { objects: vec![0x10, 0x30], ..Selection::default() };
-        assert_eq!(through(&object, &RECORDS), [vec![1, 3, 9], vec![]]);
-        assert_eq!(through(&object, &RECORDS[..3]), [vec![1, 3], vec![]]);
-        // A thread that is made is named by the second record only.
+        assert_eq!(selected_times(&object, &RECORDS), [vec![1, 3, 9], vec![]]);
+        assert_eq!(selected_times(&object, &RECORDS[..3]), [vec![1, 3], vec![]]);
+        // Only the return record names the created thread.
         let child = Selection { objects: vec![0x99], ..Selection::default() };
         let create = [(1, 1, "01:01:1", "0:0x5:0:0:0"), (2, 1, "01:01:2", "0:0x99:0:0:0")];
-        assert_eq!(through(&child, &create), [vec![1, 2], vec![]]);
+        assert_eq!(selected_times(&child, &create), [vec![1, 2], vec![]]);
     }
 
     #[test]
-    fn plain_questions_are_asked_too() {
+    fn conditions_on_records_are_checked_too() {
         let lwp = Selection { lwps: vec![2], blocked: true, ..Selection::default() };
-        assert_eq!(through(&lwp, &RECORDS), [vec![], vec![10]]);
-        let all = through(&Selection::default(), &RECORDS);
+        assert_eq!(selected_times(&lwp, &RECORDS), [vec![], vec![10]]);
+        let all = selected_times(&Selection::default(), &RECORDS);
         assert_eq!(all, [RECORDS.iter().map(|record| record.0).collect(), vec![]]);
     }
 }

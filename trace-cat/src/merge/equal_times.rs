@@ -1,10 +1,9 @@
-//! The records of one moment, when there are too many for the memory: streamed, file by file.
+//! Streams the records of one time, file by file, if they are more than memory holds.
 //!
-//! At one time there is nothing to sort: the order is a walk over all files for what stands before their first record that
-//! is stamped after its call, and another one for the rest (see [`sort_keys`](super::sort_keys)).
+//! Records of one time need not be sorted. A first walk over all files takes the records before the first one of the file that
+//! is stamped after its call, and a second walk takes the others (see [`sort_keys`](super::sort_keys)).
 
 use std::io;
-use std::ops::Range;
 
 use super::input::MergeInput;
 use super::loser_tree::LineBuffer;
@@ -12,71 +11,66 @@ use super::sort_keys::StampTable;
 use crate::support::diagnostics::Diagnostics;
 use crate::trace::record_reader::{RecordItem, RecordReader};
 
-/// Bytes of the buffer that is read through.
+/// Bytes that are read at a time, and that are output at a time.
 const BUFFER: usize = 64 * 1024;
 
-/// Gives all records of `time` to `piece`, and calls `full` whenever there is something; it empties the piece.
+/// Appends all records of `time` to `batch`, in order, and calls `push`, which empties `batch`, when there is much.
 pub fn stream(
     inputs: &[MergeInput],
     numbers: &[u32],
     time: u64,
     stamps: &StampTable,
-    piece: &mut LineBuffer,
-    full: &mut dyn FnMut(&mut LineBuffer),
+    batch: &mut LineBuffer,
+    push: &mut dyn FnMut(&mut LineBuffer),
     diagnostics: &Diagnostics,
 ) {
-    let mut rests = Vec::with_capacity(numbers.len());
     let mut buffer = vec![0; BUFFER];
-    for &number in numbers {
+    let mut walk_input = |number: u32, start: u64, stop: &mut dyn FnMut(&[u8]) -> bool| {
         let input = &inputs[number as usize];
-        let mut walk = EqualTimeWalk { input, time, piece, full, buffer };
-        let result = walk.until(0, &mut |line| line.first_chunk().is_some_and(|head| stamps.after(head) == 1));
-        rests.push(result.unwrap_or_else(|error| {
+        let mut walk = EqualTimeWalk { input, time, batch: &mut *batch, push: &mut *push, buffer: &mut buffer };
+        walk.until(start, stop).unwrap_or_else(|error| {
             input.fail(&error, diagnostics);
             None
-        }));
-        buffer = walk.buffer;
-    }
-    for (&number, rest) in numbers.iter().zip(rests) {
-        let Some(from) = rest else { continue };
-        let input = &inputs[number as usize];
-        let mut walk = EqualTimeWalk { input, time, piece, full, buffer };
-        if let Err(error) = walk.until(from, &mut |_| false) {
-            input.fail(&error, diagnostics);
+        })
+    };
+    let is_stamped_after = |line: &[u8]| line.first_chunk().is_some_and(|head| stamps.after(head) == 1);
+    let stops: Vec<Option<u64>> =
+        numbers.iter().map(|&number| walk_input(number, 0, &mut { is_stamped_after })).collect();
+    for (&number, start) in numbers.iter().zip(stops) {
+        if let Some(start) = start {
+            walk_input(number, start, &mut |_| false);
         }
-        buffer = walk.buffer;
     }
-    full(piece);
+    push(batch);
 }
 
 struct EqualTimeWalk<'a> {
     input: &'a MergeInput,
     time: u64,
-    piece: &'a mut LineBuffer,
-    full: &'a mut dyn FnMut(&mut LineBuffer),
-    buffer: Vec<u8>,
+    batch: &'a mut LineBuffer,
+    push: &'a mut dyn FnMut(&mut LineBuffer),
+    buffer: &'a mut Vec<u8>,
 }
 
 impl EqualTimeWalk<'_> {
-    /// Gives records from `from` on, up to the first that is not wanted any more. Returns where that one is.
-    fn until(&mut self, from: u64, stop: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<Option<u64>> {
-        let times = self.time..self.time + 1;
-        for blocks in self.input.index.find(times) {
-            let Range { start, end } = self.input.index.place(&blocks);
-            if end <= from {
+    /// Takes the records from the offset `start` up to the first that `stop` is true for. Returns the offset of that record.
+    fn until(&mut self, start: u64, stop: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<Option<u64>> {
+        for blocks in self.input.index.find(self.time..self.time + 1) {
+            let range = self.input.index.place(&blocks);
+            if range.end <= start {
                 continue;
             }
-            let place = start.max(from)..end;
-            let mut records = RecordReader::new(self.input.text.clone(), place, std::mem::take(&mut self.buffer));
-            let found = loop {
+            let range = range.start.max(start)..range.end;
+            let mut records = RecordReader::new(self.input.text.clone(), range, std::mem::take(self.buffer));
+            let result = loop {
                 match records.next() {
                     Ok(Some(RecordItem::Record { time })) if time == self.time => {
                         if stop(records.line()) {
                             break Ok(Some(records.began()));
                         }
-                        self.piece.push(records.line());
-                        if self.piece.filled().len() >= BUFFER {
-                            (self.full)(self.piece);
+                        self.batch.push(records.line());
+                        if self.batch.filled().len() >= BUFFER {
+                            (self.push)(self.batch);
                         }
                     }
                     Ok(Some(_)) => {}
@@ -84,10 +78,9 @@ impl EqualTimeWalk<'_> {
                     Err(error) => break Err(error),
                 }
             };
-            self.buffer = records.into_buffer();
-            match found {
-                Ok(None) => {}
-                found => return found,
+            *self.buffer = records.into_buffer();
+            if !matches!(result, Ok(None)) {
+                return result;
             }
         }
         Ok(None)

@@ -1,4 +1,4 @@
-//! What is merged: a text with its index.
+//! An input of a merge: a text with its index.
 
 use std::io;
 use std::sync::Arc;
@@ -8,29 +8,30 @@ use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::record_text::RecordText;
 use crate::trace::time_index::TimeIndex;
 
-/// A text with its index. Their order decides between records of the same time.
+/// A text with its index. At equal times, the order of the inputs decides.
 pub struct MergeInput {
     /// The text.
     pub text: Arc<RecordText>,
     /// Its index.
     pub index: TimeIndex,
-    failed: AtomicBool,
+    has_failed: AtomicBool,
 }
 
 impl MergeInput {
     /// A text that was scanned.
     pub fn new(text: Arc<RecordText>, index: TimeIndex) -> MergeInput {
-        MergeInput { text, index, failed: AtomicBool::new(false) }
+        MergeInput { text, index, has_failed: AtomicBool::new(false) }
     }
 
-    /// Bytes that are there.
+    /// The number of bytes of the text.
     pub fn size(&self) -> u64 {
         self.text.size(0..self.index.end())
     }
 
-    /// Tells what went wrong with a text that could be read before, once.
+    /// Reports the first failure to read a text that could be read when it was scanned.
     pub fn fail(&self, error: &io::Error, diagnostics: &Diagnostics) {
-        if !self.failed.swap(true, Ordering::Relaxed) {
+        // ORDERING: only whether a failure was reported counts; nothing is published with it.
+        if !self.has_failed.swap(true, Ordering::Relaxed) {
             diagnostics.report_damage(self.text.path().display(), reason(error));
         }
     }

@@ -1,31 +1,32 @@
-//! How much memory merging takes, and how the work is divided.
+//! How much memory a merge takes, and how it divides the work.
 
-/// How much memory merging takes, and how the work is cut.
+/// How much memory a merge takes, and how it divides the work.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeLimits {
-    /// Threads that work.
+    /// Threads that merge.
     pub threads: usize,
-    /// Bytes of a slice at most, as far as records of one time allow it. Each thread holds it as it comes in and as it goes
-    /// out; where it is shaped also as it is merged, and with what is known of its records four to five times.
-    pub slice: u64,
-    /// Bytes of a slice at least.
-    pub least: u64,
-    /// Bytes of a slice for each input that it is from, if it has room for that.
-    pub part: u64,
-    /// Bytes of memory that finished slices may take while they wait for their turn.
-    pub waiting: usize,
-    /// Bytes that a block of an index is for.
+    /// The most bytes of a slice, unless records of one time have more. Each thread has a slice in memory as it is read and as
+    /// it is output. If it is transformed, it is in memory as it is merged too: with what is known of its records, four to five
+    /// times.
+    pub slice_max: u64,
+    /// The fewest bytes of a slice.
+    pub slice_min: u64,
+    /// Bytes of a slice for each input that has records in it, within these limits.
+    pub slice_per_input: u64,
+    /// Bytes of memory that finished slices may take while they wait for earlier ones.
+    pub waiting_max: usize,
+    /// Bytes of a block of an index.
     pub block: u64,
-    /// Blocks of all indexes together at most, beyond one for each input; then they are for more bytes.
-    pub blocks: u64,
+    /// The most blocks of all indexes together, beyond one for each input. Blocks are made larger if there would be more.
+    pub blocks_max: u64,
     /// Bytes that are read at a time to make the indexes.
-    pub chunk: u64,
-    /// Bytes that are sorted at a time, where a file is in no order.
-    pub sort: usize,
-    /// What reading a bit of a file for each slice costs, in bytes that could be read meanwhile.
-    pub visit: u64,
-    /// Bytes of reading that are not worth a temporary file.
-    pub patience: u64,
+    pub scan_chunk: u64,
+    /// Bytes that are sorted at a time if a file is in no order.
+    pub sorted_run: usize,
+    /// The cost of reading from one file for one slice, in bytes that could be read meanwhile.
+    pub visit_cost: u64,
+    /// Bytes that are read repeatedly rather than put in order in a temporary file.
+    pub reread_max: u64,
 }
 
 impl Default for MergeLimits {
@@ -33,16 +34,16 @@ impl Default for MergeLimits {
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(16);
         MergeLimits {
             threads,
-            slice: (24 << 20) / threads.max(3) as u64,
-            least: 512 << 10,
-            part: 128 << 10,
-            waiting: 32 << 20,
+            slice_max: (24 << 20) / threads.max(3) as u64,
+            slice_min: 512 << 10,
+            slice_per_input: 128 << 10,
+            waiting_max: 32 << 20,
             block: 8 << 10,
-            blocks: 1 << 20,
-            chunk: 2 << 20,
-            sort: 48 << 20,
-            visit: 16 << 10,
-            patience: 256 << 20,
+            blocks_max: 1 << 20,
+            scan_chunk: 2 << 20,
+            sorted_run: 48 << 20,
+            visit_cost: 16 << 10,
+            reread_max: 256 << 20,
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Merges streams of records that are in memory: the loop in which nearly all time goes.
+//! Merges streams of records in memory: the loop that takes most of the time of a merge.
 //!
-//! A tournament of keys tells which stream comes next, without branches. Each stream's next record is decoded before it
-//! is needed: decoding takes long from end to end, but needs nothing of what the tournament decides meanwhile.
+//! A loser tree of keys selects the next stream without branches. The next record of each stream is decoded before it is
+//! needed: decoding has a long latency, but does not depend on what the tree selects meanwhile.
 
 use std::ops::Range;
 
@@ -11,15 +11,15 @@ use super::sort_keys::{MergeKey, StampTable};
 use crate::record::columns::time_known;
 use crate::record::plain_records::{Avx2Scanner, LineScanner, PortableScanner, VIEW};
 
-/// Bytes that have to be there behind the last stream, whatever they are.
+/// Bytes of any value that there must be after the last stream.
 pub const SLACK: usize = VIEW;
 
-/// Bytes that are copied at once; nearly all records are shorter.
-const USUAL: usize = 96;
+/// Bytes that are copied at once. Nearly all records are shorter.
+const COPY_LEN: usize = 96;
 
-const _: () = assert!(RECORD_LEN_MAX <= 2 * USUAL && 2 * USUAL <= VIEW);
+const _: () = assert!(RECORD_LEN_MAX <= 2 * COPY_LEN && 2 * COPY_LEN <= VIEW);
 
-/// Where lines are put, one behind the other. It grows, and keeps its bytes when it is emptied.
+/// Lines, one behind the other. The buffer keeps its memory when it is cleared.
 #[derive(Debug, Default)]
 pub struct LineBuffer {
     bytes: Vec<u8>,
@@ -27,36 +27,36 @@ pub struct LineBuffer {
 }
 
 impl LineBuffer {
-    /// What was put there.
+    /// The lines.
     pub fn filled(&self) -> &[u8] {
         &self.bytes[..self.filled]
     }
 
-    /// Bytes of memory that it takes.
+    /// Bytes of memory that the buffer takes.
     pub fn memory(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Forgets all.
+    /// Removes all lines.
     pub fn clear(&mut self) {
         self.filled = 0;
     }
 
     /// Adds some lines.
     pub fn push(&mut self, lines: &[u8]) {
-        self.room(lines.len())[..lines.len()].copy_from_slice(lines);
+        self.reserve(lines.len())[..lines.len()].copy_from_slice(lines);
         self.filled += lines.len();
     }
 
-    /// Lets `add` append.
+    /// Lets `add` append lines to those in the vector.
     pub fn append(&mut self, add: impl FnOnce(&mut Vec<u8>)) {
         self.bytes.truncate(self.filled);
         add(&mut self.bytes);
         self.filled = self.bytes.len();
     }
 
-    /// Room for `length` bytes and some more.
-    fn room(&mut self, length: usize) -> &mut [u8] {
+    /// The bytes after the lines: at least `length`, and [`SLACK`].
+    fn reserve(&mut self, length: usize) -> &mut [u8] {
         let end = self.filled + length + SLACK;
         if self.bytes.len() < end {
             enlarge(&mut self.bytes, end);
@@ -65,8 +65,8 @@ impl LineBuffer {
     }
 }
 
-/// Makes `bytes` so long. Memory grows by less than a vector's own doubling, which for what is large and grows little would be
-/// half in vain.
+/// Makes `bytes` so long. Memory grows by less than the doubling of a vector: half of that would not be used by a large buffer
+/// that grows a little.
 pub fn enlarge(bytes: &mut Vec<u8>, length: usize) {
     if length > bytes.capacity() {
         bytes.reserve_exact(length + length / 8 - bytes.len());
@@ -74,25 +74,25 @@ pub fn enlarge(bytes: &mut Vec<u8>, length: usize) {
     bytes.resize(length, 0);
 }
 
-/// A stream: its current record, and the one behind it.
+/// The current and the next record of a stream.
 ///
-/// The order of the fields keeps those apart that are copied together: as neighbours they would be copied by one load that has to
-/// wait for two stores.
+/// The order of the fields keeps apart those that are copied together. Neighbours would be copied by one load, which waits for
+/// two stores.
 #[repr(C)]
 struct StreamHead<'a, K> {
     line: &'a [u8; VIEW],
     next_key: K,
     length: usize,
     next_line: &'a [u8; VIEW],
-    /// How many bytes of `rest` are the stream's.
-    left: usize,
+    /// How many bytes of `bytes` belong to the stream.
+    remaining: usize,
     next_length: usize,
-    /// What is not decoded, and bytes behind it.
-    rest: &'a [u8],
+    /// The stream after `next_line`, and the bytes after the stream.
+    bytes: &'a [u8],
 }
 
-/// Merges `streams`, parts of `bytes` which are records of `times` in order; at equal times the earlier stream comes
-/// first. Returns how many lines were none, which can only be if a file changed.
+/// Appends the records of `streams` to `out`, in order. The streams are ranges of `bytes`, each of which has sorted records of
+/// `times`. Returns the number of lines that are no such records; there are such lines only if a file changed.
 pub fn merge(
     bytes: &[u8],
     streams: &[Range<usize>],
@@ -104,54 +104,61 @@ pub fn merge(
     let span = times.end.saturating_sub(times.start);
     let job = MergeJob { bytes, start: times.start, span, stamps, bits };
     match (u64::BITS - span.leading_zeros() <= u64::room(bits), Avx2Scanner::detect()) {
-        // SAFETY: a `Wide` is only made on a processor with AVX2.
-        (true, Some(eyes)) => unsafe { merge_wide(job, streams, eyes, out) },
+        // SAFETY: `detect` returns a scanner only on a processor with these features.
+        (true, Some(scanner)) => unsafe { merge_avx2(job, streams, scanner, out) },
         (true, None) => job.merge::<u64, _>(streams, PortableScanner, out),
-        // Years in one slice: there cannot be many.
+        // The slice lasts for years, so there are few of this kind.
         (false, _) => job.merge::<u128, _>(streams, PortableScanner, out),
     }
 }
 
-/// A copy for processors that have the [`Avx2Scanner`] eyes.
+/// A copy of the loop for processors with AVX2.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn merge_wide(job: MergeJob, streams: &[Range<usize>], eyes: Avx2Scanner, out: &mut LineBuffer) -> u64 {
-    job.merge::<u64, _>(streams, eyes, out)
+fn merge_avx2(job: MergeJob, streams: &[Range<usize>], scanner: Avx2Scanner, out: &mut LineBuffer) -> u64 {
+    job.merge::<u64, _>(streams, scanner, out)
 }
 
-/// What stays the same for all records; small, so that it stays in registers.
+/// What is the same for all records. It is small, so that it stays in registers.
 #[derive(Clone, Copy)]
 struct MergeJob<'a> {
     bytes: &'a [u8],
     start: u64,
     span: u64,
     stamps: &'a StampTable,
-    /// Bits of a stream's number.
+    /// Bits of the number of a stream.
     bits: u32,
 }
 
-/// Ten digits of seconds, and the nanoseconds that they stand for: most records have those of the one before.
+/// The ten digits of the seconds and their value in nanoseconds, which most records share with the one before.
 #[derive(Clone, Copy)]
 struct Seconds([u8; 10], u64);
 
 impl<'a> MergeJob<'a> {
     #[inline(always)]
-    fn merge<K: MergeKey, E: LineScanner>(self, streams: &[Range<usize>], eyes: E, out: &mut LineBuffer) -> u64 {
-        let (mut seconds, mut broken) = (Seconds([0; 10], 0), 0);
+    fn merge<K: MergeKey, E: LineScanner>(self, streams: &[Range<usize>], scanner: E, out: &mut LineBuffer) -> u64 {
+        let (mut seconds, mut invalid_lines) = (Seconds([0; 10], 0), 0);
         let mut heads = Vec::with_capacity(streams.len());
         let mut keys = Vec::with_capacity(streams.len());
         for (number, stream) in streams.iter().enumerate() {
-            let (line, rest) = (&[0; VIEW], &self.bytes[stream.start..]);
+            let (line, bytes) = (&[0; VIEW], &self.bytes[stream.start..]);
             let next_key = K::begin(number as u32);
-            let mut head =
-                StreamHead { line, next_key, length: 0, next_line: line, left: stream.len(), next_length: 0, rest };
-            broken += self.turn(&mut head, &mut seconds, eyes);
+            let mut head = StreamHead {
+                line,
+                next_key,
+                length: 0,
+                next_line: line,
+                remaining: stream.len(),
+                next_length: 0,
+                bytes,
+            };
+            invalid_lines += self.step(&mut head, &mut seconds, scanner);
             keys.push(head.next_key);
-            broken += self.turn(&mut head, &mut seconds, eyes);
+            invalid_lines += self.step(&mut head, &mut seconds, scanner);
             heads.push(head);
         }
         let mut tree = LoserTree::new(&keys);
         let total = streams.iter().map(|stream| stream.len()).sum();
-        let room = out.room(total);
+        let room = out.reserve(total);
         let mut filled = 0;
         let mut winner = tree.winner;
         while winner != K::END {
@@ -159,43 +166,43 @@ impl<'a> MergeJob<'a> {
             let head = &mut heads[number];
             let (line, length) = (head.line, head.length);
             let place: &mut [u8; VIEW] = room[filled..].first_chunk_mut().expect("room for all streams");
-            // Fixed lengths are copied without a call.
-            place[..USUAL].copy_from_slice(&line[..USUAL]);
-            if length > USUAL {
-                place[USUAL..2 * USUAL].copy_from_slice(&line[USUAL..2 * USUAL]);
+            // A copy of a fixed length needs no call.
+            place[..COPY_LEN].copy_from_slice(&line[..COPY_LEN]);
+            if length > COPY_LEN {
+                place[COPY_LEN..2 * COPY_LEN].copy_from_slice(&line[COPY_LEN..2 * COPY_LEN]);
             }
             filled += length;
             let key = head.next_key;
-            broken += self.turn(head, &mut seconds, eyes);
+            invalid_lines += self.step(head, &mut seconds, scanner);
             winner = tree.replace(number, key);
         }
         out.filled += filled;
-        broken
+        invalid_lines
     }
 
-    /// Goes to the next record, and decodes the one behind it. Returns how many lines were none.
+    /// Goes to the next record, and decodes the one after it. Returns the number of lines between them that are no records.
     #[inline(always)]
-    fn turn<K: MergeKey, E: LineScanner>(self, head: &mut StreamHead<'a, K>, seconds: &mut Seconds, eyes: E) -> u64 {
+    fn step<K: MergeKey, E: LineScanner>(self, head: &mut StreamHead<'a, K>, seconds: &mut Seconds, scanner: E) -> u64 {
         (head.line, head.length) = (head.next_line, head.next_length);
         let before = head.next_key;
-        let mut broken = 0;
-        while head.left > 0 {
-            let line: &[u8; VIEW] = head.rest.first_chunk().expect("the slack");
-            eyes.fetch(line);
-            let length = eyes.length(line);
+        let mut invalid_lines = 0;
+        while head.remaining > 0 {
+            let line: &[u8; VIEW] = head.bytes.first_chunk().expect("the slack");
+            scanner.fetch(line);
+            let length = scanner.length(line);
             let time = seconds.time(line.first_chunk().expect("more than a time")).wrapping_sub(self.start);
-            if length != 0 && length <= head.left && time < self.span {
+            if length != 0 && length <= head.remaining && time < self.span {
                 let after = self.stamps.after(line.first_chunk().expect("more than a head"));
                 let key = K::next(before, time, after, self.bits);
                 (head.next_key, head.next_line, head.next_length) = (key, line, length);
-                (head.rest, head.left) = (&head.rest[length..], head.left - length);
-                return broken;
+                (head.bytes, head.remaining) = (&head.bytes[length..], head.remaining - length);
+                return invalid_lines;
             }
-            (head.rest, head.left) = behind_line(head.rest, head.left);
-            broken += 1;
+            (head.bytes, head.remaining) = skip_line(head.bytes, head.remaining);
+            invalid_lines += 1;
         }
         head.next_key = K::END;
-        broken
+        invalid_lines
     }
 }
 
@@ -204,28 +211,30 @@ impl Seconds {
     fn time(&mut self, text: &[u8; TIME_WIDTH]) -> u64 {
         let seconds: [u8; 10] = *text.first_chunk().expect("more than seconds");
         if seconds != self.0 {
-            let mut whole = *b"0000000000:000000000";
-            whole[..10].copy_from_slice(&seconds);
-            *self = Seconds(seconds, time_known(&whole));
+            let mut without_nanoseconds = *b"0000000000:000000000";
+            without_nanoseconds[..10].copy_from_slice(&seconds);
+            *self = Seconds(seconds, time_known(&without_nanoseconds));
         }
-        let mut rest = *b"0000000000:000000000";
-        rest[11..].copy_from_slice(&text[11..]);
-        self.1.wrapping_add(time_known(&rest))
+        let mut without_seconds = *b"0000000000:000000000";
+        without_seconds[11..].copy_from_slice(&text[11..]);
+        self.1.wrapping_add(time_known(&without_seconds))
     }
 }
 
-/// What is behind a line, of whose `left` bytes some may be left. What is passed over was a record before.
+/// The bytes after the first line of a stream, and how many of them belong to the stream. The line was a record when the file
+/// was scanned.
 #[cold]
 #[inline(never)]
-fn behind_line(rest: &[u8], left: usize) -> (&[u8], usize) {
-    let length = memchr::memchr(b'\n', &rest[..left]).map_or(left, |newline| newline + 1);
-    (&rest[length..], left - length)
+fn skip_line(bytes: &[u8], remaining: usize) -> (&[u8], usize) {
+    let length = memchr::memchr(b'\n', &bytes[..remaining]).map_or(remaining, |newline| newline + 1);
+    (&bytes[length..], remaining - length)
 }
 
-/// A tree of losers: each inner node keeps the key that lost there.
+/// A loser tree: each inner node has the greater key of the winners of its two subtrees.
 struct LoserTree<K> {
     /// Node `n` has the children `2n` and `2n + 1`; stream `i` is leaf `losers.len() + i`.
     losers: Vec<K>,
+    /// The least key.
     winner: K,
 }
 
@@ -242,7 +251,7 @@ impl<K: MergeKey> LoserTree<K> {
         LoserTree { losers, winner: winners.get(1).copied().unwrap_or(K::END) }
     }
 
-    /// Replaces the winner, which is of stream `number`, and finds the new one.
+    /// Replaces the winner, the key of stream `number`, by the next key of this stream. Returns the new winner.
     #[inline(always)]
     fn replace(&mut self, number: usize, mut key: K) -> K {
         let mut node = (self.losers.len() + number) / 2;
@@ -261,7 +270,7 @@ mod tests {
     use crate::testing::seeded_random::SeededRandom;
 
     #[test]
-    fn streams_come_out_sorted_whatever_their_number() {
+    fn any_number_of_streams_is_merged_in_order() {
         let mut random = SeededRandom::seeded("tree", 3);
         for count in 0..40u32 {
             let bits = 6;
@@ -277,13 +286,13 @@ mod tests {
             let mut streams: Vec<_> = streams.into_iter().map(Vec::into_iter).collect();
             let first: Vec<u64> = streams.iter_mut().map(|stream| stream.next().unwrap_or(u64::END)).collect();
             let mut tree = LoserTree::new(&first);
-            let (mut found, mut winner) = (Vec::new(), tree.winner);
+            let (mut merged, mut winner) = (Vec::new(), tree.winner);
             while winner != u64::END {
-                found.push(winner);
+                merged.push(winner);
                 let number = winner.stream(bits);
                 winner = tree.replace(number, streams[number].next().unwrap_or(u64::END));
             }
-            assert_eq!(found, expected, "{count} streams");
+            assert_eq!(merged, expected, "{count} streams");
         }
     }
 }

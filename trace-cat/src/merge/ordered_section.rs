@@ -1,30 +1,31 @@
-//! Lets threads do in the order of the slices what has to be done in that order, in the middle of their work.
+//! Lets threads, in the middle of their work on slices, do one step in the order of the slices.
 
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Whose turn it is.
+/// Admits slices to their ordered sections, one after the other.
 pub struct OrderedSections {
     state: Mutex<SectionState>,
-    moved: Condvar,
+    admitted: Condvar,
 }
 
 struct SectionState {
+    /// The slice that is admitted.
     next: usize,
-    /// Slices behind the next one that will not come any more.
+    /// Later slices that have no more ordered sections.
     left: BTreeSet<usize>,
 }
 
 impl OrderedSections {
-    /// The first turn is slice number `first`'s.
+    /// Admits the slice `first`.
     pub fn new(first: usize) -> OrderedSections {
         OrderedSections {
             state: Mutex::new(SectionState { next: first, left: BTreeSet::new() }),
-            moved: Condvar::new(),
+            admitted: Condvar::new(),
         }
     }
 
-    /// Says that a slice will not come again, or not at all. Never waits.
+    /// Takes note that a slice has no more ordered sections. Does not wait.
     pub fn leave(&self, slice: usize) {
         let mut state = self.state();
         if slice > state.next {
@@ -36,14 +37,14 @@ impl OrderedSections {
                 state.next += 1;
             }
             drop(state);
-            self.moved.notify_all();
+            self.admitted.notify_all();
         }
     }
 
     fn wait(&self, slice: usize) {
         let mut state = self.state();
         while state.next != slice {
-            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.admitted.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -52,29 +53,29 @@ impl OrderedSections {
     }
 }
 
-/// A slice's turn, for some of its lines.
+/// The ordered section of some lines of a slice.
 pub struct OrderedSection<'a> {
-    gate: Option<&'a OrderedSections>,
+    sections: Option<&'a OrderedSections>,
     slice: usize,
-    last: bool,
+    is_last: bool,
 }
 
 impl<'a> OrderedSection<'a> {
-    /// One that need not wait.
-    pub const UNORDERED: OrderedSection<'static> = OrderedSection { gate: None, slice: 0, last: false };
+    /// A section that does not wait.
+    pub const UNORDERED: OrderedSection<'static> = OrderedSection { sections: None, slice: 0, is_last: false };
 
-    /// One of a slice, the last of it or not.
-    pub fn new(gate: &'a OrderedSections, slice: usize, last: bool) -> OrderedSection<'a> {
-        OrderedSection { gate: Some(gate), slice, last }
+    /// A section of a slice. `is_last`: the slice has no section after it.
+    pub fn new(sections: &'a OrderedSections, slice: usize, is_last: bool) -> OrderedSection<'a> {
+        OrderedSection { sections: Some(sections), slice, is_last }
     }
 
-    /// Waits until all lines that come before had their turn, and does something that those behind wait for.
+    /// Waits until the sections of all earlier lines are over, and calls `act`, for which the sections of later lines wait.
     pub fn enter<T>(self, act: impl FnOnce() -> T) -> T {
-        let Some(gate) = self.gate else { return act() };
-        gate.wait(self.slice);
+        let Some(sections) = self.sections else { return act() };
+        sections.wait(self.slice);
         let result = act();
-        if self.last {
-            gate.leave(self.slice);
+        if self.is_last {
+            sections.leave(self.slice);
         }
         result
     }
@@ -88,34 +89,35 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn turns_are_taken_in_order_by_slices_that_come_often_once_or_never() {
-        let mut random = SeededRandom::seeded("gate", 21);
+    fn slices_enter_in_order_with_any_number_of_sections() {
+        let mut random = SeededRandom::seeded("sections", 21);
         for _ in 0..100 {
-            let times: Vec<usize> = (0..60).map(|_| random.below(4)).collect();
-            let (gate, next, taken) = (OrderedSections::new(3), AtomicUsize::new(3), Mutex::new(Vec::new()));
+            let counts: Vec<usize> = (0..60).map(|_| random.below(4)).collect();
+            let (sections, next, entered) = (OrderedSections::new(3), AtomicUsize::new(3), Mutex::new(Vec::new()));
             std::thread::scope(|scope| {
                 for _ in 0..4 {
                     scope.spawn(|| {
                         loop {
                             let slice = next.fetch_add(1, Ordering::Relaxed);
-                            let Some(&times) = times.get(slice - 3) else { break };
+                            let Some(&count) = counts.get(slice - 3) else { break };
                             if slice % 4 == 0 {
                                 std::thread::sleep(Duration::from_micros(50));
                             }
-                            for time in 0..times {
-                                // Whether the last is known to be the last makes no difference to the order.
-                                let last = time + 1 == times && slice % 2 == 0;
-                                OrderedSection::new(&gate, slice, last)
-                                    .enter(|| taken.lock().unwrap().push((slice, time)));
+                            for number in 0..count {
+                                // The order is the same if the last section is not known to be the last.
+                                let is_last = number + 1 == count && slice % 2 == 0;
+                                OrderedSection::new(&sections, slice, is_last)
+                                    .enter(|| entered.lock().unwrap().push((slice, number)));
                             }
-                            gate.leave(slice);
+                            sections.leave(slice);
                         }
                     });
                 }
             });
+            let slices = counts.iter().enumerate();
             let expected: Vec<_> =
-                times.iter().enumerate().flat_map(|(at, &times)| (0..times).map(move |time| (at + 3, time))).collect();
-            assert_eq!(taken.into_inner().unwrap(), expected);
+                slices.flat_map(|(slice, &count)| (0..count).map(move |number| (slice + 3, number))).collect();
+            assert_eq!(entered.into_inner().unwrap(), expected);
         }
     }
 }

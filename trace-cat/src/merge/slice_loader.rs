@@ -1,4 +1,4 @@
-//! Brings the records of a slice into memory, each input's in order.
+//! Loads the records of a slice, those of each input in order.
 
 use std::io;
 use std::ops::Range;
@@ -15,58 +15,60 @@ use crate::support::diagnostics::Diagnostics;
 use crate::trace::record_reader::{RecordItem, RecordReader};
 use crate::trace::record_text::RecordText;
 
-/// Records of several inputs, each of which is a stream in order.
+/// The records of a slice: a sorted stream for each input.
 #[derive(Default)]
 pub struct SliceRecords {
     bytes: Vec<u8>,
     filled: usize,
     streams: Vec<Range<usize>>,
     /// The number of each stream's input.
-    owners: Vec<u32>,
+    stream_inputs: Vec<u32>,
     /// Where the stream that is being loaded begins.
     start: usize,
-    /// Lines with their times, to be sorted; and where they are put in order.
+    /// The time, the start and the end of each line of a stream that is sorted.
     lines: Vec<(u64, usize, usize)>,
+    /// The sorted lines.
     sorted: Vec<u8>,
-    /// For the reader of inputs that are damaged.
+    /// The buffer of the reader of damaged inputs.
     buffer: Vec<u8>,
 }
 
-/// There is more than fits.
+/// The records have more bytes than a slice may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMuch;
 
 impl SliceRecords {
-    /// All bytes; behind the last stream there are [`SLACK`].
+    /// The bytes of all streams, and [`SLACK`] bytes after the last one.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The streams in the order of the inputs.
+    /// The ranges of the streams, in the order of the inputs.
     pub fn streams(&self) -> &[Range<usize>] {
         &self.streams
     }
 
-    /// The inputs whose streams hold lines that are no records of `times`.
-    pub fn broken(&self, times: &Range<u64>) -> impl Iterator<Item = u32> {
-        let whole = |stream: &Range<usize>| {
+    /// The inputs whose streams have lines that are no records of `times`.
+    pub fn invalid_inputs(&self, times: &Range<u64>) -> impl Iterator<Item = u32> {
+        let is_valid = |stream: &Range<usize>| {
             let bytes = &self.bytes[stream.clone()];
-            let mut at = 0;
-            while let Some((time, end)) = line(bytes, at) {
-                if !times.contains(&time) || check(&bytes[at..end - 1]).is_err() {
+            let mut start = 0;
+            while let Some((time, end)) = line(bytes, start) {
+                if !times.contains(&time) || check(&bytes[start..end - 1]).is_err() {
                     return false;
                 }
-                at = end;
+                start = end;
             }
-            at == bytes.len()
+            start == bytes.len()
         };
-        self.streams.iter().zip(&self.owners).filter(move |(stream, _)| !whole(stream)).map(|(_, &owner)| owner)
+        let streams = self.streams.iter().zip(&self.stream_inputs);
+        streams.filter(move |(stream, _)| !is_valid(stream)).map(|(_, &input)| input)
     }
 
-    /// Replaces what is there by the records of `times` of these inputs.
+    /// Replaces the streams by the records of `times` of these inputs. What cannot be read is reported and left out.
     ///
     /// # Errors
-    /// If they have more than about `limit` bytes. What cannot be read is told.
+    /// The records have more than about `limit` bytes.
     pub fn load(
         &mut self,
         inputs: &[MergeInput],
@@ -77,54 +79,55 @@ impl SliceRecords {
     ) -> Result<(), TooMuch> {
         self.filled = 0;
         self.streams.clear();
-        self.owners.clear();
+        self.stream_inputs.clear();
         for &number in numbers {
             let input = &inputs[number as usize];
             self.start = self.filled;
-            if let Err(error) = self.add(input, times, limit)? {
+            if let Err(error) = self.load_input(input, times, limit)? {
                 input.fail(&error, diagnostics);
             }
             if self.filled > self.start {
                 self.streams.push(self.start..self.filled);
-                self.owners.push(number);
+                self.stream_inputs.push(number);
             }
         }
-        self.room(0);
+        self.reserve(0);
         Ok(())
     }
 
-    fn add(&mut self, input: &MergeInput, times: &Range<u64>, limit: u64) -> Result<io::Result<()>, TooMuch> {
+    fn load_input(&mut self, input: &MergeInput, times: &Range<u64>, limit: u64) -> Result<io::Result<()>, TooMuch> {
         let index = &input.index;
         let mut result = Ok(());
         for blocks in index.find(times.clone()) {
-            let place = index.place(&blocks);
-            // Blocks at the ends belong to a slice only in part.
+            let range = index.place(&blocks);
+            // The slice may have only some records of the first and of the last block.
             let first = index.place(&(blocks.start..blocks.start + 1));
-            let spare = 2 * input.text.size(first) + RECORD_LEN_MAX as u64;
-            if self.filled as u64 + input.text.size(place.clone()) > limit + spare {
+            let excess = 2 * input.text.size(first) + RECORD_LEN_MAX as u64;
+            if self.filled as u64 + input.text.size(range.clone()) > limit + excess {
                 return Err(TooMuch);
             }
             if !index.clean() {
-                result = self.sift_damaged(&input.text, place, times);
+                result = self.load_damaged(&input.text, range, times);
             } else if !index.ordered() {
-                result = self.sift(&input.text, place, times);
+                result = self.load_unordered(&input.text, range, times);
             } else {
-                let last = index.place(&(blocks.end - 1..blocks.end)).start - place.start;
+                let last = index.place(&(blocks.end - 1..blocks.end)).start - range.start;
                 let ends = [&index.blocks()[blocks.start], &index.blocks()[blocks.end - 1]];
-                let whole = [ends[0].min >= times.start, ends[1].max < times.end];
-                result = self.cut(&input.text, place, last as usize, whole, times);
+                let is_within = [ends[0].min >= times.start, ends[1].max < times.end];
+                result = self.load_ordered(&input.text, range, last as usize, is_within, times);
             }
             if result.is_err() {
                 break;
             }
         }
         if !index.ordered() || !index.clean() {
-            self.sort(self.start);
+            self.sort_stream();
         }
         Ok(result)
     }
 
-    fn room(&mut self, length: usize) -> &mut [u8] {
+    /// The next `length` bytes after the filled ones, which are followed by [`SLACK`] bytes.
+    fn reserve(&mut self, length: usize) -> &mut [u8] {
         let end = self.filled + length;
         if self.bytes.len() < end + SLACK {
             enlarge(&mut self.bytes, end + SLACK);
@@ -132,94 +135,94 @@ impl SliceRecords {
         &mut self.bytes[self.filled..end]
     }
 
-    /// Reads a place of a text behind what is there, without adding it. Returns how many bytes there were.
-    fn read(&mut self, text: &RecordText, place: Range<u64>) -> (usize, io::Result<()>) {
-        let room = self.room(text.size(place.clone()) as usize);
-        let (mut filled, mut at) = (0, place.start);
-        while at < place.end {
-            match text.read_at(&mut room[filled..], at) {
-                Ok(0) => match text.stretch(at) {
-                    // Lines do not go on behind a gap.
-                    Some(next) if next.start > at && next.start < place.end => at = next.start,
+    /// Reads a range of a text to after the filled bytes, without adding to these. Returns how many bytes were read.
+    fn read(&mut self, text: &RecordText, range: Range<u64>) -> (usize, io::Result<()>) {
+        let room = self.reserve(text.size(range.clone()) as usize);
+        let (mut length, mut offset) = (0, range.start);
+        while offset < range.end {
+            match text.read_at(&mut room[length..], offset) {
+                Ok(0) => match text.stretch(offset) {
+                    // No line continues after a gap.
+                    Some(next) if next.start > offset && next.start < range.end => offset = next.start,
                     _ => break,
                 },
-                Ok(count) => (filled, at) = (filled + count, at + count as u64),
-                Err(error) => return (filled, Err(error)),
+                Ok(count) => (length, offset) = (length + count, offset + count as u64),
+                Err(error) => return (length, Err(error)),
             }
         }
-        (filled, Ok(()))
+        (length, Ok(()))
     }
 
-    /// Adds those records of a place in order that are of `times`. The last block begins `last` bytes behind its start;
-    /// `whole` tells of the first and the last whether all of it is wanted.
-    fn cut(
+    /// Adds those records of a sorted range that are of `times`. The last block begins `last` bytes after the start of the
+    /// range. `is_within`: the first block begins, and the last block ends, within `times`.
+    fn load_ordered(
         &mut self,
         text: &RecordText,
-        place: Range<u64>,
+        range: Range<u64>,
         last: usize,
-        whole: [bool; 2],
+        is_within: [bool; 2],
         times: &Range<u64>,
     ) -> io::Result<()> {
-        let wanted = (place.end - place.start) as usize;
-        let (length, result) = self.read(text, place);
-        // Without the gaps, the last block is somewhere before.
-        let last = if length < wanted { 0 } else { last };
+        let expected = (range.end - range.start) as usize;
+        let (length, result) = self.read(text, range);
+        // If there were gaps, the last block is at an unknown offset before `last`.
+        let last = if length < expected { 0 } else { last };
         let bytes = &mut self.bytes[self.filled..self.filled + length];
         let mut first = 0;
-        while !whole[0]
+        while !is_within[0]
             && let Some((time, end)) = known_line(bytes, first)
             && time < times.start
         {
             first = end;
         }
-        let mut end = if whole[1] && result.is_ok() { length } else { last.max(first) };
+        let mut end = if is_within[1] && result.is_ok() { length } else { last.max(first) };
         while let Some((time, next)) = known_line(bytes, end)
             && time < times.end
         {
             end = next;
         }
         if result.is_err() && end == length {
-            // Perhaps in the middle of a line.
+            // The last line may be incomplete.
             end = memchr::memrchr(b'\n', bytes).map_or(first, |newline| newline + 1).max(first);
         }
         if first > length / 8 {
             bytes.copy_within(first..end, 0);
             self.filled += end - first;
         } else {
-            // A small gap costs less than moving all.
+            // A small gap costs less than moving the records.
             self.start += first;
             self.filled += end;
         }
         result
     }
 
-    /// Adds those records of a place without damages that are of `times`.
-    fn sift(&mut self, text: &RecordText, place: Range<u64>, times: &Range<u64>) -> io::Result<()> {
-        let (length, result) = self.read(text, place);
+    /// Adds those records of an undamaged range that are of `times`.
+    fn load_unordered(&mut self, text: &RecordText, range: Range<u64>, times: &Range<u64>) -> io::Result<()> {
+        let (length, result) = self.read(text, range);
         let bytes = &mut self.bytes[self.filled..self.filled + length];
-        let (mut at, mut kept) = (0, 0);
-        while let Some((time, end)) = line(bytes, at) {
+        let (mut start, mut kept) = (0, 0);
+        while let Some((time, end)) = line(bytes, start) {
             if times.contains(&time) {
-                bytes.copy_within(at..end, kept);
-                kept += end - at;
+                bytes.copy_within(start..end, kept);
+                kept += end - start;
             }
-            at = end;
+            start = end;
         }
         self.filled += kept;
         result
     }
 
-    /// Adds those lines of a place that are records of `times`.
-    fn sift_damaged(&mut self, text: &Arc<RecordText>, place: Range<u64>, times: &Range<u64>) -> io::Result<()> {
-        let mut records = RecordReader::new(text.clone(), place, std::mem::take(&mut self.buffer));
+    /// Adds those lines of a range that are records of `times`.
+    fn load_damaged(&mut self, text: &Arc<RecordText>, range: Range<u64>, times: &Range<u64>) -> io::Result<()> {
+        let mut records = RecordReader::new(text.clone(), range, std::mem::take(&mut self.buffer));
         let result = loop {
             match records.next() {
                 Ok(Some(RecordItem::Record { time })) if times.contains(&time) => {
                     let line = records.line();
-                    self.room(line.len()).copy_from_slice(line);
+                    self.reserve(line.len()).copy_from_slice(line);
                     self.filled += line.len();
                 }
-                // It was told when the text was scanned.
+                // The scan reported the damage.
                 Ok(Some(_)) => {}
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
@@ -229,40 +232,40 @@ impl SliceRecords {
         result
     }
 
-    /// Puts what was added from `start` on into the order of time; records of the same time keep theirs.
-    fn sort(&mut self, start: usize) {
-        let bytes = &mut self.bytes[start..self.filled];
+    /// Sorts the stream that is being loaded by time. Records of the same time keep their order.
+    fn sort_stream(&mut self) {
+        let bytes = &mut self.bytes[self.start..self.filled];
         self.lines.clear();
-        let mut at = 0;
-        while let Some((time, end)) = line(bytes, at) {
-            self.lines.push((time, at, end));
-            at = end;
+        let mut start = 0;
+        while let Some((time, end)) = line(bytes, start) {
+            self.lines.push((time, start, end));
+            start = end;
         }
         if self.lines.is_sorted_by_key(|line| line.0) {
             return;
         }
         self.lines.sort_by_key(|line| line.0);
         self.sorted.clear();
-        for &(_, at, end) in &self.lines {
-            self.sorted.extend_from_slice(&bytes[at..end]);
+        for &(_, start, end) in &self.lines {
+            self.sorted.extend_from_slice(&bytes[start..end]);
         }
         bytes[..self.sorted.len()].copy_from_slice(&self.sorted);
-        self.filled = start + self.sorted.len();
+        self.filled = self.start + self.sorted.len();
     }
 }
 
-/// The time of the record at `at` and where it ends. Whatever is no record is at the beginning of time.
-pub fn line(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
-    let rest = bytes.get(at..)?;
-    let end = memchr(b'\n', rest)?;
-    Some((columns::time(rest).unwrap_or(0), at + end + 1))
+/// The time and the end of the line at `start`; a line that is no record has the time 0.
+fn line(bytes: &[u8], start: usize) -> Option<(u64, usize)> {
+    let bytes = bytes.get(start..)?;
+    let length = memchr(b'\n', bytes)?;
+    Some((columns::time(bytes).unwrap_or(0), start + length + 1))
 }
 
-/// As [`line()`], of what is known to be records.
-fn known_line(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
-    let (line, rest) = bytes.get(at..)?.split_first_chunk::<{ RECORD_LEN_MIN - 1 }>()?;
-    let end = memchr(b'\n', rest)?;
-    Some((columns::time_known(line.first_chunk()?), at + RECORD_LEN_MIN + end))
+/// As [`line()`], if all lines are known to be records.
+fn known_line(bytes: &[u8], start: usize) -> Option<(u64, usize)> {
+    let (line, after) = bytes.get(start..)?.split_first_chunk::<{ RECORD_LEN_MIN - 1 }>()?;
+    let length = memchr(b'\n', after)?;
+    Some((columns::time_known(line.first_chunk()?), start + RECORD_LEN_MIN + length))
 }
 
 #[cfg(test)]
@@ -270,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_told_with_their_times() {
+    fn lines_are_returned_with_their_times() {
         let text = b"0000000001:000000002:x\nrubbish\n0000000003:000000004";
         assert_eq!(line(text, 0), Some((1_000_000_002, 23)));
         assert_eq!(line(text, 23), Some((0, 31)));

@@ -1,27 +1,28 @@
-//! What records are sorted by.
+//! The keys by which records are merged.
 //!
-//! At equal times the records of one file keep their order, and between files what is stamped before its call comes
-//! first, then the file names decide. Said of choosing among the files' next records, again and again, that is: first
-//! from each file what it has of that time before its first record stamped after its call, file by file; then the rest,
-//! file by file. So a record's *phase* is 0 in the former and 1 in the latter, and (time, phase, file) decides.
+//! At equal times the records of one file keep their order. Between files, a record that is stamped before its call comes
+//! first, and the file names decide otherwise. A merge that follows this rule takes, of one time, the records of each file
+//! before the first one that is stamped after its call, file by file, and then the others, file by file. So the *phase* of
+//! the former records is 0, the phase of the latter is 1, and (time, phase, file) is the order.
 
 use spec::record::{EVENT1_OFFSET, EVENT1_OFFSET_MAX};
 use spec::{EVENTS, Stamp};
 
 use crate::record::columns;
 
-/// A time since some moment, a phase and a stream, so packed that they compare in this order.
+/// A time since the start of a slice, a phase and a stream, packed so that keys compare in this order.
 pub trait MergeKey: Copy + Ord {
-    /// Comes after all others: the stream has ended.
+    /// The key of a stream that has ended, which comes after all others.
     const END: Self;
 
-    /// Bits of a time for which there is room beside a stream's number of `bits` bits.
+    /// The bits that there are for a time, beside `bits` bits for the number of a stream.
     fn room(bits: u32) -> u32;
 
-    /// The key of the record behind the one with key `before` in its stream, whose time is `time`.
+    /// The key of a record at `time`. `before` is the key of the record before it in its stream, and `after` is 1 if the
+    /// record is stamped after its call.
     fn next(before: Self, time: u64, after: u64, bits: u32) -> Self;
 
-    /// The key that comes before all of `stream`'s.
+    /// The key before the first record of `stream`.
     fn begin(stream: u32) -> Self;
 
     /// The number of the stream.
@@ -34,7 +35,7 @@ macro_rules! key {
             const END: Self = Self::MAX;
 
             fn room(bits: u32) -> u32 {
-                // A bit more, so that no key is like the end.
+                // One more bit is left, so that no key equals `END`.
                 Self::BITS - bits - 2
             }
 
@@ -42,8 +43,8 @@ macro_rules! key {
             fn next(before: Self, time: u64, after: u64, bits: u32) -> Self {
                 let time = Self::from(time) << (bits + 1);
                 let stream = before & ((1 << bits) - 1);
-                let same = (before ^ time) >> (bits + 1) == 0;
-                let phase = Self::from(after) | ((before >> bits & 1) & Self::from(same));
+                let is_same_time = (before ^ time) >> (bits + 1) == 0;
+                let phase = Self::from(after) | ((before >> bits & 1) & Self::from(is_same_time));
                 time | phase << bits | stream
             }
 
@@ -62,19 +63,19 @@ macro_rules! key {
 key!(u64);
 key!(u128);
 
-/// Which records are stamped after their call: a bit for each event and which, as their digits stand in the record.
+/// Which records are stamped after their call: a bit for each event and kind of record, indexed by their digits.
 pub struct StampTable(Box<[u64; StampTable::WORDS]>);
 
 impl StampTable {
     const WORDS: usize = 1 << 12;
 
-    /// Those of the table.
+    /// The stamps of the table of events.
     pub fn new() -> StampTable {
-        // Of events that the table does not know nothing is known to be given away, so they count as after.
+        // An event that is not in the table is not known to release anything, so it counts as stamped after its call.
         let mut stamps = StampTable(Box::new([u64::MAX; StampTable::WORDS]));
         for event in &EVENTS {
-            for form in event.kinds.iter().filter(|form| form.stamp == Stamp::Before) {
-                let bit = StampTable::bit((event.category, event.number, form.which));
+            for kind in event.kinds.iter().filter(|kind| kind.stamp == Stamp::Before) {
+                let bit = StampTable::bit((event.category, event.number, kind.which));
                 stamps.0[bit / 64] &= !(1 << (bit % 64));
             }
         }
@@ -89,12 +90,12 @@ impl StampTable {
     /// 1 if the record is stamped after its call, else 0.
     #[inline(always)]
     pub fn after(&self, line: &[u8; EVENT1_OFFSET_MAX + 8]) -> u64 {
-        // `cc:nn:w:` when the thread ID has its usual width.
+        // These are `cc:nn:w:` if the thread ID has its usual width.
         let [c1, c2, _, n1, n2, _, w, _] = *line[EVENT1_OFFSET..].first_chunk().expect("more than a head");
         let bit = if line[EVENT1_OFFSET - 1] == b':' {
             let digits = u64::from_le_bytes([c1, c2, 0, n1, n2, 0, w, 0]) & 0x0003_000f_0f00_0f0f;
             let pairs = (digits | digits >> 4) & 0x0003_0000_ff00_00ff;
-            // Gathers bits 0 to 7, 24 to 31, 48 and 49 at the top; no two products overlap.
+            // The product has bits 0 to 7, 24 to 31, 48 and 49 at its top; no two partial products overlap.
             (pairs.wrapping_mul(1 << 46 | 1 << 30 | 1 << 14) >> 46) as usize
         } else {
             StampTable::bit(columns::event(line))
@@ -108,18 +109,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stamps_are_the_tables() {
+    fn stamps_are_those_of_the_table() {
         let stamps = StampTable::new();
         let after = |tid: &str, event: &str, which: u8| {
             let line = format!("1795174740:544763329:0019955:0019953:{tid}:{event}:{which}:0:0:0:0:0\n");
             stamps.after(line.as_bytes().first_chunk().unwrap())
         };
         for event in &EVENTS {
-            for form in event.kinds {
-                let expected = u64::from(form.stamp != Stamp::Before);
+            for kind in event.kinds {
+                let expected = u64::from(kind.stamp != Stamp::Before);
                 let numbers = format!("{:02}:{:02}", event.category, event.number);
                 for tid in ["0x7fc5de3f86c0", "0x007fc5de3f86c0"] {
-                    assert_eq!(after(tid, &numbers, form.which), expected, "{numbers} {tid}");
+                    assert_eq!(after(tid, &numbers, kind.which), expected, "{numbers} {tid}");
                 }
             }
         }

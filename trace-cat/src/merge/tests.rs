@@ -14,7 +14,7 @@ const BEFORE: &str = "02:04:0";
 const AFTER: &str = "02:02:2";
 
 #[test]
-fn records_come_by_time() {
+fn records_are_in_the_order_of_time() {
     let trace = TestTrace::new();
     let lines: Vec<String> = (0..9).map(|time| record(1_999_999_995 + time, 7, BEFORE, time)).collect();
     trace.file("tr.0000001.001", [0, 3, 4, 8].map(|line: usize| &lines[line][..]).concat());
@@ -33,7 +33,7 @@ fn at_equal_times_before_comes_before_after_and_then_names_decide() {
     trace.file("tr.0000001.001", [&a1[..], &a2, &a3].concat());
     trace.file("tr.0000001.002", [&b1[..], &b2].concat());
     trace.file("tr.0000001.003", &c1);
-    // b1 is the only one stamped before its call that nothing in its file precedes; a2 has to wait for a1.
+    // Only b1 is stamped before its call and first in its file; a2 comes after a1.
     assert_eq!(trace.cat(&[]).0, [b1, a1, a2, a3, b2, c1].concat());
 }
 
@@ -65,7 +65,7 @@ fn between_files_the_runs_of_one_file_count_as_one() {
     assert_eq!(trace.cat(&[]).0, [&a[2], &a[0], &b, &a[1], &a[3]].map(|line| &line[..]).concat());
 }
 
-/// The rule of the merge, written as it is said: each file in order of time, then always the best of the first records.
+/// The rule of the merge: each file in the order of time, then always the least of the first records.
 pub fn oracle(mut files: Vec<Vec<(u64, bool, String)>>) -> String {
     let mut queues: Vec<VecDeque<(u64, bool, String)>> = Vec::new();
     for file in &mut files {
@@ -74,32 +74,33 @@ pub fn oracle(mut files: Vec<Vec<(u64, bool, String)>>) -> String {
     }
     let mut out = String::new();
     let first = |queue: &VecDeque<(u64, bool, String)>| queue.front().map(|&(time, after, _)| (time, after));
-    while let Some(best) =
+    while let Some(next) =
         (0..queues.len()).filter(|&file| !queues[file].is_empty()).min_by_key(|&file| (first(&queues[file]), file))
     {
-        out += &queues[best].pop_front().unwrap().2;
+        out += &queues[next].pop_front().unwrap().2;
     }
     out
 }
 
-/// Limits that are so small that every boundary there is is met.
+/// Limits that are small enough to reach every boundary.
 pub fn tiny(random: &mut SeededRandom) -> MergeLimits {
     MergeLimits {
         threads: 1 + random.below(4),
-        slice: 1 << random.below(20),
-        least: 1 << random.below(14),
-        part: 1 << random.below(14),
-        waiting: 1 << random.below(20),
+        slice_max: 1 << random.below(20),
+        slice_min: 1 << random.below(14),
+        slice_per_input: 1 << random.below(14),
+        waiting_max: 1 << random.below(20),
         block: 1 << random.below(13),
-        blocks: 1 << 20,
-        chunk: 1 << random.below(16),
-        sort: 200 + random.below(5000),
-        visit: 1 << random.below(14),
-        patience: 1 << random.below(16),
+        blocks_max: 1 << 20,
+        scan_chunk: 1 << random.below(16),
+        sorted_run: 200 + random.below(5000),
+        visit_cost: 1 << random.below(14),
+        reread_max: 1 << random.below(16),
     }
 }
 
-/// Files of records: in order, nearly, in runs, or in none; with many equal times, gaps, and the same records twice.
+/// Files of records: in order, nearly in order, in sorted runs, or in no order; with many equal times, gaps, and records that
+/// are written twice.
 pub fn files(random: &mut SeededRandom) -> Vec<Vec<(u64, bool, String)>> {
     let count = 1 + random.below(12);
     let mut files: Vec<Vec<(u64, bool, String)>> = vec![Vec::new(); count];
@@ -113,9 +114,9 @@ pub fn files(random: &mut SeededRandom) -> Vec<Vec<(u64, bool, String)>> {
         }
         let after = random.below(2) == 0;
         let file = random.below(count);
-        let shown = time - random.below(disorder + 1) as u64;
+        let printed = time - random.below(disorder + 1) as u64;
         let event = if after { AFTER } else { BEFORE };
-        let record = (shown, after, record(shown, file as u32, event, random.next() >> random.below(64)));
+        let record = (printed, after, record(printed, file as u32, event, random.next() >> random.below(64)));
         for _ in 0..1 + random.below(40) / 39 {
             files[file].push(record.clone());
         }
@@ -128,7 +129,7 @@ pub fn files(random: &mut SeededRandom) -> Vec<Vec<(u64, bool, String)>> {
 }
 
 #[test]
-fn random_traces_merge_as_the_rule_says_whatever_the_limits() {
+fn random_traces_are_merged_by_the_rule_whatever_the_limits() {
     let mut random = SeededRandom::seeded("merge", 4);
     let until = fuzz_time();
     let mut round = 0;
@@ -145,14 +146,14 @@ fn random_traces_merge_as_the_rule_says_whatever_the_limits() {
         assert_eq!(messages, "");
         let expected = oracle(files);
         assert!(out == expected, "round {round}, {limits:?}");
-        windows(&mut random, &trace, &expected, limits);
+        check_ranges(&mut random, &trace, &expected, limits);
     }
 }
 
-/// Parts of the output against the whole.
-fn windows(random: &mut SeededRandom, trace: &TestTrace, whole: &str, limits: MergeLimits) {
+/// Compares merges of some times, with and without a transform and limits of lines, with `merged`, the output of all times.
+fn check_ranges(random: &mut SeededRandom, trace: &TestTrace, merged: &str, limits: MergeLimits) {
     let lines: Vec<(u64, &str)> =
-        whole.split_inclusive('\n').map(|line| (columns::time(line.as_bytes()).unwrap(), line)).collect();
+        merged.split_inclusive('\n').map(|line| (columns::time(line.as_bytes()).unwrap(), line)).collect();
     let near = |random: &mut SeededRandom| match lines.get(random.below(lines.len() + 1)) {
         Some((time, _)) => time + random.below(3) as u64 - 1,
         None => random.next() >> random.below(64),
@@ -160,16 +161,16 @@ fn windows(random: &mut SeededRandom, trace: &TestTrace, whole: &str, limits: Me
     let times = near(random)..near(random);
     let number = |random: &mut SeededRandom| (random.below(3) > 0).then(|| random.below(lines.len() + 9) as u64);
     let (head, tail) = (number(random), number(random));
-    let odd = |line: &str| line.len() % 2 == 1;
+    let is_odd = |line: &str| line.len() % 2 == 1;
     let select = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| {
         let text = std::str::from_utf8(lines).unwrap();
-        text.split_inclusive('\n').filter(|line| odd(line)).for_each(|line| out.extend_from_slice(line.as_bytes()));
+        text.split_inclusive('\n').filter(|line| is_odd(line)).for_each(|line| out.extend_from_slice(line.as_bytes()));
     };
-    let shape: BatchTransform = if random.below(2) == 0 { Some(&select) } else { None };
+    let transform: BatchTransform = if random.below(2) == 0 { Some(&select) } else { None };
     let (out, _) = trace.merged(&[], limits, 9, |merge, out| {
-        merge_limited(merge, times.clone(), shape, [head, tail], out);
+        merge_limited(merge, times.clone(), transform, [head, tail], out);
     });
-    let wanted = lines.iter().filter(|(time, line)| times.contains(time) && (shape.is_none() || odd(line)));
+    let wanted = lines.iter().filter(|(time, line)| times.contains(time) && (transform.is_none() || is_odd(line)));
     let first: Vec<&str> = wanted.map(|(_, line)| *line).take(head.unwrap_or(u64::MAX) as usize).collect();
     let expected = &first[first.len() - first.len().min(tail.unwrap_or(u64::MAX) as usize)..];
     assert!(out == expected.concat(), "{times:?} {head:?} {tail:?} {limits:?}");
@@ -192,7 +193,7 @@ fn more_records_of_one_time_than_there_is_memory_are_streamed() {
                 records.iter().map(|(.., line)| &line[..]).collect::<String>(),
             );
         }
-        let limits = MergeLimits { slice: 2000, block: 500, ..tiny(&mut random) };
+        let limits = MergeLimits { slice_max: 2000, block: 500, ..tiny(&mut random) };
         assert!(trace.cat_with(&[], limits, 5) == (oracle(files), String::new()), "{limits:?}");
     }
 }
@@ -204,15 +205,15 @@ fn a_file_in_no_order_is_sorted() {
     let lines: Vec<String> = (0..count).map(|line| record(1_000_000 - line / 2, 1, BEFORE, line)).collect();
     trace.file("tr.0000001.001", lines.concat());
     let expected: String = (0..count).rev().map(|line| &lines[(line ^ 1) as usize][..]).collect();
-    for sort in [1000, 1 << 20] {
-        let limits = MergeLimits { sort, slice: 1000, patience: 0, ..MergeLimits::default() };
+    for sorted_run in [1000, 1 << 20] {
+        let limits = MergeLimits { sorted_run, slice_max: 1000, reread_max: 0, ..MergeLimits::default() };
         let (out, messages) = trace.cat_with(&[], limits, 10);
         assert!(out == expected && messages.is_empty());
     }
 }
 
 #[test]
-fn damage_is_told_once_and_the_rest_is_merged_from_every_kind_of_run() {
+fn damage_is_reported_once_and_undamaged_records_are_merged_from_every_kind_of_run() {
     let trace = TestTrace::new();
     let good: Vec<String> = (0..60).map(|line| record(1000 - line, 1, BEFORE, line)).collect();
     for descents in [2, 59] {
@@ -242,7 +243,7 @@ fn lines_of_any_length_take_no_memory() {
 }
 
 #[test]
-fn a_file_that_becomes_shorter_is_told_and_merged_as_far_as_it_goes() {
+fn a_file_that_becomes_shorter_is_reported_and_merged_up_to_its_end() {
     for step in [1, -1] {
         let trace = TestTrace::new();
         let mut lines: Vec<String> = (0..100).map(|line| record((1000 + step * line) as u64, 1, BEFORE, 7)).collect();

@@ -1,16 +1,19 @@
-//! Temporary files that are written part by part, and read with all parts at once.
+//! Temporary files. They have no name, so they go when the program ends, however it ends.
 
 use std::env;
 use std::error::Error;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 
 use super::diagnostics::reason;
 
-/// An error of a temporary file, which says where that is.
+/// Bytes that are gathered before they are written.
+const WRITE_BUFFER: usize = 256 << 10;
+
+/// The error of a temporary file, which names the directory for temporary files.
 #[derive(Debug)]
 struct TemporaryFileError(io::Error);
 
@@ -22,95 +25,74 @@ impl fmt::Display for TemporaryFileError {
 
 impl Error for TemporaryFileError {}
 
-/// Makes an error tell that it is about a temporary file, and not about what else is being done.
+/// Makes `error` name the directory for temporary files, since it may be reported as an error of the output.
 pub fn temporary_file_error(error: io::Error) -> io::Error {
     if is_temporary_file_error(&error) { error } else { io::Error::new(error.kind(), TemporaryFileError(error)) }
 }
 
-/// Whether an error tells by itself that it is about a temporary file.
+/// True if the message of `error` says that it is about a temporary file.
 pub fn is_temporary_file_error(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|error| error.is::<TemporaryFileError>())
 }
 
-/// Bytes that all readers together may hold, if there are not too many for it.
-const MEMORY: usize = 16 << 20;
-
-/// A temporary file being written. It has no name, so it goes when the program ends, however that happens.
+/// A temporary file that is written once, from its beginning to its end.
 #[derive(Debug)]
-pub struct TemporaryRuns {
-    file: BufWriter<File>,
-    at: u64,
-    ends: Vec<u64>,
+pub struct TemporaryFile {
+    writer: BufWriter<File>,
+    length: u64,
 }
 
-impl TemporaryRuns {
-    /// An empty one in the directory for temporary files (`TMPDIR`).
+impl TemporaryFile {
+    /// An empty file in the directory for temporary files (`TMPDIR`).
     ///
     /// # Errors
-    /// What the system says.
-    pub fn new() -> io::Result<TemporaryRuns> {
+    /// The failure to make the file.
+    pub fn new() -> io::Result<TemporaryFile> {
         let file = tempfile::tempfile().map_err(temporary_file_error)?;
-        Ok(TemporaryRuns { file: BufWriter::with_capacity(1 << 16, file), at: 0, ends: Vec::new() })
+        Ok(TemporaryFile { writer: BufWriter::with_capacity(WRITE_BUFFER, file), length: 0 })
     }
 
-    /// Adds to the current part.
+    /// The number of bytes that were pushed.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Appends `bytes`, which may stay in memory until [`flush`](TemporaryFile::flush) is called.
     ///
     /// # Errors
-    /// What writing says.
+    /// The failure to write.
     pub fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.at += bytes.len() as u64;
-        self.file.write_all(bytes).map_err(temporary_file_error)
+        self.length += bytes.len() as u64;
+        self.writer.write_all(bytes).map_err(temporary_file_error)
     }
 
-    /// Ends the current part; the next one begins.
-    pub fn end(&mut self) {
-        self.ends.push(self.at);
-    }
-
-    /// How many parts have ended.
-    pub fn count(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// The file, whose parts do not matter.
+    /// Writes what is still in memory.
     ///
     /// # Errors
-    /// What writing says.
-    pub fn into_file(self) -> io::Result<File> {
-        self.file.into_inner().map_err(|error| temporary_file_error(error.into_error()))
+    /// The failure to write.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush().map_err(temporary_file_error)
     }
 
-    /// A reader for each part that has ended.
-    ///
-    /// # Errors
-    /// What writing says.
-    pub fn into_readers(self) -> io::Result<Vec<BufReader<TemporaryRun>>> {
-        let TemporaryRuns { file, ends, .. } = self;
-        let file = Arc::new(file.into_inner().map_err(|error| temporary_file_error(error.into_error()))?);
-        let buffer = (MEMORY / ends.len().max(1)).clamp(4 << 10, 64 << 10);
-        let mut at = 0;
-        let part = |end| {
-            let part = TemporaryRun { file: file.clone(), at, end };
-            at = end;
-            BufReader::with_capacity(buffer, part)
-        };
-        Ok(ends.into_iter().map(part).collect())
+    /// The file, without the bytes that are not flushed.
+    pub fn file(&self) -> &File {
+        self.writer.get_ref()
     }
 }
 
-/// A part of a file, read from its beginning to its end.
-#[derive(Debug)]
-pub struct TemporaryRun {
-    file: Arc<File>,
-    at: u64,
-    end: u64,
+/// Reads a range of a temporary file.
+pub struct TemporaryFileRange<'a> {
+    /// The file.
+    pub file: &'a File,
+    /// What is not read yet.
+    pub range: Range<u64>,
 }
 
-impl Read for TemporaryRun {
+impl Read for TemporaryFileRange<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let wanted = usize::try_from(self.end - self.at).unwrap_or(usize::MAX).min(buffer.len());
-        let length = self.file.read_at(&mut buffer[..wanted], self.at).map_err(temporary_file_error)?;
-        self.at += length as u64;
+        let wanted = usize::try_from(self.range.end - self.range.start).unwrap_or(usize::MAX).min(buffer.len());
+        let length = self.file.read_at(&mut buffer[..wanted], self.range.start).map_err(temporary_file_error)?;
+        self.range.start += length as u64;
         Ok(length)
     }
 }
