@@ -12,7 +12,7 @@ use spec::buffer::{Owner, PAGE, SLOTS_OFFSET};
 
 use super::file_operations::FileOperations;
 use crate::trace::buffers::slots::read_up_to;
-use crate::trace::liveness;
+use crate::trace::process_liveness;
 
 /// How often a trbuf that somebody else was recovering is asked again for its writers, and how long it is waited before.
 const PATIENCE_STEPS: u32 = 100;
@@ -64,9 +64,9 @@ pub fn claim(path: &Path) -> io::Result<Claim> {
     let length = read_up_to(&lock, &mut page, 0)?;
     let parsed = Owner::parse(&page[..length]);
     let gone = || match &parsed {
-        Ok(owner) => liveness::owner_is_gone(&lock, owner),
+        Ok(owner) => process_liveness::owner_is_gone(&lock, owner),
         // While it is being made its owner has it open.
-        Err(_) => Some(liveness::has_writer(&lock) != Some(true)),
+        Err(_) => Some(process_liveness::has_writer(&lock) != Some(true)),
     };
     let mut steps = if waited { PATIENCE_STEPS } else { 0 };
     loop {

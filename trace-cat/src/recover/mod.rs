@@ -20,12 +20,12 @@ mod death_tests;
 mod file_operations;
 mod holes;
 mod recovery_plan;
+mod recovery_writer;
 #[cfg(test)]
 mod ring_tests;
 #[cfg(test)]
 mod tests;
 mod trbuf_search;
-mod writer;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -38,8 +38,8 @@ use crate::trace::file_names::{ProcessFiles, split_name};
 use claim::{Claim, claim};
 use file_operations::{FileOperations, RealFileOperations};
 use recovery_plan::judge;
+use recovery_writer::RecoveryWriter;
 use spec::names::FileName;
-use writer::RecoveryWriter;
 
 /// Recovers every trbuf that `paths`, directories or trbufs, stand for, and tells in `out` what came of each.
 ///

@@ -7,7 +7,7 @@ use super::death_tests::{DeathCase, TRBUF, assert_recovered, die_again_and_again
 use crate::testing::test_trace::TestTrace;
 use crate::testing::trbuf_image::TrbufImage;
 use crate::trace::buffers::complete_from::CompleteFrom;
-use crate::trace::completeness::of_trinfo;
+use crate::trace::thread_completeness::of_trinfo;
 
 const RING: u64 = 64 * 1024;
 const TRINFO: &str = "trinfo.0000001";

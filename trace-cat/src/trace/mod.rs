@@ -14,17 +14,17 @@
 //! ```
 
 pub mod buffers;
-pub mod completeness;
 pub mod file_handle;
 pub mod file_names;
 pub mod inputs;
-pub mod liveness;
+pub mod process_liveness;
 pub mod record_reader;
 pub mod record_text;
 pub mod scan;
+pub mod thread_completeness;
 pub mod time_index;
 
 #[cfg(test)]
-mod ring_tests;
+mod directory_tests;
 #[cfg(test)]
-mod tests;
+mod ring_tests;

@@ -12,7 +12,7 @@ use super::process_state::ProcessState;
 use super::running_process_copy;
 use super::slots::read_up_to;
 use crate::support::diagnostics::{Diagnostics, reason};
-use crate::trace::liveness::owner_is_alive;
+use crate::trace::process_liveness::owner_is_alive;
 
 /// Looks at the trbuf at `path`, which need not exist.
 pub fn inspect(path: &Path, diagnostics: &Diagnostics) -> ProcessState {

@@ -16,7 +16,7 @@ use super::live_slot::read_layout;
 use super::process_state::ProcessState;
 use super::{copy_buffers, copy_rings};
 use crate::support::diagnostics::{Diagnostics, reason};
-use crate::trace::liveness::owner_is_alive;
+use crate::trace::process_liveness::owner_is_alive;
 
 /// How often all is copied anew when the process was writing its rings to its files, and how long that is waited for each
 /// time.

@@ -25,8 +25,8 @@ use super::recovery_plan::{CompletenessNote, RegionRecovery};
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::buffers::region_text::chunks;
 use crate::trace::buffers::slots::read_up_to;
-use crate::trace::completeness;
 use crate::trace::file_names::ProcessFiles;
+use crate::trace::thread_completeness;
 
 /// The work on one trbuf.
 pub struct RecoveryWriter<'a> {
@@ -148,7 +148,7 @@ impl<'a> RecoveryWriter<'a> {
             }
         }
         let file = self.open(path)?;
-        let there = completeness::of_trinfo(path)?.wholes;
+        let there = thread_completeness::of_trinfo(path)?.wholes;
         let missing = noted.iter().filter(|noted| !there.contains(&noted.whole));
         let lines: String = missing.map(|noted| noted.whole.line()).collect();
         if lines.is_empty() {

@@ -13,19 +13,19 @@ use std::sync::Arc;
 use log::{debug, info};
 use spec::names::FileName;
 
-use super::buffers::inspection;
-use super::buffers::leftovers::CopiedBuffers;
-use super::buffers::process_state::ProcessState;
-use super::buffers::slots::read_up_to;
-use super::completeness::Completeness;
-use super::file_handle;
-use super::file_handle::{DescriptorBudget, FileHandle, FileIdentity};
-use super::file_names::{ProcessFiles, split_name};
-use super::record_text::RecordText;
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::inherited_state;
 use crate::support::progress::{Amount, Phase};
 use crate::support::temporary_files::temporary_file_error;
+use crate::trace::buffers::inspection;
+use crate::trace::buffers::leftovers::CopiedBuffers;
+use crate::trace::buffers::process_state::ProcessState;
+use crate::trace::buffers::slots::read_up_to;
+use crate::trace::file_handle;
+use crate::trace::file_handle::{DescriptorBudget, FileHandle, FileIdentity};
+use crate::trace::file_names::{ProcessFiles, split_name};
+use crate::trace::record_text::RecordText;
+use crate::trace::thread_completeness::Completeness;
 
 /// The format of traces that is known here.
 const FORMAT: i64 = 1;

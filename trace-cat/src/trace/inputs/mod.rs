@@ -1,0 +1,5 @@
+//! From the paths on the command line to the texts that are to be merged.
+
+mod text_collector;
+
+pub use text_collector::{TraceInputs, collect, collect_if_any};
