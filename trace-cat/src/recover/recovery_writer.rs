@@ -1,9 +1,9 @@
-//! From the slots to the record files.
+//! Writes text from the slots to the record files.
 //!
-//! The order of steps is what makes it exactly once. For each region: the note (`write_intent_offset`, then `write_intent`), the
-//! text, then `write_position` without that text, then the note goes. A ring that has begun anew goes in two such steps, the older
-//! records first. All noted text of a file is written before anything is added to the file, so that nothing is added
-//! where noted text belongs.
+//! The order of steps ensures that each record is written exactly once, also if the process dies between two steps. For
+//! each region: the note (`write_intent_offset`, then `write_intent`), the text, `write_position` without that text, and
+//! the note cleared. A ring that has wrapped takes these steps twice, for the older records first. All noted text of a
+//! file is written before other text is added to the file, so that nothing is added where noted text belongs.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -28,14 +28,16 @@ use crate::trace::buffers::slots::read_up_to;
 use crate::trace::file_names::ProcessFiles;
 use crate::trace::thread_completeness;
 
-/// The work on one trbuf.
+/// The recovery of one trbuf.
 pub struct RecoveryWriter<'a> {
     trbuf: &'a Path,
     process: &'a ProcessFiles,
     claimed: &'a ClaimedTrbuf,
-    hand: &'a mut dyn FileOperations,
+    operations: &'a mut dyn FileOperations,
     diagnostics: &'a Diagnostics,
+    /// The records that were written.
     records: u64,
+    /// The files that they were written to.
     files: BTreeSet<u16>,
 }
 
@@ -49,67 +51,68 @@ struct TargetFile {
 
 /// Text that is added to a record file.
 struct Addition<'a> {
-    job: &'a RegionRecovery,
-    /// As a range of the slot; may be empty.
+    region: &'a RegionRecovery,
+    /// The text, as a range of the slot; may be empty.
     text: Range<usize>,
-    /// What is then left of the region, as a range of the slot.
-    left: Range<usize>,
+    /// What remains in the region afterwards, as a range of the slot.
+    remaining: Range<usize>,
 }
 
 impl<'a> Addition<'a> {
-    /// What of a region is added, in order.
-    fn of(job: &'a RegionRecovery) -> impl Iterator<Item = Addition<'a>> {
-        let end = job.unwritten.end;
-        let older = job.older.iter().map(|older| Addition { job, text: older.clone(), left: job.unwritten.clone() });
-        let newer = Addition { job, text: job.unwritten.clone(), left: end..end };
+    /// The additions that a region makes, in order.
+    fn of(region: &'a RegionRecovery) -> impl Iterator<Item = Addition<'a>> {
+        let unwritten = &region.unwritten;
+        let older = region.older.iter();
+        let older = older.map(|older| Addition { region, text: older.clone(), remaining: unwritten.clone() });
+        let newer = Addition { region, text: unwritten.clone(), remaining: unwritten.end..unwritten.end };
         older.chain((!newer.text.is_empty()).then_some(newer))
     }
 }
 
 impl<'a> RecoveryWriter<'a> {
-    /// Nothing is done yet.
+    /// A writer that has written nothing yet.
     pub fn new(
         trbuf: &'a Path,
         process: &'a ProcessFiles,
         claimed: &'a ClaimedTrbuf,
-        hand: &'a mut dyn FileOperations,
+        operations: &'a mut dyn FileOperations,
         diagnostics: &'a Diagnostics,
     ) -> RecoveryWriter<'a> {
-        RecoveryWriter { trbuf, process, claimed, hand, diagnostics, records: 0, files: BTreeSet::new() }
+        RecoveryWriter { trbuf, process, claimed, operations, diagnostics, records: 0, files: BTreeSet::new() }
     }
 
-    /// How many records went to how many files.
+    /// How many records were written to how many files.
     pub fn counts(&self) -> (u64, usize) {
         (self.records, self.files.len())
     }
 
-    /// Completes the record file with this number; `false` if something had to be left in the trbuf, which is told.
-    pub fn file(&mut self, number: u16, jobs: Vec<RegionRecovery>) -> bool {
-        if jobs.is_empty() {
+    /// Completes the record file with this number; `false` if text remains in the trbuf, which is reported.
+    pub fn complete_file(&mut self, number: u16, regions: Vec<RegionRecovery>) -> bool {
+        if regions.is_empty() {
             return true;
         }
         let path = self.process.path(FileName::Records { process: self.process.number, lwp: number });
-        self.complete(number, &path, jobs).unwrap_or_else(|error| {
+        self.write_regions(number, &path, regions).unwrap_or_else(|error| {
             self.diagnostics.report_damage(path.display(), format_args!("cannot be completed: {}", reason(&error)));
             false
         })
     }
 
-    fn complete(&mut self, number: u16, path: &Path, mut jobs: Vec<RegionRecovery>) -> io::Result<bool> {
+    fn write_regions(&mut self, number: u16, path: &Path, mut regions: Vec<RegionRecovery>) -> io::Result<bool> {
         let file = self.open(path)?;
         let size = file.metadata()?.len();
         let mut target = TargetFile { number, path: path.to_owned(), file, size };
         let mut complete = true;
-        jobs.sort_by_key(|job| job.pending.as_ref().map(|(place, _)| *place));
-        let mut rest = Vec::new();
-        for job in jobs {
-            match &job.pending {
-                Some((place, range)) if !self.replay(&mut target, &job, *place, range)? => complete = false,
-                _ => rest.push(job),
+        regions.sort_by_key(|region| region.pending.as_ref().map(|(place, _)| *place));
+        let mut replayed = Vec::new();
+        for region in regions {
+            match &region.pending {
+                Some((place, range)) if !self.replay(&mut target, &region, *place, range)? => complete = false,
+                _ => replayed.push(region),
             }
         }
-        rest.sort_by_key(|job| (job.slot, job.region));
-        let additions: Vec<Addition<'_>> = rest.iter().flat_map(Addition::of).collect();
+        replayed.sort_by_key(|region| (region.slot, region.number));
+        let additions: Vec<Addition<'_>> = replayed.iter().flat_map(Addition::of).collect();
         let lengths = additions.iter().map(|addition| addition.text.len() as u64);
         let mut holes = Holes::find(&target.file, target.size, lengths.filter(|&length| length > 0))?;
         for addition in &additions {
@@ -120,27 +123,27 @@ impl<'a> RecoveryWriter<'a> {
         Ok(complete)
     }
 
-    /// Notes from when on threads that overwrote records are complete: in their slots first, so that it stays what it is when
-    /// the oldest have gone to their file, then in the trinfo. `false` if that could not be written, which is told.
-    pub fn note(&mut self, noted: &[CompletenessNote]) -> bool {
-        if noted.is_empty() {
+    /// Notes from when on threads that overwrote records are complete: in their slots first, so that the times are known when
+    /// the oldest records have left their slots, then in the trinfo. `false` if a note cannot be written, which is reported.
+    pub fn write_notes(&mut self, notes: &[CompletenessNote]) -> bool {
+        if notes.is_empty() {
             return true;
         }
         let path = self.process.path(FileName::Info(self.process.number));
-        self.note_in(&path, noted).map(|()| true).unwrap_or_else(|error| {
-            let what = format_args!("cannot note what threads have overwritten: {}", reason(&error));
-            self.diagnostics.report_damage(path.display(), what);
+        self.write_notes_to(&path, notes).map(|()| true).unwrap_or_else(|error| {
+            let message = format_args!("cannot note what threads have overwritten: {}", reason(&error));
+            self.diagnostics.report_damage(path.display(), message);
             false
         })
     }
 
-    fn note_in(&mut self, path: &Path, noted: &[CompletenessNote]) -> io::Result<()> {
-        for CompletenessNote { whole, slot, .. } in noted.iter().filter(|noted| !noted.done) {
+    fn write_notes_to(&mut self, path: &Path, notes: &[CompletenessNote]) -> io::Result<()> {
+        for CompletenessNote { complete_from, slot, .. } in notes.iter().filter(|note| !note.is_in_slot) {
             let at = slot + offset_of!(SlotHeader, complete_from) as u64;
-            self.hand.write(&self.claimed.buffers, &whole.from.to_le_bytes(), at)?;
-            // What is oldest in a region no longer counts when the moment is noted.
+            self.operations.write(&self.claimed.buffers, &complete_from.from.to_le_bytes(), at)?;
+            // With the time noted, the oldest record of a region does not count any more.
             for region in 0..REGIONS {
-                self.hand.write(
+                self.operations.write(
                     &self.claimed.buffers,
                     &[0; 4],
                     slot + region_word_offsets(region).wrap_count as u64,
@@ -148,26 +151,26 @@ impl<'a> RecoveryWriter<'a> {
             }
         }
         let file = self.open(path)?;
-        let there = thread_completeness::of_trinfo(path)?.wholes;
-        let missing = noted.iter().filter(|noted| !there.contains(&noted.whole));
-        let lines: String = missing.map(|noted| noted.whole.line()).collect();
+        let known = thread_completeness::read_trinfo(path)?.threads;
+        let missing = notes.iter().map(|note| note.complete_from).filter(|thread| !known.contains(thread));
+        let lines: String = missing.map(|thread| thread.line()).collect();
         if lines.is_empty() {
             return Ok(());
         }
         let size = file.metadata()?.len();
         let at = end_of_lines(&file, size)?;
         if at > size {
-            self.hand.write(&file, b"\n", size)?;
+            self.operations.write(&file, b"\n", size)?;
         }
-        self.hand.write(&file, lines.as_bytes(), at)
+        self.operations.write(&file, lines.as_bytes(), at)
     }
 
-    /// Opens a file of the process, or makes it.
+    /// Opens a file of the process, or creates it.
     fn open(&mut self, path: &Path) -> io::Result<File> {
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let file = match OpenOptions::new().read(true).write(true).custom_flags(flags).open(path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.hand.create(path)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.operations.create(path)?,
             Err(error) => return Err(error),
         };
         let metadata = file.metadata()?;
@@ -175,54 +178,55 @@ impl<'a> RecoveryWriter<'a> {
             return Err(io::Error::other("not a regular file"));
         }
         if metadata.uid() != self.claimed.user {
-            // One that we have just made, now or before we were interrupted, may be empty and not yet given away.
+            // A file that a recovery has just created is empty and may not yet have its owner, as when the recovery was killed.
             if metadata.len() != 0 || metadata.nlink() != 1 {
                 return Err(io::Error::other("belongs to another user than the trbuf"));
             }
-            self.hand.give(&file, self.claimed.user, self.claimed.group)?;
+            self.operations.change_owner(&file, self.claimed.user, self.claimed.group)?;
         }
         Ok(file)
     }
 
-    /// Writes noted text once more; `false` if something else stands at its place.
+    /// Writes noted text once more; `false` if its place has other bytes, which is reported.
     fn replay(
         &mut self,
         target: &mut TargetFile,
-        job: &RegionRecovery,
+        region: &RegionRecovery,
         place: u64,
         range: &Range<usize>,
     ) -> io::Result<bool> {
-        let text = job.place(range);
+        let text = region.place(range);
         if place < target.size {
-            let Some(same) = self.same(target, &text, place)? else {
+            let Some(written) = self.written_length(target, &text, place)? else {
                 let place = format_args!("{}: byte {place}", target.path.display());
                 self.diagnostics
                     .report_damage(place, format_args!("not what {} has for this place", self.trbuf.display()));
                 return Ok(false);
             };
-            if same < range.len() as u64 {
-                self.write(target, &text, place, same)?;
+            if written < range.len() as u64 {
+                self.write(target, &text, place, written)?;
             }
         } else {
-            // Nothing of it is there: either it begins where the file ends, or what was before it in the file is missing
-            // too, and would only be a hole.
+            // No byte of the text is in the file. Its place is the end of the file, or after it: then text that belonged
+            // before it is missing, too, and only a hole would stand for that.
             let end = end_of_lines(&target.file, target.size)?;
             if end != place {
-                self.word(job, region_word_offsets(job.region).write_intent_offset, end)?;
+                self.write_word(region, region_word_offsets(region.number).write_intent_offset, end)?;
             }
             self.write_at_end(target, &text, end)?;
         }
-        self.take_out(job, &job.unwritten)?;
+        self.clear_note(region, &region.unwritten)?;
         Ok(true)
     }
 
-    /// How much of the trbuf's `text` stands in the file at `place` from its beginning on; `None` if something else does.
-    fn same(&self, target: &TargetFile, text: &Range<u64>, place: u64) -> io::Result<Option<u64>> {
-        let (mut same, mut differs) = (0, false);
-        for piece in chunks(text.clone()) {
-            // A write that was cut leaves the first part, and a hole where another wrote behind it.
-            let at = place + (piece.start - text.start);
-            let text = self.text(&piece)?;
+    /// How many bytes of the trbuf's `text` the file has at `place`, counted from the beginning of the text; `None` if the file
+    /// has other bytes there.
+    fn written_length(&self, target: &TargetFile, text: &Range<u64>, place: u64) -> io::Result<Option<u64>> {
+        let (mut written, mut differs) = (0, false);
+        for chunk in chunks(text.clone()) {
+            // An incomplete write leaves the beginning, and NUL bytes after it if another thread wrote after its range.
+            let at = place + (chunk.start - text.start);
+            let text = self.read_trbuf(&chunk)?;
             let mut there =
                 vec![0; text.len().min(usize::try_from(target.size.saturating_sub(at)).unwrap_or(usize::MAX))];
             read_up_to(&target.file, &mut there, at)?;
@@ -231,49 +235,49 @@ impl<'a> RecoveryWriter<'a> {
             }
             if !differs {
                 let length = there.iter().zip(&text).take_while(|(there, byte)| there == byte).count();
-                same += length as u64;
+                written += length as u64;
                 differs = length < text.len();
             }
         }
-        Ok(Some(same))
+        Ok(Some(written))
     }
 
-    /// Notes text, writes it at the end of the file or into a hole, and forgets the note.
+    /// Notes text, writes it at the end of the file or into a hole, and clears the note.
     fn append(&mut self, target: &mut TargetFile, addition: &Addition<'_>, hole: Option<u64>) -> io::Result<()> {
-        let Addition { job, text, left } = addition;
+        let Addition { region, text, remaining } = addition;
         if text.is_empty() {
-            // Of the older records of a ring that has begun anew no whole one is left.
-            return self.take_out(job, left);
+            // A ring that has wrapped has no complete older record left.
+            return self.clear_note(region, remaining);
         }
         let place = match hole {
             Some(hole) => hole,
             None => end_of_lines(&target.file, target.size)?,
         };
         debug!("{}: {} bytes to byte {place}", target.path.display(), text.len());
-        let words = region_word_offsets(job.region);
-        self.word(job, words.write_intent_offset, place)?;
-        self.word(job, words.write_intent, packed(job.region, text))?;
+        let words = region_word_offsets(region.number);
+        self.write_word(region, words.write_intent_offset, place)?;
+        self.write_word(region, words.write_intent, pack_slot_range(region.number, text))?;
         match hole {
-            Some(_) => self.write(target, &job.place(text), place, 0)?,
-            None => self.write_at_end(target, &job.place(text), place)?,
+            Some(_) => self.write(target, &region.place(text), place, 0)?,
+            None => self.write_at_end(target, &region.place(text), place)?,
         }
-        self.take_out(job, left)
+        self.clear_note(region, remaining)
     }
 
     /// Writes `text` of the trbuf at `place`, which [`end_of_lines`] gave.
     fn write_at_end(&mut self, target: &mut TargetFile, text: &Range<u64>, place: u64) -> io::Result<()> {
         if place > target.size {
-            self.hand.write(&target.file, b"\n", target.size)?;
+            self.operations.write(&target.file, b"\n", target.size)?;
         }
         self.write(target, text, place, 0)
     }
 
-    /// Writes `text` of the trbuf, of which `same` bytes are there already, and counts its records.
-    fn write(&mut self, target: &mut TargetFile, text: &Range<u64>, place: u64, same: u64) -> io::Result<()> {
-        for piece in chunks(text.start + same..text.end) {
-            let bytes = self.text(&piece)?;
-            let at = place + (piece.start - text.start);
-            self.hand.write(&target.file, &bytes, at)?;
+    /// Writes `text` of the trbuf at `place`, where its first `written` bytes are already, and counts its records.
+    fn write(&mut self, target: &mut TargetFile, text: &Range<u64>, place: u64, written: u64) -> io::Result<()> {
+        for chunk in chunks(text.start + written..text.end) {
+            let bytes = self.read_trbuf(&chunk)?;
+            let at = place + (chunk.start - text.start);
+            self.operations.write(&target.file, &bytes, at)?;
             target.size = target.size.max(at + bytes.len() as u64);
             self.records += memchr_iter(b'\n', &bytes).count() as u64;
         }
@@ -281,26 +285,25 @@ impl<'a> RecoveryWriter<'a> {
         Ok(())
     }
 
-    /// Ends the noted write of a region, of which `left` stays: its text leaves `write_position`, then the note goes.
-    fn take_out(&mut self, job: &RegionRecovery, left: &Range<usize>) -> io::Result<()> {
-        let RegionWordOffsets { write_position: filled, write_intent: pending, .. } = region_word_offsets(job.region);
-        self.word(job, filled, packed(job.region, left))?;
-        self.word(job, pending, 0)
+    /// Ends the noted write of a region: `write_position` is set to what remains, and then the note is cleared.
+    fn clear_note(&mut self, region: &RegionRecovery, remaining: &Range<usize>) -> io::Result<()> {
+        let RegionWordOffsets { write_position, write_intent, .. } = region_word_offsets(region.number);
+        self.write_word(region, write_position, pack_slot_range(region.number, remaining))?;
+        self.write_word(region, write_intent, 0)
     }
 
-    fn word(&mut self, job: &RegionRecovery, at: usize, word: u64) -> io::Result<()> {
-        self.hand.write(&self.claimed.buffers, &word.to_le_bytes(), job.slot + at as u64)
+    fn write_word(&mut self, region: &RegionRecovery, at: usize, word: u64) -> io::Result<()> {
+        self.operations.write(&self.claimed.buffers, &word.to_le_bytes(), region.slot + at as u64)
     }
 
-    /// A piece of the trbuf.
-    fn text(&self, piece: &Range<u64>) -> io::Result<Vec<u8>> {
-        let mut text = vec![0; (piece.end - piece.start) as usize];
-        self.claimed.buffers.read_exact_at(&mut text, piece.start)?;
+    fn read_trbuf(&self, range: &Range<u64>) -> io::Result<Vec<u8>> {
+        let mut text = vec![0; (range.end - range.start) as usize];
+        self.claimed.buffers.read_exact_at(&mut text, range.start)?;
         Ok(text)
     }
 }
 
-/// Where the next line of a file of `size` bytes begins: a byte behind its end, if it ends in the middle of a line.
+/// Where the next line of a file of `size` bytes begins: one byte after its end if it ends within a line.
 fn end_of_lines(file: &File, size: u64) -> io::Result<u64> {
     let Some(last) = size.checked_sub(1) else { return Ok(0) };
     let mut byte = [0];
@@ -308,8 +311,8 @@ fn end_of_lines(file: &File, size: u64) -> io::Result<u64> {
     Ok(if byte == *b"\n" { size } else { size + 1 })
 }
 
-/// A range of a slot as the word for one of the region.
-fn packed(region: usize, range: &Range<usize>) -> u64 {
+/// The word for a range of a region, which is given as a range of the slot.
+fn pack_slot_range(region: usize, range: &Range<usize>) -> u64 {
     let within = |at: usize| (at - REGION_OFFSETS[region]) as u32;
     pack_range(within(range.start)..within(range.end))
 }

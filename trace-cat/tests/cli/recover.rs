@@ -25,17 +25,17 @@ fn killed() -> (TempDir, Vec<(String, String)>) {
         let text: String = (0..1000).map(|serial| record(serial, lwp)).collect();
         let half = text[..text.len() / 2].rfind('\n').unwrap() + 1;
         let name = format!("tr.0000001.{lwp:03x}");
-        let slot = image.slot(lwp);
+        let slot = image.add_slot(lwp);
         let mut pending = None;
         if lwp % 2 == 0 {
             fs::write(directory.path().join(&name), &text[..half / 3]).unwrap();
             pending = Some((0, 0..half));
         }
-        image.region(slot, 0, &text, 0..text.len(), pending);
+        image.put_region(slot, 0, &text, 0..text.len(), pending);
         (name, text)
     });
     let files = files.collect();
-    fs::write(directory.path().join(TRBUF), &image.0).unwrap();
+    fs::write(directory.path().join(TRBUF), &image.bytes).unwrap();
     (directory, files)
 }
 
@@ -51,10 +51,8 @@ fn assert_recovered(directory: &Path, files: &[(String, String)], when: &str) {
 #[test]
 fn it_says_what_it_did_and_then_has_nothing_to_do() {
     let directory = tempfile::tempdir().unwrap();
-    let mut image = TrbufImage::new();
-    let slot = image.slot(3);
-    image.region(slot, 0, SECOND, 0..SECOND.len(), None);
-    fs::write(directory.path().join(TRBUF), &image.0).unwrap();
+    let image = TrbufImage::with_text(3, SECOND);
+    fs::write(directory.path().join(TRBUF), &image.bytes).unwrap();
     fs::write(directory.path().join("tr.0000001.002"), FIRST).unwrap();
     let told = "./trbuf.0000001: process 1: 1 records recovered into 1 files\n";
     assert_output(&run(directory.path(), &["--recover"]), 0, told, "");

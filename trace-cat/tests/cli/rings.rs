@@ -11,15 +11,15 @@ const TRINFO: &str = "trinfo.0000001";
 /// A thread whose newest record is [`SECOND`], in a ring that has begun anew twice; of an older one a part is left.
 fn ring() -> TrbufImage {
     let mut image = TrbufImage::ring(64 * 1024);
-    let slot = image.slot(3);
-    image.wrapped(slot, 0, 2, (4096, &FIRST[30..]), SECOND);
+    let slot = image.add_slot(3);
+    image.put_wrapped_ring(slot, 0, 2, (4096, &FIRST[30..]), SECOND);
     image
 }
 
 #[test]
 fn what_was_overwritten_is_told_and_no_damage() {
     let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join(TRBUF), &ring().0).unwrap();
+    fs::write(directory.path().join(TRBUF), &ring().bytes).unwrap();
     fs::write(directory.path().join("tr.0000001.002"), FIRST).unwrap();
     fs::write(directory.path().join(TRINFO), "format 1\ncomplete_from 2 1795174740.000000001\n").unwrap();
     let output = command(directory.path()).env("TZ", "XYZ-2").output().unwrap();
@@ -55,7 +55,7 @@ fn of_many_threads_ten_are_named() {
 #[test]
 fn a_running_process_has_its_rings_read() {
     let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join(TRBUF), &ring().0).unwrap();
+    fs::write(directory.path().join(TRBUF), &ring().bytes).unwrap();
     let owner = fs::OpenOptions::new().append(true).open(directory.path().join(TRBUF)).unwrap();
     let output = run(directory.path(), &[]);
     assert_eq!(String::from_utf8_lossy(&output.stdout), SECOND);
