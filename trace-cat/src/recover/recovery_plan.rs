@@ -1,6 +1,7 @@
 //! Which slots of a trbuf are undamaged, and what they hold.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -75,40 +76,34 @@ pub fn plan_recovery(path: &Path, claimed: &ClaimedTrbuf, diagnostics: &Diagnost
     let mut page = [0; PAGE];
     let (file, layout) = (&claimed.buffers, claimed.owner.layout);
     let mut slots = Slots::new(file, layout)?;
+    let mut report_slot = |index, damage: &dyn Display| {
+        plan.complete = false;
+        diagnostics.report_damage(path.display(), format_args!("slot {index}: {damage}"));
+    };
     while let Some(entry) = slots.next(&mut page)? {
         let (index, at) = match entry {
             SlotEntry::Slot { index, at } => (index, at),
             SlotEntry::Cut { index } => {
-                plan.complete = false;
-                diagnostics.report_damage(path.display(), format_args!("slot {index}: cut short"));
+                report_slot(index, &"cut short");
                 continue;
             }
         };
         losses.add(&page);
-        let contents = buffer::slot_lwp(&page).map(|lwp| lwp.map(|lwp| (lwp, read_slot(file, &page, layout, at))));
+        let contents = match buffer::slot_lwp(&page) {
+            Ok(None) => continue,
+            Ok(Some(lwp)) => read_slot(file, &page, layout, at)?.map(|contents| (lwp, contents)),
+            Err(damage) => Err(damage),
+        };
         match contents {
-            Ok(None) => {}
-            Ok(Some((lwp, contents))) => match contents? {
-                Ok(SlotContents { regions, oldest }) => {
-                    let complete_from = complete_from::of_slot(file, &page, lwp, &oldest)?;
-                    let is_in_slot = complete_from.map(|thread| thread.from) == complete_from::noted_in_slot(&page)
-                        && (0..REGIONS).all(|region| complete_from::wrap_count(&page, region) == 0);
-                    plan.notes.extend(complete_from.map(|complete_from| CompletenessNote {
-                        complete_from,
-                        slot: at,
-                        is_in_slot,
-                    }));
-                    plan.files.entry((lwp & LWP_MASK) as u16).or_default().extend(regions);
-                }
-                Err(damage) => {
-                    plan.complete = false;
-                    diagnostics.report_damage(path.display(), format_args!("slot {index}: {damage}"));
-                }
-            },
-            Err(damage) => {
-                plan.complete = false;
-                diagnostics.report_damage(path.display(), format_args!("slot {index}: {damage}"));
+            Ok((lwp, SlotContents { regions, oldest })) => {
+                let complete_from = complete_from::of_slot(file, &page, lwp, &oldest)?;
+                let is_in_slot = complete_from.map(|thread| thread.from) == complete_from::noted_in_slot(&page)
+                    && (0..REGIONS).all(|region| complete_from::wrap_count(&page, region) == 0);
+                let note = |complete_from| CompletenessNote { complete_from, slot: at, is_in_slot };
+                plan.notes.extend(complete_from.map(note));
+                plan.files.entry((lwp & LWP_MASK) as u16).or_default().extend(regions);
             }
+            Err(damage) => report_slot(index, &damage),
         }
     }
     losses.report(path, &claimed.owner, diagnostics);

@@ -15,7 +15,7 @@ use crate::trace::record_text::RecordText;
 /// The name of the trbuf of process 1.
 pub const TRBUF: &str = "trbuf.0000001";
 
-/// A record of process 1 and LWP `lwp` at `time` nanoseconds, whose event stands as `02:04:0` in it.
+/// A record of process 1 and LWP `lwp` at `time` nanoseconds. `event` has the record's three event columns, as in `02:04:0`.
 pub fn record(time: u64, lwp: u32, event: &str, a1: u64) -> String {
     format!(
         "{:010}:{:09}:{lwp:07}:0000001:0x7fc5de3f86c0:{event}:{a1}:0:0:0:0\n",

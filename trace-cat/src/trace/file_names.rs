@@ -26,8 +26,8 @@ impl ProcessFiles {
     }
 }
 
-/// Splits a file name into its prefix, `old.<start>.` or `old.<start>-<number>.` or nothing, and the name proper, `None`
-/// if that is none of a trace's.
+/// Splits a path's file name into the prefix (`old.<start>.`, `old.<start>-<number>.` or nothing) and the parsed name, which
+/// is `None` if traces have no file of this name.
 pub fn split_name(path: &Path) -> (&[u8], Option<FileName>) {
     let name = path.file_name().unwrap_or_default().as_bytes();
     let prefix = name.strip_prefix(b"old.").map_or(0, |start| {

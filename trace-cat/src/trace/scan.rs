@@ -64,7 +64,7 @@ pub fn scan(texts: &[Arc<RecordText>], limits: ScanLimits, diagnostics: &Diagnos
     assembly.into_inner().map(Assembly::finish).unwrap_or_default()
 }
 
-/// A part of a text that one thread reads at a time.
+/// A range of a text, which one thread reads.
 #[derive(Clone, Debug)]
 struct ScanChunk {
     /// The index of the text.

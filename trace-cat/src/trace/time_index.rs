@@ -15,7 +15,7 @@ pub struct IndexBlock {
     pub records: u32,
 }
 
-/// Consecutive blocks none of which has a lesser time than the greatest of the block before.
+/// Consecutive blocks whose times ascend: the least time of each is not below the greatest of the block before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct SortedRun {
     blocks: Range<u32>,
@@ -76,7 +76,7 @@ impl TimeIndex {
         &self.blocks
     }
 
-    /// Whether the times of the whole text never descend.
+    /// Whether the times of the complete text never descend.
     pub fn ordered(&self) -> bool {
         self.ordered
     }
@@ -119,7 +119,7 @@ impl TimeIndex {
         })
     }
 
-    /// Where in the text these blocks are, of which there is at least one.
+    /// The place in the text of these blocks; there has to be at least one.
     pub fn place(&self, blocks: &Range<usize>) -> Range<u64> {
         let end = self.blocks.get(blocks.end).map_or(self.end, |block| block.at);
         self.blocks[blocks.start].at..end

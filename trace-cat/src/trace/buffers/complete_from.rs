@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io;
+use std::mem::offset_of;
 
 use spec::buffer::{SlotHeader, region_word_offsets};
 use spec::record::NANOS_PER_SECOND;
 
+use super::page_words::{u32_at, u64_at};
 use super::region_text::time_at;
 
 /// The key of such a line of a trinfo.
@@ -47,8 +49,7 @@ pub fn raw(time: u64) -> String {
 
 /// How often region `region` of the slot that `page` begins has wrapped.
 pub fn wrap_count(page: &[u8], region: usize) -> u32 {
-    let at = region_word_offsets(region).wrap_count;
-    page.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes)
+    u32_at(page, region_word_offsets(region).wrap_count).unwrap_or(0)
 }
 
 /// From when on the thread of the slot that `page` begins is complete; `None` if it has overwritten nothing. `oldest` has
@@ -67,7 +68,5 @@ pub fn of_slot(file: &File, page: &[u8], lwp: u32, oldest: &[u64]) -> io::Result
 
 /// The time in the header of the slot that `page` begins, nanoseconds since the Epoch; `None` if it has none.
 pub fn noted_in_slot(page: &[u8]) -> Option<u64> {
-    let at = std::mem::offset_of!(SlotHeader, complete_from);
-    let time = page.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
-    (time != 0).then_some(time)
+    u64_at(page, offset_of!(SlotHeader, complete_from)).filter(|&time| time != 0)
 }

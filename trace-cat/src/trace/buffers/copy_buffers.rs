@@ -25,6 +25,7 @@ use spec::names::LWP_MASK;
 
 use super::leftovers::{CopiedBuffers, ProcessLeftovers, RegionLeftover};
 use super::live_slot::{LiveSlot, copy_range, ends};
+use super::page_words::u64_at;
 use super::slots::{SlotEntry, Slots};
 use crate::support::diagnostics::Diagnostics;
 use crate::support::temporary_files::temporary_file_error;
@@ -125,14 +126,12 @@ impl SlotGroup<'_> {
 /// Whether text was only appended to the region between reading the slot's first page as `before` and as `after`.
 pub fn only_grew(before: &[u8], after: &[u8], region: usize) -> bool {
     let words = region_word_offsets(region);
-    let word =
-        |page: &[u8], at: usize| page.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
-    let written = |page: &[u8]| word(page, words.write_position).map(unpack_range);
+    let written = |page: &[u8]| u64_at(page, words.write_position).map(unpack_range);
     match (written(before), written(after)) {
         (Some(old), Some(new)) => {
             new.start == old.start
                 && new.end >= old.end
-                && word(before, words.write_intent) == word(after, words.write_intent)
+                && u64_at(before, words.write_intent) == u64_at(after, words.write_intent)
         }
         _ => false,
     }

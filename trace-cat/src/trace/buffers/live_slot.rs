@@ -2,12 +2,14 @@
 
 use std::fs::File;
 use std::io;
+use std::mem::offset_of;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use spec::buffer::{self, FileEntry, Header, Owner, PAGE, REGION_OFFSETS, REGIONS, SLOTS_OFFSET, SlotLayout};
 use spec::names::LWP_MASK;
 
+use super::page_words::u64_at;
 use super::region_text::{CHUNK_LEN, chunks};
 use super::ring_snapshot::RingSnapshot;
 use super::slots::read_up_to;
@@ -46,7 +48,7 @@ impl LiveSlot<'_> {
         let number = (self.lwp & LWP_MASK) as usize;
         let mut entry = [0; SIZE];
         let length = read_up_to(self.file, &mut entry, (PAGE + number * SIZE) as u64)?;
-        Ok(end(&entry[..length]))
+        Ok(end_in_entry(&entry[..length]))
     }
 
     /// The words of a ring as they are now, which `of` makes of the first page read twice; `None` if they are being changed
@@ -77,13 +79,12 @@ impl LiveSlot<'_> {
 pub fn ends(file: &File) -> io::Result<Vec<u64>> {
     let mut entries = vec![0; SLOTS_OFFSET - PAGE];
     let length = read_up_to(file, &mut entries, PAGE as u64)?;
-    Ok(entries[..length].chunks(size_of::<FileEntry>()).map(end).collect())
+    Ok(entries[..length].chunks(size_of::<FileEntry>()).map(end_in_entry).collect())
 }
 
 /// The end in the file's entry; 0 as long as the process has not made the file.
-fn end(entry: &[u8]) -> u64 {
-    let at = std::mem::offset_of!(FileEntry, end);
-    entry.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
+fn end_in_entry(entry: &[u8]) -> u64 {
+    u64_at(entry, offset_of!(FileEntry, end)).unwrap_or(0)
 }
 
 /// The sizes of a trbuf's slots as they are now; `None` if its header is not valid.

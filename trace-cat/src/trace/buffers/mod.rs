@@ -14,6 +14,7 @@
 //! slots                  the slots of a trbuf, one after the other
 //! live_slot              a slot of a running process, which changes while it is read
 //! region_text            the text of a slot's region
+//! page_words             the words of a slot's first page
 //! ```
 
 pub mod complete_from;
@@ -24,6 +25,7 @@ pub mod inspection;
 pub mod leftovers;
 pub mod live_slot;
 pub mod lost_records;
+mod page_words;
 pub mod process_state;
 pub mod region_text;
 pub mod ring_snapshot;

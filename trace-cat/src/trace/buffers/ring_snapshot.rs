@@ -13,6 +13,8 @@ use std::ops::Range;
 
 use spec::buffer::{SlotLayout, region_word_offsets, unpack_range};
 
+use super::page_words::{u32_at, u64_at};
+
 /// The words of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingSnapshot {
@@ -73,12 +75,11 @@ impl RingSnapshot {
 
     fn from_pages(page: &[u8], wrap_count_page: &[u8], layout: SlotLayout, region: usize) -> Option<RingSnapshot> {
         let words = region_word_offsets(region);
-        let word = |at: usize| Some(u64::from_le_bytes(page.get(at..at + 8)?.try_into().ok()?));
-        let half_word = |page: &[u8], at: usize| Some(u32::from_le_bytes(page.get(at..at + 4)?.try_into().ok()?));
-        let Range { start, end } = unpack_range(word(words.write_position)?);
+        let Range { start, end } = unpack_range(u64_at(page, words.write_position)?);
         let (wrap_count, wrap_position) =
-            (half_word(wrap_count_page, words.wrap_count)?, half_word(page, words.wrap_position)?);
-        let snapshot = RingSnapshot { wrap_count, start, end, wrap_position, leaving: word(words.write_intent)? != 0 };
+            (u32_at(wrap_count_page, words.wrap_count)?, u32_at(page, words.wrap_position)?);
+        let snapshot =
+            RingSnapshot { wrap_count, start, end, wrap_position, leaving: u64_at(page, words.write_intent)? != 0 };
         let bound = if snapshot.has_wrapped() { snapshot.wrap_position } else { end };
         let is_wrapping = snapshot.has_wrapped() && end == 0;
         let is_possible = start.max(end) <= bound && bound as usize <= layout.region_size(region);
@@ -99,8 +100,8 @@ impl RingSnapshot {
         }
     }
 
-    /// The text of `copied`, which is a part of the text of this snapshot, that was not overwritten if `after` is the
-    /// snapshot after the copying. `None` if that cannot be known, or if all of a text that is not empty was overwritten.
+    /// The bytes of `copied`, a text of this snapshot, that were not overwritten before `after`, the snapshot after copying.
+    /// `None` if they cannot be known, or if all were overwritten.
     pub fn surviving(self, copied: &SurvivingText, after: RingSnapshot) -> Option<SurvivingText> {
         if after.leaving {
             return None;
