@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use spec::buffer::{FileEntry, PAGE, REGION_OFFSETS, pack_range, region_word_offsets};
 
+use crate::testing::ring_recorder::{EMPTY_RING, RoomMade, make_room};
 use crate::testing::test_trace::{TRBUF, TestTrace, record, record_lines};
 use crate::testing::trbuf_image::TrbufImage;
+use crate::trace::buffers::ring_snapshot::RingSnapshot;
 
 const EVENT: &str = "02:04:0";
 const RING: u64 = 64 * 1024;
@@ -213,30 +215,27 @@ fn fill(trbuf: &File, image: &TrbufImage, region: usize, stop: &AtomicBool) {
     let (slot, words) = (image.slot_offset(0) as u64, region_word_offsets(region));
     let (size, step) = (image.layout.region_size(region) as u32, image.layout.ring_step(region) as u32);
     let put = |bytes: &[u8], at: usize| trbuf.write_all_at(bytes, slot + at as u64).unwrap();
-    let store_position = |start: u32, end: u32| put(&pack_range(start..end).to_le_bytes(), words.write_position);
-    let (mut start, mut end, mut wrap_position, mut wrap_count) = (0, 0, 0, 0u32);
+    let store_position = |ring: &RingSnapshot| {
+        put(&pack_range(ring.start..ring.end).to_le_bytes(), words.write_position);
+    };
+    let mut ring = EMPTY_RING;
     for serial in 1.. {
         if stop.load(Relaxed) {
             break;
         }
         let line = record(serial, 1, EVENT, serial);
-        let needed = line.len() as u32;
-        if start <= end && end + needed > size {
-            (wrap_position, wrap_count) = (end, wrap_count + 1);
-            put(&wrap_position.to_le_bytes(), words.wrap_position);
-            (start, end) = (step, 0);
-            store_position(start, end);
-            put(&wrap_count.to_le_bytes(), words.wrap_count);
-        } else if start > end && end + needed > start {
-            start = (end + needed).next_multiple_of(step);
-            if start >= wrap_position {
-                start = 0;
+        match make_room(&mut ring, line.len() as u32, size, step) {
+            RoomMade::Wrapped => {
+                put(&ring.wrap_position.to_le_bytes(), words.wrap_position);
+                store_position(&ring);
+                put(&ring.wrap_count.to_le_bytes(), words.wrap_count);
             }
-            store_position(start, end);
+            RoomMade::Discarded => store_position(&ring),
+            RoomMade::None => {}
         }
-        put(line.as_bytes(), REGION_OFFSETS[region] + end as usize);
-        end += needed;
-        store_position(start, end);
+        put(line.as_bytes(), REGION_OFFSETS[region] + ring.end as usize);
+        ring.end += line.len() as u32;
+        store_position(&ring);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reads every text once from end to end: reports what is damaged, and makes the indexes of times.
 //!
-//! Threads read the texts in chunks. A chunk's reading begins after its first newline, since an item begins after every
-//! newline, whatever stands before it.
+//! Threads read the texts in chunks. A chunk within a stretch of text is read from after its first newline on, since an
+//! item begins there, whatever precedes it; the chunk before is read up to there.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use spec::buffer::{PAGE, pack_range};
 
 use super::*;
+use crate::testing::ring_recorder::{EMPTY_RING, RoomMade, make_room};
 use crate::testing::seeded_random::SeededRandom;
 
 /// The third region, whose ring is small, so that it wraps often.
@@ -26,13 +27,8 @@ struct ModelRecorder {
     /// The steps that are planned and not yet taken.
     planned: VecDeque<RecorderStep>,
     /// The words as they are after the planned steps.
-    start: u32,
-    end: u32,
-    wrap_position: u32,
-    wrap_count: u32,
+    ring: RingSnapshot,
     serial: u64,
-    /// `write_position` of a wrapped ring is stored, and `wrap_count` is not.
-    is_wrapping: bool,
     random: SeededRandom,
 }
 
@@ -40,49 +36,36 @@ impl ModelRecorder {
     fn new(random: SeededRandom) -> ModelRecorder {
         let layout = SlotLayout::ring(64 * 1024).unwrap();
         let text = vec![0; layout.region_size(REGION)];
-        let [start, end, wrap_position, wrap_count] = [0; 4];
-        let (planned, page, serial, is_wrapping) = (VecDeque::new(), [0; PAGE], 0, false);
-        ModelRecorder {
-            layout,
-            text,
-            page,
-            planned,
-            start,
-            end,
-            wrap_position,
-            wrap_count,
-            serial,
-            is_wrapping,
-            random,
-        }
+        ModelRecorder { layout, text, page: [0; PAGE], planned: VecDeque::new(), ring: EMPTY_RING, serial: 0, random }
+    }
+
+    /// Whether `write_position` of a wrapped ring is stored, and `wrap_count` is not.
+    fn is_wrapping(&self) -> bool {
+        matches!(self.planned.front(), Some(RecorderStep::StoreWrapCount(_)))
     }
 
     /// Plans the next record's steps.
     fn plan(&mut self) {
-        let needed = 200;
         let (size, step) = (self.text.len() as u32, self.layout.ring_step(REGION) as u32);
-        if self.start <= self.end && self.end + needed > size {
-            self.wrap_position = self.end;
-            self.wrap_count += 1;
-            (self.start, self.end) = (step, 0);
-            self.planned.push_back(RecorderStep::StoreWrapPosition(self.wrap_position));
-            self.planned.push_back(RecorderStep::StoreWritePosition(self.start..self.end));
-            self.planned.push_back(RecorderStep::StoreWrapCount(self.wrap_count));
-        } else if self.start > self.end && self.end + needed > self.start {
-            self.start = (self.end + needed).next_multiple_of(step);
-            if self.start >= self.wrap_position {
-                self.start = 0;
-            }
-            self.planned.push_back(RecorderStep::StoreWritePosition(self.start..self.end));
+        let room = make_room(&mut self.ring, 200, size, step);
+        let RingSnapshot { start, end, wrap_position, wrap_count, .. } = self.ring;
+        if room == RoomMade::Wrapped {
+            self.planned.push_back(RecorderStep::StoreWrapPosition(wrap_position));
+        }
+        if room != RoomMade::None {
+            self.planned.push_back(RecorderStep::StoreWritePosition(start..end));
+        }
+        if room == RoomMade::Wrapped {
+            self.planned.push_back(RecorderStep::StoreWrapCount(wrap_count));
         }
         self.serial += 1;
         let line = format!("{:0width$}\n", self.serial, width = 10 + self.random.below(150)).into_bytes();
         // Its bytes are put in two steps.
         let half = line.len() / 2;
-        self.planned.push_back(RecorderStep::PutText(self.end as usize, line[..half].to_vec()));
-        self.planned.push_back(RecorderStep::PutText(self.end as usize + half, line[half..].to_vec()));
-        self.end += line.len() as u32;
-        self.planned.push_back(RecorderStep::StoreWritePosition(self.start..self.end));
+        self.planned.push_back(RecorderStep::PutText(end as usize, line[..half].to_vec()));
+        self.planned.push_back(RecorderStep::PutText(end as usize + half, line[half..].to_vec()));
+        self.ring.end += line.len() as u32;
+        self.planned.push_back(RecorderStep::StoreWritePosition(start..self.ring.end));
     }
 
     fn steps(&mut self, count: usize) {
@@ -104,7 +87,6 @@ impl ModelRecorder {
                 }
                 None => {}
             }
-            self.is_wrapping = matches!(self.planned.front(), Some(RecorderStep::StoreWrapCount(_)));
         }
     }
 
@@ -112,7 +94,7 @@ impl ModelRecorder {
     fn pause_while_wrapping(&mut self) {
         if self.random.below(3) == 0 {
             self.steps(1);
-            while !self.is_wrapping {
+            while !self.is_wrapping() {
                 self.steps(1);
             }
         }
