@@ -83,7 +83,7 @@ pub fn plan_recovery(path: &Path, claimed: &ClaimedTrbuf, diagnostics: &Diagnost
     while let Some(entry) = slots.next(&mut page)? {
         let (index, at) = match entry {
             SlotEntry::Slot { index, at } => (index, at),
-            SlotEntry::Cut { index } => {
+            SlotEntry::Incomplete { index } => {
                 report_slot(index, &"cut short");
                 continue;
             }

@@ -40,7 +40,7 @@ pub fn read_leftovers(
     while let Some(entry) = slots.next(&mut page)? {
         let (index, at) = match entry {
             SlotEntry::Slot { index, at } => (index, at),
-            SlotEntry::Cut { index } => {
+            SlotEntry::Incomplete { index } => {
                 diagnostics.report_damage(path.display(), format_args!("slot {index}: cut short"));
                 continue;
             }

@@ -22,7 +22,7 @@ pub enum SlotEntry {
         at: u64,
     },
     /// The last slot, which the file does not hold completely.
-    Cut {
+    Incomplete {
         /// Its number.
         index: u64,
     },
@@ -65,7 +65,7 @@ impl<'a> Slots<'a> {
             if self.size - at < slot_size {
                 self.size = 0;
                 // A process that is killed while it lengthens the file leaves an unused, incomplete slot.
-                return Ok((!self.is_unused(at)?).then_some(SlotEntry::Cut { index }));
+                return Ok((!self.is_unused(at)?).then_some(SlotEntry::Incomplete { index }));
             }
             self.index += 1;
             read_up_to(self.file, page, at)?;
