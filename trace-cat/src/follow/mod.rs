@@ -45,7 +45,7 @@ use crate::support::duration::duration_text;
 use crate::support::error::Error;
 use crate::trace::file_handle;
 use crate::trace::file_names::ProcessFiles;
-use crate::trace::liveness::has_writer;
+use crate::trace::process_liveness::has_writer;
 use crate::trace::record_text::RecordText;
 use directory_watch::DirectoryWatch;
 use follower::{Follower, monotonic};

@@ -20,7 +20,7 @@ use crate::trace::buffers::live_slot::{LiveSlot, read_layout};
 use crate::trace::buffers::slots::{SlotEntry, Slots, read_up_to};
 use crate::trace::file_handle::FileIdentity;
 use crate::trace::file_names::ProcessFiles;
-use crate::trace::liveness::owner_is_gone;
+use crate::trace::process_liveness::owner_is_gone;
 
 /// How often the buffers are looked at before it is asked whether the process still runs.
 const PATIENCE: u32 = 8;

@@ -11,8 +11,7 @@ use spec::record::EVENT1_OFFSET_MAX;
 use super::tests::{files, oracle, tiny};
 use super::*;
 use crate::testing::seeded_random::{SeededRandom, fuzz_time};
-use crate::testing::test_trace::TestTrace;
-use crate::trace::file_handle::{DescriptorBudget, FileHandle, open};
+use crate::testing::test_trace::{TestTrace, text_of};
 use crate::trace::record_reader::{RecordItem, RecordReader};
 
 /// Changes `bytes` in up to `most` places, to bytes that a record may have or to long garbage, or truncates them.
@@ -30,11 +29,8 @@ fn damage(random: &mut SeededRandom, bytes: &mut Vec<u8>, most: usize) {
 
 /// The records of `bytes` by the reader of single lines: the time, whether the record is stamped after its call, the line.
 fn records(bytes: &[u8]) -> Vec<(u64, bool, String)> {
-    let trace = TestTrace::new();
-    let path = trace.file("tr", bytes).path("tr");
-    let handle = FileHandle::new(path.clone(), open(&path).unwrap(), &DescriptorBudget::new(1)).unwrap();
-    let text = RecordText::new(path, Some(Arc::new(handle)), bytes.len() as u64, false);
-    let mut records = RecordReader::new(Arc::new(text), 0..bytes.len() as u64, Vec::new());
+    let (_trace, text) = text_of(bytes);
+    let mut records = RecordReader::new(text, 0..bytes.len() as u64, Vec::new());
     let (mut all, stamps) = (Vec::new(), StampTable::new());
     while let Some(item) = records.next().unwrap() {
         if let RecordItem::Record { time } = item {

@@ -8,7 +8,6 @@ use crate::record::columns;
 use crate::support::diagnostics::tests::recorded_diagnostics;
 use crate::testing::seeded_random::{SeededRandom, fuzz_time};
 use crate::testing::test_trace::{TestTrace, merge_limited, record};
-use crate::trace::file_handle::{DescriptorBudget, FileHandle, open};
 
 const BEFORE: &str = "02:04:0";
 const AFTER: &str = "02:02:2";
@@ -248,9 +247,8 @@ fn a_file_that_becomes_shorter_is_reported_and_merged_up_to_its_end() {
         let trace = TestTrace::new();
         let mut lines: Vec<String> = (0..100).map(|line| record((1000 + step * line) as u64, 1, BEFORE, 7)).collect();
         trace.file("tr.0000001.001", lines.concat());
-        let path = trace.path("tr.0000001.001");
-        let handle = FileHandle::new(path.clone(), open(&path).unwrap(), &DescriptorBudget::new(0)).unwrap();
-        let text = RecordText::new("tr".into(), Some(Arc::new(handle)), lines.concat().len() as u64 + 83, false);
+        let handle = trace.handle("tr.0000001.001", 0);
+        let text = RecordText::new("tr".into(), Some(handle), lines.concat().len() as u64 + 83, false);
         let (diagnostics, messages) = recorded_diagnostics();
         let merge = Merge::prepare(&[Arc::new(text)], MergeLimits::default(), &diagnostics).unwrap();
         lines.sort();

@@ -2,23 +2,16 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::ops::Range;
 use std::path::Path;
 
 use super::file_operations::{FileOperations, RealFileOperations};
-use super::{one, recover};
+use super::{recover, recover_trbuf};
 use crate::support::diagnostics::tests::recorded_diagnostics;
 use crate::testing::seeded_random::{SeededRandom, fuzz_time};
-use crate::testing::test_trace::{TestTrace, record};
+use crate::testing::test_trace::{TRBUF, TestTrace};
 
-pub const TRBUF: &str = "trbuf.0000001";
-
-pub fn lines(times: Range<u64>, lwp: u32) -> String {
-    times.map(|time| record(time, lwp, "02:04:0", time)).collect()
-}
-
-/// Does this many steps, then no more, like a process that was killed. Each byte of a record file is a step; a word of
-/// the trbuf is written whole or not at all.
+/// Makes this many changes and then none, like a process that was killed. Each byte of a record file is one change, and
+/// each word of the trbuf.
 struct DyingFileOperations {
     steps: usize,
 }
@@ -47,9 +40,9 @@ impl FileOperations for DyingFileOperations {
         RealFileOperations.create(path)
     }
 
-    fn give(&mut self, file: &File, user: u32, group: u32) -> io::Result<()> {
+    fn change_owner(&mut self, file: &File, user: u32, group: u32) -> io::Result<()> {
         self.step()?;
-        RealFileOperations.give(file, user, group)
+        RealFileOperations.change_owner(file, user, group)
     }
 
     fn remove(&mut self, path: &Path) -> io::Result<()> {
@@ -58,17 +51,17 @@ impl FileOperations for DyingFileOperations {
     }
 }
 
-/// A trace to recover, and what its files are to hold then.
+/// A trace to recover, and what its files must hold afterwards.
 pub type DeathCase = (TestTrace, Vec<(&'static str, String)>);
 
-/// Recovers with a death after `steps` steps; `true` if it came to its end before.
+/// Recovers, and dies after `steps` steps; returns whether recovery finished before.
 fn dies_after(trace: &TestTrace, steps: usize) -> bool {
     let (diagnostics, _) = recorded_diagnostics();
-    let result = one(&trace.path(TRBUF), &mut DyingFileOperations { steps }, &diagnostics);
+    let result = recover_trbuf(&trace.path(TRBUF), &mut DyingFileOperations { steps }, &diagnostics);
     result.is_ok() && !diagnostics.has_damage()
 }
 
-/// Recovers the directory, and returns what was said on the standard output and on stderr.
+/// Recovers the directory, and returns the output and the messages.
 pub fn run(trace: &TestTrace) -> (String, String) {
     let (diagnostics, messages) = recorded_diagnostics();
     let mut out = Vec::new();
@@ -77,8 +70,8 @@ pub fn run(trace: &TestTrace) -> (String, String) {
     (String::from_utf8(out).unwrap().replace(&directory, ""), messages.text().replace(&directory, ""))
 }
 
-/// The records that trace-cat finds, in an order that does not depend on which stands first in a file.
-pub fn records(trace: &TestTrace) -> Vec<String> {
+/// The records that trace-cat prints, sorted, so that their order in a file does not matter.
+pub fn sorted_records(trace: &TestTrace) -> Vec<String> {
     let mut lines: Vec<String> = trace.cat(&[]).0.lines().map(str::to_owned).collect();
     lines.sort();
     lines
@@ -96,15 +89,15 @@ pub fn assert_recovered(trace: &TestTrace, expected: &[(&str, String)], when: &s
     }
 }
 
-/// Lets recovery die at each of its steps, finishes it and checks what came of it; returns how many steps there are.
+/// Lets recovery die at each of its steps, finishes it and checks the result; returns how many steps there are.
 pub fn die_at_every_step(make: impl Fn() -> DeathCase, check: impl Fn(&TestTrace)) -> usize {
-    let all = records(&make().0);
+    let all = sorted_records(&make().0);
     let mut steps = 0;
     loop {
         let (trace, expected) = make();
         let finished = dies_after(&trace, steps);
-        // Whoever only reads finds each record once, too.
-        assert_eq!(records(&trace), all, "after {steps} steps");
+        // A reader finds each record once, too.
+        assert_eq!(sorted_records(&trace), all, "after {steps} steps");
         let (_, messages) = run(&trace);
         assert_eq!(messages, "", "after {steps} steps");
         assert_recovered(&trace, &expected, &format!("after {steps} steps"));
@@ -116,7 +109,7 @@ pub fn die_at_every_step(make: impl Fn() -> DeathCase, check: impl Fn(&TestTrace
     }
 }
 
-/// Lets recovery die at random steps until it is finished, and checks what came of it; many times.
+/// Lets recovery die at random steps until it is finished, and checks the result; many times.
 pub fn die_again_and_again(name: &str, seed: u64, make: impl Fn() -> DeathCase, check: impl Fn(&TestTrace)) {
     let mut random = SeededRandom::seeded(name, seed);
     let until = fuzz_time();

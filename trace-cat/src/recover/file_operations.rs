@@ -1,23 +1,23 @@
-//! Every change of a file that recovery makes, so that tests can end it after each.
+//! Every change of a file that recovery makes, behind a trait, so that tests can let recovery die after each.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 
-/// Who changes files.
+/// The changes.
 pub trait FileOperations {
     /// Writes all of `bytes` at `at`.
     fn write(&mut self, file: &File, bytes: &[u8], at: u64) -> io::Result<()>;
-    /// Makes a file of the process.
+    /// Creates a file of the process.
     fn create(&mut self, path: &Path) -> io::Result<File>;
-    /// Gives a file that was just made to its process's user.
-    fn give(&mut self, file: &File, user: u32, group: u32) -> io::Result<()>;
+    /// Changes the owner of a file that was just created.
+    fn change_owner(&mut self, file: &File, user: u32, group: u32) -> io::Result<()>;
     /// Removes a file.
     fn remove(&mut self, path: &Path) -> io::Result<()>;
 }
 
-/// Changes files for good.
+/// Makes the changes.
 pub struct RealFileOperations;
 
 impl FileOperations for RealFileOperations {
@@ -29,12 +29,12 @@ impl FileOperations for RealFileOperations {
         let mut options = OpenOptions::new();
         let file =
             options.read(true).write(true).create_new(true).custom_flags(libc::O_NOFOLLOW).mode(0o600).open(path)?;
-        // The umask may have taken something away.
+        // The umask may have removed permissions.
         file.set_permissions(Permissions::from_mode(0o600))?;
         Ok(file)
     }
 
-    fn give(&mut self, file: &File, user: u32, group: u32) -> io::Result<()> {
+    fn change_owner(&mut self, file: &File, user: u32, group: u32) -> io::Result<()> {
         fchown(file, Some(user), Some(group))
     }
 

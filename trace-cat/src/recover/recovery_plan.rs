@@ -1,6 +1,7 @@
-//! Which slots of a trbuf can be trusted, and what they hold.
+//! Which slots of a trbuf are undamaged, and what they hold.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -17,134 +18,137 @@ use crate::trace::buffers::lost_records::LostRecords;
 use crate::trace::buffers::region_text::{first_record, holds_complete_records};
 use crate::trace::buffers::slots::{SlotEntry, Slots};
 
-/// What one region holds.
+/// What one region holds that is to be written to its record file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionRecovery {
-    /// Where in the trbuf its slot begins.
+    /// The beginning of its slot in the trbuf.
     pub slot: u64,
-    /// Which region of the slot.
-    pub region: usize,
-    /// Bytes that belong at a place in the record file, as a range of the slot.
+    /// The region's number.
+    pub number: usize,
+    /// Text that was being written: the place in the record file, and the text as a range of the slot.
     pub pending: Option<(u64, Range<usize>)>,
-    /// If it is a ring that has begun anew: the older whole records, which are in no file, as a range of the slot.
+    /// The older complete records of a ring that has wrapped, as a range of the slot.
     pub older: Option<Range<usize>>,
-    /// Bytes that are in no file, after those, as a range of the slot.
+    /// The text that follows those, as a range of the slot.
     pub unwritten: Range<usize>,
 }
 
 impl RegionRecovery {
-    /// Where in the trbuf a range of the slot is.
+    /// The place in the trbuf of a range of the slot.
     pub fn place(&self, range: &Range<usize>) -> Range<u64> {
         self.slot + range.start as u64..self.slot + range.end as u64
     }
 
-    /// Everything in its order.
+    /// All texts, the oldest first.
     fn texts(&self) -> impl Iterator<Item = &Range<usize>> {
         self.pending.as_ref().map(|(_, range)| range).into_iter().chain(&self.older).chain([&self.unwritten])
     }
 }
 
-/// A thread that has overwritten records.
+/// A thread that overwrote records, which is to be noted in its slot and in the trinfo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompletenessNote {
-    /// From when on it is complete.
-    pub whole: CompleteFrom,
-    /// Where in the trbuf its slot begins.
+    /// From when on the thread is complete.
+    pub complete_from: CompleteFrom,
+    /// The beginning of its slot in the trbuf.
     pub slot: u64,
-    /// The slot's header says it, and no region knows of its laps any more.
-    pub done: bool,
+    /// The slot's header has the time, and no region has a wrap count.
+    pub is_in_slot: bool,
 }
 
-/// What is to be done about a trbuf.
+/// What is to be written from a trbuf.
 pub struct RecoveryPlan {
-    /// By the last three digits of the record files' names.
+    /// The regions by the last three digits of their record files' names.
     pub files: BTreeMap<u16, Vec<RegionRecovery>>,
-    /// The threads that have overwritten records.
-    pub noted: Vec<CompletenessNote>,
+    /// The threads that overwrote records.
+    pub notes: Vec<CompletenessNote>,
     /// No slot is damaged.
     pub complete: bool,
 }
 
-/// Looks at every slot, and tells which ones are damaged: of those nothing is touched.
+/// Plans the recovery of every slot. Reports the damaged ones, which stay as they are.
 ///
 /// # Errors
-/// What reading says.
-pub fn judge(path: &Path, claimed: &ClaimedTrbuf, diagnostics: &Diagnostics) -> io::Result<RecoveryPlan> {
-    let mut judged = RecoveryPlan { files: BTreeMap::new(), noted: Vec::new(), complete: true };
+/// The failure to read.
+pub fn plan_recovery(path: &Path, claimed: &ClaimedTrbuf, diagnostics: &Diagnostics) -> io::Result<RecoveryPlan> {
+    let mut plan = RecoveryPlan { files: BTreeMap::new(), notes: Vec::new(), complete: true };
     let mut losses = LostRecords::default();
     let mut page = [0; PAGE];
-    let (file, shape) = (&claimed.buffers, claimed.owner.layout);
-    let mut slots = Slots::new(file, shape)?;
-    while let Some(found) = slots.next(&mut page)? {
-        let (index, at) = match found {
+    let (file, layout) = (&claimed.buffers, claimed.owner.layout);
+    let mut slots = Slots::new(file, layout)?;
+    let mut report_slot = |index, damage: &dyn Display| {
+        plan.complete = false;
+        diagnostics.report_damage(path.display(), format_args!("slot {index}: {damage}"));
+    };
+    while let Some(entry) = slots.next(&mut page)? {
+        let (index, at) = match entry {
             SlotEntry::Slot { index, at } => (index, at),
-            SlotEntry::Cut { index } => {
-                judged.complete = false;
-                diagnostics.report_damage(path.display(), format_args!("slot {index}: cut short"));
+            SlotEntry::Incomplete { index } => {
+                report_slot(index, &"cut short");
                 continue;
             }
         };
         losses.add(&page);
-        let jobs = buffer::slot_lwp(&page).map(|lwp| lwp.map(|lwp| (lwp, jobs(file, &page, shape, at))));
-        match jobs {
-            Ok(None) => {}
-            Ok(Some((lwp, jobs))) => match jobs? {
-                Ok(SlotContents { jobs, oldest }) => {
-                    let whole = complete_from::of_slot(file, &page, lwp, &oldest)?;
-                    let done = whole.is_some_and(|whole| complete_from::noted(&page) == Some(whole.from))
-                        && (0..REGIONS).all(|region| complete_from::wrap_count(&page, region) == 0);
-                    judged.noted.extend(whole.map(|whole| CompletenessNote { whole, slot: at, done }));
-                    judged.files.entry((lwp & LWP_MASK) as u16).or_default().extend(jobs);
-                }
-                Err(damage) => {
-                    judged.complete = false;
-                    diagnostics.report_damage(path.display(), format_args!("slot {index}: {damage}"));
-                }
-            },
-            Err(damage) => {
-                judged.complete = false;
-                diagnostics.report_damage(path.display(), format_args!("slot {index}: {damage}"));
+        let contents = match buffer::slot_lwp(&page) {
+            Ok(None) => continue,
+            Ok(Some(lwp)) => read_slot(file, &page, layout, at)?.map(|contents| (lwp, contents)),
+            Err(damage) => Err(damage),
+        };
+        match contents {
+            Ok((lwp, SlotContents { regions, oldest })) => {
+                let complete_from = complete_from::of_slot(file, &page, lwp, &oldest)?;
+                let is_in_slot = complete_from.map(|thread| thread.from) == complete_from::noted_in_slot(&page)
+                    && (0..REGIONS).all(|region| complete_from::wrap_count(&page, region) == 0);
+                let note = |complete_from| CompletenessNote { complete_from, slot: at, is_in_slot };
+                plan.notes.extend(complete_from.map(note));
+                plan.files.entry((lwp & LWP_MASK) as u16).or_default().extend(regions);
             }
+            Err(damage) => report_slot(index, &damage),
         }
     }
-    losses.tell(path, &claimed.owner, diagnostics);
-    Ok(judged)
+    losses.report(path, &claimed.owner, diagnostics);
+    Ok(plan)
 }
 
 /// What the regions of one slot hold.
 struct SlotContents {
-    jobs: Vec<RegionRecovery>,
-    /// Where in the trbuf the oldest record is of each region that has overwritten some.
+    regions: Vec<RegionRecovery>,
+    /// The place in the trbuf of the oldest record of each region that has overwritten records.
     oldest: Vec<u64>,
 }
 
-/// What the regions of one slot, whose first page is read, hold; or what is wrong with it.
-fn jobs(file: &File, page: &[u8], shape: SlotLayout, at: u64) -> io::Result<Result<SlotContents, Damage>> {
-    let (mut jobs, mut oldest) = (Vec::new(), Vec::new());
+/// Reads the regions of the slot at `at`, which `page` begins; or returns what is wrong with the slot.
+fn read_slot(file: &File, page: &[u8], layout: SlotLayout, at: u64) -> io::Result<Result<SlotContents, Damage>> {
+    let (mut regions, mut oldest) = (Vec::new(), Vec::new());
     for region in 0..REGIONS {
-        let rest = match buffer::region_leftover(page, shape, region) {
-            Ok(rest) => rest,
+        let leftover = match buffer::region_leftover(page, layout, region) {
+            Ok(leftover) => leftover,
             Err(damage) => return Ok(Err(damage)),
         };
-        let mut job =
-            RegionRecovery { slot: at, region, pending: rest.write_intent, older: None, unwritten: rest.unwritten };
-        if !rest.older.is_empty() {
-            let Some(first) = first_record(file, &job.place(&rest.older))? else {
+        let mut recovery = RegionRecovery {
+            slot: at,
+            number: region,
+            pending: leftover.write_intent,
+            older: None,
+            unwritten: leftover.unwritten,
+        };
+        if !leftover.older.is_empty() {
+            let Some(first) = first_record(file, &recovery.place(&leftover.older))? else {
                 return Ok(Err(Damage::Text(region)));
             };
-            job.older = Some((first - at) as usize..rest.older.end);
+            recovery.older = Some((first - at) as usize..leftover.older.end);
         }
-        for range in job.texts() {
-            if !holds_complete_records(file, job.place(range))? {
+        for range in recovery.texts() {
+            if !holds_complete_records(file, recovery.place(range))? {
                 return Ok(Err(Damage::Text(region)));
             }
         }
-        if job.older.is_some() || (shape.is_ring() && complete_from::wrap_count(page, region) > 0) {
-            oldest.extend(job.texts().find(|range| !range.is_empty()).map(|range| job.place(range).start));
+        if recovery.older.is_some() || (layout.is_ring() && complete_from::wrap_count(page, region) > 0) {
+            oldest.extend(recovery.texts().find(|range| !range.is_empty()).map(|range| recovery.place(range).start));
         }
-        if job.texts().any(|range| !range.is_empty()) {
-            jobs.push(job);
+        if recovery.texts().any(|range| !range.is_empty()) {
+            regions.push(recovery);
         }
     }
-    Ok(Ok(SlotContents { jobs, oldest }))
+    Ok(Ok(SlotContents { regions, oldest }))
 }

@@ -1,4 +1,4 @@
-//! Random numbers for tests: seeded, so that a failure can be run again.
+//! Random numbers for tests, whose seed is printed, so that a failure can be reproduced.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ impl SeededRandom {
         SeededRandom(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// A generator whose seed another one gave.
+    /// A generator seeded by a number of another one.
     pub fn seeded_by(seed: u64) -> SeededRandom {
         SeededRandom(seed | 1)
     }
@@ -31,7 +31,7 @@ impl SeededRandom {
         (self.next() >> 33) as usize % limit
     }
 
-    /// Changes, inserts, removes or doubles something. `likely` are bytes that matter to the reader under test.
+    /// Changes, inserts, removes or repeats bytes. `likely` are bytes that matter to the reader under test.
     pub fn mutate(&mut self, bytes: &mut Vec<u8>, likely: &[u8]) {
         let byte = if self.below(4) == 0 { self.next() as u8 } else { likely[self.below(likely.len())] };
         if bytes.is_empty() {
@@ -53,7 +53,7 @@ impl SeededRandom {
     }
 }
 
-/// When a mutation loop may end, if `THREADT_FUZZ_SECONDS` asks for a longer one.
+/// When a random test may end, if `THREADT_FUZZ_SECONDS` sets how long it runs.
 pub fn fuzz_time() -> Option<Instant> {
     let seconds = std::env::var("THREADT_FUZZ_SECONDS").ok()?.parse().ok()?;
     Some(Instant::now() + Duration::from_secs(seconds))

@@ -1,16 +1,21 @@
-//! Traces made up for tests.
+//! Trace directories for tests, and records to fill them with.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::filter::LineLimit;
 use crate::merge::{BatchTransform, Merge, MergeLimits};
 use crate::support::diagnostics::tests::recorded_diagnostics;
-use crate::trace::file_handle::DescriptorBudget;
+use crate::trace::file_handle::{DescriptorBudget, FileHandle, open};
 use crate::trace::inputs;
+use crate::trace::record_text::RecordText;
 
-/// A record of process 1 and LWP `lwp` at `time` nanoseconds, whose event stands as `02:04:0` in it.
+/// The name of the trbuf of process 1.
+pub const TRBUF: &str = "trbuf.0000001";
+
+/// A record of process 1 and LWP `lwp` at `time` nanoseconds. `event` has the record's three event columns, as in `02:04:0`.
 pub fn record(time: u64, lwp: u32, event: &str, a1: u64) -> String {
     format!(
         "{:010}:{:09}:{lwp:07}:0000001:0x7fc5de3f86c0:{event}:{a1}:0:0:0:0\n",
@@ -19,7 +24,19 @@ pub fn record(time: u64, lwp: u32, event: &str, a1: u64) -> String {
     )
 }
 
-/// Adds to `out` what `--head` and `--tail`, in this order, leave of a merge of `times`.
+/// Records of LWP `lwp`, one for each of `times`, with the time as first argument.
+pub fn record_lines(times: Range<u64>, lwp: u32) -> String {
+    times.map(|time| record(time, lwp, "02:04:0", time)).collect()
+}
+
+/// A file with these bytes, in a trace of its own, and its text, whose path is `tr`.
+pub fn text_of(bytes: &[u8]) -> (TestTrace, Arc<RecordText>) {
+    let trace = TestTrace::new();
+    let handle = trace.file("tr", bytes).handle("tr", 1);
+    (trace, Arc::new(RecordText::new("tr".into(), Some(handle), bytes.len() as u64, false)))
+}
+
+/// Adds to `out` the lines of a merge of `times` that the limits of `--head` and `--tail`, in this order, let through.
 pub fn merge_limited(
     merge: &Merge,
     mut times: Range<u64>,
@@ -27,9 +44,9 @@ pub fn merge_limited(
     [head, tail]: [Option<u64>; 2],
     out: &mut Vec<u8>,
 ) {
-    let mut few = LineLimit::choose(merge, &mut times, shape, head, tail).unwrap();
+    let mut limit = LineLimit::choose(merge, &mut times, shape, head, tail).unwrap();
     let mut take = |lines: &[u8]| {
-        let (lines, more) = few.cut(lines);
+        let (lines, more) = limit.cut(lines);
         out.extend_from_slice(lines);
         Ok(more)
     };
@@ -56,8 +73,20 @@ impl TestTrace {
         self
     }
 
-    /// Merges these files, or the whole directory if there are none; returns output and messages, in which the
-    /// directory's path is left out.
+    /// Opens a file, with a budget of `descriptors` kept files.
+    pub fn handle(&self, name: &str, descriptors: usize) -> Arc<FileHandle> {
+        let path = self.path(name);
+        let file = open(&path).unwrap();
+        Arc::new(FileHandle::new(path, file, &DescriptorBudget::new(descriptors)).unwrap())
+    }
+
+    /// Opens the trbuf for writing, as only its process does: until the file is dropped, the process counts as running.
+    pub fn open_trbuf_as_owner(&self) -> File {
+        OpenOptions::new().read(true).write(true).open(self.path(TRBUF)).unwrap()
+    }
+
+    /// Merges these files, or the complete directory if `names` is empty; returns output and messages, from which the
+    /// directory's path is removed.
     pub fn cat_with(&self, names: &[&str], limits: MergeLimits, descriptors: usize) -> (String, String) {
         self.merged(names, limits, descriptors, |merge, out| {
             let mut take = |lines: &[u8]| {
@@ -89,6 +118,7 @@ impl TestTrace {
         (String::from_utf8_lossy(&out).into_owned(), messages.text().replace(&directory, ""))
     }
 
+    /// Merges with the default limits.
     pub fn cat(&self, names: &[&str]) -> (String, String) {
         self.cat_with(names, MergeLimits::default(), 1000)
     }

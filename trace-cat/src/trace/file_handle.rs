@@ -1,5 +1,5 @@
-//! A file that can be read from whatever the number of files: kept open while descriptors last, else opened for
-//! each read.
+//! A file that can be read however many files there are: it stays open while the process has descriptors to spare, and
+//! is opened for each read otherwise.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
@@ -7,47 +7,47 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes of a trinfo that are read: enough for a hundred thousand mappings, or threads of rings.
+/// The most bytes of a trinfo that are read: enough for a hundred thousand mappings, or threads of rings.
 const INFO_MAX: u64 = 16 << 20;
 
-/// Descriptors that there must be besides, however few there are: the standard ones, and a file for each of some threads.
-const NEEDED: usize = 10;
+/// Descriptors that are not for kept files: the standard ones, and one file for each of some threads.
+const RESERVED: usize = 10;
 
 /// How many more files may be kept open.
 #[derive(Debug)]
 pub struct DescriptorBudget(AtomicUsize);
 
 impl DescriptorBudget {
-    /// Up to `most` files are kept open.
-    pub fn new(most: usize) -> DescriptorBudget {
-        DescriptorBudget(AtomicUsize::new(most))
+    /// A budget of `limit` files.
+    pub fn new(limit: usize) -> DescriptorBudget {
+        DescriptorBudget(AtomicUsize::new(limit))
     }
 
-    /// Half of what the process may have, so that output, temporary files and directories never go short. The limit is made
-    /// as large as it may be: the small one is for programs that use `select`.
+    /// Half of the descriptors that the process may have, so that output, temporary files and directories always get one.
+    /// Raises the soft limit to the hard one first: the soft limit protects programs that use `select`.
     pub fn half_of_the_limit() -> DescriptorBudget {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: getrlimit writes one rlimit to the place it is given.
         let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0;
-        let most = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
-        // SAFETY: setrlimit reads one rlimit.
-        if known && unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &most) } == 0 {
-            limit = most;
+        let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+        // SAFETY: setrlimit reads one rlimit from the place it is given.
+        if known && unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raised) } == 0 {
+            limit = raised;
         }
         let limit = if known { limit.rlim_cur.min(1 << 20) as usize } else { 256 };
-        DescriptorBudget::new(limit.saturating_sub(NEEDED) / 2)
+        DescriptorBudget::new(limit.saturating_sub(RESERVED) / 2)
     }
 
     fn take(&self) -> bool {
-        // ORDERING: a plain counter; nothing is published with it.
+        // ORDERING: Relaxed suffices for a counter by which nothing else is published.
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
     }
 }
 
-/// Device and inode number: what tells one file from another, whatever its names.
+/// Device and inode number, which identify a file whatever its names are.
 pub type FileIdentity = (u64, u64);
 
-/// A regular file, open or to be opened again.
+/// A regular file, open or to be opened for each read.
 #[derive(Debug)]
 pub struct FileHandle {
     path: PathBuf,
@@ -56,22 +56,22 @@ pub struct FileHandle {
 }
 
 impl FileHandle {
-    /// Takes over `file`, which `path` named. It is closed for the time being if `descriptors` are short.
+    /// Takes over `file`, which was opened by `path`. Closes it if `descriptors` are used up.
     ///
     /// # Errors
-    /// What `fstat` says.
+    /// The error of `fstat`.
     pub fn new(path: PathBuf, file: File, descriptors: &DescriptorBudget) -> io::Result<FileHandle> {
         let metadata = file.metadata()?;
         let kept = descriptors.take().then_some(file);
         Ok(FileHandle { path, identity: (metadata.dev(), metadata.ino()), kept })
     }
 
-    /// Takes over a file that no path leads to; it stays open.
+    /// Takes over a file that cannot be opened again, as a temporary file; it stays open. `path` is for messages.
     pub fn unnamed(path: PathBuf, file: File) -> FileHandle {
         FileHandle { path, identity: (0, 0), kept: Some(file) }
     }
 
-    /// The path under which it was found.
+    /// The path by which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -81,10 +81,10 @@ impl FileHandle {
         self.identity
     }
 
-    /// How many bytes there are now.
+    /// How many bytes it has now.
     ///
     /// # Errors
-    /// What `fstat` or `stat` says.
+    /// The error of `fstat` or `stat`.
     pub fn size(&self) -> io::Result<u64> {
         let metadata = self.kept.as_ref().map_or_else(|| fs::metadata(&self.path), File::metadata);
         Ok(metadata?.len())
@@ -93,7 +93,7 @@ impl FileHandle {
     /// Reads up to `buffer.len()` bytes at `offset`; 0 means the end of the file.
     ///
     /// # Errors
-    /// What `open` or `pread` says; also if another file has taken the path since.
+    /// The error of `open` or `pread`, or that the path leads to another file by now.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         match &self.kept {
             Some(file) => read_at(file, buffer, offset),
@@ -109,29 +109,29 @@ impl FileHandle {
     }
 }
 
-/// Opens for reading, without waiting if it is a pipe.
+/// Opens for reading; a pipe is opened without waiting for its writer.
 pub fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)
 }
 
-/// Opens a regular file for reading. What is none is not even opened: a pipe would wait, and a device may do something.
+/// Opens a regular file for reading. No other file is opened, since opening a device may have effects.
 ///
 /// # Errors
-/// What the system says, and that it is no regular file.
+/// The system's error, or that it is no regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let irregular = || io::Error::other("not a regular file");
     if !fs::metadata(path)?.is_file() {
         return Err(irregular());
     }
     let file = open(path)?;
-    // Another may have taken its place.
+    // Another file may have taken the path meanwhile.
     if file.metadata()?.is_file() { Ok(file) } else { Err(irregular()) }
 }
 
-/// What a trinfo says, of a very long one the first part.
+/// The text of a trinfo, or the beginning of a very long one.
 ///
 /// # Errors
-/// What the system says, and that it is no regular file.
+/// The system's error, or that it is no regular file.
 pub fn read_info(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     open_regular(path)?.take(INFO_MAX).read_to_end(&mut text)?;

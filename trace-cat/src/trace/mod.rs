@@ -1,30 +1,30 @@
 //! From paths to texts whose records can be read in order.
 //!
-//! ```text
-//! file_names      whose a file is, by its name
-//! inputs          which files, each once, completed with what dead processes left
-//! liveness        whether a trbuf's process still runs
-//! buffers         what processes have in their trbufs
-//! completeness    from when on each thread is complete
-//! record_text     one file's bytes, put together from the file and the trbuf
-//! file_handle     a file that need not stay open
-//! record_reader   the records of a text, and what is none
-//! scan            reads texts once: what is damaged, and the index
-//! time_index      where in a text which times are
-//! ```
+//! The way of a directory, by files:
+//!
+//! 1. `file_names` parses a file's name: whose file it is, and what kind.
+//! 2. `inputs` lists the paths, and makes a text of each record file and of what its process has in its buffers.
+//! 3. `buffers` finds what a process has in its trbuf and in no record file. `process_liveness` decides whether the
+//!    process still runs, which decides how its trbuf is read.
+//! 4. `record_text` is such a text: the bytes of a record file, overlaid with and followed by bytes of the trbuf.
+//! 5. `thread_completeness` reports which threads overwrote records, and from when on each is complete.
+//! 6. `record_reader` reads a text record by record; `scan` does so once for every text, reports damage, and makes a
+//!    `time_index`: which times are where.
+//!
+//! `file_handle` is a file that does not need to stay open.
 
 pub mod buffers;
-pub mod completeness;
 pub mod file_handle;
 pub mod file_names;
 pub mod inputs;
-pub mod liveness;
+pub mod process_liveness;
 pub mod record_reader;
 pub mod record_text;
 pub mod scan;
+pub mod thread_completeness;
 pub mod time_index;
 
 #[cfg(test)]
-mod ring_tests;
+mod directory_tests;
 #[cfg(test)]
-mod tests;
+mod ring_tests;

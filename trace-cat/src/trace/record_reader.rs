@@ -1,4 +1,4 @@
-//! The records of a stretch of text, one after the other, in bounded memory whatever the text holds.
+//! Reads the records of a range of text one after the other, in bounded memory whatever the text holds.
 
 use std::fmt;
 use std::io;
@@ -13,12 +13,12 @@ use super::record_text::RecordText;
 use crate::record::plain_records::MARGIN;
 use crate::record::{columns, validation};
 
-/// The least that a buffer holds, bytes.
+/// The least size of a buffer, bytes.
 pub const BUFFER_MIN: usize = 4096;
 
 const _: () = assert!(BUFFER_MIN > 2 * RECORD_LEN_MAX && BUFFER_MIN > 2 * MARGIN);
 
-/// What is wrong with some bytes.
+/// Why some bytes are not a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextDamage {
     /// A line is not a record.
@@ -45,7 +45,7 @@ impl fmt::Display for TextDamage {
     }
 }
 
-/// What [`RecordReader::next`] found.
+/// What [`RecordReader::next`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordItem {
     /// A record; [`RecordReader::line`] has its bytes.
@@ -53,27 +53,29 @@ pub enum RecordItem {
         /// Its printed time in nanoseconds since the Epoch.
         time: u64,
     },
-    /// Bytes that are none.
+    /// Bytes that are not a record.
     Damage(TextDamage),
 }
 
-/// A reader of one stretch of text.
+/// A reader of one range of text.
 pub struct RecordReader {
     text: Arc<RecordText>,
     buffer: Vec<u8>,
     /// The current line within `buffer`, its newline included.
     current: Range<usize>,
-    /// Where unread bytes end in `buffer`; they begin where `current` ends.
+    /// The end of the unread bytes in `buffer`; they begin where `current` ends.
     filled: usize,
-    /// Where the first unread byte is in the text.
+    /// The first unread byte in the text.
     at: u64,
-    /// Where reading has to stop: the end of the gapless stretch, and of all that is wanted.
+    /// The end of the gapless stretch that is read.
     stretch: u64,
+    /// The end of the range.
     stop: u64,
-    /// Beyond this, reading goes on in small pieces.
+    /// Beyond this, the buffer is filled by small reads.
     enough: u64,
-    /// Where the last item began, and its line number counted from where reading began.
+    /// The beginning of the last item in the text.
     began: u64,
+    /// The line number of the last item; 1 is the line where reading began.
     line: u64,
     next_line: u64,
     /// Whether the next item begins a line.
@@ -81,7 +83,7 @@ pub struct RecordReader {
 }
 
 impl RecordReader {
-    /// Reads `range` of `text`, which begins where a line does, through `buffer`, whose size counts.
+    /// Reads `range` of `text`, which begins where a line does, through `buffer`, whose length is its size.
     pub fn new(text: Arc<RecordText>, range: Range<u64>, mut buffer: Vec<u8>) -> RecordReader {
         buffer.resize(buffer.len().max(BUFFER_MIN), 0);
         RecordReader {
@@ -100,7 +102,7 @@ impl RecordReader {
         }
     }
 
-    /// Little will be wanted of what is behind `enough`.
+    /// Makes reads beyond `enough` small, since little of what is there will be used.
     pub fn expect(mut self, enough: u64) -> RecordReader {
         self.enough = enough;
         self
@@ -121,12 +123,12 @@ impl RecordReader {
         &self.buffer[self.current.clone()]
     }
 
-    /// Where the last item began in the text.
+    /// The beginning of the last item in the text.
     pub fn began(&self) -> u64 {
         self.began
     }
 
-    /// Where the last item ended and the next may begin.
+    /// The end of the last item in the text; the next item begins there or after a gap.
     pub fn position(&self) -> u64 {
         self.at
     }
@@ -146,28 +148,28 @@ impl RecordReader {
         self.at_line
     }
 
-    /// What is read already of what comes next.
+    /// The bytes in the buffer that follow the last item.
     pub fn unread(&self) -> &[u8] {
         &self.buffer[self.current.end..self.filled]
     }
 
-    /// Passes over `lines` records, which are the first `bytes` of what is unread.
+    /// Skips `lines` records, which are the first `bytes` unread bytes.
     pub fn skip(&mut self, bytes: usize, lines: u64) {
-        self.pass(bytes.min(self.unread().len()));
+        self.advance(bytes.min(self.unread().len()));
         (self.line, self.at_line) = (self.next_line, true);
         self.next_line += lines;
     }
 
-    /// Goes `count` bytes on.
-    fn pass(&mut self, count: usize) {
+    /// Skips `count` unread bytes.
+    fn advance(&mut self, count: usize) {
         self.current = self.current.end..self.current.end + count;
         self.at += count as u64;
     }
 
-    /// Reads more behind what is unread. `false` when the stretch has no more, or there is no room.
+    /// Reads more bytes into the buffer; `false` if the stretch has no more, or the buffer is full.
     ///
     /// # Errors
-    /// What reading the file says.
+    /// The failure to read.
     pub fn refill(&mut self) -> io::Result<bool> {
         let unread = self.unread().len();
         let from = self.at + unread as u64;
@@ -187,11 +189,11 @@ impl RecordReader {
     /// The next record or the next damage; `None` at the end.
     ///
     /// # Errors
-    /// What reading the file says. What was not read stays unread.
+    /// The failure to read. The reader does not advance then.
     pub fn next(&mut self) -> io::Result<Option<RecordItem>> {
         loop {
             if let Some(newline) = memchr(b'\n', self.unread()) {
-                return self.whole(newline + 1).map(Some);
+                return self.complete_line(newline + 1).map(Some);
             }
             if self.unread().len() > RECORD_LEN_MAX {
                 return self.damaged(None).map(Some);
@@ -209,8 +211,8 @@ impl RecordReader {
         }
     }
 
-    /// The unread bytes begin with a line of `length` bytes with its newline.
-    fn whole(&mut self, length: usize) -> io::Result<RecordItem> {
+    /// The item of the line that the unread bytes begin with, which has `length` bytes with its newline.
+    fn complete_line(&mut self, length: usize) -> io::Result<RecordItem> {
         let line = &self.unread()[..length];
         if length > RECORD_LEN_MAX {
             return self.damaged(None);
@@ -220,14 +222,14 @@ impl RecordReader {
                 (self.began, self.line) = (self.at, self.next_line);
                 self.next_line += 1;
                 self.at_line = true;
-                self.pass(length);
+                self.advance(length);
                 Ok(RecordItem::Record { time })
             }
             (fault, _) => self.damaged(Some(fault.err().unwrap_or(RecordError::Field(0)))),
         }
     }
 
-    /// Passes over what is no record: a run of NUL bytes, or a line up to its end or to the first NUL byte.
+    /// Skips bytes that are not a record: a run of NUL bytes, or a line up to its end or to the first NUL byte.
     fn damaged(&mut self, fault: Option<RecordError>) -> io::Result<RecordItem> {
         (self.began, self.line) = (self.at, self.next_line);
         if self.unread().first() == Some(&0) {
@@ -237,17 +239,17 @@ impl RecordReader {
         let mut last = 0;
         loop {
             let unread = self.unread();
-            let found = memchr2(b'\n', 0, unread);
-            let count = found.unwrap_or(unread.len());
+            let end = memchr2(b'\n', 0, unread);
+            let count = end.unwrap_or(unread.len());
             last = if count > 0 { unread[count - 1] } else { last };
-            let newline = found.is_some_and(|at| unread[at] == b'\n');
-            self.pass(count + usize::from(newline));
+            let newline = end.is_some_and(|at| unread[at] == b'\n');
+            self.advance(count + usize::from(newline));
             length += count as u64 + u64::from(newline);
-            let what = match (newline, found, fault) {
+            let damage = match (newline, end, fault) {
                 (true, ..) if length > RECORD_LEN_MAX as u64 => TextDamage::Long(length),
                 (true, ..) if last == b'\r' => TextDamage::CarriageReturn,
                 (true, _, Some(fault)) => TextDamage::Fault(fault),
-                // Only a line without a newline in the buffer comes without a fault, and then it is long.
+                // A line without a fault is one whose newline was not in the buffer, so it is long.
                 (true, _, None) => TextDamage::Long(length),
                 (false, Some(_), _) => TextDamage::Torn,
                 (false, None, _) if self.refill()? => continue,
@@ -256,17 +258,18 @@ impl RecordReader {
             };
             self.next_line += u64::from(newline);
             self.at_line = newline;
-            return Ok(RecordItem::Damage(what));
+            return Ok(RecordItem::Damage(damage));
         }
     }
 
+    /// Skips a run of NUL bytes.
     fn nuls(&mut self) -> io::Result<RecordItem> {
         self.at_line = false;
         let mut total = 0;
         loop {
             let count = self.unread().iter().position(|&byte| byte != 0);
             let run = count.unwrap_or(self.unread().len());
-            self.pass(run);
+            self.advance(run);
             total += run as u64;
             if count.is_some() || !self.refill()? {
                 return Ok(RecordItem::Damage(TextDamage::Nuls(total)));
@@ -279,24 +282,14 @@ impl RecordReader {
 mod tests {
     use super::*;
     use crate::testing::seeded_random::{SeededRandom, fuzz_time};
-    use crate::trace::file_handle::{DescriptorBudget, FileHandle, open};
-    use std::fs;
+    use crate::testing::test_trace::text_of;
     use std::time::Instant;
 
     const LINE: &str = "1795174740:544763329:0019955:0019953:0x7fc5de3f86c0:02:02:1:0x559469ed90a0:0:0:0:0\n";
 
-    fn text(bytes: &[u8]) -> (tempfile::TempDir, Arc<RecordText>) {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("tr.0000001.001");
-        fs::write(&path, bytes).unwrap();
-        let handle = FileHandle::new(path.clone(), open(&path).unwrap(), &DescriptorBudget::new(1)).unwrap();
-        let text = RecordText::new(path, Some(Arc::new(handle)), bytes.len() as u64, false);
-        (directory, Arc::new(text))
-    }
-
-    /// Every item as text: `line number: what`, or the record.
+    /// Every item as text: the line number, and `ok` for the record [`LINE`] or the damage.
     fn items(bytes: &[u8]) -> Vec<String> {
-        let (_directory, text) = text(bytes);
+        let (_trace, text) = text_of(bytes);
         let mut records = RecordReader::new(text, 0..bytes.len() as u64, Vec::new());
         let mut items = Vec::new();
         while let Some(item) = records.next().unwrap() {
@@ -312,31 +305,31 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_by_line_and_passed_over() {
+    fn damage_is_reported_by_line_and_skipped() {
         let long = "x".repeat(100_000);
         let crlf = LINE.replace('\n', "\r\n");
-        let cut = &LINE[..40];
+        let torn = &LINE[..40];
         for (bytes, expected) in [
             (String::new(), vec![]),
             (LINE.repeat(2), vec!["1: ok", "2: ok"]),
             (format!("\n{LINE}"), vec!["1: not a record: the line ends in time1", "2: ok"]),
-            (format!("{LINE}{cut}"), vec!["1: ok", "2: incomplete record"]),
+            (format!("{LINE}{torn}"), vec!["1: ok", "2: incomplete record"]),
             (format!("{crlf}{LINE}"), vec!["1: not a record: it ends with a carriage return", "2: ok"]),
             (format!("{long}\n{LINE}"), vec!["1: not a record: 100001 bytes long, 169 are the most", "2: ok"]),
             (format!("{LINE}{long}"), vec!["1: ok", "2: not a record: 100000 bytes long, 169 are the most"]),
             (format!("{}\n{LINE}", &long[..200]), vec!["1: not a record: 201 bytes long, 169 are the most", "2: ok"]),
             (format!("{}{LINE}", "\0".repeat(9999)), vec!["1: 9999 NUL bytes", "1: ok"]),
-            (format!("{cut}\0\0{LINE}{LINE}"), vec!["1: incomplete record", "1: 2 NUL bytes", "1: ok", "2: ok"]),
+            (format!("{torn}\0\0{LINE}{LINE}"), vec!["1: incomplete record", "1: 2 NUL bytes", "1: ok", "2: ok"]),
             (format!("{long}\0{LINE}"), vec!["1: incomplete record", "1: 1 NUL bytes", "1: ok"]),
             (format!("{LINE}\0"), vec!["1: ok", "2: 1 NUL bytes"]),
-            (format!("{cut}{LINE}{LINE}"), vec!["1: not a record: tid is not valid", "2: ok"]),
+            (format!("{torn}{LINE}{LINE}"), vec!["1: not a record: tid is not valid", "2: ok"]),
         ] {
             assert_eq!(items(bytes.as_bytes()), expected, "{:.100}", bytes.escape_debug());
         }
     }
 
     #[test]
-    fn records_that_straddle_buffers_are_whole() {
+    fn records_that_straddle_buffers_are_complete() {
         let bytes = LINE.repeat(1000);
         assert!(items(bytes.as_bytes()).iter().enumerate().all(|(index, item)| *item == format!("{}: ok", index + 1)));
         assert_eq!(items(bytes.as_bytes()).len(), 1000);
@@ -353,7 +346,7 @@ mod tests {
             for _ in 0..random.below(6) {
                 random.mutate(&mut bytes, b"\n\r\0:0x1");
             }
-            let (_directory, text) = text(&bytes);
+            let (_trace, text) = text_of(&bytes);
             let mut records = RecordReader::new(text, 0..bytes.len() as u64, Vec::new());
             let mut at = 0;
             while let Some(item) = records.next().unwrap() {

@@ -1,7 +1,7 @@
-//! The bytes of one record file as they would stand if nothing had been interrupted: the file itself, over it what a
-//! dead process was in the middle of writing, and behind it what the process had not begun to write.
+//! The bytes of one record file as they would be if its process had written all its buffers: the file's own bytes,
+//! overlaid with text that the process was writing when it died, and followed by text that it had not begun to write.
 //!
-//! Nothing is copied together; a list of pieces says where the bytes at a place come from.
+//! No bytes are copied; a list of chunks maps each place in the text to the record file or to the trbuf.
 
 use std::io;
 use std::ops::Range;
@@ -12,21 +12,23 @@ use super::buffers::leftovers::RegionLeftover;
 use super::file_handle::FileHandle;
 use crate::support::diagnostics::Diagnostics;
 
-/// Where a piece's bytes are.
+/// The file that a chunk's bytes are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ByteOrigin {
-    /// In the record file.
+    /// The record file.
     File,
-    /// In the process's trbuf.
+    /// The process's trbuf, or a copy of it.
     Buffers,
 }
 
-/// Bytes that lie together, in the text and where they come from.
+/// Bytes that are contiguous both in the text and in the file they are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TextChunk {
+    /// Where they are in the text.
     at: u64,
     length: u64,
     origin: ByteOrigin,
+    /// Where they are in the file.
     offset: u64,
 }
 
@@ -36,41 +38,41 @@ impl TextChunk {
     }
 }
 
-/// One record file's text.
+/// The text of one record file.
 #[derive(Debug)]
 pub struct RecordText {
     path: PathBuf,
     file: Option<Arc<FileHandle>>,
     buffers: Option<Arc<FileHandle>>,
-    /// In order, without overlap, none empty. What lies between two pieces is missing: a line ends there.
-    pieces: Vec<TextChunk>,
-    /// How many bytes of the file are read.
+    /// In order, without overlap, none empty. Between two chunks there may be a gap, which ends a line.
+    chunks: Vec<TextChunk>,
+    /// How many bytes of the file belong to the text.
     length: u64,
     growing: bool,
     appended: bool,
 }
 
 impl RecordText {
-    /// The text of a file of which `length` bytes are to be read. `growing`: a process may be writing it.
+    /// The text of the first `length` bytes of a file. `growing`: a process may be writing to the file.
     pub fn new(path: PathBuf, file: Option<Arc<FileHandle>>, length: u64, growing: bool) -> RecordText {
         let length = if file.is_some() { length } else { 0 };
-        let piece = TextChunk { at: 0, length, origin: ByteOrigin::File, offset: 0 };
-        let pieces = if length > 0 { vec![piece] } else { Vec::new() };
-        RecordText { path, file, buffers: None, pieces, length, growing, appended: false }
+        let chunk = TextChunk { at: 0, length, origin: ByteOrigin::File, offset: 0 };
+        let chunks = if length > 0 { vec![chunk] } else { Vec::new() };
+        RecordText { path, file, buffers: None, chunks, length, growing, appended: false }
     }
 
-    /// A text that is `range` of a file.
+    /// The text of `range` of a file.
     pub fn slice(file: Arc<FileHandle>, range: Range<u64>) -> RecordText {
         let length = range.end.saturating_sub(range.start);
         let mut text = RecordText::new(file.path().to_owned(), Some(file), length, false);
-        text.pieces.iter_mut().for_each(|piece| piece.offset = range.start);
+        text.chunks.iter_mut().for_each(|chunk| chunk.offset = range.start);
         text
     }
 
-    /// Puts `range` of the trbuf over the bytes from `at` on.
+    /// Replaces the bytes from `at` on by `range` of the trbuf.
     ///
     /// # Errors
-    /// The range, if the text would grow past what a number can say.
+    /// The range, if the end of the text would not fit into its type.
     pub fn overlay(&mut self, buffers: &Arc<FileHandle>, at: u64, range: Range<u64>) -> Result<(), Range<u64>> {
         let length = range.end.saturating_sub(range.start);
         let Some(end) = at.checked_add(length).filter(|&end| end < u64::MAX / 2) else {
@@ -79,36 +81,36 @@ impl RecordText {
         if length == 0 {
             return Ok(());
         }
-        let mut pieces = Vec::with_capacity(self.pieces.len() + 2);
-        for &piece in &self.pieces {
-            if piece.at < at {
-                pieces.push(TextChunk { length: piece.length.min(at - piece.at), ..piece });
+        let mut chunks = Vec::with_capacity(self.chunks.len() + 2);
+        for &chunk in &self.chunks {
+            if chunk.at < at {
+                chunks.push(TextChunk { length: chunk.length.min(at - chunk.at), ..chunk });
             }
-            if piece.end() > end {
-                let cut = end.saturating_sub(piece.at);
-                pieces.push(TextChunk {
-                    at: piece.at + cut,
-                    length: piece.length - cut,
-                    offset: piece.offset + cut,
-                    ..piece
+            if chunk.end() > end {
+                let covered = end.saturating_sub(chunk.at);
+                chunks.push(TextChunk {
+                    at: chunk.at + covered,
+                    length: chunk.length - covered,
+                    offset: chunk.offset + covered,
+                    ..chunk
                 });
             }
         }
-        pieces.push(TextChunk { at, length, origin: ByteOrigin::Buffers, offset: range.start });
-        pieces.sort_by_key(|piece| piece.at);
-        self.pieces = pieces;
+        chunks.push(TextChunk { at, length, origin: ByteOrigin::Buffers, offset: range.start });
+        chunks.sort_by_key(|chunk| chunk.at);
+        self.chunks = chunks;
         self.buffers = Some(buffers.clone());
         Ok(())
     }
 
-    /// Adds `range` of the trbuf at the end, on a line of its own.
+    /// Adds `range` of the trbuf at the end, beginning a line.
     pub fn append(&mut self, buffers: &Arc<FileHandle>, range: Range<u64>) {
         if range.is_empty() {
             return;
         }
-        // A byte is left out, so that an incomplete line before it stays one by itself.
-        let at = self.pieces.last().map_or(0, |piece| piece.end() + 1);
-        self.pieces.push(TextChunk {
+        // A gap of one byte ends an incomplete line before it.
+        let at = self.chunks.last().map_or(0, |chunk| chunk.end() + 1);
+        self.chunks.push(TextChunk {
             at,
             length: range.end - range.start,
             origin: ByteOrigin::Buffers,
@@ -118,15 +120,20 @@ impl RecordText {
         self.appended = true;
     }
 
-    /// Puts what was found of it in the process's trbuf over it and behind it. What cannot belong there is told.
-    pub fn add_leftovers(&mut self, buffers: &Arc<FileHandle>, found: &[RegionLeftover], diagnostics: &Diagnostics) {
-        for (at, range) in found.iter().filter_map(|leftover| leftover.pending.clone()) {
+    /// Overlays and appends what the process's trbuf holds for this file. Reports text whose place is impossible.
+    pub fn add_leftovers(
+        &mut self,
+        buffers: &Arc<FileHandle>,
+        leftovers: &[RegionLeftover],
+        diagnostics: &Diagnostics,
+    ) {
+        for (at, range) in leftovers.iter().filter_map(|leftover| leftover.pending.clone()) {
             if let Err(range) = self.overlay(buffers, at, range) {
                 let place = format_args!("{}: byte {}", buffers.path().display(), range.start);
                 diagnostics.report_damage(place, "text that belongs at an impossible place");
             }
         }
-        for leftover in found {
+        for leftover in leftovers {
             self.append(buffers, leftover.older.clone());
             self.append(buffers, leftover.unwritten.clone());
         }
@@ -137,79 +144,79 @@ impl RecordText {
         &self.path
     }
 
-    /// The file, and how many bytes of it are read; `None` if there is none.
+    /// The file, and how many of its bytes belong to the text; `None` if there is no file.
     pub fn file(&self) -> Option<(&Arc<FileHandle>, u64)> {
         Some((self.file.as_ref()?, self.length))
     }
 
-    /// Whether a process may be writing to it: an incomplete line is then no damage.
+    /// Whether a process may be writing to the file: an incomplete line is then no damage.
     pub fn growing(&self) -> bool {
         self.growing
     }
 
-    /// Whether what a dead process left of it is in it, so that nothing more will come.
+    /// Whether it includes what a dead process left in its buffers. Such a text does not grow any more.
     pub fn is_completed(&self) -> bool {
         self.buffers.is_some() && !self.growing
     }
 
-    /// Whether text was found that a dead process had not begun to write. It may have taken its place in the file
-    /// already, which then shows as a run of NUL bytes.
+    /// Whether it includes text that a process had not begun to write. The process may have taken a range of the file
+    /// for that text already, which is then a run of NUL bytes.
     pub fn appended(&self) -> bool {
         self.appended
     }
 
-    /// Where the text ends.
+    /// The end of the text.
     pub fn end(&self) -> u64 {
-        self.pieces.last().map_or(0, TextChunk::end)
+        self.chunks.last().map_or(0, TextChunk::end)
     }
 
-    /// How many bytes `range` has, without the gaps.
+    /// The number of bytes in `range`, without the gaps.
     pub fn size(&self, range: Range<u64>) -> u64 {
-        let first = self.pieces.partition_point(|piece| piece.end() <= range.start);
-        let pieces = self.pieces[first..].iter().take_while(|piece| piece.at < range.end);
-        pieces.map(|piece| piece.end().min(range.end) - piece.at.max(range.start)).sum()
+        let first = self.chunks.partition_point(|chunk| chunk.end() <= range.start);
+        let chunks = self.chunks[first..].iter().take_while(|chunk| chunk.at < range.end);
+        chunks.map(|chunk| chunk.end().min(range.end) - chunk.at.max(range.start)).sum()
     }
 
-    /// The first stretch without gaps that ends after `at`, as far as it lies after `at`.
+    /// The first gapless stretch that ends after `at`, without what lies before `at`.
     pub fn stretch(&self, at: u64) -> Option<Range<u64>> {
-        let first = self.pieces.partition_point(|piece| piece.end() <= at);
-        let mut end = self.pieces.get(first)?.end();
-        for piece in &self.pieces[first + 1..] {
-            if piece.at != end {
+        let first = self.chunks.partition_point(|chunk| chunk.end() <= at);
+        let mut end = self.chunks.get(first)?.end();
+        for chunk in &self.chunks[first + 1..] {
+            if chunk.at != end {
                 break;
             }
-            end = piece.end();
+            end = chunk.end();
         }
-        Some(self.pieces[first].at.max(at)..end)
+        Some(self.chunks[first].at.max(at)..end)
     }
 
     /// Reads some bytes at `at`: at least one, unless `buffer` is empty or `at` lies in no stretch.
     ///
     /// # Errors
-    /// What the system says; also when the file has become shorter than it was.
+    /// The system's error, or that the file has become shorter than it was.
     pub fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
-        let index = self.pieces.partition_point(|piece| piece.end() <= at);
-        let Some(piece) = self.pieces.get(index).filter(|piece| piece.at <= at) else {
+        let index = self.chunks.partition_point(|chunk| chunk.end() <= at);
+        let Some(chunk) = self.chunks.get(index).filter(|chunk| chunk.at <= at) else {
             return Ok(0);
         };
-        let handle = match piece.origin {
+        let handle = match chunk.origin {
             ByteOrigin::File => &self.file,
             ByteOrigin::Buffers => &self.buffers,
         };
         let Some(handle) = handle else { return Ok(0) };
-        let room = buffer.len().min(usize::try_from(piece.end() - at).unwrap_or(usize::MAX));
-        match handle.read_at(&mut buffer[..room], piece.offset + (at - piece.at))? {
+        let room = buffer.len().min(usize::try_from(chunk.end() - at).unwrap_or(usize::MAX));
+        match handle.read_at(&mut buffer[..room], chunk.offset + (at - chunk.at))? {
             0 if room > 0 => Err(io::Error::other("became shorter while being read")),
             length => Ok(length),
         }
     }
 
-    /// Says where `at` is, for a message: file and line, or the place in the trbuf.
+    /// Describes for a message where `at` is: file and line, or the place in the trbuf.
     pub fn describe_place(&self, at: u64, line: u64) -> String {
-        let index = self.pieces.partition_point(|piece| piece.end() <= at);
-        match (self.pieces.get(index), &self.buffers) {
-            (Some(piece), Some(buffers)) if piece.origin == ByteOrigin::Buffers && piece.at <= at => {
-                format!("{}: byte {}", buffers.path().display(), piece.offset + (at - piece.at))
+        let index = self.chunks.partition_point(|chunk| chunk.end() <= at);
+        match (self.chunks.get(index), &self.buffers) {
+            (Some(chunk), Some(buffers)) if chunk.origin == ByteOrigin::Buffers && chunk.at <= at => {
+                format!("{}: byte {}", buffers.path().display(), chunk.offset + (at - chunk.at))
             }
             _ => format!("{}:{line}", self.path.display()),
         }
@@ -219,16 +226,11 @@ impl RecordText {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::file_handle::{DescriptorBudget, open};
-    use std::fs;
+    use crate::testing::test_trace::TestTrace;
 
     /// The handles of a file that holds `0123456789` and of a trbuf that holds `abcdefghij`.
-    fn handles(directory: &Path) -> [Arc<FileHandle>; 2] {
-        [("tr", "0123456789"), ("trbuf", "abcdefghij")].map(|(name, bytes)| {
-            let path = directory.join(name);
-            fs::write(&path, bytes).unwrap();
-            Arc::new(FileHandle::new(path.clone(), open(&path).unwrap(), &DescriptorBudget::new(9)).unwrap())
-        })
+    fn handles(trace: &TestTrace) -> [Arc<FileHandle>; 2] {
+        [("tr", "0123456789"), ("trbuf", "abcdefghij")].map(|(name, bytes)| trace.file(name, bytes).handle(name, 9))
     }
 
     /// All stretches, read two bytes at a time.
@@ -250,8 +252,8 @@ mod tests {
 
     #[test]
     fn overlays_cover_extend_and_leave_gaps() {
-        let directory = tempfile::tempdir().unwrap();
-        let [file, buffers] = handles(directory.path());
+        let trace = TestTrace::new();
+        let [file, buffers] = handles(&trace);
         let text = |overlays: &[(u64, Range<u64>)]| {
             let mut text = RecordText::new("tr".into(), Some(file.clone()), 10, false);
             for (at, range) in overlays {
@@ -271,9 +273,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_appended_starts_a_line() {
-        let directory = tempfile::tempdir().unwrap();
-        let [file, buffers] = handles(directory.path());
+    fn appended_text_begins_a_line() {
+        let trace = TestTrace::new();
+        let [file, buffers] = handles(&trace);
         let mut text = RecordText::new("tr".into(), Some(file), 10, false);
         text.append(&buffers, 0..2);
         text.append(&buffers, 4..4);
@@ -284,13 +286,13 @@ mod tests {
         assert_eq!(text.stretch(0), None);
         text.append(&buffers, 1..4);
         assert_eq!(read(&text), ["bcd"]);
-        assert_eq!(text.describe_place(1, 1), format!("{}: byte 2", directory.path().join("trbuf").display()));
+        assert_eq!(text.describe_place(1, 1), format!("{}: byte 2", trace.path("trbuf").display()));
     }
 
     #[test]
-    fn a_wild_place_is_refused_or_costs_nothing() {
-        let directory = tempfile::tempdir().unwrap();
-        let [file, buffers] = handles(directory.path());
+    fn an_impossible_place_is_refused_and_a_distant_one_makes_a_gap() {
+        let trace = TestTrace::new();
+        let [file, buffers] = handles(&trace);
         let mut text = RecordText::new("tr".into(), Some(file), 10, false);
         assert_eq!(text.overlay(&buffers, u64::MAX - 1, 0..5), Err(0..5));
         assert_eq!(text.overlay(&buffers, u64::MAX / 4, 0..5), Ok(()));
@@ -299,8 +301,8 @@ mod tests {
 
     #[test]
     fn a_file_that_shrinks_is_an_error() {
-        let directory = tempfile::tempdir().unwrap();
-        let [file, _] = handles(directory.path());
+        let trace = TestTrace::new();
+        let [file, _] = handles(&trace);
         let text = RecordText::new("tr".into(), Some(file), 12, false);
         assert_eq!(text.read_at(&mut [0; 4], 10).unwrap_err().to_string(), "became shorter while being read");
     }

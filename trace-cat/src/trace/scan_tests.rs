@@ -3,32 +3,26 @@
 use super::*;
 use crate::support::diagnostics::tests::recorded_diagnostics;
 use crate::testing::seeded_random::{SeededRandom, fuzz_time};
-use crate::testing::test_trace::record;
-use crate::trace::file_handle::{DescriptorBudget, FileHandle, open};
-use std::fs;
+use crate::testing::test_trace::{record, text_of};
 use std::time::Instant;
 
 /// The index of a file that holds `bytes`, and the messages.
-fn scanned(bytes: &[u8], pace: ScanLimits) -> (TimeIndex, String) {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("tr");
-    fs::write(&path, bytes).unwrap();
-    let handle = FileHandle::new(path.clone(), open(&path).unwrap(), &DescriptorBudget::new(1)).unwrap();
-    let text = RecordText::new("tr".into(), Some(Arc::new(handle)), bytes.len() as u64, false);
+fn scanned(bytes: &[u8], limits: ScanLimits) -> (TimeIndex, String) {
+    let (_trace, text) = text_of(bytes);
     let (diagnostics, messages) = recorded_diagnostics();
-    let mut indexes = scan(&[Arc::new(text)], pace, &diagnostics);
+    let mut indexes = scan(&[text], limits, &diagnostics);
     assert_eq!(indexes.len(), 1);
     (indexes.pop().unwrap(), messages.text())
 }
 
-const WHOLE: ScanLimits = ScanLimits { threads: 1, chunk: 1 << 30, buffer: 1 << 20, block: 1 << 30 };
+const ONE_CHUNK: ScanLimits = ScanLimits { threads: 1, chunk: 1 << 30, buffer: 1 << 20, block: 1 << 30 };
 
 #[test]
-fn blocks_tell_the_least_and_the_greatest_time() {
+fn blocks_have_the_least_and_the_greatest_time() {
     let times = [5, 7, 7, 9, 3, 4];
     let text: String = times.map(|time| record(time, 1, "02:04:0", 0)).concat();
     let length = text.len() as u64 / 6;
-    let (index, messages) = scanned(text.as_bytes(), ScanLimits { block: 2 * length, ..WHOLE });
+    let (index, messages) = scanned(text.as_bytes(), ScanLimits { block: 2 * length, ..ONE_CHUNK });
     assert_eq!(messages, "");
     let blocks: Vec<_> = index.blocks().iter().map(|block| (block.at / length, block.min, block.max)).collect();
     assert_eq!(blocks, [(0, 5, 7), (2, 7, 9), (4, 3, 4)]);
@@ -56,18 +50,22 @@ fn chunks_make_no_difference() {
             let byte = b"\0x\n"[random.below(3)];
             bytes.splice(at..at, vec![byte; random.below(2000)]);
         }
-        let (whole, told) = scanned(&bytes, WHOLE);
-        let pace = ScanLimits {
+        let (expected, expected_messages) = scanned(&bytes, ONE_CHUNK);
+        let limits = ScanLimits {
             threads: 1 + random.below(3),
             chunk: 1 + random.below(3000) as u64,
             buffer: random.below(9000),
             block: 1 + random.below(3000) as u64,
         };
-        let (index, messages) = scanned(&bytes, pace);
-        assert_eq!(messages, told, "round {round}, {pace:?}");
+        let (index, messages) = scanned(&bytes, limits);
+        assert_eq!(messages, expected_messages, "round {round}, {limits:?}");
         let count = |index: &TimeIndex| index.blocks().iter().map(|block| u64::from(block.records)).sum::<u64>();
-        assert_eq!((count(&index), index.span(), index.end()), (count(&whole), whole.span(), whole.end()));
-        assert_eq!((index.ordered(), index.clean()), (whole.ordered(), whole.clean()), "round {round}, {pace:?}");
+        assert_eq!((count(&index), index.span(), index.end()), (count(&expected), expected.span(), expected.end()));
+        assert_eq!(
+            (index.ordered(), index.clean()),
+            (expected.ordered(), expected.clean()),
+            "round {round}, {limits:?}"
+        );
         assert!(index.blocks().is_sorted_by_key(|block| block.at));
     }
 }

@@ -1,35 +1,41 @@
-//! Where in a text which times are: what is kept of reading it once.
+//! Which times are where in a text: the result of reading it once.
 
 use std::ops::Range;
 
-/// What the records that begin in some bytes of a text have in common.
+/// Consecutive records of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexBlock {
-    /// Where in the text its first record begins.
+    /// The beginning of its first record in the text.
     pub at: u64,
-    /// The least time.
+    /// The least time of a record.
     pub min: u64,
-    /// The greatest time.
+    /// The greatest time of a record.
     pub max: u64,
     /// How many records there are.
     pub records: u32,
 }
 
-/// Blocks none of which begins before the time at which the one before it ends.
+/// Consecutive blocks whose times ascend: the least time of each is not below the greatest of the block before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct SortedRun {
     blocks: Range<u32>,
-    /// The greatest time in this run and those before it.
+    /// The greatest time in this run and all before it.
     until: u64,
-    /// The least time in this run and those behind it.
+    /// The least time in this run and all after it.
     from: u64,
+}
+
+impl SortedRun {
+    fn indexes(&self) -> Range<usize> {
+        self.blocks.start as usize..self.blocks.end as usize
+    }
 }
 
 /// The blocks of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimeIndex {
     blocks: Vec<IndexBlock>,
-    /// None if all blocks are one run.
+    /// Empty if all blocks are one run.
     runs: Vec<SortedRun>,
     end: u64,
     min: u64,
@@ -39,8 +45,8 @@ pub struct TimeIndex {
 }
 
 impl TimeIndex {
-    /// The index of a text that ends at `end`. `ordered`: within the blocks no time descends. `clean`: all of the text is
-    /// records.
+    /// The index of a text that ends at `end`. `ordered`: within no block a time descends. `clean`: all of the text consists
+    /// of records.
     pub fn new(mut blocks: Vec<IndexBlock>, end: u64, ordered: bool, clean: bool) -> TimeIndex {
         blocks.shrink_to_fit();
         let mut runs: Vec<SortedRun> = Vec::new();
@@ -70,12 +76,12 @@ impl TimeIndex {
         &self.blocks
     }
 
-    /// Whether the times of the whole text never descend.
+    /// Whether the times of the complete text never descend.
     pub fn ordered(&self) -> bool {
         self.ordered
     }
 
-    /// Whether all of the text was records.
+    /// Whether all of the text consists of records.
     pub fn clean(&self) -> bool {
         self.clean
     }
@@ -85,25 +91,27 @@ impl TimeIndex {
         (!self.blocks.is_empty()).then_some((self.min, self.max))
     }
 
-    /// Where the text ends.
+    /// The end of the text.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// The stretches of blocks whose times ascend, one behind the other.
+    /// The sorted runs of blocks, in the order of the text.
     pub fn runs(&self) -> impl Iterator<Item = Range<usize>> {
-        let whole = (self.runs.is_empty() && !self.blocks.is_empty()).then_some(0..self.blocks.len());
-        whole.into_iter().chain(self.runs.iter().map(|run| run.blocks.start as usize..run.blocks.end as usize))
+        self.only_run().into_iter().chain(self.runs.iter().map(SortedRun::indexes))
     }
 
-    /// The blocks that may hold records of times in `times`, as stretches in the order of the text.
+    /// All blocks, if they are one run.
+    fn only_run(&self) -> Option<Range<usize>> {
+        (self.runs.is_empty() && !self.blocks.is_empty()).then_some(0..self.blocks.len())
+    }
+
+    /// The blocks that may hold records of times in `times`, as ranges in the order of the text.
     pub fn find(&self, times: Range<u64>) -> impl Iterator<Item = Range<usize>> {
         let first = self.runs.partition_point(|run| run.until < times.start);
         let last = self.runs.partition_point(|run| run.from < times.end);
-        let whole = (self.runs.is_empty() && !self.blocks.is_empty()).then_some(0..self.blocks.len());
         let runs = self.runs.get(first..last.max(first)).unwrap_or_default();
-        let runs = runs.iter().map(|run| run.blocks.start as usize..run.blocks.end as usize);
-        whole.into_iter().chain(runs).filter_map(move |run| {
+        self.only_run().into_iter().chain(runs.iter().map(SortedRun::indexes)).filter_map(move |run| {
             let blocks = &self.blocks[run.clone()];
             let first = blocks.partition_point(|block| block.max < times.start);
             let last = blocks.partition_point(|block| block.min < times.end);
@@ -111,7 +119,7 @@ impl TimeIndex {
         })
     }
 
-    /// Where in the text these blocks are, which are not none.
+    /// The place in the text of these blocks; there has to be at least one.
     pub fn place(&self, blocks: &Range<usize>) -> Range<u64> {
         let end = self.blocks.get(blocks.end).map_or(self.end, |block| block.at);
         self.blocks[blocks.start].at..end
@@ -124,7 +132,7 @@ mod tests {
     use crate::testing::seeded_random::SeededRandom;
 
     #[test]
-    fn what_is_found_is_what_looking_at_each_block_finds() {
+    fn a_search_finds_what_inspecting_each_block_finds() {
         let mut random = SeededRandom::seeded("index", 8);
         for _ in 0..2000 {
             let disorder = [0, 1, 30][random.below(3)];

@@ -1,7 +1,7 @@
-//! The rings of a process that runs, copied: nothing of them is in a file before it ends.
+//! Copies the rings of a running process, whose records are in no file before the process ends.
 //!
-//! The process goes on recording while they are copied. What it may have overwritten meanwhile is left out of the copy
-//! (see `survivors`).
+//! The process goes on recording meanwhile. What it may have overwritten before it was copied is left out (see
+//! `ring_snapshot`).
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,55 +17,55 @@ use super::complete_from;
 use super::leftovers::{CopiedBuffers, ProcessLeftovers, RegionLeftover};
 use super::live_slot::{LiveSlot, copy_range, ends};
 use super::region_text::first_record;
-use super::ring_snapshot::{RingSnapshot, SurvivingText};
+use super::ring_snapshot::SurvivingText;
 use super::slots::{SlotEntry, Slots};
+use super::surviving_copy::{SurvivingCopy, copy_until_it_survives};
 use crate::support::diagnostics::Diagnostics;
 use crate::support::temporary_files::temporary_file_error;
 use crate::trace::file_handle::{DescriptorBudget, FileHandle};
 
-/// How often one ring is copied before it is given up, each time only the newer half of what was copied before: less
-/// text is sooner copied than overwritten.
-const ATTEMPTS: u32 = 12;
+/// How often one ring is copied before it is left out.
+const ATTEMPTS_MAX: u32 = 12;
 
-/// Copies all rings; `None` if meanwhile some were written to their files, where they would be found once more.
+/// Copies all rings; `None` if some of them were written to their files meanwhile, where they would be read once more.
 ///
 /// # Errors
-/// What reading or a temporary file says.
+/// The failure to read, or of the temporary file.
 pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) -> io::Result<Option<CopiedBuffers>> {
     let before = ends(file)?;
     let copy = tempfile::tempfile().map_err(temporary_file_error)?;
     let mut files: BTreeMap<u16, Vec<RegionLeftover>> = BTreeMap::new();
-    let mut wholes = Vec::new();
+    let mut complete_from = Vec::new();
     let mut page = [0; PAGE];
     let mut slots = Slots::new(file, owner.layout)?;
-    while let Some(found) = slots.next(&mut page)? {
-        // The last slot is cut short while the process makes it.
-        let SlotEntry::Slot { index, at } = found else { continue };
+    while let Some(entry) = slots.next(&mut page)? {
+        // The last slot is incomplete while the process makes it.
+        let SlotEntry::Slot { index, at } = entry else { continue };
         let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
         let rings = SlotRings { slot: LiveSlot { file, at, shape: owner.layout, lwp }, copy: &copy };
-        let (mut left, mut oldest) = (Vec::new(), Vec::new());
+        let (mut leftovers, mut oldest) = (Vec::new(), Vec::new());
         for region in 0..REGIONS {
-            match rings.region(region)? {
-                RingCopyOutcome::Copied(leftover, overwrote) => {
+            match rings.copy_region(region)? {
+                RingCopy::Copied { leftover, overwrote } => {
                     if overwrote {
                         oldest.extend(leftover.oldest());
                     }
-                    left.extend(leftover.oldest().is_some().then_some(leftover));
+                    leftovers.extend(leftover.oldest().is_some().then_some(leftover));
                 }
-                RingCopyOutcome::Lost => {
+                RingCopy::Overwritten => {
                     diagnostics.report_note(
                         path.display(),
-                        format_args!("slot {index}: region {region} cannot be copied, so fast does it change"),
+                        format_args!("slot {index}: region {region} changes too fast to be copied"),
                     );
                 }
-                RingCopyOutcome::Gone => {}
-                RingCopyOutcome::Leaving => return Ok(None),
+                RingCopy::Gone => {}
+                RingCopy::Leaving => return Ok(None),
             }
         }
-        wholes.extend(complete_from::of_slot(&copy, &page, lwp, &oldest)?);
-        files.entry((lwp & LWP_MASK) as u16).or_default().extend(left);
+        complete_from.extend(complete_from::of_slot(&copy, &page, lwp, &oldest)?);
+        files.entry((lwp & LWP_MASK) as u16).or_default().extend(leftovers);
     }
-    files.retain(|_, left| !left.is_empty());
+    files.retain(|_, leftovers| !leftovers.is_empty());
     if ends(file)? != before {
         return Ok(None);
     }
@@ -73,22 +73,22 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
     info!("{}: process {} runs; {count} rings copied", path.display(), owner.pid);
     let handle = Arc::new(FileHandle::new(path.to_owned(), copy, &DescriptorBudget::new(1))?);
     Ok(Some(CopiedBuffers {
-        leftovers: ProcessLeftovers { handle, files, whole: wholes },
+        leftovers: ProcessLeftovers { handle, files, complete_from },
         ends: before,
         shape: owner.layout,
     }))
 }
 
-/// What came of copying one ring.
-enum RingCopyOutcome {
-    /// It is copied, and whether records before the copied ones were overwritten.
-    Copied(RegionLeftover, bool),
+/// The result of copying one ring of a slot.
+enum RingCopy {
+    /// It is copied. `overwrote`: records before the copied ones were overwritten.
+    Copied { leftover: RegionLeftover, overwrote: bool },
     /// Its thread overwrites it faster than it can be copied.
-    Lost,
-    /// It is not this thread's any more: it was written out for an exec, which the end of the file tells, or the thread has
-    /// ended, and its records have made room for another one's.
+    Overwritten,
+    /// The slot is another thread's by now: this thread's records were written for an exec, which the end of the file
+    /// shows, or the thread has ended, and another thread's records replaced its own.
     Gone,
-    /// It is on its way to the record file.
+    /// It is being written to the record file.
     Leaving,
 }
 
@@ -99,31 +99,37 @@ struct SlotRings<'a> {
 }
 
 impl SlotRings<'_> {
-    /// Copies one of them.
-    fn region(&self, region: usize) -> io::Result<RingCopyOutcome> {
-        for attempt in 0..ATTEMPTS {
-            let Some(before) = self.slot.ring_snapshot(region, RingSnapshot::before)? else { continue };
-            if before.leaving {
-                return Ok(RingCopyOutcome::Leaving);
-            }
-            let all = before.all();
-            let copied = all.newest(all.len() >> attempt);
-            for part in [&copied.older, &copied.newer] {
-                copy_range(self.slot.file, self.copy, self.slot.place(region, part))?;
-            }
-            let Some(after) = self.slot.ring_snapshot(region, RingSnapshot::after)? else { continue };
-            if let Some(good) = before.surviving(&copied, after) {
-                let overwrote = after.wrap_count > 0 || good.cut;
-                return Ok(RingCopyOutcome::Copied(self.leftover(region, &good)?, overwrote));
-            }
-        }
-        Ok(if self.slot.page()?.is_some() { RingCopyOutcome::Lost } else { RingCopyOutcome::Gone })
+    fn copy_region(&self, region: usize) -> io::Result<RingCopy> {
+        let result = copy_until_it_survives(
+            &self.slot,
+            region,
+            ATTEMPTS_MAX,
+            |snapshot, overwritten| {
+                let all = snapshot.all();
+                all.newest(all.len() >> overwritten)
+            },
+            |text| {
+                for range in [&text.older, &text.newer] {
+                    copy_range(self.slot.file, self.copy, self.slot.place(region, range))?;
+                }
+                Ok(())
+            },
+        )?;
+        Ok(match result {
+            SurvivingCopy::Copied(text, after) => RingCopy::Copied {
+                leftover: self.leftover(region, &text)?,
+                overwrote: after.wrap_count > 0 || text.cut,
+            },
+            SurvivingCopy::Leaving => RingCopy::Leaving,
+            SurvivingCopy::Overwritten if self.slot.page()?.is_some() => RingCopy::Overwritten,
+            SurvivingCopy::Overwritten => RingCopy::Gone,
+        })
     }
 
-    /// What was copied of a region, from its first whole record on.
-    fn leftover(&self, region: usize, good: &SurvivingText) -> io::Result<RegionLeftover> {
-        let [mut older, mut unwritten] = [&good.older, &good.newer].map(|part| self.slot.place(region, part));
-        if good.cut {
+    /// The places of a region's copied text, from its first complete record on.
+    fn leftover(&self, region: usize, text: &SurvivingText) -> io::Result<RegionLeftover> {
+        let [mut older, mut unwritten] = [&text.older, &text.newer].map(|range| self.slot.place(region, range));
+        if text.cut {
             let first = if older.is_empty() { &mut unwritten } else { &mut older };
             first.start = first_record(self.copy, first)?.unwrap_or(first.end);
         }

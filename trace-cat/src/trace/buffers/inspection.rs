@@ -1,4 +1,4 @@
-//! Inspects a trbuf: whose it is, whether its process runs, and what it holds.
+//! Opens a trbuf and reads what it holds, as the state of its process requires.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -12,9 +12,9 @@ use super::process_state::ProcessState;
 use super::running_process_copy;
 use super::slots::read_up_to;
 use crate::support::diagnostics::{Diagnostics, reason};
-use crate::trace::liveness::owner_is_alive;
+use crate::trace::process_liveness::owner_is_alive;
 
-/// Looks at the trbuf at `path`, which need not exist.
+/// Inspects the trbuf at `path`, which need not exist. Reports what is wrong with it.
 pub fn inspect(path: &Path, diagnostics: &Diagnostics) -> ProcessState {
     let file = match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) {
         Ok(file) => file,
@@ -24,20 +24,20 @@ pub fn inspect(path: &Path, diagnostics: &Diagnostics) -> ProcessState {
             return ProcessState::None;
         }
     };
-    read(path, file, diagnostics).unwrap_or_else(|error| {
+    inspect_file(path, file, diagnostics).unwrap_or_else(|error| {
         diagnostics.report_damage(path.display(), reason(&error));
         ProcessState::None
     })
 }
 
-fn read(path: &Path, file: File, diagnostics: &Diagnostics) -> io::Result<ProcessState> {
+fn inspect_file(path: &Path, file: File, diagnostics: &Diagnostics) -> io::Result<ProcessState> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
     let mut page = [0; PAGE];
     let length = read_up_to(&file, &mut page, 0)?;
     if page.iter().all(|&byte| byte == 0) {
-        // Its owner died before it recorded anything, or is about to begin.
+        // Its owner died before the first record, or is making the trbuf.
         return Ok(ProcessState::None);
     }
     let owner = match Owner::parse(&page[..length]) {

@@ -1,4 +1,4 @@
-//! Records that a process lost without a record of the loss.
+//! Records that a process lost and died before it wrote a loss record.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use spec::buffer::{self, Owner};
 use crate::record::errno_names::errno;
 use crate::support::diagnostics::Diagnostics;
 
-/// Records that a process dropped and died before it could say so in its trace.
+/// The number of such records, and the `errno` value of the last cause.
 #[derive(Debug, Default)]
 pub struct LostRecords {
     records: u64,
@@ -15,22 +15,22 @@ pub struct LostRecords {
 }
 
 impl LostRecords {
-    /// Adds those of a slot, whose header `slot` begins with.
-    pub fn add(&mut self, slot: &[u8]) {
-        if let Ok(Some((records, cause))) = buffer::slot_lost(slot) {
+    /// Adds those of the slot that `page` begins.
+    pub fn add(&mut self, page: &[u8]) {
+        if let Ok(Some((records, cause))) = buffer::slot_lost(page) {
             self.records += u64::from(records);
             self.cause = cause;
         }
     }
 
-    /// Says how many there were, if there were any, and why. A loss that the program counted is no damage.
-    pub fn tell(&self, path: &Path, owner: &Owner, diagnostics: &Diagnostics) {
+    /// Reports how many there are, if any, and why. The recorder counted them, so they are no damage of the trace.
+    pub fn report(&self, path: &Path, owner: &Owner, diagnostics: &Diagnostics) {
         let LostRecords { records, cause } = *self;
         if records > 0 {
-            let why = errno(cause.into()).map_or(cause.to_string(), str::to_owned);
+            let cause = errno(cause.into()).map_or(cause.to_string(), str::to_owned);
             diagnostics.report_note(
                 path.display(),
-                format_args!("process {} lost {records} records before it died ({why})", owner.pid),
+                format_args!("process {} lost {records} records before it died ({cause})", owner.pid),
             );
         }
     }

@@ -2,21 +2,21 @@
 
 use super::leftovers::{CopiedBuffers, ProcessLeftovers};
 
-/// What a trbuf tells of its process.
+/// The state of a process, as its trbuf shows it.
 #[derive(Debug)]
 pub enum ProcessState {
-    /// There is none, or none that can be read: what the record files hold is all there is.
+    /// There is no trbuf, or none that can be read: only the record files hold records.
     None,
     /// The process runs, and its buffers could not be copied.
     Alive,
-    /// The process runs; what is in its buffers was copied.
+    /// The process runs, and its buffers were copied.
     Running(CopiedBuffers),
     /// The process is gone.
     Dead(ProcessLeftovers),
 }
 
 impl ProcessState {
-    /// What is in no file, if that is known.
+    /// What is in no record file, if that is known.
     pub fn leftovers(&self) -> Option<&ProcessLeftovers> {
         match self {
             ProcessState::None | ProcessState::Alive => None,

@@ -1,4 +1,4 @@
-//! The text of a region, which may be a gigabyte: looked at a piece at a time, where it stands.
+//! The text of a region, checked chunk by chunk where it is, since it may be a gigabyte.
 
 use std::fs::File;
 use std::io;
@@ -10,22 +10,23 @@ use spec::record::{RECORD_LEN_MAX, TIME_WIDTH};
 use super::slots::read_up_to;
 use crate::record::{columns, validation};
 
-/// Bytes that are looked at at a time.
+/// Bytes of a chunk.
 pub const CHUNK_LEN: usize = 256 * 1024;
 
-/// The pieces that `range` is worked on in, from front to back.
+/// The chunks of `range`, from front to back.
 pub fn chunks(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     let Range { start, end } = range;
     (start..end).step_by(CHUNK_LEN).map(move |at| at..end.min(at + CHUNK_LEN as u64))
 }
 
-/// Whether `range` of the file is nothing but records, or nothing at all.
+/// Whether `range` of the file consists of records, or is empty.
 ///
 /// # Errors
-/// What reading says.
+/// The failure to read.
 pub fn holds_complete_records(file: &File, range: Range<u64>) -> io::Result<bool> {
     let length = range.end.saturating_sub(range.start);
     let mut buffer = vec![0; length.min(CHUNK_LEN as u64) as usize];
+    // `kept` bytes at the front of the buffer are the beginning of a line.
     let (mut at, mut kept) = (range.start, 0);
     while at < range.end {
         let wanted = (buffer.len() - kept).min(usize::try_from(range.end - at).unwrap_or(usize::MAX));
@@ -44,7 +45,7 @@ pub fn holds_complete_records(file: &File, range: Range<u64>) -> io::Result<bool
     Ok(kept == 0)
 }
 
-/// Whether `text` is nothing but records, or nothing at all.
+/// Whether `text` consists of records, or is empty.
 fn are_records(text: &[u8]) -> bool {
     match text.strip_suffix(b"\n") {
         Some(lines) => lines.split(|&byte| byte == b'\n').all(|line| validation::check(line).is_ok()),
@@ -52,11 +53,11 @@ fn are_records(text: &[u8]) -> bool {
     }
 }
 
-/// Where behind the first newline in `range` of the file the first whole record begins; `None` if there is no newline
-/// where one must be.
+/// The beginning of the first complete record of `range`, which is after its first newline; `None` if there is no newline
+/// within the length of a record.
 ///
 /// # Errors
-/// What reading says.
+/// The failure to read.
 pub fn first_record(file: &File, range: &Range<u64>) -> io::Result<Option<u64>> {
     let mut line = [0; RECORD_LEN_MAX];
     let length = line.len().min(usize::try_from(range.end - range.start).unwrap_or(usize::MAX));
@@ -64,10 +65,10 @@ pub fn first_record(file: &File, range: &Range<u64>) -> io::Result<Option<u64>> 
     Ok(memchr(b'\n', &line[..length]).map(|newline| range.start + newline as u64 + 1))
 }
 
-/// The time of the record that begins at `at`, nanoseconds since the Epoch; `None` if none does.
+/// The time of the record that begins at `at`, nanoseconds since the Epoch; `None` if no record begins there.
 ///
 /// # Errors
-/// What reading says.
+/// The failure to read.
 pub fn time_at(file: &File, at: u64) -> io::Result<Option<u64>> {
     let mut time = [0; TIME_WIDTH];
     let length = read_up_to(file, &mut time, at)?;
@@ -87,14 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn records_are_whole_wherever_the_pieces_end() {
+    fn records_are_complete_wherever_the_chunks_end() {
         let lines: String = (0..CHUNK_LEN as u64 / 30).map(|time| record(time, 1, "02:04:0", time)).collect();
         let end = lines.len() as u64;
         assert!(end > 2 * CHUNK_LEN as u64);
         let check = |text: &str, range: Range<u64>| holds_complete_records(&file(text.as_bytes()), range).unwrap();
         assert!(check(&lines, 0..end) && check(&lines, 0..0) && check(&lines, end..end));
-        assert!(!check(&lines, 1..end) && !check(&lines, 0..end - 1), "a line is not whole");
-        assert!(!check(&lines, 0..end + 1), "the file ends before");
+        assert!(!check(&lines, 1..end) && !check(&lines, 0..end - 1), "a line is not complete");
+        assert!(!check(&lines, 0..end + 1), "the file ends before the range");
         for at in [0, 100, CHUNK_LEN - 1, CHUNK_LEN, CHUNK_LEN + 1, 2 * CHUNK_LEN, lines.len() - 2] {
             let mut bad = lines.clone().into_bytes();
             bad[at] ^= 0x80;
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_whole_record_is_behind_the_first_newline() {
+    fn the_first_complete_record_follows_the_first_newline() {
         let text = format!("0:0:0:0\n{}", record(7, 1, "02:04:0", 7));
         let file = file(text.as_bytes());
         let end = text.len() as u64;

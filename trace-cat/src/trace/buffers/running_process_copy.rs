@@ -1,8 +1,8 @@
-//! What a running process has recorded and not yet written: copied, since it goes on recording while it is read.
+//! A copy of what a running process has recorded and not yet written. It is needed since the process goes on recording.
 //!
-//! The copy is a temporary file that is laid out as the trbuf is, with holes where nothing was copied: so a place in it is a
-//! place in the trbuf, and no region is ever held in memory. How it is made sure that the copy is of one moment depends on
-//! the kind of buffers: see `buffers` and `rings`.
+//! The copy is a temporary file with the layout of the trbuf and with holes where nothing was copied. So a place in the
+//! copy is the place in the trbuf, and no region is held in memory. How a copy is made consistent depends on the kind of
+//! buffers: see `copy_buffers` and `copy_rings`.
 
 use std::fs::File;
 use std::path::Path;
@@ -16,17 +16,17 @@ use super::live_slot::read_layout;
 use super::process_state::ProcessState;
 use super::{copy_buffers, copy_rings};
 use crate::support::diagnostics::{Diagnostics, reason};
-use crate::trace::liveness::owner_is_alive;
+use crate::trace::process_liveness::owner_is_alive;
 
-/// How often all is copied anew when the process was writing its rings to its files, and how long that is waited for each
-/// time.
-const TURNS: usize = 5;
-const PATIENCE: Duration = Duration::from_millis(20);
+/// How often all buffers are copied, if the process keeps writing its rings to its files.
+const ATTEMPTS_MAX: usize = 5;
+/// The pause between two attempts.
+const PAUSE: Duration = Duration::from_millis(20);
 
-/// Copies what is in the trbuf `file` of `owner`, which ran just now.
+/// Copies what the trbuf `file` of `owner`, which was running a moment ago, holds.
 pub fn copy(path: &Path, file: File, owner: &Owner, diagnostics: &Diagnostics) -> ProcessState {
     let owner = &mut { *owner };
-    for _ in 0..TURNS {
+    for _ in 0..ATTEMPTS_MAX {
         let is_ring = owner.layout.is_ring();
         let copied = if is_ring {
             copy_rings::copy(path, &file, owner, diagnostics)
@@ -41,17 +41,17 @@ pub fn copy(path: &Path, file: File, owner: &Owner, diagnostics: &Diagnostics) -
                 return ProcessState::Alive;
             }
         };
-        let is_gone = owner_is_alive(&file, owner) == Some(false);
-        // What it became by an exec may have slots of another size: then what was copied is nothing.
-        let changed = read_layout(&file).ok().flatten().filter(|&shape| shape != owner.layout);
-        owner.layout = changed.unwrap_or(owner.layout);
-        if is_gone {
+        let is_dead = owner_is_alive(&file, owner) == Some(false);
+        // A program that the process executed may have slots of another layout, and then the copy is useless.
+        let new_layout = read_layout(&file).ok().flatten().filter(|&layout| layout != owner.layout);
+        owner.layout = new_layout.unwrap_or(owner.layout);
+        if is_dead {
             return read_leftovers(path, file, owner, diagnostics).map(ProcessState::Dead).unwrap_or_else(|error| {
                 diagnostics.report_damage(path.display(), reason(&error));
                 ProcessState::None
             });
         }
-        if let Some(copied) = copied.filter(|_| changed.is_none()) {
+        if let Some(copied) = copied.filter(|_| new_layout.is_none()) {
             if is_ring {
                 diagnostics.report_note(
                     path.display(),
@@ -60,7 +60,7 @@ pub fn copy(path: &Path, file: File, owner: &Owner, diagnostics: &Diagnostics) -
             }
             return ProcessState::Running(copied);
         }
-        thread::sleep(PATIENCE);
+        thread::sleep(PAUSE);
     }
     diagnostics.report_note(
         path.display(),

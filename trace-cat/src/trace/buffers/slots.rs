@@ -1,5 +1,5 @@
-//! The slots of a trbuf, one at a time, however large it claims to be: a slot may hold a ring of a gigabyte, so only its
-//! first page is read here.
+//! The slots of a trbuf, one at a time, however large the trbuf is. Only the first page of a slot is read here, since a
+//! slot may hold a ring of a gigabyte.
 
 use std::fs::File;
 use std::io;
@@ -8,52 +8,52 @@ use std::os::unix::fs::FileExt;
 
 use spec::buffer::{PAGE, SLOTS_OFFSET, SlotLayout};
 
-/// Bytes of a cut slot that are read at a time.
+/// Bytes of an incomplete slot that are read at a time.
 const CHUNK_LEN: usize = 64 * 1024;
 
-/// What [`Slots::next`] found.
+/// What [`Slots::next`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotEntry {
-    /// A slot, whose first page is read.
+    /// A slot, whose first page was read.
     Slot {
-        /// Which one.
+        /// Its number.
         index: u64,
-        /// Where in the trbuf it begins.
+        /// Its beginning in the trbuf.
         at: u64,
     },
-    /// Slot `index` has less than its size in the file. It is the last one.
-    Cut {
-        /// Which one.
+    /// The last slot, which the file does not hold completely.
+    Incomplete {
+        /// Its number.
         index: u64,
     },
 }
 
-/// Goes over the slots of a trbuf that are not holes.
+/// Reads the slots of a trbuf that are not holes.
 pub struct Slots<'a> {
     file: &'a File,
-    shape: SlotLayout,
+    layout: SlotLayout,
     size: u64,
     index: u64,
 }
 
 impl<'a> Slots<'a> {
-    /// The slots of `file`, which have this shape.
+    /// The slots of `file`, which have this layout.
     ///
     /// # Errors
-    /// What `fstat` says.
-    pub fn new(file: &'a File, shape: SlotLayout) -> io::Result<Slots<'a>> {
-        Ok(Slots { file, shape, size: file.metadata()?.len(), index: 0 })
+    /// The error of `fstat`.
+    pub fn new(file: &'a File, layout: SlotLayout) -> io::Result<Slots<'a>> {
+        Ok(Slots { file, layout, size: file.metadata()?.len(), index: 0 })
     }
 
-    /// The next one, whose first page is read into `page`.
+    /// The next slot, whose first page is read into `page`; `None` after the last.
     ///
     /// # Errors
-    /// What reading says.
+    /// The failure to read.
     pub fn next(&mut self, page: &mut [u8; PAGE]) -> io::Result<Option<SlotEntry>> {
-        let slot_size = self.shape.slot_size() as u64;
+        let slot_size = self.layout.slot_size() as u64;
         loop {
             let index = self.index;
-            let at = self.shape.slot_offset(index);
+            let at = self.layout.slot_offset(index);
             if at >= self.size {
                 return Ok(None);
             }
@@ -64,8 +64,8 @@ impl<'a> Slots<'a> {
             }
             if self.size - at < slot_size {
                 self.size = 0;
-                // A kill while the file grew leaves a part of a slot, of which nothing was used.
-                return Ok((!self.is_unused(at)?).then_some(SlotEntry::Cut { index }));
+                // A process that is killed while it lengthens the file leaves an unused, incomplete slot.
+                return Ok((!self.is_unused(at)?).then_some(SlotEntry::Incomplete { index }));
             }
             self.index += 1;
             read_up_to(self.file, page, at)?;
@@ -73,15 +73,15 @@ impl<'a> Slots<'a> {
         }
     }
 
-    /// Whether the file holds nothing but zeros from `at` on.
+    /// Whether the file holds only zeros from `at` on.
     fn is_unused(&self, mut at: u64) -> io::Result<bool> {
-        let mut piece = vec![0; CHUNK_LEN];
+        let mut chunk = vec![0; CHUNK_LEN];
         while let Some(data) = next_data(self.file, at) {
-            let length = read_up_to(self.file, &mut piece, data)?;
+            let length = read_up_to(self.file, &mut chunk, data)?;
             if length == 0 {
                 break;
             }
-            if piece[..length].iter().any(|&byte| byte != 0) {
+            if chunk[..length].iter().any(|&byte| byte != 0) {
                 return Ok(false);
             }
             at = data + length as u64;
@@ -90,10 +90,10 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// Fills `buffer` as far as the file goes; returns how far.
+/// Fills `buffer` with the bytes from `at` on, up to the end of the file; returns how many.
 ///
 /// # Errors
-/// What reading says.
+/// The failure to read.
 pub fn read_up_to(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     let mut length = 0;
     while length < buffer.len() {
@@ -107,15 +107,16 @@ pub fn read_up_to(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> 
     Ok(length)
 }
 
-/// Where `file` has its first bytes from `at` on that are not a hole, or `None` if it has no more.
+/// The first byte of `file` from `at` on that is not in a hole; `None` if there is none.
 fn next_data(file: &File, at: u64) -> Option<u64> {
     let from = libc::off_t::try_from(at).ok()?;
-    // SAFETY: lseek takes no pointer; the descriptor is open, and nobody uses its offset.
+    // SAFETY: lseek takes no pointer, and the borrowed file keeps the descriptor open. It moves the file offset, which no
+    // reader here uses: all of them give their offset.
     let data = unsafe { libc::lseek(file.as_raw_fd(), from, libc::SEEK_DATA) };
     match u64::try_from(data) {
         Ok(data) => Some(data),
         Err(_) if io::Error::last_os_error().raw_os_error() == Some(libc::ENXIO) => None,
-        // A file system that does not know its holes.
+        // This file system does not know its holes.
         Err(_) => Some(at),
     }
 }

@@ -1,9 +1,8 @@
-//! From what moment on the threads of a trace that was kept in rings (`THR_TRACE_RING`) are complete: what they had
-//! recorded before was overwritten.
+//! From when on each thread of a trace in rings (`THR_TRACE_RING`) is complete: a ring overwrites its older records.
 //!
-//! A process that ends tells so in its trinfo, in lines `complete_from LWP SECONDS.NANOSECONDS`; of one that was killed its
-//! trbuf tells: the moment is that of the oldest record that a ring still holds. Of threads whose rings others took over
-//! nothing is left, and only a note in trinfo tells how many they were.
+//! A process that ends notes the times in its trinfo, in lines `complete_from LWP SECONDS.NANOSECONDS`. For a process that
+//! was killed, the time is that of the oldest record that the thread's rings in the trbuf still hold. Nothing is left of
+//! threads that ended and whose rings other threads reused; a note in the trinfo counts them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::OpenOptions;
@@ -19,25 +18,25 @@ use super::file_names::ProcessFiles;
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::local_time::DateTime;
 
-/// No such line is longer, bytes.
+/// The most bytes that a line about completeness has.
 const LINE_MAX: usize = 128;
-/// Threads that are told of one by one; of more, only how many there are.
+/// The most threads that are reported one by one; the others are counted.
 const REPORTED_MAX: usize = 10;
 
-/// What a trinfo says about this.
+/// What a trinfo holds about completeness.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct TrinfoCompleteness {
-    /// Threads that have overwritten records.
-    pub wholes: Vec<CompleteFrom>,
-    /// Threads of which nothing is left.
-    pub gone: u64,
+    /// The threads that overwrote records.
+    pub threads: Vec<CompleteFrom>,
+    /// How many threads' rings were reused.
+    pub reused: u64,
 }
 
-/// What the trinfo at `path` says, which need not exist.
+/// Reads the trinfo at `path`. A trinfo that does not exist holds nothing.
 ///
 /// # Errors
-/// What the system says, but for a missing file.
-pub fn of_trinfo(path: &Path) -> io::Result<TrinfoCompleteness> {
+/// The system's error, or that it is no regular file.
+pub fn read_trinfo(path: &Path) -> io::Result<TrinfoCompleteness> {
     let file = match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(TrinfoCompleteness::default()),
@@ -47,94 +46,95 @@ pub fn of_trinfo(path: &Path) -> io::Result<TrinfoCompleteness> {
         return Err(io::Error::other("not a regular file"));
     }
     let mut reader = BufReader::new(file);
-    let (mut written, mut line) = (TrinfoCompleteness::default(), Vec::new());
+    let (mut completeness, mut line) = (TrinfoCompleteness::default(), Vec::new());
     loop {
         line.clear();
         if reader.by_ref().take(LINE_MAX as u64).read_until(b'\n', &mut line)? == 0 {
-            return Ok(written);
+            return Ok(completeness);
         }
         match line.strip_suffix(b"\n") {
             Some(line) => {
-                written.wholes.extend(CompleteFrom::parse(line));
-                // Once for each program that the process was.
-                written.gone = written.gone.saturating_add(gone(line).unwrap_or(0));
+                completeness.threads.extend(CompleteFrom::parse(line));
+                // A process writes the note once for each program that it executes.
+                completeness.reused = completeness.reused.saturating_add(reused(line).unwrap_or(0));
             }
             None => drop(reader.skip_until(b'\n')?),
         }
     }
 }
 
-/// How many threads' records are gone, if that is what a line of a trinfo, without its newline, says.
-fn gone(line: &[u8]) -> Option<u64> {
+/// The number in a trinfo's note of reused rings, without its newline; `None` if the line is something else.
+fn reused(line: &[u8]) -> Option<u64> {
     let note = std::str::from_utf8(line).ok()?.strip_prefix("note ")?;
     note.strip_prefix(RINGS_REUSED[0])?.strip_suffix(RINGS_REUSED[1])?.parse().ok()
 }
 
-/// What is known of the threads of all processes.
+/// From when on the threads of all processes are complete.
 #[derive(Debug, Default)]
-pub struct Completeness {
+pub struct ThreadCompleteness {
     threads: BTreeMap<(ProcessFiles, u32), u64>,
-    /// How many threads of a process are gone.
-    gone: BTreeMap<ProcessFiles, u64>,
-    /// Processes and the last three digits of their record files that are read.
+    /// How many threads' rings were reused.
+    reused: BTreeMap<ProcessFiles, u64>,
+    /// The record files that are read, by process and number.
     read: HashSet<(ProcessFiles, u16)>,
 }
 
-impl Completeness {
-    /// Adds what a process's trbuf told, and reads its trinfo.
-    pub fn process(&mut self, process: &ProcessFiles, told: &[CompleteFrom], diagnostics: &Diagnostics) {
+impl ThreadCompleteness {
+    /// Adds the threads of a process: those that its trinfo holds, and those of `in_trbuf`.
+    pub fn add_process(&mut self, process: &ProcessFiles, in_trbuf: &[CompleteFrom], diagnostics: &Diagnostics) {
         let path = process.path(FileName::Info(process.number));
-        let written = of_trinfo(&path).unwrap_or_else(|error| {
+        let in_trinfo = read_trinfo(&path).unwrap_or_else(|error| {
             diagnostics.report_note(path.display(), reason(&error));
             TrinfoCompleteness::default()
         });
-        if written.gone > 0 {
-            self.gone.insert(process.clone(), written.gone);
+        if in_trinfo.reused > 0 {
+            self.reused.insert(process.clone(), in_trinfo.reused);
         }
-        for CompleteFrom { lwp, from } in written.wholes.iter().chain(told) {
-            // A thread whose rings were written out twice (before an exec, say) is complete from the later moment on.
+        for CompleteFrom { lwp, from } in in_trinfo.threads.iter().chain(in_trbuf) {
+            // A thread whose rings were written out twice, as before an exec, is complete from the later time on.
             let known = self.threads.entry((process.clone(), *lwp)).or_default();
             *known = (*known).max(*from);
         }
     }
 
     /// Notes that a record file is read.
-    pub fn file(&mut self, process: &ProcessFiles, number: u16) {
+    pub fn add_file(&mut self, process: &ProcessFiles, number: u16) {
         if !self.threads.is_empty() {
             self.read.insert((process.clone(), number));
         }
     }
 
-    /// Tells of the threads whose files are read, the latest first.
-    pub fn tell(&self, diagnostics: &Diagnostics) {
-        let mut told: Vec<(u64, &ProcessFiles, u32)> = self
+    /// Reports the threads whose files are read, that with the latest time first, and the processes that reused rings.
+    pub fn report(&self, diagnostics: &Diagnostics) {
+        let mut threads: Vec<(u64, &ProcessFiles, u32)> = self
             .threads
             .iter()
             .filter(|((process, lwp), _)| self.read.contains(&(process.clone(), (lwp & LWP_MASK) as u16)))
             .map(|((process, lwp), &from)| (from, process, *lwp))
             .collect();
-        told.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| (a.1, a.2).cmp(&(b.1, b.2))));
-        let moment = |from| format!("{} ({})", DateTime(from), raw(from));
-        for &(from, process, lwp) in told.iter().take(REPORTED_MAX) {
+        threads.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| (a.1, a.2).cmp(&(b.1, b.2))));
+        let display = |from| format!("{} ({})", DateTime(from), raw(from));
+        for &(from, process, lwp) in threads.iter().take(REPORTED_MAX) {
             let file = process.path(FileName::Records { process: process.number, lwp: (lwp & LWP_MASK) as u16 });
-            let what = format_args!("LWP {lwp} is complete from {} on; what came before was overwritten", moment(from));
+            let what =
+                format_args!("LWP {lwp} is complete from {} on; what came before was overwritten", display(from));
             diagnostics.report_note(file.display(), what);
         }
-        if let Some(&(from, ..)) = told.get(REPORTED_MAX) {
-            let count = told.len() - REPORTED_MAX;
+        if let Some(&(from, ..)) = threads.get(REPORTED_MAX) {
+            let count = threads.len() - REPORTED_MAX;
             diagnostics
-                .report_note("rings", format_args!("and {count} more threads, the latest from {} on", moment(from)));
+                .report_note("rings", format_args!("and {count} more threads, the latest from {} on", display(from)));
         }
-        for (process, count) in self.gone.iter().take(REPORTED_MAX) {
-            let [before, behind] = RINGS_REUSED;
+        for (process, count) in self.reused.iter().take(REPORTED_MAX) {
+            let [before, after] = RINGS_REUSED;
             diagnostics.report_note(
                 process.path(FileName::Info(process.number)).display(),
-                format_args!("{before}{count}{behind}"),
+                format_args!("{before}{count}{after}"),
             );
         }
-        if self.gone.len() > REPORTED_MAX {
+        if self.reused.len() > REPORTED_MAX {
             let (processes, threads) =
-                (self.gone.len() - REPORTED_MAX, self.gone.values().skip(REPORTED_MAX).sum::<u64>());
+                (self.reused.len() - REPORTED_MAX, self.reused.values().skip(REPORTED_MAX).sum::<u64>());
             diagnostics
                 .report_note("rings", format_args!("and those of {threads} more threads of {processes} processes"));
         }
@@ -149,10 +149,11 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn lines_and_moments_are_twins() {
-        for whole in [CompleteFrom { lwp: 1, from: 0 }, CompleteFrom { lwp: u32::MAX, from: 9_999_999_999_999_999_999 }]
+    fn lines_are_parsed_as_they_are_written() {
+        for thread in
+            [CompleteFrom { lwp: 1, from: 0 }, CompleteFrom { lwp: u32::MAX, from: 9_999_999_999_999_999_999 }]
         {
-            assert_eq!(CompleteFrom::parse(whole.line().trim_end().as_bytes()), Some(whole));
+            assert_eq!(CompleteFrom::parse(thread.line().trim_end().as_bytes()), Some(thread));
         }
         assert_eq!(
             CompleteFrom { lwp: 71, from: 5 * NANOS_PER_SECOND + 9 }.line(),
@@ -178,77 +179,75 @@ mod tests {
     fn a_trinfo_may_hold_anything() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("trinfo.0000001");
-        assert_eq!(of_trinfo(&path).unwrap(), TrinfoCompleteness::default());
-        let whole = |lwp| CompleteFrom { lwp, from: 7 };
+        assert_eq!(read_trinfo(&path).unwrap(), TrinfoCompleteness::default());
+        let thread = |lwp| CompleteFrom { lwp, from: 7 };
         let long = "x".repeat(3 * LINE_MAX);
         let note = |count: &str| format!("note {}\n", RINGS_REUSED.join(count));
         let lines = [
-            &whole(1).line(),
+            &thread(1).line(),
             &format!("map {long}\n"),
             "\n\0\n",
             &note("14"),
             &note("4294967295"),
             &note("x"),
-            &whole(2).line(),
-            &whole(3).line()[..36],
+            &thread(2).line(),
+            &thread(3).line()[..36],
         ];
         fs::write(&path, lines.concat()).unwrap();
         assert_eq!(
-            of_trinfo(&path).unwrap(),
-            TrinfoCompleteness { wholes: vec![whole(1), whole(2)], gone: 4_294_967_309 }
+            read_trinfo(&path).unwrap(),
+            TrinfoCompleteness { threads: vec![thread(1), thread(2)], reused: 4_294_967_309 }
         );
         fs::write(&path, long).unwrap();
-        assert_eq!(of_trinfo(&path).unwrap(), TrinfoCompleteness::default());
-        assert!(of_trinfo(directory.path()).is_err());
+        assert_eq!(read_trinfo(&path).unwrap(), TrinfoCompleteness::default());
+        assert!(read_trinfo(directory.path()).is_err());
     }
 
     #[test]
-    fn the_latest_ten_are_told_and_the_others_counted() {
-        let tell = |count: u32| {
+    fn the_latest_ten_threads_are_reported_and_the_others_counted() {
+        let report = |count: u32| {
             let process = ProcessFiles { directory: "d".into(), prefix: Vec::new(), number: 1 };
-            let mut wholes = Completeness::default();
+            let mut completeness = ThreadCompleteness::default();
             let (diagnostics, messages) = recorded_diagnostics();
-            let told: Vec<CompleteFrom> =
+            let threads: Vec<CompleteFrom> =
                 (1..=count).map(|lwp| CompleteFrom { lwp, from: u64::from(lwp) * NANOS_PER_SECOND }).collect();
-            wholes.process(&process, &told, &diagnostics);
-            // An earlier moment does not count.
-            wholes.process(
-                &process,
-                &told.first().map(|first| CompleteFrom { from: 9, ..*first }).into_iter().collect::<Vec<_>>(),
-                &diagnostics,
-            );
-            (0..200).filter(|number| *number != 5).for_each(|number| wholes.file(&process, number));
-            wholes.tell(&diagnostics);
+            completeness.add_process(&process, &threads, &diagnostics);
+            // An earlier time of the same thread does not count.
+            let earlier: Vec<CompleteFrom> =
+                threads.first().map(|first| CompleteFrom { from: 9, ..*first }).into_iter().collect();
+            completeness.add_process(&process, &earlier, &diagnostics);
+            (0..200).filter(|number| *number != 5).for_each(|number| completeness.add_file(&process, number));
+            completeness.report(&diagnostics);
             assert!(!diagnostics.has_damage());
             messages.text()
         };
-        assert_eq!(tell(0), "");
-        let few = tell(11);
-        assert_eq!(few.lines().count(), 10, "the fifth one's file is not read: {few}");
-        assert!(few.starts_with("trace-cat: d/tr.0000001.00b: LWP 11 is complete from "), "{few}");
-        let last = few.lines().last().unwrap();
+        assert_eq!(report(0), "");
+        let eleven = report(11);
+        assert_eq!(eleven.lines().count(), 10, "the fifth one's file is not read: {eleven}");
+        assert!(eleven.starts_with("trace-cat: d/tr.0000001.00b: LWP 11 is complete from "), "{eleven}");
+        let last = eleven.lines().last().unwrap();
         assert!(
             last.contains("LWP 1 ") && last.ends_with(" (0000000001.000000000) on; what came before was overwritten")
         );
-        let many = tell(100);
-        assert_eq!(many.lines().count(), 11);
-        let last = many.lines().last().unwrap();
+        let hundred = report(100);
+        assert_eq!(hundred.lines().count(), 11);
+        let last = hundred.lines().last().unwrap();
         assert!(last.starts_with("trace-cat: rings: and 89 more threads, the latest from 19"), "{last}");
         assert!(last.ends_with(" (0000000090.000000000) on"), "{last}");
     }
 
     #[test]
-    fn threads_of_which_nothing_is_left_are_counted() {
+    fn threads_whose_rings_were_reused_are_counted() {
         let directory = tempfile::tempdir().unwrap();
         let (diagnostics, messages) = recorded_diagnostics();
-        let mut wholes = Completeness::default();
+        let mut completeness = ThreadCompleteness::default();
         for number in 1..=12 {
             let process = ProcessFiles { directory: directory.path().into(), prefix: Vec::new(), number };
             let note = format!("note {}\n", RINGS_REUSED.join(&(100 * number).to_string()));
             fs::write(process.path(FileName::Info(number)), note).unwrap();
-            wholes.process(&process, &[], &diagnostics);
+            completeness.add_process(&process, &[], &diagnostics);
         }
-        wholes.tell(&diagnostics);
+        completeness.report(&diagnostics);
         let text = messages.text();
         let lines: Vec<&str> = text.lines().collect();
         let path = directory.path().display();
