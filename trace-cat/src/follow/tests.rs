@@ -61,13 +61,14 @@ fn lines() -> [String; 3] {
     [1, 2, 3].map(|time| record(time, 2, "02:04:0", time))
 }
 
-/// The trbuf of a process that died while it wrote all but the first line.
+/// The trbuf of a process that died while it wrote the second line; the third one is in the buffer only.
 fn killed_in_a_write(lines: &[String; 3]) -> TrbufImage {
     let mut image = TrbufImage::new();
     let slot = image.slot(2);
     let text = lines[1..].concat();
-    image.region(slot, 0, &text, text.len()..text.len(), Some((lines[0].len() as u64, 0..text.len())));
-    image.end(2, lines.concat().len());
+    let second = lines[1].len();
+    image.region(slot, 0, &text, second..text.len(), Some((lines[0].len() as u64, 0..second)));
+    image.end(2, lines[0].len() + second);
     image
 }
 
@@ -75,7 +76,7 @@ fn killed_in_a_write(lines: &[String; 3]) -> TrbufImage {
 fn a_process_that_begins_and_is_killed_during_the_start_leaves_no_incomplete_record() {
     let lines = lines();
     let written = lines.concat();
-    let torn = &written[..lines[0].len() + lines[1].len() + 7];
+    let torn = &written[..lines[0].len() + 7];
     let fixture = FollowFixture::new(torn, &[0; SLOTS_OFFSET]);
     // The process has the trbuf open, and has not yet written its header.
     let mut process = OpenOptions::new().write(true).open(fixture.trace.path("trbuf.0000001")).unwrap();
