@@ -27,7 +27,7 @@ mod trace_directory;
 
 use std::fs::OpenOptions;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::options::{Options, RunOptions};
 use crate::support::diagnostics::{Diagnostics, reason};
@@ -81,7 +81,7 @@ fn record(
     }
     let directory = trace_directory::prepare(options.directory.as_deref(), &path, Path::new(""))?;
     // The program may change its working directory.
-    let absolute = absolute(&directory)?;
+    let absolute = directory.canonicalize().map_err(|error| Refusal::own_failure(&directory, reason(&error)))?;
     let before = TraceFiles::of(&directory);
     let variables = environment::variables(&options.recording, &library, &absolute, &traits);
     let ended = child_process::run(&path, &options.command, &variables).map_err(|error| {
@@ -107,10 +107,5 @@ fn record(
 /// Checks that the output can be written, so that the program does not run in vain.
 fn check_writable(path: &Path) -> Result<(), Refusal> {
     let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-    opened.map(drop).map_err(|error| Refusal::new(OWN_FAILURE, format_args!("{}: {}", path.display(), reason(&error))))
-}
-
-fn absolute(path: &Path) -> Result<PathBuf, Refusal> {
-    path.canonicalize()
-        .map_err(|error| Refusal::new(OWN_FAILURE, format_args!("{}: {}", path.display(), reason(&error))))
+    opened.map(drop).map_err(|error| Refusal::own_failure(path, reason(&error)))
 }

@@ -23,24 +23,20 @@ const PLACES: [&str; 5] = [".", "../lib", "../lib64", "../lib/x86_64-linux-gnu",
 /// A refusal if it does not exist, is no library, or cannot be named in LD_PRELOAD.
 pub fn find(requested: Option<&Path>) -> Result<(PathBuf, Elf), Refusal> {
     let path = match requested {
-        Some(path) => path.canonicalize().map_err(|error| refuse(path, reason(&error)))?,
+        Some(path) => path.canonicalize().map_err(|error| Refusal::own_failure(path, reason(&error)))?,
         None => installed_with(&own_directory()?)?,
     };
     if path.as_os_str().as_bytes().iter().any(|byte| b" :$".contains(byte)) {
-        return Err(refuse(&path, "LD_PRELOAD cannot name a path with a space, a colon or a dollar"));
+        return Err(Refusal::own_failure(&path, "LD_PRELOAD cannot name a path with a space, a colon or a dollar"));
     }
-    let file = File::open(&path).map_err(|error| refuse(&path, reason(&error)))?;
-    let Some(elf) = elf::read(file) else { return Err(refuse(&path, "is no library")) };
+    let file = File::open(&path).map_err(|error| Refusal::own_failure(&path, reason(&error)))?;
+    let Some(elf) = elf::read(file) else { return Err(Refusal::own_failure(&path, "is no library")) };
     Ok((path, elf))
-}
-
-fn refuse(path: &Path, why: impl std::fmt::Display) -> Refusal {
-    Refusal::new(OWN_FAILURE, format_args!("{}: {why}", path.display()))
 }
 
 fn own_directory() -> Result<PathBuf, Refusal> {
     let own = env::current_exe().and_then(|path| path.canonicalize());
-    let own = own.map_err(|error: io::Error| refuse(Path::new("/proc/self/exe"), reason(&error)))?;
+    let own = own.map_err(|error: io::Error| Refusal::own_failure(Path::new("/proc/self/exe"), reason(&error)))?;
     Ok(own.parent().unwrap_or(Path::new("/")).to_owned())
 }
 

@@ -1,5 +1,7 @@
 //! Why a program is not run, and the exit status for it.
 
+use std::path::Path;
+
 /// The exit status when trace-cat itself fails, as `env` and `timeout` have it.
 pub const OWN_FAILURE: u8 = 125;
 /// The exit status when the program exists and cannot be executed.
@@ -17,6 +19,11 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// trace-cat's own failure with a file.
+    pub fn own_failure(path: &Path, why: impl std::fmt::Display) -> Refusal {
+        Refusal::new(OWN_FAILURE, format_args!("{}: {why}", path.display()))
+    }
+
     /// A refusal with this status and this reason.
     pub fn new(status: u8, message: impl std::fmt::Display) -> Refusal {
         Refusal { status, message: message.to_string() }

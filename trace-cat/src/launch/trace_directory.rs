@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::statvfs;
 
-use super::refusal::{OWN_FAILURE, Refusal};
+use super::refusal::Refusal;
 use crate::support::diagnostics::reason;
 
 /// The recorder stops when less than a twentieth of the file system is free, or less than [`FREE_MIN`] if that is less.
@@ -24,24 +24,25 @@ const FREE_MIN: u64 = 1 << 30;
 pub fn prepare(requested: Option<&Path>, program: &Path, here: &Path) -> Result<PathBuf, Refusal> {
     let directory = match requested {
         Some(path) => match fs::create_dir(path) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(refuse(path, reason(&error))),
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(Refusal::own_failure(path, reason(&error)));
+            }
             _ => path.to_owned(),
         },
         None => fresh(program, here)?,
     };
     if !directory.is_dir() {
-        return Err(refuse(&directory, "is not a directory"));
+        return Err(Refusal::own_failure(&directory, "is not a directory"));
     }
     // The mode alone does not decide: for root, on read-only file systems, in /proc.
-    tempfile::tempfile_in(&directory).map_err(|error| refuse(&directory, system_reason(&error)))?;
+    tempfile::tempfile_in(&directory).map_err(|error| Refusal::own_failure(&directory, system_reason(&error)))?;
     if is_full(&directory) {
-        return Err(refuse(&directory, "less than 5 % or 1 GiB of its file system is free: nothing would be recorded"));
+        return Err(Refusal::own_failure(
+            &directory,
+            "less than 5 % or 1 GiB of its file system is free: nothing would be recorded",
+        ));
     }
     Ok(directory)
-}
-
-fn refuse(path: &Path, why: impl std::fmt::Display) -> Refusal {
-    Refusal::new(OWN_FAILURE, format_args!("{}: {why}", path.display()))
 }
 
 /// The system's reason, without the path that tempfile adds.
@@ -67,11 +68,11 @@ fn fresh(program: &Path, here: &Path) -> Result<PathBuf, Refusal> {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => {
                 let why = format_args!("cannot be made: {} (-d names another place)", reason(&error));
-                return Err(refuse(&here.join(name), why));
+                return Err(Refusal::own_failure(&here.join(name), why));
             }
         }
     }
-    Err(refuse(here, "no number is left for a directory"))
+    Err(Refusal::own_failure(here, "no number is left for a directory"))
 }
 
 fn is_full(directory: &Path) -> bool {
