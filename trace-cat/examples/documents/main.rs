@@ -1,7 +1,7 @@
 //! Writes the manual pages trace-cat(1), trace-cat-run(1) and libthreadt(7), and completions for bash, fish and zsh, into a directory.
 //!
-//! What they say of options comes from the table in `src/options`; the rest of the pages is prose
-//! in `man/*.in`, where a line `@OPTIONS@` stands for the options and `@VERSION@` for the version.
+//! The options in them come from the table in `src/options`. All other text of the pages is in `man/*.in`, where a line
+//! `@OPTIONS@` stands for the options and `@VERSION@` for the version.
 //!
 //! ```text
 //! cargo run -q -p trace-cat --example documents -- DIRECTORY
@@ -16,7 +16,7 @@ use std::{env, fs, io};
 
 use clap_complete::{Shell, generate_to};
 
-/// Writes all documents, and says where each is.
+/// Writes all documents, and returns their paths.
 fn write(directory: &Path) -> io::Result<Vec<PathBuf>> {
     fs::create_dir_all(directory)?;
     let mut paths = Vec::new();

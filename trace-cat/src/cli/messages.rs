@@ -1,4 +1,4 @@
-//! The program's messages on stderr: a line each, which begins with the program's name.
+//! The program's messages on stderr. Each begins with the program's name.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -39,7 +39,7 @@ impl Messages {
     }
 
     fn print(&self, text: &str) {
-        // When stderr is closed, the exit status still tells of the failure.
+        // If stderr is closed, the exit status still reports the failure.
         if let Ok(mut out) = self.0.lock() {
             let _ = writeln!(out, "trace-cat: {text}");
         }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_would_command_a_terminal_are_shown_as_text() {
+    fn control_characters_in_names_are_escaped() {
         let (messages, written) = recorded_messages();
         messages.sink().report_note("tr.\n\x1b[2J", "\u{9b}31m\u{fffd} \x7f");
         messages.print_failure("a\nb");

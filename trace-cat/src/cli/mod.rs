@@ -1,4 +1,4 @@
-//! The command line: which command is asked for, what its messages are, and what the exit status is.
+//! The command line: dispatches to the command, prints its messages, and returns the exit status.
 
 mod messages;
 mod print;
@@ -52,7 +52,7 @@ impl Cli {
             Ok(()) if self.diagnostics.has_damage() => ExitCode::FAILURE,
             Ok(()) => ExitCode::SUCCESS,
             Err(CommandError::Usage(message)) => self.print_usage(&usage_error(&[], message)),
-            // The reader of the output has closed it, and needs no more.
+            // The reader of the output has closed it, and needs no more records.
             Err(CommandError::Failed(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Err(CommandError::Failed(error)) => {
                 self.print_failure(error);
@@ -73,7 +73,7 @@ impl Cli {
             self.diagnostics.without_progress(|| self.messages.print_lines(text));
             return ExitCode::from(2);
         }
-        // The standard output may be closed, which is no failure.
+        // A closed standard output is no failure.
         let _ = error.print();
         ExitCode::SUCCESS
     }

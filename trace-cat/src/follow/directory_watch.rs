@@ -1,7 +1,7 @@
-//! Which files there are in a directory, and which come.
+//! Watches a directory for new files.
 //!
-//! The directory is read again when its time of change says so, and for a moment after that: clocks of file systems tick
-//! every few milliseconds only.
+//! The directory is read again when its modification time has changed, and for a moment after that: the clocks of file
+//! systems tick only every few milliseconds.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -16,35 +16,38 @@ use spec::names::FileName;
 use crate::trace::file_names::{ProcessFiles, split_name};
 
 /// How coarse a file system's clock may be.
-const TICK: Duration = Duration::from_millis(50);
-/// A directory that is read in this time may be read each time.
-const CHEAP: Duration = Duration::from_millis(2);
-/// Of others, so many times what reading the directory takes passes before it is read again.
-const REST: u32 = 8;
+const CLOCK_TICK: Duration = Duration::from_millis(50);
+/// A directory that takes no longer to read may be read in each round.
+const CHEAP_READ: Duration = Duration::from_millis(2);
+/// Before another directory is read again, so many times the duration of its last reading have to pass.
+const READ_INTERVAL: u32 = 8;
 
 /// A directory that is watched.
 #[derive(Debug)]
 pub struct DirectoryWatch {
     /// Empty for the working directory.
     directory: PathBuf,
-    /// Only files of this process.
+    /// The number of the only process whose files count.
     only: Option<u32>,
-    /// The files' numbers by name.
+    /// Inode numbers by file name.
     known: HashMap<OsString, u64>,
-    changed: Option<SystemTime>,
+    /// The directory's modification time when it was read.
+    modified: Option<SystemTime>,
+    /// When the last reading began.
     read: Option<(Instant, SystemTime)>,
+    /// How long the last reading took.
     took: Duration,
 }
 
-/// What came.
+/// The changes in a directory between two readings.
 #[derive(Debug, Default)]
 pub struct DirectoryChanges {
-    /// trbufs.
+    /// New trbufs.
     pub buffers: Vec<(ProcessFiles, PathBuf)>,
-    /// Record files, each with the last three digits of its name.
+    /// New record files, each with the last three digits of its name.
     pub records: Vec<(ProcessFiles, u16, PathBuf)>,
-    /// Numbers of files that are gone.
-    pub vanished: Vec<u64>,
+    /// Inode numbers of files that are gone.
+    pub removed: Vec<u64>,
 }
 
 impl DirectoryWatch {
@@ -54,21 +57,21 @@ impl DirectoryWatch {
             directory: directory.into(),
             only,
             known: HashMap::new(),
-            changed: None,
+            modified: None,
             read: None,
             took: Duration::ZERO,
         }
     }
 
-    /// The device that it is on, which its files' numbers are of.
+    /// The device of the directory, to which the inode numbers belong.
     ///
     /// # Errors
-    /// What `stat` says.
+    /// Any error of `stat`.
     pub fn device(&self) -> io::Result<u64> {
         Ok(fs::metadata(self.path())?.dev())
     }
 
-    /// Whether all files of a process are seen to.
+    /// Whether all files of `process` are watched.
     pub fn covers(&self, process: &ProcessFiles) -> bool {
         process.directory == self.directory && self.only.is_none_or(|only| only == process.number)
     }
@@ -77,43 +80,44 @@ impl DirectoryWatch {
         if self.directory.as_os_str().is_empty() { ".".as_ref() } else { &self.directory }
     }
 
-    /// What came since the last time.
+    /// The changes since the last call.
     ///
     /// # Errors
-    /// What the system says of the directory.
+    /// Any error of the directory.
     pub fn read_changes(&mut self) -> io::Result<DirectoryChanges> {
-        let changed = fs::metadata(self.path())?.modified()?;
+        let modified = fs::metadata(self.path())?.modified()?;
         if let Some((read, at)) = self.read {
-            let is_old = Some(changed) == self.changed && at.duration_since(changed).is_ok_and(|age| age > TICK);
-            let is_dear = self.took > CHEAP && read.elapsed() < REST * self.took;
-            if is_old || is_dear {
+            let is_unchanged =
+                Some(modified) == self.modified && at.duration_since(modified).is_ok_and(|age| age > CLOCK_TICK);
+            let is_too_early = self.took > CHEAP_READ && read.elapsed() < READ_INTERVAL * self.took;
+            if is_unchanged || is_too_early {
                 return Ok(DirectoryChanges::default());
             }
         }
         let (began, at) = (Instant::now(), SystemTime::now());
-        let mut news = DirectoryChanges::default();
-        let mut there = HashMap::with_capacity(self.known.len());
+        let mut changes = DirectoryChanges::default();
+        let mut present = HashMap::with_capacity(self.known.len());
         for entry in fs::read_dir(self.path())? {
             let entry = entry?;
             let (name, number) = (entry.file_name(), entry.ino());
             if self.known.get(&name) != Some(&number) {
-                self.came(&name, &mut news);
+                self.add(&name, &mut changes);
             }
-            there.insert(name, number);
+            present.insert(name, number);
         }
-        let gone = self.known.iter().filter(|(name, number)| there.get(*name) != Some(number));
-        news.vanished.extend(gone.map(|(_, number)| *number));
-        self.known = there;
-        (self.changed, self.read, self.took) = (Some(changed), Some((began, at)), began.elapsed());
-        Ok(news)
+        let gone = self.known.iter().filter(|(name, number)| present.get(*name) != Some(number));
+        changes.removed.extend(gone.map(|(_, number)| *number));
+        self.known = present;
+        (self.modified, self.read, self.took) = (Some(modified), Some((began, at)), began.elapsed());
+        Ok(changes)
     }
 
-    /// Next time the directory is read if it has changed, however long that takes.
-    pub fn hurry(&mut self) {
+    /// The next call reads the directory if it has changed, however long that takes.
+    pub fn read_next_time(&mut self) {
         self.took = Duration::ZERO;
     }
 
-    fn came(&self, name: &OsStr, news: &mut DirectoryChanges) {
+    fn add(&self, name: &OsStr, changes: &mut DirectoryChanges) {
         let path = self.directory.join(name);
         let (prefix, Some(parsed)) = split_name(&path) else { return };
         let (number, lwp) = match parsed {
@@ -126,8 +130,8 @@ impl DirectoryWatch {
         }
         let process = ProcessFiles { directory: self.directory.clone(), prefix: Vec::new(), number };
         match lwp {
-            None => news.buffers.push((process, path)),
-            Some(lwp) => news.records.push((process, lwp, path)),
+            None => changes.buffers.push((process, path)),
+            Some(lwp) => changes.records.push((process, lwp, path)),
         }
     }
 }
@@ -137,19 +141,19 @@ mod tests {
     use super::*;
 
     fn names(watch: &mut DirectoryWatch) -> [Vec<String>; 2] {
-        let news = watch.read_changes().unwrap();
-        let buffers: Vec<PathBuf> = news.buffers.into_iter().map(|(_, path)| path).collect();
-        let records: Vec<PathBuf> = news.records.into_iter().map(|(_, _, path)| path).collect();
-        [buffers, records].map(|found| {
+        let changes = watch.read_changes().unwrap();
+        let buffers: Vec<PathBuf> = changes.buffers.into_iter().map(|(_, path)| path).collect();
+        let records: Vec<PathBuf> = changes.records.into_iter().map(|(_, _, path)| path).collect();
+        [buffers, records].map(|paths| {
             let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
-            let mut names: Vec<String> = found.iter().map(name).collect();
+            let mut names: Vec<String> = paths.iter().map(name).collect();
             names.sort();
             names
         })
     }
 
     #[test]
-    fn files_come_once_unless_they_are_others() {
+    fn a_file_is_new_once_unless_another_takes_its_name() {
         let directory = tempfile::tempdir().unwrap();
         let touch = |name: &str| fs::write(directory.path().join(name), "").unwrap();
         let mut watch = DirectoryWatch::new(directory.path(), None);
@@ -161,15 +165,15 @@ mod tests {
         let all = [vec!["trbuf.0000001".to_owned()], vec!["tr.0000001.001".to_owned(), "tr.0000002.001".to_owned()]];
         assert_eq!(names(&mut watch), all);
         assert_eq!(names(&mut watch), [vec![], Vec::<String>::new()]);
-        // Kept, so that its number is not given to another one.
+        // The old file is kept, so that its inode number is not reused.
         fs::rename(directory.path().join("tr.0000002.001"), directory.path().join("y")).unwrap();
         touch("tr.0000002.001");
         assert_eq!(names(&mut watch), [vec![], vec!["tr.0000002.001".to_owned()]]);
-        // A directory that takes long to read is read seldom, but for the last time.
+        // A directory that takes long to read is read seldom, except when it is asked for.
         touch("tr.0000003.001");
         watch.took = Duration::from_secs(1000);
         assert_eq!(names(&mut watch), [vec![], Vec::<String>::new()]);
-        watch.hurry();
+        watch.read_next_time();
         assert_eq!(names(&mut watch), [vec![], vec!["tr.0000003.001".to_owned()]]);
         let mut one = DirectoryWatch::new(directory.path(), Some(1));
         assert_eq!(names(&mut one), [vec!["trbuf.0000001".to_owned()], vec!["tr.0000001.001".to_owned()]]);

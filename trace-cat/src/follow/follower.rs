@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use rustix::time::{ClockId, clock_gettime};
+
 use super::directory_watch::DirectoryWatch;
 use super::growing_files::GrowingFiles;
 use super::intake::Intake;
@@ -14,32 +16,32 @@ use crate::trace::file_names::ProcessFiles;
 /// What is followed.
 pub struct Follower<'a> {
     pub watches: Vec<DirectoryWatch>,
-    pub lives: Vec<RunningProcess>,
-    pub sources: GrowingFiles,
+    pub processes: Vec<RunningProcess>,
+    pub files: GrowingFiles,
     pub intake: Intake,
     pub clock: FollowClock,
-    /// Some process or file has been seen.
-    pub any: bool,
-    /// Looks without anything new since no process runs.
-    pub idle: u32,
-    /// Trbufs of processes that were dead at first: what was left in them has been merged.
-    pub dead: HashSet<FileIdentity>,
+    /// A process or a file has been discovered.
+    pub has_begun: bool,
+    /// Rounds without anything new since no process runs.
+    pub idle_rounds: u32,
+    /// Trbufs of processes that were dead at the start: their leftovers have been merged.
+    pub merged: HashSet<FileIdentity>,
     /// Trbufs that could not be read yet.
     pub unready: Vec<(ProcessFiles, PathBuf)>,
     pub diagnostics: &'a Diagnostics,
 }
 
-/// What time it is for the processes, and how long records wait.
+/// Converts the time for the processes, and knows how long records wait.
 #[derive(Clone, Copy, Debug)]
 pub struct FollowClock {
-    /// What is to be added to `CLOCK_MONOTONIC`, nanoseconds.
+    /// The difference between the processes' time and `CLOCK_MONOTONIC`, nanoseconds.
     pub offset: i64,
-    /// How long a record waits for others, nanoseconds.
+    /// How long a record waits for earlier ones, nanoseconds.
     pub hold: u64,
 }
 
 impl FollowClock {
-    /// What time it is for the processes, nanoseconds since the Epoch, when `CLOCK_MONOTONIC` says `now`.
+    /// The processes' time, nanoseconds since the Epoch, when `CLOCK_MONOTONIC` is `now`.
     pub fn time(self, now: u64) -> u64 {
         now.saturating_add_signed(self.offset)
     }
@@ -47,8 +49,6 @@ impl FollowClock {
 
 /// `CLOCK_MONOTONIC`, nanoseconds.
 pub fn monotonic() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: clock_gettime writes one timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -1,4 +1,4 @@
-//! A record file, read as it grows.
+//! A record file that is read as it grows.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,127 +14,127 @@ use crate::trace::file_handle::FileHandle;
 use crate::trace::record_reader::{RecordItem, RecordReader, TextDamage};
 use crate::trace::record_text::RecordText;
 
-/// Damages of one file that are told.
+/// How many damages of one file are reported.
 const REPORTED_MAX: u32 = 10;
 
 /// A file that may grow.
 #[derive(Debug)]
 pub struct GrowingFile {
     pub path: PathBuf,
-    /// `None`: it has not been made.
+    /// `None` if the file does not exist yet.
     pub handle: Option<Arc<FileHandle>>,
-    /// The file with what its process left, once that is dead.
-    pub rest: Option<Arc<RecordText>>,
+    /// The file completed by what its process left, once the process is dead.
+    pub completed: Option<Arc<RecordText>>,
     /// Where reading goes on.
     position: u64,
-    /// How it began.
+    /// The file's first bytes.
     head: Option<[u8; EVENT1_OFFSET]>,
-    /// What was printed before it came here.
-    pub seen: EmittedRecords,
-    /// A running process is known to write it.
+    /// Records that were emitted from a buffer before they were in the file.
+    pub emitted: EmittedRecords,
+    /// A running process writes it.
     pub owned: bool,
     /// The time of the latest record.
-    last: u64,
-    /// There is more than was read.
+    latest: u64,
+    /// The file holds more than was read.
     pub behind: bool,
-    told: u32,
+    reports: u32,
 }
 
 impl GrowingFile {
     /// The file at `path`, read up to `position`.
     pub fn new(path: PathBuf, handle: Option<Arc<FileHandle>>, position: u64) -> GrowingFile {
-        let seen = EmittedRecords::default();
+        let emitted = EmittedRecords::default();
         GrowingFile {
             path,
             handle,
-            rest: None,
+            completed: None,
             position,
             head: None,
-            seen,
+            emitted,
             owned: false,
-            last: 0,
+            latest: 0,
             behind: false,
-            told: 0,
+            reports: 0,
         }
     }
 
-    /// The latest time up to which it has been read, if there is more in it.
+    /// The time up to which it has been read, if it holds more.
     pub fn behind(&self) -> Option<u64> {
-        self.behind.then_some(self.last)
+        self.behind.then_some(self.latest)
     }
 
-    /// Whether it is another file than this one.
+    /// Whether the file is another one than `handle`.
     pub fn differs(&self, handle: &FileHandle) -> bool {
         self.handle.as_ref().is_some_and(|known| known.identity() != handle.identity())
     }
 
-    /// The file has been made; or made anew, and goes on from its beginning.
-    pub fn found(&mut self, handle: FileHandle) {
+    /// The file has been made. If another one was read until now, reading begins anew.
+    pub fn set_handle(&mut self, handle: FileHandle) {
         if self.differs(&handle) || self.handle.is_none() {
             (self.handle, self.position, self.head) = (Some(Arc::new(handle)), 0, None);
         }
     }
 
-    /// Its process is dead and left this.
+    /// Completes the file by the leftovers of its process, which is dead.
     ///
     /// # Errors
-    /// What the system says of the file.
+    /// Any error of the file.
     pub fn complete(
         &mut self,
         buffers: &Arc<FileHandle>,
-        found: &[RegionLeftover],
+        leftovers: &[RegionLeftover],
         diagnostics: &Diagnostics,
     ) -> io::Result<()> {
         let size = self.handle.as_ref().map_or(Ok(0), |handle| handle.size())?;
         let mut text = RecordText::new(self.path.clone(), self.handle.clone(), size, false);
-        text.add_leftovers(buffers, found, diagnostics);
-        self.rest = Some(Arc::new(text));
+        text.add_leftovers(buffers, leftovers, diagnostics);
+        self.completed = Some(Arc::new(text));
         Ok(())
     }
 
-    /// Whether all has been read that there will ever be; asked after reading.
+    /// Whether reading has reached the end of what there will ever be.
     pub fn is_done(&self) -> bool {
-        self.rest.is_some() && !self.behind
+        self.completed.is_some() && !self.behind
     }
 
-    /// Reads at most `most` bytes of what has come. `last`: nothing will come any more.
-    pub fn read(&mut self, most: u64, last: bool, intake: &mut Intake, diagnostics: &Diagnostics) {
-        if let Err(error) = self.try_read(most, last, intake, diagnostics) {
+    /// Reads at most `limit` bytes of the new text. `last`: this is the last reading.
+    pub fn read(&mut self, limit: u64, last: bool, intake: &mut Intake, diagnostics: &Diagnostics) {
+        if let Err(error) = self.try_read(limit, last, intake, diagnostics) {
             self.behind = false;
-            self.tell(reason(&error), diagnostics);
+            self.report(reason(&error), diagnostics);
         }
     }
 
-    /// The file has become shorter. It goes on where it was cut, or, if it begins otherwise than before, from its beginning.
-    fn cut(&mut self, size: u64) {
+    /// The file has become shorter. Reading goes on at its end, or at its beginning if the first bytes are not the same.
+    fn continue_truncated(&mut self, size: u64) {
         let head = self.read_head();
         self.position = if head.is_some() && head == self.head { size } else { 0 };
         self.head = head;
-        log::info!("{}: it was cut, and is read from byte {} on", self.path.display(), self.position);
+        log::info!("{}: it was truncated, and is read from byte {} on", self.path.display(), self.position);
     }
 
-    /// How the file begins, if there is as much of it.
+    /// The file's first bytes, if it is long enough.
     fn read_head(&self) -> Option<[u8; EVENT1_OFFSET]> {
         let mut head = [0; EVENT1_OFFSET];
         let length = self.handle.as_ref()?.read_at(&mut head, 0).ok()?;
         (length == head.len()).then_some(head)
     }
 
-    fn try_read(&mut self, most: u64, last: bool, intake: &mut Intake, diagnostics: &Diagnostics) -> io::Result<()> {
-        // Where the text that is read begins in the file.
-        let (text, base) = match (&self.rest, self.handle.clone()) {
-            (Some(rest), _) => (rest.clone(), 0),
+    fn try_read(&mut self, limit: u64, last: bool, intake: &mut Intake, diagnostics: &Diagnostics) -> io::Result<()> {
+        // `base` is where the text begins in the file.
+        let (text, base) = match (&self.completed, self.handle.clone()) {
+            (Some(completed), _) => (completed.clone(), 0),
             (None, Some(handle)) => {
                 let size = handle.size()?;
                 if size < self.position {
-                    self.cut(size);
+                    self.continue_truncated(size);
                 }
                 (Arc::new(RecordText::slice(handle, self.position..size)), self.position)
             }
             (None, None) => return Ok(()),
         };
         let range = self.position - base..text.end();
-        let stop = range.end.min(range.start.saturating_add(most));
+        let stop = range.end.min(range.start.saturating_add(limit));
         self.behind = stop < range.end;
         if range.is_empty() {
             return Ok(());
@@ -142,18 +142,19 @@ impl GrowingFile {
         if self.head.is_none() {
             self.head = self.read_head();
         }
-        let ends = (last || self.rest.is_some()) && !self.behind;
+        // What a running process has not finished writing is no damage: its trbuf completes it.
+        let ends = (self.completed.is_some() || last && !self.owned) && !self.behind;
         let mut records = RecordReader::new(text, range.start..stop, std::mem::take(&mut intake.buffer));
         loop {
             match records.next()? {
                 Some(RecordItem::Record { time }) => {
-                    self.last = self.last.max(time);
+                    self.latest = self.latest.max(time);
                     let line = records.line();
-                    if !self.seen.take(time, line) {
-                        intake.put(time, line);
+                    if !self.emitted.take(time, line) {
+                        intake.push(time, line);
                     }
                 }
-                // Perhaps it has not come yet.
+                // The line may be in the middle of being written.
                 Some(RecordItem::Damage(TextDamage::Torn)) if !ends => break,
                 Some(RecordItem::Damage(TextDamage::Nuls(_))) if self.owned && !ends => {
                     self.behind = false;
@@ -161,8 +162,8 @@ impl GrowingFile {
                 }
                 Some(RecordItem::Damage(TextDamage::Nuls(_))) if records.text().appended() => {}
                 Some(RecordItem::Damage(what)) => {
-                    let at = base + records.began();
-                    self.tell(format_args!("byte {at}: {what}"), diagnostics);
+                    let offset = base + records.began();
+                    self.report(format_args!("byte {offset}: {what}"), diagnostics);
                 }
                 None => break,
             }
@@ -172,11 +173,11 @@ impl GrowingFile {
         Ok(())
     }
 
-    fn tell(&mut self, what: impl std::fmt::Display, diagnostics: &Diagnostics) {
-        self.told = self.told.saturating_add(1);
-        if self.told <= REPORTED_MAX {
+    fn report(&mut self, what: impl std::fmt::Display, diagnostics: &Diagnostics) {
+        self.reports = self.reports.saturating_add(1);
+        if self.reports <= REPORTED_MAX {
             diagnostics.report_damage(self.path.display(), what);
-        } else if self.told == REPORTED_MAX + 1 {
+        } else if self.reports == REPORTED_MAX + 1 {
             diagnostics.report_damage(self.path.display(), "and more");
         }
     }

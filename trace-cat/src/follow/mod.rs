@@ -53,60 +53,60 @@ use printer::Printer;
 use reorder_window::ReorderWindow;
 use running_process::RunningProcess;
 
-/// Bytes of records that may wait; when there are more, what others wait for is read first.
+/// Bytes of records that may wait; when there are more, only the files that others wait for are read.
 const ROOM: usize = 24 << 20;
 /// Bytes that are read of one file at a time.
 const CHUNK: u64 = 2 << 20;
-/// How long a file may be there before the kernel has opened it for the process that makes it.
-const MAKING: Duration = Duration::from_secs(1);
-/// Looks without anything new after the last process has ended.
-const GRACE: u32 = 3;
+/// A trbuf that is no older may be about to be opened by the process that makes it.
+const CREATION_TIME: Duration = Duration::from_secs(1);
+/// So many rounds without anything new show that no process runs any more.
+const IDLE_ROUNDS: u32 = 3;
 
-/// Prints a trace and what is added to it, until it is told to end or nothing more can come.
+/// Prints a trace and what is added to it, until a signal or the options end that, or nothing more can be added.
 ///
 /// # Errors
-/// What prevents that.
+/// Any failure of an output or of a temporary file.
 pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), CommandError> {
-    stop_signal::listen();
-    // Records are printed at the latest when they are as old as the window: the look before that is the last one that can.
+    stop_signal::catch_signals();
+    // A record is printed when it is as old as the window, at the latest: by the last round before that.
     let window = options.following.window;
     let interval = Duration::from_nanos((window / 10).clamp(1_000_000, 10_000_000));
     let hold = window.saturating_sub(2 * interval.as_nanos() as u64);
     let began = monotonic();
     let (mut follow, texts) = Follower::start(options, hold, diagnostics)?;
     let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, diagnostics)?;
-    // They may lie beside what is followed.
+    // The outputs may be files in a directory that is followed.
     let journal = options.printing.output.as_deref().and_then(|path| destination::output_identity(Some(path)));
-    follow.sources.leave_out([journal, destination::output_identity(None)]);
+    follow.files.exclude([journal, destination::output_identity(None)]);
     follow.catch_up(texts, follow.clock.time(began).saturating_sub(hold), &mut printer)?;
     loop {
         let began = Instant::now();
-        let ends = stop_signal::to_end();
-        if ends || follow.idle > 0 {
-            // It may be the last look.
-            follow.watches.iter_mut().for_each(DirectoryWatch::hurry);
+        let is_stopped = stop_signal::is_requested();
+        if is_stopped || follow.idle_rounds > 0 {
+            // This round may be the last one.
+            follow.watches.iter_mut().for_each(DirectoryWatch::read_next_time);
         }
-        // What this look does not find may have been made from now on.
+        // Records that this round does not find are made from now on.
         let horizon = follow.clock.time(monotonic()).saturating_sub(hold);
         follow.read_new();
-        let all = ends || follow.has_nothing() || options.following.until_exit && follow.has_ended();
-        if all {
-            follow.read_rest();
+        let is_last = is_stopped || follow.has_no_sources() || options.following.until_exit && follow.has_ended();
+        if is_last {
+            follow.read_last();
         }
-        follow.release(horizon, all, &mut printer)?;
-        if all || printer.is_done(follow.intake.window.horizon()) {
+        follow.release(horizon, is_last, &mut printer)?;
+        if is_last || printer.is_done(follow.intake.window.horizon()) {
             break;
         }
-        if follow.sources.behind().is_none() {
+        if follow.files.behind().is_none() {
             sleep(interval.saturating_sub(began.elapsed()));
         }
     }
-    follow.tell_late(window);
+    follow.report_late(window);
     Ok(printer.end()?)
 }
 
 impl Follower<'_> {
-    /// Prints what there is at first: what was made before `horizon`; the rest waits for what comes.
+    /// Merges the records that exist at the start. Those before `horizon` are printed, and later ones wait for others.
     fn catch_up(&mut self, texts: Vec<Arc<RecordText>>, horizon: u64, printer: &mut Printer) -> Result<(), Error> {
         let Follower { intake, diagnostics, .. } = self;
         intake.window = ReorderWindow::new(horizon);
@@ -114,68 +114,68 @@ impl Follower<'_> {
         let mut result = Ok(());
         let mut print = |lines: &[u8]| {
             result = lines_of(lines).try_for_each(|line| printer.put(line, false));
-            Ok(result.is_ok() && !stop_signal::to_end())
+            Ok(result.is_ok() && !stop_signal::is_requested())
         };
         merge.run(0..horizon, None, &mut print).map_err(Error::temporary)?;
         result?;
         let mut wait = |lines: &[u8]| {
-            lines_of(lines).for_each(|line| intake.put(columns::time(line).unwrap_or(0), line));
-            Ok(!stop_signal::to_end())
+            lines_of(lines).for_each(|line| intake.push(columns::time(line).unwrap_or(0), line));
+            Ok(!stop_signal::is_requested())
         };
         merge.run(horizon..u64::MAX, None, &mut wait).map_err(Error::temporary)?;
         printer.caught_up();
         Ok(())
     }
 
-    /// Reads all that has come.
+    /// A round: reads what is new in directories, buffers and files.
     fn read_new(&mut self) {
         let before = self.intake.count();
-        self.idle += 1;
+        self.idle_rounds += 1;
         for at in 0..self.watches.len() {
-            self.news(at);
+            self.read_directory(at);
         }
         for (process, path) in std::mem::take(&mut self.unready) {
-            self.meet(process, path, false);
+            self.add_process(process, path, false);
         }
-        let Follower { lives, sources, intake, diagnostics, .. } = self;
-        lives.retain_mut(|live| live.read_new(sources, intake, diagnostics));
-        if let Some(offset) = lives.iter().map(RunningProcess::offset).min() {
+        let Follower { processes, files, intake, diagnostics, .. } = self;
+        processes.retain_mut(|live| live.read_new(files, intake, diagnostics));
+        if let Some(offset) = processes.iter().map(RunningProcess::offset).min() {
             self.clock.offset = offset;
         }
         let room = intake.window.size() < ROOM;
-        let most = (ROOM as u64 / 2 / sources.len().max(1) as u64).clamp(16 << 10, CHUNK);
-        sources.read(most, room, intake, diagnostics);
-        let new = intake.count() > before || sources.behind().is_some();
-        if new || !lives.is_empty() {
-            self.idle = 0;
+        let limit = (ROOM as u64 / 2 / files.len().max(1) as u64).clamp(16 << 10, CHUNK);
+        files.read(limit, room, intake, diagnostics);
+        let new = intake.count() > before || files.behind().is_some();
+        if new || !processes.is_empty() {
+            self.idle_rounds = 0;
         }
     }
 
-    /// Takes in the files that have come to a directory.
-    fn news(&mut self, at: usize) {
-        let Follower { watches, dead, sources, .. } = self;
+    /// Takes the files that are new in a directory.
+    fn read_directory(&mut self, at: usize) {
+        let Follower { watches, merged, files, .. } = self;
         let Some(watch) = watches.get_mut(at) else { return };
-        let news = match watch.read_changes() {
-            Ok(news) => news,
-            // The directory is gone; it may come back.
+        let changes = match watch.read_changes() {
+            Ok(changes) => changes,
+            // The directory is gone; it may be made again.
             Err(error) => return log::info!("{}", reason(&error)),
         };
         let device = watch.device().unwrap_or(0);
-        for number in news.vanished {
-            dead.remove(&(device, number));
-            sources.vanished((device, number));
+        for number in changes.removed {
+            merged.remove(&(device, number));
+            files.forget((device, number));
         }
-        self.any |= !(news.buffers.is_empty() && news.records.is_empty());
-        for (process, path) in news.buffers {
-            self.meet(process, path, true);
+        self.has_begun |= !(changes.buffers.is_empty() && changes.records.is_empty());
+        for (process, path) in changes.buffers {
+            self.add_process(process, path, true);
         }
-        let Follower { lives, sources, intake, diagnostics, .. } = self;
-        for (process, number, path) in news.records {
-            match sources.found(&path, intake, diagnostics) {
-                Ok(Some(place)) => {
-                    let owner = lives.iter_mut().find(|live| live.is_process(&process));
+        let Follower { processes, files, intake, diagnostics, .. } = self;
+        for (process, number, path) in changes.records {
+            match files.open(&path, intake, diagnostics) {
+                Ok(Some(index)) => {
+                    let owner = processes.iter_mut().find(|live| live.is_process(&process));
                     if let Some(owner) = owner {
-                        owner.adopt(number, place, sources);
+                        owner.adopt(number, index, files);
                     }
                 }
                 Ok(None) => {}
@@ -185,23 +185,30 @@ impl Follower<'_> {
         }
     }
 
-    /// A process has made its trbuf, just now if it is the `first` time that this is seen.
-    fn meet(&mut self, process: ProcessFiles, path: PathBuf, first: bool) {
-        let Follower { lives, dead, unready, idle, diagnostics, .. } = self;
-        let mut is_coming = false;
+    /// Follows the process whose trbuf is at `path`. This is the `first` attempt, or the trbuf was not ready before.
+    fn add_process(&mut self, process: ProcessFiles, path: PathBuf, first: bool) {
+        let Follower { processes, merged, unready, idle_rounds, diagnostics, .. } = self;
+        let (mut is_mapped, mut is_new) = (false, false);
         let live = file_handle::open(&path).and_then(|file| {
             let age = file.metadata()?.modified()?.elapsed();
-            is_coming = has_writer(&file) == Some(true) || age.is_ok_and(|age| age < MAKING);
+            is_mapped = has_writer(&file) == Some(true);
+            is_new = age.is_ok_and(|age| age < CREATION_TIME);
             RunningProcess::new(process.clone(), path.clone(), file)
         });
         match live {
-            Ok(Some(live)) if lives.iter().any(|known| known.identity() == live.identity()) => {}
-            Ok(Some(live)) if dead.contains(&live.identity()) && live.is_gone() => {}
-            Ok(Some(live)) => lives.push(live),
-            // The process has made the file, and not yet written what it is.
+            Ok(Some(live)) if processes.iter().any(|known| known.identity() == live.identity()) => {}
+            Ok(Some(live)) if merged.contains(&live.identity()) && !is_mapped => {
+                // Until the process is gone for good, it may be ending, or another program may take the trbuf over.
+                if !live.is_gone() {
+                    *idle_rounds = 0;
+                    unready.push((process, path));
+                }
+            }
+            Ok(Some(live)) => processes.push(live),
+            // The process has made the trbuf and not yet written its header.
             Ok(None) => {
-                if is_coming {
-                    *idle = 0;
+                if is_mapped || is_new {
+                    *idle_rounds = 0;
                 }
                 unready.push((process, path));
             }
@@ -217,12 +224,12 @@ impl Follower<'_> {
         }
     }
 
-    /// Prints what was made before `horizon` and what has waited long enough, or all.
-    fn release(&mut self, horizon: u64, all: bool, printer: &mut Printer) -> Result<(), Error> {
-        let Follower { sources, intake, clock, .. } = self;
+    /// Prints the records before `horizon` and those that have waited long enough, or all.
+    fn release(&mut self, horizon: u64, is_last: bool, printer: &mut Printer) -> Result<(), Error> {
+        let Follower { files, intake, clock, .. } = self;
         let now = monotonic();
-        let (horizon, overdue) = match sources.behind() {
-            _ if all => (u64::MAX, u64::MAX),
+        let (horizon, overdue) = match files.behind() {
+            _ if is_last => (u64::MAX, u64::MAX),
             Some(behind) => (horizon.min(behind), 0),
             None => (horizon, now.saturating_sub(clock.hold)),
         };
@@ -230,34 +237,34 @@ impl Follower<'_> {
         printer.flush()
     }
 
-    /// Whether there is nothing that anything could come from.
-    fn has_nothing(&self) -> bool {
-        self.watches.is_empty() && self.sources.len() == 0 && self.lives.is_empty()
+    /// Whether there is nothing that records could come from.
+    fn has_no_sources(&self) -> bool {
+        self.watches.is_empty() && self.files.len() == 0 && self.processes.is_empty()
     }
 
     /// Whether no process runs any more.
     fn has_ended(&self) -> bool {
-        self.any && self.lives.is_empty() && self.idle >= GRACE
+        self.has_begun && self.processes.is_empty() && self.idle_rounds >= IDLE_ROUNDS
     }
 
-    /// Reads for the last time, also of files whose turn it is not.
-    fn read_rest(&mut self) {
-        let Follower { sources, intake, diagnostics, .. } = self;
-        if sources.behind().is_some() {
+    /// Reads all files for the last time, also those that the round has left out.
+    fn read_last(&mut self) {
+        let Follower { files, intake, diagnostics, .. } = self;
+        if files.behind().is_some() {
             diagnostics
                 .report_note("--follow", "more was recorded than could be read until now; the rest is in the trace");
         } else {
-            sources.iter_mut().for_each(|source| source.read(u64::MAX, true, intake, diagnostics));
+            files.iter_mut().for_each(|source| source.read(u64::MAX, true, intake, diagnostics));
         }
     }
 
-    /// Tells of records that were late.
-    fn tell_late(&self, window: u64) {
+    /// Reports how many records were late.
+    fn report_late(&self, window: u64) {
         let Follower { intake, diagnostics, .. } = self;
         let late = intake.window.late();
         if late.count > 0 {
-            let [most, window] = [late.most, window].map(duration_text);
-            let what = format_args!("{} records came later than the window of {window}, by up to {most}", late.count);
+            let [delay, window] = [late.delay_max, window].map(duration_text);
+            let what = format_args!("{} records came later than the window of {window}, by up to {delay}", late.count);
             diagnostics.report_note("--follow", what);
         }
     }
@@ -266,3 +273,6 @@ impl Follower<'_> {
 fn lines_of(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     lines.split_inclusive(|&byte| byte == b'\n')
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,8 @@
-//! What is new in the buffers of a running process's thread.
+//! Reads what is new in the buffers of a running process's thread.
 //!
-//! What stands in a buffer comes to the file some day, and may do so at any moment. So a buffer's text is taken only if the
-//! file's `end` was the same before and after it was copied (`trace::buffers::copy_buffers` says why that tells), and what has been taken is
-//! noted, to be left out when the file has it ([`super::emitted_records`]). What left a buffer before it was seen there is found in
-//! the file.
+//! The text of a buffer may move to the file at any moment. So it is taken only if the file's `end` was the same before and
+//! after the text was copied (`trace::buffers::copy_buffers` has the reason), and what was taken is noted, to be left out when
+//! it is in the file ([`super::emitted_records`]). Text that left a buffer before it was read present is found in the file.
 
 use std::io;
 use std::ops::Range;
@@ -17,85 +16,85 @@ use crate::trace::buffers::copy_buffers::only_grew;
 use crate::trace::buffers::live_slot::LiveSlot;
 use crate::trace::buffers::slots::read_up_to;
 
-/// How often a buffer is copied before it is left for the next time.
+/// How often a buffer is copied before it is left for the next round.
 const ATTEMPTS: usize = 4;
 
-/// Takes what the thread has recorded since the last time. `page` is the slot's first page, which was just read.
+/// Takes what the thread has recorded since the last round. `page` is the slot's first page, which was just read.
 ///
 /// # Errors
-/// What reading says.
-pub fn take(
+/// Any error of reading.
+pub fn read_new(
     slot: &LiveSlot,
     page: &[u8; PAGE],
     thread: &mut LiveThread,
-    sources: &mut GrowingFiles,
+    files: &mut GrowingFiles,
     intake: &mut Intake,
 ) -> io::Result<()> {
-    let Some(source) = sources.get(thread.source) else { return Ok(()) };
+    let Some(growing) = files.get(thread.file) else { return Ok(()) };
     if thread.end == slot.end()? && is_taken(page, slot.shape, thread) {
         return Ok(());
     }
     for _ in 0..ATTEMPTS {
-        // First the end: what leaves the buffer after the page was read shows in it.
+        // The end is read before the page: text that leaves the buffer after that changes the end.
         let end = slot.end()?;
         let Some(page) = slot.page()? else { return Ok(()) };
         if buffer::slot_writer(&page) != Ok(0) {
-            // It is coming to the file.
+            // The text is on its way to the file.
             return Ok(());
         }
-        let Some(found) = NewBufferText::copy(slot, &page, thread, end)? else { return Ok(()) };
+        let Some(new) = NewBufferText::copy(slot, &page, thread, end)? else { return Ok(()) };
         let grew = |after: &[u8; PAGE]| (0..REGIONS).all(|region| only_grew(&page, after, region));
         if !slot.page()?.as_ref().is_some_and(grew) || slot.end()? != end {
             continue;
         }
-        for (text, is_new) in &found.texts {
+        for (text, is_new) in &new.texts {
             for line in text.split_inclusive(|&byte| byte == b'\n') {
                 let Some(time) = time_of(line) else { continue };
-                if *is_new || !source.seen.has(time, line) {
-                    source.seen.note(time, line);
-                    intake.put(time, line);
+                if *is_new || !growing.emitted.has(time, line) {
+                    growing.emitted.note(time, line);
+                    intake.push(time, line);
                 }
             }
         }
-        (thread.end, thread.taken) = (end, found.there);
+        (thread.end, thread.taken) = (end, new.present);
         return Ok(());
     }
     Ok(())
 }
 
-/// What was found in the regions of a slot.
+/// The text in the regions of a slot that may be new.
 struct NewBufferText {
-    /// Which bytes of the slot are there.
-    there: [Range<usize>; REGIONS],
-    /// Those that may be new, and whether all of them are.
+    /// Which bytes of the slot hold text that is not in the file.
+    present: [Range<usize>; REGIONS],
+    /// The text that may be new, and whether all of it is.
     texts: [(Vec<u8>, bool); REGIONS],
 }
 
 impl NewBufferText {
-    /// Copies what may be new, if the file ends at `end`; `None` if the slot's words are impossible.
+    /// Copies the text that may be new, if the file ends at `end`; `None` if the slot's words are impossible.
     fn copy(slot: &LiveSlot, page: &[u8], thread: &LiveThread, end: u64) -> io::Result<Option<NewBufferText>> {
-        let mut there = [const { 0..0 }; REGIONS];
+        let mut present = [const { 0..0 }; REGIONS];
         let mut texts = [const { (Vec::new(), false) }; REGIONS];
-        for (region, (there, (text, is_new))) in there.iter_mut().zip(&mut texts).enumerate() {
-            let Ok(rest) = buffer::region_leftover(page, slot.shape, region) else { return Ok(None) };
-            *there = rest.unwritten;
+        for (region, (present, (text, is_new))) in present.iter_mut().zip(&mut texts).enumerate() {
+            let Ok(leftover) = buffer::region_leftover(page, slot.shape, region) else { return Ok(None) };
+            *present = leftover.unwritten;
             let taken = &thread.taken[region];
-            // If nothing has left since, what was taken is there still.
-            *is_new = thread.end == end && there.start == taken.start && there.end >= taken.end;
-            let from = if *is_new { taken.end } else { there.start };
-            text.resize(there.end - from, 0);
+            // If no text has left since, the text that was taken is still there.
+            *is_new = thread.end == end && present.start == taken.start && present.end >= taken.end;
+            let from = if *is_new { taken.end } else { present.start };
+            text.resize(present.end - from, 0);
             if !text.is_empty() && read_up_to(slot.file, text, slot.at + from as u64)? < text.len() {
                 return Ok(None);
             }
         }
-        Ok(Some(NewBufferText { there, texts }))
+        Ok(Some(NewBufferText { present, texts }))
     }
 }
 
-/// Whether a slot holds nothing but what has been taken, if nothing has left it since.
+/// Whether all text of a slot has been taken, if no text has left the slot since.
 fn is_taken(page: &[u8], shape: SlotLayout, thread: &LiveThread) -> bool {
     let is_taken = |region: usize| {
-        buffer::region_leftover(page, shape, region).is_ok_and(|rest| rest.unwritten == thread.taken[region])
+        buffer::region_leftover(page, shape, region).is_ok_and(|leftover| leftover.unwritten == thread.taken[region])
     };
     (0..REGIONS).all(is_taken)
 }

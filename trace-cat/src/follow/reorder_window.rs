@@ -1,8 +1,8 @@
-//! Puts in order what comes at nearly the same time: records wait here until nothing earlier is to be expected.
+//! Puts records in order that arrive at nearly the same time: a record waits here until no earlier one is expected.
 //!
-//! A record is given on when the time is past at which all those before it must have come (the horizon), or when it has
-//! waited that long itself: a clock that is ahead of the others must not keep it for ever. One that is earlier than what
-//! was given on already is late; it is given on at once, and marked.
+//! A record is released when its time is before the horizon, up to which all records must have arrived, or when it has waited
+//! for that long: a clock that is ahead of the others must not hold its records back for ever. A record that is earlier than
+//! the horizon when it arrives is late; it is released at once, and marked.
 
 use std::collections::VecDeque;
 
@@ -10,12 +10,12 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub struct ReorderWindow {
     text: Vec<u8>,
-    /// How many bytes of it have been given on.
-    given: usize,
-    /// In order, but for those behind the first `sorted`.
+    /// How many bytes of it have been released.
+    released: usize,
+    /// In the order of time up to `sorted`, then in the order of arrival.
     lines: VecDeque<WaitingLine>,
     sorted: usize,
-    /// What was made before this has been given on, nanoseconds since the Epoch.
+    /// Every record before this time has been released, nanoseconds since the Epoch.
     horizon: u64,
     late: LateRecords,
 }
@@ -23,47 +23,53 @@ pub struct ReorderWindow {
 /// A record that waits.
 #[derive(Clone, Copy, Debug)]
 struct WaitingLine {
-    /// When it was made.
+    /// Its time.
     time: u64,
     /// Where its text begins.
-    at: usize,
+    offset: usize,
     length: usize,
-    /// When it was known to have come.
+    /// When it had arrived at the latest.
     arrived: u64,
     late: bool,
 }
 
-/// Records that were late.
+/// How many records were late, and how late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LateRecords {
     /// How many there were.
     pub count: u64,
-    /// By how many nanoseconds the latest was.
-    pub most: u64,
+    /// The longest delay, nanoseconds.
+    pub delay_max: u64,
 }
 
 impl ReorderWindow {
-    /// A window for records behind `horizon`.
+    /// A window for records from `horizon` on.
     pub fn new(horizon: u64) -> ReorderWindow {
         ReorderWindow { horizon, ..ReorderWindow::default() }
     }
 
-    /// Takes a record, which was made at `time`.
+    /// Takes a record of this time.
     pub fn push(&mut self, time: u64, line: &[u8]) {
         let late = time < self.horizon;
         if late {
             self.late.count += 1;
-            self.late.most = self.late.most.max(self.horizon - time);
+            self.late.delay_max = self.late.delay_max.max(self.horizon - time);
         }
-        self.lines.push_back(WaitingLine { time, at: self.text.len(), length: line.len(), arrived: u64::MAX, late });
+        self.lines.push_back(WaitingLine {
+            time,
+            offset: self.text.len(),
+            length: line.len(),
+            arrived: u64::MAX,
+            late,
+        });
         self.text.extend_from_slice(line);
     }
 
-    /// Gives on, in order, what was made before `horizon`, and what has waited since `overdue`; `put` is also told whether it
-    /// is late. What was pushed since the last time has come by `now`.
+    /// Releases, in order, the records before `horizon`, and those that have waited since before `overdue`; `put` gets each
+    /// with whether it is late. Records that were pushed since the last call have arrived by `now`.
     ///
     /// # Errors
-    /// What `put` says.
+    /// The first error of `put`.
     pub fn release<E>(
         &mut self,
         horizon: u64,
@@ -74,52 +80,52 @@ impl ReorderWindow {
         let lines = self.lines.make_contiguous();
         lines[self.sorted..].iter_mut().for_each(|line| line.arrived = now);
         let new = lines.get(self.sorted..).unwrap_or_default().iter().map(|line| line.time).min();
-        // What has waited is in order: only what is later than the first new one can change its place.
+        // The records that have waited are in order: only those after the earliest new one can move.
         let from = lines[..self.sorted].partition_point(|line| new.is_none_or(|new| line.time <= new));
         lines[from..].sort_by_key(|line| line.time);
         self.sorted = lines.len();
         let ready = lines.partition_point(|line| line.time < self.horizon);
         for line in self.lines.drain(..ready) {
-            self.given += line.length;
-            put(&self.text[line.at..line.at + line.length], line.late)?;
+            self.released += line.length;
+            put(&self.text[line.offset..line.offset + line.length], line.late)?;
         }
-        // Of those whose clock is ahead there are few, mostly none.
+        // Mostly no record is overdue: only those whose clock is ahead.
         if self.lines.iter().any(|line| line.arrived < overdue) {
             for line in self.lines.iter().filter(|line| line.arrived < overdue) {
-                self.given += line.length;
-                put(&self.text[line.at..line.at + line.length], line.late)?;
+                self.released += line.length;
+                put(&self.text[line.offset..line.offset + line.length], line.late)?;
             }
             self.lines.retain(|line| line.arrived >= overdue);
         }
         self.sorted = self.lines.len();
-        if self.given * 2 >= self.text.len() {
+        if self.released * 2 >= self.text.len() {
             self.compact();
         }
         Ok(())
     }
 
-    /// Forgets the text of what has been given on.
+    /// Drops the text of released records.
     fn compact(&mut self) {
-        let mut text = Vec::with_capacity(self.text.len() - self.given);
+        let mut text = Vec::with_capacity(self.text.len() - self.released);
         for line in &mut self.lines {
-            let at = text.len();
-            text.extend_from_slice(&self.text[line.at..line.at + line.length]);
-            line.at = at;
+            let offset = text.len();
+            text.extend_from_slice(&self.text[line.offset..line.offset + line.length]);
+            line.offset = offset;
         }
-        (self.text, self.given) = (text, 0);
+        (self.text, self.released) = (text, 0);
     }
 
-    /// Before which time everything has been given on.
+    /// Every record before this time has been released.
     pub fn horizon(&self) -> u64 {
         self.horizon
     }
 
-    /// Bytes that wait.
+    /// Bytes of memory that waiting records take.
     pub fn size(&self) -> usize {
         self.text.len() + self.lines.len() * size_of::<WaitingLine>()
     }
 
-    /// What has come late until now.
+    /// The late records until now.
     pub fn late(&self) -> LateRecords {
         self.late
     }
@@ -142,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_within_the_window_is_put_in_order() {
+    fn records_within_the_window_are_put_in_order() {
         let mut window = ReorderWindow::new(0);
         for (time, line) in [(30, "c"), (10, "a"), (50, "e"), (20, "b"), (30, "d")] {
             window.push(time, line.as_bytes());
@@ -156,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_late_is_marked_and_given_on_at_once() {
+    fn late_records_are_marked_and_released_at_once() {
         let mut window = ReorderWindow::new(100);
         for (time, line) in [(40, "a"), (100, "b"), (90, "c")] {
             window.push(time, line.as_bytes());
@@ -164,11 +170,11 @@ mod tests {
         assert_eq!(release(&mut window, 100, [0, 1]), "a! c!");
         assert_eq!(release(&mut window, 50, [0, 2]), "", "the horizon does not go back");
         assert_eq!(release(&mut window, 101, [0, 3]), "b");
-        assert_eq!(window.late(), LateRecords { count: 2, most: 60 });
+        assert_eq!(window.late(), LateRecords { count: 2, delay_max: 60 });
     }
 
     #[test]
-    fn a_clock_that_is_ahead_holds_nothing_up() {
+    fn a_clock_that_is_ahead_holds_nothing_back() {
         let mut window = ReorderWindow::new(0);
         window.push(9_000, b"far");
         assert_eq!(release(&mut window, 5, [0, 5]), "");
@@ -181,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn all_come_out_once_and_in_order_but_for_the_late() {
+    fn every_record_is_released_once_and_only_late_ones_out_of_order() {
         let mut random = SeededRandom::seeded("window", 3);
         let (mut window, mut out, mut pushed) = (ReorderWindow::new(0), Vec::new(), 0u64);
         for now in 0..2_000u64 {
@@ -196,13 +202,13 @@ mod tests {
             };
             window.release((now * 10).saturating_sub(300), [0, now], put).unwrap();
         }
-        let mut rest = 0;
+        let mut waiting = 0;
         let count = |_: &[u8], _| {
-            rest += 1;
+            waiting += 1;
             Ok::<(), ()>(())
         };
         window.release(u64::MAX, [0, 0], count).unwrap();
-        assert_eq!(out.len() as u64 + rest, pushed);
+        assert_eq!(out.len() as u64 + waiting, pushed);
         assert!(out.iter().filter(|(_, late)| !late).is_sorted_by_key(|(time, _)| time));
         let late = out.iter().filter(|(_, late)| *late).count() as u64;
         assert!(late > 100 && late == window.late().count, "{late}");

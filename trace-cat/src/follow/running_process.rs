@@ -1,4 +1,4 @@
-//! A running process, whose threads' slots are looked at again and again: `buffers` and `ring` say what is new in one.
+//! A running process, whose threads' slots are read again and again by `new_in_buffers` and `new_in_rings`.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use spec::buffer::{self, Owner, PAGE, REGIONS};
+use spec::buffer::{self, Owner, PAGE};
 use spec::names::{FileName, LWP_MASK};
 
 use super::growing_files::GrowingFiles;
@@ -22,10 +22,10 @@ use crate::trace::file_handle::FileIdentity;
 use crate::trace::file_names::ProcessFiles;
 use crate::trace::process_liveness::owner_is_gone;
 
-/// How often the buffers are looked at before it is asked whether the process still runs.
-const PATIENCE: u32 = 8;
+/// In each so many rounds it is checked whether the process still runs.
+const ROUNDS_PER_CHECK: u32 = 8;
 
-/// A process that ran when last looked at.
+/// A process that ran when it was last checked.
 #[derive(Debug)]
 pub struct RunningProcess {
     process: ProcessFiles,
@@ -34,18 +34,18 @@ pub struct RunningProcess {
     identity: FileIdentity,
     owner: Owner,
     threads: HashMap<u64, LiveThread>,
-    /// The places of its files.
-    sources: HashMap<u16, usize>,
-    /// Only these are wanted.
-    closed: bool,
-    looks: u32,
+    /// The indexes of its record files, by the last three digits of their names.
+    file_indexes: HashMap<u16, usize>,
+    /// Only these files are followed.
+    files_are_fixed: bool,
+    rounds: u32,
 }
 
 impl RunningProcess {
     /// The process whose trbuf `file` is, at `path`; `None` if the trbuf is not ready.
     ///
     /// # Errors
-    /// What the system says, or what is wrong with the trbuf.
+    /// Any error of reading the trbuf, and damage in it.
     pub fn new(process: ProcessFiles, path: PathBuf, file: File) -> io::Result<Option<RunningProcess>> {
         let mut page = [0; PAGE];
         let length = read_up_to(&file, &mut page, 0)?;
@@ -62,13 +62,13 @@ impl RunningProcess {
             identity,
             owner,
             threads: HashMap::new(),
-            sources: HashMap::new(),
-            closed: false,
-            looks: 0,
+            file_indexes: HashMap::new(),
+            files_are_fixed: false,
+            rounds: 0,
         }))
     }
 
-    /// Whether its process has gone for good.
+    /// Whether the process has ended for good.
     pub fn is_gone(&self) -> bool {
         owner_is_gone(&self.file, &self.owner) == Some(true)
     }
@@ -88,45 +88,45 @@ impl RunningProcess {
         self.process == *process
     }
 
-    /// Notes that one of its files is at a place.
-    pub fn adopt(&mut self, number: u16, place: usize, sources: &mut GrowingFiles) {
-        self.sources.insert(number, place);
-        if let Some(source) = sources.get(place) {
-            source.owned = true;
+    /// Notes that the file with this index is one of its record files.
+    pub fn adopt(&mut self, number: u16, index: usize, files: &mut GrowingFiles) {
+        self.file_indexes.insert(number, index);
+        if let Some(file) = files.get(index) {
+            file.owned = true;
         }
     }
 
-    /// Only the files that it has been told of are wanted.
-    pub fn no_more_files(&mut self) {
-        self.closed = true;
+    /// From now on no further files are followed.
+    pub fn fix_files(&mut self) {
+        self.files_are_fixed = true;
     }
 
-    /// The place of the file with this number; `None` if that is not wanted.
-    fn place(&mut self, number: u16, sources: &mut GrowingFiles) -> Option<usize> {
-        if let Some(&place) = self.sources.get(&number)
-            && sources.get(place).is_some()
+    /// The index of the file with this number; `None` if the file is not followed.
+    fn file_index(&mut self, number: u16, files: &mut GrowingFiles) -> Option<usize> {
+        if let Some(&index) = self.file_indexes.get(&number)
+            && files.get(index).is_some()
         {
-            return Some(place);
+            return Some(index);
         }
-        if self.closed {
+        if self.files_are_fixed {
             return None;
         }
         let path = self.process.path(FileName::Records { process: self.process.number, lwp: number });
-        let place = sources.place(&path);
-        self.adopt(number, place, sources);
-        Some(place)
+        let index = files.index(&path);
+        self.adopt(number, index, files);
+        Some(index)
     }
 
-    /// Takes what its threads have recorded since the last time. `false` if the process is gone: then what it left has been
-    /// given to its files, from which it is read.
-    pub fn read_new(&mut self, sources: &mut GrowingFiles, intake: &mut Intake, diagnostics: &Diagnostics) -> bool {
-        self.looks += 1;
-        let result = self.take(sources, intake, diagnostics).and_then(|()| {
+    /// Takes what its threads have recorded since the last round. Returns `false` if the process has ended: then its record
+    /// files are completed by its leftovers, and reading goes on there.
+    pub fn read_new(&mut self, files: &mut GrowingFiles, intake: &mut Intake, diagnostics: &Diagnostics) -> bool {
+        self.rounds += 1;
+        let result = self.read_threads(files, intake, diagnostics).and_then(|()| {
             let removed = self.file.metadata()?.nlink() == 0;
-            if !(removed || self.looks % PATIENCE == 1) || !self.is_gone() {
+            if !(removed || self.rounds % ROUNDS_PER_CHECK == 1) || !self.is_gone() {
                 return Ok(true);
             }
-            self.finish(sources, intake, diagnostics).map(|()| false)
+            self.finish(files, intake, diagnostics).map(|()| false)
         });
         result.unwrap_or_else(|error| {
             diagnostics.report_damage(self.path.display(), reason(&error));
@@ -134,49 +134,52 @@ impl RunningProcess {
         })
     }
 
-    /// Looks how large the slots are: those of what it became by an exec may have another size. `false` if that cannot be told.
-    fn fits(&mut self) -> io::Result<bool> {
-        let shape = read_layout(&self.file)?;
-        if let Some(shape) = shape.filter(|&shape| shape != self.owner.layout) {
-            self.owner.layout = shape;
+    /// Reads how large the slots are: after an exec their size may be another. `false` if that is not known.
+    fn refresh_layout(&mut self) -> io::Result<bool> {
+        let layout = read_layout(&self.file)?;
+        if let Some(layout) = layout.filter(|&layout| layout != self.owner.layout) {
+            self.owner.layout = layout;
             self.threads.clear();
         }
-        Ok(shape.is_some())
+        Ok(layout.is_some())
     }
 
-    fn take(&mut self, sources: &mut GrowingFiles, intake: &mut Intake, diagnostics: &Diagnostics) -> io::Result<()> {
+    fn read_threads(
+        &mut self,
+        files: &mut GrowingFiles,
+        intake: &mut Intake,
+        diagnostics: &Diagnostics,
+    ) -> io::Result<()> {
         let mut page = [0; PAGE];
         let file = Rc::clone(&self.file);
-        if !self.fits()? {
+        if !self.refresh_layout()? {
             return Ok(());
         }
         let mut slots = Slots::new(&file, self.owner.layout)?;
-        while let Some(found) = slots.next(&mut page)? {
-            let SlotEntry::Slot { index, at } = found else { continue };
+        while let Some(entry) = slots.next(&mut page)? {
+            let SlotEntry::Slot { index, at } = entry else { continue };
             let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
-            let followed = |thread: &LiveThread| thread.lwp == lwp && sources.get(thread.source).is_some();
+            let followed = |thread: &LiveThread| thread.lwp == lwp && files.get(thread.file).is_some();
             if !self.threads.get(&index).is_some_and(followed) {
                 if read_layout(&file)? != Some(self.owner.layout) {
-                    // It is another program since a moment ago.
+                    // The process has just executed another program.
                     return Ok(());
                 }
-                let Some(source) = self.place((lwp & LWP_MASK) as u16, sources) else { continue };
-                let taken = std::array::from_fn(|_| 0..0);
-                let thread = LiveThread { lwp, source, end: u64::MAX, taken, rings: [None; REGIONS], told: false };
-                self.threads.insert(index, thread);
+                let Some(file) = self.file_index((lwp & LWP_MASK) as u16, files) else { continue };
+                self.threads.insert(index, LiveThread::new(lwp, file));
             }
             let Some(thread) = self.threads.get_mut(&index) else { continue };
-            if sources.get(thread.source).is_none_or(|source| source.behind().is_some()) {
-                // What stands in the buffer is later than what is still to be read.
+            if files.get(thread.file).is_none_or(|file| file.behind().is_some()) {
+                // The records in the buffer are later than those that are still to be read from the file.
                 continue;
             }
             let slot = LiveSlot { file: &file, at, shape: self.owner.layout, lwp };
             let missed = match slot.shape.is_ring() {
-                true => new_in_rings::take(&slot, &page, thread, sources, intake)?,
-                false => new_in_buffers::take(&slot, &page, thread, sources, intake).map(|()| false)?,
+                true => new_in_rings::read_new(&slot, &page, thread, files, intake)?,
+                false => new_in_buffers::read_new(&slot, &page, thread, files, intake).map(|()| false)?,
             };
-            if missed && !thread.told {
-                thread.told = true;
+            if missed && !thread.reported_loss {
+                thread.reported_loss = true;
                 diagnostics.report_note(
                     self.path.display(),
                     format_args!("LWP {lwp} overwrites records before they are read"),
@@ -186,16 +189,16 @@ impl RunningProcess {
         Ok(())
     }
 
-    /// Gives what the process left to its files.
-    fn finish(&mut self, sources: &mut GrowingFiles, intake: &mut Intake, diagnostics: &Diagnostics) -> io::Result<()> {
-        self.fits()?;
-        let left = read_leftovers(&self.path, self.file.try_clone()?, &self.owner, diagnostics)?;
-        for &number in left.files.keys() {
-            self.place(number, sources);
+    /// Completes the record files by the leftovers of the process.
+    fn finish(&mut self, files: &mut GrowingFiles, intake: &mut Intake, diagnostics: &Diagnostics) -> io::Result<()> {
+        self.refresh_layout()?;
+        let leftovers = read_leftovers(&self.path, self.file.try_clone()?, &self.owner, diagnostics)?;
+        for &number in leftovers.files.keys() {
+            self.file_index(number, files);
         }
-        for (number, &place) in &self.sources {
-            let found = left.files.get(number).map_or(&[][..], Vec::as_slice);
-            sources.complete(place, &left.handle, found, intake, diagnostics)?;
+        for (number, &index) in &self.file_indexes {
+            let regions = leftovers.files.get(number).map_or(&[][..], Vec::as_slice);
+            files.complete(index, &leftovers.handle, regions, intake, diagnostics)?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What an ELF file tells of how it is loaded. Only the headers are read, however large the file is.
+//! Reads from an ELF file how it is loaded. Only the headers are read, however large the file is.
 
 use std::fs::File;
 
@@ -6,7 +6,7 @@ use object::elf::{self, FileHeader32, FileHeader64};
 use object::read::elf::{Dyn as _, FileHeader, ProgramHeader as _};
 use object::{Endianness, FileKind, ReadCache, ReadRef};
 
-/// What kind of machine a file is for: `e_machine`, and whether addresses have 64 bits.
+/// The machine that a file is for: `e_machine`, and whether addresses have 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
     number: u16,
@@ -35,15 +35,15 @@ impl std::fmt::Display for Machine {
 /// An executable or a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elf {
-    /// The machine it is for.
+    /// The machine that it is for.
     pub machine: Machine,
-    /// The dynamic linker that it asks for; `None` if it is linked statically.
+    /// The dynamic linker that it names; `None` if it is linked statically.
     pub interpreter: Option<Vec<u8>>,
-    /// The libraries that it asks for (`DT_NEEDED`).
+    /// The libraries that it needs (`DT_NEEDED`).
     pub needed: Vec<Vec<u8>>,
 }
 
-/// What the file tells, or `None` if it is not ELF or is damaged.
+/// Reads the headers of `file`; `None` if it is not ELF or is damaged.
 pub fn read(file: File) -> Option<Elf> {
     let data = ReadCache::new(file);
     match FileKind::parse(&data).ok()? {
@@ -67,7 +67,7 @@ where
     let mut elf = Elf { machine, interpreter: interpreter.map(<[u8]>::to_owned), needed: Vec::new() };
     let value = |entry: &Header::Dyn| -> u64 { entry.d_val(endian).into() };
     let strings = dynamic.iter().find(|entry| entry.tag32(endian) == Some(elf::DT_STRTAB)).map(value);
-    // The table's address, as an offset in the file.
+    // The string table's address is converted to an offset in the file.
     let strings = strings.and_then(|address| {
         segments.iter().filter(|segment| segment.p_type(endian) == elf::PT_LOAD).find_map(|segment| {
             let (start, size): (u64, u64) = (segment.p_vaddr(endian).into(), segment.p_filesz(endian).into());
@@ -78,10 +78,10 @@ where
     });
     let Some(strings) = strings else { return Some(elf) };
     for entry in dynamic.iter().filter(|entry| entry.tag32(endian) == Some(elf::DT_NEEDED)) {
-        let place = strings.checked_add(value(entry))?;
+        let start = strings.checked_add(value(entry))?;
         // No file name is longer.
-        let end = place.checked_add(4096)?;
-        elf.needed.extend(data.read_bytes_at_until(place..end, 0).ok().map(<[u8]>::to_owned));
+        let end = start.checked_add(4096)?;
+        elf.needed.extend(data.read_bytes_at_until(start..end, 0).ok().map(<[u8]>::to_owned));
     }
     Some(elf)
 }
@@ -94,19 +94,19 @@ mod tests {
     use std::io::{Seek as _, Write as _};
 
     #[test]
-    fn this_program_tells_its_linker_and_libraries() {
+    fn this_programs_linker_and_libraries_are_read() {
         let elf = read(File::open("/proc/self/exe").unwrap()).unwrap();
-        assert!(elf.interpreter.unwrap().windows(3).any(|part| part == b"/ld"));
+        assert!(elf.interpreter.unwrap().windows(3).any(|bytes| bytes == b"/ld"));
         assert!(elf.needed.iter().any(|name| name.starts_with(b"libc.so")), "{:?}", elf.needed);
         assert!(elf.machine.to_string().contains("-bit"));
     }
 
     #[test]
-    fn no_file_makes_it_panic() {
-        let whole = fs::read("/bin/sh").unwrap();
+    fn no_damage_makes_it_panic() {
+        let original = fs::read("/bin/sh").unwrap();
         let mut random = SeededRandom::seeded("elf", 11);
         for _ in 0..2000 {
-            let mut bytes = whole[..4096.min(whole.len())].to_vec();
+            let mut bytes = original[..4096.min(original.len())].to_vec();
             for _ in 0..1 + random.below(8) {
                 let at = random.below(1024.min(bytes.len()));
                 bytes[at] = random.next() as u8;

@@ -9,12 +9,12 @@ use super::program_check::ProgramTraits;
 use super::recorder_library;
 use crate::options::{Recording, RecordingLevel};
 
-/// The variables to set, with their values. What an option does not say is left as it is inherited.
+/// The variables to set, with their values. A variable that no option sets is inherited unchanged.
 pub fn variables(
     recording: &Recording,
     library: &Path,
     directory: &Path,
-    seen: &ProgramTraits,
+    traits: &ProgramTraits,
 ) -> Vec<(&'static str, OsString)> {
     let mut variables = vec![
         ("LD_PRELOAD", preload(env::var_os("LD_PRELOAD").as_deref(), library)),
@@ -32,20 +32,20 @@ pub fn variables(
         RecordingLevel::Blocked => "blocked",
     });
     set("THR_TRACE_LEVEL", level.map(OsString::from));
-    if seen.address_sanitizer {
+    if traits.address_sanitizer {
         set("ASAN_OPTIONS", Some(sanitizer_options(env::var_os("ASAN_OPTIONS"))));
     }
     variables
 }
 
-/// LD_PRELOAD with the library in front of what is there: what it sees, it hands on to those behind it. Only
-/// AddressSanitizer's runtime stays before it, which refuses to run elsewhere.
+/// LD_PRELOAD with the library before the inherited ones: it passes each call on to those after it. Only AddressSanitizer's
+/// runtime stays before it, since the runtime refuses to run in another place.
 fn preload(inherited: Option<&OsStr>, library: &Path) -> OsString {
     let items = inherited.unwrap_or_default().as_bytes().split(|byte| b" :".contains(byte));
     let items: Vec<&[u8]> = items.filter(|item| !item.is_empty() && !recorder_library::is_named_by(item)).collect();
     let first = items.iter().take_while(|item| is_address_sanitizer(item)).count();
-    let (before, behind) = items.split_at(first);
-    OsString::from_vec([before, &[library.as_os_str().as_bytes()], behind].concat().join(&b':'))
+    let (before, after) = items.split_at(first);
+    OsString::from_vec([before, &[library.as_os_str().as_bytes()], after].concat().join(&b':'))
 }
 
 fn is_address_sanitizer(item: &[u8]) -> bool {
@@ -53,7 +53,7 @@ fn is_address_sanitizer(item: &[u8]) -> bool {
     name.starts_with(b"libasan.so") || name.starts_with(b"libclang_rt.asan")
 }
 
-/// AddressSanitizer's options, the last of which lets it be the second library. It works there as well.
+/// AddressSanitizer's options with one more, which lets its runtime come second. It works there as well.
 fn sanitizer_options(inherited: Option<OsString>) -> OsString {
     let mut options = inherited.unwrap_or_default();
     if !options.is_empty() {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_library_goes_in_front() {
+    fn the_library_comes_first() {
         for (inherited, expected) in [
             (None, "/l/libthreadt.so"),
             (Some(""), "/l/libthreadt.so"),
@@ -85,8 +85,8 @@ mod tests {
     fn each_option_has_its_variable() {
         let none = Recording::default();
         let (library, directory) = (Path::new("/l/libthreadt.so"), Path::new("/d"));
-        let names = |recording: &Recording, seen: &ProgramTraits| -> Vec<&str> {
-            variables(recording, library, directory, seen).iter().map(|(name, _)| *name).collect()
+        let names = |recording: &Recording, traits: &ProgramTraits| -> Vec<&str> {
+            variables(recording, library, directory, traits).iter().map(|(name, _)| *name).collect()
         };
         assert_eq!(names(&none, &ProgramTraits::default()), ["LD_PRELOAD", "THR_TRACE_DIR"]);
         assert_eq!(names(&none, &ProgramTraits { address_sanitizer: true }).last(), Some(&"ASAN_OPTIONS"));

@@ -27,7 +27,7 @@ mod trace_directory;
 
 use std::fs::OpenOptions;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::options::{Options, RunOptions};
 use crate::support::diagnostics::{Diagnostics, reason};
@@ -36,8 +36,8 @@ use new_files::{NewFiles, TraceFiles};
 use program_check::Obstacle;
 use refusal::{CANNOT_EXECUTE, NOT_FOUND, OWN_FAILURE, Refusal};
 
-/// Runs the program, and returns the exit status that trace-cat is to end with; if the program was ended by a signal,
-/// this ends by the same. `merge` writes the trace to a file, and returns whether that went well.
+/// Runs the program, and returns the exit status that trace-cat has to end with; if a signal ended the program, the same
+/// signal ends this process. `merge` writes the trace to a file, and returns whether it succeeded.
 ///
 /// # Errors
 /// Why the program was not run.
@@ -50,7 +50,7 @@ pub fn run(
         ProgramEnd::Status(status) => Ok(status),
         ProgramEnd::Signal(signal) => {
             child_process::end_by(signal);
-            // Where it could not be: as a shell shows it.
+            // The signal is ignored or blocked here: the status is as a shell shows it.
             Ok(128 + signal as u8)
         }
     }
@@ -64,35 +64,35 @@ fn record(
     let name = &options.command[0];
     let path = program_path::find(name)?;
     let (library, elf) = recorder_library::find(options.library.as_deref())?;
-    let seen = match program_check::look(&path, &elf) {
-        Ok(seen) => seen,
+    let traits = match program_check::check(&path, &elf) {
+        Ok(traits) => traits,
         Err(Obstacle::Fatal(refusal)) => return Err(refusal),
-        Err(Obstacle::Unseen(why)) if options.force => {
+        Err(Obstacle::Unrecordable(why)) if options.force => {
             diagnostics.report_note(why, "only children of another kind can be recorded");
             program_check::ProgramTraits::default()
         }
-        Err(Obstacle::Unseen(why)) => {
+        Err(Obstacle::Unrecordable(why)) => {
             let what = format_args!("{why} (--force runs it for its children)");
             return Err(Refusal::new(OWN_FAILURE, what));
         }
     };
     if let Some(output) = &options.printing.output {
-        may_be_written(output)?;
+        check_writable(output)?;
     }
     let directory = trace_directory::prepare(options.directory.as_deref(), &path, Path::new(""))?;
-    // The program may go elsewhere.
-    let absolute = absolute(&directory)?;
+    // The program may change its working directory.
+    let absolute = directory.canonicalize().map_err(|error| Refusal::own_failure(&directory, reason(&error)))?;
     let before = TraceFiles::of(&directory);
-    let variables = environment::variables(&options.recording, &library, &absolute, &seen);
+    let variables = environment::variables(&options.recording, &library, &absolute, &traits);
     let ended = child_process::run(&path, &options.command, &variables).map_err(|error| {
         let _ = std::fs::remove_dir(&directory);
         let status = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_EXECUTE };
         Refusal::new(status, format_args!("{}: {}", path.display(), reason(&error)))
     })?;
-    let came = NewFiles::since(&before, &TraceFiles::of(&directory));
-    summary::tell(options, &directory, &before, &came, diagnostics);
+    let new = NewFiles::since(&before, &TraceFiles::of(&directory));
+    summary::report(options, &directory, &before, &new, diagnostics);
     if let Some(output) = &options.printing.output
-        && came != NewFiles::default()
+        && new != NewFiles::default()
     {
         let merged = merge(Options::newest_of(directory, options.printing.clone()));
         if merged {
@@ -104,13 +104,8 @@ fn record(
     Ok(ended)
 }
 
-/// Asks before the program runs, not after.
-fn may_be_written(path: &Path) -> Result<(), Refusal> {
+/// Checks that the output can be written, so that the program does not run in vain.
+fn check_writable(path: &Path) -> Result<(), Refusal> {
     let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-    opened.map(drop).map_err(|error| Refusal::new(OWN_FAILURE, format_args!("{}: {}", path.display(), reason(&error))))
-}
-
-fn absolute(path: &Path) -> Result<PathBuf, Refusal> {
-    path.canonicalize()
-        .map_err(|error| Refusal::new(OWN_FAILURE, format_args!("{}: {}", path.display(), reason(&error))))
+    opened.map(drop).map_err(|error| Refusal::own_failure(path, reason(&error)))
 }

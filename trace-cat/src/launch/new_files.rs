@@ -1,4 +1,4 @@
-//! What came of a program that was recorded.
+//! The files that a recorded program has left.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::trace::file_names::split_name;
 pub struct TraceFiles(HashMap<PathBuf, (u64, u64)>);
 
 impl TraceFiles {
-    /// What is there now. Files that were set aside are not.
+    /// The files that are there now, without those that were set aside.
     pub fn of(directory: &Path) -> TraceFiles {
         let mut files = TraceFiles::default();
         files.add(directory);
@@ -38,13 +38,13 @@ impl TraceFiles {
         }
     }
 
-    /// Whether there is a trace.
+    /// Whether there is a trace among them.
     pub fn has_trace(&self) -> bool {
         self.0.keys().any(|path| !matches!(split_name(path).1, None | Some(FileName::Clock)))
     }
 }
 
-/// What is new in a trace directory.
+/// Summary of the files that are new in a trace directory.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct NewFiles {
     /// Processes that recorded something.
@@ -53,28 +53,28 @@ pub struct NewFiles {
     pub files: usize,
     /// Bytes of records in them.
     pub bytes: u64,
-    /// Records that the last record of each file says are missing.
+    /// Records that are missing, as the last record of each file says.
     pub lost: u64,
-    /// Processes whose buffers are there: they were killed, or run still.
+    /// Processes whose buffers are there: they were killed or still run.
     pub buffers: usize,
 }
 
 impl NewFiles {
-    /// What is there `after` and was not `before`.
+    /// Summarises the files that changed between `before` and `after`.
     pub fn since(before: &TraceFiles, after: &TraceFiles) -> NewFiles {
-        let mut came = NewFiles::default();
+        let mut new = NewFiles::default();
         let mut processes: Vec<(&Path, u32)> = Vec::new();
         for (path, now) in after.0.iter().filter(|(path, now)| before.0.get(*path) != Some(*now)) {
             let directory = path.parent().unwrap_or(Path::new(""));
             match split_name(path).1 {
                 Some(FileName::Records { process, .. }) if now.1 > 0 => {
-                    came.files += 1;
-                    came.bytes += now.1;
-                    came.lost += lost(path, now.1);
+                    new.files += 1;
+                    new.bytes += now.1;
+                    new.lost += lost(path, now.1);
                     processes.push((directory, process));
                 }
                 Some(FileName::Buffers(process)) => {
-                    came.buffers += 1;
+                    new.buffers += 1;
                     processes.push((directory, process));
                 }
                 _ => {}
@@ -82,12 +82,12 @@ impl NewFiles {
         }
         processes.sort_unstable();
         processes.dedup();
-        came.processes = processes.len();
-        came
+        new.processes = processes.len();
+        new
     }
 }
 
-/// How many records a file's last one, if it is a `trace_lost`, says are missing.
+/// How many records are missing according to a file's last record, if that is a `trace_lost`.
 fn lost(path: &Path, length: u64) -> u64 {
     let from = length.saturating_sub(record::RECORD_LEN_MAX as u64 + 1);
     let mut tail = vec![0; (length - from) as usize];
@@ -106,7 +106,7 @@ mod tests {
     use crate::testing::test_trace::record;
 
     #[test]
-    fn only_what_is_new_counts() {
+    fn only_new_files_count() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         let line = record(1, 2, "02:04:0", 0);
@@ -123,13 +123,13 @@ mod tests {
         fs::write(path("old.1.tr.0000002.003"), &line).unwrap();
         fs::create_dir(path("ns12")).unwrap();
         fs::write(path("ns12/tr.0000001.001"), &line).unwrap();
-        let came = NewFiles::since(&before, &TraceFiles::of(directory.path()));
+        let new = NewFiles::since(&before, &TraceFiles::of(directory.path()));
         let bytes = (2 * line.len() + lost.len()) as u64;
-        assert_eq!(came, NewFiles { processes: 3, files: 2, bytes, lost: 7, buffers: 1 });
+        assert_eq!(new, NewFiles { processes: 3, files: 2, bytes, lost: 7, buffers: 1 });
     }
 
     #[test]
-    fn a_directory_with_a_clock_only_has_no_trace() {
+    fn a_directory_with_only_a_clock_has_no_trace() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("trclock"), "").unwrap();
         assert!(!TraceFiles::of(directory.path()).has_trace());

@@ -1,17 +1,21 @@
-//! Why a program cannot be recorded, as far as its file tells before it runs.
+//! Checks whether a program can be recorded, by its file, before it runs.
 //!
 //! ```text
 //! program ──► #! interpreter ──► ELF: for which machine, with which dynamic linker, with whose rights
 //! ```
 //!
-//! Where nothing can be told (a file that may be executed but not read), nothing is said.
+//! A file that may be executed but not read passes the check.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{StatVfsMountFlags, getxattr, statvfs};
+use rustix::process::{getgid, getuid};
+use rustix::thread::no_new_privs;
 
 use super::elf;
 use super::elf::{Elf, Machine};
@@ -19,30 +23,30 @@ use super::program_path;
 use super::refusal::{NOT_FOUND, Refusal};
 
 /// How often an interpreter may itself be a script, as in Linux.
-const SCRIPTS: usize = 5;
-/// How much of a script's first line Linux reads.
-const FIRST_LINE: u64 = 256;
+const SCRIPTS_MAX: usize = 5;
+/// How many bytes of a script's first line Linux reads.
+const FIRST_LINE_LEN: u64 = 256;
 
-/// What there is to know of a program that can be recorded.
+/// What matters of a program that can be recorded.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ProgramTraits {
     /// It links AddressSanitizer's shared runtime, which insists on being the first library.
     pub address_sanitizer: bool,
 }
 
-/// Looks at the program's file, and at its interpreters' if it is a script.
+/// Checks the program's file, and its interpreters' if it is a script.
 ///
 /// # Errors
 /// Why nothing could be recorded, or why it cannot be executed.
-pub fn look(path: &Path, library: &Elf) -> Result<ProgramTraits, Obstacle> {
+pub fn check(path: &Path, library: &Elf) -> Result<ProgramTraits, Obstacle> {
     let mut path = path.to_owned();
-    for _ in 0..SCRIPTS {
+    for _ in 0..SCRIPTS_MAX {
         match interpreter(&path)? {
             Some(next) => path = next,
             None => return binary(&path, library),
         }
     }
-    // Linux refuses it, and says so.
+    // Linux refuses to execute it, and reports why.
     Ok(ProgramTraits::default())
 }
 
@@ -50,19 +54,19 @@ pub fn look(path: &Path, library: &Elf) -> Result<ProgramTraits, Obstacle> {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Obstacle {
     /// It runs, but nothing could be recorded.
-    Unseen(String),
+    Unrecordable(String),
     /// It cannot be executed.
     Fatal(Refusal),
 }
 
-fn unseen<T>(path: &Path, why: impl std::fmt::Display) -> Result<T, Obstacle> {
-    Err(Obstacle::Unseen(format!("{}: {why}", path.display())))
+fn unrecordable<T>(path: &Path, why: impl std::fmt::Display) -> Result<T, Obstacle> {
+    Err(Obstacle::Unrecordable(format!("{}: {why}", path.display())))
 }
 
-/// The program that a script is for.
+/// The interpreter of a script; `None` for other files.
 fn interpreter(path: &Path) -> Result<Option<PathBuf>, Obstacle> {
     let mut text = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(FIRST_LINE).read_to_end(&mut text));
+    let read = File::open(path).and_then(|file| file.take(FIRST_LINE_LEN).read_to_end(&mut text));
     let Some(line) = read.ok().and_then(|_| text.strip_prefix(b"#!")) else { return Ok(None) };
     let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let mut words = line.split(|byte| b" \t\r".contains(byte)).filter(|word| !word.is_empty());
@@ -83,13 +87,13 @@ fn interpreter(path: &Path) -> Result<Option<PathBuf>, Obstacle> {
 fn binary(path: &Path, library: &Elf) -> Result<ProgramTraits, Obstacle> {
     let Some(elf) = File::open(path).ok().and_then(elf::read) else { return Ok(ProgramTraits::default()) };
     if let Some(why) = foreign(elf.machine, library.machine) {
-        return unseen(path, why);
+        return unrecordable(path, why);
     }
     let Some(linker) = &elf.interpreter else {
-        // The dynamic linker, started by hand, has none itself.
+        // The dynamic linker itself, run as a program, names none.
         return match path.file_name() {
             Some(name) if is_glibc_linker(name.as_bytes()) => Ok(ProgramTraits::default()),
-            _ => unseen(path, "is linked statically, so no library can be loaded into it"),
+            _ => unrecordable(path, "is linked statically, so no library can be loaded into it"),
         };
     };
     let linker = Path::new(OsStr::from_bytes(linker));
@@ -98,13 +102,13 @@ fn binary(path: &Path, library: &Elf) -> Result<ProgramTraits, Obstacle> {
         return Err(Obstacle::Fatal(Refusal::new(NOT_FOUND, what)));
     }
     if !linker.file_name().is_some_and(|name| is_glibc_linker(name.as_bytes())) {
-        return unseen(
+        return unrecordable(
             path,
             format_args!("is for another C library ({}); libthreadt.so is for glibc", linker.display()),
         );
     }
     if let Some(right) = privilege(path) {
-        return unseen(path, format_args!("{right}, so nothing is preloaded into it and nothing recorded"));
+        return unrecordable(path, format_args!("{right}, so nothing is preloaded into it and nothing recorded"));
     }
     Ok(ProgramTraits { address_sanitizer: elf.needed.iter().any(|name| name.starts_with(b"libasan.so")) })
 }
@@ -123,10 +127,9 @@ fn privilege(path: &Path) -> Option<&'static str> {
     if ignores_privileges(path) {
         return None;
     }
-    // SAFETY: these take nothing and always succeed.
-    let (user, group) = unsafe { (libc::getuid(), libc::getgid()) };
+    let (user, group) = (getuid().as_raw(), getgid().as_raw());
     let mode = metadata.mode();
-    // Without the group's right to execute, the bit means mandatory locking.
+    // Without the group's right to execute, the set-group-ID bit means mandatory locking.
     let group_bits = libc::S_ISGID | libc::S_IXGRP;
     if mode & libc::S_ISUID != 0 && metadata.uid() != user {
         return Some("is set-user-ID");
@@ -134,23 +137,14 @@ fn privilege(path: &Path) -> Option<&'static str> {
     if mode & group_bits == group_bits && metadata.gid() != group {
         return Some("is set-group-ID");
     }
-    // Root has all of them already.
-    (user != 0 && has_capabilities(path)).then_some("has file capabilities")
+    // Root has all capabilities anyway.
+    (user != 0 && getxattr(path, "security.capability", &mut [0u8; 0]).is_ok_and(|length| length > 0))
+        .then_some("has file capabilities")
 }
 
-/// Whether the kernel takes no notice of such bits here: a file system mounted nosuid, or `no_new_privs`.
+/// Whether the kernel ignores such bits here: the file system is mounted nosuid, or `no_new_privs` is set.
 fn ignores_privileges(path: &Path) -> bool {
-    // SAFETY: no pointers; the arguments behind the first have to be 0.
-    if unsafe { libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) } == 1 {
-        return true;
-    }
-    super::trace_directory::file_system(path).is_some_and(|system| system.f_flag & libc::ST_NOSUID != 0)
-}
-
-fn has_capabilities(path: &Path) -> bool {
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: two NUL-terminated strings that outlive the call; with size 0 nothing is stored.
-    unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) > 0 }
+    no_new_privs() == Ok(true) || statvfs(path).is_ok_and(|system| system.f_flag.contains(StatVfsMountFlags::NOSUID))
 }
 
 #[cfg(test)]
@@ -158,25 +152,25 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn this() -> Elf {
+    fn this_program() -> Elf {
         elf::read(File::open("/proc/self/exe").unwrap()).unwrap()
     }
 
     #[test]
     fn an_ordinary_program_is_no_obstacle() {
-        assert_eq!(look(Path::new("/proc/self/exe"), &this()), Ok(ProgramTraits::default()));
+        assert_eq!(check(Path::new("/proc/self/exe"), &this_program()), Ok(ProgramTraits::default()));
     }
 
-    /// A script, and whatever look says of it.
+    /// The check's result for a script.
     fn script(first_line: &str) -> Result<ProgramTraits, Obstacle> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("script");
         fs::write(&path, format!("{first_line}\nexit 1\n")).unwrap();
-        look(&path, &this())
+        check(&path, &this_program())
     }
 
     #[test]
-    fn scripts_are_followed_to_their_interpreters() {
+    fn the_interpreters_of_scripts_are_checked() {
         for line in ["#!/bin/sh", "#! /bin/sh -e", "#!/usr/bin/env sh", "#!/usr/bin/env -S A=b sh -e", "exit 0", "#!"] {
             assert_eq!(script(line), Ok(ProgramTraits::default()), "{line}");
         }
@@ -186,24 +180,24 @@ mod tests {
         assert_eq!((refusal.status, &*refusal.message), (127, "no-such-program: not found in PATH"));
     }
 
-    /// Bytes of a copy of this program are changed, and then look is asked.
+    /// The check's result for a copy of this program with changed bytes.
     fn changed(change: impl FnOnce(&mut Vec<u8>)) -> String {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("program");
         let mut bytes = fs::read("/proc/self/exe").unwrap();
         change(&mut bytes);
         fs::write(&path, bytes).unwrap();
-        match look(&path, &this()) {
-            Err(Obstacle::Unseen(why)) => why.replace(&format!("{}: ", path.display()), ""),
+        match check(&path, &this_program()) {
+            Err(Obstacle::Unrecordable(why)) => why.replace(&format!("{}: ", path.display()), ""),
             Err(Obstacle::Fatal(refusal)) => format!("{} {}", refusal.status, refusal.message),
-            Ok(seen) => format!("{seen:?}"),
+            Ok(traits) => format!("{traits:?}"),
         }
     }
 
     fn linker(name: &str) -> String {
         changed(|bytes| {
-            let old = this().interpreter.unwrap();
-            let at = bytes.windows(old.len() + 1).position(|part| part == [&old[..], b"\0"].concat()).unwrap();
+            let old = this_program().interpreter.unwrap();
+            let at = bytes.windows(old.len() + 1).position(|bytes| bytes == [&old[..], b"\0"].concat()).unwrap();
             assert!(name.len() <= old.len());
             bytes[at..at + name.len()].copy_from_slice(name.as_bytes());
             bytes[at + name.len()] = 0;
@@ -211,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_for_others_are_told_from_ours() {
+    fn programs_for_other_systems_are_refused() {
         // e_machine is at byte 18, the class at byte 4.
         assert!(changed(|bytes| bytes[18] = 183).starts_with("is for another machine (aarch64, 64-bit); "));
         assert!(linker("/bin/sh").starts_with("is for another C library (/bin/sh); "));

@@ -1,4 +1,4 @@
-//! Where libthreadt.so is.
+//! Finds libthreadt.so.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,52 +11,48 @@ use super::elf::Elf;
 use super::refusal::{OWN_FAILURE, Refusal};
 use crate::support::diagnostics::reason;
 
-/// Its name.
+/// The library's file name.
 pub const NAME: &str = "libthreadt.so";
 
-/// Places to look, from the directory of trace-cat itself: a build directory, and where packages put it.
+/// Where it may be, relative to trace-cat's own directory: as in a build directory, and as packages install it.
 const PLACES: [&str; 5] = [".", "../lib", "../lib64", "../lib/x86_64-linux-gnu", "../lib/threadt"];
 
-/// The library, absolute, and what its file tells: the one that was `asked` for, or that which stands beside trace-cat.
+/// The library's absolute path and its ELF headers: of the `requested` one, or of the one that is installed with trace-cat.
 ///
 /// # Errors
-/// A refusal if it is not there, is no library, or cannot be named in LD_PRELOAD.
-pub fn find(asked: Option<&Path>) -> Result<(PathBuf, Elf), Refusal> {
-    let path = match asked {
-        Some(path) => path.canonicalize().map_err(|error| refuse(path, reason(&error)))?,
-        None => beside(&own_directory()?)?,
+/// A refusal if it does not exist, is no library, or cannot be named in LD_PRELOAD.
+pub fn find(requested: Option<&Path>) -> Result<(PathBuf, Elf), Refusal> {
+    let path = match requested {
+        Some(path) => path.canonicalize().map_err(|error| Refusal::own_failure(path, reason(&error)))?,
+        None => installed_with(&own_directory()?)?,
     };
     if path.as_os_str().as_bytes().iter().any(|byte| b" :$".contains(byte)) {
-        return Err(refuse(&path, "LD_PRELOAD cannot name a path with a space, a colon or a dollar"));
+        return Err(Refusal::own_failure(&path, "LD_PRELOAD cannot name a path with a space, a colon or a dollar"));
     }
-    let file = File::open(&path).map_err(|error| refuse(&path, reason(&error)))?;
-    let Some(elf) = elf::read(file) else { return Err(refuse(&path, "is no library")) };
+    let file = File::open(&path).map_err(|error| Refusal::own_failure(&path, reason(&error)))?;
+    let Some(elf) = elf::read(file) else { return Err(Refusal::own_failure(&path, "is no library")) };
     Ok((path, elf))
-}
-
-fn refuse(path: &Path, why: impl std::fmt::Display) -> Refusal {
-    Refusal::new(OWN_FAILURE, format_args!("{}: {why}", path.display()))
 }
 
 fn own_directory() -> Result<PathBuf, Refusal> {
     let own = env::current_exe().and_then(|path| path.canonicalize());
-    let own = own.map_err(|error: io::Error| refuse(Path::new("/proc/self/exe"), reason(&error)))?;
+    let own = own.map_err(|error: io::Error| Refusal::own_failure(Path::new("/proc/self/exe"), reason(&error)))?;
     Ok(own.parent().unwrap_or(Path::new("/")).to_owned())
 }
 
-fn beside(directory: &Path) -> Result<PathBuf, Refusal> {
-    let found = PLACES.iter().find_map(|place| directory.join(place).join(NAME).canonicalize().ok());
-    found.ok_or_else(|| {
+fn installed_with(directory: &Path) -> Result<PathBuf, Refusal> {
+    let library = PLACES.iter().find_map(|place| directory.join(place).join(NAME).canonicalize().ok());
+    library.ok_or_else(|| {
         let places = PLACES[1..].join(", ");
         let what = format_args!(
-            "{NAME} is neither in {} nor beside it in {places}; --library or THREADT_LIBRARY tells where it is",
+            "{NAME} is neither in {} nor beside it in {places}; --library or THREADT_LIBRARY names it",
             directory.display()
         );
         Refusal::new(OWN_FAILURE, what)
     })
 }
 
-/// Whether a name in LD_PRELOAD is libthreadt's, wherever it is.
+/// Whether an item of LD_PRELOAD is libthreadt, in whatever directory.
 pub fn is_named_by(item: &[u8]) -> bool {
     Path::new(OsStr::from_bytes(item)).file_name() == Some(OsStr::new(NAME))
 }
@@ -67,21 +63,21 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn it_is_found_beside_and_below() {
+    fn it_is_found_in_each_place() {
         for place in PLACES {
             let directory = tempfile::tempdir().unwrap();
             let root = directory.path().canonicalize().unwrap();
             let own = root.join("bin");
             fs::create_dir(&own).unwrap();
             fs::create_dir_all(own.join(place)).unwrap();
-            assert!(beside(&own).unwrap_err().message.starts_with("libthreadt.so is neither in "));
+            assert!(installed_with(&own).unwrap_err().message.starts_with("libthreadt.so is neither in "));
             fs::write(own.join(place).join(NAME), "").unwrap();
-            assert!(beside(&own).unwrap().starts_with(&root), "{place}");
+            assert!(installed_with(&own).unwrap().starts_with(&root), "{place}");
         }
     }
 
     #[test]
-    fn what_cannot_be_preloaded_is_refused() {
+    fn a_file_that_cannot_be_preloaded_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let spaced = directory.path().join("a b.so");
         assert!(find(Some(&spaced)).unwrap_err().message.ends_with("No such file or directory"));

@@ -1,30 +1,31 @@
-//! What is said when the program has ended.
+//! The messages after the program has ended.
 
 use std::path::Path;
+
+use indicatif::DecimalBytes;
 
 use super::new_files::{NewFiles, TraceFiles};
 use crate::options::RunOptions;
 use crate::support::diagnostics::Diagnostics;
 
-/// Says where the trace is and how to read it, or why there may be none.
-pub fn tell(options: &RunOptions, directory: &Path, before: &TraceFiles, came: &NewFiles, diagnostics: &Diagnostics) {
+/// Reports where the trace is and how to read it, or why there may be none.
+pub fn report(options: &RunOptions, directory: &Path, before: &TraceFiles, new: &NewFiles, diagnostics: &Diagnostics) {
     let place = directory.display();
-    if came.processes == 0 {
+    if new.processes == 0 {
         return diagnostics.report_note(place, format_args!("nothing was recorded: {}", why_nothing(options)));
     }
-    let NewFiles { processes, files, bytes, lost, buffers } = *came;
-    let contents = [count(processes, "process", "processes"), count(files, "file", "files"), size(bytes)].join(", ");
-    let more = if before.has_trace() { "; an earlier trace is there too" } else { "" };
-    diagnostics.report_note(&place, format_args!("{contents} of records{more}"));
+    let NewFiles { processes, files, bytes, lost, buffers } = *new;
+    let [processes, files] = [count(processes, "process", "processes"), count(files, "file", "files")];
+    let earlier = if before.has_trace() { "; an earlier trace is there too" } else { "" };
+    let size = DecimalBytes(bytes);
+    diagnostics.report_note(&place, format_args!("{processes}, {files}, {size} of records{earlier}"));
     if buffers > 0 {
         let whose = count(buffers, "process that was killed or still runs", "processes that were killed or still run");
         diagnostics.report_note(&place, format_args!("there are also buffers of {whose}; trace-cat reads them"));
     }
     if lost > 0 {
-        diagnostics.report_note(
-            &place,
-            format_args!("{} missing at the ends (trace_lost)", count64(lost, "record is", "records are")),
-        );
+        let records = count(lost, "record is", "records are");
+        diagnostics.report_note(&place, format_args!("{records} missing at the ends (trace_lost)"));
     }
     if options.printing.output.is_none() {
         let newest = if before.has_trace() { "--last " } else { "" };
@@ -56,32 +57,21 @@ fn why_nothing(options: &RunOptions) -> String {
     format!("perhaps {}", reasons.join(", or "))
 }
 
-fn count(number: usize, one: &str, more: &str) -> String {
-    count64(number as u64, one, more)
+fn count<Number: PartialEq + From<u8> + std::fmt::Display>(number: Number, one: &str, more: &str) -> String {
+    let noun = if number == Number::from(1) { one } else { more };
+    format!("{number} {noun}")
 }
 
-fn count64(number: u64, one: &str, more: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { more })
-}
-
-/// A number of bytes with three digits or so.
-fn size(bytes: u64) -> String {
-    let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB")];
-    match units.into_iter().find(|&(unit, _)| bytes >= unit) {
-        Some((unit, name)) => format!("{}.{} {name}", bytes / unit, bytes % unit * 10 / unit),
-        None => count64(bytes, "byte", "bytes"),
-    }
-}
-
-/// A path as a shell takes it for one word.
+/// A path as one word of a shell command.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,+%@".contains(&byte);
-    if text.bytes().all(plain) && !text.starts_with('-') {
-        return text;
-    }
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,+%@".contains(&byte);
+    // A leading dash would make the path an option.
     let text = if text.starts_with('-') { format!("./{text}") } else { text };
-    format!("'{}'", text.replace('\'', r"'\''"))
+    match text.bytes().all(is_plain) && !text.is_empty() {
+        true => text,
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
 }
 
 #[cfg(test)]
@@ -89,18 +79,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_and_counts_are_for_people() {
-        for (bytes, expected) in [(1, "1 byte"), (999, "999 bytes"), (1999, "1.9 kB"), (12_345_678, "12.3 MB")] {
-            assert_eq!(size(bytes), expected);
-        }
-        assert_eq!(count(1, "file", "files"), "1 file");
-        assert_eq!(count(0, "file", "files"), "0 files");
+    fn counts_have_their_noun() {
+        assert_eq!(count(1usize, "file", "files"), "1 file");
+        assert_eq!(count(0u64, "file", "files"), "0 files");
     }
 
     #[test]
-    fn paths_can_be_pasted() {
-        for (path, expected) in [("sort.thr.1", "sort.thr.1"), ("it's", r"'it'\''s'"), ("-x", "'./-x'")] {
-            assert_eq!(quoted(Path::new(path)), expected);
-        }
+    fn a_quoted_path_is_one_word_for_a_shell() {
+        let paths = ["sort.thr.1", "it's", "''", "a b", "$HOME;`id`", "back\\slash", "-x", ""];
+        let expected =
+            ["sort.thr.1", r"'it'\''s'", r"''\'''\'''", "'a b'", "'$HOME;`id`'", r"'back\slash'", "./-x", "''"];
+        assert_eq!(paths.map(|path| quoted(Path::new(path))), expected);
+        let script = format!("printf '%s\\n' {}", expected.join(" "));
+        let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), paths.join("\n").replace("\n-x", "\n./-x") + "\n");
     }
 }

@@ -1,49 +1,52 @@
-//! The directory that a program's trace goes to.
+//! Prepares the directory for a program's trace.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::refusal::{OWN_FAILURE, Refusal};
+use rustix::fs::statvfs;
+
+use super::refusal::Refusal;
 use crate::support::diagnostics::reason;
 
-/// The recorder stops when less than this part of the file system is free, or less than [`FREE_MIN`] if that is less.
-const FREE_PART: u64 = 20;
+/// The recorder stops when less than a twentieth of the file system is free, or less than [`FREE_MIN`] if that is less.
+const FREE_DIVISOR: u64 = 20;
 /// One GiB.
 const FREE_MIN: u64 = 1 << 30;
 
-/// The directory that was `asked` for, which is made if it is not there; or else a fresh one below `here`, named after
-/// the program: `sort.thr.1`, with the number that follows the highest there is.
+/// The `requested` directory, which is made if it does not exist; or else a fresh one below `here`, named after the program:
+/// `sort.thr.1`, with the number that follows the highest existing one.
 ///
 /// # Errors
-/// A refusal if it cannot be made, or if nothing could be written there.
-pub fn prepare(asked: Option<&Path>, program: &Path, here: &Path) -> Result<PathBuf, Refusal> {
-    let directory = match asked {
+/// A refusal if it cannot be made, or if nothing could be written to it.
+pub fn prepare(requested: Option<&Path>, program: &Path, here: &Path) -> Result<PathBuf, Refusal> {
+    let directory = match requested {
         Some(path) => match fs::create_dir(path) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(refuse(path, reason(&error))),
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(Refusal::own_failure(path, reason(&error)));
+            }
             _ => path.to_owned(),
         },
         None => fresh(program, here)?,
     };
     if !directory.is_dir() {
-        return Err(refuse(&directory, "is not a directory"));
+        return Err(Refusal::own_failure(&directory, "is not a directory"));
     }
-    // Modes alone do not tell: root, read-only file systems, /proc.
-    tempfile::tempfile_in(&directory).map_err(|error| refuse(&directory, cause(&error)))?;
+    // The mode alone does not decide: for root, on read-only file systems, in /proc.
+    tempfile::tempfile_in(&directory).map_err(|error| Refusal::own_failure(&directory, system_reason(&error)))?;
     if is_full(&directory) {
-        return Err(refuse(&directory, "less than 5 % or 1 GiB of its file system is free: nothing would be recorded"));
+        return Err(Refusal::own_failure(
+            &directory,
+            "less than 5 % or 1 GiB of its file system is free: nothing would be recorded",
+        ));
     }
     Ok(directory)
 }
 
-fn refuse(path: &Path, why: impl std::fmt::Display) -> Refusal {
-    Refusal::new(OWN_FAILURE, format_args!("{}: {why}", path.display()))
-}
-
-/// What the system said, without the path that tempfile puts behind it.
-fn cause(error: &io::Error) -> String {
+/// The system's reason, without the path that tempfile adds.
+fn system_reason(error: &io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.source()).and_then(|source| source.downcast_ref());
     reason(inner.unwrap_or(error))
 }
@@ -56,7 +59,7 @@ fn fresh(program: &Path, here: &Path) -> Result<PathBuf, Refusal> {
     };
     let entries = fs::read_dir(here).into_iter().flatten().flatten();
     let highest = entries.filter_map(|entry| number(&entry.file_name())).max().unwrap_or(0);
-    // Others may be looking for a name at the same time.
+    // Another process may take the name at the same time.
     for number in highest.saturating_add(1).. {
         let mut name = stem.clone();
         name.push(number.to_string());
@@ -65,29 +68,19 @@ fn fresh(program: &Path, here: &Path) -> Result<PathBuf, Refusal> {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => {
                 let why = format_args!("cannot be made: {} (-d names another place)", reason(&error));
-                return Err(refuse(&here.join(name), why));
+                return Err(Refusal::own_failure(&here.join(name), why));
             }
         }
     }
-    Err(refuse(here, "there are no numbers left"))
+    Err(Refusal::own_failure(here, "no number is left for a directory"))
 }
 
 fn is_full(directory: &Path) -> bool {
-    file_system(directory).is_some_and(|system| {
+    statvfs(directory).is_ok_and(|system| {
         let free = system.f_bavail.saturating_mul(system.f_frsize);
         let total = system.f_blocks.saturating_mul(system.f_frsize);
-        free < (total / FREE_PART).min(FREE_MIN)
+        free < (total / FREE_DIVISOR).min(FREE_MIN)
     })
-}
-
-/// What the system says of the file system that a path is on.
-pub fn file_system(path: &Path) -> Option<libc::statvfs> {
-    let path = CString::new(path.as_os_str().as_bytes()).ok()?;
-    // SAFETY: all bytes zero is a valid statvfs.
-    let mut system: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: a NUL-terminated path, and a place for one statvfs.
-    let known = unsafe { libc::statvfs(path.as_ptr(), &mut system) } == 0;
-    known.then_some(system)
 }
 
 #[cfg(test)]
@@ -110,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_was_asked_for_is_made_or_used() {
+    fn a_requested_directory_is_made_or_used() {
         let here = tempfile::tempdir().unwrap();
         let path = here.path().join("trace");
         for _ in 0..2 {

@@ -2,29 +2,29 @@
 
 use clap::{Args, ValueEnum};
 
-/// What was typed is what it means.
+/// These options need no conversion.
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "How they are arranged")]
 pub struct Arrangement {
     /// Print in this order
     ///
-    /// Within a thread, or an event, records are in the order of time. The records that --head and --tail choose are
-    /// those that are first and last in time. What does not fit in memory is sorted in temporary files. Example: -F
+    /// Within a thread, or an event, records are in the order of time. --head and --tail select the records that are first
+    /// and last in time. Records that do not fit in memory are sorted in temporary files. Example: -F
     /// text --sort tid
     #[arg(long, value_name = "ORDER", value_enum, default_value_t = SortOrder::Time)]
     pub sort: SortOrder,
 
     /// Write a file for each process, LWP, object or category; -o names their directory
     ///
-    /// The directory is made; one that is there must be empty. Its files are named pid.0019953, lwp.0019955,
-    /// object.0x559469ed90a0 or category.mutex, are in the order that --sort says, and can be read by trace-cat. A
-    /// second record belongs to the object of its first one; a wait for a condition to the condition; records that name
-    /// no object are in object.none. Example: --split lwp -o threads
+    /// The directory is made; an existing one must be empty. Its files are named pid.0019953, lwp.0019955,
+    /// object.0x559469ed90a0 or category.mutex, have the order of --sort, and can be read by trace-cat. A return
+    /// record belongs to the object of its entry record, and a wait for a condition to the condition. Records without an
+    /// object are in object.none. Example: --split lwp -o threads
     #[arg(long, value_name = "WHAT", value_enum, requires = "output")]
     pub split: Option<SplitBy>,
 }
 
-/// The orders.
+/// The orders of records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum SortOrder {
     /// By thread (its pthread_t)
@@ -36,7 +36,7 @@ pub enum SortOrder {
     Time,
 }
 
-/// What files are for.
+/// What each file of --split is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SplitBy {
     /// A process

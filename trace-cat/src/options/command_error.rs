@@ -1,13 +1,13 @@
-//! Why a command ends early.
+//! Why a command fails.
 
 use crate::support::error::Error;
 
-/// Why a command ends early.
+/// Why a command fails.
 #[derive(Debug)]
 pub enum CommandError {
     /// The command line asks for something that cannot be done.
     Usage(String),
-    /// A file failed.
+    /// Reading or writing failed.
     Failed(Error),
 }
 

@@ -7,7 +7,7 @@ use super::nearest_name::nearest;
 /// The set that a list describes.
 ///
 /// # Errors
-/// The first name that means nothing, with the one that may have been meant.
+/// The first unknown name, with the nearest known one.
 pub fn event_set(list: &str) -> Result<EventSet, String> {
     let mut unknown = None;
     let set = EventSet::parse(list.as_bytes(), &mut |name| unknown = unknown.or(Some(name)));

@@ -48,9 +48,8 @@ struct Arguments {
 
     /// Files or directories to read [default: $THR_TRACE_DIR, else .]
     ///
-    /// Of a directory, the files that belong to a trace are taken; files that were set aside (old.*) are left alone
-    /// unless they are named. A file that is named twice is read once. A trbuf file stands for all files of its
-    /// process. - is the standard input.
+    /// In a directory, the files of a trace are read; files that were set aside (old.*) are read only if they are named.
+    /// A file that is named twice is read once. A trbuf file stands for all files of its process. - is the standard input.
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     paths: Vec<PathBuf>,
 
@@ -68,25 +67,25 @@ struct Arguments {
 
     /// Read only the newest run
     ///
-    /// A run is a program and the processes that it started; a directory into which programs were recorded at several
-    /// times has several, which a message on standard error tells. Example: trace-cat --last -F text trace
+    /// A run is a program and the processes that it started. If a directory holds several runs, a message on standard error
+    /// reports that. Example: trace-cat --last -F text trace
     #[arg(long, help_heading = "Which records", conflicts_with = "recover")]
     last: bool,
 
     /// Count what is in the trace instead of printing it
     ///
-    /// Processes with their commands, threads, time spans and losses; calls and records of each event, and how long
-    /// they took; objects of each kind. The options for which records choose what is counted. Example: trace-cat --stat
+    /// Prints the processes with their commands, threads, time spans and losses; the calls and records of each event, with
+    /// their durations; and the objects of each kind. Only records that the other options select are counted. Example: trace-cat --stat
     /// -e mutex trace
     #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Arrangement", "format", "time", "color", "recover"])]
     stat: bool,
 
-    /// Put what dead processes left in their trbufs into the record files
+    /// Write what dead processes left in their trbufs to the record files
     ///
-    /// For those who go on with grep and awk: each trbuf of a process that is gone is written out, each record once,
-    /// and removed. PATHs are directories, in which subdirectories ns* are seen to as well, or trbufs. Nothing is
-    /// printed but a line for each trbuf. May be interrupted and run again at any time; the trbufs of living processes
-    /// are left alone. Example: trace-cat --recover trace
+    /// For use with grep and awk: each trbuf of a process that has ended is written to the record files, each record once,
+    /// and removed. A PATH is a directory, whose subdirectories ns* are included, or a trbuf. A line is printed for each
+    /// trbuf. The recovery may be interrupted and run again at any time. The trbufs of running processes are not changed.
+    /// Example: trace-cat --recover trace
     #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["SelectionArguments", "Arrangement", "Printing"])]
     recover: bool,
 }
@@ -100,13 +99,13 @@ const ABOUT: &str = "Print the records of a trace in the order of time";
 const LONG_ABOUT: &str = "\
 Print the records of a trace in the order of time
 
-Reads the files tr.xxxxxxx.yyy that libthreadt.so writes and prints their records as one timeline. What processes that \
-were killed left in their buffers (trbuf.xxxxxxx) is printed too, each record once.
+Reads the files tr.xxxxxxx.yyy that libthreadt.so writes and prints their records as one timeline. The records that \
+killed processes left in their buffers (trbuf.xxxxxxx) are printed too, each once.
 
-Exit status: 0 when everything was read or recovered; 1 when something was damaged or could not be read, which a message on stderr \
-tells, while the rest is printed or recovered; 2 for wrong usage.";
+Exit status: 0 if everything was read or recovered; 1 if something was damaged or could not be read: a message on stderr \
+reports it, and all other records are printed or recovered; 2 for wrong usage.";
 
-/// What is to be done.
+/// The command that the command line asks for.
 #[derive(Debug)]
 pub enum Task {
     /// Print or recover a trace.
@@ -115,7 +114,7 @@ pub enum Task {
     Run(RunOptions),
 }
 
-/// What is to be done with a trace.
+/// The options for reading a trace.
 #[derive(Debug)]
 pub struct Options {
     /// Files and directories, at least one.
@@ -124,9 +123,9 @@ pub struct Options {
     pub selection: Selection,
     /// In which order, and in how many files.
     pub arrangement: Arrangement,
-    /// How and where to they are printed.
+    /// How they are printed, and where to.
     pub printing: Printing,
-    /// Whether to go on with what is recorded meanwhile.
+    /// Whether to go on with what running processes record.
     pub following: Following,
     /// Read only the newest run.
     pub last: bool,
@@ -137,7 +136,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Everything of the newest run in a directory.
+    /// Options that print all records of the newest run in a directory.
     pub fn newest_of(directory: PathBuf, printing: Printing) -> Options {
         Options {
             paths: vec![directory],
@@ -153,15 +152,15 @@ impl Options {
 }
 
 impl Task {
-    /// Understands a command line, whose first word is the program's name. `directory` is `$THR_TRACE_DIR`.
+    /// Parses a command line, whose first word is the program's name. `directory` is `$THR_TRACE_DIR`.
     ///
     /// # Errors
-    /// What is to be printed instead of a trace: the help that was asked for, or what is wrong.
+    /// The help that was asked for, or what is wrong with the command line.
     pub fn parse(words: impl IntoIterator<Item = OsString>, directory: Option<OsString>) -> Result<Task, clap::Error> {
         let Arguments { command, mut paths, selection, arrangement, printing, following, last, stat, recover } =
             Arguments::try_parse_from(words)?;
         if let Some(Command::Run(run)) = command {
-            let options = run.understand().map_err(|what| usage_error(&["run"], what))?;
+            let options = run.resolve().map_err(|what| usage_error(&["run"], what))?;
             return Ok(Task::Run(options));
         }
         if paths.is_empty() {
@@ -172,10 +171,10 @@ impl Task {
         if arrangement.split.is_some() && printing.format != OutputFormat::Raw {
             return Err(usage_error(
                 &[],
-                "--split makes files of records as they are, not of another format\n\n  tip: give one of its files to 'trace-cat --format'",
+                "--split writes records as they are, in no other format\n\n  tip: read one of its files with 'trace-cat --format'",
             ));
         }
-        let selection = selection.understand().map_err(|what| usage_error(&[], what))?;
+        let selection = selection.resolve().map_err(|what| usage_error(&[], what))?;
         Ok(Task::Read(Options { paths, selection, arrangement, printing, following, last, stat, recover }))
     }
 }
@@ -185,14 +184,14 @@ pub fn command() -> clap::Command {
     Arguments::command()
 }
 
-/// A wrong use of the command line that the parser could not see. `subcommands` are those it is about, from the
-/// outermost; none for trace-cat itself.
+/// A wrong use of the command line that the parser does not detect. `subcommands` names the command that it is about, from
+/// the outermost; it is empty for trace-cat itself.
 pub fn usage_error(subcommands: &[&str], what: impl std::fmt::Display) -> clap::Error {
     let mut command = command();
     command.build();
     let mut about = &mut command;
     for name in subcommands {
-        about = about.find_subcommand_mut(name).expect("callers name subcommands that there are");
+        about = about.find_subcommand_mut(name).expect("callers name subcommands that exist");
     }
     about.error(ErrorKind::ValueValidation, what)
 }

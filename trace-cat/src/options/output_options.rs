@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-/// What was typed is what it means.
+/// These options need no conversion.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "How they are printed")]
 pub struct Printing {
@@ -29,14 +29,16 @@ pub struct Printing {
 
     /// Write to FILE, which must not be one of the files read
     ///
-    /// What the file had is gone. Example: trace-cat -o merged trace
+    /// An existing file is overwritten. Example: trace-cat -o merged trace
     #[arg(short = 'o', long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 }
 
 impl Printing {
+    /// Checks that options for `-F text` are given with that format only.
+    ///
     /// # Errors
-    /// What is said only for `-F text` was said for another format.
+    /// The option that another format does not have.
     pub fn check(&self) -> Result<(), &'static str> {
         match self {
             Printing { format: OutputFormat::Text, .. } => Ok(()),
@@ -47,7 +49,7 @@ impl Printing {
     }
 }
 
-/// The forms of output.
+/// The output formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
     #[default]
@@ -57,11 +59,11 @@ pub enum OutputFormat {
     Text,
     /// A line of values for each record, under a line of names
     Csv,
-    /// An object for each record, one a line; hex and what is over 2^53 as strings
+    /// An object for each record, one a line; hex and numbers over 2^53 as strings
     Json,
 }
 
-/// What the first column of -F text is.
+/// The first column of -F text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum TimeStyle {
     /// Since the first record shown, in seconds

@@ -11,11 +11,11 @@ use super::output_options::{OutputFormat, Printing};
 /// Run a program and record it
 ///
 /// Runs PROGRAM with libthreadt.so preloaded, with its own standard input, output and error and its own signals, and then
-/// tells on standard error where its trace is. Programs that it starts are recorded too, in the same directory. Variables
-/// THR_TRACE_* that no option sets are inherited.
+/// reports on standard error where the trace is. Programs that PROGRAM starts are recorded too, in the same directory.
+/// Variables THR_TRACE_* that no option sets are inherited.
 ///
-/// The exit status is the program's; if a signal ended it, trace-cat ends by the same signal. 2 wrong usage; 125 nothing
-/// could be recorded, and PROGRAM was not run (or -o failed after all had gone well); 126 PROGRAM cannot be executed; 127
+/// The exit status is the program's; if a signal ended it, trace-cat ends by the same signal. 2: wrong usage. 125: nothing
+/// could be recorded, and PROGRAM was not run (or PROGRAM succeeded and -o failed). 126: PROGRAM cannot be executed. 127:
 /// there is no such program.
 #[derive(Args, Debug)]
 #[command(override_usage = "trace-cat run [OPTIONS] [--] PROGRAM [ARGUMENT]...")]
@@ -24,7 +24,7 @@ pub struct RunArguments {
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 
-    /// The directory for the trace, made if it is not there [default: a fresh PROGRAM.thr.N]
+    /// The directory for the trace, made if it does not exist [default: a fresh PROGRAM.thr.N]
     ///
     /// Without this, a new directory is made below the working directory: sort.thr.1, then sort.thr.2. Files of an earlier
     /// process with the same number are set aside, never overwritten.
@@ -50,8 +50,8 @@ pub struct RunArguments {
 
     /// Run the program even if nothing of it can be recorded
     ///
-    /// A program that is linked statically, that is set-user-ID, or that is for another C library or machine cannot be
-    /// recorded, and is not run without this. Programs that it starts may be recorded.
+    /// A program cannot be recorded if it is linked statically, is set-user-ID, or is for another C library or machine.
+    /// Without this option it is not run. With it, the programs that it starts may be recorded.
     #[arg(long)]
     force: bool,
 
@@ -64,8 +64,8 @@ pub struct RunArguments {
 struct RecordingArguments {
     /// Record only these events: categories and events, separated by colons (THR_TRACE_EVENTS)
     ///
-    /// A leading - takes a name away, and a list that starts with one starts from all: -e mutex:cond_wait, -e -thr_self.
-    /// May be repeated.
+    /// A leading - removes a name, and a list that starts with - starts from all: -e mutex:cond_wait, -e -thr_self. May be
+    /// repeated.
     #[arg(short = 'e', long = "events", value_name = "LIST", allow_hyphen_values = true)]
     events: Vec<String>,
 
@@ -76,13 +76,13 @@ struct RecordingArguments {
     #[arg(long, value_name = "NAME")]
     only: Vec<OsString>,
 
-    /// How much is recorded of what did not have to wait (THR_TRACE_LEVEL)
+    /// Which calls are recorded that did not have to wait (THR_TRACE_LEVEL)
     #[arg(long, value_name = "LEVEL", value_enum)]
     level: Option<RecordingLevel>,
 
     /// Keep only the newest records, so many bytes a thread: 64K to 1G (THR_TRACE_RING)
     ///
-    /// They are written when the program ends; after a crash, trace-cat finds them.
+    /// The records are written when the program ends; after a crash, trace-cat reads them from the buffers.
     #[arg(long, value_name = "SIZE", value_parser = ring_size, conflicts_with = "unbuffered")]
     ring: Option<u64>,
 
@@ -92,16 +92,16 @@ struct RecordingArguments {
 
     /// Write each record to its file at once (THR_TRACE_BUF)
     ///
-    /// It costs many times as much and loses no fewer records than buffers do; it is for those who watch the files grow.
+    /// This costs many times as much, and buffers lose no more records. Use it to watch the files grow.
     #[arg(long)]
     unbuffered: bool,
 
-    /// Record also return addresses and who holds a lock (THR_TRACE_DETAIL)
+    /// Also record return addresses and lock owners (THR_TRACE_DETAIL)
     #[arg(long)]
     detail: bool,
 }
 
-/// What `--level` may be.
+/// The values of `--level`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RecordingLevel {
     /// Every call
@@ -110,10 +110,10 @@ pub enum RecordingLevel {
     Blocked,
 }
 
-/// What is recorded: the variables THR_TRACE_* but for the directory. `None` and empty are inherited.
+/// What is recorded: the variables THR_TRACE_* without the directory. `None` and empty are inherited.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
-    /// THR_TRACE_EVENTS, a list that was understood.
+    /// THR_TRACE_EVENTS, a valid list.
     pub events: Option<String>,
     /// THR_TRACE_ONLY.
     pub only: Vec<OsString>,
@@ -134,11 +134,11 @@ pub struct Recording {
 pub struct RunOptions {
     /// What is recorded of it.
     pub recording: Recording,
-    /// Where; a fresh directory if not said.
+    /// Where its trace goes; `None` for a fresh directory.
     pub directory: Option<PathBuf>,
-    /// How and where to the trace is merged, if there is an output.
+    /// The format and the file of the merged trace, if there is an output.
     pub printing: Printing,
-    /// The library, if not the one beside trace-cat.
+    /// The library, if not the one that is installed with trace-cat.
     pub library: Option<PathBuf>,
     /// Run it even if nothing can be recorded.
     pub force: bool,
@@ -147,9 +147,11 @@ pub struct RunOptions {
 }
 
 impl RunArguments {
+    /// Converts the arguments to options.
+    ///
     /// # Errors
-    /// A name of an event that means nothing.
-    pub fn understand(self) -> Result<RunOptions, String> {
+    /// An unknown name in the list of events.
+    pub fn resolve(self) -> Result<RunOptions, String> {
         let RunArguments { recording, directory, output, format, library, force, command } = self;
         let RecordingArguments { events, only, level, ring, max, unbuffered, detail } = recording;
         let events = (!events.is_empty()).then(|| events.join(":"));

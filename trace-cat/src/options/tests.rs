@@ -1,4 +1,4 @@
-//! What command lines mean, and what is said of wrong ones.
+//! What command lines mean, and the messages about wrong ones.
 
 use super::*;
 
@@ -61,8 +61,8 @@ fn recovery_takes_paths_only() {
 }
 
 #[test]
-fn wrong_usage_is_told_with_the_right_word() {
-    for (words, part) in [
+fn wrong_usage_is_reported_with_the_right_word() {
+    for (words, expected) in [
         (&["-e", "mutx"][..], "'mutex'"),
         (&["-e", "mutex:-cond_wiat"], "'cond_wait'"),
         (&["--formt", "text"], "'--format'"),
@@ -83,7 +83,7 @@ fn wrong_usage_is_told_with_the_right_word() {
     ] {
         let error = parse(words).unwrap_err();
         assert_eq!(error.exit_code(), 2);
-        assert!(error.to_string().contains(part), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
 }
 
@@ -128,8 +128,8 @@ fn all_options_of_run() {
 }
 
 #[test]
-fn wrong_usage_of_run_is_told_with_the_right_word() {
-    for (words, part) in [
+fn wrong_usage_of_run_is_reported_with_the_right_word() {
+    for (words, expected) in [
         (&[][..], "<PROGRAM>"),
         (&["--onyl", "x", "p"], "'--only'"),
         (&["-e", "mutexx:cond", "p"], "'mutex'"),
@@ -142,7 +142,7 @@ fn wrong_usage_of_run_is_told_with_the_right_word() {
         let error = parse_run(words).unwrap_err();
         assert_eq!(error.exit_code(), 2);
         let text = error.to_string();
-        assert!(text.contains(part), "{words:?}: {text}");
+        assert!(text.contains(expected), "{words:?}: {text}");
         // The usage, where there is one, is that of run.
         assert_eq!(text.contains("Usage:"), text.contains("Usage: trace-cat run"), "{words:?}: {text}");
     }

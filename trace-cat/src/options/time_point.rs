@@ -1,4 +1,4 @@
-//! Moments that a person names: `+1.5s`, `12:00:05.25`, `2026-11-21 12:00:05`, `1795174740.544763329`.
+//! Points in time as a person writes them: `+1.5s`, `12:00:05.25`, `2026-11-21 12:00:05`, `1795174740.544763329`.
 
 use std::mem::zeroed;
 
@@ -6,7 +6,7 @@ use spec::record::NANOS_PER_SECOND;
 
 const HOUR: u64 = 3600 * NANOS_PER_SECOND;
 
-/// A moment, as it was named.
+/// A point in time, as it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimePoint {
     /// Nanoseconds after the first record.
@@ -20,12 +20,12 @@ pub enum TimePoint {
 }
 
 impl TimePoint {
-    /// Understands one.
+    /// Parses a point in time.
     ///
     /// # Errors
-    /// What forms there are.
+    /// The possible forms.
     pub fn parse(text: &str) -> Result<TimePoint, String> {
-        let known = || {
+        let parsed = || {
             if let Some(duration) = text.strip_prefix('+') {
                 return duration_of(duration).map(TimePoint::After);
             }
@@ -41,7 +41,7 @@ impl TimePoint {
                 None => fixed(&text.trim_start_matches('@').replace(':', "."), NANOS_PER_SECOND).map(TimePoint::At),
             }
         };
-        known().ok_or_else(|| {
+        parsed().ok_or_else(|| {
             "a time is +1.5s (from the start; also ms, us, ns, m, h), 12:00:05.25, \"2026-11-21 12:00:05\" or seconds since the \
              Epoch"
                 .to_owned()
@@ -70,7 +70,7 @@ impl TimePoint {
                 if today.saturating_add(12 * HOUR) >= start {
                     return today;
                 }
-                // A trace that runs over midnight.
+                // The trace runs over midnight.
                 tm = day;
                 tm.tm_mday += 1;
                 at(&mut tm, nanoseconds)
@@ -79,7 +79,7 @@ impl TimePoint {
     }
 }
 
-/// The moment so many nanoseconds after midnight on the day of `tm`.
+/// The time that is so many nanoseconds after midnight on the day of `tm`.
 fn at(tm: &mut libc::tm, nanoseconds: u64) -> u64 {
     (tm.tm_hour, tm.tm_min, tm.tm_isdst) =
         ((nanoseconds / HOUR) as i32, (nanoseconds / NANOS_PER_SECOND % 3600 / 60) as i32, -1);
@@ -89,30 +89,30 @@ fn at(tm: &mut libc::tm, nanoseconds: u64) -> u64 {
     u64::try_from(seconds).unwrap_or(0).saturating_mul(NANOS_PER_SECOND).saturating_add(nanoseconds % NANOS_PER_SECOND)
 }
 
-/// A number with up to nine digits behind its point, in units of `one`; what is finer than a nanosecond is cut off.
-fn fixed(text: &str, one: u64) -> Option<u64> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+/// A number with up to nine digits after its point, in units of `unit`, truncated to nanoseconds.
+fn fixed(text: &str, unit: u64) -> Option<u64> {
+    let (integer, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits(whole) || !digits(fraction) || fraction.len() > 9 {
+    if !digits(integer) || !digits(fraction) || fraction.len() > 9 {
         return None;
     }
     let scale = 10u128.pow(fraction.len() as u32);
-    let fraction = u128::from(fraction.parse::<u64>().ok()?) * u128::from(one) / scale;
-    whole.parse::<u64>().ok()?.checked_mul(one)?.checked_add(fraction as u64)
+    let fraction = u128::from(fraction.parse::<u64>().ok()?) * u128::from(unit) / scale;
+    integer.parse::<u64>().ok()?.checked_mul(unit)?.checked_add(fraction as u64)
 }
 
 /// A duration with its unit, in nanoseconds.
 ///
 /// # Errors
-/// What forms there are.
+/// The possible forms.
 pub fn duration(text: &str) -> Result<u64, String> {
-    let known = duration_of(text).filter(|_| text.ends_with(|last: char| last.is_ascii_alphabetic()));
-    known.ok_or_else(|| "a duration is a number with a unit: 1ms, 2.5us, 800ns, 1s".to_owned())
+    let parsed = duration_of(text).filter(|_| text.ends_with(|last: char| last.is_ascii_alphabetic()));
+    parsed.ok_or_else(|| "a duration is a number with a unit: 1ms, 2.5us, 800ns, 1s".to_owned())
 }
 
 fn duration_of(text: &str) -> Option<u64> {
     let number = text.trim_end_matches(|byte: char| byte.is_ascii_alphabetic());
-    let one = match &text[number.len()..] {
+    let unit = match &text[number.len()..] {
         "" | "s" => NANOS_PER_SECOND,
         "ms" => 1_000_000,
         "us" => 1_000,
@@ -121,19 +121,19 @@ fn duration_of(text: &str) -> Option<u64> {
         "h" => HOUR,
         _ => return None,
     };
-    fixed(number, one)
+    fixed(number, unit)
 }
 
 fn date_of(text: &str) -> Option<(i32, i32, i32)> {
-    let mut parts = text.splitn(3, '-').map(|part| part.parse::<u16>().ok().map(i32::from));
-    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+    let mut fields = text.splitn(3, '-').map(|field| field.parse::<u16>().ok().map(i32::from));
+    let (year, month, day) = (fields.next()??, fields.next()??, fields.next()??);
     ((1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day))
         .then_some((year, month, day))
 }
 
 fn time_of(text: &str) -> Option<u64> {
-    let mut parts = text.splitn(3, ':');
-    let (hours, minutes, seconds) = (parts.next()?, parts.next()?, parts.next().unwrap_or("0"));
+    let mut fields = text.splitn(3, ':');
+    let (hours, minutes, seconds) = (fields.next()?, fields.next()?, fields.next().unwrap_or("0"));
     let (hours, minutes) = (hours.parse::<u8>().ok()?, minutes.parse::<u8>().ok()?);
     let seconds = fixed(seconds, NANOS_PER_SECOND)?;
     let valid = hours < 24 && minutes < 60 && seconds < 60 * NANOS_PER_SECOND;
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn every_form() {
-        for (text, moment) in [
+        for (text, point) in [
             ("+1.5s", TimePoint::After(1_500_000_000)),
             ("+2", TimePoint::After(2_000_000_000)),
             ("+0.25ms", TimePoint::After(250_000)),
@@ -163,7 +163,7 @@ mod tests {
             ("@1795174740.5", TimePoint::At(1_795_174_740_500_000_000)),
             ("1795174740:544763329", TimePoint::At(1_795_174_740_544_763_329)),
         ] {
-            assert_eq!(TimePoint::parse(text), Ok(moment), "{text}");
+            assert_eq!(TimePoint::parse(text), Ok(point), "{text}");
         }
     }
 
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none() {
+    fn other_texts_are_errors() {
         for text in [
             "",
             "+",
@@ -199,10 +199,10 @@ mod tests {
             "1.0123456789",
             "é",
         ] {
-            let found = TimePoint::parse(text);
+            let parsed = TimePoint::parse(text);
             assert!(
-                found.is_err() || text == "12" && found == Ok(TimePoint::At(12 * NANOS_PER_SECOND)),
-                "{text}: {found:?}"
+                parsed.is_err() || text == "12" && parsed == Ok(TimePoint::At(12 * NANOS_PER_SECOND)),
+                "{text}: {parsed:?}"
             );
         }
     }

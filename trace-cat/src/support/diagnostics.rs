@@ -35,7 +35,7 @@ impl Display for Diagnostic {
     }
 }
 
-/// Takes the diagnostics of a trace, from any thread, and gives them to a sink.
+/// Passes the diagnostics of a trace, from any thread, to a sink.
 pub struct Diagnostics {
     has_damage: AtomicBool,
     sink: Mutex<Box<dyn FnMut(Diagnostic) + Send>>,
@@ -49,7 +49,7 @@ impl fmt::Debug for Diagnostics {
 }
 
 impl Diagnostics {
-    /// Each diagnostic is given to `sink`, one at a time.
+    /// Passes each diagnostic to `sink`, one at a time.
     pub fn new(sink: impl FnMut(Diagnostic) + Send + 'static) -> Diagnostics {
         Diagnostics { has_damage: AtomicBool::new(false), sink: Mutex::new(Box::new(sink)), progress: None }
     }
@@ -64,19 +64,19 @@ impl Diagnostics {
         Diagnostics { progress, ..self }
     }
 
-    /// Begins a phase of the work, `what` in a word or two; see [`Phase::done`].
+    /// Begins a phase of the work, named `what` in a word or two; see [`Phase::advance`].
     pub(crate) fn start_phase(&self, what: &'static str, amount: Amount) -> Phase<'_> {
         self.progress.as_ref().map_or(Phase::hidden(), |progress| progress.phase(what, amount))
     }
 
-    /// Shows no progress any more: something else may be printed on the same terminal from now on.
+    /// Stops showing progress: other text may be printed on the same terminal from now on.
     pub(crate) fn stop_progress(&self) {
         if let Some(progress) = &self.progress {
             progress.stop();
         }
     }
 
-    /// Calls `write`, which may write to the terminal, while no progress is shown there.
+    /// Calls `write`, which may write to the terminal, while no progress is shown.
     pub(crate) fn without_progress<T>(&self, write: impl FnOnce() -> T) -> T {
         match &self.progress {
             Some(progress) => progress.suspend(write),
@@ -90,21 +90,21 @@ impl Diagnostics {
         self.report(Severity::Damage, &place, &message);
     }
 
-    /// Reports something that is worth knowing and no failure.
+    /// Reports something that is worth knowing and is no failure.
     pub(crate) fn report_note(&self, place: impl Display, message: impl Display) {
         self.report(Severity::Note, &place, &message);
     }
 
     fn report(&self, severity: Severity, place: &dyn Display, message: &dyn Display) {
         let diagnostic = Diagnostic { severity, place: place.to_string(), message: message.to_string() };
-        // A sink that panicked gets no more.
+        // A sink that panicked gets no further diagnostics.
         if let Ok(mut sink) = self.sink.lock() {
             self.without_progress(|| sink(diagnostic));
         }
     }
 }
 
-/// A line as it may be shown on a terminal: names of files may hold newlines, and what makes a terminal do things.
+/// A line with its control characters escaped: names of files may hold newlines and commands for a terminal.
 pub fn visible(line: &str) -> Cow<'_, str> {
     if !line.contains(char::is_control) {
         return Cow::Borrowed(line);

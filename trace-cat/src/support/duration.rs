@@ -9,13 +9,13 @@ pub fn write_duration(nanoseconds: u64, text: &mut [u8; 24]) -> usize {
         _ => (1_000_000_000, b" s"),
     };
     let mut digits = itoa::Buffer::new();
-    let whole = digits.format(nanoseconds / unit).as_bytes();
+    let integer = digits.format(nanoseconds / unit).as_bytes();
     let mut length = 0;
-    let mut put = |part: &[u8]| {
-        text[length..length + part.len()].copy_from_slice(part);
-        length += part.len();
+    let mut put = |bytes: &[u8]| {
+        text[length..length + bytes.len()].copy_from_slice(bytes);
+        length += bytes.len();
     };
-    put(whole);
+    put(integer);
     if unit > 1 {
         let thousandths = (nanoseconds % unit * 1000 / unit) as u16;
         put(b".");

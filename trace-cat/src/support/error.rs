@@ -1,11 +1,11 @@
-//! Why reading a trace, or writing what is made of it, failed.
+//! Why reading a trace or writing the output failed.
 
 use std::{error, fmt, io};
 
 use super::diagnostics::reason;
 use super::temporary_files::is_temporary_file_error;
 
-/// A failure that ends the work: of an output, or of a temporary file. What is wrong with a trace itself is no error but a
+/// A failure that ends the work: of an output, or of a temporary file. Damage in a trace is no error but a
 /// [`Diagnostic`](super::diagnostics::Diagnostic).
 #[derive(Debug)]
 pub struct Error {
@@ -24,7 +24,7 @@ impl Error {
         Error::new("temporary file", source)
     }
 
-    /// What the system said.
+    /// The kind of the system's error.
     pub fn kind(&self) -> io::ErrorKind {
         self.source.kind()
     }
@@ -33,7 +33,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if is_temporary_file_error(&self.source) {
-            // The message says which file by itself.
+            // The message itself names the file.
             return out.write_str(&reason(&self.source));
         }
         write!(out, "{}: {}", self.subject, reason(&self.source))

@@ -1,5 +1,5 @@
-//! What this process inherited and Rust's runtime changes before `main`: SIGPIPE, which it ignores, and standard
-//! descriptors that are closed, which it opens. A program that is run gets what it would have got.
+//! Remembers what Rust's runtime changes before `main`: it ignores SIGPIPE, and opens standard descriptors that are closed.
+//! A program that trace-cat runs gets the inherited state.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
@@ -9,7 +9,7 @@ static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 /// Bit n: descriptor n was closed.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
-/// Run by libc before Rust's runtime begins.
+/// libc calls this before Rust's runtime begins.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static REMEMBER: extern "C" fn() = remember;
@@ -25,7 +25,7 @@ extern "C" fn remember() {
     }
 }
 
-/// Whether a standard descriptor (0 to 2) was closed; what it is now leads nowhere.
+/// Whether a standard descriptor (0 to 2) was closed; now it is /dev/null.
 pub fn was_closed(descriptor: c_int) -> bool {
     CLOSED.load(Relaxed) >> descriptor & 1 == 1
 }

@@ -1,4 +1,4 @@
-//! What clocks show here, by TZ or the system's setting.
+//! Local time, by TZ or the system's setting. libc converts it: a crate for time zones would be a second copy of its data.
 
 use std::fmt;
 
@@ -46,7 +46,7 @@ impl LocalTime {
     }
 }
 
-/// A moment, nanoseconds since the Epoch, as date and time of day: `2026-11-21 04:59:00.544763329`.
+/// A point in time, nanoseconds since the Epoch, as date and time of day: `2026-11-21 04:59:00.544763329`.
 pub struct DateTime(pub u64);
 
 impl fmt::Display for DateTime {
@@ -62,8 +62,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_has_nine_digits_below_the_second() {
-        // Whatever the time zone: none is a day off.
+    fn a_point_in_time_has_nine_digits_below_the_second() {
+        // No time zone is more than a day off.
         let text = DateTime(1_795_174_740 * NANOS_PER_SECOND + 5).to_string();
         assert!(text.starts_with("2026-11-2") && text.ends_with(".000000005") && text.len() == 29, "{text}");
     }

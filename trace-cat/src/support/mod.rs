@@ -1,4 +1,4 @@
-//! What every layer uses.
+//! What every layer uses: diagnostics, progress, errors, threads, temporary files, durations, local time.
 
 pub mod diagnostics;
 pub mod duration;

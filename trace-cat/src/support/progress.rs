@@ -1,7 +1,7 @@
-//! How far the work is, in one line on a terminal, when it takes more than two seconds.
+//! Shows the progress of work that takes more than two seconds, in one line on a terminal.
 //!
-//! Work consists of phases, and only the outermost one is shown: what is read within it is part of it. There is no thread
-//! for this; whoever has done some of the work draws, a few times a second at most.
+//! Work consists of phases. Only the outermost phase is shown; a phase within it is part of it. No thread is needed: the code
+//! that does the work draws the line, a few times a second at most.
 
 use std::fmt;
 use std::io::{self, IsTerminal as _};
@@ -11,45 +11,51 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-/// Work that is done before is not worth a line.
+/// Work that takes no longer is not shown.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often a second the line changes at most.
+/// How many times a second the line changes at most.
 const RATE: u8 = 5;
 
 /// How much a phase has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// So many files.
+    /// A number of files.
     Files(u64),
-    /// Bytes, and only their end will tell how many.
+    /// Bytes, whose number is not known before their end.
     Unknown,
 }
 
-/// The line.
+/// The progress line.
 pub struct Progress {
     bar: ProgressBar,
-    /// Where it goes as soon as it is time; nowhere once it does, or when there is no place for it any more.
-    place: Mutex<Option<ProgressDrawTarget>>,
+    /// Where the line will be drawn; `None` once it is drawn, or must not be drawn any more.
+    target: Mutex<Option<ProgressDrawTarget>>,
     patience: Duration,
     /// When the first phase began.
     start: OnceLock<Instant>,
-    /// A phase is being shown.
+    /// A phase is in progress.
     busy: AtomicBool,
 }
 
 impl Progress {
-    /// One that is shown on the terminal that stderr is, if it is one, and no log goes there.
+    /// A line on stderr, if stderr is a terminal to which no log is written.
     pub fn on_stderr() -> Option<Progress> {
-        let place = (io::stderr().is_terminal() && log::max_level() <= log::LevelFilter::Warn)
+        let target = (io::stderr().is_terminal() && log::max_level() <= log::LevelFilter::Warn)
             .then(|| ProgressDrawTarget::stderr_with_hz(RATE))?;
-        (!place.is_hidden()).then(|| Progress::new(place, PATIENCE))
+        (!target.is_hidden()).then(|| Progress::new(target, PATIENCE))
     }
 
-    fn new(place: ProgressDrawTarget, patience: Duration) -> Progress {
+    fn new(target: ProgressDrawTarget, patience: Duration) -> Progress {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        Progress { bar, place: Mutex::new(Some(place)), patience, start: OnceLock::new(), busy: AtomicBool::new(false) }
+        Progress {
+            bar,
+            target: Mutex::new(Some(target)),
+            patience,
+            start: OnceLock::new(),
+            busy: AtomicBool::new(false),
+        }
     }
 
     /// Begins a phase, unless it is part of another.
@@ -59,13 +65,13 @@ impl Progress {
             return Phase(None);
         }
         self.start.get_or_init(Instant::now);
-        let (rest, length) = match amount {
+        let (template, length) = match amount {
             Amount::Bytes(bytes) => ("{percent} % of {binary_total_bytes}{left}", Some(bytes)),
             Amount::Files(files) => ("{percent} % of {len} files{left}", Some(files)),
             Amount::Unknown => ("{binary_bytes}", None),
         };
-        if let Ok(style) = ProgressStyle::with_template(&format!("trace-cat: {{msg}}: {rest}")) {
-            self.bar.set_style(style.with_key("left", left));
+        if let Ok(style) = ProgressStyle::with_template(&format!("trace-cat: {{msg}}: {template}")) {
+            self.bar.set_style(style.with_key("left", time_left));
         }
         self.bar.set_message(what);
         match length {
@@ -76,49 +82,49 @@ impl Progress {
         Phase(Some(self))
     }
 
-    /// Writes something else to a terminal, without the line in its way.
+    /// Calls `write`, which may write to the terminal, while the line is not shown.
     pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         self.bar.suspend(write)
     }
 
-    /// Shows nothing any more.
+    /// Removes the line for good.
     pub fn stop(&self) {
-        // Kept, so that nobody puts the line there meanwhile.
-        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
-        *place = None;
+        // The lock is held, so that no other thread draws the line meanwhile.
+        let mut target = self.target.lock().unwrap_or_else(PoisonError::into_inner);
+        *target = None;
         self.bar.finish_and_clear();
         self.bar.set_draw_target(ProgressDrawTarget::hidden());
     }
 
     fn advance(&self, amount: u64) {
         if self.start.get().is_some_and(|start| start.elapsed() >= self.patience)
-            && let Some(place) = self.place.lock().unwrap_or_else(PoisonError::into_inner).take()
+            && let Some(target) = self.target.lock().unwrap_or_else(PoisonError::into_inner).take()
         {
-            self.bar.set_draw_target(place);
+            self.bar.set_draw_target(target);
         }
         self.bar.inc(amount);
     }
 }
 
-/// How much longer it will take; not said at the very beginning, when nobody knows, nor within the last second.
-fn left(state: &ProgressState, out: &mut dyn fmt::Write) {
+/// Writes the time left, except at the very beginning, when it is unknown, and within the last second.
+fn time_left(state: &ProgressState, out: &mut dyn fmt::Write) {
     let left = state.eta();
     if state.fraction() >= 0.01 && left.as_secs() > 0 {
         let _ = write!(out, ", {:#} left", HumanDuration(left));
     }
 }
 
-/// Some work that has begun; it is done when this is dropped.
+/// A phase that has begun; dropping it ends the phase.
 #[must_use]
 pub struct Phase<'a>(Option<&'a Progress>);
 
 impl Phase<'_> {
-    /// One of which nothing is shown.
+    /// A phase that is not shown.
     pub fn hidden() -> Phase<'static> {
         Phase(None)
     }
 
-    /// Tells that so much more of it is done.
+    /// Reports that so much more of the phase is done.
     pub fn advance(&self, amount: u64) {
         if let Some(progress) = self.0 {
             progress.advance(amount);

@@ -1,4 +1,4 @@
-//! What is drawn, on a terminal that keeps what it is told.
+//! What is drawn, on a terminal that keeps all text.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use indicatif::TermLike;
 
 use super::*;
 
-/// A terminal of one line: what stands in it, and all that ever stood there.
+/// A terminal of one line: its text, and every text that it ever had.
 #[derive(Clone, Debug, Default)]
 struct Terminal(Arc<Mutex<(String, Vec<String>)>>);
 
@@ -15,7 +15,7 @@ impl Terminal {
         self.0.lock().unwrap().0.trim_end().to_owned()
     }
 
-    fn seen(&self) -> Vec<String> {
+    fn history(&self) -> Vec<String> {
         self.0.lock().unwrap().1.clone()
     }
 }
@@ -63,7 +63,7 @@ fn shown(patience: Duration) -> (Progress, Terminal) {
 }
 
 #[test]
-fn a_phase_says_how_far_it_is_and_goes_at_its_end() {
+fn a_phase_shows_its_progress_and_is_removed_at_its_end() {
     let (progress, terminal) = shown(Duration::ZERO);
     let phase = progress.phase("reading", Amount::Bytes(4 << 30));
     phase.advance(1 << 30);
@@ -82,13 +82,13 @@ fn a_phase_says_how_far_it_is_and_goes_at_its_end() {
 }
 
 #[test]
-fn work_that_is_soon_done_is_not_shown() {
+fn short_work_is_not_shown() {
     let (progress, terminal) = shown(Duration::from_secs(1_000_000));
     let phase = progress.phase("reading", Amount::Bytes(2));
     phase.advance(1);
     progress.suspend(|| ());
     drop(phase);
-    assert_eq!(terminal.seen(), Vec::<String>::new());
+    assert_eq!(terminal.history(), Vec::<String>::new());
 }
 
 #[test]
@@ -99,13 +99,13 @@ fn a_phase_within_a_phase_is_part_of_it() {
         let inner = progress.phase("reading", Amount::Bytes(5));
         inner.advance(5);
     }
-    assert_eq!(terminal.seen(), Vec::<String>::new());
+    assert_eq!(terminal.history(), Vec::<String>::new());
     outer.advance(5);
     assert!(terminal.line().starts_with("trace-cat: sorting: 50 %"), "{terminal:?}");
 }
 
 #[test]
-fn other_text_finds_an_empty_line_and_the_last_word_is_the_output_s() {
+fn other_text_gets_an_empty_line_and_nothing_is_shown_after_the_stop() {
     let (progress, terminal) = shown(Duration::ZERO);
     let phase = progress.phase("merging", Amount::Bytes(10));
     phase.advance(5);
@@ -113,9 +113,9 @@ fn other_text_finds_an_empty_line_and_the_last_word_is_the_output_s() {
     assert!(terminal.line().starts_with("trace-cat: merging: 50 %"), "{terminal:?}");
     progress.stop();
     assert_eq!(terminal.line(), "");
-    let before = terminal.seen().len();
+    let before = terminal.history().len();
     phase.advance(2);
     drop(phase);
     progress.phase("sorting", Amount::Bytes(10)).advance(5);
-    assert_eq!((terminal.line(), terminal.seen().len()), (String::new(), before));
+    assert_eq!((terminal.line(), terminal.history().len()), (String::new(), before));
 }

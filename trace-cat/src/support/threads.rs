@@ -1,11 +1,10 @@
-//! Work that many threads share.
+//! Runs work in several threads.
 
 use std::thread;
 
 use log::warn;
 
-/// Does `work` in this thread and in others, `count` altogether, or as many as the system lets there be. Returns when all
-/// have come back.
+/// Does `work` in `count` threads, this one included, or in as many as the system allows. Returns when all have ended.
 pub fn run_on_threads(count: usize, work: impl Fn() + Sync) {
     thread::scope(|scope| {
         for number in 1..count {
@@ -24,7 +23,7 @@ mod tests {
     use std::sync::Barrier;
 
     #[test]
-    fn everybody_works() {
+    fn all_threads_work() {
         let all = Barrier::new(3);
         run_on_threads(3, || _ = all.wait());
         run_on_threads(0, || ());

@@ -1,46 +1,46 @@
-//! What the threads that merge do with the records.
+//! The formatting that the merging threads do.
 
 use crate::filter::Filter;
 use crate::merge::OrderedSection;
 use crate::output::{RecordFormatter, TextFormat, TimelineFormatter};
 
-/// How they show them.
+/// How the merging threads format records.
 pub enum ConcurrentStage {
-    /// As they are.
-    Nothing,
-    /// Each for itself.
+    /// Not at all.
+    Unchanged,
+    /// Each record by itself.
     PerRecord(Box<dyn RecordFormatter>),
-    /// For people, batch by batch.
+    /// As text for people, batch by batch.
     Text(Box<TextFormat>),
 }
 
 impl ConcurrentStage {
-    /// Whether records stay as they are.
+    /// Whether records stay unchanged.
     pub fn is_idle(&self) -> bool {
-        matches!(self, ConcurrentStage::Nothing)
+        matches!(self, ConcurrentStage::Unchanged)
     }
 
-    /// Appends to `out` what is shown of those of `lines` that are wanted.
-    pub fn show(&self, filter: &Filter, lines: &[u8], turn: OrderedSection, out: &mut Vec<u8>) {
+    /// Appends the selected ones of `lines` to `out` in their format.
+    pub fn format(&self, filter: &Filter, lines: &[u8], section: OrderedSection, out: &mut Vec<u8>) {
         match self {
-            ConcurrentStage::Nothing => filter.select(lines, |line| out.extend_from_slice(line)),
-            ConcurrentStage::PerRecord(view) => filter.select(lines, |line| view.record(line, out)),
+            ConcurrentStage::Unchanged => filter.select(lines, |line| out.extend_from_slice(line)),
+            ConcurrentStage::PerRecord(formatter) => filter.select(lines, |line| formatter.record(line, out)),
             ConcurrentStage::Text(text) => {
                 let mut batch = text.batch();
                 filter.select(lines, |line| batch.push(line));
-                text.show(batch, turn, out);
+                text.show(batch, section, out);
             }
         }
     }
 
-    /// Appends what stands before the first record.
+    /// Appends the text before the first record.
     pub fn head(&self, out: &mut Vec<u8>) {
-        if let ConcurrentStage::PerRecord(view) = self {
-            view.head(out);
+        if let ConcurrentStage::PerRecord(formatter) = self {
+            formatter.head(out);
         }
     }
 
-    /// Appends what stands behind the last one.
+    /// Appends the text after the last record.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         if let ConcurrentStage::Text(text) = self {
             text.end(out);

@@ -1,4 +1,4 @@
-//! Prints what there is of a trace, from its files to the output.
+//! Prints a trace, from its files to the output.
 //!
 //! ```text
 //! merge ──► concurrent_stage ──► sequential_stage
@@ -37,10 +37,10 @@ use sequential_stage::{SequentialFormat, SequentialStage};
 /// Prints a trace.
 ///
 /// # Errors
-/// What prevents that. What cannot be read of the trace is told, and the rest is printed.
+/// Any failure of an output or of a temporary file. Damage in the trace is reported, and all other records are printed.
 pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandError> {
     let runs = runs::find_runs(&options.paths);
-    let paths = chosen(&options, &runs, diagnostics);
+    let paths = selected_paths(&options, &runs, diagnostics);
     let inputs = inputs::collect(&paths, &DescriptorBudget::half_of_the_limit(), diagnostics);
     let path = options.printing.output.as_deref();
     let output_name = path.map_or("standard output".to_owned(), |path| path.display().to_string());
@@ -50,27 +50,27 @@ pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandE
     }
     let failed = |error| Error::new(output_name.clone(), error);
 
-    let mut sink = SequentialStage::open(options.arrangement, path, diagnostics).map_err(failed)?;
+    let mut sequential = SequentialStage::open(options.arrangement, path, diagnostics).map_err(failed)?;
     let merge = Merge::prepare(&inputs.texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
-    let views = views(&options, &paths, &runs);
+    let (mut concurrent, format) = formats(&options, &paths, &runs);
     let Selection { since, until, head, tail, .. } = options.selection;
     let mut filter = Filter::new(options.selection);
     filter.prepare(&merge).map_err(Error::temporary)?;
 
-    let (mut early, late) = views;
-    let shape = |lines: &[u8], turn: OrderedSection, out: &mut Vec<u8>| early.show(&filter, lines, turn, out);
-    let shape: BatchTransform = if filter.is_idle() && early.is_idle() { None } else { Some(&shape) };
+    let transform =
+        |lines: &[u8], section: OrderedSection, out: &mut Vec<u8>| concurrent.format(&filter, lines, section, out);
+    let transform: BatchTransform = if filter.is_idle() && concurrent.is_idle() { None } else { Some(&transform) };
     let start = merge.span().map_or(0, |(start, _)| start);
     let mut times = since.map_or(0, |since| since.resolve(start))..until.map_or(u64::MAX, |until| until.resolve(start));
-    let few = LineLimit::choose(&merge, &mut times, shape, head, tail).map_err(failed)?;
-    sink.begin(few, late, &early).map_err(failed)?;
-    merge.run(times, shape, &mut |lines| sink.take(lines)).map_err(failed)?;
-    sink.end(&mut early).map_err(failed)?;
+    let limit = LineLimit::choose(&merge, &mut times, transform, head, tail).map_err(failed)?;
+    sequential.begin(limit, format, &concurrent).map_err(failed)?;
+    merge.run(times, transform, &mut |lines| sequential.take(lines)).map_err(failed)?;
+    sequential.end(&mut concurrent).map_err(failed)?;
     Ok(filter.result().map_err(Error::temporary)?)
 }
 
-/// The paths to read. That there is more than one run is told.
-fn chosen(options: &Options, runs: &[ProgramRun], diagnostics: &Diagnostics) -> Vec<PathBuf> {
+/// The paths to read. If there are several runs, a note reports that.
+fn selected_paths(options: &Options, runs: &[ProgramRun], diagnostics: &Diagnostics) -> Vec<PathBuf> {
     match runs.last() {
         Some(newest) if options.last => return newest.paths(),
         Some(newest) if runs.len() > 1 && !options.stat => {
@@ -83,26 +83,28 @@ fn chosen(options: &Options, runs: &[ProgramRun], diagnostics: &Diagnostics) -> 
     options.paths.clone()
 }
 
-/// How records are shown, by the threads that merge and behind them.
-fn views(options: &Options, paths: &[PathBuf], runs: &[ProgramRun]) -> (ConcurrentStage, SequentialFormat) {
+/// How records are formatted, by the merging threads and after them.
+fn formats(options: &Options, paths: &[PathBuf], runs: &[ProgramRun]) -> (ConcurrentStage, SequentialFormat) {
     let Options { arrangement: Arrangement { sort, .. }, selection, printing, .. } = options;
     if options.stat {
         let stat = TraceCounts::new(output::directories(paths), (!runs.is_empty()).then_some(runs.len()));
-        return (ConcurrentStage::Nothing, SequentialFormat::Timeline(Box::new(stat)));
+        return (ConcurrentStage::Unchanged, SequentialFormat::Timeline(Box::new(stat)));
     }
     let sorted = *sort != options::SortOrder::Time;
-    // The first or the last records only are counted before they are shown.
-    let few = selection.head.is_some() || selection.tail.is_some();
+    // Records are counted for --head and --tail before they are formatted.
+    let is_limited = selection.head.is_some() || selection.tail.is_some();
     if !sorted
-        && !few
+        && !is_limited
         && let Some(text) = output::shared(printing, paths)
     {
-        return (ConcurrentStage::Text(Box::new(text)), SequentialFormat::Nothing);
+        return (ConcurrentStage::Text(Box::new(text)), SequentialFormat::Unchanged);
     }
     match output::open(printing, paths) {
-        Formatter::Raw => (ConcurrentStage::Nothing, SequentialFormat::Nothing),
-        Formatter::PerRecord(view) if sorted => (ConcurrentStage::Nothing, SequentialFormat::PerRecord(view)),
-        Formatter::PerRecord(view) => (ConcurrentStage::PerRecord(view), SequentialFormat::Nothing),
-        Formatter::Timeline(view) => (ConcurrentStage::Nothing, SequentialFormat::Timeline(view)),
+        Formatter::Raw => (ConcurrentStage::Unchanged, SequentialFormat::Unchanged),
+        Formatter::PerRecord(formatter) if sorted => {
+            (ConcurrentStage::Unchanged, SequentialFormat::PerRecord(formatter))
+        }
+        Formatter::PerRecord(formatter) => (ConcurrentStage::PerRecord(formatter), SequentialFormat::Unchanged),
+        Formatter::Timeline(formatter) => (ConcurrentStage::Unchanged, SequentialFormat::Timeline(formatter)),
     }
 }

@@ -1,4 +1,4 @@
-//! What is done with the records in order, by one thread.
+//! The steps that one thread does with the records in order.
 
 use std::io;
 use std::path::Path;
@@ -11,37 +11,37 @@ use crate::output::destination::Output;
 use crate::output::{RecordFormatter, TimelineFormatter};
 use crate::support::diagnostics::Diagnostics;
 
-/// How records are shown that were not shown before.
+/// How records are formatted that the merging threads left unchanged.
 pub enum SequentialFormat {
-    /// They were, or stay as they are.
-    Nothing,
-    /// Each for itself.
+    /// Not at all.
+    Unchanged,
+    /// Each record by itself.
     PerRecord(Box<dyn RecordFormatter>),
-    /// One after the other.
+    /// One record after the other.
     Timeline(Box<dyn TimelineFormatter>),
 }
 
-/// Where records go.
+/// Limits, sorts, formats and writes the records.
 pub struct SequentialStage<'a> {
-    few: LineLimit,
+    limit: LineLimit,
     sorter: Option<Sorter>,
-    show: FinalSteps<'a>,
+    last: FinalSteps<'a>,
     diagnostics: &'a Diagnostics,
 }
 
 /// The last steps.
 struct FinalSteps<'a> {
-    late: SequentialFormat,
+    format: SequentialFormat,
     splitter: Option<Splitter>,
     output: Output<'a>,
-    piece: Vec<u8>,
+    text: Vec<u8>,
 }
 
 impl<'a> SequentialStage<'a> {
-    /// Opens what records will go to.
+    /// Opens the output.
     ///
     /// # Errors
-    /// What the system says of that.
+    /// Any error of opening it.
     pub fn open(
         arrangement: Arrangement,
         path: Option<&Path>,
@@ -50,47 +50,52 @@ impl<'a> SequentialStage<'a> {
         let Arrangement { sort, split } = arrangement;
         let splitter = split.zip(path).map(|(what, path)| Splitter::new(what, path)).transpose()?;
         let output = Output::open(path.filter(|_| splitter.is_none()), diagnostics)?;
-        let show = FinalSteps { late: SequentialFormat::Nothing, splitter, output, piece: Vec::new() };
-        Ok(SequentialStage { few: LineLimit::ALL, sorter: Sorter::new(sort), show, diagnostics })
+        let last = FinalSteps { format: SequentialFormat::Unchanged, splitter, output, text: Vec::new() };
+        Ok(SequentialStage { limit: LineLimit::ALL, sorter: Sorter::new(sort), last, diagnostics })
     }
 
-    /// Gets ready for the first record.
+    /// Writes the text before the first record.
     ///
     /// # Errors
-    /// What writing says.
-    pub fn begin(&mut self, few: LineLimit, late: SequentialFormat, early: &ConcurrentStage) -> io::Result<()> {
+    /// Any error of writing.
+    pub fn begin(
+        &mut self,
+        limit: LineLimit,
+        format: SequentialFormat,
+        concurrent: &ConcurrentStage,
+    ) -> io::Result<()> {
         let mut head = Vec::new();
-        early.head(&mut head);
-        if let SequentialFormat::PerRecord(view) = &late {
-            view.head(&mut head);
+        concurrent.head(&mut head);
+        if let SequentialFormat::PerRecord(formatter) = &format {
+            formatter.head(&mut head);
         }
-        (self.few, self.show.late) = (few, late);
-        self.show.output.write(&head)
+        (self.limit, self.last.format) = (limit, format);
+        self.last.output.write(&head)
     }
 
-    /// Takes the next lines. `false`: no more are needed.
+    /// Takes the next lines. Returns `false` if no more are needed.
     ///
     /// # Errors
-    /// What writing says.
+    /// Any error of writing.
     pub fn take(&mut self, lines: &[u8]) -> io::Result<bool> {
-        let (lines, more) = self.few.cut(lines);
+        let (lines, more) = self.limit.cut(lines);
         match &mut self.sorter {
             Some(sorter) => sorter.push(lines)?,
-            None => self.show.put(lines)?,
+            None => self.last.put(lines)?,
         }
         Ok(more)
     }
 
-    /// There are no more.
+    /// Finishes the output after the last record.
     ///
     /// # Errors
-    /// What writing says.
-    pub fn end(self, early: &mut ConcurrentStage) -> io::Result<()> {
-        let SequentialStage { sorter, mut show, diagnostics, .. } = self;
+    /// Any error of writing.
+    pub fn end(self, concurrent: &mut ConcurrentStage) -> io::Result<()> {
+        let SequentialStage { sorter, mut last, diagnostics, .. } = self;
         if let Some(sorter) = sorter {
-            sorter.finish(&mut |lines| show.put(lines), diagnostics)?;
+            sorter.finish(&mut |lines| last.put(lines), diagnostics)?;
         }
-        show.end(early)
+        last.end(concurrent)
     }
 }
 
@@ -99,28 +104,28 @@ impl FinalSteps<'_> {
         if let Some(splitter) = &mut self.splitter {
             return splitter.push(lines);
         }
-        let FinalSteps { late, output, piece, .. } = self;
-        let lines = match late {
-            SequentialFormat::Nothing => return output.write(lines),
+        let FinalSteps { format, output, text, .. } = self;
+        let lines = match format {
+            SequentialFormat::Unchanged => return output.write(lines),
             _ => lines.split_inclusive(|&byte| byte == b'\n'),
         };
-        piece.clear();
-        match late {
-            SequentialFormat::Nothing => {}
-            SequentialFormat::PerRecord(view) => lines.for_each(|line| view.record(line, piece)),
-            SequentialFormat::Timeline(view) => lines.for_each(|line| view.record(line, piece)),
+        text.clear();
+        match format {
+            SequentialFormat::Unchanged => {}
+            SequentialFormat::PerRecord(formatter) => lines.for_each(|line| formatter.record(line, text)),
+            SequentialFormat::Timeline(formatter) => lines.for_each(|line| formatter.record(line, text)),
         }
-        output.write(piece)
+        output.write(text)
     }
 
-    fn end(mut self, early: &mut ConcurrentStage) -> io::Result<()> {
+    fn end(mut self, concurrent: &mut ConcurrentStage) -> io::Result<()> {
         self.splitter.map_or(Ok(()), Splitter::finish)?;
-        self.piece.clear();
-        early.end(&mut self.piece);
-        if let SequentialFormat::Timeline(view) = &mut self.late {
-            view.end(&mut self.piece);
+        self.text.clear();
+        concurrent.end(&mut self.text);
+        if let SequentialFormat::Timeline(formatter) = &mut self.format {
+            formatter.end(&mut self.text);
         }
-        self.output.write(&self.piece)?;
+        self.output.write(&self.text)?;
         self.output.finish()
     }
 }

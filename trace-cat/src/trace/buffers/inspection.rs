@@ -12,7 +12,7 @@ use super::process_state::ProcessState;
 use super::running_process_copy;
 use super::slots::read_up_to;
 use crate::support::diagnostics::{Diagnostics, reason};
-use crate::trace::process_liveness::owner_is_alive;
+use crate::trace::process_liveness::{has_writer, owner_is_alive};
 
 /// Inspects the trbuf at `path`, which need not exist. Reports what is wrong with it.
 pub fn inspect(path: &Path, diagnostics: &Diagnostics) -> ProcessState {
@@ -35,10 +35,17 @@ fn inspect_file(path: &Path, file: File, diagnostics: &Diagnostics) -> io::Resul
         return Err(io::Error::other("not a regular file"));
     }
     let mut page = [0; PAGE];
-    let length = read_up_to(&file, &mut page, 0)?;
-    if page.iter().all(|&byte| byte == 0) {
-        // Its owner died before the first record, or is making the trbuf.
-        return Ok(ProcessState::None);
+    let mut length = read_up_to(&file, &mut page, 0)?;
+    if is_blank(&page) {
+        // The owner is about to begin: it may have died in the middle of a write before its files are read.
+        if has_writer(&file) != Some(false) {
+            return Ok(ProcessState::Alive);
+        }
+        // Nobody writes to the trbuf any more. If it is still blank, its owner died before it recorded anything.
+        length = read_up_to(&file, &mut page, 0)?;
+        if is_blank(&page) {
+            return Ok(ProcessState::None);
+        }
     }
     let owner = match Owner::parse(&page[..length]) {
         Ok(owner) => owner,
@@ -56,4 +63,8 @@ fn inspect_file(path: &Path, file: File, diagnostics: &Diagnostics) -> io::Resul
             Ok(ProcessState::Alive)
         }
     }
+}
+
+fn is_blank(page: &[u8; PAGE]) -> bool {
+    page.iter().all(|&byte| byte == 0)
 }
