@@ -64,11 +64,11 @@ fn lines() -> [String; 3] {
 /// The trbuf of a process that died while it wrote the second line; the third one is in the buffer only.
 fn killed_in_a_write(lines: &[String; 3]) -> TrbufImage {
     let mut image = TrbufImage::new();
-    let slot = image.slot(2);
+    let slot = image.add_slot(2);
     let text = lines[1..].concat();
     let second = lines[1].len();
-    image.region(slot, 0, &text, second..text.len(), Some((lines[0].len() as u64, 0..second)));
-    image.end(2, lines[0].len() + second);
+    image.put_region(slot, 0, &text, second..text.len(), Some((lines[0].len() as u64, 0..second)));
+    image.set_file_end(2, lines[0].len() + second);
     image
 }
 
@@ -81,7 +81,7 @@ fn a_process_that_begins_and_is_killed_during_the_start_leaves_no_incomplete_rec
     // The process has the trbuf open, and has not yet written its header.
     let mut process = OpenOptions::new().write(true).open(fixture.trace.path("trbuf.0000001")).unwrap();
     let (records, messages) = fixture.follow(1000, || {
-        process.write_all(&killed_in_a_write(&lines).0).unwrap();
+        process.write_all(&killed_in_a_write(&lines).bytes).unwrap();
         drop(process);
     });
     assert_eq!((records, &*messages), (written, ""));
@@ -100,7 +100,7 @@ fn an_ending_process_whose_leftovers_were_merged_is_not_followed() {
     image.put(offset_of!(Header, start_time), &start.to_le_bytes());
     image.put(offset_of!(Header, pid_namespace), &namespace.to_le_bytes());
     image.put(offset_of!(Header, boot_id), boot.trim_ascii());
-    let fixture = FollowFixture::new(&lines.concat()[..lines[0].len() + 7], &image.0);
+    let fixture = FollowFixture::new(&lines.concat()[..lines[0].len() + 7], &image.bytes);
     if has_writer(&file_handle::open(&fixture.trace.path("trbuf.0000001")).unwrap()) != Some(false) {
         return println!("the file system of the temporary directory has no leases to test");
     }
