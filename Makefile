@@ -1,20 +1,23 @@
 # make            build target/release/libthreadt.so and target/release/trace-cat
-# make demo       record a parallel sort and look at what came of it
+# make demo       record a parallel sort, and print parts of its trace
 # make test       install what the tests need, build, run every test
 # make setup      only install what the tests need
-# make bench      what recording costs, beside LTTng-UST and uftrace, which it installs: BENCH_ROUNDS=7,
+# make bench      measure what recording costs, beside LTTng-UST and uftrace, which it installs: BENCH_ROUNDS=7,
 #                 BENCH_ONLY="mutex-1 programs lttng" (workloads, groups, ways), BENCH_AGAINST=BUILD-DIRECTORY of another version
 # make bench-parts
-#                 what encoder, buffer and flush cost a record
+#                 measure what the encoder, a buffer and a flush cost a record
 # make bench-merge
-#                 trace-cat beside sort -m and cat, -F text beside babeltrace2, which it installs with LTTng (BENCH_ROUNDS,
-#                 BENCH_RECORDS), and its memory (BENCH_FILES, BENCH_GIGABYTES)
+#                 measure trace-cat beside sort -m and cat, -F text beside babeltrace2, which it installs with LTTng
+#                 (BENCH_ROUNDS, BENCH_RECORDS), and its memory (BENCH_FILES, BENCH_GIGABYTES)
 # make bench-follow
-#                 what trace-cat --follow costs the program, and how soon it prints (BENCH_ROUNDS)
+#                 measure what trace-cat --follow costs the program, and how soon it prints (BENCH_ROUNDS)
 # make soak       kill, end and fork traced programs by the thousand, for minutes (SOAK, THREADT_SEED)
-# make fuzz       mutate the input of the format's decoders, then of trace-cat's readers, for FUZZ_SECONDS each
+# make fuzz       mutate the input of the format's decoders, then of trace-cat's readers, for FUZZ_SECONDS each (FUZZ_SEED)
+# make miri       run unit tests under Miri, which finds undefined behaviour. It needs a nightly toolchain with Miri: where
+#                 there is none, it prints how to install that, and succeeds. It takes minutes and is no part of make test
 # make man        target/man/*: the manual pages
-# make completions  target/completions/*: what bash, fish and zsh complete for trace-cat
+# make completions
+#                 target/completions/*: what bash, fish and zsh complete for trace-cat
 # make install    to $(DESTDIR)$(PREFIX)
 # make clean      remove what was built
 
@@ -24,6 +27,12 @@ SOAK ?= long
 FUZZ_SECONDS ?= 60
 FUZZ_SEED ?=
 
+# What runs under Miri: filters of the unit tests of each crate, empty where a crate has none yet. Miri interprets neither system
+# calls on files nor inline assembly, and tests with many thousand rounds take it too long.
+MIRI_SPEC := buffer:: info:: names:: record:: set:: size::
+MIRI_LIBTHREADT := ring::tests::a_ring_that
+MIRI_TRACE_CAT :=
+
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
 MAN := $(TARGET)/man
@@ -32,12 +41,12 @@ DOCUMENTS := $(TARGET)/documents
 PAGES := $(addprefix $(MAN)/,$(patsubst %.in,%,$(notdir $(wildcard */man/*.in))))
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: all toolchain demo test setup soak bench bench-parts bench-merge bench-follow fuzz man completions documents install clean
+.PHONY: all toolchain demo test setup soak bench bench-parts bench-merge bench-follow fuzz miri man completions documents install clean
 
 all: toolchain
 	$(CARGO) build --release --locked
 
-# The oldest compiler that knows naked functions is 1.88; older ones would only complain about syntax.
+# Naked functions need Rust 1.88. An older compiler would report errors of syntax instead.
 toolchain:
 	@sh tests/toolchain $(CARGO)
 
@@ -47,16 +56,16 @@ demo: all
 setup:
 	@sh tests/setup
 
-# The preloaded library is a cdylib that no test depends on, so cargo test alone would not build it.
+# The preloaded library is a cdylib that no test depends on: cargo test by itself does not build it.
 test: setup all
 	THREADT_TARGET=$(abspath $(RELEASE)) sh tests/run $(CARGO)
 
-# Round after round in one thread of tests, so that the disk holds one trace at a time.
+# The tests run one after the other, so that the disk holds one trace at a time.
 soak: all
 	THREADT_SOAK=$(SOAK) THREADT_TARGET=$(abspath $(RELEASE)) \
 		$(CARGO) test --locked -p tests --test suite -- --nocapture --test-threads=1 soak::
 
-# The last line is the program itself and no shell, so that a signal to make ends it, and it its daemons.
+# Make starts the benchmark without a shell between them: a signal to make's group ends the benchmark, which ends its daemons.
 export BENCH_ROUNDS BENCH_ONLY BENCH_AGAINST
 bench: all
 	@sh tests/setup bench
@@ -79,7 +88,18 @@ fuzz: toolchain
 	THREADT_FUZZ_SECONDS=$(FUZZ_SECONDS) $(if $(FUZZ_SEED),THREADT_SEED=$(FUZZ_SEED)) \
 		$(CARGO) test --release --locked -p spec --test mutation -- --nocapture
 	THREADT_FUZZ_SECONDS=$(FUZZ_SECONDS) $(if $(FUZZ_SEED),THREADT_SEED=$(FUZZ_SEED)) \
-		$(CARGO) test --release --locked -p trace-cat --bin trace-cat -- --nocapture
+		$(CARGO) test --release --locked -p trace-cat --lib -- --nocapture
+
+# No other target needs a nightly toolchain, so its absence is no failure.
+miri:
+	@if ! $(CARGO) +nightly miri --version >/dev/null 2>&1; then \
+		echo "make miri: not run: there is no nightly toolchain with Miri (rustup toolchain install nightly --component miri rust-src)"; \
+	else \
+		set -ex; \
+		$(if $(MIRI_SPEC),$(CARGO) +nightly miri test --locked -p spec --lib -- $(MIRI_SPEC);) \
+		$(if $(MIRI_LIBTHREADT),$(CARGO) +nightly miri test --locked -p libthreadt --lib -- $(MIRI_LIBTHREADT);) \
+		$(if $(MIRI_TRACE_CAT),$(CARGO) +nightly miri test --locked -p trace-cat -- $(MIRI_TRACE_CAT);) \
+	fi
 
 man: documents
 	@mkdir -p $(MAN)
@@ -93,7 +113,7 @@ completions: documents
 	@cp $(addprefix $(DOCUMENTS)/,trace-cat.bash trace-cat.fish _trace-cat) $(COMPLETIONS)/
 	@ls $(COMPLETIONS)/*
 
-# Both come from the table of options.
+# The manual page and the completions come from the table of options.
 documents: toolchain
 	$(CARGO) run --release --locked -q -p trace-cat --example documents -- $(DOCUMENTS)
 

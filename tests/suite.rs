@@ -1,32 +1,32 @@
-//! The integration suite: programs run under `libthreadt.so`, and what their traces say.
+//! The integration suite: it runs programs under `libthreadt.so` and checks their traces.
 //!
 //! `make test` builds the library and trace-cat first, because cargo builds no cdylib that nothing depends on.
-//! By hand: `cargo build --release && cargo test -p tests`; `THREADT_TARGET` names another directory to take the two
-//! from. A test that fails keeps its directory and prints the commands that repeat it.
+//! By hand: `cargo build --release && cargo test -p tests`. `THREADT_TARGET` names another directory that has the two. A test
+//! that fails keeps its directory and prints the commands that repeat it.
 
-// How the tests run programs and read traces; nothing in there is a test.
+// Shared by the tests: it runs programs and reads traces.
 mod harness;
 
-// The library as it was built: exports, imports, what it asks of the program.
+// The crates: the layers of their sources, and the exports and imports of the built library.
 mod artefact;
 
 // Each row of the tables: C programs say what they passed and got, and the trace is compared with that.
 mod rows;
 
-// The merged timeline is a possible one: the checker, and programs that hand locks around.
+// The merged timeline is a possible one: a checker of timelines, and programs whose threads pass locks to each other.
 mod order;
 
-// kill -9 at random moments: what the program had finished is in the trace.
+// kill -9 at random moments: the trace has all that the program had finished.
 mod kill;
 
-// Kills, exits and forks by the thousand with THREADT_SOAK=long, else a few.
+// Kills, exits and forks: thousands with THREADT_SOAK=long, otherwise some rounds of each.
 mod soak;
 
-// Real programs, with and without the library.
-mod real;
+// Real programs, which behave the same with and without the library.
+mod real_programs;
 
 // The life cycle of processes and threads: fork, exec, exit, cancellation, files.
-mod life;
+mod lifecycle;
 
 // The environment variables, each wrong value included.
 mod environment;
@@ -34,11 +34,11 @@ mod environment;
 // Limits, full disks, filters, storms of signals, small stacks: nothing lost uncounted, no program harmed.
 mod hostile;
 
-// trace-cat run: programs that it starts, and those that it refuses.
-mod starting;
+// trace-cat run: programs that it starts, and programs that it refuses.
+mod run_command;
 
-// THR_TRACE_LEVEL, THR_TRACE_RING, THR_TRACE_DETAIL: less recorded, only the newest kept, more told.
-mod modes;
+// THR_TRACE_LEVEL, THR_TRACE_RING, THR_TRACE_DETAIL: fewer records, only the newest records, more columns.
+mod recording_modes;
 
 // trace-cat --follow: what running processes record is printed as it happens, once, and in order.
 mod follow;

@@ -1,5 +1,4 @@
-//! libthreadt: records what every thread of the program it is preloaded into does with pthreads, semaphores and C11
-//! threads.
+//! libthreadt: preloaded into a program, records what its threads do with pthreads, semaphores and C11 threads.
 //!
 //! # Layers
 //!

@@ -1,20 +1,21 @@
-//! The library as it was built: what it takes from a program that loads it, and what it puts there.
+//! The crates and the built library: layers of the sources, exports, imports, unwind information.
 
-mod frames;
-mod library;
-mod rules;
+mod elf_library;
+mod layers;
+mod library_rules;
+mod unwind_frames;
 
 use std::collections::BTreeMap;
 
-use self::library::{Import, Library};
-use self::rules::{RULES, exports, imports};
+use self::elf_library::{Import, Library};
+use self::library_rules::{RULES, exports, imports};
 use crate::harness::{self, Program};
 
 fn built() -> Library {
     Library::read(&harness::library())
 }
 
-/// The names of the rules that it breaks, with what they say.
+/// The names of the rules that a library breaks, with the faults.
 fn broken(library: &Library) -> BTreeMap<&'static str, Vec<String>> {
     let found = RULES.iter().map(|rule| (rule.name, (rule.faults)(library)));
     found.filter(|(_, faults)| !faults.is_empty()).collect()
@@ -26,7 +27,7 @@ fn the_built_library_is_fit() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
-/// The reader sees what is there, in a library that is all that ours must not be.
+/// The reader finds every fault of a library that is made to break each rule.
 #[test]
 fn an_unfit_library_is_seen() {
     let flags = "-shared -fPIC -Wl,-z,execstack,-z,notext,-z,lazy,-rpath,/unfit,--no-as-needed -lm";

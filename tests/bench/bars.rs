@@ -1,4 +1,4 @@
-//! What recording may cost, and whether it did: each bar from the medians of one run.
+//! The bars: what recording may cost, compared with the medians of one run.
 
 use crate::figures::Cell;
 use crate::results::Results;
@@ -10,7 +10,7 @@ use crate::workloads::{Kind, Workload};
 pub struct Bar {
     /// What is compared.
     pub what: String,
-    /// What it came to, or why it is not known.
+    /// The measured value, or why there is none.
     pub value: Result<f64, String>,
     /// What it may be at most.
     pub most: f64,
@@ -59,7 +59,7 @@ impl Bars<'_> {
     }
 }
 
-/// All bars, of what was asked for.
+/// All bars of the selected workloads and ways.
 pub fn bars(results: &Results) -> Vec<Bar> {
     let mut bars = Bars { results, bars: Vec::new() };
     let asked = |name: &str| results.workloads.iter().any(|workload| workload.name == name);

@@ -1,4 +1,4 @@
-//! What other processes than our children use: the peers' daemons.
+//! CPU time and memory of processes that are not our children: the daemons of the other tracers.
 
 use std::fs;
 use std::mem::MaybeUninit;
@@ -40,7 +40,7 @@ pub fn cpu(pid: i32) -> f64 {
     }
 }
 
-/// From now on [`peak`] tells of what comes.
+/// Starts a new measurement for [`peak`].
 pub fn forget_peak(pid: i32) {
     // Not ours to change if this fails; the peak is then one since the process began.
     let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");

@@ -1,4 +1,4 @@
-//! What was measured, and the figures that stand for several measurements.
+//! Measurements, and the figures that stand for several of them.
 
 /// One run of a workload in one way.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -12,7 +12,7 @@ pub struct Sample {
     pub written: u64,
     /// Records in them, where they can be counted.
     pub records: Option<u64>,
-    /// Records that the way says it lost: discarded or overwritten.
+    /// Records that the way reports as lost: discarded or overwritten.
     pub lost: u64,
     /// The most memory in use, in KiB.
     pub peak: u64,
@@ -70,7 +70,7 @@ impl Cell {
         self.summary(|sample| sample.cpu).map(|summary| summary.median)
     }
 
-    /// Takes what one more run came to. A way that failed once is not measured, whatever it did before.
+    /// Adds the result of one more run. A way that failed once has no figures, whatever it did before.
     pub fn add(&mut self, run: Result<Sample, String>) {
         match (self, run) {
             (Cell::Measured(samples), Ok(sample)) => samples.push(sample),

@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub enum Mode {
     /// New events are discarded; the consumer daemon writes the others to files. The default.
     Discard,
-    /// The oldest are overwritten, nothing is written until a snapshot is asked for: LTTng's flight recorder.
+    /// The oldest are overwritten, and nothing is written before a snapshot is taken: LTTng's flight recorder.
     Overwrite,
 }
 
@@ -45,11 +45,11 @@ pub struct Lttng {
     ours: Option<Child>,
     /// What was in /dev/shm before, and root's directory for sockets.
     before: Vec<PathBuf>,
-    /// As `lttng --version` says it.
+    /// The version that `lttng --version` prints.
     pub version: String,
 }
 
-/// What a recorded run came to, beside the program's own figures.
+/// The results of a recorded run, beside the program's own figures.
 #[derive(Debug)]
 pub struct Recorded {
     /// The program's.
@@ -66,7 +66,7 @@ impl Lttng {
     /// Starts a daemon, or finds one.
     ///
     /// # Errors
-    /// A line that says why LTTng cannot be measured here.
+    /// Why LTTng cannot be measured here, in one line.
     pub fn start(scratch: &Path) -> Result<Lttng, String> {
         let home = scratch.join("lttng");
         fs::create_dir(&home).map_err(|error| format!("{}: {error}", home.display()))?;
@@ -216,7 +216,7 @@ impl Drop for Lttng {
     }
 }
 
-/// Ends what a daemon that had to be killed left behind. A number that came to mean another process is no LTTng program.
+/// Ends the processes that a killed daemon left. A process that reuses such a number is recognised: it is no LTTng program.
 fn end_remainder(family: &[i32]) {
     let until = Instant::now() + PATIENCE;
     for &pid in family {

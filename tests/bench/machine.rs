@@ -1,11 +1,11 @@
-//! Where it was measured, and what else went on there.
+//! The machine that was measured on, and its other load.
 
 use std::time::Instant;
 use std::{fs, mem};
 
 use crate::runner::Runner;
 
-/// A few lines: processor, kernel, load, the peers' versions.
+/// A summary in some lines: processor, kernel, load, the versions of the other tracers.
 pub fn describe(runner: &Runner) -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let processor = read("/proc/cpuinfo");
@@ -30,7 +30,7 @@ pub fn describe(runner: &Runner) -> String {
 /// Share of the CPUs from which on others disturb what is measured.
 const DISTURBING: f64 = 0.05;
 
-/// A moment, and how much the machine's CPUs and our own processes had worked until then, in seconds.
+/// A point in time, and the CPU seconds of the machine and of our own processes until then.
 pub struct Watch {
     since: Instant,
     all: f64,

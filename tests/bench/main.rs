@@ -1,7 +1,7 @@
 //! `make bench`: what recording costs, natively, in every mode of libthreadt, and beside LTTng-UST and uftrace.
 //!
-//! Round after round each workload is run in every way, the order of the ways rotated, so that a slow moment of the machine
-//! meets all of them. A loop times itself: neither its start nor what is written after its end is in its figure; both are
+//! Round after round each workload is run in every way, the order of the ways rotated, so that a slow phase of the machine
+//! affects all of them. A loop times itself: neither its start nor what is written after its end is in its figure; both are
 //! in the CPU seconds, which count every process, daemons included. Figures are medians with least and most; the bars are
 //! ratios and differences of these medians.
 
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures and tells.
+/// Measures and prints.
 fn bench(options: &Options) -> Result<(), Stop> {
     let mut runner = Runner::new(options)?;
     print!("{}", machine::describe(&runner));

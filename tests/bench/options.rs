@@ -1,4 +1,4 @@
-//! What the environment asks for: BENCH_ROUNDS, BENCH_AGAINST, BENCH_ONLY.
+//! The options, from the environment: BENCH_ROUNDS, BENCH_AGAINST, BENCH_ONLY.
 
 use std::env;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ impl Options {
     /// From the command line's one argument and the environment.
     ///
     /// # Errors
-    /// A line that says what was wrong.
+    /// What was wrong, in one line.
     pub fn read() -> Result<Options, String> {
         let mut arguments = env::args_os().skip(1);
         let (Some(build), None) = (arguments.next(), arguments.next()) else {

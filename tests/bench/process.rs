@@ -13,9 +13,9 @@ use std::{fs, mem, ptr, thread};
 
 /// How long a program may take; one that hangs must not hang the benchmark.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long one that was told to end may take for that.
+/// How long a program may take to end after the signal that asks for it.
 const GRACE: Duration = Duration::from_secs(3);
-/// What tells the benchmark to end.
+/// The signals that end the benchmark.
 const ENDING: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 /// Why there is no figure.
@@ -23,7 +23,7 @@ const ENDING: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 pub enum Stop {
     /// This way cannot do this workload: the reason. The others can go on.
     Cannot(String),
-    /// The benchmark was told to end, by this signal.
+    /// This signal ends the benchmark.
     Interrupted(i32),
 }
 
@@ -64,11 +64,11 @@ fn with_watched<T>(work: impl FnOnce(&mut Watched) -> T) -> T {
     work(guard.get_or_insert_with(fresh))
 }
 
-/// The first signal that came; 0 while there was none.
+/// The first signal that arrived; 0 while there was none.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 extern "C" fn note(signal: i32) {
-    // ORDERING: the number says all; whoever reads it looks again soon.
+    // ORDERING: the number stands for itself, and its reader reads it again soon.
     let _ = SIGNAL.compare_exchange(0, signal, Relaxed, Relaxed);
 }
 
@@ -149,7 +149,7 @@ pub fn run(command: &mut Command, scratch: &Path) -> Result<Usage, Stop> {
         .stdout(File::create(&output).map_err(cannot)?)
         .stderr(File::create(&errors).map_err(cannot)?)
         .process_group(0);
-    // A signal comes either before the start, and is seen here, or after it, and finds the group.
+    // A signal arrives before the start, and is found here, or after it, and reaches the group.
     let (began, child) = with_watched(|watched| {
         if let Some(signal) = signal() {
             return Err(Stop::Interrupted(signal));
@@ -195,7 +195,7 @@ fn wait(child: &Child, began: Instant) -> (i32, Duration, libc::rusage) {
         let wall = began.elapsed();
         with_watched(|watched| {
             watched.group = None;
-            // What the leader left behind in its group when it was told to end.
+            // Processes of its group that outlived the leader.
             if watched.told_to_end.is_some() {
                 end_group(pid, libc::SIGKILL);
             }

@@ -49,7 +49,7 @@ impl Program {
                 }
             }
         }
-        // Once for nothing: files come into memory, and git's first repack is another than all later ones.
+        // An unmeasured run first: it reads the files into memory, and git's first repack differs from all later ones.
         run(self.launch(sources, scratch))
     }
 

@@ -27,7 +27,7 @@ impl Results {
         Some(row * self.ways.len() + column)
     }
 
-    /// The runs of a workload in a way; None if they were not asked for, or make no sense.
+    /// The runs of a workload in a way; `None` if they were not selected, or make no sense.
     pub fn cell(&self, workload: &str, way: Way) -> Option<&Cell> {
         self.place(workload, way).map(|place| &self.cells[place])
     }

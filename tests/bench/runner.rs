@@ -1,4 +1,4 @@
-//! Runs one workload in one way, and tells what it cost.
+//! Runs one workload in one way, and returns what it cost.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -154,7 +154,7 @@ impl Runner {
     }
 }
 
-/// Records and losses, from the events that there were, the records that were counted, and the losses that the way told
+/// Records and losses, from the events that there were, the records that were counted, and the losses that the way reported
 /// of, each where it is known.
 ///
 /// # Errors
@@ -170,7 +170,7 @@ fn account(made: Option<u64>, counted: Option<u64>, told: u64, tells: bool) -> R
     Ok((Some(counted), missing.max(told)))
 }
 
-/// The figure of a run. C programs print theirs, and their memory; whole programs are watched from outside.
+/// The figure of a run. C programs print their own, and their memory; other programs are measured from outside.
 fn sample(workload: &Workload, usage: &Usage) -> Result<Sample, Stop> {
     let (figure, peak) = match workload.kind {
         Kind::Whole(_) => (usage.wall.as_secs_f64(), usage.peak),

@@ -115,7 +115,7 @@ pub fn table(results: &Results) -> String {
 pub fn bars(bars: &[Bar]) -> String {
     let mut text = String::new();
     for bar in bars {
-        // A ratio of 0.004 more than it may be is not to look like one that is met.
+        // A ratio that misses its bar by 0.004 must not be rounded to one that meets it.
         let digits = if bar.unit.is_empty() { 3 } else { 1 };
         let most = format!("{:.digits$} {}", bar.most, bar.unit);
         let _ = match (&bar.value, bar.met()) {

@@ -1,4 +1,4 @@
-//! What a way left behind in its directory.
+//! The files that a way leaves in its directory.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -44,7 +44,7 @@ pub fn lines(directory: &Path) -> io::Result<u64> {
     Ok(lines)
 }
 
-/// The records that libthreadt says it lost; the last word of each process counts.
+/// The records that libthreadt reports as lost; the last report of each process counts.
 pub fn lost(directory: &Path) -> u64 {
     let said = |path: &PathBuf| {
         let text = fs::read_to_string(path).ok()?;

@@ -11,7 +11,7 @@ use crate::process::{self, Stop, Usage, not_started};
 /// uftrace, installed.
 #[derive(Debug)]
 pub struct Uftrace {
-    /// As `uftrace --version` says it.
+    /// The version that `uftrace --version` prints.
     pub version: String,
 }
 
@@ -29,7 +29,7 @@ impl Uftrace {
     /// Looks for it.
     ///
     /// # Errors
-    /// A line that says why it cannot be measured here.
+    /// Why it cannot be measured here, in one line.
     pub fn find() -> Result<Uftrace, String> {
         let output = Command::new("uftrace").arg("--version").stdin(Stdio::null()).output();
         let output = output.map_err(|error| not_started("uftrace", &error))?;

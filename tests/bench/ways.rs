@@ -94,7 +94,7 @@ impl Way {
         }
     }
 
-    /// Whether it says how many records it lost. A ring counts none, and what uftrace says is not read.
+    /// True if it reports how many records it lost. A ring counts none, and uftrace's report is not read.
     pub fn tells_of_losses(self) -> bool {
         !matches!(self, Way::Ring | Way::LttngOverwrite | Way::Uftrace)
     }

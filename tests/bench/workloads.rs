@@ -1,4 +1,4 @@
-//! What is measured: loops of calls, threads, and whole programs.
+//! The workloads: loops of calls, threads, and complete programs.
 
 use std::path::Path;
 
@@ -95,7 +95,7 @@ pub const WORKLOADS: [Workload; 18] = [
 const AT_ONCE: u64 = 20;
 
 impl Workload {
-    /// Whether several small programs are measured, one whole program, or memory; a word of BENCH_ONLY.
+    /// The group, a word of BENCH_ONLY: several small programs, one complete program, or memory.
     pub fn group(&self) -> &'static str {
         match self.kind {
             Kind::Calls { .. } | Kind::Create { .. } => "calls",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::harness::Trial;
+use super::super::harness::TestDirectory;
 use super::{files, modest, unchanged};
 
 /// What the program makes when everything is recorded, without the start and end of the process.
@@ -26,21 +26,21 @@ const ALL: [&str; 17] = [
     "thr_join",
 ];
 
-/// The names of the events that this list lets through, and what the library said.
+/// The names of the events that this list selects, and the messages of the library.
 #[track_caller]
 fn recorded(list: Option<&str>) -> (BTreeSet<String>, Vec<String>) {
-    let trial = Trial::new("events");
-    let run = trial.traced(modest());
+    let test = TestDirectory::new("events");
+    let run = test.traced(modest());
     let noise = unchanged(match list {
         Some(list) => run.env("THR_TRACE_EVENTS", list),
         None => run,
     });
-    let names: BTreeSet<String> = trial.trace().records.iter().map(|record| record.name()).collect();
+    let names: BTreeSet<String> = test.trace().records.iter().map(|record| record.name()).collect();
     if names.is_empty() {
-        assert_eq!(files(&trial), [""; 0], "files without a record");
+        assert_eq!(files(&test), [""; 0], "files without a record");
     } else {
-        let merged = trial.merged();
-        assert_eq!(merged.records.len(), trial.trace().records.len());
+        let merged = test.merged();
+        assert_eq!(merged.records.len(), test.trace().records.len());
     }
     (names, noise)
 }
@@ -126,10 +126,10 @@ fn only_the_named_programs_are_recorded() {
         (name[..name.len() - 1].to_owned(), false),
         (format!("{name}x"), false),
     ] {
-        let trial = Trial::new("only");
-        let noise = unchanged(trial.traced(&program).env("THR_TRACE_ONLY", &only));
+        let test = TestDirectory::new("only");
+        let noise = unchanged(test.traced(&program).env("THR_TRACE_ONLY", &only));
         assert_eq!(noise, [""; 0], "{only}");
-        assert_eq!(!files(&trial).is_empty(), recorded, "{only}");
+        assert_eq!(!files(&test).is_empty(), recorded, "{only}");
     }
 }
 
@@ -139,10 +139,10 @@ fn only_is_asked_of_every_image() {
     let program = modest();
     let name = program.path().file_name().unwrap();
     for script in ["exec \"$0\"", "\"$0\"; exit $?"] {
-        let trial = Trial::new("only-exec");
-        let run = trial.traced("sh").args(["-c", script]).arg(&program).env("THR_TRACE_ONLY", name);
+        let test = TestDirectory::new("only-exec");
+        let run = test.traced("sh").args(["-c", script]).arg(&program).env("THR_TRACE_ONLY", name);
         assert_eq!(unchanged(run), [""; 0]);
-        let merged = trial.merged();
+        let merged = test.merged();
         assert_eq!(merged.of("mutex_lock").len(), 2 * 4, "{script}");
         assert!(merged.of("proc_exec").is_empty() && merged.of("proc_fork").is_empty(), "{script}: the shell's own");
     }

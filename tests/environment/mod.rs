@@ -4,7 +4,7 @@ mod directory;
 mod events;
 mod writing;
 
-use super::harness::{Output, Program, Run, Trial};
+use super::harness::{CommandOutput, Program, TestCommand, TestDirectory};
 
 fn modest() -> Program {
     Program::c("environment/modest.c")
@@ -13,8 +13,8 @@ fn modest() -> Program {
 /// Runs the program as `run` has it, and fails unless it prints and returns what it always does. Returns what the
 /// library said on stderr besides.
 #[track_caller]
-fn unchanged(run: Run<'_>) -> Vec<String> {
-    let output: Output = run.noise_expected().run();
+fn unchanged(run: TestCommand<'_>) -> Vec<String> {
+    let output: CommandOutput = run.noise_expected().run();
     output.exited(9);
     assert_eq!(output.stdout_text(), "done\n", "{}", output.command);
     let (noise, own): (Vec<&str>, Vec<&str>) =
@@ -23,8 +23,8 @@ fn unchanged(run: Run<'_>) -> Vec<String> {
     noise.into_iter().map(str::to_owned).collect()
 }
 
-/// The names in the trial's trace directory.
-fn files(trial: &Trial) -> Vec<String> {
-    let entries = std::fs::read_dir(trial.trace_directory()).unwrap();
+/// The names in the test's trace directory.
+fn files(test: &TestDirectory) -> Vec<String> {
+    let entries = std::fs::read_dir(test.trace_directory()).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }

@@ -1,4 +1,4 @@
-//! Files that come, grow, go and come back while they are followed, and such as no recorder would write.
+//! Files that appear, grow, disappear and come back while they are followed, and files that no recorder would write.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -7,8 +7,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{assert_contiguous, assert_same, end, files, follow, go, posts};
-use crate::harness::{Trial, trace_cat};
-use crate::kill::moments::Moments;
+use crate::harness::{SeededRandom, TestDirectory, trace_cat};
 
 /// The time of day plus so many seconds, nanoseconds since the Epoch.
 fn now(seconds: i64) -> u64 {
@@ -28,17 +27,17 @@ fn append(path: &Path, text: &str) {
 
 #[test]
 fn a_file_that_is_written_by_hand_is_printed_line_by_line() {
-    let trial = Trial::new("follow-hand");
-    let path = trial.trace_directory().join("tr.0000001.001");
+    let test = TestDirectory::new("follow-hand");
+    let path = test.trace_directory().join("tr.0000001.001");
     append(&path, &post(now(-100), 0));
-    let mut follower = follow(&trial, &["-F", "csv"]).spawn();
+    let mut follower = follow(&test, &["-F", "csv"]).spawn();
     follower.wait_for(",0x10,0,0,0,0,");
     for number in 1..4 {
         let line = post(now(0), number);
         let (first, second) = line.split_at(20 + number as usize * 17);
         append(&path, first);
-        // That half a line is no record is seen in that the other half makes it one.
-        let other = trial.trace_directory().join("tr.0000001.002");
+        // The beginning of a line is no record: it becomes one, and is printed, when its end is written.
+        let other = test.trace_directory().join("tr.0000001.002");
         append(&other, &post(now(0), 100 + number));
         follower.wait_for(&format!(",0x10,0,{},0,0,", 100 + number));
         append(&path, second);
@@ -61,13 +60,13 @@ fn a_file_that_is_written_by_hand_is_printed_line_by_line() {
     assert!(said.contains(" came later than the window of "), "{said}");
 }
 
-/// A clock that is an hour ahead holds up nothing, neither its own records nor those of others.
+/// A clock that is an hour ahead delays neither its own records nor those of others.
 #[test]
 fn a_clock_far_ahead_holds_up_nothing() {
-    let trial = Trial::new("follow-ahead");
-    let [ahead, right] = ["tr.0000001.001", "tr.0000001.002"].map(|name| trial.trace_directory().join(name));
+    let test = TestDirectory::new("follow-ahead");
+    let [ahead, right] = ["tr.0000001.001", "tr.0000001.002"].map(|name| test.trace_directory().join(name));
     append(&ahead, &post(now(3600), 0));
-    let mut follower = follow(&trial, &[]).spawn();
+    let mut follower = follow(&test, &[]).spawn();
     follower.wait_for(":0:0:0\n");
     append(&ahead, &post(now(3600), 1));
     follower.wait_for(":1:0:0\n");
@@ -80,9 +79,9 @@ fn a_clock_far_ahead_holds_up_nothing() {
 
 #[test]
 fn files_that_are_removed_or_replaced_are_printed_to_their_end() {
-    let trial = Trial::new("follow-removed");
-    let path = trial.trace_directory().join("tr.0000001.001");
-    let mut follower = follow(&trial, &[]).spawn();
+    let test = TestDirectory::new("follow-removed");
+    let path = test.trace_directory().join("tr.0000001.001");
+    let mut follower = follow(&test, &[]).spawn();
     for number in 0..20 {
         append(&path, &post(now(0), 3 * number));
         follower.wait_for(&format!(":0:{}:0:0\n", 3 * number));
@@ -90,9 +89,9 @@ fn files_that_are_removed_or_replaced_are_printed_to_their_end() {
         append(&path, &post(now(0), 3 * number + 1));
         match number % 3 {
             0 => fs::remove_file(&path).unwrap(),
-            1 => fs::rename(&path, trial.directory().join("aside")).unwrap(),
+            1 => fs::rename(&path, test.directory().join("aside")).unwrap(),
             _ => {
-                let new = trial.directory().join("new");
+                let new = test.directory().join("new");
                 append(&new, &post(now(0), 3 * number + 2));
                 fs::rename(new, &path).unwrap();
                 follower.wait_for(&format!(":0:{}:0:0\n", 3 * number + 2));
@@ -112,9 +111,9 @@ fn files_that_are_removed_or_replaced_are_printed_to_their_end() {
 
 #[test]
 fn a_file_that_is_cut_goes_on_where_it_was_cut() {
-    let trial = Trial::new("follow-cut");
-    let path = trial.trace_directory().join("tr.0000001.001");
-    let mut follower = follow(&trial, &[]).spawn();
+    let test = TestDirectory::new("follow-cut");
+    let path = test.trace_directory().join("tr.0000001.001");
+    let mut follower = follow(&test, &[]).spawn();
     for number in 0..4 {
         append(&path, &post(now(0), number));
     }
@@ -126,7 +125,7 @@ fn a_file_that_is_cut_goes_on_where_it_was_cut() {
     }
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(post(0, 0).len() as u64 + 10).unwrap();
-    // That it was cut has to be seen before it is as long as it was: another file tells that it was looked at.
+    // The file must not grow again before the follower has noticed that it was truncated. A record in another file shows when.
     append(&path.with_extension("002"), &post(now(0), 7));
     follower.wait_for(":0:7:0:0\n");
     append(&path, &post(now(0), 8));
@@ -140,13 +139,13 @@ fn a_file_that_is_cut_goes_on_where_it_was_cut() {
 /// The recorder's own files are taken away while it runs: what it records later goes to new ones.
 #[test]
 fn a_process_whose_files_are_removed_is_followed_on() {
-    let trial = Trial::new("follow-robbed");
-    let mut follower = follow(&trial, &[]).spawn();
-    let mut program = posts(&trial, "posts 9 go posts 7 thread 3").env("THR_TRACE_BUF", "1").spawn();
+    let test = TestDirectory::new("follow-robbed");
+    let mut follower = follow(&test, &[]).spawn();
+    let mut program = posts(&test, "posts 9 go posts 7 thread 3").env("THR_TRACE_BUF", "1").spawn();
     program.wait_for("ready\n");
     follower.wait_for(":8:0:0\n");
-    files(&trial, "tr.").iter().for_each(|path| fs::remove_file(path).unwrap());
-    go(&trial);
+    files(&test, "tr.").iter().for_each(|path| fs::remove_file(path).unwrap());
+    go(&test);
     program.wait().exited(7);
     follower.wait_for(":2:0:0\n");
     let output = end(follower);
@@ -158,14 +157,14 @@ fn a_process_whose_files_are_removed_is_followed_on() {
 
 #[test]
 fn a_directory_may_be_emptied_and_made_anew() {
-    let trial = Trial::new("follow-emptied");
-    let mut follower = follow(&trial, &[]).spawn();
+    let test = TestDirectory::new("follow-emptied");
+    let mut follower = follow(&test, &[]).spawn();
     for round in 0..4 {
-        posts(&trial, &format!("fork 3 thread 10 posts {}", 2000 + round)).run().exited(7);
+        posts(&test, &format!("fork 3 thread 10 posts {}", 2000 + round)).run().exited(7);
         follower.wait_for(&format!(":{}:0:0\n", 1999 + round));
-        let directory = trial.trace_directory();
+        let directory = test.trace_directory();
         if round % 2 == 0 {
-            files(&trial, "").iter().for_each(|path| fs::remove_file(path).unwrap());
+            files(&test, "").iter().for_each(|path| fs::remove_file(path).unwrap());
         } else {
             fs::remove_dir_all(&directory).unwrap();
             fs::create_dir(&directory).unwrap();
@@ -181,23 +180,23 @@ fn a_directory_may_be_emptied_and_made_anew() {
 /// Buffers that no recorder leaves, and that change while they are looked at, harm nothing: what else there is is printed.
 #[test]
 fn damaged_buffers_do_no_harm() {
-    let mut moments = Moments::seeded();
-    let trial = Trial::new("follow-garbage");
-    let mut program = posts(&trial, "posts 300 stay 20 go").spawn();
+    let mut random = SeededRandom::seeded();
+    let test = TestDirectory::new("follow-garbage");
+    let mut program = posts(&test, "posts 300 stay 20 go").spawn();
     program.wait_for("ready\n");
-    let original = fs::read(&files(&trial, "trbuf.")[0]).unwrap();
-    let rings = Trial::new("follow-garbage-rings");
+    let original = fs::read(&files(&test, "trbuf.")[0]).unwrap();
+    let rings = TestDirectory::new("follow-garbage-rings");
     let mut ring = posts(&rings, "posts 3000 go").env("THR_TRACE_RING", "64K").spawn();
     ring.wait_for("ready\n");
     let ring_original = fs::read(&files(&rings, "trbuf.")[0]).unwrap();
-    let mut follower = follow(&trial, &[]).spawn();
+    let mut follower = follow(&test, &[]).spawn();
     // Kept open, so that they seem to belong to processes that run.
     let damaged: Vec<File> = (0..12)
         .map(|number| {
-            let path = trial.trace_directory().join(format!("trbuf.00000{number:02x}"));
+            let path = test.trace_directory().join(format!("trbuf.00000{number:02x}"));
             let mut bytes = if number % 2 == 0 { original.clone() } else { ring_original.clone() };
             if number > 7 {
-                bytes.truncate(moments.below(bytes.len() as u64) as usize);
+                bytes.truncate(random.below(bytes.len() as u64) as usize);
             }
             fs::write(&path, bytes).unwrap();
             OpenOptions::new().write(true).open(path).unwrap()
@@ -207,29 +206,29 @@ fn damaged_buffers_do_no_harm() {
         for file in &damaged {
             let length = file.metadata().unwrap().len();
             // Mostly the words of the first slots; their text seldom.
-            let near = [4096, 266_240, 266_240 + 4096, length.max(1)][moments.below(4) as usize];
-            let value = match moments.below(4) {
-                0 => moments.below(u64::MAX),
-                1 => moments.below(200_000) << 32 | moments.below(200_000),
-                2 => moments.below(256 << 10),
+            let near = [4096, 266_240, 266_240 + 4096, length.max(1)][random.below(4) as usize];
+            let value = match random.below(4) {
+                0 => random.below(u64::MAX),
+                1 => random.below(200_000) << 32 | random.below(200_000),
+                2 => random.below(256 << 10),
                 _ => u64::MAX,
             };
-            let at = moments.below(near.min(length.max(1))).max(128) & !7;
+            let at = random.below(near.min(length.max(1))).max(128) & !7;
             file.write_all_at(&value.to_le_bytes(), at).unwrap();
-            if moments.below(200) == 0 {
-                file.set_len(moments.below(length.max(1))).unwrap();
+            if random.below(200) == 0 {
+                file.set_len(random.below(length.max(1))).unwrap();
             }
         }
         std::thread::sleep(std::time::Duration::from_millis(2));
         assert!(!follower.has_ended());
     }
     drop(damaged);
-    for trial in [&trial, &rings] {
-        go(trial);
+    for test in [&test, &rings] {
+        go(test);
     }
     ring.wait().exited(7);
     program.wait().exited(7);
-    posts(&trial, "posts 11").run().exited(7);
+    posts(&test, "posts 11").run().exited(7);
     follower.wait_for(":10:0:0\n");
     let output = end(follower);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
@@ -239,17 +238,16 @@ fn damaged_buffers_do_no_harm() {
 /// With a handful of descriptors files are opened as they are read.
 #[test]
 fn few_descriptors_are_enough() {
-    let trial = Trial::new("follow-descriptors");
+    let test = TestDirectory::new("follow-descriptors");
     let line = "ulimit -n 48; exec \"$0\" --follow --until-exit --window 30s trace";
-    let follower = trial.native("/bin/sh").args(["-c", line]).arg(trace_cat()).spawn();
-    let programs: Vec<_> = (0..6)
-        .map(|count| posts(&trial, &format!("posts 4000 thread {count} fork 5000 go thread 3")).spawn())
-        .collect();
+    let follower = test.native("/bin/sh").args(["-c", line]).arg(trace_cat()).spawn();
+    let programs: Vec<_> =
+        (0..6).map(|count| posts(&test, &format!("posts 4000 thread {count} fork 5000 go thread 3")).spawn()).collect();
     for mut program in programs {
         program.wait_for("ready\n");
     }
-    go(&trial);
+    go(&test);
     let output = follower.wait();
     output.success();
-    assert_same(&output.stdout, &trial.trace_cat().run().stdout);
+    assert_same(&output.stdout, &test.trace_cat().run().stdout);
 }

@@ -1,45 +1,45 @@
 //! `trace-cat --follow`: what running processes record is printed as it happens, once, and in order.
 
-mod choice;
 mod files;
+mod idle_and_busy;
 mod kills;
 mod processes;
 mod rings;
-mod waiting;
+mod selection;
 
 use std::fs;
 use std::path::PathBuf;
 
-use super::harness::{Output, Program, Run, Running, Trial};
+use super::harness::{CommandOutput, Program, RunningCommand, TestCommand, TestDirectory};
 
-/// A window that is wide enough: on a busy machine a thread may rest between looking at the clock and recording, and what is then
-/// late is not what is tested here.
+/// A window that is wide enough for a busy machine, where a thread may be preempted between reading the clock and recording. Late
+/// records have tests of their own.
 const WIDE: [&str; 2] = ["--window", "30s"];
 
 /// trace-cat, following the trace directory.
-fn follow<'a>(trial: &'a Trial, arguments: &[&str]) -> Run<'a> {
-    trial.trace_cat().arg("--follow").args(arguments)
+fn follow<'a>(test: &'a TestDirectory, arguments: &[&str]) -> TestCommand<'a> {
+    test.trace_cat().arg("--follow").args(arguments)
 }
 
 /// The same, from before the first process until the last has ended.
-fn follow_all(trial: &Trial) -> Running {
-    follow(trial, &WIDE).arg("--until-exit").spawn()
+fn follow_all(test: &TestDirectory) -> RunningCommand {
+    follow(test, &WIDE).arg("--until-exit").spawn()
 }
 
-/// Tells it to end, and waits for that.
-fn end(follower: Running) -> Output {
+/// Ends a follower with a signal, and waits for its result.
+fn end(follower: RunningCommand) -> CommandOutput {
     follower.signal(libc::SIGTERM);
     follower.wait()
 }
 
 /// Lets programs go on that wait for the file `go`.
-fn go(trial: &Trial) {
-    fs::write(trial.directory().join("go"), "").unwrap();
+fn go(test: &TestDirectory) {
+    fs::write(test.directory().join("go"), "").unwrap();
 }
 
 /// `modes/ring.c`, which posts, without rings; only posts are recorded.
-fn posts<'a>(trial: &'a Trial, steps: &str) -> Run<'a> {
-    let run = trial.traced(Program::c("modes/ring.c")).args(steps.split_whitespace());
+fn posts<'a>(test: &'a TestDirectory, steps: &str) -> TestCommand<'a> {
+    let run = test.traced(Program::c("recording_modes/ring.c")).args(steps.split_whitespace());
     run.env("THR_TRACE_EVENTS", "sema")
 }
 
@@ -54,13 +54,23 @@ fn sorted(text: &[u8]) -> Vec<&[u8]> {
 #[track_caller]
 fn assert_in_order(text: &[u8]) {
     // The time is 20 bytes wide, and digits sort as numbers do.
-    let times = text.split_inclusive(|&byte| byte == b'\n').map(|line| line.get(..20));
-    assert!(times.is_sorted(), "not in the order of time");
+    let lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
+    let wrong = lines.windows(2).position(|pair| pair[0].get(..20) > pair[1].get(..20));
+    if let Some(at) = wrong {
+        panic!("not in the order of time:\n{}", String::from_utf8_lossy(&lines[at..at + 2].concat()));
+    }
 }
 
 /// Fails unless `followed` has just the records of `merged`, each as often, and in the order of time.
 #[track_caller]
 fn assert_same(followed: &[u8], merged: &[u8]) {
+    assert_same_lines_in_any_order(followed, merged);
+    assert_in_order(followed);
+}
+
+/// Fails unless `followed` has just the lines of `merged`, each as often.
+#[track_caller]
+fn assert_same_lines_in_any_order(followed: &[u8], merged: &[u8]) {
     let [found, expected] = [sorted(followed), sorted(merged)];
     if found != expected {
         let lines = |lines: &[&[u8]], others: &[&[u8]]| {
@@ -77,16 +87,14 @@ fn assert_same(followed: &[u8], merged: &[u8]) {
         let (missing, extra) = (lines(&expected, &found), lines(&found, &expected));
         panic!("of {} records missing {missing:?}, too many {extra:?}", expected.len());
     }
-    assert_in_order(followed);
 }
 
-/// Fails unless `followed` was all there is in the trace now, and trace-cat had nothing to say. Returns how many records there
-/// were.
+/// Fails unless `followed` has the same records as the trace has now, without a message. Returns how many.
 #[track_caller]
-fn assert_all(trial: &Trial, followed: &Output) -> usize {
+fn assert_all(test: &TestDirectory, followed: &CommandOutput) -> usize {
     followed.success();
     assert_eq!(followed.stderr_text(), "");
-    let merged = trial.trace_cat().run();
+    let merged = test.trace_cat().run();
     merged.success();
     assert_same(&followed.stdout, &merged.stdout);
     followed.stdout.iter().filter(|&&byte| byte == b'\n').count()
@@ -113,7 +121,7 @@ fn assert_contiguous(text: &[u8]) -> Vec<u64> {
 }
 
 /// The files of the trace directory whose names begin so.
-fn files(trial: &Trial, prefix: &str) -> Vec<PathBuf> {
-    let paths = fs::read_dir(trial.trace_directory()).unwrap().map(|entry| entry.unwrap().path());
+fn files(test: &TestDirectory, prefix: &str) -> Vec<PathBuf> {
+    let paths = fs::read_dir(test.trace_directory()).unwrap().map(|entry| entry.unwrap().path());
     paths.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(prefix)).collect()
 }

@@ -1,17 +1,17 @@
-//! Rings are followed, of which nothing comes to a file before the process ends.
+//! Rings are followed, which reach their files only when the process ends.
 
 use super::{assert_same, end, files, follow, follow_all, go, numbers, posts, sorted};
-use crate::harness::{Program, Trial};
+use crate::harness::{Program, TestDirectory};
 
 #[test]
 fn what_stays_in_a_ring_is_printed() {
-    let trial = Trial::new("follow-ring");
-    let mut follower = follow(&trial, &[]).spawn();
-    let mut program = posts(&trial, "posts 3 stay 5 go thread 2").env("THR_TRACE_RING", "64K").spawn();
+    let test = TestDirectory::new("follow-ring");
+    let mut follower = follow(&test, &[]).spawn();
+    let mut program = posts(&test, "posts 3 stay 5 go thread 2").env("THR_TRACE_RING", "64K").spawn();
     program.wait_for("ready\n");
     follower.wait_for(":4:0:0\n");
-    assert_eq!(files(&trial, "tr.").len(), 0);
-    go(&trial);
+    assert_eq!(files(&test, "tr.").len(), 0);
+    go(&test);
     program.wait().exited(7);
     follower.wait_for(":1:0:0\n");
     let output = end(follower);
@@ -32,37 +32,38 @@ fn large_rings_are_followed_whole() {
     ] {
         for late in [false, true] {
             println!("{size} {steps}, followed late: {late}");
-            let trial = Trial::new("follow-rings");
-            let early = (!late).then(|| follow_all(&trial));
-            let mut program = posts(&trial, &format!("posts 7 go {steps}")).env("THR_TRACE_RING", size).spawn();
+            let test = TestDirectory::new("follow-rings");
+            let early = (!late).then(|| follow_all(&test));
+            let mut program = posts(&test, &format!("posts 7 go {steps}")).env("THR_TRACE_RING", size).spawn();
             program.wait_for("ready\n");
-            let follower = early.unwrap_or_else(|| follow_all(&trial));
-            go(&trial);
+            let follower = early.unwrap_or_else(|| follow_all(&test));
+            go(&test);
             program.wait();
             let followed = follower.wait();
             let told = ": process ";
             let said: Vec<&str> = followed.stderr_text().lines().filter(|line| !line.contains(told)).collect();
             assert_eq!(said, [""; 0]);
-            let merged = trial.trace_cat().run();
+            let merged = test.trace_cat().run();
             merged.success();
             assert_same(&followed.stdout, &merged.stdout);
         }
     }
 }
 
-/// A ring that is overtaken: nothing is printed twice or out of order, what is missing is told once for a thread, and the newest
+/// A ring that overwrites records before they are read: nothing is printed twice or out of order, the loss is reported once for a
+/// thread, and the newest
 /// are there.
 #[test]
 fn rings_that_are_overtaken_are_told_of_once() {
     for size in ["64K", "1M"] {
         println!("{size}");
-        let trial = Trial::new("follow-overtaken");
-        let follower = follow_all(&trial);
-        let run = posts(&trial, "posts 400000 stay 300000 thread 200000").env("THR_TRACE_RING", size);
+        let test = TestDirectory::new("follow-overtaken");
+        let follower = follow_all(&test);
+        let run = posts(&test, "posts 400000 stay 300000 thread 200000").env("THR_TRACE_RING", size);
         run.run().exited(7);
         let followed = follower.wait();
         followed.success();
-        let merged = trial.trace_cat().run();
+        let merged = test.trace_cat().run();
         let (printed, kept) = (numbers(&followed.stdout), numbers(&merged.stdout));
         assert_eq!(printed.len(), 3);
         for (which, numbers) in &printed {
@@ -86,13 +87,13 @@ fn rings_that_are_overtaken_are_told_of_once() {
 fn storms_in_rings_are_followed() {
     for mode in ["posts", "jumps"] {
         println!("{mode}");
-        let trial = Trial::new("follow-ring-storm");
-        let follower = follow_all(&trial);
-        let storm = trial.traced(Program::c("hostile/storm.c")).args([mode, "300"]);
+        let test = TestDirectory::new("follow-ring-storm");
+        let follower = follow_all(&test);
+        let storm = test.traced(Program::c("hostile/storm.c")).args([mode, "300"]);
         storm.env("THR_TRACE_RING", "32M").run().success();
         let followed = follower.wait();
         followed.success();
-        let merged = trial.trace_cat().run();
+        let merged = test.trace_cat().run();
         let [printed, kept] = [&followed, &merged].map(|output| sorted(&output.stdout));
         assert!(printed.is_sorted_by(|a, b| a < b), "something was printed twice");
         let missing: Vec<_> = kept.iter().filter(|line| printed.binary_search(line).is_err()).collect();

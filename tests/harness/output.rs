@@ -1,47 +1,58 @@
-//! What came of a command.
+//! The result of a command.
 
+use std::fmt;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 
-/// What came of a command.
-#[derive(Debug)]
-pub struct Output {
+use super::excerpt;
+
+/// The result of a command. Its `Debug` form shows the beginning and the end of long outputs.
+pub struct CommandOutput {
     /// How it ended.
     pub status: ExitStatus,
-    /// What it printed.
+    /// What it printed on stdout.
     pub stdout: Vec<u8>,
-    /// What it complained of.
+    /// What it printed on stderr.
     pub stderr: Vec<u8>,
     /// The line for a shell that repeats it.
     pub command: String,
 }
 
-impl Output {
+impl fmt::Debug for CommandOutput {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CommandOutput { status, stdout, stderr, command } = self;
+        let [stdout, stderr] = [stdout, stderr].map(|text| excerpt(&String::from_utf8_lossy(text)));
+        write!(out, "{command}: {status}\nstdout:\n{stdout}stderr:\n{stderr}")
+    }
+}
+
+impl CommandOutput {
     /// Fails unless the exit status is 0.
-    pub fn success(&self) -> &Output {
+    #[track_caller]
+    pub fn success(&self) -> &CommandOutput {
         self.exited(0)
     }
 
     /// Fails unless it exited with this status.
-    pub fn exited(&self, code: i32) -> &Output {
-        let Output { status, command, .. } = self;
-        assert_eq!(status.code(), Some(code), "{command}: {status}\n{}{}", self.stdout_text(), self.stderr_text());
+    #[track_caller]
+    pub fn exited(&self, code: i32) -> &CommandOutput {
+        assert_eq!(self.status.code(), Some(code), "{self:?}");
         self
     }
 
     /// Fails unless this signal ended it.
-    pub fn killed(&self, signal: i32) -> &Output {
-        let Output { status, command, .. } = self;
-        assert_eq!(status.signal(), Some(signal), "{command}: {status}\n{}{}", self.stdout_text(), self.stderr_text());
+    #[track_caller]
+    pub fn killed(&self, signal: i32) -> &CommandOutput {
+        assert_eq!(self.status.signal(), Some(signal), "{self:?}");
         self
     }
 
-    /// What it printed, as text.
+    /// What it printed on stdout, as text.
     pub fn stdout_text(&self) -> &str {
         std::str::from_utf8(&self.stdout).expect("stdout is text")
     }
 
-    /// What it complained of, as text.
+    /// What it printed on stderr, as text.
     pub fn stderr_text(&self) -> &str {
         std::str::from_utf8(&self.stderr).expect("stderr is text")
     }

@@ -1,4 +1,4 @@
-//! C and C++ programs of `tests/programs`, compiled when a test first wants them.
+//! C and C++ programs of `tests/programs`, compiled when a test first needs them.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -61,7 +61,7 @@ fn compile(input: &Path, output: &Path, flags: &[&str]) {
     fs::create_dir_all(output.parent().unwrap()).unwrap();
     let (compiler, standard) =
         if input.extension() == Some(OsStr::new("cpp")) { ("g++", "-std=gnu++17") } else { ("gcc", "-std=gnu11") };
-    // Another test run may compile the same program right now: the rename makes each see a whole one.
+    // Another test run may compile the same program right now: after the rename each sees a complete file.
     let mut partial = output.as_os_str().to_owned();
     partial.push(format!(".{}", std::process::id()));
     let mut command = Command::new(compiler);

@@ -1,4 +1,4 @@
-//! The records of a trace directory, for tests to ask about.
+//! The records of a trace directory, by event, thread and process.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use spec::names::FileName;
 pub struct Record {
     /// The line, without its newline.
     pub line: String,
-    /// What it says.
+    /// The decoded columns.
     pub fields: spec::Record,
 }
 
@@ -23,7 +23,7 @@ impl Record {
         }
     }
 
-    /// Whether it is this event's.
+    /// True if the record is of this event.
     pub fn is(&self, name: &str) -> bool {
         self.fields.event().is_some_and(|event| event.name == name)
     }
@@ -62,7 +62,7 @@ impl Trace {
     /// Every record of the `tr.*` files of `directory`, in order of their names.
     ///
     /// # Panics
-    /// If a file cannot be read or does not consist of whole records.
+    /// If a file cannot be read, or has anything but complete records.
     pub fn read(directory: &Path) -> Trace {
         let mut files: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap()).collect();
         files.sort_by_key(|file| file.file_name());

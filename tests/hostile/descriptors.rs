@@ -2,31 +2,31 @@
 
 use std::fs;
 
-use super::super::harness::Trial;
+use super::super::harness::TestDirectory;
 use super::{DONE, traced_steps};
 
 /// A daemon closes its standard descriptors, and a database opens a file that gets number 2. Nothing of the library's
 /// may land in it, whatever there is to say.
 #[test]
 fn nothing_is_said_into_a_file_that_took_the_place_of_stderr() {
-    let trial = Trial::new("stderr");
-    let own = trial.directory().join("database");
-    let run = traced_steps(&trial, "pairs 100 stderr").arg(&own).args(["say", "first,"]);
+    let test = TestDirectory::new("stderr");
+    let own = test.directory().join("database");
+    let run = traced_steps(&test, "pairs 100 stderr").arg(&own).args(["say", "first,"]);
     let output = run.args(["nofile", "0", "thread", "400", "pairs", "100", "say", "second"]).run();
     output.exited(DONE);
     assert_eq!(output.stderr_text(), "");
     assert_eq!(fs::read_to_string(&own).unwrap(), "first,second");
-    super::assert_complete(&trial, 3 * 600);
+    super::assert_complete(&test, 3 * 600);
 }
 
 /// The same with descriptor 2 closed, and with nothing there from the start.
 #[test]
 fn nothing_is_said_without_stderr() {
-    let trial = Trial::new("no-stderr");
-    let own = trial.directory().join("database");
+    let test = TestDirectory::new("no-stderr");
+    let own = test.directory().join("database");
     let script = "exec 2>&-; exec \"$0\" pairs 100 stderr \"$1\" nofile 0 thread 400 pairs 100 say mine";
-    let run = trial.traced("sh").args(["-c", script]).arg(super::steps()).arg(&own);
+    let run = test.traced("sh").args(["-c", script]).arg(super::steps()).arg(&own);
     run.env("THR_TRACE_EVENTS", "mutex").run().exited(DONE);
     assert_eq!(fs::read_to_string(&own).unwrap(), "mine");
-    super::assert_complete(&trial, 3 * 600);
+    super::assert_complete(&test, 3 * 600);
 }

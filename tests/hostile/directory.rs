@@ -6,9 +6,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::super::harness::Trial;
+use super::super::harness::TestDirectory;
 use super::{
-    account, assert_complete, complains_once, merged_by_script, privately, steps, traced_mutexes, traced_steps,
+    assert_complete, complains_once, expected_records, merged_by_script, privately, steps, traced_mutexes, traced_steps,
 };
 
 /// The user whose program may do the least.
@@ -17,96 +17,96 @@ const NOBODY: u32 = 65534;
 /// Renamed: the buffers are there under the new name, with all records.
 #[test]
 fn renamed_during_the_run() {
-    let trial = Trial::new("renamed");
-    let run = traced_mutexes(&trial, &steps()).args(["pairs", "100", "thread", "100", "run", "mv trace other"]);
+    let test = TestDirectory::new("renamed");
+    let run = traced_mutexes(&test, &steps()).args(["pairs", "100", "thread", "100", "run", "mv trace other"]);
     let output = run.args(["thread", "400", "pairs", "100"]).noise_expected().run();
     complains_once(&output, "No such file or directory");
-    fs::rename(trial.directory().join("other"), trial.trace_directory()).unwrap();
-    assert_complete(&trial, 3 * 700);
+    fs::rename(test.directory().join("other"), test.trace_directory()).unwrap();
+    assert_complete(&test, 3 * 700);
 }
 
 /// Removed with all that was in it: the trace is gone, the program is not.
 #[test]
 fn removed_during_the_run() {
-    let trial = Trial::new("removed");
-    let run = traced_mutexes(&trial, &steps()).args(["pairs", "100", "thread", "100", "run", "rm -r trace"]);
+    let test = TestDirectory::new("removed");
+    let run = traced_mutexes(&test, &steps()).args(["pairs", "100", "thread", "100", "run", "rm -r trace"]);
     let output = run.args(["threads", "4", "3000", "pairs", "100"]).noise_expected().run();
     complains_once(&output, "No such file or directory");
-    assert!(!trial.trace_directory().exists(), "the directory is not made again");
+    assert!(!test.trace_directory().exists(), "the directory is not made again");
 }
 
-/// Emptied by somebody who wanted to start afresh: what comes from then on is there.
+/// A trace directory that is emptied while programs run: it has everything that is recorded from then on.
 #[test]
 fn emptied_during_the_run() {
-    let trial = Trial::new("emptied");
-    let run = traced_mutexes(&trial, &steps()).args(["thread", "100", "run", "rm trace/*", "thread", "3000"]);
+    let test = TestDirectory::new("emptied");
+    let run = traced_mutexes(&test, &steps()).args(["thread", "100", "run", "rm trace/*", "thread", "3000"]);
     run.args(["pairs", "100"]).run().exited(super::DONE);
-    assert_complete(&trial, 3 * 3100);
+    assert_complete(&test, 3 * 3100);
 }
 
 /// Read-only from some moment on: no new file can be made. (Root is not held by modes, so the program is not root's.)
 #[test]
 fn read_only_during_the_run() {
-    let trial = Trial::new("readonly");
-    if !privileged(&trial) {
+    let test = TestDirectory::new("readonly");
+    if !privileged(&test) {
         return;
     }
-    open_to_all(&trial);
-    std::os::unix::fs::chown(trial.trace_directory(), Some(NOBODY), None).unwrap();
+    open_to_all(&test);
+    std::os::unix::fs::chown(test.trace_directory(), Some(NOBODY), None).unwrap();
     let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
-    let run = trial.traced("setpriv").args(nobody).arg(steps()).env("THR_TRACE_EVENTS", "mutex");
+    let run = test.traced("setpriv").args(nobody).arg(steps()).env("THR_TRACE_EVENTS", "mutex");
     let run = run.args(["pairs", "100", "run", "chmod 555 \"$THR_TRACE_DIR\"", "thread", "400", "pairs", "100"]);
     complains_once(&run.noise_expected().run(), "Permission denied");
-    assert_complete(&trial, 3 * 600);
+    assert_complete(&test, 3 * 600);
 }
 
 /// A read-only file system in the directory's place, as where a container's volume goes.
 #[test]
 fn a_read_only_file_system_comes_in_between() {
-    let trial = Trial::new("readonly-mount");
+    let test = TestDirectory::new("readonly-mount");
     let script = "$traced \"$0\" pairs 100 thread 100 run \"mount -t tmpfs -o ro none $trace\" thread 400 pairs 100";
-    let Some(run) = privately(&trial, script) else { return };
+    let Some(run) = privately(&test, script) else { return };
     complains_once(&run.run(), "Read-only file system");
-    assert_complete(&trial, 3 * 700);
+    assert_complete(&test, 3 * 700);
 }
 
 /// Without a way to the directory from the new root, and with the absolute path leading elsewhere.
 #[test]
 fn chroot_during_the_run() {
-    let trial = Trial::new("chroot");
-    let root = trial.directory().join("root");
+    let test = TestDirectory::new("chroot");
+    let root = test.directory().join("root");
     fs::create_dir(&root).unwrap();
-    if !privileged(&trial) {
+    if !privileged(&test) {
         return;
     }
-    let run = traced_steps(&trial, "pairs 100 thread 100 chroot").arg(&root);
+    let run = traced_steps(&test, "pairs 100 thread 100 chroot").arg(&root);
     let output = run.args(["thread", "400", "pairs", "100"]).noise_expected().run();
     complains_once(&output, "No such file or directory");
-    assert_complete(&trial, 3 * 700);
+    assert_complete(&test, 3 * 700);
 }
 
 /// A server that drops its privileges: the files that root made are not its own any more.
 #[test]
 fn setuid_during_the_run() {
-    let trial = Trial::new("setuid");
-    if !privileged(&trial) {
+    let test = TestDirectory::new("setuid");
+    if !privileged(&test) {
         return;
     }
-    let output = traced_steps(&trial, "pairs 100 thread 100 setuid 65534 thread 400 pairs 100").noise_expected().run();
+    let output = traced_steps(&test, "pairs 100 thread 100 setuid 65534 thread 400 pairs 100").noise_expected().run();
     complains_once(&output, "Permission denied");
-    assert_complete(&trial, 3 * 700);
+    assert_complete(&test, 3 * 700);
 }
 
 /// Where the new user may write, and nothing was recorded before, all is as usual.
 #[test]
 fn setuid_before_the_first_record() {
-    let trial = Trial::new("setuid-first");
-    if !privileged(&trial) {
+    let test = TestDirectory::new("setuid-first");
+    if !privileged(&test) {
         return;
     }
-    open_to_all(&trial);
-    traced_steps(&trial, "setuid 65534 thread 400 pairs 100").run().exited(super::DONE);
-    assert_complete(&trial, 3 * 500);
+    open_to_all(&test);
+    traced_steps(&test, "setuid 65534 thread 400 pairs 100").run().exited(super::DONE);
+    assert_complete(&test, 3 * 500);
 }
 
 /// A sandbox that forbids to open files, in place before the first record or after it.
@@ -115,25 +115,25 @@ fn a_filter_that_forbids_to_open() {
     for (arguments, pairs) in
         [("pairs 100 deny thread 400 pairs 100", 600), ("pairs 100 thread 2000 deny thread 400 pairs 100", 2600)]
     {
-        let trial = Trial::new("filter");
-        complains_once(&traced_steps(&trial, arguments).noise_expected().run(), "Operation not permitted");
-        assert_complete(&trial, 3 * pairs);
+        let test = TestDirectory::new("filter");
+        complains_once(&traced_steps(&test, arguments).noise_expected().run(), "Operation not permitted");
+        assert_complete(&test, 3 * pairs);
     }
-    let trial = Trial::new("filter-first");
-    let output = traced_steps(&trial, "deny thread 400 pairs 100").noise_expected().run();
+    let test = TestDirectory::new("filter-first");
+    let output = traced_steps(&test, "deny thread 400 pairs 100").noise_expected().run();
     complains_once(&output, "Operation not permitted");
-    assert_eq!(fs::read_dir(trial.trace_directory()).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(test.trace_directory()).unwrap().count(), 0);
 }
 
 /// Lets every user write to the trace directory.
-pub fn open_to_all(trial: &Trial) {
-    fs::set_permissions(trial.directory(), fs::Permissions::from_mode(0o755)).unwrap();
-    fs::set_permissions(trial.trace_directory(), fs::Permissions::from_mode(0o777)).unwrap();
+pub fn open_to_all(test: &TestDirectory) {
+    fs::set_permissions(test.directory(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(test.trace_directory(), fs::Permissions::from_mode(0o777)).unwrap();
 }
 
-/// Whether the tests run as root; says so if not.
-pub fn privileged(trial: &Trial) -> bool {
-    let root = trial.native("id").arg("-u").run().stdout_text() == "0\n";
+/// True if the tests run as root. Prints a line if not.
+pub fn privileged(test: &TestDirectory) -> bool {
+    let root = test.native("id").arg("-u").run().stdout_text() == "0\n";
     if !root {
         println!("skipped: only root may do this");
     }
@@ -143,13 +143,13 @@ pub fn privileged(trial: &Trial) -> bool {
 /// A file system that refuses new files only: no inodes are left.
 #[test]
 fn no_file_can_be_made_any_more() {
-    let trial = Trial::new("inodes");
+    let test = TestDirectory::new("inodes");
     // The root directory, trbuf, trclock with its second link's temporary name, trinfo: none is left for a tr file.
     let script = "mount -t tmpfs -o size=8m,nr_inodes=4 none \"$trace\"; \
                   status=0; $traced \"$0\" pairs 100 thread 400 pairs 100 || status=$?; \
-                  \"$cat\" \"$trace\" > \"$trial/merged\"; exit $status";
-    let Some(run) = privately(&trial, script) else { return };
+                  \"$cat\" \"$trace\" > \"$test/merged\"; exit $status";
+    let Some(run) = privately(&test, script) else { return };
     complains_once(&run.run(), "No space left on device");
-    let account = account(&merged_by_script(&trial));
-    assert_eq!((account.records, account.lost), (3 * 600, 0));
+    let expected_records = expected_records(&merged_by_script(&test));
+    assert_eq!((expected_records.records, expected_records.lost), (3 * 600, 0));
 }

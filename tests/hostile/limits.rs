@@ -1,41 +1,41 @@
 //! Resource limits, set before the program begins or lowered by itself.
 
-use super::super::harness::{Output, Trial};
+use super::super::harness::{CommandOutput, TestDirectory};
 use super::{DONE, assert_complete, complains_once, steps, traced_steps};
 
 /// `steps` under limits that prlimit sets. Its output goes nowhere: it must not meet the limit itself.
-pub fn limited(trial: &Trial, limit: &str, arguments: &str) -> Output {
+pub fn limited(test: &TestDirectory, limit: &str, arguments: &str) -> CommandOutput {
     let script = format!("exec prlimit {limit} env LD_PRELOAD=\"$library\" \"$0\" {arguments} >/dev/null");
-    let run = trial.native("sh").args(["-c", &script]).arg(steps()).env("library", super::super::harness::library());
-    let run = run.env("THR_TRACE_DIR", trial.trace_directory()).env("THR_TRACE_EVENTS", "mutex");
+    let run = test.native("sh").args(["-c", &script]).arg(steps()).env("library", super::super::harness::library());
+    let run = run.env("THR_TRACE_DIR", test.trace_directory()).env("THR_TRACE_EVENTS", "mutex");
     run.noise_expected().run()
 }
 
 /// One number is free beside the three standard ones: what holds two descriptors at a time cannot record.
 #[test]
 fn one_free_descriptor_is_enough() {
-    let trial = Trial::new("nofile4");
-    let output = limited(&trial, "--nofile=4", "pairs 100 thread 3000 pairs 100");
+    let test = TestDirectory::new("nofile4");
+    let output = limited(&test, "--nofile=4", "pairs 100 thread 3000 pairs 100");
     output.exited(DONE);
     assert_eq!(output.stderr_text(), "");
-    assert_complete(&trial, 3 * 3200);
+    assert_complete(&test, 3 * 3200);
 }
 
 /// Without a free number nothing can be opened; the buffers hold what they can.
 #[test]
 fn without_a_descriptor_the_buffers_hold_the_records() {
     for limit in [0, 3] {
-        let trial = Trial::new("nofile");
+        let test = TestDirectory::new("nofile");
         let few = format!("pairs 100 thread 1000 nofile {limit} thread 200 pairs 100");
-        complains_once(&traced_steps(&trial, &few).noise_expected().run(), "Too many open files");
-        assert_complete(&trial, 3 * 1400);
+        complains_once(&traced_steps(&test, &few).noise_expected().run(), "Too many open files");
+        assert_complete(&test, 3 * 1400);
     }
 }
 
 /// No memory for anything: nothing is recorded, and the program runs.
 #[test]
 fn no_memory_at_all() {
-    let trial = Trial::new("as-first");
-    let output = traced_steps(&trial, "as 0 pairs 100 threads 4 3000 pairs 100").noise_expected().run();
+    let test = TestDirectory::new("as-first");
+    let output = traced_steps(&test, "as 0 pairs 100 threads 4 3000 pairs 100").noise_expected().run();
     complains_once(&output, "Cannot allocate memory");
 }

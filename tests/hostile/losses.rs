@@ -1,32 +1,32 @@
-//! Records that must be dropped: the trace says how many and why, and so does one line on stderr.
+//! Records that must be dropped: the trace has their number and the reason, and so has one line on stderr.
 
-use super::super::harness::{Output, Trial};
+use super::super::harness::{CommandOutput, TestDirectory};
 use super::limits::limited;
 use super::{
-    DONE, account, assert_complete, assert_counted, complains_once, merged_by_script, privately, traced_steps,
+    DONE, assert_complete, assert_counted, complains_once, expected_records, merged_by_script, privately, traced_steps,
 };
 
 /// Without a free descriptor nothing can be opened. The buffers hold the newest, the others are counted.
 #[test]
 fn without_a_descriptor() {
     for limit in [0, 3] {
-        let trial = Trial::new("nofile-many");
+        let test = TestDirectory::new("nofile-many");
         let many = format!("pairs 100 thread 1000 nofile {limit} thread 5000 pairs 100");
-        complains_once(&traced_steps(&trial, &many).noise_expected().run(), "Too many open files");
-        assert_counted(&trial, 3 * 6200, libc::EMFILE);
+        complains_once(&traced_steps(&test, &many).noise_expected().run(), "Too many open files");
+        assert_counted(&test, 3 * 6200, libc::EMFILE);
     }
 }
 
 /// A file system of its own with this much room, a program that writes more, and what trace-cat prints then.
 #[track_caller]
-fn on_a_disk_of(size: &str, arguments: &str) -> Option<(Trial, Output)> {
-    let trial = Trial::new("full");
+fn on_a_disk_of(size: &str, arguments: &str) -> Option<(TestDirectory, CommandOutput)> {
+    let test = TestDirectory::new("full");
     let script = format!(
         "mount -t tmpfs -o size={size} none \"$trace\"; status=0; $traced \"$0\" {arguments} || status=$?; \
-         \"$cat\" \"$trace\" > \"$trial/merged\"; exit $status"
+         \"$cat\" \"$trace\" > \"$test/merged\"; exit $status"
     );
-    let output = privately(&trial, &script)?.run();
-    Some((trial, output))
+    let output = privately(&test, &script)?.run();
+    Some((test, output))
 }
 
 /// Files may grow to less than the trbuf's size, or to less than the trace's: what fits is there, the rest is counted.
@@ -34,13 +34,13 @@ fn on_a_disk_of(size: &str, arguments: &str) -> Option<(Trial, Output)> {
 fn files_may_only_grow_so_far() {
     for limit in [100, 4096, 65536, 1 << 20] {
         println!("{limit}");
-        let trial = Trial::new("fsize");
-        let output = limited(&trial, &format!("--fsize={limit}"), "pairs 100 thread 8000 pairs 100");
+        let test = TestDirectory::new("fsize");
+        let output = limited(&test, &format!("--fsize={limit}"), "pairs 100 thread 8000 pairs 100");
         output.exited(DONE);
         assert!(output.noise().len() <= 1, "{:?}", output.noise());
         if limit > 4096 {
             assert_eq!(output.noise().len(), 1);
-            assert_counted(&trial, 3 * 8200, libc::EFBIG);
+            assert_counted(&test, 3 * 8200, libc::EFBIG);
         }
     }
 }
@@ -48,60 +48,65 @@ fn files_may_only_grow_so_far() {
 /// No memory for further slots: threads that find none go unrecorded, and are counted. The main thread has one.
 #[test]
 fn no_memory_for_slots() {
-    let trial = Trial::new("as");
-    let output = traced_steps(&trial, "pairs 100 as 0 threads 4 3000 pairs 100").noise_expected().run();
+    let test = TestDirectory::new("as");
+    let output = traced_steps(&test, "pairs 100 as 0 threads 4 3000 pairs 100").noise_expected().run();
     complains_once(&output, "Cannot allocate memory");
-    assert_counted(&trial, 3 * 12200, libc::ENOMEM);
+    assert_counted(&test, 3 * 12200, libc::ENOMEM);
 }
 
 /// More is recorded under the filter than the buffers hold: the newest is there, and the older is counted.
 #[test]
 fn a_filter_and_more_records_than_room() {
-    let trial = Trial::new("filter-full");
-    let output = traced_steps(&trial, "pairs 100 deny thread 3000 pairs 5000").noise_expected().run();
+    let test = TestDirectory::new("filter-full");
+    let output = traced_steps(&test, "pairs 100 deny thread 3000 pairs 5000").noise_expected().run();
     complains_once(&output, "Operation not permitted");
-    assert_counted(&trial, 3 * 8100, libc::EPERM);
+    assert_counted(&test, 3 * 8100, libc::EPERM);
     // The newest of the main thread: its last unlock is there.
-    let trace = trial.merged();
+    let trace = test.merged();
     assert!(trace.records.last().is_some_and(|record| record.is("mutex_unlock")));
-    assert!(account(&trace).records > 3 * 500, "little is left");
+    assert!(expected_records(&trace).records > 3 * 500, "little is left");
 }
 
-/// Recording stops before the last twentieth is taken; what is there and what is counted make the whole.
+/// Recording stops before the last twentieth of the disk is taken. The records and the counted losses make up all calls.
 #[test]
 fn a_disk_that_fills_up() {
-    let Some((trial, output)) = on_a_disk_of("4m", "pairs 100 threads 4 10000 pairs 100") else { return };
+    let Some((test, output)) = on_a_disk_of("4m", "pairs 100 threads 4 10000 pairs 100") else { return };
     complains_once(&output, "recording stops");
-    let account = account(&merged_by_script(&trial));
-    assert!(account.lost > 0 && account.records > 10_000, "{} records, {} lost", account.records, account.lost);
-    assert_eq!(account.causes, [i64::from(libc::ENOSPC)]);
-    assert_eq!(account.records as u64 + account.lost, 3 * 40_200);
+    let expected_records = expected_records(&merged_by_script(&test));
+    assert!(
+        expected_records.lost > 0 && expected_records.records > 10_000,
+        "{} records, {} lost",
+        expected_records.records,
+        expected_records.lost
+    );
+    assert_eq!(expected_records.causes, [i64::from(libc::ENOSPC)]);
+    assert_eq!(expected_records.records as u64 + expected_records.lost, 3 * 40_200);
 }
 
 /// No room for the buffers' file even: they are anonymous memory, and what can be written is.
 #[test]
 fn a_disk_that_is_full_from_the_start() {
-    let Some((trial, output)) = on_a_disk_of("64k", "pairs 100 threads 2 3000 pairs 100") else { return };
+    let Some((test, output)) = on_a_disk_of("64k", "pairs 100 threads 2 3000 pairs 100") else { return };
     complains_once(&output, "");
-    let trace = merged_by_script(&trial);
+    let trace = merged_by_script(&test);
     if !trace.records.is_empty() {
-        let account = account(&trace);
-        assert_eq!(account.records as u64 + account.lost, 3 * 6200);
+        let expected_records = expected_records(&trace);
+        assert_eq!(expected_records.records as u64 + expected_records.lost, 3 * 6200);
     }
 }
 
-/// A few records more than THR_TRACE_MAX may be written: the buffer that was full, and what tells of the loss.
+/// The trace may exceed THR_TRACE_MAX by the buffer that was full, and by the loss record.
 #[test]
 fn a_trace_of_a_given_size() {
     for (max, bytes) in [("0", 0), ("1", 1), ("200K", 200 << 10), ("1m", 1 << 20)] {
         println!("THR_TRACE_MAX={max}");
-        let trial = Trial::new("max");
-        let run = traced_steps(&trial, "pairs 100 threads 2 10000 pairs 100").env("THR_TRACE_MAX", max);
+        let test = TestDirectory::new("max");
+        let run = traced_steps(&test, "pairs 100 threads 2 10000 pairs 100").env("THR_TRACE_MAX", max);
         complains_once(&run.noise_expected().run(), "THR_TRACE_MAX");
-        let trace = trial.merged();
-        let account = account(&trace);
-        assert_eq!(account.records as u64 + account.lost, 3 * 20_200, "{max}");
-        assert_eq!(account.causes, [i64::from(libc::EDQUOT)], "{max}");
+        let trace = test.merged();
+        let expected_records = expected_records(&trace);
+        assert_eq!(expected_records.records as u64 + expected_records.lost, 3 * 20_200, "{max}");
+        assert_eq!(expected_records.causes, [i64::from(libc::EDQUOT)], "{max}");
         // Three threads, each with a buffer that was being filled.
         let text = trace.text().len() as u64;
         assert!((bytes..bytes + 3 * (144 << 10) + 4096).contains(&text), "{max}: {text}");
@@ -112,22 +117,28 @@ fn a_trace_of_a_given_size() {
 /// The line on stderr is a write as well, and stderr is a file here.
 #[test]
 fn no_file_may_be_written() {
-    let trial = Trial::new("fsize0");
-    let output = limited(&trial, "--fsize=0", "pairs 100 thread 3000 pairs 100");
+    let test = TestDirectory::new("fsize0");
+    let output = limited(&test, "--fsize=0", "pairs 100 thread 3000 pairs 100");
     output.exited(DONE);
     assert_eq!(output.stderr_text(), "");
-    let trial = Trial::new("fsize0-late");
-    traced_steps(&trial, "pairs 100 fsize 0 thread 200 pairs 100 kill").noise_expected().run().killed(libc::SIGKILL);
-    assert_complete(&trial, 3 * 400);
+    let test = TestDirectory::new("fsize0-late");
+    traced_steps(&test, "pairs 100 fsize 0 thread 200 pairs 100 kill").noise_expected().run().killed(libc::SIGKILL);
+    assert_complete(&test, 3 * 400);
 }
 
 /// Further threads get buffers that are no file's when none can be opened: at the end they go with the process, which
 /// the trace and stderr tell.
 #[test]
 fn buffers_of_anonymous_memory() {
-    let trial = Trial::new("anonymous");
-    let output = traced_steps(&trial, "pairs 100 deny threads 6 400 pairs 100").noise_expected().run();
+    let test = TestDirectory::new("anonymous");
+    let output = traced_steps(&test, "pairs 100 deny threads 6 400 pairs 100").noise_expected().run();
     complains_once(&output, "Operation not permitted");
-    let account = account(&trial.merged());
-    assert_eq!(account.records as u64 + account.lost, 3 * 2600, "{} and {} lost", account.records, account.lost);
+    let expected_records = expected_records(&test.merged());
+    assert_eq!(
+        expected_records.records as u64 + expected_records.lost,
+        3 * 2600,
+        "{} and {} lost",
+        expected_records.records,
+        expected_records.lost
+    );
 }

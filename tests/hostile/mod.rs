@@ -9,23 +9,23 @@ mod directory;
 mod disk;
 mod limits;
 mod losses;
-mod numbers;
 mod plugins;
 mod privileges;
 mod processes;
 mod sanitizers;
+mod shared_file_numbers;
 mod signals;
 mod stacks;
 mod stages;
 
 pub use directory::{open_to_all, privileged};
-pub use signals::Worker;
+pub use signals::{StormWorker, post_numbers};
 
 use std::fs;
 
-use super::harness::{Output, Program, Run, Trace, Trial};
+use super::harness::{CommandOutput, Program, TestCommand, TestDirectory, Trace};
 
-/// What a `steps` that does all it is told ends with.
+/// The exit status of a `steps` that has taken all of its steps.
 pub const DONE: i32 = 7;
 
 fn steps() -> Program {
@@ -33,22 +33,22 @@ fn steps() -> Program {
 }
 
 /// `steps` under the library, with only its mutex calls recorded: three records a pair.
-fn traced_steps<'a>(trial: &'a Trial, arguments: &str) -> Run<'a> {
-    traced_mutexes(trial, &steps()).args(words(arguments))
+fn traced_steps<'a>(test: &'a TestDirectory, arguments: &str) -> TestCommand<'a> {
+    traced_mutexes(test, &steps()).args(words(arguments))
 }
 
 /// A program under the library, with only its mutex calls recorded.
-fn traced_mutexes<'a>(trial: &'a Trial, program: &Program) -> Run<'a> {
-    trial.traced(program).env("THR_TRACE_EVENTS", "mutex")
+fn traced_mutexes<'a>(test: &'a TestDirectory, program: &Program) -> TestCommand<'a> {
+    test.traced(program).env("THR_TRACE_EVENTS", "mutex")
 }
 
 fn words(arguments: &str) -> impl Iterator<Item = &str> {
     arguments.split_whitespace()
 }
 
-/// Fails unless the program did all it was told, and the library said exactly one line, with `why` in it.
+/// Fails unless the program took all of its steps, and the library printed exactly one line, with `why` in it.
 #[track_caller]
-fn complains_once(output: &Output, why: &str) {
+fn complains_once(output: &CommandOutput, why: &str) {
     output.exited(DONE);
     let noise = output.noise();
     assert!(noise.len() == 1 && noise[0].contains(why), "{}: {noise:#?}", output.command);
@@ -66,7 +66,7 @@ struct Account {
 
 /// Fails if a record is there twice.
 #[track_caller]
-fn account(trace: &Trace) -> Account {
+fn expected_records(trace: &Trace) -> Account {
     let told = trace.of("trace_lost");
     let mut lines: Vec<&str> = trace.records.iter().map(|record| record.line.as_str()).collect();
     lines.sort_unstable();
@@ -83,46 +83,52 @@ fn account(trace: &Trace) -> Account {
 
 /// Fails unless trace-cat prints as many records of calls as there were, none of them lost.
 #[track_caller]
-fn assert_complete(trial: &Trial, records: usize) -> Trace {
-    let trace = trial.merged();
-    let account = account(&trace);
-    assert_eq!((account.records, account.lost), (records, 0));
+fn assert_complete(test: &TestDirectory, records: usize) -> Trace {
+    let trace = test.merged();
+    let expected_records = expected_records(&trace);
+    assert_eq!((expected_records.records, expected_records.lost), (records, 0));
     trace
 }
 
-/// Fails unless some records are missing, and the trace says how many and why.
+/// Fails unless some records are missing, and the trace has their number and the reason.
 #[track_caller]
-fn assert_counted(trial: &Trial, records: usize, cause: i32) {
-    let account = account(&trial.merged());
-    assert!(account.lost > 0, "nothing was lost: the condition did not arise");
-    assert_eq!(account.causes, [i64::from(cause)]);
-    assert_eq!(account.records as u64 + account.lost, records as u64, "{} and {} lost", account.records, account.lost);
+fn assert_counted(test: &TestDirectory, records: usize, cause: i32) {
+    let expected_records = expected_records(&test.merged());
+    assert!(expected_records.lost > 0, "nothing was lost: the condition did not arise");
+    assert_eq!(expected_records.causes, [i64::from(cause)]);
+    assert_eq!(
+        expected_records.records as u64 + expected_records.lost,
+        records as u64,
+        "{} and {} lost",
+        expected_records.records,
+        expected_records.lost
+    );
 }
 
 /// A shell script in a mount namespace of its own, where root may mount what goes when the script ends; `None`, after
-/// saying so, where that may not be. The script finds the trace directory in `$trace` and the trial's in `$trial`;
+/// saying so, where that may not be. The script finds the trace directory in `$trace` and the test's in `$test`;
 /// `$traced` before a program records it.
-fn privately<'a>(trial: &'a Trial, script: &str) -> Option<Run<'a>> {
-    let unshare = |run: Run<'a>| run.args(["--mount", "--propagation", "private", "sh", "-ec"]);
-    let probe = unshare(trial.native("unshare")).arg("mount -t tmpfs none \"$PWD/trace\"").run();
+fn privately<'a>(test: &'a TestDirectory, script: &str) -> Option<TestCommand<'a>> {
+    let unshare = |run: TestCommand<'a>| run.args(["--mount", "--propagation", "private", "sh", "-ec"]);
+    let probe = unshare(test.native("unshare")).arg("mount -t tmpfs none \"$PWD/trace\"").run();
     if !probe.status.success() {
         println!("skipped: no private mounts here: {}", probe.stderr_text().trim_end());
         return None;
     }
-    let (trace, library) = (trial.trace_directory(), super::harness::library());
+    let (trace, library) = (test.trace_directory(), super::harness::library());
     let head = format!(
-        "trace='{}' trial='{}' cat='{}' traced='env LD_PRELOAD={} THR_TRACE_EVENTS=mutex THR_TRACE_DIR={0}'\n",
+        "trace='{}' test='{}' cat='{}' traced='env LD_PRELOAD={} THR_TRACE_EVENTS=mutex THR_TRACE_DIR={0}'\n",
         trace.display(),
-        trial.directory().display(),
+        test.directory().display(),
         super::harness::trace_cat().display(),
         library.display(),
     );
-    let run = unshare(trial.native("unshare")).arg(head + script).arg(steps());
+    let run = unshare(test.native("unshare")).arg(head + script).arg(steps());
     Some(run.noise_expected())
 }
 
 /// The records that a script of [`privately`] had trace-cat write to the file `merged`.
 #[track_caller]
-fn merged_by_script(trial: &Trial) -> Trace {
-    Trace::parse("merged", &fs::read(trial.directory().join("merged")).unwrap())
+fn merged_by_script(test: &TestDirectory) -> Trace {
+    Trace::parse("merged", &fs::read(test.directory().join("merged")).unwrap())
 }

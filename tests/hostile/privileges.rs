@@ -4,33 +4,33 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use super::super::harness::{Program, Run, Trial, library};
+use super::super::harness::{Program, TestCommand, TestDirectory, library};
 use super::directory::{open_to_all, privileged};
 
 /// The environment is the user's, the rights are not: a file in a directory of the user's choice would be a gift to
 /// whoever attacks the program. ld.so drops LD_PRELOAD there; so the library comes by being linked to the program.
 #[test]
 fn a_set_user_id_program_is_not_recorded() {
-    let trial = Trial::new("suid");
-    if !privileged(&trial) {
+    let test = TestDirectory::new("suid");
+    if !privileged(&test) {
         return;
     }
-    open_to_all(&trial);
+    open_to_all(&test);
     // A place that others may read: the build's own directory may be closed to them.
-    let own_library = trial.directory().join("libthreadt.so");
+    let own_library = test.directory().join("libthreadt.so");
     fs::copy(library(), &own_library).unwrap();
     let directory = own_library.parent().unwrap().display().to_string();
-    let program = trial.directory().join("privileged");
+    let program = test.directory().join("privileged");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/hostile/privileged.c");
-    let compiled = trial.native("gcc").args(["-Wall", "-Wextra", "-Werror", "-pthread", "-fno-builtin", "-o"]);
+    let compiled = test.native("gcc").args(["-Wall", "-Wextra", "-Werror", "-pthread", "-fno-builtin", "-o"]);
     let compiled = compiled.arg(&program).arg(source).arg("-Wl,--no-as-needed").arg(&own_library);
     compiled.arg(format!("-Wl,-rpath,{directory}")).run().success();
 
-    let as_nobody = |privileges: &str| -> Run<'_> {
-        let run = trial.native("setpriv").args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
-        run.arg(privileges).env("THR_TRACE_DIR", trial.trace_directory()).env("THR_TRACE_EVENTS", "mutex:nonsense")
+    let as_nobody = |privileges: &str| -> TestCommand<'_> {
+        let run = test.native("setpriv").args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
+        run.arg(privileges).env("THR_TRACE_DIR", test.trace_directory()).env("THR_TRACE_EVENTS", "mutex:nonsense")
     };
-    let made = || fs::read_dir(trial.trace_directory()).unwrap().count();
+    let made = || fs::read_dir(test.trace_directory()).unwrap().count();
     for mode in [0o4755, 0o2755] {
         fs::set_permissions(&program, fs::Permissions::from_mode(mode)).unwrap();
         let output = as_nobody("secure").run();
@@ -42,23 +42,23 @@ fn a_set_user_id_program_is_not_recorded() {
     let output = as_nobody("ordinary").noise_expected().run();
     output.success();
     assert_eq!(output.noise().len(), 1, "the unknown category");
-    super::assert_complete(&trial, 3 * 10);
+    super::assert_complete(&test, 3 * 10);
 }
 
 /// ld.so's own line about a library that it ignores is all that may be seen where LD_PRELOAD names it.
 #[test]
 fn a_set_user_id_program_ignores_the_preload() {
-    let trial = Trial::new("suid-preload");
-    if !privileged(&trial) {
+    let test = TestDirectory::new("suid-preload");
+    if !privileged(&test) {
         return;
     }
-    open_to_all(&trial);
-    let program = trial.directory().join("steps");
+    open_to_all(&test);
+    let program = test.directory().join("steps");
     fs::copy(Program::c("hostile/steps.c").path(), &program).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
     let script = "LD_PRELOAD=$library exec \"$0\" pairs 10";
-    let run = trial.native("setpriv").args(["--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", script]);
-    let run = run.arg(&program).env("library", library()).env("THR_TRACE_DIR", trial.trace_directory());
+    let run = test.native("setpriv").args(["--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", script]);
+    let run = run.arg(&program).env("library", library()).env("THR_TRACE_DIR", test.trace_directory());
     run.run().exited(super::DONE);
-    assert_eq!(fs::read_dir(trial.trace_directory()).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(test.trace_directory()).unwrap().count(), 0);
 }

@@ -3,15 +3,15 @@
 
 use std::fs;
 
-use super::super::harness::Trial;
+use super::super::harness::TestDirectory;
 use super::{DONE, assert_complete, traced_steps};
 
 /// Five images of one process: one timeline, and one file for the main thread, to which each of them appends.
 #[test]
 fn a_chain_of_images() {
     for unbuffered in [false, true] {
-        let trial = Trial::new("chain");
-        let run = traced_steps(&trial, "pairs 1 exec pairs 2 exec threads 2 500 pairs 3 exec pairs 4 exec pairs 3000");
+        let test = TestDirectory::new("chain");
+        let run = traced_steps(&test, "pairs 1 exec pairs 2 exec threads 2 500 pairs 3 exec pairs 4 exec pairs 3000");
         let run = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run };
         let output = run.run();
         output.exited(DONE);
@@ -19,11 +19,11 @@ fn a_chain_of_images() {
         assert_eq!(told.len(), 5);
         told.dedup();
         let pid: u32 = told[0][4..].parse().unwrap();
-        let trace = assert_complete(&trial, 3 * (1 + 2 + 1000 + 3 + 4 + 3000));
+        let trace = assert_complete(&test, 3 * (1 + 2 + 1000 + 3 + 4 + 3000));
         assert_eq!(trace.of_pid(pid).len(), trace.records.len());
         assert_eq!(trace.of_lwp(pid).len(), 3 * 3010);
         let files: Vec<_> =
-            fs::read_dir(trial.trace_directory()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            fs::read_dir(test.trace_directory()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         let files: Vec<_> = files.iter().filter(|name| name.to_string_lossy().starts_with("old.")).collect();
         assert!(files.is_empty(), "an image took the one before for somebody else: {files:?}");
     }
@@ -32,21 +32,21 @@ fn a_chain_of_images() {
 /// The last image of a chain is killed; what the ones before left is there, too.
 #[test]
 fn a_chain_that_is_killed() {
-    let trial = Trial::new("chain-killed");
-    traced_steps(&trial, "pairs 10 exec pairs 20 exec threads 2 30 pairs 40 kill").run().killed(libc::SIGKILL);
-    assert_complete(&trial, 3 * (10 + 20 + 60 + 40));
+    let test = TestDirectory::new("chain-killed");
+    traced_steps(&test, "pairs 10 exec pairs 20 exec threads 2 30 pairs 40 kill").run().killed(libc::SIGKILL);
+    assert_complete(&test, 3 * (10 + 20 + 60 + 40));
 }
 
 /// fork as a system call, past every wrapper and handler: the child finds out by itself, and has its own files.
 #[test]
 fn a_raw_clone_is_a_fork() {
     for unbuffered in [false, true] {
-        let trial = Trial::new("clone");
-        let run = traced_steps(&trial, "pairs 100 clone 50 pairs 10 clone 2000 pairs 1");
+        let test = TestDirectory::new("clone");
+        let run = traced_steps(&test, "pairs 100 clone 50 pairs 10 clone 2000 pairs 1");
         let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
         output.exited(DONE);
         let pid: u32 = output.stdout_text().lines().next().unwrap()[4..].parse().unwrap();
-        let trace = assert_complete(&trial, 3 * (100 + 50 + 10 + 2000 + 1));
+        let trace = assert_complete(&test, 3 * (100 + 50 + 10 + 2000 + 1));
         assert_eq!(trace.of_pid(pid).len(), 3 * 111, "the parent has its own records and no others");
         let children = trace.records.iter().filter(|record| record.fields.pid != pid);
         assert!(children.into_iter().all(|record| record.fields.lwpid == record.fields.pid), "a stale thread number");
@@ -59,16 +59,16 @@ fn a_raw_clone_is_a_fork() {
 fn a_vforked_child_locks_and_posts() {
     for (how, own) in [("vfork", 0), ("vforkexec", 50)] {
         for unbuffered in [false, true] {
-            let trial = Trial::new("vfork");
-            let run = traced_steps(&trial, &format!("pairs 100 {how} 50 pairs 2000"))
+            let test = TestDirectory::new("vfork");
+            let run = traced_steps(&test, &format!("pairs 100 {how} 50 pairs 2000"))
                 .env("THR_TRACE_EVENTS", "mutex:sema:process");
             let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
             output.exited(DONE);
             let pid: u32 = output.stdout_text().lines().next().unwrap()[4..].parse().unwrap();
-            let trace = trial.merged();
+            let trace = test.merged();
             assert_eq!(trace.of_pid(pid).len(), 1 + 3 * (100 + 50 + 2000) + 50 + 1, "{how}");
             assert_eq!(trace.of("sema_post").len(), 50);
-            // The child's own end, and an exec in its parent's name, are not told.
+            // The child's own end is not recorded, nor is an exec that it makes in its parent's memory.
             let ends: Vec<u32> = trace.of("proc_exit").iter().map(|record| record.fields.pid).collect();
             assert_eq!(ends.iter().filter(|&&end| end == pid).count(), 1, "{how}");
             assert!(trace.of("proc_exec").is_empty(), "{how}");

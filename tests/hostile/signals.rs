@@ -4,10 +4,10 @@
 //! Each completed call must be in the trace exactly once. A handler that comes in the middle of a record must neither
 //! overwrite it nor be overwritten by it, and a record that is jumped over must leave no trace but its absence.
 
-use super::super::harness::{Program, Record, Trace, Trial};
+use super::super::harness::{CommandOutput, Program, TestDirectory, Trace};
 
 /// What a worker of `storm` knows about itself: a line that it prints.
-pub struct Worker {
+pub struct StormWorker {
     pub lwp: u32,
     /// Address of the semaphore that it posts, how many posts came back, and the semaphore's value.
     pub own: u64,
@@ -21,13 +21,20 @@ pub struct Worker {
     pub forks: usize,
 }
 
-impl Worker {
+impl StormWorker {
+    /// The workers of a run of `storm`, which must have succeeded.
+    #[track_caller]
+    pub fn parse_all(output: &CommandOutput) -> Vec<StormWorker> {
+        output.success();
+        output.stdout_text().lines().map(StormWorker::parse).collect()
+    }
+
     /// The worker that printed this line.
-    pub fn parse(line: &str) -> Worker {
+    fn parse(line: &str) -> StormWorker {
         let words: Vec<&str> = line.split_whitespace().collect();
         let address = |word: &str| u64::from_str_radix(word.strip_prefix("0x").unwrap(), 16).unwrap();
         let count = |word: &str| word.parse::<usize>().unwrap();
-        Worker {
+        StormWorker {
             lwp: words[0].parse().unwrap(),
             own: address(words[1]),
             finished: count(words[2]),
@@ -41,19 +48,19 @@ impl Worker {
 }
 
 /// The workers of a run of `storm` in this mode, and its trace.
-fn storm(trial: &Trial, mode: &str, unbuffered: bool) -> (Vec<Worker>, Trace) {
+fn storm(test: &TestDirectory, mode: &str, unbuffered: bool) -> (Vec<StormWorker>, Trace) {
     let program = Program::c("hostile/storm.c");
-    trial.native(&program).args([mode, "200"]).run().success();
-    let run = trial.traced(&program).args([mode, "200"]).env("THR_TRACE_EVENTS", "sema:mutex:process");
+    test.native(&program).args([mode, "200"]).run().success();
+    let run = test.traced(&program).args([mode, "200"]).env("THR_TRACE_EVENTS", "sema:mutex:process");
     let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
-    output.success();
-    (output.stdout_text().lines().map(Worker::parse).collect(), trial.merged())
+    (StormWorker::parse_all(&output), test.merged())
 }
 
-/// The posts of this thread to this semaphore.
-fn posts(trace: &Trace, lwp: u32, semaphore: u64) -> Vec<&Record> {
+/// The numbers of this thread's posts to this semaphore: the semaphore's value before each.
+pub fn post_numbers(trace: &Trace, lwp: u32, semaphore: u64) -> Vec<u64> {
     let posts = trace.of("sema_post").into_iter();
-    posts.filter(|post| post.fields.lwpid == lwp && post.get("sem") == semaphore).collect()
+    let posts = posts.filter(|post| post.fields.lwpid == lwp && post.get("sem") == semaphore);
+    posts.map(|post| post.get("s_count")).collect()
 }
 
 fn locks(trace: &Trace, lwp: u32) -> [usize; 3] {
@@ -63,7 +70,7 @@ fn locks(trace: &Trace, lwp: u32) -> [usize; 3] {
     })
 }
 
-/// How many records of this thread the trace says were lost. Where each record goes to its file at once, handlers that
+/// How many lost records of this thread the trace counts. Where each record goes to its file at once, handlers that
 /// come faster than files can be written fill what room there is for them.
 fn lost(trace: &Trace, lwp: u32) -> usize {
     let told = trace.of("trace_lost").into_iter().filter(|record| record.fields.lwpid == lwp);
@@ -73,15 +80,16 @@ fn lost(trace: &Trace, lwp: u32) -> usize {
 #[test]
 fn handlers_post_and_lock_at_full_speed() {
     for unbuffered in [false, true] {
-        let trial = Trial::new("storm");
-        let (workers, trace) = storm(&trial, "posts", unbuffered);
+        let test = TestDirectory::new("storm");
+        let (workers, trace) = storm(&test, "posts", unbuffered);
         assert_eq!(workers.len(), 3);
         for worker in workers {
             let told = lost(&trace, worker.lwp);
             assert!(unbuffered || told == 0, "{told} records of {} lost", worker.lwp);
-            let own: Vec<u64> = posts(&trace, worker.lwp, worker.own).iter().map(|post| post.get("s_count")).collect();
+            let own = post_numbers(&trace, worker.lwp, worker.own);
             assert!(own.is_sorted_by(|a, b| a < b), "a post is there twice or out of order");
-            let counted = [posts(&trace, worker.lwp, worker.handlers).len(), locks(&trace, worker.lwp).iter().sum()];
+            let counted =
+                [post_numbers(&trace, worker.lwp, worker.handlers).len(), locks(&trace, worker.lwp).iter().sum()];
             assert_eq!(
                 own.len() + counted.iter().sum::<usize>() + told,
                 worker.posted + worker.handled + 3 * (worker.finished + worker.locks),
@@ -96,14 +104,14 @@ fn handlers_post_and_lock_at_full_speed() {
 /// Whatever a jump leaves, the record that it interrupted may be missing, and no other.
 #[track_caller]
 fn jumps(mode: &str, unbuffered: bool) {
-    let trial = Trial::new(mode);
-    let (workers, trace) = storm(&trial, mode, unbuffered);
+    let test = TestDirectory::new(mode);
+    let (workers, trace) = storm(&test, mode, unbuffered);
     for worker in workers {
-        let own: Vec<u64> = posts(&trace, worker.lwp, worker.own).iter().map(|post| post.get("s_count")).collect();
+        let own = post_numbers(&trace, worker.lwp, worker.own);
         assert!(own.is_sorted_by(|a, b| a < b), "{mode}: a post is there twice or out of order");
         let told = lost(&trace, worker.lwp);
         assert!(unbuffered || told == 0, "{mode}: {told} records of {} lost", worker.lwp);
-        let handled = [posts(&trace, worker.lwp, worker.handlers).len(), locks(&trace, worker.lwp).iter().sum()];
+        let handled = [post_numbers(&trace, worker.lwp, worker.handlers).len(), locks(&trace, worker.lwp).iter().sum()];
         let recorded = own.len() + handled.iter().sum::<usize>() + told;
         let certain = worker.finished + worker.handled + 3 * worker.locks;
         assert!(
@@ -136,17 +144,17 @@ fn handlers_leave_a_write_by_siglongjmp() {
 #[test]
 fn handlers_fork() {
     for unbuffered in [false, true] {
-        let trial = Trial::new("storm-forks");
-        let (workers, trace) = storm(&trial, "forks", unbuffered);
+        let test = TestDirectory::new("storm-forks");
+        let (workers, trace) = storm(&test, "forks", unbuffered);
         let forks: usize = workers.iter().map(|worker| worker.forks).sum();
         assert_eq!(forks, 3 * 12);
         let threads: Vec<u32> = workers.iter().map(|worker| worker.lwp).collect();
         for worker in &workers {
             let told = lost(&trace, worker.lwp);
             assert!(unbuffered || told == 0, "{told} records of {} lost", worker.lwp);
-            let own: Vec<u64> = posts(&trace, worker.lwp, worker.own).iter().map(|post| post.get("s_count")).collect();
+            let own = post_numbers(&trace, worker.lwp, worker.own);
             assert!(own.is_sorted_by(|a, b| a < b), "a post is there twice or out of order");
-            let handled = posts(&trace, worker.lwp, worker.handlers).len();
+            let handled = post_numbers(&trace, worker.lwp, worker.handlers).len();
             let locked: usize = locks(&trace, worker.lwp).iter().sum();
             assert_eq!(
                 own.len() + handled + locked + told,
@@ -157,7 +165,7 @@ fn handlers_fork() {
         let begun = trace.of("proc_begin");
         assert_eq!((begun.len(), trace.of("proc_exit").len()), (forks, forks + 1));
         for child in begun.iter().map(|record| record.fields.lwpid) {
-            let posted: usize = workers.iter().map(|worker| posts(&trace, child, worker.handlers).len()).sum();
+            let posted: usize = workers.iter().map(|worker| post_numbers(&trace, child, worker.handlers).len()).sum();
             assert_eq!(posted, 3, "posts of the child {child}");
             assert!(!threads.contains(&child));
         }

@@ -1,6 +1,6 @@
 //! Calls at stages at which a library may not be ready yet, or any more.
 
-use super::super::harness::{Program, Trial, library};
+use super::super::harness::{Program, TestDirectory, library};
 
 /// How many locks of the mutex at this address are recorded.
 fn locks(trace: &super::Trace, mutex: &str) -> usize {
@@ -8,7 +8,7 @@ fn locks(trace: &super::Trace, mutex: &str) -> usize {
     of.filter(|record| record.fields.which == 1 && record.arguments()[0] == mutex).count()
 }
 
-/// Constructors and destructors of the program, and of a library that is preloaded before or behind ours and thus
+/// Constructors and destructors of the program, and of a library that is preloaded before or after libthreadt and thus
 /// begins after or before it; thread-local objects, key destructors, handlers of both kinds of exit.
 #[test]
 fn every_stage_of_libraries_objects_and_handlers() {
@@ -18,11 +18,11 @@ fn every_stage_of_libraries_objects_and_handlers() {
         let (ours, other) = (library().display().to_string(), early.path().display().to_string());
         let preload = if before { format!("{other}:{ours}") } else { format!("{ours}:{other}") };
         println!("{mode}, LD_PRELOAD={preload}");
-        let trial = Trial::new("stages");
-        let run = trial.traced(&program).arg(mode).env("LD_PRELOAD", preload).env("THR_TRACE_EVENTS", "mutex:thread");
+        let test = TestDirectory::new("stages");
+        let run = test.traced(&program).arg(mode).env("LD_PRELOAD", preload).env("THR_TRACE_EVENTS", "mutex:thread");
         let output = run.run();
         output.success();
-        let trace = trial.merged();
+        let trace = test.merged();
         let mut in_program = 0;
         for line in output.stdout_text().lines() {
             let words: Vec<&str> = line.split_whitespace().collect();

@@ -1,16 +1,14 @@
-//! kill -9: what the program had finished is in the trace, once, whole.
+//! kill -9: the trace has a complete record of all that the program had finished, once.
 
-pub mod account;
-pub mod moments;
+pub mod expected_records;
 
 use std::fs;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use self::account::Semaphores;
-use self::moments::Moments;
-use super::harness::{Program, Running, Trial};
+use self::expected_records::Semaphores;
+use super::harness::{CommandOutput, Program, RunningCommand, SeededRandom, TestDirectory};
 
 /// How the program runs and when it dies.
 pub struct Death {
@@ -33,8 +31,34 @@ const DEATHS: [Death; 5] = [
     Death { mode: "churn", unbuffered: true, within: 20_000 },
 ];
 
-/// The moments of each kind: a hundred together.
+/// The random of each kind: a hundred together.
 const EACH: usize = 20;
+
+/// The ways in which `counting` ends by itself, each with its exit status or the signal that ends it.
+pub const ENDINGS: [(&str, Result<i32, i32>); 10] = [
+    ("return", Ok(44)),
+    ("exit", Ok(40)),
+    ("_exit", Ok(41)),
+    ("_Exit", Ok(42)),
+    ("quick_exit", Ok(43)),
+    ("exec", Ok(45)),
+    ("exec_fails", Ok(46)),
+    ("forks", Ok(47)),
+    ("abort", Err(libc::SIGABRT)),
+    ("segv", Err(libc::SIGSEGV)),
+];
+
+/// Fails unless `counting` ended with this exit status or by this signal. How many calls each worker had finished, and its
+/// semaphores.
+#[track_caller]
+pub fn ended(output: &CommandOutput, status: Result<i32, i32>, counts: &Path) -> (Vec<u64>, Semaphores) {
+    match status {
+        Ok(code) => output.exited(code),
+        Err(signal) => output.killed(signal),
+    };
+    let semaphores = Semaphores::parse(output.stdout_text().trim_end()).expect("the program's first line");
+    (finished(counts), semaphores)
+}
 
 /// How many calls each worker has come back from.
 pub fn finished(path: &Path) -> Vec<u64> {
@@ -43,35 +67,35 @@ pub fn finished(path: &Path) -> Vec<u64> {
 }
 
 /// Kills `counting` when its workers have finished so many calls. How many each had finished then, and its semaphores; `None`
-/// if it has not come to tell of those.
-pub fn kill(mut running: Running, counts: &Path, mode: &str, moment: u64) -> Option<(Vec<u64>, Semaphores)> {
-    while finished(counts).iter().sum::<u64>() < moment {
-        assert!(!running.has_ended(), "{mode}: ended by itself before {moment} calls");
+/// if it was killed before it printed them.
+pub fn kill(mut running: RunningCommand, counts: &Path, mode: &str, kill_after: u64) -> Option<(Vec<u64>, Semaphores)> {
+    while finished(counts).iter().sum::<u64>() < kill_after {
+        assert!(!running.has_ended(), "{mode}: ended by itself before {kill_after} calls");
         sleep(Duration::from_micros(20));
     }
     running.signal(libc::SIGKILL);
     let output = running.wait();
     output.killed(libc::SIGKILL);
     let semaphores = Semaphores::parse(output.stdout_text().trim_end());
-    assert!(semaphores.is_some() || moment == 0, "the program has not printed its first line");
+    assert!(semaphores.is_some() || kill_after == 0, "the program has not printed its first line");
     Some((finished(counts), semaphores?))
 }
 
 /// Runs, kills and reads one program. Returns how many records of its workers there were.
-pub fn one(death: &Death, moments: &mut Moments) -> u64 {
-    let trial = Trial::new("kill");
-    let counts = trial.directory().join("counts");
-    let mut run = trial.traced(Program::c("kill/counting.c")).arg(&counts).arg(death.mode);
+pub fn one(death: &Death, random: &mut SeededRandom) -> u64 {
+    let test = TestDirectory::new("kill");
+    let counts = test.directory().join("counts");
+    let mut run = test.traced(Program::c("kill/counting.c")).arg(&counts).arg(death.mode);
     if death.unbuffered {
         run = run.env("THR_TRACE_BUF", "1");
     }
-    let moment = moments.below(death.within);
-    let Some((finished, semaphores)) = kill(run.spawn(), &counts, death.mode, moment) else {
+    let kill_after = random.below(death.within);
+    let Some((finished, semaphores)) = kill(run.spawn(), &counts, death.mode, kill_after) else {
         return 0;
     };
 
     let read = || {
-        let output = trial.trace_cat().run();
+        let output = test.trace_cat().run();
         // A program that had no time to record anything leaves a directory without a trace.
         if finished.iter().any(|&calls| calls > 0) {
             output.success();
@@ -80,26 +104,26 @@ pub fn one(death: &Death, moments: &mut Moments) -> u64 {
         output.stdout
     };
     let text = read();
-    let records = account::check(&text, semaphores, &finished)
-        .unwrap_or_else(|why| panic!("{}, killed after {moment} calls: {why}", death.mode));
-    assert!(records >= moment, "{records} records of {moment} calls");
+    let records = expected_records::check(&text, semaphores, &finished)
+        .unwrap_or_else(|why| panic!("{}, killed after {kill_after} calls: {why}", death.mode));
+    assert!(records >= kill_after, "{records} records of {kill_after} calls");
     assert!(text == read(), "reading a trace changes it");
     if records > 0 {
-        recover(&trial, &text);
+        recover(&test, &text);
     }
     records
 }
 
 /// For those who go on with grep: `--recover` leaves the same records in the files alone, and no trbuf.
-pub fn recover(trial: &Trial, text: &[u8]) {
+pub fn recover(test: &TestDirectory, text: &[u8]) {
     fn sorted(text: &[u8]) -> Vec<&[u8]> {
         let mut lines: Vec<&[u8]> = text.split(|&byte| byte == b'\n').collect();
         lines.sort_unstable();
         lines
     }
-    trial.trace_cat().arg("--recover").run().success();
+    test.trace_cat().arg("--recover").run().success();
     let (mut records, mut buffers) = (Vec::new(), 0);
-    for entry in fs::read_dir(trial.trace_directory()).unwrap() {
+    for entry in fs::read_dir(test.trace_directory()).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy();
         if name.starts_with("tr.") {
@@ -114,28 +138,30 @@ pub fn recover(trial: &Trial, text: &[u8]) {
 
 #[test]
 fn a_hundred_kills_lose_nothing() {
-    let mut moments = Moments::seeded();
+    let mut random = SeededRandom::seeded();
     for death in &DEATHS {
         println!("{EACH} kills, {}, unbuffered {}, within {} calls", death.mode, death.unbuffered, death.within);
         for _ in 0..EACH {
-            one(death, &mut moments);
+            one(death, &mut random);
         }
     }
 }
 
 /// Runs a program, kills it at any moment since its start, also while its first record makes the files, and reads it.
 /// Returns how many records of its workers there were.
-pub fn early(moments: &mut Moments) -> u64 {
-    let trial = Trial::new("kill-early");
-    let counts = trial.directory().join("counts");
-    let running = trial.traced(Program::c("kill/counting.c")).arg(&counts).arg("steady").spawn();
-    sleep(Duration::from_micros(moments.below(4000)));
+pub fn early(random: &mut SeededRandom) -> u64 {
+    let test = TestDirectory::new("kill-early");
+    let counts = test.directory().join("counts");
+    let running = test.traced(Program::c("kill/counting.c")).arg(&counts).arg("steady").spawn();
+    sleep(Duration::from_micros(random.below(4000)));
     running.signal(libc::SIGKILL);
     let output = running.wait();
     output.killed(libc::SIGKILL);
-    let text = trial.trace_cat().run().stdout;
+    let text = test.trace_cat().run().stdout;
     match Semaphores::parse(output.stdout_text().trim_end()) {
-        Some(semaphores) => account::check(&text, semaphores, &finished(&counts)).unwrap_or_else(|why| panic!("{why}")),
+        Some(semaphores) => {
+            expected_records::check(&text, semaphores, &finished(&counts)).unwrap_or_else(|why| panic!("{why}"))
+        }
         None => {
             assert!(!text.windows(9).any(|event| event == b":04:04:0:"), "a post before the start");
             0
@@ -145,8 +171,8 @@ pub fn early(moments: &mut Moments) -> u64 {
 
 #[test]
 fn a_kill_while_the_files_are_made_loses_nothing() {
-    let mut moments = Moments::seeded();
+    let mut random = SeededRandom::seeded();
     for _ in 0..40 {
-        early(&mut moments);
+        early(&mut random);
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a merged timeline is possible: nobody gets what nobody has let go of yet.
+//! Checks that a merged timeline is possible: a lock is acquired only after its owner has released it.
 //!
 //! ```text
 //! records ──► Timeline::record ──► threads   who was created, has begun, has ended
@@ -20,7 +20,7 @@ use std::fmt;
 
 use spec::{Argument, Record};
 
-use super::objects::{Barrier, Lock, Rwlock, Semaphore};
+use super::object_states::{Barrier, Lock, Rwlock, Semaphore};
 
 /// A process and an LWP of it.
 pub type Thread = (u32, u32);
@@ -42,7 +42,7 @@ impl fmt::Display for Impossible {
     }
 }
 
-/// How much a timeline had to say, so that a test can tell an empty one from a good one.
+/// How often each thing happened in a timeline, so that an empty one does not pass for a good one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     /// Mutexes, recursive mutexes and spin locks acquired.
@@ -341,7 +341,7 @@ impl Timeline {
         self.census.handed_on += usize::from(handed_on);
     }
 
-    /// Acquires a lock if `rval` says so.
+    /// Acquires a lock if `rval` is success.
     fn acquire(&mut self, record: &Record, subject: Object, rval: usize, recursive: bool) -> Result<(), String> {
         // The owner of a robust mutex that died has let it go.
         if bits(record, rval) == libc::EOWNERDEAD as u64 {

@@ -1,21 +1,21 @@
 //! The merged timeline is a possible one.
 
 pub mod checker;
-mod impossible;
-mod objects;
+mod impossible_timelines;
+mod object_states;
 
-use super::harness::{Program, Trial};
+use super::harness::{Program, TestDirectory};
 
-/// Eight threads hand more than 100,000 locks of every kind around.
+/// Eight threads pass locks of every kind to each other, more than 100,000 times.
 #[test]
 fn eight_threads_hand_locks_around() {
     for seed in [1, 20_261_121] {
         println!("seed {seed}");
-        let trial = Trial::new("order");
+        let test = TestDirectory::new("order");
         let seed = seed.to_string();
-        trial.traced(Program::c("order/handing.c")).args([seed.as_str(), "125", "100"]).run().success();
-        let merged = trial.merged();
-        assert_eq!(merged.records.len(), trial.trace().records.len(), "each record once");
+        test.traced(Program::c("order/handing.c")).args([seed.as_str(), "125", "100"]).run().success();
+        let merged = test.merged();
+        assert_eq!(merged.records.len(), test.trace().records.len(), "each record once");
         let census = checker::check(merged.records.iter().map(|record| &record.fields))
             .unwrap_or_else(|impossible| panic!("{impossible}: {}", merged.records[impossible.at].line));
         println!("{census:?}");

@@ -6,7 +6,7 @@ use std::ffi::CString;
 use spec::{EVENTS, FUNCTIONS};
 
 use super::CASES;
-use crate::harness::Trial;
+use crate::harness::TestDirectory;
 
 /// Categories whose records no C function of Linux makes: spinning barriers do not exist there, futex calls go through
 /// `syscall`, and functions' entries come from code that was built to report them.
@@ -24,12 +24,12 @@ pub fn in_c_library(function: &str) -> bool {
 
 #[test]
 fn every_row_of_the_tables_is_exercised() {
-    let trial = Trial::new("coverage");
+    let test = TestDirectory::new("coverage");
     let mut functions = BTreeSet::new();
     let mut forms = BTreeSet::new();
     let mut missing = BTreeSet::new();
     for case in CASES {
-        let printed = case.print(trial.native(case.program()));
+        let printed = case.print(test.native(case.program()));
         missing.extend(printed.missing);
         for expectation in printed.expectations {
             functions.insert(expectation.symbol);

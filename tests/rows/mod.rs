@@ -6,9 +6,9 @@
 
 mod coverage;
 pub mod expectation;
-pub mod recorded;
+pub mod recorded_calls;
 
-use crate::harness::{Program, Run, Trial};
+use crate::harness::{Program, TestCommand, TestDirectory};
 use expectation::Printed;
 
 /// One run of a row program.
@@ -33,7 +33,7 @@ impl Case {
     }
 
     /// Runs it and reads what it prints.
-    pub fn print(&self, run: Run<'_>) -> Printed {
+    pub fn print(&self, run: TestCommand<'_>) -> Printed {
         let arguments = Some(self.argument).filter(|argument| !argument.is_empty());
         let output = run.args(arguments).run();
         output.exited(self.status);
@@ -46,19 +46,19 @@ impl Case {
 
     /// Runs it natively and traced, with records that are buffered and that are written at once, and compares.
     fn test(&self) {
-        let trial = Trial::new(self.source);
-        let native = self.print(trial.native(self.program()));
-        self.compare(&native, &trial, trial.traced(self.program()));
-        let trial = Trial::new(self.source);
-        self.compare(&native, &trial, trial.traced(self.program()).env("THR_TRACE_BUF", "1"));
+        let test = TestDirectory::new(self.source);
+        let native = self.print(test.native(self.program()));
+        self.compare(&native, &test, test.traced(self.program()));
+        let test = TestDirectory::new(self.source);
+        self.compare(&native, &test, test.traced(self.program()).env("THR_TRACE_BUF", "1"));
     }
 
     /// Runs it under the library and compares what it prints with the trace.
-    fn compare(&self, native: &Printed, trial: &Trial, run: Run<'_>) {
+    fn compare(&self, native: &Printed, test: &TestDirectory, run: TestCommand<'_>) {
         let traced = self.print(run);
         native.assert_same_calls(&traced);
-        recorded::assert_as_expected(&traced.expectations, &trial.trace());
-        recorded::assert_merged(&trial.trace(), &trial.merged());
+        recorded_calls::assert_as_expected(&traced.expectations, &test.trace());
+        recorded_calls::assert_merged(&test.trace(), &test.merged());
     }
 }
 

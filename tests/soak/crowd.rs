@@ -4,18 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use spec::names::LWP_MASK;
 
-use crate::harness::{Program, Trial};
-use crate::kill::moments::Moments;
+use crate::harness::{Program, SeededRandom, TestDirectory};
 
 /// Threads that start before the kernel's numbers have come around, and as many after.
 const EACH: usize = 200;
 
 /// Runs and reads one program. Returns the number of records.
-pub fn one(moments: &mut Moments) -> u64 {
-    let pairs = 1 + moments.below(20) as usize;
-    let trial = Trial::new("soak-crowd");
+pub fn one(random: &mut SeededRandom) -> u64 {
+    let pairs = 1 + random.below(20) as usize;
+    let test = TestDirectory::new("soak-crowd");
     // Nothing else is recorded, so that nobody makes the process's files before the crowd does.
-    let run = trial.traced(Program::c("soak/crowd.c")).env("THR_TRACE_EVENTS", "mutex");
+    let run = test.traced(Program::c("soak/crowd.c")).env("THR_TRACE_EVENTS", "mutex");
     let output = run.args([EACH.to_string(), pairs.to_string()]).run();
     output.success();
     let lines = output.stdout_text().lines();
@@ -24,7 +23,7 @@ pub fn one(moments: &mut Moments) -> u64 {
     let files: BTreeSet<u32> = threads.iter().map(|lwp| lwp & LWP_MASK).collect();
     assert!(files.len() < 2 * EACH, "no two threads share a file");
 
-    let merged = trial.merged();
+    let merged = test.merged();
     assert!(merged.of("trace_lost").is_empty(), "records were lost");
     let mut found: BTreeMap<u32, String> = BTreeMap::new();
     for record in &merged.records {

@@ -1,9 +1,8 @@
 //! The end of a process by its own hand, with eight threads at full speed.
 
-use crate::harness::{Program, Trace, Trial};
-use crate::kill::account::{self, Semaphores};
+use crate::harness::{Program, SeededRandom, TestDirectory, Trace};
+use crate::kill::expected_records::{self, Semaphores};
 use crate::kill::finished;
-use crate::kill::moments::Moments;
 
 /// The ways to end and the exit status of each.
 const ENDINGS: [(&str, i32); 5] = [("return", 44), ("exit", 40), ("_exit", 41), ("quick_exit", 43), ("exec", 45)];
@@ -12,23 +11,23 @@ const ENDINGS: [(&str, i32); 5] = [("return", 44), ("exit", 40), ("_exit", 41), 
 const CALLS: u64 = 4000;
 
 /// Runs and reads one program: each call that came back before the end is there, once. Returns the number of records.
-pub fn one(moments: &mut Moments) -> u64 {
-    let (ending, status) = ENDINGS[moments.below(ENDINGS.len() as u64) as usize];
-    let (calls, unbuffered) = (moments.below(CALLS), moments.below(4) == 0);
-    let trial = Trial::new("soak-exit");
-    let counts = trial.directory().join("counts");
+pub fn one(random: &mut SeededRandom) -> u64 {
+    let (ending, status) = ENDINGS[random.below(ENDINGS.len() as u64) as usize];
+    let (calls, unbuffered) = (random.below(CALLS), random.below(4) == 0);
+    let test = TestDirectory::new("soak-exit");
+    let counts = test.directory().join("counts");
     let program = Program::with_flags("kill/counting.c", &["-DAT_ONCE=8"]);
-    let mut run = trial.traced(program).arg(&counts).args(["steady", ending, &calls.to_string()]);
+    let mut run = test.traced(program).arg(&counts).args(["steady", ending, &calls.to_string()]);
     if unbuffered {
         run = run.env("THR_TRACE_BUF", "1");
     }
     let output = run.run();
     output.exited(status);
     let semaphores = Semaphores::parse(output.stdout_text().trim_end()).expect("the program's first line");
-    let merged = trial.trace_cat().run();
+    let merged = test.trace_cat().run();
     merged.success();
     assert_eq!(merged.stderr_text(), "", "trace-cat complains");
-    let records = account::check(&merged.stdout, semaphores, &finished(&counts))
+    let records = expected_records::check(&merged.stdout, semaphores, &finished(&counts))
         .unwrap_or_else(|why| panic!("{ending} after {calls} calls, unbuffered {unbuffered}: {why}"));
     assert!(records >= 8 * calls, "{records} records of {calls} calls of each");
     // The end itself, after an exec the other program's; and no losses.
@@ -41,7 +40,7 @@ pub fn one(moments: &mut Moments) -> u64 {
     records
 }
 
-/// Whether a whole record is of category mutex or sema, as nearly all are.
+/// True if a line is of category mutex or sema, as nearly all are.
 fn is_of_locks(line: &[u8]) -> bool {
     [&b"02:"[..], b"04:"].iter().any(|category| line[52..].starts_with(category))
 }

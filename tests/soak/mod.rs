@@ -1,7 +1,7 @@
-//! Ends by the thousand: `make soak` runs them for minutes, `make test` a few rounds of each.
+//! Ends of processes, in rounds: `make soak` runs thousands of rounds, `make test` some of each kind.
 //!
 //! `THREADT_SOAK` is `short`, `long` or `KILLS:EXITS:STORMS:CROWDS`; `THREADT_SEED` the first round's seed. A round that fails
-//! keeps its directory and says how to run it again.
+//! keeps its directory and prints how to repeat it.
 
 mod crowd;
 mod exits;
@@ -11,18 +11,18 @@ mod storm;
 use self::rounds::Kind;
 use crate::kill::{self, Death};
 
-/// Killed at a random moment: what each thread had finished is there, once, whole.
+/// A kill at a random moment: the trace has a complete record of all that each thread had finished, once.
 #[test]
 fn kills() {
-    rounds::run(Kind::Kills, |moments| {
-        let unbuffered = moments.below(4) == 0;
-        let mode = if moments.below(3) == 0 { "churn" } else { "steady" };
-        match moments.below(8) {
-            0 => kill::early(moments),
+    rounds::run(Kind::Kills, |random| {
+        let unbuffered = random.below(4) == 0;
+        let mode = if random.below(3) == 0 { "churn" } else { "steady" };
+        match random.below(8) {
+            0 => kill::early(random),
             kind => {
                 // A buffer has room for a thousand calls of each of four workers.
                 let within = if unbuffered { 20_000 } else { [8_000, 40_000, 160_000][kind as usize % 3] };
-                kill::one(&Death { mode, unbuffered, within }, moments)
+                kill::one(&Death { mode, unbuffered, within }, random)
             }
         }
     });

@@ -3,7 +3,7 @@
 use std::env;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use crate::kill::moments::Moments;
+use crate::harness::SeededRandom;
 
 /// What is repeated.
 #[derive(Clone, Copy, Debug)]
@@ -48,14 +48,14 @@ fn first_seed() -> u64 {
 }
 
 /// Runs the rounds; `round` returns how many records it checked. Says every fifty rounds how far they are.
-pub fn run(kind: Kind, round: impl Fn(&mut Moments) -> u64) {
+pub fn run(kind: Kind, round: impl Fn(&mut SeededRandom) -> u64) {
     let (rounds, first) = (kind.rounds(), first_seed());
     let (test, begin) = (kind.test(), Instant::now());
     let mut records = 0;
     println!("{test}: {rounds} rounds from THREADT_SEED={first} on");
     for done in 0..rounds {
         let this = Round { kind, seed: first + done };
-        records += round(&mut Moments::of(this.seed));
+        records += round(&mut SeededRandom::of(this.seed));
         if (done + 1) % 50 == 0 || done + 1 == rounds {
             let seconds = begin.elapsed().as_secs();
             println!("{test}: {} of {rounds}, seed {}, {records} records checked, {seconds} s", done + 1, this.seed);
@@ -63,7 +63,7 @@ pub fn run(kind: Kind, round: impl Fn(&mut Moments) -> u64) {
     }
 }
 
-/// The round that runs; tells how to repeat it if it fails.
+/// The round that runs. It prints how to repeat it if it fails.
 struct Round {
     kind: Kind,
     seed: u64,
@@ -74,7 +74,7 @@ impl Drop for Round {
         if std::thread::panicking() {
             let Round { kind, seed } = self;
             let (only, test) = (kind.one_round(), kind.test());
-            eprintln!("{test}: seed {seed} failed. The same moments once more (the machine adds its own chance):");
+            eprintln!("{test}: seed {seed} failed. The same random once more (the machine adds its own chance):");
             eprintln!("  THREADT_SEED={seed} THREADT_SOAK={only} cargo test -p tests -- --nocapture soak::{test}");
         }
     }

@@ -4,15 +4,14 @@ use std::collections::HashMap;
 
 use spec::Record;
 
-use crate::harness::{Program, Trial};
-use crate::kill::account::{self, Semaphores};
+use crate::harness::{Program, SeededRandom, TestDirectory};
+use crate::kill::expected_records::{self, Semaphores};
 use crate::kill::finished;
-use crate::kill::moments::Moments;
 
 /// Children of a round's parent; theirs come on top.
 pub const FORKS: usize = 10;
 
-/// What `storm` says of a child.
+/// What `storm` prints of a child.
 struct Child {
     parent: u32,
     pairs: usize,
@@ -21,18 +20,18 @@ struct Child {
 }
 
 /// Runs and reads one program. Returns the number of records.
-pub fn one(moments: &mut Moments) -> u64 {
-    let trial = Trial::new("soak-storm");
-    let counts = trial.directory().join("counts");
-    let run = trial.traced(Program::c("kill/storm.c")).arg(&counts);
-    let output = run.args([FORKS.to_string(), moments.below(u64::MAX).to_string()]).run();
+pub fn one(random: &mut SeededRandom) -> u64 {
+    let test = TestDirectory::new("soak-storm");
+    let counts = test.directory().join("counts");
+    let run = test.traced(Program::c("kill/storm.c")).arg(&counts);
+    let output = run.args([FORKS.to_string(), random.below(u64::MAX).to_string()]).run();
     output.success();
     let mut lines = output.stdout_text().lines();
     let semaphores = lines.next().and_then(Semaphores::parse).expect("the program's first line");
     let children: HashMap<u32, Child> = lines.map(child).collect();
     assert!(children.len() >= FORKS, "{} children", children.len());
 
-    let merged = trial.trace_cat().run();
+    let merged = test.trace_cat().run();
     merged.success();
     assert_eq!(merged.stderr_text(), "", "trace-cat complains");
     let mut own: HashMap<u32, Vec<Record>> = HashMap::new();
@@ -48,7 +47,8 @@ pub fn one(moments: &mut Moments) -> u64 {
             of_parent.extend_from_slice(line);
         }
     }
-    account::check(&of_parent, semaphores, &finished(&counts)).unwrap_or_else(|why| panic!("the parent: {why}"));
+    expected_records::check(&of_parent, semaphores, &finished(&counts))
+        .unwrap_or_else(|why| panic!("the parent: {why}"));
     for (pid, child) in &children {
         let records = own.get(pid).map_or(&[][..], |records| records);
         if let Err(why) = child.check(records) {

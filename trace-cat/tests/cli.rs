@@ -1,23 +1,23 @@
-//! trace-cat as a command: exit statuses, where it writes, and what it says where.
+//! trace-cat as a command: exit statuses, output, and messages.
 
 #[path = "cli/follow.rs"]
 mod follow;
 #[path = "cli/hostile.rs"]
 mod hostile;
-#[path = "../src/image.rs"]
-#[expect(dead_code, reason = "the unit tests need more of it")]
-mod image;
 #[path = "cli/progress.rs"]
 mod progress;
 #[path = "cli/recover.rs"]
 mod recover;
 #[path = "cli/rings.rs"]
 mod rings;
+#[path = "../src/testing/trbuf_image.rs"]
+#[expect(dead_code, reason = "the unit tests use more of it")]
+mod trbuf_image;
 
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
@@ -35,6 +35,13 @@ fn command(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trace-cat"));
     command.current_dir(directory).env_remove("THR_TRACE_DIR").env_remove("RUST_LOG");
     command
+}
+
+/// Starts the command with pipes for its standard input, output and error.
+fn spawn(directory: &Path, arguments: &[&str]) -> Child {
+    let mut command = command(directory);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
 }
 
 fn run(directory: &Path, arguments: &[&str]) -> Output {
@@ -64,7 +71,7 @@ fn the_environment_names_another_directory() {
 }
 
 #[test]
-fn damage_is_status_1_and_the_rest_is_printed() {
+fn damage_is_status_1_and_undamaged_records_are_printed() {
     let trace = trace();
     fs::write(trace.path().join("tr.0000001.004"), "rubbish\n").unwrap();
     let message = "trace-cat: ./tr.0000001.004:1: not a record: the line ends in time1\n";
@@ -87,9 +94,9 @@ fn an_empty_file_is_fine() {
 }
 
 #[test]
-fn wrong_usage_is_status_2_and_names_the_right_word() {
+fn wrong_usage_is_status_2_and_the_message_names_the_right_word() {
     let trace = trace();
-    for (arguments, part) in [
+    for (arguments, message) in [
         (&["-e", "mutxe"][..], "'mutex'"),
         (&["-e", "mutex,cond"], "colons"),
         (&["--formt=text"], "'--format'"),
@@ -101,7 +108,7 @@ fn wrong_usage_is_status_2_and_names_the_right_word() {
         let output = run(trace.path(), arguments);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(error.starts_with("trace-cat: ") && error.contains(part), "{error}");
+        assert!(error.starts_with("trace-cat: ") && error.contains(message), "{error}");
     }
 }
 
@@ -130,7 +137,7 @@ fn output_goes_to_a_file_but_never_to_an_input() {
 fn a_closed_pipe_is_a_silent_end() {
     let trace = trace();
     fs::write(trace.path().join("tr.0000001.004"), SECOND.repeat(50_000)).unwrap();
-    let mut child = command(trace.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = spawn(trace.path(), &[]);
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_output(&output, 0, "", "");
@@ -139,13 +146,7 @@ fn a_closed_pipe_is_a_silent_end() {
 #[test]
 fn the_standard_input_is_read_for_a_dash() {
     let trace = trace();
-    let mut child = command(trace.path())
-        .arg("-")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = spawn(trace.path(), &["-"]);
     child.stdin.take().unwrap().write_all(format!("{SECOND}{FIRST}").as_bytes()).unwrap();
     assert_output(&child.wait_with_output().unwrap(), 0, &format!("{FIRST}{SECOND}"), "");
 }
@@ -164,7 +165,7 @@ fn filters_and_text() {
 }
 
 #[test]
-fn a_part_of_the_time_and_a_number_of_records() {
+fn records_of_a_time_range_and_a_number_of_records() {
     let trace = trace();
     for (arguments, expected) in [
         (&["--since", "+1ns"][..], SECOND),
@@ -211,12 +212,12 @@ fn calls_by_their_object_and_by_how_long_they_waited() {
     ] {
         let output = run(trace.path(), arguments);
         assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{arguments:?}");
-        assert_eq!(output.status.code(), Some(1), "the rubbish is told");
+        assert_eq!(output.status.code(), Some(1), "the rubbish is reported");
     }
 }
 
 #[test]
-fn records_by_event_or_thread_and_in_several_files() {
+fn records_are_sorted_by_event_or_thread_and_split_into_files() {
     let trace = trace();
     let third = "1795174740:000000003:0000002:0000001:0x00c5de3f86c0:02:02:2:0:0:0:0:0\n";
     fs::write(trace.path().join("tr.0000001.002"), format!("{FIRST}{third}")).unwrap();
@@ -244,7 +245,7 @@ fn records_by_event_or_thread_and_in_several_files() {
 }
 
 #[test]
-fn the_log_is_silent_unless_asked_for() {
+fn nothing_is_logged_without_rust_log() {
     let trace = trace();
     let output = command(trace.path()).env("RUST_LOG", "info").output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{FIRST}{SECOND}"));
@@ -260,7 +261,7 @@ fn colours_are_for_terminals() {
     };
     assert!(!is_coloured(&[], &[]) && !is_coloured(&["--color", "never"], &[]));
     assert!(is_coloured(&["--color", "always"], &[("NO_COLOR", "1")]));
-    // script gives the command a terminal.
+    // script(1) runs the command on a terminal.
     let on_terminal = |environment: &[(&str, &str)], arguments: &str| {
         let line = format!("{} -F text {arguments} .", env!("CARGO_BIN_EXE_trace-cat"));
         let mut script = Command::new("script");
@@ -269,7 +270,7 @@ fn colours_are_for_terminals() {
         match script.output() {
             Ok(output) if output.status.success() => Some(output.stdout.contains(&0x1b)),
             other => {
-                println!("script gives no terminal here: {other:?}");
+                println!("script(1) provides no terminal here: {other:?}");
                 None
             }
         }
@@ -283,7 +284,7 @@ fn colours_are_for_terminals() {
 }
 
 #[test]
-fn csv_and_json_are_for_programs() {
+fn csv_and_json_name_the_columns() {
     let trace = trace();
     let output = run(trace.path(), &["-F", "csv", "-e", "mutex_lock"]);
     let expected = "time,lwpid,pid,tid,category,event,which,a1,a2,a3,a4,a5,columns\n\
@@ -296,7 +297,7 @@ fn csv_and_json_are_for_programs() {
     assert_output(&output, 0, expected, "");
 }
 
-/// A second run in the directory of `trace`, later than the first; its process has number 9.
+/// Adds a later run to the directory `trace`; its process has number 9. Returns its record.
 fn second_run(trace: &Path) -> String {
     let later = SECOND.replace("740:000000002", "750:000000000").replace(":0000001:", ":0000009:");
     fs::write(trace.join("tr.0000009.003"), &later).unwrap();
@@ -304,7 +305,7 @@ fn second_run(trace: &Path) -> String {
 }
 
 #[test]
-fn several_runs_are_told_and_the_last_can_be_had() {
+fn several_runs_are_reported_and_the_last_can_be_selected() {
     let trace = trace();
     let later = second_run(trace.path());
     let output = run(trace.path(), &[]);
@@ -313,7 +314,7 @@ fn several_runs_are_told_and_the_last_can_be_had() {
     assert!(message.starts_with("trace-cat: .: 2 runs; --last is for the newest alone, of 2026-11-2"), "{message}");
     assert_eq!((message.matches('\n').count(), output.status.code()), (1, Some(0)));
     assert_output(&run(trace.path(), &["--last"]), 0, &later, "");
-    // Files that are named are what is wanted.
+    // With files as arguments, runs do not matter.
     assert_output(&run(trace.path(), &["tr.0000001.002", "tr.0000009.003"]), 0, &format!("{FIRST}{later}"), "");
     assert_eq!(run(trace.path(), &["--last", "--recover"]).status.code(), Some(2));
 }

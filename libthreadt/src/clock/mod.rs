@@ -1,7 +1,6 @@
 //! The time of a record: `CLOCK_MONOTONIC` by the vDSO, plus an offset that all processes of a trace directory share.
 //!
-//! Hooks read the clock; the offset is added when the record is written, because the process reads the directory's
-//! offset at its first record.
+//! Hooks read the clock. The offset is added when a record is written: the process learns it at its first record.
 //!
 //! The vDSO's function is called directly: libc's may be interposed (libfaketime), and needs its PLT. Where the vDSO
 //! only converts the processor's counter, [`counter`] does the same conversion in its place.
@@ -19,7 +18,7 @@ type GetTime = unsafe extern "C" fn(c_int, *mut libc::timespec) -> c_int;
 static GET_TIME: AtomicPtr<()> = AtomicPtr::new(clock_gettime as *mut ());
 
 /// Nanoseconds from `CLOCK_MONOTONIC` to the Epoch.
-static OFFSET: AtomicI64 = AtomicI64::new(0);
+pub static OFFSET: AtomicI64 = AtomicI64::new(0);
 
 fn read(clock: c_int) -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -40,8 +39,8 @@ pub fn now_fenced() -> u64 {
 }
 
 /// As [`now_fenced`], but possibly read while earlier instructions of the thread are still being executed: the time of
-/// a record that releases something, which may be early but not late. It is never less than a [`now_fenced`] that the
-/// same thread has read before.
+/// a record that releases something, which may be early but not late. It is never less than an earlier [`now_fenced`]
+/// of the thread.
 #[inline(always)]
 pub fn now_unfenced() -> u64 {
     now::<false>()
@@ -98,14 +97,6 @@ pub fn measure_offset() -> i64 {
         }
     }
     best.1
-}
-
-pub fn set_offset(offset: i64) {
-    OFFSET.store(offset, Relaxed);
-}
-
-pub fn offset() -> i64 {
-    OFFSET.load(Relaxed)
 }
 
 #[cfg(test)]

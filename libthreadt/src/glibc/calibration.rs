@@ -10,8 +10,7 @@ use crate::sys;
 #[repr(C, align(16))]
 struct ObjectMemory([u32; 32]);
 
-/// Tries the layouts on private objects. Each object is destroyed again, because a lock checker behind this library
-/// remembers their addresses.
+/// Tries the layouts on private objects. Each object is destroyed again, because a lock checker remembers its address.
 pub fn calibrate() {
     let cond_wrefs = cond_wrefs();
     let layouts = [

@@ -1,7 +1,6 @@
 //! The next functions: what the host's calls would reach without this library.
 //!
-//! There is one static for each, named like the C function. All are looked up when the library is initialised, or
-//! earlier by the hook that needs one.
+//! There is one static for each, named like the C function. All are looked up at the start, or by an earlier hook.
 
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
@@ -38,8 +37,7 @@ impl NextFunction {
         (address != self.substitute as *const ()).then_some(address)
     }
 
-    /// Whether it is libc's own, not another interposer's. Only libc's lock functions may be tried before they are
-    /// called.
+    /// Whether it is libc's own, not another interposer's. Only libc's locks may be tried first.
     #[inline]
     pub fn is_libc(&self) -> bool {
         self.is_libc.load(Relaxed)

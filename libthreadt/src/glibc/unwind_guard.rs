@@ -27,8 +27,8 @@ unsafe extern "C-unwind" {
     /// Calls `function(a, b, c, d)` and returns its result.
     ///
     /// # Safety
-    /// `function` must be callable with these arguments, each an integer or a pointer, and `guard` with its own address.
-    /// No frame between this one and the host's may have something to drop.
+    /// `function` must be callable with these arguments, integers or pointers, and `guard` with its own address. No
+    /// frame between this one and the host's may have something to drop.
     #[link_name = "threadt_guarded_call"]
     pub fn guarded_call(function: *const (), guard: *const UnwindGuard, a: u64, b: u64, c: u64, d: u64) -> u64;
 }

@@ -12,8 +12,7 @@ macro_rules! exit_functions {
             $(#[$meta])*
             fn $name($status: $kind; $caller) -> ! {
                 $before
-                // SAFETY: the next function with the host's argument. If it unwinds through this frame, the frame has
-                // nothing to drop.
+                // SAFETY: the next function with the host's argument. This frame has nothing to drop.
                 unsafe { call_next!($name($status: $kind) -> !) }
             }
         })+

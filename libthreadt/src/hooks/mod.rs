@@ -76,7 +76,7 @@ mod spin;
     clippy::unused_unit,
     non_snake_case,
     unused_variables,
-    reason = "one template serves all, also functions without a result, of any name, and records without room for the caller"
+    reason = "one template serves all, also functions without a result, and records without room for the caller"
 )]
 mod table {
     use core::ffi::{c_int, c_uint};

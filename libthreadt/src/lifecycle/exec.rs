@@ -1,5 +1,4 @@
-//! The process is about to run another program: what all threads have recorded is written first, because nothing of
-//! this program is left to do it.
+//! An exec ends all threads of the program: what they have recorded is written before.
 
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::SeqCst;

@@ -70,8 +70,7 @@ fn count_anonymous() -> bool {
                 0 => libc::ENOMEM,
                 errno => errno as i32,
             };
-            let (records, cause) = slot.drop_all(Errno(cause));
-            lost = Some((lost.map_or(0, |(before, _)| before) + records, cause));
+            lost = Some((lost.map_or(0, |(before, _)| before) + slot.drop_all(), Errno(cause)));
         }
     });
     if let (Some((records, cause)), Some(slot)) = (lost, thread_local::current()) {

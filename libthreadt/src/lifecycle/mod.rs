@@ -4,6 +4,9 @@ mod process_exit;
 mod thread_end;
 mod thread_start;
 
+#[cfg(test)]
+mod interleaving_tests;
+
 pub use exec::exec;
 pub use final_flush::finish;
 #[cfg(not(test))]

@@ -13,12 +13,11 @@ use crate::process_state::PROCESS;
 use crate::storage::{
     self, ALL_REGIONS, LOSS_RECORD_ROOM, Slot, WriteRight, capacity, file_entry, slot_layout, stopped,
 };
-use crate::sys::Errno;
+use crate::sys::{Errno, observable_step};
 use crate::trace_dir::executable_maps;
 
-/// Appends lines with one time, a reading of the clock.
-///
-/// Nests: a signal handler may come at any instruction, record, and even leave by `siglongjmp`.
+/// Appends lines with one time, a reading of the clock. Nests: a signal handler may come at any instruction, record,
+/// and even leave by `siglongjmp`.
 #[inline(always)]
 pub fn append<const N: usize>(slot: Slot, time: u64, lines: &[UntimedRecord; N]) {
     let time = clock::since_epoch(time);
@@ -34,10 +33,13 @@ pub fn append<const N: usize>(slot: Slot, time: u64, lines: &[UntimedRecord; N])
         // that ends the process makes every thread pass a barrier (membarrier) between setting the flush thresholds and
         // reading `in_progress`: then either this thread sees the new threshold, or the other one sees that a record is
         // in progress.
+        observable_step();
         slot.in_progress.store(nesting::with_one_more(outer, frame), Relaxed);
         compiler_fence(SeqCst);
+        observable_step();
         append_at(slot, depth, time, lines);
         compiler_fence(SeqCst);
+        observable_step();
         slot.in_progress.store(outer, Relaxed);
     } else {
         slot.lose(N as u32, Errno(libc::ENOBUFS));
@@ -55,8 +57,7 @@ fn append_at(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     }
 }
 
-/// The region is nearly full (if it is a ring: its oldest records are in the way), or each record goes to the file at
-/// once.
+/// The region is nearly full (if it is a ring: its oldest records are in the way), or each record is written at once.
 #[cold]
 #[inline(never)]
 fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
@@ -88,16 +89,14 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     append_or_write(slot, depth, time, lines);
 }
 
-/// Appends as the slot's writer. Writes the region before that if it is full, and after that if each record goes to the
-/// file at once.
+/// Appends as the slot's writer. Writes the region before if it is full, and after if each record is written at once.
 fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     let records = lines.len() as u32;
     let region = &slot.regions[depth & (REGIONS - 1)];
     let lwp = slot.lwp.load(Relaxed);
     let right = slot.become_writer(lwp, depth as u8);
     let may_write = matches!(right, WriteRight::Taken | WriteRight::Nested);
-    // A handler's region is written when it is half full: while the thread it interrupted writes all regions, it can
-    // only append.
+    // A handler's region is written when it is half full: it can only append while the interrupted thread writes all.
     let enough = if depth == 0 { capacity(depth) - LOSS_RECORD_ROOM } else { capacity(depth) / 2 };
     let nearly_full = !slot.has_room(depth) || (region.write_position.load(Relaxed) >> 32) as u32 > enough;
     if may_write && nearly_full {
@@ -130,8 +129,7 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
     }
 }
 
-/// Writes a full region to its file as its writer; if that fails, drops the older half of it. Also does what has to be
-/// done from time to time.
+/// Writes a full region to its file; if that fails, drops its older half. Also makes the regular checks.
 fn write_full(slot: Slot, depth: usize) {
     let written = slot.write(depth, file_entry(slot.lwp.load(Relaxed)));
     if slot.is_disowned() {

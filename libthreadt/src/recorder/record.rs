@@ -3,7 +3,8 @@
 use spec::RecordKind;
 use spec::encode::UntimedRecord;
 
-use super::{append, thread_slot};
+use super::append::append;
+use super::thread_slot;
 use crate::process_state::Switch;
 use crate::storage::RECORDS_AT_ONCE;
 
@@ -41,6 +42,6 @@ pub fn put_mutex(
 fn put_lines<const N: usize>(time: u64, lines: &[UntimedRecord; N]) {
     const { assert!(N <= RECORDS_AT_ONCE) };
     if let Some(slot) = thread_slot::slot_or_claim(N as u32) {
-        append::append(slot, time, lines);
+        append(slot, time, lines);
     }
 }

@@ -35,8 +35,7 @@ impl ReturnRecord {
 }
 
 unsafe extern "C" fn put_return_record(guard: *const UnwindGuard) {
-    // SAFETY: `call` has passed the address of a ReturnRecord, whose first field the guard is, and its frame still
-    // stands.
+    // SAFETY: `call` has passed the address of a ReturnRecord, which begins with the guard and still stands.
     let record = unsafe { &*guard.cast::<ReturnRecord>() };
     put(record.kind, clock::now_fenced(), record.arguments);
 }

@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::{AcqRel, Relaxed};
 use spec::encode::UntimedRecord;
 use spec::id;
 
-use super::append;
+use super::append::append;
 use crate::clock;
 use crate::first_use::{initialise, prepare_files, records};
 use crate::process_state::{self, PROCESS};
@@ -69,7 +69,7 @@ fn claim(records: u32) -> Option<Slot> {
     let parent = PROCESS.unrecorded_parent.swap(0, Relaxed);
     if parent != 0 && self::records(id::PROC_BEGIN) {
         let line = UntimedRecord { kind: &id::PROC_BEGIN_0, arguments: [u64::from(parent), 0, 0, 0, 0] };
-        append::append(slot, clock::now_fenced(), &[line]);
+        append(slot, clock::now_fenced(), &[line]);
     }
     Some(slot)
 }

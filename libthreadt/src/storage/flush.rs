@@ -10,7 +10,7 @@ use super::slot::Slot;
 use super::{quota, record_file, slot_table};
 use crate::process_state;
 use crate::sys::diagnostics::{Warning, errno_text, warn};
-use crate::sys::{Result, path};
+use crate::sys::{Result, observable_step, path};
 use crate::trace_dir::directory;
 
 impl Slot {
@@ -54,13 +54,17 @@ impl Slot {
                     let oldest_time = time_of(unsafe { self.text_in(depth, &range) });
                     // Handlers' records, which have less room, may have been overwritten later.
                     self.complete_from.fetch_max(oldest_time, Relaxed);
+                    observable_step();
                     // OBSERVABLE: only now, so that the time is known whenever the process dies.
                     region.wrap_count.store(0, Release);
                 }
                 let length = u64::from(range.end - range.start);
-                let alone = usize::from(self.writer_depth.load(Relaxed)) >= depth && !self.has_write_intent();
+                // No write is noted that is being done or was abandoned.
+                let none_noted = self.regions.iter().all(|region| region.write_intent.load(Relaxed) == 0);
+                let alone = usize::from(self.writer_depth.load(Relaxed)) >= depth && none_noted;
                 let at = file.take_range(entry, length, alone)?;
                 region.write_intent_offset.store(at, Relaxed);
+                observable_step();
                 // OBSERVABLE: from here on these bytes are looked for in the file, at that place.
                 region.write_intent.store(pack_range(range.clone()), Release);
                 (at, range)
@@ -76,7 +80,7 @@ impl Slot {
             // A child that a signal handler forks from here on may do the write as well: it has the same bytes for the
             // same place.
             // SAFETY: the range lies within the region.
-            if let Err(errno) = unsafe { file.write(text, length as usize, at) } {
+            if let Err(errno) = unsafe { file.fd.write_at(text, length as usize, at) } {
                 if file.give_range_back(entry, at, length.into()) {
                     region.write_intent.store(0, Release);
                 }
@@ -85,18 +89,13 @@ impl Slot {
             }
             quota::count(length.into());
             self.remove_written(depth, &range);
+            observable_step();
             // OBSERVABLE: the write is complete, and no longer to be repeated.
             region.write_intent.store(0, Release);
         }
     }
 
-    /// Whether a write is noted that is being done or was abandoned.
-    fn has_write_intent(self) -> bool {
-        self.regions.iter().any(|region| region.write_intent.load(Relaxed) != 0)
-    }
-
-    /// The records of a region that are written first: all of them, or those from before the ring wrapped. `position`
-    /// is the region's word.
+    /// The records of a region that are written first: all of them, or those from before the ring wrapped.
     pub(super) fn oldest(self, depth: usize, position: u64) -> Range<u32> {
         let range = unpack_range(position);
         if range.start <= range.end {
@@ -125,6 +124,7 @@ impl Slot {
             } else {
                 return;
             };
+            observable_step();
             // ORDERING: Release keeps the write before it; Acquire for the value that is examined again.
             match word.compare_exchange(position, leftover, AcqRel, Acquire) {
                 Ok(_) => return,

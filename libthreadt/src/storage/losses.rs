@@ -33,22 +33,20 @@ impl Slot {
         let older = text.iter().skip(half).position(|&byte| byte == b'\n').map_or(text.len(), |at| half + at + 1);
         let lost = records_in(text.get(..older).unwrap_or(b""));
         let (start, length) = (range.start as usize + older, text.len() - older);
-        // OBSERVABLE: first the older half is gone, then the newer one is copied to the front, where it does not
-        // overlap.
+        // OBSERVABLE: first the older half is gone, then the newer one is copied to the front.
         region.write_position.store(pack_range(start as u32..range.end), Release);
         if start >= length {
             let front = self.region_text(depth);
-            // SAFETY: the region has room for what is in it, and the ranges do not overlap; `text` is not used any
-            // more.
+            // SAFETY: the region has room for what is in it, and the ranges do not overlap; `text` is used no more.
             unsafe { core::ptr::copy_nonoverlapping(front.add(start), front, length) };
             region.write_position.store(pack_range(0..length as u32), Release);
         }
         self.lose(lost, cause);
     }
 
-    /// Drops all text, and returns how many records are lost by that and were lost before, and why. The caller must be
-    /// the writer, or nobody writes any more.
-    pub fn drop_all(self, cause: Errno) -> (u32, Errno) {
+    /// Drops all text, and returns how many records are lost by that and were lost before. The caller must be the
+    /// writer, or nobody writes any more.
+    pub fn drop_all(self) -> u32 {
         let mut lost = self.lost.swap(0, Relaxed);
         for (depth, region) in self.regions.iter().enumerate() {
             let position = region.write_position.load(Relaxed);
@@ -61,7 +59,7 @@ impl Slot {
             region.write_position.store(0, Release);
             region.write_intent.store(0, Release);
         }
-        (lost, cause)
+        lost
     }
 
     /// Counts records of this thread that were dropped, and notes why.

@@ -25,3 +25,10 @@ pub use slot::{ALL_REGIONS, Slot, WriteRight};
 pub use slot_reuse::{release_slot, take_slot};
 pub use slot_table::{file_entry, for_each_slot, set_write_through};
 pub use trbuf::{forget, make, take_over};
+
+/// What tests of other layers need to make slots of their own.
+#[cfg(test)]
+pub mod testing {
+    pub use super::layout::set_slot_layout;
+    pub use super::slot_table::{HEADER, add_chunk, forget as forget_slots};
+}

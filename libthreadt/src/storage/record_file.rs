@@ -94,6 +94,7 @@ impl RecordFile {
         if entry.end.load(Acquire).saturating_add(length) > sys::file_size_limit() {
             return Err(Errno(libc::EFBIG));
         }
+        sys::observable_step();
         Ok(entry.end.fetch_add(length, AcqRel))
     }
 
@@ -103,14 +104,5 @@ impl RecordFile {
         entry.users.load(Acquire) <= 1
             && entry.end.compare_exchange(at + length, at, AcqRel, Relaxed).is_ok()
             && self.fd.truncate(at).is_ok()
-    }
-
-    /// Writes into a range that was taken.
-    ///
-    /// # Safety
-    /// The bytes must be readable.
-    pub unsafe fn write(&self, text: *const u8, length: usize, at: u64) -> Result {
-        // SAFETY: the caller's.
-        unsafe { self.fd.write_at(text, length, at) }
     }
 }

@@ -2,8 +2,7 @@
 //!
 //! The words of a region are as [`spec::buffer`] has them, and the owner appends as into any other region. Only three
 //! things differ: what happens at the region's flush threshold ([`give_up_oldest`]), when a thread ends, and when one
-//! begins (`slot_reuse`). At the process's end the rings become ordinary regions, whose records are written at
-//! once.
+//! begins (`slot_reuse`). At the process's end rings become ordinary regions.
 
 use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use core::sync::atomic::compiler_fence;
@@ -11,6 +10,7 @@ use core::sync::atomic::compiler_fence;
 use spec::buffer::{Region, SlotLayout, pack_range};
 
 use super::layout::APPEND_ROOM;
+use crate::sys::observable_step;
 
 /// Gives up the oldest records of region `depth` if its owner, who calls this, has no room for more, and sets the next
 /// flush threshold. `false` if the region is being written out.
@@ -18,8 +18,8 @@ pub fn give_up_oldest(region: &Region, layout: SlotLayout, depth: usize) -> bool
     let (size, step) = (layout.region_size(depth) as u32, layout.ring_step(depth) as u32);
     loop {
         let threshold = region.flush_threshold.load(Relaxed);
-        // While the threshold is low, the next record calls this again: a signal handler may leave by a jump before it
-        // is set.
+        // While the threshold is low, the next record calls this again, also if a handler's jump ends this call.
+        observable_step();
         if threshold == 0 || region.flush_threshold.compare_exchange(threshold, 1, Relaxed, Relaxed).is_err() {
             return false;
         }
@@ -27,6 +27,7 @@ pub fn give_up_oldest(region: &Region, layout: SlotLayout, depth: usize) -> bool
         let (mut start, mut end) = (position as u32, (position >> 32) as u32);
         let wraps = start <= end && end + APPEND_ROOM > size;
         if wraps {
+            observable_step();
             // OBSERVABLE: nobody uses this word before the next store makes `start` greater than `end`.
             region.wrap_position.store(end, Relaxed);
             (start, end) = (step, 0);
@@ -37,6 +38,7 @@ pub fn give_up_oldest(region: &Region, layout: SlotLayout, depth: usize) -> bool
                 start = 0;
             }
         }
+        observable_step();
         // OBSERVABLE: the older records before the new start are gone.
         // ORDERING: Release for the wrap position; the fence keeps the records that will overwrite older ones behind
         // it. On x86-64 stores become visible in program order.
@@ -45,9 +47,11 @@ pub fn give_up_oldest(region: &Region, layout: SlotLayout, depth: usize) -> bool
             continue;
         }
         if wraps {
+            observable_step();
             region.wrap_count.store(region.wrap_count.load(Relaxed) + 1, Release);
         }
         compiler_fence(SeqCst);
+        observable_step();
         let bound = if start > end { start } else { size };
         return region.flush_threshold.compare_exchange(1, bound - APPEND_ROOM + 1, Relaxed, Relaxed).is_ok();
     }

@@ -1,7 +1,6 @@
 //! A thread's slot: where its records stand until they are in its file.
 //!
-//! The layout is [`spec::buffer`]'s, and so is the protocol by which text gets to the file exactly once. This file has
-//! the rules of who may touch what:
+//! The layout is [`spec::buffer`]'s, and so is the protocol of writes. Here are the rules of who may touch what:
 //!
 //! - Only the thread that owns a slot appends to its regions. A signal handler that interrupts a record appends to the
 //!   next region; the slot's word `in_progress` counts the records in progress.
@@ -114,8 +113,7 @@ impl Slot {
         self.base.as_ptr().wrapping_add(buffer::SLOT_PATH_OFFSET).cast()
     }
 
-    /// Makes the thread `lwp` the owner; the calling thread must be the writer, and nothing unwritten may be in the
-    /// slot.
+    /// Makes the thread `lwp` the owner; the caller must be the writer, and the slot must be empty.
     pub fn adopt(self, lwp: u32, pid: u32, tid: u64, directory: &[u8], write_through: bool) {
         let template = Template::new(lwp, pid, tid);
         // SAFETY: the slot has no owner, so that nobody else uses its templates, and the path is the writer's.
@@ -148,8 +146,8 @@ impl Slot {
                 false if depth == 0 => capacity(0) + 1 - LOSS_RECORD_ROOM - FLUSH_POINT_SLACK,
                 false => capacity(depth) + 1 - LOSS_RECORD_ROOM,
             };
-            // ORDERING: Relaxed; a thread that changes the thresholds of others' slots makes all threads pass a barrier
-            // afterwards.
+            sys::observable_step();
+            // ORDERING: Relaxed; who changes the thresholds of others' slots makes all threads pass a barrier.
             region.flush_threshold.store(threshold, Relaxed);
         }
     }
@@ -176,6 +174,7 @@ impl Slot {
             let end = (position >> 32) as usize;
             template.encode(self.region_text(depth).add(end), time, lines)
         };
+        sys::observable_step();
         // OBSERVABLE: the record is there for whoever reads the trbuf after our death.
         // ORDERING: Release, so that a reader that sees the new end sees the bytes. Records of signal handlers are in
         // other regions, so that they do not change this word between the load and the store. A handler whose exec
@@ -185,10 +184,10 @@ impl Slot {
     }
 
     /// Takes the right to take text out of region `depth`, or out of all of them ([`ALL_REGIONS`]), for the LWP `me`.
-    ///
     /// Waits up to a second for another thread that has the right.
     pub fn become_writer(self, me: u32, depth: u8) -> WriteRight {
         for _ in 0..10_000 {
+            sys::observable_step();
             // ORDERING: Acquire pairs with the Release in `release_writer`: this thread sees what the last writer left.
             match self.writer.compare_exchange(0, me, Acquire, Relaxed) {
                 Ok(_) => {
@@ -207,6 +206,7 @@ impl Slot {
 
     /// Gives up the right that [`Slot::become_writer`] took.
     pub fn release_writer(self) {
+        sys::observable_step();
         self.writer.store(0, Release);
     }
 

@@ -23,8 +23,7 @@ const UNWRITABLE_MAX: u32 = 16;
 /// How many rings of dead threads are kept.
 const KEPT_RINGS: u32 = 16;
 
-/// A slot for a new owner, with nothing unwritten in it; the caller becomes its writer. It is the slot of a dead
-/// thread, or one that no thread has had.
+/// A slot for a new owner, with nothing unwritten in it; the caller becomes its writer.
 pub fn take_slot() -> Option<Slot> {
     let take_dead = if slot_layout().is_ring() { take_longest_dead_ring } else { take_ended };
     let slot = take_dead().or_else(|| Slot::take_from(&FRESH)).or_else(|| {
@@ -79,8 +78,7 @@ fn write_out(slot: Slot, lwp: u32) -> bool {
             slot.release_writer();
             return false;
         }
-        let (records, cause) = slot.drop_all(errno);
-        slot.lose(records, cause);
+        slot.lose(slot.drop_all(), errno);
     }
     entry.users.fetch_sub(1, AcqRel);
     slot.lwp.store(0, Relaxed);

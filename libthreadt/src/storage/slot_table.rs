@@ -87,8 +87,7 @@ pub fn for_each_slot(mut each: impl FnMut(Slot)) {
 
 /// Makes every record of every slot go to its file at once, from now on; or ends that, if nothing else demands it.
 pub fn set_write_through(on: bool) {
-    // ORDERING: Release, so that a slot that is claimed after its owner saw this gets the flush thresholds that go with
-    // it.
+    // ORDERING: Release, so that a slot that is claimed after its owner saw this gets these thresholds.
     PROCESS.write_through.store(u32::from(on || CONFIG.get().unbuffered || quota::stopped().is_some()), Release);
     let on = process_state::writes_through();
     for_each_slot(|slot| slot.set_flush_thresholds(on));

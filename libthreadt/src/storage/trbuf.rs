@@ -93,8 +93,7 @@ pub fn take_over(fd: &Fd, owner: &Owner) -> Result {
     Ok(())
 }
 
-/// Writes out the slots of the program before the exec; those that have nothing left lose their owner. Returns whether
-/// all of them have.
+/// Writes out the slots of the program before the exec; those that are empty then lose their owner. `true` if all are.
 fn write_out_chunk(first: *mut u8, slots: usize) -> bool {
     let mut complete = true;
     for_each_in_chunk(first, slots, |slot| {
@@ -135,8 +134,7 @@ pub fn forget(interrupted: Option<Slot>) {
 /// Maps a further chunk and returns one of its slots.
 pub fn grow() -> Option<Slot> {
     let slot_size = slot_layout().slot_size();
-    // Threads that start together must not each reserve a complete chunk: a thread that finds another one here maps one
-    // slot.
+    // Threads that start together must not each reserve a complete chunk: the later ones map one slot.
     let alone = PROCESS.growing.swap(1, Acquire) == 0;
     let most = (CHUNK_MAX / slot_size).clamp(1, 16) as u32;
     let slots = if alone { PROCESS.slots.load(Relaxed).clamp(2, 16).min(most) } else { 1 };

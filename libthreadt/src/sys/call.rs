@@ -19,6 +19,10 @@ pub type Result<T = ()> = core::result::Result<T, Errno>;
 /// # Safety
 /// The arguments must be what that system call demands.
 pub unsafe fn call<const N: usize>(number: libc::c_long, arguments: [usize; N]) -> Result<usize> {
+    #[cfg(test)]
+    if is_observable(number) {
+        super::observable_step();
+    }
     let result: isize;
     let [a, b, c, d, e, f] = core::array::from_fn(|at| arguments.get(at).copied().unwrap_or(0));
     // SAFETY: the x86-64 convention: rcx and r11 are clobbered, everything else but rax is kept.
@@ -43,4 +47,10 @@ pub unsafe fn filled_by<T>(make_call: impl FnOnce(usize) -> Result<usize>) -> Re
     make_call(value.as_mut_ptr() as usize)?;
     // SAFETY: the caller's.
     Ok(unsafe { value.assume_init() })
+}
+
+/// Whether another thread or a reader of the files can observe the call, or the caller what they do.
+#[cfg(test)]
+fn is_observable(number: libc::c_long) -> bool {
+    [libc::SYS_openat, libc::SYS_fstat, libc::SYS_pwrite64, libc::SYS_ftruncate].contains(&number)
 }

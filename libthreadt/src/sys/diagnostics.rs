@@ -36,9 +36,8 @@ fn stderr_identity() -> Option<[u64; 2]> {
 
 /// Notes which file descriptor 2 is.
 pub fn remember_stderr() {
-    if let Some(identity) = stderr_identity() {
-        STDERR[0].store(identity[0], Relaxed);
-        STDERR[1].store(identity[1], Relaxed);
+    for (word, value) in STDERR.iter().zip(stderr_identity().unwrap_or_default()) {
+        word.store(value, Relaxed);
     }
 }
 

@@ -34,9 +34,7 @@ fn write_all(length: usize, write: impl Fn(usize) -> Result<usize>) -> Result {
     Ok(())
 }
 
-/// A file descriptor that is closed when it goes out of scope.
-///
-/// A function that holds one must not call the host's code.
+/// A file descriptor that is closed when it goes out of scope. A function that holds one must not call the host's code.
 #[derive(Debug)]
 pub struct Fd(c_int);
 
@@ -89,7 +87,7 @@ impl Fd {
         })
     }
 
-    /// Appends `text` to a file that was opened for appending, or is new. `EFBIG` if the process may not write that far:
+    /// Appends `text` to a file that was opened for appending, or is new. `EFBIG` if the process may not write so far:
     /// the signal that the write would raise could kill the host.
     pub fn write(&self, text: &[u8]) -> Result {
         if (self.stat()?.st_size as u64).saturating_add(text.len() as u64) > file_size_limit() {
@@ -117,8 +115,8 @@ impl Fd {
         unsafe { call(libc::SYS_ftruncate, [self.0 as usize, length as usize]) }.map(drop)
     }
 
-    /// Reserves disk space for a range, so that touching its mapping cannot fail; the file grows to cover it. `EFBIG` as
-    /// for [`Fd::write`].
+    /// Reserves disk space for a range, so that touching its mapping cannot fail; the file grows to cover it. Fails
+    /// with `EFBIG` as [`Fd::write`] does.
     pub fn reserve(&self, at: u64, length: u64) -> Result {
         if at.saturating_add(length) > file_size_limit() {
             return Err(Errno(libc::EFBIG));
@@ -145,8 +143,7 @@ impl Fd {
     /// Whether no process, of any namespace, has the file open or mapped for writing.
     ///
     /// `self` must have been opened read-only. The result is `Err` where the file system has no leases, or grants them
-    /// without knowing all writers: an overlay counts those of the layer below, and network file systems do not count
-    /// those of other machines.
+    /// without knowing all writers: overlays count those of the layer below, network file systems this machine's.
     pub fn has_no_writer(&self) -> Result<bool> {
         const SMB2: i64 = 0xfe53_4d42;
         const CIFS: i64 = 0xff53_4d42;

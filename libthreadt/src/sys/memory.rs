@@ -4,10 +4,8 @@ use super::call::{Result, call};
 
 /// Maps fresh private memory.
 pub fn map_anonymous(length: usize) -> Result<*mut u8> {
-    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
     // SAFETY: the kernel chooses a free range.
-    unsafe { call(libc::SYS_mmap, [0, length, protection, flags, usize::MAX]) }.map(|address| address as *mut u8)
+    unsafe { map_private(0, length, 0) }.map(|address| address as *mut u8)
 }
 
 /// Removes a mapping.
@@ -24,10 +22,15 @@ pub unsafe fn unmap(address: *mut u8, length: usize) {
 /// # Safety
 /// The range must be a mapping of this library whose contents nobody needs any more.
 pub unsafe fn replace_by_private(address: *mut u8, length: usize) -> Result {
-    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED) as usize;
     // SAFETY: the caller owns the range.
-    unsafe { call(libc::SYS_mmap, [address as usize, length, protection, flags, usize::MAX]) }.map(drop)
+    unsafe { map_private(address as usize, length, libc::MAP_FIXED) }.map(drop)
+}
+
+unsafe fn map_private(address: usize, length: usize, flags: libc::c_int) -> Result<usize> {
+    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags) as usize;
+    // SAFETY: the caller's.
+    unsafe { call(libc::SYS_mmap, [address, length, protection, flags, usize::MAX]) }
 }
 
 /// Lets the kernel zero the range in every child that does not share this process's memory (Linux 4.14).

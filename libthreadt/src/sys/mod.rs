@@ -2,6 +2,8 @@ mod call;
 pub mod diagnostics;
 pub mod elf;
 mod fd;
+#[cfg(test)]
+pub mod interleaving;
 mod memory;
 mod once;
 pub mod path;
@@ -12,6 +14,8 @@ mod time;
 
 pub use call::{Errno, Result};
 pub use fd::Fd;
+#[cfg(test)]
+pub use interleaving::observable_step;
 pub use memory::{barrier, map_anonymous, register_barrier, replace_by_private, unmap, wipe_on_fork};
 pub use once::{Once, SetOnce};
 pub use pool::{Pool, PoolHead, Pooled};
@@ -19,3 +23,9 @@ pub use process::{
     file_size_limit, parent_id, process_id, signal_stack, system_name, thread_exists, thread_id, user_id,
 };
 pub use time::{clock_gettime, read_timespec, sleep, wait};
+
+/// Marks a place between two accesses that another thread, a signal handler or a reader of the files can observe. Tests
+/// try every order of such steps (`interleaving`); otherwise it is nothing.
+#[cfg(not(test))]
+#[inline(always)]
+pub fn observable_step() {}

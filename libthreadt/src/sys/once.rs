@@ -91,8 +91,7 @@ impl<T> SetOnce<T> {
     /// The value, to be set or changed in place.
     ///
     /// # Safety
-    /// Nobody may read it or hold another reference while this one lives: call it within a [`Once`] that all readers
-    /// pass.
+    /// Nobody may read it or hold another reference while this one lives: as within a [`Once`] that all readers pass.
     #[expect(clippy::mut_from_ref, reason = "exclusive by the caller's promise")]
     pub unsafe fn get_mut(&self) -> &mut T {
         // SAFETY: the caller's.

@@ -9,6 +9,10 @@ const FUTEX_WAIT_PRIVATE: usize = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) 
 
 /// Lets other threads run for about that long.
 pub fn sleep(nanoseconds: i64) {
+    #[cfg(test)]
+    if super::interleaving::is_actor() {
+        return super::interleaving::waiting_step();
+    }
     let time = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds };
     // SAFETY: the struct is readable.
     let _ = unsafe { call(libc::SYS_nanosleep, [&raw const time as usize]) };

@@ -28,16 +28,14 @@ pub fn path() -> &'static [u8] {
     path::in_buffer(DIRECTORY.get()).to_bytes()
 }
 
-/// Notes `THR_TRACE_DIR`, because the program may write over its environment before its first record.
-///
-/// To be called once, while the library is initialised and before anything else of this module.
+/// Notes `THR_TRACE_DIR`, because the program may write over its environment before its first record. To be called
+/// once, while the library is initialised and before anything else of this module.
 pub fn note_wanted(directory: &[u8]) {
     // SAFETY: by the promise above nobody else uses it; `resolve` reads it after the initialisation.
     path::join(unsafe { WANTED.get_mut() }, &[directory]);
 }
 
-/// Finds the directory's absolute path, once, so that a later chdir does not matter. `false` if there is none, which is
-/// reported.
+/// Finds the directory's absolute path, once, so that a later chdir does not matter; or reports that there is none.
 ///
 /// # Safety
 /// One thread of the process may call this, before any other uses a path of the trace directory.

@@ -1,8 +1,7 @@
 //! The executable mappings in trinfo: they show which file an address in a record belongs to.
 //!
 //! They are read from `/proc/self/maps`, because the linker's own list may change during a walk. The build IDs are read
-//! through `/proc/self/mem`, because a mapping may go away at any moment, and a read there fails where a load would
-//! kill.
+//! through `/proc/self/mem`, where reading a mapping that goes away fails, and does not kill.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -29,6 +28,12 @@ pub fn refresh() {
         LAST_READ.store(now, Relaxed);
         info_file::append(write_new);
     }
+}
+
+/// Lets [`refresh`] do nothing from now on: when it does something depends on the time.
+#[cfg(test)]
+pub fn never_refresh() {
+    LAST_READ.store(u64::MAX, Relaxed);
 }
 
 /// Writes the lines of all mappings, to a trinfo that has none.
@@ -104,14 +109,13 @@ impl<'a> MapsLine<'a> {
     /// Parses `start-end rwxp offset dev inode path`.
     fn parse(line: &'a [u8]) -> Option<MapsLine<'a>> {
         let mut fields = line.splitn(6, |&byte| byte == b' ');
-        let range = fields.next()?;
-        let dash = range.iter().position(|&byte| byte == b'-')?;
+        let mut range = fields.next()?.splitn(2, |&byte| byte == b'-');
         let rights = fields.next()?;
         let offset = hex(fields.next()?)?;
         let path = fields.nth(2).unwrap_or(b"");
         Some(MapsLine {
-            start: hex(range.get(..dash)?)?,
-            end: hex(range.get(dash + 1..)?)?,
+            start: hex(range.next()?)?,
+            end: hex(range.next()?)?,
             offset,
             executable: rights.get(2) == Some(&b'x'),
             path: path.trim_ascii_start(),

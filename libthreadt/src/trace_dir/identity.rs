@@ -1,5 +1,7 @@
 //! The identity of the process. Its PID is not enough: PIDs are reused, and every container has a PID 7.
 
+use core::sync::atomic::Ordering::Relaxed;
+
 use spec::buffer::Owner;
 
 use crate::config::CONFIG;
@@ -48,7 +50,7 @@ pub fn owner() -> Owner {
         pid_namespace: pid_namespace(),
         start_time: start(),
         boot_id: boot_id(),
-        realtime_offset: clock::offset(),
+        realtime_offset: clock::OFFSET.load(Relaxed),
         layout: CONFIG.get().layout,
     }
 }

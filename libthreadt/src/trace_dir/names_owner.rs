@@ -8,8 +8,8 @@ use spec::names::{FileName, PROCESS_MASK};
 
 use super::directory::{self, Scratch};
 use super::{earlier_files, identity, shared_clock};
+use crate::process_state;
 use crate::sys::{self, Errno, Fd, Result, SetOnce, path};
-use crate::{clock, process_state};
 
 pub enum ClaimedTrbuf {
     /// A new and empty one.
@@ -30,8 +30,8 @@ static SCRATCH: SetOnce<Scratch> =
     SetOnce::new(Scratch { path: [0; SLOT_PATH_MAX], other_path: [0; SLOT_PATH_MAX], text: [0; 8192] });
 static TRBUF_PATH: SetOnce<[u8; SLOT_PATH_MAX]> = SetOnce::new([0; SLOT_PATH_MAX]);
 
-/// Takes this process's names in the directory, or in a subdirectory for its PID namespace. `EEXIST` if a living process
-/// has the names there too.
+/// Takes this process's names in the directory, or in a subdirectory for its PID namespace. `EEXIST` if another, living
+/// process has them there too.
 ///
 /// # Safety
 /// One thread of the process may call this, before any other uses a path of the trace directory.
@@ -84,12 +84,10 @@ fn try_claim(scratch: &mut Scratch) -> Result<Option<ClaimedTrbuf>> {
     }
     let fd = fd?;
     shared_clock::share(scratch);
-    let mut owner = identity::owner();
-    owner.realtime_offset = clock::offset();
     if fd.stat()?.st_mode & 0o777 != 0o600 {
         fd.set_mode(0o600)?;
     }
-    Ok(Some(ClaimedTrbuf::New(fd, owner)))
+    Ok(Some(ClaimedTrbuf::New(fd, identity::owner())))
 }
 
 /// Finds the process that made the trbuf at `path`. `page` is overwritten.
@@ -107,8 +105,7 @@ fn find_holder(path: &CStr, page: &mut [u8]) -> Result<NamesHolder> {
         {
             return Ok(NamesHolder::OurselvesBeforeExec(owner));
         }
-        // The PID is ours now, so the process that had it in this namespace is dead, as is every process of another
-        // boot.
+        // The PID is ours now, so the process that had it in this namespace is dead, as are all of other boots.
         if owner.boot_id != ourselves.boot_id || owner.pid_namespace == ourselves.pid_namespace {
             return Ok(NamesHolder::Dead(owner.start_time));
         }

@@ -16,7 +16,7 @@ static OFFSET_SET: AtomicBool = AtomicBool::new(false);
 
 /// Uses the offset that this process had before an exec.
 pub(super) fn keep(offset: i64) {
-    clock::set_offset(offset);
+    clock::OFFSET.store(offset, Relaxed);
     OFFSET_SET.store(true, Relaxed);
 }
 
@@ -33,7 +33,7 @@ pub(super) fn share(scratch: &mut Scratch) {
 fn adopt_or_write(scratch: &mut Scratch) {
     const STEP: i64 = 1_000_000_000;
     let ours = clock::measure_offset();
-    clock::set_offset(ours);
+    clock::OFFSET.store(ours, Relaxed);
     let boot_id = identity::boot_id();
     for _ in 0..3 {
         let clock_path = path::trace_file(&mut scratch.path, directory::path(), FileName::Clock);
@@ -43,7 +43,9 @@ fn adopt_or_write(scratch: &mut Scratch) {
             let text = scratch.text.get(..length).unwrap_or(b"");
             let same_boot = info::value(text, "boot_id") == Some(&boot_id[..]);
             match info::number(text, "offset") {
-                Some(theirs) if same_boot && theirs.abs_diff(ours) <= STEP as u64 => return clock::set_offset(theirs),
+                Some(theirs) if same_boot && theirs.abs_diff(ours) <= STEP as u64 => {
+                    return clock::OFFSET.store(theirs, Relaxed);
+                }
                 _ => {}
             }
         }

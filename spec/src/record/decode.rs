@@ -18,6 +18,19 @@ pub enum Argument {
 }
 
 impl Argument {
+    /// Decodes the text of an argument; `None` if it is not one that [`FIELDS`] allows.
+    pub fn parse(text: &[u8]) -> Option<Argument> {
+        match text {
+            [b'0', b'x', digits @ ..] => hex(digits).map(Argument::Hex),
+            [b'-', digits @ ..] => {
+                let number = decimal(digits)?;
+                // -0 is never written, and -2^63 is the least number.
+                (1..=1 << 63).contains(&number).then(|| Argument::Negative((number as i64).wrapping_neg()))
+            }
+            digits => decimal(digits).map(Argument::Decimal),
+        }
+    }
+
     /// The 64 bits that were recorded, whatever the base.
     pub const fn bits(self) -> u64 {
         match self {
@@ -120,7 +133,7 @@ impl<'a> FieldReader<'a> {
 
     fn argument(&mut self) -> Result<Argument, RecordError> {
         let (text, field) = self.text()?;
-        argument(text).ok_or(self.error(field, text.is_empty()))
+        Argument::parse(text).ok_or(self.error(field, text.is_empty()))
     }
 }
 
@@ -144,19 +157,6 @@ fn hex(text: &[u8]) -> Option<u64> {
         return None;
     }
     text.iter().try_fold(0, |number, &digit| Some(number << 4 | u64::from(hex_value(digit)?)))
-}
-
-/// The value of an argument's text.
-fn argument(text: &[u8]) -> Option<Argument> {
-    match text {
-        [b'0', b'x', digits @ ..] => hex(digits).map(Argument::Hex),
-        [b'-', digits @ ..] => {
-            let number = decimal(digits)?;
-            // -0 is never written, and -2^63 is the least number.
-            (1..=1 << 63).contains(&number).then(|| Argument::Negative((number as i64).wrapping_neg()))
-        }
-        digits => decimal(digits).map(Argument::Decimal),
-    }
 }
 
 impl Record {

@@ -1,6 +1,6 @@
 // A little of several categories: `modest [chdir DIRECTORY | pause]`.
 //
-// Two mutex pairs come first. Then `chdir` changes the working directory, and `pause` says so and waits for the end of
+// Two mutex pairs come first. Then `chdir` changes the working directory, and `pause` prints a line and waits for the end of
 // its life. The rest is a condition wait, a recursive mutex, a semaphore and a spin lock.
 
 #include <semaphore.h>

@@ -3,7 +3,7 @@
 
 #include <semaphore.h>
 
-#include "../life/calls.h"
+#include "../lifecycle/calls.h"
 
 extern unsigned long allocations(void) __attribute__((weak));
 

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
-#include "../life/calls.h"
+#include "../lifecycle/calls.h"
 
 int main(int argc, char **argv) {
     if (argc < 3)

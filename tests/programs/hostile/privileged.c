@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "../life/calls.h"
+#include "../lifecycle/calls.h"
 
 int main(int argc, char **argv) {
     if (argc != 2 || (strcmp(argv[1], "secure") == 0) != (getauxval(AT_SECURE) != 0))

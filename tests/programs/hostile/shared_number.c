@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "../life/calls.h"
+#include "../lifecycle/calls.h"
 
 // The IDs come around every 4096 threads; other processes take some of them.
 enum { TRIES = 40 * 4096 };

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../life/calls.h"
+#include "../lifecycle/calls.h"
 
 #define CHECK(condition)                                    \
     do                                                      \

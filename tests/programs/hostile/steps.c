@@ -1,4 +1,4 @@
-// Does what its arguments say, in order: calls that a test can count, and things that make a recorder's life hard.
+// Takes the steps that its arguments name, in order: calls that a test can count, and states that are hard for a recorder.
 //
 //   pairs N          N pairs of lock and unlock
 //   thread N         the same in a thread that is joined
@@ -31,7 +31,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../life/calls.h"
+#include "../lifecycle/calls.h"
 
 enum { THREADS = 8, STACK = 1 << 20 };
 

@@ -11,7 +11,7 @@
 //
 // A worker goes on until it has handled SIGNALS of SIGUSR1. Prints a line for each worker:
 //   LWP SEMAPHORE finished posted SEMAPHORE handled LOCKS FORKS
-// where `finished` counts the posts that came back, `posted` is the semaphore's value, and `handled` that of the second.
+// where `finished` counts the posts that returned, `posted` is the semaphore's value, and `handled` that of the second.
 
 #define _GNU_SOURCE
 #include <semaphore.h>
@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../life/calls.h"
+#include "../lifecycle/calls.h"
 
 enum { WORKERS = 3, SIGNALS = 3, ALTERNATE = 64 * 1024, FORKS = 12 };
 

@@ -1,7 +1,7 @@
 // Workers that count their finished calls in shared memory, for counting.c and storm.c.
 //
 // Every worker has a semaphore and a mutex of its own and repeats: sem_post (whose s_count is thus the turn's number),
-// lock, unlock. The shared file is an array of 64-bit numbers: how many calls each worker has come back from.
+// lock, unlock. The shared file is an array of 64-bit numbers: how many calls each worker has returned from.
 
 #include <fcntl.h>
 #include <pthread.h>

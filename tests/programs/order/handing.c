@@ -1,4 +1,4 @@
-// Eight threads hand locks of every kind around: `handing SEED ROUNDS TURNS`.
+// Eight threads pass locks of every kind to each other: `handing SEED ROUNDS TURNS`.
 //
 // A round is TURNS random operations of each thread, then a token that goes through all threads in turn (condition
 // variables), then a barrier. Everything that a lock protects is checked here too: status 1 if it was not protected.

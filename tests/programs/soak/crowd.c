@@ -1,4 +1,4 @@
-// Threads that share files make them at the same moment: `crowd EACH PAIRS`.
+// Threads that share files make them at the same time: `crowd EACH PAIRS`.
 //
 // Starts EACH threads, then short ones until the kernel's numbers have come around to the same last three digits, then EACH
 // more. When all are there each locks and unlocks a mutex of its own PAIRS times and ends. Prints `lwp NUMBER` for each.

@@ -1,19 +1,12 @@
 //! Writes the manual pages trace-cat(1), trace-cat-run(1) and libthreadt(7), and completions for bash, fish and zsh, into a directory.
 //!
-//! What they say of options comes from the table in `src/args`, which is included here; the rest of the pages is prose
-//! in `man/*.in`, where a line `@OPTIONS@` stands for the options and `@VERSION@` for the version.
+//! The options in them come from the table in `src/options`. All other text of the pages is in `man/*.in`, where a line
+//! `@OPTIONS@` stands for the options and `@VERSION@` for the version.
 //!
 //! ```text
 //! cargo run -q -p trace-cat --example documents -- DIRECTORY
 //! ```
 
-// As in main.rs, so that `crate::names` means the same to the table.
-#[allow(dead_code, unused_imports, reason = "nothing is done here of what options ask for")]
-#[path = "../../src/args/mod.rs"]
-mod args;
-#[allow(dead_code, unused_imports, reason = "the table needs only the nearest name")]
-#[path = "../../src/names/mod.rs"]
-mod names;
 mod page;
 mod roff;
 
@@ -23,7 +16,7 @@ use std::{env, fs, io};
 
 use clap_complete::{Shell, generate_to};
 
-/// Writes all documents, and says where each is.
+/// Writes all documents, and returns their paths.
 fn write(directory: &Path) -> io::Result<Vec<PathBuf>> {
     fs::create_dir_all(directory)?;
     let mut paths = Vec::new();
@@ -33,7 +26,7 @@ fn write(directory: &Path) -> io::Result<Vec<PathBuf>> {
         paths.push(path);
     }
     for shell in [Shell::Bash, Shell::Fish, Shell::Zsh] {
-        paths.push(generate_to(shell, &mut args::command(), "trace-cat", directory)?);
+        paths.push(generate_to(shell, &mut trace_cat::cli::command(), "trace-cat", directory)?);
     }
     Ok(paths)
 }

@@ -1,21 +1,20 @@
-//! The manual pages: prose with what the table of options says in its place.
+//! The manual pages: prose, and the options from the table.
 
 use clap::builder::PossibleValue;
 use clap::{Arg, Command};
 
-use crate::args;
 use crate::roff::{bold, italic, paragraph, prose};
 
-/// A page's prose, and which command's options it has.
+/// A manual page.
 pub struct Page {
-    /// The name of the file that is made.
+    /// The name of the file to write.
     pub file: &'static str,
     template: &'static str,
-    /// The names of subcommands, from the outermost, whose options stand in the page; `None` if none do.
+    /// The subcommand whose options are in the page, from the outermost name; `None` if the page has no options.
     command: Option<&'static [&'static str]>,
 }
 
-/// Every page that is made here.
+/// All pages.
 pub const PAGES: [Page; 3] = [
     Page { file: "trace-cat.1", template: include_str!("../../man/trace-cat.1.in"), command: Some(&[]) },
     Page { file: "trace-cat-run.1", template: include_str!("../../man/trace-cat-run.1.in"), command: Some(&["run"]) },
@@ -40,24 +39,24 @@ impl Page {
 
     /// The command whose options the page has, with those that clap adds.
     pub fn command(&self) -> Option<Command> {
-        let mut command = args::command();
+        let mut command = trace_cat::cli::command();
         command.build();
         for name in self.command? {
-            command = command.find_subcommand(name).expect("PAGES names subcommands that there are").clone();
+            command = command.find_subcommand(name).expect("PAGES names subcommands that exist").clone();
         }
         Some(command)
     }
 }
 
-/// The options that people are told of.
-pub fn shown(command: &Command) -> impl Iterator<Item = &Arg> {
+/// The options that are documented.
+pub fn documented(command: &Command) -> impl Iterator<Item = &Arg> {
     command.get_arguments().filter(|argument| !argument.is_hide_set() && !argument.is_positional())
 }
 
-/// A section for each heading, in the order of the table; what has no heading comes last.
+/// A section for each heading, in the order of the table; options without a heading come last.
 fn options(command: &Command) -> String {
     let mut headings: Vec<Option<&str>> = Vec::new();
-    for heading in shown(command).map(Arg::get_help_heading) {
+    for heading in documented(command).map(Arg::get_help_heading) {
         if !headings.contains(&heading) {
             headings.push(heading);
         }
@@ -66,14 +65,14 @@ fn options(command: &Command) -> String {
     let mut out = String::new();
     for heading in headings {
         out += &format!(".SS {}\n", heading.unwrap_or("Other options"));
-        for argument in shown(command).filter(|argument| argument.get_help_heading() == heading) {
+        for argument in documented(command).filter(|argument| argument.get_help_heading() == heading) {
             out += &option(argument);
         }
     }
     out
 }
 
-/// An option with its values, what it does, and what each of its values means.
+/// An option with its values, its help, and the meaning of each value.
 fn option(argument: &Arg) -> String {
     let short = argument.get_short().map(|letter| format!("-{letter}"));
     let long = argument.get_long().map(|word| format!("--{word}"));
@@ -104,7 +103,7 @@ fn option(argument: &Arg) -> String {
     out
 }
 
-/// One of the values that an option may have.
+/// A value of an option, with its meaning.
 fn meaning(value: &PossibleValue, default: Option<&str>) -> String {
     let help = value.get_help().map(ToString::to_string).unwrap_or_default();
     let default = if default == Some(value.get_name()) { " (the default)" } else { "" };

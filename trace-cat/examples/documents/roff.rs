@@ -1,45 +1,45 @@
-//! Text as roff takes it.
+//! Converts text to roff.
 
 /// Text literally.
 pub fn literal(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-")
 }
 
-/// A word to be typed as it is.
+/// A word in bold, to be typed literally.
 pub fn bold(word: &str) -> String {
     format!("\\fB{}\\fP", literal(word))
 }
 
-/// A word to be replaced by another.
+/// A word in italics, to be replaced by another.
 pub fn italic(word: &str) -> String {
     format!("\\fI{}\\fP", literal(word))
 }
 
-/// A paragraph that ends as a sentence does, which help texts' first ones do not.
+/// A paragraph with a full stop at its end, which the first paragraphs of help texts lack.
 pub fn paragraph(text: &str) -> String {
     let text = text.trim_end();
     let end = if text.ends_with(['.', ':', '!', '?', ']']) { "" } else { "." };
     prose(&format!("{text}{end}")) + "\n"
 }
 
-/// Running text, in which options, variables and the names of other pages stand out.
+/// Running text, with options, variables and the names of other pages in bold.
 pub fn prose(text: &str) -> String {
     let words: Vec<String> = text.split_whitespace().map(word).collect();
     let text = words.join(" ");
-    // At the beginning of a line these would make it a request.
+    // At the beginning of a line these characters would make a request.
     if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
 }
 
 fn word(word: &str) -> String {
     let start = word.find(|letter: char| !"([".contains(letter)).unwrap_or(word.len());
-    let (before, rest) = word.split_at(start);
-    let end = rest
+    let (before, behind) = word.split_at(start);
+    let end = behind
         .rfind(|letter: char| !".,;:)]".contains(letter))
-        .map_or(0, |last| last + rest[last..].chars().next().map_or(0, char::len_utf8));
-    let (core, after) = rest.split_at(end);
+        .map_or(0, |last| last + behind[last..].chars().next().map_or(0, char::len_utf8));
+    let (core, after) = behind.split_at(end);
     let is_option = core
         .strip_prefix('-')
-        .is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '-'));
+        .is_some_and(|name| name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '-'));
     let is_variable = core.contains('_') && core.bytes().all(|byte| byte.is_ascii_uppercase() || b"_$".contains(&byte));
     match core.rsplit_once('(') {
         Some((name, section))
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_are_typed_stand_out() {
+    fn words_to_type_are_bold() {
         for (text, expected) in [
             ("as for THR_TRACE_EVENTS.", r"as for \fBTHR_TRACE_EVENTS\fP."),
             ("see (--format), or -e;", r"see (\fB\-\-format\fP), or \fB\-e\fP;"),

@@ -1,4 +1,4 @@
-//! The documents have every option, and the programs that read them have no complaints.
+//! The documents have every option, and the programs that read them report no faults.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -18,8 +18,8 @@ fn every_option_is_in_its_page() {
     let mut options = 0;
     for page in &page::PAGES {
         let text = page.text();
-        assert!(!text.contains('@'), "{}: a place that nothing was put into", page.file);
-        for option in page.command().iter().flat_map(page::shown) {
+        assert!(!text.contains('@'), "{}: a placeholder is left", page.file);
+        for option in page.command().iter().flat_map(page::documented) {
             let long = option.get_long().expect("every option has a long name");
             let short = option.get_short().map(|letter| format!("\n\\fB\\-{letter}\\fP, ")).unwrap_or("\n".to_owned());
             let tag = format!("{short}\\fB\\-\\-{}\\fP", long.replace('-', "\\-"));
@@ -32,7 +32,7 @@ fn every_option_is_in_its_page() {
 
 /// Every command of the table, the subcommands included.
 fn commands() -> Vec<clap::Command> {
-    let mut command = args::command();
+    let mut command = trace_cat::cli::command();
     command.build();
     let subcommands: Vec<_> = command.get_subcommands().cloned().collect();
     [command].into_iter().chain(subcommands).collect()
@@ -48,25 +48,25 @@ fn every_command_has_a_page() {
 #[test]
 fn every_option_is_in_the_completions() {
     let (directory, _) = written();
-    for (file, mark) in [("trace-cat.bash", "--"), ("_trace-cat", "--"), ("trace-cat.fish", "-l ")] {
+    for (file, prefix) in [("trace-cat.bash", "--"), ("_trace-cat", "--"), ("trace-cat.fish", "-l ")] {
         let text = fs::read_to_string(directory.path().join(file)).unwrap();
         for command in commands() {
-            for option in page::shown(&command) {
-                let word = format!("{mark}{}", option.get_long().unwrap());
+            for option in page::documented(&command) {
+                let word = format!("{prefix}{}", option.get_long().unwrap());
                 assert!(text.contains(&word), "{file}: {word}");
             }
         }
     }
 }
 
-/// Runs a program that may not be there on a file; what it complains of, or `None` if it is not there.
-fn complaints(program: &str, arguments: &[&str], path: &Path) -> Option<String> {
+/// Runs a program on a file and returns its error messages; `None` if the program is not installed.
+fn faults(program: &str, arguments: &[&str], path: &Path) -> Option<String> {
     let Ok(output) = Command::new(program).args(arguments).arg(path).env("LC_ALL", "C.UTF-8").output() else {
-        println!("{program} is not here to look at {}", path.display());
+        println!("{program} is not installed to check {}", path.display());
         return None;
     };
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    Some(if output.status.success() { said } else { format!("{}: {said}", output.status) })
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+    Some(if output.status.success() { messages } else { format!("{}: {messages}", output.status) })
 }
 
 #[test]
@@ -79,8 +79,8 @@ fn pages_are_roff_without_faults() {
                 ("man", &["--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z"]),
                 ("mandoc", &["-Tlint", "-Werror"]),
             ] {
-                if let Some(said) = complaints(program, arguments, path) {
-                    assert_eq!(said, "", "{program} on {}", path.display());
+                if let Some(messages) = faults(program, arguments, path) {
+                    assert_eq!(messages, "", "{program} on {}", path.display());
                 }
             }
         }
@@ -88,11 +88,11 @@ fn pages_are_roff_without_faults() {
 }
 
 #[test]
-fn completions_are_scripts_that_their_shells_understand() {
+fn completions_are_valid_scripts() {
     let (directory, _) = written();
     for (shell, file) in [("bash", "trace-cat.bash"), ("zsh", "_trace-cat"), ("fish", "trace-cat.fish")] {
-        if let Some(said) = complaints(shell, &["-n"], &directory.path().join(file)) {
-            assert_eq!(said, "", "{shell} on {file}");
+        if let Some(messages) = faults(shell, &["-n"], &directory.path().join(file)) {
+            assert_eq!(messages, "", "{shell} on {file}");
         }
     }
 }

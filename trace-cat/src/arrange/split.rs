@@ -1,6 +1,6 @@
 //! `--split`: a file for each process, LWP, object or category.
 //!
-//! However many there are, one file is open at a time, and what is gathered for all of them is written when it is much.
+//! One file is open at a time, however many there are: the lines of all files stay in memory until they take much.
 
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
@@ -12,37 +12,39 @@ use foldhash::fast::RandomState;
 use memchr::memchr;
 use spec::tables::CATEGORIES;
 
-use crate::args::Split;
-use crate::filter::objects::Objects;
-use crate::filter::pairs::{Begun, Call};
-use crate::read::columns;
-use crate::say::reason;
+use crate::calls::object_columns::ObjectColumns;
+use crate::calls::pairing::{CallKey, OpenCalls};
+use crate::options::SplitBy;
+use crate::record::columns;
+use crate::support::diagnostics::reason;
 
-/// Bytes that are gathered at most.
-const GATHERED: usize = 32 << 20;
-/// What a file takes in memory beside its bytes.
-const FILE: usize = 256;
-/// Calls that may have begun and not ended; when there are more, all are forgotten.
-const MOST_BEGUN: usize = 1 << 18;
+/// Bytes of lines that are in memory at most.
+const MEMORY: usize = 32 << 20;
+/// Bytes of memory for each file beside its lines.
+const FILE_MEMORY: usize = 256;
+/// Calls that may be open; if there are more, the objects of all of them are forgotten.
+const OPEN_CALLS_MAX: usize = 1 << 18;
 
 /// Writes records into the files that they belong to.
 pub struct Splitter {
-    what: Split,
+    by: SplitBy,
     directory: PathBuf,
-    objects: Objects,
-    /// The objects of calls that have begun.
-    begun: Begun<Option<u64>>,
-    gathered: HashMap<Option<u64>, Vec<u8>, RandomState>,
+    object_columns: ObjectColumns,
+    /// The objects that entry records name.
+    open_calls: OpenCalls<Option<u64>>,
+    /// Lines that are not written yet, by the value that names their file.
+    lines: HashMap<Option<u64>, Vec<u8>, RandomState>,
+    /// Bytes of memory that `lines` takes, and the most that it may take.
     bytes: usize,
-    most: usize,
+    memory: usize,
 }
 
 impl Splitter {
-    /// One that makes its files in `directory`, which is made, or is empty.
+    /// A splitter that makes its files in `directory`, which it makes unless there is an empty directory.
     ///
     /// # Errors
-    /// What the system says, and that the directory is not empty.
-    pub fn new(what: Split, directory: &Path) -> io::Result<Splitter> {
+    /// The failure to make the directory, and that it is not empty.
+    pub fn new(by: SplitBy, directory: &Path) -> io::Result<Splitter> {
         match fs::create_dir(directory) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             Err(_) if fs::read_dir(directory)?.next().is_some() => {
@@ -50,91 +52,97 @@ impl Splitter {
             }
             _ => {}
         }
-        let directory = directory.to_owned();
-        let (objects, begun, gathered) = (Objects::new(), Begun::default(), HashMap::default());
-        Ok(Splitter { what, directory, objects, begun, gathered, bytes: 0, most: GATHERED })
+        Ok(Splitter {
+            by,
+            directory: directory.to_owned(),
+            object_columns: ObjectColumns::new(),
+            open_calls: OpenCalls::default(),
+            lines: HashMap::default(),
+            bytes: 0,
+            memory: MEMORY,
+        })
     }
 
     /// Adds some lines.
     ///
     /// # Errors
-    /// What a file says.
+    /// The failure to write a file.
     pub fn push(&mut self, lines: &[u8]) -> io::Result<()> {
-        let mut at = 0;
-        while let Some(length) = memchr(b'\n', &lines[at..]) {
-            let line = &lines[at..=at + length];
-            at += line.len();
+        let mut start = 0;
+        while let Some(length) = memchr(b'\n', &lines[start..]) {
+            let line = &lines[start..=start + length];
+            start += line.len();
             let value = self.value(line);
-            let file = self.gathered.entry(value).or_insert_with(|| {
-                self.bytes += FILE;
+            let lines_of_file = self.lines.entry(value).or_insert_with(|| {
+                self.bytes += FILE_MEMORY;
                 Vec::new()
             });
-            file.extend_from_slice(line);
+            lines_of_file.extend_from_slice(line);
             self.bytes += line.len();
-            if self.bytes > self.most {
+            if self.bytes > self.memory {
                 self.write()?;
             }
         }
         Ok(())
     }
 
-    /// What the record `line` belongs to.
+    /// The value by which the record `line` is split.
     fn value(&mut self, line: &[u8]) -> Option<u64> {
         let event = columns::event(line);
-        match self.what {
-            Split::Pid => Some(u64::from(columns::pid(line))),
-            Split::Lwp => Some(u64::from(columns::lwpid(line))),
-            Split::Category => Some(u64::from(event.0)),
-            Split::Object => {
-                let own = self.objects.of(event, line).next();
+        match self.by {
+            SplitBy::Pid => Some(u64::from(columns::pid(line))),
+            SplitBy::Lwp => Some(u64::from(columns::lwpid(line))),
+            SplitBy::Category => Some(u64::from(event.0)),
+            SplitBy::Object => {
+                let object = self.object_columns.of(event, line).next();
                 match event.2 {
                     1 => {
-                        if self.begun.len() >= MOST_BEGUN {
-                            self.begun = Begun::default();
+                        if self.open_calls.len() >= OPEN_CALLS_MAX {
+                            self.open_calls = OpenCalls::default();
                         }
-                        self.begun.begin(Call::of(line, event), own);
-                        own
+                        self.open_calls.begin(CallKey::of(line, event), object);
+                        object
                     }
                     2 => {
-                        let first = self.begun.end(Call::of(line, event)).flatten();
-                        own.or(first)
+                        let object_of_entry = self.open_calls.end(CallKey::of(line, event)).flatten();
+                        object.or(object_of_entry)
                     }
-                    _ => own,
+                    _ => object,
                 }
             }
         }
     }
 
-    fn name(&self, value: Option<u64>) -> String {
+    fn file_name(&self, value: Option<u64>) -> String {
         let Some(number) = value else { return "object.none".to_owned() };
-        match self.what {
-            Split::Pid => format!("pid.{number:07}"),
-            Split::Lwp => format!("lwp.{number:07}"),
-            Split::Object => format!("object.{number:#x}"),
-            Split::Category => match usize::try_from(number).ok().and_then(|number| CATEGORIES.get(number)) {
+        match self.by {
+            SplitBy::Pid => format!("pid.{number:07}"),
+            SplitBy::Lwp => format!("lwp.{number:07}"),
+            SplitBy::Object => format!("object.{number:#x}"),
+            SplitBy::Category => match usize::try_from(number).ok().and_then(|number| CATEGORIES.get(number)) {
                 Some(name) => format!("category.{name}"),
                 None => format!("category.{number}"),
             },
         }
     }
 
-    /// Writes what is gathered.
+    /// Writes the lines that are in memory.
     fn write(&mut self) -> io::Result<()> {
-        for (value, bytes) in std::mem::take(&mut self.gathered) {
-            let name = self.name(value);
+        for (value, lines) in std::mem::take(&mut self.lines) {
+            let name = self.file_name(value);
             let mut options = OpenOptions::new();
             options.append(true).create(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
-            let written = options.open(self.directory.join(&name)).and_then(|mut file| file.write_all(&bytes));
-            written.map_err(|error| io::Error::new(error.kind(), format!("{name}: {}", reason(&error))))?;
+            let result = options.open(self.directory.join(&name)).and_then(|mut file| file.write_all(&lines));
+            result.map_err(|error| io::Error::new(error.kind(), format!("{name}: {}", reason(&error))))?;
         }
         self.bytes = 0;
         Ok(())
     }
 
-    /// Writes the rest.
+    /// Writes the lines that are left.
     ///
     /// # Errors
-    /// What a file says.
+    /// The failure to write a file.
     pub fn finish(mut self) -> io::Result<()> {
         self.write()
     }
@@ -143,16 +151,16 @@ impl Splitter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::testing::seeded_random::SeededRandom;
     use std::collections::BTreeMap;
 
     /// Names the file of a record.
-    type Name<'a> = &'a dyn Fn(&str) -> String;
+    type FileNamer<'a> = &'a dyn Fn(&str) -> String;
 
-    fn split(what: Split, most: usize, lines: &[String]) -> BTreeMap<String, String> {
+    fn split(by: SplitBy, memory: usize, lines: &[String]) -> BTreeMap<String, String> {
         let parent = tempfile::tempdir().unwrap();
         let directory = parent.path().join("split");
-        let mut splitter = Splitter { most, ..Splitter::new(what, &directory).unwrap() };
+        let mut splitter = Splitter { memory, ..Splitter::new(by, &directory).unwrap() };
         lines.chunks(7).for_each(|lines| splitter.push(lines.concat().as_bytes()).unwrap());
         splitter.finish().unwrap();
         let files = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap());
@@ -161,8 +169,8 @@ mod tests {
 
     #[test]
     fn every_record_is_in_its_file_in_order_however_often_files_are_written() {
-        let mut random = Random::seeded("split", 12);
-        for most in [1, 3000, 1 << 20] {
+        let mut random = SeededRandom::seeded("split", 12);
+        for memory in [1, 3000, 1 << 20] {
             let mut lines = Vec::new();
             for time in 0..600 {
                 let (pid, category, object) = (random.below(3), random.below(16), random.below(5) * 16);
@@ -172,28 +180,28 @@ mod tests {
                 ));
             }
             let field = |line: &str, at: usize| line.split(':').nth(at).unwrap().to_owned();
-            let names: [(Split, Name); 4] = [
-                (Split::Pid, &|line| format!("pid.{}", field(line, 3))),
-                (Split::Lwp, &|line| format!("lwp.{}", field(line, 2))),
-                (Split::Category, &|line| {
+            let names: [(SplitBy, FileNamer); 4] = [
+                (SplitBy::Pid, &|line| format!("pid.{}", field(line, 3))),
+                (SplitBy::Lwp, &|line| format!("lwp.{}", field(line, 2))),
+                (SplitBy::Category, &|line| {
                     let number: usize = field(line, 5).parse().unwrap();
                     format!("category.{}", CATEGORIES.get(number).map_or(number.to_string(), ToString::to_string))
                 }),
-                (Split::Object, &|line| match field(line, 5).as_str() {
+                (SplitBy::Object, &|line| match field(line, 5).as_str() {
                     "02" | "04" | "05" | "06" | "09" => format!("object.{}", field(line, 8)),
                     _ => "object.none".to_owned(),
                 }),
             ];
-            for (what, name) in names {
+            for (by, name) in names {
                 let mut expected: BTreeMap<String, String> = BTreeMap::new();
                 lines.iter().for_each(|line| *expected.entry(name(line)).or_default() += line);
-                assert!(split(what, most, &lines) == expected, "{what:?} {most}");
+                assert!(split(by, memory, &lines) == expected, "{by:?} {memory}");
             }
         }
     }
 
     #[test]
-    fn second_records_are_with_their_first_ones() {
+    fn return_records_are_in_the_files_of_their_entry_records() {
         let line = |lwp: u32, event: &str, a1: &str| {
             format!("1795174740:000000001:{lwp:07}:0000001:0x7fc5de3f86c0:{event}:{a1}:0:0:0:0\n")
         };
@@ -206,7 +214,7 @@ mod tests {
             line(2, "02:02:2", "0"),
             line(1, "02:02:2", "16"),
         ];
-        let files = split(Split::Object, 1 << 20, &lines);
+        let files = split(SplitBy::Object, 1 << 20, &lines);
         for (name, places) in
             [("object.none", &[0][..]), ("object.0x10", &[1, 6]), ("object.0x20", &[2, 5]), ("object.0x30", &[3, 4])]
         {
@@ -215,11 +223,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_a_directory_is_left_alone() {
+    fn files_that_are_in_a_directory_are_left_alone() {
         let directory = tempfile::tempdir().unwrap();
-        assert!(Splitter::new(Split::Pid, directory.path()).is_ok(), "an empty one");
+        assert!(Splitter::new(SplitBy::Pid, directory.path()).is_ok(), "an empty directory");
         fs::write(directory.path().join("lwp.0000001"), "mine").unwrap();
-        let error = Splitter::new(Split::Pid, directory.path()).err().unwrap();
+        let error = Splitter::new(SplitBy::Pid, directory.path()).err().unwrap();
         assert_eq!(error.to_string(), "the directory for --split is not empty");
     }
 }

@@ -1,133 +1,94 @@
 //! Which of the merged records are wanted.
 //!
 //! ```text
-//! calls    what is asked of a call: --object, --blocked, --longer
-//!   pairs    its two records
-//!   objects  which columns are objects
-//!   waits    whether it waited
-//!   marks    the records that are wanted, as many as there are
-//! few      how many: --head, --tail
-//! stream   all of it for records that come as they are made: --follow
+//! record_filter      what one record decides: -e, -p, -l, --tid
+//! call_filter        what both records of a call decide: --object, --blocked, --longer
+//! selected_records   the records that call_filter selected, as many as there are
+//! line_limit         how many: --head, --tail
+//! streaming_filter   all of it for records that come as they are made: --follow
 //! ```
 //!
-//! `--since` and `--until` are a matter of which slices are merged at all; [`Filter`] is asked of each merged record, in many
-//! threads, and [`Few`] counts what comes out, in order.
+//! `--since` and `--until` decide which slices are merged at all. [`Filter`] decides about each merged record, in many
+//! threads, and [`LineLimit`] counts what is left, in order.
 
-mod calls;
-mod few;
-mod marks;
-pub mod objects;
-pub mod pairs;
-mod stream;
-mod waits;
+mod call_filter;
+mod line_limit;
+mod record_filter;
+mod selected_records;
+mod streaming_filter;
 
 use std::io;
 
 use memchr::memchr;
-use spec::EventSet;
 
-use crate::args::Selection;
 use crate::merge::Merge;
-use crate::read::columns;
-use calls::{Calls, Question};
-pub use few::Few;
-pub use stream::Stream;
+use crate::options::Selection;
+use call_filter::{CallConditions, CallFilter};
+pub use line_limit::LineLimit;
+use record_filter::{EventTable, RecordFilter};
+pub use streaming_filter::StreamingFilter;
 
-/// What is asked of records. All must agree; what was not given agrees with everything.
+/// The conditions that records have to meet.
 #[derive(Debug)]
 pub struct Filter {
-    plain: Plain,
-    calls: Option<Calls>,
-}
-
-/// What a record tells by itself: `-e`, `-p`, `-l` and `--tid`.
-#[derive(Debug)]
-struct Plain {
-    events: Option<EventTable>,
-    pids: Vec<u32>,
-    lwps: Vec<u32>,
-    tids: Vec<u64>,
+    records: RecordFilter,
+    calls: Option<CallFilter>,
 }
 
 impl Filter {
-    /// Lists that are empty ask for nothing in particular.
+    /// The conditions of `selection`. An empty list is no condition.
     pub fn new(selection: Selection) -> Filter {
         let Selection { events, pids, lwps, tids, objects, blocked, longer, .. } = selection;
-        let question = Question { objects, blocked, longer };
+        let conditions = CallConditions { objects, blocked, longer };
         Filter {
-            plain: Plain { events: events.map(EventTable::new), pids, lwps, tids },
-            calls: (!question.is_idle()).then(|| Calls::new(question)),
+            records: RecordFilter { events: events.map(EventTable::new), pids, lwps, tids },
+            calls: (!conditions.is_idle()).then(|| CallFilter::new(conditions)),
         }
     }
 
-    /// Whether everything is wanted.
+    /// True if every record is selected.
     pub fn is_idle(&self) -> bool {
-        let Plain { events, pids, lwps, tids } = &self.plain;
-        events.is_none() && pids.is_empty() && lwps.is_empty() && tids.is_empty() && self.calls.is_none()
+        self.records.is_idle() && self.calls.is_none()
     }
 
-    /// Goes through the trace first, if that is needed to judge records.
+    /// Reads the trace once if a condition is about calls, to find which records belong to the calls that meet it.
     ///
     /// # Errors
-    /// What a temporary file says.
+    /// The failure of a temporary file.
     pub fn prepare(&mut self, merge: &Merge) -> io::Result<()> {
-        let Filter { plain, calls } = self;
-        calls.as_mut().map_or(Ok(()), |calls| calls.mark(merge, &|line| plain.wants(line)))
+        let Filter { records, calls } = self;
+        calls.as_mut().map_or(Ok(()), |calls| calls.prepare(merge, &|line| records.wants(line)))
     }
 
-    /// Gives those of `lines` to `put` that are wanted. `lines` are in order.
+    /// Gives the selected ones of `lines`, which are in order, to `put`.
     pub fn select<'a>(&self, lines: &'a [u8], mut put: impl FnMut(&'a [u8])) {
         let mut cursor = self.calls.as_ref().map(|calls| calls.cursor(lines));
-        let mut at = 0;
-        while let Some(length) = memchr(b'\n', &lines[at..]) {
-            let line = &lines[at..at + length + 1];
-            if self.plain.wants(line) && cursor.as_mut().is_none_or(|cursor| cursor.wants(line)) {
+        let mut start = 0;
+        while let Some(length) = memchr(b'\n', &lines[start..]) {
+            let line = &lines[start..=start + length];
+            if self.records.wants(line) && cursor.as_mut().is_none_or(|cursor| cursor.wants(line)) {
                 put(line);
             }
-            at += line.len();
+            start += line.len();
         }
     }
 
-    /// What went wrong while records were judged.
+    /// Whether records were selected without an error.
     ///
     /// # Errors
-    /// What a temporary file said.
+    /// The first failure of a temporary file.
     pub fn result(&self) -> io::Result<()> {
-        self.calls.as_ref().map_or(Ok(()), Calls::result)
-    }
-}
-
-impl Plain {
-    /// Whether the record `line` is wanted.
-    fn wants(&self, line: &[u8]) -> bool {
-        (self.pids.is_empty() || self.pids.contains(&columns::pid(line)))
-            && (self.lwps.is_empty() || self.lwps.contains(&columns::lwpid(line)))
-            && (self.tids.is_empty() || self.tids.contains(&columns::tid(line)))
-            && self.events.as_ref().is_none_or(|events| events.contains(line))
-    }
-}
-
-/// An [`EventSet`] with an answer for each pair of two-digit numbers.
-#[derive(Debug)]
-struct EventTable(Box<[bool]>);
-
-impl EventTable {
-    fn new(set: EventSet) -> EventTable {
-        EventTable((0..100 * 100).map(|pair| set.contains_numbers((pair / 100) as u8, (pair % 100) as u8)).collect())
-    }
-
-    fn contains(&self, line: &[u8]) -> bool {
-        let (category, number, _) = columns::event(line);
-        self.0.get(usize::from(category) * 100 + usize::from(number)).is_none_or(|&wanted| wanted)
+        self.calls.as_ref().map_or(Ok(()), CallFilter::result)
     }
 }
 
 #[cfg(test)]
-mod calls_tests;
+mod call_filter_tests;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use spec::EventSet;
 
     const LINES: [&str; 4] = [
         "1795174740:544763329:0019955:0019953:0x7fc5de3f86c0:02:02:1:0x559469ed90a0:0:0:0:0\n",
@@ -139,7 +100,7 @@ mod tests {
     fn wanted(events: Option<&str>, pids: &[u32], lwps: &[u32]) -> Vec<usize> {
         let events = events.map(|list| EventSet::parse(list.as_bytes(), &mut |_| panic!("unknown name")));
         let filter = Filter::new(Selection { events, pids: pids.into(), lwps: lwps.into(), ..Selection::default() });
-        (0..LINES.len()).filter(|&line| filter.plain.wants(LINES[line].as_bytes())).collect()
+        (0..LINES.len()).filter(|&line| filter.records.wants(LINES[line].as_bytes())).collect()
     }
 
     #[test]
@@ -147,7 +108,7 @@ mod tests {
         assert_eq!(wanted(None, &[], &[]), [0, 1, 2, 3]);
         assert_eq!(wanted(None, &[19953], &[]), [0, 1]);
         assert_eq!(wanted(None, &[19953, 7], &[19956, 7]), [1, 2, 3]);
-        assert_eq!(wanted(Some("mutex_lock"), &[], &[]), [0, 3], "losses always show");
+        assert_eq!(wanted(Some("mutex_lock"), &[], &[]), [0, 3], "loss records are always selected");
         assert_eq!(wanted(Some("-cond"), &[], &[]), [0, 2, 3]);
         assert_eq!(wanted(Some("user"), &[7], &[]), [2, 3]);
         assert_eq!(wanted(Some(""), &[19953], &[]), [0usize; 0]);

@@ -1,239 +1,214 @@
 //! `--follow`: prints what running processes record, as it happens.
 //!
 //! ```text
-//! watch  ──► live: buffers, ring ──► intake ──► window ──► printer
-//! which      what is in memory                  in order   journal,
-//! files      source: seen                                  filter, view
-//!            what comes to files
+//! directory_watch ──► running_process ──► intake ──► reorder_window ──► printer
+//! which files         new_in_buffers                 in order           journal,
+//!                     new_in_rings                                      filter, format
+//!                     growing_files: what comes to files
 //! ```
 //!
-//! What there is at first is merged as always; every buffer and file goes on from where that left it. Then everything is
-//! looked at some hundred times a second. A record is read in its thread's buffer, or in the file if it left the buffer
-//! between two looks, never twice.
+//! `start` merges what there is at first as always; every buffer and file goes on from where that ended. Then all of them are
+//! read some hundred times a second. A record is read in its thread's buffer, or in the file if it left the buffer between two
+//! reads, never twice: `emitted_records` knows what was read from a buffer.
 //!
 //! The processes notice nothing: what is read is memory that the kernel holds anyway, by `pread`, so that a file that becomes
 //! shorter is an error and no signal.
 
-mod buffers;
+mod directory_watch;
+mod emitted_records;
+mod follower;
+mod growing_file;
+mod growing_files;
 mod intake;
-mod live;
+mod live_thread;
+mod new_in_buffers;
+mod new_in_rings;
 mod printer;
-mod ring;
-mod seen;
-mod source;
+mod reorder_window;
+mod running_process;
 mod start;
-mod told;
-mod watch;
-mod window;
+mod stop_signal;
 
-use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::Stop;
-use crate::args::Options;
-use crate::merge::{Limits, Merge};
-use crate::output;
-use crate::read::alive::has_writer;
-use crate::read::columns;
-use crate::read::handle::{self, Identity};
-use crate::read::process::Process;
-use crate::read::text::Text;
-use crate::say::{Say, reason};
-use intake::Intake;
-use live::Live;
+use crate::merge::{Merge, MergeLimits};
+use crate::options::CommandError;
+use crate::options::Options;
+use crate::output::destination;
+use crate::record::columns;
+use crate::support::diagnostics::{Diagnostics, reason};
+use crate::support::duration::duration_text;
+use crate::support::error::Error;
+use crate::trace::file_handle;
+use crate::trace::file_names::ProcessFiles;
+use crate::trace::process_liveness::has_writer;
+use crate::trace::record_text::RecordText;
+use directory_watch::DirectoryWatch;
+use follower::{Follower, monotonic};
 use printer::Printer;
-use source::Sources;
-use watch::Watch;
-use window::Window;
+use reorder_window::ReorderWindow;
+use running_process::RunningProcess;
 
-/// Bytes of records that may wait; when there are more, what others wait for is read first.
+/// Bytes of records that may wait; when there are more, only the files that others wait for are read.
 const ROOM: usize = 24 << 20;
 /// Bytes that are read of one file at a time.
 const CHUNK: u64 = 2 << 20;
-/// How long a file may be there before the kernel has opened it for the process that makes it.
-const MAKING: Duration = Duration::from_secs(1);
-/// Looks without anything new after the last process has ended.
-const GRACE: u32 = 3;
+/// A trbuf that is no older may be about to be opened by the process that makes it.
+const CREATION_TIME: Duration = Duration::from_secs(1);
+/// So many rounds without anything new show that no process runs any more.
+const IDLE_ROUNDS: u32 = 3;
 
-/// What is followed.
-struct Follow<'a> {
-    watches: Vec<Watch>,
-    lives: Vec<Live>,
-    sources: Sources,
-    intake: Intake,
-    clock: Clock,
-    /// Some process or file has been seen.
-    any: bool,
-    /// Looks without anything new since no process runs.
-    idle: u32,
-    /// Trbufs of processes that were dead at first: what was left in them has been merged.
-    dead: HashSet<Identity>,
-    /// Trbufs that could not be read yet.
-    unready: Vec<(Process, PathBuf)>,
-    say: &'a Say,
-}
-
-/// What time it is for the processes, and how long records wait.
-#[derive(Clone, Copy, Debug)]
-struct Clock {
-    /// What is to be added to `CLOCK_MONOTONIC`, nanoseconds.
-    offset: i64,
-    /// How long a record waits for others, nanoseconds.
-    hold: u64,
-}
-
-impl Clock {
-    /// What time it is for the processes, nanoseconds since the Epoch, when `CLOCK_MONOTONIC` says `now`.
-    fn time(self, now: u64) -> u64 {
-        now.saturating_add_signed(self.offset)
-    }
-}
-
-/// Prints a trace and what is added to it, until it is told to end or nothing more can come.
+/// Prints a trace and what is added to it, until a signal or the options end that, or nothing more can be added.
 ///
 /// # Errors
-/// What prevents that.
-pub fn follow(options: &Options, say: &Say) -> Result<(), Stop> {
-    told::listen();
-    // Records are printed at the latest when they are as old as the window: the look before that is the last one that can.
+/// Any failure of an output or of a temporary file.
+pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), CommandError> {
+    stop_signal::catch_signals();
+    // A record is printed when it is as old as the window, at the latest: by the last round before that.
     let window = options.following.window;
     let interval = Duration::from_nanos((window / 10).clamp(1_000_000, 10_000_000));
     let hold = window.saturating_sub(2 * interval.as_nanos() as u64);
     let began = monotonic();
-    let (mut follow, texts) = Follow::start(options, hold, say)?;
-    let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, say)?;
-    // They may lie beside what is followed.
-    let journal = options.printing.output.as_deref().and_then(|path| output::identity(Some(path)));
-    follow.sources.leave_out([journal, output::identity(None)]);
+    let (mut follow, texts) = Follower::start(options, hold, diagnostics)?;
+    let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, diagnostics)?;
+    // The outputs may be files in a directory that is followed.
+    let journal = options.printing.output.as_deref().and_then(|path| destination::output_identity(Some(path)));
+    follow.files.exclude([journal, destination::output_identity(None)]);
     follow.catch_up(texts, follow.clock.time(began).saturating_sub(hold), &mut printer)?;
     loop {
         let began = Instant::now();
-        let ends = told::to_end();
-        if ends || follow.idle > 0 {
-            // It may be the last look.
-            follow.watches.iter_mut().for_each(Watch::hurry);
+        let is_stopped = stop_signal::is_requested();
+        if is_stopped || follow.idle_rounds > 0 {
+            // This round may be the last one.
+            follow.watches.iter_mut().for_each(DirectoryWatch::read_next_time);
         }
-        // What this look does not find may have been made from now on.
+        // Records that this round does not find are made from now on.
         let horizon = follow.clock.time(monotonic()).saturating_sub(hold);
-        follow.look();
-        let all = ends || follow.has_nothing() || options.following.until_exit && follow.has_ended();
-        if all {
-            follow.read_rest();
+        follow.read_new();
+        let is_last = is_stopped || follow.has_no_sources() || options.following.until_exit && follow.has_ended();
+        if is_last {
+            follow.read_last();
         }
-        follow.release(horizon, all, &mut printer)?;
-        if all || printer.is_done(follow.intake.window.horizon()) {
+        follow.release(horizon, is_last, &mut printer)?;
+        if is_last || printer.is_done(follow.intake.window.horizon()) {
             break;
         }
-        if follow.sources.behind().is_none() {
+        if follow.files.behind().is_none() {
             sleep(interval.saturating_sub(began.elapsed()));
         }
     }
-    follow.tell_late(window);
-    printer.end()
+    follow.report_late(window);
+    Ok(printer.end()?)
 }
 
-impl Follow<'_> {
-    /// Prints what there is at first: what was made before `horizon`; the rest waits for what comes.
-    fn catch_up(&mut self, texts: Vec<Arc<Text>>, horizon: u64, printer: &mut Printer) -> Result<(), Stop> {
-        let temporary = |error| Stop::Failed("temporary file".to_owned(), error);
-        let Follow { intake, say, .. } = self;
-        intake.window = Window::new(horizon);
-        let merge = Merge::prepare(&texts, Limits::default(), say).map_err(temporary)?;
+impl Follower<'_> {
+    /// Merges the records that exist at the start. Those before `horizon` are printed, and later ones wait for others.
+    fn catch_up(&mut self, texts: Vec<Arc<RecordText>>, horizon: u64, printer: &mut Printer) -> Result<(), Error> {
+        let Follower { intake, diagnostics, .. } = self;
+        intake.window = ReorderWindow::new(horizon);
+        let merge = Merge::prepare(&texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
         let mut result = Ok(());
         let mut print = |lines: &[u8]| {
             result = lines_of(lines).try_for_each(|line| printer.put(line, false));
-            Ok(result.is_ok() && !told::to_end())
+            Ok(result.is_ok() && !stop_signal::is_requested())
         };
-        merge.run(0..horizon, None, &mut print).map_err(temporary)?;
+        merge.run(0..horizon, None, &mut print).map_err(Error::temporary)?;
         result?;
         let mut wait = |lines: &[u8]| {
-            lines_of(lines).for_each(|line| intake.put(columns::time(line).unwrap_or(0), line));
-            Ok(!told::to_end())
+            lines_of(lines).for_each(|line| intake.push(columns::time(line).unwrap_or(0), line));
+            Ok(!stop_signal::is_requested())
         };
-        merge.run(horizon..u64::MAX, None, &mut wait).map_err(temporary)?;
+        merge.run(horizon..u64::MAX, None, &mut wait).map_err(Error::temporary)?;
         printer.caught_up();
         Ok(())
     }
 
-    /// Reads all that has come.
-    fn look(&mut self) {
+    /// A round: reads what is new in directories, buffers and files.
+    fn read_new(&mut self) {
         let before = self.intake.count();
-        self.idle += 1;
+        self.idle_rounds += 1;
         for at in 0..self.watches.len() {
-            self.news(at);
+            self.read_directory(at);
         }
         for (process, path) in std::mem::take(&mut self.unready) {
-            self.meet(process, path, false);
+            self.add_process(process, path, false);
         }
-        let Follow { lives, sources, intake, say, .. } = self;
-        lives.retain_mut(|live| live.look(sources, intake, say));
-        if let Some(offset) = lives.iter().map(Live::offset).min() {
+        let Follower { processes, files, intake, diagnostics, .. } = self;
+        processes.retain_mut(|live| live.read_new(files, intake, diagnostics));
+        if let Some(offset) = processes.iter().map(RunningProcess::offset).min() {
             self.clock.offset = offset;
         }
         let room = intake.window.size() < ROOM;
-        let most = (ROOM as u64 / 2 / sources.len().max(1) as u64).clamp(16 << 10, CHUNK);
-        sources.read(most, room, intake, say);
-        let new = intake.count() > before || sources.behind().is_some();
-        if new || !lives.is_empty() {
-            self.idle = 0;
+        let limit = (ROOM as u64 / 2 / files.len().max(1) as u64).clamp(16 << 10, CHUNK);
+        files.read(limit, room, intake, diagnostics);
+        let new = intake.count() > before || files.behind().is_some();
+        if new || !processes.is_empty() {
+            self.idle_rounds = 0;
         }
     }
 
-    /// Takes in the files that have come to a directory.
-    fn news(&mut self, at: usize) {
-        let Follow { watches, dead, sources, .. } = self;
+    /// Takes the files that are new in a directory.
+    fn read_directory(&mut self, at: usize) {
+        let Follower { watches, merged, files, .. } = self;
         let Some(watch) = watches.get_mut(at) else { return };
-        let news = match watch.look() {
-            Ok(news) => news,
-            // The directory is gone; it may come back.
+        let changes = match watch.read_changes() {
+            Ok(changes) => changes,
+            // The directory is gone; it may be made again.
             Err(error) => return log::info!("{}", reason(&error)),
         };
         let device = watch.device().unwrap_or(0);
-        for number in news.vanished {
-            dead.remove(&(device, number));
-            sources.vanished((device, number));
+        for number in changes.removed {
+            merged.remove(&(device, number));
+            files.forget((device, number));
         }
-        self.any |= !(news.buffers.is_empty() && news.records.is_empty());
-        for (process, path) in news.buffers {
-            self.meet(process, path, true);
+        self.has_begun |= !(changes.buffers.is_empty() && changes.records.is_empty());
+        for (process, path) in changes.buffers {
+            self.add_process(process, path, true);
         }
-        let Follow { lives, sources, intake, say, .. } = self;
-        for (process, number, path) in news.records {
-            match sources.found(&path, intake, say) {
-                Ok(Some(place)) => {
-                    let owner = lives.iter_mut().find(|live| live.owns(&process));
+        let Follower { processes, files, intake, diagnostics, .. } = self;
+        for (process, number, path) in changes.records {
+            match files.open(&path, intake, diagnostics) {
+                Ok(Some(index)) => {
+                    let owner = processes.iter_mut().find(|live| live.is_process(&process));
                     if let Some(owner) = owner {
-                        owner.adopt(number, place, sources);
+                        owner.adopt(number, index, files);
                     }
                 }
                 Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => say.damage(path.display(), reason(&error)),
+                Err(error) => diagnostics.report_damage(path.display(), reason(&error)),
             }
         }
     }
 
-    /// A process has made its trbuf, just now if it is the `first` time that this is seen.
-    fn meet(&mut self, process: Process, path: PathBuf, first: bool) {
-        let Follow { lives, dead, unready, idle, say, .. } = self;
-        let mut is_coming = false;
-        let live = handle::open(&path).and_then(|file| {
+    /// Follows the process whose trbuf is at `path`. This is the `first` attempt, or the trbuf was not ready before.
+    fn add_process(&mut self, process: ProcessFiles, path: PathBuf, first: bool) {
+        let Follower { processes, merged, unready, idle_rounds, diagnostics, .. } = self;
+        let (mut is_mapped, mut is_new) = (false, false);
+        let live = file_handle::open(&path).and_then(|file| {
             let age = file.metadata()?.modified()?.elapsed();
-            is_coming = has_writer(&file) == Some(true) || age.is_ok_and(|age| age < MAKING);
-            Live::new(process.clone(), path.clone(), file)
+            is_mapped = has_writer(&file) == Some(true);
+            is_new = age.is_ok_and(|age| age < CREATION_TIME);
+            RunningProcess::new(process.clone(), path.clone(), file)
         });
         match live {
-            Ok(Some(live)) if lives.iter().any(|known| known.identity() == live.identity()) => {}
-            Ok(Some(live)) if dead.contains(&live.identity()) && live.is_gone() => {}
-            Ok(Some(live)) => lives.push(live),
-            // The process has made the file, and not yet written what it is.
+            Ok(Some(live)) if processes.iter().any(|known| known.identity() == live.identity()) => {}
+            Ok(Some(live)) if merged.contains(&live.identity()) && !is_mapped => {
+                // Until the process is gone for good, it may be ending, or another program may take the trbuf over.
+                if !live.is_gone() {
+                    *idle_rounds = 0;
+                    unready.push((process, path));
+                }
+            }
+            Ok(Some(live)) => processes.push(live),
+            // The process has made the trbuf and not yet written its header.
             Ok(None) => {
-                if is_coming {
-                    *idle = 0;
+                if is_mapped || is_new {
+                    *idle_rounds = 0;
                 }
                 unready.push((process, path));
             }
@@ -243,18 +218,18 @@ impl Follow<'_> {
                     unready.push((process, path.clone()));
                 }
                 if first {
-                    say.damage(path.display(), reason(&error));
+                    diagnostics.report_damage(path.display(), reason(&error));
                 }
             }
         }
     }
 
-    /// Prints what was made before `horizon` and what has waited long enough, or all.
-    fn release(&mut self, horizon: u64, all: bool, printer: &mut Printer) -> Result<(), Stop> {
-        let Follow { sources, intake, clock, .. } = self;
+    /// Prints the records before `horizon` and those that have waited long enough, or all.
+    fn release(&mut self, horizon: u64, is_last: bool, printer: &mut Printer) -> Result<(), Error> {
+        let Follower { files, intake, clock, .. } = self;
         let now = monotonic();
-        let (horizon, overdue) = match sources.behind() {
-            _ if all => (u64::MAX, u64::MAX),
+        let (horizon, overdue) = match files.behind() {
+            _ if is_last => (u64::MAX, u64::MAX),
             Some(behind) => (horizon.min(behind), 0),
             None => (horizon, now.saturating_sub(clock.hold)),
         };
@@ -262,34 +237,35 @@ impl Follow<'_> {
         printer.flush()
     }
 
-    /// Whether there is nothing that anything could come from.
-    fn has_nothing(&self) -> bool {
-        self.watches.is_empty() && self.sources.len() == 0 && self.lives.is_empty()
+    /// Whether there is nothing that records could come from.
+    fn has_no_sources(&self) -> bool {
+        self.watches.is_empty() && self.files.len() == 0 && self.processes.is_empty()
     }
 
     /// Whether no process runs any more.
     fn has_ended(&self) -> bool {
-        self.any && self.lives.is_empty() && self.idle >= GRACE
+        self.has_begun && self.processes.is_empty() && self.idle_rounds >= IDLE_ROUNDS
     }
 
-    /// Reads for the last time, also of files whose turn it is not.
-    fn read_rest(&mut self) {
-        let Follow { sources, intake, say, .. } = self;
-        if sources.behind().is_some() {
-            say.note("--follow", "more was recorded than could be read until now; the rest is in the trace");
+    /// Reads all files for the last time, also those that the round has left out.
+    fn read_last(&mut self) {
+        let Follower { files, intake, diagnostics, .. } = self;
+        if files.behind().is_some() {
+            diagnostics
+                .report_note("--follow", "more was recorded than could be read until now; the rest is in the trace");
         } else {
-            sources.iter_mut().for_each(|source| source.read(u64::MAX, true, intake, say));
+            files.iter_mut().for_each(|source| source.read(u64::MAX, true, intake, diagnostics));
         }
     }
 
-    /// Tells of records that were late.
-    fn tell_late(&self, window: u64) {
-        let Follow { intake, say, .. } = self;
+    /// Reports how many records were late.
+    fn report_late(&self, window: u64) {
+        let Follower { intake, diagnostics, .. } = self;
         let late = intake.window.late();
         if late.count > 0 {
-            let [most, window] = [late.most, window].map(duration);
-            let what = format_args!("{} records came later than the window of {window}, by up to {most}", late.count);
-            say.note("--follow", what);
+            let [delay, window] = [late.delay_max, window].map(duration_text);
+            let what = format_args!("{} records came later than the window of {window}, by up to {delay}", late.count);
+            diagnostics.report_note("--follow", what);
         }
     }
 }
@@ -298,17 +274,5 @@ fn lines_of(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     lines.split_inclusive(|&byte| byte == b'\n')
 }
 
-/// A duration for people.
-fn duration(nanoseconds: u64) -> String {
-    let mut text = [0; 24];
-    let length = crate::view::duration(nanoseconds, &mut text);
-    String::from_utf8_lossy(&text[..length]).into_owned()
-}
-
-/// `CLOCK_MONOTONIC`, nanoseconds.
-fn monotonic() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: clock_gettime writes one timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
+#[cfg(test)]
+mod tests;

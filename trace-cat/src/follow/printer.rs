@@ -1,85 +1,87 @@
-//! What becomes of records, one after the other: all of them go to the journal, those that are wanted are shown.
+//! Writes all records to the journal, and prints the selected ones in their format.
 
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::Stop;
-use crate::args::{Format, Moment, Printing, Selection};
-use crate::filter::Stream;
-use crate::output::Output;
-use crate::read::columns;
-use crate::say::Say;
-use crate::view::{self, Shown};
+use crate::filter::StreamingFilter;
+use crate::options::{OutputFormat, Printing, Selection, TimePoint};
+use crate::output;
+use crate::output::Formatter;
+use crate::output::destination::Output;
+use crate::record::columns;
+use crate::support::diagnostics::Diagnostics;
+use crate::support::error::Error;
 
-/// Bytes that are written at a time when much comes.
-const PIECE: usize = 1 << 20;
+/// Bytes that are collected before they are written.
+const CHUNK_LEN: usize = 1 << 20;
 
 /// Where records go.
 pub struct Printer<'a> {
     journal: Option<(Output<'a>, String)>,
-    /// What is still to be written to it.
-    kept: Vec<u8>,
+    /// Records that are still to be written to the journal.
+    journal_text: Vec<u8>,
     output: Output<'a>,
-    out: Vec<u8>,
-    stream: Stream,
-    /// What the stream has just let through.
-    wanted: Vec<u8>,
-    since: Option<Moment>,
-    until: Option<Moment>,
-    /// What they mean, once a record has come.
+    /// Text that is still to be written to the output.
+    text: Vec<u8>,
+    filter: StreamingFilter,
+    /// The records that the filter has just selected.
+    selected: Vec<u8>,
+    since: Option<TimePoint>,
+    until: Option<TimePoint>,
+    /// The times of `since` and `until`, which the first record decides.
     times: Option<Range<u64>>,
-    /// How many records may still be shown.
-    left: u64,
-    tail: Option<Tail>,
-    shown: Shown,
-    format: Format,
+    /// How many records may still be printed.
+    remaining: u64,
+    tail: Option<LastLines>,
+    formatter: Formatter,
+    format: OutputFormat,
 }
 
-/// The last lines of what there was at first.
-struct Tail {
-    most: u64,
+/// The last of the existing lines.
+struct LastLines {
+    limit: u64,
     lines: VecDeque<Box<[u8]>>,
 }
 
 impl<'a> Printer<'a> {
-    /// `paths` are those that are read.
+    /// Opens the outputs for the records of `paths`.
     ///
     /// # Errors
-    /// What the system says of the journal or the standard output.
+    /// Any failure of the journal or the standard output.
     pub fn new(
         printing: &Printing,
         selection: &Selection,
         paths: &[PathBuf],
-        say: &'a Say,
-    ) -> Result<Printer<'a>, Stop> {
+        diagnostics: &'a Diagnostics,
+    ) -> Result<Printer<'a>, Error> {
         let open = |path: Option<&PathBuf>, name: &str| {
-            Output::open(path.map(PathBuf::as_path), say).map_err(|error| Stop::Failed(name.to_owned(), error))
+            Output::open(path.map(PathBuf::as_path), diagnostics).map_err(|error| Error::new(name, error))
         };
         let journal = printing.output.as_ref().map(|path| {
             let name = path.display().to_string();
             Ok((open(Some(path), &name)?, name))
         });
-        let shown = view::open(&Printing { output: None, ..printing.clone() }, paths);
+        let formatter = output::open(&Printing { output: None, ..printing.clone() }, paths);
         let mut printer = Printer {
             journal: journal.transpose()?,
-            kept: Vec::new(),
+            journal_text: Vec::new(),
             output: open(None, OUTPUT)?,
-            out: Vec::new(),
-            stream: Stream::new(selection),
-            wanted: Vec::new(),
+            text: Vec::new(),
+            filter: StreamingFilter::new(selection),
+            selected: Vec::new(),
             since: selection.since,
             until: selection.until,
             times: None,
-            left: selection.head.unwrap_or(u64::MAX),
-            tail: selection.tail.map(|most| Tail { most, lines: VecDeque::new() }),
-            shown,
+            remaining: selection.head.unwrap_or(u64::MAX),
+            tail: selection.tail.map(|limit| LastLines { limit, lines: VecDeque::new() }),
+            formatter,
             format: printing.format,
         };
-        if let Shown::Each(view) = &printer.shown {
-            view.head(&mut printer.out);
-            printer.mark(0, false);
+        if let Formatter::PerRecord(view) = &printer.formatter {
+            view.head(&mut printer.text);
+            printer.add_late_mark(0, false);
         }
         Ok(printer)
     }
@@ -87,25 +89,25 @@ impl<'a> Printer<'a> {
     /// Takes the next record, which is `late` if it should have come before others.
     ///
     /// # Errors
-    /// What writing says.
-    pub fn put(&mut self, line: &[u8], late: bool) -> Result<(), Stop> {
+    /// Any failure of writing.
+    pub fn put(&mut self, line: &[u8], late: bool) -> Result<(), Error> {
         if self.journal.is_some() {
-            self.kept.extend_from_slice(line);
+            self.journal_text.extend_from_slice(line);
         }
         let (since, until) = (self.since, self.until);
         self.times.get_or_insert_with(|| {
             let time = columns::time(line).unwrap_or(0);
             since.map_or(0, |since| since.resolve(time))..until.map_or(u64::MAX, |until| until.resolve(time))
         });
-        let mut wanted = std::mem::take(&mut self.wanted);
-        self.stream.push(line, &mut wanted);
-        self.select(&wanted, late);
-        wanted.clear();
-        self.wanted = wanted;
-        if self.out.len() > PIECE || self.kept.len() > PIECE { self.write() } else { Ok(()) }
+        let mut selected = std::mem::take(&mut self.selected);
+        self.filter.push(line, &mut selected);
+        self.select(&selected, late);
+        selected.clear();
+        self.selected = selected;
+        if self.text.len() > CHUNK_LEN || self.journal_text.len() > CHUNK_LEN { self.write() } else { Ok(()) }
     }
 
-    /// Shows what of `lines` lies in the times that are wanted, if more is wanted.
+    /// Prints those of `lines` that are in the selected time, up to the limits.
     fn select(&mut self, lines: &[u8], late: bool) {
         for line in lines.split_inclusive(|&byte| byte == b'\n') {
             let time = columns::time(line).unwrap_or(0);
@@ -115,110 +117,110 @@ impl<'a> Printer<'a> {
             match &mut self.tail {
                 Some(tail) => {
                     tail.lines.push_back(line.into());
-                    if tail.lines.len() as u64 > tail.most {
+                    if tail.lines.len() as u64 > tail.limit {
                         tail.lines.pop_front();
                     }
                 }
-                None if self.left > 0 => {
-                    self.left -= 1;
-                    self.show(line, late);
+                None if self.remaining > 0 => {
+                    self.remaining -= 1;
+                    self.format_line(line, late);
                 }
                 None => {}
             }
         }
     }
 
-    fn show(&mut self, line: &[u8], late: bool) {
-        let start = self.out.len();
-        match &mut self.shown {
-            Shown::AsTheyAre => self.out.extend_from_slice(line),
-            Shown::Each(view) => view.record(line, &mut self.out),
-            Shown::InOrder(view) if late => {
-                // On a line of its own, apart from what is going on.
-                view.pause(&mut self.out);
-                view.record(line, &mut self.out);
-                view.pause(&mut self.out);
+    fn format_line(&mut self, line: &[u8], late: bool) {
+        let start = self.text.len();
+        match &mut self.formatter {
+            Formatter::Raw => self.text.extend_from_slice(line),
+            Formatter::PerRecord(view) => view.record(line, &mut self.text),
+            Formatter::Timeline(view) if late => {
+                // The late record is on a line of its own, apart from calls in progress.
+                view.pause(&mut self.text);
+                view.record(line, &mut self.text);
+                view.pause(&mut self.text);
             }
-            Shown::InOrder(view) => view.record(line, &mut self.out),
+            Formatter::Timeline(view) => view.record(line, &mut self.text),
         }
-        self.mark(start, late);
+        self.add_late_mark(start, late);
     }
 
-    /// Marks what is shown from `start` on, if anything is.
-    fn mark(&mut self, start: usize, late: bool) {
+    /// Marks the line that begins at `start`, if there is one.
+    fn add_late_mark(&mut self, start: usize, late: bool) {
         let (end, mark): (&[u8], &[u8]) = match (self.format, late) {
-            (Format::Csv, _) if start == 0 && self.out.starts_with(b"time,") => (b"\n", b",late\n"),
-            (Format::Csv, false) => (b"\n", b",0\n"),
-            (Format::Csv, true) => (b"\n", b",1\n"),
-            (Format::Json, true) => (b"}\n", b",\"late\":true}\n"),
-            (Format::Text, true) => (b"\n", b"  late\n"),
+            (OutputFormat::Csv, _) if start == 0 && self.text.starts_with(b"time,") => (b"\n", b",late\n"),
+            (OutputFormat::Csv, false) => (b"\n", b",0\n"),
+            (OutputFormat::Csv, true) => (b"\n", b",1\n"),
+            (OutputFormat::Json, true) => (b"}\n", b",\"late\":true}\n"),
+            (OutputFormat::Text, true) => (b"\n", b"  late\n"),
             _ => return,
         };
-        if self.out.len() > start && self.out.ends_with(end) {
-            self.out.truncate(self.out.len() - end.len());
-            self.out.extend_from_slice(mark);
+        if self.text.len() > start && self.text.ends_with(end) {
+            self.text.truncate(self.text.len() - end.len());
+            self.text.extend_from_slice(mark);
         }
     }
 
-    /// What there was at first has come: what comes from now on is shown as it comes.
+    /// All existing records were taken: from now on records are printed as they arrive.
     pub fn caught_up(&mut self) {
         if let Some(tail) = self.tail.take() {
-            for line in tail.lines.iter().take(usize::try_from(self.left).unwrap_or(usize::MAX)) {
-                self.show(line, false);
+            for line in tail.lines.iter().take(usize::try_from(self.remaining).unwrap_or(usize::MAX)) {
+                self.format_line(line, false);
             }
-            self.left = self.left.saturating_sub(tail.lines.len() as u64);
+            self.remaining = self.remaining.saturating_sub(tail.lines.len() as u64);
         }
     }
 
-    /// Shows all that has come.
+    /// Prints all records that were taken.
     ///
     /// # Errors
-    /// What writing says.
-    pub fn flush(&mut self) -> Result<(), Stop> {
-        if let Shown::InOrder(view) = &mut self.shown {
-            view.pause(&mut self.out);
+    /// Any failure of writing.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        if let Formatter::Timeline(view) = &mut self.formatter {
+            view.pause(&mut self.text);
         }
         self.write()
     }
 
-    fn write(&mut self) -> Result<(), Stop> {
+    fn write(&mut self) -> Result<(), Error> {
         if let Some((journal, name)) = &mut self.journal
-            && !self.kept.is_empty()
+            && !self.journal_text.is_empty()
         {
-            journal.write(&self.kept).map_err(|error| Stop::Failed(name.clone(), error))?;
-            self.kept.clear();
+            journal.write(&self.journal_text).map_err(|error| Error::new(name.clone(), error))?;
+            self.journal_text.clear();
         }
-        if !self.out.is_empty() {
-            self.output.write(&self.out).map_err(failed)?;
-            self.out.clear();
+        if !self.text.is_empty() {
+            self.output.write(&self.text).map_err(failed)?;
+            self.text.clear();
         }
         Ok(())
     }
 
-    /// Whether nothing will be shown of what is made at `now` or later.
+    /// Whether no record of time `now` or later will be printed.
     pub fn is_done(&self, now: u64) -> bool {
-        self.left == 0 || self.times.as_ref().is_some_and(|times| now >= times.end)
+        self.remaining == 0 || self.times.as_ref().is_some_and(|times| now >= times.end)
     }
 
-    /// There will be no more.
+    /// Finishes the outputs after the last record.
     ///
     /// # Errors
-    /// What writing says.
-    pub fn end(mut self) -> Result<(), Stop> {
-        let mut rest = std::mem::take(&mut self.wanted);
-        self.stream.end(&mut rest);
-        self.select(&rest, false);
-        if let Shown::InOrder(view) = &mut self.shown {
-            view.end(&mut self.out);
+    /// Any failure of writing.
+    pub fn end(mut self) -> Result<(), Error> {
+        let mut selected = std::mem::take(&mut self.selected);
+        self.filter.end(&mut selected);
+        self.select(&selected, false);
+        if let Formatter::Timeline(view) = &mut self.formatter {
+            view.end(&mut self.text);
         }
         self.write()?;
         self.output.finish().map_err(failed)?;
-        self.journal.map_or(Ok(()), |(journal, name)| journal.finish().map_err(|error| Stop::Failed(name, error)))
+        self.journal.map_or(Ok(()), |(journal, name)| journal.finish().map_err(|error| Error::new(name, error)))
     }
 }
 
 const OUTPUT: &str = "standard output";
 
-fn failed(error: io::Error) -> Stop {
-    Stop::Failed(OUTPUT.to_owned(), error)
+fn failed(error: io::Error) -> Error {
+    Error::new(OUTPUT, error)
 }

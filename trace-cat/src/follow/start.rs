@@ -1,4 +1,4 @@
-//! Where following begins: each file and buffer goes on from where the merge of what there was at first ends.
+//! Where following begins: at the position in each file and buffer at which the merge of the existing records ends.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,151 +13,159 @@ use spec::buffer::{REGION_OFFSETS, SLOTS_OFFSET};
 use spec::names::FileName;
 use spec::record::{RECORD_LEN_MAX, TIME_WIDTH};
 
+use super::directory_watch::DirectoryWatch;
+use super::emitted_records::EmittedRecords;
+use super::follower::{FollowClock, Follower, monotonic};
+use super::growing_file::GrowingFile;
+use super::growing_files::GrowingFiles;
 use super::intake::Intake;
-use super::live::{Live, time_of};
-use super::seen::Seen;
-use super::source::{Source, Sources};
-use super::watch::Watch;
-use super::window::Window;
-use super::{Clock, Follow, monotonic};
-use crate::Stop;
-use crate::args::{self, Options};
-use crate::output;
-use crate::read::columns;
-use crate::read::handle::{self, Descriptors, Handle};
-use crate::read::inputs;
-use crate::read::process::{Process, split_name};
-use crate::read::running::Copied;
-use crate::read::text::Text;
+use super::live_thread::time_of;
+use super::reorder_window::ReorderWindow;
+use super::running_process::RunningProcess;
+use crate::options::CommandError;
+use crate::options::Options;
+use crate::output::destination;
+use crate::record::columns;
 use crate::report::runs;
-use crate::say::{Say, reason};
+use crate::support::diagnostics::{Diagnostics, reason};
+use crate::trace::buffers::leftovers::CopiedBuffers;
+use crate::trace::file_handle;
+use crate::trace::file_handle::{DescriptorBudget, FileHandle};
+use crate::trace::file_names::{ProcessFiles, split_name};
+use crate::trace::inputs;
+use crate::trace::record_text::RecordText;
 
-impl<'a> Follow<'a> {
-    /// Finds what there is. The texts of that are to be merged; everything else goes on from there.
+impl<'a> Follower<'a> {
+    /// Finds the existing files and processes. The returned texts are to be merged; following goes on from there.
     ///
     /// # Errors
     /// The output is one of the inputs.
-    pub fn start(options: &Options, hold: u64, say: &'a Say) -> Result<(Follow<'a>, Vec<Arc<Text>>), Stop> {
-        let mut watches: Vec<Watch> = options.paths.iter().filter_map(watch).collect();
+    pub fn start(
+        options: &Options,
+        hold: u64,
+        diagnostics: &'a Diagnostics,
+    ) -> Result<(Follower<'a>, Vec<Arc<RecordText>>), CommandError> {
+        let mut watches: Vec<DirectoryWatch> = options.paths.iter().filter_map(watch).collect();
         let paths = if options.last {
-            // What there is beside the newest run stays out of it.
-            watches.iter_mut().for_each(|watch| drop(watch.look()));
-            runs::find(&options.paths).last().map_or(options.paths.clone(), runs::Run::paths)
+            // Existing files of other runs are not followed.
+            watches.iter_mut().for_each(|watch| drop(watch.read_changes()));
+            runs::find_runs(&options.paths).last().map_or(options.paths.clone(), runs::ProgramRun::paths)
         } else {
             options.paths.clone()
         };
-        let descriptors = Descriptors::half_of_the_limit();
-        let inputs = inputs::collect_any(&paths, &descriptors, say);
+        let descriptors = DescriptorBudget::half_of_the_limit();
+        let inputs = inputs::collect_if_any(&paths, &descriptors, diagnostics);
         let journal = options.printing.output.as_deref();
-        let outputs = [journal.and_then(|path| output::identity(Some(path))), output::identity(None)];
+        let outputs =
+            [journal.and_then(|path| destination::output_identity(Some(path))), destination::output_identity(None)];
         if outputs.into_iter().flatten().any(|output| inputs.identities.contains(&output)) {
-            return Err(Stop::Usage(args::usage_error(&[], "the output is one of the inputs")));
+            return Err(CommandError::Usage("the output is one of the inputs".to_owned()));
         }
-        let inputs::Inputs { texts, identities, running, dead } = inputs;
-        let mut sources = Sources::new(identities, descriptors);
-        let mut places: HashMap<Process, Vec<(u16, usize)>> = HashMap::new();
+        let inputs::TraceInputs { texts, identities, running, dead } = inputs;
+        let mut files = GrowingFiles::new(identities, descriptors);
+        let mut indexes: HashMap<ProcessFiles, Vec<(u16, usize)>> = HashMap::new();
         for text in &texts {
             let Some((handle, length)) = text.file() else { continue };
             let position = match text.is_completed() {
                 true => length,
                 false => line_start(handle, length).unwrap_or(length),
             };
-            let place = sources.add(Source::new(text.path().to_owned(), Some(handle.clone()), position));
+            let index = files.add(GrowingFile::new(text.path().to_owned(), Some(handle.clone()), position));
             if let Some((process, number)) = owner(text.path().to_owned()) {
-                places.entry(process).or_default().push((number, place));
+                indexes.entry(process).or_default().push((number, index));
             }
         }
-        let mut follow = Follow {
+        let mut follow = Follower {
             watches,
-            lives: Vec::new(),
-            any: !texts.is_empty() || !running.is_empty(),
-            sources,
-            intake: Intake::new(Window::new(0)),
-            clock: Clock { offset: wall_clock(), hold },
-            idle: 0,
-            dead,
+            processes: Vec::new(),
+            has_begun: !texts.is_empty() || !running.is_empty(),
+            files,
+            intake: Intake::new(ReorderWindow::new(0)),
+            clock: FollowClock { offset: wall_clock(), hold },
+            idle_rounds: 0,
+            merged: dead,
             unready: Vec::new(),
-            say,
+            diagnostics,
         };
         for (process, copied) in running {
-            let places = places.remove(&process).unwrap_or_default();
-            follow.go_on(process, &copied, &places);
+            let indexes = indexes.remove(&process).unwrap_or_default();
+            follow.resume(process, &copied, &indexes);
         }
-        if let Some(offset) = follow.lives.iter().map(Live::offset).min() {
+        if let Some(offset) = follow.processes.iter().map(RunningProcess::offset).min() {
             follow.clock.offset = offset;
         }
         Ok((follow, texts))
     }
 
-    /// Goes on with a process of which `copied` was read; `places` are those of its files that there are.
-    fn go_on(&mut self, process: Process, copied: &Copied, places: &[(u16, usize)]) {
+    /// Follows a process of which `copied` was read; `indexes` are those of its existing record files.
+    fn resume(&mut self, process: ProcessFiles, copied: &CopiedBuffers, indexes: &[(u16, usize)]) {
         let covered = self.watches.iter().any(|watch| watch.covers(&process));
         let files = copied.leftovers.files.iter();
-        for (number, left) in files.filter(|(number, _)| covered || places.iter().any(|(known, _)| known == *number)) {
+        for (number, left) in files.filter(|(number, _)| covered || indexes.iter().any(|(known, _)| known == *number)) {
             let path = process.path(FileName::Records { process: process.number, lwp: *number });
-            let place = self.sources.place(&path);
-            let Some(source) = self.sources.get(place) else { continue };
+            let index = self.files.index(&path);
+            let Some(growing) = self.files.get(index) else { continue };
             for leftover in left {
                 let pending = leftover.pending.iter().map(|(_, range)| range);
                 for range in pending.chain([&leftover.older, &leftover.unwritten]) {
-                    if let Err(error) = note(&mut source.seen, copied, range.clone()) {
-                        self.say.damage(path.display(), reason(&error));
+                    if let Err(error) = note_emitted(&mut growing.emitted, copied, range.clone()) {
+                        self.diagnostics.report_damage(path.display(), reason(&error));
                     }
                 }
             }
         }
         let path = process.path(FileName::Buffers(process.number));
-        // Should it have ended meanwhile, its files hold what is not printed yet.
-        if let Ok(Some(mut live)) = handle::open(&path).and_then(|file| Live::new(process, path, file)) {
-            for &(number, place) in places {
-                live.adopt(number, place, &mut self.sources);
+        // If the process has ended meanwhile, its record files hold the records that are not printed yet.
+        if let Ok(Some(mut live)) = file_handle::open(&path).and_then(|file| RunningProcess::new(process, path, file)) {
+            for &(number, index) in indexes {
+                live.adopt(number, index, &mut self.files);
             }
             if !covered {
-                live.no_more_files();
+                live.fix_files();
             }
-            self.lives.push(live);
+            self.processes.push(live);
         }
     }
 }
 
-/// What is to be watched for new files: a directory, or that of a trbuf.
-fn watch(path: &PathBuf) -> Option<Watch> {
+/// The directory to watch for new files: a directory, or the one of a trbuf.
+fn watch(path: &PathBuf) -> Option<DirectoryWatch> {
     if fs::metadata(path).is_ok_and(|metadata| metadata.is_dir()) {
-        return Some(Watch::new(path, None));
+        return Some(DirectoryWatch::new(path, None));
     }
     match split_name(path) {
-        (b"", Some(FileName::Buffers(number))) => Some(Watch::new(path.parent()?, Some(number))),
+        (b"", Some(FileName::Buffers(number))) => Some(DirectoryWatch::new(path.parent()?, Some(number))),
         _ => None,
     }
 }
 
-/// Whose a record file is.
-fn owner(path: PathBuf) -> Option<(Process, u16)> {
+/// The process of a record file, and the last three digits of the file's name.
+fn owner(path: PathBuf) -> Option<(ProcessFiles, u16)> {
     match split_name(&path) {
         (prefix, Some(FileName::Records { process, lwp })) => {
             let directory = path.parent()?.to_owned();
-            Some((Process { directory, prefix: prefix.to_owned(), number: process }, lwp))
+            Some((ProcessFiles { directory, prefix: prefix.to_owned(), number: process }, lwp))
         }
         _ => None,
     }
 }
 
-/// Where the line begins in which a file of `length` bytes ends.
-fn line_start(handle: &Handle, length: u64) -> io::Result<u64> {
+/// The start of the last line of a file of `length` bytes, if that line is incomplete, else `length`.
+fn line_start(handle: &FileHandle, length: u64) -> io::Result<u64> {
     let mut bytes = [0; 2 * RECORD_LEN_MAX];
     let from = length.saturating_sub(bytes.len() as u64);
     let count = handle.read_at(&mut bytes[..(length - from) as usize], from)?;
     Ok(memrchr(b'\n', &bytes[..count]).map_or(length, |newline| from + newline as u64 + 1))
 }
 
-/// Notes the records of a range of what was copied.
-fn note(seen: &mut Seen, copied: &Copied, range: Range<u64>) -> io::Result<()> {
+/// Notes that the records in a range of the copy are emitted.
+fn note_emitted(emitted: &mut EmittedRecords, copied: &CopiedBuffers, range: Range<u64>) -> io::Result<()> {
     let shape = copied.shape;
     let in_slot = (range.start.max(SLOTS_OFFSET as u64) - SLOTS_OFFSET as u64) % shape.slot_size() as u64;
     let is_ring = shape.is_ring() && in_slot >= REGION_OFFSETS[0] as u64;
     let (mut first, mut from) = (None, range.start);
     if is_ring {
-        // Its first and its last record say enough.
+        // The times of the first and the last record are enough.
         let mut time = [0; TIME_WIDTH];
         first = copied.leftovers.handle.read_at(&mut time, range.start).ok().and_then(|_| columns::time(&time));
         from = from.max(range.end.saturating_sub(2 * RECORD_LEN_MAX as u64));
@@ -174,16 +182,16 @@ fn note(seen: &mut Seen, copied: &Copied, range: Range<u64>) -> io::Result<()> {
         match time_of(line) {
             Some(last) if is_ring => {
                 let first = first.unwrap_or(last);
-                seen.note_ring(columns::lwpid(line), first.min(last)..=last, true);
+                emitted.note_span(columns::lwpid(line), first.min(last)..=last, true);
             }
-            Some(time) => seen.note(time, line),
+            Some(time) => emitted.note(time, line),
             None => {}
         }
     }
     Ok(())
 }
 
-/// What is to be added to `CLOCK_MONOTONIC` for the wall clock, nanoseconds.
+/// The difference between the wall clock and `CLOCK_MONOTONIC`, nanoseconds.
 fn wall_clock() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as i64);
     now - monotonic() as i64

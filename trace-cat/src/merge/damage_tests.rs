@@ -1,5 +1,5 @@
-//! Files with every kind of damage, merged under every kind of limits, against what reading them one by one says; and
-//! files that change while they are merged.
+//! Files with every kind of damage, merged with every kind of limits, compared with the records that a reader of single lines
+//! returns; and files that change while they are merged.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -10,13 +10,12 @@ use spec::record::EVENT1_OFFSET_MAX;
 
 use super::tests::{files, oracle, tiny};
 use super::*;
-use crate::random::{Random, fuzz_time};
-use crate::read::handle::{Descriptors, Handle, open};
-use crate::read::records::{Item, Records};
-use crate::trial::Trace;
+use crate::testing::seeded_random::{SeededRandom, fuzz_time};
+use crate::testing::test_trace::{TestTrace, text_of};
+use crate::trace::record_reader::{RecordItem, RecordReader};
 
-/// Changes a file's bytes in up to `most` places: bytes that matter, long garbage, a cut.
-fn damage(random: &mut Random, bytes: &mut Vec<u8>, most: usize) {
+/// Changes `bytes` in up to `most` places, to bytes that a record may have or to long garbage, or truncates them.
+fn damage(random: &mut SeededRandom, bytes: &mut Vec<u8>, most: usize) {
     for _ in 0..random.below(most + 1) {
         random.mutate(bytes, b"\n\n\r\0:0x19");
     }
@@ -28,16 +27,13 @@ fn damage(random: &mut Random, bytes: &mut Vec<u8>, most: usize) {
     }
 }
 
-/// The records of `bytes` by the reader that looks at each line: their times, whether they are stamped after, their lines.
+/// The records of `bytes` by the reader of single lines: the time, whether the record is stamped after its call, the line.
 fn records(bytes: &[u8]) -> Vec<(u64, bool, String)> {
-    let trace = Trace::new();
-    let path = trace.file("tr", bytes).path("tr");
-    let handle = Handle::new(path.clone(), open(&path).unwrap(), &Descriptors::new(1)).unwrap();
-    let text = Text::new(path, Some(Arc::new(handle)), bytes.len() as u64, false);
-    let mut records = Records::new(Arc::new(text), 0..bytes.len() as u64, Vec::new());
-    let (mut all, stamps) = (Vec::new(), Stamps::new());
+    let (_trace, text) = text_of(bytes);
+    let mut records = RecordReader::new(text, 0..bytes.len() as u64, Vec::new());
+    let (mut all, stamps) = (Vec::new(), StampTable::new());
     while let Some(item) = records.next().unwrap() {
-        if let Item::Record { time } = item {
+        if let RecordItem::Record { time } = item {
             let line = String::from_utf8(records.line().to_vec()).unwrap();
             let mut head = [b'0'; EVENT1_OFFSET_MAX + 8];
             let length = line.len().min(head.len());
@@ -49,13 +45,13 @@ fn records(bytes: &[u8]) -> Vec<(u64, bool, String)> {
 }
 
 #[test]
-fn mutated_traces_keep_every_good_record() {
-    let mut random = Random::seeded("damage", 13);
+fn every_undamaged_record_of_a_damaged_trace_is_merged() {
+    let mut random = SeededRandom::seeded("damage", 13);
     let until = fuzz_time();
-    let (mut round, mut good) = (0, 0);
+    let (mut round, mut undamaged) = (0, 0);
     while round < 150 || until.is_some_and(|end| Instant::now() < end) {
         round += 1;
-        let trace = Trace::new();
+        let trace = TestTrace::new();
         let mut expected = Vec::new();
         for (number, file) in files(&mut random).iter().enumerate() {
             let mut bytes = file.iter().map(|(.., line)| &line[..]).collect::<String>().into_bytes();
@@ -63,23 +59,23 @@ fn mutated_traces_keep_every_good_record() {
             trace.file(&format!("tr.0000001.{number:03x}"), &bytes);
             expected.push(records(&bytes));
         }
-        good += expected.iter().map(Vec::len).sum::<usize>();
+        undamaged += expected.iter().map(Vec::len).sum::<usize>();
         let limits = tiny(&mut random);
         let (out, messages) = trace.cat_with(&[], limits, random.below(5));
         assert!(out == oracle(expected), "round {round}, {limits:?}");
         assert!(messages.lines().all(|line| line.starts_with("trace-cat: tr.0000001.")), "{messages}");
     }
-    assert!(good > 50 * round, "{good} records in {round} rounds");
+    assert!(undamaged > 50 * round, "{undamaged} records in {round} rounds");
 }
 
 #[test]
-fn files_that_change_meanwhile_cost_only_what_changed() {
-    let mut random = Random::seeded("change", 14);
+fn only_changed_bytes_are_missing_if_files_change_meanwhile() {
+    let mut random = SeededRandom::seeded("change", 14);
     let until = fuzz_time();
     let mut round = 0;
     while round < 40 || until.is_some_and(|end| Instant::now() < end) {
         round += 1;
-        let trace = Trace::new();
+        let trace = TestTrace::new();
         let files = files(&mut random);
         for (number, file) in files.iter().enumerate() {
             trace
@@ -87,13 +83,13 @@ fn files_that_change_meanwhile_cost_only_what_changed() {
         }
         let path = trace.path("tr.0000001.000");
         let seed = random.next();
-        let done = AtomicBool::new(false);
+        let is_merged = AtomicBool::new(false);
         let limits = tiny(&mut random);
         let (out, messages) = std::thread::scope(|scope| {
-            let vandal = scope.spawn(|| {
-                let mut random = Random::seeded_by(seed);
+            let writer = scope.spawn(|| {
+                let mut random = SeededRandom::seeded_by(seed);
                 let file = OpenOptions::new().write(true).open(&path).unwrap();
-                while !done.load(Ordering::Relaxed) {
+                while !is_merged.load(Ordering::Relaxed) {
                     let length = file.metadata().unwrap().len();
                     let at = random.next() % (length + 1);
                     match random.below(3) {
@@ -104,17 +100,16 @@ fn files_that_change_meanwhile_cost_only_what_changed() {
                 }
             });
             let merged = trace.cat_with(&[], limits, random.below(5));
-            done.store(true, Ordering::Relaxed);
-            vandal.join().unwrap();
+            is_merged.store(true, Ordering::Relaxed);
+            writer.join().unwrap();
             merged
         });
         assert!(messages.lines().all(|line| line.starts_with("trace-cat: tr.0000001.000")), "{messages}");
-        // The other files' records are all there, in order.
-        let rest = |number: usize, file: &Vec<(u64, bool, String)>| if number == 0 { Vec::new() } else { file.clone() };
-        let expected = oracle(files.iter().enumerate().map(|(number, file)| rest(number, file)).collect());
+        // All records of the other files are output, in order.
+        let expected = oracle(files[1..].to_vec());
         let mut lines = out.lines();
-        for wanted in expected.lines() {
-            assert!(lines.any(|line| line == wanted), "round {round}: {wanted} is not there, {limits:?}");
+        for expected in expected.lines() {
+            assert!(lines.any(|line| line == expected), "round {round}: {expected} is missing, {limits:?}");
         }
     }
 }

@@ -1,163 +1,105 @@
 //! Merges the inputs by printed time, whatever their number and whatever the order within them.
 //!
 //! ```text
-//! scan ──► plan ──► load ──► kway ──► turns
-//! index    slices   a slice  its      the slices
-//!                            records  in order
+//! trace::scan ──► slice_plan ──► slice_loader ──► loser_tree ──► ordered_output
+//! index           slices         a slice          its records    the slices in order
 //! ```
 //!
-//! `gate` is for what has to be done in order before that.
+//! `ordered_section` lets threads do work in the order of the slices before that.
 //!
-//! Every text is read once from end to end, to see where which times are and what is damaged: only then can the first
-//! record be told. The index of that cuts time into slices that fit the processor's cache. Threads take slices one after the
-//! other, bring what the inputs have of them into memory, sort what is not in order, merge, and hand over in order.
+//! Every text is read once from end to end, to find which times are where and what is damaged: only then is the first record
+//! known. The index divides time into slices that fit the processor's cache. Threads take slices one after the other, load
+//! what the inputs have of them, sort what is not in order, merge, and give the result to `ordered_output`.
 //!
-//! Three things do not fit that, and are seen to before or in the middle: a text in no order at all, of which each slice
-//! would have to read all (it is sorted into a temporary file), many inputs that all have something in each slice (they
-//! are merged into fewer), and more records of one and the same time than there is memory (`instant`).
+//! Three cases do not fit that, and are handled before or within it: a text in no order at all, of which each slice would have
+//! to read all (it is sorted into a `temporary_text`), many inputs that all have something in each slice (they are merged into
+//! fewer), and more records of one and the same time than there is memory (`equal_times`).
 
-mod gate;
-mod instant;
-pub mod keys;
-pub mod kway;
-mod load;
-mod plan;
-mod spill;
-mod turns;
+mod equal_times;
+mod input;
+mod limits;
+mod loser_tree;
+mod ordered_output;
+mod ordered_section;
+mod slice_loader;
+mod slice_plan;
+mod sort_keys;
+mod temporary_text;
 
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use log::info;
 
-use crate::progress::{Amount, Phase};
-use crate::read::index::Index;
-use crate::read::scan::{Pace, scan};
-use crate::read::text::Text;
-use crate::say::{Say, reason};
-use crate::threads::together;
+use crate::support::diagnostics::Diagnostics;
+use crate::support::progress::{Amount, Phase};
+use crate::support::threads::run_on_threads;
+use crate::trace::record_text::RecordText;
+use crate::trace::scan::{ScanLimits, scan};
 
-use gate::Gate;
-pub use gate::Turn;
-use keys::Stamps;
-use kway::Piece;
-use load::Arena;
-use plan::{Plan, bounds, slices_of};
-use spill::Spill;
-use turns::{Take, Turns};
+use input::MergeInput;
+pub use limits::MergeLimits;
+use loser_tree::LineBuffer;
+use ordered_output::{LineConsumer, OrderedOutput};
+pub use ordered_section::OrderedSection;
+use ordered_section::OrderedSections;
+use slice_loader::SliceRecords;
+use slice_plan::{SlicePlan, bounds, slices_of};
+use sort_keys::StampTable;
+use temporary_text::TemporaryText;
 
-/// How much memory merging takes, and how the work is cut.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Threads that work.
-    pub threads: usize,
-    /// Bytes of a slice at most, as far as records of one time allow it. Each thread holds it as it comes in and as it goes
-    /// out; where it is shaped also as it is merged, and with what is known of its records four to five times.
-    pub slice: u64,
-    /// Bytes of a slice at least.
-    pub least: u64,
-    /// Bytes of a slice for each input that it is from, if it has room for that.
-    pub part: u64,
-    /// Bytes of memory that finished slices may take while they wait for their turn.
-    pub waiting: usize,
-    /// Bytes that a block of an index is for.
-    pub block: u64,
-    /// Blocks of all indexes together at most, beyond one for each input; then they are for more bytes.
-    pub blocks: u64,
-    /// Bytes that are read at a time to make the indexes.
-    pub chunk: u64,
-    /// Bytes that are sorted at a time, where a file is in no order.
-    pub sort: usize,
-    /// What reading a bit of a file for each slice costs, in bytes that could be read meanwhile.
-    pub visit: u64,
-    /// Bytes of reading that are not worth a temporary file.
-    pub patience: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(16);
-        Limits {
-            threads,
-            slice: (24 << 20) / threads.max(3) as u64,
-            least: 512 << 10,
-            part: 128 << 10,
-            waiting: 32 << 20,
-            block: 8 << 10,
-            blocks: 1 << 20,
-            chunk: 2 << 20,
-            sort: 48 << 20,
-            visit: 16 << 10,
-            patience: 256 << 20,
-        }
-    }
-}
-
-/// A text with its index. Their order decides between records of the same time.
-pub struct Input {
-    text: Arc<Text>,
-    index: Index,
-    failed: AtomicBool,
-}
-
-impl Input {
-    /// Bytes that are there.
-    fn size(&self) -> u64 {
-        self.text.size(0..self.index.end())
-    }
-
-    /// Tells what went wrong with a text that could be read before, once.
-    fn fail(&self, error: &io::Error, say: &Say) {
-        if !self.failed.swap(true, Ordering::Relaxed) {
-            say.damage(self.text.path().display(), reason(error));
-        }
-    }
-}
-
-/// What is to be merged, and how.
+/// Texts that are ready to be merged.
 pub struct Merge<'a> {
-    inputs: Vec<Input>,
-    plan: Plan,
-    limits: Limits,
-    stamps: Stamps,
-    say: &'a Say,
+    inputs: Vec<MergeInput>,
+    plan: SlicePlan,
+    limits: MergeLimits,
+    stamps: StampTable,
+    diagnostics: &'a Diagnostics,
 }
 
-/// What becomes of the merged lines of a slice before they are handed over, in any thread. `None`: nothing. What depends
-/// on the lines before is done in a [`Turn`].
-pub type Shape<'a> = Option<&'a (dyn Fn(&[u8], Turn, &mut Vec<u8>) + Sync)>;
+/// Makes the output of merged lines, in any thread; `None` outputs the lines themselves. What depends on the lines before
+/// is done in an [`OrderedSection`].
+pub type BatchTransform<'a> = Option<&'a (dyn Fn(&[u8], OrderedSection, &mut Vec<u8>) + Sync)>;
 
 impl<'a> Merge<'a> {
-    /// Reads every text once and tells its damages.
+    /// Reads every text once and reports what is damaged. What can be read of a damaged text is merged.
     ///
     /// # Errors
-    /// What a temporary file says. Whatever is wrong with a text is told, and what can be read of it is merged.
-    pub fn prepare(texts: &[Arc<Text>], limits: Limits, say: &'a Say) -> io::Result<Merge<'a>> {
-        let mut merge = Merge::planned(texts, limits, say);
-        merge.sort_the_unsorted()?;
-        merge.put_together()?;
+    /// The failure of a temporary file.
+    pub fn prepare(
+        texts: &[Arc<RecordText>],
+        limits: MergeLimits,
+        diagnostics: &'a Diagnostics,
+    ) -> io::Result<Merge<'a>> {
+        let mut merge = Merge::scan(texts, limits, diagnostics);
+        merge.sort_unordered_inputs()?;
+        merge.merge_groups()?;
         Ok(merge)
     }
 
-    fn planned(texts: &[Arc<Text>], mut limits: Limits, say: &'a Say) -> Merge<'a> {
+    fn scan(texts: &[Arc<RecordText>], mut limits: MergeLimits, diagnostics: &'a Diagnostics) -> Merge<'a> {
         let total: u64 = texts.iter().map(|text| text.size(0..text.end())).sum();
-        limits.block = limits.block.max((total / limits.blocks).next_multiple_of(4096));
-        limits.part = limits.part.max(8 * limits.block);
-        let pace = Pace { threads: limits.threads, chunk: limits.chunk, buffer: 256 << 10, block: limits.block };
-        let indexes = scan(texts, pace, say);
+        limits.block = limits.block.max((total / limits.blocks_max).next_multiple_of(4096));
+        limits.slice_per_input = limits.slice_per_input.max(8 * limits.block);
+        let indexes = scan(texts, scan_limits(&limits), diagnostics);
         let inputs = texts.iter().cloned().zip(indexes).filter(|(_, index)| index.span().is_some());
-        let inputs = inputs.map(|(text, index)| Input { text, index, failed: AtomicBool::new(false) });
-        let mut merge =
-            Merge { inputs: inputs.collect(), plan: Plan::new(&[], Vec::new()), limits, stamps: Stamps::new(), say };
-        merge.plan();
+        let inputs = inputs.map(|(text, index)| MergeInput::new(text, index));
+        let mut merge = Merge {
+            inputs: inputs.collect(),
+            plan: SlicePlan::new(&[], Vec::new()),
+            limits,
+            stamps: StampTable::new(),
+            diagnostics,
+        };
+        merge.plan_slices();
         merge
     }
 
-    fn plan(&mut self) {
+    fn plan_slices(&mut self) {
         let bounds = bounds(&self.inputs, &self.limits);
-        self.plan = Plan::new(&self.inputs, bounds);
+        self.plan = SlicePlan::new(&self.inputs, bounds);
     }
 
     /// The times of the first and of the last record.
@@ -166,134 +108,142 @@ impl<'a> Merge<'a> {
         (slices > 0).then(|| (self.plan.times(0).start, self.plan.times(slices - 1).end - 1))
     }
 
-    /// Sorts texts whose blocks belong to so many slices that each of them would be read again and again.
-    fn sort_the_unsorted(&mut self) -> io::Result<()> {
+    fn total_size(&self) -> u64 {
+        self.inputs.iter().map(MergeInput::size).sum()
+    }
+
+    /// Sorts inputs whose blocks belong to so many slices that each block would be read again and again.
+    fn sort_unordered_inputs(&mut self) -> io::Result<()> {
         let slices = 0..self.plan.slices();
         let starts: Vec<u64> = slices.map(|slice| self.plan.times(slice).start).chain([u64::MAX]).collect();
-        let mut spill = None;
+        let mut sorted = None;
         for number in 0..self.inputs.len() {
             let input = &self.inputs[number];
-            if input.index.ordered() || input.size() <= self.limits.slice / 2 {
+            if input.index.ordered() || input.size() <= self.limits.slice_max / 2 {
                 continue;
             }
             let blocks = input.index.blocks();
             let visits: usize = blocks.iter().map(|block| slices_of(&starts, Some((block.min, block.max))).len()).sum();
-            if visits as u64 * self.limits.block <= 4 * input.size() + self.limits.patience {
+            if visits as u64 * self.limits.block <= 4 * input.size() + self.limits.reread_max {
                 continue;
             }
-            let spill = match &mut spill {
-                Some(spill) => spill,
-                none => none.insert(Spill::new()?),
+            let sorted = match &mut sorted {
+                Some(sorted) => sorted,
+                none => none.insert(TemporaryText::new()?),
             };
-            let start = spill.at();
-            spill::sort(&input.text, 0..input.index.end(), self.limits.sort, spill, self.say)?;
-            let text = spill.text(start)?;
-            self.inputs[number] = self.written(text);
+            sorted.push_sorted(&input.text, 0..input.index.end(), self.limits.sorted_run, self.diagnostics)?;
+            self.inputs[number] = self.temporary_input(sorted.end_text()?);
         }
-        if spill.is_some() {
-            self.plan();
+        if sorted.is_some() {
+            self.plan_slices();
         }
         Ok(())
     }
 
-    /// Merges inputs in groups, if each of many slices had to be read from each of many inputs.
-    fn put_together(&mut self) -> io::Result<()> {
-        let total: u64 = self.inputs.iter().map(Input::size).sum();
+    /// Merges groups of inputs if each of many slices would have to be read from each of many inputs.
+    fn merge_groups(&mut self) -> io::Result<()> {
+        let total = self.total_size();
         let slices = 0..self.plan.slices();
         let visits: usize = slices.clone().map(|slice| self.plan.inputs(slice).len()).sum();
-        if slices.len() <= 2 || visits as u64 * self.limits.visit <= 4 * total + self.limits.patience {
+        if slices.len() <= 2 || visits as u64 * self.limits.visit_cost <= 4 * total + self.limits.reread_max {
             return Ok(());
         }
         info!("{} files are too many for each of {} slices", self.inputs.len(), slices.len());
-        let before = self.inputs.len();
-        let mut spill = Spill::new()?;
-        let phase = self.say.phase("merging groups of files", Amount::Bytes(total));
-        let mut groups = Vec::new();
-        let mut rest = std::mem::take(&mut self.inputs).into_iter().peekable();
-        while rest.peek().is_some() {
-            let (mut group, mut bytes) = (Vec::new(), 0);
-            while let Some(input) = rest.next_if(|input| group.len() < 2 || bytes + input.size() <= self.limits.slice) {
-                bytes += input.size();
+        let count = self.inputs.len();
+        let mut merged = TemporaryText::new()?;
+        let phase = self.diagnostics.start_phase("merging groups of files", Amount::Bytes(total));
+        let mut texts = Vec::new();
+        let mut inputs = std::mem::take(&mut self.inputs).into_iter().peekable();
+        while inputs.peek().is_some() {
+            let (mut group, mut size) = (Vec::new(), 0);
+            while let Some(input) =
+                inputs.next_if(|input| group.len() < 2 || size + input.size() <= self.limits.slice_max)
+            {
+                size += input.size();
                 group.push(input);
             }
             self.inputs = group;
-            self.plan();
-            let start = spill.at();
+            self.plan_slices();
             self.run(0..u64::MAX, None, &mut |lines| {
-                phase.done(lines.len() as u64);
-                spill.push(lines).map(|()| true)
+                phase.advance(lines.len() as u64);
+                merged.push(lines).map(|()| true)
             })?;
-            groups.push(spill.text(start)?);
+            texts.push(merged.end_text()?);
         }
         drop(phase);
-        let fewer = groups.len() <= before / 2;
-        self.inputs = groups.into_iter().map(|text| self.written(text)).collect();
-        self.plan();
-        if fewer { self.put_together() } else { Ok(()) }
+        let is_worth_repeating = texts.len() <= count / 2;
+        self.inputs = texts.into_iter().map(|text| self.temporary_input(text)).collect();
+        self.plan_slices();
+        if is_worth_repeating { self.merge_groups() } else { Ok(()) }
     }
 
-    /// A text that was just written, as an input.
-    fn written(&self, text: Arc<Text>) -> Input {
-        let Limits { threads, chunk, block, .. } = self.limits;
-        let index =
-            scan(std::slice::from_ref(&text), Pace { threads, chunk, buffer: 256 << 10, block }, self.say).pop();
-        Input { text, index: index.unwrap_or_default(), failed: AtomicBool::new(false) }
+    fn temporary_input(&self, text: Arc<RecordText>) -> MergeInput {
+        let index = scan(std::slice::from_ref(&text), scan_limits(&self.limits), self.diagnostics).pop();
+        MergeInput::new(text, index.unwrap_or_default())
     }
 
-    /// Merges the records of `times` and gives them to `take`, in order, many lines at a time.
+    /// Merges the records of `times` and gives the output to `take`, in order, many lines at a time.
     ///
     /// # Errors
-    /// What `take` says.
-    pub fn run(&self, times: Range<u64>, shape: Shape, take: &mut Take) -> io::Result<()> {
-        self.run_for("merging", times, shape, take)
+    /// Those of `take`.
+    pub fn run(&self, times: Range<u64>, transform: BatchTransform, take: &mut LineConsumer) -> io::Result<()> {
+        self.run_phase("merging", times, transform, take)
     }
 
-    /// As [`run`](Merge::run), for a purpose that is told to whoever waits for it.
+    /// As [`run`](Merge::run), with the phase that progress shows.
     ///
     /// # Errors
-    /// What `take` says.
-    pub fn run_for(&self, what: &'static str, times: Range<u64>, shape: Shape, take: &mut Take) -> io::Result<()> {
+    /// Those of `take`.
+    pub fn run_phase(
+        &self,
+        phase: &'static str,
+        times: Range<u64>,
+        transform: BatchTransform,
+        take: &mut LineConsumer,
+    ) -> io::Result<()> {
         let slices = self.plan.find(&times);
-        let (phase, bytes) = self.phase(what, slices.len());
+        let (phase, slice_size) = self.start_phase(phase, slices.len());
         let next = AtomicUsize::new(slices.start);
-        let turns = Turns::new(slices.start, self.limits.waiting, take);
-        let gate = Gate::new(slices.start);
-        let shaper = Shaper { shape, gate: Some(&gate) };
+        let output = OrderedOutput::new(slices.start, self.limits.waiting_max, take);
+        let sections = OrderedSections::new(slices.start);
+        let transformer = BatchTransformer { transform, sections: Some(&sections) };
         let worker = || {
-            let mut work = Work::default();
-            let mut out = Piece::default();
-            while !turns.over() {
+            let mut memory = WorkerMemory::default();
+            let mut out = LineBuffer::default();
+            while !output.is_over() {
                 let slice = next.fetch_add(1, Ordering::Relaxed);
                 if slice >= slices.end {
                     break;
                 }
-                let mut parts = |piece: &mut Piece| turns.part(slice, piece);
-                self.slice(slice, &times, &mut work, shaper, &mut out, &mut parts);
-                gate.leave(slice);
-                out = turns.whole(slice, std::mem::take(&mut out));
-                phase.done(bytes);
+                let mut push = |out: &mut LineBuffer| output.push(slice, out);
+                self.merge_slice(slice, &times, &mut memory, transformer, &mut out, &mut push);
+                sections.leave(slice);
+                out = output.finish(slice, std::mem::take(&mut out));
+                phase.advance(slice_size);
             }
         };
-        together(self.limits.threads.min(slices.len()), worker);
-        turns.into_result()
+        run_on_threads(self.limits.threads.min(slices.len()), worker);
+        output.into_result()
     }
 
-    /// How many slices back from the end of `times` there are `wanted` lines, and how many lines these slices have before.
-    pub fn back(&self, times: Range<u64>, shape: Shape, wanted: u64) -> (u64, u64) {
-        let mut work = Work::default();
-        let mut out = Piece::default();
+    /// Finds the last `wanted` lines of the output of `times`: the start of the slice that they begin in or after, and how
+    /// many lines of the output of that slice and the later ones are before them.
+    pub fn find_last_lines(&self, times: Range<u64>, transform: BatchTransform, wanted: u64) -> (u64, u64) {
+        let mut memory = WorkerMemory::default();
+        let mut out = LineBuffer::default();
         let mut lines = 0;
         let mut start = times.start;
         let slices = self.plan.find(&times);
-        let (phase, bytes) = self.phase("looking for the last ones", slices.len());
+        let (phase, slice_size) = self.start_phase("looking for the last ones", slices.len());
         for slice in slices.rev() {
-            let mut count = |piece: &mut Piece| {
-                lines += memchr::memchr_iter(b'\n', piece.filled()).count() as u64;
-                piece.clear();
+            let mut count = |out: &mut LineBuffer| {
+                lines += memchr::memchr_iter(b'\n', out.filled()).count() as u64;
+                out.clear();
             };
-            self.slice(slice, &times, &mut work, Shaper { shape, gate: None }, &mut out, &mut count);
+            let transformer = BatchTransformer { transform, sections: None };
+            self.merge_slice(slice, &times, &mut memory, transformer, &mut out, &mut count);
             count(&mut out);
-            phase.done(bytes);
+            phase.advance(slice_size);
             if lines >= wanted {
                 start = start.max(self.plan.times(slice).start);
                 break;
@@ -302,90 +252,104 @@ impl<'a> Merge<'a> {
         (start, lines.saturating_sub(wanted))
     }
 
-    /// Begins a phase of so many slices, and tells how many bytes one has. They have about as much each.
-    fn phase(&self, what: &'static str, slices: usize) -> (Phase<'_>, u64) {
-        let total: u64 = self.inputs.iter().map(Input::size).sum();
-        let bytes = total / self.plan.slices().max(1) as u64;
-        (self.say.phase(what, Amount::Bytes(bytes * slices as u64)), bytes)
+    /// Starts a phase of `slices` slices; returns it with the size of a slice, which is about the same for all.
+    fn start_phase(&self, name: &'static str, slices: usize) -> (Phase<'_>, u64) {
+        let slice_size = self.total_size() / self.plan.slices().max(1) as u64;
+        (self.diagnostics.start_phase(name, Amount::Bytes(slice_size * slices as u64)), slice_size)
     }
 
-    /// Merges what a slice has of `times` into `out`, and gives a part to `parts` when there is much.
-    fn slice(
+    /// Merges what a slice has of `times` and appends the output to `out`. Calls `push`, which empties `out`, when there is
+    /// much.
+    fn merge_slice(
         &self,
         slice: usize,
         times: &Range<u64>,
-        work: &mut Work,
-        shaper: Shaper,
-        out: &mut Piece,
-        parts: &mut dyn FnMut(&mut Piece),
+        memory: &mut WorkerMemory,
+        transformer: BatchTransformer,
+        out: &mut LineBuffer,
+        push: &mut dyn FnMut(&mut LineBuffer),
     ) {
-        let whole = self.plan.times(slice);
-        let times = whole.start.max(times.start)..whole.end.min(times.end);
+        let slice_times = self.plan.times(slice);
+        let times = slice_times.start.max(times.start)..slice_times.end.min(times.end);
         let numbers = self.plan.inputs(slice);
-        // Times that are still to be merged, the earliest last.
-        let mut rest = vec![times];
-        while let Some(times) = rest.pop() {
+        // The times that are still to be merged, the earliest last.
+        let mut pending = vec![times];
+        while let Some(times) = pending.pop() {
             if times.is_empty() {
                 continue;
             }
-            if work.arena.load(&self.inputs, numbers, &times, self.limits.slice, self.say).is_ok() {
-                self.merge(&times, work, shaper.shape.is_some(), out);
-                shaper.shape(&mut work.plain, slice, rest.is_empty(), out);
+            if memory.records.load(&self.inputs, numbers, &times, self.limits.slice_max, self.diagnostics).is_ok() {
+                self.merge_loaded(&times, memory, transformer.transform.is_some(), out);
+                transformer.transform(&mut memory.merged, slice, pending.is_empty(), out);
             } else if times.end - times.start > 1 {
                 let middle = times.start + (times.end - times.start) / 2;
-                rest.extend([middle..times.end, times.start..middle]);
+                pending.extend([middle..times.end, times.start..middle]);
             } else {
-                let Work { plain, .. } = work;
-                let mut full = |piece: &mut Piece| {
-                    shaper.shape(piece, slice, false, out);
-                    parts(out);
+                let mut push_batch = |batch: &mut LineBuffer| {
+                    transformer.transform(batch, slice, false, out);
+                    push(out);
                 };
-                instant::stream(&self.inputs, numbers, times.start, &self.stamps, plain, &mut full, self.say);
+                equal_times::stream(
+                    &self.inputs,
+                    numbers,
+                    times.start,
+                    &self.stamps,
+                    &mut memory.merged,
+                    &mut push_batch,
+                    self.diagnostics,
+                );
             }
-            if out.filled().len() as u64 > self.limits.slice {
-                parts(out);
+            if out.filled().len() as u64 > self.limits.slice_max {
+                push(out);
             }
         }
     }
 
-    /// Merges what is loaded.
-    fn merge(&self, times: &Range<u64>, work: &mut Work, is_shaped: bool, out: &mut Piece) {
-        let Work { arena, plain } = work;
-        let merged = if is_shaped { plain } else { out };
-        let broken = kway::merge(arena.bytes(), arena.streams(), times.clone(), &self.stamps, merged);
-        if broken > 0 {
-            for number in arena.broken(times) {
-                self.inputs[number as usize].fail(&io::Error::other("changed while being read"), self.say);
+    /// Merges the loaded records into `memory.merged` if they are transformed, else into `out`.
+    fn merge_loaded(&self, times: &Range<u64>, memory: &mut WorkerMemory, is_transformed: bool, out: &mut LineBuffer) {
+        let WorkerMemory { records, merged } = memory;
+        let merged = if is_transformed { merged } else { out };
+        let invalid_lines = loser_tree::merge(records.bytes(), records.streams(), times.clone(), &self.stamps, merged);
+        if invalid_lines > 0 {
+            for number in records.invalid_inputs(times) {
+                self.inputs[number as usize].fail(&io::Error::other("changed while being read"), self.diagnostics);
             }
         }
     }
 }
 
-/// What becomes of lines between merging and handing over.
+fn scan_limits(limits: &MergeLimits) -> ScanLimits {
+    let MergeLimits { threads, scan_chunk, block, .. } = *limits;
+    ScanLimits { threads, chunk: scan_chunk, buffer: 256 << 10, block }
+}
+
+/// Makes the output of merged lines.
 #[derive(Clone, Copy)]
-struct Shaper<'a> {
-    shape: Shape<'a>,
-    gate: Option<&'a Gate>,
+struct BatchTransformer<'a> {
+    transform: BatchTransform<'a>,
+    sections: Option<&'a OrderedSections>,
 }
 
-impl Shaper<'_> {
-    /// Shapes lines of a slice, the last of it or not, from `plain` to `out`.
-    fn shape(self, plain: &mut Piece, slice: usize, last: bool, out: &mut Piece) {
-        let turn = self.gate.map_or(Turn::FREE, |gate| Turn::new(gate, slice, last));
-        match self.shape {
-            Some(shape) => out.append(|out| shape(plain.filled(), turn, out)),
-            None => out.push(plain.filled()),
+impl BatchTransformer<'_> {
+    /// Appends the output of `merged`, lines of a slice, to `out` and empties `merged`. `is_last`: the slice has no lines after
+    /// these.
+    fn transform(self, merged: &mut LineBuffer, slice: usize, is_last: bool, out: &mut LineBuffer) {
+        let section =
+            self.sections.map_or(OrderedSection::UNORDERED, |sections| OrderedSection::new(sections, slice, is_last));
+        match self.transform {
+            Some(transform) => out.append(|out| transform(merged.filled(), section, out)),
+            None => out.push(merged.filled()),
         }
-        plain.clear();
+        merged.clear();
     }
 }
 
-/// A thread's memory.
+/// What a thread keeps from slice to slice.
 #[derive(Default)]
-struct Work {
-    arena: Arena,
-    /// What is merged and not yet shaped.
-    plain: Piece,
+struct WorkerMemory {
+    records: SliceRecords,
+    /// Merged lines that are not transformed yet.
+    merged: LineBuffer,
 }
 
 #[cfg(test)]

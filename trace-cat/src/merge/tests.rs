@@ -4,18 +4,17 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use super::*;
-use crate::random::{Random, fuzz_time};
-use crate::read::columns;
-use crate::read::handle::{Descriptors, Handle, open};
-use crate::say::tests::recorded;
-use crate::trial::{Trace, merge_few, record};
+use crate::record::columns;
+use crate::support::diagnostics::tests::recorded_diagnostics;
+use crate::testing::seeded_random::{SeededRandom, fuzz_time};
+use crate::testing::test_trace::{TestTrace, merge_limited, record};
 
 const BEFORE: &str = "02:04:0";
 const AFTER: &str = "02:02:2";
 
 #[test]
-fn records_come_by_time() {
-    let trace = Trace::new();
+fn records_are_in_the_order_of_time() {
+    let trace = TestTrace::new();
     let lines: Vec<String> = (0..9).map(|time| record(1_999_999_995 + time, 7, BEFORE, time)).collect();
     trace.file("tr.0000001.001", [0, 3, 4, 8].map(|line: usize| &lines[line][..]).concat());
     trace.file("tr.0000001.002", [1, 7].map(|line: usize| &lines[line][..]).concat());
@@ -26,20 +25,20 @@ fn records_come_by_time() {
 
 #[test]
 fn at_equal_times_before_comes_before_after_and_then_names_decide() {
-    let trace = Trace::new();
+    let trace = TestTrace::new();
     let [a1, a2, a3] = [(AFTER, 1), (BEFORE, 2), (AFTER, 3)].map(|(event, a1)| record(5, 1, event, a1));
     let [b1, b2] = [(BEFORE, 4), (AFTER, 5)].map(|(event, a1)| record(5, 2, event, a1));
     let c1 = record(5, 3, "12:07:0", 6);
     trace.file("tr.0000001.001", [&a1[..], &a2, &a3].concat());
     trace.file("tr.0000001.002", [&b1[..], &b2].concat());
     trace.file("tr.0000001.003", &c1);
-    // b1 is the only one stamped before its call that nothing in its file precedes; a2 has to wait for a1.
+    // Only b1 is stamped before its call and first in its file; a2 comes after a1.
     assert_eq!(trace.cat(&[]).0, [b1, a1, a2, a3, b2, c1].concat());
 }
 
 #[test]
 fn the_order_of_arguments_does_not_matter() {
-    let trace = Trace::new();
+    let trace = TestTrace::new();
     let (a, b) = (record(5, 1, AFTER, 1), record(5, 2, AFTER, 2));
     trace.file("tr.0000001.001", &a).file("tr.0000001.002", &b);
     assert_eq!(trace.cat(&["tr.0000001.002", "tr.0000001.001"]).0, [a, b].concat());
@@ -47,7 +46,7 @@ fn the_order_of_arguments_does_not_matter() {
 
 #[test]
 fn a_file_out_of_order_keeps_its_order_at_equal_times() {
-    let trace = Trace::new();
+    let trace = TestTrace::new();
     let times = [5, 6, 3, 5, 5, 1, 6];
     let lines: Vec<String> = (0..times.len()).map(|line| record(times[line], 1, BEFORE, line as u64)).collect();
     trace.file("tr.0000001.001", lines.concat());
@@ -57,7 +56,7 @@ fn a_file_out_of_order_keeps_its_order_at_equal_times() {
 
 #[test]
 fn between_files_the_runs_of_one_file_count_as_one() {
-    let trace = Trace::new();
+    let trace = TestTrace::new();
     // In its own order, a's 5s come as after, before; so b's before precedes both of them.
     let a = [record(4, 1, AFTER, 0), record(5, 1, AFTER, 1), record(3, 1, AFTER, 2), record(5, 1, BEFORE, 3)];
     let b = record(5, 2, BEFORE, 4);
@@ -65,7 +64,7 @@ fn between_files_the_runs_of_one_file_count_as_one() {
     assert_eq!(trace.cat(&[]).0, [&a[2], &a[0], &b, &a[1], &a[3]].map(|line| &line[..]).concat());
 }
 
-/// The rule of the merge, written as it is said: each file in order of time, then always the best of the first records.
+/// The rule of the merge: each file in the order of time, then always the least of the first records.
 pub fn oracle(mut files: Vec<Vec<(u64, bool, String)>>) -> String {
     let mut queues: Vec<VecDeque<(u64, bool, String)>> = Vec::new();
     for file in &mut files {
@@ -74,33 +73,34 @@ pub fn oracle(mut files: Vec<Vec<(u64, bool, String)>>) -> String {
     }
     let mut out = String::new();
     let first = |queue: &VecDeque<(u64, bool, String)>| queue.front().map(|&(time, after, _)| (time, after));
-    while let Some(best) =
+    while let Some(next) =
         (0..queues.len()).filter(|&file| !queues[file].is_empty()).min_by_key(|&file| (first(&queues[file]), file))
     {
-        out += &queues[best].pop_front().unwrap().2;
+        out += &queues[next].pop_front().unwrap().2;
     }
     out
 }
 
-/// Limits that are so small that every boundary there is is met.
-pub fn tiny(random: &mut Random) -> Limits {
-    Limits {
+/// Limits that are small enough to reach every boundary.
+pub fn tiny(random: &mut SeededRandom) -> MergeLimits {
+    MergeLimits {
         threads: 1 + random.below(4),
-        slice: 1 << random.below(20),
-        least: 1 << random.below(14),
-        part: 1 << random.below(14),
-        waiting: 1 << random.below(20),
+        slice_max: 1 << random.below(20),
+        slice_min: 1 << random.below(14),
+        slice_per_input: 1 << random.below(14),
+        waiting_max: 1 << random.below(20),
         block: 1 << random.below(13),
-        blocks: 1 << 20,
-        chunk: 1 << random.below(16),
-        sort: 200 + random.below(5000),
-        visit: 1 << random.below(14),
-        patience: 1 << random.below(16),
+        blocks_max: 1 << 20,
+        scan_chunk: 1 << random.below(16),
+        sorted_run: 200 + random.below(5000),
+        visit_cost: 1 << random.below(14),
+        reread_max: 1 << random.below(16),
     }
 }
 
-/// Files of records: in order, nearly, in runs, or in none; with many equal times, gaps, and the same records twice.
-pub fn files(random: &mut Random) -> Vec<Vec<(u64, bool, String)>> {
+/// Files of records: in order, nearly in order, in sorted runs, or in no order; with many equal times, gaps, and records that
+/// are written twice.
+pub fn files(random: &mut SeededRandom) -> Vec<Vec<(u64, bool, String)>> {
     let count = 1 + random.below(12);
     let mut files: Vec<Vec<(u64, bool, String)>> = vec![Vec::new(); count];
     let disorder = [0, 0, 3, 40, 2000][random.below(5)];
@@ -113,9 +113,9 @@ pub fn files(random: &mut Random) -> Vec<Vec<(u64, bool, String)>> {
         }
         let after = random.below(2) == 0;
         let file = random.below(count);
-        let shown = time - random.below(disorder + 1) as u64;
+        let printed = time - random.below(disorder + 1) as u64;
         let event = if after { AFTER } else { BEFORE };
-        let record = (shown, after, record(shown, file as u32, event, random.next() >> random.below(64)));
+        let record = (printed, after, record(printed, file as u32, event, random.next() >> random.below(64)));
         for _ in 0..1 + random.below(40) / 39 {
             files[file].push(record.clone());
         }
@@ -128,13 +128,13 @@ pub fn files(random: &mut Random) -> Vec<Vec<(u64, bool, String)>> {
 }
 
 #[test]
-fn random_traces_merge_as_the_rule_says_whatever_the_limits() {
-    let mut random = Random::seeded("merge", 4);
+fn random_traces_are_merged_by_the_rule_whatever_the_limits() {
+    let mut random = SeededRandom::seeded("merge", 4);
     let until = fuzz_time();
     let mut round = 0;
     while round < 250 || until.is_some_and(|end| Instant::now() < end) {
         round += 1;
-        let trace = Trace::new();
+        let trace = TestTrace::new();
         let files = files(&mut random);
         for (file, records) in files.iter().enumerate() {
             let text: String = records.iter().map(|(.., line)| &line[..]).collect();
@@ -145,31 +145,31 @@ fn random_traces_merge_as_the_rule_says_whatever_the_limits() {
         assert_eq!(messages, "");
         let expected = oracle(files);
         assert!(out == expected, "round {round}, {limits:?}");
-        windows(&mut random, &trace, &expected, limits);
+        check_ranges(&mut random, &trace, &expected, limits);
     }
 }
 
-/// Parts of the output against the whole.
-fn windows(random: &mut Random, trace: &Trace, whole: &str, limits: Limits) {
+/// Compares merges of some times, with and without a transform and limits of lines, with `merged`, the output of all times.
+fn check_ranges(random: &mut SeededRandom, trace: &TestTrace, merged: &str, limits: MergeLimits) {
     let lines: Vec<(u64, &str)> =
-        whole.split_inclusive('\n').map(|line| (columns::time(line.as_bytes()).unwrap(), line)).collect();
-    let near = |random: &mut Random| match lines.get(random.below(lines.len() + 1)) {
+        merged.split_inclusive('\n').map(|line| (columns::time(line.as_bytes()).unwrap(), line)).collect();
+    let near = |random: &mut SeededRandom| match lines.get(random.below(lines.len() + 1)) {
         Some((time, _)) => time + random.below(3) as u64 - 1,
         None => random.next() >> random.below(64),
     };
     let times = near(random)..near(random);
-    let number = |random: &mut Random| (random.below(3) > 0).then(|| random.below(lines.len() + 9) as u64);
+    let number = |random: &mut SeededRandom| (random.below(3) > 0).then(|| random.below(lines.len() + 9) as u64);
     let (head, tail) = (number(random), number(random));
-    let odd = |line: &str| line.len() % 2 == 1;
-    let select = |lines: &[u8], _: Turn, out: &mut Vec<u8>| {
+    let is_odd = |line: &str| line.len() % 2 == 1;
+    let select = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| {
         let text = std::str::from_utf8(lines).unwrap();
-        text.split_inclusive('\n').filter(|line| odd(line)).for_each(|line| out.extend_from_slice(line.as_bytes()));
+        text.split_inclusive('\n').filter(|line| is_odd(line)).for_each(|line| out.extend_from_slice(line.as_bytes()));
     };
-    let shape: Shape = if random.below(2) == 0 { Some(&select) } else { None };
+    let transform: BatchTransform = if random.below(2) == 0 { Some(&select) } else { None };
     let (out, _) = trace.merged(&[], limits, 9, |merge, out| {
-        merge_few(merge, times.clone(), shape, [head, tail], out);
+        merge_limited(merge, times.clone(), transform, [head, tail], out);
     });
-    let wanted = lines.iter().filter(|(time, line)| times.contains(time) && (shape.is_none() || odd(line)));
+    let wanted = lines.iter().filter(|(time, line)| times.contains(time) && (transform.is_none() || is_odd(line)));
     let first: Vec<&str> = wanted.map(|(_, line)| *line).take(head.unwrap_or(u64::MAX) as usize).collect();
     let expected = &first[first.len() - first.len().min(tail.unwrap_or(u64::MAX) as usize)..];
     assert!(out == expected.concat(), "{times:?} {head:?} {tail:?} {limits:?}");
@@ -177,9 +177,9 @@ fn windows(random: &mut Random, trace: &Trace, whole: &str, limits: Limits) {
 
 #[test]
 fn more_records_of_one_time_than_there_is_memory_are_streamed() {
-    let mut random = Random::seeded("instant", 11);
+    let mut random = SeededRandom::seeded("instant", 11);
     for _ in 0..20 {
-        let trace = Trace::new();
+        let trace = TestTrace::new();
         let mut files: Vec<Vec<(u64, bool, String)>> = vec![Vec::new(); 3];
         for serial in 0..900 {
             let (file, after) = (random.below(3), random.below(3) == 0);
@@ -192,28 +192,28 @@ fn more_records_of_one_time_than_there_is_memory_are_streamed() {
                 records.iter().map(|(.., line)| &line[..]).collect::<String>(),
             );
         }
-        let limits = Limits { slice: 2000, block: 500, ..tiny(&mut random) };
+        let limits = MergeLimits { slice_max: 2000, block: 500, ..tiny(&mut random) };
         assert!(trace.cat_with(&[], limits, 5) == (oracle(files), String::new()), "{limits:?}");
     }
 }
 
 #[test]
 fn a_file_in_no_order_is_sorted() {
-    let trace = Trace::new();
+    let trace = TestTrace::new();
     let count = 5000;
     let lines: Vec<String> = (0..count).map(|line| record(1_000_000 - line / 2, 1, BEFORE, line)).collect();
     trace.file("tr.0000001.001", lines.concat());
     let expected: String = (0..count).rev().map(|line| &lines[(line ^ 1) as usize][..]).collect();
-    for sort in [1000, 1 << 20] {
-        let limits = Limits { sort, slice: 1000, patience: 0, ..Limits::default() };
+    for sorted_run in [1000, 1 << 20] {
+        let limits = MergeLimits { sorted_run, slice_max: 1000, reread_max: 0, ..MergeLimits::default() };
         let (out, messages) = trace.cat_with(&[], limits, 10);
         assert!(out == expected && messages.is_empty());
     }
 }
 
 #[test]
-fn damage_is_told_once_and_the_rest_is_merged_from_every_kind_of_run() {
-    let trace = Trace::new();
+fn damage_is_reported_once_and_undamaged_records_are_merged_from_every_kind_of_run() {
+    let trace = TestTrace::new();
     let good: Vec<String> = (0..60).map(|line| record(1000 - line, 1, BEFORE, line)).collect();
     for descents in [2, 59] {
         let mut lines = good.clone();
@@ -233,7 +233,7 @@ fn damage_is_told_once_and_the_rest_is_merged_from_every_kind_of_run() {
 
 #[test]
 fn lines_of_any_length_take_no_memory() {
-    let trace = Trace::new();
+    let trace = TestTrace::new();
     let line = record(5, 1, BEFORE, 1);
     trace.file("tr.0000001.001", format!("{line}{}{line}", "x".repeat(10_000_000)));
     let (out, messages) = trace.cat(&[]);
@@ -242,16 +242,15 @@ fn lines_of_any_length_take_no_memory() {
 }
 
 #[test]
-fn a_file_that_becomes_shorter_is_told_and_merged_as_far_as_it_goes() {
+fn a_file_that_becomes_shorter_is_reported_and_merged_up_to_its_end() {
     for step in [1, -1] {
-        let trace = Trace::new();
+        let trace = TestTrace::new();
         let mut lines: Vec<String> = (0..100).map(|line| record((1000 + step * line) as u64, 1, BEFORE, 7)).collect();
         trace.file("tr.0000001.001", lines.concat());
-        let path = trace.path("tr.0000001.001");
-        let handle = Handle::new(path.clone(), open(&path).unwrap(), &Descriptors::new(0)).unwrap();
-        let text = Text::new("tr".into(), Some(Arc::new(handle)), lines.concat().len() as u64 + 83, false);
-        let (say, messages) = recorded();
-        let merge = Merge::prepare(&[Arc::new(text)], Limits::default(), &say).unwrap();
+        let handle = trace.handle("tr.0000001.001", 0);
+        let text = RecordText::new("tr".into(), Some(handle), lines.concat().len() as u64 + 83, false);
+        let (diagnostics, messages) = recorded_diagnostics();
+        let merge = Merge::prepare(&[Arc::new(text)], MergeLimits::default(), &diagnostics).unwrap();
         lines.sort();
         let mut out = Vec::new();
         let mut take = |lines: &[u8]| {

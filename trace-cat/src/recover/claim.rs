@@ -1,4 +1,4 @@
-//! Taking a trbuf for ourselves.
+//! Claims a trbuf for this process, so that no other recovery changes it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -10,42 +10,44 @@ use std::time::Duration;
 
 use spec::buffer::{Owner, PAGE, SLOTS_OFFSET};
 
-use super::hand::Hand;
-use crate::read::alive;
-use crate::read::slots::read_up_to;
+use super::file_operations::FileOperations;
+use crate::trace::buffers::slots::read_up_to;
+use crate::trace::process_liveness;
 
-/// How often a trbuf that somebody else was recovering is asked again for its writers, and how long it is waited before.
-const PATIENCE_STEPS: u32 = 100;
-const PATIENCE: Duration = Duration::from_millis(10);
+/// How often the owner's liveness is inspected again after another recovery held the lock.
+const RECHECKS_MAX: u32 = 100;
+/// The pause before each of these.
+const PAUSE: Duration = Duration::from_millis(10);
 
-/// What came of trying to take a trbuf.
+/// The result of claiming a trbuf.
 pub enum Claim {
-    /// It is ours alone until this is dropped.
-    Ours(Claimed),
-    /// Its process lives, or is about to make it.
+    /// This process alone may change it until the claim is dropped.
+    Claimed(ClaimedTrbuf),
+    /// Its process runs, or is making it.
     Runs,
-    /// It is no longer there.
+    /// It does not exist any more.
     Gone,
 }
 
-/// A trbuf that is ours alone.
-pub struct Claimed {
-    /// Open for reading and writing. To a process that gets the same number now, this makes it a living one's.
+/// A trbuf that this process alone may change.
+pub struct ClaimedTrbuf {
+    /// Open for reading and writing. While it is open, a new process with the same number takes the trbuf for that of a
+    /// running process.
     pub buffers: File,
-    /// Whose it was.
+    /// The process that it belonged to.
     pub owner: Owner,
-    /// Whose its files are.
+    /// The user who owns it.
     pub user: u32,
-    /// Their group.
+    /// Its group.
     pub group: u32,
     /// Open for reading only, and locked.
     lock: File,
 }
 
-/// Takes the trbuf at `path`, waiting for whoever else is recovering it.
+/// Claims the trbuf at `path`. Waits if another process is recovering it.
 ///
 /// # Errors
-/// What the system says; or what is wrong with the header, or that nothing can tell whether the owner lives.
+/// The system's error, what is wrong with the header, or that the owner's liveness cannot be known.
 pub fn claim(path: &Path) -> io::Result<Claim> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let lock = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
@@ -63,21 +65,21 @@ pub fn claim(path: &Path) -> io::Result<Claim> {
     let mut page = vec![0; PAGE];
     let length = read_up_to(&lock, &mut page, 0)?;
     let parsed = Owner::parse(&page[..length]);
-    let gone = || match &parsed {
-        Ok(owner) => alive::gone(&lock, owner),
-        // While it is being made its owner has it open.
-        Err(_) => Some(alive::has_writer(&lock) != Some(true)),
+    let is_gone = || match &parsed {
+        Ok(owner) => process_liveness::owner_is_gone(&lock, owner),
+        // The owner has the trbuf open while it makes it.
+        Err(_) => Some(process_liveness::has_writer(&lock) != Some(true)),
     };
-    let mut steps = if waited { PATIENCE_STEPS } else { 0 };
+    let mut rechecks = if waited { RECHECKS_MAX } else { 0 };
     loop {
-        match gone() {
+        match is_gone() {
             Some(true) => break,
-            // Whoever had the lock has ended, but its other descriptor may not be closed yet.
-            Some(false) if steps > 0 => steps -= 1,
+            // The other recovery released its lock, but may not yet have closed the descriptor that it writes to.
+            Some(false) if rechecks > 0 => rechecks -= 1,
             Some(false) => return Ok(Claim::Runs),
             None => return Err(io::Error::other("cannot tell whether its process runs; it is left as it is")),
         }
-        thread::sleep(PATIENCE);
+        thread::sleep(PAUSE);
     }
     let owner = parsed.map_err(|damage| io::Error::other(damage.to_string()))?;
     let metadata = lock.metadata()?;
@@ -89,24 +91,24 @@ pub fn claim(path: &Path) -> io::Result<Claim> {
     if (opened.dev(), opened.ino()) != (metadata.dev(), metadata.ino()) {
         return Ok(Claim::Gone);
     }
-    Ok(Claim::Ours(Claimed { buffers, owner, user: metadata.uid(), group: metadata.gid(), lock }))
+    Ok(Claim::Claimed(ClaimedTrbuf { buffers, owner, user: metadata.uid(), group: metadata.gid(), lock }))
 }
 
-impl Claimed {
+impl ClaimedTrbuf {
     /// Removes the trbuf, if it is still the one at `path`.
     ///
     /// # Errors
-    /// What the system says.
-    pub fn remove(&self, path: &Path, hand: &mut dyn Hand) -> io::Result<()> {
-        if is_at(&self.lock, path)? { hand.remove(path) } else { Ok(()) }
+    /// The system's error.
+    pub fn remove(&self, path: &Path, operations: &mut dyn FileOperations) -> io::Result<()> {
+        if is_at(&self.lock, path)? { operations.remove(path) } else { Ok(()) }
     }
 }
 
-/// Locks `file` against others who recover; says whether somebody else had it.
+/// Locks `file` against other recoveries; returns whether another one held the lock.
 fn wait_for_lock(file: &File) -> io::Result<bool> {
     let mut kind = libc::LOCK_EX | libc::LOCK_NB;
     loop {
-        // SAFETY: flock takes no pointer, and the descriptor is open.
+        // SAFETY: flock takes no pointer, and the borrowed file keeps the descriptor open.
         if unsafe { libc::flock(file.as_raw_fd(), kind) } == 0 {
             return Ok(kind == libc::LOCK_EX);
         }
@@ -118,11 +120,11 @@ fn wait_for_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Whether `path` names `file`.
+/// Whether `path` leads to `file`.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    let ours = file.metadata()?;
+    let metadata = file.metadata()?;
     match fs::symlink_metadata(path) {
-        Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
+        Ok(there) => Ok((there.dev(), there.ino()) == (metadata.dev(), metadata.ino())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }

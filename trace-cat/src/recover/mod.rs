@@ -1,112 +1,116 @@
-//! `--recover`: puts what dead processes left in their trbufs into the record files, for those who go on with grep and
-//! awk.
+//! `--recover`: writes what dead processes left in their trbufs to the record files, so that grep and awk find it there.
 //!
 //! ```text
-//! find    which trbufs
-//! claim   one of them, for us alone, if its process has gone for good
-//! judge   which of its slots are good, and what they hold
-//! write   that goes to the record files, and out of the slot
-//! holes   places in a record file that were taken and never written
-//! hand    every change of a file, one by one
+//! trbuf_search      the trbufs that the arguments stand for
+//! claim             one of them, for this process alone, if its owner has ended for good
+//! recovery_plan     which of its slots are undamaged, and what they hold
+//! recovery_writer   writes that to the record files, and clears it from the slots
+//! holes             ranges of a record file that were taken and never written
+//! file_operations   every change of a file
 //! ```
 //!
-//! It may be killed between any two of its steps, and in the middle of a write, and be run again: each record then
-//! stands in its file once. It goes the recorder's own way (`spec::buffer`): what is about to be written is first noted
-//! in its region with its place in the file, and the note goes when it is written.
+//! Recovery may be killed between any two of its steps, and in the middle of a write, and be run again: each record then
+//! is in its file once. It follows the recorder's own protocol (`spec::buffer`): text that is about to be written is first
+//! noted in its region with its place in the file, and the note is cleared when the text is written.
 
 mod claim;
 #[cfg(test)]
-mod dying;
-mod find;
-mod hand;
+mod death_tests;
+mod file_operations;
 mod holes;
-mod judge;
+mod recovery_plan;
+mod recovery_writer;
 #[cfg(test)]
 mod ring_tests;
 #[cfg(test)]
 mod tests;
-mod write;
+mod trbuf_search;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use log::info;
 
-use crate::progress::Amount;
-use crate::read::process::{Process, split_name};
-use crate::say::{Say, reason, visible};
+use crate::support::diagnostics::{Diagnostics, reason, visible};
+use crate::support::progress::Amount;
+use crate::trace::file_names::{ProcessFiles, split_name};
 use claim::{Claim, claim};
-use hand::{Files, Hand};
-use judge::judge;
+use file_operations::{FileOperations, RealFileOperations};
+use recovery_plan::plan_recovery;
+use recovery_writer::RecoveryWriter;
 use spec::names::FileName;
-use write::Writing;
 
-/// Recovers every trbuf that `paths`, directories or trbufs, stand for, and tells in `out` what came of each.
+/// Recovers every trbuf that `paths`, directories or trbufs, stand for, and writes the result of each to `out`. A trbuf that
+/// cannot be recovered is reported and stays as it is.
 ///
 /// # Errors
-/// What `out` says. What cannot be recovered is told and left as it is.
-pub fn recover(paths: &[PathBuf], out: &mut dyn Write, say: &Say) -> io::Result<()> {
-    let trbufs = find::trbufs(paths, say);
-    let phase = say.phase("recovering", Amount::Files(trbufs.len() as u64));
+/// The failure to write to `out`.
+pub fn recover(paths: &[PathBuf], out: &mut dyn Write, diagnostics: &Diagnostics) -> io::Result<()> {
+    let trbufs = trbuf_search::find_trbufs(paths, diagnostics);
+    let phase = diagnostics.start_phase("recovering", Amount::Files(trbufs.len() as u64));
     for path in trbufs {
-        match one(&path, &mut Files, say) {
-            Ok(Some(outcome)) => {
-                let Outcome { pid, records, files, removed } = outcome;
+        match recover_trbuf(&path, &mut RealFileOperations, diagnostics) {
+            Ok(Some(result)) => {
+                let RecoveryResult { pid, records, files, removed } = result;
                 let kept = if removed { "" } else { "; the trbuf is kept" };
                 let path = path.display().to_string();
                 let path = visible(&path);
                 let line = format_args!("{path}: process {pid}: {records} records recovered into {files} files{kept}");
-                say.aside(|| writeln!(out, "{line}"))?;
+                diagnostics.without_progress(|| writeln!(out, "{line}"))?;
             }
             Ok(None) => {}
-            Err(error) => say.damage(path.display(), reason(&error)),
+            Err(error) => diagnostics.report_damage(path.display(), reason(&error)),
         }
-        phase.done(1);
+        phase.advance(1);
     }
     out.flush()
 }
 
-/// What came of a trbuf.
+/// The result of recovering a trbuf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Outcome {
-    /// Its process.
+struct RecoveryResult {
+    /// The process that it belonged to.
     pid: u32,
-    /// Records that were not in their files, or not whole.
+    /// Records that were not in their files, or not completely.
     records: u64,
-    /// The files they went to.
+    /// The number of files they were written to.
     files: usize,
-    /// Nothing is left, and the trbuf has gone.
+    /// All of it is in the files, and the trbuf was removed.
     removed: bool,
 }
 
-/// Recovers the trbuf at `path`; `None` if that is not for us to do.
-fn one(path: &Path, hand: &mut dyn Hand, say: &Say) -> io::Result<Option<Outcome>> {
+/// Recovers the trbuf at `path`; `None` if its process runs, or another recovery has removed it.
+fn recover_trbuf(
+    path: &Path,
+    operations: &mut dyn FileOperations,
+    diagnostics: &Diagnostics,
+) -> io::Result<Option<RecoveryResult>> {
     let (prefix, Some(FileName::Buffers(number))) = split_name(path) else {
         return Err(io::Error::other("neither a directory nor a trbuf"));
     };
     let process =
-        Process { directory: path.parent().unwrap_or(Path::new("")).to_owned(), prefix: prefix.into(), number };
+        ProcessFiles { directory: path.parent().unwrap_or(Path::new("")).to_owned(), prefix: prefix.into(), number };
     let claimed = match claim(path)? {
-        Claim::Ours(claimed) => claimed,
+        Claim::Claimed(claimed) => claimed,
         Claim::Runs => {
             info!("{}: its process runs, and writes it itself", path.display());
             return Ok(None);
         }
         Claim::Gone => {
-            info!("{}: somebody else has just recovered it", path.display());
+            info!("{}: another process has just recovered it", path.display());
             return Ok(None);
         }
     };
-    let judged = judge(path, &claimed, say)?;
-    let mut writing = Writing::new(path, &process, &claimed, hand, say);
-    let noted = writing.note(&judged.noted);
-    let mut complete = judged.complete && noted;
-    for (number, jobs) in judged.files {
-        complete &= writing.file(number, jobs);
+    let plan = plan_recovery(path, &claimed, diagnostics)?;
+    let mut writer = RecoveryWriter::new(path, &process, &claimed, operations, diagnostics);
+    let has_notes = writer.write_notes(&plan.notes);
+    let mut complete = plan.complete && has_notes;
+    for (number, regions) in plan.files {
+        complete &= writer.complete_file(number, regions);
     }
-    let (records, files) = writing.counts();
+    let (records, files) = writer.counts();
     if complete {
-        claimed.remove(path, hand)?;
+        claimed.remove(path, operations)?;
     }
-    Ok(Some(Outcome { pid: claimed.owner.pid, records, files, removed: complete }))
+    Ok(Some(RecoveryResult { pid: claimed.owner.pid, records, files, removed: complete }))
 }

@@ -1,11 +1,11 @@
-//! What there is to know of a trace beside its records.
+//! The processes and runs of a trace, and counts of its records.
 //!
 //! ```text
-//! process  the processes of directories, as their trinfo files tell
-//! runs     which of them belong together
-//! stat     counts of what the records are
+//! process_info   the processes of directories, from the names of their files and from trinfo
+//! runs           which processes belong together
+//! stat           --stat: counts of processes, events and objects
 //! ```
 
-pub mod process;
+pub mod process_info;
 pub mod runs;
 pub mod stat;

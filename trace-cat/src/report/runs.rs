@@ -1,7 +1,7 @@
-//! Which processes belong together: a run is a program and what it started.
+//! Which processes belong together: a run is a program and the processes that it started.
 //!
-//! Processes are of the same run if one descends from the other, or if they recorded at the same time. So a program that
-//! was run twice makes two runs, and what a shell starts together makes one, also where the shell is not recorded.
+//! Processes belong to the same run if one descends from the other, or if they recorded at the same time. So a program that
+//! was started twice makes two runs, and the programs of a pipeline make one, even if their shell is not recorded.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -10,76 +10,77 @@ use std::time::UNIX_EPOCH;
 
 use spec::record::RECORD_LEN_MAX;
 
-use super::process::{Process, of_directory};
-use crate::read::columns;
-use crate::read::handle::open_regular;
+use super::process_info::{ProcessInfo, processes_in_directory};
+use crate::record::columns;
+use crate::trace::file_handle::open_regular;
 
-/// Some processes, and the times of their first and their last record, as their files tell.
+/// The processes of a run, and the times of its first and its last record according to their files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// Where their files are.
+pub struct ProgramRun {
+    /// The directory of their files.
     pub directory: PathBuf,
     /// The processes.
-    pub processes: Vec<Process>,
+    pub processes: Vec<ProcessInfo>,
     /// In nanoseconds since the Epoch.
     pub start: u64,
     /// In nanoseconds since the Epoch.
     pub end: u64,
 }
 
-impl Run {
-    /// What to read for all its records.
+impl ProgramRun {
+    /// The inputs that have all records of the run.
     pub fn paths(&self) -> Vec<PathBuf> {
         let paths = self.processes.iter().flat_map(|process| process.records.iter().chain(&process.buffers));
         paths.cloned().collect()
     }
 }
 
-/// The runs in directories, the oldest first; what else `paths` name is no run.
-pub fn find(paths: &[PathBuf]) -> Vec<Run> {
+/// The runs in the directories among `paths`, the oldest first.
+pub fn find_runs(paths: &[PathBuf]) -> Vec<ProgramRun> {
     let mut directories: Vec<&PathBuf> = paths.iter().filter(|path| path.is_dir()).collect();
     directories.sort();
     directories.dedup();
-    let alone = directories.len() == 1;
-    let mut runs: Vec<Run> = directories.into_iter().flat_map(|directory| of(directory, alone)).collect();
+    let is_only = directories.len() == 1;
+    let mut runs: Vec<ProgramRun> =
+        directories.into_iter().flat_map(|directory| runs_in_directory(directory, is_only)).collect();
     runs.sort_by_key(|run| run.start);
     runs
 }
 
-/// The runs in a directory. If it is `alone`, and a run is alone in it, its files need not be opened: times are for telling
-/// runs apart.
-fn of(directory: &Path, alone: bool) -> Vec<Run> {
-    let families = families(of_directory(directory));
-    let alone = alone && families.len() == 1;
-    let mut runs: Vec<Run> = families
+/// The runs in a directory. If it is the only directory and has only one run, no record file is opened: times only separate
+/// and sort runs.
+fn runs_in_directory(directory: &Path, is_only: bool) -> Vec<ProgramRun> {
+    let families = families(processes_in_directory(directory));
+    let is_only = is_only && families.len() == 1;
+    let mut runs: Vec<ProgramRun> = families
         .into_iter()
         .map(|processes| {
-            let (start, end) = if alone { newest(&processes) } else { span(&processes) };
-            Run { directory: directory.to_owned(), processes, start, end }
+            let (start, end) = if is_only { last_change(&processes) } else { span(&processes) };
+            ProgramRun { directory: directory.to_owned(), processes, start, end }
         })
         .collect();
     runs.sort_by_key(|run| run.start);
-    let mut together: Vec<Run> = Vec::new();
+    let mut merged: Vec<ProgramRun> = Vec::new();
     for run in runs {
-        match together.last_mut() {
+        match merged.last_mut() {
             Some(last) if run.start <= last.end => {
                 last.end = last.end.max(run.end);
                 last.processes.extend(run.processes);
             }
-            _ => together.push(run),
+            _ => merged.push(run),
         }
     }
-    together
+    merged
 }
 
-/// Groups of processes that descend from one of them.
-fn families(processes: Vec<Process>) -> Vec<Vec<Process>> {
-    let place = |pid: u32| processes.binary_search_by_key(&pid, |process| process.pid).ok();
+/// Groups the processes that descend from the same one.
+fn families(processes: Vec<ProcessInfo>) -> Vec<Vec<ProcessInfo>> {
+    let index_of = |pid: u32| processes.binary_search_by_key(&pid, |process| process.pid).ok();
     let root = |index: usize| {
         let mut at = index;
-        // Files that lie may have a circle.
+        // A damaged trinfo can make a circle.
         for _ in 0..processes.len() {
-            match place(processes[at].parent) {
+            match index_of(processes[at].parent) {
                 Some(parent) if parent != at => at = parent,
                 _ => break,
             }
@@ -87,7 +88,7 @@ fn families(processes: Vec<Process>) -> Vec<Vec<Process>> {
         at
     };
     let roots: Vec<usize> = (0..processes.len()).map(root).collect();
-    let mut families: Vec<Vec<Process>> = vec![Vec::new(); processes.len()];
+    let mut families: Vec<Vec<ProcessInfo>> = vec![Vec::new(); processes.len()];
     for (process, root) in processes.into_iter().zip(roots) {
         families[root].push(process);
     }
@@ -95,31 +96,33 @@ fn families(processes: Vec<Process>) -> Vec<Vec<Process>> {
     families
 }
 
-/// The first and the last time in the record files, as far as each is in order; else when the buffers changed last.
-fn span(processes: &[Process]) -> (u64, u64) {
+/// The times of the first and the last record in the record files, each of which is taken to be in order. If there is no
+/// record, both are the time of the last change.
+fn span(processes: &[ProcessInfo]) -> (u64, u64) {
     let files = processes.iter().flat_map(|process| &process.records);
     let spans = files.filter_map(|path| {
         let file = open_regular(path).ok()?;
-        let first = columns::time(&read(&file, 0)?)?;
+        let first = columns::time(&lines_from(&file, 0)?)?;
         let length = file.metadata().ok()?.len();
-        let tail = read(&file, length.saturating_sub(2 * RECORD_LEN_MAX as u64))?;
+        let tail = lines_from(&file, length.saturating_sub(2 * RECORD_LEN_MAX as u64))?;
         let last = tail.split(|&byte| byte == b'\n').filter_map(columns::time).next_back();
         Some((first, last.unwrap_or(first).max(first)))
     });
-    spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_else(|| newest(processes))
+    spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_else(|| last_change(processes))
 }
 
-fn read(file: &File, at: u64) -> Option<Vec<u8>> {
+/// Some bytes of a file from the first line on that begins at `at` or later; `None` if no line does.
+fn lines_from(file: &File, at: u64) -> Option<Vec<u8>> {
     let mut bytes = vec![0; 2 * RECORD_LEN_MAX];
     let length = file.read_at(&mut bytes, at).ok()?;
     bytes.truncate(length);
-    // Only the first part of a file begins with a line.
+    // At the beginning of the file there is a line.
     let start = if at == 0 { 0 } else { bytes.iter().position(|&byte| byte == b'\n')? + 1 };
     Some(bytes.split_off(start))
 }
 
-/// When the newest of the files was changed.
-fn newest(processes: &[Process]) -> (u64, u64) {
+/// The time of the last change of any of the files, twice.
+fn last_change(processes: &[ProcessInfo]) -> (u64, u64) {
     let paths = processes.iter().flat_map(|process| process.records.iter().chain(&process.buffers));
     let times = paths.filter_map(|path| path.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok());
     let time = times.max().map_or(0, |time| time.as_nanos() as u64);
@@ -129,10 +132,10 @@ fn newest(processes: &[Process]) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::record;
+    use crate::testing::test_trace::record;
     use std::fs;
 
-    /// A directory with processes, given as pid, ppid, and the times of its records in seconds.
+    /// A directory with processes, each of which is given as pid, ppid, and the times of its records in seconds.
     fn trace(processes: &[(u32, u32, &[u64])]) -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
         for &(pid, parent, times) in processes {
@@ -146,23 +149,23 @@ mod tests {
 
     fn runs(processes: &[(u32, u32, &[u64])]) -> Vec<Vec<u32>> {
         let directory = trace(processes);
-        let pids = |run: &Run| run.processes.iter().map(|process| process.pid).collect();
-        find(&[directory.path().to_owned()]).iter().map(pids).collect()
+        let pids = |run: &ProgramRun| run.processes.iter().map(|process| process.pid).collect();
+        find_runs(&[directory.path().to_owned()]).iter().map(pids).collect()
     }
 
     #[test]
-    fn a_run_is_a_program_and_what_it_started() {
+    fn a_run_is_a_program_and_the_processes_that_it_started() {
         assert_eq!(runs(&[(1, 100, &[1, 9]), (2, 1, &[20]), (3, 2, &[5])]), [vec![1, 2, 3]]);
         assert_eq!(runs(&[(1, 100, &[10, 11]), (2, 100, &[1, 2])]), [vec![2], vec![1]], "the oldest first");
         assert_eq!(runs(&[(1, 100, &[1, 3]), (2, 101, &[2, 4]), (3, 102, &[5])]), [vec![1, 2], vec![3]]);
         // The child outlives its parent, and another program was run meanwhile.
         assert_eq!(runs(&[(1, 100, &[1]), (2, 1, &[2, 9]), (3, 102, &[5])]), [vec![1, 2, 3]]);
-        assert_eq!(runs(&[(1, 2, &[1]), (2, 1, &[2])]).concat().len(), 2, "files that lie");
+        assert_eq!(runs(&[(1, 2, &[1]), (2, 1, &[2])]).concat().len(), 2, "a circle of parents");
         assert_eq!(runs(&[]), [[0u32; 0]; 0]);
     }
 
     #[test]
-    fn long_files_tell_their_ends() {
+    fn the_last_record_of_a_long_file_is_found() {
         let many: Vec<u64> = (10..1000).collect();
         assert_eq!(runs(&[(1, 100, &many), (2, 100, &[999]), (3, 100, &[1000])]), [vec![1, 2], vec![3]]);
     }
@@ -171,7 +174,7 @@ mod tests {
     fn a_run_knows_its_files() {
         let directory = trace(&[(1, 100, &[1]), (2, 100, &[5])]);
         fs::write(directory.path().join("trbuf.0000002"), "").unwrap();
-        let runs = find(&[directory.path().to_owned(), directory.path().join("tr.0000001.001")]);
+        let runs = find_runs(&[directory.path().to_owned(), directory.path().join("tr.0000001.001")]);
         assert_eq!(runs[1].paths(), ["tr.0000002.002", "trbuf.0000002"].map(|name| directory.path().join(name)));
         assert_eq!((runs[0].start, runs[0].end), (1_000_000_000, 1_000_000_000));
     }

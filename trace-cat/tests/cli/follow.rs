@@ -1,15 +1,14 @@
-//! Following, where nothing runs: what is refused, and how it ends.
+//! `--follow` without running processes: what is refused, and how it ends.
 
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::Stdio;
 
-use super::{FIRST, SECOND, assert_output, command, run, trace};
+use super::{FIRST, SECOND, assert_output, command, run, spawn, trace};
 
 #[test]
 fn what_cannot_be_followed_is_wrong_usage() {
     let trace = trace();
-    for (arguments, part) in [
+    for (arguments, message) in [
         (&["--window", "1s"][..], "--follow"),
         (&["--until-exit"], "--follow"),
         (&["--follow", "--window", "1"], "unit"),
@@ -22,7 +21,7 @@ fn what_cannot_be_followed_is_wrong_usage() {
         let output = run(trace.path(), arguments);
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{arguments:?} {error}");
-        assert!(error.contains(part), "{arguments:?}: {error}");
+        assert!(error.contains(message), "{arguments:?}: {error}");
     }
     assert_eq!(fs::read_to_string(trace.path().join("tr.0000001.002")).unwrap(), FIRST);
     let appended = OpenOptions::new().append(true).open(trace.path().join("tr.0000001.002")).unwrap();
@@ -32,7 +31,7 @@ fn what_cannot_be_followed_is_wrong_usage() {
 }
 
 #[test]
-fn what_does_not_change_is_printed_and_ends() {
+fn a_trace_that_does_not_grow_is_printed_and_ends() {
     let trace = trace();
     let all = format!("{FIRST}{SECOND}");
     assert_output(&run(trace.path(), &["--follow", "--until-exit"]), 0, &all, "");
@@ -43,7 +42,7 @@ fn what_does_not_change_is_printed_and_ends() {
         (&["--head", "0"], ""),
         (&["--tail", "1"], SECOND),
         (&["--until", "+1ns"], FIRST),
-        // Counted from the first record of all, chosen or not.
+        // Times count from the first record of all, also if it is not selected.
         (&["--since", "+1ns", "-e", "mutex_unlock"], SECOND),
         (&["--since", "+2ns"], ""),
     ] {
@@ -55,19 +54,14 @@ fn what_does_not_change_is_printed_and_ends() {
 }
 
 #[test]
-fn a_signal_ends_it_when_all_is_printed() {
+fn after_a_signal_it_prints_all_records_and_ends() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         let trace = trace();
-        let mut child = command(trace.path())
-            .args(["--follow", "--window", "100s"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = spawn(trace.path(), &["--follow", "--window", "100s"]);
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut text = String::new();
         out.read_line(&mut text).unwrap();
-        // A time of now waits for the window.
+        // A record of the current time is held back for the window.
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
         let third = SECOND.replace("1795174740", &format!("{now:010}"));
         let mut file = OpenOptions::new().append(true).open(trace.path().join("tr.0000001.003")).unwrap();
@@ -84,10 +78,9 @@ fn a_signal_ends_it_when_all_is_printed() {
 #[test]
 fn a_closed_pipe_is_a_silent_end_of_following() {
     let trace = trace();
-    let mut child =
-        command(trace.path()).arg("--follow").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = spawn(trace.path(), &["--follow"]);
     drop(child.stdout.take());
-    // What is printed when nobody reads it any more ends it.
+    // The first record that is printed to the closed pipe ends it.
     let mut file = OpenOptions::new().append(true).open(trace.path().join("tr.0000001.003")).unwrap();
     while child.try_wait().unwrap().is_none() {
         file.write_all(SECOND.as_bytes()).unwrap();
@@ -97,7 +90,7 @@ fn a_closed_pipe_is_a_silent_end_of_following() {
 }
 
 #[test]
-fn what_is_late_is_marked_in_each_form() {
+fn late_records_are_marked_in_each_format() {
     for (format, mark, others) in [
         ("csv", ",1", ",0"),
         ("json", ",\"late\":true}", "}"),
@@ -105,12 +98,7 @@ fn what_is_late_is_marked_in_each_form() {
         ("raw", ":0:0:0:0", ":0:0:0:0"),
     ] {
         let trace = trace();
-        let mut child = command(trace.path())
-            .args(["--follow", "-F", format, "-e", "mutex_unlock"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = spawn(trace.path(), &["--follow", "-F", format, "-e", "mutex_unlock"]);
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut lines = Vec::new();
         let mut next = || {
@@ -128,8 +116,8 @@ fn what_is_late_is_marked_in_each_form() {
         // SAFETY: kill takes no pointers, and the child has not been waited for.
         assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) }, 0);
         let output = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.starts_with("trace-cat: --follow: 1 record") && said.lines().count() == 1, "{said}");
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(error.starts_with("trace-cat: --follow: 1 record") && error.lines().count() == 1, "{error}");
         assert_eq!(output.status.code(), Some(0));
         if format == "csv" {
             assert!(lines.remove(0).ends_with(",columns,late"));

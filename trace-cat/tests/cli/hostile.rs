@@ -1,4 +1,4 @@
-//! Directories, descriptors and limits that are not as one would like.
+//! Hostile directories, descriptors and limits.
 
 use std::ffi::CString;
 use std::fs;
@@ -11,33 +11,33 @@ use std::process::{Command, Output, Stdio};
 
 use super::{FIRST, SECOND, assert_output, command, run, trace};
 
-/// A pipe with a name, to which nobody writes.
-fn pipe(path: &Path) {
+/// Makes a named pipe, to which nobody writes.
+fn make_pipe(path: &Path) {
     let path = CString::new(path.as_os_str().as_bytes()).unwrap();
-    // SAFETY: the path ends with a NUL.
+    // SAFETY: mkfifo reads the path, which is a NUL-terminated string that outlives the call.
     assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
 }
 
-/// A command that is run after `change` in its process.
+/// Runs the command after `change` in its process.
 fn run_after(directory: &Path, arguments: &[&str], change: fn() -> bool) -> Output {
     let mut command = command(directory);
     let changed = move || if change() { Ok(()) } else { Err(std::io::Error::last_os_error()) };
-    // SAFETY: `change` makes system calls only.
+    // SAFETY: the closure makes one system call and reads errno, which is safe between fork and exec.
     unsafe { command.args(arguments).pre_exec(changed) }.output().unwrap()
 }
 
-fn limit(resource: libc::__rlimit_resource_t, most: u64) -> bool {
-    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
-    // SAFETY: setrlimit reads one rlimit.
+fn set_limit(resource: libc::__rlimit_resource_t, value: u64) -> bool {
+    let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
+    // SAFETY: setrlimit reads one rlimit from the place it is given.
     unsafe { libc::setrlimit(resource, &limit) == 0 }
 }
 
 #[test]
-fn pipes_loops_and_directories_among_the_files_are_no_inputs_and_nobody_waits() {
+fn pipes_loops_and_directories_among_the_files_are_not_read() {
     let trace = trace();
     let path = |name: &str| trace.path().join(name);
     for name in ["tr.0000001.004", "trinfo.0000001", "trbuf.0000001", "trclock", "trinfo.0000003"] {
-        pipe(&path(name));
+        make_pipe(&path(name));
     }
     fs::create_dir(path("tr.0000001.005")).unwrap();
     symlink("tr.0000001.006", path("tr.0000001.006")).unwrap();
@@ -55,7 +55,7 @@ fn pipes_loops_and_directories_among_the_files_are_no_inputs_and_nobody_waits() 
 }
 
 #[test]
-fn a_name_that_would_command_a_terminal_is_shown_as_text() {
+fn control_characters_of_a_name_are_escaped() {
     let trace = trace();
     let name = "evil\x1b]0;title\x07\nname";
     fs::write(trace.path().join(name), "rubbish\n").unwrap();
@@ -69,9 +69,9 @@ fn a_name_that_would_command_a_terminal_is_shown_as_text() {
 }
 
 #[test]
-fn a_closed_standard_descriptor_is_told_when_it_is_needed() {
+fn a_closed_standard_descriptor_is_reported_when_it_is_needed() {
     let trace = trace();
-    // SAFETY: of the child's descriptors nothing is used before it executes.
+    // SAFETY: nothing uses the child's descriptor between fork and exec.
     let close_output = || unsafe { libc::close(1) == 0 };
     let message = "trace-cat: standard output: Bad file descriptor\n";
     assert_output(&run_after(trace.path(), &[], close_output), 1, "", message);
@@ -87,7 +87,7 @@ fn a_closed_standard_descriptor_is_told_when_it_is_needed() {
 fn a_file_that_may_not_grow_is_an_error() {
     let trace = trace();
     fs::write(trace.path().join("tr.0000001.004"), SECOND.repeat(100)).unwrap();
-    let small = || limit(libc::RLIMIT_FSIZE, 4096);
+    let small = || set_limit(libc::RLIMIT_FSIZE, 4096);
     assert_output(&run_after(trace.path(), &["-o", "out"], small), 1, "", "trace-cat: out: File too large\n");
     let message = "trace-cat: split: lwp.0000003: File too large\n";
     assert_output(&run_after(trace.path(), &["--split", "lwp", "-o", "split"], small), 1, "", message);
@@ -98,7 +98,7 @@ fn six_descriptors_are_enough() {
     let trace = trace();
     fs::write(trace.path().join("tr.0000001.004"), SECOND).unwrap();
     fs::write(trace.path().join("tr.0000001.005"), SECOND).unwrap();
-    let six = || limit(libc::RLIMIT_NOFILE, 6);
+    let six = || set_limit(libc::RLIMIT_NOFILE, 6);
     assert_output(&run_after(trace.path(), &[], six), 0, &format!("{FIRST}{SECOND}{SECOND}{SECOND}"), "");
 }
 
@@ -113,11 +113,11 @@ fn an_error_of_a_temporary_file_says_so() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It may be gone already.
+    // The command may have ended already.
     let _ = child.stdin.take().unwrap().write_all(FIRST.as_bytes());
     let message = "trace-cat: /dev/stdin: temporary file in /nonexistent: No such file or directory\n";
     assert_output(&child.wait_with_output().unwrap(), 1, "", message);
-    // More than is sorted in memory.
+    // More records than are sorted in memory.
     fs::write(trace.path().join("tr.0000001.004"), SECOND.repeat(450_000)).unwrap();
     let output =
         command(trace.path()).args(["--sort", "tid", "-o", "out"]).env("TMPDIR", "/nonexistent").output().unwrap();
@@ -126,15 +126,15 @@ fn an_error_of_a_temporary_file_says_so() {
 }
 
 #[test]
-fn where_no_thread_can_be_made_one_does_the_work() {
-    // A user who has no process yet may have one. Root is not limited.
+fn without_further_threads_one_does_all_work() {
+    // The limit of one process is for a user who has none yet, since root is not limited.
     let limited = Command::new("setpriv")
         .args(["--reuid", "64999", "--clear-groups", "prlimit", "--nproc=1"])
         .arg(env!("CARGO_BIN_EXE_trace-cat"))
         .arg("--version")
         .output();
     if !limited.is_ok_and(|output| output.status.success()) {
-        println!("no setpriv, or not root: not tested");
+        println!("not tested: there is no setpriv, or the test does not run as root");
         return;
     }
     let trace = trace();

@@ -1,5 +1,5 @@
-//! How far long work is, seen on a terminal. The work is as long as it takes until something is seen: an input comes in
-//! pieces through a pipe.
+//! The progress line on a terminal. An input is fed through a pipe until the line is shown, so that the work takes long
+//! enough.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -13,31 +13,32 @@ use std::time::{Duration, Instant};
 
 use super::{FIRST, SECOND, command, trace};
 
-/// A terminal of so many columns, and its other end.
+/// A terminal of so many columns: the end for the command, and the end that shows its output.
 fn terminal(columns: u16) -> (OwnedFd, File) {
     let size = libc::winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     let (mut master, mut slave) = (-1, -1);
-    // SAFETY: openpty writes two descriptors and reads the size; no name and no modes are asked for.
-    let made =
+    // SAFETY: openpty writes the two descriptors and reads the size, all of which outlive the call; it may get no name
+    // and no modes.
+    let result =
         unsafe { libc::openpty(&mut master, &mut slave, std::ptr::null_mut(), std::ptr::null_mut(), &raw const size) };
-    assert_eq!(made, 0);
-    // SAFETY: both were just made, and nobody else has them.
+    assert_eq!(result, 0);
+    // SAFETY: openpty has just opened both descriptors, and nothing else owns them.
     unsafe { (OwnedFd::from_raw_fd(slave), File::from_raw_fd(master)) }
 }
 
-/// What comes out of a terminal, as it comes.
+/// Collects what is written to a terminal.
 struct Screen {
     text: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
 }
 
 impl Screen {
-    fn of(mut master: File) -> Screen {
+    fn new(mut master: File) -> Screen {
         let text = Arc::new(Mutex::new(Vec::new()));
         let shared = text.clone();
         let reader = thread::spawn(move || {
             let mut buffer = [0; 4096];
-            // It is an error when nobody has the other end any more.
+            // Reading fails when nobody has the other end open any more.
             while let Ok(length @ 1..) = master.read(&mut buffer) {
                 shared.lock().unwrap().extend_from_slice(&buffer[..length]);
             }
@@ -49,22 +50,23 @@ impl Screen {
         String::from_utf8_lossy(&self.text.lock().unwrap()).into_owned()
     }
 
-    fn end(self) -> String {
+    /// The complete text, when the command has ended.
+    fn into_text(self) -> String {
         self.reader.join().unwrap();
         String::from_utf8(self.text.lock().unwrap().clone()).unwrap()
     }
 }
 
-/// Starts trace-cat with stderr on a terminal, which is also its stdout if that is not `out`.
+/// Starts trace-cat with its standard error on a terminal, and its standard output too, unless `out` is given.
 fn start(directory: &Path, arguments: &[&str], columns: u16, out: Option<Stdio>) -> (Child, Screen) {
     let (slave, master) = terminal(columns);
     let mut command = command(directory);
     command.args(arguments).env("TERM", "xterm").stdin(Stdio::piped());
     command.stdout(out.unwrap_or_else(|| slave.try_clone().unwrap().into())).stderr(slave);
-    (command.spawn().unwrap(), Screen::of(master))
+    (command.spawn().unwrap(), Screen::new(master))
 }
 
-/// Feeds records until `enough`, and ends the input. Returns what was fed.
+/// Feeds records until `enough` is true, and ends the input. Returns what was fed.
 fn feed(child: &mut Child, mut enough: impl FnMut() -> bool) -> String {
     let mut input = child.stdin.take().unwrap();
     let (mut fed, begin) = (String::new(), Instant::now());
@@ -77,8 +79,8 @@ fn feed(child: &mut Child, mut enough: impl FnMut() -> bool) -> String {
     fed
 }
 
-/// What a terminal shows after some text: what is cleared or written over is not there.
-fn left(text: &str, columns: u16) -> String {
+/// What a terminal shows after `text`, without what was cleared or overwritten.
+fn shown_after(text: &str, columns: u16) -> String {
     let mut parser = vt100::Parser::new(NonZero::new(24).unwrap(), NonZero::new(columns).unwrap(), 0);
     parser.process(text.as_bytes());
     parser.screen().contents()
@@ -91,10 +93,10 @@ fn the_line_is_shown_until_records_come_on_the_same_terminal() {
     let fed = feed(&mut child, || screen.text().contains("trace-cat: reading: "));
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let records = format!("{fed}{SECOND}").replace('\n', "\r\n");
-    let shown = screen.end();
-    // All records come in a row, behind the last that was drawn.
+    let shown = screen.into_text();
+    // All records follow the last progress line without a break.
     assert!(shown.ends_with(&records), "{shown:?}");
-    assert_eq!(left(shown.strip_suffix(&records).unwrap(), 100), "");
+    assert_eq!(shown_after(shown.strip_suffix(&records).unwrap(), 100), "");
 }
 
 #[test]
@@ -104,21 +106,21 @@ fn a_message_stands_on_a_line_of_its_own() {
     child.stdin.as_mut().unwrap().write_all(b"rubbish\n").unwrap();
     feed(&mut child, || screen.text().contains("trace-cat: reading: "));
     assert_eq!(child.wait().unwrap().code(), Some(1));
-    assert_eq!(left(&screen.end(), 100), "trace-cat: /dev/stdin:1: not a record: the line ends in time1");
+    assert_eq!(shown_after(&screen.into_text(), 100), "trace-cat: /dev/stdin:1: not a record: the line ends in time1");
 }
 
 #[test]
-fn a_narrow_terminal_has_room_for_a_part() {
+fn a_narrow_terminal_shows_the_beginning_of_the_line() {
     let directory = trace();
     let (mut child, screen) = start(directory.path(), &["-"], 15, Some(Stdio::null()));
     feed(&mut child, || screen.text().contains("trace-cat: rea"));
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    assert_eq!(left(&screen.end(), 15), "");
+    assert_eq!(shown_after(&screen.into_text(), 15), "");
 }
 
 #[test]
-fn nothing_is_shown_where_stderr_is_no_terminal() {
-    // One that is shown something tells how long is long enough.
+fn no_line_is_shown_where_stderr_is_no_terminal() {
+    // Another command on a terminal shows when the work has taken long enough.
     let directory = trace();
     let (mut shown, screen) = start(directory.path(), &["-"], 100, Some(Stdio::null()));
     let mut child = command(directory.path())

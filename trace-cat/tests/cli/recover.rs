@@ -1,4 +1,4 @@
-//! `--recover` as a command: what it says, and that it may be killed, and run twice at once.
+//! `--recover` as a command: what it prints, and that it may be killed, and run several times at once.
 
 use std::fs;
 use std::path::Path;
@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
-use super::image::Image;
-use super::{FIRST, SECOND, assert_output, command, run};
+use super::trbuf_image::TrbufImage;
+use super::{FIRST, SECOND, assert_output, command, run, spawn};
 
 const TRBUF: &str = "trbuf.0000001";
 
@@ -17,25 +17,26 @@ fn record(serial: usize, lwp: u32) -> String {
     format!("1795174740:{serial:09}:{lwp:07}:0000001:0x7fc5de3f86c0:02:04:0:{serial}:0:0:0:0\n")
 }
 
-/// What a process of forty threads left, every second in the middle of a write, and what its files have to be.
+/// The trace of a killed process of forty threads, every second one in the middle of a write, and what its files must hold
+/// after recovery.
 fn killed() -> (TempDir, Vec<(String, String)>) {
     let directory = tempfile::tempdir().unwrap();
-    let mut image = Image::new();
+    let mut image = TrbufImage::new();
     let files = (1..=40).map(|lwp| {
         let text: String = (0..1000).map(|serial| record(serial, lwp)).collect();
         let half = text[..text.len() / 2].rfind('\n').unwrap() + 1;
         let name = format!("tr.0000001.{lwp:03x}");
-        let slot = image.slot(lwp);
+        let slot = image.add_slot(lwp);
         let mut pending = None;
         if lwp % 2 == 0 {
             fs::write(directory.path().join(&name), &text[..half / 3]).unwrap();
             pending = Some((0, 0..half));
         }
-        image.region(slot, 0, &text, 0..text.len(), pending);
+        image.put_region(slot, 0, &text, 0..text.len(), pending);
         (name, text)
     });
     let files = files.collect();
-    fs::write(directory.path().join(TRBUF), &image.0).unwrap();
+    fs::write(directory.path().join(TRBUF), &image.bytes).unwrap();
     (directory, files)
 }
 
@@ -43,21 +44,19 @@ fn killed() -> (TempDir, Vec<(String, String)>) {
 fn assert_recovered(directory: &Path, files: &[(String, String)], when: &str) {
     assert!(!directory.join(TRBUF).exists(), "{when}: the trbuf is still there");
     for (name, text) in files {
-        // Not assert_eq, which would print megabytes.
-        assert!(fs::read_to_string(directory.join(name)).unwrap() == *text, "{when}: {name} is not what it should be");
+        // assert_eq would print megabytes.
+        assert!(fs::read_to_string(directory.join(name)).unwrap() == *text, "{when}: {name} has other text");
     }
 }
 
 #[test]
-fn it_says_what_it_did_and_then_has_nothing_to_do() {
+fn it_prints_what_it_did_and_then_finds_nothing_to_do() {
     let directory = tempfile::tempdir().unwrap();
-    let mut image = Image::new();
-    let slot = image.slot(3);
-    image.region(slot, 0, SECOND, 0..SECOND.len(), None);
-    fs::write(directory.path().join(TRBUF), &image.0).unwrap();
+    let image = TrbufImage::with_text(3, SECOND);
+    fs::write(directory.path().join(TRBUF), &image.bytes).unwrap();
     fs::write(directory.path().join("tr.0000001.002"), FIRST).unwrap();
-    let told = "./trbuf.0000001: process 1: 1 records recovered into 1 files\n";
-    assert_output(&run(directory.path(), &["--recover"]), 0, told, "");
+    let result = "./trbuf.0000001: process 1: 1 records recovered into 1 files\n";
+    assert_output(&run(directory.path(), &["--recover"]), 0, result, "");
     assert_output(&run(directory.path(), &["--recover", "."]), 0, "", "");
     assert_output(&run(directory.path(), &[]), 0, &format!("{FIRST}{SECOND}"), "");
     assert_eq!(fs::read_to_string(directory.path().join("tr.0000001.003")).unwrap(), SECOND);
@@ -72,8 +71,8 @@ fn a_running_process_is_left_alone() {
     let (directory, files) = killed();
     let owner = fs::OpenOptions::new().append(true).open(directory.path().join(TRBUF)).unwrap();
     let output = command(directory.path()).arg("--recover").env("RUST_LOG", "info").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("trbuf.0000001: its process runs"), "{said}");
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(log.contains("trbuf.0000001: its process runs"), "{log}");
     assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0));
     drop(owner);
     run(directory.path(), &["--recover"]);
@@ -81,7 +80,7 @@ fn a_running_process_is_left_alone() {
 }
 
 #[test]
-fn killed_at_any_moment_it_is_finished_by_the_next() {
+fn when_it_is_killed_the_next_recovery_finishes() {
     let seed = match std::env::var("THREADT_SEED").ok().and_then(|text| text.parse().ok()) {
         Some(seed) => seed,
         None => SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as u64,
@@ -99,7 +98,7 @@ fn killed_at_any_moment_it_is_finished_by_the_next() {
         let mut kills = 0;
         while directory.path().join(TRBUF).exists() {
             let mut child = command(directory.path()).arg("--recover").stdout(Stdio::null()).spawn().unwrap();
-            // Later and later, so that it comes to its end at last.
+            // The limit of the delay grows, so that recovery finishes in the end.
             std::thread::sleep(Duration::from_micros(next() % (2000 * (kills + 1))));
             child.kill().unwrap();
             child.wait().unwrap();
@@ -110,20 +109,17 @@ fn killed_at_any_moment_it_is_finished_by_the_next() {
 }
 
 #[test]
-fn two_at_once_do_it_once() {
+fn of_several_at_once_one_recovers() {
     for round in 0..5 {
         let (directory, files) = killed();
-        let start = || {
-            let mut command = command(directory.path());
-            command.arg("--recover").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-        };
-        let outputs = [start(), start(), start()].map(|child| child.wait_with_output().unwrap());
+        let start = |_| spawn(directory.path(), &["--recover"]);
+        let outputs = [1, 2, 3].map(start).map(|child| child.wait_with_output().unwrap());
         for output in &outputs {
             assert_eq!(String::from_utf8_lossy(&output.stderr), "");
             assert_eq!(output.status.code(), Some(0));
         }
-        let told = outputs.iter().filter(|output| !output.stdout.is_empty()).count();
-        assert_eq!(told, 1, "round {round}");
+        let printed = outputs.iter().filter(|output| !output.stdout.is_empty()).count();
+        assert_eq!(printed, 1, "round {round}");
         assert_recovered(directory.path(), &files, &format!("round {round}"));
     }
 }

@@ -1,47 +1,47 @@
-//! Traces that were kept in rings: what is told of what they no longer hold.
+//! Traces in rings: messages about the records that were overwritten.
 
 use std::fs;
 
-use super::image::Image;
+use super::trbuf_image::TrbufImage;
 use super::{FIRST, SECOND, assert_output, command, run};
 
 const TRBUF: &str = "trbuf.0000001";
 const TRINFO: &str = "trinfo.0000001";
 
-/// A thread whose newest record is [`SECOND`], in a ring that has begun anew twice; of an older one a part is left.
-fn ring() -> Image {
-    let mut image = Image::ring(64 * 1024);
-    let slot = image.slot(3);
-    image.wrapped(slot, 0, 2, (4096, &FIRST[30..]), SECOND);
+/// A thread whose newest record is [`SECOND`], in a ring that has wrapped twice and holds a part of an older record.
+fn ring() -> TrbufImage {
+    let mut image = TrbufImage::ring(64 * 1024);
+    let slot = image.add_slot(3);
+    image.put_wrapped_ring(slot, 0, 2, (4096, &FIRST[30..]), SECOND);
     image
 }
 
 #[test]
-fn what_was_overwritten_is_told_and_no_damage() {
+fn overwritten_records_are_reported_and_are_no_damage() {
     let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join(TRBUF), &ring().0).unwrap();
+    fs::write(directory.path().join(TRBUF), &ring().bytes).unwrap();
     fs::write(directory.path().join("tr.0000001.002"), FIRST).unwrap();
     fs::write(directory.path().join(TRINFO), "format 1\ncomplete_from 2 1795174740.000000001\n").unwrap();
-    let output = command(directory.path()).env("TZ", "XYZ-2").output().unwrap();
+    let run_in_time_zone = || command(directory.path()).env("TZ", "XYZ-2").output().unwrap();
     let note = |lwp, nanosecond| {
         format!(
             "trace-cat: ./tr.0000001.00{lwp}: LWP {lwp} is complete from 2026-11-20 13:39:00.00000000{nanosecond} \
              (1795174740.00000000{nanosecond}) on; what came before was overwritten\n"
         )
     };
-    assert_output(&output, 0, &format!("{FIRST}{SECOND}"), &(note(3, 2) + &note(2, 1)));
-    // The same once it is recovered.
+    let expected = (format!("{FIRST}{SECOND}"), note(3, 2) + &note(2, 1));
+    assert_output(&run_in_time_zone(), 0, &expected.0, &expected.1);
+    // Recovery does not change the messages.
     let recovered = "./trbuf.0000001: process 1: 1 records recovered into 1 files\n";
     assert_output(&run(directory.path(), &["--recover"]), 0, recovered, "");
-    let output = command(directory.path()).env("TZ", "XYZ-2").output().unwrap();
-    assert_output(&output, 0, &format!("{FIRST}{SECOND}"), &(note(3, 2) + &note(2, 1)));
+    assert_output(&run_in_time_zone(), 0, &expected.0, &expected.1);
 }
 
 #[test]
 fn of_many_threads_ten_are_named() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("tr.0000001.002"), FIRST).unwrap();
-    let line = |turn| format!("complete_from {} 17951747{turn:02}.000000000\n", 2 + 4096 * turn);
+    let line = |number| format!("complete_from {} 17951747{number:02}.000000000\n", 2 + 4096 * number);
     let lines: String = (0..100).map(line).collect();
     fs::write(directory.path().join(TRINFO), lines).unwrap();
     let output = run(directory.path(), &[]);
@@ -55,7 +55,7 @@ fn of_many_threads_ten_are_named() {
 #[test]
 fn a_running_process_has_its_rings_read() {
     let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join(TRBUF), &ring().0).unwrap();
+    fs::write(directory.path().join(TRBUF), &ring().bytes).unwrap();
     let owner = fs::OpenOptions::new().append(true).open(directory.path().join(TRBUF)).unwrap();
     let output = run(directory.path(), &[]);
     assert_eq!(String::from_utf8_lossy(&output.stdout), SECOND);

@@ -1,124 +1,24 @@
-//! `--stat`: what is in the trace. The records that the filters want are counted, and nothing is printed but the counts.
+//! `--stat`: counts the records that the filters want; nothing else is printed.
 //!
-//! Memory grows with threads, events and objects, not with records; objects beyond a number are not told apart any more.
+//! ```text
+//! counts   the counts
+//! tables   the counts as text
+//! ```
+//!
+//! Memory grows with threads, events and objects, not with records. The number of objects is limited.
 
-mod print;
+mod counts;
+mod tables;
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 
-use spec::id;
-use spec::tables::CATEGORIES;
+use super::process_info::processes_in_directory;
+use crate::output::TimelineFormatter;
+use crate::record::fields::Fields;
+pub use counts::TraceCounts;
 
-use super::process::of_directory;
-use crate::view::{Fields, Table, View, bits};
-
-/// Objects that are told apart, all kinds together.
-const OBJECTS: usize = 1 << 21;
-/// Categories whose records' first column is an object, as its name there says.
-const KINDS: [(u8, &str); 7] =
-    [(2, "mutex"), (3, "cond"), (4, "sem"), (5, "rwlock"), (6, "mutex"), (7, "barrier"), (9, "spin")];
-
-/// The counts so far.
-#[derive(Debug, Default)]
-pub struct Stat {
-    /// Where processes are looked up.
-    directories: Vec<PathBuf>,
-    /// How many runs there are, if that is known.
-    runs: Option<usize>,
-    table: Table,
-    records: u64,
-    processes: HashMap<u32, Process>,
-    /// By category and event: calls and records.
-    events: HashMap<(u8, u8), Event>,
-    /// By category: process and address of each object.
-    objects: HashMap<u8, HashSet<(u32, u64)>>,
-    object_count: usize,
-    /// Waits by LWP, category and event, since when.
-    waits: HashMap<(u32, u32, u8, u8), u64>,
-}
-
-#[derive(Debug, Default)]
-struct Process {
-    threads: HashSet<u32>,
-    records: u64,
-    lost: u64,
-    /// Times of the first and the last record.
-    span: (u64, u64),
-}
-
-#[derive(Debug, Default)]
-struct Event {
-    records: u64,
-    calls: u64,
-    /// Calls that had to wait, as `block?` says.
-    blocked: u64,
-    /// Between the two records of its calls, all together.
-    nanoseconds: u64,
-}
-
-impl Stat {
-    /// Nothing is counted yet. Commands of processes are found in `directories`, in which there are so many `runs`.
-    pub fn new(directories: Vec<PathBuf>, runs: Option<usize>) -> Stat {
-        Stat { directories, runs, ..Stat::default() }
-    }
-
-    /// The times of the first and the last record.
-    fn span(&self) -> Option<(u64, u64)> {
-        let spans = self.processes.values().map(|process| process.span);
-        spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
-    }
-
-    fn count(&mut self, fields: &Fields) {
-        let (time, pid, lwpid, event) = (fields.time(), fields.pid(), fields.lwpid(), fields.event());
-        self.records += 1;
-        let process = self.processes.entry(pid).or_insert_with(|| Process { span: (time, time), ..Process::default() });
-        process.records += 1;
-        process.threads.insert(lwpid);
-        process.span = (process.span.0.min(time), process.span.1.max(time));
-        if event == numbers(id::TRACE_LOST) {
-            process.lost += bits(fields.argument(0)).unwrap_or(0);
-        }
-        let counts = self.events.entry(event).or_default();
-        counts.records += 1;
-        counts.calls += u64::from(fields.which() != 2);
-        let wait = (pid, lwpid, event.0, event.1);
-        match fields.which() {
-            1 => drop(self.waits.insert(wait, time)),
-            2 => {
-                let since = self.waits.remove(&wait).unwrap_or(time);
-                counts.nanoseconds = counts.nanoseconds.saturating_add(time.saturating_sub(since));
-                let columns = self.table.find(fields).map(|known| *known.columns).unwrap_or_default();
-                let block = columns.iter().position(|column| column.is_some_and(|column| column.name == "block?"));
-                counts.blocked += u64::from(block.is_some_and(|index| fields.argument(index) != b"0"));
-            }
-            _ => {}
-        }
-        self.object(fields, pid);
-    }
-
-    /// Notes the object that a record is about.
-    fn object(&mut self, fields: &Fields, pid: u32) {
-        let (category, _) = fields.event();
-        if fields.which() == 2 || self.object_count >= OBJECTS {
-            return;
-        }
-        let Some((_, name)) = KINDS.iter().find(|(kind, _)| *kind == category) else { return };
-        let first = self.table.find(fields).and_then(|known| known.columns[0]);
-        if first.is_some_and(|column| column.name == *name) {
-            let address = bits(fields.argument(0)).unwrap_or(0);
-            let is_new = self.objects.entry(category).or_default().insert((pid, address));
-            self.object_count += usize::from(is_new);
-        }
-    }
-}
-
-fn numbers(event: spec::EventId) -> (u8, u8) {
-    (event.event().category, event.event().number)
-}
-
-impl View for Stat {
+impl TimelineFormatter for TraceCounts {
     fn record(&mut self, line: &[u8], _out: &mut Vec<u8>) {
         if let Some(fields) = Fields::new(line) {
             self.count(&fields);
@@ -126,19 +26,14 @@ impl View for Stat {
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {
-        let mut known = HashMap::new();
-        for process in self.directories.iter().flat_map(|directory| of_directory(directory)) {
-            if let Entry::Vacant(place) = known.entry(process.pid) {
+        let mut processes = HashMap::new();
+        for process in self.directories.iter().flat_map(|directory| processes_in_directory(directory)) {
+            if let Entry::Vacant(place) = processes.entry(process.pid) {
                 place.insert(process);
             }
         }
-        print::print(self, &known, out);
+        tables::append_tables(self, &processes, out);
     }
-}
-
-/// The name of a category.
-fn category(number: u8) -> &'static str {
-    CATEGORIES.get(usize::from(number)).copied().unwrap_or("unknown")
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! What is counted, and how it is shown.
+//! The counts of small traces, with exact tables.
 
 use std::fs;
 
+use super::counts::OBJECTS_MAX;
 use super::*;
-use crate::trial::record;
+use crate::testing::test_trace::record;
 
 #[test]
 fn everything_is_counted_and_shown() {
@@ -11,7 +12,7 @@ fn everything_is_counted_and_shown() {
     let trinfo = "pid 1\nppid 7\ncmdline sort -n\nlevel blocked\nbuffer ring\nring 65536\n";
     fs::write(directory.path().join("trinfo.0000001"), trinfo).unwrap();
     fs::write(directory.path().join("tr.0000001.001"), "").unwrap();
-    let mut stat = Stat::new(vec![directory.path().to_owned()], Some(2));
+    let mut counts = TraceCounts::new(vec![directory.path().to_owned()], Some(2));
     let mut out = Vec::new();
     let pid = |line: String| line.replace(":0000001:0x7fc5", ":0000002:0x7fc5");
     for line in [
@@ -25,13 +26,13 @@ fn everything_is_counted_and_shown() {
         pid(record(3_000_000_000, 2, "12:07:0", 5)),
         "rubbish\n".to_owned(),
     ] {
-        stat.record(line.as_bytes(), &mut out);
+        counts.record(line.as_bytes(), &mut out);
     }
     assert!(out.is_empty());
-    stat.end(&mut out);
+    counts.end(&mut out);
     let text = String::from_utf8(out).unwrap();
-    let (before, rest) = text.split_once("time       from ").unwrap();
-    let (_, rest) = rest.split_once(" on, ").unwrap();
+    let (before, time) = text.split_once("time       from ").unwrap();
+    let (_, after) = time.split_once(" on, ").unwrap();
     let expected = "\
 records    8, 5 lost
 processes  2, 3 threads
@@ -58,24 +59,25 @@ sema                            1
 process 1: only calls that blocked were recorded (THR_TRACE_LEVEL)
 process 1: only the newest 65536 bytes of each thread's records were kept (THR_TRACE_RING)
 ";
-    assert_eq!(format!("{before}TIME\n{rest}"), expected);
+    assert_eq!(format!("{before}TIME\n{after}"), expected);
 }
 
 #[test]
-fn nothing_is_a_count_too() {
+fn an_empty_trace_has_counts() {
     let mut out = Vec::new();
-    Stat::new(Vec::new(), None).end(&mut out);
+    TraceCounts::new(Vec::new(), None).end(&mut out);
     assert_eq!(String::from_utf8(out).unwrap(), "records    0, 0 lost\nprocesses  0, 0 threads\n");
 }
 
 #[test]
 fn objects_are_bounded() {
-    let mut stat = Stat { object_count: OBJECTS - 1, ..Stat::default() };
+    let mut counts = TraceCounts::new(Vec::new(), None);
+    counts.object_count = OBJECTS_MAX - 1;
     let mut out = Vec::new();
     for address in 1..10 {
-        stat.record(record(1, 1, "02:04:0", address).as_bytes(), &mut out);
+        counts.record(record(1, 1, "02:04:0", address).as_bytes(), &mut out);
     }
-    assert_eq!(stat.objects[&2].len(), 1);
-    stat.end(&mut out);
+    assert_eq!(counts.objects[&2].len(), 1);
+    counts.end(&mut out);
     assert!(String::from_utf8(out).unwrap().contains("There are more objects"));
 }

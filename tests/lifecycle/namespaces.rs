@@ -1,0 +1,71 @@
+//! Containers, where every program may have the process ID 1. Only root may make PID namespaces: elsewhere these tests
+//! say so and have nothing to test.
+
+use std::fs;
+
+use super::super::harness::{Program, TestCommand, TestDirectory, Trace};
+use super::names;
+
+/// A command in a PID namespace of its own, if such can be made here. The library is preloaded within only.
+fn contained<'a>(test: &'a TestDirectory, program: &Program) -> Option<TestCommand<'a>> {
+    let unshare = |run: TestCommand<'a>| run.args(["--pid", "--fork", "--kill-child"]);
+    if !unshare(test.native("unshare")).arg("true").run().status.success() {
+        println!("no PID namespaces here");
+        return None;
+    }
+    let preload = format!("LD_PRELOAD={}", super::super::harness::library().display());
+    let directory = format!("THR_TRACE_DIR={}", test.trace_directory().display());
+    Some(unshare(test.native("unshare")).args(["env", &preload, &directory]).arg(program))
+}
+
+/// The records of the program `environment/modest.c` from beginning to end.
+#[track_caller]
+fn assert_whole(trace: &Trace) {
+    assert_eq!((super::pairs(trace, 1), trace.of("thr_join").len(), trace.of("proc_exit").len()), (4, 2, 1));
+}
+
+#[test]
+fn one_number_again_and_again() {
+    let test = TestDirectory::new("again");
+    let program = Program::c("environment/modest.c");
+    for _ in 0..3 {
+        let Some(run) = contained(&test, &program) else { return };
+        run.run().exited(9);
+    }
+    assert_whole(&super::clean(&test));
+    // The traces of both earlier processes can still be read: their files were renamed by start time.
+    let aside: Vec<String> =
+        names(&test.trace_directory()).into_iter().filter(|name| name.starts_with("old.")).collect();
+    assert_eq!(aside.len(), 2 * 3, "two tr files and a trinfo each: {aside:?}");
+    let mut starts: Vec<&str> = aside.iter().map(|name| name.split('.').nth(1).unwrap()).collect();
+    starts.dedup();
+    assert_eq!(starts.len(), 2, "{aside:?}");
+    for start in starts {
+        let own = aside.iter().filter(|name| name.starts_with(&format!("old.{start}.tr.")));
+        let files = own.map(|name| test.trace_directory().join(name));
+        let output = test.native(super::super::harness::trace_cat()).args(files).run();
+        output.success();
+        assert_whole(&Trace::parse("trace-cat", &output.stdout));
+    }
+}
+
+#[test]
+fn a_living_process_keeps_its_names() {
+    let test = TestDirectory::new("alive");
+    let program = Program::c("environment/modest.c");
+    let Some(run) = contained(&test, &program) else { return };
+    let mut first = run.arg("pause").spawn();
+    first.wait_for("paused");
+    let second = contained(&test, &program).expect("as before").noise_expected().run();
+    second.exited(9);
+    assert_eq!(second.noise().len(), 1, "{}", second.stderr_text());
+    let directory = names(&test.trace_directory()).into_iter().find(|name| name.starts_with("ns"));
+    let directory = test.trace_directory().join(directory.expect("a directory for the other namespace"));
+    assert_whole(&Trace::read(&directory));
+    // Killed, it leaves its six records in its buffer. unshare ends when its child is gone.
+    let children = format!("/proc/{0}/task/{0}/children", first.pid());
+    let child = fs::read_to_string(children).unwrap();
+    test.native("kill").args(["-KILL", child.trim()]).run().success();
+    first.wait();
+    assert_eq!(test.merged().records.iter().filter(|record| record.name().starts_with("mutex")).count(), 6);
+}

@@ -1,0 +1,106 @@
+//! Standard input and output, exit statuses, deaths by signals, and the summary afterwards.
+
+use std::fs;
+
+use super::super::harness::{TestDirectory, assert_same_lines};
+use super::{script, started};
+
+#[test]
+fn streams_and_the_exit_status_are_the_programs() {
+    let test = TestDirectory::new("run-streams");
+    let output = script(&test, "printf in | $run sh -c 'cat; echo out; echo err >&2; exit 7'").run();
+    output.exited(7);
+    assert_eq!(output.stdout_text(), "inout\n");
+    assert!(output.stderr_text().starts_with("err\ntrace-cat: "), "{}", output.stderr_text());
+    for status in [0, 1, 125, 255] {
+        started(&test).args(["sh", "-c", &format!("exit {status}")]).run().exited(status);
+    }
+}
+
+#[test]
+fn a_death_by_a_signal_is_passed_on() {
+    let test = TestDirectory::new("run-deaths");
+    for signal in
+        [libc::SIGTERM, libc::SIGKILL, libc::SIGINT, libc::SIGQUIT, libc::SIGSEGV, libc::SIGABRT, libc::SIGPIPE]
+    {
+        let output = started(&test).args(["sh", "-c", &format!("(true); kill -{signal} $$")]).run();
+        output.killed(signal);
+        assert!(
+            output.stderr_text().contains("1 process that was killed or still runs; trace-cat reads them"),
+            "{}",
+            output.stderr_text()
+        );
+    }
+    // As a shell shows it.
+    let output = script(&test, "$run sh -c 'kill -9 $$'; echo $?").run();
+    assert_eq!(output.stdout_text(), "137\n");
+}
+
+#[test]
+fn it_says_where_the_trace_is_and_how_to_read_it() {
+    let test = TestDirectory::new("run-report");
+    let output = started(&test).args(["sh", "-c", "true | true"]).run();
+    output.success();
+    let lines: Vec<&str> = output.stderr_text().lines().collect();
+    let [what, how] = lines[..] else { panic!("{lines:?}") };
+    assert!(what.starts_with("trace-cat: trace: 3 processes, 3 files, ") && what.ends_with(" of records"), "{what}");
+    assert_eq!(how, "trace-cat: to read it: trace-cat -F text trace");
+    let told = how.strip_prefix("trace-cat: to read it: trace-cat ").unwrap().split(' ');
+    test.native(super::super::harness::trace_cat()).args(told).run().success();
+    let output = started(&test).args(["sh", "-c", "true | true"]).run();
+    let text = output.stderr_text();
+    assert!(
+        text.contains(" of records; an earlier trace is there too\n") && text.contains("trace-cat --last -F text"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_trace_is_merged_into_a_file() {
+    let test = TestDirectory::new("run-merge");
+    let output = started(&test).args(["-o", "merged", "sh", "-c", "true | true"]).run();
+    output.success();
+    assert!(output.stderr_text().ends_with("trace-cat: merged: the merged trace\n"), "{}", output.stderr_text());
+    let merged = fs::read_to_string(test.directory().join("merged")).unwrap();
+    assert!(!merged.is_empty() && merged == test.merged().text());
+    // Of a directory with an earlier trace, what this run left.
+    started(&test).args(["-o", "newest", "sh", "-c", "true | true"]).run().success();
+    let newest = fs::read_to_string(test.directory().join("newest")).unwrap();
+    assert_same_lines(&test.merged().text(), &format!("{merged}{newest}"), "both runs");
+    started(&test).args(["-o", "text", "-F", "text", "true"]).run().success();
+    assert!(fs::read_to_string(test.directory().join("text")).unwrap().contains("proc_exit("));
+    // An output that cannot be written is reported before the program runs.
+    let output = started(&test).args(["-o", "none/merged", "touch", "ran"]).run();
+    output.exited(125);
+    assert_eq!(output.stderr_text(), "trace-cat: none/merged: No such file or directory\n");
+    assert!(!test.directory().join("ran").exists());
+    // Where it fails later, a status of 0 would hide it; another one is the program's.
+    for (status, expected) in [(0, 125), (3, 3)] {
+        let output = started(&test).args(["-o", "/dev/full", "sh", "-c", &format!("exit {status}")]).run();
+        output.exited(expected);
+        assert!(output.stderr_text().contains("/dev/full: No space left on device"), "{}", output.stderr_text());
+    }
+}
+
+#[test]
+fn it_says_why_nothing_may_have_come() {
+    let test = TestDirectory::new("run-nothing");
+    for (arguments, reason) in [
+        (&["-e", ""][..], "-e was given an empty list"),
+        (&["-e", "mutex"], "perhaps nothing of 'mutex' happened, or"),
+        (&["--only", "sort"], "no program was named sort"),
+        (&["-e", "-process", "env", "-u", "LD_PRELOAD"], "perhaps nothing of '-process' happened"),
+        (&["-e", "-process", "env", "-u", "LD_PRELOAD"], "LD_PRELOAD was taken out of the environment"),
+    ] {
+        let output = started(&test).args(arguments).arg("true").run();
+        output.success();
+        let expected = "trace-cat: trace: nothing was recorded: ";
+        assert!(output.stderr_text().starts_with(expected) && output.stderr_text().contains(reason), "{arguments:?}");
+    }
+    let output = started(&test).arg("true").env("THR_TRACE_ONLY", "sort").run();
+    assert!(
+        output.stderr_text().contains("THR_TRACE_ONLY=sort in the environment excludes it"),
+        "{}",
+        output.stderr_text()
+    );
+}

@@ -1,0 +1,76 @@
+//! Signals that are sent to trace-cat, to its group, or by a terminal.
+
+use std::path::Path;
+
+use super::super::harness::TestDirectory;
+use super::{script, started};
+
+/// Prints each signal that it gets; ends at SIGUSR2, and after a while in any case.
+const COUNTS: &str = r#"
+    for name in HUP INT QUIT TERM USR1; do trap "echo $name" $name; done
+    trap 'echo end; exit 9' USR2
+    echo ready
+    n=0
+    while [ $((n += 1)) -lt 5000 ]; do sleep 0.01; done"#;
+
+#[test]
+fn what_a_process_sends_is_handed_on() {
+    let test = TestDirectory::new("run-signals");
+    let mut running = started(&test).args(["sh", "-c", COUNTS]).spawn();
+    running.wait_for("ready");
+    for (signal, name) in [
+        (libc::SIGTERM, "TERM"),
+        (libc::SIGINT, "INT"),
+        (libc::SIGHUP, "HUP"),
+        (libc::SIGQUIT, "QUIT"),
+        (libc::SIGUSR1, "USR1"),
+    ] {
+        running.signal(signal);
+        running.wait_for(name);
+    }
+    running.signal(libc::SIGUSR2);
+    let output = running.wait();
+    output.exited(9);
+    assert_eq!(output.stdout_text(), "ready\nTERM\nINT\nHUP\nQUIT\nUSR1\nend\n");
+}
+
+#[test]
+fn what_the_program_sends_to_its_group_reaches_it_once() {
+    let test = TestDirectory::new("run-group");
+    // setsid, so that the group is trace-cat's and the program's alone.
+    let counts = "n=0; trap 'n=$((n + 1))' INT; kill -INT 0; sleep 0.2; echo $n";
+    let output = script(&test, "setsid -w $run sh -c \"$counts\"").env("counts", counts).run();
+    output.success();
+    assert_eq!(output.stdout_text(), "1\n");
+}
+
+/// Ctrl-C and Ctrl-\ on a terminal, whose foreground group is trace-cat and the program.
+#[test]
+fn the_terminals_keys_reach_the_program_once() {
+    let test = TestDirectory::new("run-terminal");
+    let terminal = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/run_command/terminal.py");
+    let output = script(&test, "python3 \"$terminal\" $run sh -c \"$counts\"")
+        .env("terminal", terminal)
+        .env("counts", COUNTS)
+        .run();
+    output.success();
+    assert_eq!(output.stdout_text(), "ready\nINT\nQUIT\nend\nstatus 9\n");
+}
+
+/// `nohup`, and a shell's `trap ''`.
+#[test]
+fn ignored_signals_stay_ignored() {
+    let test = TestDirectory::new("run-ignored");
+    let look = "grep -E 'Sig(Blk|Ign|Cgt)' /proc/self/status; kill -HUP $$ $PPID; kill -PIPE $$; exit 4";
+    let under = |prefix: &str, ignored: &str| {
+        let text = format!("trap '' {ignored}; {prefix} sh -c \"$look\"");
+        let output = script(&test, &text).env("look", look).run();
+        output.exited(4);
+        output.stdout_text().to_owned()
+    };
+    assert_eq!(under("$run", "HUP PIPE INT"), under("", "HUP PIPE INT"));
+    // Nothing is ignored that was not before: Rust's programs ignore SIGPIPE.
+    let look = "grep -E 'Sig(Blk|Ign)' /proc/self/status";
+    let native = test.native("sh").args(["-c", look]).run();
+    assert_eq!(started(&test).args(["sh", "-c", look]).run().stdout_text(), native.stdout_text());
+}

@@ -1,0 +1,61 @@
+//! Where traces go, and which programs are in them.
+
+use std::path::PathBuf;
+
+use super::super::harness::{TestDirectory, Trace};
+use super::{entries, script, started, started_anywhere};
+
+#[test]
+fn each_run_has_a_fresh_directory() {
+    let test = TestDirectory::new("run-fresh");
+    for _ in 0..2 {
+        started_anywhere(&test).args(["sh", "-c", "cd / && true"]).run().success();
+    }
+    assert_eq!(entries(&test), ["sh.thr.1", "sh.thr.2", "trace"].map(PathBuf::from));
+    for name in ["sh.thr.1", "sh.thr.2"] {
+        let trace = Trace::read(&test.directory().join(name));
+        assert_eq!(trace.of("proc_exit").len(), 1, "{name}");
+    }
+    // THR_TRACE_DIR is not a wish for this run: it may be an outer one's.
+    let output = started_anywhere(&test).arg("true").env("THR_TRACE_DIR", test.trace_directory()).run();
+    output.success();
+    assert_eq!(test.trace().records.len(), 0);
+}
+
+#[test]
+fn children_are_recorded_unless_only_some_are_wanted() {
+    let test = TestDirectory::new("run-children");
+    started(&test).args(["sh", "-c", "env true | cat"]).run().success();
+    // The shell, and cat; env has become true.
+    assert_eq!(test.trace().of("proc_exit").len(), 3);
+    let only = test.directory().join("only");
+    let run =
+        started_anywhere(&test).args(["-d", "only", "--only", "cat", "--only", "sort", "sh", "-c", "env true | cat"]);
+    run.run().success();
+    assert_eq!(Trace::read(&only).of("proc_exit").len(), 1);
+}
+
+#[test]
+fn options_reach_the_program_and_others_are_inherited() {
+    let test = TestDirectory::new("run-variables");
+    let all = ["-e", "mutex", "-e", "cond", "--max", "10M", "--unbuffered"];
+    let run = started(&test).args(all).args(["sh", "-c", "env | grep ^THR_TRACE | sort"]);
+    let output = run.env("THR_TRACE_ONLY", "sh:grep").env("THR_TRACE_EVENTS", "spin").run();
+    let expected = format!(
+        "THR_TRACE_BUF=1\nTHR_TRACE_DIR={}\nTHR_TRACE_EVENTS=mutex:cond\nTHR_TRACE_MAX=10485760\nTHR_TRACE_ONLY=sh:grep\n",
+        test.trace_directory().canonicalize().unwrap().display()
+    );
+    assert_eq!(output.stdout_text(), expected);
+}
+
+/// An inner run has its own directory; its programs are recorded there, once.
+#[test]
+fn runs_nest() {
+    let test = TestDirectory::new("run-nested");
+    let output = script(&test, "$run sh -c \"$run_inner cat /dev/null\"")
+        .env("run_inner", format!("{} run -d inner", super::super::harness::trace_cat().display()))
+        .run();
+    output.success();
+    assert_eq!(Trace::read(&test.directory().join("inner")).of("proc_exit").len(), 1);
+    assert_eq!(test.trace().of("proc_exit").len(), 1, "the shell; trace-cat itself is not recorded");
+}

@@ -1,0 +1,159 @@
+//! Puts calls together from records that come in order.
+
+use std::collections::{HashMap, HashSet};
+
+use foldhash::fast::RandomState;
+use spec::{Event, FUNCTIONS, Record};
+
+use super::call::Call;
+use super::pairing::{CallKey, OpenCalls};
+use super::wait_rules::WaitRules;
+use crate::record::columns;
+
+/// Calls that may be open at a time; if there are more, they are given to the caller as open calls.
+const OPEN_CALLS_MAX: usize = 1 << 18;
+/// Processes whose last record is known.
+const PROCESSES_MAX: usize = 1 << 18;
+
+/// Puts calls together.
+pub struct CallAssembler {
+    rules: WaitRules,
+    /// Events that functions make: others (a lost record, the start of a process) are no calls.
+    functions: HashSet<(u8, u8)>,
+    open: OpenCalls<EntryRecord>,
+    /// The time of each process's last record.
+    last_seen: HashMap<u32, u64, RandomState>,
+}
+
+/// The entry record of an open call.
+struct EntryRecord {
+    record: Record,
+    shows_wait: bool,
+}
+
+impl CallAssembler {
+    /// No call is open.
+    pub fn new() -> CallAssembler {
+        let functions = FUNCTIONS.iter().map(|function| function.event.event());
+        CallAssembler {
+            rules: WaitRules::new(),
+            functions: functions.map(|event| (event.category, event.number)).collect(),
+            open: OpenCalls::default(),
+            last_seen: HashMap::default(),
+        }
+    }
+
+    /// Takes the next record, whose line ends with its newline, and gives `visit` the calls that it completes.
+    pub fn push(&mut self, line: &[u8], visit: &mut dyn FnMut(&Call)) {
+        let Ok(record) = Record::parse(line.strip_suffix(b"\n").unwrap_or(line)) else { return };
+        if self.last_seen.len() < PROCESSES_MAX || self.last_seen.contains_key(&record.pid) {
+            self.last_seen.insert(record.pid, record.time);
+        }
+        let Some(event) = record.event() else { return };
+        let (rule, numbers) = (self.rules.rule(event.category, event.number), columns::event(line));
+        let shows_wait = rule.record_shows_wait(record.which, line);
+        match record.which {
+            1 => {
+                self.open.begin(CallKey::of(line, numbers), EntryRecord { record, shows_wait });
+                if self.open.len() > OPEN_CALLS_MAX {
+                    self.finish(visit);
+                }
+            }
+            2 => {
+                let entry = self.open.end(CallKey::of(line, numbers));
+                let lasted = entry.as_ref().map_or(0, |entry| record.time.saturating_sub(entry.record.time));
+                let entry_shows_wait = entry.as_ref().is_some_and(|entry| entry.shows_wait);
+                let waited = rule.waited(entry_shows_wait, shows_wait, lasted);
+                visit(&call(event, entry.map(|entry| entry.record), Some(record), record, record.time, waited));
+            }
+            _ if self.functions.contains(&(event.category, event.number)) => {
+                visit(&call(event, Some(record), Some(record), record, record.time, false));
+            }
+            _ => {}
+        }
+    }
+
+    /// Gives `visit` the open calls in the order in which they began.
+    pub fn finish(&mut self, visit: &mut dyn FnMut(&Call)) {
+        let open = std::mem::take(&mut self.open).into_open_calls();
+        let mut records: Vec<Record> = open.into_iter().map(|(_, entry)| entry.record).collect();
+        records.sort_by_key(|record| record.time);
+        for record in records {
+            let Some(event) = record.event() else { continue };
+            let last_seen = self.last_seen.get(&record.pid).copied().unwrap_or(record.time);
+            let waited = self.rules.rule(event.category, event.number).can_wait();
+            visit(&call(event, Some(record), None, record, last_seen, waited));
+        }
+    }
+}
+
+fn call(
+    event: &'static Event,
+    entry: Option<Record>,
+    returned: Option<Record>,
+    any: Record,
+    last_seen: u64,
+    waited: bool,
+) -> Call {
+    Call { event, pid: any.pid, lwp: any.lwpid, tid: any.tid, entry, returned, last_seen, waited }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::test_trace::record;
+
+    /// Name, LWP, duration in ns, object, result and whether it waited, of each call of these records.
+    type Summary = (&'static str, u32, Option<u64>, Option<u64>, Option<u64>, bool);
+
+    fn calls(lines: &[String]) -> Vec<Summary> {
+        let (mut assembler, mut calls) = (CallAssembler::new(), Vec::new());
+        let mut visit = |call: &Call| {
+            let duration = call.duration().map(|duration| duration.as_nanos() as u64);
+            calls.push((call.event.name, call.lwp, duration, call.object(), call.result(), call.waited()));
+        };
+        lines.iter().for_each(|line| assembler.push(line.as_bytes(), &mut visit));
+        assembler.finish(&mut visit);
+        calls
+    }
+
+    #[test]
+    fn entry_and_return_records_make_a_call() {
+        let blocked = record(9, 1, "02:02:2", 0).replace("02:02:2:0:0", "02:02:2:0:1");
+        let lines = [
+            record(1, 1, "02:02:1", 16),
+            record(2, 2, "02:02:1", 32),
+            record(3, 1, "02:04:0", 48),
+            record(4, 2, "02:02:2", 35),
+            blocked,
+        ];
+        let expected = [
+            ("mutex_unlock", 1, Some(0), Some(48), None, false),
+            ("mutex_lock", 2, Some(2), Some(32), Some(35), false),
+            ("mutex_lock", 1, Some(8), Some(16), Some(0), true),
+        ];
+        let calls = calls(&lines);
+        assert_eq!(
+            calls.iter().map(|call| (call.0, call.1, call.2, call.3, call.5)).collect::<Vec<_>>(),
+            expected.map(|call| (call.0, call.1, call.2, call.3, call.5))
+        );
+        assert_eq!((calls[1].4, calls[2].4), (Some(35), Some(0)));
+    }
+
+    #[test]
+    fn open_calls_last_until_their_process_was_last_seen() {
+        let lines = [
+            record(5, 2, "02:02:1", 16),
+            record(6, 1, "02:02:2", 0),
+            record(7, 3, "02:02:1", 32),
+            record(20, 1, "12:07:0", 5),
+            record(30, 1, "00:01:0", 5),
+        ];
+        let expected = [
+            ("mutex_lock", 1, None, None, Some(0), false),
+            ("mutex_lock", 2, Some(25), Some(16), None, true),
+            ("mutex_lock", 3, Some(23), Some(32), None, true),
+        ];
+        assert_eq!(calls(&lines), expected);
+    }
+}

@@ -1,0 +1,105 @@
+//! Which columns of a record are objects. `--object` compares these columns, and `--split object` makes a file for each value.
+
+use spec::{Base, Column, EVENTS};
+
+use crate::record::columns;
+
+/// The names of columns that are addresses of objects on which calls wait or work.
+const ADDRESSES: [&str; 9] = ["mutex", "cond", "sem", "rwlock", "barrier", "spin", "once_control", "uaddr", "uaddr2"];
+
+/// True if a column is an object: an address, or a thread that something is done to.
+pub fn is_object(column: &Column) -> bool {
+    column.base == Base::Thread || ADDRESSES.contains(&column.name)
+}
+
+/// Which of a1 to a5 are objects: a bit for each, by event and kind of record.
+#[derive(Debug)]
+pub struct ObjectColumns(Box<[[u8; 3]]>);
+
+impl ObjectColumns {
+    /// The object columns of the table of events.
+    pub fn new() -> ObjectColumns {
+        let mut objects = vec![[0; 3]; 100 * 100].into_boxed_slice();
+        for event in &EVENTS {
+            for kind in event.kinds {
+                let columns = kind.columns.iter().enumerate();
+                let bits = columns.filter(|(_, column)| column.as_ref().is_some_and(is_object)).map(|(at, _)| 1 << at);
+                objects[event_index(event.category, event.number)][usize::from(kind.which)] = bits.sum();
+            }
+        }
+        ObjectColumns(objects)
+    }
+
+    /// The objects that the record `line`, whose event is `event`, names.
+    pub fn of<'a>(&self, event: (u8, u8, u8), line: &'a [u8]) -> impl Iterator<Item = u64> + use<'a> {
+        let (category, number, which) = event;
+        let kinds = self.0.get(event_index(category, number));
+        let bits = kinds.and_then(|kinds| kinds.get(usize::from(which))).copied().unwrap_or(0);
+        (0..5).filter(move |at| bits >> at & 1 == 1).map(|at| columns::hex(columns::argument(line, at)))
+    }
+}
+
+/// The index of an event in a table of all pairs of two-digit numbers; beyond its end if a number is greater.
+pub fn event_index(category: u8, number: u8) -> usize {
+    usize::from(category) * 100 + usize::from(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_hex_column_of_the_table_is_an_object_or_is_listed_as_another_value() {
+        let other_values = [
+            "mask",
+            "thread",
+            "attr",
+            "start_routine",
+            "arg",
+            "exit_status",
+            "set",
+            "oldset",
+            "key_address",
+            "destructor",
+            "value",
+            "init_routine",
+            "name_0_7",
+            "name_8_15",
+            "cpus",
+            "oflag",
+            "mode",
+            "name",
+            "op",
+            "call_site",
+            "function",
+        ];
+        for event in &EVENTS {
+            for column in event.kinds.iter().flat_map(|kind| kind.columns.iter().flatten()) {
+                let hex = matches!(column.base, Base::Hex | Base::Thread);
+                let known = is_object(column) || other_values.contains(&column.name);
+                assert!(!hex || known, "is {} of {} an object?", column.name, event.name);
+                assert!(hex || !is_object(column), "{} of {}", column.name, event.name);
+            }
+        }
+    }
+
+    #[test]
+    fn all_objects_of_a_record_are_returned() {
+        let objects = ObjectColumns::new();
+        for (event, expected) in [
+            ("03:04:1", &[0x10, 0x20][..]),
+            ("03:04:2", &[]),
+            ("02:04:0", &[0x10]),
+            ("10:03:1", &[0x10, 0x40]),
+            ("01:01:2", &[0x20]),
+            ("01:03:1", &[0x10]),
+            ("12:03:1", &[]),
+            ("99:99:0", &[]),
+        ] {
+            let line =
+                format!("1795174740:544763329:0019955:0019953:0x7fc5de3f86c0:{event}:0x10:0x20:0x30:0x40:0x50\n");
+            let event = columns::event(line.as_bytes());
+            assert_eq!(objects.of(event, line.as_bytes()).collect::<Vec<_>>(), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The command line: dispatches to the command, prints its messages, and returns the exit status.
+
+mod messages;
+mod print;
+
+use std::io;
+use std::process::ExitCode;
+
+pub use crate::options::command;
+use crate::options::{CommandError, Options, Task, usage_error};
+use crate::output::destination;
+use crate::support::diagnostics::Diagnostics;
+use crate::support::error::Error;
+use crate::{follow, launch, recover};
+use messages::Messages;
+
+/// Runs the program: parses the command line, executes the command, and returns the exit status.
+pub fn main() -> ExitCode {
+    env_logger::init();
+    let cli = Cli::on_stderr();
+    match Task::parse(std::env::args_os(), std::env::var_os("THR_TRACE_DIR")) {
+        Ok(Task::Read(options)) => cli.read(options),
+        Ok(Task::Run(options)) => {
+            let merge = |options| cli.read(options) == ExitCode::SUCCESS;
+            match launch::run(&options, merge, &cli.diagnostics) {
+                Ok(status) => ExitCode::from(status),
+                Err(refusal) => {
+                    cli.print_failure(&refusal.message);
+                    ExitCode::from(refusal.status)
+                }
+            }
+        }
+        Err(error) => cli.print_usage(&error),
+    }
+}
+
+/// What the commands report to.
+struct Cli {
+    messages: Messages,
+    diagnostics: Diagnostics,
+}
+
+impl Cli {
+    fn on_stderr() -> Cli {
+        let messages = Messages::default();
+        Cli { diagnostics: messages.diagnostics(), messages }
+    }
+
+    /// Prints, recovers or follows a trace.
+    fn read(&self, options: Options) -> ExitCode {
+        match execute(options, &self.diagnostics) {
+            Ok(()) if self.diagnostics.has_damage() => ExitCode::FAILURE,
+            Ok(()) => ExitCode::SUCCESS,
+            Err(CommandError::Usage(message)) => self.print_usage(&usage_error(&[], message)),
+            // The reader of the output has closed it, and needs no more records.
+            Err(CommandError::Failed(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Err(CommandError::Failed(error)) => {
+                self.print_failure(error);
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    fn print_failure(&self, message: impl std::fmt::Display) {
+        self.diagnostics.without_progress(|| self.messages.print_failure(message));
+    }
+
+    /// Prints the help that was asked for, or what is wrong with the command line.
+    fn print_usage(&self, error: &clap::Error) -> ExitCode {
+        if error.use_stderr() {
+            let text = error.render().to_string();
+            let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
+            self.diagnostics.without_progress(|| self.messages.print_lines(text));
+            return ExitCode::from(2);
+        }
+        // A closed standard output is no failure.
+        let _ = error.print();
+        ExitCode::SUCCESS
+    }
+}
+
+fn execute(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandError> {
+    destination::ignore_file_size_signal();
+    if options.recover {
+        let recovered = recover::recover(&options.paths, &mut io::stdout().lock(), diagnostics);
+        return Ok(recovered.map_err(|error| Error::new("standard output", error))?);
+    }
+    if options.following.follow { follow::follow(&options, diagnostics) } else { print::print(options, diagnostics) }
+}

@@ -1,0 +1,49 @@
+//! The formatting that the merging threads do.
+
+use crate::filter::Filter;
+use crate::merge::OrderedSection;
+use crate::output::{RecordFormatter, TextFormat, TimelineFormatter};
+
+/// How the merging threads format records.
+pub enum ConcurrentStage {
+    /// Not at all.
+    Unchanged,
+    /// Each record by itself.
+    PerRecord(Box<dyn RecordFormatter>),
+    /// As text for people, batch by batch.
+    Text(Box<TextFormat>),
+}
+
+impl ConcurrentStage {
+    /// Whether records stay unchanged.
+    pub fn is_idle(&self) -> bool {
+        matches!(self, ConcurrentStage::Unchanged)
+    }
+
+    /// Appends the selected ones of `lines` to `out` in their format.
+    pub fn format(&self, filter: &Filter, lines: &[u8], section: OrderedSection, out: &mut Vec<u8>) {
+        match self {
+            ConcurrentStage::Unchanged => filter.select(lines, |line| out.extend_from_slice(line)),
+            ConcurrentStage::PerRecord(formatter) => filter.select(lines, |line| formatter.record(line, out)),
+            ConcurrentStage::Text(text) => {
+                let mut batch = text.batch();
+                filter.select(lines, |line| batch.push(line));
+                text.show(batch, section, out);
+            }
+        }
+    }
+
+    /// Appends the text before the first record.
+    pub fn head(&self, out: &mut Vec<u8>) {
+        if let ConcurrentStage::PerRecord(formatter) = self {
+            formatter.head(out);
+        }
+    }
+
+    /// Appends the text after the last record.
+    pub fn end(&mut self, out: &mut Vec<u8>) {
+        if let ConcurrentStage::Text(text) = self {
+            text.end(out);
+        }
+    }
+}

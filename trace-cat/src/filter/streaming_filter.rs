@@ -1,0 +1,182 @@
+//! The same conditions for records that come as they are made (`--follow`), when the return record of a call is not there yet
+//! with its entry record.
+//!
+//! An entry record that is decided alone is selected at once. Another one is kept until the return record comes, and both
+//! are selected then. Calls that have not ended are decided at the end.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use super::call_filter::{CallConditions, CallFilter, CallRecord, OPEN_CALLS_MAX, PROC_EXIT, PROCESS_ENDS_MAX};
+use super::record_filter::{EventTable, RecordFilter};
+use crate::calls::pairing::{CallKey, OpenCalls};
+use crate::options::Selection;
+use crate::record::columns;
+
+/// Selects records as they come.
+#[derive(Debug)]
+pub struct StreamingFilter {
+    records: RecordFilter,
+    calls: Option<StreamingCallFilter>,
+}
+
+#[derive(Debug)]
+struct StreamingCallFilter {
+    filter: CallFilter,
+    open_calls: OpenCalls<PendingEntry>,
+    /// When processes ended.
+    process_ends: HashMap<u32, u64, RandomState>,
+    /// The time of the latest record.
+    latest: u64,
+}
+
+/// The entry record of an open call.
+#[derive(Debug)]
+struct PendingEntry {
+    record: CallRecord,
+    /// `None` if the record was selected already.
+    line: Option<Box<[u8]>>,
+}
+
+impl StreamingFilter {
+    /// The conditions of `selection`, without those on times and numbers of records.
+    pub fn new(selection: &Selection) -> StreamingFilter {
+        let Selection { events, pids, lwps, tids, objects, blocked, longer, .. } = selection.clone();
+        let conditions = CallConditions { objects, blocked, longer };
+        let calls = (!conditions.is_idle()).then(|| StreamingCallFilter {
+            filter: CallFilter::new(conditions),
+            open_calls: OpenCalls::default(),
+            process_ends: HashMap::default(),
+            latest: 0,
+        });
+        StreamingFilter { records: RecordFilter { events: events.map(EventTable::new), pids, lwps, tids }, calls }
+    }
+
+    /// Takes the record `line`, and appends to `out` the records that it selects.
+    pub fn push(&mut self, line: &[u8], out: &mut Vec<u8>) {
+        let is_possible = self.records.wants(line);
+        match &mut self.calls {
+            Some(calls) => calls.push(line, is_possible, out),
+            None if is_possible => out.extend_from_slice(line),
+            None => {}
+        }
+    }
+
+    /// Appends the selected entry records of open calls, in the order of time.
+    pub fn end(&mut self, out: &mut Vec<u8>) {
+        if let Some(calls) = &mut self.calls {
+            calls.close_all(out);
+        }
+    }
+}
+
+impl StreamingCallFilter {
+    fn push(&mut self, line: &[u8], is_possible: bool, out: &mut Vec<u8>) {
+        let event = columns::event(line);
+        let record = self.filter.call_record(line, event);
+        self.latest = self.latest.max(record.time);
+        if event == PROC_EXIT && self.process_ends.len() < PROCESS_ENDS_MAX {
+            self.process_ends.insert(columns::pid(line), record.time);
+        }
+        if !is_possible {
+            return;
+        }
+        let is_decided = self.filter.decides_by_one_record() && record.names_object;
+        if is_decided && event.2 != 2 {
+            out.extend_from_slice(line);
+        }
+        let call = CallKey::of(line, event);
+        match event.2 {
+            1 => {
+                let line = (!is_decided).then(|| line.into());
+                self.open_calls.begin(call, PendingEntry { record, line });
+                if self.open_calls.len() > OPEN_CALLS_MAX {
+                    self.close_all(out);
+                }
+            }
+            2 => {
+                let entry = self.open_calls.end(call);
+                if self.filter.wants(call, entry.as_ref().map(|entry| entry.record), Some(record), 0) {
+                    out.extend_from_slice(entry.and_then(|entry| entry.line).as_deref().unwrap_or_default());
+                    out.extend_from_slice(line);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes all open calls for calls that do not end.
+    fn close_all(&mut self, out: &mut Vec<u8>) {
+        let mut selected = Vec::new();
+        for (call, PendingEntry { record, line }) in std::mem::take(&mut self.open_calls).into_open_calls() {
+            let process_end = self.process_ends.get(&call.pid).copied().filter(|&end| end >= record.time);
+            let Some(line) = line else { continue };
+            if self.filter.wants(call, Some(record), None, process_end.unwrap_or(self.latest)) {
+                selected.push((record.time, line));
+            }
+        }
+        selected.sort();
+        selected.iter().for_each(|(_, line)| out.extend_from_slice(line));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The times of the selected ones of these records (time, LWP, event, arguments): of those selected at once, and of those
+    /// selected at the end.
+    fn selected_times(selection: &Selection, records: &[(u64, u32, &str, &str)]) -> [Vec<u64>; 2] {
+        let mut filter = StreamingFilter::new(selection);
+        let times = |out: &[u8]| {
+            out.split_inclusive(|&byte| byte == b'\n').map(|line| columns::time(line).unwrap()).collect::<Vec<u64>>()
+        };
+        let (mut out, mut open) = (Vec::new(), Vec::new());
+        for (time, lwp, event, arguments) in records {
+            let line = format!("0000000000:{time:09}:{lwp:07}:0000001:0x7fc5de3f86c0:{event}:{arguments}\n");
+            filter.push(line.as_bytes(), &mut out);
+        }
+        filter.end(&mut open);
+        [times(&out), times(&open)]
+    }
+
+    const RECORDS: [(u64, u32, &str, &str); 7] = [
+        (1, 1, "02:02:1", "0x10:0:0:0:0"),
+        (2, 2, "02:02:1", "0x20:0:0:0:0"),
+        (3, 1, "02:04:0", "0x30:0:0:0:0"),
+        (4, 2, "02:02:2", "0:0:0:0:0"),
+        (9, 1, "02:02:2", "0:1:0:0:0"),
+        (10, 2, "04:02:1", "0x40:0:0:0:0"),
+        (20, 1, "11:04:0", "0:0:0:0:0"),
+    ];
+
+    #[test]
+    fn both_records_are_selected_when_the_return_record_decides() {
+        let blocked = Selection { blocked: true, ..Selection::default() };
+        assert_eq!(selected_times(&blocked, &RECORDS), [vec![1, 9], vec![10]]);
+        let longer = Selection { longer: Some(8), ..Selection::default() };
+        assert_eq!(selected_times(&longer, &RECORDS), [vec![1, 9], vec![10]]);
+        let longer = Selection { longer: Some(11), ..Selection::default() };
+        assert_eq!(selected_times(&longer, &RECORDS), [vec![], vec![]]);
+    }
+
+    #[test]
+    fn a_record_that_is_decided_alone_is_selected_at_once() {
+        let object = Selection { objects: vec![0x10, 0x30], ..Selection::default() };
+        assert_eq!(selected_times(&object, &RECORDS), [vec![1, 3, 9], vec![]]);
+        assert_eq!(selected_times(&object, &RECORDS[..3]), [vec![1, 3], vec![]]);
+        // Only the return record names the created thread.
+        let child = Selection { objects: vec![0x99], ..Selection::default() };
+        let create = [(1, 1, "01:01:1", "0:0x5:0:0:0"), (2, 1, "01:01:2", "0:0x99:0:0:0")];
+        assert_eq!(selected_times(&child, &create), [vec![1, 2], vec![]]);
+    }
+
+    #[test]
+    fn conditions_on_records_are_checked_too() {
+        let lwp = Selection { lwps: vec![2], blocked: true, ..Selection::default() };
+        assert_eq!(selected_times(&lwp, &RECORDS), [vec![], vec![10]]);
+        let all = selected_times(&Selection::default(), &RECORDS);
+        assert_eq!(all, [RECORDS.iter().map(|record| record.0).collect(), vec![]]);
+    }
+}

@@ -1,0 +1,151 @@
+//! The records that were emitted from a buffer before they were in the record file.
+//!
+//! A record is emitted when it is in its thread's buffer, and is written to the file later, perhaps much later. There it is
+//! recognised by its text: two records that agree to the last digit are interchangeable.
+//!
+//! A ring holds too many records for that. But its first region holds a thread's records in the order of time: if they are
+//! read without a gap, every record between the first and the last time has been emitted.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::BuildHasher;
+use std::ops::RangeInclusive;
+
+use foldhash::fast::FixedState;
+
+use crate::record::columns;
+
+/// How many records are remembered: more than the regions of a slot hold. If records never reach the file, because it could
+/// not be written, the oldest are forgotten.
+const RECORDS_MAX: usize = 8192;
+/// How many spans of rings are remembered; then the oldest is forgotten.
+const SPANS_MAX: usize = 64;
+
+/// The emitted records of one file.
+#[derive(Debug, Default)]
+pub struct EmittedRecords {
+    /// How often each record was emitted, by time and hash of the line.
+    lines: BTreeMap<(u64, u64), u32>,
+    /// The spans that were emitted from rings, the latest last.
+    spans: VecDeque<EmittedSpan>,
+}
+
+/// Times between which every record of a thread has been emitted.
+#[derive(Debug)]
+struct EmittedSpan {
+    lwp: u32,
+    times: RangeInclusive<u64>,
+}
+
+/// What a line is recognised by.
+fn key(time: u64, line: &[u8]) -> (u64, u64) {
+    (time, FixedState::default().hash_one(line))
+}
+
+impl EmittedRecords {
+    /// Notes that a record is emitted.
+    pub fn note(&mut self, time: u64, line: &[u8]) {
+        *self.lines.entry(key(time, line)).or_default() += 1;
+        if self.lines.len() > RECORDS_MAX {
+            self.lines.pop_first();
+        }
+    }
+
+    /// Notes that all records of these times are emitted from the first region of an LWP's ring, and if the text `continues`
+    /// what was read before, also all records since then.
+    pub fn note_span(&mut self, lwp: u32, times: RangeInclusive<u64>, continues: bool) {
+        let latest = self.spans.iter_mut().rfind(|span| span.lwp == lwp);
+        match latest.filter(|span| continues || span.times.contains(times.start())) {
+            Some(EmittedSpan { times: known, .. }) => {
+                *known = *times.start().min(known.start())..=*times.end().max(known.end());
+            }
+            None => self.spans.push_back(EmittedSpan { lwp, times }),
+        }
+        if self.spans.len() > SPANS_MAX {
+            self.spans.pop_front();
+        }
+    }
+
+    /// Whether a record that is in a buffer has been emitted.
+    pub fn has(&self, time: u64, line: &[u8]) -> bool {
+        !self.lines.is_empty() && self.lines.contains_key(&key(time, line))
+    }
+
+    /// Whether a record that is in a ring's first region has been emitted.
+    pub fn has_in_span(&self, time: u64, line: &[u8]) -> bool {
+        let lwp = columns::lwpid(line);
+        self.spans.iter().any(|span| span.lwp == lwp && span.times.contains(&time))
+    }
+
+    /// Whether a record in the file has been emitted before. It is forgotten then, since it is in the file only once.
+    pub fn take(&mut self, time: u64, line: &[u8]) -> bool {
+        let first = self.lines.first_key_value().map_or(u64::MAX, |(&(time, _), _)| time);
+        if time >= first {
+            let key = key(time, line);
+            if let Some(count) = self.lines.get_mut(&key) {
+                *count -= 1;
+                if *count == 0 {
+                    self.lines.remove(&key);
+                }
+                return true;
+            }
+        }
+        !self.spans.is_empty() && self.has_in_span(time, line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::test_trace::record;
+
+    #[test]
+    fn each_record_is_recognised_as_often_as_it_was_emitted() {
+        let mut emitted = EmittedRecords::default();
+        let [a, b] = [7, 8].map(|object| record(5, 1, "02:04:0", object));
+        assert!(!emitted.has(5, a.as_bytes()) && !emitted.take(5, a.as_bytes()));
+        emitted.note(5, a.as_bytes());
+        emitted.note(5, a.as_bytes());
+        emitted.note(5, b.as_bytes());
+        assert!(emitted.has(5, a.as_bytes()) && !emitted.has(6, a.as_bytes()));
+        let taken = [&a, &a, &a, &b, &b].map(|line| emitted.take(5, line.as_bytes()));
+        assert_eq!(taken, [true, true, false, true, false]);
+        assert!(emitted.lines.is_empty());
+    }
+
+    #[test]
+    fn records_of_rings_are_recognised_by_time() {
+        let mut emitted = EmittedRecords::default();
+        let line = |time, lwp| record(time, lwp, "02:04:0", 1);
+        emitted.note_span(1, 3..=5, false);
+        emitted.note_span(1, 5..=6, false);
+        emitted.note_span(1, 9..=9, true);
+        emitted.note_span(1, 20..=30, false);
+        emitted.note_span(2, 40..=40, true);
+        for (time, lwp, known) in [
+            (2, 1, false),
+            (3, 1, true),
+            (8, 1, true),
+            (10, 1, false),
+            (19, 1, false),
+            (25, 1, true),
+            (4, 2, false),
+            (40, 2, true),
+        ] {
+            assert_eq!(emitted.take(time, line(time, lwp).as_bytes()), known);
+            assert_eq!(emitted.has_in_span(time, line(time, lwp).as_bytes()), known);
+            assert!(!emitted.has(time, line(time, lwp).as_bytes()));
+        }
+    }
+
+    #[test]
+    fn records_that_never_reach_the_file_are_forgotten() {
+        let mut emitted = EmittedRecords::default();
+        let line = |time| record(time, 1, "02:04:0", time);
+        for time in 0..3 * RECORDS_MAX as u64 {
+            emitted.note(time, line(time).as_bytes());
+        }
+        assert_eq!(emitted.lines.len(), RECORDS_MAX);
+        assert!(!emitted.has(0, line(0).as_bytes()));
+        assert!(emitted.take(3 * RECORDS_MAX as u64 - 1, line(3 * RECORDS_MAX as u64 - 1).as_bytes()));
+    }
+}

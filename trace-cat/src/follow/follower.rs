@@ -1,0 +1,54 @@
+//! What is followed, and the time.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use rustix::time::{ClockId, clock_gettime};
+
+use super::directory_watch::DirectoryWatch;
+use super::growing_files::GrowingFiles;
+use super::intake::Intake;
+use super::running_process::RunningProcess;
+use crate::support::diagnostics::Diagnostics;
+use crate::trace::file_handle::FileIdentity;
+use crate::trace::file_names::ProcessFiles;
+
+/// What is followed.
+pub struct Follower<'a> {
+    pub watches: Vec<DirectoryWatch>,
+    pub processes: Vec<RunningProcess>,
+    pub files: GrowingFiles,
+    pub intake: Intake,
+    pub clock: FollowClock,
+    /// A process or a file has been discovered.
+    pub has_begun: bool,
+    /// Rounds without anything new since no process runs.
+    pub idle_rounds: u32,
+    /// Trbufs of processes that were dead at the start: their leftovers have been merged.
+    pub merged: HashSet<FileIdentity>,
+    /// Trbufs that could not be read yet.
+    pub unready: Vec<(ProcessFiles, PathBuf)>,
+    pub diagnostics: &'a Diagnostics,
+}
+
+/// Converts the time for the processes, and knows how long records wait.
+#[derive(Clone, Copy, Debug)]
+pub struct FollowClock {
+    /// The difference between the processes' time and `CLOCK_MONOTONIC`, nanoseconds.
+    pub offset: i64,
+    /// How long a record waits for earlier ones, nanoseconds.
+    pub hold: u64,
+}
+
+impl FollowClock {
+    /// The processes' time, nanoseconds since the Epoch, when `CLOCK_MONOTONIC` is `now`.
+    pub fn time(self, now: u64) -> u64 {
+        now.saturating_add_signed(self.offset)
+    }
+}
+
+/// `CLOCK_MONOTONIC`, nanoseconds.
+pub fn monotonic() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

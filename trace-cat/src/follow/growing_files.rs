@@ -1,0 +1,270 @@
+//! The record files that are read as they grow.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::growing_file::GrowingFile;
+use super::intake::Intake;
+use crate::support::diagnostics::Diagnostics;
+use crate::trace::buffers::leftovers::RegionLeftover;
+use crate::trace::file_handle;
+use crate::trace::file_handle::{DescriptorBudget, FileHandle, FileIdentity};
+
+/// The record files, each of which has an index.
+#[derive(Debug)]
+pub struct GrowingFiles {
+    /// An index is never reused.
+    list: Vec<Option<Box<GrowingFile>>>,
+    indexes: HashMap<PathBuf, usize>,
+    /// The files that are or were in the list, or are excluded.
+    known: HashSet<FileIdentity>,
+    descriptors: DescriptorBudget,
+    /// The first of the files without an owner that the next round reads.
+    next_unowned: usize,
+}
+
+/// How many files without an owner a round reads.
+const UNOWNED_PER_ROUND: usize = 512;
+
+impl GrowingFiles {
+    /// An empty list, which never takes the files in `known`.
+    pub fn new(known: HashSet<FileIdentity>, descriptors: DescriptorBudget) -> GrowingFiles {
+        GrowingFiles { list: Vec::new(), indexes: HashMap::new(), known, descriptors, next_unowned: 0 }
+    }
+
+    /// The index of the file at `path`, which need not exist.
+    pub fn index(&mut self, path: &Path) -> usize {
+        match self.indexes.get(path) {
+            Some(&index) => index,
+            None => self.add(GrowingFile::new(path.to_owned(), None, 0)),
+        }
+    }
+
+    /// Adds a file and returns its index.
+    pub fn add(&mut self, file: GrowingFile) -> usize {
+        self.list.push(None);
+        let index = self.list.len() - 1;
+        self.indexes.insert(file.path.clone(), index);
+        self.list[index] = Some(Box::new(file));
+        index
+    }
+
+    /// The file with this index, unless it has been read to its end.
+    pub fn get(&mut self, index: usize) -> Option<&mut GrowingFile> {
+        self.list.get_mut(index)?.as_deref_mut()
+    }
+
+    /// All files.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut GrowingFile> {
+        self.list.iter_mut().flatten().map(Box::as_mut)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.indexes.len()
+    }
+
+    /// Opens the file at `path`, which may be a new one, and returns its index if it is followed. If another file had the path
+    /// before, that one is read to its end.
+    ///
+    /// # Errors
+    /// Any error of opening it.
+    pub fn open(&mut self, path: &Path, intake: &mut Intake, diagnostics: &Diagnostics) -> io::Result<Option<usize>> {
+        let file = file_handle::open(path)?;
+        if !file.metadata()?.is_file() {
+            return Ok(None);
+        }
+        let handle = FileHandle::new(path.to_owned(), file, &self.descriptors)?;
+        if !self.known.insert(handle.identity()) {
+            return Ok(self.indexes.get(path).copied());
+        }
+        let index = self.index(path);
+        if let Some(file) = self.get(index) {
+            if file.differs(&handle) {
+                file.read(u64::MAX, false, intake, diagnostics);
+            }
+            file.set_handle(handle);
+        }
+        Ok(Some(index))
+    }
+
+    /// Never takes these files, whatever their names are.
+    pub fn exclude(&mut self, files: [Option<FileIdentity>; 2]) {
+        self.known.extend(files.into_iter().flatten());
+    }
+
+    /// A file has been removed: the next one with its inode number is another one.
+    pub fn forget(&mut self, identity: FileIdentity) {
+        self.known.remove(&identity);
+    }
+
+    /// Completes a file by the leftovers of its process, which is dead.
+    ///
+    /// # Errors
+    /// Any error of the file.
+    pub fn complete(
+        &mut self,
+        index: usize,
+        buffers: &Arc<FileHandle>,
+        leftovers: &[RegionLeftover],
+        intake: &mut Intake,
+        diagnostics: &Diagnostics,
+    ) -> io::Result<()> {
+        let Some(file) = self.get(index) else { return Ok(()) };
+        if file.handle.is_none() {
+            // The file may have been made a moment ago.
+            let path = file.path.clone();
+            match self.open(&path, intake, diagnostics) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        self.get(index).map_or(Ok(()), |file| file.complete(buffers, leftovers, diagnostics))
+    }
+
+    /// The time up to which everything has been read, if a file holds more.
+    pub fn behind(&self) -> Option<u64> {
+        self.list.iter().flatten().filter_map(|file| file.behind()).min()
+    }
+
+    /// Reads new text, at most `limit` bytes of each file; without `room` only of those files that the others wait for.
+    pub fn read(&mut self, limit: u64, room: bool, intake: &mut Intake, diagnostics: &Diagnostics) {
+        let behind = self.behind();
+        let first = self.next_unowned;
+        self.next_unowned = if first + UNOWNED_PER_ROUND < self.list.len() { first + UNOWNED_PER_ROUND } else { 0 };
+        for (index, entry) in self.list.iter_mut().enumerate() {
+            let Some(file) = entry else { continue };
+            let is_due = file.owned
+                || file.behind
+                || (first..first + UNOWNED_PER_ROUND).contains(&index)
+                || file.completed.is_some();
+            let waited_for = room || behind.is_none_or(|behind| file.behind().is_some_and(|last| last <= behind));
+            if is_due && waited_for {
+                file.read(limit, false, intake, diagnostics);
+                if file.is_done() {
+                    self.indexes.remove(&file.path);
+                    *entry = None;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::follow::reorder_window::ReorderWindow;
+    use crate::support::diagnostics::tests::recorded_diagnostics;
+    use crate::testing::test_trace::record;
+    use crate::trace::file_handle::{DescriptorBudget, open};
+    use std::fs;
+
+    /// A file that is followed, and what is reported of it.
+    struct GrowingFileFixture {
+        _directory: tempfile::TempDir,
+        path: PathBuf,
+        file: GrowingFile,
+        intake: Intake,
+        diagnostics: Diagnostics,
+        messages: crate::support::diagnostics::tests::RecordedMessages,
+    }
+
+    impl GrowingFileFixture {
+        fn new() -> GrowingFileFixture {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("tr.0000001.001");
+            fs::write(&path, "").unwrap();
+            let handle = FileHandle::new(path.clone(), open(&path).unwrap(), &DescriptorBudget::new(1)).unwrap();
+            let (diagnostics, messages) = recorded_diagnostics();
+            let file = GrowingFile::new(path.clone(), Some(Arc::new(handle)), 0);
+            GrowingFileFixture {
+                _directory: directory,
+                path,
+                file,
+                intake: Intake::new(ReorderWindow::new(0)),
+                diagnostics,
+                messages,
+            }
+        }
+
+        /// The times of the records that are read when the file holds `text`.
+        fn read(&mut self, text: &str, limit: u64, last: bool) -> Vec<u64> {
+            fs::write(&self.path, text).unwrap();
+            self.file.read(limit, last, &mut self.intake, &self.diagnostics);
+            let mut times = Vec::new();
+            let put = |line: &[u8], _| {
+                times.push(crate::record::columns::time(line).unwrap());
+                Ok::<(), ()>(())
+            };
+            self.intake.window.release(u64::MAX, [0, 0], put).unwrap();
+            self.intake.window = ReorderWindow::new(0);
+            times
+        }
+    }
+
+    fn lines(times: std::ops::Range<u64>) -> String {
+        times.map(|time| record(time, 1, "02:04:0", time)).collect()
+    }
+
+    #[test]
+    fn each_line_is_read_once_when_it_is_complete() {
+        let mut fixture = GrowingFileFixture::new();
+        let text = lines(0..9);
+        let length = record(0, 1, "02:04:0", 0).len();
+        assert_eq!(fixture.read(&text[..3 * length], u64::MAX, false), [0, 1, 2]);
+        assert_eq!(fixture.read(&text[..4 * length - 1], u64::MAX, false), []);
+        assert_eq!(fixture.read(&text[..5 * length + 7], u64::MAX, false), [3, 4]);
+        assert_eq!(fixture.read(&text, u64::MAX, false), [5, 6, 7, 8]);
+        assert_eq!(fixture.messages.text(), "");
+        assert_eq!(fixture.read(&format!("{text}0000"), u64::MAX, true), []);
+        assert!(fixture.messages.text().ends_with("incomplete record\n"), "{}", fixture.messages.text());
+    }
+
+    #[test]
+    fn much_is_read_in_parts_and_damage_is_told() {
+        let mut fixture = GrowingFileFixture::new();
+        let text = format!("{}rubbish\r\n{}", lines(0..5), lines(5..9));
+        let mut times = Vec::new();
+        for _ in 0..20 {
+            times.extend(fixture.read(&text, 100, false));
+            assert_eq!(fixture.file.behind().is_some(), times.len() < 9, "{times:?}");
+        }
+        assert_eq!(times, [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(fixture.messages.text().lines().count(), 1, "{}", fixture.messages.text());
+    }
+
+    #[test]
+    fn a_range_that_is_not_written_yet_is_waited_for() {
+        let mut fixture = GrowingFileFixture::new();
+        fixture.file.owned = true;
+        let length = record(0, 1, "02:04:0", 0).len();
+        let hole = "\0".repeat(length);
+        assert_eq!(fixture.read(&format!("{}{hole}{}", lines(0..1), lines(2..3)), u64::MAX, false), [0]);
+        assert_eq!(fixture.read(&format!("{}{hole}{}", lines(0..1), lines(2..3)), u64::MAX, false), []);
+        assert_eq!(fixture.read(&lines(0..3), u64::MAX, false), [1, 2]);
+        assert_eq!(fixture.messages.text(), "");
+        // Without a running process the range is damage.
+        fixture.file.owned = false;
+        assert_eq!(fixture.read(&format!("{}{hole}{}", lines(0..3), lines(4..5)), u64::MAX, false), [4]);
+        assert!(fixture.messages.text().contains("NUL bytes"), "{}", fixture.messages.text());
+    }
+
+    #[test]
+    fn a_line_that_a_running_process_writes_is_no_damage() {
+        let mut fixture = GrowingFileFixture::new();
+        fixture.file.owned = true;
+        assert_eq!(fixture.read(&format!("{}0000", lines(0..2)), u64::MAX, true), [0, 1]);
+        assert_eq!(fixture.messages.text(), "");
+    }
+
+    #[test]
+    fn records_that_were_emitted_from_a_buffer_are_left_out() {
+        let mut fixture = GrowingFileFixture::new();
+        for time in [1, 2] {
+            fixture.file.emitted.note(time, record(time, 1, "02:04:0", time).as_bytes());
+        }
+        assert_eq!(fixture.read(&lines(0..4), u64::MAX, false), [0, 3]);
+    }
+}

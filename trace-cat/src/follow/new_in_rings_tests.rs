@@ -1,0 +1,100 @@
+//! A ring that is read while it is written, a step at a time.
+
+use super::*;
+use crate::testing::seeded_random::SeededRandom;
+use std::ops::Range;
+
+/// Bytes of the region, by how many it gives up its oldest records, and what is kept free behind the newest.
+const SIZE: u32 = 4096;
+const STEP: u32 = 512;
+const NEEDED: u32 = 200;
+
+/// A ring of numbered lines, which keeps the words as the recorder does.
+struct RingFixture {
+    snapshot: RingSnapshot,
+    text: Vec<u8>,
+    next: usize,
+}
+
+impl RingFixture {
+    fn new() -> RingFixture {
+        let snapshot = RingSnapshot { wrap_count: 0, start: 0, end: 0, wrap_position: 0, leaving: false };
+        RingFixture { snapshot, text: vec![b'?'; SIZE as usize], next: 0 }
+    }
+
+    fn append(&mut self, width: usize) {
+        let RingSnapshot { wrap_count, start, end, wrap_position, .. } = &mut self.snapshot;
+        if *start <= *end && *end + NEEDED > SIZE {
+            (*wrap_position, *start, *end, *wrap_count) = (*end, STEP, 0, *wrap_count + 1);
+        } else if *start > *end && *end + NEEDED > *start {
+            *start = (*end + NEEDED).next_multiple_of(STEP);
+            if *start >= *wrap_position {
+                *start = 0;
+            }
+        }
+        let line = format!("{:0width$}\n", self.next);
+        self.text[*end as usize..][..line.len()].copy_from_slice(line.as_bytes());
+        *end += line.len() as u32;
+        self.next += 1;
+    }
+
+    fn bytes(&self, wanted: &SurvivingText) -> Vec<u8> {
+        let bytes = |range: &Range<u32>| &self.text[range.start as usize..range.end as usize];
+        [bytes(&wanted.older), bytes(&wanted.newer)].concat()
+    }
+}
+
+/// However the ring is read, a little at a time or late, each line is new once; missing lines are noticed, and reading all
+/// new text reaches the newest line.
+#[test]
+fn each_line_of_a_ring_is_new_once() {
+    let mut random = SeededRandom::seeded("ring", 4);
+    let (mut overtaken, mut continued) = (0, 0);
+    for _ in 0..300 {
+        let (mut ring, mut position, mut expected) = (RingFixture::new(), None, 0);
+        let burst = 1 + random.below(120);
+        for _ in 0..60 {
+            for _ in 0..random.below(burst) {
+                ring.append(20 + random.below(70));
+            }
+            let limit = if random.below(2) == 0 { u32::MAX } else { 100 + random.below(3000) as u32 };
+            let new = NewRingText::since(ring.snapshot, position);
+            let wanted = oldest(&new.text, limit);
+            let text = ring.bytes(&wanted);
+            let from = if wanted.cut { text.iter().position(|&byte| byte == b'\n').unwrap() + 1 } else { 0 };
+            for line in text[from..].split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n")) {
+                let number: usize = std::str::from_utf8(line).unwrap().trim_end().parse().unwrap();
+                assert!(number == expected || number > expected && !new.continues, "{number}, {expected} is next");
+                assert!(
+                    number == expected || new.missed || position.is_none(),
+                    "{expected} is missing, and nobody noticed"
+                );
+                expected = number + 1;
+            }
+            overtaken += u32::from(new.missed);
+            continued += u32::from(new.continues);
+            if !text.is_empty() {
+                position = Some(position_after(ring.snapshot, &wanted, &text));
+            } else {
+                position = Some(RingPosition { wrap_count: ring.snapshot.wrap_count, end: ring.snapshot.end });
+            }
+            assert!(limit != u32::MAX || expected == ring.next, "the newest are missing");
+        }
+    }
+    assert!(overtaken > 500 && continued > 500, "{overtaken} {continued}");
+}
+
+#[test]
+fn a_ring_that_was_written_out_is_new_from_its_beginning() {
+    let snapshot = RingSnapshot { wrap_count: 0, start: 0, end: 90, wrap_position: 0, leaving: false };
+    let new = NewRingText::since(snapshot, Some(RingPosition { wrap_count: 7, end: 80 }));
+    assert_eq!((new.text.newer, new.missed, new.continues), (0..90, false, false));
+}
+
+#[test]
+fn the_oldest_text_comes_first() {
+    let text = SurvivingText { older: 100..160, newer: 0..50, cut: true };
+    assert_eq!(oldest(&text, 40), SurvivingText { older: 100..140, newer: 0..0, cut: true });
+    assert_eq!(oldest(&text, 70), SurvivingText { older: 100..160, newer: 0..10, cut: true });
+    assert_eq!(oldest(&text, 1000), text);
+}

@@ -1,0 +1,216 @@
+//! Puts records in order that arrive at nearly the same time: a record waits here until no earlier one is expected.
+//!
+//! A record is released when its time is before the horizon, up to which all records must have arrived, or when it has waited
+//! for that long: a clock that is ahead of the others must not hold its records back for ever. A record that is earlier than
+//! the horizon when it arrives is late; it is released at once, and marked.
+
+use std::collections::VecDeque;
+
+/// Records that wait.
+#[derive(Debug, Default)]
+pub struct ReorderWindow {
+    text: Vec<u8>,
+    /// How many bytes of it have been released.
+    released: usize,
+    /// In the order of time up to `sorted`, then in the order of arrival.
+    lines: VecDeque<WaitingLine>,
+    sorted: usize,
+    /// Every record before this time has been released, nanoseconds since the Epoch.
+    horizon: u64,
+    late: LateRecords,
+}
+
+/// A record that waits.
+#[derive(Clone, Copy, Debug)]
+struct WaitingLine {
+    /// Its time.
+    time: u64,
+    /// Where its text begins.
+    offset: usize,
+    length: usize,
+    /// When it had arrived at the latest.
+    arrived: u64,
+    late: bool,
+}
+
+/// How many records were late, and how late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LateRecords {
+    /// How many there were.
+    pub count: u64,
+    /// The longest delay, nanoseconds.
+    pub delay_max: u64,
+}
+
+impl ReorderWindow {
+    /// A window for records from `horizon` on.
+    pub fn new(horizon: u64) -> ReorderWindow {
+        ReorderWindow { horizon, ..ReorderWindow::default() }
+    }
+
+    /// Takes a record of this time.
+    pub fn push(&mut self, time: u64, line: &[u8]) {
+        let late = time < self.horizon;
+        if late {
+            self.late.count += 1;
+            self.late.delay_max = self.late.delay_max.max(self.horizon - time);
+        }
+        self.lines.push_back(WaitingLine {
+            time,
+            offset: self.text.len(),
+            length: line.len(),
+            arrived: u64::MAX,
+            late,
+        });
+        self.text.extend_from_slice(line);
+    }
+
+    /// Releases, in order, the records before `horizon`, and those that have waited since before `overdue`; `put` gets each
+    /// with whether it is late. Records that were pushed since the last call have arrived by `now`.
+    ///
+    /// # Errors
+    /// The first error of `put`.
+    pub fn release<E>(
+        &mut self,
+        horizon: u64,
+        [overdue, now]: [u64; 2],
+        mut put: impl FnMut(&[u8], bool) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.horizon = self.horizon.max(horizon);
+        let lines = self.lines.make_contiguous();
+        lines[self.sorted..].iter_mut().for_each(|line| line.arrived = now);
+        let new = lines.get(self.sorted..).unwrap_or_default().iter().map(|line| line.time).min();
+        // The records that have waited are in order: only those after the earliest new one can move.
+        let from = lines[..self.sorted].partition_point(|line| new.is_none_or(|new| line.time <= new));
+        lines[from..].sort_by_key(|line| line.time);
+        self.sorted = lines.len();
+        let ready = lines.partition_point(|line| line.time < self.horizon);
+        for line in self.lines.drain(..ready) {
+            self.released += line.length;
+            put(&self.text[line.offset..line.offset + line.length], line.late)?;
+        }
+        // Mostly no record is overdue: only those whose clock is ahead.
+        if self.lines.iter().any(|line| line.arrived < overdue) {
+            for line in self.lines.iter().filter(|line| line.arrived < overdue) {
+                self.released += line.length;
+                put(&self.text[line.offset..line.offset + line.length], line.late)?;
+            }
+            self.lines.retain(|line| line.arrived >= overdue);
+        }
+        self.sorted = self.lines.len();
+        if self.released * 2 >= self.text.len() {
+            self.compact();
+        }
+        Ok(())
+    }
+
+    /// Drops the text of released records.
+    fn compact(&mut self) {
+        let mut text = Vec::with_capacity(self.text.len() - self.released);
+        for line in &mut self.lines {
+            let offset = text.len();
+            text.extend_from_slice(&self.text[line.offset..line.offset + line.length]);
+            line.offset = offset;
+        }
+        (self.text, self.released) = (text, 0);
+    }
+
+    /// Every record before this time has been released.
+    pub fn horizon(&self) -> u64 {
+        self.horizon
+    }
+
+    /// Bytes of memory that waiting records take.
+    pub fn size(&self) -> usize {
+        self.text.len() + self.lines.len() * size_of::<WaitingLine>()
+    }
+
+    /// The late records until now.
+    pub fn late(&self) -> LateRecords {
+        self.late
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::seeded_random::SeededRandom;
+
+    fn release(window: &mut ReorderWindow, horizon: u64, times: [u64; 2]) -> String {
+        let mut out = String::new();
+        let put = |line: &[u8], late| {
+            out += std::str::from_utf8(line).unwrap();
+            out += if late { "! " } else { " " };
+            Ok::<(), ()>(())
+        };
+        window.release(horizon, times, put).unwrap();
+        out.trim_end().to_owned()
+    }
+
+    #[test]
+    fn records_within_the_window_are_put_in_order() {
+        let mut window = ReorderWindow::new(0);
+        for (time, line) in [(30, "c"), (10, "a"), (50, "e"), (20, "b"), (30, "d")] {
+            window.push(time, line.as_bytes());
+        }
+        assert_eq!(release(&mut window, 20, [0, 1]), "a");
+        window.push(25, b"z");
+        assert_eq!(release(&mut window, 31, [0, 2]), "b z c d");
+        assert_eq!(release(&mut window, 31, [0, 3]), "");
+        assert_eq!((release(&mut window, 51, [0, 4]), window.size()), ("e".to_owned(), 0));
+        assert_eq!(window.late(), LateRecords::default());
+    }
+
+    #[test]
+    fn late_records_are_marked_and_released_at_once() {
+        let mut window = ReorderWindow::new(100);
+        for (time, line) in [(40, "a"), (100, "b"), (90, "c")] {
+            window.push(time, line.as_bytes());
+        }
+        assert_eq!(release(&mut window, 100, [0, 1]), "a! c!");
+        assert_eq!(release(&mut window, 50, [0, 2]), "", "the horizon does not go back");
+        assert_eq!(release(&mut window, 101, [0, 3]), "b");
+        assert_eq!(window.late(), LateRecords { count: 2, delay_max: 60 });
+    }
+
+    #[test]
+    fn a_clock_that_is_ahead_holds_nothing_back() {
+        let mut window = ReorderWindow::new(0);
+        window.push(9_000, b"far");
+        assert_eq!(release(&mut window, 5, [0, 5]), "");
+        window.push(10, b"near");
+        assert_eq!(release(&mut window, 5, [5, 7]), "");
+        assert_eq!(release(&mut window, 5, [6, 8]), "far");
+        window.push(8, b"x");
+        assert_eq!(release(&mut window, 20, [6, 9]), "x near");
+        assert_eq!(window.late().count, 0, "the one ahead does not make the others late");
+    }
+
+    #[test]
+    fn every_record_is_released_once_and_only_late_ones_out_of_order() {
+        let mut random = SeededRandom::seeded("window", 3);
+        let (mut window, mut out, mut pushed) = (ReorderWindow::new(0), Vec::new(), 0u64);
+        for now in 0..2_000u64 {
+            for _ in 0..random.below(5) {
+                let time = (now * 10).saturating_sub(random.below(400) as u64);
+                window.push(time, format!("{time}\n").as_bytes());
+                pushed += 1;
+            }
+            let put = |line: &[u8], late| {
+                out.push((std::str::from_utf8(line).unwrap().trim_end().parse::<u64>().unwrap(), late));
+                Ok::<(), ()>(())
+            };
+            window.release((now * 10).saturating_sub(300), [0, now], put).unwrap();
+        }
+        let mut waiting = 0;
+        let count = |_: &[u8], _| {
+            waiting += 1;
+            Ok::<(), ()>(())
+        };
+        window.release(u64::MAX, [0, 0], count).unwrap();
+        assert_eq!(out.len() as u64 + waiting, pushed);
+        assert!(out.iter().filter(|(_, late)| !late).is_sorted_by_key(|(time, _)| time));
+        let late = out.iter().filter(|(_, late)| *late).count() as u64;
+        assert!(late > 100 && late == window.late().count, "{late}");
+    }
+}

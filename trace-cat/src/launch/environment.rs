@@ -1,0 +1,121 @@
+//! The environment of a program that is to be recorded.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use super::program_check::ProgramTraits;
+use super::recorder_library;
+use crate::options::{Recording, RecordingLevel};
+
+/// The variables to set, with their values. A variable that no option sets is inherited unchanged.
+pub fn variables(
+    recording: &Recording,
+    library: &Path,
+    directory: &Path,
+    traits: &ProgramTraits,
+) -> Vec<(&'static str, OsString)> {
+    let mut variables = vec![
+        ("LD_PRELOAD", preload(env::var_os("LD_PRELOAD").as_deref(), library)),
+        ("THR_TRACE_DIR", directory.into()),
+    ];
+    let mut set = |name, value: Option<OsString>| variables.extend(value.map(|value| (name, value)));
+    set("THR_TRACE_EVENTS", recording.events.clone().map(OsString::from));
+    set("THR_TRACE_ONLY", (!recording.only.is_empty()).then(|| recording.only.join(OsStr::new(":"))));
+    set("THR_TRACE_MAX", recording.max.map(|bytes| bytes.to_string().into()));
+    set("THR_TRACE_RING", recording.ring.map(|bytes| bytes.to_string().into()));
+    set("THR_TRACE_BUF", recording.unbuffered.then(|| "1".into()));
+    set("THR_TRACE_DETAIL", recording.detail.then(|| "1".into()));
+    let level = recording.level.map(|level| match level {
+        RecordingLevel::All => "all",
+        RecordingLevel::Blocked => "blocked",
+    });
+    set("THR_TRACE_LEVEL", level.map(OsString::from));
+    if traits.address_sanitizer {
+        set("ASAN_OPTIONS", Some(sanitizer_options(env::var_os("ASAN_OPTIONS"))));
+    }
+    variables
+}
+
+/// LD_PRELOAD with the library before the inherited ones: it passes each call on to those after it. Only AddressSanitizer's
+/// runtime stays before it, since the runtime refuses to run in another place.
+fn preload(inherited: Option<&OsStr>, library: &Path) -> OsString {
+    let items = inherited.unwrap_or_default().as_bytes().split(|byte| b" :".contains(byte));
+    let items: Vec<&[u8]> = items.filter(|item| !item.is_empty() && !recorder_library::is_named_by(item)).collect();
+    let first = items.iter().take_while(|item| is_address_sanitizer(item)).count();
+    let (before, after) = items.split_at(first);
+    OsString::from_vec([before, &[library.as_os_str().as_bytes()], after].concat().join(&b':'))
+}
+
+fn is_address_sanitizer(item: &[u8]) -> bool {
+    let name = item.rsplit(|&byte| byte == b'/').next().unwrap_or(item);
+    name.starts_with(b"libasan.so") || name.starts_with(b"libclang_rt.asan")
+}
+
+/// AddressSanitizer's options with one more, which lets its runtime come second. It works there as well.
+fn sanitizer_options(inherited: Option<OsString>) -> OsString {
+    let mut options = inherited.unwrap_or_default();
+    if !options.is_empty() {
+        options.push(":");
+    }
+    options.push("verify_asan_link_order=0");
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_comes_first() {
+        for (inherited, expected) in [
+            (None, "/l/libthreadt.so"),
+            (Some(""), "/l/libthreadt.so"),
+            (Some("libjemalloc.so.2"), "/l/libthreadt.so:libjemalloc.so.2"),
+            (Some(" a.so  /b/c.so:"), "/l/libthreadt.so:a.so:/b/c.so"),
+            (Some("/old/libthreadt.so a.so"), "/l/libthreadt.so:a.so"),
+            (Some("/gcc/libasan.so.8 a.so"), "/gcc/libasan.so.8:/l/libthreadt.so:a.so"),
+        ] {
+            assert_eq!(preload(inherited.map(OsStr::new), Path::new("/l/libthreadt.so")), expected, "{inherited:?}");
+        }
+    }
+
+    #[test]
+    fn each_option_has_its_variable() {
+        let none = Recording::default();
+        let (library, directory) = (Path::new("/l/libthreadt.so"), Path::new("/d"));
+        let names = |recording: &Recording, traits: &ProgramTraits| -> Vec<&str> {
+            variables(recording, library, directory, traits).iter().map(|(name, _)| *name).collect()
+        };
+        assert_eq!(names(&none, &ProgramTraits::default()), ["LD_PRELOAD", "THR_TRACE_DIR"]);
+        assert_eq!(names(&none, &ProgramTraits { address_sanitizer: true }).last(), Some(&"ASAN_OPTIONS"));
+        let all = Recording {
+            events: Some("-thr_self:-spin".to_owned()),
+            only: vec!["sort".into(), "xz".into()],
+            max: Some(10 << 20),
+            ring: Some(64 << 10),
+            unbuffered: true,
+            detail: true,
+            level: Some(RecordingLevel::Blocked),
+        };
+        let expected = [
+            ("THR_TRACE_DIR", "/d"),
+            ("THR_TRACE_EVENTS", "-thr_self:-spin"),
+            ("THR_TRACE_ONLY", "sort:xz"),
+            ("THR_TRACE_MAX", "10485760"),
+            ("THR_TRACE_RING", "65536"),
+            ("THR_TRACE_BUF", "1"),
+            ("THR_TRACE_DETAIL", "1"),
+            ("THR_TRACE_LEVEL", "blocked"),
+        ];
+        let variables = variables(&all, library, directory, &ProgramTraits::default());
+        assert_eq!(variables[1..], expected.map(|(name, value)| (name, OsString::from(value))));
+    }
+
+    #[test]
+    fn the_sanitizers_own_options_stay() {
+        assert_eq!(sanitizer_options(None), "verify_asan_link_order=0");
+        assert_eq!(sanitizer_options(Some("detect_leaks=0".into())), "detect_leaks=0:verify_asan_link_order=0");
+    }
+}

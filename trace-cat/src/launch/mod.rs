@@ -1,0 +1,111 @@
+//! `trace-cat run`: starts a program with the library in it, and reports afterwards where its trace is.
+//!
+//! ```text
+//! program_path       the file that the program's name stands for
+//! program_check      whether it can be recorded at all: its file's headers (elf), its script's interpreter
+//! recorder_library   where libthreadt.so is
+//! trace_directory    where the trace goes
+//! environment        all of that as variables
+//! child_process      the program's life: descriptors, signals, its end
+//! new_files          the files that it left
+//! summary            the messages about them
+//! refusal            why a program is not run
+//! ```
+//!
+//! What cannot work is reported before the program runs, in one line, and the program is not run.
+
+mod child_process;
+mod elf;
+mod environment;
+mod new_files;
+mod program_check;
+mod program_path;
+mod recorder_library;
+mod refusal;
+mod summary;
+mod trace_directory;
+
+use std::fs::OpenOptions;
+use std::io;
+use std::path::Path;
+
+use crate::options::{Options, RunOptions};
+use crate::support::diagnostics::{Diagnostics, reason};
+use child_process::ProgramEnd;
+use new_files::{NewFiles, TraceFiles};
+use program_check::Obstacle;
+use refusal::{CANNOT_EXECUTE, NOT_FOUND, OWN_FAILURE, Refusal};
+
+/// Runs the program, and returns the exit status that trace-cat has to end with; if a signal ended the program, the same
+/// signal ends this process. `merge` writes the trace to a file, and returns whether it succeeded.
+///
+/// # Errors
+/// Why the program was not run.
+pub fn run(
+    options: &RunOptions,
+    merge: impl FnOnce(Options) -> bool,
+    diagnostics: &Diagnostics,
+) -> Result<u8, Refusal> {
+    match record(options, merge, diagnostics)? {
+        ProgramEnd::Status(status) => Ok(status),
+        ProgramEnd::Signal(signal) => {
+            child_process::end_by(signal);
+            // The signal is ignored or blocked here: the status is as a shell shows it.
+            Ok(128 + signal as u8)
+        }
+    }
+}
+
+fn record(
+    options: &RunOptions,
+    merge: impl FnOnce(Options) -> bool,
+    diagnostics: &Diagnostics,
+) -> Result<ProgramEnd, Refusal> {
+    let name = &options.command[0];
+    let path = program_path::find(name)?;
+    let (library, elf) = recorder_library::find(options.library.as_deref())?;
+    let traits = match program_check::check(&path, &elf) {
+        Ok(traits) => traits,
+        Err(Obstacle::Fatal(refusal)) => return Err(refusal),
+        Err(Obstacle::Unrecordable(why)) if options.force => {
+            diagnostics.report_note(why, "only children of another kind can be recorded");
+            program_check::ProgramTraits::default()
+        }
+        Err(Obstacle::Unrecordable(why)) => {
+            let what = format_args!("{why} (--force runs it for its children)");
+            return Err(Refusal::new(OWN_FAILURE, what));
+        }
+    };
+    if let Some(output) = &options.printing.output {
+        check_writable(output)?;
+    }
+    let directory = trace_directory::prepare(options.directory.as_deref(), &path, Path::new(""))?;
+    // The program may change its working directory.
+    let absolute = directory.canonicalize().map_err(|error| Refusal::own_failure(&directory, reason(&error)))?;
+    let before = TraceFiles::of(&directory);
+    let variables = environment::variables(&options.recording, &library, &absolute, &traits);
+    let ended = child_process::run(&path, &options.command, &variables).map_err(|error| {
+        let _ = std::fs::remove_dir(&directory);
+        let status = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_EXECUTE };
+        Refusal::new(status, format_args!("{}: {}", path.display(), reason(&error)))
+    })?;
+    let new = NewFiles::since(&before, &TraceFiles::of(&directory));
+    summary::report(options, &directory, &before, &new, diagnostics);
+    if let Some(output) = &options.printing.output
+        && new != NewFiles::default()
+    {
+        let merged = merge(Options::newest_of(directory, options.printing.clone()));
+        if merged {
+            diagnostics.report_note(output.display(), "the merged trace");
+        } else if ended == ProgramEnd::Status(0) {
+            return Ok(ProgramEnd::Status(OWN_FAILURE));
+        }
+    }
+    Ok(ended)
+}
+
+/// Checks that the output can be written, so that the program does not run in vain.
+fn check_writable(path: &Path) -> Result<(), Refusal> {
+    let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+    opened.map(drop).map_err(|error| Refusal::own_failure(path, reason(&error)))
+}

@@ -1,0 +1,216 @@
+//! Checks whether a program can be recorded, by its file, before it runs.
+//!
+//! ```text
+//! program ──► #! interpreter ──► ELF: for which machine, with which dynamic linker, with whose rights
+//! ```
+//!
+//! A file that may be executed but not read passes the check.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{StatVfsMountFlags, getxattr, statvfs};
+use rustix::process::{getgid, getuid};
+use rustix::thread::no_new_privs;
+
+use super::elf;
+use super::elf::{Elf, Machine};
+use super::program_path;
+use super::refusal::{NOT_FOUND, Refusal};
+
+/// How often an interpreter may itself be a script, as in Linux.
+const SCRIPTS_MAX: usize = 5;
+/// How many bytes of a script's first line Linux reads.
+const FIRST_LINE_LEN: u64 = 256;
+
+/// What matters of a program that can be recorded.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ProgramTraits {
+    /// It links AddressSanitizer's shared runtime, which insists on being the first library.
+    pub address_sanitizer: bool,
+}
+
+/// Checks the program's file, and its interpreters' if it is a script.
+///
+/// # Errors
+/// Why nothing could be recorded, or why it cannot be executed.
+pub fn check(path: &Path, library: &Elf) -> Result<ProgramTraits, Obstacle> {
+    let mut path = path.to_owned();
+    for _ in 0..SCRIPTS_MAX {
+        match interpreter(&path)? {
+            Some(next) => path = next,
+            None => return binary(&path, library),
+        }
+    }
+    // Linux refuses to execute it, and reports why.
+    Ok(ProgramTraits::default())
+}
+
+/// Why a program is not run.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// It runs, but nothing could be recorded.
+    Unrecordable(String),
+    /// It cannot be executed.
+    Fatal(Refusal),
+}
+
+fn unrecordable<T>(path: &Path, why: impl std::fmt::Display) -> Result<T, Obstacle> {
+    Err(Obstacle::Unrecordable(format!("{}: {why}", path.display())))
+}
+
+/// The interpreter of a script; `None` for other files.
+fn interpreter(path: &Path) -> Result<Option<PathBuf>, Obstacle> {
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(FIRST_LINE_LEN).read_to_end(&mut text));
+    let Some(line) = read.ok().and_then(|_| text.strip_prefix(b"#!")) else { return Ok(None) };
+    let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let mut words = line.split(|byte| b" \t\r".contains(byte)).filter(|word| !word.is_empty());
+    let Some(name) = words.next().map(OsStr::from_bytes) else { return Ok(None) };
+    let interpreter = PathBuf::from(name);
+    if !interpreter.exists() {
+        let what = format_args!("{}: its interpreter {} is not there", path.display(), interpreter.display());
+        return Err(Obstacle::Fatal(Refusal::new(NOT_FOUND, what)));
+    }
+    if interpreter.file_name() == Some(OsStr::new("env"))
+        && let Some(name) = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='))
+    {
+        return program_path::find(OsStr::from_bytes(name)).map(Some).map_err(Obstacle::Fatal);
+    }
+    Ok(Some(interpreter))
+}
+
+fn binary(path: &Path, library: &Elf) -> Result<ProgramTraits, Obstacle> {
+    let Some(elf) = File::open(path).ok().and_then(elf::read) else { return Ok(ProgramTraits::default()) };
+    if let Some(why) = foreign(elf.machine, library.machine) {
+        return unrecordable(path, why);
+    }
+    let Some(linker) = &elf.interpreter else {
+        // The dynamic linker itself, run as a program, names none.
+        return match path.file_name() {
+            Some(name) if is_glibc_linker(name.as_bytes()) => Ok(ProgramTraits::default()),
+            _ => unrecordable(path, "is linked statically, so no library can be loaded into it"),
+        };
+    };
+    let linker = Path::new(OsStr::from_bytes(linker));
+    if !linker.exists() {
+        let what = format_args!("{}: its dynamic linker {} is not there", path.display(), linker.display());
+        return Err(Obstacle::Fatal(Refusal::new(NOT_FOUND, what)));
+    }
+    if !linker.file_name().is_some_and(|name| is_glibc_linker(name.as_bytes())) {
+        return unrecordable(
+            path,
+            format_args!("is for another C library ({}); libthreadt.so is for glibc", linker.display()),
+        );
+    }
+    if let Some(right) = privilege(path) {
+        return unrecordable(path, format_args!("{right}, so nothing is preloaded into it and nothing recorded"));
+    }
+    Ok(ProgramTraits { address_sanitizer: elf.needed.iter().any(|name| name.starts_with(b"libasan.so")) })
+}
+
+fn foreign(program: Machine, library: Machine) -> Option<String> {
+    (program != library).then(|| format!("is for another machine ({program}); libthreadt.so is for {library}"))
+}
+
+fn is_glibc_linker(name: &[u8]) -> bool {
+    name.starts_with(b"ld-linux") || name.starts_with(b"ld64.so") || name.starts_with(b"ld-2.")
+}
+
+/// What makes the program run with more rights than its user has, so that the kernel sets AT_SECURE.
+fn privilege(path: &Path) -> Option<&'static str> {
+    let metadata = path.metadata().ok()?;
+    if ignores_privileges(path) {
+        return None;
+    }
+    let (user, group) = (getuid().as_raw(), getgid().as_raw());
+    let mode = metadata.mode();
+    // Without the group's right to execute, the set-group-ID bit means mandatory locking.
+    let group_bits = libc::S_ISGID | libc::S_IXGRP;
+    if mode & libc::S_ISUID != 0 && metadata.uid() != user {
+        return Some("is set-user-ID");
+    }
+    if mode & group_bits == group_bits && metadata.gid() != group {
+        return Some("is set-group-ID");
+    }
+    // Root has all capabilities anyway.
+    (user != 0 && getxattr(path, "security.capability", &mut [0u8; 0]).is_ok_and(|length| length > 0))
+        .then_some("has file capabilities")
+}
+
+/// Whether the kernel ignores such bits here: the file system is mounted nosuid, or `no_new_privs` is set.
+fn ignores_privileges(path: &Path) -> bool {
+    no_new_privs() == Ok(true) || statvfs(path).is_ok_and(|system| system.f_flag.contains(StatVfsMountFlags::NOSUID))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn this_program() -> Elf {
+        elf::read(File::open("/proc/self/exe").unwrap()).unwrap()
+    }
+
+    #[test]
+    fn an_ordinary_program_is_no_obstacle() {
+        assert_eq!(check(Path::new("/proc/self/exe"), &this_program()), Ok(ProgramTraits::default()));
+    }
+
+    /// The check's result for a script.
+    fn script(first_line: &str) -> Result<ProgramTraits, Obstacle> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("script");
+        fs::write(&path, format!("{first_line}\nexit 1\n")).unwrap();
+        check(&path, &this_program())
+    }
+
+    #[test]
+    fn the_interpreters_of_scripts_are_checked() {
+        for line in ["#!/bin/sh", "#! /bin/sh -e", "#!/usr/bin/env sh", "#!/usr/bin/env -S A=b sh -e", "exit 0", "#!"] {
+            assert_eq!(script(line), Ok(ProgramTraits::default()), "{line}");
+        }
+        let Err(Obstacle::Fatal(refusal)) = script("#!/nonexistent/interpreter -x") else { panic!() };
+        assert!(refusal.status == 127 && refusal.message.contains("/nonexistent/interpreter is not there"));
+        let Err(Obstacle::Fatal(refusal)) = script("#!/usr/bin/env no-such-program") else { panic!() };
+        assert_eq!((refusal.status, &*refusal.message), (127, "no-such-program: not found in PATH"));
+    }
+
+    /// The check's result for a copy of this program with changed bytes.
+    fn changed(change: impl FnOnce(&mut Vec<u8>)) -> String {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("program");
+        let mut bytes = fs::read("/proc/self/exe").unwrap();
+        change(&mut bytes);
+        fs::write(&path, bytes).unwrap();
+        match check(&path, &this_program()) {
+            Err(Obstacle::Unrecordable(why)) => why.replace(&format!("{}: ", path.display()), ""),
+            Err(Obstacle::Fatal(refusal)) => format!("{} {}", refusal.status, refusal.message),
+            Ok(traits) => format!("{traits:?}"),
+        }
+    }
+
+    fn linker(name: &str) -> String {
+        changed(|bytes| {
+            let old = this_program().interpreter.unwrap();
+            let at = bytes.windows(old.len() + 1).position(|bytes| bytes == [&old[..], b"\0"].concat()).unwrap();
+            assert!(name.len() <= old.len());
+            bytes[at..at + name.len()].copy_from_slice(name.as_bytes());
+            bytes[at + name.len()] = 0;
+        })
+    }
+
+    #[test]
+    fn programs_for_other_systems_are_refused() {
+        // e_machine is at byte 18, the class at byte 4.
+        assert!(changed(|bytes| bytes[18] = 183).starts_with("is for another machine (aarch64, 64-bit); "));
+        assert!(linker("/bin/sh").starts_with("is for another C library (/bin/sh); "));
+        let missing = linker("/nonexistent/ld");
+        assert!(missing.starts_with("127 ") && missing.ends_with("its dynamic linker /nonexistent/ld is not there"));
+        assert_eq!(changed(|bytes| bytes.truncate(20)), "ProgramTraits { address_sanitizer: false }");
+    }
+}

@@ -1,0 +1,119 @@
+//! Prepares the directory for a program's trace.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::statvfs;
+
+use super::refusal::Refusal;
+use crate::support::diagnostics::reason;
+
+/// The recorder stops when less than a twentieth of the file system is free, or less than [`FREE_MIN`] if that is less.
+const FREE_DIVISOR: u64 = 20;
+/// One GiB.
+const FREE_MIN: u64 = 1 << 30;
+
+/// The `requested` directory, which is made if it does not exist; or else a fresh one below `here`, named after the program:
+/// `sort.thr.1`, with the number that follows the highest existing one.
+///
+/// # Errors
+/// A refusal if it cannot be made, or if nothing could be written to it.
+pub fn prepare(requested: Option<&Path>, program: &Path, here: &Path) -> Result<PathBuf, Refusal> {
+    let directory = match requested {
+        Some(path) => match fs::create_dir(path) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(Refusal::own_failure(path, reason(&error)));
+            }
+            _ => path.to_owned(),
+        },
+        None => fresh(program, here)?,
+    };
+    if !directory.is_dir() {
+        return Err(Refusal::own_failure(&directory, "is not a directory"));
+    }
+    // The mode alone does not decide: for root, on read-only file systems, in /proc.
+    tempfile::tempfile_in(&directory).map_err(|error| Refusal::own_failure(&directory, system_reason(&error)))?;
+    if is_full(&directory) {
+        return Err(Refusal::own_failure(
+            &directory,
+            "less than 5 % or 1 GiB of its file system is free: nothing would be recorded",
+        ));
+    }
+    Ok(directory)
+}
+
+/// The system's reason, without the path that tempfile adds.
+fn system_reason(error: &io::Error) -> String {
+    let inner = error.get_ref().and_then(|inner| inner.source()).and_then(|source| source.downcast_ref());
+    reason(inner.unwrap_or(error))
+}
+
+fn fresh(program: &Path, here: &Path) -> Result<PathBuf, Refusal> {
+    let mut stem = program.file_name().unwrap_or(OsStr::new("program")).to_owned();
+    stem.push(".thr.");
+    let number = |name: &OsStr| -> Option<u64> {
+        std::str::from_utf8(name.as_bytes().strip_prefix(stem.as_bytes())?).ok()?.parse().ok()
+    };
+    let entries = fs::read_dir(here).into_iter().flatten().flatten();
+    let highest = entries.filter_map(|entry| number(&entry.file_name())).max().unwrap_or(0);
+    // Another process may take the name at the same time.
+    for number in highest.saturating_add(1).. {
+        let mut name = stem.clone();
+        name.push(number.to_string());
+        match fs::create_dir(here.join(&name)) {
+            Ok(()) => return Ok(here.join(name)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                let why = format_args!("cannot be made: {} (-d names another place)", reason(&error));
+                return Err(Refusal::own_failure(&here.join(name), why));
+            }
+        }
+    }
+    Err(Refusal::own_failure(here, "no number is left for a directory"))
+}
+
+fn is_full(directory: &Path) -> bool {
+    statvfs(directory).is_ok_and(|system| {
+        let free = system.f_bavail.saturating_mul(system.f_frsize);
+        let total = system.f_blocks.saturating_mul(system.f_frsize);
+        free < (total / FREE_DIVISOR).min(FREE_MIN)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fresh_directories_are_numbered_upwards() {
+        let here = tempfile::tempdir().unwrap();
+        let made = |program: &str| {
+            let path = prepare(None, Path::new(program), here.path()).unwrap();
+            path.file_name().unwrap().to_str().unwrap().to_owned()
+        };
+        assert_eq!(made("/usr/bin/sort"), "sort.thr.1");
+        assert_eq!(made("sort"), "sort.thr.2");
+        fs::remove_dir(here.path().join("sort.thr.1")).unwrap();
+        fs::write(here.path().join("sort.thr.x"), "").unwrap();
+        assert_eq!(made("./sort"), "sort.thr.3", "the highest is the newest");
+        assert_eq!(made("cat"), "cat.thr.1");
+    }
+
+    #[test]
+    fn a_requested_directory_is_made_or_used() {
+        let here = tempfile::tempdir().unwrap();
+        let path = here.path().join("trace");
+        for _ in 0..2 {
+            assert_eq!(prepare(Some(&path), Path::new("sort"), here.path()).unwrap(), path);
+        }
+        fs::write(path.join("file"), "").unwrap();
+        for (name, why) in [("none/trace", "No such file or directory"), ("trace/file", "is not a directory")] {
+            let refusal = prepare(Some(&here.path().join(name)), Path::new("sort"), here.path()).unwrap_err();
+            assert_eq!(refusal.status, 125);
+            assert!(refusal.message.ends_with(why), "{}", refusal.message);
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Why a command fails.
+
+use crate::support::error::Error;
+
+/// Why a command fails.
+#[derive(Debug)]
+pub enum CommandError {
+    /// The command line asks for something that cannot be done.
+    Usage(String),
+    /// Reading or writing failed.
+    Failed(Error),
+}
+
+impl From<Error> for CommandError {
+    fn from(error: Error) -> CommandError {
+        CommandError::Failed(error)
+    }
+}

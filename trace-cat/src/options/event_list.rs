@@ -1,0 +1,23 @@
+//! Lists of categories and events, as in THR_TRACE_EVENTS.
+
+use spec::EventSet;
+
+use super::nearest_name::nearest;
+
+/// The set that a list describes.
+///
+/// # Errors
+/// The first unknown name, with the nearest known one.
+pub fn event_set(list: &str) -> Result<EventSet, String> {
+    let mut unknown = None;
+    let set = EventSet::parse(list.as_bytes(), &mut |name| unknown = unknown.or(Some(name)));
+    let Some(name) = unknown else { return Ok(set) };
+    let name = String::from_utf8_lossy(name);
+    let name = name.trim_start_matches('-');
+    let tip = match nearest(name) {
+        _ if name.contains(',') => "\n\n  tip: names are separated by colons".to_owned(),
+        Some(right) => format!("\n\n  tip: there is '{right}'"),
+        None => String::new(),
+    };
+    Err(format!("no category or event is named '{name}'{tip}"))
+}

@@ -1,0 +1,200 @@
+//! The table of options: what was typed ([`Arguments`]), and what it means ([`Options`]).
+//!
+//! The parser, `-h` and `--help`, the manual pages and the shells' completions come from the structures here (see
+//! `examples/documents`). A doc comment is an option's help: `-h` prints its first paragraph, `--help` and the manual all of it.
+//!
+//! ```text
+//! selection        which records
+//! output_options   how they are printed, and where to
+//! arrangement      in which order, and in how many files
+//! follow_options   while programs run
+//! run_command      trace-cat run
+//! event_list       lists of categories and events; nearest_name: what a wrong name may mean
+//! time_point       points in time
+//! command_error    why a command ends early
+//! ```
+
+mod arrangement;
+mod command_error;
+mod event_list;
+mod follow_options;
+mod nearest_name;
+mod output_options;
+mod run_command;
+mod selection;
+mod time_point;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand, ValueHint};
+
+pub use arrangement::{Arrangement, SortOrder, SplitBy};
+pub use command_error::CommandError;
+pub use follow_options::Following;
+pub use output_options::{ColorChoice, OutputFormat, Printing, TimeStyle};
+pub use run_command::{Recording, RecordingLevel, RunOptions};
+pub use selection::Selection;
+pub use time_point::TimePoint;
+
+/// What was typed.
+#[derive(Debug, Parser)]
+#[command(name = "trace-cat", version, max_term_width = 100, about = ABOUT, long_about = LONG_ABOUT)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    /// Files or directories to read [default: $THR_TRACE_DIR, else .]
+    ///
+    /// In a directory, the files of a trace are read; files that were set aside (old.*) are read only if they are named.
+    /// A file that is named twice is read once. A trbuf file stands for all files of its process. - is the standard input.
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    selection: selection::SelectionArguments,
+
+    #[command(flatten)]
+    arrangement: Arrangement,
+
+    #[command(flatten)]
+    printing: Printing,
+
+    #[command(flatten)]
+    following: Following,
+
+    /// Read only the newest run
+    ///
+    /// A run is a program and the processes that it started. If a directory holds several runs, a message on standard error
+    /// reports that. Example: trace-cat --last -F text trace
+    #[arg(long, help_heading = "Which records", conflicts_with = "recover")]
+    last: bool,
+
+    /// Count what is in the trace instead of printing it
+    ///
+    /// Prints the processes with their commands, threads, time spans and losses; the calls and records of each event, with
+    /// their durations; and the objects of each kind. Only records that the other options select are counted. Example: trace-cat --stat
+    /// -e mutex trace
+    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Arrangement", "format", "time", "color", "recover"])]
+    stat: bool,
+
+    /// Write what dead processes left in their trbufs to the record files
+    ///
+    /// For use with grep and awk: each trbuf of a process that has ended is written to the record files, each record once,
+    /// and removed. A PATH is a directory, whose subdirectories ns* are included, or a trbuf. A line is printed for each
+    /// trbuf. The recovery may be interrupted and run again at any time. The trbufs of running processes are not changed.
+    /// Example: trace-cat --recover trace
+    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["SelectionArguments", "Arrangement", "Printing"])]
+    recover: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run_command::RunArguments),
+}
+
+const ABOUT: &str = "Print the records of a trace in the order of time";
+const LONG_ABOUT: &str = "\
+Print the records of a trace in the order of time
+
+Reads the files tr.xxxxxxx.yyy that libthreadt.so writes and prints their records as one timeline. The records that \
+killed processes left in their buffers (trbuf.xxxxxxx) are printed too, each once.
+
+Exit status: 0 if everything was read or recovered; 1 if something was damaged or could not be read: a message on stderr \
+reports it, and all other records are printed or recovered; 2 for wrong usage.";
+
+/// The command that the command line asks for.
+#[derive(Debug)]
+pub enum Task {
+    /// Print or recover a trace.
+    Read(Options),
+    /// Run a program and record it.
+    Run(RunOptions),
+}
+
+/// The options for reading a trace.
+#[derive(Debug)]
+pub struct Options {
+    /// Files and directories, at least one.
+    pub paths: Vec<PathBuf>,
+    /// Which records.
+    pub selection: Selection,
+    /// In which order, and in how many files.
+    pub arrangement: Arrangement,
+    /// How they are printed, and where to.
+    pub printing: Printing,
+    /// Whether to go on with what running processes record.
+    pub following: Following,
+    /// Read only the newest run.
+    pub last: bool,
+    /// Count instead of printing.
+    pub stat: bool,
+    /// Write out what is in trbufs instead of printing.
+    pub recover: bool,
+}
+
+impl Options {
+    /// Options that print all records of the newest run in a directory.
+    pub fn newest_of(directory: PathBuf, printing: Printing) -> Options {
+        Options {
+            paths: vec![directory],
+            selection: Selection::default(),
+            arrangement: Arrangement::default(),
+            printing,
+            following: Following::default(),
+            last: true,
+            stat: false,
+            recover: false,
+        }
+    }
+}
+
+impl Task {
+    /// Parses a command line, whose first word is the program's name. `directory` is `$THR_TRACE_DIR`.
+    ///
+    /// # Errors
+    /// The help that was asked for, or what is wrong with the command line.
+    pub fn parse(words: impl IntoIterator<Item = OsString>, directory: Option<OsString>) -> Result<Task, clap::Error> {
+        let Arguments { command, mut paths, selection, arrangement, printing, following, last, stat, recover } =
+            Arguments::try_parse_from(words)?;
+        if let Some(Command::Run(run)) = command {
+            let options = run.resolve().map_err(|what| usage_error(&["run"], what))?;
+            return Ok(Task::Run(options));
+        }
+        if paths.is_empty() {
+            let directory = directory.filter(|directory| !directory.is_empty());
+            paths.push(directory.map_or_else(|| ".".into(), PathBuf::from));
+        }
+        printing.check().map_err(|what| usage_error(&[], what))?;
+        if arrangement.split.is_some() && printing.format != OutputFormat::Raw {
+            return Err(usage_error(
+                &[],
+                "--split writes records as they are, in no other format\n\n  tip: read one of its files with 'trace-cat --format'",
+            ));
+        }
+        let selection = selection.resolve().map_err(|what| usage_error(&[], what))?;
+        Ok(Task::Read(Options { paths, selection, arrangement, printing, following, last, stat, recover }))
+    }
+}
+
+/// The table of options.
+pub fn command() -> clap::Command {
+    Arguments::command()
+}
+
+/// A wrong use of the command line that the parser does not detect. `subcommands` names the command that it is about, from
+/// the outermost; it is empty for trace-cat itself.
+pub fn usage_error(subcommands: &[&str], what: impl std::fmt::Display) -> clap::Error {
+    let mut command = command();
+    command.build();
+    let mut about = &mut command;
+    for name in subcommands {
+        about = about.find_subcommand_mut(name).expect("callers name subcommands that exist");
+    }
+    about.error(ErrorKind::ValueValidation, what)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! How records are printed, and where to.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+
+/// These options need no conversion.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "How they are printed")]
+pub struct Printing {
+    /// How records are printed
+    ///
+    /// Example: trace-cat -F text trace | less
+    #[arg(short = 'F', long = "format", value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Raw)]
+    pub format: OutputFormat,
+
+    /// Which times -F text prints
+    ///
+    /// Example: -F text --time delta
+    #[arg(long, value_name = "TIME", value_enum, default_value_t = TimeStyle::Rel)]
+    pub time: TimeStyle,
+
+    /// When -F text is coloured
+    ///
+    /// Auto is for terminals, unless NO_COLOR is set or TERM is dumb. Example: trace-cat -F text --color always trace |
+    /// less -R
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = ColorChoice::Auto)]
+    pub color: ColorChoice,
+
+    /// Write to FILE, which must not be one of the files read
+    ///
+    /// An existing file is overwritten. Example: trace-cat -o merged trace
+    #[arg(short = 'o', long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+}
+
+impl Printing {
+    /// Checks that options for `-F text` are given with that format only.
+    ///
+    /// # Errors
+    /// The option that another format does not have.
+    pub fn check(&self) -> Result<(), &'static str> {
+        match self {
+            Printing { format: OutputFormat::Text, .. } => Ok(()),
+            Printing { time: TimeStyle::Rel, color: ColorChoice::Auto | ColorChoice::Never, .. } => Ok(()),
+            Printing { time: TimeStyle::Rel, .. } => Err("--color is for -F text"),
+            _ => Err("--time is for -F text"),
+        }
+    }
+}
+
+/// The output formats.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    #[default]
+    /// The records as they are in the files
+    Raw,
+    /// A line for each call with names, results and durations, for people
+    Text,
+    /// A line of values for each record, under a line of names
+    Csv,
+    /// An object for each record, one a line; hex and numbers over 2^53 as strings
+    Json,
+}
+
+/// The first column of -F text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum TimeStyle {
+    /// Since the first record shown, in seconds
+    #[default]
+    Rel,
+    /// The local time, the date in a line of its own
+    Abs,
+    /// Since the line before, in seconds
+    Delta,
+}
+
+/// When output is coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ColorChoice {
+    /// On a terminal
+    #[default]
+    Auto,
+    /// Also in files and pipes
+    Always,
+    /// Not at all
+    Never,
+}

@@ -1,0 +1,144 @@
+//! The options that select records.
+
+use clap::Args;
+use spec::EventSet;
+
+use super::event_list::event_set;
+use super::time_point::{TimePoint, duration};
+
+/// What was typed.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Which records")]
+pub struct SelectionArguments {
+    /// Print only these events: categories and events, separated by colons
+    ///
+    /// The list is written as for THR_TRACE_EVENTS. A leading - removes a name, and a list that starts with - starts from
+    /// all: -e mutex:cond_wait, -e -thr_self. Records of lost records (trace_lost) are always printed.
+    #[arg(short = 'e', long = "events", value_name = "LIST", allow_hyphen_values = true)]
+    events: Vec<String>,
+
+    /// Print only records of this process; may be repeated
+    ///
+    /// Example: -p 19953 -p 19960
+    #[arg(short = 'p', long = "pid", value_name = "PID")]
+    pids: Vec<u32>,
+
+    /// Print only records of this LWP, that is, kernel thread; may be repeated
+    ///
+    /// ps -L shows LWPs in its column LWP. Example: -l 19955
+    #[arg(short = 'l', long = "lwp", value_name = "LWP")]
+    lwps: Vec<u32>,
+
+    /// Print only records that this thread made, by its pthread_t; may be repeated
+    ///
+    /// TID is written as in the records and in gdb. --object selects what other threads do to it (a join, for example). Example: --tid 0x7fc5de3f86c0
+    #[arg(long = "tid", value_name = "TID", value_parser = thread)]
+    tids: Vec<u64>,
+
+    /// Print only records of calls on this object; may be repeated
+    ///
+    /// An object is a mutex, condition, semaphore, rwlock, barrier, spin lock, once control or futex word, by its
+    /// address, or a thread that is created, joined, killed and so on, by its pthread_t. A wait for a condition is a
+    /// call on the condition and on its mutex. Both records of a call are printed, although most return records do not
+    /// name the object: the trace is read twice to find them. Example: --object 0x559469ed90a0
+    #[arg(long = "object", value_name = "ADDRESS", value_parser = address)]
+    objects: Vec<u64>,
+
+    /// Print only calls that waited, both records
+    ///
+    /// A lock waited if block? is 1; a semaphore wait if s_count was 0; a wait at a barrier unless it was the last; a wait
+    /// for a condition always; a futex wait unless the result is EAGAIN; a join and thr_once if the return record is later
+    /// than the entry record. Such a call without a return record still waits, and is printed: in the trace of a program
+    /// that hangs, --blocked --tail 20 shows where. Tries never wait. A return record without an entry record is judged by
+    /// its own columns. Example: -F text --blocked -e mutex:rmutex
+    #[arg(long)]
+    blocked: bool,
+
+    /// Print only calls that lasted at least so long, both records: 1ms, 2.5us, 800ns, 1s
+    ///
+    /// The duration is the time between the two records of a call. A call that can wait (see --blocked) and has no return
+    /// record lasts until its process ends, or to the end of the trace. As with --object and --blocked, the trace is read
+    /// twice, including records outside --since and --until: calls may begin before and end after. Example:
+    /// --longer 1ms --since +2s
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    longer: Option<u64>,
+
+    /// Print only records of this time and later: 12:00:05.25, or +1.5s from the start
+    ///
+    /// TIME is local time (12:00:05.25 of the day on which the trace begins, "2026-11-21 12:00:05"), seconds since the
+    /// Epoch as in a record (1795174740:544763329), or the time since the first record of all: +1.5s, +200ms, +7us,
+    /// +9ns, +2m, +1h. Earlier records are not merged. Example: --since +1.5s
+    #[arg(long, value_name = "TIME", value_parser = TimePoint::parse)]
+    since: Option<TimePoint>,
+
+    /// Print only records before this time, written as for --since
+    ///
+    /// Example: --since +1.5s --until +1.6s
+    #[arg(long, value_name = "TIME", value_parser = TimePoint::parse)]
+    until: Option<TimePoint>,
+
+    /// Print only the first N of the selected records
+    ///
+    /// Example: -F text -e thread --head 50
+    #[arg(long, value_name = "N")]
+    head: Option<u64>,
+
+    /// Print only the last N of the selected records; with --head, of the first ones
+    ///
+    /// They are found from the end of the trace, not by printing all of it. Example: -l 19955 --tail 20
+    #[arg(long, value_name = "N")]
+    tail: Option<u64>,
+}
+
+/// Which records are selected: those that pass every filter.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// The events; `None` for all.
+    pub events: Option<EventSet>,
+    /// The processes; none for all.
+    pub pids: Vec<u32>,
+    /// The LWPs; none for all.
+    pub lwps: Vec<u32>,
+    /// The threads that call; none for all.
+    pub tids: Vec<u64>,
+    /// The objects of calls; none for all.
+    pub objects: Vec<u64>,
+    /// Only calls that waited.
+    pub blocked: bool,
+    /// Only calls that lasted at least so many nanoseconds.
+    pub longer: Option<u64>,
+    /// From when on.
+    pub since: Option<TimePoint>,
+    /// Up to when.
+    pub until: Option<TimePoint>,
+    /// How many, from the first on.
+    pub head: Option<u64>,
+    /// How many of those, to the last.
+    pub tail: Option<u64>,
+}
+
+impl SelectionArguments {
+    /// Converts the arguments to a selection.
+    ///
+    /// # Errors
+    /// An unknown name in the list of events.
+    pub fn resolve(self) -> Result<Selection, String> {
+        let SelectionArguments { events, pids, lwps, tids, objects, blocked, longer, since, until, head, tail } = self;
+        let set = (!events.is_empty()).then(|| event_set(&events.join(":")));
+        let events = set.transpose()?;
+        Ok(Selection { events, pids, lwps, tids, objects, blocked, longer, since, until, head, tail })
+    }
+}
+
+fn address(text: &str) -> Result<u64, String> {
+    let digits = text.strip_prefix("0x").filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let address = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    address.ok_or_else(|| "an address is written as in the records: 0x559469ed90a0".to_owned())
+}
+
+fn thread(text: &str) -> Result<u64, String> {
+    address(text).map_err(|_| {
+        let tip = if text.parse::<u32>().is_ok() { "\n\n  tip: an LWP is selected by '--lwp'" } else { "" };
+        format!("a pthread_t is written as in the records: 0x7fc5de3f86c0{tip}")
+    })
+}

@@ -1,0 +1,157 @@
+//! What command lines mean, and the messages about wrong ones.
+
+use super::*;
+
+fn parse(words: &[&str]) -> Result<Options, clap::Error> {
+    let words = ["trace-cat"].iter().chain(words).map(OsString::from);
+    match Task::parse(words, Some("/trace".into()))? {
+        Task::Read(options) => Ok(options),
+        Task::Run(options) => panic!("{options:?}"),
+    }
+}
+
+#[test]
+fn the_table_of_options_is_consistent() {
+    command().debug_assert();
+}
+
+#[test]
+fn paths_default_to_the_environment_and_then_here() {
+    assert_eq!(parse(&[]).unwrap().paths, [PathBuf::from("/trace")]);
+    assert_eq!(parse(&["a", "b"]).unwrap().paths, [PathBuf::from("a"), PathBuf::from("b")]);
+    for directory in [None, Some(OsString::new())] {
+        let Ok(Task::Read(options)) = Task::parse(["trace-cat".into()], directory) else { panic!() };
+        assert_eq!(options.paths, [PathBuf::from(".")]);
+    }
+}
+
+#[test]
+fn all_options() {
+    let options =
+        parse(&["-F", "text", "-e", "-thr_self", "-e-cond", "-p7", "-p", "0000008", "-l", "9", "-o", "out", "d"]);
+    let Options { selection, printing, .. } = options.unwrap();
+    assert_eq!((printing.format, selection.pids, selection.lwps), (OutputFormat::Text, vec![7, 8], vec![9]));
+    assert_eq!(printing.output, Some("out".into()));
+    let events = selection.events.unwrap();
+    assert!(!events.contains(spec::id::THR_SELF) && !events.contains(spec::id::COND_WAIT));
+    assert!(events.contains(spec::id::MUTEX_LOCK));
+}
+
+#[test]
+fn filters_of_calls() {
+    let words = "--tid 0x7fc5de3f86c0 --tid 0x5 --object 0xff --blocked --longer 2.5us d";
+    let selection = parse(&words.split(' ').collect::<Vec<_>>()).unwrap().selection;
+    assert_eq!((selection.tids, selection.objects), (vec![0x7fc5_de3f_86c0, 5], vec![255]));
+    assert_eq!((selection.blocked, selection.longer), (true, Some(2500)));
+}
+
+#[test]
+fn arrangements() {
+    let Options { arrangement, printing, .. } = parse(&["--sort", "event", "--split", "object", "-o", "d"]).unwrap();
+    assert_eq!((arrangement.sort, arrangement.split), (SortOrder::Event, Some(SplitBy::Object)));
+    assert_eq!(printing.output, Some("d".into()));
+    assert_eq!(parse(&[]).unwrap().arrangement.sort, SortOrder::Time);
+}
+
+#[test]
+fn recovery_takes_paths_only() {
+    let options = parse(&["--recover", "a"]).unwrap();
+    assert_eq!((options.recover, options.paths), (true, vec![PathBuf::from("a")]));
+    assert!(!parse(&["a"]).unwrap().recover);
+}
+
+#[test]
+fn wrong_usage_is_reported_with_the_right_word() {
+    for (words, expected) in [
+        (&["-e", "mutx"][..], "'mutex'"),
+        (&["-e", "mutex:-cond_wiat"], "'cond_wait'"),
+        (&["--formt", "text"], "'--format'"),
+        (&["-F", "txt"], "'text'"),
+        (&["-p", "x"], "'x'"),
+        (&["-l", "-5"], "-5"),
+        (&["--tid", "19955"], "'--lwp'"),
+        (&["--tid", "0xyz"], "0x7fc5de3f86c0"),
+        (&["--object", "main_lock"], "0x559469ed90a0"),
+        (&["--longer", "5"], "2.5us"),
+        (&["--bloked"], "'--blocked'"),
+        (&["--sort", "tim"], "'time'"),
+        (&["--split", "lwpp", "-o", "d"], "'lwp'"),
+        (&["--split", "lwp"], "--output"),
+        (&["--split", "lwp", "-o", "d", "-F", "text"], "--format"),
+        (&["--recover", "-F", "raw"], "--recover"),
+        (&["-o", "out", "--recover"], "--recover"),
+    ] {
+        let error = parse(words).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn help_is_short_or_long() {
+    let [short, long] = ["-h", "--help"].map(|word| parse(&[word]).unwrap_err());
+    assert_eq!((short.exit_code(), long.exit_code()), (0, 0));
+    assert!(!short.to_string().contains("Exit status") && long.to_string().contains("Exit status"));
+}
+
+fn parse_run(words: &[&str]) -> Result<RunOptions, clap::Error> {
+    let words = ["trace-cat", "run"].iter().chain(words).map(OsString::from);
+    match Task::parse(words, Some("/trace".into()))? {
+        Task::Run(options) => Ok(options),
+        Task::Read(options) => panic!("{options:?}"),
+    }
+}
+
+#[test]
+fn what_follows_the_program_is_its_own() {
+    for words in [&["-d", "t", "sort", "-d", "--only", "--"][..], &["-d", "t", "--", "sort", "-d", "--only", "--"]] {
+        let options = parse_run(words).unwrap();
+        assert_eq!(options.command, ["sort", "-d", "--only", "--"]);
+        assert_eq!((options.directory, options.recording.only.len()), (Some("t".into()), 0));
+    }
+    assert_eq!(parse_run(&["--", "-x"]).unwrap().command, ["-x"]);
+}
+
+#[test]
+fn all_options_of_run() {
+    let words = "-e mutex -e -mutex_init --only a --only b --level blocked --ring 1M --max 2G --detail --force \
+                 --library l.so -o out -F text p";
+    let RunOptions { recording, printing, library, force, .. } =
+        parse_run(&words.split_whitespace().collect::<Vec<_>>()).unwrap();
+    assert_eq!(recording.events.as_deref(), Some("mutex:-mutex_init"));
+    assert_eq!((recording.only, recording.level), (vec!["a".into(), "b".into()], Some(RecordingLevel::Blocked)));
+    assert_eq!((recording.ring, recording.max), (Some(1 << 20), Some(2 << 30)));
+    assert!(recording.detail && !recording.unbuffered && force);
+    assert_eq!((printing.format, printing.output), (OutputFormat::Text, Some("out".into())));
+    assert_eq!(library, Some("l.so".into()));
+    assert!(parse_run(&["--unbuffered", "p"]).unwrap().recording.unbuffered);
+}
+
+#[test]
+fn wrong_usage_of_run_is_reported_with_the_right_word() {
+    for (words, expected) in [
+        (&[][..], "<PROGRAM>"),
+        (&["--onyl", "x", "p"], "'--only'"),
+        (&["-e", "mutexx:cond", "p"], "'mutex'"),
+        (&["--level", "blokced", "p"], "'blocked'"),
+        (&["--ring", "1K", "p"], "between 64K and 1G"),
+        (&["--max", "many", "p"], "64K, 10M, 1G"),
+        (&["--ring", "1M", "--unbuffered", "p"], "cannot be used with"),
+        (&["-F", "text", "p"], "--output"),
+    ] {
+        let error = parse_run(words).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        let text = error.to_string();
+        assert!(text.contains(expected), "{words:?}: {text}");
+        // The usage, where there is one, is that of run.
+        assert_eq!(text.contains("Usage:"), text.contains("Usage: trace-cat run"), "{words:?}: {text}");
+    }
+}
+
+#[test]
+fn run_is_a_command_only_in_the_first_place() {
+    assert_eq!(parse(&["./run"]).unwrap().paths, [PathBuf::from("./run")]);
+    assert_eq!(parse(&["a", "run"]).unwrap().paths, ["a", "run"].map(PathBuf::from));
+    assert_eq!(parse(&["-F", "text", "run"]).unwrap().paths, [PathBuf::from("run")]);
+    assert_eq!(parse(&["help"]).unwrap().paths, [PathBuf::from("help")]);
+}

@@ -1,0 +1,81 @@
+//! `-F csv`: a line of names, then a line for each record.
+//!
+//! ```text
+//! time,lwpid,pid,tid,category,event,which,a1,a2,a3,a4,a5,columns
+//! 1795174740.544763329,19955,19953,0x7fc5de3f86c0,mutex,mutex_lock,1,0x559469ed90a0,0,0,0,0,mutex
+//! ```
+//!
+//! Values are the texts that the record has, with all digits, and need no quotes. `columns` has the names of a1 and so on as in
+//! events.tsv, separated by spaces, and `-` for a column without a name.
+
+use super::formatter::RecordFormatter;
+use crate::record::fields::Fields;
+use crate::record::record_kinds;
+use crate::record::record_kinds::{KnownKind, RecordKindTable};
+
+/// The CSV format.
+#[derive(Debug, Default)]
+pub struct CsvFormat {
+    kinds: RecordKindTable,
+}
+
+impl RecordFormatter for CsvFormat {
+    fn head(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"time,lwpid,pid,tid,category,event,which,a1,a2,a3,a4,a5,columns\n");
+    }
+
+    fn record(&self, line: &[u8], out: &mut Vec<u8>) {
+        // The file changed after it was checked: a line that is not a record has no columns.
+        let Some(fields) = Fields::new(line) else { return };
+        let (seconds, nanoseconds) = fields.seconds_and_nanoseconds();
+        let (lwpid, pid) = fields.lwpid_and_pid();
+        let mut put = |texts: &[&[u8]]| texts.iter().for_each(|text| out.extend_from_slice(text));
+        put(&[seconds, b".", nanoseconds, b",", lwpid, b",", pid, b",", fields.tid(), b","]);
+        let known = self.kinds.find(&fields);
+        match known {
+            Some(KnownKind { category, event, .. }) => put(&[category.as_bytes(), b",", event.name.as_bytes()]),
+            None => put(&[&record_kinds::category(fields.event().0), b",", &record_kinds::name(&fields)]),
+        }
+        put(&[b",", &[b'0' + fields.which()]]);
+        for argument in fields.arguments() {
+            put(&[b",", argument]);
+        }
+        put(&[b","]);
+        let columns = known.map(|known| &known.columns[..known.used]).unwrap_or_default();
+        for (index, column) in columns.iter().enumerate() {
+            let separator: &[u8] = if index > 0 { b" " } else { b"" };
+            put(&[separator, column.map_or(b"-", |column| column.name.as_bytes())]);
+        }
+        put(&[b"\n"]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_and_their_names() {
+        let (format, mut out) = (CsvFormat::default(), Vec::new());
+        format.head(&mut out);
+        for line in [
+            "1795174740:044763329:0019955:0000007:0x7fc5de3f86c0:02:02:1:0x559469ed90a0:0:0:0:0\n",
+            "1795174740:544763329:0019955:0000007:0x7fc5de3f86c0:02:02:2:35:1:0:0:0x401136\n",
+            "1795174740:544763329:0019955:0000007:0x7fc5de3f86c0:01:16:0:0:0:0:0:0\n",
+            "1795174740:544763329:0019955:0000007:0x7fc5de3f86c0:12:05:0:18446744073709551615:-1:0:0:0\n",
+            "1795174740:544763329:0019955:0000007:0x7fc5de3f86c0:04:01:0:0x10:0:5:0:22\n",
+            "rubbish\n",
+        ] {
+            format.record(line.as_bytes(), &mut out);
+        }
+        let expected = "\
+time,lwpid,pid,tid,category,event,which,a1,a2,a3,a4,a5,columns
+1795174740.044763329,19955,7,0x7fc5de3f86c0,mutex,mutex_lock,1,0x559469ed90a0,0,0,0,0,mutex
+1795174740.544763329,19955,7,0x7fc5de3f86c0,mutex,mutex_lock,2,35,1,0,0,0x401136,rval block?
+1795174740.544763329,19955,7,0x7fc5de3f86c0,thread,thr_yield,0,0,0,0,0,0,
+1795174740.544763329,19955,7,0x7fc5de3f86c0,user,user.05,0,18446744073709551615,-1,0,0,0,
+1795174740.544763329,19955,7,0x7fc5de3f86c0,sema,sema_init,0,0x10,0,5,0,22,sem pshared value - rval
+";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}

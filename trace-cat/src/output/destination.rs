@@ -1,0 +1,72 @@
+//! Where output goes: the standard output or a file, a large chunk at a time.
+
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+use crate::support::diagnostics::Diagnostics;
+use crate::support::inherited_state;
+use crate::trace::file_handle::FileIdentity;
+
+/// Device and inode number of the regular file that output to `path`, or to the standard output, would change.
+pub fn output_identity(path: Option<&Path>) -> Option<FileIdentity> {
+    let metadata = match path {
+        Some(path) => path.metadata().ok()?,
+        None => File::from(io::stdout().as_fd().try_clone_to_owned().ok()?).metadata().ok()?,
+    };
+    metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
+}
+
+/// Makes writing beyond RLIMIT_FSIZE fail with an error instead of ending the process.
+pub fn ignore_file_size_signal() {
+    // SAFETY: ignoring a signal installs no code.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
+/// Where chunks of output go. They are large, so they are written without a buffer.
+pub struct Output<'a> {
+    file: File,
+    /// Whose progress line ends before the first chunk, if output may appear where stderr does: on a terminal, or through a
+    /// pipe and `grep`.
+    progress: Option<&'a Diagnostics>,
+}
+
+impl Output<'_> {
+    /// The standard output, or the file at `path`, which is created or truncated.
+    ///
+    /// # Errors
+    /// The failure to create the file.
+    pub fn open<'a>(path: Option<&Path>, diagnostics: &'a Diagnostics) -> io::Result<Output<'a>> {
+        let file = match path {
+            Some(path) => File::create(path)?,
+            // The runtime put /dev/null in its place. Writing has to fail as it does on a closed descriptor.
+            None if inherited_state::was_closed(libc::STDOUT_FILENO) => File::open("/dev/null")?,
+            // io::Stdout would search everything it writes for newlines.
+            None => File::from(io::stdout().as_fd().try_clone_to_owned()?),
+        };
+        let kind = file.metadata()?.file_type();
+        let progress = (file.is_terminal() || kind.is_fifo() || kind.is_socket()).then_some(diagnostics);
+        Ok(Output { file, progress })
+    }
+
+    /// Writes a chunk.
+    ///
+    /// # Errors
+    /// The failure to write.
+    pub fn write(&mut self, chunk: &[u8]) -> io::Result<()> {
+        if let Some(diagnostics) = self.progress.take_if(|_| !chunk.is_empty()) {
+            diagnostics.stop_progress();
+        }
+        self.file.write_all(chunk)
+    }
+
+    /// Flushes the output.
+    ///
+    /// # Errors
+    /// The failure to write.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}

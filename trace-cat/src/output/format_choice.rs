@@ -1,0 +1,43 @@
+//! The output format that the options ask for.
+
+use std::path::PathBuf;
+
+use super::csv::CsvFormat;
+use super::formatter::Formatter;
+use super::json::JsonFormat;
+use super::terminal_style;
+use super::text::TextFormat;
+use crate::options::{ColorChoice, OutputFormat, Printing};
+
+/// The format that the options ask for. `paths` are the inputs, in whose directories the names of programs are found.
+pub fn open(printing: &Printing, paths: &[PathBuf]) -> Formatter {
+    match printing.format {
+        OutputFormat::Raw => Formatter::Raw,
+        OutputFormat::Csv => Formatter::PerRecord(Box::new(CsvFormat::default())),
+        OutputFormat::Json => Formatter::PerRecord(Box::new(JsonFormat::default())),
+        OutputFormat::Text => Formatter::Timeline(Box::new(text(printing, paths))),
+    }
+}
+
+/// The format that the options ask for, if it needs the records in order and threads can share its work nevertheless.
+pub fn shared(printing: &Printing, paths: &[PathBuf]) -> Option<TextFormat> {
+    (printing.format == OutputFormat::Text).then(|| text(printing, paths))
+}
+
+fn text(printing: &Printing, paths: &[PathBuf]) -> TextFormat {
+    let coloured = match printing.color {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto => printing.output.is_none() && terminal_style::is_wanted(),
+    };
+    TextFormat::new(printing.time, coloured, directories(paths))
+}
+
+/// The directories of a trace: those among `paths`, and those of the files among `paths`.
+pub fn directories(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let directory = |path: &PathBuf| if path.is_dir() { Some(path.clone()) } else { Some(path.parent()?.into()) };
+    let mut directories: Vec<PathBuf> = paths.iter().filter_map(directory).collect();
+    directories.sort();
+    directories.dedup();
+    directories
+}

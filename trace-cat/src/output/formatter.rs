@@ -1,0 +1,34 @@
+//! What an output format does.
+
+/// A format that shows each record independently, so that threads share the work.
+pub trait RecordFormatter: Send + Sync {
+    /// Appends the text before the first record.
+    fn head(&self, _out: &mut Vec<u8>) {}
+
+    /// Appends the text for one record. `line` ends with its newline.
+    fn record(&self, line: &[u8], out: &mut Vec<u8>);
+}
+
+/// A format that remembers earlier records, and takes the records in the order of the timeline.
+pub trait TimelineFormatter: Send {
+    /// Appends the text for one record. `line` ends with its newline.
+    fn record(&mut self, line: &[u8], out: &mut Vec<u8>);
+
+    /// Appends the text that was held back for the next record, which may not come soon.
+    fn pause(&mut self, _out: &mut Vec<u8>) {}
+
+    /// Appends the text after the last record.
+    fn end(&mut self, out: &mut Vec<u8>) {
+        self.pause(out);
+    }
+}
+
+/// The output format.
+pub enum Formatter {
+    /// Records as they are in the files.
+    Raw,
+    /// Each record independently.
+    PerRecord(Box<dyn RecordFormatter>),
+    /// The records in order.
+    Timeline(Box<dyn TimelineFormatter>),
+}

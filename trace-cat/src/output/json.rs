@@ -1,0 +1,119 @@
+//! `-F json`: an object for each record, one a line.
+//!
+//! ```text
+//! {"time":"1795174740.544763329","lwpid":19955,"pid":19953,"tid":"0x7fc5de3f86c0","category":"mutex",
+//!  "event":"mutex_lock","which":2,"arguments":{"rval":0,"block?":1}}
+//! ```
+//!
+//! (in one line). Arguments have their names from events.tsv; a column without a name appears as `a1` and so on unless it
+//! is 0. Readers of JSON hold numbers as doubles, which are exact up to 2^53. Therefore the time, hex numbers and long
+//! decimal numbers are strings.
+
+use super::formatter::RecordFormatter;
+use crate::record::fields::Fields;
+use crate::record::record_kinds;
+use crate::record::record_kinds::{KnownKind, RecordKindTable};
+
+/// The most characters, the minus included, of decimal numbers that are exact in any reader: 10^15 is less than 2^53.
+const EXACT_WIDTH_MAX: usize = 15;
+
+/// The JSON format.
+#[derive(Debug, Default)]
+pub struct JsonFormat {
+    kinds: RecordKindTable,
+}
+
+impl RecordFormatter for JsonFormat {
+    fn record(&self, line: &[u8], out: &mut Vec<u8>) {
+        // The file changed after it was checked: a line that is not a record has no columns.
+        let Some(fields) = Fields::new(line) else { return };
+        let (seconds, nanoseconds) = fields.seconds_and_nanoseconds();
+        let (lwpid, pid) = fields.lwpid_and_pid();
+        let mut put = |texts: &[&[u8]]| texts.iter().for_each(|text| out.extend_from_slice(text));
+        put(&[b"{\"time\":\"", seconds, b".", nanoseconds, b"\",\"lwpid\":", lwpid, b",\"pid\":", pid]);
+        put(&[b",\"tid\":\"", fields.tid(), b"\",\"category\":\""]);
+        let known = self.kinds.find(&fields);
+        match known {
+            Some(KnownKind { category, event, .. }) => {
+                put(&[category.as_bytes(), b"\",\"event\":\"", event.name.as_bytes()]);
+            }
+            None => {
+                put(&[&record_kinds::category(fields.event().0), b"\",\"event\":\"", &record_kinds::name(&fields)]);
+            }
+        }
+        put(&[b"\",\"which\":", &[b'0' + fields.which()], b",\"arguments\":{"]);
+        let mut separator: &[u8] = b"\"";
+        for (index, text) in fields.arguments().into_iter().enumerate() {
+            let number = [b'a', b'1' + index as u8];
+            let name = match known.and_then(|known| known.columns[index]) {
+                Some(column) => column.name.as_bytes(),
+                None if text == b"0" => continue,
+                None => &number,
+            };
+            if is_exact(text) {
+                put(&[separator, name, b"\":", text]);
+            } else {
+                put(&[separator, name, b"\":\"", text, b"\""]);
+            }
+            separator = b",\"";
+        }
+        put(&[b"}}\n"]);
+    }
+}
+
+/// Whether a value can be a JSON number that every reader holds exactly.
+fn is_exact(text: &[u8]) -> bool {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    // JSON has no zero before other digits. The recorder never writes one, but a record may have it.
+    let plain = digits.iter().all(u8::is_ascii_digit) && (digits.len() == 1 || digits.first() != Some(&b'0'));
+    text.len() <= EXACT_WIDTH_MAX && plain && !digits.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(event: &str, arguments: &str) -> String {
+        let (format, mut out) = (JsonFormat::default(), Vec::new());
+        let line = format!("1795174740:044763329:0019955:0000007:0x7fc5de3f86c0:{event}:{arguments}\n");
+        format.record(line.as_bytes(), &mut out);
+        let text = String::from_utf8(out).unwrap();
+        let head = "{\"time\":\"1795174740.044763329\",\"lwpid\":19955,\"pid\":7,\"tid\":\"0x7fc5de3f86c0\",";
+        text.strip_prefix(head).unwrap_or_else(|| panic!("{text}")).trim_end().to_owned()
+    }
+
+    #[test]
+    fn arguments_have_their_names() {
+        for (event, arguments, expected) in [
+            (
+                "02:02:2",
+                "0:1:0:0:0x401136",
+                r#""category":"mutex","event":"mutex_lock","which":2,"arguments":{"rval":0,"block?":1,"a5":"0x401136"}}"#,
+            ),
+            ("01:16:0", "0:0:0:0:0", r#""category":"thread","event":"thr_yield","which":0,"arguments":{}}"#),
+            (
+                "04:01:0",
+                "0x10:0:5:0:-22",
+                r#""category":"sema","event":"sema_init","which":0,"arguments":{"sem":"0x10","pshared":0,"value":5,"rval":-22}}"#,
+            ),
+            (
+                "12:05:0",
+                "999999999999999:1000000000000000:-99999999999999:18446744073709551615:007",
+                concat!(
+                    r#""category":"user","event":"user.05","which":0,"arguments":{"a1":999999999999999,"#,
+                    r#""a2":"1000000000000000","a3":-99999999999999,"a4":"18446744073709551615","a5":"007"}}"#
+                ),
+            ),
+            ("50:01:0", "0:0:0:0:0", r#""category":"50","event":"50.01","which":0,"arguments":{}}"#),
+        ] {
+            assert_eq!(object(event, arguments), expected);
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_not_a_record_is_left_out() {
+        let mut out = Vec::new();
+        JsonFormat::default().record(b"\"},\x1b[2J\n", &mut out);
+        assert!(out.is_empty());
+    }
+}

@@ -1,0 +1,150 @@
+//! A call in a line of `-F text`: the event's name and the arguments.
+
+use spec::record::NANOS_PER_SECOND;
+
+use super::kind_layout::{CALLER, ColumnLayout, KindLayout};
+use super::known_threads::{ArgumentText, name_bytes};
+use super::line::TextLine;
+use super::short_text::ShortText;
+use crate::output::terminal_style::Highlight;
+use crate::record::errno_names::errno;
+use crate::record::fields::{Fields, bits};
+use crate::record::record_kinds;
+use crate::record::signal_names::signal;
+use crate::support::duration::write_duration;
+
+/// A time limit that is further away than this, in nanoseconds, is on another clock than the wall clock.
+const WALL_CLOCK_DISTANCE_MAX: u64 = 366 * 24 * 3600 * NANOS_PER_SECOND;
+
+impl TextLine<'_> {
+    /// Appends the name of a call and the parenthesis. Returns where the arguments begin.
+    fn open(&mut self, kind: &KindLayout) -> usize {
+        self.begin(Highlight::Event);
+        self.short(&kind.name);
+        self.finish();
+        self.put(b"(");
+        self.out.len()
+    }
+
+    /// Appends the name and the arguments: those of the record, and those that the return record adds if it is given.
+    pub fn call(&mut self, kind: Option<&KindLayout>, fields: &Fields, ret: Option<(&KindLayout, &Fields)>) {
+        let Some(kind) = kind else { return self.unknown(fields) };
+        let open = self.open(kind);
+        self.arguments(open, &kind.arguments, fields);
+        if let Some((kind, fields)) = ret {
+            self.arguments(open, &kind.added, fields);
+        }
+        self.put(b")");
+    }
+
+    /// Appends the name and the arguments of a return record, the object of the entry record before them if it is known.
+    pub fn returned(&mut self, kind: Option<&KindLayout>, fields: &Fields, object: Option<&ArgumentText>) {
+        let Some(kind) = kind else { return self.unknown(fields) };
+        let open = self.open(kind);
+        if let Some(object) = object.filter(|_| kind.lacks_object) {
+            self.put(object.bytes());
+        }
+        self.arguments(open, &kind.arguments, fields);
+        self.put(b")");
+    }
+
+    /// Appends a record of an unknown kind: its arguments as they are, without trailing zeros.
+    fn unknown(&mut self, fields: &Fields) {
+        self.coloured(Highlight::Event, &record_kinds::name(fields));
+        self.put(b"(");
+        let open = self.out.len();
+        let count = fields.arguments().iter().rposition(|text| *text != b"0").map_or(0, |last| last + 1);
+        for text in &fields.arguments()[..count] {
+            self.separate(open);
+            self.put(text);
+        }
+        self.put(b")");
+    }
+
+    /// Appends the arguments of one record.
+    fn arguments(&mut self, open: usize, layouts: &[ColumnLayout; 5], fields: &Fields) {
+        for (index, layout) in layouts.iter().enumerate() {
+            if matches!(layout, ColumnLayout::Nothing) {
+                continue;
+            }
+            let text = fields.argument(index);
+            match layout {
+                ColumnLayout::Nothing => {}
+                ColumnLayout::Value => {
+                    self.separate(open);
+                    self.put(text);
+                }
+                ColumnLayout::Object(_) if self.out.len() == open => self.put(text),
+                ColumnLayout::Unusual(_) if text == b"0" => {}
+                ColumnLayout::Object(label) | ColumnLayout::Labelled(label) | ColumnLayout::Unusual(label) => {
+                    self.label(open, label);
+                    self.put(text);
+                }
+                ColumnLayout::Name => {
+                    let name = name_bytes(text, next(fields, index));
+                    self.label(open, &ShortText::label("name"));
+                    self.put(format!("\"{}\"", name.escape_ascii()).as_bytes());
+                }
+                ColumnLayout::LimitTimespec => {
+                    let nanoseconds = bits(next(fields, index));
+                    let limit = bits(text).saturating_mul(NANOS_PER_SECOND).saturating_add(nanoseconds);
+                    self.limit(open, limit);
+                }
+                ColumnLayout::Limit => self.limit(open, bits(text)),
+                ColumnLayout::Signal(label) => self.named(open, label, text, signal),
+                ColumnLayout::Errno(label) => self.named(open, label, text, errno),
+            }
+        }
+    }
+
+    /// Appends the return address of the call, if the record has it (THR_TRACE_DETAIL).
+    pub fn caller(&mut self, kind: Option<&KindLayout>, fields: &Fields) {
+        if kind.is_some_and(|kind| kind.has_caller) {
+            let text = fields.argument(CALLER);
+            if text != b"0" {
+                self.put(b" from ");
+                self.put(text);
+            }
+        }
+    }
+
+    fn separate(&mut self, open: usize) {
+        if self.out.len() > open {
+            self.put(b", ");
+        }
+    }
+
+    fn label(&mut self, open: usize, label: &ShortText) {
+        // A label begins with a comma and a space, which the first argument does not have.
+        self.short(label);
+        if self.out.len() == open + label.length() {
+            self.out.drain(open..open + 2);
+        }
+    }
+
+    fn named(&mut self, open: usize, label: &ShortText, text: &[u8], name: fn(u64) -> Option<&'static str>) {
+        self.label(open, label);
+        self.put(name(bits(text)).map_or(text, str::as_bytes));
+    }
+
+    /// Appends a time limit: relative to the record's time if it is on the wall clock, else as it is.
+    fn limit(&mut self, open: usize, limit: u64) {
+        self.label(open, &ShortText::label("limit"));
+        let distance = limit.abs_diff(self.time);
+        if distance < WALL_CLOCK_DISTANCE_MAX {
+            let mut text = [0; 24];
+            let length = write_duration(distance, &mut text);
+            self.put(if limit < self.time { b"-" } else { b"+" });
+            self.put(&text[..length]);
+        } else {
+            // To the microsecond: all digits would not fit into the line.
+            let text = format!("{}.{:06}", limit / NANOS_PER_SECOND, limit % NANOS_PER_SECOND / 1000);
+            self.put(text.as_bytes());
+        }
+    }
+}
+
+/// The column after `index`.
+fn next<'a>(fields: &Fields<'a>, index: usize) -> &'a [u8] {
+    if index < 4 { fields.argument(index + 1) } else { b"" }
+}

@@ -1,0 +1,160 @@
+//! One line of `-F text`: its columns and colours.
+
+use super::kind_layout::KindLayout;
+use super::line_plan::LineLabel;
+use super::short_text::ShortText;
+use super::time_column::TimeColumn;
+use crate::output::terminal_style;
+use crate::output::terminal_style::Highlight;
+use crate::record::errno_names::errno;
+use crate::record::fields::{Fields, bits};
+use crate::support::duration::write_duration;
+
+/// The column of the result, if the call is not wider.
+const RESULT_COLUMN: usize = 70;
+/// The column after the duration, if the texts before it are not wider.
+const DURATION_END: usize = 92;
+/// More spaces than are usually added at once.
+const SPACES: [u8; 64] = [b' '; 64];
+
+/// The marker before a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallMarker {
+    /// The line has the complete call.
+    None,
+    /// `>`: the call begins.
+    Begins,
+    /// `<`: the call returns.
+    Returns,
+}
+
+/// A line in progress.
+pub struct TextLine<'a> {
+    pub(super) out: &'a mut Vec<u8>,
+    /// The record's time.
+    pub(super) time: u64,
+    coloured: bool,
+    /// Where the line begins in `out`.
+    start: usize,
+    /// Bytes of the line that take no column.
+    hidden: usize,
+    /// How many columns more than usual the time takes.
+    extra_width: usize,
+}
+
+impl<'a> TextLine<'a> {
+    /// Appends the beginning of a line for a record of this `time`, up to the call. A line with the date comes before it, if
+    /// the time column wants one.
+    pub fn new(
+        coloured: bool,
+        time: u64,
+        clock: &mut TimeColumn,
+        label: LineLabel,
+        marker: CallMarker,
+        out: &'a mut Vec<u8>,
+    ) -> TextLine<'a> {
+        clock.date(time, out);
+        let start = out.len();
+        let mut line = TextLine { out, time, coloured, start, hidden: 0, extra_width: 0 };
+        line.begin(Highlight::Time);
+        line.extra_width = clock.put(time, line.out);
+        line.finish();
+        line.put(label.text);
+        line.hidden += label.hidden;
+        line.put(match marker {
+            CallMarker::None => b"   ",
+            CallMarker::Begins => b" > ",
+            CallMarker::Returns => b" < ",
+        });
+        line
+    }
+
+    /// Appends the result of the call.
+    pub fn result(&mut self, kind: Option<&KindLayout>, fields: &Fields) {
+        let Some(index) = kind.and_then(|kind| kind.result) else { return };
+        let text = fields.argument(index);
+        self.pad_to(RESULT_COLUMN);
+        if text == b"0" {
+            return self.put(b"= 0");
+        }
+        self.put(b"= ");
+        match errno(bits(text)) {
+            Some(name) => self.coloured(Highlight::Error, name.as_bytes()),
+            None => self.put(text),
+        }
+    }
+
+    /// Appends how long the call took, if that is known.
+    pub fn duration(&mut self, nanoseconds: Option<u64>) {
+        let Some(nanoseconds) = nanoseconds else { return };
+        let mut text = [0; 24];
+        let length = write_duration(nanoseconds, &mut text);
+        self.pad_to(DURATION_END - length);
+        self.put(&text[..length]);
+    }
+
+    /// Appends the answers: texts for the columns that are questions and not 0.
+    pub fn answers(&mut self, kind: Option<&KindLayout>, fields: &Fields) {
+        for (index, answer) in kind.map_or(&[][..], |kind| &kind.answers) {
+            if fields.argument(*index) != b"0" {
+                self.pad_to(DURATION_END + 1);
+                self.coloured(Highlight::Wait, answer.bytes());
+            }
+        }
+    }
+
+    /// Ends the line.
+    pub fn end(&mut self) {
+        self.put(b"\n");
+    }
+
+    #[inline(always)]
+    pub(super) fn put(&mut self, text: &[u8]) {
+        self.out.extend_from_slice(text);
+    }
+
+    pub(super) fn short(&mut self, short: &ShortText) {
+        let end = self.out.len() + short.length();
+        self.out.extend_from_slice(short.padded());
+        self.out.truncate(end);
+    }
+
+    pub(super) fn coloured(&mut self, highlight: Highlight, text: &[u8]) {
+        self.begin(highlight);
+        self.put(text);
+        self.finish();
+    }
+
+    pub(super) fn begin(&mut self, highlight: Highlight) {
+        if self.coloured {
+            self.put(highlight.begin());
+            self.hidden += highlight.begin().len();
+        }
+    }
+
+    pub(super) fn finish(&mut self) {
+        if self.coloured {
+            self.put(terminal_style::END);
+            self.hidden += terminal_style::END.len();
+        }
+    }
+
+    /// Columns of the line so far.
+    fn width(&self) -> usize {
+        self.out.len() - self.start - self.hidden
+    }
+
+    /// Columns of the line so far if the time took no more than usual.
+    pub fn usual_width(&self) -> usize {
+        self.width() - self.extra_width
+    }
+
+    /// Appends spaces up to a column, at least one.
+    fn pad_to(&mut self, column: usize) {
+        let count = column.saturating_sub(self.width()).max(1);
+        let end = self.out.len() + count;
+        // A fixed number of bytes is copied without a call.
+        self.out.extend_from_slice(&SPACES);
+        self.out.resize(end, b' ');
+    }
+}

@@ -1,0 +1,160 @@
+//! Goes through the records in order and plans the lines. It does as little as possible, because it is the work that threads
+//! cannot share.
+
+use super::known_threads::{ArgumentText, KnownThreads, OpenCall, SET_NAME, name_bytes};
+use super::line_plan::{BatchRecords, CarriedRecord, LineKind, LinePlan, PlannedLine};
+use super::time_column::TimeColumn;
+use crate::output::terminal_style;
+use crate::output::terminal_style::Highlight;
+use crate::record::fields::Fields;
+
+/// What is remembered from record to record.
+#[derive(Debug)]
+pub struct LinePlanner {
+    /// The time column after the lines that were planned. The caller advances it.
+    pub clock: TimeColumn,
+    threads: KnownThreads,
+    coloured: bool,
+    /// An entry record whose line depends on the next record.
+    held: Option<HeldEntry>,
+    /// The copy of that record, from batch to batch.
+    carried: CarriedRecord,
+    /// Changes when a label of any thread changes, or when a plan without labels begins.
+    label_version: u64,
+}
+
+/// An entry record of which no line is planned yet.
+#[derive(Clone, Copy, Debug)]
+struct HeldEntry {
+    thread: usize,
+    event: (u8, u8),
+    /// As [`PlannedLine::record`].
+    record: u32,
+}
+
+impl LinePlanner {
+    /// A planner that knows no thread, except those that `threads` has.
+    pub fn new(clock: TimeColumn, threads: KnownThreads, coloured: bool) -> LinePlanner {
+        LinePlanner { clock, threads, coloured, held: None, carried: CarriedRecord::default(), label_version: 0 }
+    }
+
+    /// Plans the lines of the next records. If the last one is an entry record, it is left for the next batch.
+    pub fn plan(&mut self, records: &BatchRecords, plan: &mut LinePlan) {
+        self.begin(plan);
+        for (index, record) in records.iter().enumerate() {
+            let number = index as u32 + 1;
+            match record {
+                Ok(fields) => self.add_record(fields, number, records, plan),
+                // The file changed after it was checked. The line is shown as it is.
+                Err(_) => {
+                    self.release_held(records, plan);
+                    plan.lines.push(PlannedLine { record: number, label: 0, kind: LineKind::Single });
+                }
+            }
+        }
+        if let Some(held) = &mut self.held {
+            match plan.record(records, held.record) {
+                Some(fields) => self.carried.keep(&fields),
+                None => self.held = None,
+            }
+        }
+        if let Some(held) = &mut self.held {
+            held.record = 0;
+        }
+    }
+
+    /// Plans the line of the entry record that was left.
+    pub fn pause(&mut self, plan: &mut LinePlan) {
+        self.begin(plan);
+        self.release_held(&[], plan);
+    }
+
+    fn begin(&mut self, plan: &mut LinePlan) {
+        plan.clock = self.clock;
+        std::mem::swap(&mut plan.carried, &mut self.carried);
+        if plan.has_no_labels() {
+            self.label_version += 1;
+        }
+    }
+
+    fn add_record(&mut self, fields: &Fields, number: u32, records: &BatchRecords, plan: &mut LinePlan) {
+        let thread = self.thread(fields, records, plan);
+        let event = fields.event();
+        match fields.which() {
+            1 => {
+                self.release_held(records, plan);
+                self.held = Some(HeldEntry { thread, event, record: number });
+            }
+            2 => {
+                if self.held.is_some_and(|held| (held.thread, held.event) == (thread, event)) {
+                    self.held = None;
+                    return self.add_line(thread, number, LineKind::Complete, plan);
+                }
+                self.release_held(records, plan);
+                let call = self.threads.end_call(thread, event).map(|call| {
+                    plan.open_calls.push(call);
+                    plan.open_calls.len() as u32 - 1
+                });
+                self.add_line(thread, number, LineKind::Return(call), plan);
+            }
+            _ => {
+                self.release_held(records, plan);
+                self.add_line(thread, number, LineKind::Single, plan);
+                if event == SET_NAME && fields.argument(3) == b"0" {
+                    let [tid, high, low, ..] = fields.arguments();
+                    self.threads.set_name(fields.pid(), tid, &name_bytes(high, low));
+                    self.label_version += 1;
+                }
+            }
+        }
+    }
+
+    /// The thread of a record, which becomes known.
+    fn thread(&mut self, fields: &Fields, records: &BatchRecords, plan: &mut LinePlan) -> usize {
+        if let Some(thread) = self.threads.find(fields) {
+            return thread;
+        }
+        if self.threads.is_full() {
+            self.release_held(records, plan);
+            self.threads.clear();
+        }
+        let width = self.threads.width();
+        let thread = self.threads.add(fields);
+        if self.threads.width() != width {
+            self.label_version += 1;
+        }
+        thread
+    }
+
+    /// Plans the line of the held entry record: another record comes before its call returns.
+    fn release_held(&mut self, records: &BatchRecords, plan: &mut LinePlan) {
+        let Some(HeldEntry { thread, event, record }) = self.held.take() else { return };
+        let Some(fields) = plan.record(records, record) else { return };
+        let call = OpenCall { event, time: fields.time(), object: ArgumentText::new(fields.argument(0)) };
+        self.threads.begin_call(thread, call);
+        self.add_line(thread, record, LineKind::Entry, plan);
+    }
+
+    fn add_line(&mut self, thread: usize, record: u32, kind: LineKind, plan: &mut LinePlan) {
+        let label = match self.threads.label_cache(thread) {
+            (version, label) if *version == self.label_version => *label,
+            _ => {
+                let label = plan.add_label(|out| self.append_label(thread, out));
+                *self.threads.label_cache(thread) = (self.label_version, label);
+                label
+            }
+        };
+        plan.lines.push(PlannedLine { record, label, kind });
+    }
+
+    /// Appends a thread's label in its colour and the spaces after it. Returns how many bytes take no column.
+    fn append_label(&self, thread: usize, out: &mut Vec<u8>) -> usize {
+        let (label, start) = (self.threads.label(thread), out.len());
+        let colour =
+            if self.coloured { [Highlight::Thread(thread).begin(), terminal_style::END] } else { [&b""[..]; 2] };
+        [b" ", colour[0], label.text.as_bytes(), colour[1]].iter().for_each(|text| out.extend_from_slice(text));
+        let spaces = self.threads.width().saturating_sub(label.width);
+        out.resize(out.len() + spaces, b' ');
+        out.len() - start - 1 - label.width - spaces
+    }
+}

@@ -1,0 +1,156 @@
+//! Writes the lines of a plan. Only the time column is remembered from line to line.
+
+use super::kind_layout::KindLayouts;
+use super::known_threads::ArgumentText;
+use super::line::{CallMarker, TextLine};
+use super::line_plan::{BatchRecords, LineKind, LineLabel, LinePlan, PlannedLine};
+use super::time_column::TimeColumn;
+use crate::record::fields::Fields;
+
+/// Columns of a terminal. A line is not wider if its call can be shown in two lines.
+pub const WIDTH: usize = 100;
+
+/// Writes lines.
+#[derive(Debug)]
+pub struct LineWriter {
+    kinds: KindLayouts,
+    coloured: bool,
+}
+
+impl LineWriter {
+    /// A writer of lines with or without colours.
+    pub fn new(coloured: bool) -> LineWriter {
+        LineWriter { kinds: KindLayouts::new(), coloured }
+    }
+
+    /// Appends the lines of a plan for `records`. Returns the time column after them.
+    pub fn write(&self, plan: &LinePlan, records: &BatchRecords, out: &mut Vec<u8>) -> TimeColumn {
+        let mut clock = plan.clock;
+        for line in &plan.lines {
+            match plan.record(records, line.record) {
+                Some(fields) => self.write_line(plan, records, line, &fields, &mut clock, out),
+                None => write_damaged(records, line, out),
+            }
+        }
+        clock
+    }
+
+    fn write_line(
+        &self,
+        plan: &LinePlan,
+        records: &BatchRecords,
+        line: &PlannedLine,
+        fields: &Fields,
+        clock: &mut TimeColumn,
+        out: &mut Vec<u8>,
+    ) {
+        let (kind, label) = (self.kinds.find(fields), plan.label(line));
+        match line.kind {
+            LineKind::Single => {
+                let mut line = TextLine::new(self.coloured, fields.time(), clock, label, CallMarker::None, out);
+                line.call(kind, fields, None);
+                line.result(kind, fields);
+                line.answers(kind, fields);
+                line.caller(kind, fields);
+                line.end();
+            }
+            LineKind::Entry => self.write_entry(fields, label, clock, out),
+            LineKind::Return(call) => {
+                let call = call.map(|index| &plan.open_calls[index as usize]);
+                self.write_return(fields, call.map(|call| (call.time, &call.object)), label, clock, out);
+            }
+            LineKind::Complete => {
+                let Some(entry) = plan.record(records, line.record - 1) else { return };
+                if !self.write_complete([&entry, fields], label, clock, out) {
+                    let object = ArgumentText::new(entry.argument(0));
+                    self.write_entry(&entry, label, clock, out);
+                    self.write_return(fields, Some((entry.time(), &object)), label, clock, out);
+                }
+            }
+        }
+    }
+
+    fn write_entry(&self, fields: &Fields, label: LineLabel, clock: &mut TimeColumn, out: &mut Vec<u8>) {
+        let kind = self.kinds.find(fields);
+        let mut line = TextLine::new(self.coloured, fields.time(), clock, label, CallMarker::Begins, out);
+        line.call(kind, fields, None);
+        line.caller(kind, fields);
+        line.end();
+    }
+
+    /// `entry` is the time and a1 of the call's entry record.
+    fn write_return(
+        &self,
+        fields: &Fields,
+        entry: Option<(u64, &ArgumentText)>,
+        label: LineLabel,
+        clock: &mut TimeColumn,
+        out: &mut Vec<u8>,
+    ) {
+        let kind = self.kinds.find(fields);
+        let mut line = TextLine::new(self.coloured, fields.time(), clock, label, CallMarker::Returns, out);
+        line.returned(kind, fields, entry.map(|(_, object)| object));
+        line.result(kind, fields);
+        line.duration(entry.map(|(time, _)| fields.time().saturating_sub(time)));
+        line.answers(kind, fields);
+        line.end();
+    }
+
+    /// Appends the line of a call with both records. Returns `false`, and appends nothing, if the line is too wide.
+    fn write_complete(
+        &self,
+        [entry, ret]: [&Fields; 2],
+        label: LineLabel,
+        clock: &mut TimeColumn,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let kinds = [entry, ret].map(|fields| self.kinds.find(fields));
+        let (start, clock_before) = (out.len(), *clock);
+        let duration = ret.time().saturating_sub(entry.time());
+        let mut line = TextLine::new(self.coloured, entry.time(), clock, label, CallMarker::None, out);
+        line.call(kinds[0], entry, kinds[1].map(|kind| (kind, ret)));
+        line.result(kinds[1], ret);
+        line.duration((duration > 0).then_some(duration));
+        line.answers(kinds[1], ret);
+        let fits = line.usual_width() <= WIDTH;
+        if fits {
+            line.caller(kinds[0], entry);
+            line.end();
+        } else {
+            out.truncate(start);
+            *clock = clock_before;
+        }
+        fits
+    }
+
+    /// The time column after the lines of a plan that another thread writes.
+    pub fn clock_behind(&self, plan: &LinePlan, records: &BatchRecords) -> TimeColumn {
+        let mut clock = plan.clock;
+        let mut lines = plan.lines.iter().filter(|line| plan.record(records, line.record).is_some());
+        let Some(first) = lines.next() else { return clock };
+        let last = lines.next_back().unwrap_or(first);
+        let first_and_last_record = |line: &PlannedLine| match line.kind {
+            LineKind::Complete => [line.record - 1, line.record].map(|number| plan.record(records, number)),
+            _ => [plan.record(records, line.record); 2],
+        };
+        let [begin, _] = first_and_last_record(first);
+        let end = match first_and_last_record(last) {
+            // A call that fits into one line has the time of its entry record.
+            [Some(entry), Some(ret)] if matches!(last.kind, LineKind::Complete) => {
+                let label = plan.label(last);
+                let fits = self.write_complete([&entry, &ret], label, &mut clock.clone(), &mut Vec::new());
+                Some(if fits { entry } else { ret })
+            }
+            [_, only] => only,
+        };
+        [begin, end].into_iter().flatten().for_each(|fields| clock.pass(fields.time()));
+        clock
+    }
+}
+
+/// Appends a line that is not a record, without bytes that a terminal could take for a command.
+fn write_damaged(records: &BatchRecords, line: &PlannedLine, out: &mut Vec<u8>) {
+    let Some(Err(text)) = (line.record as usize).checked_sub(1).map(|index| records[index]) else { return };
+    out.extend(text.strip_suffix(b"\n").unwrap_or(text).escape_ascii());
+    out.push(b'\n');
+}

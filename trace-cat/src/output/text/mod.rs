@@ -1,0 +1,133 @@
+//! `-F text`: for people.
+//!
+//! ```text
+//!   0.000000000 handoff/26705     mutex_lock(0x7ffc8f1c1b70)            = 0
+//!   0.000002392 handoff/26705   > cond_wait(0x7ffc8f1c1b40, 0x7ffc8f1c1b70)
+//!   0.008556826 handoff/26704     mutex_unlock(0x7ffc8f1c1b70)          = 0
+//!   0.008562367 handoff/26704     cond_signal(0x7ffc8f1c1b40)           = 0                   waiters
+//!   0.008574315 handoff/26705   < cond_wait(0x7ffc8f1c1b40)             = 0          8.571 ms
+//! ```
+//!
+//! A line is a call. If no other record is between its two records, the call has one line, at the time of the first
+//! record; else a line with `>` is where it began and a line with `<` where it returned. The result follows, then the time
+//! that the call took (unless both records have the same time), and an answer for each column that is a question and is
+//! not 0.
+//!
+//! ```text
+//! line_planner    goes through the records in order: whose they are, which calls are open, which records are a line
+//!   known_threads   the threads so far
+//! line_plan       the planner's result
+//! line_writer     writes the lines of a plan
+//!   line            one line, its columns and colours; short_text: texts that are put often
+//!   time_column     the column of the time
+//!   call            an event's name with its arguments
+//!   kind_layout     what is shown of which kind of record
+//! ```
+//!
+//! The planner does little of the work. Threads share the other work, a batch of records each.
+
+mod call;
+mod kind_layout;
+mod known_threads;
+mod line;
+mod line_plan;
+mod line_planner;
+mod line_writer;
+mod short_text;
+mod time_column;
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use crate::merge::OrderedSection;
+use crate::options::TimeStyle;
+use crate::output::formatter::TimelineFormatter;
+use crate::record::fields::Fields;
+use known_threads::KnownThreads;
+use line_plan::LinePlan;
+use line_planner::LinePlanner;
+use line_writer::LineWriter;
+use time_column::TimeColumn;
+
+/// The text format.
+#[derive(Debug)]
+pub struct TextFormat {
+    writer: LineWriter,
+    planner: Mutex<LinePlanner>,
+    /// The plan for records that are shown one by one.
+    plan: LinePlan,
+    /// Empty batches, whose memory is used again.
+    spare: Mutex<Vec<TextBatch<'static>>>,
+}
+
+/// Records that are shown together, and the plan of their lines.
+#[derive(Debug)]
+pub struct TextBatch<'a> {
+    records: Vec<Result<Fields<'a>, &'a [u8]>>,
+    plan: LinePlan,
+}
+
+impl TextFormat {
+    /// The format that shows times in the style `time`. `directories` are those of the trace, which have the names of its
+    /// processes.
+    pub fn new(time: TimeStyle, coloured: bool, directories: Vec<PathBuf>) -> TextFormat {
+        let clock = TimeColumn::new(time);
+        let planner = Mutex::new(LinePlanner::new(clock, KnownThreads::new(directories), coloured));
+        TextFormat { writer: LineWriter::new(coloured), planner, plan: LinePlan::new(clock), spare: Mutex::default() }
+    }
+
+    /// An empty batch.
+    pub fn batch<'a>(&self) -> TextBatch<'a> {
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        spare.unwrap_or_else(|| TextBatch { records: Vec::new(), plan: self.plan.clone() })
+    }
+
+    /// Appends the lines of a batch. Only the planning is in the ordered section, so that threads share the other work.
+    pub fn show(&self, batch: TextBatch, section: OrderedSection, out: &mut Vec<u8>) {
+        let TextBatch { records, mut plan } = batch;
+        section.enter(|| {
+            let mut planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
+            planner.plan(&records, &mut plan);
+            planner.clock = self.writer.clock_behind(&plan, &records);
+        });
+        self.writer.write(&plan, &records, out);
+        plan.clear();
+        let spare = TextBatch { records: emptied(records), plan };
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(spare);
+    }
+}
+
+impl<'a> TextBatch<'a> {
+    /// Adds a record, whose line ends with its newline.
+    pub fn push(&mut self, line: &'a [u8]) {
+        self.records.push(Fields::new(line).ok_or(line));
+    }
+}
+
+/// An empty vector with the memory of `full`: collecting reuses the memory of the vector that it drains.
+fn emptied<'a, 'b>(mut full: Vec<Result<Fields<'a>, &'a [u8]>>) -> Vec<Result<Fields<'b>, &'b [u8]>> {
+    full.clear();
+    full.into_iter().map(|_| unreachable!("it is empty")).collect()
+}
+
+impl TimelineFormatter for TextFormat {
+    fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
+        let records = [Fields::new(line).ok_or(line)];
+        let planner = self.planner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.plan.clear_lines();
+        planner.plan(&records, &mut self.plan);
+        planner.clock = self.writer.write(&self.plan, &records, out);
+    }
+
+    fn pause(&mut self, out: &mut Vec<u8>) {
+        let planner = self.planner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.plan.clear_lines();
+        planner.pause(&mut self.plan);
+        planner.clock = self.writer.write(&self.plan, &[], out);
+    }
+}
+
+#[cfg(test)]
+mod shared_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! The processes of trace directories, from the names of their files and from trinfo.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirEntry};
+use std::path::{Path, PathBuf};
+
+use spec::info;
+use spec::names::FileName;
+
+use crate::trace::file_handle::read_info;
+use crate::trace::file_names::split_name;
+
+/// A process with files in a directory. Files that were renamed because another process got their names do not count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessInfo {
+    /// The process ID: from trinfo, or else the number in the names of the process's files.
+    pub pid: u32,
+    /// The process ID of its parent, 0 if unknown.
+    pub parent: u32,
+    /// The command line of its last program; empty if unknown.
+    pub command: String,
+    /// Paths of its record files.
+    pub records: Vec<PathBuf>,
+    /// Reasons why calls may be missing in its records.
+    pub notes: Vec<String>,
+    /// The path of its trbuf; as an input it stands for the record files, too.
+    pub buffers: Option<PathBuf>,
+}
+
+/// The processes of one directory, in the order of their names.
+pub fn processes_in_directory(directory: &Path) -> Vec<ProcessInfo> {
+    let mut processes: BTreeMap<u32, ProcessInfo> = BTreeMap::new();
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = directory.join(entry.file_name());
+        let (b"", Some(name)) = split_name(&path) else { continue };
+        let (FileName::Records { process: number, .. } | FileName::Buffers(number) | FileName::Info(number)) = name
+        else {
+            continue;
+        };
+        let process = processes.entry(number).or_insert_with(|| ProcessInfo { pid: number, ..ProcessInfo::default() });
+        match name {
+            FileName::Records { .. } if !is_file(&entry) => {}
+            FileName::Records { .. } => process.records.push(path),
+            FileName::Buffers(_) => process.buffers = Some(path),
+            FileName::Info(_) => process.read(&path),
+            FileName::Clock => {}
+        }
+    }
+    let mut processes: Vec<ProcessInfo> = processes.into_values().collect();
+    // A process with nothing but a trinfo has no record.
+    processes.retain(|process| !process.records.is_empty() || process.buffers.is_some());
+    processes.iter_mut().for_each(|process| process.records.sort());
+    processes
+}
+
+/// Whether an entry is a regular file, or a symbolic link to one.
+fn is_file(entry: &DirEntry) -> bool {
+    entry.file_type().is_ok_and(|kind| match kind.is_symlink() {
+        true => entry.path().metadata().is_ok_and(|metadata| metadata.is_file()),
+        false => kind.is_file(),
+    })
+}
+
+impl ProcessInfo {
+    /// Takes values from a trinfo. An exec appends to the file, so the last value counts.
+    fn read(&mut self, path: &Path) {
+        let Ok(text) = read_info(path) else { return };
+        let mut incomplete = 0;
+        for (key, value) in info::lines(&text) {
+            let number = || std::str::from_utf8(value).ok()?.parse().ok();
+            match key {
+                b"pid" => self.pid = number().unwrap_or(self.pid),
+                b"ppid" => self.parent = number().unwrap_or(0),
+                b"cmdline" => self.command = command(value),
+                b"level" if value == b"blocked" => {
+                    self.notes.push("only calls that blocked were recorded (THR_TRACE_LEVEL)".to_owned());
+                }
+                b"ring" => {
+                    let size = String::from_utf8_lossy(value);
+                    let note =
+                        format!("only the newest {size} bytes of each thread's records were kept (THR_TRACE_RING)");
+                    self.notes.push(note);
+                }
+                b"complete_from" => incomplete += 1,
+                b"note" => self.notes.push(String::from_utf8_lossy(value).escape_debug().to_string()),
+                _ => {}
+            }
+        }
+        if incomplete > 0 {
+            self.notes.push(format!("{incomplete} of its threads' rings overwrote older records"));
+        }
+        // Each program of the process has appended its own.
+        self.notes.sort();
+        self.notes.dedup();
+    }
+}
+
+/// A command line as it could be typed; control characters are escaped.
+fn command(escaped: &[u8]) -> String {
+    let words = escaped.split(|&byte| byte == b' ').map(|word| {
+        let bytes: Vec<u8> = info::unescape(word).collect();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let plain = |letter: char| letter.is_alphanumeric() || "-_./=:,+%@".contains(letter);
+        let is_plain = !text.is_empty() && text.chars().all(plain);
+        if is_plain { text } else { format!("'{}'", text.escape_debug().to_string().replace("\\\"", "\"")) }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_are_found_by_their_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        for name in ["tr.0000001.002", "tr.0000001.001", "trbuf.0000002", "old.1.tr.0000003.001", "trclock", "tr.x"] {
+            fs::write(path(name), "").unwrap();
+        }
+        fs::write(path("trinfo.0000001"), "pid 1\nppid 7\ncmdline sh -c a\\x20b\npid 1\nppid 7\ncmdline sort -n\n")
+            .unwrap();
+        fs::write(path("trinfo.0000009"), "pid 9\n").unwrap();
+        let processes = processes_in_directory(directory.path());
+        let expected = [
+            ProcessInfo {
+                pid: 1,
+                parent: 7,
+                command: "sort -n".to_owned(),
+                records: vec![path("tr.0000001.001"), path("tr.0000001.002")],
+                ..ProcessInfo::default()
+            },
+            ProcessInfo { pid: 2, buffers: Some(path("trbuf.0000002")), ..ProcessInfo::default() },
+        ];
+        assert_eq!(processes, expected);
+        assert!(processes_in_directory(&path("none")).is_empty());
+    }
+
+    #[test]
+    fn commands_can_be_read() {
+        assert_eq!(command(b"sh -c a\\x20b;\\x1b"), "sh -c 'a b;\\u{1b}'");
+        assert_eq!(command(b"x  y"), "x '' y");
+    }
+}

@@ -1,0 +1,11 @@
+//! What every layer uses: diagnostics, progress, errors, threads, temporary files, durations, local time.
+
+pub mod diagnostics;
+pub mod duration;
+pub mod error;
+pub mod external_sort;
+pub mod inherited_state;
+pub mod local_time;
+pub mod progress;
+pub mod temporary_files;
+pub mod threads;

@@ -1,0 +1,129 @@
+//! The bytes of a trbuf, made for tests.
+
+use std::mem::offset_of;
+use std::ops::Range;
+
+use spec::buffer::{
+    FileEntry, Header, MAGIC, PAGE, REGION_OFFSETS, SLOT_OWNED, SLOTS_OFFSET, SlotHeader, SlotLayout, VERSION,
+    pack_range, region_word_offsets,
+};
+
+/// A trbuf as a process leaves it.
+#[derive(Clone)]
+pub struct TrbufImage {
+    pub bytes: Vec<u8>,
+    pub layout: SlotLayout,
+}
+
+impl TrbufImage {
+    /// A trbuf without slots, of process 1 in an earlier boot.
+    pub fn new() -> TrbufImage {
+        TrbufImage::with_layout(SlotLayout::BUFFERS)
+    }
+
+    /// One whose slots are rings of this many bytes.
+    pub fn ring(size: u64) -> TrbufImage {
+        TrbufImage::with_layout(SlotLayout::ring(size).unwrap())
+    }
+
+    /// One whose only slot, of LWP `lwp`, has `text` in its first region, which is in no file.
+    pub fn with_text(lwp: u32, text: &str) -> TrbufImage {
+        let mut image = TrbufImage::new();
+        let slot = image.add_slot(lwp);
+        image.put_text(slot, 0, text);
+        image
+    }
+
+    fn with_layout(layout: SlotLayout) -> TrbufImage {
+        let mut image = TrbufImage { bytes: vec![0; SLOTS_OFFSET], layout };
+        image.put(0, &MAGIC);
+        image.put(offset_of!(Header, version), &VERSION.to_le_bytes());
+        image.put(offset_of!(Header, pid), &1u32.to_le_bytes());
+        image.put(offset_of!(Header, ring_size), &layout.ring_size().to_le_bytes());
+        image
+    }
+
+    /// Puts bytes anywhere.
+    pub fn put(&mut self, at: usize, bytes: &[u8]) {
+        self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Adds a slot of LWP `lwp` and returns its number.
+    pub fn add_slot(&mut self, lwp: u32) -> usize {
+        let at = self.bytes.len();
+        self.bytes.resize(at + self.layout.slot_size(), 0);
+        self.put(at + offset_of!(SlotHeader, state), &SLOT_OWNED.to_le_bytes());
+        self.put(at + offset_of!(SlotHeader, lwp), &lwp.to_le_bytes());
+        (at - SLOTS_OFFSET) / self.layout.slot_size()
+    }
+
+    /// Where slot `slot` begins.
+    pub fn slot_offset(&self, slot: usize) -> usize {
+        self.layout.slot_offset(slot as u64) as usize
+    }
+
+    /// Fills a region with `text`, all of which is in no file.
+    pub fn put_text(&mut self, slot: usize, region: usize, text: &str) {
+        self.put_region(slot, region, text, 0..text.len(), None);
+    }
+
+    /// Fills a region with `text`: the range of it that is in no file, and the noted write: the place in the file and the
+    /// range.
+    pub fn put_region(
+        &mut self,
+        slot: usize,
+        region: usize,
+        text: &str,
+        unwritten: Range<usize>,
+        pending: Option<(u64, Range<usize>)>,
+    ) {
+        let slot_at = self.slot_offset(slot);
+        self.put(slot_at + REGION_OFFSETS[region], text.as_bytes());
+        let words = region_word_offsets(region);
+        let word = |range: Range<usize>| pack_range(range.start as u32..range.end as u32).to_le_bytes();
+        self.put(slot_at + words.write_position, &word(unwritten));
+        let (place, range) = pending.unwrap_or_default();
+        self.put(slot_at + words.write_intent, &word(range));
+        self.put(slot_at + words.write_intent_offset, &place.to_le_bytes());
+    }
+
+    /// Fills a region of a ring that has wrapped `wrap_count` times: the newer text is at its beginning, the older text,
+    /// which need not begin with a complete record, at `start`.
+    pub fn put_wrapped_ring(
+        &mut self,
+        slot: usize,
+        region: usize,
+        wrap_count: u32,
+        (start, older): (usize, &str),
+        newer: &str,
+    ) {
+        self.put_region(slot, region, newer, start..newer.len(), None);
+        self.put(self.slot_offset(slot) + REGION_OFFSETS[region] + start, older.as_bytes());
+        let wrap_position = (start + older.len()) as u32;
+        self.put(self.slot_offset(slot) + region_word_offsets(region).wrap_position, &wrap_position.to_le_bytes());
+        self.set_wrap_count(slot, region, wrap_count);
+    }
+
+    /// Sets how often a region of a ring has wrapped.
+    pub fn set_wrap_count(&mut self, slot: usize, region: usize, wrap_count: u32) {
+        self.put(self.slot_offset(slot) + region_word_offsets(region).wrap_count, &wrap_count.to_le_bytes());
+    }
+
+    /// Sets how many bytes of the record file with this number are written or given to a writer.
+    pub fn set_file_end(&mut self, number: u16, end: usize) {
+        let at = PAGE + usize::from(number) * size_of::<FileEntry>() + offset_of!(FileEntry, end);
+        self.put(at, &(end as u64).to_le_bytes());
+    }
+
+    /// Sets from when on a slot's thread is complete, nanoseconds since the Epoch.
+    pub fn set_complete_from(&mut self, slot: usize, time: u64) {
+        self.put(self.slot_offset(slot) + offset_of!(SlotHeader, complete_from), &time.to_le_bytes());
+    }
+
+    /// Sets how many records a slot's thread lost without a loss record, and why.
+    pub fn set_lost(&mut self, slot: usize, records: u32, cause: u32) {
+        let at = self.slot_offset(slot);
+        self.put(at + offset_of!(SlotHeader, lost), &records.to_le_bytes());
+        self.put(at + offset_of!(SlotHeader, cause), &cause.to_le_bytes());
+    }
+}

@@ -1,0 +1,138 @@
+//! Copies the buffers of a running process.
+//!
+//! Text moves from a buffer to its file at any time, and has to be read from exactly one of the two. Whoever writes a
+//! buffer to the file becomes the slot's writer, and then takes a range of the file, by which the file's `end` grows. So a
+//! copy is consistent if there was no writer when it began and the file's end is the same afterwards: the copied text
+//! follows that end, and what precedes the end is in the file. A write that was noted and abandoned, by a jump out of a
+//! signal handler or because the process is stopped, is overlaid on the file as if the process were dead.
+//!
+//! The buffers of threads that share a file are copied together. All others are copied one after the other, since a thread
+//! at full speed fills a buffer in a tenth of a millisecond. So the copy of each file is of one time, but not of the same
+//! time for all files.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use log::info;
+use spec::buffer::{self, Owner, PAGE, REGIONS, region_word_offsets, unpack_range};
+use spec::names::LWP_MASK;
+
+use super::leftovers::{CopiedBuffers, ProcessLeftovers, RegionLeftover};
+use super::live_slot::{LiveSlot, copy_range, ends};
+use super::page_words::u64_at;
+use super::slots::{SlotEntry, Slots};
+use crate::support::diagnostics::Diagnostics;
+use crate::support::temporary_files::temporary_file_error;
+use crate::trace::file_handle::{DescriptorBudget, FileHandle};
+
+/// How often the buffers for one file are copied before they are left out.
+const ATTEMPTS_MAX: u32 = 64;
+/// How many of those attempts, the last, copy although there is a writer, assuming that the write was abandoned.
+const ATTEMPTS_WITH_WRITER: u32 = 8;
+/// By how much each pause between two attempts is longer than the one before. The pauses add up to 40 milliseconds, since
+/// on a busy machine a writer may wait long for a processor.
+const PAUSE_STEP: Duration = Duration::from_micros(20);
+
+/// Copies the buffers of `owner`, whose trbuf is `file`. Never returns `None`, unlike `copy_rings::copy`.
+///
+/// # Errors
+/// The failure to read, or of the temporary file.
+pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) -> io::Result<Option<CopiedBuffers>> {
+    let copy = tempfile::tempfile().map_err(temporary_file_error)?;
+    let mut groups: BTreeMap<u16, Vec<LiveSlot>> = BTreeMap::new();
+    let mut page = [0; PAGE];
+    let mut slots = Slots::new(file, owner.layout)?;
+    while let Some(entry) = slots.next(&mut page)? {
+        let SlotEntry::Slot { at, .. } = entry else { continue };
+        let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
+        groups.entry((lwp & LWP_MASK) as u16).or_default().push(LiveSlot { file, at, shape: owner.layout, lwp });
+    }
+    let mut ends = ends(file)?;
+    let mut files = BTreeMap::new();
+    for (number, slots) in groups {
+        let group = SlotGroup { copy: &copy, slots };
+        let copied =
+            (0..ATTEMPTS_MAX).find_map(|attempt| match group.copy(attempt + ATTEMPTS_WITH_WRITER >= ATTEMPTS_MAX) {
+                Ok(None) => {
+                    thread::sleep(PAUSE_STEP * attempt);
+                    None
+                }
+                result => Some(result),
+            });
+        match copied.transpose()?.flatten() {
+            Some((end, leftovers)) => {
+                ends[usize::from(number)] = end;
+                files.insert(number, leftovers);
+            }
+            None => {
+                let message =
+                    format_args!("LWP {} is writing all the time; its newest records are left out", group.slots[0].lwp);
+                diagnostics.report_note(path.display(), message);
+            }
+        }
+    }
+    files.retain(|_, leftovers: &mut Vec<RegionLeftover>| !leftovers.is_empty());
+    let count: usize = files.values().map(Vec::len).sum();
+    info!("{}: process {} runs; {count} buffers copied", path.display(), owner.pid);
+    let handle = Arc::new(FileHandle::new(path.to_owned(), copy, &DescriptorBudget::new(1))?);
+    Ok(Some(CopiedBuffers {
+        leftovers: ProcessLeftovers { handle, files, complete_from: Vec::new() },
+        ends,
+        shape: owner.layout,
+    }))
+}
+
+/// The slots whose text belongs to one record file; at least one.
+struct SlotGroup<'a> {
+    copy: &'a File,
+    slots: Vec<LiveSlot<'a>>,
+}
+
+impl SlotGroup<'_> {
+    /// Copies their text; returns the end of the file, which the text follows, and the text's places. `None` if the copy is
+    /// not consistent because of a write. `ignore_writer`: assume that a slot's writer abandoned its write.
+    fn copy(&self, ignore_writer: bool) -> io::Result<Option<(u64, Vec<RegionLeftover>)>> {
+        let end = self.slots[0].end()?;
+        let mut leftovers = Vec::new();
+        for slot in &self.slots {
+            let Some(page) = slot.page()? else { continue };
+            if !ignore_writer && buffer::slot_writer(&page) != Ok(0) {
+                return Ok(None);
+            }
+            for region in 0..REGIONS {
+                let Ok(region_leftover) = buffer::region_leftover(&page, slot.shape, region) else { return Ok(None) };
+                let place = |range: Range<usize>| slot.at + range.start as u64..slot.at + range.end as u64;
+                let pending = region_leftover.write_intent.map(|(at, range)| (at, place(range)));
+                let leftover = RegionLeftover { pending, older: 0..0, unwritten: place(region_leftover.unwritten) };
+                for range in leftover.pending.iter().map(|(_, range)| range).chain([&leftover.unwritten]) {
+                    copy_range(slot.file, self.copy, range.clone())?;
+                }
+                leftovers.extend(leftover.oldest().is_some().then_some(leftover));
+            }
+            if !slot.page()?.is_some_and(|after| (0..REGIONS).all(|region| only_grew(&page, &after, region))) {
+                return Ok(None);
+            }
+        }
+        Ok((self.slots[0].end()? == end).then_some((end, leftovers)))
+    }
+}
+
+/// Whether text was only appended to the region between reading the slot's first page as `before` and as `after`.
+pub fn only_grew(before: &[u8], after: &[u8], region: usize) -> bool {
+    let words = region_word_offsets(region);
+    let written = |page: &[u8]| u64_at(page, words.write_position).map(unpack_range);
+    match (written(before), written(after)) {
+        (Some(old), Some(new)) => {
+            new.start == old.start
+                && new.end >= old.end
+                && u64_at(before, words.write_intent) == u64_at(after, words.write_intent)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,138 @@
+//! Copies the rings of a running process, whose records are in no file before the process ends.
+//!
+//! The process goes on recording meanwhile. What it may have overwritten before it was copied is left out (see
+//! `ring_snapshot`).
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use log::info;
+use spec::buffer::{self, Owner, PAGE, REGIONS};
+use spec::names::LWP_MASK;
+
+use super::complete_from;
+use super::leftovers::{CopiedBuffers, ProcessLeftovers, RegionLeftover};
+use super::live_slot::{LiveSlot, copy_range, ends};
+use super::region_text::first_record;
+use super::ring_snapshot::SurvivingText;
+use super::slots::{SlotEntry, Slots};
+use super::surviving_copy::{SurvivingCopy, copy_until_it_survives};
+use crate::support::diagnostics::Diagnostics;
+use crate::support::temporary_files::temporary_file_error;
+use crate::trace::file_handle::{DescriptorBudget, FileHandle};
+
+/// How often one ring is copied before it is left out.
+const ATTEMPTS_MAX: u32 = 12;
+
+/// Copies all rings; `None` if some of them were written to their files meanwhile, where they would be read once more.
+///
+/// # Errors
+/// The failure to read, or of the temporary file.
+pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) -> io::Result<Option<CopiedBuffers>> {
+    let before = ends(file)?;
+    let copy = tempfile::tempfile().map_err(temporary_file_error)?;
+    let mut files: BTreeMap<u16, Vec<RegionLeftover>> = BTreeMap::new();
+    let mut complete_from = Vec::new();
+    let mut page = [0; PAGE];
+    let mut slots = Slots::new(file, owner.layout)?;
+    while let Some(entry) = slots.next(&mut page)? {
+        // The last slot is incomplete while the process makes it.
+        let SlotEntry::Slot { index, at } = entry else { continue };
+        let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
+        let rings = SlotRings { slot: LiveSlot { file, at, shape: owner.layout, lwp }, copy: &copy };
+        let (mut leftovers, mut oldest) = (Vec::new(), Vec::new());
+        for region in 0..REGIONS {
+            match rings.copy_region(region)? {
+                RingCopy::Copied { leftover, overwrote } => {
+                    if overwrote {
+                        oldest.extend(leftover.oldest());
+                    }
+                    leftovers.extend(leftover.oldest().is_some().then_some(leftover));
+                }
+                RingCopy::Overwritten => {
+                    diagnostics.report_note(
+                        path.display(),
+                        format_args!("slot {index}: region {region} changes too fast to be copied"),
+                    );
+                }
+                RingCopy::Gone => {}
+                RingCopy::Leaving => return Ok(None),
+            }
+        }
+        complete_from.extend(complete_from::of_slot(&copy, &page, lwp, &oldest)?);
+        files.entry((lwp & LWP_MASK) as u16).or_default().extend(leftovers);
+    }
+    files.retain(|_, leftovers| !leftovers.is_empty());
+    if ends(file)? != before {
+        return Ok(None);
+    }
+    let count: usize = files.values().map(Vec::len).sum();
+    info!("{}: process {} runs; {count} rings copied", path.display(), owner.pid);
+    let handle = Arc::new(FileHandle::new(path.to_owned(), copy, &DescriptorBudget::new(1))?);
+    Ok(Some(CopiedBuffers {
+        leftovers: ProcessLeftovers { handle, files, complete_from },
+        ends: before,
+        shape: owner.layout,
+    }))
+}
+
+/// The result of copying one ring of a slot.
+enum RingCopy {
+    /// It is copied. `overwrote`: records before the copied ones were overwritten.
+    Copied { leftover: RegionLeftover, overwrote: bool },
+    /// Its thread overwrites it faster than it can be copied.
+    Overwritten,
+    /// The slot is another thread's by now: this thread's records were written for an exec, which the end of the file
+    /// shows, or the thread has ended, and another thread's records replaced its own.
+    Gone,
+    /// It is being written to the record file.
+    Leaving,
+}
+
+/// The rings of one slot.
+struct SlotRings<'a> {
+    slot: LiveSlot<'a>,
+    copy: &'a File,
+}
+
+impl SlotRings<'_> {
+    fn copy_region(&self, region: usize) -> io::Result<RingCopy> {
+        let result = copy_until_it_survives(
+            &self.slot,
+            region,
+            ATTEMPTS_MAX,
+            |snapshot, overwritten| {
+                let all = snapshot.all();
+                all.newest(all.len() >> overwritten)
+            },
+            |text| {
+                for range in [&text.older, &text.newer] {
+                    copy_range(self.slot.file, self.copy, self.slot.place(region, range))?;
+                }
+                Ok(())
+            },
+        )?;
+        Ok(match result {
+            SurvivingCopy::Copied(text, after) => RingCopy::Copied {
+                leftover: self.leftover(region, &text)?,
+                overwrote: after.wrap_count > 0 || text.cut,
+            },
+            SurvivingCopy::Leaving => RingCopy::Leaving,
+            SurvivingCopy::Overwritten if self.slot.page()?.is_some() => RingCopy::Overwritten,
+            SurvivingCopy::Overwritten => RingCopy::Gone,
+        })
+    }
+
+    /// The places of a region's copied text, from its first complete record on.
+    fn leftover(&self, region: usize, text: &SurvivingText) -> io::Result<RegionLeftover> {
+        let [mut older, mut unwritten] = [&text.older, &text.newer].map(|range| self.slot.place(region, range));
+        if text.cut {
+            let first = if older.is_empty() { &mut unwritten } else { &mut older };
+            first.start = first_record(self.copy, first)?.unwrap_or(first.end);
+        }
+        Ok(RegionLeftover { pending: None, older, unwritten })
+    }
+}

@@ -1,0 +1,120 @@
+//! What a dead process left in its buffers, as places in the trbuf. No text is copied.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use log::info;
+use spec::buffer::{self, Damage, Owner, PAGE, REGIONS, SLOTS_OFFSET, SlotLayout};
+use spec::names::LWP_MASK;
+
+use super::complete_from;
+use super::leftovers::{ProcessLeftovers, RegionLeftover};
+use super::lost_records::LostRecords;
+use super::region_text::{first_record, holds_complete_records};
+use super::slots::{SlotEntry, Slots};
+use crate::support::diagnostics::Diagnostics;
+use crate::trace::file_handle::{DescriptorBudget, FileHandle};
+
+/// Reads the slots of the trbuf `file` of `owner`, one at a time. Reports what is damaged.
+///
+/// # Errors
+/// The failure to read.
+pub fn read_leftovers(
+    path: &Path,
+    file: File,
+    owner: &Owner,
+    diagnostics: &Diagnostics,
+) -> io::Result<ProcessLeftovers> {
+    if file.metadata()?.len() < SLOTS_OFFSET as u64 {
+        diagnostics.report_damage(path.display(), Damage::Short);
+    }
+    let mut files: BTreeMap<u16, Vec<RegionLeftover>> = BTreeMap::new();
+    let mut complete_from = Vec::new();
+    let mut losses = LostRecords::default();
+    let mut page = [0; PAGE];
+    let mut slots = Slots::new(&file, owner.layout)?;
+    while let Some(entry) = slots.next(&mut page)? {
+        let (index, at) = match entry {
+            SlotEntry::Slot { index, at } => (index, at),
+            SlotEntry::Incomplete { index } => {
+                diagnostics.report_damage(path.display(), format_args!("slot {index}: cut short"));
+                continue;
+            }
+        };
+        losses.add(&page);
+        let report = |damage: Damage| diagnostics.report_damage(path.display(), format_args!("slot {index}: {damage}"));
+        match buffer::slot_lwp(&page) {
+            Ok(Some(lwp)) => {
+                let slot = DeadSlot { file: &file, page: &page, at, layout: owner.layout };
+                let leftovers = files.entry((lwp & LWP_MASK) as u16).or_default();
+                let mut oldest = Vec::new();
+                for region in 0..REGIONS {
+                    let (leftover, overwrote) = slot.region(region, &report)?;
+                    if overwrote {
+                        oldest.extend(leftover.oldest());
+                    }
+                    if leftover.oldest().is_some() {
+                        leftovers.push(leftover);
+                    }
+                }
+                complete_from.extend(complete_from::of_slot(&file, &page, lwp, &oldest)?);
+            }
+            Ok(None) => {}
+            Err(damage) => report(damage),
+        }
+    }
+    losses.report(path, owner, diagnostics);
+    files.retain(|_, leftovers| !leftovers.is_empty());
+    let count: usize = files.values().map(Vec::len).sum();
+    info!("{}: its process is dead; {count} regions hold text", path.display());
+    let handle = Arc::new(FileHandle::new(path.to_owned(), file, &DescriptorBudget::new(0))?);
+    Ok(ProcessLeftovers { handle, files, complete_from })
+}
+
+/// A slot of a dead process's trbuf.
+struct DeadSlot<'a> {
+    file: &'a File,
+    page: &'a [u8; PAGE],
+    /// The beginning of the slot in the trbuf.
+    at: u64,
+    layout: SlotLayout,
+}
+
+impl DeadSlot<'_> {
+    /// What a region holds that is in no record file, and whether it is a ring that has overwritten records.
+    fn region(&self, region: usize, report: &dyn Fn(Damage)) -> io::Result<(RegionLeftover, bool)> {
+        let place = |range: Range<usize>| self.at + range.start as u64..self.at + range.end as u64;
+        let region_leftover = match buffer::region_leftover(self.page, self.layout, region) {
+            Ok(leftover) => leftover,
+            Err(damage) => {
+                report(damage);
+                return Ok((RegionLeftover { pending: None, older: 0..0, unwritten: 0..0 }, false));
+            }
+        };
+        let mut pending = region_leftover.write_intent.map(|(offset, range)| (offset, place(range)));
+        if let Some((_, range)) = &pending {
+            // Damaged lines would replace good lines of the record file.
+            if !holds_complete_records(self.file, range.clone())? {
+                report(Damage::Text(region));
+                pending = None;
+            }
+        }
+        let overwrote = self.layout.is_ring()
+            && (!region_leftover.older.is_empty() || complete_from::wrap_count(self.page, region) > 0);
+        let mut older = place(region_leftover.older);
+        if !older.is_empty() {
+            match first_record(self.file, &older)? {
+                Some(first) => older.start = first,
+                None => {
+                    report(Damage::Text(region));
+                    older.start = older.end;
+                }
+            }
+        }
+        Ok((RegionLeftover { pending, older, unwritten: place(region_leftover.unwritten) }, overwrote))
+    }
+}

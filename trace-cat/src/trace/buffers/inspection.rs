@@ -1,0 +1,70 @@
+//! Opens a trbuf and reads what it holds, as the state of its process requires.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use spec::buffer::{Owner, PAGE};
+
+use super::dead_process::read_leftovers;
+use super::process_state::ProcessState;
+use super::running_process_copy;
+use super::slots::read_up_to;
+use crate::support::diagnostics::{Diagnostics, reason};
+use crate::trace::process_liveness::{has_writer, owner_is_alive};
+
+/// Inspects the trbuf at `path`, which need not exist. Reports what is wrong with it.
+pub fn inspect(path: &Path, diagnostics: &Diagnostics) -> ProcessState {
+    let file = match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return ProcessState::None,
+        Err(error) => {
+            diagnostics.report_damage(path.display(), reason(&error));
+            return ProcessState::None;
+        }
+    };
+    inspect_file(path, file, diagnostics).unwrap_or_else(|error| {
+        diagnostics.report_damage(path.display(), reason(&error));
+        ProcessState::None
+    })
+}
+
+fn inspect_file(path: &Path, file: File, diagnostics: &Diagnostics) -> io::Result<ProcessState> {
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut page = [0; PAGE];
+    let mut length = read_up_to(&file, &mut page, 0)?;
+    if is_blank(&page) {
+        // The owner is about to begin: it may have died in the middle of a write before its files are read.
+        if has_writer(&file) != Some(false) {
+            return Ok(ProcessState::Alive);
+        }
+        // Nobody writes to the trbuf any more. If it is still blank, its owner died before it recorded anything.
+        length = read_up_to(&file, &mut page, 0)?;
+        if is_blank(&page) {
+            return Ok(ProcessState::None);
+        }
+    }
+    let owner = match Owner::parse(&page[..length]) {
+        Ok(owner) => owner,
+        Err(damage) => {
+            diagnostics.report_damage(path.display(), damage);
+            return Ok(ProcessState::None);
+        }
+    };
+    match owner_is_alive(&file, &owner) {
+        Some(true) => Ok(running_process_copy::copy(path, file, &owner, diagnostics)),
+        Some(false) => read_leftovers(path, file, &owner, diagnostics).map(ProcessState::Dead),
+        None => {
+            diagnostics
+                .report_damage(path.display(), "cannot tell whether its process runs; what it holds is left out");
+            Ok(ProcessState::Alive)
+        }
+    }
+}
+
+fn is_blank(page: &[u8; PAGE]) -> bool {
+    page.iter().all(|&byte| byte == 0)
+}

@@ -1,0 +1,293 @@
+//! Directories as programs leave them: ended, killed, running, damaged, and random.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
+use std::time::Instant;
+
+use crate::testing::damaged_trbuf::damaged_trbuf;
+use crate::testing::seeded_random::{SeededRandom, fuzz_time};
+use crate::testing::test_trace::{TRBUF, TestTrace, record_lines};
+use crate::testing::trbuf_image::TrbufImage;
+
+#[test]
+fn a_directory_gives_its_record_files_and_nothing_else() {
+    let trace = TestTrace::new();
+    trace.file("tr.0000001.001", record_lines(0..2, 1));
+    for name in ["trinfo.0000001", "trclock", "old.5.tr.0000001.001", "tr.0000001.0011", "notes"] {
+        trace.file(name, "not a record\n");
+    }
+    fs::create_dir(trace.path("tr.0000001.002")).unwrap();
+    assert_eq!(trace.cat(&[]), (record_lines(0..2, 1), String::new()));
+    assert_eq!(trace.cat(&["trinfo.0000001", "trclock"]), Default::default());
+}
+
+#[test]
+fn a_later_format_is_reported_and_read_as_far_as_it_is_known() {
+    let trace = TestTrace::new();
+    trace
+        .file("tr.0000001.001", record_lines(0..2, 1) + "2|something new\n")
+        .file("trinfo.0000001", "format 2\npid 1\n");
+    trace.file("trinfo.0000002", "format 1\npid 2\n").file("trinfo.0000003", "");
+    let (out, messages) = trace.cat(&[]);
+    assert_eq!(out, record_lines(0..2, 1));
+    assert_eq!(
+        messages,
+        "trace-cat: trinfo.0000001: format 2; this trace-cat knows format 1\n\
+         trace-cat: tr.0000001.001:3: not a record: time1 is not valid\n"
+    );
+}
+
+#[test]
+fn hostile_files_are_reported_and_the_good_ones_are_printed() {
+    let trace = TestTrace::new();
+    let mut random = SeededRandom::seeded("hostile", 12);
+    let binary: Vec<u8> = (0..300_000).map(|_| random.next() as u8).collect();
+    trace.file("tr.0000001.001", record_lines(0..50, 1)).file("tr.0000001.002", "").file("tr.0000001.003", binary);
+    trace.file("tr.0000001.004", record_lines(0..3, 4).replace('\n', "\r\n")).file("tr.0000001.005", [0; 100_000]);
+    let long = fs::File::create(trace.path("tr.0000001.006")).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&long, &[b'x'; 1 << 20], 0).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&long, record_lines(7..8, 6).as_bytes(), (1 << 30) + 5).unwrap();
+    let (out, messages) = trace.cat(&[]);
+    let expected: Vec<String> = record_lines(0..50, 1).lines().map(str::to_owned).collect();
+    let mut printed: Vec<&str> = out.lines().collect();
+    printed.retain(|line| !line.contains(":0000006:"));
+    assert_eq!(printed, expected);
+    for message in [
+        "tr.0000001.003:1: ",
+        "tr.0000001.003: ",
+        "tr.0000001.004:3: not a record: it ends with a carriage return",
+        "tr.0000001.005:1: 100000 NUL bytes",
+        "tr.0000001.006:1: incomplete record",
+        "tr.0000001.006:1: 1072693253 NUL bytes",
+    ] {
+        assert!(messages.contains(message), "{message}: {messages}");
+    }
+    assert!(messages.lines().count() < 30, "{messages}");
+    assert!(out.contains(&record_lines(7..8, 6)));
+}
+
+#[test]
+fn what_cannot_be_read_is_reported_and_the_other_files_are_printed() {
+    let trace = TestTrace::new();
+    trace.file("tr.0000001.001", record_lines(0..2, 1));
+    fs::create_dir(trace.path("empty")).unwrap();
+    let (out, messages) = trace.cat(&["none", "tr.0000001.001", "empty", "trbuf.0000009"]);
+    assert_eq!(out, record_lines(0..2, 1));
+    assert_eq!(
+        messages,
+        "trace-cat: empty: no trace here (no file tr.xxxxxxx.yyy)\n\
+         trace-cat: trbuf.0000009: No such file or directory\n\
+         trace-cat: none: No such file or directory\n"
+    );
+}
+
+#[test]
+fn a_file_named_twice_is_read_once() {
+    let trace = TestTrace::new();
+    trace.file("tr.0000001.001", record_lines(0..2, 1));
+    fs::hard_link(trace.path("tr.0000001.001"), trace.path("again")).unwrap();
+    symlink(trace.path("tr.0000001.001"), trace.path("link")).unwrap();
+    let (out, messages) = trace.cat(&["tr.0000001.001", "tr.0000001.001", "", "again", "link", "."]);
+    assert_eq!((out, messages), (record_lines(0..2, 1), String::new()));
+}
+
+#[test]
+fn files_with_other_names_or_prefixes_are_read_when_named() {
+    let trace = TestTrace::new();
+    trace.file("old.5.tr.0000001.001", record_lines(0..1, 1)).file("merged.txt", record_lines(1..3, 1));
+    let image = TrbufImage::with_text(1, &record_lines(3..4, 1));
+    trace.file("old.5.trbuf.0000001", &image.bytes);
+    assert_eq!(trace.cat(&["old.5.tr.0000001.001", "merged.txt"]), (record_lines(0..4, 1), String::new()));
+    trace.file("old.5-2.trbuf.0000001", &image.bytes);
+    assert_eq!(trace.cat(&["old.5-2.trbuf.0000001"]), (record_lines(3..4, 1), String::new()));
+}
+
+#[test]
+fn a_pipe_is_read_like_a_file() {
+    let trace = TestTrace::new();
+    let path = trace.path("pipe");
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let writer = std::thread::spawn(move || fs::write(path, record_lines(5..9, 1) + &record_lines(0..5, 1)).unwrap());
+    assert_eq!(trace.cat(&["pipe"]), (record_lines(0..9, 1), String::new()));
+    writer.join().unwrap();
+}
+
+#[test]
+fn what_a_dead_process_left_is_printed_once_wherever_it_died() {
+    let (written, pending, unwritten) = (record_lines(0..4, 1), record_lines(4..7, 1), record_lines(7..9, 1));
+    let region = [&pending[..], &unwritten].concat();
+    let written_length = written.len() as u64;
+    let everything = record_lines(0..9, 1);
+    let check = |file: &str, unwritten, pending| {
+        let trace = TestTrace::new();
+        let mut image = TrbufImage::new();
+        image.add_slot(0);
+        let slot = image.add_slot(1);
+        image.put_region(slot, 0, &region, unwritten, pending);
+        trace.file("tr.0000001.001", file).file(TRBUF, &image.bytes);
+        for names in [&[][..], &["tr.0000001.001"], &["trbuf.0000001"], &["trbuf.0000001", "tr.0000001.001", ""]] {
+            assert_eq!(trace.cat(names), (everything.clone(), String::new()));
+        }
+    };
+    // The process died before the write, or when it had only taken the range of the file.
+    check(&written, 0..region.len(), None);
+    // It died in the middle of the write, at every byte, or after the write and before the end of it was noted.
+    let pending_write = Some((written_length, 0..pending.len()));
+    for torn in 0..=pending.len() {
+        check(&(written.clone() + &pending[..torn]), 0..region.len(), pending_write.clone());
+    }
+    let done = written.clone() + &pending;
+    check(&done, pending.len()..region.len(), pending_write.clone());
+    // The end of the write is noted.
+    check(&done, pending.len()..region.len(), None);
+    check(&everything, 0..0, Some((written_length, 0..region.len())));
+}
+
+#[test]
+fn threads_with_the_same_digits_share_a_file_and_leave_holes_in_it() {
+    let trace = TestTrace::new();
+    let mut image = TrbufImage::new();
+    let [first, second] = [0x1001, 0x2001].map(|lwp| image.add_slot(lwp));
+    let [a, b] = [record_lines(2..5, 0x1001), record_lines(1..4, 0x2001)];
+    // The first thread died when it had taken its range of the file; the second wrote after that, and has a nested region.
+    image.put_text(first, 0, &a);
+    let nested = record_lines(6..7, 0x2001);
+    image.put_region(second, 1, &nested, 0..nested.len(), Some((3, 0..0)));
+    let hole = "\0".repeat(a.len());
+    trace.file("tr.0000001.001", record_lines(0..1, 0x1001) + &hole + &b).file(TRBUF, &image.bytes);
+    let (out, messages) = trace.cat(&[]);
+    let mut expected: Vec<String> =
+        (record_lines(0..1, 0x1001) + &b + &a + &nested).lines().map(|line| format!("{line}\n")).collect();
+    expected.sort_by_key(|line| line[..20].to_owned());
+    assert_eq!((out, messages), (expected.concat(), String::new()));
+}
+
+#[test]
+fn records_for_a_file_that_was_never_made_are_printed() {
+    let trace = TestTrace::new();
+    let text = record_lines(0..3, 0x5abc);
+    let image = TrbufImage::with_text(0x5abc, &text);
+    trace.file(TRBUF, &image.bytes);
+    for names in [&[][..], &["tr.0000001.abc"], &["trbuf.0000001"]] {
+        assert_eq!(trace.cat(names), (text.clone(), String::new()));
+    }
+    assert_eq!(trace.cat(&["tr.0000001.abd"]).1, "trace-cat: tr.0000001.abd: No such file or directory\n");
+}
+
+#[test]
+fn a_running_process_may_be_in_the_middle_of_a_line() {
+    let trace = TestTrace::new();
+    let text = record_lines(0..2, 1) + "\0\0\0" + &record_lines(2..3, 1) + &record_lines(3..4, 1)[..30];
+    trace.file("tr.0000001.001", &text);
+    let mut image = TrbufImage::new();
+    let slot = image.add_slot(1);
+    let unwritten = record_lines(4..6, 1);
+    image.put_text(slot, 0, &unwritten);
+    image.set_file_end(1, text.len());
+    trace.file(TRBUF, &image.bytes);
+    let owner = trace.open_trbuf_as_owner();
+    assert_eq!(trace.cat(&[]), (record_lines(0..3, 1) + &unwritten, String::new()));
+    drop(owner);
+    let (out, messages) = trace.cat(&[]);
+    assert_eq!(out.lines().count(), 5);
+    assert_eq!(messages, "trace-cat: tr.0000001.001:4: incomplete record\n");
+}
+
+#[test]
+fn damage_without_a_trbuf_is_reported() {
+    let trace = TestTrace::new();
+    let text = record_lines(0..2, 1);
+    trace.file("tr.0000001.001", text.clone() + "\0\0\0" + &text[..30]);
+    let (out, messages) = trace.cat(&[]);
+    assert_eq!(out, text);
+    assert_eq!(messages, "trace-cat: tr.0000001.001:3: 3 NUL bytes\ntrace-cat: tr.0000001.001:3: incomplete record\n");
+}
+
+#[test]
+#[expect(clippy::reversed_empty_ranges, reason = "such words are what is tested")]
+fn a_damaged_trbuf_is_reported_and_the_good_regions_are_used() {
+    let trace = TestTrace::new();
+    let text = record_lines(0..2, 1);
+    trace.file("tr.0000001.001", &text);
+    let mut image = TrbufImage::new();
+    let slot = image.add_slot(1);
+    image.put_region(slot, 0, &text, 9..5, None);
+    // This text would replace a good line of the file.
+    image.put_region(slot, 1, "rubbish\n", 0..0, Some((0, 0..8)));
+    image.put_text(slot, 2, &record_lines(2..3, 1));
+    image.put_region(slot, 3, "rubbish\n", 0..8, None);
+    image.bytes.truncate(image.bytes.len() - 1);
+    image.bytes.resize(image.bytes.len() + 1 + 5000, 1);
+    trace.file(TRBUF, &image.bytes);
+    let (out, messages) = trace.cat(&[]);
+    assert_eq!(out, record_lines(0..3, 1));
+    assert_eq!(
+        messages,
+        "trace-cat: trbuf.0000001: slot 0: region 0 has impossible bounds\n\
+         trace-cat: trbuf.0000001: slot 0: region 1 does not hold whole records\n\
+         trace-cat: trbuf.0000001: slot 1: cut short\n\
+         trace-cat: trbuf.0000001: byte 282624: not a record: the line ends in time1\n"
+    );
+    for (bytes, message) in [
+        (&b"threadt trbuf\n\0\0\x09\0\0\0"[..], "trace-cat: trbuf.0000001: layout version 9, expected 2\n"),
+        (b"something else altogether", "trace-cat: trbuf.0000001: not a finished trbuf\n"),
+        (b"some", "trace-cat: trbuf.0000001: shorter than its header\n"),
+        (b"", ""),
+        (&[0; 5000], ""),
+    ] {
+        trace.file(TRBUF, bytes);
+        assert_eq!(trace.cat(&[]), (text.clone(), message.to_owned()));
+    }
+}
+
+#[test]
+fn a_sparse_trbuf_of_any_size_takes_no_time() {
+    let trace = TestTrace::new();
+    let image = TrbufImage::with_text(1, &record_lines(0..1, 1));
+    trace.file(TRBUF, &image.bytes);
+    let file = fs::OpenOptions::new().write(true).open(trace.path(TRBUF)).unwrap();
+    file.set_len(1 << 42).unwrap();
+    drop(file);
+    let (out, messages) = trace.cat(&[]);
+    assert_eq!(out, record_lines(0..1, 1));
+    assert!(messages.is_empty() || messages.ends_with("cut short\n"), "{messages}");
+}
+
+#[test]
+fn links_and_unreadable_trbufs_are_not_followed() {
+    let trace = TestTrace::new();
+    trace.file("tr.0000001.001", record_lines(0..1, 1));
+    symlink("/dev/zero", trace.path(TRBUF)).unwrap();
+    let (out, messages) = trace.cat(&[]);
+    assert_eq!(out, record_lines(0..1, 1));
+    assert!(messages.starts_with("trace-cat: trbuf.0000001: "), "{messages}");
+    fs::remove_file(trace.path(TRBUF)).unwrap();
+    trace.file(TRBUF, "");
+    fs::set_permissions(trace.path(TRBUF), fs::Permissions::from_mode(0o000)).unwrap();
+    // Root can read it all the same.
+    assert_eq!(trace.cat(&[]).0, record_lines(0..1, 1));
+}
+
+#[test]
+fn mutated_trbufs_never_panic() {
+    let mut random = SeededRandom::seeded("trbuf", 5);
+    let until = fuzz_time();
+    let mut round = 0;
+    let text = record_lines(2..9, 1);
+    let mut printed = 0;
+    while round < 60 || until.is_some_and(|end| Instant::now() < end) {
+        round += 1;
+        let trace = TestTrace::new();
+        trace.file(TRBUF, damaged_trbuf(&mut random, &text)).file("tr.0000001.001", record_lines(0..3, 1));
+        // The buffers of a running process are copied.
+        let owner = (random.below(3) == 0).then(|| trace.open_trbuf_as_owner());
+        let (out, _) = trace.cat(&[]);
+        drop(owner);
+        for line in out.lines() {
+            assert!(spec::Record::parse(line.as_bytes()).is_ok());
+        }
+        printed += out.lines().count();
+    }
+    assert!(printed > 10 * round, "{printed} records in {round} rounds");
+}

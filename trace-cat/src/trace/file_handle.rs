@@ -1,0 +1,175 @@
+//! A file that can be read however many files there are: it stays open while the process has descriptors to spare, and
+//! is opened for each read otherwise.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The most bytes of a trinfo that are read: enough for a hundred thousand mappings, or threads of rings.
+const INFO_MAX: u64 = 16 << 20;
+
+/// Descriptors that are not for kept files: the standard ones, and one file for each of some threads.
+const RESERVED: usize = 10;
+
+/// How many more files may be kept open.
+#[derive(Debug)]
+pub struct DescriptorBudget(AtomicUsize);
+
+impl DescriptorBudget {
+    /// A budget of `limit` files.
+    pub fn new(limit: usize) -> DescriptorBudget {
+        DescriptorBudget(AtomicUsize::new(limit))
+    }
+
+    /// Half of the descriptors that the process may have, so that output, temporary files and directories always get one.
+    /// Raises the soft limit to the hard one first: the soft limit protects programs that use `select`.
+    pub fn half_of_the_limit() -> DescriptorBudget {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: getrlimit writes one rlimit to the place it is given.
+        let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0;
+        let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+        // SAFETY: setrlimit reads one rlimit from the place it is given.
+        if known && unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raised) } == 0 {
+            limit = raised;
+        }
+        let limit = if known { limit.rlim_cur.min(1 << 20) as usize } else { 256 };
+        DescriptorBudget::new(limit.saturating_sub(RESERVED) / 2)
+    }
+
+    fn take(&self) -> bool {
+        // ORDERING: Relaxed suffices for a counter by which nothing else is published.
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
+}
+
+/// Device and inode number, which identify a file whatever its names are.
+pub type FileIdentity = (u64, u64);
+
+/// A regular file, open or to be opened for each read.
+#[derive(Debug)]
+pub struct FileHandle {
+    path: PathBuf,
+    identity: FileIdentity,
+    kept: Option<File>,
+}
+
+impl FileHandle {
+    /// Takes over `file`, which was opened by `path`. Closes it if `descriptors` are used up.
+    ///
+    /// # Errors
+    /// The error of `fstat`.
+    pub fn new(path: PathBuf, file: File, descriptors: &DescriptorBudget) -> io::Result<FileHandle> {
+        let metadata = file.metadata()?;
+        let kept = descriptors.take().then_some(file);
+        Ok(FileHandle { path, identity: (metadata.dev(), metadata.ino()), kept })
+    }
+
+    /// Takes over a file that cannot be opened again, as a temporary file; it stays open. `path` is for messages.
+    pub fn unnamed(path: PathBuf, file: File) -> FileHandle {
+        FileHandle { path, identity: (0, 0), kept: Some(file) }
+    }
+
+    /// The path by which it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Device and inode number.
+    pub fn identity(&self) -> FileIdentity {
+        self.identity
+    }
+
+    /// How many bytes it has now.
+    ///
+    /// # Errors
+    /// The error of `fstat` or `stat`.
+    pub fn size(&self) -> io::Result<u64> {
+        let metadata = self.kept.as_ref().map_or_else(|| fs::metadata(&self.path), File::metadata);
+        Ok(metadata?.len())
+    }
+
+    /// Reads up to `buffer.len()` bytes at `offset`; 0 means the end of the file.
+    ///
+    /// # Errors
+    /// The error of `open` or `pread`, or that the path leads to another file by now.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        match &self.kept {
+            Some(file) => read_at(file, buffer, offset),
+            None => {
+                let file = open(&self.path)?;
+                let metadata = file.metadata()?;
+                if (metadata.dev(), metadata.ino()) != self.identity {
+                    return Err(io::Error::other("was replaced while being read"));
+                }
+                read_at(&file, buffer, offset)
+            }
+        }
+    }
+}
+
+/// Opens for reading; a pipe is opened without waiting for its writer.
+pub fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)
+}
+
+/// Opens a regular file for reading. No other file is opened, since opening a device may have effects.
+///
+/// # Errors
+/// The system's error, or that it is no regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let irregular = || io::Error::other("not a regular file");
+    if !fs::metadata(path)?.is_file() {
+        return Err(irregular());
+    }
+    let file = open(path)?;
+    // Another file may have taken the path meanwhile.
+    if file.metadata()?.is_file() { Ok(file) } else { Err(irregular()) }
+}
+
+/// The text of a trinfo, or the beginning of a very long one.
+///
+/// # Errors
+/// The system's error, or that it is no regular file.
+pub fn read_info(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    open_regular(path)?.take(INFO_MAX).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    loop {
+        match file.read_at(buffer, offset) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_beyond_the_limit_are_opened_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let descriptors = DescriptorBudget::new(1);
+        let handles: Vec<FileHandle> = ["a", "b"]
+            .map(|name| {
+                let path = directory.path().join(name);
+                fs::write(&path, name).unwrap();
+                FileHandle::new(path.clone(), open(&path).unwrap(), &descriptors).unwrap()
+            })
+            .into();
+        assert!(handles[0].kept.is_some() && handles[1].kept.is_none());
+        let mut buffer = [0; 4];
+        for (handle, text) in handles.iter().zip([b"a", b"b"]) {
+            assert_eq!(handle.read_at(&mut buffer, 0).unwrap(), 1);
+            assert_eq!(&buffer[..1], text);
+            assert_eq!(handle.read_at(&mut buffer, 1).unwrap(), 0);
+        }
+        fs::rename(directory.path().join("a"), directory.path().join("b")).unwrap();
+        assert_eq!(handles[1].read_at(&mut buffer, 0).unwrap_err().to_string(), "was replaced while being read");
+    }
+}

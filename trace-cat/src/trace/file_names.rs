@@ -1,0 +1,43 @@
+//! The names of a trace's files: whose file it is, and what kind.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use spec::names::FileName;
+
+/// The files of one process.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProcessFiles {
+    /// Where they are; empty for the working directory.
+    pub directory: PathBuf,
+    /// What stands before each name: `old.<start>.` with its dots, or nothing.
+    pub prefix: Vec<u8>,
+    /// The seven least significant hex digits of the process ID.
+    pub number: u32,
+}
+
+impl ProcessFiles {
+    /// The path of the process's file `name`.
+    pub fn path(&self, name: FileName) -> PathBuf {
+        let (text, length) = name.text();
+        let name = [&self.prefix, &text[..length]].concat();
+        self.directory.join(OsStr::from_bytes(&name))
+    }
+}
+
+/// Splits a path's file name into the prefix (`old.<start>.`, `old.<start>-<number>.` or nothing) and the parsed name, which
+/// is `None` if traces have no file of this name.
+pub fn split_name(path: &Path) -> (&[u8], Option<FileName>) {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    let prefix = name.strip_prefix(b"old.").map_or(0, |start| {
+        let digits = start.iter().position(|byte| !byte.is_ascii_digit() && *byte != b'-').unwrap_or(start.len());
+        if start.get(digits) == Some(&b'.') { 4 + digits + 1 } else { 0 }
+    });
+    (&name[..prefix], FileName::parse(&name[prefix..]))
+}
+
+/// The path by which `directory` is listed: `.` for the working directory, whose path is empty in [`ProcessFiles`].
+pub fn listed_directory(directory: &Path) -> &Path {
+    if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
+}

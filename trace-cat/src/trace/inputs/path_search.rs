@@ -1,0 +1,136 @@
+//! The record files and the processes that paths stand for. Only names decide here; no record file is opened.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use log::debug;
+use spec::names::FileName;
+
+use crate::support::diagnostics::{Diagnostics, reason};
+use crate::support::inherited_state;
+use crate::trace::buffers::slots::read_up_to;
+use crate::trace::file_handle;
+use crate::trace::file_names::{ProcessFiles, listed_directory, split_name};
+
+/// The version of the trace format that this program knows.
+const FORMAT: i64 = 1;
+
+/// A record file to be read.
+pub struct RequestedFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its process and the last three digits of its name, if the name has this form.
+    pub owner: Option<(ProcessFiles, u16)>,
+    /// It stands on the command line, and was not discovered in a directory.
+    pub is_argument: bool,
+}
+
+/// The result of the search, and how it is made.
+pub struct PathSearch<'a> {
+    /// The record files, perhaps some of them twice.
+    pub files: Vec<RequestedFile>,
+    /// The processes that have a trbuf, perhaps some of them twice.
+    pub processes: Vec<ProcessFiles>,
+    /// A directory without a trace is no damage.
+    may_be_empty: bool,
+    diagnostics: &'a Diagnostics,
+}
+
+impl<'a> PathSearch<'a> {
+    /// Finds what `paths`, which are files or directories, stand for, and reports what cannot be read.
+    pub fn of(paths: &[PathBuf], may_be_empty: bool, diagnostics: &'a Diagnostics) -> PathSearch<'a> {
+        let mut search = PathSearch { files: Vec::new(), processes: Vec::new(), may_be_empty, diagnostics };
+        paths.iter().for_each(|path| search.add_argument(path));
+        search
+    }
+
+    fn add_argument(&mut self, path: &Path) {
+        let path = if path == "-" { Path::new("/dev/stdin") } else { path };
+        if path == "/dev/stdin" && inherited_state::was_closed(libc::STDIN_FILENO) {
+            return self.diagnostics.report_damage(path.display(), "is closed");
+        }
+        if fs::metadata(path).is_ok_and(|metadata| metadata.is_dir()) {
+            let count = self.add_directory(path, |prefix, _| prefix.is_empty());
+            if count == Some(0) && !self.may_be_empty {
+                self.diagnostics.report_damage(path.display(), "no trace here (no file tr.xxxxxxx.yyy)");
+            }
+            return;
+        }
+        let (prefix, name) = split_name(path);
+        let directory = path.parent().unwrap_or(Path::new("")).to_owned();
+        match name {
+            Some(FileName::Buffers(number)) => {
+                // A trbuf stands for all files of its process.
+                if let Err(error) = fs::symlink_metadata(path) {
+                    return self.diagnostics.report_damage(path.display(), reason(&error));
+                }
+                let process = ProcessFiles { directory, prefix: prefix.to_owned(), number };
+                self.add_directory(listed_directory(&process.directory), |prefix, name| {
+                    *prefix == process.prefix && matches!(name, FileName::Records { process, .. } if process == number)
+                });
+                self.processes.push(process);
+            }
+            Some(FileName::Info(_) | FileName::Clock) => debug!("{}: holds no records", path.display()),
+            Some(FileName::Records { process, lwp }) => {
+                let process = ProcessFiles { directory, prefix: prefix.to_owned(), number: process };
+                self.files.push(RequestedFile {
+                    path: path.to_owned(),
+                    owner: Some((process, lwp)),
+                    is_argument: true,
+                });
+            }
+            None => self.files.push(RequestedFile { path: path.to_owned(), owner: None, is_argument: true }),
+        }
+    }
+
+    /// Adds a directory's record files and processes whose prefix and name are `accepted`; returns how many, or `None`
+    /// if the directory cannot be read.
+    fn add_directory(&mut self, directory: &Path, accepted: impl Fn(&[u8], FileName) -> bool) -> Option<usize> {
+        let mut count = 0;
+        let entries = fs::read_dir(directory)
+            .map_err(|error| self.diagnostics.report_damage(directory.display(), reason(&error)));
+        for entry in entries.ok()? {
+            let name = match entry {
+                Ok(entry) => entry.file_name().into_vec(),
+                Err(error) => {
+                    self.diagnostics.report_damage(directory.display(), reason(&error));
+                    break;
+                }
+            };
+            let path = directory.join(OsStr::from_bytes(&name));
+            let (prefix, Some(parsed)) = split_name(&path) else { continue };
+            if !accepted(prefix, parsed) {
+                continue;
+            }
+            let process = |number| ProcessFiles { directory: directory.to_owned(), prefix: prefix.to_owned(), number };
+            match parsed {
+                FileName::Records { process: number, lwp } => {
+                    let owner = Some((process(number), lwp));
+                    self.files.push(RequestedFile { path, owner, is_argument: false });
+                }
+                FileName::Buffers(number) => self.processes.push(process(number)),
+                FileName::Info(_) => {
+                    self.check_format(&path);
+                    continue;
+                }
+                FileName::Clock => continue,
+            }
+            count += 1;
+        }
+        Some(count)
+    }
+
+    /// Reports a process whose trinfo names another format than this program knows. Its files are read all the same:
+    /// lines that are no records are reported one by one.
+    fn check_format(&self, path: &Path) {
+        // The format stands in the first line.
+        let mut text = [0; 32];
+        let length = file_handle::open(path).and_then(|file| read_up_to(&file, &mut text, 0)).unwrap_or(0);
+        if let Some(format) = spec::info::number(&text[..length], "format").filter(|&format| format != FORMAT) {
+            self.diagnostics
+                .report_damage(path.display(), format_args!("format {format}; this trace-cat knows format {FORMAT}"));
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! A text of each record file, completed with what its process has in its buffers.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use log::info;
+use spec::names::FileName;
+
+use super::path_search::{PathSearch, RequestedFile};
+use super::spooled_file::spool;
+use crate::support::diagnostics::{Diagnostics, reason};
+use crate::support::progress::{Amount, Phase};
+use crate::trace::buffers::inspection;
+use crate::trace::buffers::leftovers::CopiedBuffers;
+use crate::trace::buffers::process_state::ProcessState;
+use crate::trace::file_handle;
+use crate::trace::file_handle::{DescriptorBudget, FileHandle, FileIdentity};
+use crate::trace::file_names::{ProcessFiles, listed_directory, split_name};
+use crate::trace::record_text::RecordText;
+use crate::trace::thread_completeness::ThreadCompleteness;
+
+/// What is to be merged.
+#[derive(Debug, Default)]
+pub struct TraceInputs {
+    /// The texts in the order of their names, which decides between records of the same time.
+    pub texts: Vec<Arc<RecordText>>,
+    /// Every file that is read, trbufs included.
+    pub identities: HashSet<FileIdentity>,
+    /// The processes that run, with what the texts hold of their buffers.
+    pub running: Vec<(ProcessFiles, CopiedBuffers)>,
+    /// The trbufs of dead processes. What they hold is in the texts.
+    pub dead: HashSet<FileIdentity>,
+}
+
+/// Collects what `paths`, files or directories, stand for. What cannot be read is reported and left out.
+pub fn collect(paths: &[PathBuf], descriptors: &DescriptorBudget, diagnostics: &Diagnostics) -> TraceInputs {
+    collect_found(PathSearch::of(paths, false, diagnostics), descriptors, diagnostics)
+}
+
+/// Does the same, but a directory without a trace is no damage.
+pub fn collect_if_any(paths: &[PathBuf], descriptors: &DescriptorBudget, diagnostics: &Diagnostics) -> TraceInputs {
+    collect_found(PathSearch::of(paths, true, diagnostics), descriptors, diagnostics)
+}
+
+fn collect_found(search: PathSearch, descriptors: &DescriptorBudget, diagnostics: &Diagnostics) -> TraceInputs {
+    let mut collector = TextCollector {
+        inputs: TraceInputs::default(),
+        states: HashMap::new(),
+        used_leftovers: HashSet::new(),
+        completeness: ThreadCompleteness::default(),
+        descriptors,
+        diagnostics,
+    };
+    // An argument may be a pipe, and reading a pipe is a phase of its own.
+    let phase = match search.files.iter().any(|file| file.is_argument) {
+        true => Phase::hidden(),
+        false => diagnostics.start_phase("opening", Amount::Files(search.files.len() as u64)),
+    };
+    for file in search.files {
+        collector.add_file(file);
+        phase.advance(1);
+    }
+    drop(phase);
+    collector.add_new_files(&search.processes);
+    for process in search.processes {
+        collector.add_files_never_made(&process);
+    }
+    collector.completeness.report(diagnostics);
+    let TextCollector { mut inputs, states, .. } = collector;
+    inputs.running = states
+        .into_values()
+        .filter_map(|(process, state)| match state {
+            ProcessState::Running(copied) => Some((process, copied)),
+            _ => None,
+        })
+        .collect();
+    inputs.texts.sort_by(|a, b| (a.path().file_name(), a.path()).cmp(&(b.path().file_name(), b.path())));
+    info!("{} files to merge", inputs.texts.len());
+    inputs
+}
+
+/// The texts so far.
+struct TextCollector<'a> {
+    inputs: TraceInputs,
+    /// The processes whose trbufs were inspected, by the paths of these.
+    states: HashMap<PathBuf, (ProcessFiles, ProcessState)>,
+    /// The record files whose leftovers are in a text: the trbuf, and the file's number.
+    used_leftovers: HashSet<(FileIdentity, u16)>,
+    completeness: ThreadCompleteness,
+    descriptors: &'a DescriptorBudget,
+    diagnostics: &'a Diagnostics,
+}
+
+impl TextCollector<'_> {
+    /// The state of a process, whose trbuf is inspected the first time.
+    fn state(&mut self, process: &ProcessFiles) -> &ProcessState {
+        match self.states.entry(process.path(FileName::Buffers(process.number))) {
+            Entry::Occupied(known) => &known.into_mut().1,
+            Entry::Vacant(new) => {
+                // `DIR ./DIR` gives the same trbuf by two paths.
+                let metadata = fs::metadata(new.key());
+                let identity = metadata.map(|metadata| (metadata.dev(), metadata.ino()));
+                let is_first = identity.as_ref().map_or(true, |identity| self.inputs.identities.insert(*identity));
+                let state =
+                    if is_first { inspection::inspect(new.key(), self.diagnostics) } else { ProcessState::None };
+                if matches!(state, ProcessState::Dead(_)) {
+                    self.inputs.dead.extend(identity);
+                }
+                let complete_from = state.leftovers().map_or(&[][..], |leftovers| &leftovers.complete_from);
+                self.completeness.add_process(process, complete_from, self.diagnostics);
+                &new.insert((process.clone(), state)).1
+            }
+        }
+    }
+
+    /// Adds a record file, completed with what its process has in its buffers.
+    fn add_file(&mut self, requested: RequestedFile) {
+        // The trbuf is read before the file: a file does not change any more once its process is known to be dead.
+        let mut growing = false;
+        let mut leftovers_of_file = None;
+        let mut end = u64::MAX;
+        if let Some((process, number)) = &requested.owner {
+            let state = self.state(process);
+            if let Some(leftovers) = state.leftovers() {
+                let regions = leftovers.files.get(number).cloned().unwrap_or_default();
+                leftovers_of_file = Some((leftovers.handle.clone(), *number, regions));
+            }
+            match state {
+                ProcessState::None | ProcessState::Dead(_) => {}
+                ProcessState::Alive => growing = true,
+                // What is written to the file after this end is in the copy.
+                ProcessState::Running(copied) => (growing, end) = (true, copied.end(*number)),
+            }
+            self.completeness.add_file(process, *number);
+        }
+        let (file, length) = match self.open(&requested) {
+            Ok(Some((file, length))) => (Some(Arc::new(file)), length),
+            Ok(None) => return,
+            Err(error) => {
+                let has_leftovers = leftovers_of_file.as_ref().is_some_and(|(_, _, regions)| !regions.is_empty());
+                if !has_leftovers || error.kind() != io::ErrorKind::NotFound {
+                    self.diagnostics.report_damage(requested.path.display(), reason(&error));
+                }
+                if !has_leftovers {
+                    return;
+                }
+                (None, 0)
+            }
+        };
+        let mut text = RecordText::new(requested.path, file, length.min(end), growing);
+        if let Some((buffers, number, regions)) = leftovers_of_file
+            && self.used_leftovers.insert((buffers.identity(), number))
+        {
+            text.add_leftovers(&buffers, &regions, self.diagnostics);
+        }
+        self.inputs.texts.push(Arc::new(text));
+    }
+
+    /// Opens a file with its length; `None` if it is in another text already, or holds no records.
+    fn open(&mut self, requested: &RequestedFile) -> io::Result<Option<(FileHandle, u64)>> {
+        let metadata = fs::metadata(&requested.path)?;
+        if !metadata.is_file() && !requested.is_argument {
+            info!("{}: not a regular file", requested.path.display());
+            return Ok(None);
+        }
+        let identity = (metadata.dev(), metadata.ino());
+        if self.inputs.identities.contains(&identity) {
+            info!("{}: named twice, read once", requested.path.display());
+            return Ok(None);
+        }
+        let opened = if metadata.is_file() {
+            let file = file_handle::open(&requested.path)?;
+            // A live process may append to the file; only what it holds now is read.
+            let length = file.metadata()?.len();
+            (FileHandle::new(requested.path.clone(), file, self.descriptors)?, length)
+        } else {
+            spool(&requested.path, self.diagnostics)?
+        };
+        self.inputs.identities.insert(identity);
+        Ok(Some(opened))
+    }
+
+    /// Adds files that processes made after their directory was listed and before their trbuf was inspected, when they
+    /// were running or ending.
+    fn add_new_files(&mut self, processes: &[ProcessFiles]) {
+        let mut by_directory: HashMap<&Path, HashSet<(&[u8], u32)>> = HashMap::new();
+        for process in processes {
+            self.state(process);
+            by_directory.entry(&process.directory).or_default().insert((&process.prefix, process.number));
+        }
+        if by_directory.is_empty() {
+            return;
+        }
+        let known: HashSet<PathBuf> = self.inputs.texts.iter().map(|text| text.path().to_owned()).collect();
+        for (directory, processes) in by_directory {
+            // The directory was readable before, so a failure now is not reported.
+            for entry in fs::read_dir(listed_directory(directory)).into_iter().flatten().flatten() {
+                let path = directory.join(entry.file_name());
+                let (prefix, Some(FileName::Records { process: number, lwp })) = split_name(&path) else { continue };
+                if processes.contains(&(prefix, number)) && !known.contains(&path) {
+                    let process = ProcessFiles { directory: directory.to_owned(), prefix: prefix.to_owned(), number };
+                    self.add_file(RequestedFile { path, owner: Some((process, lwp)), is_argument: false });
+                }
+            }
+        }
+    }
+
+    /// Adds texts of the record files that a process has leftovers for and never made.
+    fn add_files_never_made(&mut self, process: &ProcessFiles) {
+        let Some(leftovers) = self.state(process).leftovers() else { return };
+        let buffers = leftovers.handle.clone();
+        let files = leftovers.files.clone();
+        for (number, regions) in files {
+            if !self.used_leftovers.insert((buffers.identity(), number)) {
+                continue;
+            }
+            self.completeness.add_file(process, number);
+            let path = process.path(FileName::Records { process: process.number, lwp: number });
+            let mut text = RecordText::new(path, None, 0, false);
+            text.add_leftovers(&buffers, &regions, self.diagnostics);
+            self.inputs.texts.push(Arc::new(text));
+        }
+    }
+}

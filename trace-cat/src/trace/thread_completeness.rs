@@ -1,0 +1,265 @@
+//! From when on each thread of a trace in rings (`THR_TRACE_RING`) is complete: a ring overwrites its older records.
+//!
+//! A process that ends notes the times in its trinfo, in lines `complete_from LWP SECONDS.NANOSECONDS`. For a process that
+//! was killed, the time is that of the oldest record that the thread's rings in the trbuf still hold. Nothing is left of
+//! threads that ended and whose rings other threads reused; a note in the trinfo counts them.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::OpenOptions;
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use spec::info::RINGS_REUSED;
+use spec::names::{FileName, LWP_MASK};
+
+use super::buffers::complete_from::{CompleteFrom, raw};
+use super::file_names::ProcessFiles;
+use crate::support::diagnostics::{Diagnostics, reason};
+use crate::support::local_time::DateTime;
+
+/// The most bytes that a line about completeness has.
+const LINE_MAX: usize = 128;
+/// The most threads that are reported one by one; the others are counted.
+const REPORTED_MAX: usize = 10;
+
+/// What a trinfo holds about completeness.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct TrinfoCompleteness {
+    /// The threads that overwrote records.
+    pub threads: Vec<CompleteFrom>,
+    /// How many threads' rings were reused.
+    pub reused: u64,
+}
+
+/// Reads the trinfo at `path`. A trinfo that does not exist holds nothing.
+///
+/// # Errors
+/// The system's error, or that it is no regular file.
+pub fn read_trinfo(path: &Path) -> io::Result<TrinfoCompleteness> {
+    let file = match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(TrinfoCompleteness::default()),
+        Err(error) => return Err(error),
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut reader = BufReader::new(file);
+    let (mut completeness, mut line) = (TrinfoCompleteness::default(), Vec::new());
+    loop {
+        line.clear();
+        if reader.by_ref().take(LINE_MAX as u64).read_until(b'\n', &mut line)? == 0 {
+            return Ok(completeness);
+        }
+        match line.strip_suffix(b"\n") {
+            Some(line) => {
+                completeness.threads.extend(CompleteFrom::parse(line));
+                // A process writes the note once for each program that it executes.
+                completeness.reused = completeness.reused.saturating_add(reused(line).unwrap_or(0));
+            }
+            None => drop(reader.skip_until(b'\n')?),
+        }
+    }
+}
+
+/// The number in a trinfo's note of reused rings, without its newline; `None` if the line is something else.
+fn reused(line: &[u8]) -> Option<u64> {
+    let note = std::str::from_utf8(line).ok()?.strip_prefix("note ")?;
+    note.strip_prefix(RINGS_REUSED[0])?.strip_suffix(RINGS_REUSED[1])?.parse().ok()
+}
+
+/// From when on the threads of all processes are complete.
+#[derive(Debug, Default)]
+pub struct ThreadCompleteness {
+    threads: BTreeMap<(ProcessFiles, u32), u64>,
+    /// How many threads' rings were reused.
+    reused: BTreeMap<ProcessFiles, u64>,
+    /// The record files that are read, by process and number.
+    read: HashSet<(ProcessFiles, u16)>,
+}
+
+impl ThreadCompleteness {
+    /// Adds the threads of a process: those that its trinfo holds, and those of `in_trbuf`.
+    pub fn add_process(&mut self, process: &ProcessFiles, in_trbuf: &[CompleteFrom], diagnostics: &Diagnostics) {
+        let path = process.path(FileName::Info(process.number));
+        let in_trinfo = read_trinfo(&path).unwrap_or_else(|error| {
+            diagnostics.report_note(path.display(), reason(&error));
+            TrinfoCompleteness::default()
+        });
+        if in_trinfo.reused > 0 {
+            self.reused.insert(process.clone(), in_trinfo.reused);
+        }
+        for CompleteFrom { lwp, from } in in_trinfo.threads.iter().chain(in_trbuf) {
+            // A thread whose rings were written out twice, as before an exec, is complete from the later time on.
+            let known = self.threads.entry((process.clone(), *lwp)).or_default();
+            *known = (*known).max(*from);
+        }
+    }
+
+    /// Notes that a record file is read.
+    pub fn add_file(&mut self, process: &ProcessFiles, number: u16) {
+        if !self.threads.is_empty() {
+            self.read.insert((process.clone(), number));
+        }
+    }
+
+    /// Reports the threads whose files are read, that with the latest time first, and the processes that reused rings.
+    pub fn report(&self, diagnostics: &Diagnostics) {
+        let mut threads: Vec<(u64, &ProcessFiles, u32)> = self
+            .threads
+            .iter()
+            .filter(|((process, lwp), _)| self.read.contains(&(process.clone(), (lwp & LWP_MASK) as u16)))
+            .map(|((process, lwp), &from)| (from, process, *lwp))
+            .collect();
+        threads.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| (a.1, a.2).cmp(&(b.1, b.2))));
+        let display = |from| format!("{} ({})", DateTime(from), raw(from));
+        for &(from, process, lwp) in threads.iter().take(REPORTED_MAX) {
+            let file = process.path(FileName::Records { process: process.number, lwp: (lwp & LWP_MASK) as u16 });
+            let what =
+                format_args!("LWP {lwp} is complete from {} on; what came before was overwritten", display(from));
+            diagnostics.report_note(file.display(), what);
+        }
+        if let Some(&(from, ..)) = threads.get(REPORTED_MAX) {
+            let count = threads.len() - REPORTED_MAX;
+            diagnostics
+                .report_note("rings", format_args!("and {count} more threads, the latest from {} on", display(from)));
+        }
+        for (process, count) in self.reused.iter().take(REPORTED_MAX) {
+            let [before, after] = RINGS_REUSED;
+            diagnostics.report_note(
+                process.path(FileName::Info(process.number)).display(),
+                format_args!("{before}{count}{after}"),
+            );
+        }
+        if self.reused.len() > REPORTED_MAX {
+            let (processes, threads) =
+                (self.reused.len() - REPORTED_MAX, self.reused.values().skip(REPORTED_MAX).sum::<u64>());
+            diagnostics
+                .report_note("rings", format_args!("and those of {threads} more threads of {processes} processes"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::diagnostics::tests::recorded_diagnostics;
+    use spec::record::NANOS_PER_SECOND;
+    use std::fs;
+
+    #[test]
+    fn lines_are_parsed_as_they_are_written() {
+        for thread in
+            [CompleteFrom { lwp: 1, from: 0 }, CompleteFrom { lwp: u32::MAX, from: 9_999_999_999_999_999_999 }]
+        {
+            assert_eq!(CompleteFrom::parse(thread.line().trim_end().as_bytes()), Some(thread));
+        }
+        assert_eq!(
+            CompleteFrom { lwp: 71, from: 5 * NANOS_PER_SECOND + 9 }.line(),
+            "complete_from 71 0000000005.000000009\n"
+        );
+        for wrong in [
+            "",
+            "complete_from",
+            "complete_from 71",
+            "complete_from 71 0000000005.00000000",
+            "complete_from 71 000000005.000000009",
+            "complete_from 71 0000000005.000000009 ",
+            "complete_from +1 0000000005.000000009",
+            "complete_from  0000000005.000000009",
+            "complete_from 4294967296 0000000005.000000009",
+            "note complete_from 71 0000000005.000000009",
+        ] {
+            assert_eq!(CompleteFrom::parse(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_trinfo_may_hold_anything() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("trinfo.0000001");
+        assert_eq!(read_trinfo(&path).unwrap(), TrinfoCompleteness::default());
+        let thread = |lwp| CompleteFrom { lwp, from: 7 };
+        let long = "x".repeat(3 * LINE_MAX);
+        let note = |count: &str| format!("note {}\n", RINGS_REUSED.join(count));
+        let lines = [
+            &thread(1).line(),
+            &format!("map {long}\n"),
+            "\n\0\n",
+            &note("14"),
+            &note("4294967295"),
+            &note("x"),
+            &thread(2).line(),
+            &thread(3).line()[..36],
+        ];
+        fs::write(&path, lines.concat()).unwrap();
+        assert_eq!(
+            read_trinfo(&path).unwrap(),
+            TrinfoCompleteness { threads: vec![thread(1), thread(2)], reused: 4_294_967_309 }
+        );
+        fs::write(&path, long).unwrap();
+        assert_eq!(read_trinfo(&path).unwrap(), TrinfoCompleteness::default());
+        assert!(read_trinfo(directory.path()).is_err());
+    }
+
+    #[test]
+    fn the_latest_ten_threads_are_reported_and_the_others_counted() {
+        let report = |count: u32| {
+            let process = ProcessFiles { directory: "d".into(), prefix: Vec::new(), number: 1 };
+            let mut completeness = ThreadCompleteness::default();
+            let (diagnostics, messages) = recorded_diagnostics();
+            let threads: Vec<CompleteFrom> =
+                (1..=count).map(|lwp| CompleteFrom { lwp, from: u64::from(lwp) * NANOS_PER_SECOND }).collect();
+            completeness.add_process(&process, &threads, &diagnostics);
+            // An earlier time of the same thread does not count.
+            let earlier: Vec<CompleteFrom> =
+                threads.first().map(|first| CompleteFrom { from: 9, ..*first }).into_iter().collect();
+            completeness.add_process(&process, &earlier, &diagnostics);
+            (0..200).filter(|number| *number != 5).for_each(|number| completeness.add_file(&process, number));
+            completeness.report(&diagnostics);
+            assert!(!diagnostics.has_damage());
+            messages.text()
+        };
+        assert_eq!(report(0), "");
+        let eleven = report(11);
+        assert_eq!(eleven.lines().count(), 10, "the fifth one's file is not read: {eleven}");
+        assert!(eleven.starts_with("trace-cat: d/tr.0000001.00b: LWP 11 is complete from "), "{eleven}");
+        let last = eleven.lines().last().unwrap();
+        assert!(
+            last.contains("LWP 1 ") && last.ends_with(" (0000000001.000000000) on; what came before was overwritten")
+        );
+        let hundred = report(100);
+        assert_eq!(hundred.lines().count(), 11);
+        let last = hundred.lines().last().unwrap();
+        assert!(last.starts_with("trace-cat: rings: and 89 more threads, the latest from 19"), "{last}");
+        assert!(last.ends_with(" (0000000090.000000000) on"), "{last}");
+    }
+
+    #[test]
+    fn threads_whose_rings_were_reused_are_counted() {
+        let directory = tempfile::tempdir().unwrap();
+        let (diagnostics, messages) = recorded_diagnostics();
+        let mut completeness = ThreadCompleteness::default();
+        for number in 1..=12 {
+            let process = ProcessFiles { directory: directory.path().into(), prefix: Vec::new(), number };
+            let note = format!("note {}\n", RINGS_REUSED.join(&(100 * number).to_string()));
+            fs::write(process.path(FileName::Info(number)), note).unwrap();
+            completeness.add_process(&process, &[], &diagnostics);
+        }
+        completeness.report(&diagnostics);
+        let text = messages.text();
+        let lines: Vec<&str> = text.lines().collect();
+        let path = directory.path().display();
+        assert_eq!(
+            lines[0],
+            format!(
+                "trace-cat: {path}/trinfo.0000001: \
+                 the rings of 100 threads that had ended were reused, and their records are gone"
+            )
+        );
+        assert_eq!(lines[10], "trace-cat: rings: and those of 2300 more threads of 2 processes");
+        assert_eq!(lines.len(), 11);
+        assert!(!diagnostics.has_damage());
+    }
+}
