@@ -2,8 +2,9 @@
 //!
 //! The column `hook` of a row says how: `one_record` makes one record of a call, stamped before the call (and written
 //! after it if it has the result) or after it; `two_records` makes two, around a call that may wait for long and may be
-//! left by unwinding; `handwritten` is a hook that is written by hand in `src/hooks/`. Errors are reported as
-//! `functions.tsv:LINE: …`.
+//! left by unwinding; `wrapped` passes the call to the function of `src/hooks/` that has the event's name, with the
+//! arguments in the column `values`; `handwritten` is a hook that is written by hand in `src/hooks/`. Errors are
+//! reported as `functions.tsv:LINE: …`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -54,7 +55,7 @@ fn parameter(place: &str, text: &str) -> (String, &'static str) {
         return (name.to_owned(), "Ptr");
     }
     let split = text.rfind([' ', '*']).unwrap_or_else(|| panic!("{place}: parameter '{text}' has no name")) + 1;
-    (text[split..].to_owned(), rust_type(place, &text[..split]))
+    (text[split..].trim_end_matches("[]").to_owned(), rust_type(place, &text[..split]))
 }
 
 /// Splits at commas that are not within parentheses.
@@ -87,7 +88,7 @@ fn result_type(symbol: &str, prototype: &str) -> &'static str {
         "void" => "()",
         "int" if sets_errno(symbol) => "SemStatus",
         "int" if is_c11(symbol) => "ThrdStatus",
-        "int" => "c_int",
+        "int" | "pid_t" => "c_int",
         "pthread_t" | "thrd_t" => "u64",
         _ => "Ptr",
     }
@@ -111,6 +112,19 @@ fn value(place: &str, text: &str, names: &[(String, &str)]) -> String {
         }
         _ => panic!("{place}: '{text}' is neither a parameter nor a known value"),
     }
+}
+
+/// The hook of a row whose event has a function that makes the call: its arguments are those of the `values` cell
+/// (parameters, `0`, and next functions as `&NAME`), the call's return address, and the call.
+fn wrapped_hook(row: &[&str], declared: &str, result: &str, call: &str) -> String {
+    let [symbol, event, _, _, cells, prototype] = row else { unreachable!("`hook` has checked the row") };
+    let cells = cells.split(' ').filter(|cell| *cell != "-");
+    let arguments: String = cells.map(|cell| cell.replace('&', "&next_functions::") + ", ").collect();
+    format!(
+        "hook! {{\n/// `{prototype};`\nfn {symbol}({declared}; caller) -> {result} {{\n    \
+         // SAFETY: functions.tsv has the prototype of the next function; the host grants what that demands.\n    \
+         unsafe {{ {event}({arguments}caller, || {call}) }}\n}}\n}}\n\n"
+    )
 }
 
 /// What `events.tsv` has about an event's first record.
@@ -139,9 +153,12 @@ fn unselected(place: &str, level: &str, object: &str) -> (Option<String>, Option
     match level {
         "always" | "never" => (None, None),
         "failed" => (None, Some(format!("{selective} && result.rval() == 0"))),
-        "waiters" => (Some(format!("{selective} && {object}_has_no_waiters({object})")), None),
+        "waiters" => {
+            let layout = object.to_uppercase();
+            (Some(format!("{selective} && knows({layout}) && {object}_waiters({object}) == 0")), None)
+        }
         // The call may not be tried first, but the object's word says whether it would wait.
-        "blocked" => (Some(format!("{selective} && {object}_has_token({object})")), None),
+        "blocked" => (Some(format!("{selective} && {object}_count({object}) != 0")), None),
         _ => panic!("{place}: unknown level '{level}'"),
     }
 }
@@ -150,6 +167,12 @@ fn unselected(place: &str, level: &str, object: &str) -> (Option<String>, Option
 fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>) -> String {
     let [symbol, event, hook_kind, next, cells, prototype] = row else { panic!("{place}: a row has 6 columns") };
     let parameters = parameters(place, prototype);
+    let declared: Vec<String> = parameters.iter().map(|(name, kind)| format!("{name}: {kind}")).collect();
+    let (declared, result) = (declared.join(", "), result_type(symbol, prototype));
+    let call = format!("call_next!({next}({declared}) -> {result})");
+    if *hook_kind == "wrapped" {
+        return wrapped_hook(row, &declared, result, &call);
+    }
     let FirstRecord { which, stamp, level } =
         first_records.get(*event).unwrap_or_else(|| panic!("{place}: unknown event '{event}'"));
     let upper = event.to_uppercase();
@@ -168,11 +191,8 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     values.resize(values.len().max(4), "0".to_owned());
     values.resize(5, "detail(caller)".to_owned());
     let values = values.join(", ");
-    let declared: Vec<String> = parameters.iter().map(|(name, kind)| format!("{name}: {kind}")).collect();
-    let (declared, result) = (declared.join(", "), result_type(symbol, prototype));
     let names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
     let object = names.first().copied().unwrap_or_default();
-    let call = format!("call_next!({next}({declared}) -> {result})");
     let kind = format!("&id::{upper}_0");
     let (pass_on, forget) = unselected(place, level, object);
     let pass_on = pass_on.map_or(String::new(), |that| format!("    if {that} {{ return {call}; }}\n"));
@@ -226,7 +246,7 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
                 text,
                 "{before}    recorder::put(&id::{upper}_1, clock::now_unfenced(), [{values}]);\n    \
                  let unwound = ReturnRecord::new(&id::{upper}_2, [libc::ECANCELED as u64, 0, 0, 0, 0]);\n    \
-                 let result = <{result}>::from_bits(unwound.call(next_functions::{next}.address(), [{}]));\n    \
+                 let result: {result} = unwound.call(next_functions::{next}.address(), [{}]);\n    \
                  recorder::put(&id::{upper}_2, clock::now_fenced(), [result.rval(), 0, 0, 0, 0]);\n    result",
                 bits.join(", ")
             )
@@ -262,7 +282,13 @@ fn main() {
     let mut next = String::new();
     for name in &names {
         writeln!(next, "/// The next `{name}`.\n#[allow(non_upper_case_globals)]").unwrap();
-        writeln!(next, "pub static {name}: NextFunction = NextFunction::new(c\"{name}\");").unwrap();
+        let substitute = match *name {
+            "fexecve" | "_Fork" => "missing_with_errno",
+            _ if sets_errno(name) || name.starts_with("exec") => "missing_with_errno",
+            _ if is_c11(name) => "missing_c11",
+            _ => "missing",
+        };
+        writeln!(next, "pub static {name}: NextFunction = NextFunction::new(c\"{name}\", {substitute});").unwrap();
     }
     let all: Vec<String> = names.iter().map(|name| format!("&{name}")).collect();
     writeln!(next, "static ALL: [&NextFunction; {}] = [{}];", all.len(), all.join(", ")).unwrap();

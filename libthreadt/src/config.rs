@@ -9,7 +9,6 @@ use spec::buffer::{RING_SIZES, SlotLayout};
 use crate::sys::diagnostics::{Warning, warn};
 use crate::sys::{SetOnce, path};
 
-/// What the environment asks for.
 pub struct Config {
     /// Which events are recorded; [`EventSet::NONE`] also where the program must not be recorded.
     pub events: EventSet,
@@ -42,7 +41,7 @@ pub fn detail(value: u64) -> u64 {
     value & DETAIL.load(Relaxed)
 }
 
-/// Whether the columns are write_position that need more than the call's arguments.
+/// Whether columns are filled that need more than the call's arguments.
 #[inline(always)]
 pub fn is_detailed() -> bool {
     detail(1) != 0
@@ -54,27 +53,18 @@ unsafe extern "C" {
     static __libc_stack_end: *const usize;
 }
 
-/// The environment: libc's, or the one that the kernel gave if libc has not noted it yet (a sanitizer's runtime takes
-/// locks in its preinit_array).
-///
-/// # Safety
-/// The program must not be changing its environment in another thread.
-unsafe fn environment() -> *const *const c_char {
-    // SAFETY: the caller's; the initial stack is as the x86-64 ABI describes it, and stays mapped.
-    unsafe { if environ.is_null() { __libc_stack_end.add(*__libc_stack_end + 2).cast() } else { environ } }
-}
-
 /// `THR_TRACE_DIR`, empty for the working directory. Points into the host's environment: to be copied at once.
 pub fn directory() -> &'static [u8] {
     variable(b"THR_TRACE_DIR").unwrap_or(c"").to_bytes()
 }
 
-/// The value of an environment variable.
 fn variable(name: &[u8]) -> Option<&'static CStr> {
     // SAFETY: libc keeps `environ` as a NULL-terminated array of NUL-terminated strings; it is read before the program
-    // itself runs (or, if a hook runs earlier, before there are other threads).
+    // itself runs (or, if a hook runs earlier, before there are other threads). If libc has not set it yet (a
+    // sanitizer's runtime takes locks in its preinit_array), the initial stack is as the x86-64 ABI describes it, and
+    // stays mapped.
     unsafe {
-        let mut entry = environment();
+        let mut entry = if environ.is_null() { __libc_stack_end.add(*__libc_stack_end + 2).cast() } else { environ };
         while !(*entry).is_null() {
             let text = CStr::from_ptr(*entry);
             if let Some(value) = text.to_bytes().strip_prefix(name)
@@ -88,7 +78,6 @@ fn variable(name: &[u8]) -> Option<&'static CStr> {
     }
 }
 
-/// Reads the environment.
 pub fn read() -> Config {
     // SAFETY: getauxval only reads what the kernel gave to the process.
     let privileged = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
@@ -161,23 +150,17 @@ fn selects_program() -> bool {
 }
 
 /// The base name of the program's file; for a script, that of its interpreter.
-fn program_name(path: &mut [u8]) -> &[u8] {
-    let length = path::read_link(c"/proc/self/exe", path).unwrap_or(0);
-    if length == 0 || length == path.len() {
+fn program_name(buffer: &mut [u8]) -> &[u8] {
+    let length = path::read_link(c"/proc/self/exe", buffer).unwrap_or(0);
+    if length == 0 || length == buffer.len() {
         // No /proc, or a path too long for the buffer: the name by which the program was started.
         // SAFETY: the kernel's string for the path given to execve, NUL-terminated, kept for the process's life.
-        let name = unsafe { libc::getauxval(libc::AT_EXECFN) } as *const c_char;
-        if name.is_null() {
-            return b"";
-        }
-        // SAFETY: as above.
-        return base_name(unsafe { CStr::from_ptr(name) }.to_bytes());
+        return unsafe {
+            let name = libc::getauxval(libc::AT_EXECFN) as *const c_char;
+            if name.is_null() { b"" } else { path::base_name(CStr::from_ptr(name).to_bytes()) }
+        };
     }
-    base_name(path.get(..length).unwrap_or(b""))
-}
-
-fn base_name(path: &[u8]) -> &[u8] {
-    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
+    path::base_name(buffer.get(..length).unwrap_or(b""))
 }
 
 #[cfg(test)]

@@ -6,16 +6,16 @@
 //! A record travels down this list. Each module imports only from those below it.
 //!
 //! - `hooks`: interposed functions
-//! - `lifecycle`: threads, forked children, exec, the final flush; it alone coordinates the modules below
+//! - `lifecycle`: threads begin and end, exec, the final flush; it alone coordinates the modules below
 //! - `recorder`: from a hook's values to a record in the thread's slot; nesting
-//! - `first_use`: initialises the library, also in forked children, makes the process's files and describes it in
-//!   trinfo
+//! - `first_use`: initialises the library in each process at the first call of a hook; at the first record makes the
+//!   process's files and describes it in trinfo
 //! - `storage`: slots in the process's trbuf, mapped shared; when and how their text gets to the thread's file
-//! - `trace_dir`: the directory, the names in it and their owner, the shared clock, trinfo
+//! - `trace_dir`: the directory, the names in it and their owner, the clock that its processes share, trinfo
 //! - `process_state`: the words of the process, which a forked child does not inherit
-//! - `glibc`: next functions, words of its objects, calls that unwind
+//! - `glibc`: the functions behind the hooks, the words of synchronisation objects, calls that unwind
 //! - `clock`, `config`: the time of a record; the environment
-//! - `sys`: system calls, paths, ELF symbols, lock-free primitives, messages on stderr
+//! - `sys`: what stands in the place of libc: system calls, paths, ELF symbols, lock-free primitives, messages
 //!
 //! # The laws of the host's house
 //!

@@ -5,10 +5,8 @@
 //! shares the page, as it shares all memory; its records are its parent's.
 
 use core::mem::offset_of;
-use core::sync::atomic::{
-    AtomicU8, AtomicU32,
-    Ordering::{Acquire, Relaxed},
-};
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use spec::EventId;
 use spec::tables::EVENTS;
@@ -21,7 +19,6 @@ use crate::sys::{Once, PoolHead, process_id};
 pub struct ProcessState {
     /// For each event of the table a [`Switch`]; 0 until the process is initialised.
     switches: [AtomicU8; 128],
-    /// The library is initialised in this process.
     pub initialised: Once,
     /// The trace directory's files of this process are ready.
     pub files: Once,
@@ -33,8 +30,9 @@ pub struct ProcessState {
     pub stopped: AtomicU32,
     /// 1 once the final flush has begun.
     pub final_flush_begun: AtomicU32,
+    _unused_end_of_cache_line: [AtomicU32; 10],
     /// The LWP that is writing all threads' slots; 0 for none.
-    pub flushing_lwp: CacheLine<AtomicU32>,
+    pub flushing_lwp: AtomicU32,
     /// 1 when a thread has recorded after the final flush had begun.
     pub recorded_after_final_flush: AtomicU32,
     /// 1 once the end of the process has been recorded.
@@ -47,31 +45,32 @@ pub struct ProcessState {
     pub without_slot_cause: AtomicU32,
     /// Records that were lost, of all threads.
     pub lost: AtomicU32,
+    /// Bytes that were written to tr files; counted if THR_TRACE_MAX is set.
+    pub written: AtomicU64,
     /// Slots that the trbuf has room for.
     pub slots: AtomicU32,
+    /// 1 if some of the trbuf is in anonymous memory, because it cannot be in the file: a crash loses it.
+    pub anonymous: AtomicU32,
     /// 1 while a thread maps further slots.
     pub growing: AtomicU32,
     /// Slots that no thread has had yet.
     pub fresh_slots: PoolHead,
     /// Slots of threads that have ended or are about to.
     pub ended_slots: PoolHead,
+    /// How many slots there must be before those of unnoticed dead threads are searched for.
+    pub next_sweep: AtomicU32,
+    /// Slots of dead threads whose text cannot be written.
+    pub unwritable_slots: AtomicU32,
+    /// Rings of threads that have ended.
+    pub dead_rings: AtomicU32,
+    /// Rings that were taken from dead threads with their records, which are gone.
+    pub reused_rings: AtomicU32,
+    /// Threads with rings that have ended.
+    pub ended_threads: AtomicU64,
     /// Memory for the routines and arguments of new threads.
     pub thread_starts: PoolHead,
 }
 
-/// A value that begins a cache line.
-#[repr(C, align(64))]
-pub struct CacheLine<T>(T);
-
-impl<T> core::ops::Deref for CacheLine<T> {
-    type Target = T;
-    #[inline(always)]
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
-
-/// The page of this process.
 // SAFETY: zero is valid for all words of the page, and the state in which the kernel leaves them in a child.
 pub static PROCESS: ProcessState = unsafe { core::mem::zeroed() };
 
@@ -93,7 +92,6 @@ impl Switch {
     /// Only those calls are recorded that waited, failed or found a waiter, as the event's level says.
     pub const SELECTIVE: Switch = Switch(8);
 
-    /// Adds the bits of `other`.
     pub fn with(self, other: Switch) -> Switch {
         Switch(self.0 | other.0)
     }
@@ -110,7 +108,6 @@ impl Switch {
         self.0 & (if recursive { Switch::ON_RECURSIVE.0 } else { Switch::ON.0 }) != 0
     }
 
-    /// Whether only calls are recorded that waited, failed or found a waiter.
     #[inline(always)]
     pub fn is_selective(self) -> bool {
         self.0 & Switch::SELECTIVE.0 != 0
@@ -127,7 +124,6 @@ pub fn loaded_switch(id: EventId) -> Option<Switch> {
     }
 }
 
-/// Sets the switch of event number `index` of the table.
 pub fn set_switch(index: usize, switch: Switch) {
     PROCESS.switches[index & 127].store(switch.0, Relaxed);
 }
@@ -141,13 +137,11 @@ pub fn switch_all_off() {
     }
 }
 
-/// Whether the library is initialised in this process.
 #[inline(always)]
 pub fn is_initialised() -> bool {
     PROCESS.initialised.is_done()
 }
 
-/// The process ID; 0 until the process is initialised.
 #[inline]
 pub fn id() -> u32 {
     PROCESS.pid.load(Relaxed)
@@ -159,7 +153,6 @@ pub fn is_vfork_child() -> bool {
     id() != process_id()
 }
 
-/// Whether every record goes to its file at once.
 pub fn writes_through() -> bool {
     PROCESS.write_through.load(Acquire) != 0
 }

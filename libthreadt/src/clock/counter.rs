@@ -11,11 +11,8 @@
 //! the counter can be used. Where anything is not as expected, the vDSO is asked instead.
 
 use core::arch::x86_64::{_mm_lfence, _rdtsc};
-use core::sync::atomic::{
-    AtomicPtr, AtomicU32, AtomicU64, AtomicUsize,
-    Ordering::{Acquire, Relaxed},
-    fence,
-};
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
 
 use crate::sys;
 
@@ -143,7 +140,6 @@ pub fn check(vdso: impl Fn() -> u64) {
     }
 }
 
-/// Whether times are read by the counter.
 pub fn is_used() -> bool {
     !HEAD.load(Relaxed).is_null()
 }

@@ -36,10 +36,7 @@ fn read(clock: c_int) -> i64 {
 /// record that acquires something.
 #[inline(always)]
 pub fn now_fenced() -> u64 {
-    match counter::read::<true>() {
-        Some(time) => time,
-        None => by_vdso(),
-    }
+    now::<true>()
 }
 
 /// As [`now_fenced`], but possibly read while earlier instructions of the thread are still being executed: the time of
@@ -47,7 +44,12 @@ pub fn now_fenced() -> u64 {
 /// same thread has read before.
 #[inline(always)]
 pub fn now_unfenced() -> u64 {
-    match counter::read::<false>() {
+    now::<false>()
+}
+
+#[inline(always)]
+fn now<const FENCED: bool>() -> u64 {
+    match counter::read::<FENCED>() {
         Some(time) => time,
         None => by_vdso(),
     }
@@ -98,12 +100,10 @@ pub fn measure_offset() -> i64 {
     best.1
 }
 
-/// Sets the offset, nanoseconds.
 pub fn set_offset(offset: i64) {
     OFFSET.store(offset, Relaxed);
 }
 
-/// The offset in force, nanoseconds.
 pub fn offset() -> i64 {
     OFFSET.load(Relaxed)
 }

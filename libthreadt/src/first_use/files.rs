@@ -12,7 +12,9 @@ use super::process_info;
 /// A failure is reported once on stderr and ends all recording in this process.
 pub fn prepare_files() -> bool {
     PROCESS.files.run(|| {
-        let prepared = directory::resolve() && make_files();
+        // SAFETY: within `files`, which one thread of the process runs, and all users of the directory's paths have
+        // passed; so are the calls of `make_files`.
+        let prepared = unsafe { directory::resolve() } && make_files();
         if !prepared {
             switch_all_off();
         }
@@ -24,7 +26,7 @@ pub fn prepare_files() -> bool {
 #[cold]
 #[inline(never)]
 fn make_files() -> bool {
-    // SAFETY: within `files`, which one thread of the process runs, and all users of the directory's paths have passed.
+    // SAFETY: as above.
     let made = unsafe { names_owner::claim() }.and_then(|trbuf| match trbuf {
         ClaimedTrbuf::New(fd, owner) => storage::make(&fd, &owner),
         ClaimedTrbuf::TakenOver(fd, owner) => storage::take_over(&fd, &owner),

@@ -11,7 +11,7 @@ use crate::glibc::{self, next_functions};
 use crate::process_state::{self, PROCESS, ProcessState, Switch, is_initialised};
 use crate::storage::{self, thread_local};
 use crate::sys::{self, Once, diagnostics, seccomp};
-use crate::trace_dir::{self, directory};
+use crate::trace_dir::{directory, info_file};
 
 /// The PID of the process in which the library was initialised last: this one, or the one that it was forked from.
 static LAST_PID: AtomicU32 = AtomicU32::new(0);
@@ -69,15 +69,13 @@ pub fn initialise() -> bool {
     })
 }
 
-/// The switch of an event as the environment wants it.
 fn configured_switch(event: &Event) -> Switch {
     let config = CONFIG.get();
     let level = event.kinds.first().map_or(Level::Always, |kind| kind.level);
     let selective = match level {
-        _ if !config.only_blocked => Switch::OFF,
-        Level::Always => Switch::OFF,
-        Level::Blocked | Level::Failed | Level::Waiters => Switch::SELECTIVE,
-        Level::Never => return Switch::OFF,
+        Level::Never if config.only_blocked => return Switch::OFF,
+        Level::Blocked | Level::Failed | Level::Waiters if config.only_blocked => Switch::SELECTIVE,
+        _ => Switch::OFF,
     };
     let on = |category, switch| match config.events.contains_numbers(category, event.number) {
         true => switch,
@@ -87,7 +85,7 @@ fn configured_switch(event: &Event) -> Switch {
     Switch::OFF.with(selective).with(on(event.category, Switch::ON)).with(recursive)
 }
 
-/// Once in a program.
+/// Configures the library, once in a program.
 fn configure() {
     diagnostics::remember_stderr();
     clock::find();
@@ -99,20 +97,20 @@ fn configure() {
         seccomp::note_filter();
     }
     // SAFETY: within CONFIGURED, which all readers have passed.
-    unsafe { CONFIG.set(config) };
+    unsafe { *CONFIG.get_mut() = config };
     // SAFETY: the page is private, zero-initialised memory of this library, and a child is meant to lose it.
     // Where the kernel refuses, only children made by fork() and _Fork() are recognised.
     let _ = unsafe { sys::wipe_on_fork((&raw const PROCESS).cast(), size_of::<ProcessState>()) };
     let _ = sys::register_barrier();
 }
 
-/// Once in a forked child: what it inherited is its parent's.
+/// Forgets what a forked child has inherited from its parent.
 fn forget_parent() {
     let is_interrupted = |slot: &storage::Slot| slot.in_progress.load(Relaxed) != 0 || slot.writer.load(Relaxed) != 0;
     let interrupted = thread_local::current().filter(is_interrupted);
     thread_local::set_current(None);
     storage::forget(interrupted);
-    trace_dir::forget();
+    info_file::forget();
     let _ = sys::register_barrier();
     PROCESS.unrecorded_parent.store(LAST_PID.load(Relaxed), Relaxed);
 }

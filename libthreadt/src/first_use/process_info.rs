@@ -75,7 +75,7 @@ fn describe(writer: &mut InfoWriter) {
         writer.line("buffer", b"ring");
         writer.number("ring", slot_layout().ring_size());
     } else {
-        writer.line("buffer", if storage::is_anonymous() { b"anonymous" } else { b"shared" });
+        writer.line("buffer", if PROCESS.anonymous.load(Relaxed) != 0 { b"anonymous" } else { b"shared" });
     }
     for (_, name) in object_words::LAYOUTS.iter().filter(|(layout, _)| !object_words::knows(*layout)) {
         writer.raw(b"note the layout of this libc's ");
@@ -84,7 +84,7 @@ fn describe(writer: &mut InfoWriter) {
     }
 }
 
-/// Writes from when on the trace of each thread is complete whose ring has overwritten records.
+/// Writes, for each thread whose ring has overwritten records, from when on its trace is complete.
 fn write_completeness(writer: &mut InfoWriter) {
     let mut number = itoa::Buffer::new();
     storage::for_each_slot(|slot| {
@@ -101,7 +101,7 @@ fn write_completeness(writer: &mut InfoWriter) {
         writer.raw(number.format(NANOS_PER_SECOND + from % NANOS_PER_SECOND).as_bytes().get(1..).unwrap_or_default());
         writer.raw(b"\n");
     });
-    let reused = storage::reused_rings();
+    let reused = PROCESS.reused_rings.load(Relaxed);
     if reused != 0 {
         let [before, after] = RINGS_REUSED;
         for text in ["note ", before, number.format(reused), after, "\n"] {
@@ -111,9 +111,8 @@ fn write_completeness(writer: &mut InfoWriter) {
 }
 
 fn text(field: &[c_char]) -> &[u8] {
-    // SAFETY: c_char and u8 have the same layout.
-    let bytes = unsafe { core::slice::from_raw_parts(field.as_ptr().cast(), field.len()) };
-    CStr::from_bytes_until_nul(bytes).map_or(b"", CStr::to_bytes)
+    // SAFETY: the kernel ends each field with a NUL.
+    unsafe { CStr::from_ptr(field.as_ptr()) }.to_bytes()
 }
 
 fn write_command_line(writer: &mut InfoWriter, buffer: &mut [u8]) {

@@ -3,11 +3,7 @@
 use core::ffi::c_int;
 
 use super::next_functions;
-use super::object_words::{
-    BARRIER, COND, KIND_RECURSIVE, KIND_TYPE, MUTEX, MUTEX_COUNT, MUTEX_KIND, MUTEX_LOCK, MUTEX_OWNER, Ptr, RW_FLAGS,
-    RW_PREFERS_WRITERS, RW_READERS_SHIFT, RW_WRITE_LOCKED, RW_WRITE_PHASE, RW_WRITER, RWLOCK, SEM, SEM_WAITERS,
-    set_known, word,
-};
+use super::object_words::*;
 use crate::sys;
 
 /// Memory for one object: large enough for each of glibc's, and aligned.
@@ -33,12 +29,13 @@ pub fn calibrate() {
 macro_rules! succeeds {
     ($function:ident($($argument:expr),*)) => {
         next_functions::$function.address_if_any().is_some_and(|function| {
-            // SAFETY: the next function, with objects of this file; arguments that it does not take are ignored.
-            let function: unsafe extern "C" fn(Ptr, usize, usize) -> c_int = unsafe { core::mem::transmute(function) };
             let arguments = [$($argument as usize),*];
             let argument = |at: usize| arguments.get(at).copied().unwrap_or(0);
-            // SAFETY: as above.
-            unsafe { function(argument(0) as Ptr, argument(1), argument(2)) == 0 }
+            // SAFETY: the next function, with objects of this file; arguments that it does not take are ignored.
+            unsafe {
+                let function: unsafe extern "C" fn(usize, usize, usize) -> c_int = core::mem::transmute(function);
+                function(argument(0), argument(1), argument(2)) == 0
+            }
         })
     };
 }
@@ -46,25 +43,23 @@ macro_rules! succeeds {
 fn mutex_as_expected() -> bool {
     let (mut attribute, mut mutex) = (ObjectMemory([0; 32]), ObjectMemory([0; 32]));
     let (attribute, object) = (&raw mut attribute, &raw mut mutex);
-    let locked = succeeds!(pthread_mutexattr_init(attribute))
+    // SAFETY: the object is on this stack.
+    let word = |at| unsafe { word(object.cast(), at) };
+    succeeds!(pthread_mutexattr_init(attribute))
         && succeeds!(pthread_mutexattr_settype(attribute, KIND_RECURSIVE))
         && succeeds!(pthread_mutex_init(object, attribute))
         && succeeds!(pthread_mutex_lock(object))
-        && succeeds!(pthread_mutex_lock(object));
-    // SAFETY: the object is on this stack.
-    let word = |at| unsafe { word(object.cast(), at) };
-    let expected = word(MUTEX_LOCK) == 1
+        && succeeds!(pthread_mutex_lock(object))
+        && word(MUTEX_LOCK) == 1
         && word(MUTEX_COUNT) == 2
         && word(MUTEX_OWNER) == sys::thread_id()
-        && word(MUTEX_KIND) & KIND_TYPE == KIND_RECURSIVE;
-    let unlocked = locked
-        && expected
+        && word(MUTEX_KIND) & KIND_TYPE == KIND_RECURSIVE
         && succeeds!(pthread_mutex_unlock(object))
         && succeeds!(pthread_mutex_unlock(object))
         && word(MUTEX_LOCK) == 0
         && word(MUTEX_COUNT) == 0
-        && word(MUTEX_OWNER) == 0;
-    unlocked && succeeds!(pthread_mutex_destroy(object))
+        && word(MUTEX_OWNER) == 0
+        && succeeds!(pthread_mutex_destroy(object))
 }
 
 /// Where a condition variable's `__wrefs` is, bytes.
@@ -112,9 +107,11 @@ fn sem_as_expected() -> bool {
     let object = &raw mut sem;
     // SAFETY: the object is on this stack.
     let word = |at| unsafe { word(object.cast(), at) };
-    let counted =
-        succeeds!(sem_init(object, 0, 5)) && succeeds!(sem_post(object)) && word(0) == 6 && word(SEM_WAITERS) == 0;
-    counted && succeeds!(sem_destroy(object))
+    succeeds!(sem_init(object, 0, 5))
+        && succeeds!(sem_post(object))
+        && word(0) == 6
+        && word(SEM_WAITERS) == 0
+        && succeeds!(sem_destroy(object))
 }
 
 fn barrier_as_expected() -> bool {

@@ -14,11 +14,14 @@ pub struct NextFunction {
     address: AtomicPtr<()>,
     is_libc: AtomicBool,
     name: &'static CStr,
+    /// Takes its place where this libc has no such function.
+    substitute: extern "C" fn() -> isize,
 }
 
 impl NextFunction {
-    const fn new(name: &'static CStr) -> NextFunction {
-        NextFunction { address: AtomicPtr::new(core::ptr::null_mut()), is_libc: AtomicBool::new(false), name }
+    const fn new(name: &'static CStr, substitute: extern "C" fn() -> isize) -> NextFunction {
+        let (address, is_libc) = (AtomicPtr::new(core::ptr::null_mut()), AtomicBool::new(false));
+        NextFunction { address, is_libc, name, substitute }
     }
 
     /// Its address, never null: where this libc has no such function, that of one that only fails.
@@ -32,8 +35,7 @@ impl NextFunction {
     /// Its address, if this libc has it.
     pub fn address_if_any(&self) -> Option<*const ()> {
         let address = self.address();
-        let substitutes = [missing as *const (), missing_with_errno as *const (), missing_c11 as *const ()];
-        (!substitutes.contains(&address)).then_some(address)
+        (address != self.substitute as *const ()).then_some(address)
     }
 
     /// Whether it is libc's own, not another interposer's. Only libc's lock functions may be tried before they are
@@ -54,15 +56,7 @@ impl NextFunction {
                 definition.address
             }
             // Not stored: a library that is loaded later may bring it.
-            None => match self.name.to_bytes() {
-                [b's', b'e', b'm', b'_', ..] | [b'e', b'x', b'e', b'c', ..] | b"fexecve" | b"_Fork" => {
-                    missing_with_errno as *const ()
-                }
-                [b't', b'h', b'r', b'd', b'_', ..] | [b'm' | b'c' | b't', _, b'x' | b'd' | b's', b'_', ..] => {
-                    missing_c11 as *const ()
-                }
-                _ => missing as *const (),
-            },
+            None => self.substitute as *const (),
         }
     }
 }

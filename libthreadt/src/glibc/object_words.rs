@@ -6,11 +6,11 @@
 //! Every pointer here is one that the next function is about to read itself, or has read. Words are read before the
 //! call that releases an object, never after an unlock: by then it may be freed memory.
 
+#![expect(unsafe_op_in_unsafe_fn, reason = "all functions have one contract, that of `word`, and pass it on")]
+
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{
-    AtomicU32,
-    Ordering::{Acquire, Relaxed, Release},
-};
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::next_functions;
 use crate::sys;
@@ -23,10 +23,10 @@ static KNOWN_LAYOUTS: AtomicU32 = AtomicU32::new(0);
 /// Where a condition variable's `__wrefs` is, in bytes.
 static COND_WREFS: AtomicU32 = AtomicU32::new(0);
 
-pub(super) const MUTEX: u32 = 1;
-pub(super) const COND: u32 = 2;
-pub(super) const RWLOCK: u32 = 4;
-pub(super) const SEM: u32 = 8;
+pub const MUTEX: u32 = 1;
+pub const COND: u32 = 2;
+pub const RWLOCK: u32 = 4;
+pub const SEM: u32 = 8;
 pub(super) const BARRIER: u32 = 16;
 /// All of them, by the names that `trinfo` uses.
 pub const LAYOUTS: [(u32, &[u8]); 5] =
@@ -44,19 +44,23 @@ pub fn knows(layout: u32) -> bool {
     KNOWN_LAYOUTS.load(Acquire) & layout != 0
 }
 
-/// Whether the layout of rwlocks is known.
-pub fn knows_rwlocks() -> bool {
-    knows(RWLOCK)
-}
-
 /// The 32-bit word `at` bytes into an object.
 ///
 /// # Safety
 /// The object must be readable there.
 #[inline]
 pub(super) unsafe fn word(object: Ptr, at: usize) -> u32 {
-    // SAFETY: the caller's; other threads change such words atomically.
-    unsafe { AtomicU32::from_ptr(object.cast::<u8>().add(at).cast()) }.load(Relaxed)
+    // Other threads change such words atomically.
+    AtomicU32::from_ptr(object.cast::<u8>().add(at).cast()).load(Relaxed)
+}
+
+/// As [`word`], where the layout is known; else 0.
+///
+/// # Safety
+/// The object must be readable there, here and in the functions below.
+#[inline]
+unsafe fn word_if_known(layout: u32, object: Ptr, at: usize) -> u64 {
+    if knows(layout) { u64::from(word(object, at)) } else { 0 }
 }
 
 // pthread_mutex_t
@@ -81,7 +85,6 @@ impl MutexKind {
     /// glibc uses the lower bits only.
     const UNKNOWN: MutexKind = MutexKind(1 << 31);
 
-    /// Whether it is recursive.
     #[inline(always)]
     pub fn is_recursive(self) -> bool {
         self.0 & KIND_TYPE == KIND_RECURSIVE
@@ -95,49 +98,40 @@ impl MutexKind {
     }
 }
 
-/// The kind of a mutex.
-///
-/// # Safety
-/// `mutex` must be readable, here and in the functions below.
 #[inline(always)]
 pub unsafe fn mutex_kind(mutex: Ptr) -> MutexKind {
-    // SAFETY: the caller's.
-    if knows(MUTEX) { MutexKind(unsafe { word(mutex, MUTEX_KIND) }) } else { MutexKind::UNKNOWN }
+    if knows(MUTEX) { MutexKind(word(mutex, MUTEX_KIND)) } else { MutexKind::UNKNOWN }
 }
 
-/// Whether a mutex is recursive.
 #[inline(always)]
 pub unsafe fn is_recursive(mutex: Ptr) -> bool {
-    // SAFETY: the caller's.
-    unsafe { mutex_kind(mutex) }.is_recursive()
+    mutex_kind(mutex).is_recursive()
 }
 
 /// 0 normal, 1 recursive, 2 error-checking, 3 adaptive.
 pub unsafe fn mutex_type(mutex: Ptr) -> u64 {
-    // SAFETY: the caller's.
-    unsafe { u64::from(mutex_kind(mutex).0 & KIND_TYPE) }
+    u64::from(mutex_kind(mutex).0 & KIND_TYPE)
 }
 
-/// Whether another thread owns the mutex; for mutexes that may not be tried.
+/// Whether the mutex is locked, and whether the caller owns it; for mutexes that may not be tried.
+unsafe fn is_locked_and_owned(mutex: Ptr) -> (bool, bool) {
+    let (kind, lock, owner) = (mutex_kind(mutex), word(mutex, MUTEX_LOCK), word(mutex, MUTEX_OWNER));
+    (lock & lock_bits(kind.0) != 0, owner == sys::thread_id())
+}
+
+/// Whether another thread owns the mutex, for mutexes that may not be tried; `false` if that is unknown.
 pub unsafe fn mutex_is_held(mutex: Ptr) -> bool {
-    if !knows(MUTEX) {
-        return false;
-    }
-    // SAFETY: the caller's.
-    let (lock, owner) = unsafe { (word(mutex, MUTEX_LOCK) & lock_bits(mutex_kind(mutex).0), word(mutex, MUTEX_OWNER)) };
-    lock != 0 && owner != sys::thread_id()
+    knows(MUTEX) && is_locked_and_owned(mutex) == (true, false)
 }
 
 /// Whether the caller gets the mutex without waiting, for mutexes that may not be tried; `false` if that is unknown. An
 /// owner that locks its mutex once more waits for ever or gets an error, unless the mutex is recursive.
 pub unsafe fn mutex_is_free(mutex: Ptr) -> bool {
-    if !knows(MUTEX) {
-        return false;
-    }
-    // SAFETY: the caller's.
-    let (lock, owner) = unsafe { (word(mutex, MUTEX_LOCK) & lock_bits(mutex_kind(mutex).0), word(mutex, MUTEX_OWNER)) };
-    // SAFETY: the caller's.
-    lock == 0 || owner == sys::thread_id() && unsafe { is_recursive(mutex) }
+    knows(MUTEX)
+        && match is_locked_and_owned(mutex) {
+            (true, true) => is_recursive(mutex),
+            (is_locked, _) => !is_locked,
+        }
 }
 
 /// The bits of a mutex's word that are 0 when it is free.
@@ -155,44 +149,26 @@ pub unsafe fn mutex_waiters(mutex: Ptr) -> u64 {
     if !knows(MUTEX) {
         return 0;
     }
-    // SAFETY: the caller's.
-    let (kind, lock) = unsafe { (word(mutex, MUTEX_KIND), word(mutex, MUTEX_LOCK)) };
+    let (kind, lock) = (word(mutex, MUTEX_KIND), word(mutex, MUTEX_LOCK));
     let waiters =
         if kind & KIND_OWNER_IN_WORD != 0 { lock & libc::FUTEX_WAITERS != 0 } else { lock & lock_bits(kind) > 1 };
     u64::from(waiters)
 }
 
-/// Whether nobody waits for the mutex; `false` if that is unknown.
-pub unsafe fn mutex_has_no_waiters(mutex: Ptr) -> bool {
-    // SAFETY: the caller's.
-    knows(MUTEX) && unsafe { mutex_waiters(mutex) } == 0
-}
-
 /// The LWP that owns the mutex; 0 if it is free or that is unknown.
 pub unsafe fn mutex_owner(mutex: Ptr) -> u64 {
-    // SAFETY: the caller's.
-    if knows(MUTEX) { u64::from(unsafe { word(mutex, MUTEX_OWNER) }) } else { 0 }
+    word_if_known(MUTEX, mutex, MUTEX_OWNER)
 }
 
 /// How often its owner, the caller, has locked a recursive mutex.
 pub unsafe fn recursion_depth(mutex: Ptr) -> u64 {
-    // SAFETY: the caller's.
-    if knows(MUTEX) { u64::from(unsafe { word(mutex, MUTEX_COUNT) }) } else { 0 }
+    word_if_known(MUTEX, mutex, MUTEX_COUNT)
 }
 
 /// 1 if threads wait on the condition variable.
 pub unsafe fn cond_waiters(cond: Ptr) -> u64 {
-    if !knows(COND) {
-        return 0;
-    }
-    // SAFETY: the caller's. The three low bits are flags.
-    u64::from(unsafe { word(cond, COND_WREFS.load(Relaxed) as usize) } >> 3 != 0)
-}
-
-/// Whether nobody waits on the condition variable; `false` if that is unknown.
-pub unsafe fn cond_has_no_waiters(cond: Ptr) -> bool {
-    // SAFETY: the caller's.
-    knows(COND) && unsafe { cond_waiters(cond) } == 0
+    // The three low bits are flags.
+    u64::from(word_if_known(COND, cond, COND_WREFS.load(Relaxed) as usize) >> 3 != 0)
 }
 
 /// The clock that a condition variable made with this attribute uses.
@@ -202,10 +178,8 @@ pub unsafe fn cond_clock(attribute: Ptr) -> u64 {
         && let Some(get) = next_functions::pthread_condattr_getclock.address_if_any()
     {
         // SAFETY: the next function, with an attribute that pthread_cond_init has just accepted.
-        unsafe {
-            let get: unsafe extern "C" fn(Ptr, *mut c_int) -> c_int = core::mem::transmute(get);
-            get(attribute, &mut clock);
-        }
+        let get: unsafe extern "C" fn(Ptr, *mut c_int) -> c_int = core::mem::transmute(get);
+        get(attribute, &mut clock);
     }
     clock as i64 as u64
 }
@@ -228,11 +202,9 @@ pub unsafe fn rwlock_waiters(rwlock: Ptr) -> u64 {
     if !knows(RWLOCK) {
         return 0;
     }
-    // SAFETY: the caller's.
-    let (readers, writers) = unsafe { (word(rwlock, 0), word(rwlock, RW_WRITERS)) };
+    let (readers, writers) = (word(rwlock, 0), word(rwlock, RW_WRITERS));
     // A writer that waits for another one only shows in the word it sleeps on.
-    // SAFETY: the caller's.
-    let writer_sleeps = unsafe { word(rwlock, RW_WRITERS_FUTEX) } & RW_FUTEX_USED != 0;
+    let writer_sleeps = word(rwlock, RW_WRITERS_FUTEX) & RW_FUTEX_USED != 0;
     // The top bit of the writers' word only passes the lock on. Under a write lock the counted readers wait; under a
     // read lock a writer that has announced itself does.
     let waiters =
@@ -240,70 +212,47 @@ pub unsafe fn rwlock_waiters(rwlock: Ptr) -> u64 {
     u64::from(waiters || writer_sleeps || readers & RW_READERS_WAIT != 0 || writers << 1 != 0)
 }
 
-/// Whether nobody waits for the lock, which the caller holds; `false` if that is unknown.
-pub unsafe fn rwlock_has_no_waiters(rwlock: Ptr) -> bool {
-    // SAFETY: the caller's.
-    knows(RWLOCK) && unsafe { rwlock_waiters(rwlock) } == 0
-}
-
 /// The LWP that holds the lock for writing; 0 if none does or that is unknown.
 pub unsafe fn rwlock_writer(rwlock: Ptr) -> u64 {
-    // SAFETY: the caller's.
-    if knows(RWLOCK) { u64::from(unsafe { word(rwlock, RW_WRITER) }) } else { 0 }
+    word_if_known(RWLOCK, rwlock, RW_WRITER)
 }
 
 /// 1 if the lock, which the caller holds, is locked for writing.
 pub unsafe fn rwlock_is_write_locked(rwlock: Ptr) -> u64 {
-    // SAFETY: the caller's.
-    u64::from(unsafe { rwlock_writer(rwlock) } != 0)
+    u64::from(rwlock_writer(rwlock) != 0)
 }
 
 /// How many readers hold the lock; the caller is one of them.
 pub unsafe fn rwlock_readers(rwlock: Ptr) -> u64 {
-    // SAFETY: the caller's.
-    if knows(RWLOCK) { u64::from(unsafe { word(rwlock, 0) } >> RW_READERS_SHIFT) } else { 0 }
+    word_if_known(RWLOCK, rwlock, 0) >> RW_READERS_SHIFT
 }
 
-/// Whether a read lock has to wait; for locks that may not be tried.
-pub unsafe fn rwlock_excludes_readers(rwlock: Ptr) -> bool {
+/// Whether locking for reading or writing has to wait; for locks that may not be tried.
+pub unsafe fn rwlock_makes_wait(rwlock: Ptr, for_reading: bool) -> bool {
     if !knows(RWLOCK) {
         return false;
     }
-    // SAFETY: the caller's.
-    let (readers, flags) = unsafe { (word(rwlock, 0), word(rwlock, RW_FLAGS)) };
-    let is_read = readers & RW_WRITE_PHASE == 0 && readers >> RW_READERS_SHIFT != 0;
-    readers & RW_WRITE_LOCKED != 0 && (readers & RW_WRITE_PHASE != 0 || is_read && flags == RW_PREFERS_WRITERS)
-}
-
-/// Whether a write lock has to wait; for locks that may not be tried.
-pub unsafe fn rwlock_excludes_writers(rwlock: Ptr) -> bool {
-    if !knows(RWLOCK) {
-        return false;
+    let (readers, flags) = (word(rwlock, 0), word(rwlock, RW_FLAGS));
+    let is_write_locked = readers & RW_WRITE_LOCKED != 0;
+    let is_read_locked = readers & RW_WRITE_PHASE == 0 && readers >> RW_READERS_SHIFT != 0;
+    if for_reading {
+        is_write_locked && (readers & RW_WRITE_PHASE != 0 || is_read_locked && flags == RW_PREFERS_WRITERS)
+    } else {
+        is_write_locked || is_read_locked
     }
-    // SAFETY: the caller's.
-    let readers = unsafe { word(rwlock, 0) };
-    readers & RW_WRITE_LOCKED != 0 || (readers & RW_WRITE_PHASE == 0 && readers >> RW_READERS_SHIFT != 0)
-}
-
-/// The semaphore's value.
-pub unsafe fn sem_count(sem: Ptr) -> u64 {
-    // SAFETY: the caller's.
-    if knows(SEM) { u64::from(unsafe { word(sem, 0) }) } else { 0 }
 }
 
 // sem_t, where 64-bit atomics are: the value, and the number of waiters
 pub(super) const SEM_WAITERS: usize = 4;
 
-/// Whether a wait would not have to wait; `false` if that is unknown.
-pub unsafe fn sem_has_token(sem: Ptr) -> bool {
-    // SAFETY: the caller's.
-    unsafe { sem_count(sem) != 0 }
+/// The semaphore's value.
+pub unsafe fn sem_count(sem: Ptr) -> u64 {
+    word_if_known(SEM, sem, 0)
 }
 
-/// Whether nobody waits for the semaphore; `false` if that is unknown.
-pub unsafe fn sem_has_no_waiters(sem: Ptr) -> bool {
-    // SAFETY: the caller's.
-    knows(SEM) && unsafe { word(sem, SEM_WAITERS) } == 0
+/// How many threads wait for the semaphore.
+pub unsafe fn sem_waiters(sem: Ptr) -> u64 {
+    word_if_known(SEM, sem, SEM_WAITERS)
 }
 
 /// How many threads the barrier still waits for, the caller included.
@@ -311,8 +260,8 @@ pub unsafe fn barrier_missing(barrier: Ptr) -> u64 {
     if !knows(BARRIER) {
         return 0;
     }
-    // SAFETY: the caller's. `in`, `current_round` and `count`.
-    let (inside, round, count) = unsafe { (word(barrier, 0), word(barrier, 4), word(barrier, 8)) };
+    // `in`, `current_round` and `count`.
+    let (inside, round, count) = (word(barrier, 0), word(barrier, 4), word(barrier, 8));
     // Threads of the next round may be counted in before the last one of this round has left.
     u64::from(count - inside.wrapping_sub(round).checked_rem(count).unwrap_or(0))
 }

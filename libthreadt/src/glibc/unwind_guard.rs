@@ -23,21 +23,14 @@ pub struct UnwindGuard {
     pub unwound: unsafe extern "C" fn(*const UnwindGuard),
 }
 
-/// Calls `function` with up to four arguments and returns its result.
-///
-/// # Safety
-/// `function` must be callable with these arguments, each an integer or a pointer, and `guard` with its own address. No
-/// frame between this one and the host's may have something to drop.
-#[inline(always)]
-pub unsafe fn guarded_call(function: *const (), guard: *const UnwindGuard, arguments: [u64; 4]) -> u64 {
-    let [a, b, c, d] = arguments;
-    // SAFETY: the caller's.
-    unsafe { threadt_guarded_call(function, guard, a, b, c, d) }
-}
-
 unsafe extern "C-unwind" {
-    /// Calls `function(a, b, c, d)`; see below.
-    fn threadt_guarded_call(function: *const (), guard: *const UnwindGuard, a: u64, b: u64, c: u64, d: u64) -> u64;
+    /// Calls `function(a, b, c, d)` and returns its result.
+    ///
+    /// # Safety
+    /// `function` must be callable with these arguments, each an integer or a pointer, and `guard` with its own address.
+    /// No frame between this one and the host's may have something to drop.
+    #[link_name = "threadt_guarded_call"]
+    pub fn guarded_call(function: *const (), guard: *const UnwindGuard, a: u64, b: u64, c: u64, d: u64) -> u64;
 }
 
 global_asm!(

@@ -46,11 +46,8 @@ unsafe fn create<R: CallResult>(
     call_next: impl Fn(Ptr, Ptr, Ptr) -> R,
 ) -> R {
     let [thread, attr, start_routine, arg] = arguments;
-    let start = if is_recording() {
-        ThreadStart::new(start_routine as usize, arg as usize, thread as usize, is_c11)
-    } else {
-        None
-    };
+    let new_start = || ThreadStart::new(start_routine as usize, arg as usize, thread as usize, is_c11);
+    let start = if is_recording() { new_start() } else { None };
     let Some(start) = start else { return call_next(thread, start_routine, arg) };
     let recorded = records(id::THR_CREATE);
     if recorded {

@@ -15,7 +15,7 @@ use crate::process_state::is_vfork_child;
 use crate::{clock, lifecycle, recorder};
 
 /// Runs another program by `call_next`, which only returns if it fails.
-fn exec(caller: u64, call_next: impl Fn() -> c_int) -> c_int {
+pub fn proc_exec(caller: u64, call_next: impl Fn() -> c_int) -> c_int {
     if !is_recording() || is_vfork_child() {
         return call_next();
     }
@@ -23,50 +23,20 @@ fn exec(caller: u64, call_next: impl Fn() -> c_int) -> c_int {
     if recorded {
         recorder::put(&id::PROC_EXEC_1, clock::now_fenced(), [0, 0, 0, 0, detail(caller)]);
     }
-    let alone = lifecycle::before_exec();
-    let result = call_next();
-    lifecycle::after_failed_exec(alone);
+    let result = lifecycle::exec(call_next);
     if recorded {
         recorder::put(&id::PROC_EXEC_2, clock::now_fenced(), [errno() as u64, 0, 0, 0, 0]);
     }
     result
 }
 
-/// Defines exec functions that have the parameters of the next functions.
-macro_rules! exec_functions {
-    ($($(#[$doc:meta])* $name:ident($($argument:ident: $kind:ty),*);)*) => {
-        $(hook! {
-            $(#[$doc])*
-            fn $name($($argument: $kind),*; caller) -> c_int {
-                // SAFETY: the next function with the host's arguments.
-                unsafe { exec(caller, || call_next!($name($($argument: $kind),*) -> c_int)) }
-            }
-        })*
-    };
-}
-
-exec_functions! {
-    /// `int execve(const char *path, char *const argv[], char *const envp[]);`
-    execve(path: Ptr, argv: Ptr, envp: Ptr);
-    /// `int execv(const char *path, char *const argv[]);`
-    execv(path: Ptr, argv: Ptr);
-    /// `int execvp(const char *file, char *const argv[]);`
-    execvp(file: Ptr, argv: Ptr);
-    /// `int execvpe(const char *file, char *const argv[], char *const envp[]);`
-    execvpe(file: Ptr, argv: Ptr, envp: Ptr);
-    /// `int fexecve(int fd, char *const argv[], char *const envp[]);`
-    fexecve(fd: c_int, argv: Ptr, envp: Ptr);
-    /// `int execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);`
-    execveat(dirfd: c_int, path: Ptr, argv: Ptr, envp: Ptr, flags: c_int);
-}
-
-/// Defines a variadic exec function: lays the arguments out as an array, as `argv` is, and calls `$gathered` with the
-/// path, that array and the return address.
+/// Defines variadic exec functions. Each lays its arguments out as an array, as `argv` is, and calls `$gathered` with
+/// the path, that array and the return address.
 ///
 /// The arguments in registers are pushed right below those on the stack, in the place of the return address, which is
 /// kept below them during the call.
 macro_rules! variadic {
-    ($(#[$doc:meta])* $name:ident, $gathered:ident) => {
+    ($($(#[$doc:meta])* $name:ident, $gathered:ident;)+) => {$(
         $(#[$doc])*
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
@@ -100,30 +70,26 @@ macro_rules! variadic {
                 gathered = sym $gathered,
             )
         }
-    };
+    )+};
 }
 
 variadic! {
     /// `int execl(const char *path, const char *arg, ...);`
-    execl, gathered_execl
-}
-variadic! {
+    execl, gathered_execl;
     /// `int execlp(const char *file, const char *arg, ...);`
-    execlp, gathered_execlp
-}
-variadic! {
+    execlp, gathered_execlp;
     /// `int execle(const char *path, const char *arg, ...);`
-    execle, gathered_execle
+    execle, gathered_execle;
 }
 
 unsafe extern "C-unwind" fn gathered_execl(path: Ptr, argv: Ptr, caller: u64) -> c_int {
     // SAFETY: the next function with the host's arguments.
-    unsafe { exec(caller, || call_next!(execv(path: Ptr, argv: Ptr) -> c_int)) }
+    unsafe { proc_exec(caller, || call_next!(execv(path: Ptr, argv: Ptr) -> c_int)) }
 }
 
 unsafe extern "C-unwind" fn gathered_execlp(file: Ptr, argv: Ptr, caller: u64) -> c_int {
     // SAFETY: the next function with the host's arguments.
-    unsafe { exec(caller, || call_next!(execvp(file: Ptr, argv: Ptr) -> c_int)) }
+    unsafe { proc_exec(caller, || call_next!(execvp(file: Ptr, argv: Ptr) -> c_int)) }
 }
 
 unsafe extern "C-unwind" fn gathered_execle(path: Ptr, argv: Ptr, caller: u64) -> c_int {
@@ -134,6 +100,6 @@ unsafe extern "C-unwind" fn gathered_execle(path: Ptr, argv: Ptr, caller: u64) -
             end = end.add(1);
         }
         let environment = *end.add(1);
-        exec(caller, || call_next!(execve(path: Ptr, argv: Ptr, environment: Ptr) -> c_int))
+        proc_exec(caller, || call_next!(execve(path: Ptr, argv: Ptr, environment: Ptr) -> c_int))
     }
 }

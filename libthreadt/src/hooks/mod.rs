@@ -4,51 +4,48 @@
 //! [`crate::recorder`]. It holds nothing during that call, and its frame has nothing to drop, because the call may
 //! never return: `pthread_exit`, cancellation and exceptions unwind through it, `siglongjmp` jumps over it.
 //!
-//! Most hooks are generated from `functions.tsv` by `build.rs`, with one record or with two. The hooks of unusual
-//! functions are written by hand in the other files of this folder.
+//! `build.rs` generates the hooks from `functions.tsv`: with one record, with two, or as a call of the function in one
+//! of the other files of this folder that has the event's name. Some hooks are written by hand in these files.
 //!
 //! With `THR_TRACE_LEVEL=blocked` a switch says that only some calls of an event are recorded
 //! ([`crate::process_state::Switch::is_selective`]): those that waited, failed, or found a waiter. The hook knows
 //! which, and passes the others on without reading the clock.
 
 /// Defines a hook: `fn symbol(parameters; caller) -> result { … }`, where `caller` is the call's return address.
-/// Several symbols, separated by commas, share it.
 ///
 /// What the host calls is a stub that passes the return address on in the register of a sixth argument and jumps to the
 /// hook: no hooked function has more than five arguments. The address is right also if the host made a tail call.
 macro_rules! hook {
-    ($(#[$meta:meta])* fn $($symbol:ident),+($($name:ident: $kind:ty),*; $caller:ident) -> $result:ty $body:block) => {
+    ($(#[$meta:meta])* fn $symbol:ident($($name:ident: $kind:ty),*; $caller:ident) -> $result:ty $body:block) => {
         hook! {
-            @pad [$(#[$meta])*] [$($symbol)+] [$($name: $kind,)*] $caller [$result] $body
+            @pad [$(#[$meta])* $symbol] [$($name: $kind,)*] $caller [$result] $body
             [$($name)*] [_a _b _c _d _e]
         }
     };
     // Each parameter of the function takes the place of one unused parameter.
-    (@pad $meta:tt $symbols:tt $parameters:tt $caller:ident $result:tt $body:block
+    (@pad $stub:tt $parameters:tt $caller:ident $result:tt $body:block
         [$name:ident $($names:ident)*] [$padding:ident $($paddings:ident)*]) => {
-        hook! { @pad $meta $symbols $parameters $caller $result $body [$($names)*] [$($paddings)*] }
+        hook! { @pad $stub $parameters $caller $result $body [$($names)*] [$($paddings)*] }
     };
-    (@pad $meta:tt [$($symbol:ident)+] [$($name:ident: $kind:ty,)*] $caller:ident [$result:ty] $body:block
+    (@pad [$(#[$meta:meta])* $symbol:ident] [$($name:ident: $kind:ty,)*] $caller:ident [$result:ty] $body:block
         [] [$($padding:ident)*]) => {
         const _: () = {
             unsafe extern "C-unwind" fn hook($($name: $kind,)* $($padding: u64,)* $caller: u64) -> $result $body
-            $(hook! { @stub $meta $symbol })+
+
+            $(#[$meta])*
+            #[cfg_attr(not(test), unsafe(no_mangle))]
+            #[unsafe(naked)]
+            unsafe extern "C-unwind" fn $symbol() {
+                // Described for the unwinder: asynchronous cancellation may come here.
+                core::arch::naked_asm!(
+                    ".cfi_startproc",
+                    "mov r9, qword ptr [rsp]",
+                    "jmp {hook}",
+                    ".cfi_endproc",
+                    hook = sym hook
+                )
+            }
         };
-    };
-    (@stub [$(#[$meta:meta])*] $symbol:ident) => {
-        $(#[$meta])*
-        #[cfg_attr(not(test), unsafe(no_mangle))]
-        #[unsafe(naked)]
-        unsafe extern "C-unwind" fn $symbol() {
-            // Described for the unwinder: asynchronous cancellation may come here.
-            core::arch::naked_asm!(
-                ".cfi_startproc",
-                "mov r9, qword ptr [rsp]",
-                "jmp {hook}",
-                ".cfi_endproc",
-                hook = sym hook
-            )
-        }
     };
 }
 
@@ -77,15 +74,21 @@ mod spin;
     clippy::let_unit_value,
     clippy::unnecessary_cast,
     clippy::unused_unit,
+    non_snake_case,
     unused_variables,
-    reason = "one template serves all, also functions without a result, and records without room for the caller"
+    reason = "one template serves all, also functions without a result, of any name, and records without room for the caller"
 )]
 mod table {
     use core::ffi::{c_int, c_uint};
 
     use spec::id;
 
+    use super::exec::proc_exec;
+    use super::fork::proc_fork;
+    use super::mutex::{mutex_lock, mutex_timedlock};
     use super::result::{CallResult, SemStatus, ThrdStatus, stored};
+    use super::rwlock::{rw_rdlock, rw_timedrdlock, rw_timedwrlock, rw_wrlock};
+    use super::spin::spin_lock;
     use crate::clock;
     use crate::config::detail;
     use crate::first_use::switch;

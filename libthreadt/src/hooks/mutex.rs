@@ -7,11 +7,11 @@ use core::ffi::c_int;
 
 use spec::{EventId, RecordKind, id};
 
-use super::result::{CallResult, ThrdStatus};
+use super::result::CallResult;
 use crate::config::{detail, is_detailed};
 use crate::first_use::switch;
 use crate::glibc::call_arguments::given_limit_ns;
-use crate::glibc::next_functions::{self, NextFunction};
+use crate::glibc::next_functions::NextFunction;
 use crate::glibc::object_words::{self, Ptr};
 use crate::{clock, recorder};
 
@@ -108,72 +108,35 @@ unsafe fn lock<R: CallResult>(
     result
 }
 
-/// Whether a lock call that returned `rval` has got the mutex.
 fn is_taken(rval: u64) -> bool {
     rval == 0 || rval == libc::EOWNERDEAD as u64
 }
 
-/// The time limit of a call that takes no clock.
-fn wall_limit(limit: Ptr) -> [u64; 2] {
-    [libc::CLOCK_REALTIME as u64, given_limit_ns(limit)]
+/// # Safety
+/// As for [`lock`], here and below.
+#[inline(always)]
+pub unsafe fn mutex_lock<R: CallResult>(
+    mutex: Ptr,
+    try_lock: &NextFunction,
+    caller: u64,
+    call_next: impl Fn() -> R,
+) -> R {
+    // SAFETY: the caller's.
+    unsafe { lock(&LOCK, mutex, caller, Some(try_lock), || [0, 0], call_next) }
 }
 
-hook! {
-    /// `int pthread_mutex_lock(pthread_mutex_t *mutex);`
-    fn pthread_mutex_lock, __pthread_mutex_lock(mutex: Ptr; caller) -> c_int {
-        let try_lock = Some(&next_functions::pthread_mutex_trylock);
-        // SAFETY: the next functions with the host's arguments.
-        unsafe { lock(&LOCK, mutex, caller, try_lock, || [0, 0], || call_next!(pthread_mutex_lock(mutex: Ptr) -> c_int)) }
-    }
-}
-
-hook! {
-    /// `int mtx_lock(mtx_t *mutex);`
-    fn mtx_lock(mutex: Ptr; caller) -> ThrdStatus {
-        let try_lock = Some(&next_functions::mtx_trylock);
-        // SAFETY: the next functions with the host's arguments.
-        unsafe { lock(&LOCK, mutex, caller, try_lock, || [0, 0], || call_next!(mtx_lock(mutex: Ptr) -> ThrdStatus)) }
-    }
-}
-
-hook! {
-    /// `int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *limit);`
-    fn pthread_mutex_timedlock(mutex: Ptr, limit: Ptr; caller) -> c_int {
-        let try_lock = Some(&next_functions::pthread_mutex_trylock);
-        // SAFETY: the next functions with the host's arguments.
-        unsafe {
-            lock(&TIMED, mutex, caller, try_lock, || wall_limit(limit), || {
-                call_next!(pthread_mutex_timedlock(mutex: Ptr, limit: Ptr) -> c_int)
-            })
-        }
-    }
-}
-
-hook! {
-    /// `int mtx_timedlock(mtx_t *mutex, const struct timespec *limit);`
-    fn mtx_timedlock(mutex: Ptr, limit: Ptr; caller) -> ThrdStatus {
-        let try_lock = Some(&next_functions::mtx_trylock);
-        // SAFETY: the next functions with the host's arguments.
-        unsafe {
-            lock(&TIMED, mutex, caller, try_lock, || wall_limit(limit), || {
-                call_next!(mtx_timedlock(mutex: Ptr, limit: Ptr) -> ThrdStatus)
-            })
-        }
-    }
-}
-
-hook! {
-    /// `int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *limit);`
-    fn pthread_mutex_clocklock(mutex: Ptr, clock: c_int, limit: Ptr; caller) -> c_int {
-        // A clock that it does not know makes it fail even if the mutex is free.
-        let known = clock == libc::CLOCK_REALTIME || clock == libc::CLOCK_MONOTONIC;
-        let try_lock = known.then_some(&next_functions::pthread_mutex_trylock);
-        let columns = || [i64::from(clock) as u64, given_limit_ns(limit)];
-        // SAFETY: the next functions with the host's arguments.
-        unsafe {
-            lock(&TIMED, mutex, caller, try_lock, columns, || {
-                call_next!(pthread_mutex_clocklock(mutex: Ptr, clock: c_int, limit: Ptr) -> c_int)
-            })
-        }
-    }
+#[inline(always)]
+pub unsafe fn mutex_timedlock<R: CallResult>(
+    mutex: Ptr,
+    clock: c_int,
+    limit: Ptr,
+    try_lock: &NextFunction,
+    caller: u64,
+    call_next: impl Fn() -> R,
+) -> R {
+    // A clock that it does not know makes it fail even if the mutex is free.
+    let known = clock == libc::CLOCK_REALTIME || clock == libc::CLOCK_MONOTONIC;
+    let columns = || [i64::from(clock) as u64, given_limit_ns(limit)];
+    // SAFETY: the caller's.
+    unsafe { lock(&TIMED, mutex, caller, known.then_some(try_lock), columns, call_next) }
 }

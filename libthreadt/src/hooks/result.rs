@@ -4,28 +4,26 @@ use core::ffi::c_int;
 
 use crate::glibc::object_words::Ptr;
 
-/// The calling thread's errno.
 pub fn errno() -> c_int {
     // SAFETY: libc's own errno of this thread.
     unsafe { *libc::__errno_location() }
 }
 
-/// The result of a C function.
 pub trait CallResult: Copy {
     /// The column `rval`: 0 or an errno value; for functions that return something else, that.
     fn rval(&self) -> u64;
-
-    /// The result from the register it was returned in.
-    fn from_bits(bits: u64) -> Self;
 }
 
 impl CallResult for c_int {
     fn rval(&self) -> u64 {
-        i64::from(*self) as u64
+        *self as u64
     }
+}
 
-    fn from_bits(bits: u64) -> c_int {
-        bits as c_int
+/// The result of a thread's routine: its exit status.
+impl CallResult for Ptr {
+    fn rval(&self) -> u64 {
+        *self as u64
     }
 }
 
@@ -34,12 +32,10 @@ impl CallResult for () {
     fn rval(&self) -> u64 {
         0
     }
-
-    fn from_bits(_bits: u64) {}
 }
 
 /// The result of the semaphore functions: 0, or -1 and errno.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct SemStatus(c_int);
 
@@ -47,32 +43,23 @@ impl CallResult for SemStatus {
     fn rval(&self) -> u64 {
         if self.0 == 0 { 0 } else { errno() as u64 }
     }
-
-    fn from_bits(bits: u64) -> SemStatus {
-        SemStatus(bits as c_int)
-    }
 }
 
 /// The result of the C11 functions: `thrd_success`, `thrd_busy` and so on, in glibc's numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct ThrdStatus(c_int);
 
 impl CallResult for ThrdStatus {
     fn rval(&self) -> u64 {
-        let errno = match self.0 {
+        match self.0 {
             0 => 0,
-            1 => libc::EBUSY,
-            3 => libc::ENOMEM,
-            4 => libc::ETIMEDOUT,
+            1 => libc::EBUSY as u64,
+            3 => libc::ENOMEM as u64,
+            4 => libc::ETIMEDOUT as u64,
             // thrd_error, 2
-            _ => -1,
-        };
-        i64::from(errno) as u64
-    }
-
-    fn from_bits(bits: u64) -> ThrdStatus {
-        ThrdStatus(bits as c_int)
+            _ => -1i64 as u64,
+        }
     }
 }
 

@@ -16,28 +16,15 @@ use crate::glibc::next_functions::{self, NextFunction};
 use crate::glibc::object_words::{self, Ptr};
 use crate::{clock, recorder};
 
-/// One way to lock.
 struct RwLock {
     event: EventId,
     kinds: [&'static RecordKind; 2],
-    /// Whether the lock in its present state makes the caller wait.
-    excludes: unsafe fn(Ptr) -> bool,
     is_read: bool,
 }
 
-static READ: RwLock = RwLock {
-    event: id::RW_RDLOCK,
-    kinds: [&id::RW_RDLOCK_1, &id::RW_RDLOCK_2],
-    excludes: object_words::rwlock_excludes_readers,
-    is_read: true,
-};
+static READ: RwLock = RwLock { event: id::RW_RDLOCK, kinds: [&id::RW_RDLOCK_1, &id::RW_RDLOCK_2], is_read: true };
 
-static WRITE: RwLock = RwLock {
-    event: id::RW_WRLOCK,
-    kinds: [&id::RW_WRLOCK_1, &id::RW_WRLOCK_2],
-    excludes: object_words::rwlock_excludes_writers,
-    is_read: false,
-};
+static WRITE: RwLock = RwLock { event: id::RW_WRLOCK, kinds: [&id::RW_WRLOCK_1, &id::RW_WRLOCK_2], is_read: false };
 
 static TIMED_READ: RwLock =
     RwLock { event: id::RW_TIMEDRDLOCK, kinds: [&id::RW_TIMEDRDLOCK_1, &id::RW_TIMEDRDLOCK_2], ..READ };
@@ -88,8 +75,8 @@ unsafe fn lock(
         }
         // SAFETY: the next function reads the lock.
         None => unsafe {
-            let held = (lock.excludes)(rwlock);
-            if !held && switch.is_selective() && object_words::knows_rwlocks() {
+            let held = object_words::rwlock_makes_wait(rwlock, lock.is_read);
+            if !held && switch.is_selective() && object_words::knows(object_words::RWLOCK) {
                 return call_next();
             }
             held
@@ -105,71 +92,42 @@ unsafe fn lock(
     result
 }
 
-hook! {
-    /// `int pthread_rwlock_rdlock(pthread_rwlock_t *rwlock);`
-    fn pthread_rwlock_rdlock, __pthread_rwlock_rdlock(rwlock: Ptr; caller) -> c_int {
-        let try_lock = Some(&next_functions::pthread_rwlock_tryrdlock);
-        // SAFETY: the next functions with the host's arguments.
-        unsafe {
-            lock(&READ, rwlock, caller, try_lock, || [0, 0], || call_next!(pthread_rwlock_rdlock(rwlock: Ptr) -> c_int))
-        }
-    }
+/// # Safety
+/// As for [`lock`], here and below.
+#[inline(always)]
+pub unsafe fn rw_rdlock(rwlock: Ptr, caller: u64, call_next: impl Fn() -> c_int) -> c_int {
+    let try_lock = Some(&next_functions::pthread_rwlock_tryrdlock);
+    // SAFETY: the caller's.
+    unsafe { lock(&READ, rwlock, caller, try_lock, || [0, 0], call_next) }
 }
 
-hook! {
-    /// `int pthread_rwlock_wrlock(pthread_rwlock_t *rwlock);`
-    fn pthread_rwlock_wrlock, __pthread_rwlock_wrlock(rwlock: Ptr; caller) -> c_int {
-        let try_lock = Some(&next_functions::pthread_rwlock_trywrlock);
-        // SAFETY: the next functions with the host's arguments.
-        unsafe {
-            lock(&WRITE, rwlock, caller, try_lock, || [0, 0], || call_next!(pthread_rwlock_wrlock(rwlock: Ptr) -> c_int))
-        }
-    }
+#[inline(always)]
+pub unsafe fn rw_wrlock(rwlock: Ptr, caller: u64, call_next: impl Fn() -> c_int) -> c_int {
+    let try_lock = Some(&next_functions::pthread_rwlock_trywrlock);
+    // SAFETY: the caller's.
+    unsafe { lock(&WRITE, rwlock, caller, try_lock, || [0, 0], call_next) }
 }
 
-/// Defines the hook of a call with a time limit on the wall clock, or on a clock that is an argument.
-macro_rules! timed_lock {
-    ($(#[$doc:meta])* $name:ident, $lock:ident) => {
-        hook! {
-            $(#[$doc])*
-            fn $name(rwlock: Ptr, limit: Ptr; caller) -> c_int {
-                // SAFETY: the next function with the host's arguments.
-                unsafe {
-                    lock(&$lock, rwlock, caller, None, || [0, limit_ns(limit, 0)], || {
-                        call_next!($name(rwlock: Ptr, limit: Ptr) -> c_int)
-                    })
-                }
-            }
-        }
-    };
-    ($(#[$doc:meta])* $name:ident, $lock:ident, clock) => {
-        hook! {
-            $(#[$doc])*
-            fn $name(rwlock: Ptr, clock: c_int, limit: Ptr; caller) -> c_int {
-                // SAFETY: the next function with the host's arguments.
-                unsafe {
-                    lock(&$lock, rwlock, caller, None, || [i64::from(clock) as u64, limit_ns(limit, clock)], || {
-                        call_next!($name(rwlock: Ptr, clock: c_int, limit: Ptr) -> c_int)
-                    })
-                }
-            }
-        }
-    };
+#[inline(always)]
+pub unsafe fn rw_timedrdlock(
+    rwlock: Ptr,
+    clock: c_int,
+    limit: Ptr,
+    caller: u64,
+    call_next: impl Fn() -> c_int,
+) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { lock(&TIMED_READ, rwlock, caller, None, || [clock as u64, limit_ns(limit, clock)], call_next) }
 }
 
-timed_lock! {
-    /// `int pthread_rwlock_timedrdlock(pthread_rwlock_t *rwlock, const struct timespec *limit);`
-    pthread_rwlock_timedrdlock, TIMED_READ
-}
-timed_lock! {
-    /// `int pthread_rwlock_timedwrlock(pthread_rwlock_t *rwlock, const struct timespec *limit);`
-    pthread_rwlock_timedwrlock, TIMED_WRITE
-}
-timed_lock! {
-    /// `int pthread_rwlock_clockrdlock(pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *limit);`
-    pthread_rwlock_clockrdlock, TIMED_READ, clock
-}
-timed_lock! {
-    /// `int pthread_rwlock_clockwrlock(pthread_rwlock_t *rwlock, clockid_t clock, const struct timespec *limit);`
-    pthread_rwlock_clockwrlock, TIMED_WRITE, clock
+#[inline(always)]
+pub unsafe fn rw_timedwrlock(
+    rwlock: Ptr,
+    clock: c_int,
+    limit: Ptr,
+    caller: u64,
+    call_next: impl Fn() -> c_int,
+) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { lock(&TIMED_WRITE, rwlock, caller, None, || [clock as u64, limit_ns(limit, clock)], call_next) }
 }

@@ -1,6 +1,7 @@
 //! The process is about to run another program: what all threads have recorded is written first, because nothing of
 //! this program is left to do it.
 
+use core::ffi::c_int;
 use core::sync::atomic::Ordering::SeqCst;
 
 use super::final_flush::{begin_alone, end_alone, flush_all_slots, must_keep_rings};
@@ -8,9 +9,9 @@ use crate::first_use::process_info;
 use crate::process_state::PROCESS;
 use crate::storage::{self, slot_layout};
 
-/// Writes all that has been recorded. The trbuf stays for the next program, which appends to the same files. If this
-/// returns `true`, no other thread may change the flush thresholds until [`after_failed_exec`].
-pub fn before_exec() -> bool {
+/// Runs another program by `call_next`, which only returns if it fails. The trbuf stays for that program, which appends
+/// to the same files.
+pub fn exec(call_next: impl Fn() -> c_int) -> c_int {
     let alone = PROCESS.files.is_done() && !must_keep_rings() && begin_alone();
     if alone {
         flush_all_slots();
@@ -18,15 +19,12 @@ pub fn before_exec() -> bool {
             process_info::write_before_exec();
         }
     }
-    alone
-}
-
-/// The exec failed; `alone` is the result of [`before_exec`].
-pub fn after_failed_exec(alone: bool) {
+    let result = call_next();
     if alone {
         if PROCESS.final_flush_begun.load(SeqCst) == 0 {
             storage::set_write_through(false);
         }
         end_alone();
     }
+    result
 }

@@ -8,10 +8,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use crate::first_use::process_info;
 use crate::process_state::{self, PROCESS};
-use crate::storage::{
-    ALL_REGIONS, Slot, WriteRight, file_entry, for_each_slot, report_failure, set_write_through, slot_layout,
-    thread_local,
-};
+use crate::storage::{self, ALL_REGIONS, Slot, WriteRight, for_each_slot, slot_layout, thread_local};
 use crate::sys::{self, Errno, seccomp};
 use crate::trace_dir::names_owner;
 use crate::{clock, recorder};
@@ -23,7 +20,7 @@ const PATIENCE_NS: i64 = 100_000;
 
 /// Writes all that has been recorded; later records are written at once. `true` if every slot is empty now.
 pub fn flush_all_slots() -> bool {
-    set_write_through(true);
+    storage::set_write_through(true);
     // ORDERING: every thread passes the barrier between this thread's stores to the flush thresholds and its loads of
     // `in_progress`.
     let _ = sys::barrier();
@@ -56,9 +53,9 @@ fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
         return true;
     }
     slot.append_loss_record(0, clock::since_epoch(clock::now_fenced()));
-    let written = slot.write_all(file_entry(lwp));
+    let written = slot.write_all(storage::file_entry(lwp));
     slot.release_writer();
-    report_failure(written);
+    storage::report_failure(written);
     written.is_ok() && slot.is_empty()
 }
 

@@ -19,9 +19,8 @@ use spec::{Record, id};
 use super::final_flush::flush_all_slots;
 use crate::process_state::PROCESS;
 use crate::recorder::append;
-use crate::storage::testing::{add_chunk, forget_slots, set_header, set_slot_layout};
+use crate::storage::testing::{HEADER, add_chunk, forget_slots, set_slot_layout};
 use crate::storage::{Slot, capacity, file_entry, set_write_through, slot_layout};
-use crate::sys::Pooled;
 use crate::sys::interleaving::{Actor, Observer, explore, interrupt_at, observable_step, waiting_step};
 use crate::trace_dir::executable_maps;
 
@@ -60,7 +59,7 @@ impl Scene {
         PROCESS.final_flush_begun.store(0, Relaxed);
         // Forgets the scene before.
         forget_slots(|_, _| ());
-        set_header(mapped(SLOTS_OFFSET));
+        HEADER.store(mapped(SLOTS_OFFSET), SeqCst);
         let directory = Arc::new(tempfile::tempdir().unwrap());
         let first = mapped(layout.slot_size() * lwps.len());
         let mut slots = Vec::new();

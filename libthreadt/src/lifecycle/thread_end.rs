@@ -10,14 +10,6 @@ use crate::process_state;
 use crate::storage::{ALL_REGIONS, WriteRight, file_entry, release_slot, report_failure, slot_layout, thread_local};
 use crate::{clock, recorder};
 
-/// Records this thread's end and writes what it has recorded to its file. It may go on recording.
-pub fn end(exit_status: u64) {
-    if records(id::THR_EXIT) {
-        recorder::put(&id::THR_EXIT_0, clock::now_fenced(), [exit_status, 0, 0, 0, 0]);
-    }
-    write_out();
-}
-
 /// The thread's routine was left by unwinding.
 pub fn end_by_unwinding() {
     /// `PTHREAD_CANCELED`.
@@ -25,12 +17,13 @@ pub fn end_by_unwinding() {
     match thread_local::current() {
         // `record_thread_exit` has recorded it.
         Some(slot) if slot.exit_recorded.load(Relaxed) != 0 => write_out(),
-        _ => end(CANCELED),
+        _ => record_thread_exit(CANCELED, 0),
     }
 }
 
-/// A thread calls `pthread_exit` or `thrd_exit`: what it records afterwards, in cleanup handlers and destructors, still
-/// belongs to it. `caller` is the call's return address.
+/// Records this thread's end and writes what it has recorded to its file. What it records afterwards, in cleanup
+/// handlers and destructors, still belongs to it. `caller` is the return address of `pthread_exit` or `thrd_exit`; 0 if
+/// the thread ends otherwise.
 pub fn record_thread_exit(status: u64, caller: u64) {
     if records(id::THR_EXIT) {
         recorder::put(&id::THR_EXIT_0, clock::now_fenced(), [status, 0, 0, 0, detail(caller)]);

@@ -9,10 +9,8 @@
 
 use core::ffi::c_void;
 use core::ptr::NonNull;
-use core::sync::atomic::{
-    AtomicU32, AtomicU64, AtomicUsize,
-    Ordering::{Acquire, Relaxed, Release},
-};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
 use spec::id;
 
@@ -32,31 +30,21 @@ pub struct ThreadStart {
     /// Where the creator wants the new thread's ID.
     target: AtomicUsize,
     is_c11: AtomicU32,
-    /// Whether `target` is write_position: one of the constants below.
+    /// Whether the variable at `target` has the ID: one of the constants below.
     state: AtomicU32,
 }
 
-/// No thread has begun to fill it.
+/// Neither of the two threads has begun to fill the variable.
 const OPEN: u32 = 0;
-/// One of the two threads is filling it.
+/// One of them is filling it.
 const FILLING: u32 = 1;
-/// It is write_position.
+/// It is filled.
 const FILLED: u32 = 2;
 
 // SAFETY: the only pool at this head.
-static STARTS: Pool<&'static ThreadStart> = unsafe { Pool::at(&PROCESS.thread_starts) };
+static STARTS: Pool<ThreadStart> = unsafe { Pool::at(&PROCESS.thread_starts) };
 
-// SAFETY: the memory is never unmapped, and both conversions keep the address.
-unsafe impl Pooled for &'static ThreadStart {
-    fn base(self) -> NonNull<u8> {
-        NonNull::from(self).cast()
-    }
-
-    unsafe fn from_base(base: NonNull<u8>) -> &'static ThreadStart {
-        // SAFETY: the caller's.
-        unsafe { base.cast().as_ref() }
-    }
-
+impl Pooled for ThreadStart {
     fn link(&self) -> &AtomicU64 {
         &self.link
     }
@@ -67,14 +55,15 @@ impl ThreadStart {
     pub fn new(routine: usize, argument: usize, target: usize, is_c11: bool) -> Option<&'static ThreadStart> {
         let start = STARTS.take().or_else(|| {
             const PAGE: usize = 4096;
-            let page = map_anonymous(PAGE).ok()?.cast::<ThreadStart>();
+            let page = NonNull::new(map_anonymous(PAGE).ok()?)?.cast::<ThreadStart>();
             for index in 1..PAGE / size_of::<ThreadStart>() {
                 // SAFETY: zeroed memory of the page, which is never unmapped, is a valid ThreadStart.
-                STARTS.put(unsafe { &*page.add(index) });
+                unsafe { STARTS.put(page.add(index)) };
             }
-            // SAFETY: as above.
-            Some(unsafe { &*page })
+            Some(page)
         })?;
+        // SAFETY: the item of a pool, or zeroed memory as above.
+        let start: &'static ThreadStart = unsafe { start.as_ref() };
         start.routine.store(routine, Relaxed);
         start.argument.store(argument, Relaxed);
         start.target.store(target, Relaxed);
@@ -86,7 +75,7 @@ impl ThreadStart {
 
     /// Publishes the new thread's ID in the creator's variable; called once by each of the two threads.
     ///
-    /// When it returns, the variable is write_position. The second caller releases the memory.
+    /// When this returns, the variable is filled. The second caller releases the memory.
     pub fn publish_tid(&'static self, tid: u64) {
         // ORDERING: Acquire pairs with the other thread's Release: it does not use the memory any more.
         if self.state.compare_exchange(OPEN, FILLING, Acquire, Acquire).is_ok() {
@@ -105,7 +94,8 @@ impl ThreadStart {
 
     /// Releases the memory; for the creator if no thread was made.
     pub fn release(&'static self) {
-        STARTS.put(self);
+        // SAFETY: it came from the pool's memory, and neither thread uses it any more.
+        unsafe { STARTS.put(NonNull::from(self)) };
     }
 }
 
@@ -121,10 +111,10 @@ pub extern "C-unwind" fn run(start: *mut c_void) -> *mut c_void {
     start.publish_tid(recorder::pthread_self());
     let guard = UnwindGuard { unwound: routine_unwound };
     // SAFETY: the program's routine with its argument; this frame has nothing to drop.
-    let result = unsafe { guarded_call(routine as *const (), &raw const guard, [argument, 0, 0, 0]) };
+    let result = unsafe { guarded_call(routine as *const (), &raw const guard, argument, 0, 0, 0) };
     // A thrd_start_t returns an int.
     let status = if is_c11 { i64::from(result as i32) as u64 } else { result };
-    thread_end::end(status);
+    thread_end::record_thread_exit(status, 0);
     status as *mut c_void
 }
 

@@ -1,10 +1,8 @@
 //! Appends records to the slot of the calling thread, and writes its regions to the file when they are full.
 
 use core::arch::asm;
-use core::sync::atomic::{
-    Ordering::{Relaxed, SeqCst},
-    compiler_fence,
-};
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::compiler_fence;
 
 use spec::buffer::REGIONS;
 use spec::encode::UntimedRecord;
@@ -13,8 +11,7 @@ use super::nesting;
 use crate::clock;
 use crate::process_state::PROCESS;
 use crate::storage::{
-    ALL_REGIONS, LOSS_RECORD_ROOM, Slot, WriteRight, capacity, file_entry, give_up_oldest, is_flush_point,
-    report_failure, restart_count, slot_layout, stopped,
+    self, ALL_REGIONS, LOSS_RECORD_ROOM, Slot, WriteRight, capacity, file_entry, slot_layout, stopped,
 };
 use crate::sys::{Errno, observable_step};
 use crate::trace_dir::executable_maps;
@@ -73,7 +70,7 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
         return slot.lose(lines.len() as u32, cause);
     }
     let region = &slot.regions[depth & (REGIONS - 1)];
-    if slot_layout().is_ring() && give_up_oldest(region, slot_layout(), depth) {
+    if slot_layout().is_ring() && storage::give_up_oldest(region, slot_layout(), depth) {
         slot.append_loss_record(depth, time);
         // SAFETY: this thread owns the slot, nobody writes it out, and there is room now.
         return unsafe { slot.append(depth, time, lines) };
@@ -82,7 +79,8 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     if depth == 0 && end <= full && region.flush_threshold.load(Relaxed) != 0 {
         // SAFETY: this thread owns the slot, has no outer record, and there is room.
         unsafe { slot.append(depth, time, lines) };
-        if is_flush_point(&slot, lines, end, full) && slot.become_writer(slot.lwp.load(Relaxed), 0) == WriteRight::Taken
+        if storage::is_flush_point(&slot, lines, end, full)
+            && slot.become_writer(slot.lwp.load(Relaxed), 0) == WriteRight::Taken
         {
             write_full(slot, depth);
             slot.append_loss_record(depth, time);
@@ -126,7 +124,7 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
             slot.writer_depth.store(ALL_REGIONS, Relaxed);
             let written = (depth..REGIONS).try_for_each(|depth| slot.write(depth, file_entry(lwp)));
             if !slot.is_disowned() {
-                report_failure(written);
+                storage::report_failure(written);
             }
         }
     }
@@ -143,9 +141,9 @@ fn write_full(slot: Slot, depth: usize) {
         return;
     }
     if depth == 0 {
-        restart_count(&slot);
+        storage::restart_count(&slot);
     }
-    report_failure(written);
+    storage::report_failure(written);
     executable_maps::refresh();
     clock::check();
     if let Err(errno) = written

@@ -1,5 +1,3 @@
-//! The way of a record from a hook into its thread's slot.
-
 mod append;
 mod nesting;
 mod record;

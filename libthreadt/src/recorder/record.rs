@@ -38,7 +38,6 @@ pub fn put_mutex(
     }
 }
 
-/// Records lines with one time.
 #[inline(never)]
 fn put_lines<const N: usize>(time: u64, lines: &[UntimedRecord; N]) {
     const { assert!(N <= RECORDS_AT_ONCE) };

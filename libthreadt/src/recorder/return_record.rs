@@ -15,7 +15,6 @@ pub struct ReturnRecord {
 }
 
 impl ReturnRecord {
-    /// The record that is written if the call unwinds.
     pub const fn new(kind: &'static RecordKind, arguments: [u64; 5]) -> ReturnRecord {
         ReturnRecord { guard: UnwindGuard { unwound: put_return_record }, kind, arguments }
     }
@@ -23,12 +22,15 @@ impl ReturnRecord {
     /// Calls `function` with up to four arguments and returns its result.
     ///
     /// # Safety
-    /// `function` must be callable with these arguments, each an integer or a pointer. No frame between this one and
-    /// the host's may have something to drop.
+    /// As for [`guarded_call`]; and the function's result must be an `R`, in a register.
     #[inline(always)]
-    pub unsafe fn call(&self, function: *const (), arguments: [u64; 4]) -> u64 {
+    pub unsafe fn call<R>(&self, function: *const (), [a, b, c, d]: [u64; 4]) -> R {
+        const { assert!(size_of::<R>() <= size_of::<u64>()) };
         // SAFETY: the caller's; `put_return_record` gets the address of a ReturnRecord.
-        unsafe { guarded_call(function, (&raw const *self).cast(), arguments) }
+        unsafe {
+            let bits = guarded_call(function, (&raw const *self).cast(), a, b, c, d);
+            core::mem::transmute_copy(&bits)
+        }
     }
 }
 

@@ -23,7 +23,7 @@ pub fn pthread_self() -> u64 {
     tid
 }
 
-/// This thread's slot; it claims one if it has none. If that fails, so many records are counted as lost.
+/// This thread's slot; it claims one if it has none. If that fails, `records` are counted as lost.
 #[inline(always)]
 pub fn slot_or_claim(records: u32) -> Option<Slot> {
     match thread_local::current() {

@@ -19,10 +19,7 @@ impl Slot {
         (0..REGIONS).try_for_each(|depth| self.write(depth, entry))
     }
 
-    /// Writes the text of one region to the file. The caller must be the writer.
-    ///
-    /// # Errors
-    /// The errno of the first system call that failed; the text is then still in the region.
+    /// Writes the text of one region to the file. The caller must be the writer. If it fails, the text stays.
     pub fn write(self, depth: usize, entry: &FileEntry) -> Result {
         let written = self.write_region(depth, entry);
         if quota::stopped().is_some() && !process_state::writes_through() {
@@ -45,7 +42,7 @@ impl Slot {
             // SAFETY: the writer may use the path, and this is the only reference to it.
             let file = unsafe { record_file::open(path::in_buffer(&*self.path()), entry) }?;
             let (at, range) = if intent == 0 {
-                quota::check_space(file.fd())?;
+                quota::check_space(&file.fd)?;
                 let range = self.oldest(depth, position);
                 if range.is_empty() {
                     // None of the older records is complete.

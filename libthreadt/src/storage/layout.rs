@@ -8,7 +8,6 @@ use spec::encode::{ENCODE_ROOM, encode_room};
 /// [`SlotLayout::ring_size`] of this process's slots.
 static RING_SIZE: AtomicU64 = AtomicU64::new(0);
 
-/// The layout of this process's slots.
 pub fn slot_layout() -> SlotLayout {
     SlotLayout::ring(RING_SIZE.load(Relaxed)).unwrap_or(SlotLayout::BUFFERS)
 }

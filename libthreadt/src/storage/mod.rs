@@ -1,5 +1,3 @@
-//! Where records stand until they are in their thread's file: slots in the process's trbuf, and the files.
-
 mod flush;
 mod flush_point;
 mod layout;
@@ -24,21 +22,13 @@ pub use layout::{LOSS_RECORD_ROOM, RECORDS_AT_ONCE, capacity, slot_layout};
 pub use quota::stopped;
 pub use ring::give_up_oldest;
 pub use slot::{ALL_REGIONS, Slot, WriteRight};
-pub use slot_reuse::{release_slot, reused_rings, take_slot};
-pub use slot_table::{file_entry, for_each_slot, is_anonymous, set_write_through};
-pub use trbuf::{make, take_over};
-
-/// In a forked child: forgets the parent's slots and what was counted of them. If a record or a write is in progress in
-/// the slot `interrupted`, its text stays, privately.
-pub fn forget(interrupted: Option<Slot>) {
-    trbuf::forget(interrupted);
-    slot_reuse::forget();
-    quota::forget();
-}
+pub use slot_reuse::{release_slot, take_slot};
+pub use slot_table::{file_entry, for_each_slot, set_write_through};
+pub use trbuf::{forget, make, take_over};
 
 /// What tests of other layers need to make slots of their own.
 #[cfg(test)]
 pub mod testing {
     pub use super::layout::set_slot_layout;
-    pub use super::slot_table::{add_chunk, forget as forget_slots, set_header};
+    pub use super::slot_table::{HEADER, add_chunk, forget as forget_slots};
 }

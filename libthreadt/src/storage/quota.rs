@@ -4,10 +4,7 @@
 //! What was in the buffers when the disk became full stays there: the space of the trbuf is reserved, and trace-cat
 //! reads it.
 
-use core::sync::atomic::{
-    AtomicU64,
-    Ordering::{Relaxed, SeqCst},
-};
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use crate::config::CONFIG;
 use crate::process_state::PROCESS;
@@ -16,11 +13,7 @@ use crate::sys::{Errno, Fd, Result};
 
 /// Recording stops when less than this fraction of the file system is free, or less than [`FREE_MIN`] if that is less.
 const FREE_FRACTION: u64 = 20;
-/// One GiB.
 const FREE_MIN: u64 = 1 << 30;
-
-/// Bytes that this process has written to its tr files.
-static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 /// The errno of the reason why recording has stopped, if it has.
 pub fn stopped() -> Option<Errno> {
@@ -30,42 +23,31 @@ pub fn stopped() -> Option<Errno> {
     }
 }
 
-/// Checks before a write that the file system has room for it.
-///
-/// # Errors
-/// `ENOSPC` if the file system is about to be full; recording stops then.
+/// Checks before a write that the file system has room for it. If it is about to be full, recording stops.
 pub fn check_space(file: &Fd) -> Result {
-    let Ok(space) = file.space() else { return Ok(()) };
-    if space.free < (space.total / FREE_FRACTION).min(FREE_MIN) {
-        stop_full();
+    let Ok(system) = file.file_system() else { return Ok(()) };
+    let bytes = |blocks: u64| blocks.saturating_mul(system.f_frsize as u64);
+    if bytes(system.f_bavail) < (bytes(system.f_blocks) / FREE_FRACTION).min(FREE_MIN) {
+        note_failure(Errno(libc::ENOSPC));
         return Err(Errno(libc::ENOSPC));
     }
     Ok(())
 }
 
-/// A write failed for which there was room at [`check_space`]. If the disk has become full meanwhile, recording stops.
+/// A write failed. If the disk is full, recording stops.
 pub fn note_failure(errno: Errno) {
     if errno.0 == libc::ENOSPC {
-        stop_full();
+        stop(errno, b"the file system of the trace has less than 5 % or 1 GiB free");
     }
-}
-
-fn stop_full() {
-    stop(Errno(libc::ENOSPC), b"the file system of the trace has less than 5 % or 1 GiB free");
 }
 
 /// Counts bytes that were written; recording stops when they are as many as THR_TRACE_MAX allows.
 pub fn count(bytes: u64) {
     let max = CONFIG.get().max;
     // Without a maximum nothing is counted: all threads would write to one cache line.
-    if max != u64::MAX && WRITTEN.fetch_add(bytes, Relaxed) + bytes >= max {
+    if max != u64::MAX && PROCESS.written.fetch_add(bytes, Relaxed) + bytes >= max {
         stop(Errno(libc::EDQUOT), b"the trace has reached THR_TRACE_MAX");
     }
-}
-
-/// In a forked child: it has written nothing.
-pub fn forget() {
-    WRITTEN.store(0, Relaxed);
 }
 
 fn stop(cause: Errno, reason: &'static [u8]) {

@@ -10,19 +10,15 @@ use spec::buffer::FileEntry;
 use crate::sys::{self, Errno, Fd, Result};
 use crate::trace_dir::earlier_files;
 
-/// An open tr file.
 pub struct RecordFile {
-    fd: Fd,
+    pub fd: Fd,
     /// Its size when it was opened.
     size: u64,
     /// The `end` of its entry just before.
     end: u64,
 }
 
-/// Opens a tr file, or makes it at its first write.
-///
-/// # Errors
-/// `ESTALE` if another file has its name; the errno of the system call that failed.
+/// Opens a tr file, or makes it at its first write. `ESTALE` if another file has its name.
 pub fn open(path: &CStr, entry: &FileEntry) -> Result<RecordFile> {
     for _ in 0..4 {
         let inode = entry.inode.load(Acquire);
@@ -87,10 +83,8 @@ fn adopt_empty(path: &CStr, entry: &FileEntry) -> Result<bool> {
 impl RecordFile {
     /// Takes `length` bytes of the file for the caller to write and returns where they begin.
     ///
-    /// `alone` says that the caller has not interrupted anybody between taking a range and writing it.
-    ///
-    /// # Errors
-    /// `EFBIG` if the process may not write that far; the signal that a write would raise then could kill the host.
+    /// `alone` says that the caller has not interrupted anybody between taking a range and writing it. `EFBIG` if the
+    /// process may not write that far; the signal that a write would raise then could kill the host.
     pub fn take_range(&self, entry: &FileEntry, length: u64, alone: bool) -> Result<u64> {
         if alone && self.end != self.size && entry.users.load(Acquire) <= 1 {
             // Another process has truncated or lengthened the file: no other thread of ours is between taking and
@@ -110,11 +104,6 @@ impl RecordFile {
         entry.users.load(Acquire) <= 1
             && entry.end.compare_exchange(at + length, at, AcqRel, Relaxed).is_ok()
             && self.fd.truncate(at).is_ok()
-    }
-
-    /// The descriptor.
-    pub fn fd(&self) -> &Fd {
-        &self.fd
     }
 
     /// Writes into a range that was taken.

@@ -5,10 +5,8 @@
 //! begins (`slot_reuse`). At the process's end the rings become ordinary regions, whose records are written at
 //! once.
 
-use core::sync::atomic::{
-    Ordering::{Relaxed, Release, SeqCst},
-    compiler_fence,
-};
+use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use core::sync::atomic::compiler_fence;
 
 use spec::buffer::{Region, SlotLayout, pack_range};
 

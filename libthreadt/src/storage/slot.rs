@@ -12,41 +12,26 @@
 
 use core::ops::{Deref, Range};
 use core::ptr::NonNull;
-use core::sync::atomic::{
-    AtomicU64,
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
-};
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use spec::buffer::{
-    PAGE, REGION_OFFSETS, REGIONS, SLOT_ENDED, SLOT_OWNED, SLOT_PATH_MAX, SLOT_PATH_OFFSET, SlotHeader, is_empty_range,
-    unpack_range,
-};
+use spec::buffer::{self, PAGE, REGIONS, SLOT_ENDED, SLOT_OWNED, SLOT_PATH_MAX, SlotHeader, unpack_range};
 use spec::encode::{Template, UntimedRecord, encode_room};
 use spec::names::FileName;
 
 use super::layout::{FLUSH_POINT_SLACK, LOSS_RECORD_ROOM, RECORDS_AT_ONCE, capacity, slot_layout};
-use crate::sys::{self, Pooled, path};
+use crate::sys::{self, Pool, Pooled, path};
 
 /// A slot: its header with the regions' text behind it, in memory that is never unmapped.
 ///
 /// All access is derived from `base`, which has the provenance of the mapping. A reference to the header is made for
-/// each access to a word and not kept; the templates in the header, which are no atomics, are only accessed through
-/// `base`.
+/// each access and not kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
     base: NonNull<u8>,
 }
 
-// SAFETY: slots are never unmapped, and the handle is its base.
-unsafe impl Pooled for Slot {
-    fn base(self) -> NonNull<u8> {
-        self.base
-    }
-
-    unsafe fn from_base(base: NonNull<u8>) -> Slot {
-        Slot { base }
-    }
-
+impl Pooled for SlotHeader {
     fn link(&self) -> &AtomicU64 {
         &self.next_free
     }
@@ -56,8 +41,8 @@ impl Deref for Slot {
     type Target = SlotHeader;
     #[inline(always)]
     fn deref(&self) -> &SlotHeader {
-        // SAFETY: `Slot::at`'s caller: mapped for good, and valid for every pattern of bytes. What other threads change
-        // are atomics.
+        // SAFETY: `Slot::at`'s caller: mapped for good, and valid for every pattern of bytes. What changes
+        // are atomics and the templates, which are cells.
         unsafe { self.base.cast::<SlotHeader>().as_ref() }
     }
 }
@@ -89,6 +74,21 @@ impl Slot {
         Slot { base }
     }
 
+    /// Takes a slot out of a pool, in which only [`Slot::put_into`] has put any.
+    pub fn take_from(pool: &Pool<SlotHeader>) -> Option<Slot> {
+        pool.take().map(|header| Slot { base: header.cast() })
+    }
+
+    /// Puts the slot into a pool. It must not be in one already.
+    pub fn put_into(self, pool: &Pool<SlotHeader>) {
+        // SAFETY: slots are never unmapped.
+        unsafe { pool.put(self.base.cast()) };
+    }
+
+    pub fn base(self) -> NonNull<u8> {
+        self.base
+    }
+
     /// Where the slot `distance` slots behind this one in its chunk begins.
     pub fn neighbour(self, distance: usize) -> *mut u8 {
         self.base.as_ptr().wrapping_add(distance * slot_layout().slot_size())
@@ -97,7 +97,7 @@ impl Slot {
     /// Where the text of a region begins.
     #[inline(always)]
     pub fn region_text(self, depth: usize) -> *mut u8 {
-        self.base.as_ptr().wrapping_add(REGION_OFFSETS[depth & (REGIONS - 1)])
+        self.base.as_ptr().wrapping_add(buffer::REGION_OFFSETS[depth & (REGIONS - 1)])
     }
 
     /// A range of a region's text; an empty one if the range is reversed.
@@ -111,7 +111,7 @@ impl Slot {
 
     /// The memory for the path of the file that this slot's records go to.
     pub fn path(self) -> *mut [u8; SLOT_PATH_MAX] {
-        self.base.as_ptr().wrapping_add(SLOT_PATH_OFFSET).cast()
+        self.base.as_ptr().wrapping_add(buffer::SLOT_PATH_OFFSET).cast()
     }
 
     /// Makes the thread `lwp` the owner; the calling thread must be the writer, and nothing unwritten may be in the
@@ -120,7 +120,7 @@ impl Slot {
         let template = Template::new(lwp, pid, tid);
         // SAFETY: the slot has no owner, so that nobody else uses its templates, and the path is the writer's.
         unsafe {
-            (&raw mut (*self.base.cast::<SlotHeader>().as_ptr()).templates).write([template; REGIONS]);
+            self.templates.iter().for_each(|place| place.get().write(template));
             path::trace_file(&mut *self.path(), directory, FileName::records(pid, lwp));
         }
         for region in &self.regions {
@@ -173,7 +173,7 @@ impl Slot {
         // SAFETY: by the caller's promise nobody else uses this template or appends to this region now, and `end` is at
         // most `capacity`, which leaves room for the records that are appended at once.
         let length = unsafe {
-            let template = &mut (*self.base.cast::<SlotHeader>().as_ptr()).templates[depth & (REGIONS - 1)];
+            let template = &mut *self.templates[depth & (REGIONS - 1)].get();
             let end = (position >> 32) as usize;
             template.encode(self.region_text(depth).add(end), time, lines)
         };
@@ -250,9 +250,9 @@ impl Slot {
 
     /// Whether all text is in the file.
     pub fn is_empty(self) -> bool {
-        self.regions
-            .iter()
-            .all(|region| is_empty_range(region.write_position.load(Acquire)) && region.write_intent.load(Acquire) == 0)
+        self.regions.iter().all(|region| {
+            buffer::is_empty_range(region.write_position.load(Acquire)) && region.write_intent.load(Acquire) == 0
+        })
     }
 
     /// Notes that the owner is about to end; `true` the first time.

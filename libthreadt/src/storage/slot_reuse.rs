@@ -3,12 +3,9 @@
 //! A slot is reused once its thread has gone and its text is in the file. Rings are kept: the [`KEPT_RINGS`] last ones
 //! of threads that have ended, and each further thread takes the one that has been dead longest.
 
-use core::sync::atomic::{
-    AtomicU32, AtomicU64,
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
-};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use spec::buffer::{SLOT_ENDED, SLOT_OWNED};
+use spec::buffer::{SLOT_ENDED, SLOT_OWNED, SlotHeader};
 
 use super::layout::slot_layout;
 use super::slot::{ALL_REGIONS, Slot, WriteRight};
@@ -19,29 +16,18 @@ use crate::sys::{Pool, thread_exists, thread_id};
 
 /// Slots of threads that have ended or are about to.
 // SAFETY: the only pool at this head.
-static ENDED: Pool<Slot> = unsafe { Pool::at(&PROCESS.ended_slots) };
+static ENDED: Pool<SlotHeader> = unsafe { Pool::at(&PROCESS.ended_slots) };
 
-/// Slots of dead threads whose text cannot be written.
-static UNWRITABLE: AtomicU32 = AtomicU32::new(0);
-/// How many of those are kept for whoever reads the trbuf.
+/// How many slots of dead threads whose text cannot be written are kept for whoever reads the trbuf.
 const UNWRITABLE_MAX: u32 = 16;
-/// How many slots there must be before those of unnoticed dead threads are searched for.
-static NEXT_SWEEP: AtomicU64 = AtomicU64::new(0);
-
 /// How many rings of dead threads are kept.
 const KEPT_RINGS: u32 = 16;
-/// Rings of threads that have ended.
-static DEAD_RINGS: AtomicU32 = AtomicU32::new(0);
-/// Threads with rings that have ended.
-static ENDED_THREADS: AtomicU64 = AtomicU64::new(0);
-/// Rings that were taken from dead threads with their records.
-static REUSED_RINGS: AtomicU32 = AtomicU32::new(0);
 
 /// A slot for a new owner, with nothing unwritten in it; the caller becomes its writer. It is the slot of a dead
 /// thread, or one that no thread has had.
 pub fn take_slot() -> Option<Slot> {
     let take_dead = if slot_layout().is_ring() { take_longest_dead_ring } else { take_ended };
-    let slot = take_dead().or_else(|| FRESH.take()).or_else(|| {
+    let slot = take_dead().or_else(|| Slot::take_from(&FRESH)).or_else(|| {
         sweep();
         take_dead().or_else(grow)
     })?;
@@ -53,10 +39,10 @@ pub fn take_slot() -> Option<Slot> {
 /// Makes the slot available to another thread as soon as its own, which is about to end, is gone.
 pub fn release_slot(slot: Slot) {
     if slot_layout().is_ring() {
-        slot.death_order.store(ENDED_THREADS.fetch_add(1, Relaxed) + 1, Relaxed);
-        DEAD_RINGS.fetch_add(1, Release);
+        slot.death_order.store(PROCESS.ended_threads.fetch_add(1, Relaxed) + 1, Relaxed);
+        PROCESS.dead_rings.fetch_add(1, Release);
     } else {
-        ENDED.put(slot);
+        slot.put_into(&ENDED);
     }
 }
 
@@ -65,7 +51,7 @@ fn take_ended() -> Option<Slot> {
     let mut alive = [None; 4];
     let mut dead = None;
     for place in &mut alive {
-        let Some(slot) = ENDED.take() else { break };
+        let Some(slot) = Slot::take_from(&ENDED) else { break };
         let lwp = slot.lwp.load(Relaxed);
         if thread_exists(process_state::id(), lwp) {
             *place = Some(slot);
@@ -74,7 +60,7 @@ fn take_ended() -> Option<Slot> {
             break;
         }
     }
-    alive.into_iter().flatten().for_each(|slot| ENDED.put(slot));
+    alive.into_iter().flatten().for_each(|slot| slot.put_into(&ENDED));
     dead
 }
 
@@ -89,7 +75,7 @@ fn write_out(slot: Slot, lwp: u32) -> bool {
     let entry = file_entry(lwp);
     if let Err(errno) = slot.write_all(entry) {
         // What cannot be written stays in the trbuf, but not of any number of threads.
-        if UNWRITABLE.fetch_add(1, Relaxed) < UNWRITABLE_MAX {
+        if PROCESS.unwritable_slots.fetch_add(1, Relaxed) < UNWRITABLE_MAX {
             slot.release_writer();
             return false;
         }
@@ -110,9 +96,9 @@ fn take_from_dead(slot: Slot, lwp: u32) -> bool {
 
 /// Finds slots of threads whose end no hook has seen (`syscall(SYS_exit)`), each time the number of slots has doubled.
 fn sweep() {
-    let slots = u64::from(PROCESS.slots.load(Relaxed));
-    let due = NEXT_SWEEP.load(Relaxed);
-    if slots < due.max(16) || NEXT_SWEEP.compare_exchange(due, 2 * slots, Relaxed, Relaxed).is_err() {
+    let slots = PROCESS.slots.load(Relaxed);
+    let due = PROCESS.next_sweep.load(Relaxed);
+    if slots < due.max(16) || PROCESS.next_sweep.compare_exchange(due, 2 * slots, Relaxed, Relaxed).is_err() {
         return;
     }
     for_each_slot(|slot| {
@@ -127,7 +113,7 @@ fn sweep() {
 /// The ring of the thread that ended first, if more than enough are kept; the caller becomes its writer.
 fn take_longest_dead_ring() -> Option<Slot> {
     let pid = process_state::id();
-    while DEAD_RINGS.load(Acquire) >= KEPT_RINGS && !process_state::writes_through() {
+    while PROCESS.dead_rings.load(Acquire) >= KEPT_RINGS && !process_state::writes_through() {
         let mut longest: Option<(u64, Slot)> = None;
         for_each_slot(|slot| {
             let death_order = slot.death_order.load(Relaxed);
@@ -149,32 +135,17 @@ fn take_longest_dead_ring() -> Option<Slot> {
             slot.state.store(SLOT_ENDED, Release);
             continue;
         }
-        DEAD_RINGS.fetch_sub(1, Relaxed);
+        PROCESS.dead_rings.fetch_sub(1, Relaxed);
         if !take_from_dead(slot, lwp) {
             slot.state.store(SLOT_ENDED, Relaxed);
-            DEAD_RINGS.fetch_add(1, Relaxed);
+            PROCESS.dead_rings.fetch_add(1, Relaxed);
             return None;
         }
         // OBSERVABLE: the dead thread's records are gone.
         slot.lwp.store(0, Release);
         file_entry(lwp).users.fetch_sub(1, AcqRel);
-        REUSED_RINGS.fetch_add(1, Relaxed);
+        PROCESS.reused_rings.fetch_add(1, Relaxed);
         return Some(slot);
     }
     None
-}
-
-/// How many threads' records are gone because their rings were reused.
-pub fn reused_rings() -> u32 {
-    REUSED_RINGS.load(Relaxed)
-}
-
-/// In a forked child: it has no slots yet.
-pub fn forget() {
-    for count in [&UNWRITABLE, &DEAD_RINGS, &REUSED_RINGS] {
-        count.store(0, Relaxed);
-    }
-    for count in [&NEXT_SWEEP, &ENDED_THREADS] {
-        count.store(0, Relaxed);
-    }
 }

@@ -1,12 +1,10 @@
 //! All slots of the process, and the entries of its tr files.
 
 use core::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
-use core::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU32, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
-};
+use core::sync::atomic::AtomicPtr;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use spec::buffer::{FileEntry, PAGE};
+use spec::buffer::{FileEntry, PAGE, SlotHeader};
 use spec::names::LWP_MASK;
 
 use super::layout::slot_layout;
@@ -14,33 +12,16 @@ use super::quota;
 use super::slot::Slot;
 use crate::config::CONFIG;
 use crate::process_state::{self, PROCESS};
-use crate::sys::{Pool, Pooled};
+use crate::sys::Pool;
 
 /// The mapped header of the trbuf, with the file entries behind it.
-static HEADER: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+pub static HEADER: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 /// The chunk of slots that was mapped last; each chunk holds the address of the one before it.
 static CHUNKS: AtomicPtr<u8> = AtomicPtr::new(null_mut());
-/// Some of the trbuf is in anonymous memory.
-static ANONYMOUS: AtomicBool = AtomicBool::new(false);
 
 /// Slots that no thread has had yet.
 // SAFETY: the only pool at this head.
-pub static FRESH: Pool<Slot> = unsafe { Pool::at(&PROCESS.fresh_slots) };
-
-/// Whether a crash would lose buffers, because they are not in a file.
-pub fn is_anonymous() -> bool {
-    ANONYMOUS.load(Relaxed)
-}
-
-/// Notes that some of the trbuf is in anonymous memory.
-pub fn set_anonymous() {
-    ANONYMOUS.store(true, Relaxed);
-}
-
-/// Publishes the mapped header of the trbuf.
-pub fn set_header(base: *mut u8) {
-    HEADER.store(base, Release);
-}
+pub static FRESH: Pool<SlotHeader> = unsafe { Pool::at(&PROCESS.fresh_slots) };
 
 /// The entries of all tr files; `None` without a trbuf.
 pub fn file_entries() -> Option<&'static [FileEntry]> {
@@ -52,16 +33,10 @@ pub fn file_entries() -> Option<&'static [FileEntry]> {
     Some(unsafe { core::slice::from_raw_parts(header.add(PAGE).cast(), LWP_MASK as usize + 1) })
 }
 
-/// The entry of the file that this LWP's records go to.
 pub fn file_entry(lwp: u32) -> &'static FileEntry {
     /// For a forked child that returns into a record of its parent's.
-    static NONE: FileEntry = FileEntry {
-        inode: AtomicU64::new(0),
-        device: AtomicU64::new(0),
-        end: AtomicU64::new(0),
-        users: AtomicU32::new(0),
-        reserved: 0,
-    };
+    // SAFETY: zeros are a valid entry.
+    static NONE: FileEntry = unsafe { core::mem::zeroed() };
     file_entries().and_then(|entries| entries.get((lwp & LWP_MASK) as usize)).unwrap_or(&NONE)
 }
 
@@ -124,6 +99,5 @@ pub fn set_write_through(on: bool) {
 pub fn forget(each: impl FnMut(Slot, usize)) -> *mut u8 {
     for_each_chunk(each);
     CHUNKS.store(null_mut(), Relaxed);
-    ANONYMOUS.store(false, Relaxed);
     HEADER.swap(null_mut(), Relaxed)
 }

@@ -6,7 +6,6 @@ use core::arch::{asm, global_asm};
 use core::ptr::{NonNull, null_mut};
 
 use super::slot::Slot;
-use crate::sys::Pooled;
 
 global_asm!(
     ".pushsection .tbss.threadt_slot,\"awT\",@nobits",
@@ -20,7 +19,6 @@ global_asm!(
     ".popsection",
 );
 
-/// This thread's slot, if it has one.
 #[inline(always)]
 pub fn current() -> Option<Slot> {
     let base: *mut u8;
@@ -37,7 +35,6 @@ pub fn current() -> Option<Slot> {
     NonNull::new(base).map(|base| unsafe { Slot::at(base) })
 }
 
-/// Sets this thread's slot.
 pub fn set_current(slot: Option<Slot>) {
     let base = slot.map_or(null_mut(), |slot| slot.base().as_ptr());
     // SAFETY: writes this thread's variable.

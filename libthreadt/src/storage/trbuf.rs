@@ -3,33 +3,28 @@
 //! The file grows by chunks of slots. Space is reserved before it is touched. Where that is impossible (or where the
 //! file cannot be opened any more, after a chroot for example) a chunk is anonymous memory, which a crash loses.
 
-use core::sync::atomic::{
-    Ordering::{Acquire, Relaxed, Release},
-    fence,
-};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::fence;
 
 use spec::buffer::{Header, MAGIC, Owner, SLOTS_OFFSET, VERSION};
 
 use super::layout::{set_slot_layout, slot_layout};
 use super::slot::Slot;
-use super::slot_table::{self, FRESH, add_chunk, file_entries, file_entry, for_each_in_chunk, is_anonymous};
+use super::slot_table::{self, FRESH, HEADER, add_chunk, file_entries, file_entry, for_each_in_chunk};
 use crate::config::CONFIG;
 use crate::process_state::PROCESS;
-use crate::sys::{self, Errno, Fd, Pooled, Result};
+use crate::sys::{self, Fd, Result};
 use crate::trace_dir::names_owner;
 
 /// A chunk of slots has at most so many bytes, unless a single slot has more.
 const CHUNK_MAX: usize = 4 << 20;
 
 /// Makes `fd`, a new and empty file, this process's trbuf.
-///
-/// # Errors
-/// The errno of the system call that failed.
 pub fn make(fd: &Fd, owner: &Owner) -> Result {
     let base = match fd.reserve(0, SLOTS_OFFSET as u64) {
         Ok(()) => fd.map(0, SLOTS_OFFSET)?,
         Err(_) => {
-            slot_table::set_anonymous();
+            PROCESS.anonymous.store(1, Relaxed);
             sys::map_anonymous(SLOTS_OFFSET)?
         }
     };
@@ -52,21 +47,18 @@ pub fn make(fd: &Fd, owner: &Owner) -> Result {
         (&raw mut (*header).magic).write_volatile(MAGIC);
     }
     set_slot_layout(owner.layout);
-    slot_table::set_header(base);
+    HEADER.store(base, Release);
     Ok(())
 }
 
 /// Takes over the trbuf that this process made before an exec: unwritten text is written, and the slots are reused.
 ///
 /// The slots keep their layout, unless the environment now asks for another one and nothing is left in them.
-///
-/// # Errors
-/// The errno of the system call that failed.
 pub fn take_over(fd: &Fd, owner: &Owner) -> Result {
     let layout = owner.layout;
     let size = fd.stat()?.st_size as u64;
     let header = fd.map(0, SLOTS_OFFSET)?;
-    slot_table::set_header(header);
+    HEADER.store(header, Release);
     set_slot_layout(layout);
     for entry in file_entries().unwrap_or_default() {
         entry.users.store(0, Relaxed);
@@ -88,7 +80,7 @@ pub fn take_over(fd: &Fd, owner: &Owner) -> Result {
             // What cannot be written stays, for trace-cat.
             add_chunk(first, slots as usize, |slot| {
                 if slot.lwp.load(Relaxed) == 0 {
-                    FRESH.put(slot);
+                    slot.put_into(&FRESH);
                 }
             });
         }
@@ -159,26 +151,22 @@ pub fn grow() -> Option<Slot> {
 fn grow_by(slots: u32, slot_size: usize) -> Option<Slot> {
     let at = slot_layout().slot_offset(PROCESS.slots.fetch_add(slots, Relaxed).into());
     let length = slots as usize * slot_size;
-    let mapped = if is_anonymous() { Err(Errno(libc::EOPNOTSUPP)) } else { map_more(at, length) };
-    let is_in_file = mapped.is_ok();
-    let first = match mapped {
-        Ok(first) => first,
-        Err(_) => {
-            slot_table::set_anonymous();
+    let map_more = || {
+        let fd = names_owner::open_trbuf()?;
+        fd.reserve(at, length as u64)?;
+        fd.map(at, length)
+    };
+    let in_file = if PROCESS.anonymous.load(Relaxed) == 0 { map_more().ok() } else { None };
+    let first = match in_file {
+        Some(first) => first,
+        None => {
+            PROCESS.anonymous.store(1, Relaxed);
             sys::map_anonymous(length).ok()?
         }
     };
     add_chunk(first, slots as usize, |slot| {
-        slot.anonymous.store((!is_in_file).into(), Relaxed);
-        // The pool's link of a fresh slot lies in memory that only this thread knows.
-        slot.link().store(0, Relaxed);
-        FRESH.put(slot);
+        slot.anonymous.store(in_file.is_none().into(), Relaxed);
+        slot.put_into(&FRESH);
     });
-    FRESH.take()
-}
-
-fn map_more(at: u64, length: usize) -> Result<*mut u8> {
-    let fd = names_owner::open_trbuf()?;
-    fd.reserve(at, length as u64)?;
-    fd.map(at, length)
+    Slot::take_from(&FRESH)
 }

@@ -1,29 +1,30 @@
 //! One system call, made directly.
 //!
 //! libc's own functions set errno, are cancellation points and may be interposed; none of that may happen to the host
-//! because of this library. Each function of [`crate::sys`] returns the kernel's result: `Err` holds the errno value.
+//! because of this library.
 
 use core::arch::asm;
 use core::ffi::c_int;
+use core::mem::MaybeUninit;
 
 /// A positive errno value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errno(pub c_int);
 
-/// What a system call answered.
+/// What a system call returned, or the errno of the first one that failed.
 pub type Result<T = ()> = core::result::Result<T, Errno>;
 
-/// Makes the system call `number`.
+/// Makes the system call `number`. Arguments that are not given are 0.
 ///
 /// # Safety
 /// The arguments must be what that system call demands.
-pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Result<usize> {
+pub unsafe fn call<const N: usize>(number: libc::c_long, arguments: [usize; N]) -> Result<usize> {
     #[cfg(test)]
     if is_observable(number) {
         super::observable_step();
     }
     let result: isize;
-    let [a, b, c, d, e, f] = arguments;
+    let [a, b, c, d, e, f] = core::array::from_fn(|at| arguments.get(at).copied().unwrap_or(0));
     // SAFETY: the x86-64 convention: rcx and r11 are clobbered, everything else but rax is kept.
     unsafe {
         asm!(
@@ -35,6 +36,17 @@ pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Result<usize>
         );
     }
     if (-4095..0).contains(&result) { Err(Errno(-result as c_int)) } else { Ok(result as usize) }
+}
+
+/// The struct that a system call fills. `make_call` gets the struct's address.
+///
+/// # Safety
+/// A call that succeeds must have filled the struct.
+pub unsafe fn filled_by<T>(make_call: impl FnOnce(usize) -> Result<usize>) -> Result<T> {
+    let mut value = MaybeUninit::<T>::uninit();
+    make_call(value.as_mut_ptr() as usize)?;
+    // SAFETY: the caller's.
+    Ok(unsafe { value.assume_init() })
 }
 
 /// Whether another thread or a reader of the files can observe the call, or the caller what they do.

@@ -3,36 +3,25 @@
 //! The host may have closed descriptor 2 and got a file of its own under that number. So nothing is written unless
 //! descriptor 2 is still the file that it was when the process began.
 
-use core::sync::atomic::{
-    AtomicU32, AtomicU64,
-    Ordering::{AcqRel, Relaxed},
-};
+use core::sync::atomic::Ordering::{AcqRel, Relaxed};
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use super::call::Errno;
 use super::fd::{is_writable, stat, write_slices};
 use super::process::file_size_limit;
 
-/// A kind of message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Warning {
     /// A name in THR_TRACE_EVENTS is unknown. Reported for each such name.
     UnknownEvent,
-    /// The trace directory cannot be used.
     Directory,
-    /// Records could not be written.
     Write,
-    /// Recording has stopped before the program's end.
     Stopped,
-    /// A size in the environment is invalid.
     Size,
-    /// THR_TRACE_LEVEL is unknown.
     Level,
-    /// THR_TRACE_RING is smaller or larger than a ring can be.
     Ring,
-    /// A living process of another PID namespace has our names.
     Namespace,
-    /// A function was called that this libc does not have.
     Missing,
 }
 

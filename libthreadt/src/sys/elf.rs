@@ -7,6 +7,10 @@
 use core::ffi::{CStr, c_char};
 use core::ptr;
 
+use libc::Elf64_Sym;
+
+use super::path;
+
 /// `struct link_map`, the part that `link.h` declares.
 #[repr(C)]
 pub struct LinkMap {
@@ -31,17 +35,6 @@ struct Dynamic {
     value: usize,
 }
 
-/// `Elf64_Sym`.
-#[repr(C)]
-struct Symbol {
-    name: u32,
-    info: u8,
-    other: u8,
-    section: u16,
-    value: usize,
-    size: u64,
-}
-
 unsafe extern "C" {
     static _r_debug: Debug;
     /// The dynamic section of this library, by which its entry of the list is known.
@@ -57,7 +50,7 @@ const DT_VERSYM: i64 = 0x6fff_fff0;
 /// The tables of one loaded object.
 struct Tables {
     base: usize,
-    symbols: *const Symbol,
+    symbols: *const Elf64_Sym,
     strings: *const c_char,
     versions: *const u16,
     gnu_hash: *const u32,
@@ -88,31 +81,23 @@ impl LinkMap {
             return b"";
         }
         // SAFETY: the linker's names are NUL-terminated and live as long as the entry.
-        let name = unsafe { CStr::from_ptr(self.name) }.to_bytes();
-        name.rsplit(|&byte| byte == b'/').next().unwrap_or(name)
+        path::base_name(unsafe { CStr::from_ptr(self.name) }.to_bytes())
     }
 
     fn tables(&self) -> Option<Tables> {
-        let mut tables = Tables {
-            base: self.base,
-            symbols: ptr::null(),
-            strings: ptr::null(),
-            versions: ptr::null(),
-            gnu_hash: ptr::null(),
-            hash: ptr::null(),
-        };
         let mut entry = self.dynamic;
         if entry.is_null() {
             return None;
         }
-        // SAFETY: a dynamic section ends with a zero tag.
-        unsafe {
+        // SAFETY: zeros are null pointers. A dynamic section ends with a zero tag.
+        let tables = unsafe {
+            let mut tables = Tables { base: self.base, ..core::mem::zeroed() };
             while (*entry).tag != 0 {
                 // The linker has relocated these addresses in place, except where the section is read-only (the vDSO).
                 let value = (*entry).value;
                 let address = if value < self.base { value + self.base } else { value };
                 match (*entry).tag {
-                    DT_SYMTAB => tables.symbols = address as *const Symbol,
+                    DT_SYMTAB => tables.symbols = address as *const Elf64_Sym,
                     DT_STRTAB => tables.strings = address as *const c_char,
                     DT_VERSYM => tables.versions = address as *const u16,
                     DT_GNU_HASH => tables.gnu_hash = address as *const u32,
@@ -121,7 +106,8 @@ impl LinkMap {
                 }
                 entry = entry.add(1);
             }
-        }
+            tables
+        };
         (!tables.symbols.is_null() && !tables.strings.is_null()).then_some(tables)
     }
 }
@@ -131,15 +117,6 @@ fn gnu_hash(name: &CStr) -> u32 {
     name.to_bytes().iter().fold(5381, |hash: u32, &byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)))
 }
 
-/// The System V hash of a symbol's name.
-fn system_v_hash(name: &CStr) -> u32 {
-    name.to_bytes().iter().fold(0, |hash: u32, &byte| {
-        let hash = (hash << 4).wrapping_add(u32::from(byte));
-        let top = hash & 0xf000_0000;
-        (hash ^ top >> 24) & !top
-    })
-}
-
 impl Tables {
     /// The function's address: its default version, else any version.
     ///
@@ -147,17 +124,14 @@ impl Tables {
     /// The tables must be those of a loaded object.
     unsafe fn find(&self, name: &CStr) -> Option<usize> {
         let mut other = None;
+        // The address of symbol `index` if it is the default version; else it is noted.
         let mut take = |index: usize| {
             // SAFETY: the index comes from the object's own hash table.
-            let found = unsafe { self.defined(index, name) };
-            match found {
-                Some((address, true)) => Some(address),
-                Some((address, false)) => {
-                    other = Some(address);
-                    None
-                }
-                None => None,
+            let (address, is_default) = unsafe { self.defined(index, name) }?;
+            if !is_default {
+                other = Some(address);
             }
+            is_default.then_some(address)
         };
         // SAFETY: the layouts of both tables are as the System V ABI and the GNU toolchain document them.
         unsafe {
@@ -181,15 +155,9 @@ impl Tables {
                     index += 1;
                 }
             } else if !self.hash.is_null() {
-                let table = self.hash;
-                let buckets = *table;
-                let mut index = if buckets == 0 { 0 } else { *table.add(2 + (system_v_hash(name) % buckets) as usize) };
-                while index != 0 {
-                    if let Some(address) = take(index as usize) {
-                        return Some(address);
-                    }
-                    index = *table.add(2 + buckets as usize + index as usize);
-                }
+                // Few objects have no other table than this one, whose second word is the number of symbols.
+                let default = (1..*self.hash.add(1)).find_map(|index| take(index as usize));
+                return default.or(other);
             }
         }
         other
@@ -206,12 +174,12 @@ impl Tables {
         // SAFETY: the caller's, and names are NUL-terminated in the string table.
         unsafe {
             let symbol = &*self.symbols.add(index);
-            if symbol.section == 0 || CStr::from_ptr(self.strings.add(symbol.name as usize)) != name {
+            if symbol.st_shndx == 0 || CStr::from_ptr(self.strings.add(symbol.st_name as usize)) != name {
                 return None;
             }
             let default = self.versions.is_null() || *self.versions.add(index) & 0x8000 == 0;
-            let address = self.base + symbol.value;
-            match symbol.info & 15 {
+            let address = self.base + symbol.st_value as usize;
+            match symbol.st_info & 15 {
                 STT_FUNC | STT_NOTYPE => Some((address, default)),
                 STT_GNU_IFUNC => {
                     let resolver: extern "C" fn() -> usize = core::mem::transmute(address);
@@ -226,7 +194,6 @@ impl Tables {
 /// Where a function is defined.
 #[derive(Clone, Copy, Debug)]
 pub struct Definition {
-    /// Its address.
     pub address: *const (),
     /// Whether it is libc's own (or libpthread's, before 2.34), not another interposer's.
     pub is_libc: bool,

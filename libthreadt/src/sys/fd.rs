@@ -1,9 +1,10 @@
 //! File descriptors. They are held briefly: a file is opened, used and closed.
 
 use core::ffi::{CStr, c_int};
-use core::mem::MaybeUninit;
 
-use super::call::{Errno, Result, call};
+use libc::{FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC};
+
+use super::call::{Errno, Result, call, filled_by};
 use super::process::file_size_limit;
 
 /// Repeats a call that a signal interrupted, as some file systems return `EINTR` whenever a signal is pending. It gives
@@ -19,6 +20,20 @@ fn uninterrupted(mut call: impl FnMut() -> Result<usize>) -> Result<usize> {
     result
 }
 
+/// Repeats `write`, which gets how many bytes are written already, until `length` bytes are.
+fn write_all(length: usize, write: impl Fn(usize) -> Result<usize>) -> Result {
+    let mut done = 0;
+    while done < length {
+        match write(done) {
+            Ok(0) => return Err(Errno(libc::ENOSPC)),
+            Ok(written) => done += written,
+            Err(Errno(libc::EINTR)) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
 /// A file descriptor that is closed when it goes out of scope.
 ///
 /// A function that holds one must not call the host's code.
@@ -28,7 +43,7 @@ pub struct Fd(c_int);
 impl Drop for Fd {
     fn drop(&mut self) {
         // SAFETY: this library opened it, and nobody else knows its number.
-        let _ = unsafe { call(libc::SYS_close, [self.0 as usize, 0, 0, 0, 0, 0]) };
+        let _ = unsafe { call(libc::SYS_close, [self.0 as usize]) };
     }
 }
 
@@ -38,10 +53,7 @@ impl Fd {
         let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY;
         // SAFETY: the path is NUL-terminated.
         let fd = uninterrupted(|| unsafe {
-            call(
-                libc::SYS_openat,
-                [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize, 0, 0],
-            )
+            call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize])
         })?;
         let fd = Fd(fd as c_int);
         if fd.0 > 2 {
@@ -49,22 +61,20 @@ impl Fd {
         }
         // The host has closed one of the standard descriptors; what it writes there must not reach our file.
         // SAFETY: no memory is involved.
-        let higher = unsafe { call(libc::SYS_fcntl, [fd.0 as usize, libc::F_DUPFD_CLOEXEC as usize, 3, 0, 0, 0]) }?;
+        let higher = unsafe { call(libc::SYS_fcntl, [fd.0 as usize, libc::F_DUPFD_CLOEXEC as usize, 3]) }?;
         Ok(Fd(higher as c_int))
     }
 
     /// Bytes read into `buffer` from `at` on; 0 at the end of the file.
     pub fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<usize> {
         // SAFETY: the buffer is writable.
-        unsafe {
-            call(libc::SYS_pread64, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), at as usize, 0, 0])
-        }
+        unsafe { call(libc::SYS_pread64, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), at as usize]) }
     }
 
     /// Bytes read into `buffer`; 0 at the end of the file.
     pub fn read(&self, buffer: &mut [u8]) -> Result<usize> {
         // SAFETY: the buffer is writable.
-        unsafe { call(libc::SYS_read, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) }
+        unsafe { call(libc::SYS_read, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len()]) }
     }
 
     /// Writes the `length` bytes that begin at `text` at offset `at` of the file.
@@ -72,71 +82,48 @@ impl Fd {
     /// # Safety
     /// The bytes must be readable.
     pub unsafe fn write_at(&self, text: *const u8, length: usize, at: u64) -> Result {
-        let mut done = 0;
-        while done < length {
+        write_all(length, |done| {
+            let text = text.wrapping_add(done) as usize;
             // SAFETY: `done` is less than `length`, so the range stays within what the caller grants.
-            let result = unsafe {
-                let text = text.add(done) as usize;
-                call(libc::SYS_pwrite64, [self.0 as usize, text, length - done, at as usize + done, 0, 0])
-            };
-            match result {
-                Ok(0) => return Err(Errno(libc::ENOSPC)),
-                Ok(written) => done += written,
-                Err(Errno(libc::EINTR)) => {}
-                Err(errno) => return Err(errno),
-            }
-        }
-        Ok(())
+            unsafe { call(libc::SYS_pwrite64, [self.0 as usize, text, length - done, at as usize + done]) }
+        })
     }
 
-    /// Appends `text` to a file that was opened for appending, or is new.
-    ///
-    /// # Errors
-    /// `EFBIG` if the process may not write that far: the signal that the write would raise could kill the host.
+    /// Appends `text` to a file that was opened for appending, or is new. `EFBIG` if the process may not write that far:
+    /// the signal that the write would raise could kill the host.
     pub fn write(&self, text: &[u8]) -> Result {
         if (self.stat()?.st_size as u64).saturating_add(text.len() as u64) > file_size_limit() {
             return Err(Errno(libc::EFBIG));
         }
-        let mut unwritten = text;
-        while !unwritten.is_empty() {
+        write_all(text.len(), |done| {
+            let unwritten = text.get(done..).unwrap_or(b"");
             // SAFETY: the text is readable.
-            match unsafe {
-                call(libc::SYS_write, [self.0 as usize, unwritten.as_ptr() as usize, unwritten.len(), 0, 0, 0])
-            } {
-                Ok(written) => unwritten = unwritten.get(written..).unwrap_or(b""),
-                Err(Errno(libc::EINTR)) => {}
-                Err(errno) => return Err(errno),
-            }
-        }
-        Ok(())
+            unsafe { call(libc::SYS_write, [self.0 as usize, unwritten.as_ptr() as usize, unwritten.len()]) }
+        })
     }
 
-    /// The status of the file.
     pub fn stat(&self) -> Result<libc::stat> {
         stat(self.0)
     }
 
-    /// Sets the permission bits.
     pub fn set_mode(&self, mode: u32) -> Result {
         // SAFETY: no memory is involved.
-        unsafe { call(libc::SYS_fchmod, [self.0 as usize, mode as usize, 0, 0, 0, 0]) }.map(drop)
+        unsafe { call(libc::SYS_fchmod, [self.0 as usize, mode as usize]) }.map(drop)
     }
 
     /// Truncates the file to `length` bytes.
     pub fn truncate(&self, length: u64) -> Result {
         // SAFETY: no memory is involved.
-        unsafe { call(libc::SYS_ftruncate, [self.0 as usize, length as usize, 0, 0, 0, 0]) }.map(drop)
+        unsafe { call(libc::SYS_ftruncate, [self.0 as usize, length as usize]) }.map(drop)
     }
 
-    /// Reserves disk space for a range, so that touching its mapping cannot fail; the file grows to cover it.
-    ///
-    /// # Errors
-    /// `EFBIG` as for [`Fd::write`].
+    /// Reserves disk space for a range, so that touching its mapping cannot fail; the file grows to cover it. `EFBIG` as
+    /// for [`Fd::write`].
     pub fn reserve(&self, at: u64, length: u64) -> Result {
         if at.saturating_add(length) > file_size_limit() {
             return Err(Errno(libc::EFBIG));
         }
-        let arguments = [self.0 as usize, 0, at as usize, length as usize, 0, 0];
+        let arguments = [self.0 as usize, 0, at as usize, length as usize];
         // SAFETY: no memory is involved.
         uninterrupted(|| unsafe { call(libc::SYS_fallocate, arguments) }).map(drop)
     }
@@ -149,42 +136,31 @@ impl Fd {
         unsafe { call(libc::SYS_mmap, arguments) }.map(|address| address as *mut u8)
     }
 
-    /// The size of the file's file system, and how much of it is free for this user.
-    pub fn space(&self) -> Result<DiskSpace> {
-        let system = self.file_system()?;
-        let block = system.f_frsize as u64;
-        Ok(DiskSpace { total: system.f_blocks.saturating_mul(block), free: system.f_bavail.saturating_mul(block) })
-    }
-
-    fn file_system(&self) -> Result<libc::statfs> {
-        let mut system = MaybeUninit::<libc::statfs>::uninit();
+    /// The file's file system, and how much of it is free.
+    pub fn file_system(&self) -> Result<libc::statfs> {
         // SAFETY: the kernel fills the struct when it returns 0.
-        unsafe {
-            call(libc::SYS_fstatfs, [self.0 as usize, system.as_mut_ptr() as usize, 0, 0, 0, 0])?;
-            Ok(system.assume_init())
-        }
+        unsafe { filled_by(|system| call(libc::SYS_fstatfs, [self.0 as usize, system])) }
     }
 
-    /// Whether nobody, in whatever namespace, has the file open or mapped for writing.
+    /// Whether no process, of any namespace, has the file open or mapped for writing.
     ///
     /// `self` must have been opened read-only. The result is `Err` where the file system has no leases, or grants them
     /// without knowing all writers: an overlay counts those of the layer below, and network file systems do not count
     /// those of other machines.
     pub fn has_no_writer(&self) -> Result<bool> {
-        const OVERLAYFS: i64 = 0x794c_7630;
-        const NFS: i64 = 0x6969;
         const SMB2: i64 = 0xfe53_4d42;
-        const FUSE: i64 = 0x6573_5546;
         const CIFS: i64 = 0xff53_4d42;
         const PLAN9: i64 = 0x0102_1997;
         const CEPH: i64 = 0x00c3_6400;
-        if [OVERLAYFS, NFS, SMB2, FUSE, CIFS, PLAN9, CEPH].contains(&self.file_system()?.f_type) {
+        if [OVERLAYFS_SUPER_MAGIC, NFS_SUPER_MAGIC, SMB2, FUSE_SUPER_MAGIC, CIFS, PLAN9, CEPH]
+            .contains(&self.file_system()?.f_type)
+        {
             return Err(Errno(libc::EOPNOTSUPP));
         }
         const F_SETSIG: c_int = 10;
         let control = |command: c_int, argument: c_int| {
             // SAFETY: no memory is involved.
-            unsafe { call(libc::SYS_fcntl, [self.0 as usize, command as usize, argument as usize, 0, 0, 0]) }
+            unsafe { call(libc::SYS_fcntl, [self.0 as usize, command as usize, argument as usize]) }
         };
         // When somebody opens the file for writing while the lease is held (trace-cat --recover), the kernel sends a
         // signal. SIGIO, the default one, would end the host; SIGURG is ignored by default.
@@ -202,41 +178,28 @@ impl Fd {
     /// The next directory entries, as `getdents64` gives them; 0 bytes at the end.
     pub fn directory_entries(&self, buffer: &mut [u8]) -> Result<usize> {
         // SAFETY: the buffer is writable.
-        unsafe { call(libc::SYS_getdents64, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) }
+        unsafe { call(libc::SYS_getdents64, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len()]) }
     }
-}
-
-/// The space of a file system, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub struct DiskSpace {
-    /// All of it.
-    pub total: u64,
-    /// Free for this user.
-    pub free: u64,
 }
 
 /// The status of the file behind a descriptor.
 pub fn stat(fd: c_int) -> Result<libc::stat> {
-    let mut stat = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the kernel fills the struct when it returns 0.
-    unsafe {
-        call(libc::SYS_fstat, [fd as usize, stat.as_mut_ptr() as usize, 0, 0, 0, 0])?;
-        Ok(stat.assume_init())
-    }
+    unsafe { filled_by(|stat| call(libc::SYS_fstat, [fd as usize, stat])) }
 }
 
 /// Whether a write to the descriptor would neither wait nor fail for want of a reader.
 pub fn is_writable(fd: c_int) -> bool {
     let mut poll = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
     // SAFETY: one struct, which is writable; the call does not wait.
-    let ready = unsafe { call(libc::SYS_poll, [&raw mut poll as usize, 1, 0, 0, 0, 0]) };
+    let ready = unsafe { call(libc::SYS_poll, [&raw mut poll as usize, 1]) };
     ready == Ok(1) && poll.revents == libc::POLLOUT
 }
 
 /// Writes the slices to a descriptor in one call; what the file does not take at once is lost.
 pub fn write_slices(fd: c_int, slices: &[libc::iovec]) {
     // SAFETY: the slices describe readable memory; writev does not write to it.
-    let _ = unsafe { call(libc::SYS_writev, [fd as usize, slices.as_ptr() as usize, slices.len(), 0, 0, 0]) };
+    let _ = unsafe { call(libc::SYS_writev, [fd as usize, slices.as_ptr() as usize, slices.len()]) };
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ pub fn map_anonymous(length: usize) -> Result<*mut u8> {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
     // SAFETY: the kernel chooses a free range.
-    unsafe { call(libc::SYS_mmap, [0, length, protection, flags, usize::MAX, 0]) }.map(|address| address as *mut u8)
+    unsafe { call(libc::SYS_mmap, [0, length, protection, flags, usize::MAX]) }.map(|address| address as *mut u8)
 }
 
 /// Removes a mapping.
@@ -16,7 +16,7 @@ pub fn map_anonymous(length: usize) -> Result<*mut u8> {
 /// The range must be a mapping of this library that nobody uses.
 pub unsafe fn unmap(address: *mut u8, length: usize) {
     // SAFETY: the caller owns the range.
-    let _ = unsafe { call(libc::SYS_munmap, [address as usize, length, 0, 0, 0, 0]) };
+    let _ = unsafe { call(libc::SYS_munmap, [address as usize, length]) };
 }
 
 /// Puts fresh private memory in the place of a mapping.
@@ -27,7 +27,7 @@ pub unsafe fn replace_by_private(address: *mut u8, length: usize) -> Result {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED) as usize;
     // SAFETY: the caller owns the range.
-    unsafe { call(libc::SYS_mmap, [address as usize, length, protection, flags, usize::MAX, 0]) }.map(drop)
+    unsafe { call(libc::SYS_mmap, [address as usize, length, protection, flags, usize::MAX]) }.map(drop)
 }
 
 /// Lets the kernel zero the range in every child that does not share this process's memory (Linux 4.14).
@@ -36,19 +36,17 @@ pub unsafe fn replace_by_private(address: *mut u8, length: usize) -> Result {
 /// The range must be complete pages of private memory that a child may lose.
 pub unsafe fn wipe_on_fork(address: *const u8, length: usize) -> Result {
     // SAFETY: the caller's: a child may lose the range.
-    unsafe { call(libc::SYS_madvise, [address as usize, length, libc::MADV_WIPEONFORK as usize, 0, 0, 0]) }.map(drop)
+    unsafe { call(libc::SYS_madvise, [address as usize, length, libc::MADV_WIPEONFORK as usize]) }.map(drop)
 }
 
 /// Announces that [`barrier`] will be used.
 pub fn register_barrier() -> Result {
-    const REGISTER_PRIVATE_EXPEDITED: usize = 1 << 4;
     // SAFETY: no memory is involved.
-    unsafe { call(libc::SYS_membarrier, [REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0]) }.map(drop)
+    unsafe { call(libc::SYS_membarrier, [libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED as usize]) }.map(drop)
 }
 
 /// Makes every running thread of this process pass a full memory barrier.
 pub fn barrier() -> Result {
-    const PRIVATE_EXPEDITED: usize = 1 << 3;
     // SAFETY: no memory is involved.
-    unsafe { call(libc::SYS_membarrier, [PRIVATE_EXPEDITED, 0, 0, 0, 0, 0]) }.map(drop)
+    unsafe { call(libc::SYS_membarrier, [libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED as usize]) }.map(drop)
 }

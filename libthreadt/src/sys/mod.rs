@@ -1,6 +1,3 @@
-//! What the library stands on in the place of libc: system calls, files, paths, ELF symbols, and primitives that need
-//! no lock.
-
 mod call;
 pub mod diagnostics;
 pub mod elf;

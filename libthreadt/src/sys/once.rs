@@ -1,10 +1,8 @@
 //! Work that is done once, by the first thread that needs it, without a lock on which a signal handler could hang.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{
-    AtomicU32,
-    Ordering::{Acquire, Release},
-};
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::{Acquire, Release};
 
 use super::process::{process_id, thread_exists, thread_id};
 use super::time::{wait, wake_all};
@@ -69,24 +67,12 @@ impl Once {
         }
         self.is_done()
     }
-
-    /// Starts over unless the work has been done: in a forked child, the thread that was at work does not exist.
-    pub fn reset_unless_done(&self) {
-        if !self.is_done() {
-            self.reset();
-        }
-    }
-
-    /// Starts over.
-    pub fn reset(&self) {
-        self.0.store(UNDONE, Release);
-    }
 }
 
 /// A value that is set while nobody can read it, and only read afterwards.
 pub struct SetOnce<T>(UnsafeCell<T>);
 
-// SAFETY: `set` and `get_mut` demand that nobody reads meanwhile; otherwise there are only shared references.
+// SAFETY: `get_mut` demands that nobody reads meanwhile; otherwise there are only shared references.
 unsafe impl<T: Sync> Sync for SetOnce<T> {}
 
 impl<T> SetOnce<T> {
@@ -95,26 +81,18 @@ impl<T> SetOnce<T> {
         SetOnce(UnsafeCell::new(value))
     }
 
-    /// Sets the value.
-    ///
-    /// # Safety
-    /// Nobody may read or hold a reference meanwhile: call it within a [`Once`] that all readers pass.
-    pub unsafe fn set(&self, value: T) {
-        // SAFETY: the caller's.
-        unsafe { *self.0.get() = value };
-    }
-
     /// The value.
     #[inline]
     pub fn get(&self) -> &T {
-        // SAFETY: changed only under the conditions of `set`.
+        // SAFETY: changed only under the conditions of `get_mut`.
         unsafe { &*self.0.get() }
     }
 
-    /// The value, to be write_position in place.
+    /// The value, to be set or changed in place.
     ///
     /// # Safety
-    /// As for [`SetOnce::set`], for as long as the reference lives.
+    /// Nobody may read it or hold another reference while this one lives: call it within a [`Once`] that all readers
+    /// pass.
     #[expect(clippy::mut_from_ref, reason = "exclusive by the caller's promise")]
     pub unsafe fn get_mut(&self) -> &mut T {
         // SAFETY: the caller's.
@@ -134,7 +112,7 @@ mod tests {
             true
         }));
         assert!(once.run(|| unreachable!()));
-        once.reset();
+        let once = Once::new();
         assert!(!once.run(|| false));
         assert!(!once.run(|| unreachable!()));
     }

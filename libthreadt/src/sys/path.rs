@@ -18,11 +18,21 @@ pub fn trace_file<'a>(buffer: &'a mut [u8; SLOT_PATH_MAX], directory: &[u8], nam
 
 /// Writes the slices, one behind the other, with a NUL into `buffer`; what does not fit is cut off.
 pub fn join<'a>(buffer: &'a mut [u8; SLOT_PATH_MAX], slices: &[&[u8]]) -> &'a CStr {
-    let bytes = slices.iter().flat_map(|slice| slice.iter().copied()).take(SLOT_PATH_MAX - 1);
-    for (place, byte) in buffer.iter_mut().zip(bytes.chain([0])) {
+    append(buffer, 0, slices)
+}
+
+/// As [`join`], behind the first `length` bytes, which stay.
+pub fn append<'a>(buffer: &'a mut [u8; SLOT_PATH_MAX], length: usize, slices: &[&[u8]]) -> &'a CStr {
+    let bytes = slices.iter().flat_map(|slice| slice.iter().copied()).take(SLOT_PATH_MAX - 1 - length);
+    for (place, byte) in buffer.iter_mut().skip(length).zip(bytes.chain([0])) {
         *place = byte;
     }
     in_buffer(buffer)
+}
+
+/// The last name of a path.
+pub fn base_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
 
 /// The path that is in `buffer`.
@@ -35,42 +45,40 @@ pub fn rename(from: &CStr, to: &CStr) -> Result {
     let here = libc::AT_FDCWD as usize;
     let flags = libc::RENAME_NOREPLACE as usize;
     // SAFETY: both paths are NUL-terminated.
-    unsafe { call(libc::SYS_renameat2, [here, from.as_ptr() as usize, here, to.as_ptr() as usize, flags, 0]) }.map(drop)
+    unsafe { call(libc::SYS_renameat2, [here, from.as_ptr() as usize, here, to.as_ptr() as usize, flags]) }.map(drop)
 }
 
 /// Renames, replacing what has the new name.
 pub fn replace(from: &CStr, to: &CStr) -> Result {
     // SAFETY: both paths are NUL-terminated.
-    unsafe { call(libc::SYS_rename, [from.as_ptr() as usize, to.as_ptr() as usize, 0, 0, 0, 0]) }.map(drop)
+    unsafe { call(libc::SYS_rename, [from.as_ptr() as usize, to.as_ptr() as usize]) }.map(drop)
 }
 
 /// Gives a file a further name; `Err(EEXIST)` if there is such a name already.
 pub fn link(from: &CStr, to: &CStr) -> Result {
     // SAFETY: both paths are NUL-terminated.
-    unsafe { call(libc::SYS_link, [from.as_ptr() as usize, to.as_ptr() as usize, 0, 0, 0, 0]) }.map(drop)
+    unsafe { call(libc::SYS_link, [from.as_ptr() as usize, to.as_ptr() as usize]) }.map(drop)
 }
 
-/// Removes a name.
 pub fn unlink(path: &CStr) -> Result {
     // SAFETY: the path is NUL-terminated.
-    unsafe { call(libc::SYS_unlink, [path.as_ptr() as usize, 0, 0, 0, 0, 0]) }.map(drop)
+    unsafe { call(libc::SYS_unlink, [path.as_ptr() as usize]) }.map(drop)
 }
 
-/// Makes a directory.
 pub fn make_directory(path: &CStr, mode: u32) -> Result {
     // SAFETY: the path is NUL-terminated.
-    unsafe { call(libc::SYS_mkdir, [path.as_ptr() as usize, mode as usize, 0, 0, 0, 0]) }.map(drop)
+    unsafe { call(libc::SYS_mkdir, [path.as_ptr() as usize, mode as usize]) }.map(drop)
 }
 
 /// The text of a symbolic link, as much as the buffer holds; returns its length.
 pub fn read_link(path: &CStr, buffer: &mut [u8]) -> Result<usize> {
     // SAFETY: the path is NUL-terminated, the buffer writable.
-    unsafe { call(libc::SYS_readlink, [path.as_ptr() as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) }
+    unsafe { call(libc::SYS_readlink, [path.as_ptr() as usize, buffer.as_mut_ptr() as usize, buffer.len()]) }
 }
 
 /// Writes the working directory's path with its NUL into `buffer`; returns the length without the NUL.
 pub fn working_directory(buffer: &mut [u8]) -> Result<usize> {
     // SAFETY: the buffer is writable.
-    let length = unsafe { call(libc::SYS_getcwd, [buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0, 0]) }?;
+    let length = unsafe { call(libc::SYS_getcwd, [buffer.as_mut_ptr() as usize, buffer.len()]) }?;
     Ok(length.saturating_sub(1))
 }

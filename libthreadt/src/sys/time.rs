@@ -15,14 +15,14 @@ pub fn sleep(nanoseconds: i64) {
     }
     let time = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds };
     // SAFETY: the struct is readable.
-    let _ = unsafe { call(libc::SYS_nanosleep, [&raw const time as usize, 0, 0, 0, 0, 0]) };
+    let _ = unsafe { call(libc::SYS_nanosleep, [&raw const time as usize]) };
 }
 
 /// Waits until another thread has changed `*word` from `value` and called [`wake_all`], for `nanoseconds` at most (less
 /// than a second).
 pub fn wait(word: &AtomicU32, value: u32, nanoseconds: i64) {
     let time = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds };
-    let arguments = [word.as_ptr() as usize, FUTEX_WAIT_PRIVATE, value as usize, &raw const time as usize, 0, 0];
+    let arguments = [word.as_ptr() as usize, FUTEX_WAIT_PRIVATE, value as usize, &raw const time as usize];
     // SAFETY: word and time are readable.
     let _ = unsafe { call(libc::SYS_futex, arguments) };
 }
@@ -31,13 +31,13 @@ pub fn wait(word: &AtomicU32, value: u32, nanoseconds: i64) {
 pub fn wake_all(word: &AtomicU32) {
     const FUTEX_WAKE_PRIVATE: usize = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
     // SAFETY: the word is only an address here.
-    let _ = unsafe { call(libc::SYS_futex, [word.as_ptr() as usize, FUTEX_WAKE_PRIVATE, i32::MAX as usize, 0, 0, 0]) };
+    let _ = unsafe { call(libc::SYS_futex, [word.as_ptr() as usize, FUTEX_WAKE_PRIVATE, i32::MAX as usize]) };
 }
 
 /// The clock's time, for systems whose vDSO has no such function.
 pub extern "C" fn clock_gettime(clock: c_int, time: *mut libc::timespec) -> c_int {
     // SAFETY: as for the vDSO's function of that name, in whose place this one is called.
-    match unsafe { call(libc::SYS_clock_gettime, [clock as usize, time as usize, 0, 0, 0, 0]) } {
+    match unsafe { call(libc::SYS_clock_gettime, [clock as usize, time as usize]) } {
         Ok(_) => 0,
         Err(Errno(errno)) => -errno,
     }
@@ -51,7 +51,7 @@ pub fn read_timespec(time: *const c_void) -> Option<libc::timespec> {
         return None;
     }
     let word = AtomicU32::new(0);
-    let arguments = [word.as_ptr() as usize, FUTEX_WAIT_PRIVATE, 1, time as usize, 0, 0];
+    let arguments = [word.as_ptr() as usize, FUTEX_WAIT_PRIVATE, 1, time as usize];
     // SAFETY: the word is readable and does not hold 1, so that the call does not wait.
     match unsafe { call(libc::SYS_futex, arguments) } {
         // SAFETY: the kernel has just read it.

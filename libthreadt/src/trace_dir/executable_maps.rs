@@ -155,7 +155,6 @@ fn hex(digits: &[u8]) -> Option<u64> {
 
 /// Reads the GNU build ID of the ELF object that begins at `begin`; returns its length.
 fn build_id(memory: &Fd, begin: u64, id: &mut [u8; BUILD_ID_MAX]) -> Option<usize> {
-    const PT_NOTE: u32 = 4;
     let mut header = [0; 64];
     read_exactly(memory, &mut header, begin)?;
     if !header.starts_with(b"\x7fELF") {
@@ -166,7 +165,7 @@ fn build_id(memory: &Fd, begin: u64, id: &mut [u8; BUILD_ID_MAX]) -> Option<usiz
     for index in 0..u64::from(count) {
         let mut segment = [0; 56];
         read_exactly(memory, &mut segment, begin.checked_add(table)?.checked_add(index * 56)?)?;
-        if u32::from_le_bytes(segment[..4].try_into().ok()?) == PT_NOTE {
+        if u32::from_le_bytes(segment[..4].try_into().ok()?) == libc::PT_NOTE {
             let offset = u64::from_le_bytes(segment[8..16].try_into().ok()?);
             let size = u64::from_le_bytes(segment[32..40].try_into().ok()?);
             if let Some(length) = build_id_in(memory, begin.checked_add(offset)?, size, id) {

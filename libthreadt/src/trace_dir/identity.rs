@@ -42,7 +42,6 @@ fn decimal(text: &[u8]) -> u64 {
     digits.fold(0, |number: u64, digit| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
 }
 
-/// This process as the owner of a trbuf.
 pub fn owner() -> Owner {
     Owner {
         pid: process_state::id(),

@@ -1,9 +1,7 @@
 //! The trinfo file: how lines are appended to it.
 
-use core::sync::atomic::{
-    AtomicBool,
-    Ordering::{Acquire, Relaxed, Release},
-};
+use core::sync::atomic::AtomicBool;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use spec::buffer::SLOT_PATH_MAX;
 use spec::info::escape;
@@ -37,18 +35,17 @@ pub fn append(content: impl FnOnce(&mut InfoWriter)) {
     let writer = unsafe { WRITER.get_mut() };
     if writer.open() {
         content(writer);
-        writer.close();
+        writer.flush();
+        writer.fd = None;
     }
     BUSY.store(false, Release);
 }
 
 /// In a forked child: the thread that was writing in the parent does not exist.
-pub(super) fn forget() {
+pub fn forget() {
+    // Not closed: its number may belong to a file of the program by now.
     // SAFETY: the child has no other thread, and this one was not writing: nobody else uses the writer.
-    if let Some(fd) = unsafe { WRITER.get_mut() }.fd.take() {
-        // Its number may belong to a file of the program by now.
-        core::mem::forget(fd);
-    }
+    core::mem::forget(unsafe { WRITER.get_mut() }.fd.take());
     BUSY.store(false, Relaxed);
 }
 
@@ -66,11 +63,6 @@ impl InfoWriter {
         self.fd.is_some()
     }
 
-    fn close(&mut self) {
-        self.flush();
-        self.fd = None;
-    }
-
     fn flush(&mut self) {
         if let (Some(fd), Some(text)) = (&self.fd, self.text.get(..self.length)) {
             // The records are complete without this file; so an error does not matter.
@@ -79,7 +71,6 @@ impl InfoWriter {
         self.length = 0;
     }
 
-    /// Adds bytes as they are.
     pub fn raw(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if self.length == self.text.len() {
@@ -105,7 +96,6 @@ impl InfoWriter {
         self.raw(b"\n");
     }
 
-    /// Adds a line with a number.
     pub fn number(&mut self, key: &str, value: u64) {
         self.line(key, itoa::Buffer::new().format(value).as_bytes());
     }

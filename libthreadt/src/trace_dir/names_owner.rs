@@ -11,7 +11,6 @@ use super::{earlier_files, identity, shared_clock};
 use crate::sys::{self, Errno, Fd, Result, SetOnce, path};
 use crate::{clock, process_state};
 
-/// The trbuf of a process that owns its names.
 pub enum ClaimedTrbuf {
     /// A new and empty one.
     New(Fd, Owner),
@@ -27,30 +26,27 @@ enum NamesHolder {
     Dead(u64),
 }
 
-/// Memory for paths and file contents, so that no hook needs it on its stack.
-static SCRATCH: SetOnce<Scratch> = SetOnce::new(Scratch::NEW);
-/// The path of this process's trbuf.
+static SCRATCH: SetOnce<Scratch> =
+    SetOnce::new(Scratch { path: [0; SLOT_PATH_MAX], other_path: [0; SLOT_PATH_MAX], text: [0; 8192] });
 static TRBUF_PATH: SetOnce<[u8; SLOT_PATH_MAX]> = SetOnce::new([0; SLOT_PATH_MAX]);
 
-/// Takes this process's names in the directory, or in a subdirectory for its PID namespace.
-///
-/// # Errors
-/// `EEXIST` if a living process has the names there too; the errno of the system call that failed.
+/// Takes this process's names in the directory, or in a subdirectory for its PID namespace. `EEXIST` if a living process
+/// has the names there too.
 ///
 /// # Safety
 /// One thread of the process may call this, before any other uses a path of the trace directory.
 pub unsafe fn claim() -> Result<ClaimedTrbuf> {
     // SAFETY: the caller's.
-    let scratch = unsafe { SCRATCH.get_mut() };
-    let mut claimed = try_claim(scratch)?;
-    if claimed.is_none() {
-        // SAFETY: the caller's.
-        unsafe { directory::move_to_namespace(identity::pid_namespace(), &mut scratch.path)? };
-        claimed = try_claim(scratch)?;
+    unsafe {
+        let scratch = SCRATCH.get_mut();
+        let mut claimed = try_claim(scratch)?;
+        if claimed.is_none() {
+            directory::move_to_namespace(identity::pid_namespace(), &mut scratch.path)?;
+            claimed = try_claim(scratch)?;
+        }
+        trbuf_path(TRBUF_PATH.get_mut());
+        claimed.ok_or(Errno(libc::EEXIST))
     }
-    // SAFETY: the caller's.
-    trbuf_path(unsafe { TRBUF_PATH.get_mut() });
-    claimed.ok_or(Errno(libc::EEXIST))
 }
 
 fn trbuf_path(buffer: &mut [u8; SLOT_PATH_MAX]) -> &CStr {
@@ -122,7 +118,6 @@ fn find_holder(path: &CStr, page: &mut [u8]) -> Result<NamesHolder> {
     Ok(if fd.has_no_writer() == Ok(true) { NamesHolder::Dead(start) } else { NamesHolder::Alive })
 }
 
-/// Opens this process's trbuf again.
 pub fn open_trbuf() -> Result<Fd> {
     Fd::open(path::in_buffer(TRBUF_PATH.get()), libc::O_RDWR | libc::O_NOFOLLOW, 0)
 }

@@ -1,35 +1,31 @@
 //! The clock that all processes of a trace directory share: the offset from `CLOCK_MONOTONIC` to the Epoch.
 
+use core::sync::atomic::AtomicBool;
+use core::sync::atomic::Ordering::Relaxed;
+
 use spec::info;
 use spec::names::FileName;
 
 use super::directory::{self, Scratch};
 use super::identity;
-use crate::sys::{Errno, Fd, Once, path};
+use crate::sys::{Errno, Fd, path};
 use crate::{clock, process_state};
 
 /// The offset is set, in this process or in one that it was forked from.
-static OFFSET_SET: Once = Once::new();
-
-/// In a forked child: the thread that was setting the offset in the parent does not exist.
-pub(super) fn forget() {
-    OFFSET_SET.reset_unless_done();
-}
+static OFFSET_SET: AtomicBool = AtomicBool::new(false);
 
 /// Uses the offset that this process had before an exec.
 pub(super) fn keep(offset: i64) {
-    OFFSET_SET.run(|| {
-        clock::set_offset(offset);
-        true
-    });
+    clock::set_offset(offset);
+    OFFSET_SET.store(true, Relaxed);
 }
 
-/// Adopts the directory's offset, or makes ours the directory's.
+/// Adopts the directory's offset, or makes ours the directory's. To be called by one thread at a time.
 pub(super) fn share(scratch: &mut Scratch) {
-    OFFSET_SET.run(|| {
+    if !OFFSET_SET.load(Relaxed) {
         adopt_or_write(scratch);
-        true
-    });
+        OFFSET_SET.store(true, Relaxed);
+    }
 }
 
 /// An offset of another boot, or one that is more than a second away from the measured one (the wall clock has been

@@ -1,5 +1,6 @@
 //! The structures that a process and its readers share through the mapped file.
 
+use core::cell::UnsafeCell;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 
@@ -122,8 +123,8 @@ pub struct SlotHeader {
     /// By depth: the value of `in_progress` when a nested record began, which is that of the outer record. The first one
     /// belongs to depth 1.
     pub outer_records: [AtomicU64; REGIONS],
-    /// By depth: the columns that do not change.
-    pub templates: [Template; REGIONS],
+    /// By depth: the columns that do not change. Only the owner uses them.
+    pub templates: [UnsafeCell<Template>; REGIONS],
     /// By depth: the state of the text.
     pub regions: [Region; REGIONS],
 }
