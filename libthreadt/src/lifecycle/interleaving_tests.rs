@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::atomic::{
     AtomicU64,
-    Ordering::{Relaxed, Release, SeqCst},
+    Ordering::{Relaxed, SeqCst},
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -59,7 +59,7 @@ impl Scene {
         PROCESS.final_flush_begun.store(0, Relaxed);
         // Forgets the scene before.
         forget_slots(|_, _| ());
-        HEADER.store(mapped(SLOTS_OFFSET), Release);
+        HEADER.store(mapped(SLOTS_OFFSET), SeqCst);
         let directory = Arc::new(tempfile::tempdir().unwrap());
         let first = mapped(layout.slot_size() * lwps.len());
         let mut slots = Vec::new();

@@ -9,9 +9,8 @@ static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 /// Bit n: descriptor n was closed.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
-/// libc calls this before Rust's runtime begins.
-#[used]
-#[unsafe(link_section = ".init_array")]
+/// libc calls this before Rust's runtime begins. Miri knows no sigaction.
+#[cfg_attr(not(miri), used, unsafe(link_section = ".init_array"))]
 static REMEMBER: extern "C" fn() = remember;
 
 extern "C" fn remember() {
