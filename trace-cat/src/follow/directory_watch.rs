@@ -64,9 +64,6 @@ impl DirectoryWatch {
     }
 
     /// The device of the directory, to which the inode numbers belong.
-    ///
-    /// # Errors
-    /// Any error of `stat`.
     pub fn device(&self) -> io::Result<u64> {
         Ok(fs::metadata(self.path())?.dev())
     }
@@ -81,9 +78,6 @@ impl DirectoryWatch {
     }
 
     /// The changes since the last call.
-    ///
-    /// # Errors
-    /// Any error of the directory.
     pub fn read_changes(&mut self) -> io::Result<DirectoryChanges> {
         let modified = fs::metadata(self.path())?.modified()?;
         if let Some((read, at)) = self.read {

@@ -76,9 +76,6 @@ impl GrowingFile {
     }
 
     /// Completes the file by the leftovers of its process, which is dead.
-    ///
-    /// # Errors
-    /// Any error of the file.
     pub fn complete(
         &mut self,
         buffers: &Arc<FileHandle>,

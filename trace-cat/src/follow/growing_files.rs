@@ -68,9 +68,6 @@ impl GrowingFiles {
 
     /// Opens the file at `path`, which may be a new one, and returns its index if it is followed. If another file had the path
     /// before, that one is read to its end.
-    ///
-    /// # Errors
-    /// Any error of opening it.
     pub fn open(&mut self, path: &Path, intake: &mut Intake, diagnostics: &Diagnostics) -> io::Result<Option<usize>> {
         let file = file_handle::open(path)?;
         if !file.metadata()?.is_file() {
@@ -101,9 +98,6 @@ impl GrowingFiles {
     }
 
     /// Completes a file by the leftovers of its process, which is dead.
-    ///
-    /// # Errors
-    /// Any error of the file.
     pub fn complete(
         &mut self,
         index: usize,

@@ -63,9 +63,6 @@ const CREATION_TIME: Duration = Duration::from_secs(1);
 const IDLE_ROUNDS: u32 = 3;
 
 /// Prints a trace and what is added to it, until a signal or the options end that, or nothing more can be added.
-///
-/// # Errors
-/// Any failure of an output or of a temporary file.
 pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), CommandError> {
     stop_signal::catch_signals();
     // A record is printed when it is as old as the window, at the latest: by the last round before that.

@@ -20,9 +20,6 @@ use crate::trace::buffers::slots::read_up_to;
 const ATTEMPTS: usize = 4;
 
 /// Takes what the thread has recorded since the last round. `page` is the slot's first page, which was just read.
-///
-/// # Errors
-/// Any error of reading.
 pub fn read_new(
     slot: &LiveSlot,
     page: &[u8; PAGE],

@@ -96,9 +96,6 @@ enum RingReadOutcome {
 ///
 /// The first region is read first, so that what signal handlers recorded before its last record is in the text of the others.
 /// All regions are taken, or none, since the first region's emitted records are known only by their times.
-///
-/// # Errors
-/// Any error of reading.
 pub fn read_new(
     slot: &LiveSlot,
     page: &[u8],

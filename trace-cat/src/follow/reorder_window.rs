@@ -67,9 +67,6 @@ impl ReorderWindow {
 
     /// Releases, in order, the records before `horizon`, and those that have waited since before `overdue`; `put` gets each
     /// with whether it is late. Records that were pushed since the last call have arrived by `now`.
-    ///
-    /// # Errors
-    /// The first error of `put`.
     pub fn release<E>(
         &mut self,
         horizon: u64,

@@ -43,9 +43,6 @@ pub struct RunningProcess {
 
 impl RunningProcess {
     /// The process whose trbuf `file` is, at `path`; `None` if the trbuf is not ready.
-    ///
-    /// # Errors
-    /// Any error of reading the trbuf, and damage in it.
     pub fn new(process: ProcessFiles, path: PathBuf, file: File) -> io::Result<Option<RunningProcess>> {
         let mut page = [0; PAGE];
         let length = read_up_to(&file, &mut page, 0)?;

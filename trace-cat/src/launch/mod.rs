@@ -38,9 +38,6 @@ use refusal::{CANNOT_EXECUTE, NOT_FOUND, OWN_FAILURE, Refusal};
 
 /// Runs the program, and returns the exit status that trace-cat has to end with; if a signal ended the program, the same
 /// signal ends this process. `merge` writes the trace to a file, and returns whether it succeeded.
-///
-/// # Errors
-/// Why the program was not run.
 pub fn run(
     options: &RunOptions,
     merge: impl FnOnce(Options) -> bool,

@@ -35,9 +35,6 @@ pub struct ProgramTraits {
 }
 
 /// Checks the program's file, and its interpreters' if it is a script.
-///
-/// # Errors
-/// Why nothing could be recorded, or why it cannot be executed.
 pub fn check(path: &Path, library: &Elf) -> Result<ProgramTraits, Obstacle> {
     let mut path = path.to_owned();
     for _ in 0..SCRIPTS_MAX {

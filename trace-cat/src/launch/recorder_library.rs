@@ -18,9 +18,6 @@ pub const NAME: &str = "libthreadt.so";
 const PLACES: [&str; 5] = [".", "../lib", "../lib64", "../lib/x86_64-linux-gnu", "../lib/threadt"];
 
 /// The library's absolute path and its ELF headers: of the `requested` one, or of the one that is installed with trace-cat.
-///
-/// # Errors
-/// A refusal if it does not exist, is no library, or cannot be named in LD_PRELOAD.
 pub fn find(requested: Option<&Path>) -> Result<(PathBuf, Elf), Refusal> {
     let path = match requested {
         Some(path) => path.canonicalize().map_err(|error| Refusal::own_failure(path, reason(&error)))?,

@@ -45,9 +45,6 @@ pub struct ClaimedTrbuf {
 }
 
 /// Claims the trbuf at `path`. Waits if another process is recovering it.
-///
-/// # Errors
-/// The system's error, what is wrong with the header, or that the owner's liveness cannot be known.
 pub fn claim(path: &Path) -> io::Result<Claim> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let lock = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
@@ -96,9 +93,6 @@ pub fn claim(path: &Path) -> io::Result<Claim> {
 
 impl ClaimedTrbuf {
     /// Removes the trbuf, if it is still the one at `path`.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn remove(&self, path: &Path, operations: &mut dyn FileOperations) -> io::Result<()> {
         if is_at(&self.lock, path)? { operations.remove(path) } else { Ok(()) }
     }

@@ -18,9 +18,6 @@ pub struct Holes(HashMap<u64, Vec<u64>>);
 
 impl Holes {
     /// Finds holes in the first `size` bytes, at most one for each of `lengths`.
-    ///
-    /// # Errors
-    /// The failure to read.
     pub fn find(file: &File, size: u64, lengths: impl Iterator<Item = u64>) -> io::Result<Holes> {
         let mut wanted: HashMap<u64, usize> = HashMap::new();
         lengths.for_each(|length| *wanted.entry(length).or_default() += 1);

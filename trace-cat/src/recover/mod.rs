@@ -42,9 +42,6 @@ use spec::names::FileName;
 
 /// Recovers every trbuf that `paths`, directories or trbufs, stand for, and writes the result of each to `out`. A trbuf that
 /// cannot be recovered is reported and stays as it is.
-///
-/// # Errors
-/// The failure to write to `out`.
 pub fn recover(paths: &[PathBuf], out: &mut dyn Write, diagnostics: &Diagnostics) -> io::Result<()> {
     let trbufs = trbuf_search::find_trbufs(paths, diagnostics);
     let phase = diagnostics.start_phase("recovering", Amount::Files(trbufs.len() as u64));

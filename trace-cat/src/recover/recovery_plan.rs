@@ -67,9 +67,6 @@ pub struct RecoveryPlan {
 }
 
 /// Plans the recovery of every slot. Reports the damaged ones, which stay as they are.
-///
-/// # Errors
-/// The failure to read.
 pub fn plan_recovery(path: &Path, claimed: &ClaimedTrbuf, diagnostics: &Diagnostics) -> io::Result<RecoveryPlan> {
     let mut plan = RecoveryPlan { files: BTreeMap::new(), notes: Vec::new(), complete: true };
     let mut losses = LostRecords::default();

@@ -57,9 +57,6 @@ pub struct FileHandle {
 
 impl FileHandle {
     /// Takes over `file`, which was opened by `path`. Closes it if `descriptors` are used up.
-    ///
-    /// # Errors
-    /// The error of `fstat`.
     pub fn new(path: PathBuf, file: File, descriptors: &DescriptorBudget) -> io::Result<FileHandle> {
         let metadata = file.metadata()?;
         let kept = descriptors.take().then_some(file);
@@ -82,18 +79,12 @@ impl FileHandle {
     }
 
     /// How many bytes it has now.
-    ///
-    /// # Errors
-    /// The error of `fstat` or `stat`.
     pub fn size(&self) -> io::Result<u64> {
         let metadata = self.kept.as_ref().map_or_else(|| fs::metadata(&self.path), File::metadata);
         Ok(metadata?.len())
     }
 
     /// Reads up to `buffer.len()` bytes at `offset`; 0 means the end of the file.
-    ///
-    /// # Errors
-    /// The error of `open` or `pread`, or that the path leads to another file by now.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         match &self.kept {
             Some(file) => read_at(file, buffer, offset),
@@ -115,9 +106,6 @@ pub fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Opens a regular file for reading. No other file is opened, since opening a device may have effects.
-///
-/// # Errors
-/// The system's error, or that it is no regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let irregular = || io::Error::other("not a regular file");
     if !fs::metadata(path)?.is_file() {
@@ -129,9 +117,6 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 }
 
 /// The text of a trinfo, or the beginning of a very long one.
-///
-/// # Errors
-/// The system's error, or that it is no regular file.
 pub fn read_info(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     open_regular(path)?.take(INFO_MAX).read_to_end(&mut text)?;

@@ -167,9 +167,6 @@ impl RecordReader {
     }
 
     /// Reads more bytes into the buffer; `false` if the stretch has no more, or the buffer is full.
-    ///
-    /// # Errors
-    /// The failure to read.
     pub fn refill(&mut self) -> io::Result<bool> {
         let unread = self.unread().len();
         let from = self.at + unread as u64;

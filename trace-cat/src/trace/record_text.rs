@@ -191,9 +191,6 @@ impl RecordText {
     }
 
     /// Reads some bytes at `at`: at least one, unless `buffer` is empty or `at` lies in no stretch.
-    ///
-    /// # Errors
-    /// The system's error, or that the file has become shorter than it was.
     pub fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
         let index = self.chunks.partition_point(|chunk| chunk.end() <= at);
         let Some(chunk) = self.chunks.get(index).filter(|chunk| chunk.at <= at) else {

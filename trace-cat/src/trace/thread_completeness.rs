@@ -33,9 +33,6 @@ pub struct TrinfoCompleteness {
 }
 
 /// Reads the trinfo at `path`. A trinfo that does not exist holds nothing.
-///
-/// # Errors
-/// The system's error, or that it is no regular file.
 pub fn read_trinfo(path: &Path) -> io::Result<TrinfoCompleteness> {
     let file = match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) {
         Ok(file) => file,

@@ -40,9 +40,6 @@ const ATTEMPTS_WITH_WRITER: u32 = 8;
 const PAUSE_STEP: Duration = Duration::from_micros(20);
 
 /// Copies the buffers of `owner`, whose trbuf is `file`. Never returns `None`, unlike `copy_rings::copy`.
-///
-/// # Errors
-/// The failure to read, or of the temporary file.
 pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) -> io::Result<Option<CopiedBuffers>> {
     let copy = tempfile::tempfile().map_err(temporary_file_error)?;
     let mut groups: BTreeMap<u16, Vec<LiveSlot>> = BTreeMap::new();

@@ -28,9 +28,6 @@ use crate::trace::file_handle::{DescriptorBudget, FileHandle};
 const ATTEMPTS_MAX: u32 = 12;
 
 /// Copies all rings; `None` if some of them were written to their files meanwhile, where they would be read once more.
-///
-/// # Errors
-/// The failure to read, or of the temporary file.
 pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) -> io::Result<Option<CopiedBuffers>> {
     let before = ends(file)?;
     let copy = tempfile::tempfile().map_err(temporary_file_error)?;

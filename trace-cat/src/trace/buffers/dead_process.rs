@@ -20,9 +20,6 @@ use crate::support::diagnostics::Diagnostics;
 use crate::trace::file_handle::{DescriptorBudget, FileHandle};
 
 /// Reads the slots of the trbuf `file` of `owner`, one at a time. Reports what is damaged.
-///
-/// # Errors
-/// The failure to read.
 pub fn read_leftovers(
     path: &Path,
     file: File,

@@ -19,9 +19,6 @@ pub enum SurvivingCopy {
 ///
 /// `choose` selects the text to copy from a snapshot. It is given how many copies were overwritten, and has to select half
 /// as much after each: less text is copied sooner than it is overwritten. `copy` copies the selected text.
-///
-/// # Errors
-/// The failure to read, or of `copy`.
 pub fn copy_until_it_survives(
     slot: &LiveSlot,
     region: usize,
