@@ -23,7 +23,7 @@ const CHEAP_READ: Duration = Duration::from_millis(2);
 const READ_INTERVAL: u32 = 8;
 
 /// A directory that is watched.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct DirectoryWatch {
     /// Empty for the working directory.
     directory: PathBuf,
@@ -53,14 +53,7 @@ pub struct DirectoryChanges {
 impl DirectoryWatch {
     /// A directory of which nothing is known yet.
     pub fn new(directory: &Path, only: Option<u32>) -> DirectoryWatch {
-        DirectoryWatch {
-            directory: directory.into(),
-            only,
-            known: HashMap::new(),
-            modified: None,
-            read: None,
-            took: Duration::ZERO,
-        }
+        DirectoryWatch { directory: directory.into(), only, ..DirectoryWatch::default() }
     }
 
     /// The device of the directory, to which the inode numbers belong.

@@ -18,7 +18,7 @@ use crate::trace::record_text::RecordText;
 const REPORTED_MAX: u32 = 10;
 
 /// A file that may grow.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct GrowingFile {
     pub path: PathBuf,
     /// `None` if the file does not exist yet.
@@ -43,19 +43,7 @@ pub struct GrowingFile {
 impl GrowingFile {
     /// The file at `path`, read up to `position`.
     pub fn new(path: PathBuf, handle: Option<Arc<FileHandle>>, position: u64) -> GrowingFile {
-        let emitted = EmittedRecords::default();
-        GrowingFile {
-            path,
-            handle,
-            completed: None,
-            position,
-            head: None,
-            emitted,
-            owned: false,
-            latest: 0,
-            behind: false,
-            reports: 0,
-        }
+        GrowingFile { path, handle, position, ..GrowingFile::default() }
     }
 
     /// The time up to which it has been read, if it holds more.

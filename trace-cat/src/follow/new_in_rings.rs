@@ -14,6 +14,7 @@ use crate::record::columns;
 use crate::trace::buffers::live_slot::LiveSlot;
 use crate::trace::buffers::ring_snapshot::{RingSnapshot, SurvivingText};
 use crate::trace::buffers::slots::read_up_to;
+use crate::trace::buffers::surviving_copy::{SurvivingCopy, copy_until_it_survives};
 
 /// How often a ring is copied before it is left for the next round. Each attempt copies only the newer half of the one before:
 /// the less text, the sooner it is copied than overwritten.
@@ -43,19 +44,11 @@ impl NewRingText {
             return NewRingText { text, missed: false, continues: true };
         }
         if snapshot.wrap_count == known.wrap_count.wrapping_add(1) {
-            let from = if wrapped {
-                snapshot.start.max(known.end).min(snapshot.wrap_position)
-            } else {
-                snapshot.wrap_position
-            };
+            let end = snapshot.wrap_position;
+            let from = if wrapped { snapshot.start.max(known.end).min(end) } else { end };
             let missed = from > known.end;
-            let older = from..snapshot.wrap_position;
-            let cut = missed && !older.is_empty();
-            return NewRingText {
-                text: SurvivingText { older, newer: 0..snapshot.end, cut },
-                missed,
-                continues: !missed,
-            };
+            let text = SurvivingText { older: from..end, newer: 0..snapshot.end, cut: missed && from < end };
+            return NewRingText { text, missed, continues: !missed };
         }
         // The ring was written out and has begun again, or it has overtaken the reader.
         NewRingText { text: all, missed: snapshot.wrap_count > known.wrap_count, continues: false }
@@ -138,39 +131,33 @@ pub fn read_new(
 
 /// Reads the new text of a region that was read up to `known`.
 fn read_region(slot: &LiveSlot, region: usize, known: Option<RingPosition>) -> io::Result<RingReadOutcome> {
-    let mut halvings = 0;
-    for _ in 0..ATTEMPTS {
-        let Some(before) = slot.ring_snapshot(region, RingSnapshot::before)? else { continue };
-        if before.leaving {
-            return Ok(RingReadOutcome::Leaving);
-        }
-        let new = NewRingText::since(before, known);
-        let wanted = oldest(&new.text.newest(new.text.len() >> halvings), READ_MAX);
-        if wanted.len() == 0 {
-            let position = RingPosition { wrap_count: before.wrap_count, end: before.end };
-            let (continues, missed) = (new.continues, new.missed);
-            return Ok(RingReadOutcome::Read(RingRead { text: Vec::new(), cut: false, continues, missed, position }));
-        }
-        let mut text = copy(slot, region, &wanted)?;
-        let Some(after) = slot.ring_snapshot(region, RingSnapshot::after)? else { continue };
-        let Some(surviving) = before.surviving(&wanted, after) else {
-            halvings += 1;
-            continue;
-        };
-        let position = position_after(before, &wanted, &text);
-        let overwritten = (wanted.len() - surviving.len()) as usize;
-        text.drain(..overwritten);
-        let missed = new.missed || overwritten > 0 || halvings > 0;
-        let continues = new.continues && !missed;
-        return Ok(RingReadOutcome::Read(RingRead {
-            text,
-            cut: wanted.cut || overwritten > 0,
-            continues,
-            missed,
-            position,
-        }));
-    }
-    Ok(RingReadOutcome::Overtaken)
+    let (mut chosen, mut text) = (None, Vec::new());
+    let choose = |snapshot: RingSnapshot, overwritten: u32| {
+        let new = NewRingText::since(snapshot, known);
+        let wanted = oldest(&new.text.newest(new.text.len() >> overwritten), READ_MAX);
+        chosen = Some((snapshot, new.missed || overwritten > 0, new.continues, wanted.clone()));
+        wanted
+    };
+    let copy = |wanted: &SurvivingText| {
+        text = vec![0; wanted.len() as usize];
+        let (older, newer) = text.split_at_mut((wanted.older.end - wanted.older.start) as usize);
+        read_up_to(slot.file, older, slot.place(region, &wanted.older).start)?;
+        read_up_to(slot.file, newer, slot.place(region, &wanted.newer).start).map(drop)
+    };
+    let copied = copy_until_it_survives(slot, region, ATTEMPTS, choose, copy)?;
+    let (surviving, (snapshot, missed, continues, wanted)) = match (copied, chosen) {
+        (SurvivingCopy::Copied(surviving, _), Some(chosen)) => (surviving, chosen),
+        (SurvivingCopy::Leaving, _) => return Ok(RingReadOutcome::Leaving),
+        _ => return Ok(RingReadOutcome::Overtaken),
+    };
+    // If nothing was wanted, nothing was copied, and the text is that of an attempt before.
+    text.truncate(wanted.len() as usize);
+    let position = position_after(snapshot, &wanted, &text);
+    let overwritten = (wanted.len() - surviving.len()) as usize;
+    text.drain(..overwritten);
+    let missed = missed || overwritten > 0;
+    let (cut, continues) = (wanted.cut || overwritten > 0, continues && !missed);
+    Ok(RingReadOutcome::Read(RingRead { text, cut, continues, missed, position }))
 }
 
 /// Emits the records of a region's text, whose first record is incomplete if `cut`, and whose last one may be. The text
@@ -196,15 +183,6 @@ fn emit(region: usize, text: &[u8], [cut, continues]: [bool; 2], growing: &mut G
     if let Some((lwp, times)) = span {
         growing.emitted.note_span(lwp, times, continues);
     }
-}
-
-/// The bytes of `wanted` in a region.
-fn copy(slot: &LiveSlot, region: usize, wanted: &SurvivingText) -> io::Result<Vec<u8>> {
-    let mut text = vec![0; wanted.len() as usize];
-    let older = (wanted.older.end - wanted.older.start) as usize;
-    read_up_to(slot.file, &mut text[..older], slot.place(region, &wanted.older).start)?;
-    read_up_to(slot.file, &mut text[older..], slot.place(region, &wanted.newer).start)?;
-    Ok(text)
 }
 
 /// How far a ring has been read with `wanted`, whose bytes are `text`: up to its last newline.

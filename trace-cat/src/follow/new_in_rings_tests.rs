@@ -1,6 +1,7 @@
 //! A ring that is read while it is written, a step at a time.
 
 use super::*;
+use crate::testing::ring_recorder::{EMPTY_RING, make_room};
 use crate::testing::seeded_random::SeededRandom;
 use std::ops::Range;
 
@@ -18,20 +19,12 @@ struct RingFixture {
 
 impl RingFixture {
     fn new() -> RingFixture {
-        let snapshot = RingSnapshot { wrap_count: 0, start: 0, end: 0, wrap_position: 0, leaving: false };
-        RingFixture { snapshot, text: vec![b'?'; SIZE as usize], next: 0 }
+        RingFixture { snapshot: EMPTY_RING, text: vec![b'?'; SIZE as usize], next: 0 }
     }
 
     fn append(&mut self, width: usize) {
-        let RingSnapshot { wrap_count, start, end, wrap_position, .. } = &mut self.snapshot;
-        if *start <= *end && *end + NEEDED > SIZE {
-            (*wrap_position, *start, *end, *wrap_count) = (*end, STEP, 0, *wrap_count + 1);
-        } else if *start > *end && *end + NEEDED > *start {
-            *start = (*end + NEEDED).next_multiple_of(STEP);
-            if *start >= *wrap_position {
-                *start = 0;
-            }
-        }
+        make_room(&mut self.snapshot, NEEDED, SIZE, STEP);
+        let end = &mut self.snapshot.end;
         let line = format!("{:0width$}\n", self.next);
         self.text[*end as usize..][..line.len()].copy_from_slice(line.as_bytes());
         *end += line.len() as u32;

@@ -44,22 +44,15 @@ impl Holes {
             let mut done = 0;
             while done < chunk.len() {
                 let unchecked = &chunk[done..];
-                match hole {
-                    None => match memchr(0, unchecked) {
-                        Some(offset) => {
-                            hole = Some(at + (done + offset) as u64);
-                            done += offset;
-                        }
-                        None => done = chunk.len(),
-                    },
-                    Some(start) => match unchecked.iter().position(|&byte| byte != 0) {
-                        Some(offset) => {
-                            done += offset;
-                            add(start, at + done as u64);
-                            hole = None;
-                        }
-                        None => done = chunk.len(),
-                    },
+                let next = match hole {
+                    None => memchr(0, unchecked),
+                    Some(_) => unchecked.iter().position(|&byte| byte != 0),
+                };
+                let Some(offset) = next else { break };
+                done += offset;
+                match hole.take() {
+                    None => hole = Some(at + done as u64),
+                    Some(start) => add(start, at + done as u64),
                 }
             }
             at += chunk.len() as u64;

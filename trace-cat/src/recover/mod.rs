@@ -29,12 +29,10 @@ mod trbuf_search;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use log::info;
-
 use crate::support::diagnostics::{Diagnostics, reason, visible};
 use crate::support::progress::Amount;
 use crate::trace::file_names::{ProcessFiles, split_name};
-use claim::{Claim, claim};
+use claim::claim;
 use file_operations::{FileOperations, RealFileOperations};
 use recovery_plan::plan_recovery;
 use recovery_writer::RecoveryWriter;
@@ -87,17 +85,7 @@ fn recover_trbuf(
     };
     let process =
         ProcessFiles { directory: path.parent().unwrap_or(Path::new("")).to_owned(), prefix: prefix.into(), number };
-    let claimed = match claim(path)? {
-        Claim::Claimed(claimed) => claimed,
-        Claim::Runs => {
-            info!("{}: its process runs, and writes it itself", path.display());
-            return Ok(None);
-        }
-        Claim::Gone => {
-            info!("{}: another process has just recovered it", path.display());
-            return Ok(None);
-        }
-    };
+    let Some(claimed) = claim(path)? else { return Ok(None) };
     let plan = plan_recovery(path, &claimed, diagnostics)?;
     let mut writer = RecoveryWriter::new(path, &process, &claimed, operations, diagnostics);
     let has_notes = writer.write_notes(&plan.notes);

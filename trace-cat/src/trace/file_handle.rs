@@ -116,6 +116,16 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(irregular()) }
 }
 
+/// Opens the regular file at `path` for reading, but follows no link; `None` if nothing is there.
+pub fn open_if_present(path: &Path) -> io::Result<Option<File>> {
+    match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) {
+        Ok(file) if file.metadata()?.is_file() => Ok(Some(file)),
+        Ok(_) => Err(io::Error::other("not a regular file")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// The text of a trinfo, or the beginning of a very long one.
 pub fn read_info(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
