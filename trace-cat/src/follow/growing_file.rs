@@ -53,7 +53,7 @@ impl GrowingFile {
 
     /// Whether the file is another one than `handle`.
     pub fn differs(&self, handle: &FileHandle) -> bool {
-        self.handle.as_ref().is_some_and(|known| known.identity() != handle.identity())
+        self.handle.as_ref().is_some_and(|known| known.identity != handle.identity)
     }
 
     /// The file has been made. If another one was read until now, reading begins anew.
@@ -145,14 +145,14 @@ impl GrowingFile {
                     self.behind = false;
                     break;
                 }
-                Some(RecordItem::Damage(TextDamage::Nuls(_))) if records.text().appended() => {}
+                Some(RecordItem::Damage(TextDamage::Nuls(_))) if records.text.has_appended_text => {}
                 Some(RecordItem::Damage(what)) => {
-                    let offset = base + records.began();
+                    let offset = base + records.item_start;
                     self.report(format_args!("byte {offset}: {what}"), diagnostics);
                 }
                 None => break,
             }
-            self.position = base + records.position();
+            self.position = base + records.position;
         }
         intake.buffer = records.into_buffer();
         Ok(())

@@ -18,8 +18,9 @@ pub struct GrowingFiles {
     /// An index is never reused.
     list: Vec<Option<Box<GrowingFile>>>,
     indexes: HashMap<PathBuf, usize>,
-    /// The files that are or were in the list, or are excluded.
-    known: HashSet<FileIdentity>,
+    /// Files that are never taken: those that are or were in the list, and the outputs. A file that is removed leaves the
+    /// set, since its inode number may be given to another one.
+    pub known: HashSet<FileIdentity>,
     descriptors: DescriptorBudget,
     /// The first of the files without an owner that the next round reads.
     next_unowned: usize,
@@ -74,7 +75,7 @@ impl GrowingFiles {
             return Ok(None);
         }
         let handle = FileHandle::new(path.to_owned(), file, &self.descriptors)?;
-        if !self.known.insert(handle.identity()) {
+        if !self.known.insert(handle.identity) {
             return Ok(self.indexes.get(path).copied());
         }
         let index = self.index(path);
@@ -85,16 +86,6 @@ impl GrowingFiles {
             file.set_handle(handle);
         }
         Ok(Some(index))
-    }
-
-    /// Never takes these files, whatever their names are.
-    pub fn exclude(&mut self, files: [Option<FileIdentity>; 2]) {
-        self.known.extend(files.into_iter().flatten());
-    }
-
-    /// A file has been removed: the next one with its inode number is another one.
-    pub fn forget(&mut self, identity: FileIdentity) {
-        self.known.remove(&identity);
     }
 
     /// Completes a file by the leftovers of its process, which is dead.

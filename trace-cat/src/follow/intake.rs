@@ -9,7 +9,8 @@ pub struct Intake {
     pub window: ReorderWindow,
     /// Memory to read into.
     pub buffer: Vec<u8>,
-    count: u64,
+    /// How many records were taken.
+    pub count: u64,
 }
 
 impl Intake {
@@ -22,10 +23,5 @@ impl Intake {
     pub fn push(&mut self, time: u64, line: &[u8]) {
         self.count += 1;
         self.window.push(time, line);
-    }
-
-    /// How many records were taken.
-    pub fn count(&self) -> u64 {
-        self.count
     }
 }

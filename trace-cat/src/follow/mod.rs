@@ -74,7 +74,7 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
     let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, diagnostics)?;
     // The outputs may be files in a directory that is followed.
     let journal = options.printing.output.as_deref().and_then(|path| destination::output_identity(Some(path)));
-    follow.files.exclude([journal, destination::output_identity(None)]);
+    follow.files.known.extend([journal, destination::output_identity(None)].into_iter().flatten());
     follow.catch_up(texts, follow.clock.time(began).saturating_sub(hold), &mut printer)?;
     loop {
         let began = Instant::now();
@@ -91,7 +91,7 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
             follow.read_last();
         }
         follow.release(horizon, is_last, &mut printer)?;
-        if is_last || printer.is_done(follow.intake.window.horizon()) {
+        if is_last || printer.is_done(follow.intake.window.horizon) {
             break;
         }
         if follow.files.behind().is_none() {
@@ -126,7 +126,7 @@ impl Follower<'_> {
 
     /// A round: reads what is new in directories, buffers and files.
     fn read_new(&mut self) {
-        let before = self.intake.count();
+        let before = self.intake.count;
         self.idle_rounds += 1;
         for at in 0..self.watches.len() {
             self.read_directory(at);
@@ -142,7 +142,7 @@ impl Follower<'_> {
         let room = intake.window.size() < ROOM;
         let limit = (ROOM as u64 / 2 / files.len().max(1) as u64).clamp(16 << 10, CHUNK);
         files.read(limit, room, intake, diagnostics);
-        let new = intake.count() > before || files.behind().is_some();
+        let new = intake.count > before || files.behind().is_some();
         if new || !processes.is_empty() {
             self.idle_rounds = 0;
         }
@@ -160,7 +160,7 @@ impl Follower<'_> {
         let device = watch.device().unwrap_or(0);
         for number in changes.removed {
             merged.remove(&(device, number));
-            files.forget((device, number));
+            files.known.remove(&(device, number));
         }
         self.has_begun |= !(changes.buffers.is_empty() && changes.records.is_empty());
         for (process, path) in changes.buffers {
@@ -170,7 +170,7 @@ impl Follower<'_> {
         for (process, number, path) in changes.records {
             match files.open(&path, intake, diagnostics) {
                 Ok(Some(index)) => {
-                    let owner = processes.iter_mut().find(|live| live.is_process(&process));
+                    let owner = processes.iter_mut().find(|live| live.process == process);
                     if let Some(owner) = owner {
                         owner.adopt(number, index, files);
                     }
@@ -193,8 +193,8 @@ impl Follower<'_> {
             RunningProcess::new(process.clone(), path.clone(), file)
         });
         match live {
-            Ok(Some(live)) if processes.iter().any(|known| known.identity() == live.identity()) => {}
-            Ok(Some(live)) if merged.contains(&live.identity()) && !is_mapped => {
+            Ok(Some(live)) if processes.iter().any(|known| known.identity == live.identity) => {}
+            Ok(Some(live)) if merged.contains(&live.identity) && !is_mapped => {
                 // Until the process is gone for good, it may be ending, or another program may take the trbuf over.
                 if !live.is_gone() {
                     *idle_rounds = 0;
@@ -258,7 +258,7 @@ impl Follower<'_> {
     /// Reports how many records were late.
     fn report_late(&self, window: u64) {
         let Follower { intake, diagnostics, .. } = self;
-        let late = intake.window.late();
+        let late = intake.window.late;
         if late.count > 0 {
             let [delay, window] = [late.delay_max, window].map(duration_text);
             let what = format_args!("{} records came later than the window of {window}, by up to {delay}", late.count);

@@ -16,8 +16,9 @@ pub struct ReorderWindow {
     lines: VecDeque<WaitingLine>,
     sorted: usize,
     /// Every record before this time has been released, nanoseconds since the Epoch.
-    horizon: u64,
-    late: LateRecords,
+    pub horizon: u64,
+    /// The late records until now.
+    pub late: LateRecords,
 }
 
 /// A record that waits.
@@ -112,19 +113,9 @@ impl ReorderWindow {
         (self.text, self.released) = (text, 0);
     }
 
-    /// Every record before this time has been released.
-    pub fn horizon(&self) -> u64 {
-        self.horizon
-    }
-
     /// Bytes of memory that waiting records take.
     pub fn size(&self) -> usize {
         self.text.len() + self.lines.len() * size_of::<WaitingLine>()
-    }
-
-    /// The late records until now.
-    pub fn late(&self) -> LateRecords {
-        self.late
     }
 }
 
@@ -155,7 +146,7 @@ mod tests {
         assert_eq!(release(&mut window, 31, [0, 2]), "b z c d");
         assert_eq!(release(&mut window, 31, [0, 3]), "");
         assert_eq!((release(&mut window, 51, [0, 4]), window.size()), ("e".to_owned(), 0));
-        assert_eq!(window.late(), LateRecords::default());
+        assert_eq!(window.late, LateRecords::default());
     }
 
     #[test]
@@ -167,7 +158,7 @@ mod tests {
         assert_eq!(release(&mut window, 100, [0, 1]), "a! c!");
         assert_eq!(release(&mut window, 50, [0, 2]), "", "the horizon does not go back");
         assert_eq!(release(&mut window, 101, [0, 3]), "b");
-        assert_eq!(window.late(), LateRecords { count: 2, delay_max: 60 });
+        assert_eq!(window.late, LateRecords { count: 2, delay_max: 60 });
     }
 
     #[test]
@@ -180,7 +171,7 @@ mod tests {
         assert_eq!(release(&mut window, 5, [6, 8]), "far");
         window.push(8, b"x");
         assert_eq!(release(&mut window, 20, [6, 9]), "x near");
-        assert_eq!(window.late().count, 0, "the one ahead does not make the others late");
+        assert_eq!(window.late.count, 0, "the one ahead does not make the others late");
     }
 
     #[test]
@@ -208,6 +199,6 @@ mod tests {
         assert_eq!(out.len() as u64 + waiting, pushed);
         assert!(out.iter().filter(|(_, late)| !late).is_sorted_by_key(|(time, _)| time));
         let late = out.iter().filter(|(_, late)| *late).count() as u64;
-        assert!(late > 100 && late == window.late().count, "{late}");
+        assert!(late > 100 && late == window.late.count, "{late}");
     }
 }

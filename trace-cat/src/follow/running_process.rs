@@ -28,16 +28,17 @@ const ROUNDS_PER_CHECK: u32 = 8;
 /// A process that ran when it was last checked.
 #[derive(Debug)]
 pub struct RunningProcess {
-    process: ProcessFiles,
+    pub process: ProcessFiles,
     path: PathBuf,
     file: Rc<File>,
-    identity: FileIdentity,
+    /// Device and inode number of its trbuf.
+    pub identity: FileIdentity,
     owner: Owner,
     threads: HashMap<u64, LiveThread>,
     /// The indexes of its record files, by the last three digits of their names.
     file_indexes: HashMap<u16, usize>,
     /// Only these files are followed.
-    files_are_fixed: bool,
+    pub files_are_fixed: bool,
     rounds: u32,
 }
 
@@ -70,19 +71,9 @@ impl RunningProcess {
         owner_is_gone(&self.file, &self.owner) == Some(true)
     }
 
-    /// Device and inode number of its trbuf.
-    pub fn identity(&self) -> FileIdentity {
-        self.identity
-    }
-
     /// What is to be added to `CLOCK_MONOTONIC` for its times, nanoseconds.
     pub fn offset(&self) -> i64 {
         self.owner.realtime_offset
-    }
-
-    /// Whether a file is the process's.
-    pub fn is_process(&self, process: &ProcessFiles) -> bool {
-        self.process == *process
     }
 
     /// Notes that the file with this index is one of its record files.
@@ -91,11 +82,6 @@ impl RunningProcess {
         if let Some(file) = files.get(index) {
             file.owned = true;
         }
-    }
-
-    /// From now on no further files are followed.
-    pub fn fix_files(&mut self) {
-        self.files_are_fixed = true;
     }
 
     /// The index of the file with this number; `None` if the file is not followed.

@@ -70,8 +70,8 @@ impl<'a> Follower<'a> {
                 true => length,
                 false => line_start(handle, length).unwrap_or(length),
             };
-            let index = files.add(GrowingFile::new(text.path().to_owned(), Some(handle.clone()), position));
-            if let Some((process, number)) = owner(text.path().to_owned()) {
+            let index = files.add(GrowingFile::new(text.path.clone(), Some(handle.clone()), position));
+            if let Some((process, number)) = owner(text.path.clone()) {
                 indexes.entry(process).or_default().push((number, index));
             }
         }
@@ -121,7 +121,7 @@ impl<'a> Follower<'a> {
                 live.adopt(number, index, &mut self.files);
             }
             if !covered {
-                live.fix_files();
+                live.files_are_fixed = true;
             }
             self.processes.push(live);
         }

@@ -50,8 +50,10 @@ pub type FileIdentity = (u64, u64);
 /// A regular file, open or to be opened for each read.
 #[derive(Debug)]
 pub struct FileHandle {
-    path: PathBuf,
-    identity: FileIdentity,
+    /// The path by which it was opened.
+    pub path: PathBuf,
+    /// Device and inode number.
+    pub identity: FileIdentity,
     kept: Option<File>,
 }
 
@@ -66,16 +68,6 @@ impl FileHandle {
     /// Takes over a file that cannot be opened again, as a temporary file; it stays open. `path` is for messages.
     pub fn unnamed(path: PathBuf, file: File) -> FileHandle {
         FileHandle { path, identity: (0, 0), kept: Some(file) }
-    }
-
-    /// The path by which it was opened.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Device and inode number.
-    pub fn identity(&self) -> FileIdentity {
-        self.identity
     }
 
     /// How many bytes it has now.

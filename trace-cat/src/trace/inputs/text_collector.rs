@@ -79,7 +79,7 @@ fn collect_found(search: PathSearch, descriptors: &DescriptorBudget, diagnostics
             _ => None,
         })
         .collect();
-    inputs.texts.sort_by(|a, b| (a.path().file_name(), a.path()).cmp(&(b.path().file_name(), b.path())));
+    inputs.texts.sort_by(|a, b| (a.path.file_name(), &a.path).cmp(&(b.path.file_name(), &b.path)));
     info!("{} files to merge", inputs.texts.len());
     inputs
 }
@@ -154,7 +154,7 @@ impl TextCollector<'_> {
         };
         let mut text = RecordText::new(requested.path, file, length.min(end), growing);
         if let Some((buffers, number, regions)) = leftovers_of_file
-            && self.used_leftovers.insert((buffers.identity(), number))
+            && self.used_leftovers.insert((buffers.identity, number))
         {
             text.add_leftovers(&buffers, &regions, self.diagnostics);
         }
@@ -196,7 +196,7 @@ impl TextCollector<'_> {
         if by_directory.is_empty() {
             return;
         }
-        let known: HashSet<PathBuf> = self.inputs.texts.iter().map(|text| text.path().to_owned()).collect();
+        let known: HashSet<PathBuf> = self.inputs.texts.iter().map(|text| text.path.clone()).collect();
         for (directory, processes) in by_directory {
             // The directory was readable before, so a failure now is not reported.
             for entry in fs::read_dir(listed_directory(directory)).into_iter().flatten().flatten() {
@@ -216,7 +216,7 @@ impl TextCollector<'_> {
         let buffers = leftovers.handle.clone();
         let files = leftovers.files.clone();
         for (number, regions) in files {
-            if !self.used_leftovers.insert((buffers.identity(), number)) {
+            if !self.used_leftovers.insert((buffers.identity, number)) {
                 continue;
             }
             self.completeness.add_file(process, number);
