@@ -7,7 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::directory_watch::DirectoryWatch;
 use super::growing_files::GrowingFiles;
-use super::intake::Intake;
+use super::reorder_window::Intake;
 use super::running_process::RunningProcess;
 use crate::support::diagnostics::Diagnostics;
 use crate::trace::file_handle::FileIdentity;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use spec::record::EVENT1_OFFSET;
 
 use super::emitted_records::EmittedRecords;
-use super::intake::Intake;
+use super::reorder_window::Intake;
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::buffers::leftovers::RegionLeftover;
 use crate::trace::file_handle::FileHandle;
@@ -136,7 +136,7 @@ impl GrowingFile {
                     self.latest = self.latest.max(time);
                     let line = records.line();
                     if !self.emitted.take(time, line) {
-                        intake.push(time, line);
+                        intake.window.push(time, line);
                     }
                 }
                 // The line may be in the middle of being written.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::growing_file::GrowingFile;
-use super::intake::Intake;
+use super::reorder_window::Intake;
 use crate::support::diagnostics::Diagnostics;
 use crate::trace::buffers::leftovers::RegionLeftover;
 use crate::trace::file_handle;
@@ -164,14 +164,7 @@ mod tests {
             let handle = FileHandle::new(path.clone(), open(&path).unwrap(), &DescriptorBudget::new(1)).unwrap();
             let (diagnostics, messages) = recorded_diagnostics();
             let file = GrowingFile::new(path.clone(), Some(Arc::new(handle)), 0);
-            GrowingFileFixture {
-                _directory: directory,
-                path,
-                file,
-                intake: Intake::new(ReorderWindow::new(0)),
-                diagnostics,
-                messages,
-            }
+            GrowingFileFixture { _directory: directory, path, file, intake: Intake::default(), diagnostics, messages }
         }
 
         /// The times of the records that are read when the file holds `text`.

@@ -1,9 +1,9 @@
 //! `--follow`: prints what running processes record, as it happens.
 //!
 //! ```text
-//! directory_watch ──► running_process ──► intake ──► reorder_window ──► printer
-//! which files         new_in_buffers                 in order           journal,
-//!                     new_in_rings                                      filter, format
+//! directory_watch ──► running_process ──► reorder_window ──► printer
+//! which files         new_in_buffers      in order           journal,
+//!                     new_in_rings                           filter, format
 //!                     growing_files: what comes to files
 //! ```
 //!
@@ -19,7 +19,6 @@ mod emitted_records;
 mod follower;
 mod growing_file;
 mod growing_files;
-mod intake;
 mod live_thread;
 mod new_in_buffers;
 mod new_in_rings;
@@ -116,7 +115,7 @@ impl Follower<'_> {
         merge.run(0..horizon, None, &mut print).map_err(Error::temporary)?;
         result?;
         let mut wait = |lines: &[u8]| {
-            lines_of(lines).for_each(|line| intake.push(columns::time(line).unwrap_or(0), line));
+            lines_of(lines).for_each(|line| intake.window.push(columns::time(line).unwrap_or(0), line));
             Ok(!stop_signal::is_requested())
         };
         merge.run(horizon..u64::MAX, None, &mut wait).map_err(Error::temporary)?;
@@ -126,7 +125,7 @@ impl Follower<'_> {
 
     /// A round: reads what is new in directories, buffers and files.
     fn read_new(&mut self) {
-        let before = self.intake.count;
+        let before = self.intake.window.count;
         self.idle_rounds += 1;
         for at in 0..self.watches.len() {
             self.read_directory(at);
@@ -142,7 +141,7 @@ impl Follower<'_> {
         let room = intake.window.size() < ROOM;
         let limit = (ROOM as u64 / 2 / files.len().max(1) as u64).clamp(16 << 10, CHUNK);
         files.read(limit, room, intake, diagnostics);
-        let new = intake.count > before || files.behind().is_some();
+        let new = intake.window.count > before || files.behind().is_some();
         if new || !processes.is_empty() {
             self.idle_rounds = 0;
         }

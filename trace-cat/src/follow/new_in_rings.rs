@@ -8,8 +8,8 @@ use spec::buffer::REGIONS;
 
 use super::growing_file::GrowingFile;
 use super::growing_files::GrowingFiles;
-use super::intake::Intake;
-use super::live_thread::{LiveThread, RingPosition, time_of};
+use super::live_thread::{LiveThread, RingPosition, record_time};
+use super::reorder_window::Intake;
 use crate::record::columns;
 use crate::trace::buffers::live_slot::LiveSlot;
 use crate::trace::buffers::ring_snapshot::{RingSnapshot, SurvivingText};
@@ -103,7 +103,7 @@ pub fn read_new(
     }
     let mut texts = [const { None }; REGIONS];
     for (region, text) in texts.iter_mut().enumerate() {
-        let now = RingSnapshot::after([page, page], slot.shape, region)
+        let now = RingSnapshot::after([page, page], slot.layout, region)
             .map(|snapshot| RingPosition { wrap_count: snapshot.wrap_count, end: snapshot.end });
         if now.is_some() && now == thread.ring_positions[region] {
             continue;
@@ -166,18 +166,18 @@ fn emit(region: usize, text: &[u8], [cut, continues]: [bool; 2], growing: &mut G
     let from = if cut { memchr(b'\n', text).map_or(text.len(), |newline| newline + 1) } else { 0 };
     let mut span: Option<(u32, RangeInclusive<u64>)> = None;
     for line in text[from..].split_inclusive(|&byte| byte == b'\n') {
-        let Some(time) = time_of(line) else { continue };
+        let Some(time) = record_time(line) else { continue };
         if region == 0 {
             // A signal handler may record between a thread's clock reading and its record: then a new record may be earlier
             // than the last emitted one.
             if continues || !growing.emitted.has_in_span(time, line) {
-                intake.push(time, line);
+                intake.window.push(time, line);
             }
             let (first, last) = span.map_or((time, time), |(_, times)| times.into_inner());
             span = Some((columns::lwpid(line), first.min(time)..=last.max(time)));
         } else if continues || !growing.emitted.has(time, line) {
             growing.emitted.note(time, line);
-            intake.push(time, line);
+            intake.window.push(time, line);
         }
     }
     if let Some((lwp, times)) = span {

@@ -6,6 +6,21 @@
 
 use std::collections::VecDeque;
 
+/// Where records that are read from buffers and files go, and memory for reading.
+#[derive(Debug)]
+pub struct Intake {
+    /// Where the records wait.
+    pub window: ReorderWindow,
+    /// Memory to read into.
+    pub buffer: Vec<u8>,
+}
+
+impl Default for Intake {
+    fn default() -> Intake {
+        Intake { window: ReorderWindow::default(), buffer: vec![0; 256 << 10] }
+    }
+}
+
 /// Records that wait.
 #[derive(Debug, Default)]
 pub struct ReorderWindow {
@@ -17,6 +32,8 @@ pub struct ReorderWindow {
     sorted: usize,
     /// Every record before this time has been released, nanoseconds since the Epoch.
     pub horizon: u64,
+    /// How many records were pushed.
+    pub count: u64,
     /// The late records until now.
     pub late: LateRecords,
 }
@@ -51,6 +68,7 @@ impl ReorderWindow {
 
     /// Takes a record of this time.
     pub fn push(&mut self, time: u64, line: &[u8]) {
+        self.count += 1;
         let late = time < self.horizon;
         if late {
             self.late.count += 1;

@@ -11,8 +11,8 @@ use spec::buffer::{self, Owner, PAGE};
 use spec::names::{FileName, LWP_MASK};
 
 use super::growing_files::GrowingFiles;
-use super::intake::Intake;
 use super::live_thread::LiveThread;
+use super::reorder_window::Intake;
 use super::{new_in_buffers, new_in_rings};
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::buffers::dead_process::read_leftovers;
@@ -156,8 +156,8 @@ impl RunningProcess {
                 // The records in the buffer are later than those that are still to be read from the file.
                 continue;
             }
-            let slot = LiveSlot { file: &file, at, shape: self.owner.layout, lwp };
-            let missed = match slot.shape.is_ring() {
+            let slot = LiveSlot { file: &file, at, layout: self.owner.layout, lwp };
+            let missed = match slot.layout.is_ring() {
                 true => new_in_rings::read_new(&slot, &page, thread, files, intake)?,
                 false => new_in_buffers::read_new(&slot, &page, thread, files, intake).map(|()| false)?,
             };

@@ -18,9 +18,8 @@ use super::emitted_records::EmittedRecords;
 use super::follower::{FollowClock, Follower, monotonic};
 use super::growing_file::GrowingFile;
 use super::growing_files::GrowingFiles;
-use super::intake::Intake;
-use super::live_thread::time_of;
-use super::reorder_window::ReorderWindow;
+use super::live_thread::record_time;
+use super::reorder_window::Intake;
 use super::running_process::RunningProcess;
 use crate::options::CommandError;
 use crate::options::Options;
@@ -80,7 +79,7 @@ impl<'a> Follower<'a> {
             processes: Vec::new(),
             has_begun: !texts.is_empty() || !running.is_empty(),
             files,
-            intake: Intake::new(ReorderWindow::new(0)),
+            intake: Intake::default(),
             clock: FollowClock { offset: wall_clock(), hold },
             idle_rounds: 0,
             merged: dead,
@@ -160,9 +159,9 @@ fn line_start(handle: &FileHandle, length: u64) -> io::Result<u64> {
 
 /// Notes that the records in a range of the copy are emitted.
 fn note_emitted(emitted: &mut EmittedRecords, copied: &CopiedBuffers, range: Range<u64>) -> io::Result<()> {
-    let shape = copied.shape;
-    let in_slot = (range.start.max(SLOTS_OFFSET as u64) - SLOTS_OFFSET as u64) % shape.slot_size() as u64;
-    let is_ring = shape.is_ring() && in_slot >= REGION_OFFSETS[0] as u64;
+    let layout = copied.layout;
+    let in_slot = (range.start.max(SLOTS_OFFSET as u64) - SLOTS_OFFSET as u64) % layout.slot_size() as u64;
+    let is_ring = layout.is_ring() && in_slot >= REGION_OFFSETS[0] as u64;
     let (mut first, mut from) = (None, range.start);
     if is_ring {
         // The times of the first and the last record are enough.
@@ -179,7 +178,7 @@ fn note_emitted(emitted: &mut EmittedRecords, copied: &CopiedBuffers, range: Ran
         }
     }
     for line in text.split_inclusive(|&byte| byte == b'\n') {
-        match time_of(line) {
+        match record_time(line) {
             Some(last) if is_ring => {
                 let first = first.unwrap_or(last);
                 emitted.note_span(columns::lwpid(line), first.min(last)..=last, true);

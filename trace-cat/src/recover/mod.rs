@@ -1,14 +1,5 @@
 //! `--recover`: writes what dead processes left in their trbufs to the record files, so that grep and awk find it there.
 //!
-//! ```text
-//! trbuf_search      the trbufs that the arguments stand for
-//! claim             one of them, for this process alone, if its owner has ended for good
-//! recovery_plan     which of its slots are undamaged, and what they hold
-//! recovery_writer   writes that to the record files, and clears it from the slots
-//! holes             ranges of a record file that were taken and never written
-//! file_operations   every change of a file
-//! ```
-//!
 //! Recovery may be killed between any two of its steps, and in the middle of a write, and be run again: each record then
 //! is in its file once. It follows the recorder's own protocol (`spec::buffer`): text that is about to be written is first
 //! noted in its region with its place in the file, and the note is cleared when the text is written.

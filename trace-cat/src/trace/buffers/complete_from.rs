@@ -4,10 +4,9 @@ use std::fs::File;
 use std::io;
 use std::mem::offset_of;
 
-use spec::buffer::{SlotHeader, region_word_offsets};
+use spec::buffer::{SlotHeader, region_word_offsets, u32_at, u64_at};
 use spec::record::NANOS_PER_SECOND;
 
-use super::page_words::{u32_at, u64_at};
 use super::region_text::time_at;
 
 /// The key of such a line of a trinfo.

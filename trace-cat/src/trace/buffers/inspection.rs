@@ -6,7 +6,7 @@ use std::path::Path;
 use spec::buffer::{Owner, PAGE};
 
 use super::dead_process::read_leftovers;
-use super::process_state::ProcessState;
+use super::leftovers::ProcessState;
 use super::running_process_copy;
 use super::slots::read_up_to;
 use crate::support::diagnostics::{Diagnostics, reason};

@@ -6,10 +6,9 @@ use std::mem::offset_of;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use spec::buffer::{self, FileEntry, Header, Owner, PAGE, REGION_OFFSETS, REGIONS, SLOTS_OFFSET, SlotLayout};
+use spec::buffer::{self, FileEntry, Header, Owner, PAGE, REGION_OFFSETS, REGIONS, SLOTS_OFFSET, SlotLayout, u64_at};
 use spec::names::LWP_MASK;
 
-use super::page_words::u64_at;
 use super::region_text::{CHUNK_LEN, chunks};
 use super::ring_snapshot::RingSnapshot;
 use super::slots::read_up_to;
@@ -23,7 +22,7 @@ pub struct LiveSlot<'a> {
     /// The beginning of the slot in the trbuf.
     pub at: u64,
     /// The sizes of the slots.
-    pub shape: SlotLayout,
+    pub layout: SlotLayout,
     /// The thread.
     pub lwp: u32,
 }
@@ -53,7 +52,7 @@ impl LiveSlot<'_> {
         of: fn([&[u8]; 2], SlotLayout, usize) -> Option<RingSnapshot>,
     ) -> io::Result<Option<RingSnapshot>> {
         let (Some(first), Some(second)) = (self.page()?, self.page()?) else { return Ok(None) };
-        Ok(of([&first, &second], self.shape, region))
+        Ok(of([&first, &second], self.layout, region))
     }
 
     /// The place in the trbuf of a range of a region.

@@ -11,9 +11,7 @@
 
 use std::ops::Range;
 
-use spec::buffer::{SlotLayout, region_word_offsets, unpack_range};
-
-use super::page_words::{u32_at, u64_at};
+use spec::buffer::{SlotLayout, region_word_offsets, u32_at, u64_at, unpack_range};
 
 /// The words of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::progress::{Amount, Phase};
 use crate::trace::buffers::inspection;
 use crate::trace::buffers::leftovers::CopiedBuffers;
-use crate::trace::buffers::process_state::ProcessState;
+use crate::trace::buffers::leftovers::ProcessState;
 use crate::trace::file_handle;
 use crate::trace::file_handle::{DescriptorBudget, FileHandle, FileIdentity};
 use crate::trace::file_names::{ProcessFiles, listed_directory, split_name};
