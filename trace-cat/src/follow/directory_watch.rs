@@ -106,19 +106,15 @@ impl DirectoryWatch {
 
     fn add(&self, name: &OsStr, changes: &mut DirectoryChanges) {
         let path = self.directory.join(name);
-        let (prefix, Some(parsed)) = split_name(&path) else { return };
-        let (number, lwp) = match parsed {
-            FileName::Buffers(number) => (number, None),
-            FileName::Records { process, lwp } => (process, Some(lwp)),
-            _ => return,
-        };
-        if !prefix.is_empty() || self.only.is_some_and(|only| only != number) {
+        let (b"", Some(parsed)) = split_name(&path) else { return };
+        let (FileName::Buffers(number) | FileName::Records { process: number, .. }) = parsed else { return };
+        if self.only.is_some_and(|only| only != number) {
             return;
         }
         let process = ProcessFiles { directory: self.directory.clone(), prefix: Vec::new(), number };
-        match lwp {
-            None => changes.buffers.push((process, path)),
-            Some(lwp) => changes.records.push((process, lwp, path)),
+        match parsed {
+            FileName::Records { lwp, .. } => changes.records.push((process, lwp, path)),
+            _ => changes.buffers.push((process, path)),
         }
     }
 }

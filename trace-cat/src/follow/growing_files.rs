@@ -9,8 +9,7 @@ use super::growing_file::GrowingFile;
 use super::reorder_window::Intake;
 use crate::support::diagnostics::Diagnostics;
 use crate::trace::buffers::leftovers::RegionLeftover;
-use crate::trace::file_handle;
-use crate::trace::file_handle::{DescriptorBudget, FileHandle, FileIdentity};
+use crate::trace::file_handle::{self, DescriptorBudget, FileHandle, FileIdentity};
 
 /// The record files, each of which has an index.
 #[derive(Debug)]

@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use spec::buffer::REGIONS;
 
-use crate::record::columns;
-use crate::record::validation;
+use crate::record::{columns, validation};
 
 /// The thread that a slot belongs to.
 #[derive(Debug)]

@@ -35,8 +35,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::merge::{Merge, MergeLimits};
-use crate::options::CommandError;
-use crate::options::Options;
+use crate::options::{CommandError, Options};
 use crate::output::destination;
 use crate::record::columns;
 use crate::support::diagnostics::{Diagnostics, reason};
@@ -74,7 +73,7 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
     // The outputs may be files in a directory that is followed.
     let journal = options.printing.output.as_deref().and_then(|path| destination::output_identity(Some(path)));
     follow.files.known.extend([journal, destination::output_identity(None)].into_iter().flatten());
-    follow.catch_up(texts, follow.clock.time(began).saturating_sub(hold), &mut printer)?;
+    follow.catch_up(texts, follow.horizon(began), &mut printer)?;
     loop {
         let began = Instant::now();
         let is_stopped = stop_signal::is_requested();
@@ -83,7 +82,7 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
             follow.watches.iter_mut().for_each(DirectoryWatch::read_next_time);
         }
         // Records that this round does not find are made from now on.
-        let horizon = follow.clock.time(monotonic()).saturating_sub(hold);
+        let horizon = follow.horizon(monotonic());
         follow.read_new();
         let is_last = is_stopped || follow.has_no_sources() || options.following.until_exit && follow.has_ended();
         if is_last {
@@ -136,7 +135,7 @@ impl Follower<'_> {
         let Follower { processes, files, intake, diagnostics, .. } = self;
         processes.retain_mut(|live| live.read_new(files, intake, diagnostics));
         if let Some(offset) = processes.iter().map(RunningProcess::offset).min() {
-            self.clock.offset = offset;
+            self.clock_offset = offset;
         }
         let room = intake.window.size() < ROOM;
         let limit = (ROOM as u64 / 2 / files.len().max(1) as u64).clamp(16 << 10, CHUNK);
@@ -222,12 +221,12 @@ impl Follower<'_> {
 
     /// Prints the records before `horizon` and those that have waited long enough, or all.
     fn release(&mut self, horizon: u64, is_last: bool, printer: &mut Printer) -> Result<(), Error> {
-        let Follower { files, intake, clock, .. } = self;
+        let Follower { files, intake, hold, .. } = self;
         let now = monotonic();
         let (horizon, overdue) = match files.behind() {
             _ if is_last => (u64::MAX, u64::MAX),
             Some(behind) => (horizon.min(behind), 0),
-            None => (horizon, now.saturating_sub(clock.hold)),
+            None => (horizon, now.saturating_sub(*hold)),
         };
         intake.window.release(horizon, [overdue, now], |line, late| printer.put(line, late))?;
         printer.flush()

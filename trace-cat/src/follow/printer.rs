@@ -7,9 +7,8 @@ use std::path::PathBuf;
 
 use crate::filter::StreamingFilter;
 use crate::options::{OutputFormat, Printing, Selection, TimePoint};
-use crate::output;
-use crate::output::Formatter;
 use crate::output::destination::Output;
+use crate::output::{self, Formatter};
 use crate::record::columns;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;

@@ -17,8 +17,7 @@ use rustix::fs::{StatVfsMountFlags, getxattr, statvfs};
 use rustix::process::{getgid, getuid};
 use rustix::thread::no_new_privs;
 
-use super::elf;
-use super::elf::{Elf, Machine};
+use super::elf::{self, Elf, Machine};
 use super::program_path;
 use super::refusal::{NOT_FOUND, Refusal};
 

@@ -6,8 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::{env, io};
 
-use super::elf;
-use super::elf::Elf;
+use super::elf::{self, Elf};
 use super::refusal::{OWN_FAILURE, Refusal};
 use crate::support::diagnostics::reason;
 

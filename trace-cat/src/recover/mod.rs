@@ -71,11 +71,10 @@ fn recover_trbuf(
     operations: &mut dyn FileOperations,
     diagnostics: &Diagnostics,
 ) -> io::Result<Option<RecoveryResult>> {
-    let (prefix, Some(FileName::Buffers(number))) = split_name(path) else {
+    let Some(FileName::Buffers(number)) = split_name(path).1 else {
         return Err(io::Error::other("neither a directory nor a trbuf"));
     };
-    let process =
-        ProcessFiles { directory: path.parent().unwrap_or(Path::new("")).to_owned(), prefix: prefix.into(), number };
+    let process = ProcessFiles::of_file(path, number);
     let Some(claimed) = claim(path)? else { return Ok(None) };
     let plan = plan_recovery(path, &claimed, diagnostics)?;
     let mut writer = RecoveryWriter::new(path, &process, &claimed, operations, diagnostics);
@@ -84,7 +83,7 @@ fn recover_trbuf(
     for (number, regions) in plan.files {
         complete &= writer.complete_file(number, regions);
     }
-    let (records, files) = writer.counts();
+    let (records, files) = (writer.records, writer.files.len());
     if complete {
         claimed.remove(path, operations)?;
     }

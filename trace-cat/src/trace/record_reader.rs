@@ -48,11 +48,8 @@ impl fmt::Display for TextDamage {
 /// What [`RecordReader::next`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordItem {
-    /// A record; [`RecordReader::line`] has its bytes.
-    Record {
-        /// Its printed time in nanoseconds since the Epoch.
-        time: u64,
-    },
+    /// A record with its printed time, nanoseconds since the Epoch; [`RecordReader::line`] has its bytes.
+    Record { time: u64 },
     /// Bytes that are not a record.
     Damage(TextDamage),
 }

@@ -6,8 +6,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use log::{debug, info};
 use memchr::memchr;
@@ -15,8 +14,7 @@ use memchr::memchr;
 use super::record_reader::{RecordItem, RecordReader, TextDamage};
 use super::record_text::RecordText;
 use super::time_index::{IndexBlock, TimeIndex};
-use crate::record::plain_records;
-use crate::record::plain_records::{MARGIN, PrintedTime, WalkEnd};
+use crate::record::plain_records::{self, MARGIN, PrintedTime, WalkEnd};
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::progress::Amount;
 use crate::support::threads::run_on_threads;

@@ -14,18 +14,10 @@ const CHUNK_LEN: usize = 64 * 1024;
 /// What [`Slots::next`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotEntry {
-    /// A slot, whose first page was read.
-    Slot {
-        /// Its number.
-        index: u64,
-        /// Its beginning in the trbuf.
-        at: u64,
-    },
-    /// The last slot, which the file does not hold completely.
-    Incomplete {
-        /// Its number.
-        index: u64,
-    },
+    /// A slot, whose first page was read: its number, and its beginning in the trbuf.
+    Slot { index: u64, at: u64 },
+    /// The number of the last slot, which the file does not hold completely.
+    Incomplete { index: u64 },
 }
 
 /// Reads the slots of a trbuf that are not holes.

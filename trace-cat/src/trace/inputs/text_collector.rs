@@ -18,9 +18,8 @@ use crate::support::progress::{Amount, Phase};
 use crate::trace::buffers::inspection;
 use crate::trace::buffers::leftovers::CopiedBuffers;
 use crate::trace::buffers::leftovers::ProcessState;
-use crate::trace::file_handle;
-use crate::trace::file_handle::{DescriptorBudget, FileHandle, FileIdentity};
-use crate::trace::file_names::{ProcessFiles, listed_directory, split_name};
+use crate::trace::file_handle::{self, DescriptorBudget, FileHandle, FileIdentity};
+use crate::trace::file_names::{ProcessFiles, listed_directory, owner_of_records, split_name};
 use crate::trace::record_text::RecordText;
 use crate::trace::thread_completeness::ThreadCompleteness;
 
@@ -124,7 +123,7 @@ impl TextCollector<'_> {
         let mut growing = false;
         let mut leftovers_of_file = None;
         let mut end = u64::MAX;
-        if let Some((process, number)) = &requested.owner {
+        if let Some((process, number)) = &owner_of_records(&requested.path) {
             let state = self.state(process);
             if let Some(leftovers) = state.leftovers() {
                 let regions = leftovers.files.get(number).cloned().unwrap_or_default();
@@ -201,10 +200,9 @@ impl TextCollector<'_> {
             // The directory was readable before, so a failure now is not reported.
             for entry in fs::read_dir(listed_directory(directory)).into_iter().flatten().flatten() {
                 let path = directory.join(entry.file_name());
-                let (prefix, Some(FileName::Records { process: number, lwp })) = split_name(&path) else { continue };
+                let (prefix, Some(FileName::Records { process: number, .. })) = split_name(&path) else { continue };
                 if processes.contains(&(prefix, number)) && !known.contains(&path) {
-                    let process = ProcessFiles { directory: directory.to_owned(), prefix: prefix.to_owned(), number };
-                    self.add_file(RequestedFile { path, owner: Some((process, lwp)), is_argument: false });
+                    self.add_file(RequestedFile { path, is_argument: false });
                 }
             }
         }
