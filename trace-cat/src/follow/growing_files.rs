@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn much_is_read_in_parts_and_damage_is_told() {
+    fn much_is_read_in_chunks_and_damage_is_reported() {
         let mut fixture = GrowingFileFixture::new();
         let text = format!("{}rubbish\r\n{}", lines(0..5), lines(5..9));
         let mut times = Vec::new();

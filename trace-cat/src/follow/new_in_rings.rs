@@ -40,14 +40,14 @@ impl NewRingText {
         let wrapped = !all.older.is_empty() || snapshot.start > snapshot.end;
         if snapshot.wrap_count == known.wrap_count && snapshot.end >= known.end {
             // All text that is new is before the end.
-            let text = SurvivingText { older: 0..0, newer: known.end..snapshot.end, cut: false };
+            let text = SurvivingText { older: 0..0, newer: known.end..snapshot.end, truncated: false };
             return NewRingText { text, missed: false, continues: true };
         }
         if snapshot.wrap_count == known.wrap_count.wrapping_add(1) {
             let end = snapshot.wrap_position;
             let from = if wrapped { snapshot.start.max(known.end).min(end) } else { end };
             let missed = from > known.end;
-            let text = SurvivingText { older: from..end, newer: 0..snapshot.end, cut: missed && from < end };
+            let text = SurvivingText { older: from..end, newer: 0..snapshot.end, truncated: missed && from < end };
             return NewRingText { text, missed, continues: !missed };
         }
         // The ring was written out and has begun again, or it has overtaken the reader.
@@ -57,17 +57,17 @@ impl NewRingText {
 
 /// The oldest `most` bytes of a text.
 fn oldest(text: &SurvivingText, most: u32) -> SurvivingText {
-    let SurvivingText { older, newer, cut } = text.clone();
+    let SurvivingText { older, newer, truncated } = text.clone();
     let first = older.start..older.end.min(older.start.saturating_add(most));
     let remaining = most - (first.end - first.start);
-    SurvivingText { older: first, newer: newer.start..newer.end.min(newer.start.saturating_add(remaining)), cut }
+    SurvivingText { older: first, newer: newer.start..newer.end.min(newer.start.saturating_add(remaining)), truncated }
 }
 
 /// The new text of a region, as it was read.
 struct RingRead {
     text: Vec<u8>,
     /// It may begin in the middle of a record.
-    cut: bool,
+    truncated: bool,
     /// It begins where the last reading ended.
     continues: bool,
     /// Records were overwritten before they were read.
@@ -122,7 +122,7 @@ pub fn read_new(
     let mut missed = false;
     for (region, read) in texts.into_iter().enumerate() {
         let Some(read) = read else { continue };
-        emit(region, &read.text, [read.cut, read.continues], growing, intake);
+        emit(region, &read.text, [read.truncated, read.continues], growing, intake);
         thread.ring_positions[region] = Some(read.position);
         missed |= read.missed;
     }
@@ -156,14 +156,14 @@ fn read_region(slot: &LiveSlot, region: usize, known: Option<RingPosition>) -> i
     let overwritten = (wanted.len() - surviving.len()) as usize;
     text.drain(..overwritten);
     let missed = missed || overwritten > 0;
-    let (cut, continues) = (wanted.cut || overwritten > 0, continues && !missed);
-    Ok(RingReadOutcome::Read(RingRead { text, cut, continues, missed, position }))
+    let (truncated, continues) = (wanted.truncated || overwritten > 0, continues && !missed);
+    Ok(RingReadOutcome::Read(RingRead { text, truncated, continues, missed, position }))
 }
 
-/// Emits the records of a region's text, whose first record is incomplete if `cut`, and whose last one may be. The text
+/// Emits the records of a region's text, whose first record is incomplete if `truncated`, and whose last one may be. The text
 /// `continues` what was read before.
-fn emit(region: usize, text: &[u8], [cut, continues]: [bool; 2], growing: &mut GrowingFile, intake: &mut Intake) {
-    let from = if cut { memchr(b'\n', text).map_or(text.len(), |newline| newline + 1) } else { 0 };
+fn emit(region: usize, text: &[u8], [truncated, continues]: [bool; 2], growing: &mut GrowingFile, intake: &mut Intake) {
+    let from = if truncated { memchr(b'\n', text).map_or(text.len(), |newline| newline + 1) } else { 0 };
     let mut span: Option<(u32, RangeInclusive<u64>)> = None;
     for line in text[from..].split_inclusive(|&byte| byte == b'\n') {
         let Some(time) = record_time(line) else { continue };

@@ -108,7 +108,7 @@ impl SlotRings<'_> {
         Ok(match result {
             SurvivingCopy::Copied(text, after) => RingCopy::Copied {
                 leftover: self.leftover(region, &text)?,
-                overwrote: after.wrap_count > 0 || text.cut,
+                overwrote: after.wrap_count > 0 || text.truncated,
             },
             SurvivingCopy::Leaving => RingCopy::Leaving,
             SurvivingCopy::Overwritten if self.slot.page()?.is_some() => RingCopy::Overwritten,
@@ -119,7 +119,7 @@ impl SlotRings<'_> {
     /// The places of a region's copied text, from its first complete record on.
     fn leftover(&self, region: usize, text: &SurvivingText) -> io::Result<RegionLeftover> {
         let [mut older, mut unwritten] = [&text.older, &text.newer].map(|range| self.slot.place(region, range));
-        if text.cut {
+        if text.truncated {
             let first = if older.is_empty() { &mut unwritten } else { &mut older };
             first.start = first_record(self.copy, first)?.unwrap_or(first.end);
         }

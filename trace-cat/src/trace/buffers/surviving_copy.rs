@@ -29,7 +29,7 @@ pub fn copy_until_it_survives(
     let mut overwritten = 0;
     for _ in 0..attempts {
         let Some(before) = slot.ring_snapshot(region, RingSnapshot::before)? else { continue };
-        if before.leaving {
+        if before.is_leaving {
             return Ok(SurvivingCopy::Leaving);
         }
         let chosen = choose(before, overwritten);
