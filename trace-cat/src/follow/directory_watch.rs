@@ -23,7 +23,7 @@ const CHEAP_READ: Duration = Duration::from_millis(2);
 const READ_INTERVAL: u32 = 8;
 
 /// A directory that is watched.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct DirectoryWatch {
     /// Empty for the working directory.
     directory: PathBuf,
@@ -53,20 +53,10 @@ pub struct DirectoryChanges {
 impl DirectoryWatch {
     /// A directory of which nothing is known yet.
     pub fn new(directory: &Path, only: Option<u32>) -> DirectoryWatch {
-        DirectoryWatch {
-            directory: directory.into(),
-            only,
-            known: HashMap::new(),
-            modified: None,
-            read: None,
-            took: Duration::ZERO,
-        }
+        DirectoryWatch { directory: directory.into(), only, ..DirectoryWatch::default() }
     }
 
     /// The device of the directory, to which the inode numbers belong.
-    ///
-    /// # Errors
-    /// Any error of `stat`.
     pub fn device(&self) -> io::Result<u64> {
         Ok(fs::metadata(self.path())?.dev())
     }
@@ -81,9 +71,6 @@ impl DirectoryWatch {
     }
 
     /// The changes since the last call.
-    ///
-    /// # Errors
-    /// Any error of the directory.
     pub fn read_changes(&mut self) -> io::Result<DirectoryChanges> {
         let modified = fs::metadata(self.path())?.modified()?;
         if let Some((read, at)) = self.read {
@@ -119,19 +106,15 @@ impl DirectoryWatch {
 
     fn add(&self, name: &OsStr, changes: &mut DirectoryChanges) {
         let path = self.directory.join(name);
-        let (prefix, Some(parsed)) = split_name(&path) else { return };
-        let (number, lwp) = match parsed {
-            FileName::Buffers(number) => (number, None),
-            FileName::Records { process, lwp } => (process, Some(lwp)),
-            _ => return,
-        };
-        if !prefix.is_empty() || self.only.is_some_and(|only| only != number) {
+        let (b"", Some(parsed)) = split_name(&path) else { return };
+        let (FileName::Buffers(number) | FileName::Records { process: number, .. }) = parsed else { return };
+        if self.only.is_some_and(|only| only != number) {
             return;
         }
         let process = ProcessFiles { directory: self.directory.clone(), prefix: Vec::new(), number };
-        match lwp {
-            None => changes.buffers.push((process, path)),
-            Some(lwp) => changes.records.push((process, lwp, path)),
+        match parsed {
+            FileName::Records { lwp, .. } => changes.records.push((process, lwp, path)),
+            _ => changes.buffers.push((process, path)),
         }
     }
 }

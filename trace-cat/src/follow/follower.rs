@@ -7,7 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::directory_watch::DirectoryWatch;
 use super::growing_files::GrowingFiles;
-use super::intake::Intake;
+use super::reorder_window::Intake;
 use super::running_process::RunningProcess;
 use crate::support::diagnostics::Diagnostics;
 use crate::trace::file_handle::FileIdentity;
@@ -19,7 +19,10 @@ pub struct Follower<'a> {
     pub processes: Vec<RunningProcess>,
     pub files: GrowingFiles,
     pub intake: Intake,
-    pub clock: FollowClock,
+    /// The difference between the processes' time and `CLOCK_MONOTONIC`, nanoseconds.
+    pub clock_offset: i64,
+    /// How long a record waits for earlier ones, nanoseconds.
+    pub hold: u64,
     /// A process or a file has been discovered.
     pub has_begun: bool,
     /// Rounds without anything new since no process runs.
@@ -31,19 +34,10 @@ pub struct Follower<'a> {
     pub diagnostics: &'a Diagnostics,
 }
 
-/// Converts the time for the processes, and knows how long records wait.
-#[derive(Clone, Copy, Debug)]
-pub struct FollowClock {
-    /// The difference between the processes' time and `CLOCK_MONOTONIC`, nanoseconds.
-    pub offset: i64,
-    /// How long a record waits for earlier ones, nanoseconds.
-    pub hold: u64,
-}
-
-impl FollowClock {
-    /// The processes' time, nanoseconds since the Epoch, when `CLOCK_MONOTONIC` is `now`.
-    pub fn time(self, now: u64) -> u64 {
-        now.saturating_add_signed(self.offset)
+impl Follower<'_> {
+    /// The processes' time, nanoseconds since the Epoch, before which all records have arrived when `CLOCK_MONOTONIC` is `now`.
+    pub fn horizon(&self, now: u64) -> u64 {
+        now.saturating_add_signed(self.clock_offset).saturating_sub(self.hold)
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use spec::record::EVENT1_OFFSET;
 
 use super::emitted_records::EmittedRecords;
-use super::intake::Intake;
+use super::reorder_window::Intake;
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::buffers::leftovers::RegionLeftover;
 use crate::trace::file_handle::FileHandle;
@@ -18,7 +18,7 @@ use crate::trace::record_text::RecordText;
 const REPORTED_MAX: u32 = 10;
 
 /// A file that may grow.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct GrowingFile {
     pub path: PathBuf,
     /// `None` if the file does not exist yet.
@@ -43,19 +43,7 @@ pub struct GrowingFile {
 impl GrowingFile {
     /// The file at `path`, read up to `position`.
     pub fn new(path: PathBuf, handle: Option<Arc<FileHandle>>, position: u64) -> GrowingFile {
-        let emitted = EmittedRecords::default();
-        GrowingFile {
-            path,
-            handle,
-            completed: None,
-            position,
-            head: None,
-            emitted,
-            owned: false,
-            latest: 0,
-            behind: false,
-            reports: 0,
-        }
+        GrowingFile { path, handle, position, ..GrowingFile::default() }
     }
 
     /// The time up to which it has been read, if it holds more.
@@ -65,7 +53,7 @@ impl GrowingFile {
 
     /// Whether the file is another one than `handle`.
     pub fn differs(&self, handle: &FileHandle) -> bool {
-        self.handle.as_ref().is_some_and(|known| known.identity() != handle.identity())
+        self.handle.as_ref().is_some_and(|known| known.identity != handle.identity)
     }
 
     /// The file has been made. If another one was read until now, reading begins anew.
@@ -76,9 +64,6 @@ impl GrowingFile {
     }
 
     /// Completes the file by the leftovers of its process, which is dead.
-    ///
-    /// # Errors
-    /// Any error of the file.
     pub fn complete(
         &mut self,
         buffers: &Arc<FileHandle>,
@@ -151,7 +136,7 @@ impl GrowingFile {
                     self.latest = self.latest.max(time);
                     let line = records.line();
                     if !self.emitted.take(time, line) {
-                        intake.push(time, line);
+                        intake.window.push(time, line);
                     }
                 }
                 // The line may be in the middle of being written.
@@ -160,14 +145,14 @@ impl GrowingFile {
                     self.behind = false;
                     break;
                 }
-                Some(RecordItem::Damage(TextDamage::Nuls(_))) if records.text().appended() => {}
+                Some(RecordItem::Damage(TextDamage::Nuls(_))) if records.text.has_appended_text => {}
                 Some(RecordItem::Damage(what)) => {
-                    let offset = base + records.began();
+                    let offset = base + records.item_start;
                     self.report(format_args!("byte {offset}: {what}"), diagnostics);
                 }
                 None => break,
             }
-            self.position = base + records.position();
+            self.position = base + records.position;
         }
         intake.buffer = records.into_buffer();
         Ok(())

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::growing_file::GrowingFile;
-use super::intake::Intake;
+use super::reorder_window::Intake;
 use crate::support::diagnostics::Diagnostics;
 use crate::trace::buffers::leftovers::RegionLeftover;
-use crate::trace::file_handle;
-use crate::trace::file_handle::{DescriptorBudget, FileHandle, FileIdentity};
+use crate::trace::file_handle::{self, DescriptorBudget, FileHandle, FileIdentity};
 
 /// The record files, each of which has an index.
 #[derive(Debug)]
@@ -18,8 +17,9 @@ pub struct GrowingFiles {
     /// An index is never reused.
     list: Vec<Option<Box<GrowingFile>>>,
     indexes: HashMap<PathBuf, usize>,
-    /// The files that are or were in the list, or are excluded.
-    known: HashSet<FileIdentity>,
+    /// Files that are never taken: those that are or were in the list, and the outputs. A file that is removed leaves the
+    /// set, since its inode number may be given to another one.
+    pub known: HashSet<FileIdentity>,
     descriptors: DescriptorBudget,
     /// The first of the files without an owner that the next round reads.
     next_unowned: usize,
@@ -68,16 +68,13 @@ impl GrowingFiles {
 
     /// Opens the file at `path`, which may be a new one, and returns its index if it is followed. If another file had the path
     /// before, that one is read to its end.
-    ///
-    /// # Errors
-    /// Any error of opening it.
     pub fn open(&mut self, path: &Path, intake: &mut Intake, diagnostics: &Diagnostics) -> io::Result<Option<usize>> {
         let file = file_handle::open(path)?;
         if !file.metadata()?.is_file() {
             return Ok(None);
         }
         let handle = FileHandle::new(path.to_owned(), file, &self.descriptors)?;
-        if !self.known.insert(handle.identity()) {
+        if !self.known.insert(handle.identity) {
             return Ok(self.indexes.get(path).copied());
         }
         let index = self.index(path);
@@ -90,20 +87,7 @@ impl GrowingFiles {
         Ok(Some(index))
     }
 
-    /// Never takes these files, whatever their names are.
-    pub fn exclude(&mut self, files: [Option<FileIdentity>; 2]) {
-        self.known.extend(files.into_iter().flatten());
-    }
-
-    /// A file has been removed: the next one with its inode number is another one.
-    pub fn forget(&mut self, identity: FileIdentity) {
-        self.known.remove(&identity);
-    }
-
     /// Completes a file by the leftovers of its process, which is dead.
-    ///
-    /// # Errors
-    /// Any error of the file.
     pub fn complete(
         &mut self,
         index: usize,
@@ -179,14 +163,7 @@ mod tests {
             let handle = FileHandle::new(path.clone(), open(&path).unwrap(), &DescriptorBudget::new(1)).unwrap();
             let (diagnostics, messages) = recorded_diagnostics();
             let file = GrowingFile::new(path.clone(), Some(Arc::new(handle)), 0);
-            GrowingFileFixture {
-                _directory: directory,
-                path,
-                file,
-                intake: Intake::new(ReorderWindow::new(0)),
-                diagnostics,
-                messages,
-            }
+            GrowingFileFixture { _directory: directory, path, file, intake: Intake::default(), diagnostics, messages }
         }
 
         /// The times of the records that are read when the file holds `text`.
@@ -223,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn much_is_read_in_parts_and_damage_is_told() {
+    fn much_is_read_in_chunks_and_damage_is_reported() {
         let mut fixture = GrowingFileFixture::new();
         let text = format!("{}rubbish\r\n{}", lines(0..5), lines(5..9));
         let mut times = Vec::new();

@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use spec::buffer::REGIONS;
 
-use crate::record::columns;
-use crate::record::validation;
+use crate::record::{columns, validation};
 
 /// The thread that a slot belongs to.
 #[derive(Debug)]
@@ -42,7 +41,7 @@ pub struct RingPosition {
 }
 
 /// The time of a line, if the line is a record.
-pub fn time_of(line: &[u8]) -> Option<u64> {
+pub fn record_time(line: &[u8]) -> Option<u64> {
     let text = line.strip_suffix(b"\n")?;
     validation::check(text).ok()?;
     columns::time(text)

@@ -1,9 +1,9 @@
 //! `--follow`: prints what running processes record, as it happens.
 //!
 //! ```text
-//! directory_watch ──► running_process ──► intake ──► reorder_window ──► printer
-//! which files         new_in_buffers                 in order           journal,
-//!                     new_in_rings                                      filter, format
+//! directory_watch ──► running_process ──► reorder_window ──► printer
+//! which files         new_in_buffers      in order           journal,
+//!                     new_in_rings                           filter, format
 //!                     growing_files: what comes to files
 //! ```
 //!
@@ -19,7 +19,6 @@ mod emitted_records;
 mod follower;
 mod growing_file;
 mod growing_files;
-mod intake;
 mod live_thread;
 mod new_in_buffers;
 mod new_in_rings;
@@ -36,8 +35,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::merge::{Merge, MergeLimits};
-use crate::options::CommandError;
-use crate::options::Options;
+use crate::options::{CommandError, Options};
 use crate::output::destination;
 use crate::record::columns;
 use crate::support::diagnostics::{Diagnostics, reason};
@@ -63,9 +61,6 @@ const CREATION_TIME: Duration = Duration::from_secs(1);
 const IDLE_ROUNDS: u32 = 3;
 
 /// Prints a trace and what is added to it, until a signal or the options end that, or nothing more can be added.
-///
-/// # Errors
-/// Any failure of an output or of a temporary file.
 pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), CommandError> {
     stop_signal::catch_signals();
     // A record is printed when it is as old as the window, at the latest: by the last round before that.
@@ -77,8 +72,8 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
     let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, diagnostics)?;
     // The outputs may be files in a directory that is followed.
     let journal = options.printing.output.as_deref().and_then(|path| destination::output_identity(Some(path)));
-    follow.files.exclude([journal, destination::output_identity(None)]);
-    follow.catch_up(texts, follow.clock.time(began).saturating_sub(hold), &mut printer)?;
+    follow.files.known.extend([journal, destination::output_identity(None)].into_iter().flatten());
+    follow.catch_up(texts, follow.horizon(began), &mut printer)?;
     loop {
         let began = Instant::now();
         let is_stopped = stop_signal::is_requested();
@@ -87,14 +82,14 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
             follow.watches.iter_mut().for_each(DirectoryWatch::read_next_time);
         }
         // Records that this round does not find are made from now on.
-        let horizon = follow.clock.time(monotonic()).saturating_sub(hold);
+        let horizon = follow.horizon(monotonic());
         follow.read_new();
         let is_last = is_stopped || follow.has_no_sources() || options.following.until_exit && follow.has_ended();
         if is_last {
             follow.read_last();
         }
         follow.release(horizon, is_last, &mut printer)?;
-        if is_last || printer.is_done(follow.intake.window.horizon()) {
+        if is_last || printer.is_done(follow.intake.window.horizon) {
             break;
         }
         if follow.files.behind().is_none() {
@@ -119,7 +114,7 @@ impl Follower<'_> {
         merge.run(0..horizon, None, &mut print).map_err(Error::temporary)?;
         result?;
         let mut wait = |lines: &[u8]| {
-            lines_of(lines).for_each(|line| intake.push(columns::time(line).unwrap_or(0), line));
+            lines_of(lines).for_each(|line| intake.window.push(columns::time(line).unwrap_or(0), line));
             Ok(!stop_signal::is_requested())
         };
         merge.run(horizon..u64::MAX, None, &mut wait).map_err(Error::temporary)?;
@@ -129,7 +124,7 @@ impl Follower<'_> {
 
     /// A round: reads what is new in directories, buffers and files.
     fn read_new(&mut self) {
-        let before = self.intake.count();
+        let before = self.intake.window.count;
         self.idle_rounds += 1;
         for at in 0..self.watches.len() {
             self.read_directory(at);
@@ -140,12 +135,12 @@ impl Follower<'_> {
         let Follower { processes, files, intake, diagnostics, .. } = self;
         processes.retain_mut(|live| live.read_new(files, intake, diagnostics));
         if let Some(offset) = processes.iter().map(RunningProcess::offset).min() {
-            self.clock.offset = offset;
+            self.clock_offset = offset;
         }
         let room = intake.window.size() < ROOM;
         let limit = (ROOM as u64 / 2 / files.len().max(1) as u64).clamp(16 << 10, CHUNK);
         files.read(limit, room, intake, diagnostics);
-        let new = intake.count() > before || files.behind().is_some();
+        let new = intake.window.count > before || files.behind().is_some();
         if new || !processes.is_empty() {
             self.idle_rounds = 0;
         }
@@ -163,7 +158,7 @@ impl Follower<'_> {
         let device = watch.device().unwrap_or(0);
         for number in changes.removed {
             merged.remove(&(device, number));
-            files.forget((device, number));
+            files.known.remove(&(device, number));
         }
         self.has_begun |= !(changes.buffers.is_empty() && changes.records.is_empty());
         for (process, path) in changes.buffers {
@@ -173,7 +168,7 @@ impl Follower<'_> {
         for (process, number, path) in changes.records {
             match files.open(&path, intake, diagnostics) {
                 Ok(Some(index)) => {
-                    let owner = processes.iter_mut().find(|live| live.is_process(&process));
+                    let owner = processes.iter_mut().find(|live| live.process == process);
                     if let Some(owner) = owner {
                         owner.adopt(number, index, files);
                     }
@@ -196,8 +191,8 @@ impl Follower<'_> {
             RunningProcess::new(process.clone(), path.clone(), file)
         });
         match live {
-            Ok(Some(live)) if processes.iter().any(|known| known.identity() == live.identity()) => {}
-            Ok(Some(live)) if merged.contains(&live.identity()) && !is_mapped => {
+            Ok(Some(live)) if processes.iter().any(|known| known.identity == live.identity) => {}
+            Ok(Some(live)) if merged.contains(&live.identity) && !is_mapped => {
                 // Until the process is gone for good, it may be ending, or another program may take the trbuf over.
                 if !live.is_gone() {
                     *idle_rounds = 0;
@@ -226,12 +221,12 @@ impl Follower<'_> {
 
     /// Prints the records before `horizon` and those that have waited long enough, or all.
     fn release(&mut self, horizon: u64, is_last: bool, printer: &mut Printer) -> Result<(), Error> {
-        let Follower { files, intake, clock, .. } = self;
+        let Follower { files, intake, hold, .. } = self;
         let now = monotonic();
         let (horizon, overdue) = match files.behind() {
             _ if is_last => (u64::MAX, u64::MAX),
             Some(behind) => (horizon.min(behind), 0),
-            None => (horizon, now.saturating_sub(clock.hold)),
+            None => (horizon, now.saturating_sub(*hold)),
         };
         intake.window.release(horizon, [overdue, now], |line, late| printer.put(line, late))?;
         printer.flush()
@@ -261,7 +256,7 @@ impl Follower<'_> {
     /// Reports how many records were late.
     fn report_late(&self, window: u64) {
         let Follower { intake, diagnostics, .. } = self;
-        let late = intake.window.late();
+        let late = intake.window.late;
         if late.count > 0 {
             let [delay, window] = [late.delay_max, window].map(duration_text);
             let what = format_args!("{} records came later than the window of {window}, by up to {delay}", late.count);

@@ -10,8 +10,8 @@ use std::ops::Range;
 use spec::buffer::{self, PAGE, REGIONS, SlotLayout};
 
 use super::growing_files::GrowingFiles;
-use super::intake::Intake;
-use super::live_thread::{LiveThread, time_of};
+use super::live_thread::{LiveThread, record_time};
+use super::reorder_window::Intake;
 use crate::trace::buffers::copy_buffers::only_grew;
 use crate::trace::buffers::live_slot::LiveSlot;
 use crate::trace::buffers::slots::read_up_to;
@@ -20,9 +20,6 @@ use crate::trace::buffers::slots::read_up_to;
 const ATTEMPTS: usize = 4;
 
 /// Takes what the thread has recorded since the last round. `page` is the slot's first page, which was just read.
-///
-/// # Errors
-/// Any error of reading.
 pub fn read_new(
     slot: &LiveSlot,
     page: &[u8; PAGE],
@@ -31,7 +28,7 @@ pub fn read_new(
     intake: &mut Intake,
 ) -> io::Result<()> {
     let Some(growing) = files.get(thread.file) else { return Ok(()) };
-    if thread.end == slot.end()? && is_taken(page, slot.shape, thread) {
+    if thread.end == slot.end()? && is_taken(page, slot.layout, thread) {
         return Ok(());
     }
     for _ in 0..ATTEMPTS {
@@ -49,10 +46,10 @@ pub fn read_new(
         }
         for (text, is_new) in &new.texts {
             for line in text.split_inclusive(|&byte| byte == b'\n') {
-                let Some(time) = time_of(line) else { continue };
+                let Some(time) = record_time(line) else { continue };
                 if *is_new || !growing.emitted.has(time, line) {
                     growing.emitted.note(time, line);
-                    intake.push(time, line);
+                    intake.window.push(time, line);
                 }
             }
         }
@@ -76,7 +73,7 @@ impl NewBufferText {
         let mut present = [const { 0..0 }; REGIONS];
         let mut texts = [const { (Vec::new(), false) }; REGIONS];
         for (region, (present, (text, is_new))) in present.iter_mut().zip(&mut texts).enumerate() {
-            let Ok(leftover) = buffer::region_leftover(page, slot.shape, region) else { return Ok(None) };
+            let Ok(leftover) = buffer::region_leftover(page, slot.layout, region) else { return Ok(None) };
             *present = leftover.unwritten;
             let taken = &thread.taken[region];
             // If no text has left since, the text that was taken is still there.
@@ -92,9 +89,9 @@ impl NewBufferText {
 }
 
 /// Whether all text of a slot has been taken, if no text has left the slot since.
-fn is_taken(page: &[u8], shape: SlotLayout, thread: &LiveThread) -> bool {
+fn is_taken(page: &[u8], layout: SlotLayout, thread: &LiveThread) -> bool {
     let is_taken = |region: usize| {
-        buffer::region_leftover(page, shape, region).is_ok_and(|leftover| leftover.unwritten == thread.taken[region])
+        buffer::region_leftover(page, layout, region).is_ok_and(|leftover| leftover.unwritten == thread.taken[region])
     };
     (0..REGIONS).all(is_taken)
 }

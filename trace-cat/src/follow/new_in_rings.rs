@@ -8,12 +8,13 @@ use spec::buffer::REGIONS;
 
 use super::growing_file::GrowingFile;
 use super::growing_files::GrowingFiles;
-use super::intake::Intake;
-use super::live_thread::{LiveThread, RingPosition, time_of};
+use super::live_thread::{LiveThread, RingPosition, record_time};
+use super::reorder_window::Intake;
 use crate::record::columns;
 use crate::trace::buffers::live_slot::LiveSlot;
 use crate::trace::buffers::ring_snapshot::{RingSnapshot, SurvivingText};
 use crate::trace::buffers::slots::read_up_to;
+use crate::trace::buffers::surviving_copy::{SurvivingCopy, copy_until_it_survives};
 
 /// How often a ring is copied before it is left for the next round. Each attempt copies only the newer half of the one before:
 /// the less text, the sooner it is copied than overwritten.
@@ -39,23 +40,15 @@ impl NewRingText {
         let wrapped = !all.older.is_empty() || snapshot.start > snapshot.end;
         if snapshot.wrap_count == known.wrap_count && snapshot.end >= known.end {
             // All text that is new is before the end.
-            let text = SurvivingText { older: 0..0, newer: known.end..snapshot.end, cut: false };
+            let text = SurvivingText { older: 0..0, newer: known.end..snapshot.end, truncated: false };
             return NewRingText { text, missed: false, continues: true };
         }
         if snapshot.wrap_count == known.wrap_count.wrapping_add(1) {
-            let from = if wrapped {
-                snapshot.start.max(known.end).min(snapshot.wrap_position)
-            } else {
-                snapshot.wrap_position
-            };
+            let end = snapshot.wrap_position;
+            let from = if wrapped { snapshot.start.max(known.end).min(end) } else { end };
             let missed = from > known.end;
-            let older = from..snapshot.wrap_position;
-            let cut = missed && !older.is_empty();
-            return NewRingText {
-                text: SurvivingText { older, newer: 0..snapshot.end, cut },
-                missed,
-                continues: !missed,
-            };
+            let text = SurvivingText { older: from..end, newer: 0..snapshot.end, truncated: missed && from < end };
+            return NewRingText { text, missed, continues: !missed };
         }
         // The ring was written out and has begun again, or it has overtaken the reader.
         NewRingText { text: all, missed: snapshot.wrap_count > known.wrap_count, continues: false }
@@ -64,17 +57,17 @@ impl NewRingText {
 
 /// The oldest `most` bytes of a text.
 fn oldest(text: &SurvivingText, most: u32) -> SurvivingText {
-    let SurvivingText { older, newer, cut } = text.clone();
+    let SurvivingText { older, newer, truncated } = text.clone();
     let first = older.start..older.end.min(older.start.saturating_add(most));
     let remaining = most - (first.end - first.start);
-    SurvivingText { older: first, newer: newer.start..newer.end.min(newer.start.saturating_add(remaining)), cut }
+    SurvivingText { older: first, newer: newer.start..newer.end.min(newer.start.saturating_add(remaining)), truncated }
 }
 
 /// The new text of a region, as it was read.
 struct RingRead {
     text: Vec<u8>,
     /// It may begin in the middle of a record.
-    cut: bool,
+    truncated: bool,
     /// It begins where the last reading ended.
     continues: bool,
     /// Records were overwritten before they were read.
@@ -96,9 +89,6 @@ enum RingReadOutcome {
 ///
 /// The first region is read first, so that what signal handlers recorded before its last record is in the text of the others.
 /// All regions are taken, or none, since the first region's emitted records are known only by their times.
-///
-/// # Errors
-/// Any error of reading.
 pub fn read_new(
     slot: &LiveSlot,
     page: &[u8],
@@ -113,7 +103,7 @@ pub fn read_new(
     }
     let mut texts = [const { None }; REGIONS];
     for (region, text) in texts.iter_mut().enumerate() {
-        let now = RingSnapshot::after([page, page], slot.shape, region)
+        let now = RingSnapshot::after([page, page], slot.layout, region)
             .map(|snapshot| RingPosition { wrap_count: snapshot.wrap_count, end: snapshot.end });
         if now.is_some() && now == thread.ring_positions[region] {
             continue;
@@ -132,7 +122,7 @@ pub fn read_new(
     let mut missed = false;
     for (region, read) in texts.into_iter().enumerate() {
         let Some(read) = read else { continue };
-        emit(region, &read.text, [read.cut, read.continues], growing, intake);
+        emit(region, &read.text, [read.truncated, read.continues], growing, intake);
         thread.ring_positions[region] = Some(read.position);
         missed |= read.missed;
     }
@@ -141,73 +131,58 @@ pub fn read_new(
 
 /// Reads the new text of a region that was read up to `known`.
 fn read_region(slot: &LiveSlot, region: usize, known: Option<RingPosition>) -> io::Result<RingReadOutcome> {
-    let mut halvings = 0;
-    for _ in 0..ATTEMPTS {
-        let Some(before) = slot.ring_snapshot(region, RingSnapshot::before)? else { continue };
-        if before.leaving {
-            return Ok(RingReadOutcome::Leaving);
-        }
-        let new = NewRingText::since(before, known);
-        let wanted = oldest(&new.text.newest(new.text.len() >> halvings), READ_MAX);
-        if wanted.len() == 0 {
-            let position = RingPosition { wrap_count: before.wrap_count, end: before.end };
-            let (continues, missed) = (new.continues, new.missed);
-            return Ok(RingReadOutcome::Read(RingRead { text: Vec::new(), cut: false, continues, missed, position }));
-        }
-        let mut text = copy(slot, region, &wanted)?;
-        let Some(after) = slot.ring_snapshot(region, RingSnapshot::after)? else { continue };
-        let Some(surviving) = before.surviving(&wanted, after) else {
-            halvings += 1;
-            continue;
-        };
-        let position = position_after(before, &wanted, &text);
-        let overwritten = (wanted.len() - surviving.len()) as usize;
-        text.drain(..overwritten);
-        let missed = new.missed || overwritten > 0 || halvings > 0;
-        let continues = new.continues && !missed;
-        return Ok(RingReadOutcome::Read(RingRead {
-            text,
-            cut: wanted.cut || overwritten > 0,
-            continues,
-            missed,
-            position,
-        }));
-    }
-    Ok(RingReadOutcome::Overtaken)
+    let (mut chosen, mut text) = (None, Vec::new());
+    let choose = |snapshot: RingSnapshot, overwritten: u32| {
+        let new = NewRingText::since(snapshot, known);
+        let wanted = oldest(&new.text.newest(new.text.len() >> overwritten), READ_MAX);
+        chosen = Some((snapshot, new.missed || overwritten > 0, new.continues, wanted.clone()));
+        wanted
+    };
+    let copy = |wanted: &SurvivingText| {
+        text = vec![0; wanted.len() as usize];
+        let (older, newer) = text.split_at_mut((wanted.older.end - wanted.older.start) as usize);
+        read_up_to(slot.file, older, slot.place(region, &wanted.older).start)?;
+        read_up_to(slot.file, newer, slot.place(region, &wanted.newer).start).map(drop)
+    };
+    let copied = copy_until_it_survives(slot, region, ATTEMPTS, choose, copy)?;
+    let (surviving, (snapshot, missed, continues, wanted)) = match (copied, chosen) {
+        (SurvivingCopy::Copied(surviving, _), Some(chosen)) => (surviving, chosen),
+        (SurvivingCopy::Leaving, _) => return Ok(RingReadOutcome::Leaving),
+        _ => return Ok(RingReadOutcome::Overtaken),
+    };
+    // If nothing was wanted, nothing was copied, and the text is that of an attempt before.
+    text.truncate(wanted.len() as usize);
+    let position = position_after(snapshot, &wanted, &text);
+    let overwritten = (wanted.len() - surviving.len()) as usize;
+    text.drain(..overwritten);
+    let missed = missed || overwritten > 0;
+    let (truncated, continues) = (wanted.truncated || overwritten > 0, continues && !missed);
+    Ok(RingReadOutcome::Read(RingRead { text, truncated, continues, missed, position }))
 }
 
-/// Emits the records of a region's text, whose first record is incomplete if `cut`, and whose last one may be. The text
+/// Emits the records of a region's text, whose first record is incomplete if `truncated`, and whose last one may be. The text
 /// `continues` what was read before.
-fn emit(region: usize, text: &[u8], [cut, continues]: [bool; 2], growing: &mut GrowingFile, intake: &mut Intake) {
-    let from = if cut { memchr(b'\n', text).map_or(text.len(), |newline| newline + 1) } else { 0 };
+fn emit(region: usize, text: &[u8], [truncated, continues]: [bool; 2], growing: &mut GrowingFile, intake: &mut Intake) {
+    let from = if truncated { memchr(b'\n', text).map_or(text.len(), |newline| newline + 1) } else { 0 };
     let mut span: Option<(u32, RangeInclusive<u64>)> = None;
     for line in text[from..].split_inclusive(|&byte| byte == b'\n') {
-        let Some(time) = time_of(line) else { continue };
+        let Some(time) = record_time(line) else { continue };
         if region == 0 {
             // A signal handler may record between a thread's clock reading and its record: then a new record may be earlier
             // than the last emitted one.
             if continues || !growing.emitted.has_in_span(time, line) {
-                intake.push(time, line);
+                intake.window.push(time, line);
             }
             let (first, last) = span.map_or((time, time), |(_, times)| times.into_inner());
             span = Some((columns::lwpid(line), first.min(time)..=last.max(time)));
         } else if continues || !growing.emitted.has(time, line) {
             growing.emitted.note(time, line);
-            intake.push(time, line);
+            intake.window.push(time, line);
         }
     }
     if let Some((lwp, times)) = span {
         growing.emitted.note_span(lwp, times, continues);
     }
-}
-
-/// The bytes of `wanted` in a region.
-fn copy(slot: &LiveSlot, region: usize, wanted: &SurvivingText) -> io::Result<Vec<u8>> {
-    let mut text = vec![0; wanted.len() as usize];
-    let older = (wanted.older.end - wanted.older.start) as usize;
-    read_up_to(slot.file, &mut text[..older], slot.place(region, &wanted.older).start)?;
-    read_up_to(slot.file, &mut text[older..], slot.place(region, &wanted.newer).start)?;
-    Ok(text)
 }
 
 /// How far a ring has been read with `wanted`, whose bytes are `text`: up to its last newline.

@@ -1,6 +1,7 @@
 //! A ring that is read while it is written, a step at a time.
 
 use super::*;
+use crate::testing::ring_recorder::{EMPTY_RING, make_room};
 use crate::testing::seeded_random::SeededRandom;
 use std::ops::Range;
 
@@ -18,20 +19,12 @@ struct RingFixture {
 
 impl RingFixture {
     fn new() -> RingFixture {
-        let snapshot = RingSnapshot { wrap_count: 0, start: 0, end: 0, wrap_position: 0, leaving: false };
-        RingFixture { snapshot, text: vec![b'?'; SIZE as usize], next: 0 }
+        RingFixture { snapshot: EMPTY_RING, text: vec![b'?'; SIZE as usize], next: 0 }
     }
 
     fn append(&mut self, width: usize) {
-        let RingSnapshot { wrap_count, start, end, wrap_position, .. } = &mut self.snapshot;
-        if *start <= *end && *end + NEEDED > SIZE {
-            (*wrap_position, *start, *end, *wrap_count) = (*end, STEP, 0, *wrap_count + 1);
-        } else if *start > *end && *end + NEEDED > *start {
-            *start = (*end + NEEDED).next_multiple_of(STEP);
-            if *start >= *wrap_position {
-                *start = 0;
-            }
-        }
+        make_room(&mut self.snapshot, NEEDED, SIZE, STEP);
+        let end = &mut self.snapshot.end;
         let line = format!("{:0width$}\n", self.next);
         self.text[*end as usize..][..line.len()].copy_from_slice(line.as_bytes());
         *end += line.len() as u32;
@@ -61,7 +54,7 @@ fn each_line_of_a_ring_is_new_once() {
             let new = NewRingText::since(ring.snapshot, position);
             let wanted = oldest(&new.text, limit);
             let text = ring.bytes(&wanted);
-            let from = if wanted.cut { text.iter().position(|&byte| byte == b'\n').unwrap() + 1 } else { 0 };
+            let from = if wanted.truncated { text.iter().position(|&byte| byte == b'\n').unwrap() + 1 } else { 0 };
             for line in text[from..].split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n")) {
                 let number: usize = std::str::from_utf8(line).unwrap().trim_end().parse().unwrap();
                 assert!(number == expected || number > expected && !new.continues, "{number}, {expected} is next");
@@ -86,15 +79,15 @@ fn each_line_of_a_ring_is_new_once() {
 
 #[test]
 fn a_ring_that_was_written_out_is_new_from_its_beginning() {
-    let snapshot = RingSnapshot { wrap_count: 0, start: 0, end: 90, wrap_position: 0, leaving: false };
+    let snapshot = RingSnapshot { wrap_count: 0, start: 0, end: 90, wrap_position: 0, is_leaving: false };
     let new = NewRingText::since(snapshot, Some(RingPosition { wrap_count: 7, end: 80 }));
     assert_eq!((new.text.newer, new.missed, new.continues), (0..90, false, false));
 }
 
 #[test]
 fn the_oldest_text_comes_first() {
-    let text = SurvivingText { older: 100..160, newer: 0..50, cut: true };
-    assert_eq!(oldest(&text, 40), SurvivingText { older: 100..140, newer: 0..0, cut: true });
-    assert_eq!(oldest(&text, 70), SurvivingText { older: 100..160, newer: 0..10, cut: true });
+    let text = SurvivingText { older: 100..160, newer: 0..50, truncated: true };
+    assert_eq!(oldest(&text, 40), SurvivingText { older: 100..140, newer: 0..0, truncated: true });
+    assert_eq!(oldest(&text, 70), SurvivingText { older: 100..160, newer: 0..10, truncated: true });
     assert_eq!(oldest(&text, 1000), text);
 }

@@ -7,9 +7,8 @@ use std::path::PathBuf;
 
 use crate::filter::StreamingFilter;
 use crate::options::{OutputFormat, Printing, Selection, TimePoint};
-use crate::output;
-use crate::output::Formatter;
 use crate::output::destination::Output;
+use crate::output::{self, Formatter};
 use crate::record::columns;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
@@ -47,9 +46,6 @@ struct LastLines {
 
 impl<'a> Printer<'a> {
     /// Opens the outputs for the records of `paths`.
-    ///
-    /// # Errors
-    /// Any failure of the journal or the standard output.
     pub fn new(
         printing: &Printing,
         selection: &Selection,
@@ -87,9 +83,6 @@ impl<'a> Printer<'a> {
     }
 
     /// Takes the next record, which is `late` if it should have come before others.
-    ///
-    /// # Errors
-    /// Any failure of writing.
     pub fn put(&mut self, line: &[u8], late: bool) -> Result<(), Error> {
         if self.journal.is_some() {
             self.journal_text.extend_from_slice(line);
@@ -173,9 +166,6 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints all records that were taken.
-    ///
-    /// # Errors
-    /// Any failure of writing.
     pub fn flush(&mut self) -> Result<(), Error> {
         if let Formatter::Timeline(view) = &mut self.formatter {
             view.pause(&mut self.text);
@@ -203,9 +193,6 @@ impl<'a> Printer<'a> {
     }
 
     /// Finishes the outputs after the last record.
-    ///
-    /// # Errors
-    /// Any failure of writing.
     pub fn end(mut self) -> Result<(), Error> {
         let mut selected = std::mem::take(&mut self.selected);
         self.filter.end(&mut selected);

@@ -6,6 +6,21 @@
 
 use std::collections::VecDeque;
 
+/// Where records that are read from buffers and files go, and memory for reading.
+#[derive(Debug)]
+pub struct Intake {
+    /// Where the records wait.
+    pub window: ReorderWindow,
+    /// Memory to read into.
+    pub buffer: Vec<u8>,
+}
+
+impl Default for Intake {
+    fn default() -> Intake {
+        Intake { window: ReorderWindow::default(), buffer: vec![0; 256 << 10] }
+    }
+}
+
 /// Records that wait.
 #[derive(Debug, Default)]
 pub struct ReorderWindow {
@@ -16,8 +31,11 @@ pub struct ReorderWindow {
     lines: VecDeque<WaitingLine>,
     sorted: usize,
     /// Every record before this time has been released, nanoseconds since the Epoch.
-    horizon: u64,
-    late: LateRecords,
+    pub horizon: u64,
+    /// How many records were pushed.
+    pub count: u64,
+    /// The late records until now.
+    pub late: LateRecords,
 }
 
 /// A record that waits.
@@ -50,6 +68,7 @@ impl ReorderWindow {
 
     /// Takes a record of this time.
     pub fn push(&mut self, time: u64, line: &[u8]) {
+        self.count += 1;
         let late = time < self.horizon;
         if late {
             self.late.count += 1;
@@ -67,9 +86,6 @@ impl ReorderWindow {
 
     /// Releases, in order, the records before `horizon`, and those that have waited since before `overdue`; `put` gets each
     /// with whether it is late. Records that were pushed since the last call have arrived by `now`.
-    ///
-    /// # Errors
-    /// The first error of `put`.
     pub fn release<E>(
         &mut self,
         horizon: u64,
@@ -115,19 +131,9 @@ impl ReorderWindow {
         (self.text, self.released) = (text, 0);
     }
 
-    /// Every record before this time has been released.
-    pub fn horizon(&self) -> u64 {
-        self.horizon
-    }
-
     /// Bytes of memory that waiting records take.
     pub fn size(&self) -> usize {
         self.text.len() + self.lines.len() * size_of::<WaitingLine>()
-    }
-
-    /// The late records until now.
-    pub fn late(&self) -> LateRecords {
-        self.late
     }
 }
 
@@ -158,7 +164,7 @@ mod tests {
         assert_eq!(release(&mut window, 31, [0, 2]), "b z c d");
         assert_eq!(release(&mut window, 31, [0, 3]), "");
         assert_eq!((release(&mut window, 51, [0, 4]), window.size()), ("e".to_owned(), 0));
-        assert_eq!(window.late(), LateRecords::default());
+        assert_eq!(window.late, LateRecords::default());
     }
 
     #[test]
@@ -170,7 +176,7 @@ mod tests {
         assert_eq!(release(&mut window, 100, [0, 1]), "a! c!");
         assert_eq!(release(&mut window, 50, [0, 2]), "", "the horizon does not go back");
         assert_eq!(release(&mut window, 101, [0, 3]), "b");
-        assert_eq!(window.late(), LateRecords { count: 2, delay_max: 60 });
+        assert_eq!(window.late, LateRecords { count: 2, delay_max: 60 });
     }
 
     #[test]
@@ -183,7 +189,7 @@ mod tests {
         assert_eq!(release(&mut window, 5, [6, 8]), "far");
         window.push(8, b"x");
         assert_eq!(release(&mut window, 20, [6, 9]), "x near");
-        assert_eq!(window.late().count, 0, "the one ahead does not make the others late");
+        assert_eq!(window.late.count, 0, "the one ahead does not make the others late");
     }
 
     #[test]
@@ -211,6 +217,6 @@ mod tests {
         assert_eq!(out.len() as u64 + waiting, pushed);
         assert!(out.iter().filter(|(_, late)| !late).is_sorted_by_key(|(time, _)| time));
         let late = out.iter().filter(|(_, late)| *late).count() as u64;
-        assert!(late > 100 && late == window.late().count, "{late}");
+        assert!(late > 100 && late == window.late.count, "{late}");
     }
 }

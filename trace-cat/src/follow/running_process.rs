@@ -11,8 +11,8 @@ use spec::buffer::{self, Owner, PAGE};
 use spec::names::{FileName, LWP_MASK};
 
 use super::growing_files::GrowingFiles;
-use super::intake::Intake;
 use super::live_thread::LiveThread;
+use super::reorder_window::Intake;
 use super::{new_in_buffers, new_in_rings};
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::buffers::dead_process::read_leftovers;
@@ -28,24 +28,22 @@ const ROUNDS_PER_CHECK: u32 = 8;
 /// A process that ran when it was last checked.
 #[derive(Debug)]
 pub struct RunningProcess {
-    process: ProcessFiles,
+    pub process: ProcessFiles,
     path: PathBuf,
     file: Rc<File>,
-    identity: FileIdentity,
+    /// Device and inode number of its trbuf.
+    pub identity: FileIdentity,
     owner: Owner,
     threads: HashMap<u64, LiveThread>,
     /// The indexes of its record files, by the last three digits of their names.
     file_indexes: HashMap<u16, usize>,
     /// Only these files are followed.
-    files_are_fixed: bool,
+    pub files_are_fixed: bool,
     rounds: u32,
 }
 
 impl RunningProcess {
     /// The process whose trbuf `file` is, at `path`; `None` if the trbuf is not ready.
-    ///
-    /// # Errors
-    /// Any error of reading the trbuf, and damage in it.
     pub fn new(process: ProcessFiles, path: PathBuf, file: File) -> io::Result<Option<RunningProcess>> {
         let mut page = [0; PAGE];
         let length = read_up_to(&file, &mut page, 0)?;
@@ -73,19 +71,9 @@ impl RunningProcess {
         owner_is_gone(&self.file, &self.owner) == Some(true)
     }
 
-    /// Device and inode number of its trbuf.
-    pub fn identity(&self) -> FileIdentity {
-        self.identity
-    }
-
     /// What is to be added to `CLOCK_MONOTONIC` for its times, nanoseconds.
     pub fn offset(&self) -> i64 {
         self.owner.realtime_offset
-    }
-
-    /// Whether a file is the process's.
-    pub fn is_process(&self, process: &ProcessFiles) -> bool {
-        self.process == *process
     }
 
     /// Notes that the file with this index is one of its record files.
@@ -94,11 +82,6 @@ impl RunningProcess {
         if let Some(file) = files.get(index) {
             file.owned = true;
         }
-    }
-
-    /// From now on no further files are followed.
-    pub fn fix_files(&mut self) {
-        self.files_are_fixed = true;
     }
 
     /// The index of the file with this number; `None` if the file is not followed.
@@ -173,8 +156,8 @@ impl RunningProcess {
                 // The records in the buffer are later than those that are still to be read from the file.
                 continue;
             }
-            let slot = LiveSlot { file: &file, at, shape: self.owner.layout, lwp };
-            let missed = match slot.shape.is_ring() {
+            let slot = LiveSlot { file: &file, at, layout: self.owner.layout, lwp };
+            let missed = match slot.layout.is_ring() {
                 true => new_in_rings::read_new(&slot, &page, thread, files, intake)?,
                 false => new_in_buffers::read_new(&slot, &page, thread, files, intake).map(|()| false)?,
             };

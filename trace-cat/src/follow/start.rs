@@ -15,23 +15,20 @@ use spec::record::{RECORD_LEN_MAX, TIME_WIDTH};
 
 use super::directory_watch::DirectoryWatch;
 use super::emitted_records::EmittedRecords;
-use super::follower::{FollowClock, Follower, monotonic};
+use super::follower::{Follower, monotonic};
 use super::growing_file::GrowingFile;
 use super::growing_files::GrowingFiles;
-use super::intake::Intake;
-use super::live_thread::time_of;
-use super::reorder_window::ReorderWindow;
+use super::live_thread::record_time;
+use super::reorder_window::Intake;
 use super::running_process::RunningProcess;
-use crate::options::CommandError;
-use crate::options::Options;
+use crate::options::{CommandError, Options};
 use crate::output::destination;
 use crate::record::columns;
 use crate::report::runs;
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::buffers::leftovers::CopiedBuffers;
-use crate::trace::file_handle;
-use crate::trace::file_handle::{DescriptorBudget, FileHandle};
-use crate::trace::file_names::{ProcessFiles, split_name};
+use crate::trace::file_handle::{self, DescriptorBudget, FileHandle};
+use crate::trace::file_names::{ProcessFiles, owner_of_records, split_name};
 use crate::trace::inputs;
 use crate::trace::record_text::RecordText;
 
@@ -70,8 +67,8 @@ impl<'a> Follower<'a> {
                 true => length,
                 false => line_start(handle, length).unwrap_or(length),
             };
-            let index = files.add(GrowingFile::new(text.path().to_owned(), Some(handle.clone()), position));
-            if let Some((process, number)) = owner(text.path().to_owned()) {
+            let index = files.add(GrowingFile::new(text.path.clone(), Some(handle.clone()), position));
+            if let Some((process, number)) = owner_of_records(&text.path) {
                 indexes.entry(process).or_default().push((number, index));
             }
         }
@@ -80,8 +77,9 @@ impl<'a> Follower<'a> {
             processes: Vec::new(),
             has_begun: !texts.is_empty() || !running.is_empty(),
             files,
-            intake: Intake::new(ReorderWindow::new(0)),
-            clock: FollowClock { offset: wall_clock(), hold },
+            intake: Intake::default(),
+            clock_offset: realtime_offset(),
+            hold,
             idle_rounds: 0,
             merged: dead,
             unready: Vec::new(),
@@ -92,7 +90,7 @@ impl<'a> Follower<'a> {
             follow.resume(process, &copied, &indexes);
         }
         if let Some(offset) = follow.processes.iter().map(RunningProcess::offset).min() {
-            follow.clock.offset = offset;
+            follow.clock_offset = offset;
         }
         Ok((follow, texts))
     }
@@ -121,7 +119,7 @@ impl<'a> Follower<'a> {
                 live.adopt(number, index, &mut self.files);
             }
             if !covered {
-                live.fix_files();
+                live.files_are_fixed = true;
             }
             self.processes.push(live);
         }
@@ -139,17 +137,6 @@ fn watch(path: &PathBuf) -> Option<DirectoryWatch> {
     }
 }
 
-/// The process of a record file, and the last three digits of the file's name.
-fn owner(path: PathBuf) -> Option<(ProcessFiles, u16)> {
-    match split_name(&path) {
-        (prefix, Some(FileName::Records { process, lwp })) => {
-            let directory = path.parent()?.to_owned();
-            Some((ProcessFiles { directory, prefix: prefix.to_owned(), number: process }, lwp))
-        }
-        _ => None,
-    }
-}
-
 /// The start of the last line of a file of `length` bytes, if that line is incomplete, else `length`.
 fn line_start(handle: &FileHandle, length: u64) -> io::Result<u64> {
     let mut bytes = [0; 2 * RECORD_LEN_MAX];
@@ -160,9 +147,9 @@ fn line_start(handle: &FileHandle, length: u64) -> io::Result<u64> {
 
 /// Notes that the records in a range of the copy are emitted.
 fn note_emitted(emitted: &mut EmittedRecords, copied: &CopiedBuffers, range: Range<u64>) -> io::Result<()> {
-    let shape = copied.shape;
-    let in_slot = (range.start.max(SLOTS_OFFSET as u64) - SLOTS_OFFSET as u64) % shape.slot_size() as u64;
-    let is_ring = shape.is_ring() && in_slot >= REGION_OFFSETS[0] as u64;
+    let layout = copied.layout;
+    let in_slot = (range.start.max(SLOTS_OFFSET as u64) - SLOTS_OFFSET as u64) % layout.slot_size() as u64;
+    let is_ring = layout.is_ring() && in_slot >= REGION_OFFSETS[0] as u64;
     let (mut first, mut from) = (None, range.start);
     if is_ring {
         // The times of the first and the last record are enough.
@@ -179,7 +166,7 @@ fn note_emitted(emitted: &mut EmittedRecords, copied: &CopiedBuffers, range: Ran
         }
     }
     for line in text.split_inclusive(|&byte| byte == b'\n') {
-        match time_of(line) {
+        match record_time(line) {
             Some(last) if is_ring => {
                 let first = first.unwrap_or(last);
                 emitted.note_span(columns::lwpid(line), first.min(last)..=last, true);
@@ -192,7 +179,7 @@ fn note_emitted(emitted: &mut EmittedRecords, copied: &CopiedBuffers, range: Ran
 }
 
 /// The difference between the wall clock and `CLOCK_MONOTONIC`, nanoseconds.
-fn wall_clock() -> i64 {
+fn realtime_offset() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as i64);
     now - monotonic() as i64
 }

@@ -35,9 +35,6 @@ const FORWARDED: [c_int; 7] =
 static CHILD: AtomicI32 = AtomicI32::new(0);
 
 /// Runs the program at `path` to its end; `words` are its arguments, the name it was called by first.
-///
-/// # Errors
-/// Why it could not be started.
 pub fn run(path: &Path, words: &[OsString], variables: &[(&str, OsString)]) -> io::Result<ProgramEnd> {
     let arguments = ExecArguments::new(path, words, variables)?;
     // Both ends are closed by an exec.

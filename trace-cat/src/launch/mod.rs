@@ -1,17 +1,5 @@
 //! `trace-cat run`: starts a program with the library in it, and reports afterwards where its trace is.
 //!
-//! ```text
-//! program_path       the file that the program's name stands for
-//! program_check      whether it can be recorded at all: its file's headers (elf), its script's interpreter
-//! recorder_library   where libthreadt.so is
-//! trace_directory    where the trace goes
-//! environment        all of that as variables
-//! child_process      the program's life: descriptors, signals, its end
-//! new_files          the files that it left
-//! summary            the messages about them
-//! refusal            why a program is not run
-//! ```
-//!
 //! What cannot work is reported before the program runs, in one line, and the program is not run.
 
 mod child_process;
@@ -38,9 +26,6 @@ use refusal::{CANNOT_EXECUTE, NOT_FOUND, OWN_FAILURE, Refusal};
 
 /// Runs the program, and returns the exit status that trace-cat has to end with; if a signal ended the program, the same
 /// signal ends this process. `merge` writes the trace to a file, and returns whether it succeeded.
-///
-/// # Errors
-/// Why the program was not run.
 pub fn run(
     options: &RunOptions,
     merge: impl FnOnce(Options) -> bool,

@@ -53,7 +53,7 @@ pub struct NewFiles {
     pub files: usize,
     /// Bytes of records in them.
     pub bytes: u64,
-    /// Records that are missing, as the last record of each file says.
+    /// Records that are missing, by the last record of each file.
     pub lost: u64,
     /// Processes whose buffers are there: they were killed or still run.
     pub buffers: usize,

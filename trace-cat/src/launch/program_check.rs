@@ -17,8 +17,7 @@ use rustix::fs::{StatVfsMountFlags, getxattr, statvfs};
 use rustix::process::{getgid, getuid};
 use rustix::thread::no_new_privs;
 
-use super::elf;
-use super::elf::{Elf, Machine};
+use super::elf::{self, Elf, Machine};
 use super::program_path;
 use super::refusal::{NOT_FOUND, Refusal};
 
@@ -35,9 +34,6 @@ pub struct ProgramTraits {
 }
 
 /// Checks the program's file, and its interpreters' if it is a script.
-///
-/// # Errors
-/// Why nothing could be recorded, or why it cannot be executed.
 pub fn check(path: &Path, library: &Elf) -> Result<ProgramTraits, Obstacle> {
     let mut path = path.to_owned();
     for _ in 0..SCRIPTS_MAX {

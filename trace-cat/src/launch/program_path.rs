@@ -5,6 +5,7 @@
 
 use std::env;
 use std::ffi::{CString, OsStr, OsString};
+use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -29,10 +30,10 @@ fn find_in(name: &OsStr, path: &OsStr) -> Result<PathBuf, Refusal> {
     }
     if name.as_bytes().contains(&b'/') {
         let file = PathBuf::from(name);
-        return match executability(&file) {
-            Executability::Yes => Ok(file),
-            Executability::No(why) => Err(Refusal::new(CANNOT_EXECUTE, format_args!("{}: {why}", name.display()))),
-            Executability::Missing => Err(not_found()),
+        return match check_executable(&file) {
+            Ok(()) => Ok(file),
+            Err(ErrorKind::NotFound) => Err(not_found()),
+            Err(kind) => Err(cannot_execute(&file, kind)),
         };
     }
     let mut refusal = Refusal::new(NOT_FOUND, format_args!("{}: not found in PATH", name.display()));
@@ -40,32 +41,27 @@ fn find_in(name: &OsStr, path: &OsStr) -> Result<PathBuf, Refusal> {
         // An empty element is the working directory. With a slash in it, the name is not searched for again.
         let directory = if directory.is_empty() { b"." } else { directory };
         let file = PathBuf::from(OsString::from_vec([directory, b"/", name.as_bytes()].concat()));
-        match executability(&file) {
-            Executability::Yes => return Ok(file),
-            Executability::No("Permission denied") => {
-                refusal = Refusal::new(CANNOT_EXECUTE, format_args!("{}: Permission denied", file.display()));
-            }
-            Executability::No(_) | Executability::Missing => {}
+        match check_executable(&file) {
+            Ok(()) => return Ok(file),
+            Err(kind @ ErrorKind::PermissionDenied) => refusal = cannot_execute(&file, kind),
+            Err(_) => {}
         }
     }
     Err(refusal)
 }
 
-/// Whether a path can be executed.
-enum Executability {
-    Yes,
-    /// The file cannot be executed, for this reason.
-    No(&'static str),
-    Missing,
+fn cannot_execute(file: &Path, kind: ErrorKind) -> Refusal {
+    let why = if kind == ErrorKind::IsADirectory { "Is a directory" } else { "Permission denied" };
+    Refusal::new(CANNOT_EXECUTE, format_args!("{}: {why}", file.display()))
 }
 
-fn executability(path: &Path) -> Executability {
+/// Whether a path can be executed; if not, because it is a directory, or without permission, or not there.
+fn check_executable(path: &Path) -> Result<(), ErrorKind> {
     match path.metadata() {
-        Ok(metadata) if metadata.is_dir() => Executability::No("Is a directory"),
-        Ok(metadata) if metadata.is_file() && may_be_executed(path) => Executability::Yes,
-        Ok(_) => Executability::No("Permission denied"),
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Executability::No("Permission denied"),
-        Err(_) => Executability::Missing,
+        Ok(metadata) if metadata.is_dir() => Err(ErrorKind::IsADirectory),
+        Ok(metadata) if metadata.is_file() && may_be_executed(path) => Ok(()),
+        Err(error) if error.kind() != ErrorKind::PermissionDenied => Err(ErrorKind::NotFound),
+        _ => Err(ErrorKind::PermissionDenied),
     }
 }
 

@@ -6,8 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::{env, io};
 
-use super::elf;
-use super::elf::Elf;
+use super::elf::{self, Elf};
 use super::refusal::{OWN_FAILURE, Refusal};
 use crate::support::diagnostics::reason;
 
@@ -18,9 +17,6 @@ pub const NAME: &str = "libthreadt.so";
 const PLACES: [&str; 5] = [".", "../lib", "../lib64", "../lib/x86_64-linux-gnu", "../lib/threadt"];
 
 /// The library's absolute path and its ELF headers: of the `requested` one, or of the one that is installed with trace-cat.
-///
-/// # Errors
-/// A refusal if it does not exist, is no library, or cannot be named in LD_PRELOAD.
 pub fn find(requested: Option<&Path>) -> Result<(PathBuf, Elf), Refusal> {
     let path = match requested {
         Some(path) => path.canonicalize().map_err(|error| Refusal::own_failure(path, reason(&error)))?,

@@ -18,9 +18,6 @@ const FREE_MIN: u64 = 1 << 30;
 
 /// The `requested` directory, which is made if it does not exist; or else a fresh one below `here`, named after the program:
 /// `sort.thr.1`, with the number that follows the highest existing one.
-///
-/// # Errors
-/// A refusal if it cannot be made, or if nothing could be written to it.
 pub fn prepare(requested: Option<&Path>, program: &Path, here: &Path) -> Result<PathBuf, Refusal> {
     let directory = match requested {
         Some(path) => match fs::create_dir(path) {

@@ -66,7 +66,7 @@ impl EqualTimeWalk<'_> {
                 match records.next() {
                     Ok(Some(RecordItem::Record { time })) if time == self.time => {
                         if stop(records.line()) {
-                            break Ok(Some(records.began()));
+                            break Ok(Some(records.item_start));
                         }
                         self.batch.push(records.line());
                         if self.batch.filled().len() >= BUFFER {

@@ -25,14 +25,14 @@ impl MergeInput {
 
     /// The number of bytes of the text.
     pub fn size(&self) -> u64 {
-        self.text.size(0..self.index.end())
+        self.text.size(0..self.index.end)
     }
 
     /// Reports the first failure to read a text that could be read when it was scanned.
     pub fn fail(&self, error: &io::Error, diagnostics: &Diagnostics) {
         // ORDERING: only whether a failure was reported counts; nothing is published with it.
         if !self.has_failed.swap(true, Ordering::Relaxed) {
-            diagnostics.report_damage(self.text.path().display(), reason(error));
+            diagnostics.report_damage(self.text.path.display(), reason(error));
         }
     }
 }

@@ -119,10 +119,10 @@ impl<'a> Merge<'a> {
         let mut sorted = None;
         for number in 0..self.inputs.len() {
             let input = &self.inputs[number];
-            if input.index.ordered() || input.size() <= self.limits.slice_max / 2 {
+            if input.index.ordered || input.size() <= self.limits.slice_max / 2 {
                 continue;
             }
-            let blocks = input.index.blocks();
+            let blocks = &input.index.blocks;
             let visits: usize = blocks.iter().map(|block| slices_of(&starts, Some((block.min, block.max))).len()).sum();
             if visits as u64 * self.limits.block <= 4 * input.size() + self.limits.reread_max {
                 continue;
@@ -131,7 +131,7 @@ impl<'a> Merge<'a> {
                 Some(sorted) => sorted,
                 none => none.insert(TemporaryText::new()?),
             };
-            sorted.push_sorted(&input.text, 0..input.index.end(), self.limits.sorted_run, self.diagnostics)?;
+            sorted.push_sorted(&input.text, 0..input.index.end, self.limits.sorted_run, self.diagnostics)?;
             self.inputs[number] = self.temporary_input(sorted.end_text()?);
         }
         if sorted.is_some() {

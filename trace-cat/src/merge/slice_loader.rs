@@ -106,13 +106,13 @@ impl SliceRecords {
             if self.filled as u64 + input.text.size(range.clone()) > limit + excess {
                 return Err(TooMuch);
             }
-            if !index.clean() {
+            if !index.clean {
                 result = self.load_damaged(&input.text, range, times);
-            } else if !index.ordered() {
+            } else if !index.ordered {
                 result = self.load_unordered(&input.text, range, times);
             } else {
                 let last = index.place(&(blocks.end - 1..blocks.end)).start - range.start;
-                let ends = [&index.blocks()[blocks.start], &index.blocks()[blocks.end - 1]];
+                let ends = [&index.blocks[blocks.start], &index.blocks[blocks.end - 1]];
                 let is_within = [ends[0].min >= times.start, ends[1].max < times.end];
                 result = self.load_ordered(&input.text, range, last as usize, is_within, times);
             }
@@ -120,7 +120,7 @@ impl SliceRecords {
                 break;
             }
         }
-        if !index.ordered() || !index.clean() {
+        if !index.ordered || !index.clean {
             self.sort_stream();
         }
         Ok(result)

@@ -88,7 +88,7 @@ pub fn bounds(inputs: &[MergeInput], limits: &MergeLimits) -> Vec<u64> {
     let mut heap = BinaryHeap::new();
     for (number, input) in inputs.iter().enumerate() {
         for run in input.index.runs() {
-            heap.push(Reverse((input.index.blocks()[run.start].min, number, run.start, run.end)));
+            heap.push(Reverse((input.index.blocks[run.start].min, number, run.start, run.end)));
         }
     }
     let mut bounds = vec![least];
@@ -111,7 +111,7 @@ pub fn bounds(inputs: &[MergeInput], limits: &MergeLimits) -> Vec<u64> {
         let place = index.place(&(block..next));
         bytes += place.end - place.start;
         if next < end {
-            heap.push(Reverse((index.blocks()[next].min, number, next, end)));
+            heap.push(Reverse((index.blocks[next].min, number, next, end)));
         }
     }
     // Printed times are so small that this does not overflow.

@@ -66,7 +66,7 @@ impl TemporaryText {
         let phase = diagnostics.start_phase("sorting a file in no order", Amount::Bytes(text.size(range)));
         loop {
             let item = records.next().unwrap_or_else(|error| {
-                diagnostics.report_damage(text.path().display(), reason(&error));
+                diagnostics.report_damage(text.path.display(), reason(&error));
                 None
             });
             if item.is_none() || !buffer.has_room(records.line().len()) {
@@ -80,7 +80,7 @@ impl TemporaryText {
                 None => break,
             }
         }
-        info!("{}: {runs} sorted runs in a temporary file", text.path().display());
+        info!("{}: {runs} sorted runs in a temporary file", text.path.display());
         Ok(())
     }
 

@@ -8,26 +8,18 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use log::info;
 use spec::buffer::{Owner, PAGE, SLOTS_OFFSET};
 
 use super::file_operations::FileOperations;
 use crate::trace::buffers::slots::read_up_to;
+use crate::trace::file_handle::open_if_present;
 use crate::trace::process_liveness;
 
 /// How often the owner's liveness is inspected again after another recovery held the lock.
 const RECHECKS_MAX: u32 = 100;
 /// The pause before each of these.
 const PAUSE: Duration = Duration::from_millis(10);
-
-/// The result of claiming a trbuf.
-pub enum Claim {
-    /// This process alone may change it until the claim is dropped.
-    Claimed(ClaimedTrbuf),
-    /// Its process runs, or is making it.
-    Runs,
-    /// It does not exist any more.
-    Gone,
-}
 
 /// A trbuf that this process alone may change.
 pub struct ClaimedTrbuf {
@@ -44,23 +36,17 @@ pub struct ClaimedTrbuf {
     lock: File,
 }
 
-/// Claims the trbuf at `path`. Waits if another process is recovering it.
-///
-/// # Errors
-/// The system's error, what is wrong with the header, or that the owner's liveness cannot be known.
-pub fn claim(path: &Path) -> io::Result<Claim> {
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let lock = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Claim::Gone),
-        Err(error) => return Err(error),
+/// Claims the trbuf at `path`, until the claim is dropped; `None` if its process runs or is making it, or if it does not
+/// exist any more. Waits if another process is recovering it.
+pub fn claim(path: &Path) -> io::Result<Option<ClaimedTrbuf>> {
+    let gone = || {
+        info!("{}: another process has just recovered it", path.display());
+        Ok(None)
     };
-    if !lock.metadata()?.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
+    let Some(lock) = open_if_present(path)? else { return gone() };
     let waited = wait_for_lock(&lock)?;
     if !is_at(&lock, path)? {
-        return Ok(Claim::Gone);
+        return gone();
     }
     let mut page = vec![0; PAGE];
     let length = read_up_to(&lock, &mut page, 0)?;
@@ -76,7 +62,10 @@ pub fn claim(path: &Path) -> io::Result<Claim> {
             Some(true) => break,
             // The other recovery released its lock, but may not yet have closed the descriptor that it writes to.
             Some(false) if rechecks > 0 => rechecks -= 1,
-            Some(false) => return Ok(Claim::Runs),
+            Some(false) => {
+                info!("{}: its process runs, and writes it itself", path.display());
+                return Ok(None);
+            }
             None => return Err(io::Error::other("cannot tell whether its process runs; it is left as it is")),
         }
         thread::sleep(PAUSE);
@@ -89,16 +78,13 @@ pub fn claim(path: &Path) -> io::Result<Claim> {
     let buffers = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
     let opened = buffers.metadata()?;
     if (opened.dev(), opened.ino()) != (metadata.dev(), metadata.ino()) {
-        return Ok(Claim::Gone);
+        return gone();
     }
-    Ok(Claim::Claimed(ClaimedTrbuf { buffers, owner, user: metadata.uid(), group: metadata.gid(), lock }))
+    Ok(Some(ClaimedTrbuf { buffers, owner, user: metadata.uid(), group: metadata.gid(), lock }))
 }
 
 impl ClaimedTrbuf {
     /// Removes the trbuf, if it is still the one at `path`.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn remove(&self, path: &Path, operations: &mut dyn FileOperations) -> io::Result<()> {
         if is_at(&self.lock, path)? { operations.remove(path) } else { Ok(()) }
     }

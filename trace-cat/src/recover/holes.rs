@@ -18,9 +18,6 @@ pub struct Holes(HashMap<u64, Vec<u64>>);
 
 impl Holes {
     /// Finds holes in the first `size` bytes, at most one for each of `lengths`.
-    ///
-    /// # Errors
-    /// The failure to read.
     pub fn find(file: &File, size: u64, lengths: impl Iterator<Item = u64>) -> io::Result<Holes> {
         let mut wanted: HashMap<u64, usize> = HashMap::new();
         lengths.for_each(|length| *wanted.entry(length).or_default() += 1);
@@ -47,22 +44,15 @@ impl Holes {
             let mut done = 0;
             while done < chunk.len() {
                 let unchecked = &chunk[done..];
-                match hole {
-                    None => match memchr(0, unchecked) {
-                        Some(offset) => {
-                            hole = Some(at + (done + offset) as u64);
-                            done += offset;
-                        }
-                        None => done = chunk.len(),
-                    },
-                    Some(start) => match unchecked.iter().position(|&byte| byte != 0) {
-                        Some(offset) => {
-                            done += offset;
-                            add(start, at + done as u64);
-                            hole = None;
-                        }
-                        None => done = chunk.len(),
-                    },
+                let next = match hole {
+                    None => memchr(0, unchecked),
+                    Some(_) => unchecked.iter().position(|&byte| byte != 0),
+                };
+                let Some(offset) = next else { break };
+                done += offset;
+                match hole.take() {
+                    None => hole = Some(at + done as u64),
+                    Some(start) => add(start, at + done as u64),
                 }
             }
             at += chunk.len() as u64;

@@ -1,14 +1,5 @@
 //! `--recover`: writes what dead processes left in their trbufs to the record files, so that grep and awk find it there.
 //!
-//! ```text
-//! trbuf_search      the trbufs that the arguments stand for
-//! claim             one of them, for this process alone, if its owner has ended for good
-//! recovery_plan     which of its slots are undamaged, and what they hold
-//! recovery_writer   writes that to the record files, and clears it from the slots
-//! holes             ranges of a record file that were taken and never written
-//! file_operations   every change of a file
-//! ```
-//!
 //! Recovery may be killed between any two of its steps, and in the middle of a write, and be run again: each record then
 //! is in its file once. It follows the recorder's own protocol (`spec::buffer`): text that is about to be written is first
 //! noted in its region with its place in the file, and the note is cleared when the text is written.
@@ -29,12 +20,10 @@ mod trbuf_search;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use log::info;
-
 use crate::support::diagnostics::{Diagnostics, reason, visible};
 use crate::support::progress::Amount;
 use crate::trace::file_names::{ProcessFiles, split_name};
-use claim::{Claim, claim};
+use claim::claim;
 use file_operations::{FileOperations, RealFileOperations};
 use recovery_plan::plan_recovery;
 use recovery_writer::RecoveryWriter;
@@ -42,9 +31,6 @@ use spec::names::FileName;
 
 /// Recovers every trbuf that `paths`, directories or trbufs, stand for, and writes the result of each to `out`. A trbuf that
 /// cannot be recovered is reported and stays as it is.
-///
-/// # Errors
-/// The failure to write to `out`.
 pub fn recover(paths: &[PathBuf], out: &mut dyn Write, diagnostics: &Diagnostics) -> io::Result<()> {
     let trbufs = trbuf_search::find_trbufs(paths, diagnostics);
     let phase = diagnostics.start_phase("recovering", Amount::Files(trbufs.len() as u64));
@@ -85,22 +71,11 @@ fn recover_trbuf(
     operations: &mut dyn FileOperations,
     diagnostics: &Diagnostics,
 ) -> io::Result<Option<RecoveryResult>> {
-    let (prefix, Some(FileName::Buffers(number))) = split_name(path) else {
+    let Some(FileName::Buffers(number)) = split_name(path).1 else {
         return Err(io::Error::other("neither a directory nor a trbuf"));
     };
-    let process =
-        ProcessFiles { directory: path.parent().unwrap_or(Path::new("")).to_owned(), prefix: prefix.into(), number };
-    let claimed = match claim(path)? {
-        Claim::Claimed(claimed) => claimed,
-        Claim::Runs => {
-            info!("{}: its process runs, and writes it itself", path.display());
-            return Ok(None);
-        }
-        Claim::Gone => {
-            info!("{}: another process has just recovered it", path.display());
-            return Ok(None);
-        }
-    };
+    let process = ProcessFiles::of_file(path, number);
+    let Some(claimed) = claim(path)? else { return Ok(None) };
     let plan = plan_recovery(path, &claimed, diagnostics)?;
     let mut writer = RecoveryWriter::new(path, &process, &claimed, operations, diagnostics);
     let has_notes = writer.write_notes(&plan.notes);
@@ -108,7 +83,7 @@ fn recover_trbuf(
     for (number, regions) in plan.files {
         complete &= writer.complete_file(number, regions);
     }
-    let (records, files) = writer.counts();
+    let (records, files) = (writer.records, writer.files.len());
     if complete {
         claimed.remove(path, operations)?;
     }

@@ -12,8 +12,7 @@ use spec::names::LWP_MASK;
 
 use super::claim::ClaimedTrbuf;
 use crate::support::diagnostics::Diagnostics;
-use crate::trace::buffers::complete_from;
-use crate::trace::buffers::complete_from::CompleteFrom;
+use crate::trace::buffers::complete_from::{self, CompleteFrom};
 use crate::trace::buffers::lost_records::LostRecords;
 use crate::trace::buffers::region_text::{first_record, holds_complete_records};
 use crate::trace::buffers::slots::{SlotEntry, Slots};
@@ -67,9 +66,6 @@ pub struct RecoveryPlan {
 }
 
 /// Plans the recovery of every slot. Reports the damaged ones, which stay as they are.
-///
-/// # Errors
-/// The failure to read.
 pub fn plan_recovery(path: &Path, claimed: &ClaimedTrbuf, diagnostics: &Diagnostics) -> io::Result<RecoveryPlan> {
     let mut plan = RecoveryPlan { files: BTreeMap::new(), notes: Vec::new(), complete: true };
     let mut losses = LostRecords::default();

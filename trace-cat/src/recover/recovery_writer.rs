@@ -36,9 +36,9 @@ pub struct RecoveryWriter<'a> {
     operations: &'a mut dyn FileOperations,
     diagnostics: &'a Diagnostics,
     /// The records that were written.
-    records: u64,
+    pub records: u64,
     /// The files that they were written to.
-    files: BTreeSet<u16>,
+    pub files: BTreeSet<u16>,
 }
 
 /// A record file that is being completed.
@@ -79,11 +79,6 @@ impl<'a> RecoveryWriter<'a> {
         diagnostics: &'a Diagnostics,
     ) -> RecoveryWriter<'a> {
         RecoveryWriter { trbuf, process, claimed, operations, diagnostics, records: 0, files: BTreeSet::new() }
-    }
-
-    /// How many records were written to how many files.
-    pub fn counts(&self) -> (u64, usize) {
-        (self.records, self.files.len())
     }
 
     /// Completes the record file with this number; `false` if text remains in the trbuf, which is reported.

@@ -40,17 +40,17 @@ pub fn text_of(bytes: &[u8]) -> (TestTrace, Arc<RecordText>) {
 pub fn merge_limited(
     merge: &Merge,
     mut times: Range<u64>,
-    shape: BatchTransform,
+    transform: BatchTransform,
     [head, tail]: [Option<u64>; 2],
     out: &mut Vec<u8>,
 ) {
-    let mut limit = LineLimit::choose(merge, &mut times, shape, head, tail).unwrap();
+    let mut limit = LineLimit::choose(merge, &mut times, transform, head, tail).unwrap();
     let mut take = |lines: &[u8]| {
         let (lines, more) = limit.cut(lines);
         out.extend_from_slice(lines);
         Ok(more)
     };
-    merge.run(times, shape, &mut take).unwrap();
+    merge.run(times, transform, &mut take).unwrap();
 }
 
 /// A trace directory, removed when it goes out of scope.

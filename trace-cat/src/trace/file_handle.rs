@@ -50,16 +50,15 @@ pub type FileIdentity = (u64, u64);
 /// A regular file, open or to be opened for each read.
 #[derive(Debug)]
 pub struct FileHandle {
-    path: PathBuf,
-    identity: FileIdentity,
+    /// The path by which it was opened.
+    pub path: PathBuf,
+    /// Device and inode number.
+    pub identity: FileIdentity,
     kept: Option<File>,
 }
 
 impl FileHandle {
     /// Takes over `file`, which was opened by `path`. Closes it if `descriptors` are used up.
-    ///
-    /// # Errors
-    /// The error of `fstat`.
     pub fn new(path: PathBuf, file: File, descriptors: &DescriptorBudget) -> io::Result<FileHandle> {
         let metadata = file.metadata()?;
         let kept = descriptors.take().then_some(file);
@@ -71,29 +70,13 @@ impl FileHandle {
         FileHandle { path, identity: (0, 0), kept: Some(file) }
     }
 
-    /// The path by which it was opened.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Device and inode number.
-    pub fn identity(&self) -> FileIdentity {
-        self.identity
-    }
-
     /// How many bytes it has now.
-    ///
-    /// # Errors
-    /// The error of `fstat` or `stat`.
     pub fn size(&self) -> io::Result<u64> {
         let metadata = self.kept.as_ref().map_or_else(|| fs::metadata(&self.path), File::metadata);
         Ok(metadata?.len())
     }
 
     /// Reads up to `buffer.len()` bytes at `offset`; 0 means the end of the file.
-    ///
-    /// # Errors
-    /// The error of `open` or `pread`, or that the path leads to another file by now.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         match &self.kept {
             Some(file) => read_at(file, buffer, offset),
@@ -115,9 +98,6 @@ pub fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Opens a regular file for reading. No other file is opened, since opening a device may have effects.
-///
-/// # Errors
-/// The system's error, or that it is no regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let irregular = || io::Error::other("not a regular file");
     if !fs::metadata(path)?.is_file() {
@@ -128,10 +108,17 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(irregular()) }
 }
 
+/// Opens the regular file at `path` for reading, but follows no link; `None` if nothing is there.
+pub fn open_if_present(path: &Path) -> io::Result<Option<File>> {
+    match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) {
+        Ok(file) if file.metadata()?.is_file() => Ok(Some(file)),
+        Ok(_) => Err(io::Error::other("not a regular file")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// The text of a trinfo, or the beginning of a very long one.
-///
-/// # Errors
-/// The system's error, or that it is no regular file.
 pub fn read_info(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     open_regular(path)?.take(INFO_MAX).read_to_end(&mut text)?;

@@ -18,6 +18,12 @@ pub struct ProcessFiles {
 }
 
 impl ProcessFiles {
+    /// The process with this number, of which one file is at `path`.
+    pub fn of_file(path: &Path, number: u32) -> ProcessFiles {
+        let directory = path.parent().unwrap_or(Path::new("")).to_owned();
+        ProcessFiles { directory, prefix: split_name(path).0.to_owned(), number }
+    }
+
     /// The path of the process's file `name`.
     pub fn path(&self, name: FileName) -> PathBuf {
         let (text, length) = name.text();
@@ -35,6 +41,15 @@ pub fn split_name(path: &Path) -> (&[u8], Option<FileName>) {
         if start.get(digits) == Some(&b'.') { 4 + digits + 1 } else { 0 }
     });
     (&name[..prefix], FileName::parse(&name[prefix..]))
+}
+
+/// The process of the record file at `path`, and the last three digits of the file's name; `None` if the name has another
+/// form.
+pub fn owner_of_records(path: &Path) -> Option<(ProcessFiles, u16)> {
+    match split_name(path).1 {
+        Some(FileName::Records { process, lwp }) => Some((ProcessFiles::of_file(path, process), lwp)),
+        _ => None,
+    }
 }
 
 /// The path by which `directory` is listed: `.` for the working directory, whose path is empty in [`ProcessFiles`].

@@ -78,7 +78,7 @@ fn runs(owner: &Owner) -> Option<bool> {
     }
     let process = Path::new("/proc").join(owner.pid.to_string());
     match fs::read(process.join("stat")) {
-        Ok(stat) => Some(start_time(&stat)? == owner.start_time && (!has_ended(&stat) || has_live_thread(&process))),
+        Ok(stat) => is_alive(&process, &stat, owner),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(false),
         Err(_) => None,
     }
@@ -92,14 +92,17 @@ fn runs_in_inner_namespace(owner: &Owner) -> bool {
             let status = fs::read_to_string(process.join("status")).ok()?;
             let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
             let number: u32 = numbers.split_whitespace().next_back()?.parse().ok()?;
-            let stat = fs::read(process.join("stat")).ok()?;
             let namespace = fs::metadata(process.join("ns/pid")).ok()?.ino();
-            let is_same =
-                number == owner.pid && namespace == owner.pid_namespace && start_time(&stat)? == owner.start_time;
-            Some(is_same && (!has_ended(&stat) || has_live_thread(&process)))
+            let is_same = number == owner.pid && namespace == owner.pid_namespace;
+            Some(is_same && is_alive(&process, &fs::read(process.join("stat")).ok()?, owner)?)
         };
         is_owner() == Some(true)
     })
+}
+
+/// Whether the process of `/proc/PID`, whose `stat` this is, was started when the owner was and has a thread.
+fn is_alive(process: &Path, stat: &[u8], owner: &Owner) -> Option<bool> {
+    Some(start_time(stat)? == owner.start_time && (!has_ended(stat) || has_live_thread(process)))
 }
 
 /// Whether the process of `/proc/PID`, whose first thread has ended, has a thread that has not.

@@ -48,25 +48,23 @@ impl fmt::Display for TextDamage {
 /// What [`RecordReader::next`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordItem {
-    /// A record; [`RecordReader::line`] has its bytes.
-    Record {
-        /// Its printed time in nanoseconds since the Epoch.
-        time: u64,
-    },
+    /// A record with its printed time, nanoseconds since the Epoch; [`RecordReader::line`] has its bytes.
+    Record { time: u64 },
     /// Bytes that are not a record.
     Damage(TextDamage),
 }
 
 /// A reader of one range of text.
 pub struct RecordReader {
-    text: Arc<RecordText>,
+    /// The text that is read.
+    pub text: Arc<RecordText>,
     buffer: Vec<u8>,
     /// The current line within `buffer`, its newline included.
     current: Range<usize>,
     /// The end of the unread bytes in `buffer`; they begin where `current` ends.
     filled: usize,
-    /// The first unread byte in the text.
-    at: u64,
+    /// The end of the last item in the text; the next item begins there or after a gap.
+    pub position: u64,
     /// The end of the gapless stretch that is read.
     stretch: u64,
     /// The end of the range.
@@ -74,12 +72,12 @@ pub struct RecordReader {
     /// Beyond this, the buffer is filled by small reads.
     enough: u64,
     /// The beginning of the last item in the text.
-    began: u64,
+    pub item_start: u64,
     /// The line number of the last item; 1 is the line where reading began.
-    line: u64,
+    pub line_number: u64,
     next_line: u64,
-    /// Whether the next item begins a line.
-    at_line: bool,
+    /// The last item ended with a newline, or none was read yet.
+    pub at_line: bool,
 }
 
 impl RecordReader {
@@ -91,12 +89,12 @@ impl RecordReader {
             buffer,
             current: 0..0,
             filled: 0,
-            at: range.start,
+            position: range.start,
             stretch: range.start,
             stop: range.end,
             enough: range.end,
-            began: range.start,
-            line: 0,
+            item_start: range.start,
+            line_number: 0,
             next_line: 1,
             at_line: true,
         }
@@ -113,39 +111,14 @@ impl RecordReader {
         self.buffer
     }
 
-    /// The text that is read.
-    pub fn text(&self) -> &Arc<RecordText> {
-        &self.text
-    }
-
     /// The current record with its newline.
     pub fn line(&self) -> &[u8] {
         &self.buffer[self.current.clone()]
     }
 
-    /// The beginning of the last item in the text.
-    pub fn began(&self) -> u64 {
-        self.began
-    }
-
-    /// The end of the last item in the text; the next item begins there or after a gap.
-    pub fn position(&self) -> u64 {
-        self.at
-    }
-
-    /// The line number of the last item; 1 is the line where reading began.
-    pub fn line_number(&self) -> u64 {
-        self.line
-    }
-
     /// How many lines have ended.
     pub fn lines(&self) -> u64 {
         self.next_line - 1
-    }
-
-    /// Whether the last item ended with a newline, or none was read yet.
-    pub fn at_line(&self) -> bool {
-        self.at_line
     }
 
     /// The bytes in the buffer that follow the last item.
@@ -156,23 +129,20 @@ impl RecordReader {
     /// Skips `lines` records, which are the first `bytes` unread bytes.
     pub fn skip(&mut self, bytes: usize, lines: u64) {
         self.advance(bytes.min(self.unread().len()));
-        (self.line, self.at_line) = (self.next_line, true);
+        (self.line_number, self.at_line) = (self.next_line, true);
         self.next_line += lines;
     }
 
     /// Skips `count` unread bytes.
     fn advance(&mut self, count: usize) {
         self.current = self.current.end..self.current.end + count;
-        self.at += count as u64;
+        self.position += count as u64;
     }
 
     /// Reads more bytes into the buffer; `false` if the stretch has no more, or the buffer is full.
-    ///
-    /// # Errors
-    /// The failure to read.
     pub fn refill(&mut self) -> io::Result<bool> {
         let unread = self.unread().len();
-        let from = self.at + unread as u64;
+        let from = self.position + unread as u64;
         let limit = self.stretch.min(self.stop);
         let wanted = limit.min(self.enough.max(from + BUFFER_MIN as u64)).saturating_sub(from);
         if wanted == 0 {
@@ -204,8 +174,8 @@ impl RecordReader {
             if !self.unread().is_empty() {
                 return self.damaged(None).map(Some);
             }
-            match self.text.stretch(self.at).filter(|stretch| stretch.start < self.stop) {
-                Some(stretch) => (self.at, self.stretch) = (stretch.start, stretch.end),
+            match self.text.stretch(self.position).filter(|stretch| stretch.start < self.stop) {
+                Some(stretch) => (self.position, self.stretch) = (stretch.start, stretch.end),
                 None => return Ok(None),
             }
         }
@@ -219,7 +189,7 @@ impl RecordReader {
         }
         match (validation::check(&line[..length - 1]), columns::time(line)) {
             (Ok(()), Some(time)) => {
-                (self.began, self.line) = (self.at, self.next_line);
+                (self.item_start, self.line_number) = (self.position, self.next_line);
                 self.next_line += 1;
                 self.at_line = true;
                 self.advance(length);
@@ -231,7 +201,7 @@ impl RecordReader {
 
     /// Skips bytes that are not a record: a run of NUL bytes, or a line up to its end or to the first NUL byte.
     fn damaged(&mut self, fault: Option<RecordError>) -> io::Result<RecordItem> {
-        (self.began, self.line) = (self.at, self.next_line);
+        (self.item_start, self.line_number) = (self.position, self.next_line);
         if self.unread().first() == Some(&0) {
             return self.nuls();
         }
@@ -296,9 +266,9 @@ mod tests {
             items.push(match item {
                 RecordItem::Record { time } => {
                     assert_eq!(columns::time(records.line()), Some(time));
-                    format!("{}: {}", records.line_number(), if records.line() == LINE.as_bytes() { "ok" } else { "?" })
+                    format!("{}: {}", records.line_number, if records.line() == LINE.as_bytes() { "ok" } else { "?" })
                 }
-                RecordItem::Damage(what) => format!("{}: {what}", records.line_number()),
+                RecordItem::Damage(what) => format!("{}: {what}", records.line_number),
             });
         }
         items
@@ -350,14 +320,14 @@ mod tests {
             let mut records = RecordReader::new(text, 0..bytes.len() as u64, Vec::new());
             let mut at = 0;
             while let Some(item) = records.next().unwrap() {
-                assert_eq!(records.began(), at);
+                assert_eq!(records.item_start, at);
                 if let RecordItem::Record { .. } = item {
                     let line = records.line();
                     assert_eq!(line, &bytes[at as usize..][..line.len()]);
                     assert!(spec::Record::parse(&line[..line.len() - 1]).is_ok());
                 }
-                at = records.position();
-                assert_eq!(records.at_line(), at == 0 || bytes[at as usize - 1] == b'\n');
+                at = records.position;
+                assert_eq!(records.at_line, at == 0 || bytes[at as usize - 1] == b'\n');
             }
             assert_eq!(at, bytes.len() as u64);
             assert_eq!(records.lines(), bytes.iter().filter(|&&byte| byte == b'\n').count() as u64);

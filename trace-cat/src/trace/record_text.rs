@@ -5,7 +5,7 @@
 
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::buffers::leftovers::RegionLeftover;
@@ -41,30 +41,34 @@ impl TextChunk {
 /// The text of one record file.
 #[derive(Debug)]
 pub struct RecordText {
-    path: PathBuf,
+    /// The record file's path.
+    pub path: PathBuf,
     file: Option<Arc<FileHandle>>,
     buffers: Option<Arc<FileHandle>>,
     /// In order, without overlap, none empty. Between two chunks there may be a gap, which ends a line.
     chunks: Vec<TextChunk>,
     /// How many bytes of the file belong to the text.
     length: u64,
-    growing: bool,
-    appended: bool,
+    /// A process may be writing to the file: an incomplete line is then no damage.
+    pub is_growing: bool,
+    /// It includes text that a process had not begun to write. The process may have taken a range of the file for that text
+    /// already, which is then a run of NUL bytes.
+    pub has_appended_text: bool,
 }
 
 impl RecordText {
-    /// The text of the first `length` bytes of a file. `growing`: a process may be writing to the file.
-    pub fn new(path: PathBuf, file: Option<Arc<FileHandle>>, length: u64, growing: bool) -> RecordText {
+    /// The text of the first `length` bytes of a file. `is_growing`: a process may be writing to the file.
+    pub fn new(path: PathBuf, file: Option<Arc<FileHandle>>, length: u64, is_growing: bool) -> RecordText {
         let length = if file.is_some() { length } else { 0 };
         let chunk = TextChunk { at: 0, length, origin: ByteOrigin::File, offset: 0 };
         let chunks = if length > 0 { vec![chunk] } else { Vec::new() };
-        RecordText { path, file, buffers: None, chunks, length, growing, appended: false }
+        RecordText { path, file, buffers: None, chunks, length, is_growing, has_appended_text: false }
     }
 
     /// The text of `range` of a file.
     pub fn slice(file: Arc<FileHandle>, range: Range<u64>) -> RecordText {
         let length = range.end.saturating_sub(range.start);
-        let mut text = RecordText::new(file.path().to_owned(), Some(file), length, false);
+        let mut text = RecordText::new(file.path.clone(), Some(file), length, false);
         text.chunks.iter_mut().for_each(|chunk| chunk.offset = range.start);
         text
     }
@@ -117,7 +121,7 @@ impl RecordText {
             offset: range.start,
         });
         self.buffers = Some(buffers.clone());
-        self.appended = true;
+        self.has_appended_text = true;
     }
 
     /// Overlays and appends what the process's trbuf holds for this file. Reports text whose place is impossible.
@@ -129,7 +133,7 @@ impl RecordText {
     ) {
         for (at, range) in leftovers.iter().filter_map(|leftover| leftover.pending.clone()) {
             if let Err(range) = self.overlay(buffers, at, range) {
-                let place = format_args!("{}: byte {}", buffers.path().display(), range.start);
+                let place = format_args!("{}: byte {}", buffers.path.display(), range.start);
                 diagnostics.report_damage(place, "text that belongs at an impossible place");
             }
         }
@@ -139,30 +143,14 @@ impl RecordText {
         }
     }
 
-    /// The record file's path.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// The file, and how many of its bytes belong to the text; `None` if there is no file.
     pub fn file(&self) -> Option<(&Arc<FileHandle>, u64)> {
         Some((self.file.as_ref()?, self.length))
     }
 
-    /// Whether a process may be writing to the file: an incomplete line is then no damage.
-    pub fn growing(&self) -> bool {
-        self.growing
-    }
-
     /// Whether it includes what a dead process left in its buffers. Such a text does not grow any more.
     pub fn is_completed(&self) -> bool {
-        self.buffers.is_some() && !self.growing
-    }
-
-    /// Whether it includes text that a process had not begun to write. The process may have taken a range of the file
-    /// for that text already, which is then a run of NUL bytes.
-    pub fn appended(&self) -> bool {
-        self.appended
+        self.buffers.is_some() && !self.is_growing
     }
 
     /// The end of the text.
@@ -191,9 +179,6 @@ impl RecordText {
     }
 
     /// Reads some bytes at `at`: at least one, unless `buffer` is empty or `at` lies in no stretch.
-    ///
-    /// # Errors
-    /// The system's error, or that the file has become shorter than it was.
     pub fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
         let index = self.chunks.partition_point(|chunk| chunk.end() <= at);
         let Some(chunk) = self.chunks.get(index).filter(|chunk| chunk.at <= at) else {
@@ -216,7 +201,7 @@ impl RecordText {
         let index = self.chunks.partition_point(|chunk| chunk.end() <= at);
         match (self.chunks.get(index), &self.buffers) {
             (Some(chunk), Some(buffers)) if chunk.origin == ByteOrigin::Buffers && chunk.at <= at => {
-                format!("{}: byte {}", buffers.path().display(), chunk.offset + (at - chunk.at))
+                format!("{}: byte {}", buffers.path.display(), chunk.offset + (at - chunk.at))
             }
             _ => format!("{}:{line}", self.path.display()),
         }

@@ -6,8 +6,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use log::{debug, info};
 use memchr::memchr;
@@ -15,8 +14,7 @@ use memchr::memchr;
 use super::record_reader::{RecordItem, RecordReader, TextDamage};
 use super::record_text::RecordText;
 use super::time_index::{IndexBlock, TimeIndex};
-use crate::record::plain_records;
-use crate::record::plain_records::{MARGIN, PrintedTime, WalkEnd};
+use crate::record::plain_records::{self, MARGIN, PrintedTime, WalkEnd};
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::progress::Amount;
 use crate::support::threads::run_on_threads;
@@ -136,7 +134,7 @@ fn scan_chunk(text: &Arc<RecordText>, chunk: &ScanChunk, block: u64, mut buffer:
         result.error = Some(error);
     }
     result.lines = records.lines();
-    result.end = records.position();
+    result.end = records.position;
     (result, records.into_buffer())
 }
 
@@ -165,8 +163,8 @@ impl ChunkScan {
     fn fill(&mut self, records: &mut RecordReader, end: u64, block: u64) -> io::Result<()> {
         let mut last = PrintedTime::FIRST;
         loop {
-            let at = records.position();
-            if at >= end && records.at_line() {
+            let at = records.position;
+            if at >= end && records.at_line {
                 return Ok(());
             }
             if records.unread().len() < MARGIN {
@@ -192,7 +190,7 @@ impl ChunkScan {
                 WalkEnd::Odd => {
                     match records.next()? {
                         Some(RecordItem::Record { time }) => {
-                            self.add(records.began(), edge.max(records.began() + 1), 1, time, time);
+                            self.add(records.item_start, edge.max(records.item_start + 1), 1, time, time);
                             last = records.line().first_chunk().map_or(PrintedTime::FIRST, PrintedTime::new);
                         }
                         Some(RecordItem::Damage(damage)) => self.add_damage(records, damage),
@@ -223,11 +221,11 @@ impl ChunkScan {
 
     fn add_damage(&mut self, records: &RecordReader, damage: TextDamage) {
         self.dirty = true;
-        let text = records.text();
+        let text = &records.text;
         if is_explained(text, damage) {
-            debug!("{}: byte {}: {damage}: a write that was not done", text.path().display(), records.began());
+            debug!("{}: byte {}: {damage}: a write that was not done", text.path.display(), records.item_start);
         } else if self.damages.len() < REPORTED_MAX {
-            self.damages.push((records.began(), records.line_number(), damage));
+            self.damages.push((records.item_start, records.line_number, damage));
         } else {
             self.more_damages += 1;
         }
@@ -238,8 +236,8 @@ impl ChunkScan {
 /// had taken the place and before it wrote, and then the records are in its trbuf.
 fn is_explained(text: &RecordText, damage: TextDamage) -> bool {
     match damage {
-        TextDamage::Torn => text.growing(),
-        TextDamage::Nuls(_) => text.growing() || text.appended(),
+        TextDamage::Torn => text.is_growing,
+        TextDamage::Nuls(_) => text.is_growing || text.has_appended_text,
         _ => false,
     }
 }
@@ -292,14 +290,14 @@ impl Assembly<'_> {
     fn close(&mut self) {
         let Some(scanned) = self.open.take() else { return };
         let text = &self.texts[scanned.text];
-        let path = text.path().display();
+        let path = text.path.display();
         if scanned.unreported > 0 {
             self.diagnostics.report_damage(&path, format_args!("{} more places like these", scanned.unreported));
         }
         let damages = scanned.reported as u64 + scanned.unreported;
-        let clean = !scanned.dirty && !text.growing();
+        let clean = !scanned.dirty && !text.is_growing;
         let index = TimeIndex::new(scanned.blocks, scanned.end, !scanned.descends, clean);
-        let records: u64 = index.blocks().iter().map(|block| u64::from(block.records)).sum();
+        let records: u64 = index.blocks.iter().map(|block| u64::from(block.records)).sum();
         info!("{path}: {records} records in {} runs of blocks, {damages} damages", index.runs().count());
         self.indexes.push(index);
     }
@@ -333,7 +331,7 @@ impl TextScan {
         self.lines += chunk.lines;
         self.end = self.end.max(chunk.end);
         if let Some(error) = chunk.error {
-            diagnostics.report_damage(text.path().display(), reason(&error));
+            diagnostics.report_damage(text.path.display(), reason(&error));
             (self.failed, self.dirty) = (true, true);
         }
     }

@@ -24,9 +24,9 @@ fn blocks_have_the_least_and_the_greatest_time() {
     let length = text.len() as u64 / 6;
     let (index, messages) = scanned(text.as_bytes(), ScanLimits { block: 2 * length, ..ONE_CHUNK });
     assert_eq!(messages, "");
-    let blocks: Vec<_> = index.blocks().iter().map(|block| (block.at / length, block.min, block.max)).collect();
+    let blocks: Vec<_> = index.blocks.iter().map(|block| (block.at / length, block.min, block.max)).collect();
     assert_eq!(blocks, [(0, 5, 7), (2, 7, 9), (4, 3, 4)]);
-    assert_eq!((index.ordered(), index.clean(), index.end()), (false, true, 6 * length));
+    assert_eq!((index.ordered, index.clean, index.end), (false, true, 6 * length));
     assert_eq!(index.runs().collect::<Vec<_>>(), [0..2, 2..3]);
 }
 
@@ -59,13 +59,9 @@ fn chunks_make_no_difference() {
         };
         let (index, messages) = scanned(&bytes, limits);
         assert_eq!(messages, expected_messages, "round {round}, {limits:?}");
-        let count = |index: &TimeIndex| index.blocks().iter().map(|block| u64::from(block.records)).sum::<u64>();
-        assert_eq!((count(&index), index.span(), index.end()), (count(&expected), expected.span(), expected.end()));
-        assert_eq!(
-            (index.ordered(), index.clean()),
-            (expected.ordered(), expected.clean()),
-            "round {round}, {limits:?}"
-        );
-        assert!(index.blocks().is_sorted_by_key(|block| block.at));
+        let count = |index: &TimeIndex| index.blocks.iter().map(|block| u64::from(block.records)).sum::<u64>();
+        assert_eq!((count(&index), index.span(), index.end), (count(&expected), expected.span(), expected.end));
+        assert_eq!((index.ordered, index.clean), (expected.ordered, expected.clean), "round {round}, {limits:?}");
+        assert!(index.blocks.is_sorted_by_key(|block| block.at));
     }
 }

@@ -5,15 +5,14 @@
 //! threads that ended and whose rings other threads reused; a note in the trinfo counts them.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs::OpenOptions;
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use spec::info::RINGS_REUSED;
 use spec::names::{FileName, LWP_MASK};
 
 use super::buffers::complete_from::{CompleteFrom, raw};
+use super::file_handle::open_if_present;
 use super::file_names::ProcessFiles;
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::local_time::DateTime;
@@ -33,18 +32,8 @@ pub struct TrinfoCompleteness {
 }
 
 /// Reads the trinfo at `path`. A trinfo that does not exist holds nothing.
-///
-/// # Errors
-/// The system's error, or that it is no regular file.
 pub fn read_trinfo(path: &Path) -> io::Result<TrinfoCompleteness> {
-    let file = match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(TrinfoCompleteness::default()),
-        Err(error) => return Err(error),
-    };
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
+    let Some(file) = open_if_present(path)? else { return Ok(TrinfoCompleteness::default()) };
     let mut reader = BufReader::new(file);
     let (mut completeness, mut line) = (TrinfoCompleteness::default(), Vec::new());
     loop {

@@ -34,14 +34,18 @@ impl SortedRun {
 /// The blocks of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimeIndex {
-    blocks: Vec<IndexBlock>,
+    /// All blocks in the order of the text.
+    pub blocks: Vec<IndexBlock>,
     /// Empty if all blocks are one run.
     runs: Vec<SortedRun>,
-    end: u64,
+    /// The end of the text.
+    pub end: u64,
     min: u64,
     max: u64,
-    ordered: bool,
-    clean: bool,
+    /// The times of the complete text never descend.
+    pub ordered: bool,
+    /// All of the text consists of records.
+    pub clean: bool,
 }
 
 impl TimeIndex {
@@ -71,29 +75,9 @@ impl TimeIndex {
         TimeIndex { ordered: ordered && runs.is_empty(), blocks, runs, end, min, max, clean }
     }
 
-    /// All blocks in the order of the text.
-    pub fn blocks(&self) -> &[IndexBlock] {
-        &self.blocks
-    }
-
-    /// Whether the times of the complete text never descend.
-    pub fn ordered(&self) -> bool {
-        self.ordered
-    }
-
-    /// Whether all of the text consists of records.
-    pub fn clean(&self) -> bool {
-        self.clean
-    }
-
     /// The least and the greatest time, unless there is no record.
     pub fn span(&self) -> Option<(u64, u64)> {
         (!self.blocks.is_empty()).then_some((self.min, self.max))
-    }
-
-    /// The end of the text.
-    pub fn end(&self) -> u64 {
-        self.end
     }
 
     /// The sorted runs of blocks, in the order of the text.

@@ -4,10 +4,9 @@ use std::fs::File;
 use std::io;
 use std::mem::offset_of;
 
-use spec::buffer::{SlotHeader, region_word_offsets};
+use spec::buffer::{SlotHeader, region_word_offsets, u32_at, u64_at};
 use spec::record::NANOS_PER_SECOND;
 
-use super::page_words::{u32_at, u64_at};
 use super::region_text::time_at;
 
 /// The key of such a line of a trinfo.
@@ -54,9 +53,6 @@ pub fn wrap_count(page: &[u8], region: usize) -> u32 {
 
 /// From when on the thread of the slot that `page` begins is complete; `None` if it has overwritten nothing. `oldest` has
 /// the beginning of the oldest record of each region that has overwritten records, as a place in the file.
-///
-/// # Errors
-/// The failure to read.
 pub fn of_slot(file: &File, page: &[u8], lwp: u32, oldest: &[u64]) -> io::Result<Option<CompleteFrom>> {
     // A region whose records are being written to the file has stored the time in the header and reset its wrap count.
     let mut latest = noted_in_slot(page);

@@ -15,21 +15,19 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use log::info;
-use spec::buffer::{self, Owner, PAGE, REGIONS, region_word_offsets, unpack_range};
+use spec::buffer::{self, Owner, PAGE, REGIONS, region_word_offsets, u64_at, unpack_range};
 use spec::names::LWP_MASK;
 
 use super::leftovers::{CopiedBuffers, ProcessLeftovers, RegionLeftover};
 use super::live_slot::{LiveSlot, copy_range, ends};
-use super::page_words::u64_at;
 use super::slots::{SlotEntry, Slots};
 use crate::support::diagnostics::Diagnostics;
 use crate::support::temporary_files::temporary_file_error;
-use crate::trace::file_handle::{DescriptorBudget, FileHandle};
+use crate::trace::file_handle::DescriptorBudget;
 
 /// How often the buffers for one file are copied before they are left out.
 const ATTEMPTS_MAX: u32 = 64;
@@ -40,9 +38,6 @@ const ATTEMPTS_WITH_WRITER: u32 = 8;
 const PAUSE_STEP: Duration = Duration::from_micros(20);
 
 /// Copies the buffers of `owner`, whose trbuf is `file`. Never returns `None`, unlike `copy_rings::copy`.
-///
-/// # Errors
-/// The failure to read, or of the temporary file.
 pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) -> io::Result<Option<CopiedBuffers>> {
     let copy = tempfile::tempfile().map_err(temporary_file_error)?;
     let mut groups: BTreeMap<u16, Vec<LiveSlot>> = BTreeMap::new();
@@ -51,7 +46,7 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
     while let Some(entry) = slots.next(&mut page)? {
         let SlotEntry::Slot { at, .. } = entry else { continue };
         let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
-        groups.entry((lwp & LWP_MASK) as u16).or_default().push(LiveSlot { file, at, shape: owner.layout, lwp });
+        groups.entry((lwp & LWP_MASK) as u16).or_default().push(LiveSlot { file, at, layout: owner.layout, lwp });
     }
     let mut ends = ends(file)?;
     let mut files = BTreeMap::new();
@@ -77,15 +72,9 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
             }
         }
     }
-    files.retain(|_, leftovers: &mut Vec<RegionLeftover>| !leftovers.is_empty());
-    let count: usize = files.values().map(Vec::len).sum();
-    info!("{}: process {} runs; {count} buffers copied", path.display(), owner.pid);
-    let handle = Arc::new(FileHandle::new(path.to_owned(), copy, &DescriptorBudget::new(1))?);
-    Ok(Some(CopiedBuffers {
-        leftovers: ProcessLeftovers { handle, files, complete_from: Vec::new() },
-        ends,
-        shape: owner.layout,
-    }))
+    info!("{}: process {} runs; its buffers are copied", path.display(), owner.pid);
+    let leftovers = ProcessLeftovers::new(path, copy, files, Vec::new(), &DescriptorBudget::new(1))?;
+    Ok(Some(CopiedBuffers { leftovers, ends, layout: owner.layout }))
 }
 
 /// The slots whose text belongs to one record file; at least one.
@@ -106,14 +95,14 @@ impl SlotGroup<'_> {
                 return Ok(None);
             }
             for region in 0..REGIONS {
-                let Ok(region_leftover) = buffer::region_leftover(&page, slot.shape, region) else { return Ok(None) };
+                let Ok(region_leftover) = buffer::region_leftover(&page, slot.layout, region) else { return Ok(None) };
                 let place = |range: Range<usize>| slot.at + range.start as u64..slot.at + range.end as u64;
                 let pending = region_leftover.write_intent.map(|(at, range)| (at, place(range)));
                 let leftover = RegionLeftover { pending, older: 0..0, unwritten: place(region_leftover.unwritten) };
                 for range in leftover.pending.iter().map(|(_, range)| range).chain([&leftover.unwritten]) {
                     copy_range(slot.file, self.copy, range.clone())?;
                 }
-                leftovers.extend(leftover.oldest().is_some().then_some(leftover));
+                leftovers.extend(leftover.oldest_offset().is_some().then_some(leftover));
             }
             if !slot.page()?.is_some_and(|after| (0..REGIONS).all(|region| only_grew(&page, &after, region))) {
                 return Ok(None);

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
 use log::info;
 use spec::buffer::{self, Owner, PAGE, REGIONS};
@@ -22,15 +21,12 @@ use super::slots::{SlotEntry, Slots};
 use super::surviving_copy::{SurvivingCopy, copy_until_it_survives};
 use crate::support::diagnostics::Diagnostics;
 use crate::support::temporary_files::temporary_file_error;
-use crate::trace::file_handle::{DescriptorBudget, FileHandle};
+use crate::trace::file_handle::DescriptorBudget;
 
 /// How often one ring is copied before it is left out.
 const ATTEMPTS_MAX: u32 = 12;
 
 /// Copies all rings; `None` if some of them were written to their files meanwhile, where they would be read once more.
-///
-/// # Errors
-/// The failure to read, or of the temporary file.
 pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) -> io::Result<Option<CopiedBuffers>> {
     let before = ends(file)?;
     let copy = tempfile::tempfile().map_err(temporary_file_error)?;
@@ -42,15 +38,15 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
         // The last slot is incomplete while the process makes it.
         let SlotEntry::Slot { index, at } = entry else { continue };
         let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
-        let rings = SlotRings { slot: LiveSlot { file, at, shape: owner.layout, lwp }, copy: &copy };
+        let rings = SlotRings { slot: LiveSlot { file, at, layout: owner.layout, lwp }, copy: &copy };
         let (mut leftovers, mut oldest) = (Vec::new(), Vec::new());
         for region in 0..REGIONS {
             match rings.copy_region(region)? {
                 RingCopy::Copied { leftover, overwrote } => {
                     if overwrote {
-                        oldest.extend(leftover.oldest());
+                        oldest.extend(leftover.oldest_offset());
                     }
-                    leftovers.extend(leftover.oldest().is_some().then_some(leftover));
+                    leftovers.extend(leftover.oldest_offset().is_some().then_some(leftover));
                 }
                 RingCopy::Overwritten => {
                     diagnostics.report_note(
@@ -65,18 +61,12 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
         complete_from.extend(complete_from::of_slot(&copy, &page, lwp, &oldest)?);
         files.entry((lwp & LWP_MASK) as u16).or_default().extend(leftovers);
     }
-    files.retain(|_, leftovers| !leftovers.is_empty());
     if ends(file)? != before {
         return Ok(None);
     }
-    let count: usize = files.values().map(Vec::len).sum();
-    info!("{}: process {} runs; {count} rings copied", path.display(), owner.pid);
-    let handle = Arc::new(FileHandle::new(path.to_owned(), copy, &DescriptorBudget::new(1))?);
-    Ok(Some(CopiedBuffers {
-        leftovers: ProcessLeftovers { handle, files, complete_from },
-        ends: before,
-        shape: owner.layout,
-    }))
+    info!("{}: process {} runs; its rings are copied", path.display(), owner.pid);
+    let leftovers = ProcessLeftovers::new(path, copy, files, complete_from, &DescriptorBudget::new(1))?;
+    Ok(Some(CopiedBuffers { leftovers, ends: before, layout: owner.layout }))
 }
 
 /// The result of copying one ring of a slot.
@@ -118,7 +108,7 @@ impl SlotRings<'_> {
         Ok(match result {
             SurvivingCopy::Copied(text, after) => RingCopy::Copied {
                 leftover: self.leftover(region, &text)?,
-                overwrote: after.wrap_count > 0 || text.cut,
+                overwrote: after.wrap_count > 0 || text.truncated,
             },
             SurvivingCopy::Leaving => RingCopy::Leaving,
             SurvivingCopy::Overwritten if self.slot.page()?.is_some() => RingCopy::Overwritten,
@@ -129,7 +119,7 @@ impl SlotRings<'_> {
     /// The places of a region's copied text, from its first complete record on.
     fn leftover(&self, region: usize, text: &SurvivingText) -> io::Result<RegionLeftover> {
         let [mut older, mut unwritten] = [&text.older, &text.newer].map(|range| self.slot.place(region, range));
-        if text.cut {
+        if text.truncated {
             let first = if older.is_empty() { &mut unwritten } else { &mut older };
             first.start = first_record(self.copy, first)?.unwrap_or(first.end);
         }

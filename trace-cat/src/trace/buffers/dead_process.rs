@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 
 use log::info;
 use spec::buffer::{self, Damage, Owner, PAGE, REGIONS, SLOTS_OFFSET, SlotLayout};
@@ -17,12 +16,9 @@ use super::lost_records::LostRecords;
 use super::region_text::{first_record, holds_complete_records};
 use super::slots::{SlotEntry, Slots};
 use crate::support::diagnostics::Diagnostics;
-use crate::trace::file_handle::{DescriptorBudget, FileHandle};
+use crate::trace::file_handle::DescriptorBudget;
 
 /// Reads the slots of the trbuf `file` of `owner`, one at a time. Reports what is damaged.
-///
-/// # Errors
-/// The failure to read.
 pub fn read_leftovers(
     path: &Path,
     file: File,
@@ -55,11 +51,9 @@ pub fn read_leftovers(
                 for region in 0..REGIONS {
                     let (leftover, overwrote) = slot.region(region, &report)?;
                     if overwrote {
-                        oldest.extend(leftover.oldest());
+                        oldest.extend(leftover.oldest_offset());
                     }
-                    if leftover.oldest().is_some() {
-                        leftovers.push(leftover);
-                    }
+                    leftovers.extend(leftover.oldest_offset().is_some().then_some(leftover));
                 }
                 complete_from.extend(complete_from::of_slot(&file, &page, lwp, &oldest)?);
             }
@@ -68,11 +62,8 @@ pub fn read_leftovers(
         }
     }
     losses.report(path, owner, diagnostics);
-    files.retain(|_, leftovers| !leftovers.is_empty());
-    let count: usize = files.values().map(Vec::len).sum();
-    info!("{}: its process is dead; {count} regions hold text", path.display());
-    let handle = Arc::new(FileHandle::new(path.to_owned(), file, &DescriptorBudget::new(0))?);
-    Ok(ProcessLeftovers { handle, files, complete_from })
+    info!("{}: its process is dead", path.display());
+    ProcessLeftovers::new(path, file, files, complete_from, &DescriptorBudget::new(0))
 }
 
 /// A slot of a dead process's trbuf.

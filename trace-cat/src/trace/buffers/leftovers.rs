@@ -1,13 +1,17 @@
 //! What a process's buffers hold that is in no record file, as places in the trbuf or in a copy of it.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
+use log::info;
 use spec::buffer::SlotLayout;
 
 use super::complete_from::CompleteFrom;
-use crate::trace::file_handle::FileHandle;
+use crate::trace::file_handle::{DescriptorBudget, FileHandle};
 
 /// What one region holds that is in no record file, as places in the trbuf.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +26,7 @@ pub struct RegionLeftover {
 
 impl RegionLeftover {
     /// The beginning of the oldest record; `None` if there is none.
-    pub fn oldest(&self) -> Option<u64> {
+    pub fn oldest_offset(&self) -> Option<u64> {
         let pending = self.pending.as_ref().map(|(_, range)| range);
         let mut ranges = pending.into_iter().chain([&self.older, &self.unwritten]);
         ranges.find(|range| !range.is_empty()).map(|range| range.start)
@@ -40,6 +44,22 @@ pub struct ProcessLeftovers {
     pub complete_from: Vec<CompleteFrom>,
 }
 
+impl ProcessLeftovers {
+    /// What is in `file`, the trbuf or its copy. `path` is that of the trbuf.
+    pub fn new(
+        path: &Path,
+        file: File,
+        mut files: BTreeMap<u16, Vec<RegionLeftover>>,
+        complete_from: Vec<CompleteFrom>,
+        descriptors: &DescriptorBudget,
+    ) -> io::Result<ProcessLeftovers> {
+        files.retain(|_, leftovers| !leftovers.is_empty());
+        info!("{}: {} regions hold text", path.display(), files.values().map(Vec::len).sum::<usize>());
+        let handle = Arc::new(FileHandle::new(path.to_owned(), file, descriptors)?);
+        Ok(ProcessLeftovers { handle, files, complete_from })
+    }
+}
+
 /// A copy of the buffers of a running process.
 #[derive(Debug)]
 pub struct CopiedBuffers {
@@ -48,12 +68,36 @@ pub struct CopiedBuffers {
     /// How many bytes of each record file were written or given to a writer then, by the file's number.
     pub ends: Vec<u64>,
     /// The sizes of the slots.
-    pub shape: SlotLayout,
+    pub layout: SlotLayout,
 }
 
 impl CopiedBuffers {
     /// How many bytes of the record file with this number precede what was copied.
     pub fn end(&self, number: u16) -> u64 {
         self.ends.get(usize::from(number)).copied().unwrap_or(0)
+    }
+}
+
+/// The state of a process, as its trbuf shows it.
+#[derive(Debug)]
+pub enum ProcessState {
+    /// There is no trbuf, or none that can be read: only the record files hold records.
+    None,
+    /// The process runs, and its buffers could not be copied.
+    Alive,
+    /// The process runs, and its buffers were copied.
+    Running(CopiedBuffers),
+    /// The process is gone.
+    Dead(ProcessLeftovers),
+}
+
+impl ProcessState {
+    /// What is in no record file, if that is known.
+    pub fn leftovers(&self) -> Option<&ProcessLeftovers> {
+        match self {
+            ProcessState::None | ProcessState::Alive => None,
+            ProcessState::Running(copied) => Some(&copied.leftovers),
+            ProcessState::Dead(leftovers) => Some(leftovers),
+        }
     }
 }

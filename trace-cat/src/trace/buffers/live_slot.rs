@@ -6,10 +6,9 @@ use std::mem::offset_of;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use spec::buffer::{self, FileEntry, Header, Owner, PAGE, REGION_OFFSETS, REGIONS, SLOTS_OFFSET, SlotLayout};
+use spec::buffer::{self, FileEntry, Header, Owner, PAGE, REGION_OFFSETS, REGIONS, SLOTS_OFFSET, SlotLayout, u64_at};
 use spec::names::LWP_MASK;
 
-use super::page_words::u64_at;
 use super::region_text::{CHUNK_LEN, chunks};
 use super::ring_snapshot::RingSnapshot;
 use super::slots::read_up_to;
@@ -23,16 +22,13 @@ pub struct LiveSlot<'a> {
     /// The beginning of the slot in the trbuf.
     pub at: u64,
     /// The sizes of the slots.
-    pub shape: SlotLayout,
+    pub layout: SlotLayout,
     /// The thread.
     pub lwp: u32,
 }
 
 impl LiveSlot<'_> {
     /// The slot's first page as it is now; `None` if the slot is another thread's.
-    ///
-    /// # Errors
-    /// The failure to read.
     pub fn page(&self) -> io::Result<Option<[u8; PAGE]>> {
         let mut page = [0; PAGE];
         read_up_to(self.file, &mut page, self.at)?;
@@ -40,9 +36,6 @@ impl LiveSlot<'_> {
     }
 
     /// How many bytes of the thread's record file are written or given to a writer.
-    ///
-    /// # Errors
-    /// The failure to read.
     pub fn end(&self) -> io::Result<u64> {
         const SIZE: usize = size_of::<FileEntry>();
         let number = (self.lwp & LWP_MASK) as usize;
@@ -53,16 +46,13 @@ impl LiveSlot<'_> {
 
     /// The words of a ring as they are now, which `of` makes of the first page read twice; `None` if they are being changed
     /// or the slot is another thread's.
-    ///
-    /// # Errors
-    /// The failure to read.
     pub fn ring_snapshot(
         &self,
         region: usize,
         of: fn([&[u8]; 2], SlotLayout, usize) -> Option<RingSnapshot>,
     ) -> io::Result<Option<RingSnapshot>> {
         let (Some(first), Some(second)) = (self.page()?, self.page()?) else { return Ok(None) };
-        Ok(of([&first, &second], self.shape, region))
+        Ok(of([&first, &second], self.layout, region))
     }
 
     /// The place in the trbuf of a range of a region.
@@ -73,9 +63,6 @@ impl LiveSlot<'_> {
 }
 
 /// How many bytes of each record file are written or given to a writer.
-///
-/// # Errors
-/// The failure to read.
 pub fn ends(file: &File) -> io::Result<Vec<u64>> {
     let mut entries = vec![0; SLOTS_OFFSET - PAGE];
     let length = read_up_to(file, &mut entries, PAGE as u64)?;
@@ -88,9 +75,6 @@ fn end_in_entry(entry: &[u8]) -> u64 {
 }
 
 /// The sizes of a trbuf's slots as they are now; `None` if its header is not valid.
-///
-/// # Errors
-/// The failure to read.
 pub fn read_layout(file: &File) -> io::Result<Option<SlotLayout>> {
     let mut header = [0; size_of::<Header>()];
     let length = read_up_to(file, &mut header, 0)?;
@@ -98,9 +82,6 @@ pub fn read_layout(file: &File) -> io::Result<Option<SlotLayout>> {
 }
 
 /// Copies `range` of `file` to the same place in `copy`.
-///
-/// # Errors
-/// The failure to read, or of the temporary file.
 pub fn copy_range(file: &File, copy: &File, range: Range<u64>) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK_LEN.min((range.end - range.start) as usize)];
     for chunk in chunks(range) {

@@ -20,9 +20,6 @@ pub fn chunks(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
 }
 
 /// Whether `range` of the file consists of records, or is empty.
-///
-/// # Errors
-/// The failure to read.
 pub fn holds_complete_records(file: &File, range: Range<u64>) -> io::Result<bool> {
     let length = range.end.saturating_sub(range.start);
     let mut buffer = vec![0; length.min(CHUNK_LEN as u64) as usize];
@@ -55,9 +52,6 @@ fn are_records(text: &[u8]) -> bool {
 
 /// The beginning of the first complete record of `range`, which is after its first newline; `None` if there is no newline
 /// within the length of a record.
-///
-/// # Errors
-/// The failure to read.
 pub fn first_record(file: &File, range: &Range<u64>) -> io::Result<Option<u64>> {
     let mut line = [0; RECORD_LEN_MAX];
     let length = line.len().min(usize::try_from(range.end - range.start).unwrap_or(usize::MAX));
@@ -66,9 +60,6 @@ pub fn first_record(file: &File, range: &Range<u64>) -> io::Result<Option<u64>> 
 }
 
 /// The time of the record that begins at `at`, nanoseconds since the Epoch; `None` if no record begins there.
-///
-/// # Errors
-/// The failure to read.
 pub fn time_at(file: &File, at: u64) -> io::Result<Option<u64>> {
     let mut time = [0; TIME_WIDTH];
     let length = read_up_to(file, &mut time, at)?;

@@ -11,9 +11,7 @@
 
 use std::ops::Range;
 
-use spec::buffer::{SlotLayout, region_word_offsets, unpack_range};
-
-use super::page_words::{u32_at, u64_at};
+use spec::buffer::{SlotLayout, region_word_offsets, u32_at, u64_at, unpack_range};
 
 /// The words of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +25,7 @@ pub struct RingSnapshot {
     /// The end of the older records if `start` is greater than `end`.
     pub wrap_position: u32,
     /// Its text is being written to the record file.
-    pub leaving: bool,
+    pub is_leaving: bool,
 }
 
 /// Text of a ring, as ranges of the region.
@@ -37,8 +35,8 @@ pub struct SurvivingText {
     pub older: Range<u32>,
     /// The records that follow those.
     pub newer: Range<u32>,
-    /// The text may begin within a record.
-    pub cut: bool,
+    /// The first record may be incomplete.
+    pub truncated: bool,
 }
 
 impl SurvivingText {
@@ -54,7 +52,7 @@ impl SurvivingText {
         SurvivingText {
             older: self.older.start + older..self.older.end,
             newer: self.newer.start + (excess - older)..self.newer.end,
-            cut: true,
+            truncated: true,
         }
     }
 }
@@ -79,7 +77,7 @@ impl RingSnapshot {
         let (wrap_count, wrap_position) =
             (u32_at(wrap_count_page, words.wrap_count)?, u32_at(page, words.wrap_position)?);
         let snapshot =
-            RingSnapshot { wrap_count, start, end, wrap_position, leaving: u64_at(page, words.write_intent)? != 0 };
+            RingSnapshot { wrap_count, start, end, wrap_position, is_leaving: u64_at(page, words.write_intent)? != 0 };
         let bound = if snapshot.has_wrapped() { snapshot.wrap_position } else { end };
         let is_wrapping = snapshot.has_wrapped() && end == 0;
         let is_possible = start.max(end) <= bound && bound as usize <= layout.region_size(region);
@@ -94,16 +92,16 @@ impl RingSnapshot {
     /// All text of the ring.
     pub fn all(self) -> SurvivingText {
         if self.has_wrapped() {
-            SurvivingText { older: self.start..self.wrap_position, newer: 0..self.end, cut: true }
+            SurvivingText { older: self.start..self.wrap_position, newer: 0..self.end, truncated: true }
         } else {
-            SurvivingText { older: 0..0, newer: self.start..self.end, cut: false }
+            SurvivingText { older: 0..0, newer: self.start..self.end, truncated: false }
         }
     }
 
     /// The bytes of `copied`, a text of this snapshot, that were not overwritten before `after`, the snapshot after copying.
     /// `None` if they cannot be known, or if all were overwritten.
     pub fn surviving(self, copied: &SurvivingText, after: RingSnapshot) -> Option<SurvivingText> {
-        if after.leaving {
+        if after.is_leaving {
             return None;
         }
         let surviving = if after.wrap_count == self.wrap_count {
@@ -111,15 +109,15 @@ impl RingSnapshot {
                 let first_kept = if after.has_wrapped() { after.start } else { u32::MAX };
                 let start = first_kept.max(copied.older.start).min(copied.older.end);
                 // A record begins at 0.
-                let cut = start < copied.older.end || copied.newer.start > 0;
-                SurvivingText { older: start..copied.older.end, newer: copied.newer.clone(), cut }
+                let truncated = start < copied.older.end || copied.newer.start > 0;
+                SurvivingText { older: start..copied.older.end, newer: copied.newer.clone(), truncated }
             } else {
                 copied.clone()
             }
         } else if after.wrap_count == self.wrap_count.wrapping_add(1) && after.has_wrapped() {
             // The newer records are the older ones now, and the older ones were overwritten.
             let start = after.start.max(copied.newer.start).min(copied.newer.end);
-            SurvivingText { older: 0..0, newer: start..copied.newer.end, cut: start > 0 }
+            SurvivingText { older: 0..0, newer: start..copied.newer.end, truncated: start > 0 }
         } else {
             return None;
         };

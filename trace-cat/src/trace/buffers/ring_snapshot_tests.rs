@@ -123,7 +123,7 @@ impl ModelRecorder {
 fn serials(copy: &[u8], surviving: &SurvivingText) -> Result<Vec<u64>, String> {
     let bytes = |range: &Range<u32>| &copy[range.start as usize..range.end as usize];
     let text = [bytes(&surviving.older), bytes(&surviving.newer)].concat();
-    let first = match surviving.cut {
+    let first = match surviving.truncated {
         true => text.iter().position(|&byte| byte == b'\n').map_or(text.len(), |newline| newline + 1),
         false => 0,
     };
@@ -182,30 +182,33 @@ fn surviving_text_is_complete_records_without_a_gap() {
 #[test]
 fn a_ring_that_does_not_change_survives() {
     let snapshot =
-        |wrap_count, start, end| RingSnapshot { wrap_count, start, end, wrap_position: 4000, leaving: false };
+        |wrap_count, start, end| RingSnapshot { wrap_count, start, end, wrap_position: 4000, is_leaving: false };
     for ring in [snapshot(0, 0, 0), snapshot(0, 0, 300), snapshot(2, 0, 3900), snapshot(2, 1024, 300)] {
         assert_eq!(ring.surviving(&ring.all(), ring), Some(ring.all()));
     }
-    let leaving = RingSnapshot { leaving: true, ..snapshot(0, 0, 300) };
+    let leaving = RingSnapshot { is_leaving: true, ..snapshot(0, 0, 300) };
     assert_eq!(snapshot(0, 0, 300).surviving(&snapshot(0, 0, 300).all(), leaving), None);
 }
 
 #[test]
 fn a_copy_that_was_overwritten_does_not_survive() {
     let snapshot =
-        |wrap_count, start, end| RingSnapshot { wrap_count, start, end, wrap_position: 4000, leaving: false };
+        |wrap_count, start, end| RingSnapshot { wrap_count, start, end, wrap_position: 4000, is_leaving: false };
     let before = snapshot(2, 1024, 300);
-    let copied = SurvivingText { older: 1024..2000, newer: 0..0, cut: true };
+    let copied = SurvivingText { older: 1024..2000, newer: 0..0, truncated: true };
     assert_eq!(before.surviving(&copied, snapshot(2, 2048, 1100)), None);
     assert_eq!(before.surviving(&copied, snapshot(2, 1024, 301)), Some(copied));
 }
 
 #[test]
 fn a_limited_text_is_the_newest() {
-    let all = SurvivingText { older: 100..200, newer: 0..50, cut: true };
+    let all = SurvivingText { older: 100..200, newer: 0..50, truncated: true };
     assert_eq!(all.newest(150), all);
-    assert_eq!(all.newest(60), SurvivingText { older: 190..200, newer: 0..50, cut: true });
-    assert_eq!(all.newest(20), SurvivingText { older: 200..200, newer: 30..50, cut: true });
-    let all = SurvivingText { older: 0..0, newer: 0..50, cut: false };
-    assert_eq!((all.newest(50), all.newest(20)), (all.clone(), SurvivingText { newer: 30..50, cut: true, ..all }));
+    assert_eq!(all.newest(60), SurvivingText { older: 190..200, newer: 0..50, truncated: true });
+    assert_eq!(all.newest(20), SurvivingText { older: 200..200, newer: 30..50, truncated: true });
+    let all = SurvivingText { older: 0..0, newer: 0..50, truncated: false };
+    assert_eq!(
+        (all.newest(50), all.newest(20)),
+        (all.clone(), SurvivingText { newer: 30..50, truncated: true, ..all })
+    );
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 use spec::buffer::Owner;
 
 use super::dead_process::read_leftovers;
+use super::leftovers::ProcessState;
 use super::live_slot::read_layout;
-use super::process_state::ProcessState;
 use super::{copy_buffers, copy_rings};
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::process_liveness::owner_is_alive;

@@ -14,18 +14,10 @@ const CHUNK_LEN: usize = 64 * 1024;
 /// What [`Slots::next`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotEntry {
-    /// A slot, whose first page was read.
-    Slot {
-        /// Its number.
-        index: u64,
-        /// Its beginning in the trbuf.
-        at: u64,
-    },
-    /// The last slot, which the file does not hold completely.
-    Incomplete {
-        /// Its number.
-        index: u64,
-    },
+    /// A slot, whose first page was read: its number, and its beginning in the trbuf.
+    Slot { index: u64, at: u64 },
+    /// The number of the last slot, which the file does not hold completely.
+    Incomplete { index: u64 },
 }
 
 /// Reads the slots of a trbuf that are not holes.
@@ -38,17 +30,11 @@ pub struct Slots<'a> {
 
 impl<'a> Slots<'a> {
     /// The slots of `file`, which have this layout.
-    ///
-    /// # Errors
-    /// The error of `fstat`.
     pub fn new(file: &'a File, layout: SlotLayout) -> io::Result<Slots<'a>> {
         Ok(Slots { file, layout, size: file.metadata()?.len(), index: 0 })
     }
 
     /// The next slot, whose first page is read into `page`; `None` after the last.
-    ///
-    /// # Errors
-    /// The failure to read.
     pub fn next(&mut self, page: &mut [u8; PAGE]) -> io::Result<Option<SlotEntry>> {
         let slot_size = self.layout.slot_size() as u64;
         loop {
@@ -91,9 +77,6 @@ impl<'a> Slots<'a> {
 }
 
 /// Fills `buffer` with the bytes from `at` on, up to the end of the file; returns how many.
-///
-/// # Errors
-/// The failure to read.
 pub fn read_up_to(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     let mut length = 0;
     while length < buffer.len() {

@@ -19,9 +19,6 @@ pub enum SurvivingCopy {
 ///
 /// `choose` selects the text to copy from a snapshot. It is given how many copies were overwritten, and has to select half
 /// as much after each: less text is copied sooner than it is overwritten. `copy` copies the selected text.
-///
-/// # Errors
-/// The failure to read, or of `copy`.
 pub fn copy_until_it_survives(
     slot: &LiveSlot,
     region: usize,
@@ -32,7 +29,7 @@ pub fn copy_until_it_survives(
     let mut overwritten = 0;
     for _ in 0..attempts {
         let Some(before) = slot.ring_snapshot(region, RingSnapshot::before)? else { continue };
-        if before.leaving {
+        if before.is_leaving {
             return Ok(SurvivingCopy::Leaving);
         }
         let chosen = choose(before, overwritten);

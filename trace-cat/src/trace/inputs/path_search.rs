@@ -21,8 +21,6 @@ const FORMAT: i64 = 1;
 pub struct RequestedFile {
     /// Where it is.
     pub path: PathBuf,
-    /// Its process and the last three digits of its name, if the name has this form.
-    pub owner: Option<(ProcessFiles, u16)>,
     /// It stands on the command line, and was not discovered in a directory.
     pub is_argument: bool,
 }
@@ -58,30 +56,22 @@ impl<'a> PathSearch<'a> {
             }
             return;
         }
-        let (prefix, name) = split_name(path);
-        let directory = path.parent().unwrap_or(Path::new("")).to_owned();
-        match name {
+        match split_name(path).1 {
             Some(FileName::Buffers(number)) => {
                 // A trbuf stands for all files of its process.
                 if let Err(error) = fs::symlink_metadata(path) {
                     return self.diagnostics.report_damage(path.display(), reason(&error));
                 }
-                let process = ProcessFiles { directory, prefix: prefix.to_owned(), number };
+                let process = ProcessFiles::of_file(path, number);
                 self.add_directory(listed_directory(&process.directory), |prefix, name| {
                     *prefix == process.prefix && matches!(name, FileName::Records { process, .. } if process == number)
                 });
                 self.processes.push(process);
             }
             Some(FileName::Info(_) | FileName::Clock) => debug!("{}: holds no records", path.display()),
-            Some(FileName::Records { process, lwp }) => {
-                let process = ProcessFiles { directory, prefix: prefix.to_owned(), number: process };
-                self.files.push(RequestedFile {
-                    path: path.to_owned(),
-                    owner: Some((process, lwp)),
-                    is_argument: true,
-                });
+            Some(FileName::Records { .. }) | None => {
+                self.files.push(RequestedFile { path: path.to_owned(), is_argument: true })
             }
-            None => self.files.push(RequestedFile { path: path.to_owned(), owner: None, is_argument: true }),
         }
     }
 
@@ -104,13 +94,9 @@ impl<'a> PathSearch<'a> {
             if !accepted(prefix, parsed) {
                 continue;
             }
-            let process = |number| ProcessFiles { directory: directory.to_owned(), prefix: prefix.to_owned(), number };
             match parsed {
-                FileName::Records { process: number, lwp } => {
-                    let owner = Some((process(number), lwp));
-                    self.files.push(RequestedFile { path, owner, is_argument: false });
-                }
-                FileName::Buffers(number) => self.processes.push(process(number)),
+                FileName::Records { .. } => self.files.push(RequestedFile { path, is_argument: false }),
+                FileName::Buffers(number) => self.processes.push(ProcessFiles::of_file(&path, number)),
                 FileName::Info(_) => {
                     self.check_format(&path);
                     continue;

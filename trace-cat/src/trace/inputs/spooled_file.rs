@@ -12,9 +12,6 @@ use crate::support::temporary_files::temporary_file_error;
 use crate::trace::file_handle::FileHandle;
 
 /// Reads the pipe or device at `path` to its end; returns the temporary file with its length.
-///
-/// # Errors
-/// The failure to read, or of the temporary file.
 pub fn spool(path: &Path, diagnostics: &Diagnostics) -> io::Result<(FileHandle, u64)> {
     let mut source = File::open(path)?;
     let mut copy = tempfile::tempfile().map_err(temporary_file_error)?;

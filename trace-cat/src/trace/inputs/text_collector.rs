@@ -17,10 +17,9 @@ use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::progress::{Amount, Phase};
 use crate::trace::buffers::inspection;
 use crate::trace::buffers::leftovers::CopiedBuffers;
-use crate::trace::buffers::process_state::ProcessState;
-use crate::trace::file_handle;
-use crate::trace::file_handle::{DescriptorBudget, FileHandle, FileIdentity};
-use crate::trace::file_names::{ProcessFiles, listed_directory, split_name};
+use crate::trace::buffers::leftovers::ProcessState;
+use crate::trace::file_handle::{self, DescriptorBudget, FileHandle, FileIdentity};
+use crate::trace::file_names::{ProcessFiles, listed_directory, owner_of_records, split_name};
 use crate::trace::record_text::RecordText;
 use crate::trace::thread_completeness::ThreadCompleteness;
 
@@ -79,7 +78,7 @@ fn collect_found(search: PathSearch, descriptors: &DescriptorBudget, diagnostics
             _ => None,
         })
         .collect();
-    inputs.texts.sort_by(|a, b| (a.path().file_name(), a.path()).cmp(&(b.path().file_name(), b.path())));
+    inputs.texts.sort_by(|a, b| (a.path.file_name(), &a.path).cmp(&(b.path.file_name(), &b.path)));
     info!("{} files to merge", inputs.texts.len());
     inputs
 }
@@ -124,7 +123,7 @@ impl TextCollector<'_> {
         let mut growing = false;
         let mut leftovers_of_file = None;
         let mut end = u64::MAX;
-        if let Some((process, number)) = &requested.owner {
+        if let Some((process, number)) = &owner_of_records(&requested.path) {
             let state = self.state(process);
             if let Some(leftovers) = state.leftovers() {
                 let regions = leftovers.files.get(number).cloned().unwrap_or_default();
@@ -154,7 +153,7 @@ impl TextCollector<'_> {
         };
         let mut text = RecordText::new(requested.path, file, length.min(end), growing);
         if let Some((buffers, number, regions)) = leftovers_of_file
-            && self.used_leftovers.insert((buffers.identity(), number))
+            && self.used_leftovers.insert((buffers.identity, number))
         {
             text.add_leftovers(&buffers, &regions, self.diagnostics);
         }
@@ -196,15 +195,14 @@ impl TextCollector<'_> {
         if by_directory.is_empty() {
             return;
         }
-        let known: HashSet<PathBuf> = self.inputs.texts.iter().map(|text| text.path().to_owned()).collect();
+        let known: HashSet<PathBuf> = self.inputs.texts.iter().map(|text| text.path.clone()).collect();
         for (directory, processes) in by_directory {
             // The directory was readable before, so a failure now is not reported.
             for entry in fs::read_dir(listed_directory(directory)).into_iter().flatten().flatten() {
                 let path = directory.join(entry.file_name());
-                let (prefix, Some(FileName::Records { process: number, lwp })) = split_name(&path) else { continue };
+                let (prefix, Some(FileName::Records { process: number, .. })) = split_name(&path) else { continue };
                 if processes.contains(&(prefix, number)) && !known.contains(&path) {
-                    let process = ProcessFiles { directory: directory.to_owned(), prefix: prefix.to_owned(), number };
-                    self.add_file(RequestedFile { path, owner: Some((process, lwp)), is_argument: false });
+                    self.add_file(RequestedFile { path, is_argument: false });
                 }
             }
         }
@@ -216,7 +214,7 @@ impl TextCollector<'_> {
         let buffers = leftovers.handle.clone();
         let files = leftovers.files.clone();
         for (number, regions) in files {
-            if !self.used_leftovers.insert((buffers.identity(), number)) {
+            if !self.used_leftovers.insert((buffers.identity, number)) {
                 continue;
             }
             self.completeness.add_file(process, number);
