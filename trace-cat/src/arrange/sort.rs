@@ -41,9 +41,6 @@ impl Sorter {
     }
 
     /// Adds some lines.
-    ///
-    /// # Errors
-    /// The failure of a temporary file.
     pub fn push(&mut self, lines: &[u8]) -> io::Result<()> {
         self.bytes += lines.len() as u64;
         let mut start = 0;
@@ -56,9 +53,6 @@ impl Sorter {
     }
 
     /// Gives all lines to `put` in order, many at a time.
-    ///
-    /// # Errors
-    /// Those of `put`, and the failure of a temporary file.
     pub fn finish(self, put: &mut dyn FnMut(&[u8]) -> io::Result<()>, diagnostics: &Diagnostics) -> io::Result<()> {
         let phase = diagnostics.start_phase("sorting", Amount::Bytes(self.bytes));
         let mut batch = Vec::with_capacity(BATCH + (4 << 10));

@@ -64,9 +64,6 @@ impl Splitter {
     }
 
     /// Adds some lines.
-    ///
-    /// # Errors
-    /// The failure to write a file.
     pub fn push(&mut self, lines: &[u8]) -> io::Result<()> {
         let mut start = 0;
         while let Some(length) = memchr(b'\n', &lines[start..]) {
@@ -140,9 +137,6 @@ impl Splitter {
     }
 
     /// Writes the lines that are left.
-    ///
-    /// # Errors
-    /// The failure to write a file.
     pub fn finish(mut self) -> io::Result<()> {
         self.write()
     }

@@ -86,9 +86,6 @@ impl CallFilter {
 
     /// Reads the whole trace and collects the records of the calls that meet the conditions. Records that are not
     /// `possible` are left out, as if they were not there.
-    ///
-    /// # Errors
-    /// The failure of a temporary file.
     pub fn prepare(&mut self, merge: &Merge, possible: &(dyn Fn(&[u8]) -> bool + Sync)) -> io::Result<()> {
         let mut pairing = CrossBatchPairing {
             filter: self,
@@ -206,9 +203,6 @@ impl CallFilter {
     }
 
     /// Whether cursors could read what was selected.
-    ///
-    /// # Errors
-    /// The first failure of the temporary file.
     pub fn result(&self) -> io::Result<()> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         failure.map_or(Ok(()), Err)

@@ -21,9 +21,6 @@ impl LineLimit {
     pub const ALL: LineLimit = LineLimit { skip: 0, most: u64::MAX };
 
     /// The limit that keeps the last `tail` of the first `head` lines of `times`. Moves the start of `times` near these lines.
-    ///
-    /// # Errors
-    /// Those of the merge.
     pub fn choose(
         merge: &Merge,
         times: &mut Range<u64>,

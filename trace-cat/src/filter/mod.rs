@@ -52,9 +52,6 @@ impl Filter {
     }
 
     /// Reads the trace once if a condition is about calls, to find which records belong to the calls that meet it.
-    ///
-    /// # Errors
-    /// The failure of a temporary file.
     pub fn prepare(&mut self, merge: &Merge) -> io::Result<()> {
         let Filter { records, calls } = self;
         calls.as_mut().map_or(Ok(()), |calls| calls.prepare(merge, &|line| records.wants(line)))
@@ -74,9 +71,6 @@ impl Filter {
     }
 
     /// Whether records were selected without an error.
-    ///
-    /// # Errors
-    /// The first failure of a temporary file.
     pub fn result(&self) -> io::Result<()> {
         self.calls.as_ref().map_or(Ok(()), CallFilter::result)
     }

@@ -65,17 +65,11 @@ impl SelectionCollector {
     }
 
     /// Adds a key, which may be there already.
-    ///
-    /// # Errors
-    /// The failure of a temporary file.
     pub fn push(&mut self, key: RecordKey) -> io::Result<()> {
         self.0.push(&key.to_bytes())
     }
 
     /// The set of all keys that were added.
-    ///
-    /// # Errors
-    /// The failure of a temporary file.
     pub fn finish(self) -> io::Result<SelectedRecords> {
         if self.0.is_in_memory() {
             let mut keys = Vec::new();
@@ -122,9 +116,6 @@ pub enum SelectedRecords {
 
 impl SelectedRecords {
     /// The sorted keys of `times`.
-    ///
-    /// # Errors
-    /// The failure of the temporary file.
     pub fn within(&self, times: RangeInclusive<u64>) -> io::Result<Cow<'_, [RecordKey]>> {
         match self {
             SelectedRecords::Memory(keys) => {

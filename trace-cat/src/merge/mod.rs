@@ -65,9 +65,6 @@ pub type BatchTransform<'a> = Option<&'a (dyn Fn(&[u8], OrderedSection, &mut Vec
 
 impl<'a> Merge<'a> {
     /// Reads every text once and reports what is damaged. What can be read of a damaged text is merged.
-    ///
-    /// # Errors
-    /// The failure of a temporary file.
     pub fn prepare(
         texts: &[Arc<RecordText>],
         limits: MergeLimits,
@@ -183,17 +180,11 @@ impl<'a> Merge<'a> {
     }
 
     /// Merges the records of `times` and gives the output to `take`, in order, many lines at a time.
-    ///
-    /// # Errors
-    /// Those of `take`.
     pub fn run(&self, times: Range<u64>, transform: BatchTransform, take: &mut LineConsumer) -> io::Result<()> {
         self.run_phase("merging", times, transform, take)
     }
 
     /// As [`run`](Merge::run), with the phase that progress shows.
-    ///
-    /// # Errors
-    /// Those of `take`.
     pub fn run_phase(
         &self,
         phase: &'static str,

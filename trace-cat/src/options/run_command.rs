@@ -148,9 +148,6 @@ pub struct RunOptions {
 
 impl RunArguments {
     /// Converts the arguments to options.
-    ///
-    /// # Errors
-    /// An unknown name in the list of events.
     pub fn resolve(self) -> Result<RunOptions, String> {
         let RunArguments { recording, directory, output, format, library, force, command } = self;
         let RecordingArguments { events, only, level, ring, max, unbuffered, detail } = recording;

@@ -119,9 +119,6 @@ pub struct Selection {
 
 impl SelectionArguments {
     /// Converts the arguments to a selection.
-    ///
-    /// # Errors
-    /// An unknown name in the list of events.
     pub fn resolve(self) -> Result<Selection, String> {
         let SelectionArguments { events, pids, lwps, tids, objects, blocked, longer, since, until, head, tail } = self;
         let set = (!events.is_empty()).then(|| event_set(&events.join(":")));

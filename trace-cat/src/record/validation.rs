@@ -20,9 +20,6 @@ use spec::{Record, RecordError};
 use super::columns;
 
 /// Checks `line`, which has no newline.
-///
-/// # Errors
-/// The error of `spec::Record::parse`.
 pub fn check(line: &[u8]) -> Result<(), RecordError> {
     if FieldOffsets::of_usual(line).is_some() { Ok(()) } else { Record::parse(line).map(|_| ()) }
 }

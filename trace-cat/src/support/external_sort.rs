@@ -45,9 +45,6 @@ impl<K: Ord + Copy> SortBuffer<K> {
     }
 
     /// Gives all records to `take` in order and removes them. Records with equal keys keep their order.
-    ///
-    /// # Errors
-    /// Those of `take`.
     pub fn drain(&mut self, take: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         // The start breaks ties, which keeps the order of records with equal keys.
         self.index.sort_unstable();
@@ -81,9 +78,6 @@ impl<K: Ord + Copy> ExternalSort<K> {
     }
 
     /// Adds a record of at most 65,535 bytes.
-    ///
-    /// # Errors
-    /// The failure of a temporary file.
     pub fn push(&mut self, record: &[u8]) -> io::Result<()> {
         if !self.buffer.has_room(record.len()) {
             self.write_run()?;
@@ -106,9 +100,6 @@ impl<K: Ord + Copy> ExternalSort<K> {
     }
 
     /// Gives all records to `take` in order. Records with equal keys keep the order in which they were pushed.
-    ///
-    /// # Errors
-    /// Those of `take`, and the failure of a temporary file.
     pub fn finish(mut self, take: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         if self.is_in_memory() {
             return self.buffer.drain(take);

@@ -44,9 +44,6 @@ pub struct TemporaryFile {
 
 impl TemporaryFile {
     /// An empty file in the directory for temporary files (`TMPDIR`).
-    ///
-    /// # Errors
-    /// The failure to make the file.
     pub fn new() -> io::Result<TemporaryFile> {
         let file = tempfile::tempfile().map_err(temporary_file_error)?;
         Ok(TemporaryFile { writer: BufWriter::with_capacity(WRITE_BUFFER, file), length: 0 })
@@ -58,18 +55,12 @@ impl TemporaryFile {
     }
 
     /// Appends `bytes`, which may stay in memory until [`flush`](TemporaryFile::flush) is called.
-    ///
-    /// # Errors
-    /// The failure to write.
     pub fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.length += bytes.len() as u64;
         self.writer.write_all(bytes).map_err(temporary_file_error)
     }
 
     /// Writes what is still in memory.
-    ///
-    /// # Errors
-    /// The failure to write.
     pub fn flush(&mut self) -> io::Result<()> {
         self.writer.flush().map_err(temporary_file_error)
     }

@@ -39,9 +39,6 @@ struct FinalSteps<'a> {
 
 impl<'a> SequentialStage<'a> {
     /// Opens the output.
-    ///
-    /// # Errors
-    /// Any error of opening it.
     pub fn open(
         arrangement: Arrangement,
         path: Option<&Path>,
@@ -55,9 +52,6 @@ impl<'a> SequentialStage<'a> {
     }
 
     /// Writes the text before the first record.
-    ///
-    /// # Errors
-    /// Any error of writing.
     pub fn begin(
         &mut self,
         limit: LineLimit,
@@ -74,9 +68,6 @@ impl<'a> SequentialStage<'a> {
     }
 
     /// Takes the next lines. Returns `false` if no more are needed.
-    ///
-    /// # Errors
-    /// Any error of writing.
     pub fn take(&mut self, lines: &[u8]) -> io::Result<bool> {
         let (lines, more) = self.limit.cut(lines);
         match &mut self.sorter {
@@ -87,9 +78,6 @@ impl<'a> SequentialStage<'a> {
     }
 
     /// Finishes the output after the last record.
-    ///
-    /// # Errors
-    /// Any error of writing.
     pub fn end(self, concurrent: &mut ConcurrentStage) -> io::Result<()> {
         let SequentialStage { sorter, mut last, diagnostics, .. } = self;
         if let Some(sorter) = sorter {
