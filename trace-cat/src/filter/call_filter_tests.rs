@@ -216,7 +216,8 @@ fn selection(random: &mut SeededRandom, merged: &str) -> Selection {
     let (since, until) = (time_point(), time_point());
     let mut number = |limit: usize| (random.below(3) == 0).then(|| random.below(limit) as u64);
     let (head, tail, longer) = (number(90), number(90), number([3, 90, 30_000][times.len() % 3]));
-    Selection { events, pids, lwps, tids, objects, blocked: random.below(3) == 0, longer, since, until, head, tail }
+    let (event_lists, blocked) = (Vec::new(), random.below(3) == 0);
+    Selection { events, event_lists, pids, lwps, tids, objects, blocked, longer, since, until, head, tail }
 }
 
 #[test]
