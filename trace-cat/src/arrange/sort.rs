@@ -2,8 +2,6 @@
 
 use std::io;
 
-use memchr::memchr;
-
 use crate::options::SortOrder;
 use crate::record::columns;
 use crate::support::diagnostics::Diagnostics;
@@ -43,13 +41,7 @@ impl Sorter {
     /// Adds some lines.
     pub fn push(&mut self, lines: &[u8]) -> io::Result<()> {
         self.bytes += lines.len() as u64;
-        let mut start = 0;
-        while let Some(length) = memchr(b'\n', &lines[start..]) {
-            let end = start + length + 1;
-            self.sort.push(&lines[start..end])?;
-            start = end;
-        }
-        Ok(())
+        columns::lines(lines).try_for_each(|line| self.sort.push(line))
     }
 
     /// Gives all lines to `put` in order, many at a time.

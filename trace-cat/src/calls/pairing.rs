@@ -9,6 +9,9 @@ use foldhash::fast::RandomState;
 
 use crate::record::columns;
 
+/// Calls that may be open at a time; if there are more, all of them are taken for calls that do not end.
+pub const OPEN_CALLS_MAX: usize = 1 << 18;
+
 /// What the two records of a call have in common. The thread's ID is part of it because two processes of different PID
 /// namespaces can have the same numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

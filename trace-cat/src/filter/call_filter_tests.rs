@@ -243,12 +243,12 @@ fn random_traces_are_filtered_as_the_manual_says_whatever_the_slices() {
             let selection = selection(&mut random, &merged);
             let (out, _) = trace.merged(&[], limits, 9, |merge, out| {
                 let Selection { since, until, head, tail, .. } = selection;
-                let mut filter = Filter::new(selection.clone());
+                let mut filter = Filter::new(&selection);
                 filter.prepare(merge).unwrap();
                 let select = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| {
                     filter.select(lines, |line| out.extend_from_slice(line))
                 };
-                let transform: BatchTransform = if filter.is_idle() { None } else { Some(&select) };
+                let transform: BatchTransform = if filter.accepts_all() { None } else { Some(&select) };
                 let since = since.map_or(0, |since| since.resolve(0));
                 let times = since..until.map_or(u64::MAX, |until| until.resolve(0));
                 merge_limited(merge, times, transform, [head, tail], out);

@@ -14,6 +14,7 @@
 
 pub mod columns;
 pub mod errno_names;
+pub mod event_table;
 pub mod fields;
 pub mod plain_records;
 pub mod record_kinds;

@@ -54,12 +54,12 @@ pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandE
     let merge = Merge::prepare(&inputs.texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
     let (mut concurrent, format) = formats(&options, &paths, &runs);
     let Selection { since, until, head, tail, .. } = options.selection;
-    let mut filter = Filter::new(options.selection);
+    let mut filter = Filter::new(&options.selection);
     filter.prepare(&merge).map_err(Error::temporary)?;
 
     let transform =
         |lines: &[u8], section: OrderedSection, out: &mut Vec<u8>| concurrent.format(&filter, lines, section, out);
-    let transform: BatchTransform = if filter.is_idle() && concurrent.is_idle() { None } else { Some(&transform) };
+    let transform: BatchTransform = if filter.accepts_all() && concurrent.is_idle() { None } else { Some(&transform) };
     let start = merge.span().map_or(0, |(start, _)| start);
     let mut times = since.map_or(0, |since| since.resolve(start))..until.map_or(u64::MAX, |until| until.resolve(start));
     let limit = LineLimit::choose(&merge, &mut times, transform, head, tail).map_err(failed)?;

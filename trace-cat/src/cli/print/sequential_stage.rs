@@ -107,7 +107,7 @@ impl FinalSteps<'_> {
     }
 
     fn end(mut self, concurrent: &mut ConcurrentStage) -> io::Result<()> {
-        self.splitter.map_or(Ok(()), Splitter::finish)?;
+        self.splitter.as_mut().map_or(Ok(()), Splitter::write)?;
         self.text.clear();
         concurrent.end(&mut self.text);
         if let SequentialFormat::Timeline(formatter) = &mut self.format {
