@@ -16,15 +16,10 @@ pub const OPEN_CALLS_MAX: usize = 1 << 18;
 /// namespaces can have the same numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallKey {
-    /// The process.
     pub pid: u32,
-    /// The LWP.
     pub lwp: u32,
-    /// The thread.
     pub tid: u64,
-    /// The category.
     pub category: u8,
-    /// The event.
     pub number: u8,
 }
 

@@ -300,7 +300,7 @@ impl<'a> Merge<'a> {
     fn merge_loaded(&self, times: &Range<u64>, memory: &mut WorkerMemory, is_transformed: bool, out: &mut LineBuffer) {
         let WorkerMemory { records, merged } = memory;
         let merged = if is_transformed { merged } else { out };
-        let invalid_lines = loser_tree::merge(records.bytes(), records.streams(), times.clone(), &self.stamps, merged);
+        let invalid_lines = loser_tree::merge(&records.bytes, &records.streams, times.clone(), &self.stamps, merged);
         if invalid_lines > 0 {
             for number in records.invalid_inputs(times) {
                 self.inputs[number as usize].fail(&io::Error::other("changed while being read"), self.diagnostics);

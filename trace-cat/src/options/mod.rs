@@ -2,17 +2,6 @@
 //!
 //! The parser, `-h` and `--help`, the manual pages and the shells' completions come from the structures here (see
 //! `examples/documents`). A doc comment is an option's help: `-h` prints its first paragraph, `--help` and the manual all of it.
-//!
-//! ```text
-//! selection        which records
-//! output_options   how they are printed, and where to
-//! arrangement      in which order, and in how many files
-//! follow_options   while programs run
-//! run_command      trace-cat run
-//! event_list       lists of categories and events; nearest_name: what a wrong name may mean
-//! time_point       points in time
-//! command_error    why a command ends early
-//! ```
 
 mod arrangement;
 mod command_error;

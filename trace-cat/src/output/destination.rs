@@ -55,9 +55,4 @@ impl Output<'_> {
         }
         self.file.write_all(chunk)
     }
-
-    /// Flushes the output.
-    pub fn finish(mut self) -> io::Result<()> {
-        self.file.flush()
-    }
 }

@@ -26,7 +26,7 @@ pub struct KnownKind {
 pub struct RecordKindTable {
     /// By [`place`]: 0 for none, else one more than the index in `kinds`.
     places: Box<[u16]>,
-    kinds: Vec<KnownKind>,
+    pub kinds: Vec<KnownKind>,
 }
 
 /// How many numbers an event can have within its category.
@@ -65,15 +65,10 @@ impl RecordKindTable {
         let place = self.places.get(place(fields.event(), fields.which()))?;
         usize::from(*place).checked_sub(1)
     }
-
-    /// All record kinds.
-    pub fn kinds(&self) -> &[KnownKind] {
-        &self.kinds
-    }
 }
 
 /// The name of a category, or its number.
-pub fn category(event1: u8) -> Vec<u8> {
+pub fn category_name(event1: u8) -> Vec<u8> {
     match CATEGORIES.get(usize::from(event1)) {
         Some(name) => name.as_bytes().to_vec(),
         None => event1.to_string().into_bytes(),
@@ -81,11 +76,11 @@ pub fn category(event1: u8) -> Vec<u8> {
 }
 
 /// A name for an event whose record kind is not in the table: the event's own if it has one, else `user.05`.
-pub fn name(fields: &Fields) -> Vec<u8> {
+pub fn event_name(fields: &Fields) -> Vec<u8> {
     let (event1, event2) = fields.event();
     match Event::find(event1, event2) {
         Some(event) => event.name.as_bytes().to_vec(),
-        None => [&category(event1)[..], format!(".{event2:02}").as_bytes()].concat(),
+        None => [&category_name(event1)[..], format!(".{event2:02}").as_bytes()].concat(),
     }
 }
 

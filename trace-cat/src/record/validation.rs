@@ -19,8 +19,8 @@ use spec::{Record, RecordError};
 
 use super::columns;
 
-/// Checks `line`, which has no newline.
-pub fn check(line: &[u8]) -> Result<(), RecordError> {
+/// Checks that `line`, which has no newline, is a record. The error is that of `spec::Record::parse`.
+pub fn validate(line: &[u8]) -> Result<(), RecordError> {
     if FieldOffsets::of_usual(line).is_some() { Ok(()) } else { Record::parse(line).map(|_| ()) }
 }
 

@@ -50,7 +50,7 @@ impl TextLine<'_> {
 
     /// Appends a record of an unknown kind: its arguments as they are, without trailing zeros.
     fn unknown(&mut self, fields: &Fields) {
-        self.coloured(Highlight::Event, &record_kinds::name(fields));
+        self.coloured(Highlight::Event, &record_kinds::event_name(fields));
         self.put(b"(");
         let open = self.out.len();
         let count = fields.arguments().iter().rposition(|text| *text != b"0").map_or(0, |last| last + 1);

@@ -69,7 +69,7 @@ impl KindLayouts {
     /// Computes the layouts.
     pub fn new() -> KindLayouts {
         let table = RecordKindTable::default();
-        let layouts = table.kinds().iter().map(kind_layout).collect();
+        let layouts = table.kinds.iter().map(kind_layout).collect();
         KindLayouts { table, layouts }
     }
 

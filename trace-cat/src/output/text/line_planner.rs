@@ -4,8 +4,7 @@
 use super::known_threads::{ArgumentText, KnownThreads, OpenCall, SET_NAME, name_bytes};
 use super::line_plan::{BatchRecords, CarriedRecord, LineKind, LinePlan, PlannedLine};
 use super::time_column::TimeColumn;
-use crate::output::terminal_style;
-use crate::output::terminal_style::Highlight;
+use crate::output::terminal_style::{self, Highlight};
 use crate::record::fields::Fields;
 
 /// What is remembered from record to record.
