@@ -78,7 +78,7 @@ impl TemporaryText {
     /// Ends the current text and returns it.
     pub fn end_text(&mut self) -> io::Result<Arc<RecordText>> {
         self.file.flush()?;
-        let range = self.start..self.file.length();
+        let range = self.start..self.file.length;
         self.start = range.end;
         Ok(Arc::new(RecordText::slice(self.handle.clone(), range)))
     }

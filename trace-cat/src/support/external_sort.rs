@@ -95,7 +95,7 @@ impl<K: Ord + Copy> ExternalSort<K> {
             file.push(&(record.len() as u16).to_le_bytes())?;
             file.push(record)
         })?;
-        ends.push(file.length());
+        ends.push(file.length);
         Ok(())
     }
 

@@ -39,7 +39,8 @@ pub fn is_temporary_file_error(error: &io::Error) -> bool {
 #[derive(Debug)]
 pub struct TemporaryFile {
     writer: BufWriter<File>,
-    length: u64,
+    /// The number of bytes that were pushed.
+    pub length: u64,
 }
 
 impl TemporaryFile {
@@ -47,11 +48,6 @@ impl TemporaryFile {
     pub fn new() -> io::Result<TemporaryFile> {
         let file = tempfile::tempfile().map_err(temporary_file_error)?;
         Ok(TemporaryFile { writer: BufWriter::with_capacity(WRITE_BUFFER, file), length: 0 })
-    }
-
-    /// The number of bytes that were pushed.
-    pub fn length(&self) -> u64 {
-        self.length
     }
 
     /// Appends `bytes`, which may stay in memory until [`flush`](TemporaryFile::flush) is called.

@@ -92,10 +92,10 @@ fn kind_layout(known: &KnownKind) -> KindLayout {
     let added = std::array::from_fn(|index| if is_new(index) { arguments[index] } else { ColumnLayout::Nothing });
     let answer = |(index, column): (usize, &Option<Column>)| {
         let question = column.as_ref()?.name.strip_suffix('?')?;
-        Some((index, ShortText::new(if question == "block" { "blocked" } else { question })))
+        Some((index, ShortText::new(if question == "block" { b"blocked" } else { question.as_bytes() })))
     };
     KindLayout {
-        name: ShortText::new(event.name),
+        name: ShortText::new(event.name.as_bytes()),
         arguments,
         added,
         result: named("rval"),
