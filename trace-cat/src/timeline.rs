@@ -23,8 +23,8 @@ pub struct Trace<'a> {
 
 impl<'a> Trace<'a> {
     /// Opens the trace that `paths` stand for: directories, record files, or trbufs with all files of their process.
-    /// Every file is read once, to find what is damaged and where which times are. What cannot be read goes to
-    /// `diagnostics`, and the rest can be read.
+    /// Every file is read once, to find what is damaged and where which times are. What cannot be read is reported to
+    /// `diagnostics`; all other records can be read.
     ///
     /// # Errors
     /// The failure of a temporary file.

@@ -38,7 +38,6 @@ impl Sorter {
         Some(Sorter { sort: ExternalSort::new(key, memory), bytes: 0 })
     }
 
-    /// Adds some lines.
     pub fn push(&mut self, lines: &[u8]) -> io::Result<()> {
         self.bytes += lines.len() as u64;
         columns::lines(lines).try_for_each(|line| self.sort.push(line))

@@ -60,7 +60,6 @@ impl Splitter {
         })
     }
 
-    /// Adds some lines.
     pub fn push(&mut self, lines: &[u8]) -> io::Result<()> {
         for line in columns::lines(lines) {
             let value = self.value(line);

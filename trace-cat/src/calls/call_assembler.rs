@@ -24,14 +24,12 @@ pub struct CallAssembler {
     last_seen: HashMap<u32, u64, RandomState>,
 }
 
-/// The entry record of an open call.
 struct EntryRecord {
     record: Record,
     shows_wait: bool,
 }
 
 impl CallAssembler {
-    /// No call is open.
     pub fn new() -> CallAssembler {
         let functions = FUNCTIONS.iter().map(|function| function.event.event());
         CallAssembler {

@@ -59,7 +59,6 @@ impl<T> Default for OpenCalls<T> {
 }
 
 impl<T> OpenCalls<T> {
-    /// How many calls there are.
     pub fn len(&self) -> usize {
         self.calls.len() - self.free.len()
     }

@@ -282,7 +282,6 @@ struct CrossBatchPairing<'a> {
     open_calls: OpenCalls<CallRecord>,
     /// When processes ended.
     process_ends: HashMap<u32, u64, RandomState>,
-    /// The time of the last record.
     trace_end: u64,
     selected: ExternalSort<RecordKey>,
 }

@@ -17,7 +17,6 @@ pub struct LineLimit {
 }
 
 impl LineLimit {
-    /// All lines.
     pub const ALL: LineLimit = LineLimit { skip: 0, most: u64::MAX };
 
     /// The limit that keeps the last `tail` of the first `head` lines of `times`. Moves the start of `times` near these lines.

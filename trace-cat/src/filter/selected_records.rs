@@ -63,11 +63,9 @@ pub enum SelectedRecords {
     Memory(Vec<RecordKey>),
     /// Sorted keys in a temporary file.
     File {
-        /// The file.
         file: TemporaryFile,
         /// The time of the first key of each block.
         first_times: Vec<u64>,
-        /// How many keys there are.
         count: usize,
     },
 }

@@ -27,11 +27,9 @@ struct StreamingCallFilter {
     open_calls: OpenCalls<PendingEntry>,
     /// When processes ended.
     process_ends: HashMap<u32, u64, RandomState>,
-    /// The time of the latest record.
     latest: u64,
 }
 
-/// The entry record of an open call.
 #[derive(Debug)]
 struct PendingEntry {
     record: CallRecord,

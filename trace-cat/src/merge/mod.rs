@@ -335,7 +335,6 @@ impl BatchTransformer<'_> {
     }
 }
 
-/// What a thread keeps from slice to slice.
 #[derive(Default)]
 struct WorkerMemory {
     records: SliceRecords,

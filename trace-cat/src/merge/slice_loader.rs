@@ -23,13 +23,11 @@ pub struct SliceRecords {
     filled: usize,
     /// The ranges of the streams, in the order of the inputs.
     pub streams: Vec<Range<usize>>,
-    /// The number of each stream's input.
     stream_inputs: Vec<u32>,
     /// Where the stream that is being loaded begins.
     start: usize,
     /// The time, the start and the end of each line of a stream that is sorted.
     lines: Vec<(u64, usize, usize)>,
-    /// The sorted lines.
     sorted: Vec<u8>,
     /// The buffer of the reader of damaged inputs.
     buffer: Vec<u8>,

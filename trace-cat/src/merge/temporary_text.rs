@@ -27,7 +27,6 @@ pub struct TemporaryText {
 }
 
 impl TemporaryText {
-    /// A new temporary file.
     pub fn new() -> io::Result<TemporaryText> {
         let file = TemporaryFile::new()?;
         let name = env::temp_dir().join("(temporary file of trace-cat)");

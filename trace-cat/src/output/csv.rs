@@ -12,7 +12,6 @@ use super::formatter::RecordFormatter;
 use crate::record::fields::Fields;
 use crate::record::record_kinds::{self, KnownKind, RecordKindTable};
 
-/// The CSV format.
 #[derive(Debug, Default)]
 pub struct CsvFormat {
     kinds: RecordKindTable,

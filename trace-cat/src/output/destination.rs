@@ -48,7 +48,6 @@ impl Output<'_> {
         Ok(Output { file, progress })
     }
 
-    /// Writes a chunk.
     pub fn write(&mut self, chunk: &[u8]) -> io::Result<()> {
         if let Some(diagnostics) = self.progress.take_if(|_| !chunk.is_empty()) {
             diagnostics.stop_progress();

@@ -16,7 +16,6 @@ use crate::record::record_kinds::{self, KnownKind, RecordKindTable};
 /// The most characters, the minus included, of decimal numbers that are exact in any reader: 10^15 is less than 2^53.
 const EXACT_WIDTH_MAX: usize = 15;
 
-/// The JSON format.
 #[derive(Debug, Default)]
 pub struct JsonFormat {
     kinds: RecordKindTable,

@@ -9,9 +9,7 @@ use super::fields::Fields;
 /// One record kind of an event.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownKind {
-    /// The category's name.
     pub category: &'static str,
-    /// The event.
     pub event: &'static Event,
     /// 0 for the only record of a call, 1 for the first of two, 2 for the second.
     pub which: u8,

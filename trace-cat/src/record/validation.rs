@@ -185,7 +185,6 @@ struct ByteBlock(__m128i);
 
 /// Bytes of a block.
 const BLOCK: usize = size_of::<ByteBlock>();
-/// A bit for each byte of a block.
 const ALL: u32 = 0xffff;
 
 impl ByteBlock {

@@ -28,7 +28,6 @@ impl<K: Ord + Copy> SortBuffer<K> {
         SortBuffer { bytes: Vec::new(), index: Vec::new(), capacity: capacity.min(u32::MAX as usize) }
     }
 
-    /// The number of bytes of all records.
     pub fn length(&self) -> usize {
         self.bytes.len()
     }
@@ -38,7 +37,6 @@ impl<K: Ord + Copy> SortBuffer<K> {
         self.bytes.is_empty() || self.bytes.len() + length <= self.capacity
     }
 
-    /// Adds a record.
     pub fn push(&mut self, key: K, record: &[u8]) {
         self.index.push((key, self.bytes.len() as u32, record.len() as u16));
         self.bytes.extend_from_slice(record);
@@ -142,7 +140,6 @@ impl<K: Ord + Copy> ExternalSort<K> {
 /// A run that is being merged.
 struct RunReader<'a> {
     reader: BufReader<TemporaryFileRange<'a>>,
-    /// The current record.
     record: Vec<u8>,
 }
 

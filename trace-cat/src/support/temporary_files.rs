@@ -30,7 +30,7 @@ pub fn temporary_file_error(error: io::Error) -> io::Error {
     if is_temporary_file_error(&error) { error } else { io::Error::new(error.kind(), TemporaryFileError(error)) }
 }
 
-/// True if the message of `error` says that it is about a temporary file.
+/// True if `error` is about a temporary file, and its message names the directory.
 pub fn is_temporary_file_error(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|error| error.is::<TemporaryFileError>())
 }
@@ -69,7 +69,6 @@ impl TemporaryFile {
 
 /// Reads a range of a temporary file.
 pub struct TemporaryFileRange<'a> {
-    /// The file.
     pub file: &'a File,
     /// What is not read yet.
     pub range: Range<u64>,

@@ -41,7 +41,6 @@ pub enum ColumnLayout {
 /// What a line shows of one record kind.
 #[derive(Clone, Debug)]
 pub struct KindLayout {
-    /// The event's name.
     pub name: ShortText,
     /// The columns among the arguments.
     pub arguments: [ColumnLayout; 5],
@@ -57,7 +56,6 @@ pub struct KindLayout {
     pub lacks_object: bool,
 }
 
-/// The layouts of all record kinds.
 #[derive(Debug)]
 pub struct KindLayouts {
     table: RecordKindTable,
@@ -66,7 +64,6 @@ pub struct KindLayouts {
 }
 
 impl KindLayouts {
-    /// Computes the layouts.
     pub fn new() -> KindLayouts {
         let table = RecordKindTable::default();
         let layouts = table.kinds.iter().map(kind_layout).collect();

@@ -64,7 +64,6 @@ pub struct ThreadLabel {
 pub struct OpenCall {
     /// Category and number of the event.
     pub event: (u8, u8),
-    /// The time of the entry record.
     pub time: u64,
     /// a1 of the entry record: in most calls, the object.
     pub object: ShortText,
@@ -161,7 +160,6 @@ impl KnownThreads {
         &self.threads[thread].label
     }
 
-    /// Adds an open call.
     pub fn begin_call(&mut self, thread: usize, call: OpenCall) {
         let calls = &mut self.threads[thread].open_calls;
         if calls.len() == OPEN_CALLS_MAX {

@@ -30,7 +30,6 @@ pub enum CallMarker {
 /// A line in progress.
 pub struct TextLine<'a> {
     pub(super) out: &'a mut Vec<u8>,
-    /// The record's time.
     pub(super) time: u64,
     coloured: bool,
     /// Where the line begins in `out`.
@@ -102,7 +101,6 @@ impl<'a> TextLine<'a> {
         }
     }
 
-    /// Ends the line.
     pub fn end(&mut self) {
         self.put(b"\n");
     }

@@ -10,7 +10,6 @@ use crate::record::fields::Fields;
 /// Columns of a terminal. A line is not wider if its call can be shown in two lines.
 pub const WIDTH: usize = 100;
 
-/// Writes lines.
 #[derive(Debug)]
 pub struct LineWriter {
     kinds: KindLayouts,
@@ -18,7 +17,6 @@ pub struct LineWriter {
 }
 
 impl LineWriter {
-    /// A writer of lines with or without colours.
     pub fn new(coloured: bool) -> LineWriter {
         LineWriter { kinds: KindLayouts::new(), coloured }
     }

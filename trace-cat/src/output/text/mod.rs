@@ -40,7 +40,6 @@ use line_planner::LinePlanner;
 use line_writer::LineWriter;
 use time_column::TimeColumn;
 
-/// The text format.
 #[derive(Debug)]
 pub struct TextFormat {
     writer: LineWriter,
@@ -67,7 +66,6 @@ impl TextFormat {
         TextFormat { writer: LineWriter::new(coloured), planner, plan: LinePlan::new(clock), spare: Mutex::default() }
     }
 
-    /// An empty batch.
     pub fn batch<'a>(&self) -> TextBatch<'a> {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         spare.unwrap_or_else(|| TextBatch { records: Vec::new(), plan: self.plan.clone() })
