@@ -55,7 +55,7 @@ pub struct CallRecord {
     pub time: u64,
     /// It names one of the objects.
     pub names_object: bool,
-    /// It shows that the call waited (see [`WaitRule`](crate::calls::wait_rules::WaitRule)).
+    /// It shows that the call waited (see [`WaitRule`]).
     shows_wait: bool,
 }
 
