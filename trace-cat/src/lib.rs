@@ -1,8 +1,8 @@
 //! Reads the traces that libthreadt.so records: opens a directory, merges its files into one timeline, and pairs entry
 //! and return records into calls. The program trace-cat is a user of this library.
 //!
-//! What is wrong with a trace is no error: it goes to a sink as a [`Diagnostic`], and what can be read is read.
-//! [`Diagnostics::has_damage`] tells whether anything is missing. Nothing here prints, and nothing exits. To ask whether a
+//! Damage in a trace is no error: it goes to a sink as a [`Diagnostic`], and what can be read is read.
+//! [`Diagnostics::has_damage`] returns whether anything is missing. Nothing here prints, and nothing exits. To ask whether a
 //! process runs, SIGIO is set to be ignored.
 //!
 //! # Examples

@@ -8,6 +8,7 @@ use spec::Record;
 use crate::calls::call::Call;
 use crate::calls::call_assembler::CallAssembler;
 use crate::merge::{Merge, MergeLimits};
+use crate::record::columns;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
 use crate::trace::file_handle::DescriptorBudget;
@@ -22,8 +23,8 @@ pub struct Trace<'a> {
 
 impl<'a> Trace<'a> {
     /// Opens the trace that `paths` stand for: directories, record files, or trbufs with all files of their process.
-    /// Every file is read once, to find what is damaged and where which times are. What cannot be read goes to
-    /// `diagnostics`, and the rest can be read.
+    /// Every file is read once, to find what is damaged and where which times are. What cannot be read is reported to
+    /// `diagnostics`; all other records can be read.
     ///
     /// # Errors
     /// The failure of a temporary file.
@@ -80,7 +81,7 @@ impl<'a> Trace<'a> {
 
     fn for_each_line(&self, visit: &mut (dyn FnMut(&[u8]) -> ControlFlow<()> + Send)) -> Result<(), Error> {
         let mut take = |lines: &[u8]| {
-            let flow = lines.split_inclusive(|&byte| byte == b'\n').try_for_each(&mut *visit);
+            let flow = columns::lines(lines).try_for_each(&mut *visit);
             Ok(flow.is_continue())
         };
         self.merge.run(0..u64::MAX, None, &mut take).map_err(Error::temporary)

@@ -2,8 +2,6 @@
 
 use std::io;
 
-use memchr::memchr;
-
 use crate::options::SortOrder;
 use crate::record::columns;
 use crate::support::diagnostics::Diagnostics;
@@ -40,25 +38,12 @@ impl Sorter {
         Some(Sorter { sort: ExternalSort::new(key, memory), bytes: 0 })
     }
 
-    /// Adds some lines.
-    ///
-    /// # Errors
-    /// The failure of a temporary file.
     pub fn push(&mut self, lines: &[u8]) -> io::Result<()> {
         self.bytes += lines.len() as u64;
-        let mut start = 0;
-        while let Some(length) = memchr(b'\n', &lines[start..]) {
-            let end = start + length + 1;
-            self.sort.push(&lines[start..end])?;
-            start = end;
-        }
-        Ok(())
+        columns::lines(lines).try_for_each(|line| self.sort.push(line))
     }
 
     /// Gives all lines to `put` in order, many at a time.
-    ///
-    /// # Errors
-    /// Those of `put`, and the failure of a temporary file.
     pub fn finish(self, put: &mut dyn FnMut(&[u8]) -> io::Result<()>, diagnostics: &Diagnostics) -> io::Result<()> {
         let phase = diagnostics.start_phase("sorting", Amount::Bytes(self.bytes));
         let mut batch = Vec::with_capacity(BATCH + (4 << 10));

@@ -9,11 +9,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use foldhash::fast::RandomState;
-use memchr::memchr;
 use spec::tables::CATEGORIES;
 
 use crate::calls::object_columns::ObjectColumns;
-use crate::calls::pairing::{CallKey, OpenCalls};
+use crate::calls::pairing::{CallKey, OPEN_CALLS_MAX, OpenCalls};
 use crate::options::SplitBy;
 use crate::record::columns;
 use crate::support::diagnostics::reason;
@@ -22,8 +21,6 @@ use crate::support::diagnostics::reason;
 const MEMORY: usize = 32 << 20;
 /// Bytes of memory for each file beside its lines.
 const FILE_MEMORY: usize = 256;
-/// Calls that may be open; if there are more, the objects of all of them are forgotten.
-const OPEN_CALLS_MAX: usize = 1 << 18;
 
 /// Writes records into the files that they belong to.
 pub struct Splitter {
@@ -63,15 +60,8 @@ impl Splitter {
         })
     }
 
-    /// Adds some lines.
-    ///
-    /// # Errors
-    /// The failure to write a file.
     pub fn push(&mut self, lines: &[u8]) -> io::Result<()> {
-        let mut start = 0;
-        while let Some(length) = memchr(b'\n', &lines[start..]) {
-            let line = &lines[start..=start + length];
-            start += line.len();
+        for line in columns::lines(lines) {
             let value = self.value(line);
             let lines_of_file = self.lines.entry(value).or_insert_with(|| {
                 self.bytes += FILE_MEMORY;
@@ -127,7 +117,7 @@ impl Splitter {
     }
 
     /// Writes the lines that are in memory.
-    fn write(&mut self) -> io::Result<()> {
+    pub fn write(&mut self) -> io::Result<()> {
         for (value, lines) in std::mem::take(&mut self.lines) {
             let name = self.file_name(value);
             let mut options = OpenOptions::new();
@@ -137,14 +127,6 @@ impl Splitter {
         }
         self.bytes = 0;
         Ok(())
-    }
-
-    /// Writes the lines that are left.
-    ///
-    /// # Errors
-    /// The failure to write a file.
-    pub fn finish(mut self) -> io::Result<()> {
-        self.write()
     }
 }
 
@@ -162,7 +144,7 @@ mod tests {
         let directory = parent.path().join("split");
         let mut splitter = Splitter { memory, ..Splitter::new(by, &directory).unwrap() };
         lines.chunks(7).for_each(|lines| splitter.push(lines.concat().as_bytes()).unwrap());
-        splitter.finish().unwrap();
+        splitter.write().unwrap();
         let files = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap());
         files.map(|file| (file.file_name().into_string().unwrap(), fs::read_to_string(file.path()).unwrap())).collect()
     }

@@ -6,18 +6,17 @@ use foldhash::fast::RandomState;
 use spec::{Event, FUNCTIONS, Record};
 
 use super::call::Call;
-use super::pairing::{CallKey, OpenCalls};
-use super::wait_rules::WaitRules;
+use super::pairing::{CallKey, OPEN_CALLS_MAX, OpenCalls};
+use super::wait_rules::{WaitRule, wait_rules};
 use crate::record::columns;
+use crate::record::event_table::EventTable;
 
-/// Calls that may be open at a time; if there are more, they are given to the caller as open calls.
-const OPEN_CALLS_MAX: usize = 1 << 18;
 /// Processes whose last record is known.
 const PROCESSES_MAX: usize = 1 << 18;
 
 /// Puts calls together.
 pub struct CallAssembler {
-    rules: WaitRules,
+    rules: EventTable<WaitRule>,
     /// Events that functions make: others (a lost record, the start of a process) are no calls.
     functions: HashSet<(u8, u8)>,
     open: OpenCalls<EntryRecord>,
@@ -25,18 +24,16 @@ pub struct CallAssembler {
     last_seen: HashMap<u32, u64, RandomState>,
 }
 
-/// The entry record of an open call.
 struct EntryRecord {
     record: Record,
     shows_wait: bool,
 }
 
 impl CallAssembler {
-    /// No call is open.
     pub fn new() -> CallAssembler {
         let functions = FUNCTIONS.iter().map(|function| function.event.event());
         CallAssembler {
-            rules: WaitRules::new(),
+            rules: wait_rules(),
             functions: functions.map(|event| (event.category, event.number)).collect(),
             open: OpenCalls::default(),
             last_seen: HashMap::default(),
@@ -50,7 +47,7 @@ impl CallAssembler {
             self.last_seen.insert(record.pid, record.time);
         }
         let Some(event) = record.event() else { return };
-        let (rule, numbers) = (self.rules.rule(event.category, event.number), columns::event(line));
+        let (rule, numbers) = (self.rules.get(event.category, event.number), columns::event(line));
         let shows_wait = rule.record_shows_wait(record.which, line);
         match record.which {
             1 => {
@@ -81,7 +78,7 @@ impl CallAssembler {
         for record in records {
             let Some(event) = record.event() else { continue };
             let last_seen = self.last_seen.get(&record.pid).copied().unwrap_or(record.time);
-            let waited = self.rules.rule(event.category, event.number).can_wait();
+            let waited = self.rules.get(event.category, event.number).can_wait();
             visit(&call(event, Some(record), None, record, last_seen, waited));
         }
     }

@@ -1,8 +1,9 @@
 //! Which columns of a record are objects. `--object` compares these columns, and `--split object` makes a file for each value.
 
-use spec::{Base, Column, EVENTS};
+use spec::{Base, Column, Event};
 
 use crate::record::columns;
+use crate::record::event_table::EventTable;
 
 /// The names of columns that are addresses of objects on which calls wait or work.
 const ADDRESSES: [&str; 9] = ["mutex", "cond", "sem", "rwlock", "barrier", "spin", "once_control", "uaddr", "uaddr2"];
@@ -14,39 +15,32 @@ pub fn is_object(column: &Column) -> bool {
 
 /// Which of a1 to a5 are objects: a bit for each, by event and kind of record.
 #[derive(Debug)]
-pub struct ObjectColumns(Box<[[u8; 3]]>);
+pub struct ObjectColumns(EventTable<[u8; 3]>);
 
 impl ObjectColumns {
     /// The object columns of the table of events.
     pub fn new() -> ObjectColumns {
-        let mut objects = vec![[0; 3]; 100 * 100].into_boxed_slice();
-        for event in &EVENTS {
-            for kind in event.kinds {
-                let columns = kind.columns.iter().enumerate();
-                let bits = columns.filter(|(_, column)| column.as_ref().is_some_and(is_object)).map(|(at, _)| 1 << at);
-                objects[event_index(event.category, event.number)][usize::from(kind.which)] = bits.sum();
-            }
-        }
-        ObjectColumns(objects)
+        ObjectColumns(EventTable::new(|category, number| {
+            let kind = |which| Event::find(category, number)?.kind(which);
+            [0, 1, 2].map(|which| {
+                let columns = kind(which).map_or(&[None; 5], |kind| &kind.columns).iter().enumerate();
+                columns.filter(|(_, column)| column.as_ref().is_some_and(is_object)).map(|(at, _)| 1 << at).sum()
+            })
+        }))
     }
 
     /// The objects that the record `line`, whose event is `event`, names.
     pub fn of<'a>(&self, event: (u8, u8, u8), line: &'a [u8]) -> impl Iterator<Item = u64> + use<'a> {
         let (category, number, which) = event;
-        let kinds = self.0.get(event_index(category, number));
-        let bits = kinds.and_then(|kinds| kinds.get(usize::from(which))).copied().unwrap_or(0);
+        let bits = self.0.get(category, number).get(usize::from(which)).copied().unwrap_or(0);
         (0..5).filter(move |at| bits >> at & 1 == 1).map(|at| columns::hex(columns::argument(line, at)))
     }
-}
-
-/// The index of an event in a table of all pairs of two-digit numbers; beyond its end if a number is greater.
-pub fn event_index(category: u8, number: u8) -> usize {
-    usize::from(category) * 100 + usize::from(number)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use spec::EVENTS;
 
     #[test]
     fn every_hex_column_of_the_table_is_an_object_or_is_listed_as_another_value() {

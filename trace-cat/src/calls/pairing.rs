@@ -9,19 +9,17 @@ use foldhash::fast::RandomState;
 
 use crate::record::columns;
 
+/// Calls that may be open at a time; if there are more, all of them are taken for calls that do not end.
+pub const OPEN_CALLS_MAX: usize = 1 << 18;
+
 /// What the two records of a call have in common. The thread's ID is part of it because two processes of different PID
 /// namespaces can have the same numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallKey {
-    /// The process.
     pub pid: u32,
-    /// The LWP.
     pub lwp: u32,
-    /// The thread.
     pub tid: u64,
-    /// The category.
     pub category: u8,
-    /// The event.
     pub number: u8,
 }
 
@@ -61,7 +59,6 @@ impl<T> Default for OpenCalls<T> {
 }
 
 impl<T> OpenCalls<T> {
-    /// How many calls there are.
     pub fn len(&self) -> usize {
         self.calls.len() - self.free.len()
     }

@@ -12,10 +12,10 @@
 //! | joins, thr_once | the return record is later than the entry record |
 //! | all others | never |
 
-use spec::{EVENTS, Event, RecordKind};
+use spec::{Event, RecordKind};
 
-use super::object_columns::event_index;
 use crate::record::columns;
+use crate::record::event_table::EventTable;
 
 /// How the records of an event's calls show whether these waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,32 +93,18 @@ impl WaitRule {
 }
 
 /// The rules of all events.
-#[derive(Debug)]
-pub struct WaitRules(Box<[WaitRule]>);
-
-impl WaitRules {
-    /// The rules for the table of events.
-    pub fn new() -> WaitRules {
-        let mut rules = vec![WaitRule::Never; 100 * 100].into_boxed_slice();
-        for event in &EVENTS {
-            rules[event_index(event.category, event.number)] = WaitRule::of(event);
-        }
-        WaitRules(rules)
-    }
-
-    /// The rule of one event.
-    pub fn rule(&self, category: u8, number: u8) -> WaitRule {
-        self.0.get(event_index(category, number)).copied().unwrap_or_default()
-    }
+pub fn wait_rules() -> EventTable<WaitRule> {
+    EventTable::new(|category, number| Event::find(category, number).map_or(WaitRule::Never, WaitRule::of))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use spec::EVENTS;
 
     #[test]
     fn every_event_with_two_records_has_the_intended_rule() {
-        let waits = WaitRules::new();
+        let waits = wait_rules();
         for event in EVENTS.iter().filter(|event| event.kinds.len() == 2) {
             let expected = match event.name {
                 "thr_create" | "futex_op" | "proc_fork" | "proc_exec" => WaitRule::Never,
@@ -131,10 +117,10 @@ mod tests {
                 name if name.contains("mutex_") || name.starts_with("rw_") => WaitRule::ReturnNotZero(1),
                 name => panic!("no rule is expected for {name}"),
             };
-            assert_eq!(waits.rule(event.category, event.number), expected, "{}", event.name);
+            assert_eq!(waits.get(event.category, event.number), expected, "{}", event.name);
         }
         assert_eq!(
-            (waits.rule(2, 4), waits.rule(12, 1), waits.rule(255, 255)),
+            (waits.get(2, 4), waits.get(12, 1), waits.get(255, 255)),
             (WaitRule::Never, WaitRule::Never, WaitRule::Never)
         );
     }

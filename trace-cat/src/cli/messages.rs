@@ -1,7 +1,7 @@
 //! The program's messages on stderr. Each begins with the program's name.
 
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use crate::support::diagnostics::{Diagnostic, Diagnostics, visible};
@@ -46,16 +46,10 @@ impl Messages {
     }
 }
 
-impl Default for Messages {
-    /// Messages go to stderr.
-    fn default() -> Messages {
-        Messages::new(Box::new(io::stderr()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io;
 
     #[derive(Clone, Default)]
     struct SharedBytes(Arc<Mutex<Vec<u8>>>);

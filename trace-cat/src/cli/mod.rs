@@ -17,7 +17,8 @@ use messages::Messages;
 /// Runs the program: parses the command line, executes the command, and returns the exit status.
 pub fn main() -> ExitCode {
     env_logger::init();
-    let cli = Cli::on_stderr();
+    let messages = Messages::new(Box::new(io::stderr()));
+    let cli = Cli { diagnostics: messages.diagnostics(), messages };
     match Task::parse(std::env::args_os(), std::env::var_os("THR_TRACE_DIR")) {
         Ok(Task::Read(options)) => cli.read(options),
         Ok(Task::Run(options)) => {
@@ -41,11 +42,6 @@ struct Cli {
 }
 
 impl Cli {
-    fn on_stderr() -> Cli {
-        let messages = Messages::default();
-        Cli { diagnostics: messages.diagnostics(), messages }
-    }
-
     /// Prints, recovers or follows a trace.
     fn read(&self, options: Options) -> ExitCode {
         match execute(options, &self.diagnostics) {

@@ -12,53 +12,40 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::OnceLock;
 
 use foldhash::fast::RandomState;
-use memchr::memchr;
 
-use super::selected_records::{RecordKey, SelectedRecords, SelectionCollector};
+use super::selected_records::{KEYS_IN_MEMORY, RecordKey, SelectedRecords, key_collector};
 use crate::calls::object_columns::ObjectColumns;
-use crate::calls::pairing::{CallKey, OpenCalls};
-use crate::calls::wait_rules::WaitRules;
+use crate::calls::pairing::{CallKey, OPEN_CALLS_MAX, OpenCalls};
+use crate::calls::wait_rules::{WaitRule, wait_rules};
 use crate::merge::{Merge, OrderedSection};
+use crate::options::Selection;
 use crate::record::columns;
+use crate::record::event_table::EventTable;
+use crate::support::external_sort::ExternalSort;
 
-/// Calls that may be open; if there are more, all of them are taken for calls that do not end.
-pub const OPEN_CALLS_MAX: usize = 1 << 18;
 /// Processes whose end is known.
 pub const PROCESS_ENDS_MAX: usize = 1 << 18;
 /// A process ends: category, event and kind of record.
 pub const PROC_EXIT: (u8, u8, u8) = (11, 4, 0);
 
-/// The conditions on calls.
-#[derive(Clone, Debug, Default)]
-pub struct CallConditions {
-    /// They name one of these objects; any objects if there are none.
-    pub objects: Vec<u64>,
-    /// They waited.
-    pub blocked: bool,
-    /// They lasted at least so many nanoseconds.
-    pub longer: Option<u64>,
-}
-
-impl CallConditions {
-    /// True if there is no condition.
-    pub fn is_idle(&self) -> bool {
-        self.objects.is_empty() && !self.blocked && self.longer.is_none()
-    }
-}
-
 /// Selects the records of calls that meet the conditions.
 #[derive(Debug)]
 pub struct CallFilter {
-    conditions: CallConditions,
-    objects: ObjectColumns,
-    wait_rules: WaitRules,
+    /// Calls have to name one of these objects, unless there are none.
+    objects: Vec<u64>,
+    /// Calls have to wait.
+    blocked: bool,
+    /// Calls have to last at least so many nanoseconds.
+    longer: Option<u64>,
+    object_columns: ObjectColumns,
+    wait_rules: EventTable<WaitRule>,
     /// The records that one record alone does not decide.
     selected: SelectedRecords,
     /// The first failure to read `selected`.
-    failure: Mutex<Option<io::Error>>,
+    failure: OnceLock<io::Error>,
 }
 
 /// What the conditions need of an entry record or a return record.
@@ -68,34 +55,35 @@ pub struct CallRecord {
     pub time: u64,
     /// It names one of the objects.
     pub names_object: bool,
-    /// It shows that the call waited (see [`WaitRule`](crate::calls::wait_rules::WaitRule)).
+    /// It shows that the call waited (see [`WaitRule`]).
     shows_wait: bool,
 }
 
 impl CallFilter {
-    /// A filter for which [`prepare`](CallFilter::prepare) is still to be called.
-    pub fn new(conditions: CallConditions) -> CallFilter {
-        CallFilter {
-            conditions,
-            objects: ObjectColumns::new(),
-            wait_rules: WaitRules::new(),
+    /// A filter with the conditions of `selection` on calls, if there are any. [`prepare`](CallFilter::prepare) is to be
+    /// called before it is asked for a cursor.
+    pub fn new(selection: &Selection) -> Option<CallFilter> {
+        let Selection { objects, blocked, longer, .. } = selection.clone();
+        (!objects.is_empty() || blocked || longer.is_some()).then(|| CallFilter {
+            objects,
+            blocked,
+            longer,
+            object_columns: ObjectColumns::new(),
+            wait_rules: wait_rules(),
             selected: SelectedRecords::Memory(Vec::new()),
-            failure: Mutex::new(None),
-        }
+            failure: OnceLock::new(),
+        })
     }
 
-    /// Reads the whole trace and collects the records of the calls that meet the conditions. Records that are not
+    /// Reads the complete trace and collects the records of the calls that meet the conditions. Records that are not
     /// `possible` are left out, as if they were not there.
-    ///
-    /// # Errors
-    /// The failure of a temporary file.
     pub fn prepare(&mut self, merge: &Merge, possible: &(dyn Fn(&[u8]) -> bool + Sync)) -> io::Result<()> {
         let mut pairing = CrossBatchPairing {
             filter: self,
             open_calls: OpenCalls::default(),
             process_ends: HashMap::default(),
             trace_end: merge.span().map_or(0, |(_, end)| end),
-            selected: SelectionCollector::new(),
+            selected: key_collector(KEYS_IN_MEMORY),
         };
         let pair = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| self.pair_batch(lines, possible, out);
         merge.run_phase("pairing calls", 0..u64::MAX, Some(&pair), &mut |notes| {
@@ -109,10 +97,7 @@ impl CallFilter {
     /// Pairs the calls within some lines, and appends notes of what is selected or cannot be paired there.
     fn pair_batch(&self, lines: &[u8], possible: &dyn Fn(&[u8]) -> bool, out: &mut Vec<u8>) {
         let mut open_calls = OpenCalls::default();
-        let mut start = 0;
-        while let Some(length) = memchr(b'\n', &lines[start..]) {
-            let line = &lines[start..=start + length];
-            start += line.len();
+        for line in columns::lines(lines) {
             let event = columns::event(line);
             if event == PROC_EXIT {
                 let time = columns::time(line).unwrap_or(0);
@@ -128,7 +113,7 @@ impl CallFilter {
                 continue;
             }
             match open_calls.end(call) {
-                Some(entry) => self.select(call, Some(entry), Some(record), 0, |note| note.put(out)),
+                Some(entry) => self.select(call, Some(entry), Some(record), 0).for_each(|note| note.put(out)),
                 None => BatchNote { kind: BatchNoteKind::Return, call, record }.put(out),
             }
         }
@@ -139,27 +124,26 @@ impl CallFilter {
 
     /// What the conditions need of the record `line`.
     pub fn call_record(&self, line: &[u8], event: (u8, u8, u8)) -> CallRecord {
-        let names_object = !self.conditions.objects.is_empty() && self.names_object(line, event);
-        let shows_wait = self.wait_rules.rule(event.0, event.1).record_shows_wait(event.2, line);
+        let names_object = !self.objects.is_empty() && self.names_object(line, event);
+        let shows_wait = self.wait_rules.get(event.0, event.1).record_shows_wait(event.2, line);
         CallRecord { time: columns::time(line).unwrap_or(0), names_object, shows_wait }
     }
 
     /// True if the record `line` names one of the objects.
     fn names_object(&self, line: &[u8], event: (u8, u8, u8)) -> bool {
-        self.objects.of(event, line).any(|object| self.conditions.objects.contains(&object))
+        self.object_columns.of(event, line).any(|object| self.objects.contains(&object))
     }
 
     /// True if a record that names one of the objects is selected whatever the other record of its call is, which is so if
     /// there are no other conditions.
     pub fn decides_by_one_record(&self) -> bool {
-        !self.conditions.blocked && self.conditions.longer.is_none()
+        !self.blocked && self.longer.is_none()
     }
 
     /// True if a call meets the conditions. A call without a return record lasts until `end`; the duration of one without an
     /// entry record is unknown.
     pub fn wants(&self, call: CallKey, entry: Option<CallRecord>, returned: Option<CallRecord>, end: u64) -> bool {
-        let CallConditions { objects, blocked, longer } = &self.conditions;
-        let rule = self.wait_rules.rule(call.category, call.number);
+        let rule = self.wait_rules.get(call.category, call.number);
         let end = returned.map_or(end, |returned| returned.time);
         let duration = entry.map(|entry| end.saturating_sub(entry.time));
         let shows_wait = |record: Option<CallRecord>| record.is_some_and(|record| record.shows_wait);
@@ -170,28 +154,25 @@ impl CallFilter {
         };
         let is_long =
             |least| duration.is_some_and(|duration| duration >= least) && (returned.is_some() || rule.can_wait());
-        (objects.is_empty() || names_object(entry) || names_object(returned))
-            && (!blocked || waited)
-            && longer.is_none_or(is_long)
+        (self.objects.is_empty() || names_object(entry) || names_object(returned))
+            && (!self.blocked || waited)
+            && self.longer.is_none_or(is_long)
     }
 
-    /// Gives `put` a note for each record of a call that meets the conditions, unless that record is decided alone.
+    /// A note for each record of a call that meets the conditions, unless that record is decided alone.
     fn select(
         &self,
         call: CallKey,
         entry: Option<CallRecord>,
         returned: Option<CallRecord>,
         end: u64,
-        mut put: impl FnMut(BatchNote),
-    ) {
-        if !self.wants(call, entry, returned, end) {
-            return;
-        }
-        for (record, kind) in [(entry, BatchNoteKind::SelectedEntry), (returned, BatchNoteKind::SelectedReturn)] {
-            if let Some(record) = record.filter(|record| !(self.decides_by_one_record() && record.names_object)) {
-                put(BatchNote { kind, call, record });
-            }
-        }
+    ) -> impl Iterator<Item = BatchNote> {
+        let is_wanted = self.wants(call, entry, returned, end);
+        let is_decided = move |record: &CallRecord| self.decides_by_one_record() && record.names_object;
+        let records = [(entry, BatchNoteKind::SelectedEntry), (returned, BatchNoteKind::SelectedReturn)];
+        records.into_iter().filter(move |_| is_wanted).filter_map(move |(record, kind)| {
+            Some(BatchNote { kind, call, record: record.filter(|record| !is_decided(record))? })
+        })
     }
 
     /// A cursor over `lines`, which are in order.
@@ -199,19 +180,15 @@ impl CallFilter {
         let last = memchr::memrchr(b'\n', lines.strip_suffix(b"\n").unwrap_or(lines)).map_or(0, |newline| newline + 1);
         let times = columns::time(lines).unwrap_or(0)..=columns::time(&lines[last..]).unwrap_or(u64::MAX);
         let selected = self.selected.within(times).unwrap_or_else(|error| {
-            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            _ = self.failure.set(error);
             Cow::Borrowed(&[])
         });
         CallFilterCursor { filter: self, selected, next: 0 }
     }
 
     /// Whether cursors could read what was selected.
-    ///
-    /// # Errors
-    /// The first failure of the temporary file.
-    pub fn result(&self) -> io::Result<()> {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-        failure.map_or(Ok(()), Err)
+    pub fn result(self) -> io::Result<()> {
+        self.failure.into_inner().map_or(Ok(()), Err)
     }
 }
 
@@ -264,13 +241,13 @@ enum BatchNoteKind {
     SelectedReturn,
 }
 
-const BATCH_NOTE_KINDS: [BatchNoteKind; 5] = [
-    BatchNoteKind::Entry,
-    BatchNoteKind::Return,
-    BatchNoteKind::ProcessEnd,
-    BatchNoteKind::SelectedEntry,
-    BatchNoteKind::SelectedReturn,
-];
+impl BatchNoteKind {
+    /// In the order of their numbers.
+    const ALL: [BatchNoteKind; 5] = {
+        use BatchNoteKind::*;
+        [Entry, Return, ProcessEnd, SelectedEntry, SelectedReturn]
+    };
+}
 
 impl BatchNote {
     const LEN: usize = 28;
@@ -286,13 +263,13 @@ impl BatchNote {
     }
 
     fn from_bytes(bytes: &[u8; BatchNote::LEN]) -> BatchNote {
-        let [flags, category, number, _, p0, p1, p2, p3, l0, l1, l2, l3, wide @ ..] = *bytes;
-        let [t0, t1, t2, t3, t4, t5, t6, t7, n0, n1, n2, n3, n4, n5, n6, n7] = wide;
-        let (pid, lwp) = (u32::from_le_bytes([p0, p1, p2, p3]), u32::from_le_bytes([l0, l1, l2, l3]));
-        let tid = u64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]);
-        let time = u64::from_le_bytes([n0, n1, n2, n3, n4, n5, n6, n7]);
+        let [flags, category, number, _, numbers @ ..] = *bytes;
+        let (words, _) = numbers.as_chunks();
+        let [pid, lwp, tid, tid_high, time, time_high] = std::array::from_fn(|word| u32::from_le_bytes(words[word]));
+        let wide = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        let (tid, time) = (wide(tid, tid_high), wide(time, time_high));
         BatchNote {
-            kind: BATCH_NOTE_KINDS[usize::from(flags & 15) % BATCH_NOTE_KINDS.len()],
+            kind: BatchNoteKind::ALL[usize::from(flags & 7) % BatchNoteKind::ALL.len()],
             call: CallKey { pid, lwp, tid, category, number },
             record: CallRecord { time, names_object: flags >> 4 & 1 == 1, shows_wait: flags >> 5 & 1 == 1 },
         }
@@ -305,9 +282,8 @@ struct CrossBatchPairing<'a> {
     open_calls: OpenCalls<CallRecord>,
     /// When processes ended.
     process_ends: HashMap<u32, u64, RandomState>,
-    /// The time of the last record.
     trace_end: u64,
-    selected: SelectionCollector,
+    selected: ExternalSort<RecordKey>,
 }
 
 impl CrossBatchPairing<'_> {
@@ -328,7 +304,9 @@ impl CrossBatchPairing<'_> {
                 }
                 Ok(())
             }
-            BatchNoteKind::SelectedEntry | BatchNoteKind::SelectedReturn => self.selected.push(selected_key(note)),
+            BatchNoteKind::SelectedEntry | BatchNoteKind::SelectedReturn => {
+                self.selected.push(&selected_key(note).to_bytes())
+            }
         }
     }
 
@@ -339,13 +317,8 @@ impl CrossBatchPairing<'_> {
         returned: Option<CallRecord>,
         end: u64,
     ) -> io::Result<()> {
-        let (selected, mut result) = (&mut self.selected, Ok(()));
-        self.filter.select(call, entry, returned, end, |note| {
-            if result.is_ok() {
-                result = selected.push(selected_key(&note));
-            }
-        });
-        result
+        let mut notes = self.filter.select(call, entry, returned, end);
+        notes.try_for_each(|note| self.selected.push(&selected_key(&note).to_bytes()))
     }
 
     /// Takes all open calls for calls that do not end: they last until their process ends, or as long as the trace.
@@ -359,7 +332,7 @@ impl CrossBatchPairing<'_> {
 
     fn finish(mut self) -> io::Result<SelectedRecords> {
         self.close_all()?;
-        self.selected.finish()
+        SelectedRecords::new(self.selected)
     }
 }
 

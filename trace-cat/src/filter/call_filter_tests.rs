@@ -216,7 +216,8 @@ fn selection(random: &mut SeededRandom, merged: &str) -> Selection {
     let (since, until) = (time_point(), time_point());
     let mut number = |limit: usize| (random.below(3) == 0).then(|| random.below(limit) as u64);
     let (head, tail, longer) = (number(90), number(90), number([3, 90, 30_000][times.len() % 3]));
-    Selection { events, pids, lwps, tids, objects, blocked: random.below(3) == 0, longer, since, until, head, tail }
+    let (event_lists, blocked) = (Vec::new(), random.below(3) == 0);
+    Selection { events, event_lists, pids, lwps, tids, objects, blocked, longer, since, until, head, tail }
 }
 
 #[test]
@@ -242,12 +243,12 @@ fn random_traces_are_filtered_as_the_manual_says_whatever_the_slices() {
             let selection = selection(&mut random, &merged);
             let (out, _) = trace.merged(&[], limits, 9, |merge, out| {
                 let Selection { since, until, head, tail, .. } = selection;
-                let mut filter = Filter::new(selection.clone());
+                let mut filter = Filter::new(&selection);
                 filter.prepare(merge).unwrap();
                 let select = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| {
                     filter.select(lines, |line| out.extend_from_slice(line))
                 };
-                let transform: BatchTransform = if filter.is_idle() { None } else { Some(&select) };
+                let transform: BatchTransform = if filter.accepts_all() { None } else { Some(&select) };
                 let since = since.map_or(0, |since| since.resolve(0));
                 let times = since..until.map_or(u64::MAX, |until| until.resolve(0));
                 merge_limited(merge, times, transform, [head, tail], out);

@@ -17,17 +17,13 @@ pub struct LineLimit {
 }
 
 impl LineLimit {
-    /// All lines.
     pub const ALL: LineLimit = LineLimit { skip: 0, most: u64::MAX };
 
     /// The limit that keeps the last `tail` of the first `head` lines of `times`. Moves the start of `times` near these lines.
-    ///
-    /// # Errors
-    /// Those of the merge.
     pub fn choose(
         merge: &Merge,
         times: &mut Range<u64>,
-        shape: BatchTransform,
+        transform: BatchTransform,
         head: Option<u64>,
         tail: Option<u64>,
     ) -> io::Result<LineLimit> {
@@ -35,13 +31,13 @@ impl LineLimit {
         match tail {
             None => Ok(LineLimit { skip: 0, most }),
             Some(tail) if head.is_none() => {
-                let (start, skip) = merge.find_last_lines(times.clone(), shape, tail);
+                let (start, skip) = merge.find_last_lines(times.clone(), transform, tail);
                 times.start = start;
                 Ok(LineLimit { skip, most })
             }
             Some(tail) => {
                 let mut lines = 0;
-                merge.run_phase("counting", times.clone(), shape, &mut |batch| {
+                merge.run_phase("counting", times.clone(), transform, &mut |batch| {
                     lines += memchr_iter(b'\n', batch).count() as u64;
                     Ok(lines < most)
                 })?;
@@ -52,7 +48,7 @@ impl LineLimit {
     }
 
     /// What is kept of the next lines, and whether lines after these can be kept.
-    pub fn cut<'a>(&mut self, lines: &'a [u8]) -> (&'a [u8], bool) {
+    pub fn apply<'a>(&mut self, lines: &'a [u8]) -> (&'a [u8], bool) {
         if *self == LineLimit::ALL {
             return (lines, true);
         }
@@ -90,7 +86,7 @@ mod tests {
                 for batch in batches {
                     if more {
                         let kept;
-                        (kept, more) = limit.cut(batch.as_bytes());
+                        (kept, more) = limit.apply(batch.as_bytes());
                         out += std::str::from_utf8(kept).unwrap();
                     }
                 }

@@ -1,13 +1,5 @@
 //! Which of the merged records are wanted.
 //!
-//! ```text
-//! record_filter      what one record decides: -e, -p, -l, --tid
-//! call_filter        what both records of a call decide: --object, --blocked, --longer
-//! selected_records   the records that call_filter selected, as many as there are
-//! line_limit         how many: --head, --tail
-//! streaming_filter   all of it for records that come as they are made: --follow
-//! ```
-//!
 //! `--since` and `--until` decide which slices are merged at all. [`Filter`] decides about each merged record, in many
 //! threads, and [`LineLimit`] counts what is left, in order.
 
@@ -19,13 +11,12 @@ mod streaming_filter;
 
 use std::io;
 
-use memchr::memchr;
-
 use crate::merge::Merge;
 use crate::options::Selection;
-use call_filter::{CallConditions, CallFilter};
+use crate::record::columns;
+use call_filter::CallFilter;
 pub use line_limit::LineLimit;
-use record_filter::{EventTable, RecordFilter};
+use record_filter::RecordFilter;
 pub use streaming_filter::StreamingFilter;
 
 /// The conditions that records have to meet.
@@ -36,25 +27,17 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// The conditions of `selection`. An empty list is no condition.
-    pub fn new(selection: Selection) -> Filter {
-        let Selection { events, pids, lwps, tids, objects, blocked, longer, .. } = selection;
-        let conditions = CallConditions { objects, blocked, longer };
-        Filter {
-            records: RecordFilter { events: events.map(EventTable::new), pids, lwps, tids },
-            calls: (!conditions.is_idle()).then(|| CallFilter::new(conditions)),
-        }
+    /// The conditions of `selection`.
+    pub fn new(selection: &Selection) -> Filter {
+        Filter { records: RecordFilter::new(selection), calls: CallFilter::new(selection) }
     }
 
     /// True if every record is selected.
-    pub fn is_idle(&self) -> bool {
-        self.records.is_idle() && self.calls.is_none()
+    pub fn accepts_all(&self) -> bool {
+        self.records.accepts_all() && self.calls.is_none()
     }
 
     /// Reads the trace once if a condition is about calls, to find which records belong to the calls that meet it.
-    ///
-    /// # Errors
-    /// The failure of a temporary file.
     pub fn prepare(&mut self, merge: &Merge) -> io::Result<()> {
         let Filter { records, calls } = self;
         calls.as_mut().map_or(Ok(()), |calls| calls.prepare(merge, &|line| records.wants(line)))
@@ -63,22 +46,16 @@ impl Filter {
     /// Gives the selected ones of `lines`, which are in order, to `put`.
     pub fn select<'a>(&self, lines: &'a [u8], mut put: impl FnMut(&'a [u8])) {
         let mut cursor = self.calls.as_ref().map(|calls| calls.cursor(lines));
-        let mut start = 0;
-        while let Some(length) = memchr(b'\n', &lines[start..]) {
-            let line = &lines[start..=start + length];
+        for line in columns::lines(lines) {
             if self.records.wants(line) && cursor.as_mut().is_none_or(|cursor| cursor.wants(line)) {
                 put(line);
             }
-            start += line.len();
         }
     }
 
     /// Whether records were selected without an error.
-    ///
-    /// # Errors
-    /// The first failure of a temporary file.
-    pub fn result(&self) -> io::Result<()> {
-        self.calls.as_ref().map_or(Ok(()), CallFilter::result)
+    pub fn result(self) -> io::Result<()> {
+        self.calls.map_or(Ok(()), CallFilter::result)
     }
 }
 
@@ -99,7 +76,7 @@ mod tests {
 
     fn wanted(events: Option<&str>, pids: &[u32], lwps: &[u32]) -> Vec<usize> {
         let events = events.map(|list| EventSet::parse(list.as_bytes(), &mut |_| panic!("unknown name")));
-        let filter = Filter::new(Selection { events, pids: pids.into(), lwps: lwps.into(), ..Selection::default() });
+        let filter = Filter::new(&Selection { events, pids: pids.into(), lwps: lwps.into(), ..Selection::default() });
         (0..LINES.len()).filter(|&line| filter.records.wants(LINES[line].as_bytes())).collect()
     }
 

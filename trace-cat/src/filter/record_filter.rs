@@ -1,23 +1,31 @@
 //! The filters that one record decides: `-e`, `-p`, `-l` and `--tid`.
 
-use spec::EventSet;
-
+use crate::options::Selection;
 use crate::record::columns;
+use crate::record::event_table::EventTable;
 
 /// The conditions of `-e`, `-p`, `-l` and `--tid`. An empty list, or no table, is no condition.
 #[derive(Debug)]
 pub struct RecordFilter {
-    pub events: Option<EventTable>,
-    pub pids: Vec<u32>,
-    pub lwps: Vec<u32>,
-    pub tids: Vec<u64>,
+    excluded_events: Option<EventTable<bool>>,
+    pids: Vec<u32>,
+    lwps: Vec<u32>,
+    tids: Vec<u64>,
 }
 
 impl RecordFilter {
+    /// The conditions of `selection` on single records.
+    pub fn new(selection: &Selection) -> RecordFilter {
+        let Selection { events, pids, lwps, tids, .. } = selection.clone();
+        let excluded_events =
+            events.map(|set| EventTable::new(|category, number| !set.contains_numbers(category, number)));
+        RecordFilter { excluded_events, pids, lwps, tids }
+    }
+
     /// True if there is no condition.
-    pub fn is_idle(&self) -> bool {
-        let RecordFilter { events, pids, lwps, tids } = self;
-        events.is_none() && pids.is_empty() && lwps.is_empty() && tids.is_empty()
+    pub fn accepts_all(&self) -> bool {
+        let RecordFilter { excluded_events, pids, lwps, tids } = self;
+        excluded_events.is_none() && pids.is_empty() && lwps.is_empty() && tids.is_empty()
     }
 
     /// True if the record `line` meets all conditions.
@@ -25,22 +33,9 @@ impl RecordFilter {
         (self.pids.is_empty() || self.pids.contains(&columns::pid(line)))
             && (self.lwps.is_empty() || self.lwps.contains(&columns::lwpid(line)))
             && (self.tids.is_empty() || self.tids.contains(&columns::tid(line)))
-            && self.events.as_ref().is_none_or(|events| events.contains(line))
-    }
-}
-
-/// An [`EventSet`] as a table of all pairs of two-digit numbers.
-#[derive(Debug)]
-pub struct EventTable(Box<[bool]>);
-
-impl EventTable {
-    /// The table of `set`.
-    pub fn new(set: EventSet) -> EventTable {
-        EventTable((0..100 * 100).map(|pair| set.contains_numbers((pair / 100) as u8, (pair % 100) as u8)).collect())
-    }
-
-    fn contains(&self, line: &[u8]) -> bool {
-        let (category, number, _) = columns::event(line);
-        self.0.get(usize::from(category) * 100 + usize::from(number)).is_none_or(|&wanted| wanted)
+            && self.excluded_events.as_ref().is_none_or(|excluded| {
+                let (category, number, _) = columns::event(line);
+                !excluded.get(category, number)
+            })
     }
 }

@@ -12,7 +12,7 @@ use crate::support::external_sort::ExternalSort;
 use crate::support::temporary_files::TemporaryFile;
 
 /// Keys that are in memory at most while they are collected.
-const KEYS_IN_MEMORY: usize = 1 << 19;
+pub const KEYS_IN_MEMORY: usize = 1 << 19;
 /// Keys of a block. The first time of each block is in memory.
 const KEYS_PER_BLOCK: usize = 1 << 10;
 /// Bytes of a key in a file.
@@ -40,7 +40,8 @@ impl RecordKey {
         RecordKey::new(time, columns::pid(line), columns::lwpid(line), event)
     }
 
-    fn to_bytes(self) -> [u8; KEY_LEN] {
+    /// As [`key_collector`] takes it.
+    pub fn to_bytes(self) -> [u8; KEY_LEN] {
         (u128::from(self.time) << 64 | u128::from(self.numbers)).to_le_bytes()
     }
 
@@ -50,36 +51,31 @@ impl RecordKey {
     }
 }
 
-/// Collects keys in any order.
+/// Collects keys in any order, some of them repeatedly; `keys_in_memory` are in memory at most.
+pub fn key_collector(keys_in_memory: usize) -> ExternalSort<RecordKey> {
+    ExternalSort::new(RecordKey::from_bytes, keys_in_memory * KEY_LEN)
+}
+
+/// A set of records.
 #[derive(Debug)]
-pub struct SelectionCollector(ExternalSort<RecordKey>);
+pub enum SelectedRecords {
+    /// Sorted keys.
+    Memory(Vec<RecordKey>),
+    /// Sorted keys in a temporary file.
+    File {
+        file: TemporaryFile,
+        /// The time of the first key of each block.
+        first_times: Vec<u64>,
+        count: usize,
+    },
+}
 
-impl SelectionCollector {
-    /// An empty selection.
-    pub fn new() -> SelectionCollector {
-        SelectionCollector::with_memory(KEYS_IN_MEMORY)
-    }
-
-    fn with_memory(keys: usize) -> SelectionCollector {
-        SelectionCollector(ExternalSort::new(RecordKey::from_bytes, keys * KEY_LEN))
-    }
-
-    /// Adds a key, which may be there already.
-    ///
-    /// # Errors
-    /// The failure of a temporary file.
-    pub fn push(&mut self, key: RecordKey) -> io::Result<()> {
-        self.0.push(&key.to_bytes())
-    }
-
-    /// The set of all keys that were added.
-    ///
-    /// # Errors
-    /// The failure of a temporary file.
-    pub fn finish(self) -> io::Result<SelectedRecords> {
-        if self.0.is_in_memory() {
+impl SelectedRecords {
+    /// The set of all keys that were collected.
+    pub fn new(collector: ExternalSort<RecordKey>) -> io::Result<SelectedRecords> {
+        if collector.is_in_memory() {
             let mut keys = Vec::new();
-            self.0.finish(&mut |bytes| {
+            collector.finish(&mut |bytes| {
                 keys.push(RecordKey::from_bytes(bytes));
                 Ok(())
             })?;
@@ -88,7 +84,7 @@ impl SelectionCollector {
         }
         let mut file = TemporaryFile::new()?;
         let (mut first_times, mut count, mut last) = (Vec::new(), 0, None);
-        self.0.finish(&mut |bytes| {
+        collector.finish(&mut |bytes| {
             let key = RecordKey::from_bytes(bytes);
             if last.replace(key) == Some(key) {
                 return Ok(());
@@ -102,29 +98,8 @@ impl SelectionCollector {
         file.flush()?;
         Ok(SelectedRecords::File { file, first_times, count })
     }
-}
 
-/// A set of records.
-#[derive(Debug)]
-pub enum SelectedRecords {
-    /// Sorted keys.
-    Memory(Vec<RecordKey>),
-    /// Sorted keys in a temporary file.
-    File {
-        /// The file.
-        file: TemporaryFile,
-        /// The time of the first key of each block.
-        first_times: Vec<u64>,
-        /// How many keys there are.
-        count: usize,
-    },
-}
-
-impl SelectedRecords {
     /// The sorted keys of `times`.
-    ///
-    /// # Errors
-    /// The failure of the temporary file.
     pub fn within(&self, times: RangeInclusive<u64>) -> io::Result<Cow<'_, [RecordKey]>> {
         match self {
             SelectedRecords::Memory(keys) => {
@@ -156,15 +131,15 @@ mod tests {
         let mut random = SeededRandom::seeded("selected", 5);
         for round in 0..60 {
             let (span, count) = (1 + random.below(5000), random.below(9000));
-            let mut collector = SelectionCollector::with_memory([10_000, 1 + random.below(3000)][round % 2]);
+            let mut collector = key_collector([10_000, 1 + random.below(3000)][round % 2]);
             let mut set = BTreeSet::new();
             for _ in 0..count {
                 let event = (random.below(100) as u8, random.below(100) as u8, random.below(3) as u8);
                 let key = RecordKey::new(random.below(span) as u64, 7, random.below(9) as u32, event);
                 set.insert(key);
-                collector.push(key).unwrap();
+                collector.push(&key.to_bytes()).unwrap();
             }
-            let selected = collector.finish().unwrap();
+            let selected = SelectedRecords::new(collector).unwrap();
             for _ in 0..20 {
                 let start = random.below(span + 10) as u64;
                 let times = start..=start + random.below(span) as u64;

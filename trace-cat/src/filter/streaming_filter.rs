@@ -8,9 +8,9 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::call_filter::{CallConditions, CallFilter, CallRecord, OPEN_CALLS_MAX, PROC_EXIT, PROCESS_ENDS_MAX};
-use super::record_filter::{EventTable, RecordFilter};
-use crate::calls::pairing::{CallKey, OpenCalls};
+use super::call_filter::{CallFilter, CallRecord, PROC_EXIT, PROCESS_ENDS_MAX};
+use super::record_filter::RecordFilter;
+use crate::calls::pairing::{CallKey, OPEN_CALLS_MAX, OpenCalls};
 use crate::options::Selection;
 use crate::record::columns;
 
@@ -27,11 +27,9 @@ struct StreamingCallFilter {
     open_calls: OpenCalls<PendingEntry>,
     /// When processes ended.
     process_ends: HashMap<u32, u64, RandomState>,
-    /// The time of the latest record.
     latest: u64,
 }
 
-/// The entry record of an open call.
 #[derive(Debug)]
 struct PendingEntry {
     record: CallRecord,
@@ -42,15 +40,13 @@ struct PendingEntry {
 impl StreamingFilter {
     /// The conditions of `selection`, without those on times and numbers of records.
     pub fn new(selection: &Selection) -> StreamingFilter {
-        let Selection { events, pids, lwps, tids, objects, blocked, longer, .. } = selection.clone();
-        let conditions = CallConditions { objects, blocked, longer };
-        let calls = (!conditions.is_idle()).then(|| StreamingCallFilter {
-            filter: CallFilter::new(conditions),
+        let calls = CallFilter::new(selection).map(|filter| StreamingCallFilter {
+            filter,
             open_calls: OpenCalls::default(),
             process_ends: HashMap::default(),
             latest: 0,
         });
-        StreamingFilter { records: RecordFilter { events: events.map(EventTable::new), pids, lwps, tids }, calls }
+        StreamingFilter { records: RecordFilter::new(selection), calls }
     }
 
     /// Takes the record `line`, and appends to `out` the records that it selects.

@@ -43,6 +43,6 @@ pub struct RingPosition {
 /// The time of a line, if the line is a record.
 pub fn record_time(line: &[u8]) -> Option<u64> {
     let text = line.strip_suffix(b"\n")?;
-    validation::check(text).ok()?;
+    validation::validate(text).ok()?;
     columns::time(text)
 }

@@ -59,7 +59,7 @@ impl<'a> Printer<'a> {
             let name = path.display().to_string();
             Ok((open(Some(path), &name)?, name))
         });
-        let formatter = output::open(&Printing { output: None, ..printing.clone() }, paths);
+        let formatter = output::formatter_for(&Printing { output: None, ..printing.clone() }, paths);
         let mut printer = Printer {
             journal: journal.transpose()?,
             journal_text: Vec::new(),
@@ -200,9 +200,7 @@ impl<'a> Printer<'a> {
         if let Formatter::Timeline(view) = &mut self.formatter {
             view.end(&mut self.text);
         }
-        self.write()?;
-        self.output.finish().map_err(failed)?;
-        self.journal.map_or(Ok(()), |(journal, name)| journal.finish().map_err(|error| Error::new(name, error)))
+        self.write()
     }
 }
 

@@ -21,7 +21,7 @@ pub fn variables(
         ("THR_TRACE_DIR", directory.into()),
     ];
     let mut set = |name, value: Option<OsString>| variables.extend(value.map(|value| (name, value)));
-    set("THR_TRACE_EVENTS", recording.events.clone().map(OsString::from));
+    set("THR_TRACE_EVENTS", recording.event_list().map(OsString::from));
     set("THR_TRACE_ONLY", (!recording.only.is_empty()).then(|| recording.only.join(OsStr::new(":"))));
     set("THR_TRACE_MAX", recording.max.map(|bytes| bytes.to_string().into()));
     set("THR_TRACE_RING", recording.ring.map(|bytes| bytes.to_string().into()));
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(names(&none, &ProgramTraits::default()), ["LD_PRELOAD", "THR_TRACE_DIR"]);
         assert_eq!(names(&none, &ProgramTraits { address_sanitizer: true }).last(), Some(&"ASAN_OPTIONS"));
         let all = Recording {
-            events: Some("-thr_self:-spin".to_owned()),
+            events: vec!["-thr_self".to_owned(), "-spin".to_owned()],
             only: vec!["sort".into(), "xz".into()],
             max: Some(10 << 20),
             ring: Some(64 << 10),

@@ -17,7 +17,7 @@ use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
 
-use crate::options::{Options, RunOptions};
+use crate::options::{Options, Printing, RunOptions};
 use crate::support::diagnostics::{Diagnostics, reason};
 use child_process::ProgramEnd;
 use new_files::{NewFiles, TraceFiles};
@@ -61,7 +61,7 @@ fn record(
             return Err(Refusal::new(OWN_FAILURE, what));
         }
     };
-    if let Some(output) = &options.printing.output {
+    if let Some(output) = &options.output {
         check_writable(output)?;
     }
     let directory = trace_directory::prepare(options.directory.as_deref(), &path, Path::new(""))?;
@@ -76,10 +76,11 @@ fn record(
     })?;
     let new = NewFiles::since(&before, &TraceFiles::of(&directory));
     summary::report(options, &directory, &before, &new, diagnostics);
-    if let Some(output) = &options.printing.output
+    if let Some(output) = &options.output
         && new != NewFiles::default()
     {
-        let merged = merge(Options::newest_of(directory, options.printing.clone()));
+        let printing = Printing { format: options.format, output: Some(output.clone()), ..Printing::default() };
+        let merged = merge(Options::newest_of(directory, printing));
         if merged {
             diagnostics.report_note(output.display(), "the merged trace");
         } else if ended == ProgramEnd::Status(0) {

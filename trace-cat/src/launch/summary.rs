@@ -27,7 +27,7 @@ pub fn report(options: &RunOptions, directory: &Path, before: &TraceFiles, new: 
         let records = count(lost, "record is", "records are");
         diagnostics.report_note(&place, format_args!("{records} missing at the ends (trace_lost)"));
     }
-    if options.printing.output.is_none() {
+    if options.output.is_none() {
         let newest = if before.has_trace() { "--last " } else { "" };
         diagnostics.report_note("to read it", format_args!("trace-cat {newest}-F text {}", quoted(directory)));
     }
@@ -36,7 +36,8 @@ pub fn report(options: &RunOptions, directory: &Path, before: &TraceFiles, new: 
 /// What may be the reason, the likeliest first.
 fn why_nothing(options: &RunOptions) -> String {
     let recording = &options.recording;
-    if recording.events.as_deref() == Some("") {
+    let events = recording.event_list();
+    if events.as_deref() == Some("") {
         return "-e was given an empty list".to_owned();
     }
     let mut reasons = Vec::new();
@@ -44,10 +45,10 @@ fn why_nothing(options: &RunOptions) -> String {
     if !only.is_empty() {
         reasons.push(format!("no program was named {}", only.join(" or ")));
     }
-    if let Some(events) = &recording.events {
+    if let Some(events) = &events {
         reasons.push(format!("nothing of '{events}' happened"));
     }
-    for (name, given) in [("THR_TRACE_ONLY", !only.is_empty()), ("THR_TRACE_EVENTS", recording.events.is_some())] {
+    for (name, given) in [("THR_TRACE_ONLY", !only.is_empty()), ("THR_TRACE_EVENTS", events.is_some())] {
         if let Some(value) = std::env::var_os(name).filter(|_| !given) {
             reasons.push(format!("{name}={} in the environment excludes it", value.display()));
         }

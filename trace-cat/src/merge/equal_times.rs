@@ -3,8 +3,6 @@
 //! Records of one time need not be sorted. A first walk over all files takes the records before the first one of the file that
 //! is stamped after its call, and a second walk takes the others (see [`sort_keys`](super::sort_keys)).
 
-use std::io;
-
 use super::input::MergeInput;
 use super::loser_tree::LineBuffer;
 use super::sort_keys::StampTable;
@@ -25,52 +23,25 @@ pub fn stream(
     diagnostics: &Diagnostics,
 ) {
     let mut buffer = vec![0; BUFFER];
-    let mut walk_input = |number: u32, start: u64, stop: &mut dyn FnMut(&[u8]) -> bool| {
+    // Takes the records of an input from the offset `start` up to the first that `stop` is true for, whose offset it returns.
+    let mut walk = |number: u32, start: u64, stop: &dyn Fn(&[u8]) -> bool| -> Option<u64> {
         let input = &inputs[number as usize];
-        let mut walk = EqualTimeWalk { input, time, batch: &mut *batch, push: &mut *push, buffer: &mut buffer };
-        walk.until(start, stop).unwrap_or_else(|error| {
-            input.fail(&error, diagnostics);
-            None
-        })
-    };
-    let is_stamped_after = |line: &[u8]| line.first_chunk().is_some_and(|head| stamps.after(head) == 1);
-    let stops: Vec<Option<u64>> =
-        numbers.iter().map(|&number| walk_input(number, 0, &mut { is_stamped_after })).collect();
-    for (&number, start) in numbers.iter().zip(stops) {
-        if let Some(start) = start {
-            walk_input(number, start, &mut |_| false);
-        }
-    }
-    push(batch);
-}
-
-struct EqualTimeWalk<'a> {
-    input: &'a MergeInput,
-    time: u64,
-    batch: &'a mut LineBuffer,
-    push: &'a mut dyn FnMut(&mut LineBuffer),
-    buffer: &'a mut Vec<u8>,
-}
-
-impl EqualTimeWalk<'_> {
-    /// Takes the records from the offset `start` up to the first that `stop` is true for. Returns the offset of that record.
-    fn until(&mut self, start: u64, stop: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<Option<u64>> {
-        for blocks in self.input.index.find(self.time..self.time + 1) {
-            let range = self.input.index.place(&blocks);
+        for blocks in input.index.find(time..time + 1) {
+            let range = input.index.place(&blocks);
             if range.end <= start {
                 continue;
             }
             let range = range.start.max(start)..range.end;
-            let mut records = RecordReader::new(self.input.text.clone(), range, std::mem::take(self.buffer));
+            let mut records = RecordReader::new(input.text.clone(), range, std::mem::take(&mut buffer));
             let result = loop {
                 match records.next() {
-                    Ok(Some(RecordItem::Record { time })) if time == self.time => {
+                    Ok(Some(RecordItem::Record { time: record_time })) if record_time == time => {
                         if stop(records.line()) {
                             break Ok(Some(records.item_start));
                         }
-                        self.batch.push(records.line());
-                        if self.batch.filled().len() >= BUFFER {
-                            (self.push)(self.batch);
+                        batch.push(records.line());
+                        if batch.filled().len() >= BUFFER {
+                            push(batch);
                         }
                     }
                     Ok(Some(_)) => {}
@@ -78,11 +49,24 @@ impl EqualTimeWalk<'_> {
                     Err(error) => break Err(error),
                 }
             };
-            *self.buffer = records.into_buffer();
-            if !matches!(result, Ok(None)) {
-                return result;
+            buffer = records.into_buffer();
+            match result {
+                Ok(None) => {}
+                Ok(stopped) => return stopped,
+                Err(error) => {
+                    input.fail(&error, diagnostics);
+                    return None;
+                }
             }
         }
-        Ok(None)
+        None
+    };
+    let is_stamped_after = |line: &[u8]| line.first_chunk().is_some_and(|head| stamps.after(head) == 1);
+    let stops: Vec<Option<u64>> = numbers.iter().map(|&number| walk(number, 0, &is_stamped_after)).collect();
+    for (&number, start) in numbers.iter().zip(stops) {
+        if let Some(start) = start {
+            walk(number, start, &|_| false);
+        }
     }
+    push(batch);
 }

@@ -10,7 +10,6 @@ use crate::trace::time_index::TimeIndex;
 
 /// A text with its index. At equal times, the order of the inputs decides.
 pub struct MergeInput {
-    /// The text.
     pub text: Arc<RecordText>,
     /// Its index.
     pub index: TimeIndex,
@@ -23,7 +22,6 @@ impl MergeInput {
         MergeInput { text, index, has_failed: AtomicBool::new(false) }
     }
 
-    /// The number of bytes of the text.
     pub fn size(&self) -> u64 {
         self.text.size(0..self.index.end)
     }

@@ -1,4 +1,4 @@
-//! How much memory a merge takes, and how it divides the work.
+//! The limits of a merge.
 
 /// How much memory a merge takes, and how it divides the work.
 #[derive(Clone, Copy, Debug)]

@@ -27,7 +27,6 @@ pub struct LineBuffer {
 }
 
 impl LineBuffer {
-    /// The lines.
     pub fn filled(&self) -> &[u8] {
         &self.bytes[..self.filled]
     }
@@ -37,12 +36,10 @@ impl LineBuffer {
         self.bytes.capacity()
     }
 
-    /// Removes all lines.
     pub fn clear(&mut self) {
         self.filled = 0;
     }
 
-    /// Adds some lines.
     pub fn push(&mut self, lines: &[u8]) {
         self.reserve(lines.len())[..lines.len()].copy_from_slice(lines);
         self.filled += lines.len();

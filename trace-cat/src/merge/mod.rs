@@ -65,9 +65,6 @@ pub type BatchTransform<'a> = Option<&'a (dyn Fn(&[u8], OrderedSection, &mut Vec
 
 impl<'a> Merge<'a> {
     /// Reads every text once and reports what is damaged. What can be read of a damaged text is merged.
-    ///
-    /// # Errors
-    /// The failure of a temporary file.
     pub fn prepare(
         texts: &[Arc<RecordText>],
         limits: MergeLimits,
@@ -183,17 +180,11 @@ impl<'a> Merge<'a> {
     }
 
     /// Merges the records of `times` and gives the output to `take`, in order, many lines at a time.
-    ///
-    /// # Errors
-    /// Those of `take`.
     pub fn run(&self, times: Range<u64>, transform: BatchTransform, take: &mut LineConsumer) -> io::Result<()> {
         self.run_phase("merging", times, transform, take)
     }
 
     /// As [`run`](Merge::run), with the phase that progress shows.
-    ///
-    /// # Errors
-    /// Those of `take`.
     pub fn run_phase(
         &self,
         phase: &'static str,
@@ -309,7 +300,7 @@ impl<'a> Merge<'a> {
     fn merge_loaded(&self, times: &Range<u64>, memory: &mut WorkerMemory, is_transformed: bool, out: &mut LineBuffer) {
         let WorkerMemory { records, merged } = memory;
         let merged = if is_transformed { merged } else { out };
-        let invalid_lines = loser_tree::merge(records.bytes(), records.streams(), times.clone(), &self.stamps, merged);
+        let invalid_lines = loser_tree::merge(&records.bytes, &records.streams, times.clone(), &self.stamps, merged);
         if invalid_lines > 0 {
             for number in records.invalid_inputs(times) {
                 self.inputs[number as usize].fail(&io::Error::other("changed while being read"), self.diagnostics);
@@ -344,7 +335,6 @@ impl BatchTransformer<'_> {
     }
 }
 
-/// What a thread keeps from slice to slice.
 #[derive(Default)]
 struct WorkerMemory {
     records: SliceRecords,

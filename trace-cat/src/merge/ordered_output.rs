@@ -50,10 +50,6 @@ impl<'a> OrderedOutput<'a> {
         self.state().is_over
     }
 
-    /// The result of the consumer.
-    ///
-    /// # Errors
-    /// The error of the consumer.
     pub fn into_result(self) -> io::Result<()> {
         self.state.into_inner().unwrap_or_else(PoisonError::into_inner).result
     }

@@ -10,7 +10,7 @@ use spec::record::{RECORD_LEN_MAX, RECORD_LEN_MIN};
 use super::input::MergeInput;
 use super::loser_tree::{SLACK, enlarge};
 use crate::record::columns;
-use crate::record::validation::check;
+use crate::record::validation::validate;
 use crate::support::diagnostics::Diagnostics;
 use crate::trace::record_reader::{RecordItem, RecordReader};
 use crate::trace::record_text::RecordText;
@@ -18,16 +18,16 @@ use crate::trace::record_text::RecordText;
 /// The records of a slice: a sorted stream for each input.
 #[derive(Default)]
 pub struct SliceRecords {
-    bytes: Vec<u8>,
+    /// The bytes of all streams, and [`SLACK`] bytes after the last one.
+    pub bytes: Vec<u8>,
     filled: usize,
-    streams: Vec<Range<usize>>,
-    /// The number of each stream's input.
+    /// The ranges of the streams, in the order of the inputs.
+    pub streams: Vec<Range<usize>>,
     stream_inputs: Vec<u32>,
     /// Where the stream that is being loaded begins.
     start: usize,
     /// The time, the start and the end of each line of a stream that is sorted.
     lines: Vec<(u64, usize, usize)>,
-    /// The sorted lines.
     sorted: Vec<u8>,
     /// The buffer of the reader of damaged inputs.
     buffer: Vec<u8>,
@@ -38,23 +38,13 @@ pub struct SliceRecords {
 pub struct TooMuch;
 
 impl SliceRecords {
-    /// The bytes of all streams, and [`SLACK`] bytes after the last one.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// The ranges of the streams, in the order of the inputs.
-    pub fn streams(&self) -> &[Range<usize>] {
-        &self.streams
-    }
-
     /// The inputs whose streams have lines that are no records of `times`.
     pub fn invalid_inputs(&self, times: &Range<u64>) -> impl Iterator<Item = u32> {
         let is_valid = |stream: &Range<usize>| {
             let bytes = &self.bytes[stream.clone()];
             let mut start = 0;
             while let Some((time, end)) = line(bytes, start) {
-                if !times.contains(&time) || check(&bytes[start..end - 1]).is_err() {
+                if !times.contains(&time) || validate(&bytes[start..end - 1]).is_err() {
                     return false;
                 }
                 start = end;
@@ -66,9 +56,7 @@ impl SliceRecords {
     }
 
     /// Replaces the streams by the records of `times` of these inputs. What cannot be read is reported and left out.
-    ///
-    /// # Errors
-    /// The records have more than about `limit` bytes.
+    /// Fails if the records have more than about `limit` bytes.
     pub fn load(
         &mut self,
         inputs: &[MergeInput],

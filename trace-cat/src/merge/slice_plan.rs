@@ -42,7 +42,6 @@ impl SlicePlan {
         SlicePlan { bounds, starts, inputs: numbers }
     }
 
-    /// How many slices there are.
     pub fn slices(&self) -> usize {
         self.bounds.len().saturating_sub(1)
     }
@@ -54,7 +53,6 @@ impl SlicePlan {
         first..last.max(first)
     }
 
-    /// The times of a slice.
     pub fn times(&self, slice: usize) -> Range<u64> {
         self.bounds[slice]..self.bounds[slice + 1]
     }

@@ -69,7 +69,6 @@ pub struct StampTable(Box<[u64; StampTable::WORDS]>);
 impl StampTable {
     const WORDS: usize = 1 << 12;
 
-    /// The stamps of the table of events.
     pub fn new() -> StampTable {
         // An event that is not in the table is not known to release anything, so it counts as stamped after its call.
         let mut stamps = StampTable(Box::new([u64::MAX; StampTable::WORDS]));

@@ -27,10 +27,6 @@ pub struct TemporaryText {
 }
 
 impl TemporaryText {
-    /// A new temporary file.
-    ///
-    /// # Errors
-    /// The failure to make it.
     pub fn new() -> io::Result<TemporaryText> {
         let file = TemporaryFile::new()?;
         let name = env::temp_dir().join("(temporary file of trace-cat)");
@@ -39,9 +35,6 @@ impl TemporaryText {
     }
 
     /// Appends lines to the current text.
-    ///
-    /// # Errors
-    /// The failure to write.
     pub fn push(&mut self, lines: &[u8]) -> io::Result<()> {
         self.file.push(lines)
     }
@@ -50,9 +43,6 @@ impl TemporaryText {
     /// Records of the same time keep their order. What cannot be read is reported and left out.
     ///
     /// The runs are not merged here: the merge of all inputs takes them as they are.
-    ///
-    /// # Errors
-    /// The failure to write.
     pub fn push_sorted(
         &mut self,
         text: &Arc<RecordText>,
@@ -85,12 +75,9 @@ impl TemporaryText {
     }
 
     /// Ends the current text and returns it.
-    ///
-    /// # Errors
-    /// The failure to write.
     pub fn end_text(&mut self) -> io::Result<Arc<RecordText>> {
         self.file.flush()?;
-        let range = self.start..self.file.length();
+        let range = self.start..self.file.length;
         self.start = range.end;
         Ok(Arc::new(RecordText::slice(self.handle.clone(), range)))
     }

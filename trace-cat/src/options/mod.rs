@@ -2,17 +2,6 @@
 //!
 //! The parser, `-h` and `--help`, the manual pages and the shells' completions come from the structures here (see
 //! `examples/documents`). A doc comment is an option's help: `-h` prints its first paragraph, `--help` and the manual all of it.
-//!
-//! ```text
-//! selection        which records
-//! output_options   how they are printed, and where to
-//! arrangement      in which order, and in how many files
-//! follow_options   while programs run
-//! run_command      trace-cat run
-//! event_list       lists of categories and events; nearest_name: what a wrong name may mean
-//! time_point       points in time
-//! command_error    why a command ends early
-//! ```
 
 mod arrangement;
 mod command_error;
@@ -28,7 +17,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand, ValueHint};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 
 pub use arrangement::{Arrangement, SortOrder, SplitBy};
 pub use command_error::CommandError;
@@ -46,53 +35,13 @@ struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
 
-    /// Files or directories to read [default: $THR_TRACE_DIR, else .]
-    ///
-    /// In a directory, the files of a trace are read; files that were set aside (old.*) are read only if they are named.
-    /// A file that is named twice is read once. A trbuf file stands for all files of its process. - is the standard input.
-    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
-    paths: Vec<PathBuf>,
-
     #[command(flatten)]
-    selection: selection::SelectionArguments,
-
-    #[command(flatten)]
-    arrangement: Arrangement,
-
-    #[command(flatten)]
-    printing: Printing,
-
-    #[command(flatten)]
-    following: Following,
-
-    /// Read only the newest run
-    ///
-    /// A run is a program and the processes that it started. If a directory holds several runs, a message on standard error
-    /// reports that. Example: trace-cat --last -F text trace
-    #[arg(long, help_heading = "Which records", conflicts_with = "recover")]
-    last: bool,
-
-    /// Count what is in the trace instead of printing it
-    ///
-    /// Prints the processes with their commands, threads, time spans and losses; the calls and records of each event, with
-    /// their durations; and the objects of each kind. Only records that the other options select are counted. Example: trace-cat --stat
-    /// -e mutex trace
-    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Arrangement", "format", "time", "color", "recover"])]
-    stat: bool,
-
-    /// Write what dead processes left in their trbufs to the record files
-    ///
-    /// For use with grep and awk: each trbuf of a process that has ended is written to the record files, each record once,
-    /// and removed. A PATH is a directory, whose subdirectories ns* are included, or a trbuf. A line is printed for each
-    /// trbuf. The recovery may be interrupted and run again at any time. The trbufs of running processes are not changed.
-    /// Example: trace-cat --recover trace
-    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["SelectionArguments", "Arrangement", "Printing"])]
-    recover: bool,
+    options: Options,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Run(run_command::RunArguments),
+    Run(RunOptions),
 }
 
 const ABOUT: &str = "Print the records of a trace in the order of time";
@@ -115,39 +64,56 @@ pub enum Task {
 }
 
 /// The options for reading a trace.
-#[derive(Debug)]
+#[derive(Args, Debug, Default)]
 pub struct Options {
-    /// Files and directories, at least one.
+    /// Files or directories to read [default: $THR_TRACE_DIR, else .]
+    ///
+    /// In a directory, the files of a trace are read; files that were set aside (old.*) are read only if they are named.
+    /// A file that is named twice is read once. A trbuf file stands for all files of its process. - is the standard input.
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
-    /// Which records.
+
+    #[command(flatten)]
     pub selection: Selection,
-    /// In which order, and in how many files.
+
+    #[command(flatten)]
     pub arrangement: Arrangement,
-    /// How they are printed, and where to.
+
+    #[command(flatten)]
     pub printing: Printing,
-    /// Whether to go on with what running processes record.
+
+    #[command(flatten)]
     pub following: Following,
-    /// Read only the newest run.
+
+    /// Read only the newest run
+    ///
+    /// A run is a program and the processes that it started. If a directory holds several runs, a message on standard error
+    /// reports that. Example: trace-cat --last -F text trace
+    #[arg(long, help_heading = "Which records", conflicts_with = "recover")]
     pub last: bool,
-    /// Count instead of printing.
+
+    /// Count what is in the trace instead of printing it
+    ///
+    /// Prints the processes with their commands, threads, time spans and losses; the calls and records of each event, with
+    /// their durations; and the objects of each kind. Only records that the other options select are counted. Example: trace-cat --stat
+    /// -e mutex trace
+    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Arrangement", "format", "time", "color", "recover"])]
     pub stat: bool,
-    /// Write out what is in trbufs instead of printing.
+
+    /// Write what dead processes left in their trbufs to the record files
+    ///
+    /// For use with grep and awk: each trbuf of a process that has ended is written to the record files, each record once,
+    /// and removed. A PATH is a directory, whose subdirectories ns* are included, or a trbuf. A line is printed for each
+    /// trbuf. The recovery may be interrupted and run again at any time. The trbufs of running processes are not changed.
+    /// Example: trace-cat --recover trace
+    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Selection", "Arrangement", "Printing"])]
     pub recover: bool,
 }
 
 impl Options {
     /// Options that print all records of the newest run in a directory.
     pub fn newest_of(directory: PathBuf, printing: Printing) -> Options {
-        Options {
-            paths: vec![directory],
-            selection: Selection::default(),
-            arrangement: Arrangement::default(),
-            printing,
-            following: Following::default(),
-            last: true,
-            stat: false,
-            recover: false,
-        }
+        Options { paths: vec![directory], printing, last: true, ..Options::default() }
     }
 }
 
@@ -157,25 +123,24 @@ impl Task {
     /// # Errors
     /// The help that was asked for, or what is wrong with the command line.
     pub fn parse(words: impl IntoIterator<Item = OsString>, directory: Option<OsString>) -> Result<Task, clap::Error> {
-        let Arguments { command, mut paths, selection, arrangement, printing, following, last, stat, recover } =
-            Arguments::try_parse_from(words)?;
+        let Arguments { command, mut options } = Arguments::try_parse_from(words)?;
         if let Some(Command::Run(run)) = command {
-            let options = run.resolve().map_err(|what| usage_error(&["run"], what))?;
-            return Ok(Task::Run(options));
+            run.check().map_err(|what| usage_error(&["run"], what))?;
+            return Ok(Task::Run(run));
         }
-        if paths.is_empty() {
+        if options.paths.is_empty() {
             let directory = directory.filter(|directory| !directory.is_empty());
-            paths.push(directory.map_or_else(|| ".".into(), PathBuf::from));
+            options.paths.push(directory.map_or_else(|| ".".into(), PathBuf::from));
         }
-        printing.check().map_err(|what| usage_error(&[], what))?;
-        if arrangement.split.is_some() && printing.format != OutputFormat::Raw {
+        options.printing.check().map_err(|what| usage_error(&[], what))?;
+        if options.arrangement.split.is_some() && options.printing.format != OutputFormat::Raw {
             return Err(usage_error(
                 &[],
                 "--split writes records as they are, in no other format\n\n  tip: read one of its files with 'trace-cat --format'",
             ));
         }
-        let selection = selection.resolve().map_err(|what| usage_error(&[], what))?;
-        Ok(Task::Read(Options { paths, selection, arrangement, printing, following, last, stat, recover }))
+        options.selection.resolve().map_err(|what| usage_error(&[], what))?;
+        Ok(Task::Read(options))
     }
 }
 

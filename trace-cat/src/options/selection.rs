@@ -6,34 +6,38 @@ use spec::EventSet;
 use super::event_list::event_set;
 use super::time_point::{TimePoint, duration};
 
-/// What was typed.
-#[derive(Args, Debug)]
+/// Which records are selected: those that pass every filter. An empty list is no filter.
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Which records")]
-pub struct SelectionArguments {
+pub struct Selection {
+    /// What the lists select; `None` for all events.
+    #[arg(skip)]
+    pub events: Option<EventSet>,
+
     /// Print only these events: categories and events, separated by colons
     ///
     /// The list is written as for THR_TRACE_EVENTS. A leading - removes a name, and a list that starts with - starts from
     /// all: -e mutex:cond_wait, -e -thr_self. Records of lost records (trace_lost) are always printed.
     #[arg(short = 'e', long = "events", value_name = "LIST", allow_hyphen_values = true)]
-    events: Vec<String>,
+    pub event_lists: Vec<String>,
 
     /// Print only records of this process; may be repeated
     ///
     /// Example: -p 19953 -p 19960
     #[arg(short = 'p', long = "pid", value_name = "PID")]
-    pids: Vec<u32>,
+    pub pids: Vec<u32>,
 
     /// Print only records of this LWP, that is, kernel thread; may be repeated
     ///
     /// ps -L shows LWPs in its column LWP. Example: -l 19955
     #[arg(short = 'l', long = "lwp", value_name = "LWP")]
-    lwps: Vec<u32>,
+    pub lwps: Vec<u32>,
 
     /// Print only records that this thread made, by its pthread_t; may be repeated
     ///
     /// TID is written as in the records and in gdb. --object selects what other threads do to it (a join, for example). Example: --tid 0x7fc5de3f86c0
     #[arg(long = "tid", value_name = "TID", value_parser = thread)]
-    tids: Vec<u64>,
+    pub tids: Vec<u64>,
 
     /// Print only records of calls on this object; may be repeated
     ///
@@ -42,7 +46,7 @@ pub struct SelectionArguments {
     /// call on the condition and on its mutex. Both records of a call are printed, although most return records do not
     /// name the object: the trace is read twice to find them. Example: --object 0x559469ed90a0
     #[arg(long = "object", value_name = "ADDRESS", value_parser = address)]
-    objects: Vec<u64>,
+    pub objects: Vec<u64>,
 
     /// Print only calls that waited, both records
     ///
@@ -52,7 +56,7 @@ pub struct SelectionArguments {
     /// that hangs, --blocked --tail 20 shows where. Tries never wait. A return record without an entry record is judged by
     /// its own columns. Example: -F text --blocked -e mutex:rmutex
     #[arg(long)]
-    blocked: bool,
+    pub blocked: bool,
 
     /// Print only calls that lasted at least so long, both records: 1ms, 2.5us, 800ns, 1s
     ///
@@ -61,7 +65,7 @@ pub struct SelectionArguments {
     /// twice, including records outside --since and --until: calls may begin before and end after. Example:
     /// --longer 1ms --since +2s
     #[arg(long, value_name = "DURATION", value_parser = duration)]
-    longer: Option<u64>,
+    pub longer: Option<u64>,
 
     /// Print only records of this time and later: 12:00:05.25, or +1.5s from the start
     ///
@@ -69,64 +73,33 @@ pub struct SelectionArguments {
     /// Epoch as in a record (1795174740:544763329), or the time since the first record of all: +1.5s, +200ms, +7us,
     /// +9ns, +2m, +1h. Earlier records are not merged. Example: --since +1.5s
     #[arg(long, value_name = "TIME", value_parser = TimePoint::parse)]
-    since: Option<TimePoint>,
+    pub since: Option<TimePoint>,
 
     /// Print only records before this time, written as for --since
     ///
     /// Example: --since +1.5s --until +1.6s
     #[arg(long, value_name = "TIME", value_parser = TimePoint::parse)]
-    until: Option<TimePoint>,
+    pub until: Option<TimePoint>,
 
     /// Print only the first N of the selected records
     ///
     /// Example: -F text -e thread --head 50
     #[arg(long, value_name = "N")]
-    head: Option<u64>,
+    pub head: Option<u64>,
 
     /// Print only the last N of the selected records; with --head, of the first ones
     ///
     /// They are found from the end of the trace, not by printing all of it. Example: -l 19955 --tail 20
     #[arg(long, value_name = "N")]
-    tail: Option<u64>,
-}
-
-/// Which records are selected: those that pass every filter.
-#[derive(Clone, Debug, Default)]
-pub struct Selection {
-    /// The events; `None` for all.
-    pub events: Option<EventSet>,
-    /// The processes; none for all.
-    pub pids: Vec<u32>,
-    /// The LWPs; none for all.
-    pub lwps: Vec<u32>,
-    /// The threads that call; none for all.
-    pub tids: Vec<u64>,
-    /// The objects of calls; none for all.
-    pub objects: Vec<u64>,
-    /// Only calls that waited.
-    pub blocked: bool,
-    /// Only calls that lasted at least so many nanoseconds.
-    pub longer: Option<u64>,
-    /// From when on.
-    pub since: Option<TimePoint>,
-    /// Up to when.
-    pub until: Option<TimePoint>,
-    /// How many, from the first on.
-    pub head: Option<u64>,
-    /// How many of those, to the last.
     pub tail: Option<u64>,
 }
 
-impl SelectionArguments {
-    /// Converts the arguments to a selection.
-    ///
-    /// # Errors
-    /// An unknown name in the list of events.
-    pub fn resolve(self) -> Result<Selection, String> {
-        let SelectionArguments { events, pids, lwps, tids, objects, blocked, longer, since, until, head, tail } = self;
-        let set = (!events.is_empty()).then(|| event_set(&events.join(":")));
-        let events = set.transpose()?;
-        Ok(Selection { events, pids, lwps, tids, objects, blocked, longer, since, until, head, tail })
+impl Selection {
+    /// Makes [`events`](Selection::events) of the lists.
+    pub fn resolve(&mut self) -> Result<(), String> {
+        let lists = Some(&self.event_lists).filter(|lists| !lists.is_empty());
+        self.events = lists.map(|lists| event_set(&lists.join(":"))).transpose()?;
+        Ok(())
     }
 }
 

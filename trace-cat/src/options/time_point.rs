@@ -4,6 +4,8 @@ use std::mem::zeroed;
 
 use spec::record::NANOS_PER_SECOND;
 
+use crate::support::local_time::LocalTime;
+
 const HOUR: u64 = 3600 * NANOS_PER_SECOND;
 
 /// A point in time, as it was written.
@@ -20,10 +22,7 @@ pub enum TimePoint {
 }
 
 impl TimePoint {
-    /// Parses a point in time.
-    ///
-    /// # Errors
-    /// The possible forms.
+    /// Parses a point in time. The error is a message that lists the possible forms.
     pub fn parse(text: &str) -> Result<TimePoint, String> {
         let parsed = || {
             if let Some(duration) = text.strip_prefix('+') {
@@ -53,39 +52,27 @@ impl TimePoint {
         match self {
             TimePoint::After(nanoseconds) => start.saturating_add(nanoseconds),
             TimePoint::At(nanoseconds) => nanoseconds,
-            TimePoint::OfDate(year, month, day, nanoseconds) => {
-                // SAFETY: all zeros are a valid tm; its pointer to a zone's name may be null.
-                let mut tm: libc::tm = unsafe { zeroed() };
-                (tm.tm_year, tm.tm_mon, tm.tm_mday) = (year - 1900, month - 1, day);
-                at(&mut tm, nanoseconds)
-            }
+            TimePoint::OfDate(year, month, day, nanoseconds) => on_day(year, month, day, nanoseconds),
             TimePoint::OfDay(nanoseconds) => {
-                // SAFETY: as above.
-                let mut tm: libc::tm = unsafe { zeroed() };
-                let seconds = libc::time_t::try_from(start / NANOS_PER_SECOND).unwrap_or(0);
-                // SAFETY: localtime_r reads one time and writes one tm.
-                unsafe { libc::localtime_r(&seconds, &mut tm) };
-                let day = tm;
-                let today = at(&mut tm, nanoseconds);
-                if today.saturating_add(12 * HOUR) >= start {
-                    return today;
-                }
-                // The trace runs over midnight.
-                tm = day;
-                tm.tm_mday += 1;
-                at(&mut tm, nanoseconds)
+                let LocalTime { year, month, day, .. } = LocalTime::at(start / NANOS_PER_SECOND);
+                let today = on_day(year, month, day, nanoseconds);
+                // The trace may run over midnight.
+                if today.saturating_add(12 * HOUR) >= start { today } else { on_day(year, month, day + 1, nanoseconds) }
             }
         }
     }
 }
 
-/// The time that is so many nanoseconds after midnight on the day of `tm`.
-fn at(tm: &mut libc::tm, nanoseconds: u64) -> u64 {
+/// The time that is so many nanoseconds after midnight, local time. The day may be after the month's last one.
+fn on_day(year: i32, month: i32, day: i32, nanoseconds: u64) -> u64 {
+    // SAFETY: all zeros are a valid tm; its pointer to a zone's name may be null.
+    let mut tm: libc::tm = unsafe { zeroed() };
+    (tm.tm_year, tm.tm_mon, tm.tm_mday) = (year - 1900, month - 1, day);
     (tm.tm_hour, tm.tm_min, tm.tm_isdst) =
         ((nanoseconds / HOUR) as i32, (nanoseconds / NANOS_PER_SECOND % 3600 / 60) as i32, -1);
     tm.tm_sec = (nanoseconds / NANOS_PER_SECOND % 60) as i32;
     // SAFETY: mktime reads and writes the tm that it is given.
-    let seconds = unsafe { libc::mktime(tm) };
+    let seconds = unsafe { libc::mktime(&mut tm) };
     u64::try_from(seconds).unwrap_or(0).saturating_mul(NANOS_PER_SECOND).saturating_add(nanoseconds % NANOS_PER_SECOND)
 }
 
@@ -101,10 +88,7 @@ fn fixed(text: &str, unit: u64) -> Option<u64> {
     integer.parse::<u64>().ok()?.checked_mul(unit)?.checked_add(fraction as u64)
 }
 
-/// A duration with its unit, in nanoseconds.
-///
-/// # Errors
-/// The possible forms.
+/// A duration with its unit, in nanoseconds. The error is a message that shows examples.
 pub fn duration(text: &str) -> Result<u64, String> {
     let parsed = duration_of(text).filter(|_| text.ends_with(|last: char| last.is_ascii_alphabetic()));
     parsed.ok_or_else(|| "a duration is a number with a unit: 1ms, 2.5us, 800ns, 1s".to_owned())

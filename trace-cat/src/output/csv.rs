@@ -10,10 +10,8 @@
 
 use super::formatter::RecordFormatter;
 use crate::record::fields::Fields;
-use crate::record::record_kinds;
-use crate::record::record_kinds::{KnownKind, RecordKindTable};
+use crate::record::record_kinds::{self, KnownKind, RecordKindTable};
 
-/// The CSV format.
 #[derive(Debug, Default)]
 pub struct CsvFormat {
     kinds: RecordKindTable,
@@ -34,7 +32,7 @@ impl RecordFormatter for CsvFormat {
         let known = self.kinds.find(&fields);
         match known {
             Some(KnownKind { category, event, .. }) => put(&[category.as_bytes(), b",", event.name.as_bytes()]),
-            None => put(&[&record_kinds::category(fields.event().0), b",", &record_kinds::name(&fields)]),
+            None => put(&[&record_kinds::category_name(fields.event().0), b",", &record_kinds::event_name(&fields)]),
         }
         put(&[b",", &[b'0' + fields.which()]]);
         for argument in fields.arguments() {

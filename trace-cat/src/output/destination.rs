@@ -35,9 +35,6 @@ pub struct Output<'a> {
 
 impl Output<'_> {
     /// The standard output, or the file at `path`, which is created or truncated.
-    ///
-    /// # Errors
-    /// The failure to create the file.
     pub fn open<'a>(path: Option<&Path>, diagnostics: &'a Diagnostics) -> io::Result<Output<'a>> {
         let file = match path {
             Some(path) => File::create(path)?,
@@ -51,22 +48,10 @@ impl Output<'_> {
         Ok(Output { file, progress })
     }
 
-    /// Writes a chunk.
-    ///
-    /// # Errors
-    /// The failure to write.
     pub fn write(&mut self, chunk: &[u8]) -> io::Result<()> {
         if let Some(diagnostics) = self.progress.take_if(|_| !chunk.is_empty()) {
             diagnostics.stop_progress();
         }
         self.file.write_all(chunk)
-    }
-
-    /// Flushes the output.
-    ///
-    /// # Errors
-    /// The failure to write.
-    pub fn finish(mut self) -> io::Result<()> {
-        self.file.flush()
     }
 }

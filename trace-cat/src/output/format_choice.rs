@@ -10,7 +10,7 @@ use super::text::TextFormat;
 use crate::options::{ColorChoice, OutputFormat, Printing};
 
 /// The format that the options ask for. `paths` are the inputs, in whose directories the names of programs are found.
-pub fn open(printing: &Printing, paths: &[PathBuf]) -> Formatter {
+pub fn formatter_for(printing: &Printing, paths: &[PathBuf]) -> Formatter {
     match printing.format {
         OutputFormat::Raw => Formatter::Raw,
         OutputFormat::Csv => Formatter::PerRecord(Box::new(CsvFormat::default())),
@@ -20,7 +20,7 @@ pub fn open(printing: &Printing, paths: &[PathBuf]) -> Formatter {
 }
 
 /// The format that the options ask for, if it needs the records in order and threads can share its work nevertheless.
-pub fn shared(printing: &Printing, paths: &[PathBuf]) -> Option<TextFormat> {
+pub fn shared_text_format(printing: &Printing, paths: &[PathBuf]) -> Option<TextFormat> {
     (printing.format == OutputFormat::Text).then(|| text(printing, paths))
 }
 
@@ -30,11 +30,11 @@ fn text(printing: &Printing, paths: &[PathBuf]) -> TextFormat {
         ColorChoice::Never => false,
         ColorChoice::Auto => printing.output.is_none() && terminal_style::is_wanted(),
     };
-    TextFormat::new(printing.time, coloured, directories(paths))
+    TextFormat::new(printing.time, coloured, trace_directories(paths))
 }
 
 /// The directories of a trace: those among `paths`, and those of the files among `paths`.
-pub fn directories(paths: &[PathBuf]) -> Vec<PathBuf> {
+pub fn trace_directories(paths: &[PathBuf]) -> Vec<PathBuf> {
     let directory = |path: &PathBuf| if path.is_dir() { Some(path.clone()) } else { Some(path.parent()?.into()) };
     let mut directories: Vec<PathBuf> = paths.iter().filter_map(directory).collect();
     directories.sort();

@@ -11,13 +11,11 @@
 
 use super::formatter::RecordFormatter;
 use crate::record::fields::Fields;
-use crate::record::record_kinds;
-use crate::record::record_kinds::{KnownKind, RecordKindTable};
+use crate::record::record_kinds::{self, KnownKind, RecordKindTable};
 
 /// The most characters, the minus included, of decimal numbers that are exact in any reader: 10^15 is less than 2^53.
 const EXACT_WIDTH_MAX: usize = 15;
 
-/// The JSON format.
 #[derive(Debug, Default)]
 pub struct JsonFormat {
     kinds: RecordKindTable,
@@ -38,7 +36,11 @@ impl RecordFormatter for JsonFormat {
                 put(&[category.as_bytes(), b"\",\"event\":\"", event.name.as_bytes()]);
             }
             None => {
-                put(&[&record_kinds::category(fields.event().0), b"\",\"event\":\"", &record_kinds::name(&fields)]);
+                put(&[
+                    &record_kinds::category_name(fields.event().0),
+                    b"\",\"event\":\"",
+                    &record_kinds::event_name(&fields),
+                ]);
             }
         }
         put(&[b"\",\"which\":", &[b'0' + fields.which()], b",\"arguments\":{"]);

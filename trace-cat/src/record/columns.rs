@@ -8,6 +8,16 @@ use spec::record::{
     TID_OFFSET, TIME_WIDTH,
 };
 
+/// The lines of `text`, each with its newline.
+#[inline]
+pub fn lines(mut text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (line, after) = text.split_at(memchr(b'\n', text)? + 1);
+        text = after;
+        Some(line)
+    })
+}
+
 /// The number that eight decimal digits stand for; of other bytes it is any number.
 #[inline(always)]
 fn eight_digits(digits: [u8; 8]) -> u64 {

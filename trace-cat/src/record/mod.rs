@@ -1,19 +1,11 @@
 //! A record as it stands in its line.
 //!
-//! ```text
-//! columns          the values of columns at fixed places
-//! fields           all fields as texts
-//! validation       whether a line is a record, and where its fields are
-//! plain_records    many records of the usual kind, validated without their fields
-//! record_kinds     the row of the table of events for a record
-//! errno_names, signal_names
-//! ```
-//!
 //! `spec::Record::parse` defines what a record is, and `spec::record::FIELDS` where its fields are. `validation` and
 //! `plain_records` are fast for records of the usual kind, and leave all others to the decoder.
 
 pub mod columns;
 pub mod errno_names;
+pub mod event_table;
 pub mod fields;
 pub mod plain_records;
 pub mod record_kinds;

@@ -67,9 +67,7 @@ pub enum WalkEnd {
 /// Plain records one behind the other, whose times never descend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainWalk {
-    /// How many bytes they have.
     pub bytes: usize,
-    /// How many there are.
     pub records: u64,
     /// The time of the last one, or that before the walk if there is none.
     pub last: PrintedTime,

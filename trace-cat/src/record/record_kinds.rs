@@ -9,9 +9,7 @@ use super::fields::Fields;
 /// One record kind of an event.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownKind {
-    /// The category's name.
     pub category: &'static str,
-    /// The event.
     pub event: &'static Event,
     /// 0 for the only record of a call, 1 for the first of two, 2 for the second.
     pub which: u8,
@@ -26,7 +24,7 @@ pub struct KnownKind {
 pub struct RecordKindTable {
     /// By [`place`]: 0 for none, else one more than the index in `kinds`.
     places: Box<[u16]>,
-    kinds: Vec<KnownKind>,
+    pub kinds: Vec<KnownKind>,
 }
 
 /// How many numbers an event can have within its category.
@@ -65,15 +63,10 @@ impl RecordKindTable {
         let place = self.places.get(place(fields.event(), fields.which()))?;
         usize::from(*place).checked_sub(1)
     }
-
-    /// All record kinds.
-    pub fn kinds(&self) -> &[KnownKind] {
-        &self.kinds
-    }
 }
 
 /// The name of a category, or its number.
-pub fn category(event1: u8) -> Vec<u8> {
+pub fn category_name(event1: u8) -> Vec<u8> {
     match CATEGORIES.get(usize::from(event1)) {
         Some(name) => name.as_bytes().to_vec(),
         None => event1.to_string().into_bytes(),
@@ -81,11 +74,11 @@ pub fn category(event1: u8) -> Vec<u8> {
 }
 
 /// A name for an event whose record kind is not in the table: the event's own if it has one, else `user.05`.
-pub fn name(fields: &Fields) -> Vec<u8> {
+pub fn event_name(fields: &Fields) -> Vec<u8> {
     let (event1, event2) = fields.event();
     match Event::find(event1, event2) {
         Some(event) => event.name.as_bytes().to_vec(),
-        None => [&category(event1)[..], format!(".{event2:02}").as_bytes()].concat(),
+        None => [&category_name(event1)[..], format!(".{event2:02}").as_bytes()].concat(),
     }
 }
 

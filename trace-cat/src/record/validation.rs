@@ -19,11 +19,8 @@ use spec::{Record, RecordError};
 
 use super::columns;
 
-/// Checks `line`, which has no newline.
-///
-/// # Errors
-/// The error of `spec::Record::parse`.
-pub fn check(line: &[u8]) -> Result<(), RecordError> {
+/// Checks that `line`, which has no newline, is a record. The error is that of `spec::Record::parse`.
+pub fn validate(line: &[u8]) -> Result<(), RecordError> {
     if FieldOffsets::of_usual(line).is_some() { Ok(()) } else { Record::parse(line).map(|_| ()) }
 }
 
@@ -188,7 +185,6 @@ struct ByteBlock(__m128i);
 
 /// Bytes of a block.
 const BLOCK: usize = size_of::<ByteBlock>();
-/// A bit for each byte of a block.
 const ALL: u32 = 0xffff;
 
 impl ByteBlock {

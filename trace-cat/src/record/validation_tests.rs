@@ -18,7 +18,7 @@ fn is_usual(line: &[u8]) -> bool {
 fn usual_records_are_recognised() {
     assert_eq!(LINES.map(is_usual), [true, true, false, false]);
     for line in LINES {
-        assert_eq!(check(line), Ok(()));
+        assert_eq!(validate(line), Ok(()));
     }
     let line = |arguments: &str| [&LINES[0][..A1_OFFSET], arguments.as_bytes()].concat();
     for (arguments, usual) in [
@@ -30,7 +30,7 @@ fn usual_records_are_recognised() {
         ("0x7fc5de3f86c0:0x7fc5de3f86c0:0x7fc5de3f86c0:0x7fc5de3f86c0:1234", false),
     ] {
         assert_eq!(is_usual(&line(arguments)), usual, "{arguments}");
-        assert_eq!(check(&line(arguments)), Ok(()));
+        assert_eq!(validate(&line(arguments)), Ok(()));
     }
 }
 
@@ -63,7 +63,7 @@ fn arguments_are_valid_up_to_the_widest() {
             let mut arguments = ["0"; 5];
             arguments[place] = argument;
             let line = format!("{head}{}", arguments.join(":"));
-            assert_eq!(check(line.as_bytes()).is_ok(), valid, "{line}");
+            assert_eq!(validate(line.as_bytes()).is_ok(), valid, "{line}");
             assert_eq!(Record::parse(line.as_bytes()).is_ok(), valid, "{line}");
             assert_eq!(FieldOffsets::new(line.as_bytes()).is_some(), valid, "{line}");
         }
@@ -88,7 +88,7 @@ fn no_record_is_recognised_that_the_decoder_refuses() {
             assert!(truth.is_ok(), "{}", line.escape_ascii());
         }
         refused += usize::from(truth.is_err());
-        assert_eq!(check(&line), truth.map(|_| ()));
+        assert_eq!(validate(&line), truth.map(|_| ()));
     }
     assert!(accepted > 1000 && refused > 1000, "{accepted} {refused}");
 }

@@ -19,7 +19,6 @@ use crate::trace::file_handle::open_regular;
 pub struct ProgramRun {
     /// The directory of their files.
     pub directory: PathBuf,
-    /// The processes.
     pub processes: Vec<ProcessInfo>,
     /// In nanoseconds since the Epoch.
     pub start: u64,

@@ -28,7 +28,6 @@ impl<K: Ord + Copy> SortBuffer<K> {
         SortBuffer { bytes: Vec::new(), index: Vec::new(), capacity: capacity.min(u32::MAX as usize) }
     }
 
-    /// The number of bytes of all records.
     pub fn length(&self) -> usize {
         self.bytes.len()
     }
@@ -38,16 +37,12 @@ impl<K: Ord + Copy> SortBuffer<K> {
         self.bytes.is_empty() || self.bytes.len() + length <= self.capacity
     }
 
-    /// Adds a record.
     pub fn push(&mut self, key: K, record: &[u8]) {
         self.index.push((key, self.bytes.len() as u32, record.len() as u16));
         self.bytes.extend_from_slice(record);
     }
 
     /// Gives all records to `take` in order and removes them. Records with equal keys keep their order.
-    ///
-    /// # Errors
-    /// Those of `take`.
     pub fn drain(&mut self, take: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         // The start breaks ties, which keeps the order of records with equal keys.
         self.index.sort_unstable();
@@ -81,9 +76,6 @@ impl<K: Ord + Copy> ExternalSort<K> {
     }
 
     /// Adds a record of at most 65,535 bytes.
-    ///
-    /// # Errors
-    /// The failure of a temporary file.
     pub fn push(&mut self, record: &[u8]) -> io::Result<()> {
         if !self.buffer.has_room(record.len()) {
             self.write_run()?;
@@ -101,14 +93,11 @@ impl<K: Ord + Copy> ExternalSort<K> {
             file.push(&(record.len() as u16).to_le_bytes())?;
             file.push(record)
         })?;
-        ends.push(file.length());
+        ends.push(file.length);
         Ok(())
     }
 
     /// Gives all records to `take` in order. Records with equal keys keep the order in which they were pushed.
-    ///
-    /// # Errors
-    /// Those of `take`, and the failure of a temporary file.
     pub fn finish(mut self, take: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         if self.is_in_memory() {
             return self.buffer.drain(take);
@@ -151,7 +140,6 @@ impl<K: Ord + Copy> ExternalSort<K> {
 /// A run that is being merged.
 struct RunReader<'a> {
     reader: BufReader<TemporaryFileRange<'a>>,
-    /// The current record.
     record: Vec<u8>,
 }
 

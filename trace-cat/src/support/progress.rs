@@ -27,7 +27,6 @@ pub enum Amount {
     Unknown,
 }
 
-/// The progress line.
 pub struct Progress {
     bar: ProgressBar,
     /// Where the line will be drawn; `None` once it is drawn, or must not be drawn any more.

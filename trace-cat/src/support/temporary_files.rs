@@ -30,7 +30,7 @@ pub fn temporary_file_error(error: io::Error) -> io::Error {
     if is_temporary_file_error(&error) { error } else { io::Error::new(error.kind(), TemporaryFileError(error)) }
 }
 
-/// True if the message of `error` says that it is about a temporary file.
+/// True if `error` is about a temporary file, and its message names the directory.
 pub fn is_temporary_file_error(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|error| error.is::<TemporaryFileError>())
 }
@@ -39,37 +39,24 @@ pub fn is_temporary_file_error(error: &io::Error) -> bool {
 #[derive(Debug)]
 pub struct TemporaryFile {
     writer: BufWriter<File>,
-    length: u64,
+    /// The number of bytes that were pushed.
+    pub length: u64,
 }
 
 impl TemporaryFile {
     /// An empty file in the directory for temporary files (`TMPDIR`).
-    ///
-    /// # Errors
-    /// The failure to make the file.
     pub fn new() -> io::Result<TemporaryFile> {
         let file = tempfile::tempfile().map_err(temporary_file_error)?;
         Ok(TemporaryFile { writer: BufWriter::with_capacity(WRITE_BUFFER, file), length: 0 })
     }
 
-    /// The number of bytes that were pushed.
-    pub fn length(&self) -> u64 {
-        self.length
-    }
-
     /// Appends `bytes`, which may stay in memory until [`flush`](TemporaryFile::flush) is called.
-    ///
-    /// # Errors
-    /// The failure to write.
     pub fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.length += bytes.len() as u64;
         self.writer.write_all(bytes).map_err(temporary_file_error)
     }
 
     /// Writes what is still in memory.
-    ///
-    /// # Errors
-    /// The failure to write.
     pub fn flush(&mut self) -> io::Result<()> {
         self.writer.flush().map_err(temporary_file_error)
     }
@@ -82,7 +69,6 @@ impl TemporaryFile {
 
 /// Reads a range of a temporary file.
 pub struct TemporaryFileRange<'a> {
-    /// The file.
     pub file: &'a File,
     /// What is not read yet.
     pub range: Range<u64>,

@@ -46,7 +46,7 @@ pub fn merge_limited(
 ) {
     let mut limit = LineLimit::choose(merge, &mut times, transform, head, tail).unwrap();
     let mut take = |lines: &[u8]| {
-        let (lines, more) = limit.cut(lines);
+        let (lines, more) = limit.apply(lines);
         out.extend_from_slice(lines);
         Ok(more)
     };

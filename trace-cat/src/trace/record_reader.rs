@@ -187,7 +187,7 @@ impl RecordReader {
         if length > RECORD_LEN_MAX {
             return self.damaged(None);
         }
-        match (validation::check(&line[..length - 1]), columns::time(line)) {
+        match (validation::validate(&line[..length - 1]), columns::time(line)) {
             (Ok(()), Some(time)) => {
                 (self.item_start, self.line_number) = (self.position, self.next_line);
                 self.next_line += 1;

@@ -15,11 +15,6 @@ pub enum ConcurrentStage {
 }
 
 impl ConcurrentStage {
-    /// Whether records stay unchanged.
-    pub fn is_idle(&self) -> bool {
-        matches!(self, ConcurrentStage::Unchanged)
-    }
-
     /// Appends the selected ones of `lines` to `out` in their format.
     pub fn format(&self, filter: &Filter, lines: &[u8], section: OrderedSection, out: &mut Vec<u8>) {
         match self {

@@ -17,14 +17,9 @@ use std::path::PathBuf;
 
 use crate::filter::{Filter, LineLimit};
 use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
-use crate::options;
-use crate::options::CommandError;
-use crate::options::{Arrangement, Options, Selection};
-use crate::output;
-use crate::output::Formatter;
-use crate::output::destination;
-use crate::report::runs;
-use crate::report::runs::ProgramRun;
+use crate::options::{Arrangement, CommandError, Options, Selection, SortOrder};
+use crate::output::{self, Formatter, destination};
+use crate::report::runs::{self, ProgramRun};
 use crate::report::stat::TraceCounts;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
@@ -32,7 +27,7 @@ use crate::support::local_time::DateTime;
 use crate::trace::file_handle::DescriptorBudget;
 use crate::trace::inputs;
 use concurrent_stage::ConcurrentStage;
-use sequential_stage::{SequentialFormat, SequentialStage};
+use sequential_stage::SequentialStage;
 
 /// Prints a trace.
 ///
@@ -54,12 +49,13 @@ pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandE
     let merge = Merge::prepare(&inputs.texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
     let (mut concurrent, format) = formats(&options, &paths, &runs);
     let Selection { since, until, head, tail, .. } = options.selection;
-    let mut filter = Filter::new(options.selection);
+    let mut filter = Filter::new(&options.selection);
     filter.prepare(&merge).map_err(Error::temporary)?;
 
     let transform =
         |lines: &[u8], section: OrderedSection, out: &mut Vec<u8>| concurrent.format(&filter, lines, section, out);
-    let transform: BatchTransform = if filter.is_idle() && concurrent.is_idle() { None } else { Some(&transform) };
+    let is_unchanged = matches!(concurrent, ConcurrentStage::Unchanged) && filter.accepts_all();
+    let transform: BatchTransform = if is_unchanged { None } else { Some(&transform) };
     let start = merge.span().map_or(0, |(start, _)| start);
     let mut times = since.map_or(0, |since| since.resolve(start))..until.map_or(u64::MAX, |until| until.resolve(start));
     let limit = LineLimit::choose(&merge, &mut times, transform, head, tail).map_err(failed)?;
@@ -84,27 +80,23 @@ fn selected_paths(options: &Options, runs: &[ProgramRun], diagnostics: &Diagnost
 }
 
 /// How records are formatted, by the merging threads and after them.
-fn formats(options: &Options, paths: &[PathBuf], runs: &[ProgramRun]) -> (ConcurrentStage, SequentialFormat) {
+fn formats(options: &Options, paths: &[PathBuf], runs: &[ProgramRun]) -> (ConcurrentStage, Formatter) {
     let Options { arrangement: Arrangement { sort, .. }, selection, printing, .. } = options;
     if options.stat {
-        let stat = TraceCounts::new(output::directories(paths), (!runs.is_empty()).then_some(runs.len()));
-        return (ConcurrentStage::Unchanged, SequentialFormat::Timeline(Box::new(stat)));
+        let stat = TraceCounts::new(output::trace_directories(paths), (!runs.is_empty()).then_some(runs.len()));
+        return (ConcurrentStage::Unchanged, Formatter::Timeline(Box::new(stat)));
     }
-    let sorted = *sort != options::SortOrder::Time;
+    let sorted = *sort != SortOrder::Time;
     // Records are counted for --head and --tail before they are formatted.
     let is_limited = selection.head.is_some() || selection.tail.is_some();
     if !sorted
         && !is_limited
-        && let Some(text) = output::shared(printing, paths)
+        && let Some(text) = output::shared_text_format(printing, paths)
     {
-        return (ConcurrentStage::Text(Box::new(text)), SequentialFormat::Unchanged);
+        return (ConcurrentStage::Text(Box::new(text)), Formatter::Raw);
     }
-    match output::open(printing, paths) {
-        Formatter::Raw => (ConcurrentStage::Unchanged, SequentialFormat::Unchanged),
-        Formatter::PerRecord(formatter) if sorted => {
-            (ConcurrentStage::Unchanged, SequentialFormat::PerRecord(formatter))
-        }
-        Formatter::PerRecord(formatter) => (ConcurrentStage::PerRecord(formatter), SequentialFormat::Unchanged),
-        Formatter::Timeline(formatter) => (ConcurrentStage::Unchanged, SequentialFormat::Timeline(formatter)),
+    match output::formatter_for(printing, paths) {
+        Formatter::PerRecord(formatter) if !sorted => (ConcurrentStage::PerRecord(formatter), Formatter::Raw),
+        formatter => (ConcurrentStage::Unchanged, formatter),
     }
 }

@@ -3,7 +3,7 @@
 use spec::record::NANOS_PER_SECOND;
 
 use super::kind_layout::{CALLER, ColumnLayout, KindLayout};
-use super::known_threads::{ArgumentText, name_bytes};
+use super::known_threads::name_bytes;
 use super::line::TextLine;
 use super::short_text::ShortText;
 use crate::output::terminal_style::Highlight;
@@ -38,7 +38,7 @@ impl TextLine<'_> {
     }
 
     /// Appends the name and the arguments of a return record, the object of the entry record before them if it is known.
-    pub fn returned(&mut self, kind: Option<&KindLayout>, fields: &Fields, object: Option<&ArgumentText>) {
+    pub fn returned(&mut self, kind: Option<&KindLayout>, fields: &Fields, object: Option<&ShortText>) {
         let Some(kind) = kind else { return self.unknown(fields) };
         let open = self.open(kind);
         if let Some(object) = object.filter(|_| kind.lacks_object) {
@@ -50,7 +50,7 @@ impl TextLine<'_> {
 
     /// Appends a record of an unknown kind: its arguments as they are, without trailing zeros.
     fn unknown(&mut self, fields: &Fields) {
-        self.coloured(Highlight::Event, &record_kinds::name(fields));
+        self.coloured(Highlight::Event, &record_kinds::event_name(fields));
         self.put(b"(");
         let open = self.out.len();
         let count = fields.arguments().iter().rposition(|text| *text != b"0").map_or(0, |last| last + 1);

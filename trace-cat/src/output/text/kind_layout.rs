@@ -41,7 +41,6 @@ pub enum ColumnLayout {
 /// What a line shows of one record kind.
 #[derive(Clone, Debug)]
 pub struct KindLayout {
-    /// The event's name.
     pub name: ShortText,
     /// The columns among the arguments.
     pub arguments: [ColumnLayout; 5],
@@ -57,7 +56,6 @@ pub struct KindLayout {
     pub lacks_object: bool,
 }
 
-/// The layouts of all record kinds.
 #[derive(Debug)]
 pub struct KindLayouts {
     table: RecordKindTable,
@@ -66,10 +64,9 @@ pub struct KindLayouts {
 }
 
 impl KindLayouts {
-    /// Computes the layouts.
     pub fn new() -> KindLayouts {
         let table = RecordKindTable::default();
-        let layouts = table.kinds().iter().map(kind_layout).collect();
+        let layouts = table.kinds.iter().map(kind_layout).collect();
         KindLayouts { table, layouts }
     }
 
@@ -92,10 +89,10 @@ fn kind_layout(known: &KnownKind) -> KindLayout {
     let added = std::array::from_fn(|index| if is_new(index) { arguments[index] } else { ColumnLayout::Nothing });
     let answer = |(index, column): (usize, &Option<Column>)| {
         let question = column.as_ref()?.name.strip_suffix('?')?;
-        Some((index, ShortText::new(if question == "block" { "blocked" } else { question })))
+        Some((index, ShortText::new(if question == "block" { b"blocked" } else { question.as_bytes() })))
     };
     KindLayout {
-        name: ShortText::new(event.name),
+        name: ShortText::new(event.name.as_bytes()),
         arguments,
         added,
         result: named("rval"),

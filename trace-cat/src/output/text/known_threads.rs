@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::path::PathBuf;
 
+use spec::info;
 use spec::names::{FileName, PROCESS_MASK};
-use spec::{info, record};
 
+use super::short_text::ShortText;
 use crate::record::columns;
 use crate::record::fields::{Fields, THREAD_KEY_WIDTH, bits};
 use crate::trace::file_handle::read_info;
@@ -38,7 +39,8 @@ pub struct KnownThreads {
     indexes_by_id: HashMap<(u32, u64), usize>,
     /// Names, by process and thread ID, of threads without a record so far.
     early_names: HashMap<(u32, u64), String>,
-    width: usize,
+    /// The columns of the widest label so far.
+    pub width: usize,
 }
 
 #[derive(Debug)]
@@ -52,7 +54,6 @@ struct KnownThread {
 /// `name/lwp`, or `pid/lwp` if the thread has no name.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadLabel {
-    /// The text.
     pub text: String,
     /// Columns of the text.
     pub width: usize,
@@ -63,32 +64,9 @@ pub struct ThreadLabel {
 pub struct OpenCall {
     /// Category and number of the event.
     pub event: (u8, u8),
-    /// The time of the entry record.
     pub time: u64,
     /// a1 of the entry record: in most calls, the object.
-    pub object: ArgumentText,
-}
-
-/// The text of an argument.
-#[derive(Clone, Copy, Debug)]
-pub struct ArgumentText {
-    text: [u8; record::ARGUMENT_WIDTH_MAX],
-    length: u8,
-}
-
-impl ArgumentText {
-    /// A copy of the text. Arguments that are longer than any that is written are truncated.
-    pub fn new(bytes: &[u8]) -> ArgumentText {
-        let mut text = [0; record::ARGUMENT_WIDTH_MAX];
-        let length = bytes.len().min(text.len());
-        text[..length].copy_from_slice(&bytes[..length]);
-        ArgumentText { text, length: length as u8 }
-    }
-
-    /// The text.
-    pub fn bytes(&self) -> &[u8] {
-        &self.text[..usize::from(self.length)]
-    }
+    pub object: ShortText,
 }
 
 impl KnownThreads {
@@ -178,17 +156,10 @@ impl KnownThreads {
         }
     }
 
-    /// The thread's label.
     pub fn label(&self, thread: usize) -> &ThreadLabel {
         &self.threads[thread].label
     }
 
-    /// The columns of the widest label so far.
-    pub fn width(&self) -> usize {
-        self.width
-    }
-
-    /// Adds an open call.
     pub fn begin_call(&mut self, thread: usize, call: OpenCall) {
         let calls = &mut self.threads[thread].open_calls;
         if calls.len() == OPEN_CALLS_MAX {

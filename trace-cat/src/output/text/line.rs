@@ -4,8 +4,7 @@ use super::kind_layout::KindLayout;
 use super::line_plan::LineLabel;
 use super::short_text::ShortText;
 use super::time_column::TimeColumn;
-use crate::output::terminal_style;
-use crate::output::terminal_style::Highlight;
+use crate::output::terminal_style::{self, Highlight};
 use crate::record::errno_names::errno;
 use crate::record::fields::{Fields, bits};
 use crate::support::duration::write_duration;
@@ -31,7 +30,6 @@ pub enum CallMarker {
 /// A line in progress.
 pub struct TextLine<'a> {
     pub(super) out: &'a mut Vec<u8>,
-    /// The record's time.
     pub(super) time: u64,
     coloured: bool,
     /// Where the line begins in `out`.
@@ -103,7 +101,6 @@ impl<'a> TextLine<'a> {
         }
     }
 
-    /// Ends the line.
     pub fn end(&mut self) {
         self.put(b"\n");
     }

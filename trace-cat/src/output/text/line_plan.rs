@@ -47,7 +47,6 @@ pub struct LineLabel<'a> {
 pub struct LinePlan {
     /// The clock before the first line.
     pub clock: TimeColumn,
-    /// The lines in order.
     pub lines: Vec<PlannedLine>,
     /// The calls that return in this batch and began before their last record.
     pub open_calls: Vec<OpenCall>,
@@ -69,7 +68,6 @@ pub struct CarriedRecord {
 const LABELS_MAX: usize = 1000;
 
 impl LinePlan {
-    /// A plan without lines.
     pub fn new(clock: TimeColumn) -> LinePlan {
         let (lines, open_calls, labels, label_text) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         LinePlan { clock, lines, open_calls, carried: CarriedRecord::default(), labels, label_text }
@@ -107,7 +105,6 @@ impl LinePlan {
         self.labels.len() as u32 - 1
     }
 
-    /// The label of the line's thread.
     pub fn label(&self, line: &PlannedLine) -> LineLabel<'_> {
         let index = line.label as usize;
         let start = index.checked_sub(1).map_or(0, |before| self.labels[before].0);

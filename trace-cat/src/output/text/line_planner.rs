@@ -1,11 +1,11 @@
 //! Goes through the records in order and plans the lines. It does as little as possible, because it is the work that threads
 //! cannot share.
 
-use super::known_threads::{ArgumentText, KnownThreads, OpenCall, SET_NAME, name_bytes};
+use super::known_threads::{KnownThreads, OpenCall, SET_NAME, name_bytes};
 use super::line_plan::{BatchRecords, CarriedRecord, LineKind, LinePlan, PlannedLine};
+use super::short_text::ShortText;
 use super::time_column::TimeColumn;
-use crate::output::terminal_style;
-use crate::output::terminal_style::Highlight;
+use crate::output::terminal_style::{self, Highlight};
 use crate::record::fields::Fields;
 
 /// What is remembered from record to record.
@@ -118,9 +118,9 @@ impl LinePlanner {
             self.release_held(records, plan);
             self.threads.clear();
         }
-        let width = self.threads.width();
+        let width = self.threads.width;
         let thread = self.threads.add(fields);
-        if self.threads.width() != width {
+        if self.threads.width != width {
             self.label_version += 1;
         }
         thread
@@ -130,7 +130,7 @@ impl LinePlanner {
     fn release_held(&mut self, records: &BatchRecords, plan: &mut LinePlan) {
         let Some(HeldEntry { thread, event, record }) = self.held.take() else { return };
         let Some(fields) = plan.record(records, record) else { return };
-        let call = OpenCall { event, time: fields.time(), object: ArgumentText::new(fields.argument(0)) };
+        let call = OpenCall { event, time: fields.time(), object: ShortText::new(fields.argument(0)) };
         self.threads.begin_call(thread, call);
         self.add_line(thread, record, LineKind::Entry, plan);
     }
@@ -153,7 +153,7 @@ impl LinePlanner {
         let colour =
             if self.coloured { [Highlight::Thread(thread).begin(), terminal_style::END] } else { [&b""[..]; 2] };
         [b" ", colour[0], label.text.as_bytes(), colour[1]].iter().for_each(|text| out.extend_from_slice(text));
-        let spaces = self.threads.width().saturating_sub(label.width);
+        let spaces = self.threads.width.saturating_sub(label.width);
         out.resize(out.len() + spaces, b' ');
         out.len() - start - 1 - label.width - spaces
     }

@@ -1,16 +1,15 @@
 //! Writes the lines of a plan. Only the time column is remembered from line to line.
 
 use super::kind_layout::KindLayouts;
-use super::known_threads::ArgumentText;
 use super::line::{CallMarker, TextLine};
 use super::line_plan::{BatchRecords, LineKind, LineLabel, LinePlan, PlannedLine};
+use super::short_text::ShortText;
 use super::time_column::TimeColumn;
 use crate::record::fields::Fields;
 
 /// Columns of a terminal. A line is not wider if its call can be shown in two lines.
 pub const WIDTH: usize = 100;
 
-/// Writes lines.
 #[derive(Debug)]
 pub struct LineWriter {
     kinds: KindLayouts,
@@ -18,7 +17,6 @@ pub struct LineWriter {
 }
 
 impl LineWriter {
-    /// A writer of lines with or without colours.
     pub fn new(coloured: bool) -> LineWriter {
         LineWriter { kinds: KindLayouts::new(), coloured }
     }
@@ -62,7 +60,7 @@ impl LineWriter {
             LineKind::Complete => {
                 let Some(entry) = plan.record(records, line.record - 1) else { return };
                 if !self.write_complete([&entry, fields], label, clock, out) {
-                    let object = ArgumentText::new(entry.argument(0));
+                    let object = ShortText::new(entry.argument(0));
                     self.write_entry(&entry, label, clock, out);
                     self.write_return(fields, Some((entry.time(), &object)), label, clock, out);
                 }
@@ -82,7 +80,7 @@ impl LineWriter {
     fn write_return(
         &self,
         fields: &Fields,
-        entry: Option<(u64, &ArgumentText)>,
+        entry: Option<(u64, &ShortText)>,
         label: LineLabel,
         clock: &mut TimeColumn,
         out: &mut Vec<u8>,

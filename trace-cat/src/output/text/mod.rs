@@ -13,18 +13,9 @@
 //! that the call took (unless both records have the same time), and an answer for each column that is a question and is
 //! not 0.
 //!
-//! ```text
-//! line_planner    goes through the records in order: whose they are, which calls are open, which records are a line
-//!   known_threads   the threads so far
-//! line_plan       the planner's result
-//! line_writer     writes the lines of a plan
-//!   line            one line, its columns and colours; short_text: texts that are put often
-//!   time_column     the column of the time
-//!   call            an event's name with its arguments
-//!   kind_layout     what is shown of which kind of record
-//! ```
-//!
-//! The planner does little of the work. Threads share the other work, a batch of records each.
+//! A `line_planner` goes through the records in order and makes a `line_plan`: whose records they are, which calls are open,
+//! which records are a line. That is little of the work. Threads share the other work, a batch of records each: a
+//! `line_writer` writes the lines of a plan.
 
 mod call;
 mod kind_layout;
@@ -49,7 +40,6 @@ use line_planner::LinePlanner;
 use line_writer::LineWriter;
 use time_column::TimeColumn;
 
-/// The text format.
 #[derive(Debug)]
 pub struct TextFormat {
     writer: LineWriter,
@@ -76,7 +66,6 @@ impl TextFormat {
         TextFormat { writer: LineWriter::new(coloured), planner, plan: LinePlan::new(clock), spare: Mutex::default() }
     }
 
-    /// An empty batch.
     pub fn batch<'a>(&self) -> TextBatch<'a> {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         spare.unwrap_or_else(|| TextBatch { records: Vec::new(), plan: self.plan.clone() })

@@ -8,25 +8,19 @@ pub struct ShortText {
 }
 
 impl ShortText {
-    /// A text of up to 32 bytes; it is truncated if it has more.
-    pub fn new(text: &str) -> ShortText {
-        ShortText::join(&[text])
+    /// A copy of up to 32 bytes, which is more than any argument has that is written; a longer text is truncated.
+    pub fn new(bytes: &[u8]) -> ShortText {
+        let mut text = [0; 32];
+        let length = bytes.len().min(text.len());
+        text[..length].copy_from_slice(&bytes[..length]);
+        ShortText { text, length: length as u8 }
     }
 
     /// The label of an argument that is not the first: `, name=`.
     pub fn label(name: &str) -> ShortText {
-        ShortText::join(&[", ", name, "="])
+        ShortText::new(format!(", {name}=").as_bytes())
     }
 
-    fn join(texts: &[&str]) -> ShortText {
-        let (mut text, mut length) = ([0; 32], 0);
-        for (place, byte) in text.iter_mut().zip(texts.iter().flat_map(|text| text.bytes())) {
-            (*place, length) = (byte, length + 1);
-        }
-        ShortText { text, length }
-    }
-
-    /// The text.
     pub fn bytes(&self) -> &[u8] {
         &self.text[..self.length()]
     }
@@ -36,7 +30,6 @@ impl ShortText {
         &self.text
     }
 
-    /// Bytes of the text.
     pub fn length(&self) -> usize {
         usize::from(self.length)
     }

@@ -2,8 +2,9 @@
 
 use std::fs;
 
-use super::known_threads::{ArgumentText, OpenCall};
+use super::known_threads::OpenCall;
 use super::line_writer::WIDTH;
+use super::short_text::ShortText;
 use super::*;
 use crate::testing::test_trace::record;
 
@@ -288,7 +289,7 @@ fn durations_have_units() {
 #[test]
 fn open_calls_are_bounded() {
     let mut threads = KnownThreads::new(Vec::new());
-    let call = |time| OpenCall { event: (2, 2), time, object: ArgumentText::new(b"0") };
+    let call = |time| OpenCall { event: (2, 2), time, object: ShortText::new(b"0") };
     let line = record(START, 1, "02:02:1", 0);
     let thread = threads.add(&Fields::new(line.as_bytes()).unwrap());
     (0..known_threads::OPEN_CALLS_MAX as u64 + 10).for_each(|time| threads.begin_call(thread, call(time)));

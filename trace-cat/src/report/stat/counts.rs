@@ -37,10 +37,8 @@ pub struct TraceCounts {
     open_calls: HashMap<(u32, u32, u8, u8), u64>,
 }
 
-/// The counts of a process.
 #[derive(Debug, Default)]
 pub struct ProcessCounts {
-    /// LWP IDs.
     pub threads: HashSet<u32>,
     /// Records of all its threads.
     pub records: u64,
@@ -50,10 +48,8 @@ pub struct ProcessCounts {
     pub span: (u64, u64),
 }
 
-/// The counts of an event.
 #[derive(Debug, Default)]
 pub struct EventCounts {
-    /// Its records.
     pub records: u64,
     /// Its calls: a call with two records counts once.
     pub calls: u64,
@@ -75,7 +71,6 @@ impl TraceCounts {
         spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
     }
 
-    /// Counts a record.
     pub fn count(&mut self, fields: &Fields) {
         let (time, pid, lwpid, event) = (fields.time(), fields.pid(), fields.lwpid(), fields.event());
         self.records += 1;

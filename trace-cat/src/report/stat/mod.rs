@@ -1,10 +1,5 @@
 //! `--stat`: counts the records that the filters want; nothing else is printed.
 //!
-//! ```text
-//! counts   the counts
-//! tables   the counts as text
-//! ```
-//!
 //! Memory grows with threads, events and objects, not with records. The number of objects is limited.
 
 mod counts;

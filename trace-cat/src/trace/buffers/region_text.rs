@@ -45,7 +45,7 @@ pub fn holds_complete_records(file: &File, range: Range<u64>) -> io::Result<bool
 /// Whether `text` consists of records, or is empty.
 fn are_records(text: &[u8]) -> bool {
     match text.strip_suffix(b"\n") {
-        Some(lines) => lines.split(|&byte| byte == b'\n').all(|line| validation::check(line).is_ok()),
+        Some(lines) => lines.split(|&byte| byte == b'\n').all(|line| validation::validate(line).is_ok()),
         None => text.is_empty(),
     }
 }
