@@ -63,8 +63,11 @@ fn yield_to_scheduler(status: Status) {
     match STEPS_TO_SIGNAL.get() {
         Some(0) => {
             STEPS_TO_SIGNAL.set(None);
+            #[expect(clippy::disallowed_methods, reason = "the actor of a test is meant to be interrupted here")]
             // SAFETY: the handler is installed.
-            unsafe { libc::raise(libc::SIGUSR2) };
+            unsafe {
+                libc::raise(libc::SIGUSR2)
+            };
         }
         steps => STEPS_TO_SIGNAL.set(steps.map(|steps| steps - 1)),
     }
