@@ -46,7 +46,7 @@ fn a_static_program() {
     // A script is as recordable as its interpreter.
     let script = test.directory().join("script");
     write(&test, &script, format!("#!{}\n", program.display()).as_bytes());
-    fs::remove_dir_all(test.directory().join("starting_shell.c-static.thr.1")).unwrap();
+    fs::remove_dir_all(test.directory().join("run_command_shell.c-static.thr.1")).unwrap();
     let output = started_anywhere(&test).arg("./script").run();
     refused(&test, &output, 125, &["shell.c-static: is linked statically"]);
 }

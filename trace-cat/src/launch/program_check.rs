@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{StatVfsMountFlags, getxattr, statvfs};
+use rustix::fs::{StatVfsMountFlags, getxattr_query, statvfs};
 use rustix::process::{getgid, getuid};
 use rustix::thread::no_new_privs;
 
@@ -134,7 +134,7 @@ fn privilege(path: &Path) -> Option<&'static str> {
         return Some("is set-group-ID");
     }
     // Root has all capabilities anyway.
-    (user != 0 && getxattr(path, "security.capability", &mut [0u8; 0]).is_ok_and(|length| length > 0))
+    (user != 0 && getxattr_query(path, "security.capability").is_ok_and(|length| length > 0))
         .then_some("has file capabilities")
 }
 
