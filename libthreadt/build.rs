@@ -116,14 +116,25 @@ fn value(place: &str, text: &str, names: &[(String, &str)]) -> String {
 
 /// The hook of a row whose event has a function that makes the call: its arguments are those of the `values` cell
 /// (parameters, `0`, and next functions as `&NAME`), the call's return address, and the call.
-fn wrapped_hook(row: &[&str], declared: &str, result: &str, call: &str) -> String {
+fn wrapped_hook(row: &[&str], declared: &str, result: &str, call: &str, jump: &str) -> String {
     let [symbol, event, _, _, cells, prototype] = row else { unreachable!("`hook` has checked the row") };
     let cells = cells.split(' ').filter(|cell| *cell != "-");
     let arguments: String = cells.map(|cell| cell.replace('&', "&next_functions::") + ", ").collect();
+    // An exec and a fork have work to do also where they are not recorded.
+    let (check, switch) = match event.strip_prefix("proc_") {
+        Some(_) => (String::new(), ""),
+        None => {
+            let event = event.to_uppercase();
+            (
+                format!("let switch = switch(id::{event});\n    if !switch.is_on() {{ return {jump}; }}\n    "),
+                "switch, ",
+            )
+        }
+    };
     format!(
         "hook! {{\n/// `{prototype};`\nfn {symbol}({declared}; caller) -> {result} {{\n    \
          // SAFETY: functions.tsv has the prototype of the next function; the host grants what that demands.\n    \
-         unsafe {{ {event}({arguments}caller, || {call}) }}\n}}\n}}\n\n"
+         unsafe {{\n    {check}{event}({switch}{arguments}caller, || {call})\n    }}\n}}\n}}\n\n"
     )
 }
 
@@ -170,8 +181,9 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     let declared: Vec<String> = parameters.iter().map(|(name, kind)| format!("{name}: {kind}")).collect();
     let (declared, result) = (declared.join(", "), result_type(symbol, prototype));
     let call = format!("call_next!({next}({declared}) -> {result})");
+    let jump = format!("jump_to_next!({next}({declared}) -> {result})");
     if *hook_kind == "wrapped" {
-        return wrapped_hook(row, &declared, result, &call);
+        return wrapped_hook(row, &declared, result, &call, &jump);
     }
     let FirstRecord { which, stamp, level } =
         first_records.get(*event).unwrap_or_else(|| panic!("{place}: unknown event '{event}'"));
@@ -195,13 +207,13 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     let object = names.first().copied().unwrap_or_default();
     let kind = format!("&id::{upper}_0");
     let (pass_on, forget) = unselected(place, level, object);
-    let pass_on = pass_on.map_or(String::new(), |that| format!("    if {that} {{ return {call}; }}\n"));
+    let pass_on = pass_on.map_or(String::new(), |that| format!("    if {that} {{ return {jump}; }}\n"));
     let forget = forget.map_or(String::new(), |that| format!("    if {that} {{ return result; }}\n"));
     let mut text = format!(
         "hook! {{\n/// `{prototype};`\nfn {symbol}({declared}; caller) -> {result} {{\n    \
          // SAFETY: functions.tsv has the prototype of the next function; the host grants what that demands.\n    \
          unsafe {{\n    let switch = switch(id::{upper});\n    \
-         if !switch.is_on() {{ return {call}; }}\n{pass_on}"
+         if !switch.is_on() {{ return {jump}; }}\n{pass_on}"
     );
     match (*hook_kind, which) {
         ("one_record", 0) if is_mutex => {
@@ -225,7 +237,7 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
             }
         }
         ("one_record", 0) if stamp == "b" && !values.contains("result") => {
-            writeln!(text, "{before}    recorder::put({kind}, clock::now_unfenced(), [{values}]);\n    {call}").unwrap()
+            writeln!(text, "{before}    recorder::put({kind}, clock::now_unfenced(), [{values}]);\n    {jump}").unwrap()
         }
         ("one_record", 0) if stamp == "b" => writeln!(
             text,

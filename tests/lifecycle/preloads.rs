@@ -38,3 +38,19 @@ fn jemalloc_before_and_behind() {
         assert!(others > 0, "jemalloc's own locks are not there: it was not in use");
     }
 }
+
+/// A lock checker behind the library that looks at its caller finds the program: a hook that records nothing leaves no frame.
+#[test]
+fn who_comes_behind_is_called_by_the_program() {
+    let interposer = Program::with_flags("lifecycle/caller.c", &["-shared", "-fPIC", "-DINTERPOSER"]);
+    let program = Program::c("lifecycle/caller.c");
+    let test = TestDirectory::new("caller");
+    let preload = format!("{}:{}", library().display(), interposer.path().display());
+    let output = test.traced(&program).env("LD_PRELOAD", preload).env("THR_TRACE_EVENTS", "").run();
+    output.success();
+    let name = program.path().file_name().unwrap().to_str().unwrap();
+    let functions = ["pthread_mutex_lock", "pthread_rwlock_rdlock", "pthread_spin_lock", "sem_post"];
+    let expected: String = functions.map(|function| format!("{function}: {name}\n")).concat();
+    // The first calls are the library's own: it finds out what glibc's objects look like.
+    assert!(output.stdout_text().ends_with(&format!("\nsem_post: libthreadt.so\n{expected}")), "{output:?}");
+}

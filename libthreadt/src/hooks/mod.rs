@@ -58,6 +58,17 @@ macro_rules! call_next {
     }};
 }
 
+/// Calls the next function as [`call_next`] does, as the last thing that a hook does. The compiler makes it a jump: no
+/// frame of the library is on the stack then, so that the next function's caller is the host, and nothing unwinds through
+/// the hook. An `extern "C-unwind"` call would keep a frame for its landing pad, which no unwinder enters.
+macro_rules! jump_to_next {
+    ($function:ident($($argument:ident: $kind:ty),*) -> $result:ty) => {{
+        let function: unsafe extern "C" fn($($kind),*) -> $result =
+            core::mem::transmute(crate::glibc::next_functions::$function.address());
+        function($($argument),*)
+    }};
+}
+
 mod create;
 mod exec;
 mod exit;

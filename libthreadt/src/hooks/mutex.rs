@@ -5,31 +5,26 @@
 
 use core::ffi::c_int;
 
-use spec::{EventId, RecordKind, id};
+use spec::{RecordKind, id};
 
 use super::result::CallResult;
 use crate::config::{detail, is_detailed};
-use crate::first_use::switch;
 use crate::glibc::call_arguments::given_limit_ns;
 use crate::glibc::next_functions::NextFunction;
 use crate::glibc::object_words::{self, Ptr};
+use crate::process_state::Switch;
 use crate::{clock, recorder};
 
-/// A lock event and its records, for mutexes that are not recursive and for those that are.
+/// The records of a lock event, for mutexes that are not recursive and for those that are.
 struct MutexLock {
-    event: EventId,
     plain: [&'static RecordKind; 2],
     recursive: [&'static RecordKind; 2],
 }
 
-static LOCK: MutexLock = MutexLock {
-    event: id::MUTEX_LOCK,
-    plain: [&id::MUTEX_LOCK_1, &id::MUTEX_LOCK_2],
-    recursive: [&id::RMUTEX_LOCK_1, &id::RMUTEX_LOCK_2],
-};
+static LOCK: MutexLock =
+    MutexLock { plain: [&id::MUTEX_LOCK_1, &id::MUTEX_LOCK_2], recursive: [&id::RMUTEX_LOCK_1, &id::RMUTEX_LOCK_2] };
 
 static TIMED: MutexLock = MutexLock {
-    event: id::MUTEX_TIMEDLOCK,
     plain: [&id::MUTEX_TIMEDLOCK_1, &id::MUTEX_TIMEDLOCK_2],
     recursive: [&id::RMUTEX_TIMEDLOCK_1, &id::RMUTEX_TIMEDLOCK_2],
 };
@@ -41,16 +36,13 @@ static TIMED: MutexLock = MutexLock {
 #[inline(always)]
 unsafe fn lock<R: CallResult>(
     lock: &'static MutexLock,
+    switch: Switch,
     mutex: Ptr,
     caller: u64,
     try_lock: Option<&NextFunction>,
     limit: impl Fn() -> [u64; 2],
     call_next: impl Fn() -> R,
 ) -> R {
-    let switch = switch(lock.event);
-    if !switch.is_on() {
-        return call_next();
-    }
     // SAFETY: the next function reads the mutex.
     let kind = unsafe { object_words::mutex_kind(mutex) };
     let recursive = kind.is_recursive();
@@ -116,17 +108,19 @@ fn is_taken(rval: u64) -> bool {
 /// As for [`lock`], here and below.
 #[inline(always)]
 pub unsafe fn mutex_lock<R: CallResult>(
+    switch: Switch,
     mutex: Ptr,
     try_lock: &NextFunction,
     caller: u64,
     call_next: impl Fn() -> R,
 ) -> R {
     // SAFETY: the caller's.
-    unsafe { lock(&LOCK, mutex, caller, Some(try_lock), || [0, 0], call_next) }
+    unsafe { lock(&LOCK, switch, mutex, caller, Some(try_lock), || [0, 0], call_next) }
 }
 
 #[inline(always)]
 pub unsafe fn mutex_timedlock<R: CallResult>(
+    switch: Switch,
     mutex: Ptr,
     clock: c_int,
     limit: Ptr,
@@ -138,5 +132,5 @@ pub unsafe fn mutex_timedlock<R: CallResult>(
     let known = clock == libc::CLOCK_REALTIME || clock == libc::CLOCK_MONOTONIC;
     let columns = || [i64::from(clock) as u64, given_limit_ns(limit)];
     // SAFETY: the caller's.
-    unsafe { lock(&TIMED, mutex, caller, known.then_some(try_lock), columns, call_next) }
+    unsafe { lock(&TIMED, switch, mutex, caller, known.then_some(try_lock), columns, call_next) }
 }

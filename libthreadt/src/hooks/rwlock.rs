@@ -6,31 +6,28 @@
 
 use core::ffi::c_int;
 
-use spec::{EventId, RecordKind, id};
+use spec::{RecordKind, id};
 
 use super::result::CallResult;
 use crate::config::{detail, is_detailed};
-use crate::first_use::switch;
 use crate::glibc::call_arguments::limit_ns;
 use crate::glibc::next_functions::{self, NextFunction};
 use crate::glibc::object_words::{self, Ptr};
+use crate::process_state::Switch;
 use crate::{clock, recorder};
 
 struct RwLock {
-    event: EventId,
     kinds: [&'static RecordKind; 2],
     is_read: bool,
 }
 
-static READ: RwLock = RwLock { event: id::RW_RDLOCK, kinds: [&id::RW_RDLOCK_1, &id::RW_RDLOCK_2], is_read: true };
+static READ: RwLock = RwLock { kinds: [&id::RW_RDLOCK_1, &id::RW_RDLOCK_2], is_read: true };
 
-static WRITE: RwLock = RwLock { event: id::RW_WRLOCK, kinds: [&id::RW_WRLOCK_1, &id::RW_WRLOCK_2], is_read: false };
+static WRITE: RwLock = RwLock { kinds: [&id::RW_WRLOCK_1, &id::RW_WRLOCK_2], is_read: false };
 
-static TIMED_READ: RwLock =
-    RwLock { event: id::RW_TIMEDRDLOCK, kinds: [&id::RW_TIMEDRDLOCK_1, &id::RW_TIMEDRDLOCK_2], ..READ };
+static TIMED_READ: RwLock = RwLock { kinds: [&id::RW_TIMEDRDLOCK_1, &id::RW_TIMEDRDLOCK_2], ..READ };
 
-static TIMED_WRITE: RwLock =
-    RwLock { event: id::RW_TIMEDWRLOCK, kinds: [&id::RW_TIMEDWRLOCK_1, &id::RW_TIMEDWRLOCK_2], ..WRITE };
+static TIMED_WRITE: RwLock = RwLock { kinds: [&id::RW_TIMEDWRLOCK_1, &id::RW_TIMEDWRLOCK_2], ..WRITE };
 
 /// Locks `rwlock` by `call_next`, and before that by `try_lock` if that may be.
 ///
@@ -39,16 +36,13 @@ static TIMED_WRITE: RwLock =
 #[inline(always)]
 unsafe fn lock(
     lock: &'static RwLock,
+    switch: Switch,
     rwlock: Ptr,
     caller: u64,
     try_lock: Option<&NextFunction>,
     limit: impl Fn() -> [u64; 2],
     call_next: impl Fn() -> c_int,
 ) -> c_int {
-    let switch = switch(lock.event);
-    if !switch.is_on() {
-        return call_next();
-    }
     let [clock_id, limit] = limit();
     let entry = |owner: u64| [rwlock as u64, clock_id, limit, owner, detail(caller)];
     let returned = |result: c_int, block: bool| {
@@ -95,21 +89,22 @@ unsafe fn lock(
 /// # Safety
 /// As for [`lock`], here and below.
 #[inline(always)]
-pub unsafe fn rw_rdlock(rwlock: Ptr, caller: u64, call_next: impl Fn() -> c_int) -> c_int {
+pub unsafe fn rw_rdlock(switch: Switch, rwlock: Ptr, caller: u64, call_next: impl Fn() -> c_int) -> c_int {
     let try_lock = Some(&next_functions::pthread_rwlock_tryrdlock);
     // SAFETY: the caller's.
-    unsafe { lock(&READ, rwlock, caller, try_lock, || [0, 0], call_next) }
+    unsafe { lock(&READ, switch, rwlock, caller, try_lock, || [0, 0], call_next) }
 }
 
 #[inline(always)]
-pub unsafe fn rw_wrlock(rwlock: Ptr, caller: u64, call_next: impl Fn() -> c_int) -> c_int {
+pub unsafe fn rw_wrlock(switch: Switch, rwlock: Ptr, caller: u64, call_next: impl Fn() -> c_int) -> c_int {
     let try_lock = Some(&next_functions::pthread_rwlock_trywrlock);
     // SAFETY: the caller's.
-    unsafe { lock(&WRITE, rwlock, caller, try_lock, || [0, 0], call_next) }
+    unsafe { lock(&WRITE, switch, rwlock, caller, try_lock, || [0, 0], call_next) }
 }
 
 #[inline(always)]
 pub unsafe fn rw_timedrdlock(
+    switch: Switch,
     rwlock: Ptr,
     clock: c_int,
     limit: Ptr,
@@ -117,11 +112,12 @@ pub unsafe fn rw_timedrdlock(
     call_next: impl Fn() -> c_int,
 ) -> c_int {
     // SAFETY: the caller's.
-    unsafe { lock(&TIMED_READ, rwlock, caller, None, || [clock as u64, limit_ns(limit, clock)], call_next) }
+    unsafe { lock(&TIMED_READ, switch, rwlock, caller, None, || [clock as u64, limit_ns(limit, clock)], call_next) }
 }
 
 #[inline(always)]
 pub unsafe fn rw_timedwrlock(
+    switch: Switch,
     rwlock: Ptr,
     clock: c_int,
     limit: Ptr,
@@ -129,5 +125,5 @@ pub unsafe fn rw_timedwrlock(
     call_next: impl Fn() -> c_int,
 ) -> c_int {
     // SAFETY: the caller's.
-    unsafe { lock(&TIMED_WRITE, rwlock, caller, None, || [clock as u64, limit_ns(limit, clock)], call_next) }
+    unsafe { lock(&TIMED_WRITE, switch, rwlock, caller, None, || [clock as u64, limit_ns(limit, clock)], call_next) }
 }

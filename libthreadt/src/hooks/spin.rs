@@ -5,9 +5,9 @@ use core::ffi::c_int;
 use spec::id;
 
 use crate::config::detail;
-use crate::first_use::switch;
 use crate::glibc::next_functions;
 use crate::glibc::object_words::Ptr;
+use crate::process_state::Switch;
 use crate::{clock, recorder};
 
 /// Locks `spin` by its next try, and if that fails by `call_next`.
@@ -15,11 +15,7 @@ use crate::{clock, recorder};
 /// # Safety
 /// `spin` is what the host passed.
 #[inline(always)]
-pub unsafe fn spin_lock(spin: Ptr, caller: u64, call_next: impl Fn() -> c_int) -> c_int {
-    let switch = switch(id::SPIN_LOCK);
-    if !switch.is_on() {
-        return call_next();
-    }
+pub unsafe fn spin_lock(switch: Switch, spin: Ptr, caller: u64, call_next: impl Fn() -> c_int) -> c_int {
     let entry = [spin as u64, 0, 0, 0, detail(caller)];
     // SAFETY: the next try with the host's argument.
     let try_lock = || unsafe { call_next!(pthread_spin_trylock(spin: Ptr) -> c_int) };
