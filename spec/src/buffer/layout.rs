@@ -1,4 +1,4 @@
-//! The sizes and places of what a trbuf holds.
+//! The sizes and offsets of the header, the file entries, the slots and their regions in a trbuf.
 
 use core::ops::RangeInclusive;
 

@@ -94,7 +94,7 @@ impl CallFilter {
         Ok(())
     }
 
-    /// Pairs the calls within some lines, and appends notes of what is selected or cannot be paired there.
+    /// Pairs the calls within some lines, and appends notes of the selected calls and of records without a partner.
     fn pair_batch(&self, lines: &[u8], possible: &dyn Fn(&[u8]) -> bool, out: &mut Vec<u8>) {
         let mut open_calls = OpenCalls::default();
         for line in columns::lines(lines) {

@@ -77,7 +77,7 @@ impl GrowingFile {
         Ok(())
     }
 
-    /// Whether reading has reached the end of what there will ever be.
+    /// Whether reading has reached the end of a file that does not grow any more.
     pub fn is_done(&self) -> bool {
         self.completed.is_some() && !self.behind
     }
