@@ -57,7 +57,7 @@ fn a_file_that_is_written_by_hand_is_printed_line_by_line() {
     assert_eq!(late.len(), 9);
     let said = output.stderr_text();
     assert!(said.contains("tr.0000001.001: byte ") && said.contains("not a record"), "{said}");
-    assert!(said.contains(" came later than the window of "), "{said}");
+    assert!(said.contains(" arrived later than the window of "), "{said}");
 }
 
 /// A clock that is an hour ahead delays neither its own records nor those of others.

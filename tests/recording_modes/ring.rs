@@ -96,7 +96,7 @@ fn read(test: &TestDirectory, further: &[&str]) -> (Trace, BTreeMap<u32, String>
         let Some((_, rest)) = line.split_once(": LWP ") else { panic!("trace-cat says {line}") };
         let (lwp, rest) = rest.split_once(" is complete from ").expect("the moment");
         let moment = rest.split(['(', ')']).nth(1).expect("the moment as in the records");
-        assert!(rest.ends_with("on; what came before was overwritten"), "{line}");
+        assert!(rest.ends_with("on; earlier records were overwritten"), "{line}");
         moments.insert(lwp.parse().unwrap(), moment.to_owned());
     }
     (Trace::parse("trace-cat", &output.stdout), moments)

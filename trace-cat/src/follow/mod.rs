@@ -246,8 +246,10 @@ impl Follower<'_> {
     fn read_last(&mut self) {
         let Follower { files, intake, diagnostics, .. } = self;
         if files.behind().is_some() {
-            diagnostics
-                .report_note("--follow", "more was recorded than could be read until now; the rest is in the trace");
+            diagnostics.report_note(
+                "--follow",
+                "more was recorded than could be read until now; the later records are in the trace",
+            );
         } else {
             files.iter_mut().for_each(|source| source.read(u64::MAX, true, intake, diagnostics));
         }
@@ -259,7 +261,8 @@ impl Follower<'_> {
         let late = intake.window.late;
         if late.count > 0 {
             let [delay, window] = [late.delay_max, window].map(duration_text);
-            let what = format_args!("{} records came later than the window of {window}, by up to {delay}", late.count);
+            let what =
+                format_args!("{} records arrived later than the window of {window}, by up to {delay}", late.count);
             diagnostics.report_note("--follow", what);
         }
     }

@@ -225,7 +225,7 @@ impl<'a> Merge<'a> {
         let mut lines = 0;
         let mut start = times.start;
         let slices = self.plan.find(&times);
-        let (phase, slice_size) = self.start_phase("looking for the last ones", slices.len());
+        let (phase, slice_size) = self.start_phase("finding the last records", slices.len());
         for slice in slices.rev() {
             let mut count = |out: &mut LineBuffer| {
                 lines += memchr::memchr_iter(b'\n', out.filled()).count() as u64;

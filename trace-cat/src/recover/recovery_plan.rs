@@ -80,7 +80,7 @@ pub fn plan_recovery(path: &Path, claimed: &ClaimedTrbuf, diagnostics: &Diagnost
         let (index, at) = match entry {
             SlotEntry::Slot { index, at } => (index, at),
             SlotEntry::Incomplete { index } => {
-                report_slot(index, &"cut short");
+                report_slot(index, &"truncated");
                 continue;
             }
         };

@@ -139,7 +139,11 @@ fn a_ring_that_is_damaged_anywhere_is_left_as_it_is() {
         trace.file(TRBUF, &image.bytes);
         let (out, messages) = run(&trace);
         let is_text = bad != 4096 - 1;
-        assert_eq!(messages.ends_with("slot 0: region 0 does not hold whole records\n"), is_text, "{bad}: {messages}");
+        assert_eq!(
+            messages.ends_with("slot 0: region 0 does not consist of complete records\n"),
+            is_text,
+            "{bad}: {messages}"
+        );
         assert_eq!(out.ends_with("the trbuf is kept\n"), is_text, "{out}");
         assert_eq!(trace.path(TRINFO).exists(), !is_text);
         assert!(!is_text || fs::read(trace.path(TRBUF)).unwrap() == image.bytes);

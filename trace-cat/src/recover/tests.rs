@@ -118,9 +118,9 @@ fn damaged_slots_are_left_as_they_are_and_good_ones_recovered() {
     image.put_region(bounds, 0, &record, 0..record.len(), Some((0, 5..20)));
     image.bytes.extend([1; 100]);
     trace.file(TRBUF, &image.bytes);
-    let messages = "trace-cat: trbuf.0000001: slot 1: region 1 does not hold whole records\n\
+    let messages = "trace-cat: trbuf.0000001: slot 1: region 1 does not consist of complete records\n\
                     trace-cat: trbuf.0000001: slot 2: region 0 has impossible bounds\n\
-                    trace-cat: trbuf.0000001: slot 3: cut short\n";
+                    trace-cat: trbuf.0000001: slot 3: truncated\n";
     let out = |records, files| {
         format!("trbuf.0000001: process 1: {records} records recovered into {files} files; the trbuf is kept\n")
     };
@@ -144,7 +144,7 @@ fn what_is_no_trbuf_is_reported_and_kept() {
         (b"something else altogether", "not a finished trbuf"),
         (b"", "shorter than its header"),
         (&[0; 5000], "not a finished trbuf"),
-        (&short, "cut short"),
+        (&short, "truncated"),
     ] {
         trace.file(TRBUF, bytes);
         assert_eq!(run(&trace), (String::new(), format!("trace-cat: trbuf.0000001: {message}\n")));

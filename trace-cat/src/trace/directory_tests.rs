@@ -225,8 +225,8 @@ fn a_damaged_trbuf_is_reported_and_the_good_regions_are_used() {
     assert_eq!(
         messages,
         "trace-cat: trbuf.0000001: slot 0: region 0 has impossible bounds\n\
-         trace-cat: trbuf.0000001: slot 0: region 1 does not hold whole records\n\
-         trace-cat: trbuf.0000001: slot 1: cut short\n\
+         trace-cat: trbuf.0000001: slot 0: region 1 does not consist of complete records\n\
+         trace-cat: trbuf.0000001: slot 1: truncated\n\
          trace-cat: trbuf.0000001: byte 282624: not a record: the line ends in time1\n"
     );
     for (bytes, message) in [
@@ -251,7 +251,7 @@ fn a_sparse_trbuf_of_any_size_takes_no_time() {
     drop(file);
     let (out, messages) = trace.cat(&[]);
     assert_eq!(out, record_lines(0..1, 1));
-    assert!(messages.is_empty() || messages.ends_with("cut short\n"), "{messages}");
+    assert!(messages.is_empty() || messages.ends_with("truncated\n"), "{messages}");
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub fn read_leftovers(
         let (index, at) = match entry {
             SlotEntry::Slot { index, at } => (index, at),
             SlotEntry::Incomplete { index } => {
-                diagnostics.report_damage(path.display(), format_args!("slot {index}: cut short"));
+                diagnostics.report_damage(path.display(), format_args!("slot {index}: truncated"));
                 continue;
             }
         };

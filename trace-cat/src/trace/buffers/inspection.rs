@@ -48,7 +48,7 @@ fn try_inspect(path: &Path, diagnostics: &Diagnostics) -> io::Result<ProcessStat
         Some(false) => read_leftovers(path, file, &owner, diagnostics).map(ProcessState::Dead),
         None => {
             diagnostics
-                .report_damage(path.display(), "cannot tell whether its process runs; what it holds is left out");
+                .report_damage(path.display(), "it is unknown whether its process runs; its records are left out");
             Ok(ProcessState::Alive)
         }
     }
