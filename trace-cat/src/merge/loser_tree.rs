@@ -186,7 +186,7 @@ impl<'a> MergeJob<'a> {
         while head.remaining > 0 {
             let line: &[u8; VIEW] = head.bytes.first_chunk().expect("the slack");
             scanner.fetch(line);
-            let length = scanner.length(line);
+            let length = scanner.record_length(line);
             let time = seconds.time(line.first_chunk().expect("more than a time")).wrapping_sub(self.start);
             if length != 0 && length <= head.remaining && time < self.span {
                 let after = self.stamps.after(line.first_chunk().expect("more than a head"));

@@ -25,17 +25,17 @@ fn every_state() -> DeathCase {
     image.add_slot(0);
     // tr.0000001.001: records, a hole of thread 0x2001, and an incomplete write of thread 0x1001.
     let (first, second) = (image.add_slot(0x1001), image.add_slot(0x2001));
-    let (written, pending, unwritten) =
+    let (written, intended, unwritten) =
         (record_lines(0..2, 0x1001), record_lines(2..4, 0x1001), record_lines(4..6, 0x1001));
     let hole = record_lines(1..4, 0x2001);
-    let text = [&pending[..], &unwritten].concat();
+    let text = [&intended[..], &unwritten].concat();
     let place = (written.len() + hole.len()) as u64;
-    image.put_region(first, 0, &text, 0..text.len(), Some((place, 0..pending.len())));
+    image.put_region(first, 0, &text, 0..text.len(), Some((place, 0..intended.len())));
     image.put_text(second, 0, &hole);
     let nested = record_lines(7..8, 0x2001);
     image.put_text(second, 2, &nested);
-    trace.file("tr.0000001.001", [&written[..], &"\0".repeat(hole.len()), &pending[..40]].concat());
-    let first_file = [&written[..], &hole, &pending, &unwritten, &nested].concat();
+    trace.file("tr.0000001.001", [&written[..], &"\0".repeat(hole.len()), &intended[..40]].concat());
+    let first_file = [&written[..], &hole, &intended, &unwritten, &nested].concat();
     // tr.0000001.002: a complete write whose end is not noted; a signal handler recorded after it.
     let complete = image.add_slot(2);
     let (old, new) = (record_lines(0..3, 2), record_lines(3..5, 2));

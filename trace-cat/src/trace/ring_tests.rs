@@ -78,12 +78,12 @@ fn rings_that_were_being_written_are_printed_once_wherever_their_process_died() 
     let (older, newer) = (record_lines(3..6, 1), record_lines(6..8, 1));
     let torn_record = &record_lines(2..3, 1)[50..];
     let first = 4096 + torn_record.len();
-    let check = |file: &str, unwritten: Range<usize>, pending: Option<(u64, Range<usize>)>| {
+    let check = |file: &str, unwritten: Range<usize>, write_intent: Option<(u64, Range<usize>)>| {
         let trace = TestTrace::new();
         let mut image = TrbufImage::ring(RING);
         let slot = image.add_slot(1);
         image.put_wrapped_ring(slot, 0, 0, (4096, &[torn_record, &older].concat()), &newer);
-        image.put_region(slot, 0, &newer, unwritten, pending);
+        image.put_region(slot, 0, &newer, unwritten, write_intent);
         image.set_complete_from(slot, 3);
         trace.file(TRBUF, &image.bytes).file("tr.0000001.001", file);
         let (out, messages) = trace.cat(&[]);
