@@ -21,8 +21,8 @@ pub struct Call {
     pub entry: Option<Record>,
     /// The return record; `None` if the call is open. A call with one record has that as entry and as return record.
     pub returned: Option<Record>,
-    /// The time of the process's last record if the call is open, else that of the return record, in nanoseconds since
-    /// the Epoch.
+    /// The time up to which the call is known to have lasted, in nanoseconds since the Epoch: that of the return record, or if
+    /// the call is open, that of the process's last record.
     pub known_until: u64,
     /// The records show that the call waited.
     pub(super) waited: bool,
@@ -39,7 +39,7 @@ impl Call {
         self.returned.is_none()
     }
 
-    /// How long the call lasted, or has lasted at least if it is open; `None` if its begin was not recorded.
+    /// How long the call lasted, or if it is open, how long it lasted at least; `None` if its entry was not recorded.
     pub fn duration(&self) -> Option<Duration> {
         Some(Duration::from_nanos(self.known_until.saturating_sub(self.entry_time()?)))
     }

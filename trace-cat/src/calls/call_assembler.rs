@@ -1,4 +1,4 @@
-//! Puts calls together from records that come in order.
+//! Puts calls together from records that are in order.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use super::wait_rules::{WaitRule, wait_rules};
 use crate::record::columns;
 use crate::record::event_table::EventTable;
 
-/// Processes whose last record is known.
+/// The most processes for which the time of the last record is kept.
 const PROCESSES_MAX: usize = 1 << 18;
 
 /// Puts calls together.

@@ -62,8 +62,8 @@ impl LineBuffer {
     }
 }
 
-/// Makes `bytes` so long. Memory grows by less than the doubling of a vector: half of that would not be used by a large buffer
-/// that grows a little.
+/// Enlarges `bytes` to `length`. Its capacity grows by an eighth and not, as a vector does, by all of it: a large buffer that grows
+/// a little would leave half of its memory unused.
 pub fn enlarge(bytes: &mut Vec<u8>, length: usize) {
     if length > bytes.capacity() {
         bytes.reserve_exact(length + length / 8 - bytes.len());

@@ -64,7 +64,7 @@ pub enum WalkEnd {
     Descent,
 }
 
-/// Plain records one behind the other, whose times never descend.
+/// What a walk passed: plain records one behind the other, whose times never descend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainWalk {
     pub bytes: usize,
@@ -89,11 +89,11 @@ pub trait LineScanner: Copy {
     fn fetch(self, bytes: &[u8]);
 }
 
-/// The way of any x86-64.
+/// Compares lines on any x86-64.
 #[derive(Clone, Copy, Debug)]
 pub struct PortableScanner;
 
-/// The way of processors with AVX2, and with the bit operations that came before it.
+/// Compares lines by AVX2, on processors that also have BMI1, BMI2 and POPCNT.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx2Scanner(());
 

@@ -95,14 +95,14 @@ fn each_record_of_a_ring_goes_to_its_place_once() {
 }
 
 #[test]
-fn it_may_die_at_every_step_of_rings() {
+fn recovery_of_rings_may_die_at_every_step() {
     let steps = die_at_every_step(rings, |trace| assert_noted(trace, &COMPLETE_FROM));
     println!("{steps} steps");
     assert!(steps > 800, "{steps}");
 }
 
 #[test]
-fn it_may_die_again_and_again_with_rings() {
+fn recovery_of_rings_may_die_again_and_again() {
     die_again_and_again("recover rings again", 13, rings, |trace| assert_noted(trace, &COMPLETE_FROM));
 }
 

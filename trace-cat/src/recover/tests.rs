@@ -83,13 +83,13 @@ fn each_record_goes_to_its_place_once() {
 }
 
 #[test]
-fn it_may_die_at_every_step() {
+fn recovery_may_die_at_every_step() {
     let steps = die_at_every_step(every_state, |_| ());
     assert!(steps > 900, "{steps}");
 }
 
 #[test]
-fn it_may_die_again_and_again() {
+fn recovery_may_die_again_and_again() {
     die_again_and_again("recover again", 11, every_state, |_| ());
 }
 

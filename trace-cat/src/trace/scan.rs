@@ -232,8 +232,8 @@ impl ChunkScan {
     }
 }
 
-/// Whether no record is lost although these bytes are not a record: their writer is still writing them, or died after it
-/// had taken the place and before it wrote, and then the records are in its trbuf.
+/// Whether these bytes, which are not a record, are no loss: their writer is still writing them, or it died after it had taken
+/// the range of the file and before it wrote there, and its records are in the trbuf.
 fn is_explained(text: &RecordText, damage: TextDamage) -> bool {
     match damage {
         TextDamage::Torn => text.is_growing,
@@ -242,7 +242,7 @@ fn is_explained(text: &RecordText, damage: TextDamage) -> bool {
     }
 }
 
-/// Puts the results of chunks together in the order of the texts, in whatever order they arrive.
+/// Puts the results of chunks, which arrive in any order, together in the order of the texts.
 struct Assembly<'a> {
     indexes: Vec<TimeIndex>,
     /// Chunks that arrived before chunk `next`.
