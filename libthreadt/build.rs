@@ -285,7 +285,7 @@ fn main() {
     println!("cargo:rerun-if-changed=../spec/events.tsv");
     // An undefined symbol has to stop the link, not the host.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,defs");
-    // In a build of the whole workspace the crate libc has its feature std, and leaves this to the standard library.
+    // In a build of the workspace the crate libc has its feature std, and leaves this to the standard library.
     println!("cargo:rustc-cdylib-link-arg=-lc");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,now");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");

@@ -45,7 +45,7 @@ fn a_set_user_id_program_is_not_recorded() {
     super::assert_complete(&test, 3 * 10);
 }
 
-/// ld.so's own line about a library that it ignores is all that may be seen where LD_PRELOAD names it.
+/// Where LD_PRELOAD names the library, at most ld.so's own line about a library that it ignores is printed.
 #[test]
 fn a_set_user_id_program_ignores_the_preload() {
     let test = TestDirectory::new("suid-preload");

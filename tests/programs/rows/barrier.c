@@ -15,7 +15,7 @@ static void destroy(void) {
     check(rval == 0);
 }
 
-/* How many threads the barrier told that they are the one. */
+/* To how many threads pthread_barrier_wait returned PTHREAD_BARRIER_SERIAL_THREAD. */
 static atomic_int serial;
 
 static void wait_for(unsigned missing) {

@@ -33,7 +33,7 @@ static void *unlock_of_another(void *argument) {
     return NULL;
 }
 
-/* Each of these waits. It then holds a mutex whose word says that there may be others who wait. */
+/* Each of these waits. It then holds a mutex whose word shows that others may wait. */
 
 static void *wait_lock(void *argument) {
     struct subject *subject = argument;
