@@ -114,7 +114,7 @@ fn memory(library: &Library) -> Vec<String> {
 }
 
 /// All symbols are bound when it is loaded (the binder is not safe everywhere a hook is), it stays (its hooks may be
-/// running), and it looks for libraries nowhere else.
+/// running), and it searches for libraries nowhere else.
 fn loading(library: &Library) -> Vec<String> {
     let flag = |flag: u32| library.flags[1] & u64::from(flag) != 0;
     let mut faults = fault(!flag(DF_1_NOW), "symbols are bound late");

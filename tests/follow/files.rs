@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::{assert_contiguous, assert_same, end, files, follow, go, posts};
 use crate::harness::{SeededRandom, TestDirectory, trace_cat};
 
-/// The time of day plus so many seconds, nanoseconds since the Epoch.
+/// The current time plus `seconds`, nanoseconds since the Epoch.
 fn now(seconds: i64) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
     now.saturating_add_signed(seconds * 1_000_000_000)
@@ -85,7 +85,7 @@ fn files_that_are_removed_or_replaced_are_printed_to_their_end() {
     for number in 0..20 {
         append(&path, &post(now(0), 3 * number));
         follower.wait_for(&format!(":0:{}:0:0\n", 3 * number));
-        // What comes a moment before the end of a file is printed as well.
+        // A record that is appended just before the end of a file is printed as well.
         append(&path, &post(now(0), 3 * number + 1));
         match number % 3 {
             0 => fs::remove_file(&path).unwrap(),

@@ -1,7 +1,7 @@
 //! Storms of signals: handlers that post and lock on every thread, nested in each other and in records in the making;
 //! that leave by siglongjmp; that fork.
 //!
-//! Each completed call must be in the trace exactly once. A handler that comes in the middle of a record must neither
+//! Each completed call must be in the trace exactly once. A handler that runs in the middle of a record must neither
 //! overwrite it nor be overwritten by it, and a record that is jumped over must leave no trace but its absence.
 
 use super::super::harness::{CommandOutput, Program, TestDirectory, Trace};
@@ -9,7 +9,7 @@ use super::super::harness::{CommandOutput, Program, TestDirectory, Trace};
 /// What a worker of `storm` knows about itself: a line that it prints.
 pub struct StormWorker {
     pub lwp: u32,
-    /// Address of the semaphore that it posts, how many posts came back, and the semaphore's value.
+    /// Address of the semaphore that it posts, how many posts returned, and the semaphore's value.
     pub own: u64,
     pub finished: usize,
     pub posted: usize,
@@ -132,7 +132,7 @@ fn handlers_leave_by_siglongjmp() {
     jumps("altjumps", false);
 }
 
-/// Each record is being written when the jump comes, more often than not.
+/// Most jumps interrupt the write of a record.
 #[test]
 fn handlers_leave_a_write_by_siglongjmp() {
     jumps("jumps", true);

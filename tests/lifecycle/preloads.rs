@@ -39,7 +39,7 @@ fn jemalloc_before_and_behind() {
     }
 }
 
-/// A lock checker behind the library that looks at its caller finds the program: a hook that records nothing leaves no frame.
+/// A lock checker behind the library, which reads its return address, finds the program: a hook that records nothing leaves no frame.
 #[test]
 fn a_library_behind_is_called_by_the_program() {
     let interposer = Program::with_flags("lifecycle/caller.c", &["-shared", "-fPIC", "-DINTERPOSER"]);

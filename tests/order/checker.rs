@@ -196,7 +196,7 @@ impl Timeline {
     }
 
     /// A wait may end without a signal if the thread then waits again at once: POSIX allows spurious wake-ups, and it
-    /// is for the program to find that nothing has happened. When it goes on, a signal must have come.
+    /// is for the program to find that nothing has happened. When it goes on, there must have been a signal.
     fn judge_waits(&mut self, record: &Record, name: &str) -> Result<(), String> {
         let thread = (record.pid, record.lwpid);
         let Some(&Waits { cond, woken: Some(woken), .. }) = self.waits.get(&thread) else { return Ok(()) };

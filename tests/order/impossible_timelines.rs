@@ -132,7 +132,7 @@ fn a_wake_up_has_its_signal() {
     rejected(&[&lock, &wait, &woken, &unlock], "before its signal");
     rejected(&[&lock, &signal, &wait, &woken, &unlock], "before its signal");
     rejected(&[&lock, &wait, &[record(B, "cond_signal", 0, &[C + 64, 0, 1])], &woken, &unlock], "before its signal");
-    // A spurious wake-up: the thread waits again, and in the end the signal has come.
+    // A spurious wake-up: the thread waits again until there is a signal.
     checked([&lock[..], &wait, &woken, &wait, &signal, &woken, &unlock].concat()).unwrap();
     rejected(&[&lock, &wait, &woken, &wait, &woken, &unlock], "before its signal");
     // A wait whose time ran out needs none; of the last wait of a killed program nobody knows what followed.

@@ -1,4 +1,4 @@
-//! The end of a process by its own hand, with eight threads at full speed.
+//! A process that ends itself, with eight threads at full speed.
 
 use crate::harness::{Program, SeededRandom, TestDirectory, Trace};
 use crate::kill::expected_records::{self, Semaphores};

@@ -51,7 +51,7 @@ int main(void) {
     init(NULL, UINT_MAX, EINVAL);
     init(NULL, 4, 0);
     meet(4);
-    /* A barrier starts anew when all have come. */
+    /* A barrier starts anew when all threads have arrived. */
     meet(4);
     destroy();
     check(pthread_barrierattr_init(&attr) == 0);

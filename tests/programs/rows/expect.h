@@ -6,7 +6,7 @@
  *
  *     expect PID LWP TID SYMBOL EVENT WHICH ERRNO A1 A2 A3 A4 A5
  *
- * SYMBOL is the C function that was called, "-" where a record comes of no call. ERRNO is what errno was after the call,
+ * SYMBOL is the C function that was called, "-" for a record without a call. ERRNO is what errno was after the call,
  * having been UNTOUCHED before it: natively and under the library it must be the same. The columns stand as they must stand
  * in the trace, base included; "*" is a value that the program cannot know and "?" is 0 or 1. A thread's records must
  * be exactly these, in this order.
