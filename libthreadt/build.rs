@@ -18,7 +18,9 @@ use std::path::Path;
 use std::{env, fs};
 
 /// Next functions without a row in `functions.tsv`: `src/glibc/` calls them, mostly to calibrate.
-const HELPERS: [&str; 7] = [
+const HELPERS: [&str; 9] = [
+    "_pthread_cleanup_pop",
+    "_pthread_cleanup_push",
     "pthread_condattr_getclock",
     "pthread_condattr_init",
     "pthread_condattr_setclock",
