@@ -98,12 +98,14 @@ cases! {
     once: "once.c" "" => 0;
     cancel: "cancel.c" "" => 0;
     c11: "c11.c" "" => 0;
+    old_versions: "versions.c" "" => 0;
     process_return: "process.c" "return" => 41;
     // What the kernel keeps of -3.
     process_exit: "process.c" "exit" => 253;
     process_exit_at_once: "process.c" "_exit" => 41;
     process_exit_at_once_c99: "process.c" "_Exit" => 41;
     process_quick_exit: "process.c" "quick_exit" => 41;
+    process_old_quick_exit: "process.c" "quick_exit@GLIBC_2.10" => 41;
     process_fork: "process.c" "fork" => 0;
     process_fork_without_handlers: "process.c" "_Fork" => 0;
     process_execve: "process.c" "execve" => 0;
