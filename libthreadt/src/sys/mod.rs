@@ -20,7 +20,7 @@ pub use memory::{barrier, map_anonymous, register_barrier, replace_by_private, u
 pub use once::{Once, SetOnce};
 pub use pool::{Pool, PoolHead, Pooled};
 pub use process::{
-    file_size_limit, parent_id, process_id, signal_stack, system_name, thread_exists, thread_id, user_id,
+    file_size_limit, parent_id, process_id, shares_memory, signal_stack, system_name, thread_exists, thread_id, user_id,
 };
 pub use time::{clock_gettime, read_timespec, sleep, wait};
 
