@@ -8,7 +8,7 @@ use super::{names, pairs, possible};
 #[track_caller]
 fn all_have_their_own_records(fork: &str, spawn: &str) {
     let test = TestDirectory::new("unnoticed");
-    let program = Program::with_flags("lifecycle/unnoticed_forks.c", &["-lutil"]);
+    let program = Program::c("lifecycle/unnoticed_forks.c");
     let arguments = [fork, spawn];
     test.native(&program).args(arguments).run().exited(0);
     let output = test.traced(&program).args(arguments).run();

@@ -62,6 +62,7 @@ pub fn initialise() -> bool {
             configure();
             true
         });
+        PROCESS.initialised_at.store(clock::now_fenced(), Relaxed);
         let pid = sys::process_id();
         PROCESS.pid.store(pid, Relaxed);
         LAST_PID.store(pid, Relaxed);
