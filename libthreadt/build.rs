@@ -84,9 +84,9 @@ fn sets_errno(symbol: &str) -> bool {
     symbol.starts_with("sem_")
 }
 
-/// C11 functions, whose `int` is a `thrd_` code.
+/// C11 functions, whose `int` is a `thrd_` code; that of `thrd_sleep` is 0 or negative.
 fn is_c11(symbol: &str) -> bool {
-    ["thrd_", "mtx_", "cnd_", "tss_"].iter().any(|prefix| symbol.starts_with(prefix))
+    symbol != "thrd_sleep" && ["thrd_", "mtx_", "cnd_", "tss_"].iter().any(|prefix| symbol.starts_with(prefix))
 }
 
 /// The Rust type of a C parameter.
@@ -361,7 +361,7 @@ fn main() {
         let (Symbol { name, version, .. }, ident) = (symbol, symbol.ident());
         writeln!(next, "/// The next `{name}`.\n#[allow(non_upper_case_globals)]").unwrap();
         let substitute = match *name {
-            "fexecve" | "_Fork" => "missing_with_errno",
+            "fexecve" | "_Fork" | "forkpty" => "missing_with_errno",
             _ if sets_errno(name) || name.starts_with("exec") => "missing_with_errno",
             _ if is_c11(name) => "missing_c11",
             _ => "missing",

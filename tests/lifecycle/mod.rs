@@ -7,6 +7,7 @@ mod files;
 mod namespaces;
 mod preloads;
 mod threads;
+mod unnoticed_forks;
 mod versions;
 
 use std::fs;

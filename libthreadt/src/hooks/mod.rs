@@ -109,7 +109,9 @@ mod mutex;
 mod result;
 mod rwlock;
 mod sem_open;
+mod spawn;
 mod spin;
+mod vfork;
 
 /// The hooks that `functions.tsv` describes.
 #[allow(

@@ -1,3 +1,4 @@
+mod daemon;
 mod exec;
 mod final_flush;
 mod process_exit;
@@ -7,6 +8,7 @@ mod thread_start;
 #[cfg(test)]
 mod interleaving_tests;
 
+pub use daemon::{Daemon, daemon};
 pub use exec::exec;
 pub use final_flush::finish;
 #[cfg(not(test))]

@@ -7,7 +7,6 @@ use spec::encode::UntimedRecord;
 use spec::id;
 
 use super::append::append;
-use crate::clock;
 use crate::first_use::{initialise, prepare_files, records};
 use crate::process_state::{self, PROCESS};
 use crate::storage::{self, Slot, file_entry, thread_local};
@@ -69,7 +68,8 @@ fn claim(records: u32) -> Option<Slot> {
     let parent = PROCESS.unrecorded_parent.swap(0, Relaxed);
     if parent != 0 && self::records(id::PROC_BEGIN) {
         let line = UntimedRecord { kind: &id::PROC_BEGIN_0, arguments: [u64::from(parent), 0, 0, 0, 0] };
-        append(slot, clock::now_fenced(), &[line]);
+        // The record for which the slot is claimed has a later time.
+        append(slot, PROCESS.initialised_at.load(Relaxed), &[line]);
     }
     Some(slot)
 }
