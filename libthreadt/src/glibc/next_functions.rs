@@ -18,6 +18,9 @@ pub struct NextFunction {
 }
 
 impl NextFunction {
+    /// Where the address is, for hooks that are written in assembly: null until it is looked up.
+    pub const ADDRESS_OFFSET: usize = core::mem::offset_of!(NextFunction, address);
+
     const fn new(name: &'static CStr, substitute: extern "C" fn() -> isize) -> NextFunction {
         let (address, is_libc) = (AtomicPtr::new(core::ptr::null_mut()), AtomicBool::new(false));
         NextFunction { address, is_libc, name, substitute }

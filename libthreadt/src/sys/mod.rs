@@ -10,6 +10,7 @@ pub mod path;
 mod pool;
 mod process;
 pub mod seccomp;
+pub mod thread_word;
 mod time;
 
 pub use call::{Errno, Result};
@@ -20,7 +21,8 @@ pub use memory::{barrier, map_anonymous, register_barrier, replace_by_private, u
 pub use once::{Once, SetOnce};
 pub use pool::{Pool, PoolHead, Pooled};
 pub use process::{
-    file_size_limit, parent_id, process_id, signal_stack, system_name, thread_exists, thread_id, user_id,
+    counter_is_forbidden, file_size_limit, parent_id, process_id, signal_stack, system_name, thread_exists, thread_id,
+    user_id,
 };
 pub use time::{clock_gettime, read_timespec, sleep, wait};
 
