@@ -25,8 +25,10 @@ use std::{env, fs};
 #[path = "build/linking.rs"]
 mod linking;
 
-/// Next functions without a row in `functions.tsv`: `src/glibc/` calls them, mostly to calibrate.
-const HELPERS: [&str; 7] = [
+/// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
+/// mostly to calibrate, and what forbids threads something.
+const HELPERS: [&str; 9] = [
+    "prctl",
     "pthread_condattr_getclock",
     "pthread_condattr_init",
     "pthread_condattr_setclock",
@@ -34,6 +36,7 @@ const HELPERS: [&str; 7] = [
     "pthread_mutexattr_settype",
     "pthread_rwlockattr_init",
     "pthread_rwlockattr_setkind_np",
+    "syscall",
 ];
 
 /// The version that libc's first functions have. References without a version get it, unless they come from `dlsym`.
@@ -361,7 +364,7 @@ fn main() {
         let (Symbol { name, version, .. }, ident) = (symbol, symbol.ident());
         writeln!(next, "/// The next `{name}`.\n#[allow(non_upper_case_globals)]").unwrap();
         let substitute = match *name {
-            "fexecve" | "_Fork" | "forkpty" => "missing_with_errno",
+            "fexecve" | "_Fork" | "forkpty" | "prctl" | "syscall" => "missing_with_errno",
             _ if sets_errno(name) || name.starts_with("exec") => "missing_with_errno",
             _ if is_c11(name) => "missing_c11",
             _ => "missing",

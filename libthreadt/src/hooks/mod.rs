@@ -106,6 +106,7 @@ mod exit;
 mod fork;
 mod join;
 mod mutex;
+mod restriction;
 mod result;
 mod rwlock;
 mod sem_open;

@@ -10,7 +10,7 @@ use super::append::append;
 use crate::first_use::{initialise, prepare_files, records};
 use crate::process_state::{self, PROCESS};
 use crate::storage::{self, Slot, file_entry, thread_local};
-use crate::sys::{Errno, thread_id};
+use crate::sys::{Errno, thread_id, thread_word};
 use crate::trace_dir::directory;
 
 /// `pthread_self()`, as the thread's own memory has it.
@@ -34,6 +34,9 @@ pub fn slot_or_claim(records: u32) -> Option<Slot> {
 #[cold]
 #[inline(never)]
 fn claim(records: u32) -> Option<Slot> {
+    if thread_word::is_muted() {
+        return lose_muted(records);
+    }
     // A vfork child would leave a slot of its own in its parent's thread-local variable.
     if !initialise() || process_state::is_vfork_child() || !prepare_files() {
         return lose_without_slot(records, Errno(libc::EAGAIN));
@@ -78,6 +81,17 @@ fn claim(records: u32) -> Option<Slot> {
 fn lose_without_slot(records: u32, cause: Errno) -> Option<Slot> {
     PROCESS.lost_without_slot.fetch_add(records, Relaxed);
     PROCESS.without_slot_cause.store(cause.0 as u32, Relaxed);
+    None
+}
+
+/// Counts records of a thread that may make no system calls, if it can in its slot, where they are found after its death;
+/// always `None`.
+fn lose_muted(records: u32) -> Option<Slot> {
+    let cause = Errno(libc::EPERM);
+    match thread_local::slot_of_any_thread() {
+        Some(slot) => slot.lose(records, cause),
+        None => return lose_without_slot(records, cause),
+    }
     None
 }
 

@@ -11,6 +11,7 @@ mod pidfd;
 mod pool;
 mod process;
 pub mod seccomp;
+pub mod thread_word;
 mod time;
 
 pub use call::{Errno, Result};
@@ -22,7 +23,8 @@ pub use once::{Once, SetOnce};
 pub use pidfd::pid_of_pidfd;
 pub use pool::{Pool, PoolHead, Pooled};
 pub use process::{
-    file_size_limit, parent_id, process_id, shares_memory, signal_stack, system_name, thread_exists, thread_id, user_id,
+    counter_is_forbidden, file_size_limit, parent_id, process_id, shares_memory, signal_stack, system_name,
+    thread_exists, thread_id, user_id,
 };
 pub use time::{clock_gettime, read_timespec, sleep, wait};
 

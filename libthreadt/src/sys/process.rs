@@ -1,5 +1,7 @@
 //! The process, its threads and their limits, as the kernel knows them.
 
+use core::ffi::c_int;
+
 use super::call::{Errno, Result, call, filled_by};
 use super::seccomp::has_filter;
 
@@ -58,6 +60,14 @@ pub fn file_size_limit() -> u64 {
 pub fn signal_stack() -> Result<libc::stack_t> {
     // SAFETY: the kernel fills the struct when it returns 0.
     unsafe { filled_by(|stack| call(libc::SYS_sigaltstack, [0, stack])) }
+}
+
+/// Whether the processor's time stamp counter raises SIGSEGV when this thread reads it (`PR_SET_TSC`). A thread inherits
+/// that from the one that made it, also over fork and exec.
+pub fn counter_is_forbidden() -> bool {
+    // SAFETY: the kernel fills an int when it returns 0.
+    let mode = unsafe { filled_by::<c_int>(|mode| call(libc::SYS_prctl, [libc::PR_GET_TSC as usize, mode])) };
+    mode == Ok(libc::PR_TSC_SIGSEGV)
 }
 
 /// Kernel name, host name, release and so on.
