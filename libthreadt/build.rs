@@ -27,7 +27,9 @@ mod linking;
 
 /// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
 /// mostly to calibrate, and what forbids threads something.
-const HELPERS: [&str; 9] = [
+const HELPERS: [&str; 11] = [
+    "_pthread_cleanup_pop",
+    "_pthread_cleanup_push",
     "prctl",
     "pthread_condattr_getclock",
     "pthread_condattr_init",
