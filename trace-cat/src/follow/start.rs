@@ -55,11 +55,11 @@ impl<'a> Follower<'a> {
         let journal = options.printing.output.as_deref();
         let outputs =
             [journal.and_then(|path| destination::output_identity(Some(path))), destination::output_identity(None)];
-        if outputs.into_iter().flatten().any(|output| inputs.identities.contains(&output)) {
+        if outputs.into_iter().flatten().any(|output| inputs.has(output)) {
             return Err(CommandError::Usage("the output is one of the inputs".to_owned()));
         }
-        let inputs::TraceInputs { texts, identities, running, dead } = inputs;
-        let mut files = GrowingFiles::new(identities, descriptors);
+        let inputs::TraceInputs { texts, running, dead, .. } = inputs;
+        let mut files = GrowingFiles::new(descriptors);
         let mut indexes: HashMap<ProcessFiles, Vec<(u16, usize)>> = HashMap::new();
         for text in &texts {
             let Some((handle, length)) = text.file() else { continue };
