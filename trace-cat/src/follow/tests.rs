@@ -98,11 +98,8 @@ fn a_process_that_begins_and_is_killed_during_the_start_leaves_no_incomplete_rec
     assert_eq!((records, &*messages), (written, ""));
 }
 
-#[test]
-fn an_ending_process_whose_leftovers_were_merged_is_not_followed() {
-    let lines = lines();
-    let mut image = killed_in_a_write(&lines);
-    // The leases show no owner any more, but /proc still shows this process.
+/// Makes this process the owner of a trbuf: `/proc` shows it, whatever the leases show.
+fn own(image: &mut TrbufImage) {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let start: u64 = stat.rsplit(')').next().unwrap().split_whitespace().nth(19).unwrap().parse().unwrap();
     let namespace = std::os::unix::fs::MetadataExt::ino(&fs::metadata("/proc/self/ns/pid").unwrap());
@@ -111,11 +108,49 @@ fn an_ending_process_whose_leftovers_were_merged_is_not_followed() {
     image.put(offset_of!(Header, start_time), &start.to_le_bytes());
     image.put(offset_of!(Header, pid_namespace), &namespace.to_le_bytes());
     image.put(offset_of!(Header, boot_id), boot.trim_ascii());
+}
+
+/// A trace of [`killed_in_a_write`], whose owner is this process and has not mapped it; `None` where leases cannot show that.
+fn unmapped_trace(lines: &[String; 3]) -> Option<FollowFixture> {
+    let mut image = killed_in_a_write(lines);
+    own(&mut image);
     let fixture = FollowFixture::new(&lines.concat()[..lines[0].len() + 7], &image.bytes);
-    if has_writer(&file_handle::open(&fixture.trace.path(TRBUF)).unwrap()) != Some(false) {
-        return println!("the file system of the temporary directory has no leases to test");
+    if has_writer(&file_handle::open(&fixture.trace.path(TRBUF)).unwrap()) == Some(false) {
+        return Some(fixture);
     }
+    println!("the file system of the temporary directory has no leases to test");
+    None
+}
+
+#[test]
+fn an_ending_process_whose_leftovers_were_merged_has_each_record_once() {
+    let lines = lines();
+    let Some(fixture) = unmapped_trace(&lines) else { return };
     assert_eq!(fixture.follow(20, || ()), (lines.concat(), String::new()));
+}
+
+/// The start takes a process that executes another program for dead, and then the new image writes what it has found.
+#[test]
+fn what_the_next_image_writes_of_the_leftovers_is_printed_once() {
+    let lines = lines();
+    let Some(fixture) = unmapped_trace(&lines) else { return };
+    let (written, new) = (lines.concat(), record(4, 2, "02:04:0", 4));
+    let steps = |follow: &mut Follower| {
+        follow.read_new();
+        // The new image repeats the noted write, and appends the rest; then it records.
+        let _process = fixture.trace.open_trbuf_as_owner();
+        fixture.trace.file("tr.0000001.002", &written);
+        let mut image = TrbufImage::new();
+        own(&mut image);
+        let slot = image.add_slot(2);
+        image.put_text(slot, 0, &new);
+        image.set_file_end(2, written.len());
+        fixture.trace.file(TRBUF, image.bytes);
+        for _ in 0..20 {
+            follow.read_new();
+        }
+    };
+    assert_eq!(fixture.follow_steps(|| (), steps), (written.clone() + &new, String::new()));
 }
 
 /// A short process ends between two steps of a round. Its record file has the inode number of a trbuf that was removed since the

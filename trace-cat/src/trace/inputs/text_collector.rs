@@ -16,8 +16,7 @@ use super::spooled_file::spool;
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::progress::{Amount, Phase};
 use crate::trace::buffers::inspection;
-use crate::trace::buffers::leftovers::CopiedBuffers;
-use crate::trace::buffers::leftovers::ProcessState;
+use crate::trace::buffers::leftovers::{CopiedBuffers, ProcessLeftovers, ProcessState};
 use crate::trace::file_handle::{self, DescriptorBudget, FileHandle, FileIdentity};
 use crate::trace::file_names::{ProcessFiles, listed_directory, owner_of_records, split_name};
 use crate::trace::known_files::KnownFiles;
@@ -35,8 +34,8 @@ pub struct TraceInputs {
     pub buffers: KnownFiles,
     /// The processes that run, with what the texts hold of their buffers.
     pub running: Vec<(ProcessFiles, CopiedBuffers)>,
-    /// The trbufs of dead processes. What they hold is in the texts.
-    pub dead: KnownFiles,
+    /// The processes that nobody's memory shows any more, with what the texts hold of their buffers.
+    pub dead: Vec<(ProcessFiles, ProcessLeftovers)>,
 }
 
 impl TraceInputs {
@@ -81,13 +80,13 @@ fn collect_found(search: PathSearch, descriptors: &DescriptorBudget, diagnostics
     }
     collector.completeness.report(diagnostics);
     let TextCollector { mut inputs, states, .. } = collector;
-    inputs.running = states
-        .into_values()
-        .filter_map(|(process, state)| match state {
-            ProcessState::Running(copied) => Some((process, copied)),
-            _ => None,
-        })
-        .collect();
+    for (process, state) in states.into_values() {
+        match state {
+            ProcessState::Running(copied) => inputs.running.push((process, copied)),
+            ProcessState::Dead(leftovers) => inputs.dead.push((process, leftovers)),
+            ProcessState::None | ProcessState::Alive => {}
+        }
+    }
     inputs.texts.sort_by(|a, b| (a.path.file_name(), &a.path).cmp(&(b.path.file_name(), &b.path)));
     info!("{} files to merge", inputs.texts.len());
     inputs
@@ -118,9 +117,6 @@ impl TextCollector<'_> {
                     identity.as_ref().map_or(true, |identity| self.inputs.buffers.insert(*identity, new.key()));
                 let state =
                     if is_first { inspection::inspect(new.key(), self.diagnostics) } else { ProcessState::None };
-                if let (ProcessState::Dead(_), Ok(identity)) = (&state, identity) {
-                    self.inputs.dead.insert(identity, new.key());
-                }
                 let complete_from = state.leftovers().map_or(&[][..], |leftovers| &leftovers.complete_from);
                 self.completeness.add_process(process, complete_from, self.diagnostics);
                 &new.insert((process.clone(), state)).1
