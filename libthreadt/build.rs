@@ -12,8 +12,8 @@ use std::path::Path;
 use std::{env, fs};
 
 /// Next functions that `functions.tsv` does not have, because no record is made of their calls: what the calibration
-/// calls, and what forbids threads something.
-const HELPERS: [&str; 9] = [
+/// calls, and what `hooks/unrecorded.rs` hooks.
+const HELPERS: [&str; 10] = [
     "prctl",
     "pthread_condattr_getclock",
     "pthread_condattr_init",
@@ -22,6 +22,7 @@ const HELPERS: [&str; 9] = [
     "pthread_mutexattr_settype",
     "pthread_rwlockattr_init",
     "pthread_rwlockattr_setkind_np",
+    "setns",
     "syscall",
 ];
 
@@ -298,7 +299,7 @@ fn main() {
     for name in &names {
         writeln!(next, "/// The next `{name}`.\n#[allow(non_upper_case_globals)]").unwrap();
         let substitute = match *name {
-            "fexecve" | "_Fork" | "prctl" | "syscall" => "missing_with_errno",
+            "fexecve" | "_Fork" | "prctl" | "setns" | "syscall" => "missing_with_errno",
             _ if sets_errno(name) || name.starts_with("exec") => "missing_with_errno",
             _ if is_c11(name) => "missing_c11",
             _ => "missing",

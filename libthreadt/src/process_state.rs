@@ -39,6 +39,8 @@ pub struct ProcessState {
     pub exit_recorded: AtomicU32,
     /// The parent's PID while the record that begins a forked child's trace is still to be written.
     pub unrecorded_parent: AtomicU32,
+    /// A reading of the clock before a forked child's first record.
+    pub child_began: AtomicU64,
     /// Records that were lost because their thread had no slot.
     pub lost_without_slot: AtomicU32,
     /// The errno of the last one's cause.

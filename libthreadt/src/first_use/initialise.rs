@@ -111,6 +111,9 @@ fn forget_parent() {
     thread_local::set_current(None);
     storage::forget(interrupted);
     info_file::forget();
+    // The child may be in another time namespace.
+    clock::check();
+    PROCESS.child_began.store(clock::now_fenced(), Relaxed);
     let _ = sys::register_barrier();
     PROCESS.unrecorded_parent.store(LAST_PID.load(Relaxed), Relaxed);
 }

@@ -20,7 +20,7 @@ pub fn proc_fork(caller: u64, call_next: impl Fn() -> c_int) -> c_int {
         after_fork_in_child();
         if records(id::PROC_BEGIN) {
             // With its slot the thread writes the child's first record, which names the parent.
-            recorder::slot_or_claim(1);
+            recorder::slot_or_claim(1, clock::now_fenced());
         }
     } else if recorded {
         let columns = if child < 0 { [0, errno() as u64, 0, 0, 0] } else { [child as u64, 0, 0, 0, 0] };

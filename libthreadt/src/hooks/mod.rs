@@ -75,11 +75,11 @@ mod exit;
 mod fork;
 mod join;
 mod mutex;
-mod restriction;
 mod result;
 mod rwlock;
 mod sem_open;
 mod spin;
+mod unrecorded;
 
 /// The hooks that `functions.tsv` describes.
 #[allow(

@@ -1,5 +1,6 @@
 mod exec;
 mod final_flush;
+mod namespace;
 mod process_exit;
 mod restriction;
 mod thread_end;
@@ -10,6 +11,7 @@ mod interleaving_tests;
 
 pub use exec::exec;
 pub use final_flush::finish;
+pub use namespace::change_namespace;
 #[cfg(not(test))]
 pub use process_exit::at_exit;
 pub use process_exit::record_process_exit;

@@ -7,7 +7,6 @@ use spec::encode::UntimedRecord;
 use spec::id;
 
 use super::append::append;
-use crate::clock;
 use crate::first_use::{initialise, prepare_files, records};
 use crate::process_state::{self, PROCESS};
 use crate::storage::{self, Slot, file_entry, thread_local};
@@ -23,18 +22,19 @@ pub fn pthread_self() -> u64 {
     tid
 }
 
-/// This thread's slot; it claims one if it has none. If that fails, `records` are counted as lost.
+/// This thread's slot, for records of this time, a reading of the clock; it claims one if it has none. If that fails,
+/// `records` are counted as lost.
 #[inline(always)]
-pub fn slot_or_claim(records: u32) -> Option<Slot> {
+pub fn slot_or_claim(records: u32, time: u64) -> Option<Slot> {
     match thread_local::current() {
         Some(slot) if process_state::is_initialised() => Some(slot),
-        _ => claim(records),
+        _ => claim(records, time),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn claim(records: u32) -> Option<Slot> {
+fn claim(records: u32, time: u64) -> Option<Slot> {
     if thread_word::is_muted() {
         return lose_muted(records);
     }
@@ -72,7 +72,8 @@ fn claim(records: u32) -> Option<Slot> {
     let parent = PROCESS.unrecorded_parent.swap(0, Relaxed);
     if parent != 0 && self::records(id::PROC_BEGIN) {
         let line = UntimedRecord { kind: &id::PROC_BEGIN_0, arguments: [u64::from(parent), 0, 0, 0, 0] };
-        append(slot, clock::now_fenced(), &[line]);
+        // Before this thread's first record, which began at `time`, and before every other thread's.
+        append(slot, PROCESS.child_began.load(Relaxed).min(time), &[line]);
     }
     Some(slot)
 }

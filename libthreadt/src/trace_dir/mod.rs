@@ -5,3 +5,5 @@ pub mod identity;
 pub mod info_file;
 pub mod names_owner;
 mod shared_clock;
+
+pub use shared_clock::follow_time_namespace;
