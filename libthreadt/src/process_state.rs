@@ -37,10 +37,8 @@ pub struct ProcessState {
     pub recorded_after_final_flush: AtomicU32,
     /// 1 once the end of the process has been recorded.
     pub exit_recorded: AtomicU32,
-    /// The parent's PID while the record that begins a forked child's trace is still to be written.
+    /// The parent's PID while the record that begins a child's trace is still to be written.
     pub unrecorded_parent: AtomicU32,
-    /// A reading of the clock before a forked child's first record.
-    pub child_began: AtomicU64,
     /// Records that were lost because their thread had no slot.
     pub lost_without_slot: AtomicU32,
     /// The errno of the last one's cause.
@@ -69,6 +67,8 @@ pub struct ProcessState {
     pub reused_rings: AtomicU32,
     /// Threads with rings that have ended.
     pub ended_threads: AtomicU64,
+    /// When the process was initialised, a reading of the clock.
+    pub initialised_at: AtomicU64,
     /// Memory for the routines and arguments of new threads.
     pub thread_starts: PoolHead,
 }

@@ -8,6 +8,8 @@ mod namespaces;
 mod preloads;
 mod shared_clock;
 mod threads;
+mod unnoticed_forks;
+mod versions;
 
 use std::fs;
 use std::path::Path;

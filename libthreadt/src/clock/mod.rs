@@ -103,7 +103,7 @@ pub fn find() {
     if counter_is_forbidden() {
         return;
     }
-    if let Some(found) = elf::any_definition(c"__vdso_clock_gettime") {
+    if let Some(found) = elf::any_definition(c"__vdso_clock_gettime", None) {
         GET_TIME.store(found.address.cast_mut(), Relaxed);
         // SAFETY: getauxval only reads what the kernel gave to the process.
         counter::find(unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) } as usize, by_vdso);

@@ -1,3 +1,4 @@
+mod daemon;
 mod exec;
 mod final_flush;
 mod namespace;
@@ -9,6 +10,7 @@ mod thread_start;
 #[cfg(test)]
 mod interleaving_tests;
 
+pub use daemon::{Daemon, daemon};
 pub use exec::exec;
 pub use final_flush::finish;
 pub use namespace::change_namespace;
