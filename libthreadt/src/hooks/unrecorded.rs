@@ -26,15 +26,14 @@ pub unsafe extern "C-unwind" fn prctl(option: c_int, a: u64, b: u64, c: u64, d: 
         // SAFETY: the next function with the host's arguments.
         None => unsafe { jump_to_next!(prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int) },
         // SAFETY: as above.
-        Some(restriction) => unsafe { restricting_prctl(restriction, [option as u64, a, b, c, d]) },
+        Some(restriction) => unsafe { restricting_prctl(restriction, option, a, b, c, d) },
     }
 }
 
-/// `prctl` with these arguments.
+/// `prctl` where it restricts the thread.
 #[cold]
 #[inline(never)]
-unsafe fn restricting_prctl(restriction: Restriction, [option, a, b, c, d]: [u64; 5]) -> c_int {
-    let option = option as c_int;
+unsafe fn restricting_prctl(restriction: Restriction, option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int {
     // SAFETY: the next function with the host's arguments.
     let call_next = || unsafe { call_next!(prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int) };
     restrict(restriction, || call_next().into()) as c_int
