@@ -167,7 +167,7 @@ fn an_unseen_childs_first_record_is_its_beginning() {
         let test = TestDirectory::new("unseen-child");
         let run = test.traced(&program).args(["pairs", "10", "clone", "100", "clone", "1"]).env(mode, "64K");
         run.env("THR_TRACE_EVENTS", "mutex:process").run().exited(7);
-        let trace = super::clean(&test);
+        let trace = clean(&test);
         let begun = trace.of("proc_begin");
         assert_eq!(begun.len(), 2);
         for begin in begun {
