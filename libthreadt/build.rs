@@ -27,7 +27,9 @@ mod linking;
 
 /// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
 /// mostly to calibrate, and what `src/hooks/unrecorded.rs` hooks.
-const HELPERS: [&str; 10] = [
+const HELPERS: [&str; 12] = [
+    "_pthread_cleanup_pop",
+    "_pthread_cleanup_push",
     "prctl",
     "pthread_condattr_getclock",
     "pthread_condattr_init",

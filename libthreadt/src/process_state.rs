@@ -26,11 +26,11 @@ pub struct ProcessState {
     pub pid: AtomicU32,
     /// 1 while every record must be in its file before its call returns.
     pub write_through: AtomicU32,
-    /// The errno of the reason why recording has stopped; 0 while it goes on.
-    pub stopped: AtomicU32,
+    /// When and why recording stops (`storage::stop_time`); 0 while it goes on.
+    pub stop_time: AtomicU64,
     /// 1 once the final flush has begun.
     pub final_flush_begun: AtomicU32,
-    _unused_end_of_cache_line: [AtomicU32; 10],
+    _unused_end_of_cache_line: [AtomicU32; 9],
     /// The LWP that is writing all threads' slots; 0 for none.
     pub flushing_lwp: AtomicU32,
     /// 1 when a thread has recorded after the final flush had begun.
@@ -43,6 +43,8 @@ pub struct ProcessState {
     pub lost_without_slot: AtomicU32,
     /// The errno of the last one's cause.
     pub without_slot_cause: AtomicU32,
+    /// A reading of the clock for the first one's time; 0 for none.
+    pub without_slot_since: AtomicU64,
     /// Records that were lost, of all threads.
     pub lost: AtomicU32,
     /// Bytes that were written to tr files; counted if THR_TRACE_MAX is set.

@@ -1,9 +1,11 @@
 //! The program restricts what its threads may do, and this library with them.
 
 use core::ffi::c_long;
+use core::sync::atomic::Ordering::Relaxed;
 
 use crate::clock;
 use crate::first_use::initialise;
+use crate::storage::thread_local;
 use crate::sys::thread_word;
 
 /// What a call forbids to the calling thread, and to threads that it makes later.
@@ -26,11 +28,15 @@ pub fn restrict(restriction: Restriction, call_next: impl Fn() -> c_long) -> c_l
     if restriction == Restriction::Counter {
         return call_next();
     }
+    let now = clock::since_epoch(clock::now_fenced());
+    let slot =
+        thread_local::current().filter(|slot| slot.lost_since.compare_exchange(0, now, Relaxed, Relaxed).is_ok());
     // Before the call: a signal handler may come right after it.
     thread_word::set_muted(true);
     let result = call_next();
     if result != 0 {
         thread_word::set_muted(false);
+        slot.inspect(|slot| slot.lost_since.store(0, Relaxed));
     }
     result
 }
