@@ -157,6 +157,11 @@ impl RunningProcess {
                 continue;
             }
             let slot = LiveSlot { file: &file, at, layout: self.owner.layout, lwp };
+            if files.get(thread.file).is_some_and(|file| file.handle.is_none()) && slot.end()? > 0 {
+                // A large directory is read seldom, and until the file is read, what is printed from the buffer must be
+                // remembered. The directory's reading reports a file that cannot be opened.
+                let _ = files.open_if_made(thread.file, intake, diagnostics);
+            }
             let missed = match slot.layout.is_ring() {
                 true => new_in_rings::read_new(&slot, &page, thread, files, intake)?,
                 false => new_in_buffers::read_new(&slot, &page, thread, files, intake).map(|()| false)?,

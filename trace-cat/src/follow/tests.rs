@@ -191,3 +191,35 @@ fn a_file_with_the_number_of_a_removed_trbuf_is_read_once() {
         assert_eq!(fixture.follow_steps(|| (), steps), (lines.clone(), String::new()), "{is_there_at_the_start}");
     }
 }
+
+/// A directory that takes long to read is read seldom. Meanwhile a new thread writes more than can be remembered.
+#[test]
+fn a_file_that_the_directory_does_not_show_yet_is_read() {
+    const ROUNDS: u64 = 30;
+    const ROUND: u64 = 1000;
+    let (fixture, mut written) = (FollowFixture::empty(), String::new());
+    fixture.trace.file(TRBUF, TrbufImage::new().bytes);
+    let _process = fixture.trace.open_trbuf_as_owner();
+    let steps = |follow: &mut Follower| {
+        for round in 0..ROUNDS {
+            let new: String =
+                (round * ROUND..(round + 1) * ROUND).map(|time| record(time, 2, "02:04:0", time)).collect();
+            let mut image = TrbufImage::new();
+            let slot = image.add_slot(2);
+            image.put_text(slot, 0, &new);
+            image.set_file_end(2, written.len());
+            fixture.trace.file(TRBUF, image.bytes);
+            if round > 0 {
+                fixture.trace.file("tr.0000001.002", &written);
+            }
+            follow.read_sources();
+            written += &new;
+        }
+        for _ in 0..3 {
+            follow.read_new();
+        }
+    };
+    let (records, messages) = fixture.follow_steps(|| (), steps);
+    assert_eq!((records.lines().count() as u64, &*messages), (ROUNDS * ROUND, ""));
+    assert!(records == written, "the records are those that were made");
+}
