@@ -14,6 +14,7 @@ mod losses;
 mod plugins;
 mod privileges;
 mod processes;
+mod restrictions;
 mod sanitizers;
 mod shared_file_numbers;
 mod signals;

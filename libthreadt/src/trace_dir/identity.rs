@@ -1,8 +1,9 @@
 //! The identity of the process. Its PID is not enough: PIDs are reused, and every container has a PID 7.
 
+use core::ffi::CStr;
 use core::sync::atomic::Ordering::Relaxed;
 
-use spec::buffer::Owner;
+use spec::buffer::{Owner, SLOT_PATH_MAX};
 
 use crate::config::CONFIG;
 use crate::sys::{Fd, path};
@@ -25,8 +26,17 @@ pub fn pid_namespace() -> u64 {
 
 /// When this process began, in clock ticks since boot; 0 if /proc does not have it. An exec does not change it.
 pub fn start() -> u64 {
+    start_in_file(c"/proc/self/stat")
+}
+
+/// When the process `pid` began, as [`start`]; 0 if there is none. `buffer` is overwritten.
+pub fn start_of(pid: u32, buffer: &mut [u8; SLOT_PATH_MAX]) -> u64 {
+    start_in_file(path::join(buffer, &[b"/proc/", itoa::Buffer::new().format(pid).as_bytes(), b"/stat"]))
+}
+
+fn start_in_file(path: &CStr) -> u64 {
     let mut text = [0; 512];
-    let length = Fd::open(c"/proc/self/stat", libc::O_RDONLY, 0).and_then(|file| file.read(&mut text)).unwrap_or(0);
+    let length = Fd::open(path, libc::O_RDONLY, 0).and_then(|file| file.read(&mut text)).unwrap_or(0);
     start_in(text.get(..length).unwrap_or(b""))
 }
 
@@ -68,6 +78,8 @@ mod tests {
 
     #[test]
     fn this_process_is_known() {
+        let start_of = |pid| start_of(pid, &mut [0; SLOT_PATH_MAX]);
+        assert_eq!((start_of(std::process::id()), start_of(u32::MAX)), (start(), 0));
         assert!(start() > 0 && pid_namespace() > 0);
         assert_ne!(boot_id(), [b'0'; 36]);
     }

@@ -10,7 +10,7 @@ use crate::encode::Template;
 /// The first bytes of a trbuf.
 pub const MAGIC: [u8; 16] = *b"threadt trbuf\n\0\0";
 /// The number of this layout; readers refuse another one.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// A slot that nobody owns.
 pub const SLOT_FREE: u32 = 0;
@@ -120,6 +120,8 @@ pub struct SlotHeader {
     pub held_since_flush_point: AtomicI32,
     /// The least value that `held_since_flush_point` has had.
     pub fewest_held_since_flush_point: AtomicI32,
+    /// When the first of the records in `lost` was made, nanoseconds since the Epoch; 0 if that is unknown.
+    pub lost_since: AtomicU64,
     /// By depth: the value of `in_progress` when a nested record began, which is that of the outer record. The first one
     /// belongs to depth 1.
     pub outer_records: [AtomicU64; REGIONS],
