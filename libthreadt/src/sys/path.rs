@@ -45,7 +45,14 @@ pub fn rename(from: &CStr, to: &CStr) -> Result {
     let here = libc::AT_FDCWD as usize;
     let flags = libc::RENAME_NOREPLACE as usize;
     // SAFETY: both paths are NUL-terminated.
-    unsafe { call(libc::SYS_renameat2, [here, from.as_ptr() as usize, here, to.as_ptr() as usize, flags]) }.map(drop)
+    match unsafe { call(libc::SYS_renameat2, [here, from.as_ptr() as usize, here, to.as_ptr() as usize, flags]) } {
+        // NFS and other file systems cannot do that.
+        Err(Errno(libc::EINVAL | libc::ENOSYS)) => {
+            link(from, to)?;
+            unlink(from)
+        }
+        renamed => renamed.map(drop),
+    }
 }
 
 pub fn unlink(path: &CStr) -> Result {
