@@ -37,7 +37,7 @@ pub struct ProcessState {
     pub recorded_after_final_flush: AtomicU32,
     /// 1 once the end of the process has been recorded.
     pub exit_recorded: AtomicU32,
-    /// The parent's PID while the record that begins a forked child's trace is still to be written.
+    /// The parent's PID while the record that begins a child's trace is still to be written.
     pub unrecorded_parent: AtomicU32,
     /// Records that were lost because their thread had no slot.
     pub lost_without_slot: AtomicU32,
@@ -69,6 +69,8 @@ pub struct ProcessState {
     pub reused_rings: AtomicU32,
     /// Threads with rings that have ended.
     pub ended_threads: AtomicU64,
+    /// When the process was initialised, a reading of the clock.
+    pub initialised_at: AtomicU64,
     /// Memory for the routines and arguments of new threads.
     pub thread_starts: PoolHead,
 }

@@ -6,7 +6,10 @@ mod endings;
 mod files;
 mod namespaces;
 mod preloads;
+mod shared_clock;
 mod threads;
+mod unnoticed_forks;
+mod versions;
 
 use std::fs;
 use std::path::Path;

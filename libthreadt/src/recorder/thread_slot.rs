@@ -11,7 +11,7 @@ use crate::clock;
 use crate::first_use::{initialise, prepare_files, records};
 use crate::process_state::{self, PROCESS};
 use crate::storage::{self, Slot, file_entry, thread_local};
-use crate::sys::{Errno, thread_id};
+use crate::sys::{Errno, thread_id, thread_word};
 use crate::trace_dir::directory;
 
 /// `pthread_self()`, as the thread's own memory has it.
@@ -36,6 +36,9 @@ pub fn slot_or_claim(records: u32, time: u64) -> Option<Slot> {
 #[cold]
 #[inline(never)]
 fn claim(records: u32, time: u64) -> Option<Slot> {
+    if thread_word::is_muted() {
+        return lose_muted(records);
+    }
     // A vfork child would leave a slot of its own in its parent's thread-local variable.
     if !initialise() || process_state::is_vfork_child() || !prepare_files() {
         return lose_without_slot(records, Errno(libc::EAGAIN), time);
@@ -70,7 +73,9 @@ fn claim(records: u32, time: u64) -> Option<Slot> {
     let parent = PROCESS.unrecorded_parent.swap(0, Relaxed);
     if parent != 0 && self::records(id::PROC_BEGIN) {
         let line = UntimedRecord { kind: &id::PROC_BEGIN_0, arguments: [u64::from(parent), 0, 0, 0, 0] };
-        append(slot, clock::now_fenced(), &[line]);
+        // Before the record for which the slot is claimed, which a signal handler's fork may have interrupted, and before
+        // those of other threads.
+        append(slot, PROCESS.initialised_at.load(Relaxed).min(time), &[line]);
     }
     Some(slot)
 }
@@ -83,11 +88,26 @@ fn lose_without_slot(records: u32, cause: Errno, time: u64) -> Option<Slot> {
     None
 }
 
+/// Counts records of a thread that may make no system calls, if it can in its slot, where they are found after its death;
+/// always `None`.
+fn lose_muted(records: u32) -> Option<Slot> {
+    let cause = Errno(libc::EPERM);
+    match thread_local::slot_of_any_thread() {
+        // Its readings of the clock fail. The slot has the time since which it is muted.
+        Some(slot) => slot.lose(records, cause, 0),
+        None => return lose_without_slot(records, cause, 0),
+    }
+    None
+}
+
 /// Moves the count of records lost by threads without a slot to this thread's slot, whose loss record will report them.
 pub fn take_over_losses(slot: Slot) {
     let lost = PROCESS.lost_without_slot.swap(0, Relaxed);
     if lost != 0 {
-        let since = clock::since_epoch(PROCESS.without_slot_since.swap(0, Relaxed));
+        let since = match PROCESS.without_slot_since.swap(0, Relaxed) {
+            0 => 0,
+            since => clock::since_epoch(since),
+        };
         slot.lose(lost, Errno(PROCESS.without_slot_cause.load(Relaxed) as i32), since);
     }
 }

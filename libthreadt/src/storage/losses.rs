@@ -72,7 +72,7 @@ impl Slot {
     }
 
     /// Counts records of this thread that were dropped, and notes why. `since`: the time of the first of them,
-    /// nanoseconds since the Epoch.
+    /// nanoseconds since the Epoch, or 0 if it is unknown.
     pub fn lose(self, records: u32, cause: Errno, since: u64) {
         // The first loss that no loss record reports counts. Whoever writes that record takes the time first.
         let _ = self.lost_since.compare_exchange(0, since, Relaxed, Relaxed);

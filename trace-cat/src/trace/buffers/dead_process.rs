@@ -72,10 +72,10 @@ pub fn read_leftovers(
     losses.report(path, owner, diagnostics);
     info!("{}: its process is dead", path.display());
     if in_flight.is_empty() {
-        return ProcessLeftovers::new(path, file, files, complete_from, &DescriptorBudget::new(0));
+        return ProcessLeftovers::new(path, file, owner.layout, files, complete_from, &DescriptorBudget::new(0));
     }
     let copy = copy_with(&file, &mut files, in_flight)?;
-    ProcessLeftovers::new(path, copy, files, complete_from, &DescriptorBudget::new(1))
+    ProcessLeftovers::new(path, copy, owner.layout, files, complete_from, &DescriptorBudget::new(1))
 }
 
 /// Copies the text in `files` to a file that has it at the same places, and adds `lines`, each with the number of its
