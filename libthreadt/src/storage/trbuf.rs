@@ -3,6 +3,7 @@
 //! The file grows by chunks of slots. Space is reserved before it is touched. Where that is impossible (or where the
 //! file cannot be opened any more, after a chroot for example) a chunk is anonymous memory, which a crash loses.
 
+use core::cell::Cell;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::fence;
 
@@ -165,9 +166,14 @@ fn grow_by(slots: u32, slot_size: usize) -> Option<Slot> {
             sys::map_anonymous(length).ok()?
         }
     };
+    let own = Cell::new(None);
     add_chunk(first, slots as usize, |slot| {
         slot.anonymous.store(in_file.is_none().into(), Relaxed);
-        slot.put_into(&FRESH);
+        // Other threads may take from the pool what this one has put there.
+        match own.get() {
+            None => own.set(Some(slot)),
+            Some(_) => slot.put_into(&FRESH),
+        }
     });
-    Slot::take_from(&FRESH)
+    own.get()
 }
