@@ -9,6 +9,7 @@ mod directory;
 mod disk;
 mod limits;
 mod losses;
+mod planted_files;
 mod plugins;
 mod privileges;
 mod processes;

@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use spec::buffer::FileEntry;
 
-use crate::sys::{self, Errno, Fd, Result};
+use crate::sys::{self, Errno, Fd, FileIdentity, Result};
 use crate::trace_dir::earlier_files;
 
 pub struct RecordFile {
@@ -24,9 +24,8 @@ pub fn open(path: &CStr, entry: &FileEntry) -> Result<RecordFile> {
         let inode = entry.inode.load(Acquire);
         let end = entry.end.load(Acquire);
         if inode == 0 {
-            let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
-            let fd = match Fd::open(path, flags, 0o600) {
-                Ok(fd) => fd,
+            let (fd, identity) = match Fd::create(path, libc::O_WRONLY) {
+                Ok(created) => created,
                 Err(Errno(libc::EEXIST)) => {
                     // Another thread with the same yyy makes it at this moment, or made it and did not get to note it:
                     // then it is empty, and used as ours. Or it is an unknown process's: then it is renamed.
@@ -40,23 +39,12 @@ pub fn open(path: &CStr, entry: &FileEntry) -> Result<RecordFile> {
                 }
                 Err(errno) => return Err(errno),
             };
-            let stat = fd.stat()?;
-            if stat.st_mode & 0o777 != 0o600 {
-                // The umask has removed some bits.
-                fd.set_mode(0o600)?;
-            }
-            entry.device.store(stat.st_dev, Relaxed);
-            entry.inode.store(stat.st_ino, Release);
+            note_identity(entry, identity);
             return Ok(RecordFile { fd, size: 0, end: 0 });
         }
-        match Fd::open(path, libc::O_WRONLY | libc::O_NOFOLLOW, 0) {
-            Ok(fd) => {
-                let stat = fd.stat()?;
-                if stat.st_ino != inode || stat.st_dev != entry.device.load(Relaxed) {
-                    return Err(Errno(libc::ESTALE));
-                }
-                return Ok(RecordFile { fd, size: stat.st_size as u64, end });
-            }
+        let known = FileIdentity { device: entry.device.load(Relaxed), inode };
+        match Fd::open_known(path, libc::O_WRONLY, known) {
+            Ok((fd, size)) => return Ok(RecordFile { fd, size, end }),
             Err(Errno(libc::ENOENT)) => {
                 // It was removed; the next records go to a new one.
                 if entry.inode.compare_exchange(inode, 0, AcqRel, Relaxed).is_ok() {
@@ -71,13 +59,20 @@ pub fn open(path: &CStr, entry: &FileEntry) -> Result<RecordFile> {
 
 /// Uses an empty file of this user as the one that the entry describes; `false` if it is not such a file.
 fn adopt_empty(path: &CStr, entry: &FileEntry) -> Result<bool> {
-    let stat = Fd::open(path, libc::O_WRONLY | libc::O_NOFOLLOW, 0)?.stat()?;
-    let empty = stat.st_mode & libc::S_IFMT == libc::S_IFREG && stat.st_size == 0 && stat.st_uid == sys::user_id();
-    if empty {
-        entry.device.store(stat.st_dev, Relaxed);
-        entry.inode.store(stat.st_ino, Release);
+    match Fd::open_trusted(path, libc::O_WRONLY) {
+        Ok((_, identity, 0)) => {
+            note_identity(entry, identity);
+            Ok(true)
+        }
+        // Records of an unknown process; or something else, which somebody has put there.
+        Ok(_) | Err(Errno(libc::EACCES | libc::ENXIO | libc::EISDIR | libc::EMLINK | libc::ELOOP)) => Ok(false),
+        Err(errno) => Err(errno),
     }
-    Ok(empty)
+}
+
+fn note_identity(entry: &FileEntry, identity: FileIdentity) {
+    entry.device.store(identity.device, Relaxed);
+    entry.inode.store(identity.inode, Release);
 }
 
 impl RecordFile {

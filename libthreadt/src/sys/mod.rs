@@ -6,6 +6,7 @@ mod fd;
 pub mod interleaving;
 mod memory;
 mod once;
+mod open;
 pub mod path;
 mod pool;
 mod process;
@@ -18,10 +19,9 @@ pub use fd::Fd;
 pub use interleaving::observable_step;
 pub use memory::{barrier, map_anonymous, register_barrier, replace_by_private, unmap, wipe_on_fork};
 pub use once::{Once, SetOnce};
+pub use open::{FileIdentity, is_own_directory};
 pub use pool::{Pool, PoolHead, Pooled};
-pub use process::{
-    file_size_limit, parent_id, process_id, signal_stack, system_name, thread_exists, thread_id, user_id,
-};
+pub use process::{file_size_limit, parent_id, process_id, signal_stack, system_name, thread_exists, thread_id};
 pub use time::{clock_gettime, read_timespec, sleep, wait};
 
 /// Marks a place between two accesses that another thread, a signal handler or a reader of the files can observe. Tests

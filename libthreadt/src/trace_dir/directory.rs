@@ -7,7 +7,7 @@ use spec::buffer::SLOT_PATH_MAX;
 
 use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::path::{self, DIRECTORY_MAX};
-use crate::sys::{Errno, Result, SetOnce};
+use crate::sys::{Errno, Result, SetOnce, is_own_directory};
 
 /// Memory for paths and texts, which no host's stack has room for.
 pub(super) struct Scratch {
@@ -86,8 +86,12 @@ pub(super) unsafe fn move_to_namespace(inode: u64, buffer: &mut [u8; SLOT_PATH_M
     if moved.count_bytes() > DIRECTORY_MAX {
         return Err(Errno(libc::ENAMETOOLONG));
     }
-    match path::make_directory(path::join(buffer, &[path()]), 0o700) {
-        Ok(()) | Err(Errno(libc::EEXIST)) => {}
+    let path_in_buffer = path::join(buffer, &[path()]);
+    match path::make_directory(path_in_buffer, 0o700) {
+        Ok(()) => {}
+        // Somebody else may have made it, or a link that leads elsewhere.
+        Err(Errno(libc::EEXIST)) if is_own_directory(path_in_buffer)? => {}
+        Err(Errno(libc::EEXIST)) => return Err(Errno(libc::EACCES)),
         Err(errno) => return Err(errno),
     }
     warn(

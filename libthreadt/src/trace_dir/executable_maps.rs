@@ -48,8 +48,8 @@ pub fn write_new(writer: &mut InfoWriter) {
     LAST_READ.store(clock::now_fenced(), Relaxed);
     // SAFETY: the one writer of trinfo calls this.
     let (written, text) = unsafe { (WRITTEN_LINES.get_mut(), TEXT.get_mut()) };
-    let Ok(maps) = Fd::open(c"/proc/self/maps", libc::O_RDONLY, 0) else { return };
-    let memory = Fd::open(c"/proc/self/mem", libc::O_RDONLY, 0).ok();
+    let Ok(maps) = Fd::open_proc(c"/proc/self/maps") else { return };
+    let memory = Fd::open_proc(c"/proc/self/mem").ok();
     // Where the object that the line belongs to begins.
     let mut begin = 0;
     let mut length = 0;

@@ -11,7 +11,7 @@ use crate::{clock, process_state};
 /// The boot ID; zeros if /proc does not have it.
 pub fn boot_id() -> [u8; 36] {
     let mut text = [0; 36];
-    let read = Fd::open(c"/proc/sys/kernel/random/boot_id", libc::O_RDONLY, 0).and_then(|file| file.read(&mut text));
+    let read = Fd::open_proc(c"/proc/sys/kernel/random/boot_id").and_then(|file| file.read(&mut text));
     if read == Ok(text.len()) { text } else { [b'0'; 36] }
 }
 
@@ -26,7 +26,7 @@ pub fn pid_namespace() -> u64 {
 /// When this process began, in clock ticks since boot; 0 if /proc does not have it. An exec does not change it.
 pub fn start() -> u64 {
     let mut text = [0; 512];
-    let length = Fd::open(c"/proc/self/stat", libc::O_RDONLY, 0).and_then(|file| file.read(&mut text)).unwrap_or(0);
+    let length = Fd::open_proc(c"/proc/self/stat").and_then(|file| file.read(&mut text)).unwrap_or(0);
     start_in(text.get(..length).unwrap_or(b""))
 }
 

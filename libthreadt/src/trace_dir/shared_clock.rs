@@ -8,6 +8,7 @@ use spec::names::FileName;
 
 use super::directory::{self, Scratch};
 use super::identity;
+use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::{Errno, Fd, path};
 use crate::{clock, process_state};
 
@@ -37,8 +38,15 @@ fn adopt_or_write(scratch: &mut Scratch) {
     let boot_id = identity::boot_id();
     for _ in 0..3 {
         let clock_path = path::trace_file(&mut scratch.path, directory::path(), FileName::Clock);
-        let existing = Fd::open(clock_path, libc::O_RDONLY | libc::O_NOFOLLOW, 0);
-        if let Ok(file) = &existing {
+        let existing = Fd::open_trusted(clock_path, libc::O_RDONLY);
+        if let Err(errno) = existing
+            && errno != Errno(libc::ENOENT)
+        {
+            // Somebody else's, which may say anything.
+            let reason = errno_text(errno);
+            return warn(Warning::Clock, &[b"'", clock_path.to_bytes(), b"' is not used: ", reason]);
+        }
+        if let Ok((file, ..)) = &existing {
             let length = file.read_at(&mut scratch.text, 0).unwrap_or(0);
             let text = scratch.text.get(..length).unwrap_or(b"");
             let same_boot = info::value(text, "boot_id") == Some(&boot_id[..]);
@@ -53,11 +61,10 @@ fn adopt_or_write(scratch: &mut Scratch) {
         let mut number = itoa::Buffer::new();
         let pid = number.format(process_state::id()).as_bytes();
         let new = path::join(&mut scratch.other_path, &[directory::path(), b"/trclock.", pid]);
-        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
-        let Ok(file) = Fd::open(new, flags, 0o600) else { return };
+        let Ok((file, _)) = Fd::create(new, libc::O_WRONLY) else { return };
         let mut number = itoa::Buffer::new();
         let slices: [&[u8]; 5] = [b"boot_id ", &boot_id, b"\noffset ", number.format(ours).as_bytes(), b"\n"];
-        let written = file.set_mode(0o600).and_then(|()| slices.iter().try_for_each(|slice| file.write(slice)));
+        let written = slices.iter().try_for_each(|slice| file.write(slice));
         // OBSERVABLE: the complete file appears at once, and the first process to link it wins.
         let linked = match written {
             Ok(()) if existing.is_ok() => path::replace(new, clock_path),
