@@ -201,6 +201,11 @@ fn record_files_that_are_links_or_directories_are_not_written() {
     assert!(messages.starts_with("trace-cat: tr.0000001.001: cannot be completed: "), "{messages}");
     assert_eq!(read(&trace, "other"), "");
     let trace = make();
+    trace.file("other", "");
+    fs::hard_link(trace.path("other"), trace.path("tr.0000001.001")).unwrap();
+    assert!(run(&trace).1.ends_with("cannot be completed: has another name, too\n"));
+    assert_eq!(read(&trace, "other"), "");
+    let trace = make();
     fs::create_dir(trace.path("tr.0000001.001")).unwrap();
     assert!(run(&trace).1.starts_with("trace-cat: tr.0000001.001: cannot be completed: "));
     assert!(trace.path(TRBUF).exists());
