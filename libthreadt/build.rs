@@ -1,17 +1,23 @@
 //! Turns the rows of `functions.tsv` into the statics of the next functions and the generated hooks.
 //!
-//! The column `hook` of a row says how: `one_record` makes one record of a call, stamped before the call (and written
-//! after it if it has the result) or after it; `two_records` makes two, around a call that may wait for long and may be
-//! left by unwinding; `wrapped` passes the call to the function of `src/hooks/` that has the event's name, with the
-//! arguments in the column `values`; `handwritten` is a hook that is written by hand in `src/hooks/`. Errors are
-//! reported as `functions.tsv:LINE: …`.
+//! The column `hook` of a row selects the kind of hook:
+//!
+//! - `one_record` writes one record. Its time is from before or after the call, by the column `stamp` of `events.tsv`.
+//!   A record with the result is written after the call in either case.
+//! - `two_records` writes one record before the call and one after it. The call may wait for long, and may unwind.
+//! - `wrapped` passes the call to a function in `src/hooks/` that has the event's name, with the arguments in the column
+//!   `values`.
+//! - `handwritten`: no hook is generated, because `src/hooks/` has it.
+//!
+//! The column `values` has the columns a1 to a5 of the record, as `value` reads them. Errors are reported as
+//! `functions.tsv:LINE: …`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs};
 
-/// Next functions that no hook calls, but the calibration and the lock hooks' tries do.
+/// Next functions without a row in `functions.tsv`: `src/glibc/` calls them, mostly to calibrate.
 const HELPERS: [&str; 7] = [
     "pthread_condattr_getclock",
     "pthread_condattr_init",
@@ -94,12 +100,13 @@ fn result_type(symbol: &str, prototype: &str) -> &'static str {
     }
 }
 
-/// One value of the `values` cell as an expression over `result` and the parameters.
+/// One value of the `values` cell as an expression over `result` and the parameters: a parameter, `*PARAMETER` for the int
+/// that the call stored there, `rval` or `result`, `0`, or a call of a function in `src/glibc/`. A value that begins with `?`
+/// is recorded with THR_TRACE_DETAIL only.
 fn value(place: &str, text: &str, names: &[(String, &str)]) -> String {
     let known = |name: &str| names.iter().any(|(known, _)| known == name);
     match text {
         "0" => "0".to_owned(),
-        // Filled by THR_TRACE_DETAIL only.
         _ if text.starts_with('?') => format!("detail({})", value(place, &text[1..], names)),
         "rval" => "result.rval()".to_owned(),
         "result" => "result as u64".to_owned(),
@@ -158,8 +165,9 @@ fn first_records() -> BTreeMap<String, FirstRecord> {
         .collect()
 }
 
-/// The condition under which a call is not recorded at level blocked: known before the call, and after it.
-fn unselected(place: &str, level: &str, object: &str) -> (Option<String>, Option<String>) {
+/// The conditions under which a call is not recorded at level blocked: one that is known before the call, and one that is known
+/// after it.
+fn omit_conditions(place: &str, level: &str, object: &str) -> (Option<String>, Option<String>) {
     let selective = "switch.is_selective()";
     match level {
         "always" | "never" => (None, None),
@@ -168,7 +176,7 @@ fn unselected(place: &str, level: &str, object: &str) -> (Option<String>, Option
             let layout = object.to_uppercase();
             (Some(format!("{selective} && knows({layout}) && {object}_waiters({object}) == 0")), None)
         }
-        // The call may not be tried first, but the object's word says whether it would wait.
+        // The call may not be tried first, but the object's word shows whether it would wait.
         "blocked" => (Some(format!("{selective} && {object}_count({object}) != 0")), None),
         _ => panic!("{place}: unknown level '{level}'"),
     }
@@ -193,7 +201,7 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     let (mut before, mut values) = (String::new(), Vec::new());
     for cell in cells.split(' ').filter(|cell| *cell != "-") {
         let mut value = value(place, cell, &parameters);
-        if stamp == "b" && cell.ends_with(')') {
+        if stamp == "before" && cell.ends_with(')') {
             let name = format!("word_{}", values.len());
             writeln!(before, "    let {name} = {value};").unwrap();
             value = name;
@@ -206,28 +214,30 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     let names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
     let object = names.first().copied().unwrap_or_default();
     let kind = format!("&id::{upper}_0");
-    let (pass_on, forget) = unselected(place, level, object);
-    let pass_on = pass_on.map_or(String::new(), |that| format!("    if {that} {{ return {jump}; }}\n"));
-    let forget = forget.map_or(String::new(), |that| format!("    if {that} {{ return result; }}\n"));
+    let (known_before, known_after) = omit_conditions(place, level, object);
+    let omit_before =
+        known_before.map_or(String::new(), |condition| format!("    if {condition} {{ return {jump}; }}\n"));
+    let omit_after =
+        known_after.map_or(String::new(), |condition| format!("    if {condition} {{ return result; }}\n"));
     let mut text = format!(
         "hook! {{\n/// `{prototype};`\nfn {symbol}({declared}; caller) -> {result} {{\n    \
          // SAFETY: functions.tsv has the prototype of the next function; the host grants what that demands.\n    \
          unsafe {{\n    let switch = switch(id::{upper});\n    \
-         if !switch.is_on() {{ return {jump}; }}\n{pass_on}"
+         if !switch.is_on() {{ return {jump}; }}\n{omit_before}"
     );
     match (*hook_kind, which) {
         ("one_record", 0) if is_mutex => {
-            // The word that says whether a mutex is recursive is there after an init, before any other call.
+            // Whether a mutex is recursive can be read after its init, and before any other call.
             let recursive = "let recursive = is_recursive(mutex);";
-            let (known_before, known_after) = if *event == "mutex_init" { ("", recursive) } else { (recursive, "") };
+            let (kind_before, kind_after) = if *event == "mutex_init" { ("", recursive) } else { (recursive, "") };
             let (stamp_before, stamp_after) = match stamp.as_str() {
-                "b" => ("let time = clock::now_unfenced();", ""),
+                "before" => ("let time = clock::now_unfenced();", ""),
                 _ => ("", "let time = clock::now_fenced();"),
             };
             writeln!(
                 text,
-                "    {known_before}\n    {stamp_before}\n{before}    let result = {call};\n{forget}    \
-                 {stamp_after}\n    {known_after}\n    \
+                "    {kind_before}\n    {stamp_before}\n{before}    let result = {call};\n{omit_after}    \
+                 {stamp_after}\n    {kind_after}\n    \
                  recorder::put_mutex(switch, recursive, {kind}, &id::R{upper}_0, time, [{values}]);\n    result"
             )
             .unwrap();
@@ -236,10 +246,10 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
                 text = text.replace("word_2, 0, ", "if recursive { 0 } else { word_2 }, 0, ");
             }
         }
-        ("one_record", 0) if stamp == "b" && !values.contains("result") => {
+        ("one_record", 0) if stamp == "before" && !values.contains("result") => {
             writeln!(text, "{before}    recorder::put({kind}, clock::now_unfenced(), [{values}]);\n    {jump}").unwrap()
         }
-        ("one_record", 0) if stamp == "b" => writeln!(
+        ("one_record", 0) if stamp == "before" => writeln!(
             text,
             "    let time = clock::now_unfenced();\n{before}    let result = {call};\n    \
              recorder::put({kind}, time, [{values}]);\n    result"
@@ -247,7 +257,7 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
         .unwrap(),
         ("one_record", 0) => writeln!(
             text,
-            "    let result = {call};\n{forget}    \
+            "    let result = {call};\n{omit_after}    \
              recorder::put({kind}, clock::now_fenced(), [{values}]);\n    result"
         )
         .unwrap(),
@@ -275,7 +285,7 @@ fn main() {
     println!("cargo:rerun-if-changed=../spec/events.tsv");
     // An undefined symbol has to stop the link, not the host.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,defs");
-    // In a build of the whole workspace the crate libc has its feature std, and leaves this to the standard library.
+    // In a build of the workspace the crate libc has its feature std, and leaves this to the standard library.
     println!("cargo:rustc-cdylib-link-arg=-lc");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,now");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");

@@ -114,7 +114,7 @@ fn memory(library: &Library) -> Vec<String> {
 }
 
 /// All symbols are bound when it is loaded (the binder is not safe everywhere a hook is), it stays (its hooks may be
-/// running), and it looks for libraries nowhere else.
+/// running), and it searches for libraries nowhere else.
 fn loading(library: &Library) -> Vec<String> {
     let flag = |flag: u32| library.flags[1] & u64::from(flag) != 0;
     let mut faults = fault(!flag(DF_1_NOW), "symbols are bound late");
@@ -125,7 +125,7 @@ fn loading(library: &Library) -> Vec<String> {
 
 /// No message is formatted, and no way of panicking is left but the known ones.
 fn panics(library: &Library) -> Vec<String> {
-    let mut faults = fault(library.names.is_empty(), "stripped: nothing tells whether it can panic");
+    let mut faults = fault(library.names.is_empty(), "stripped: no symbols show whether it can panic");
     // In Rust's mangling a name has its length in front.
     let known = |name: &str| PANICS.iter().any(|known| name.ends_with(&format!("9panicking{}{known}", known.len())));
     for name in &library.names {

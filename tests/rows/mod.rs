@@ -1,7 +1,7 @@
 //! Each row of the tables, exercised by a program of `programs/rows`.
 //!
-//! A program calls the functions, natively and under the library, and prints what it passed and got (`expect.h` says
-//! how). The trace must hold exactly that, record by record and column by column; and the programs together must call
+//! A program calls the functions, natively and under the library, and prints what it passed and got (`expect.h`
+//! describes how). The trace must hold exactly that, record by record and column by column; and the programs together must call
 //! every function and make every record that the tables have.
 
 mod coverage;
@@ -39,7 +39,7 @@ impl Case {
         output.exited(self.status);
         let printed = Printed::parse(output.stdout_text());
         for function in &printed.missing {
-            assert!(!coverage::in_c_library(function), "{}: says that {function} is missing", output.command);
+            assert!(!coverage::in_c_library(function), "{}: prints that {function} is missing", output.command);
         }
         printed
     }

@@ -107,14 +107,14 @@ pub struct SlotHeader {
     pub next_chunk: AtomicUsize,
     /// The next slot of a list of free ones, an address in the owner's memory.
     pub next_free: AtomicU64,
-    /// The record in progress: the address of its stack frame (the low 48 bits) and, above, how many records are in
-    /// progress, one nested in another; 0 for none.
+    /// The record in progress: the address of its stack frame in the low 48 bits, and in the high 16 bits how many records
+    /// are in progress, one nested in another; 0 for none.
     pub in_progress: AtomicU64,
-    /// When the oldest record of a ring that overwrote older ones was made, nanoseconds since the Epoch. Set when the
-    /// ring is written to its file; 0 if the ring has overwritten nothing.
+    /// The time of the oldest record that is left in a ring, nanoseconds since the Epoch, if the ring has overwritten older
+    /// ones; else 0. Set when the ring is written to its file.
     pub complete_from: AtomicU64,
-    /// In a ring whose owner has ended: how many threads had ended then, the owner included. The thread that has been
-    /// dead longest has the least number.
+    /// If the slot's regions are rings and the owner has ended: how many threads had ended by then, the owner included. The
+    /// thread that has been dead longest has the least number.
     pub death_order: AtomicU64,
     /// Locks that the thread has acquired since its buffer was nearly full, less those that it has released.
     pub held_since_flush_point: AtomicI32,

@@ -1,5 +1,5 @@
 /*
- * Processes: how they come, how they turn into others, and how they end. Each case is one run:
+ * Processes: how they begin, how they become other programs, and how they end. Each case is one run:
  *
  *     process return | exit | _exit | _Exit | quick_exit       ends so, with an odd status
  *     process fork | _Fork                                     a child that ends, and children that cannot be made
