@@ -88,7 +88,7 @@ fn describe(writer: &mut InfoWriter) {
 fn write_completeness(writer: &mut InfoWriter) {
     let mut number = itoa::Buffer::new();
     storage::for_each_slot(|slot| {
-        let (lwp, from) = (slot.lwp.load(Relaxed), slot.complete_from.load(Relaxed));
+        let (lwp, from) = (slot.lwp.load(Relaxed), slot.published().complete_from.load(Relaxed));
         if lwp == 0 || from == 0 {
             return;
         }

@@ -49,11 +49,12 @@ pub fn append<const N: usize>(slot: Slot, time: u64, lines: &[UntimedRecord; N])
 #[inline(always)]
 fn append_at(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     let region = &slot.regions[depth & (REGIONS - 1)];
-    if (region.write_position.load(Relaxed) >> 32) as u32 >= region.flush_threshold.load(Relaxed) {
+    let position = region.write_position.load(Relaxed);
+    if (position >> 32) as u32 >= slot.flush_thresholds[depth & (REGIONS - 1)].load(Relaxed) {
         append_slowly(slot, depth, time, lines);
     } else {
-        // SAFETY: this thread owns the slot, has `depth` outer records, and there is room.
-        unsafe { slot.append(depth, time, lines) };
+        // SAFETY: this thread owns the slot, has `depth` outer records, and below the threshold there is room.
+        unsafe { slot.append_at(depth, position, time, lines) };
     }
 }
 
@@ -68,13 +69,14 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
         return slot.lose(lines.len() as u32, cause);
     }
     let region = &slot.regions[depth & (REGIONS - 1)];
-    if slot_layout().is_ring() && storage::give_up_oldest(region, slot_layout(), depth) {
+    let threshold = &slot.flush_thresholds[depth & (REGIONS - 1)];
+    if slot_layout().is_ring() && storage::give_up_oldest(region, threshold, slot_layout(), depth) {
         slot.append_loss_record(depth, time);
         // SAFETY: this thread owns the slot, nobody writes it out, and there is room now.
         return unsafe { slot.append(depth, time, lines) };
     }
     let (end, full) = ((region.write_position.load(Relaxed) >> 32) as u32, capacity(depth) - LOSS_RECORD_ROOM);
-    if depth == 0 && end <= full && region.flush_threshold.load(Relaxed) != 0 {
+    if depth == 0 && end <= full && threshold.load(Relaxed) != 0 {
         // SAFETY: this thread owns the slot, has no outer record, and there is room.
         unsafe { slot.append(depth, time, lines) };
         if storage::is_flush_point(&slot, lines, end, full)
@@ -115,7 +117,7 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
         }
         // SAFETY: this thread owns the slot, nobody else is its writer, and there is room.
         unsafe { slot.append(depth, time, lines) };
-        if right == WriteRight::Taken && region.flush_threshold.load(Relaxed) == 0 {
+        if right == WriteRight::Taken && slot.flush_thresholds[depth & (REGIONS - 1)].load(Relaxed) == 0 {
             // Also what signal handlers have recorded meanwhile.
             slot.writer_depth.store(ALL_REGIONS, Relaxed);
             let written = (depth..REGIONS).try_for_each(|depth| slot.write(depth, file_entry(lwp)));

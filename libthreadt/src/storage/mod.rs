@@ -1,3 +1,4 @@
+mod file_table;
 mod flush;
 mod flush_point;
 mod layout;
@@ -6,6 +7,7 @@ mod quota;
 mod record_file;
 mod ring;
 mod slot;
+mod slot_control;
 mod slot_reuse;
 mod slot_table;
 pub mod thread_local;
@@ -16,6 +18,7 @@ mod benches;
 #[cfg(test)]
 mod tests;
 
+pub use file_table::file_entry;
 pub use flush::report_failure;
 pub use flush_point::{is_flush_point, restart_count};
 pub use layout::{LOSS_RECORD_ROOM, RECORDS_AT_ONCE, capacity, slot_layout};
@@ -23,12 +26,14 @@ pub use quota::stopped;
 pub use ring::give_up_oldest;
 pub use slot::{ALL_REGIONS, Slot, WriteRight};
 pub use slot_reuse::{release_slot, take_slot};
-pub use slot_table::{file_entry, for_each_slot, set_write_through};
+pub use slot_table::{for_each_slot, set_write_through};
 pub use trbuf::{forget, make, take_over};
 
 /// What tests of other layers need to make slots of their own.
 #[cfg(test)]
 pub mod testing {
+    pub use super::file_table::make as make_file_table;
     pub use super::layout::set_slot_layout;
+    pub use super::slot_control::new_controls;
     pub use super::slot_table::{HEADER, add_chunk, forget as forget_slots};
 }

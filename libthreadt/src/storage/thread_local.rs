@@ -6,6 +6,7 @@ use core::arch::{asm, global_asm};
 use core::ptr::{NonNull, null_mut};
 
 use super::slot::Slot;
+use super::slot_control::SlotControl;
 
 global_asm!(
     ".pushsection .tbss.threadt_slot,\"awT\",@nobits",
@@ -21,28 +22,28 @@ global_asm!(
 
 #[inline(always)]
 pub fn current() -> Option<Slot> {
-    let base: *mut u8;
+    let control: *mut SlotControl;
     // SAFETY: reads this thread's variable.
     unsafe {
         asm!(
             "mov {0}, qword ptr [rip + threadt_slot@gottpoff]",
             "mov {0}, qword ptr fs:[{0}]",
-            out(reg) base,
+            out(reg) control,
             options(nostack, readonly, preserves_flags, pure),
         );
     }
-    // SAFETY: the variable holds null or the base of a slot.
-    NonNull::new(base).map(|base| unsafe { Slot::at(base) })
+    // SAFETY: the variable holds null or the control of a slot.
+    NonNull::new(control).map(|control| unsafe { Slot::at(control) })
 }
 
 pub fn set_current(slot: Option<Slot>) {
-    let base = slot.map_or(null_mut(), |slot| slot.base().as_ptr());
+    let control = slot.map_or(null_mut(), |slot| slot.control().as_ptr());
     // SAFETY: writes this thread's variable.
     unsafe {
         asm!(
             "mov {1}, qword ptr [rip + threadt_slot@gottpoff]",
             "mov qword ptr fs:[{1}], {0}",
-            in(reg) base,
+            in(reg) control,
             out(reg) _,
             options(nostack, preserves_flags),
         );

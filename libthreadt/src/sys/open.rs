@@ -72,7 +72,12 @@ impl Fd {
             opened => opened?,
         };
         let stat = fd.stat()?;
-        if identity(&stat) == known { Ok((fd, stat.st_size as u64)) } else { Err(Errno(libc::ESTALE)) }
+        // The inode of a file that was removed may be another one's by now.
+        let is_regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
+        if identity(&stat) != known || !is_regular || !is_own(stat.st_uid) {
+            return Err(Errno(libc::ESTALE));
+        }
+        Ok((fd, stat.st_size as u64))
     }
 }
 

@@ -2,11 +2,10 @@
 
 use core::ffi::CStr;
 
-use spec::buffer::SLOT_PATH_MAX;
 use spec::names::{FileName, PROCESS_MASK};
 
 use super::directory::{self, Scratch};
-use crate::sys::path;
+use crate::sys::path::{self, PATH_MAX};
 use crate::sys::{Errno, Fd, Result};
 
 /// Renames all files of the earlier process with our number, which began at `start`; its trbuf only if `with_trbuf`.
@@ -57,7 +56,7 @@ pub fn rename_unknown(path: &CStr) -> Result {
 #[cold]
 #[inline(never)]
 fn rename(path: &CStr, directory: &[u8], start: &[u8], name: &[u8]) -> Result {
-    let mut buffer = [0u8; SLOT_PATH_MAX];
+    let mut buffer = [0u8; PATH_MAX];
     for attempt in 1..1000u64 {
         let mut number = itoa::Buffer::new();
         let suffix: [&[u8]; 2] = if attempt == 1 { [b"", b""] } else { [b"-", number.format(attempt).as_bytes()] };

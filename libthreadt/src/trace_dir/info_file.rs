@@ -4,27 +4,27 @@ use core::ffi::CStr;
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use spec::buffer::SLOT_PATH_MAX;
 use spec::info::escape;
 use spec::names::{FileName, PROCESS_MASK};
 
 use super::directory;
 use crate::process_state;
 use crate::sys::diagnostics::{Warning, errno_text, warn};
-use crate::sys::{Errno, Fd, FileIdentity, Result, SetOnce, path};
+use crate::sys::path::{self, PATH_MAX};
+use crate::sys::{Errno, Fd, FileIdentity, Result, SetOnce};
 
 /// The open trinfo, with a buffer that is not on a host's stack.
 pub struct InfoWriter {
     fd: Option<Fd>,
     /// The file of this process's trinfo, once it has been opened.
     known: Option<FileIdentity>,
-    path: [u8; SLOT_PATH_MAX],
+    path: [u8; PATH_MAX],
     text: [u8; 4096],
     length: usize,
 }
 
 static WRITER: SetOnce<InfoWriter> =
-    SetOnce::new(InfoWriter { fd: None, known: None, path: [0; SLOT_PATH_MAX], text: [0; 4096], length: 0 });
+    SetOnce::new(InfoWriter { fd: None, known: None, path: [0; PATH_MAX], text: [0; 4096], length: 0 });
 /// A thread is using the writer.
 static BUSY: AtomicBool = AtomicBool::new(false);
 

@@ -2,14 +2,15 @@
 
 use core::ffi::CStr;
 
-use spec::buffer::{Owner, PAGE, SLOT_PATH_MAX};
+use spec::buffer::{Owner, PAGE};
 use spec::info;
 use spec::names::{FileName, PROCESS_MASK};
 
 use super::directory::{self, Scratch};
 use super::{earlier_files, identity, shared_clock};
 use crate::process_state;
-use crate::sys::{Errno, Fd, FileIdentity, Result, SetOnce, path};
+use crate::sys::path::{self, PATH_MAX};
+use crate::sys::{Errno, Fd, FileIdentity, Result, SetOnce};
 
 pub enum ClaimedTrbuf {
     /// A new and empty one.
@@ -27,10 +28,10 @@ enum NamesHolder {
 }
 
 static SCRATCH: SetOnce<Scratch> =
-    SetOnce::new(Scratch { path: [0; SLOT_PATH_MAX], other_path: [0; SLOT_PATH_MAX], text: [0; 8192] });
+    SetOnce::new(Scratch { path: [0; PATH_MAX], other_path: [0; PATH_MAX], text: [0; 8192] });
 /// The trbuf that this process has made or taken over.
 static TRBUF_IDENTITY: SetOnce<FileIdentity> = SetOnce::new(FileIdentity { device: 0, inode: 0 });
-static TRBUF_PATH: SetOnce<[u8; SLOT_PATH_MAX]> = SetOnce::new([0; SLOT_PATH_MAX]);
+static TRBUF_PATH: SetOnce<[u8; PATH_MAX]> = SetOnce::new([0; PATH_MAX]);
 
 /// Takes this process's names in the directory, or in a subdirectory for its PID namespace. `EEXIST` if another, living
 /// process has them there too.
@@ -53,7 +54,7 @@ pub unsafe fn claim() -> Result<ClaimedTrbuf> {
     }
 }
 
-fn trbuf_path(buffer: &mut [u8; SLOT_PATH_MAX]) -> &CStr {
+fn trbuf_path(buffer: &mut [u8; PATH_MAX]) -> &CStr {
     path::trace_file(buffer, directory::path(), FileName::Buffers(process_state::id() & PROCESS_MASK))
 }
 

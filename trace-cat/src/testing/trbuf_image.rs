@@ -4,8 +4,8 @@ use std::mem::offset_of;
 use std::ops::Range;
 
 use spec::buffer::{
-    FileEntry, Header, MAGIC, PAGE, REGION_OFFSETS, SLOT_OWNED, SLOTS_OFFSET, SlotHeader, SlotLayout, VERSION,
-    pack_range, region_word_offsets,
+    FileEntry, Header, MAGIC, PAGE, REGION_OFFSETS, SLOTS_OFFSET, SlotHeader, SlotLayout, VERSION, pack_range,
+    region_word_offsets,
 };
 
 /// A trbuf as a process leaves it.
@@ -52,7 +52,6 @@ impl TrbufImage {
     pub fn add_slot(&mut self, lwp: u32) -> usize {
         let at = self.bytes.len();
         self.bytes.resize(at + self.layout.slot_size(), 0);
-        self.put(at + offset_of!(SlotHeader, state), &SLOT_OWNED.to_le_bytes());
         self.put(at + offset_of!(SlotHeader, lwp), &lwp.to_le_bytes());
         (at - SLOTS_OFFSET) / self.layout.slot_size()
     }
