@@ -15,7 +15,7 @@ use spec::names::FileName;
 
 use super::super::harness::{CommandOutput, TestDirectory};
 use super::directory::{open_to_all, privileged};
-use super::{DONE, expected_records, steps, words};
+use super::{DONE, account, steps, words};
 
 /// The user whose program is recorded.
 const NOBODY: u32 = 65534;
@@ -136,7 +136,7 @@ fn records(test: &TestDirectory) -> usize {
     let output = test.trace_cat().run();
     assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
     let trace = super::super::harness::Trace::parse("trace-cat", &output.stdout);
-    expected_records(&trace).records
+    account(&trace).records
 }
 
 #[test]

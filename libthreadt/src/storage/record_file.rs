@@ -59,8 +59,9 @@ fn adopt(path: &CStr, entry: &RecordFileEntry) -> Result<bool> {
             entry.note(identity);
             Ok(true)
         }
-        // Records of an unknown process; or something else, which somebody has put there.
-        Ok(_) | Err(Errno(libc::EACCES | libc::ENXIO | libc::EISDIR | libc::EMLINK | libc::ELOOP)) => Ok(false),
+        // Records of an unknown process.
+        Ok(_) => Ok(false),
+        Err(errno) if errno.is_foreign_file() => Ok(false),
         Err(errno) => Err(errno),
     }
 }

@@ -134,6 +134,13 @@ pub fn forget(interrupted: Option<Slot>) {
         let _ = unsafe { sys::replace_by_private(from, to as usize - from as usize) };
     };
     let header = slot_table::forget(|first, slots| {
+        // A write that is still continued finds no file.
+        for_each_in_chunk(first.control(), slots, |slot| {
+            if slot.writer.load(Relaxed) != 0 {
+                // SAFETY: the child has no other thread, and this one uses the path only in calls that have it as a pointer.
+                unsafe { slot.path().cast::<u8>().write_volatile(0) };
+            }
+        });
         let (start, end) = (first.neighbour(0), first.neighbour(slots));
         match interrupted.filter(|slot| (start..end).contains(&slot.base.as_ptr())) {
             Some(slot) => {

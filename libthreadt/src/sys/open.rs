@@ -22,6 +22,13 @@ pub struct FileIdentity {
 /// The owner of the files that this process makes. Some file systems give all files the same one.
 static OWNER_OF_NEW_FILES: AtomicU32 = AtomicU32::new(u32::MAX);
 
+impl Errno {
+    /// Whether opening failed because of what has the name, and that is somebody else's.
+    pub fn is_foreign_file(self) -> bool {
+        [libc::EACCES, libc::ENXIO, libc::EISDIR, libc::EMLINK, libc::ELOOP].contains(&self.0)
+    }
+}
+
 impl Fd {
     /// Opens a file of `/proc` for reading.
     pub fn open_proc(path: &CStr) -> Result<Fd> {

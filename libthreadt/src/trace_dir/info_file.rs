@@ -82,9 +82,7 @@ impl InfoWriter {
         match open(path, &mut self.known) {
             Ok(fd) => self.fd = Some(fd),
             // Something else has the name.
-            Err(errno @ Errno(libc::EACCES | libc::ENXIO | libc::EISDIR | libc::EMLINK | libc::ELOOP))
-                if self.known.is_none() =>
-            {
+            Err(errno) if errno.is_foreign_file() && self.known.is_none() => {
                 warn(Warning::Info, &[b"'", path.to_bytes(), b"' is not used: ", errno_text(errno)]);
             }
             Err(_) => {}

@@ -85,9 +85,9 @@ fn try_claim(scratch: &mut Scratch) -> Result<Option<(ClaimedTrbuf, FileIdentity
                 let length = file.read_at(&mut scratch.text, 0).unwrap_or(0);
                 Some(info::number(scratch.text.get(..length).unwrap_or(b""), "start").unwrap_or(0) as u64)
             }
-            Err(Errno(libc::ENOENT)) => None,
             // Something that is no trinfo of ours has its name.
-            Err(_) => Some(0),
+            Err(errno) if errno.is_foreign_file() => Some(0),
+            Err(_) => None,
         };
         if let Some(start) = start {
             earlier_files::rename_all(pid, start, false, scratch)?;

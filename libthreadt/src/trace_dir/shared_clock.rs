@@ -40,7 +40,7 @@ fn adopt_or_write(scratch: &mut Scratch) {
         let clock_path = path::trace_file(&mut scratch.path, directory::path(), FileName::Clock);
         let existing = Fd::open_trusted(clock_path, libc::O_RDONLY);
         if let Err(errno) = existing
-            && errno != Errno(libc::ENOENT)
+            && errno.is_foreign_file()
         {
             // Somebody else's, which may say anything.
             let reason = errno_text(errno);
