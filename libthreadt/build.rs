@@ -11,14 +11,26 @@
 //!
 //! The column `values` has the columns a1 to a5 of the record, as `value` reads them. Errors are reported as
 //! `functions.tsv:LINE: …`.
+//!
+//! A function of which libc has several versions with code of their own has a row for each: its default version
+//! `NAME@@VERSION`, and each old version `NAME@VERSION`. A hook of such a row is exported under that version, and calls
+//! the same version of the next library; in Rust an old version is called `pthread_kill_2_2_5`. A hook without a version
+//! is what the dynamic linker takes for any version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs};
 
-/// Next functions without a row in `functions.tsv`: `src/glibc/` calls them, mostly to calibrate.
-const HELPERS: [&str; 7] = [
+#[path = "build/linking.rs"]
+mod linking;
+
+/// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
+/// mostly to calibrate, and what forbids threads something.
+const HELPERS: [&str; 11] = [
+    "_pthread_cleanup_pop",
+    "_pthread_cleanup_push",
+    "prctl",
     "pthread_condattr_getclock",
     "pthread_condattr_init",
     "pthread_condattr_setclock",
@@ -26,16 +38,60 @@ const HELPERS: [&str; 7] = [
     "pthread_mutexattr_settype",
     "pthread_rwlockattr_init",
     "pthread_rwlockattr_setkind_np",
+    "syscall",
 ];
+
+/// The version that libc's first functions have. References without a version get it, unless they come from `dlsym`.
+const FIRST_VERSION: &str = "GLIBC_2.2.5";
+
+/// A function's name as a cell of `functions.tsv` has it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Symbol<'a> {
+    /// Its name in C.
+    name: &'a str,
+    version: Option<&'a str>,
+    is_default: bool,
+}
+
+impl Symbol<'_> {
+    fn parse(cell: &str) -> Symbol<'_> {
+        match cell.split_once('@') {
+            None => Symbol { name: cell, version: None, is_default: true },
+            Some((name, version)) => {
+                let default = version.strip_prefix('@');
+                Symbol { name, version: default.or(Some(version)), is_default: default.is_some() }
+            }
+        }
+    }
+
+    /// Its name in Rust.
+    fn ident(&self) -> String {
+        match self.version.filter(|_| !self.is_default) {
+            Some(version) => format!("{}{}", self.name, version.trim_start_matches("GLIBC").replace('.', "_")),
+            None => self.name.to_owned(),
+        }
+    }
+
+    /// What follows the hook's name where it is defined: the versions under which it is exported.
+    fn exports(&self) -> String {
+        let Symbol { name, version, is_default } = *self;
+        match version {
+            None => String::new(),
+            Some(version) if is_default => format!(" = \"{name}@@{version}\""),
+            Some(FIRST_VERSION) => format!(" = \"{name}@{FIRST_VERSION}\" \"{name}@{}\"", linking::UNVERSIONED),
+            Some(version) => format!(" = \"{name}@{version}\""),
+        }
+    }
+}
 
 /// Functions whose `int` is 0 or -1 and errno.
 fn sets_errno(symbol: &str) -> bool {
     symbol.starts_with("sem_")
 }
 
-/// C11 functions, whose `int` is a `thrd_` code.
+/// C11 functions, whose `int` is a `thrd_` code; that of `thrd_sleep` is 0 or negative.
 fn is_c11(symbol: &str) -> bool {
-    ["thrd_", "mtx_", "cnd_", "tss_"].iter().any(|prefix| symbol.starts_with(prefix))
+    symbol != "thrd_sleep" && ["thrd_", "mtx_", "cnd_", "tss_"].iter().any(|prefix| symbol.starts_with(prefix))
 }
 
 /// The Rust type of a C parameter.
@@ -106,7 +162,8 @@ fn result_type(symbol: &str, prototype: &str) -> &'static str {
 fn value(place: &str, text: &str, names: &[(String, &str)]) -> String {
     let known = |name: &str| names.iter().any(|(known, _)| known == name);
     match text {
-        "0" => "0".to_owned(),
+        _ if text.parse::<u64>().is_ok() => text.to_owned(),
+        // Filled by THR_TRACE_DETAIL only.
         _ if text.starts_with('?') => format!("detail({})", value(place, &text[1..], names)),
         "rval" => "result.rval()".to_owned(),
         "result" => "result as u64".to_owned(),
@@ -125,6 +182,8 @@ fn value(place: &str, text: &str, names: &[(String, &str)]) -> String {
 /// (parameters, `0`, and next functions as `&NAME`), the call's return address, and the call.
 fn wrapped_hook(row: &[&str], declared: &str, result: &str, call: &str, jump: &str) -> String {
     let [symbol, event, _, _, cells, prototype] = row else { unreachable!("`hook` has checked the row") };
+    let symbol = Symbol::parse(symbol);
+    let (ident, exports) = (symbol.ident(), symbol.exports());
     let cells = cells.split(' ').filter(|cell| *cell != "-");
     let arguments: String = cells.map(|cell| cell.replace('&', "&next_functions::") + ", ").collect();
     // An exec and a fork have work to do also where they are not recorded.
@@ -139,7 +198,7 @@ fn wrapped_hook(row: &[&str], declared: &str, result: &str, call: &str, jump: &s
         }
     };
     format!(
-        "hook! {{\n/// `{prototype};`\nfn {symbol}({declared}; caller) -> {result} {{\n    \
+        "hook! {{\n/// `{prototype};`\nfn {ident}{exports}({declared}; caller) -> {result} {{\n    \
          // SAFETY: functions.tsv has the prototype of the next function; the host grants what that demands.\n    \
          unsafe {{\n    {check}{event}({switch}{arguments}caller, || {call})\n    }}\n}}\n}}\n\n"
     )
@@ -167,10 +226,12 @@ fn first_records() -> BTreeMap<String, FirstRecord> {
 
 /// The conditions under which a call is not recorded at level blocked: one that is known before the call, and one that is known
 /// after it.
-fn omit_conditions(place: &str, level: &str, object: &str) -> (Option<String>, Option<String>) {
+fn omit_conditions(place: &str, symbol: Symbol<'_>, level: &str, object: &str) -> (Option<String>, Option<String>) {
     let selective = "switch.is_selective()";
     match level {
         "always" | "never" => (None, None),
+        // An old version's objects do not tell of waiters.
+        "waiters" if !symbol.is_default => (None, None),
         "failed" => (None, Some(format!("{selective} && result.rval() == 0"))),
         "waiters" => {
             let layout = object.to_uppercase();
@@ -187,7 +248,9 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     let [symbol, event, hook_kind, next, cells, prototype] = row else { panic!("{place}: a row has 6 columns") };
     let parameters = parameters(place, prototype);
     let declared: Vec<String> = parameters.iter().map(|(name, kind)| format!("{name}: {kind}")).collect();
-    let (declared, result) = (declared.join(", "), result_type(symbol, prototype));
+    let (symbol, next) = (Symbol::parse(symbol), Symbol::parse(next).ident());
+    let (ident, exports) = (symbol.ident(), symbol.exports());
+    let (declared, result) = (declared.join(", "), result_type(symbol.name, prototype));
     let call = format!("call_next!({next}({declared}) -> {result})");
     let jump = format!("jump_to_next!({next}({declared}) -> {result})");
     if *hook_kind == "wrapped" {
@@ -214,13 +277,13 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     let names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
     let object = names.first().copied().unwrap_or_default();
     let kind = format!("&id::{upper}_0");
-    let (known_before, known_after) = omit_conditions(place, level, object);
+    let (known_before, known_after) = omit_conditions(place, symbol, level, object);
     let omit_before =
         known_before.map_or(String::new(), |condition| format!("    if {condition} {{ return {jump}; }}\n"));
     let omit_after =
         known_after.map_or(String::new(), |condition| format!("    if {condition} {{ return result; }}\n"));
     let mut text = format!(
-        "hook! {{\n/// `{prototype};`\nfn {symbol}({declared}; caller) -> {result} {{\n    \
+        "hook! {{\n/// `{prototype};`\nfn {ident}{exports}({declared}; caller) -> {result} {{\n    \
          // SAFETY: functions.tsv has the prototype of the next function; the host grants what that demands.\n    \
          unsafe {{\n    let switch = switch(id::{upper});\n    \
          if !switch.is_on() {{ return {jump}; }}\n{omit_before}"
@@ -283,39 +346,40 @@ fn main() {
     let file = "../spec/functions.tsv";
     println!("cargo:rerun-if-changed={file}");
     println!("cargo:rerun-if-changed=../spec/events.tsv");
-    // An undefined symbol has to stop the link, not the host.
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,defs");
-    // In a build of the workspace the crate libc has its feature std, and leaves this to the standard library.
-    println!("cargo:rustc-cdylib-link-arg=-lc");
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,now");
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libthreadt.so");
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=build/linking.rs");
     let text = fs::read_to_string(file).expect("functions.tsv is readable");
     let first_records = first_records();
-    let (mut hooks, mut names) = (String::new(), BTreeSet::from(HELPERS));
+    let mut versions = BTreeSet::from([FIRST_VERSION]);
+    let (mut hooks, mut names) = (String::new(), BTreeSet::from(HELPERS.map(Symbol::parse)));
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
         let row: Vec<&str> = line.split('\t').collect();
         let place = format!("functions.tsv:{}", index + 1);
         if row.get(2) != Some(&"handwritten") {
             hooks += &hook(&place, &row, &first_records);
         }
-        names.insert(row[3]);
+        names.insert(Symbol::parse(row[3]));
+        versions.extend(Symbol::parse(row[0]).version);
     }
     let mut next = String::new();
-    for name in &names {
+    for symbol in &names {
+        let (Symbol { name, version, .. }, ident) = (symbol, symbol.ident());
         writeln!(next, "/// The next `{name}`.\n#[allow(non_upper_case_globals)]").unwrap();
         let substitute = match *name {
-            "fexecve" | "_Fork" => "missing_with_errno",
+            "fexecve" | "_Fork" | "forkpty" | "prctl" | "syscall" => "missing_with_errno",
             _ if sets_errno(name) || name.starts_with("exec") => "missing_with_errno",
             _ if is_c11(name) => "missing_c11",
             _ => "missing",
         };
-        writeln!(next, "pub static {name}: NextFunction = NextFunction::new(c\"{name}\", {substitute});").unwrap();
+        let version = version.map_or("None".to_owned(), |version| format!("Some(c\"{version}\")"));
+        writeln!(next, "pub static {ident}: NextFunction = NextFunction::new(c\"{name}\", {version}, {substitute});")
+            .unwrap();
     }
-    let all: Vec<String> = names.iter().map(|name| format!("&{name}")).collect();
+    let all: Vec<String> = names.iter().map(|symbol| format!("&{}", symbol.ident())).collect();
     writeln!(next, "static ALL: [&NextFunction; {}] = [{}];", all.len(), all.join(", ")).unwrap();
     let target = env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
     let target = Path::new(&target);
     fs::write(target.join("hooks.rs"), hooks).expect("OUT_DIR is writable");
     fs::write(target.join("next_functions.rs"), next).expect("OUT_DIR is writable");
+    linking::request(target, &versions);
 }

@@ -109,8 +109,11 @@ fn write_functions(out: &mut String, events: &[String]) {
             .unwrap_or_else(|| panic!("{place}: unknown event '{}'", row[1]));
         writeln!(
             out,
-            "    Function {{ symbol: {:?}, event: EventId({event}), next: {:?}, prototype: {:?} }},",
-            row[0], row[3], row[5]
+            "    Function {{ symbol: {:?}, export: {:?}, event: EventId({event}), next: {:?}, prototype: {:?} }},",
+            row[0].split("@@").next().unwrap_or_default(),
+            row[0],
+            row[3],
+            row[5]
         )
         .unwrap();
     }

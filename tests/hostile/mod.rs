@@ -13,6 +13,7 @@ mod planted_files;
 mod plugins;
 mod privileges;
 mod processes;
+mod restrictions;
 mod sanitizers;
 mod shared_file_numbers;
 mod signals;

@@ -7,6 +7,8 @@ mod files;
 mod namespaces;
 mod preloads;
 mod threads;
+mod unnoticed_forks;
+mod versions;
 
 use std::fs;
 use std::path::Path;

@@ -3,6 +3,7 @@
 pub mod checker;
 mod impossible_timelines;
 mod object_states;
+mod stop_time;
 
 use super::harness::{Program, TestDirectory};
 

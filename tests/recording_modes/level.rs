@@ -48,6 +48,8 @@ fn kept(first: &Expectation, second: Option<&Expectation>) -> Kept {
             Some("*") | None => Kept::Perhaps,
             Some(_) => Kept::Yes,
         },
+        // Condition variables of the first version do not tell of waiters.
+        Level::Waiters if first.symbol.contains('@') => Kept::Yes,
         Level::Waiters => answer(column(first, "waiters?")),
         Level::Blocked => match (column(first, "s_count"), second) {
             (Some("0"), _) => Kept::Yes,

@@ -75,9 +75,9 @@ pub fn read<const FENCED: bool>() -> Option<u64> {
             // SAFETY: SSE2 belongs to x86-64.
             unsafe { _mm_lfence() };
         }
-        // SAFETY: the instruction touches no memory. The kernel's mode says that the processor has the counter, and
-        // threads may read it unless the program forbids that (`prctl(PR_SET_TSC)`, strict seccomp): then it raises
-        // SIGSEGV here, as it does in the vDSO.
+        // SAFETY: the instruction touches no memory. The kernel's mode says that the processor has the counter. The
+        // program may forbid its threads to read it (`prctl(PR_SET_TSC)`, strict seccomp), so that it raises SIGSEGV, as
+        // in the vDSO; before that, `stop` is called.
         let cycles = unsafe { _rdtsc() };
         // The kernel's last update may be later than a counter that was read without a fence.
         let passed = cycles.saturating_sub(head.cycle_last.load(Relaxed));
@@ -123,7 +123,7 @@ pub fn find(base: usize, vdso: impl Fn() -> u64) {
             if (0..64).all(|_| agrees(&vdso)) && read::<true>().is_some() {
                 return;
             }
-            HEAD.store(core::ptr::null_mut(), Relaxed);
+            stop();
         }
     }
 }
@@ -136,8 +136,13 @@ fn is_rate(word: u64) -> bool {
 /// Compares the counter with the vDSO once more; if they differ, the counter is not used any more.
 pub fn check(vdso: impl Fn() -> u64) {
     if !HEAD.load(Relaxed).is_null() && !agrees(vdso) {
-        HEAD.store(core::ptr::null_mut(), Relaxed);
+        stop();
     }
+}
+
+/// The counter is not used any more.
+pub fn stop() {
+    HEAD.store(core::ptr::null_mut(), Relaxed);
 }
 
 pub fn is_used() -> bool {

@@ -4,11 +4,14 @@
 //!
 //! The vDSO's function is called directly: libc's may be interposed (libfaketime), and needs its PLT. Where the vDSO
 //! only converts the processor's counter, [`counter`] does the same conversion in its place.
+//!
+//! A program may forbid its threads to read the counter, which the vDSO does as well. Then the kernel is asked for each
+//! time ([`avoid_counter`]).
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI64, AtomicPtr, Ordering::Relaxed};
 
-use crate::sys::{clock_gettime, elf};
+use crate::sys::{clock_gettime, counter_is_forbidden, elf};
 
 mod counter;
 
@@ -64,9 +67,23 @@ pub fn check() {
     counter::check(by_vdso);
 }
 
-/// What times are read from, for `trinfo`: the processor's counter, or the vDSO.
+/// What times are read from, for `trinfo`: the processor's counter, the vDSO, or the system call.
 pub fn source() -> &'static [u8] {
-    if counter::is_used() { b"tsc" } else { b"vdso" }
+    if counter::is_used() {
+        b"tsc"
+    } else if GET_TIME.load(Relaxed) != clock_gettime as *mut () {
+        b"vdso"
+    } else {
+        b"system_call"
+    }
+}
+
+/// From now on times are read by the system call, because a thread is about to be forbidden to read the processor's
+/// counter. That holds for all threads of the process: threads inherit it from the one that makes them.
+pub fn avoid_counter() {
+    // ORDERING: Relaxed; the calling thread sees its own stores, and the others may still read the counter.
+    GET_TIME.store(clock_gettime as *mut (), Relaxed);
+    counter::stop();
 }
 
 /// A reading of [`now_fenced`] as nanoseconds since the Epoch.
@@ -76,9 +93,12 @@ pub fn since_epoch(reading: u64) -> u64 {
     reading.wrapping_add(OFFSET.load(Relaxed) as u64)
 }
 
-/// Looks up the vDSO's function and the words that it reads.
+/// Looks up the vDSO's function and the words that it reads, if this program may read the processor's counter.
 pub fn find() {
-    if let Some(found) = elf::any_definition(c"__vdso_clock_gettime") {
+    if counter_is_forbidden() {
+        return;
+    }
+    if let Some(found) = elf::any_definition(c"__vdso_clock_gettime", None) {
         GET_TIME.store(found.address.cast_mut(), Relaxed);
         // SAFETY: getauxval only reads what the kernel gave to the process.
         counter::find(unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) } as usize, by_vdso);

@@ -15,10 +15,14 @@
 ///
 /// What the host calls is a stub that passes the return address on in the register of a sixth argument and jumps to the
 /// hook: no hooked function has more than five arguments. The address is right also if the host made a tail call.
+///
+/// The stub is exported as `symbol`, which stands for every version of the function; or, with
+/// `fn ident = "symbol@VERSION" …(…)`, under just these versions.
 macro_rules! hook {
-    ($(#[$meta:meta])* fn $symbol:ident($($name:ident: $kind:ty),*; $caller:ident) -> $result:ty $body:block) => {
+    ($(#[$meta:meta])* fn $symbol:ident $(= $($export:literal)+)? ($($name:ident: $kind:ty),*; $caller:ident)
+        -> $result:ty $body:block) => {
         hook! {
-            @pad [$(#[$meta])* $symbol] [$($name: $kind,)*] $caller [$result] $body
+            @pad [$(#[$meta])* $symbol $($($export)+)?] [$($name: $kind,)*] $caller [$result] $body
             [$($name)*] [_a _b _c _d _e]
         }
     };
@@ -27,25 +31,52 @@ macro_rules! hook {
         [$name:ident $($names:ident)*] [$padding:ident $($paddings:ident)*]) => {
         hook! { @pad $stub $parameters $caller $result $body [$($names)*] [$($paddings)*] }
     };
-    (@pad [$(#[$meta:meta])* $symbol:ident] [$($name:ident: $kind:ty,)*] $caller:ident [$result:ty] $body:block
-        [] [$($padding:ident)*]) => {
+    (@pad $stub:tt [$($name:ident: $kind:ty,)*] $caller:ident [$result:ty] $body:block [] [$($padding:ident)*]) => {
         const _: () = {
             unsafe extern "C-unwind" fn hook($($name: $kind,)* $($padding: u64,)* $caller: u64) -> $result $body
 
-            $(#[$meta])*
-            #[cfg_attr(not(test), unsafe(no_mangle))]
-            #[unsafe(naked)]
-            unsafe extern "C-unwind" fn $symbol() {
-                // Described for the unwinder: asynchronous cancellation may interrupt these instructions.
-                core::arch::naked_asm!(
-                    ".cfi_startproc",
-                    "mov r9, qword ptr [rsp]",
-                    "jmp {hook}",
-                    ".cfi_endproc",
-                    hook = sym hook
-                )
-            }
+            hook! { @stub $stub }
         };
+    };
+    (@stub [$(#[$meta:meta])* $symbol:ident]) => {
+        $(#[$meta])*
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        unsafe extern "C-unwind" fn $symbol() {
+            // Described for the unwinder: asynchronous cancellation may interrupt these instructions.
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "mov r9, qword ptr [rsp]",
+                "jmp {hook}",
+                ".cfi_endproc",
+                hook = sym hook
+            )
+        }
+    };
+    (@stub [$(#[$meta:meta])* $symbol:ident $($export:literal)+]) => {
+        $(#[$meta])*
+        #[cfg(not(test))]
+        #[unsafe(naked)]
+        unsafe extern "C-unwind" fn $symbol() {
+            // The label is the linker's handle: the compiler's list of exports, which has only names, leaves it out.
+            core::arch::naked_asm!(
+                concat!(".globl threadt_", stringify!($symbol)),
+                concat!(".type threadt_", stringify!($symbol), ", @function"),
+                $(concat!(".symver threadt_", stringify!($symbol), ", ", $export),)+
+                concat!("threadt_", stringify!($symbol), ":"),
+                ".cfi_startproc",
+                "mov r9, qword ptr [rsp]",
+                "jmp {hook}",
+                ".cfi_endproc",
+                concat!(".size threadt_", stringify!($symbol), ", . - threadt_", stringify!($symbol)),
+                hook = sym hook
+            )
+        }
+
+        // Nothing in the crate calls the stub.
+        #[cfg(not(test))]
+        #[used]
+        static KEPT: unsafe extern "C-unwind" fn() = $symbol;
     };
 }
 
@@ -75,10 +106,13 @@ mod exit;
 mod fork;
 mod join;
 mod mutex;
+mod restriction;
 mod result;
 mod rwlock;
 mod sem_open;
+mod spawn;
 mod spin;
+mod vfork;
 
 /// The hooks that `functions.tsv` describes.
 #[allow(

@@ -48,6 +48,8 @@ pub struct SlotControl {
     pub anonymous: AtomicU8,
     /// Records of this thread that were dropped and that no trace_lost record counts yet.
     pub lost: AtomicU32,
+    /// When the first of the records in `lost` was made, nanoseconds since the Epoch; 0 if that is unknown.
+    pub lost_since: AtomicU64,
     /// The errno that caused the last drop.
     pub cause: AtomicU32,
     /// Locks that the thread has acquired since its buffer was nearly full, less those that it has released.

@@ -1,11 +1,13 @@
 //! The identity of the process. Its PID is not enough: PIDs are reused, and every container has a PID 7.
 
+use core::ffi::CStr;
 use core::sync::atomic::Ordering::Relaxed;
 
 use spec::buffer::Owner;
 
 use crate::config::CONFIG;
-use crate::sys::{Fd, path};
+use crate::sys::Fd;
+use crate::sys::path::{self, PATH_MAX};
 use crate::{clock, process_state};
 
 /// The boot ID; zeros if /proc does not have it.
@@ -25,8 +27,17 @@ pub fn pid_namespace() -> u64 {
 
 /// When this process began, in clock ticks since boot; 0 if /proc does not have it. An exec does not change it.
 pub fn start() -> u64 {
+    start_in_file(c"/proc/self/stat")
+}
+
+/// When the process `pid` began, as [`start`]; 0 if there is none. `buffer` is overwritten.
+pub fn start_of(pid: u32, buffer: &mut [u8; PATH_MAX]) -> u64 {
+    start_in_file(path::join(buffer, &[b"/proc/", itoa::Buffer::new().format(pid).as_bytes(), b"/stat"]))
+}
+
+fn start_in_file(path: &CStr) -> u64 {
     let mut text = [0; 512];
-    let length = Fd::open_proc(c"/proc/self/stat").and_then(|file| file.read(&mut text)).unwrap_or(0);
+    let length = Fd::open_proc(path).and_then(|file| file.read(&mut text)).unwrap_or(0);
     start_in(text.get(..length).unwrap_or(b""))
 }
 
@@ -68,6 +79,8 @@ mod tests {
 
     #[test]
     fn this_process_is_known() {
+        let start_of = |pid| start_of(pid, &mut [0; PATH_MAX]);
+        assert_eq!((start_of(std::process::id()), start_of(u32::MAX)), (start(), 0));
         assert!(start() > 0 && pid_namespace() > 0);
         assert_ne!(boot_id(), [b'0'; 36]);
     }

@@ -4,4 +4,5 @@ pub mod executable_maps;
 pub mod identity;
 pub mod info_file;
 pub mod names_owner;
+mod recorded_parent;
 mod shared_clock;

@@ -1,14 +1,15 @@
 //! The owner of this process's names in the trace directory: whoever made the trbuf of that name.
 
 use core::ffi::CStr;
+use core::sync::atomic::Ordering::Relaxed;
 
 use spec::buffer::{Owner, PAGE};
 use spec::info;
 use spec::names::{FileName, PROCESS_MASK};
 
 use super::directory::{self, Scratch};
-use super::{earlier_files, identity, shared_clock};
-use crate::process_state;
+use super::{earlier_files, identity, recorded_parent, shared_clock};
+use crate::process_state::{self, PROCESS};
 use crate::sys::path::{self, PATH_MAX};
 use crate::sys::{Errno, Fd, FileIdentity, Result, SetOnce};
 
@@ -95,7 +96,11 @@ fn try_claim(scratch: &mut Scratch) -> Result<Option<(ClaimedTrbuf, FileIdentity
     }
     let (fd, identity) = created?;
     shared_clock::share(scratch);
-    Ok(Some((ClaimedTrbuf::New(fd, identity::owner()), identity)))
+    let owner = identity::owner();
+    if PROCESS.unrecorded_parent.load(Relaxed) == 0 {
+        PROCESS.unrecorded_parent.store(recorded_parent::find(&owner, scratch), Relaxed);
+    }
+    Ok(Some((ClaimedTrbuf::New(fd, owner), identity)))
 }
 
 /// Finds the process that made the trbuf at `path`. `page` is overwritten.

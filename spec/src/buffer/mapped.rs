@@ -8,7 +8,7 @@ use super::layout::{FILE_ENTRY_SIZE, PAGE, REGIONS};
 /// The first bytes of a trbuf.
 pub const MAGIC: [u8; 16] = *b"threadt trbuf\n\0\0";
 /// The number of this layout; readers refuse another one.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The first page of a trbuf.
 #[derive(Debug)]

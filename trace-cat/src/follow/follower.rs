@@ -1,6 +1,5 @@
 //! What is followed, and the time.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -10,8 +9,8 @@ use super::growing_files::GrowingFiles;
 use super::reorder_window::Intake;
 use super::running_process::RunningProcess;
 use crate::support::diagnostics::Diagnostics;
-use crate::trace::file_handle::FileIdentity;
 use crate::trace::file_names::ProcessFiles;
+use crate::trace::known_files::KnownFiles;
 
 /// What is followed.
 pub struct Follower<'a> {
@@ -28,7 +27,7 @@ pub struct Follower<'a> {
     /// How many rounds in a row found nothing new and no process that runs.
     pub idle_rounds: u32,
     /// Trbufs of processes that were dead at the start: their leftovers have been merged.
-    pub merged: HashSet<FileIdentity>,
+    pub merged: KnownFiles,
     /// Trbufs that could not be read yet.
     pub unready: Vec<(ProcessFiles, PathBuf)>,
     pub diagnostics: &'a Diagnostics,

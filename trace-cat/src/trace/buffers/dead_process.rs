@@ -63,7 +63,7 @@ pub fn read_leftovers(
     }
     losses.report(path, owner, diagnostics);
     info!("{}: its process is dead", path.display());
-    ProcessLeftovers::new(path, file, files, complete_from, &DescriptorBudget::new(0))
+    ProcessLeftovers::new(path, file, owner.layout, files, complete_from, &DescriptorBudget::new(0))
 }
 
 /// A slot of a dead process's trbuf.
