@@ -14,7 +14,7 @@ use crate::trace_dir::directory;
 
 /// How often a region is written before its owner records on: signal handlers may append to it meanwhile, and another
 /// process might change its words for ever.
-const WRITES_MAX: u32 = 1000;
+const WRITES_MAX: u32 = 100;
 /// How often a word is tried to be changed that others change: only this thread's signal handlers do, or another process.
 const CHANGES_MAX: u32 = 10_000;
 
@@ -44,8 +44,8 @@ impl Slot {
             // SAFETY: the writer may use the path, and this is the only reference to it.
             let file = unsafe { record_file::open(path::in_buffer(&*self.path()), entry) }?;
             let (at, range) = if intent == 0 {
-                quota::check_space(&file.fd)?;
                 let range = self.oldest(depth, position);
+                quota::check_space(&file.fd, range.len() as u64)?;
                 if range.is_empty() {
                     // None of the older records is complete.
                     self.remove_written(depth, &range);

@@ -29,9 +29,10 @@
         }                                                            \
     while (0)
 
-enum { THREADS = 4, GENERATIONS = 12, CALLS = 3000, PAGE = 4096, SLOTS_OFFSET = PAGE + 4096 * 64 };
+enum { THREADS = 4, GENERATIONS = 12, PAGE = 4096, SLOTS_OFFSET = PAGE + 4096 * 64 };
 enum { CANARY_SIZE = 1 << 20, CANARIES = 16 };
 
+static int calls = 3000;
 static uint64_t state;
 static sem_t posted;
 static unsigned char *canaries[CANARIES];
@@ -113,7 +114,7 @@ static void handle(int number) {
 
 static void *record(void *unused) {
     pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
-    for (int i = 0; i < CALLS; i++)
+    for (int i = 0; i < calls; i++)
         if (pthread_mutex_lock(&own) || pthread_mutex_unlock(&own))
             abort();
     return unused;
@@ -123,6 +124,8 @@ int main(int argc, char **argv) {
     CHECK(argc == 4);
     const char *directory = getenv("THR_TRACE_DIR");
     state = strtoull(argv[1], NULL, 10);
+    if (getenv("THR_TRACE_BUF"))
+        calls = 200;
     for (int i = 0; i < CANARIES; i++) {
         canaries[i] = mmap(NULL, CANARY_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         CHECK(canaries[i] != MAP_FAILED);
