@@ -26,8 +26,8 @@ use std::{env, fs};
 mod linking;
 
 /// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
-/// mostly to calibrate, and what forbids threads something.
-const HELPERS: [&str; 11] = [
+/// mostly to calibrate, and what `src/hooks/unrecorded.rs` hooks.
+const HELPERS: [&str; 12] = [
     "_pthread_cleanup_pop",
     "_pthread_cleanup_push",
     "prctl",
@@ -38,6 +38,7 @@ const HELPERS: [&str; 11] = [
     "pthread_mutexattr_settype",
     "pthread_rwlockattr_init",
     "pthread_rwlockattr_setkind_np",
+    "setns",
     "syscall",
 ];
 
@@ -366,7 +367,7 @@ fn main() {
         let (Symbol { name, version, .. }, ident) = (symbol, symbol.ident());
         writeln!(next, "/// The next `{name}`.\n#[allow(non_upper_case_globals)]").unwrap();
         let substitute = match *name {
-            "fexecve" | "_Fork" | "forkpty" | "prctl" | "syscall" => "missing_with_errno",
+            "fexecve" | "_Fork" | "forkpty" | "prctl" | "setns" | "syscall" => "missing_with_errno",
             _ if sets_errno(name) || name.starts_with("exec") => "missing_with_errno",
             _ if is_c11(name) => "missing_c11",
             _ => "missing",

@@ -6,6 +6,7 @@ mod endings;
 mod files;
 mod namespaces;
 mod preloads;
+mod shared_clock;
 mod threads;
 mod unnoticed_forks;
 mod versions;

@@ -35,10 +35,10 @@ macro_rules! hook {
         const _: () = {
             unsafe extern "C-unwind" fn hook($($name: $kind,)* $($padding: u64,)* $caller: u64) -> $result $body
 
-            hook! { @stub $stub }
+            hook! { @stub $stub "mov r9, qword ptr [rsp]" "jmp {hook}" }
         };
     };
-    (@stub [$(#[$meta:meta])* $symbol:ident]) => {
+    (@stub [$(#[$meta:meta])* $symbol:ident] $($instruction:literal)+) => {
         $(#[$meta])*
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
@@ -46,14 +46,13 @@ macro_rules! hook {
             // Described for the unwinder: asynchronous cancellation may interrupt these instructions.
             core::arch::naked_asm!(
                 ".cfi_startproc",
-                "mov r9, qword ptr [rsp]",
-                "jmp {hook}",
+                $($instruction,)+
                 ".cfi_endproc",
                 hook = sym hook
             )
         }
     };
-    (@stub [$(#[$meta:meta])* $symbol:ident $($export:literal)+]) => {
+    (@stub [$(#[$meta:meta])* $symbol:ident $($export:literal)+] $($instruction:literal)+) => {
         $(#[$meta])*
         #[cfg(not(test))]
         #[unsafe(naked)]
@@ -65,8 +64,7 @@ macro_rules! hook {
                 $(concat!(".symver threadt_", stringify!($symbol), ", ", $export),)+
                 concat!("threadt_", stringify!($symbol), ":"),
                 ".cfi_startproc",
-                "mov r9, qword ptr [rsp]",
-                "jmp {hook}",
+                $($instruction,)+
                 ".cfi_endproc",
                 concat!(".size threadt_", stringify!($symbol), ", . - threadt_", stringify!($symbol)),
                 hook = sym hook
@@ -106,12 +104,12 @@ mod exit;
 mod fork;
 mod join;
 mod mutex;
-mod restriction;
 mod result;
 mod rwlock;
 mod sem_open;
 mod spawn;
 mod spin;
+mod unrecorded;
 mod vfork;
 
 /// The hooks that `functions.tsv` describes.

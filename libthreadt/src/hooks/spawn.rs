@@ -1,7 +1,6 @@
 //! The functions that run a program in a new process: `posix_spawn` and its kin, `system`, `popen`. libc makes the process
 //! in this process's memory, where no hook sees it. The program's first record is its `proc_begin`.
 
-use core::arch::naked_asm;
 use core::ffi::c_int;
 
 use spec::id;
@@ -51,7 +50,7 @@ hook! {
 ///
 /// The return address is passed to the hook as a seventh argument, on the stack.
 macro_rules! spawn_functions {
-    ($($(#[$doc:meta])* $name:ident $kind:literal $child:path;)+) => {$(
+    ($($(#[$doc:meta])* $name:ident $(= $($export:literal)+)? => $kind:literal $child:path;)+) => {$(
         const _: () = {
             unsafe extern "C-unwind" fn hook(
                 variable: *mut c_int,
@@ -80,39 +79,34 @@ macro_rules! spawn_functions {
                 result
             }
 
-            $(#[$doc])*
-            #[cfg_attr(not(test), unsafe(no_mangle))]
-            #[unsafe(naked)]
-            unsafe extern "C-unwind" fn $name() {
-                naked_asm!(
-                    ".cfi_startproc",
-                    "push qword ptr [rsp]",
-                    ".cfi_def_cfa_offset 16",
-                    "call {hook}",
-                    "add rsp, 8",
-                    ".cfi_def_cfa_offset 8",
-                    "ret",
-                    ".cfi_endproc",
-                    hook = sym hook
-                )
+            hook! {
+                @stub [$(#[$doc])* $name $($($export)+)?]
+                "push qword ptr [rsp]" ".cfi_def_cfa_offset 16" "call {hook}" "add rsp, 8" ".cfi_def_cfa_offset 8" "ret"
             }
         };
     )+};
 }
 
 spawn_functions! {
+    // The old versions also run a file that the kernel refuses to execute, as a script of the shell.
     /// `int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
     /// const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);`
-    posix_spawn 2 pid_itself;
+    posix_spawn = "posix_spawn@@GLIBC_2.15" => 2 pid_itself;
     /// `int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
     /// const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);`
-    posix_spawnp 3 pid_itself;
+    posix_spawnp = "posix_spawnp@@GLIBC_2.15" => 3 pid_itself;
+    /// `int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+    /// const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);`
+    posix_spawn_2_2_5 = "posix_spawn@GLIBC_2.2.5" "posix_spawn@THREADT_UNVERSIONED" => 2 pid_itself;
+    /// `int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+    /// const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);`
+    posix_spawnp_2_2_5 = "posix_spawnp@GLIBC_2.2.5" "posix_spawnp@THREADT_UNVERSIONED" => 3 pid_itself;
     /// `int pidfd_spawn(int *pidfd, const char *path, const posix_spawn_file_actions_t *actions,
     /// const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);`
-    pidfd_spawn 9 sys::pid_of_pidfd;
+    pidfd_spawn => 9 sys::pid_of_pidfd;
     /// `int pidfd_spawnp(int *pidfd, const char *file, const posix_spawn_file_actions_t *actions,
     /// const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);`
-    pidfd_spawnp 10 sys::pid_of_pidfd;
+    pidfd_spawnp => 10 sys::pid_of_pidfd;
 }
 
 fn pid_itself(pid: c_int) -> u32 {

@@ -23,7 +23,7 @@ pub use file_table::file_entry;
 pub use flush::report_failure;
 pub use flush_point::{is_flush_point, restart_count};
 pub use layout::{RECORDS_AT_ONCE, RESERVE, capacity, slot_layout};
-pub use ring::give_up_oldest;
+pub use ring::{give_up_oldest, is_check_point};
 pub use slot::{ALL_REGIONS, Slot, WriteRight};
 pub use slot_reuse::{release_slot, take_slot};
 pub use slot_table::{for_each_slot, set_write_through};

@@ -28,7 +28,7 @@ pub struct Header {
     pub boot_id: [u8; 36],
     /// Unused.
     pub reserved: u32,
-    /// Nanoseconds from `CLOCK_MONOTONIC` to the Epoch.
+    /// Nanoseconds from `CLOCK_MONOTONIC` of the initial time namespace to the Epoch.
     pub realtime_offset: i64,
     /// [`SlotLayout::ring_size`](super::SlotLayout::ring_size) of the slots.
     pub ring_size: u64,

@@ -7,6 +7,9 @@
 //!                slot 1 …
 //! ```
 //!
+//! The owner writes all this for readers. What it acts upon itself is in its private memory, because other processes may have
+//! mapped the file, too.
+//!
 //! A slot belongs to one thread at a time. Its four regions are for four depths of nesting: a signal handler that
 //! interrupts a record writes to the next region, so that neither overwrites the other. The word `write_position` of a
 //! region holds a range, `start..end`: the bytes of complete records that are not yet in the tr file.

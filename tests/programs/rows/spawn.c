@@ -1,13 +1,14 @@
 /*
  * Processes that libc makes within a call. Each case is one run:
  *
- *     spawn posix_spawn | posix_spawnp | pidfd_spawn | pidfd_spawnp | system | popen | vfork | daemon | forkpty
+ *     spawn posix_spawn | posix_spawnp | posix_spawn@GLIBC_2.2.5 | pidfd_spawn | pidfd_spawnp | system | popen | vfork | daemon | forkpty
  *     spawn image PID       what most of those run: the child of the process PID
  */
 #include "expect.h"
 #include "forbid.h"
 #include <pty.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 /* Not of every glibc. */
@@ -70,6 +71,34 @@ static int spawns_by_search(void) {
     expect("posix_spawnp", "proc_fork", 2, "ddd", child, 0, 3);
     ends_well(child, 0);
     SPAWN(posix_spawnp, 3, ENOENT, &child, "no-such-program", NULL, NULL, image_arguments, environ);
+    return done();
+}
+
+/* The versions before 2.15 take a file without `#!` for a script of the shell. */
+int old_posix_spawn(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
+                    char *const[]);
+__asm__(".symver old_posix_spawn,posix_spawn@GLIBC_2.2.5");
+int old_posix_spawnp(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
+                     char *const[]);
+__asm__(".symver old_posix_spawnp,posix_spawnp@GLIBC_2.2.5");
+
+static int spawns_scripts(void) {
+    char script[] = "/tmp/threadt-script-XXXXXX";
+    char *arguments[] = {script, NULL}, *no_variables[] = {NULL};
+    int file = mkstemp(script);
+    check(file >= 0 && write(file, "exit 7\n", 7) == 7 && fchmod(file, 0700) == 0 && close(file) == 0);
+    pid_t child = -1;
+    expect("posix_spawn@GLIBC_2.2.5", "proc_fork", 1, "d", 2);
+    check(old_posix_spawn(&child, script, NULL, NULL, arguments, no_variables) == 0);
+    expect("posix_spawn@GLIBC_2.2.5", "proc_fork", 2, "ddd", child, 0, 2);
+    ends_well(child, 7);
+    expect("posix_spawnp@GLIBC_2.2.5", "proc_fork", 1, "d", 3);
+    check(old_posix_spawnp(&child, script, NULL, NULL, arguments, no_variables) == 0);
+    expect("posix_spawnp@GLIBC_2.2.5", "proc_fork", 2, "ddd", child, 0, 3);
+    ends_well(child, 7);
+    SPAWN(posix_spawn, 2, ENOEXEC, &child, script, NULL, NULL, arguments, no_variables);
+    SPAWN(posix_spawnp, 3, ENOEXEC, &child, script, NULL, NULL, arguments, no_variables);
+    check(unlink(script) == 0);
     return done();
 }
 
@@ -209,6 +238,7 @@ int main(int argc, char **argv) {
     }
     if (strcmp(name, "posix_spawn") == 0) return spawns();
     if (strcmp(name, "posix_spawnp") == 0) return spawns_by_search();
+    if (strcmp(name, "posix_spawn@GLIBC_2.2.5") == 0) return spawns_scripts();
     if (strcmp(name, "pidfd_spawn") == 0) return spawns_to_pidfd();
     if (strcmp(name, "pidfd_spawnp") == 0) return spawns_to_pidfd_by_search();
     if (strcmp(name, "system") == 0) return runs_commands();
