@@ -5,7 +5,7 @@ use core::ffi::CStr;
 use spec::buffer::SLOT_PATH_MAX;
 use spec::names::{FileName, NAME_MAX};
 
-use super::call::{Result, call};
+use super::call::{Errno, Result, call};
 
 /// Longest path of a directory that a trace can be in, bytes.
 pub const DIRECTORY_MAX: usize = SLOT_PATH_MAX - NAME_MAX - 48;
