@@ -40,7 +40,8 @@ fn the_server_of_the_file_system_dies() {
     if output.status.code() == Some(77) {
         return println!("skipped: no bindfs, or it cannot mount here");
     }
-    complains_once(&output, "Transport endpoint is not connected");
+    // ENOTCONN, or ECONNABORTED for a request that was under way.
+    complains_once(&output, "cannot write to the trace in");
     let merged = std::fs::read(test.directory().join("merged")).unwrap();
     assert!(Trace::parse("merged", &merged).records.len() >= 3 * 2000, "what was written before is there");
 }
