@@ -55,14 +55,8 @@ pub fn rename(from: &CStr, to: &CStr) -> Result {
     }
 }
 
-/// Renames, replacing what has the new name.
-pub fn replace(from: &CStr, to: &CStr) -> Result {
-    // SAFETY: both paths are NUL-terminated.
-    unsafe { call(libc::SYS_rename, [from.as_ptr() as usize, to.as_ptr() as usize]) }.map(drop)
-}
-
-/// Gives a file a further name; `Err(EEXIST)` if there is such a name already.
-pub fn link(from: &CStr, to: &CStr) -> Result {
+/// Gives a file a second name: `Err(EEXIST)` if there is such a name already.
+fn link(from: &CStr, to: &CStr) -> Result {
     // SAFETY: both paths are NUL-terminated.
     unsafe { call(libc::SYS_link, [from.as_ptr() as usize, to.as_ptr() as usize]) }.map(drop)
 }

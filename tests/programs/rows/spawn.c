@@ -8,6 +8,7 @@
 #include "forbid.h"
 #include <pty.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 /* Not of every glibc. */
@@ -18,7 +19,16 @@ int pidfd_spawn(int *, const char *, const posix_spawn_file_actions_t *, const p
 int pidfd_spawnp(int *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
                  char *const[]);
 
+/* The first versions give a file of no known format to the shell. */
+__asm__(".symver old_posix_spawn, posix_spawn@GLIBC_2.2.5");
+__asm__(".symver old_posix_spawnp, posix_spawnp@GLIBC_2.2.5");
+int old_posix_spawn(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
+                    char *const[]);
+int old_posix_spawnp(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
+                     char *const[]);
+
 extern char **environ;
+static char *no_environment[] = {NULL};
 
 static const char *none = "/nonexistent/program";
 static char self[4096], parent[16];
@@ -35,17 +45,31 @@ static void becomes_child(pid_t of) {
     expect("-", "proc_begin", 0, "d", of);
 }
 
-/* Calls one of the functions of six arguments; `child` is what it has stored in its variable, if it succeeded. */
-#define SPAWN(function, kind, wanted, ...) \
+/* Calls one of the functions of six arguments, which fails. */
+#define SPAWN_FAILS(function, kind, wanted, ...) \
     do { \
         expect(#function, "proc_fork", 1, "d", kind); \
         int rval = function(__VA_ARGS__); \
         check(rval == wanted); \
-        expect(#function, "proc_fork", 2, rval ? "ddd" : "*dd", 0, rval, kind); \
+        expect(#function, "proc_fork", 2, "ddd", 0, rval, kind); \
     } while (0)
+
+/* An executable file that only a shell can run. Its name is written over `name`. */
+static void make_script(char *name) {
+    int file = mkstemp(name);
+    check(file >= 0 && write(file, "exit 6\n", 7) == 7 && fchmod(file, 0700) == 0 && close(file) == 0);
+}
 
 static int spawns(void) {
     pid_t child = -1;
+    char script[] = "/tmp/threadt-script-XXXXXX";
+    make_script(script);
+    expect("posix_spawn@GLIBC_2.2.5", "proc_fork", 1, "d", 2);
+    check(old_posix_spawn(&child, script, NULL, NULL, image_arguments, no_environment) == 0);
+    expect("posix_spawn@GLIBC_2.2.5", "proc_fork", 2, "ddd", child, 0, 2);
+    ends_well(child, 6);
+    SPAWN_FAILS(posix_spawn, 2, ENOEXEC, &child, script, NULL, NULL, image_arguments, no_environment);
+    check(unlink(script) == 0);
     expect("posix_spawn", "proc_fork", 1, "d", 2);
     check(posix_spawn(&child, self, NULL, NULL, image_arguments, environ) == 0);
     expect("posix_spawn", "proc_fork", 2, "ddd", child, 0, 2);
@@ -57,45 +81,66 @@ static int spawns(void) {
     child = wait(&status);
     expect("posix_spawn", "proc_fork", 2, "ddd", child, 0, 2);
     check(status == 0);
-    SPAWN(posix_spawn, 2, ENOENT, &child, none, NULL, NULL, image_arguments, environ);
+    SPAWN_FAILS(posix_spawn, 2, ENOENT, &child, none, NULL, NULL, image_arguments, environ);
     forbid_processes();
-    SPAWN(posix_spawn, 2, EAGAIN, NULL, self, NULL, NULL, image_arguments, environ);
+    SPAWN_FAILS(posix_spawn, 2, EAGAIN, NULL, self, NULL, NULL, image_arguments, environ);
     return done();
 }
 
 static int spawns_by_search(void) {
     pid_t child = -1;
+    char script[] = "/tmp/threadt-script-XXXXXX";
+    make_script(script);
+    expect("posix_spawnp@GLIBC_2.2.5", "proc_fork", 1, "d", 3);
+    check(old_posix_spawnp(&child, script, NULL, NULL, image_arguments, no_environment) == 0);
+    expect("posix_spawnp@GLIBC_2.2.5", "proc_fork", 2, "ddd", child, 0, 3);
+    ends_well(child, 6);
+    SPAWN_FAILS(posix_spawnp, 3, ENOEXEC, &child, script, NULL, NULL, image_arguments, no_environment);
+    check(unlink(script) == 0);
     expect("posix_spawnp", "proc_fork", 1, "d", 3);
     check(posix_spawnp(&child, self, NULL, NULL, image_arguments, environ) == 0);
     expect("posix_spawnp", "proc_fork", 2, "ddd", child, 0, 3);
     ends_well(child, 0);
-    SPAWN(posix_spawnp, 3, ENOENT, &child, "no-such-program", NULL, NULL, image_arguments, environ);
+    SPAWN_FAILS(posix_spawnp, 3, ENOENT, &child, "no-such-program", NULL, NULL, image_arguments, environ);
     return done();
+}
+
+/* Exported under its version only: no program finds a function that the C library does not have. */
+static int has_version_2_39(const char *function) {
+    void *library = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+    if (library && dlsym(library, function)) return 1;
+    check(dlsym(RTLD_DEFAULT, function) == NULL);
+    printf("missing %s@GLIBC_2.39\n", function);
+    return 0;
 }
 
 static int spawns_to_pidfd(void) {
     int pidfd = -1;
-    if (!available("pidfd_spawn")) return done();
-    expect("pidfd_spawn", "proc_fork", 1, "d", 9);
+    if (!has_version_2_39("pidfd_spawn")) return done();
+    expect("pidfd_spawn@GLIBC_2.39", "proc_fork", 1, "d", 9);
     check(pidfd_spawn(&pidfd, self, NULL, NULL, image_arguments, environ) == 0);
     int status;
     pid_t child = wait(&status);
-    expect("pidfd_spawn", "proc_fork", 2, "ddd", child, 0, 9);
+    expect("pidfd_spawn@GLIBC_2.39", "proc_fork", 2, "ddd", child, 0, 9);
     check(status == 0 && close(pidfd) == 0);
-    SPAWN(pidfd_spawn, 9, ENOENT, &pidfd, none, NULL, NULL, image_arguments, environ);
+    expect("pidfd_spawn@GLIBC_2.39", "proc_fork", 1, "d", 9);
+    check(pidfd_spawn(&pidfd, none, NULL, NULL, image_arguments, environ) == ENOENT);
+    expect("pidfd_spawn@GLIBC_2.39", "proc_fork", 2, "ddd", 0, ENOENT, 9);
     return done();
 }
 
 static int spawns_to_pidfd_by_search(void) {
     int pidfd = -1;
-    if (!available("pidfd_spawnp")) return done();
-    expect("pidfd_spawnp", "proc_fork", 1, "d", 10);
+    if (!has_version_2_39("pidfd_spawnp")) return done();
+    expect("pidfd_spawnp@GLIBC_2.39", "proc_fork", 1, "d", 10);
     check(pidfd_spawnp(&pidfd, self, NULL, NULL, image_arguments, environ) == 0);
     int status;
     pid_t child = wait(&status);
-    expect("pidfd_spawnp", "proc_fork", 2, "ddd", child, 0, 10);
+    expect("pidfd_spawnp@GLIBC_2.39", "proc_fork", 2, "ddd", child, 0, 10);
     check(status == 0 && close(pidfd) == 0);
-    SPAWN(pidfd_spawnp, 10, ENOENT, &pidfd, "no-such-program", NULL, NULL, image_arguments, environ);
+    expect("pidfd_spawnp@GLIBC_2.39", "proc_fork", 1, "d", 10);
+    check(pidfd_spawnp(&pidfd, "no-such-program", NULL, NULL, image_arguments, environ) == ENOENT);
+    expect("pidfd_spawnp@GLIBC_2.39", "proc_fork", 2, "ddd", 0, ENOENT, 10);
     return done();
 }
 
