@@ -10,6 +10,8 @@
 //! `NAME@@VERSION`, and each old version `NAME@VERSION`. A hook of such a row is exported under that version, and calls
 //! the same version of the next library; in Rust an old version is called `pthread_kill_2_2_5`. A hook without a version
 //! is what the dynamic linker takes for any version.
+//!
+//! The column `optional` is there for functions that a program may be without: the version under which a libc has it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -168,7 +170,7 @@ fn value(place: &str, text: &str, names: &[(String, &str)]) -> String {
 /// The hook of a row whose event has a function that makes the call: its arguments are those of the `values` cell
 /// (parameters, `0`, and next functions as `&NAME`), the call's return address, and the call.
 fn wrapped_hook(row: &[&str], declared: &str, result: &str, call: &str, jump: &str) -> String {
-    let [symbol, event, _, _, cells, prototype] = row else { unreachable!("`hook` has checked the row") };
+    let [symbol, event, _, _, cells, prototype, ..] = row else { unreachable!("`hook` has checked the row") };
     let symbol = Symbol::parse(symbol);
     let (ident, exports) = (symbol.ident(), symbol.exports());
     let cells = cells.split(' ').filter(|cell| *cell != "-");
@@ -212,12 +214,18 @@ fn first_records() -> BTreeMap<String, FirstRecord> {
 }
 
 /// The condition under which a call is not recorded at level blocked: known before the call, and after it.
-fn unselected(place: &str, symbol: Symbol<'_>, level: &str, object: &str) -> (Option<String>, Option<String>) {
+fn unselected(
+    place: &str,
+    symbol: Symbol<'_>,
+    level: &str,
+    object: &str,
+    cells: &str,
+) -> (Option<String>, Option<String>) {
     let selective = "switch.is_selective()";
     match level {
         "always" | "never" => (None, None),
         // An old version's objects do not tell of waiters.
-        "waiters" if !symbol.is_default => (None, None),
+        "waiters" if !symbol.is_default && !cells.contains('(') => (None, None),
         "failed" => (None, Some(format!("{selective} && result.rval() == 0"))),
         "waiters" => {
             let layout = object.to_uppercase();
@@ -231,7 +239,7 @@ fn unselected(place: &str, symbol: Symbol<'_>, level: &str, object: &str) -> (Op
 
 /// The hook of a row of `functions.tsv`.
 fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>) -> String {
-    let [symbol, event, hook_kind, next, cells, prototype] = row else { panic!("{place}: a row has 6 columns") };
+    let [symbol, event, hook_kind, next, cells, prototype, ..] = row else { panic!("{place}: a row has 6 columns") };
     let parameters = parameters(place, prototype);
     let declared: Vec<String> = parameters.iter().map(|(name, kind)| format!("{name}: {kind}")).collect();
     let (symbol, next) = (Symbol::parse(symbol), Symbol::parse(next).ident());
@@ -263,7 +271,7 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     let names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
     let object = names.first().copied().unwrap_or_default();
     let kind = format!("&id::{upper}_0");
-    let (pass_on, forget) = unselected(place, symbol, level, object);
+    let (pass_on, forget) = unselected(place, symbol, level, object, cells);
     let pass_on = pass_on.map_or(String::new(), |that| format!("    if {that} {{ return {jump}; }}\n"));
     let forget = forget.map_or(String::new(), |that| format!("    if {that} {{ return result; }}\n"));
     let mut text = format!(
@@ -326,6 +334,27 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     text + "    }\n}\n}\n\n"
 }
 
+/// The statics about functions that a program may be without, each a name and a version.
+fn optional_functions(optional: &BTreeSet<(&str, &str)>) -> String {
+    let release = |version: &str| -> Vec<u32> {
+        version
+            .trim_start_matches("GLIBC_")
+            .split('.')
+            .map(|number| number.parse().expect("a version of glibc"))
+            .collect()
+    };
+    let newest = optional.iter().map(|(_, version)| *version).max_by_key(|version| release(version));
+    let rows: Vec<String> = optional.iter().map(|(name, version)| format!("(c\"{name}\", c\"{version}\")")).collect();
+    format!(
+        "/// The newest version of [`OPTIONAL`].\nconst NEWEST: &CStr = c\"{}\";\n\
+         /// Functions that a program may be without, and their versions.\n\
+         static OPTIONAL: [(&CStr, &CStr); {}] = [{}];\n",
+        newest.unwrap_or_default(),
+        rows.len(),
+        rows.join(", ")
+    )
+}
+
 fn main() {
     let file = "../spec/functions.tsv";
     println!("cargo:rerun-if-changed={file}");
@@ -334,7 +363,7 @@ fn main() {
     println!("cargo:rerun-if-changed=build/linking.rs");
     let text = fs::read_to_string(file).expect("functions.tsv is readable");
     let first_records = first_records();
-    let mut versions = BTreeSet::from([FIRST_VERSION]);
+    let (mut versions, mut optional) = (BTreeSet::from([FIRST_VERSION]), BTreeSet::new());
     let (mut hooks, mut names) = (String::new(), BTreeSet::from(HELPERS.map(Symbol::parse)));
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
         let row: Vec<&str> = line.split('\t').collect();
@@ -344,6 +373,10 @@ fn main() {
         }
         names.insert(Symbol::parse(row[3]));
         versions.extend(Symbol::parse(row[0]).version);
+        if let Some(version) = row.get(6) {
+            optional.insert((Symbol::parse(row[0]).name, *version));
+            versions.insert(version);
+        }
     }
     let mut next = String::new();
     for symbol in &names {
@@ -365,5 +398,6 @@ fn main() {
     let target = Path::new(&target);
     fs::write(target.join("hooks.rs"), hooks).expect("OUT_DIR is writable");
     fs::write(target.join("next_functions.rs"), next).expect("OUT_DIR is writable");
+    fs::write(target.join("optional_functions.rs"), optional_functions(&optional)).expect("OUT_DIR is writable");
     linking::request(target, &versions);
 }

@@ -8,6 +8,7 @@ mod namespaces;
 mod preloads;
 mod threads;
 mod versions;
+mod weak_references;
 
 use std::fs;
 use std::path::Path;

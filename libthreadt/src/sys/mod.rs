@@ -6,6 +6,7 @@ mod fd;
 pub mod interleaving;
 mod memory;
 mod once;
+pub mod own_exports;
 pub mod path;
 mod pool;
 mod process;
