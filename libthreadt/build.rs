@@ -1,10 +1,16 @@
 //! Turns the rows of `functions.tsv` into the statics of the next functions and the generated hooks.
 //!
-//! The column `hook` of a row says how: `one_record` makes one record of a call, stamped before the call (and written
-//! after it if it has the result) or after it; `two_records` makes two, around a call that may wait for long and may be
-//! left by unwinding; `wrapped` passes the call to the function of `src/hooks/` that has the event's name, with the
-//! arguments in the column `values`; `handwritten` is a hook that is written by hand in `src/hooks/`. Errors are
-//! reported as `functions.tsv:LINE: …`.
+//! The column `hook` of a row selects the kind of hook:
+//!
+//! - `one_record` writes one record. Its time is from before or after the call, by the column `stamp` of `events.tsv`.
+//!   A record with the result is written after the call in either case.
+//! - `two_records` writes one record before the call and one after it. The call may wait for long, and may unwind.
+//! - `wrapped` passes the call to a function in `src/hooks/` that has the event's name, with the arguments in the column
+//!   `values`.
+//! - `handwritten`: no hook is generated, because `src/hooks/` has it.
+//!
+//! The column `values` has the columns a1 to a5 of the record, as `value` reads them. Errors are reported as
+//! `functions.tsv:LINE: …`.
 //!
 //! A function of which libc has several versions with code of their own has a row for each: its default version
 //! `NAME@@VERSION`, and each old version `NAME@VERSION`. A hook of such a row is exported under that version, and calls
@@ -20,9 +26,17 @@ use std::{env, fs};
 
 #[path = "build/linking.rs"]
 mod linking;
+#[path = "build/symbols.rs"]
+mod symbols;
 
-/// Next functions that no hook calls, but the calibration and the lock hooks' tries do.
-const HELPERS: [&str; 7] = [
+use symbols::{FIRST_VERSION, Symbol, optional_functions};
+
+/// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
+/// mostly to calibrate, and what `src/hooks/unrecorded.rs` hooks.
+const HELPERS: [&str; 12] = [
+    "_pthread_cleanup_pop",
+    "_pthread_cleanup_push",
+    "prctl",
     "pthread_condattr_getclock",
     "pthread_condattr_init",
     "pthread_condattr_setclock",
@@ -30,59 +44,18 @@ const HELPERS: [&str; 7] = [
     "pthread_mutexattr_settype",
     "pthread_rwlockattr_init",
     "pthread_rwlockattr_setkind_np",
+    "setns",
+    "syscall",
 ];
-
-/// The version that libc's first functions have. References without a version get it, unless they come from `dlsym`.
-const FIRST_VERSION: &str = "GLIBC_2.2.5";
-
-/// A function's name as a cell of `functions.tsv` has it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Symbol<'a> {
-    /// Its name in C.
-    name: &'a str,
-    version: Option<&'a str>,
-    is_default: bool,
-}
-
-impl Symbol<'_> {
-    fn parse(cell: &str) -> Symbol<'_> {
-        match cell.split_once('@') {
-            None => Symbol { name: cell, version: None, is_default: true },
-            Some((name, version)) => {
-                let default = version.strip_prefix('@');
-                Symbol { name, version: default.or(Some(version)), is_default: default.is_some() }
-            }
-        }
-    }
-
-    /// Its name in Rust.
-    fn ident(&self) -> String {
-        match self.version.filter(|_| !self.is_default) {
-            Some(version) => format!("{}{}", self.name, version.trim_start_matches("GLIBC").replace('.', "_")),
-            None => self.name.to_owned(),
-        }
-    }
-
-    /// What follows the hook's name where it is defined: the versions under which it is exported.
-    fn exports(&self) -> String {
-        let Symbol { name, version, is_default } = *self;
-        match version {
-            None => String::new(),
-            Some(version) if is_default => format!(" = \"{name}@@{version}\""),
-            Some(FIRST_VERSION) => format!(" = \"{name}@{FIRST_VERSION}\" \"{name}@{}\"", linking::UNVERSIONED),
-            Some(version) => format!(" = \"{name}@{version}\""),
-        }
-    }
-}
 
 /// Functions whose `int` is 0 or -1 and errno.
 fn sets_errno(symbol: &str) -> bool {
     symbol.starts_with("sem_")
 }
 
-/// C11 functions, whose `int` is a `thrd_` code.
+/// C11 functions, whose `int` is a `thrd_` code; that of `thrd_sleep` is 0 or negative.
 fn is_c11(symbol: &str) -> bool {
-    ["thrd_", "mtx_", "cnd_", "tss_"].iter().any(|prefix| symbol.starts_with(prefix))
+    symbol != "thrd_sleep" && ["thrd_", "mtx_", "cnd_", "tss_"].iter().any(|prefix| symbol.starts_with(prefix))
 }
 
 /// The Rust type of a C parameter.
@@ -147,7 +120,9 @@ fn result_type(symbol: &str, prototype: &str) -> &'static str {
     }
 }
 
-/// One value of the `values` cell as an expression over `result` and the parameters.
+/// One value of the `values` cell as an expression over `result` and the parameters: a parameter, `*PARAMETER` for the int
+/// that the call stored there, `rval` or `result`, `0`, or a call of a function in `src/glibc/`. A value that begins with `?`
+/// is recorded with THR_TRACE_DETAIL only.
 fn value(place: &str, text: &str, names: &[(String, &str)]) -> String {
     let known = |name: &str| names.iter().any(|(known, _)| known == name);
     match text {
@@ -213,8 +188,9 @@ fn first_records() -> BTreeMap<String, FirstRecord> {
         .collect()
 }
 
-/// The condition under which a call is not recorded at level blocked: known before the call, and after it.
-fn unselected(
+/// The conditions under which a call is not recorded at level blocked: one that is known before the call, and one that is known
+/// after it.
+fn omit_conditions(
     place: &str,
     symbol: Symbol<'_>,
     level: &str,
@@ -231,7 +207,7 @@ fn unselected(
             let layout = object.to_uppercase();
             (Some(format!("{selective} && knows({layout}) && {object}_waiters({object}) == 0")), None)
         }
-        // The call may not be tried first, but the object's word says whether it would wait.
+        // The call may not be tried first, but the object's word shows whether it would wait.
         "blocked" => (Some(format!("{selective} && {object}_count({object}) != 0")), None),
         _ => panic!("{place}: unknown level '{level}'"),
     }
@@ -258,7 +234,7 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     let (mut before, mut values) = (String::new(), Vec::new());
     for cell in cells.split(' ').filter(|cell| *cell != "-") {
         let mut value = value(place, cell, &parameters);
-        if stamp == "b" && cell.ends_with(')') {
+        if stamp == "before" && cell.ends_with(')') {
             let name = format!("word_{}", values.len());
             writeln!(before, "    let {name} = {value};").unwrap();
             value = name;
@@ -271,28 +247,30 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     let names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
     let object = names.first().copied().unwrap_or_default();
     let kind = format!("&id::{upper}_0");
-    let (pass_on, forget) = unselected(place, symbol, level, object, cells);
-    let pass_on = pass_on.map_or(String::new(), |that| format!("    if {that} {{ return {jump}; }}\n"));
-    let forget = forget.map_or(String::new(), |that| format!("    if {that} {{ return result; }}\n"));
+    let (known_before, known_after) = omit_conditions(place, symbol, level, object, cells);
+    let omit_before =
+        known_before.map_or(String::new(), |condition| format!("    if {condition} {{ return {jump}; }}\n"));
+    let omit_after =
+        known_after.map_or(String::new(), |condition| format!("    if {condition} {{ return result; }}\n"));
     let mut text = format!(
         "hook! {{\n/// `{prototype};`\nfn {ident}{exports}({declared}; caller) -> {result} {{\n    \
          // SAFETY: functions.tsv has the prototype of the next function; the host grants what that demands.\n    \
          unsafe {{\n    let switch = switch(id::{upper});\n    \
-         if !switch.is_on() {{ return {jump}; }}\n{pass_on}"
+         if !switch.is_on() {{ return {jump}; }}\n{omit_before}"
     );
     match (*hook_kind, which) {
         ("one_record", 0) if is_mutex => {
-            // The word that says whether a mutex is recursive is there after an init, before any other call.
+            // Whether a mutex is recursive can be read after its init, and before any other call.
             let recursive = "let recursive = is_recursive(mutex);";
-            let (known_before, known_after) = if *event == "mutex_init" { ("", recursive) } else { (recursive, "") };
+            let (kind_before, kind_after) = if *event == "mutex_init" { ("", recursive) } else { (recursive, "") };
             let (stamp_before, stamp_after) = match stamp.as_str() {
-                "b" => ("let time = clock::now_unfenced();", ""),
+                "before" => ("let time = clock::now_unfenced();", ""),
                 _ => ("", "let time = clock::now_fenced();"),
             };
             writeln!(
                 text,
-                "    {known_before}\n    {stamp_before}\n{before}    let result = {call};\n{forget}    \
-                 {stamp_after}\n    {known_after}\n    \
+                "    {kind_before}\n    {stamp_before}\n{before}    let result = {call};\n{omit_after}    \
+                 {stamp_after}\n    {kind_after}\n    \
                  recorder::put_mutex(switch, recursive, {kind}, &id::R{upper}_0, time, [{values}]);\n    result"
             )
             .unwrap();
@@ -301,10 +279,10 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
                 text = text.replace("word_2, 0, ", "if recursive { 0 } else { word_2 }, 0, ");
             }
         }
-        ("one_record", 0) if stamp == "b" && !values.contains("result") => {
+        ("one_record", 0) if stamp == "before" && !values.contains("result") => {
             writeln!(text, "{before}    recorder::put({kind}, clock::now_unfenced(), [{values}]);\n    {jump}").unwrap()
         }
-        ("one_record", 0) if stamp == "b" => writeln!(
+        ("one_record", 0) if stamp == "before" => writeln!(
             text,
             "    let time = clock::now_unfenced();\n{before}    let result = {call};\n    \
              recorder::put({kind}, time, [{values}]);\n    result"
@@ -312,7 +290,7 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
         .unwrap(),
         ("one_record", 0) => writeln!(
             text,
-            "    let result = {call};\n{forget}    \
+            "    let result = {call};\n{omit_after}    \
              recorder::put({kind}, clock::now_fenced(), [{values}]);\n    result"
         )
         .unwrap(),
@@ -334,33 +312,12 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     text + "    }\n}\n}\n\n"
 }
 
-/// The statics about functions that a program may be without, each a name and a version.
-fn optional_functions(optional: &BTreeSet<(&str, &str)>) -> String {
-    let release = |version: &str| -> Vec<u32> {
-        version
-            .trim_start_matches("GLIBC_")
-            .split('.')
-            .map(|number| number.parse().expect("a version of glibc"))
-            .collect()
-    };
-    let newest = optional.iter().map(|(_, version)| *version).max_by_key(|version| release(version));
-    let rows: Vec<String> = optional.iter().map(|(name, version)| format!("(c\"{name}\", c\"{version}\")")).collect();
-    format!(
-        "/// The newest version of [`OPTIONAL`].\nconst NEWEST: &CStr = c\"{}\";\n\
-         /// Functions that a program may be without, and their versions.\n\
-         static OPTIONAL: [(&CStr, &CStr); {}] = [{}];\n",
-        newest.unwrap_or_default(),
-        rows.len(),
-        rows.join(", ")
-    )
-}
-
 fn main() {
     let file = "../spec/functions.tsv";
     println!("cargo:rerun-if-changed={file}");
     println!("cargo:rerun-if-changed=../spec/events.tsv");
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=build/linking.rs");
+    println!("cargo:rerun-if-changed=build");
     let text = fs::read_to_string(file).expect("functions.tsv is readable");
     let first_records = first_records();
     let (mut versions, mut optional) = (BTreeSet::from([FIRST_VERSION]), BTreeSet::new());
@@ -383,7 +340,7 @@ fn main() {
         let (Symbol { name, version, .. }, ident) = (symbol, symbol.ident());
         writeln!(next, "/// The next `{name}`.\n#[allow(non_upper_case_globals)]").unwrap();
         let substitute = match *name {
-            "fexecve" | "_Fork" => "missing_with_errno",
+            "fexecve" | "_Fork" | "forkpty" | "prctl" | "setns" | "syscall" => "missing_with_errno",
             _ if sets_errno(name) || name.starts_with("exec") => "missing_with_errno",
             _ if is_c11(name) => "missing_c11",
             _ => "missing",

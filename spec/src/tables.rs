@@ -128,7 +128,8 @@ pub struct RecordKind {
     pub columns: [Option<Column>; 5],
     /// How it changes the number of locks that its thread holds.
     pub lock_effect: LockEffect,
-    /// For the encoder: the bases of `columns`, with those of what `THR_TRACE_DETAIL` puts into empty ones.
+    /// The bases in which the encoder writes a1 to a5. An empty column has the base of the value with which `THR_TRACE_DETAIL`
+    /// fills it.
     pub(crate) bases: [Base; 5],
 }
 

@@ -74,8 +74,8 @@ fn compile(input: &Path, output: &Path, flags: &[&str]) {
         .arg(&partial)
         .arg(input)
         .args(flags)
-        // Before glibc 2.34 dlopen stands in a library of its own.
-        .arg("-ldl");
+        // Before glibc 2.34 dlopen and forkpty stand in libraries of their own.
+        .args(["-ldl", "-lutil"]);
     if let Some(glibc) = glibc::chosen() {
         command.args(glibc.flags());
     }

@@ -8,7 +8,7 @@ use super::super::harness::{Program, TestCommand, TestDirectory, library};
 use super::directory::{open_to_all, privileged};
 
 /// The environment is the user's, the rights are not: a file in a directory of the user's choice would be a gift to
-/// whoever attacks the program. ld.so drops LD_PRELOAD there; so the library comes by being linked to the program.
+/// whoever attacks the program. ld.so drops LD_PRELOAD there; so the program is linked to the library.
 #[test]
 fn a_set_user_id_program_is_not_recorded() {
     let test = TestDirectory::new("suid");
@@ -37,15 +37,24 @@ fn a_set_user_id_program_is_not_recorded() {
         output.success();
         assert_eq!((output.stderr_text(), made()), ("", 0), "mode {mode:o}");
     }
-    // The same program without the rights is recorded: it is they that matter.
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let set_capability = |capability: &str| test.native("setcap").arg(capability).arg(&program).run().status.success();
+    if test.native("sh").args(["-c", "command -v setcap"]).run().status.success() && set_capability("cap_net_raw+ep") {
+        let output = as_nobody("secure").run();
+        output.success();
+        assert_eq!((output.stderr_text(), made()), ("", 0), "file capabilities");
+        assert!(set_capability("-r"));
+    } else {
+        println!("file capabilities cannot be set here");
+    }
+    // The same program without the rights is recorded: it is they that matter.
     let output = as_nobody("ordinary").noise_expected().run();
     output.success();
     assert_eq!(output.noise().len(), 1, "the unknown category");
     super::assert_complete(&test, 3 * 10);
 }
 
-/// ld.so's own line about a library that it ignores is all that may be seen where LD_PRELOAD names it.
+/// Where LD_PRELOAD names the library, at most ld.so's own line about a library that it ignores is printed.
 #[test]
 fn a_set_user_id_program_ignores_the_preload() {
     let test = TestDirectory::new("suid-preload");

@@ -6,7 +6,9 @@ mod endings;
 mod files;
 mod namespaces;
 mod preloads;
+mod shared_clock;
 mod threads;
+mod unnoticed_forks;
 mod versions;
 mod weak_references;
 

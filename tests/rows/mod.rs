@@ -1,7 +1,7 @@
 //! Each row of the tables, exercised by a program of `programs/rows`.
 //!
-//! A program calls the functions, natively and under the library, and prints what it passed and got (`expect.h` says
-//! how). The trace must hold exactly that, record by record and column by column; and the programs together must call
+//! A program calls the functions, natively and under the library, and prints what it passed and got (`expect.h`
+//! describes how). The trace must hold exactly that, record by record and column by column; and the programs together must call
 //! every function and make every record that the tables have.
 
 mod coverage;
@@ -40,7 +40,7 @@ impl Case {
         output.exited(self.status);
         let printed = Printed::parse(output.stdout_text());
         for function in &printed.missing {
-            assert!(!in_c_library(function), "{}: says that {function} is missing", output.command);
+            assert!(!in_c_library(function), "{}: prints that {function} is missing", output.command);
         }
         printed
     }
@@ -109,6 +109,16 @@ cases! {
     process_old_quick_exit: "process.c" "quick_exit@GLIBC_2.10" => 41;
     process_fork: "process.c" "fork" => 0;
     process_fork_without_handlers: "process.c" "_Fork" => 0;
+    process_vfork: "spawn.c" "vfork" => 0;
+    process_forkpty: "spawn.c" "forkpty" => 0;
+    process_daemon: "spawn.c" "daemon" => 0;
+    process_posix_spawn: "spawn.c" "posix_spawn" => 0;
+    process_posix_spawnp: "spawn.c" "posix_spawnp" => 0;
+    process_old_posix_spawn: "spawn.c" "posix_spawn@GLIBC_2.2.5" => 0;
+    process_pidfd_spawn: "spawn.c" "pidfd_spawn" => 0;
+    process_pidfd_spawnp: "spawn.c" "pidfd_spawnp" => 0;
+    process_system: "spawn.c" "system" => 0;
+    process_popen: "spawn.c" "popen" => 0;
     process_execve: "process.c" "execve" => 0;
     process_execv: "process.c" "execv" => 0;
     process_execvp: "process.c" "execvp" => 0;

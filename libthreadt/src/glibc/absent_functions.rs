@@ -41,12 +41,28 @@ static RELOCATED: unsafe extern "C" fn() = threadt_relocated;
 /// The resolver. Returns what the pointer becomes.
 #[cfg(not(test))]
 extern "C" fn relocated() -> usize {
-    // The newest of them is there: so are all.
-    if !elf::libc_has_version(NEWEST) {
-        // SAFETY: the dynamic linker relocates this library, after those behind it.
-        unsafe { own_exports::hide_absent(&OPTIONAL) };
-    }
+    UNTIL_MERGED.hide_absent();
+    LATER.hide_absent();
     RELOCATED_VALUE
+}
+
+/// Functions that a program may be without, each with the version that it has in libpthread, or in later libcs. There are
+/// those of the glibcs until 2.34, in which libpthread became a part of libc, and later ones.
+#[cfg(not(test))]
+struct Optional<const N: usize> {
+    /// The newest of the versions. A libc with it has all of the functions.
+    newest: &'static CStr,
+    functions: [(&'static CStr, &'static CStr); N],
+}
+
+#[cfg(not(test))]
+impl<const N: usize> Optional<N> {
+    fn hide_absent(&self) {
+        if !elf::libc_has_version(self.newest) {
+            // SAFETY: the dynamic linker relocates this library, after those behind it.
+            unsafe { own_exports::hide_absent(&self.functions) };
+        }
+    }
 }
 
 /// Any value: nobody calls it.

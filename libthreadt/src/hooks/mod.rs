@@ -4,12 +4,12 @@
 //! [`crate::recorder`]. It holds nothing during that call, and its frame has nothing to drop, because the call may
 //! never return: `pthread_exit`, cancellation and exceptions unwind through it, `siglongjmp` jumps over it.
 //!
-//! `build.rs` generates the hooks from `functions.tsv`: with one record, with two, or as a call of the function in one
-//! of the other files of this folder that has the event's name. Some hooks are written by hand in these files.
+//! `build.rs` generates most hooks from `functions.tsv`. A generated hook writes one record or two, or it calls a function
+//! in this folder that has the name of its event. The other hooks are written by hand in this folder.
 //!
-//! With `THR_TRACE_LEVEL=blocked` a switch says that only some calls of an event are recorded
-//! ([`crate::process_state::Switch::is_selective`]): those that waited, failed, or found a waiter. The hook knows
-//! which, and passes the others on without reading the clock.
+//! With `THR_TRACE_LEVEL=blocked` the switch of an event may be selective
+//! ([`crate::process_state::Switch::is_selective`]): then only calls that waited, failed, or found a waiter are recorded.
+//! The hook determines which, and passes the others on without reading the clock.
 
 /// Defines a hook: `fn symbol(parameters; caller) -> result { … }`, where `caller` is the call's return address.
 ///
@@ -35,25 +35,24 @@ macro_rules! hook {
         const _: () = {
             unsafe extern "C-unwind" fn hook($($name: $kind,)* $($padding: u64,)* $caller: u64) -> $result $body
 
-            hook! { @stub $stub }
+            hook! { @stub $stub "mov r9, qword ptr [rsp]" "jmp {hook}" }
         };
     };
-    (@stub [$(#[$meta:meta])* $symbol:ident]) => {
+    (@stub [$(#[$meta:meta])* $symbol:ident] $($instruction:literal)+) => {
         $(#[$meta])*
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
         unsafe extern "C-unwind" fn $symbol() {
-            // Described for the unwinder: asynchronous cancellation may come here.
+            // Described for the unwinder: asynchronous cancellation may interrupt these instructions.
             core::arch::naked_asm!(
                 ".cfi_startproc",
-                "mov r9, qword ptr [rsp]",
-                "jmp {hook}",
+                $($instruction,)+
                 ".cfi_endproc",
                 hook = sym hook
             )
         }
     };
-    (@stub [$(#[$meta:meta])* $symbol:ident $($export:literal)+]) => {
+    (@stub [$(#[$meta:meta])* $symbol:ident $($export:literal)+] $($instruction:literal)+) => {
         $(#[$meta])*
         #[cfg(not(test))]
         #[unsafe(naked)]
@@ -65,8 +64,7 @@ macro_rules! hook {
                 $(concat!(".symver threadt_", stringify!($symbol), ", ", $export),)+
                 concat!("threadt_", stringify!($symbol), ":"),
                 ".cfi_startproc",
-                "mov r9, qword ptr [rsp]",
-                "jmp {hook}",
+                $($instruction,)+
                 ".cfi_endproc",
                 concat!(".size threadt_", stringify!($symbol), ", . - threadt_", stringify!($symbol)),
                 hook = sym hook
@@ -109,7 +107,10 @@ mod mutex;
 mod result;
 mod rwlock;
 mod sem_open;
+mod spawn;
 mod spin;
+mod unrecorded;
+mod vfork;
 
 /// The hooks that `functions.tsv` describes.
 #[allow(

@@ -62,7 +62,7 @@ fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
 /// Counts what could not be written and is lost with the process because it is in anonymous memory, and writes this
 /// thread's loss record. Always `false`: the trbuf still holds something.
 fn count_anonymous() -> bool {
-    let mut lost = None;
+    let mut lost: Option<(u32, u64, Errno)> = None;
     for_each_slot(|slot| {
         if slot.anonymous.load(Relaxed) != 0 && !slot.is_empty() {
             // Why it could not be written, if that is known.
@@ -70,11 +70,13 @@ fn count_anonymous() -> bool {
                 0 => libc::ENOMEM,
                 errno => errno as i32,
             };
-            lost = Some((lost.map_or(0, |(before, _)| before) + slot.drop_all(), Errno(cause)));
+            let (before, before_since, _) = lost.unwrap_or((0, u64::MAX, Errno(0)));
+            let (records, since) = slot.drop_all();
+            lost = Some((before + records, before_since.min(since), Errno(cause)));
         }
     });
-    if let (Some((records, cause)), Some(slot)) = (lost, thread_local::current()) {
-        slot.lose(records, cause);
+    if let (Some((records, since, cause)), Some(slot)) = (lost, thread_local::current()) {
+        slot.lose(records, cause, since);
         flush_slot(slot, &mut 0);
     }
     false

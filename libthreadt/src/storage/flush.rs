@@ -4,11 +4,9 @@ use core::ops::Range;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use spec::buffer::{FileEntry, REGIONS, is_empty_range, pack_range, unpack_range};
-use spec::record::TIME_WIDTH;
 
 use super::slot::Slot;
-use super::{quota, record_file, slot_table};
-use crate::process_state;
+use super::{losses, quota, record_file, stop_time};
 use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::{Result, observable_step, path};
 use crate::trace_dir::directory;
@@ -22,10 +20,7 @@ impl Slot {
     /// Writes the text of one region to the file. The caller must be the writer. If it fails, the text stays.
     pub fn write(self, depth: usize, entry: &FileEntry) -> Result {
         let written = self.write_region(depth, entry);
-        if quota::stopped().is_some() && !process_state::writes_through() {
-            // Every record now takes the slow path, where it is only counted.
-            slot_table::set_write_through(true);
-        }
+        stop_time::settle();
         written
     }
 
@@ -51,7 +46,7 @@ impl Slot {
                 }
                 if region.wrap_count.load(Relaxed) != 0 {
                     // SAFETY: the range lies within the region, and its text does not change any more.
-                    let oldest_time = time_of(unsafe { self.text_in(depth, &range) });
+                    let oldest_time = losses::time_of(unsafe { self.text_in(depth, &range) });
                     // Handlers' records, which have less room, may have been overwritten later.
                     self.complete_from.fetch_max(oldest_time, Relaxed);
                     observable_step();
@@ -134,16 +129,10 @@ impl Slot {
     }
 }
 
-/// The time of the record that a text begins with, nanoseconds since the Epoch.
-fn time_of(text: &[u8]) -> u64 {
-    let digits = text.iter().take(TIME_WIDTH).filter(|byte| byte.is_ascii_digit());
-    digits.fold(0, |number: u64, digit| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
-}
-
 /// Reports once on stderr that text could not be written.
 pub fn report_failure(written: Result) {
     if let Err(errno) = written
-        && quota::stopped().is_none()
+        && stop_time::stopped().is_none()
     {
         warn(Warning::Write, &[b"cannot write to the trace in '", directory::path(), b"': ", errno_text(errno)]);
     }

@@ -18,7 +18,7 @@ use spec::buffer::{self, PAGE, REGIONS, SLOT_ENDED, SLOT_OWNED, SLOT_PATH_MAX, S
 use spec::encode::{Template, UntimedRecord, encode_room};
 use spec::names::FileName;
 
-use super::layout::{FLUSH_POINT_SLACK, LOSS_RECORD_ROOM, RECORDS_AT_ONCE, capacity, slot_layout};
+use super::layout::{FLUSH_POINT_SLACK, LOSS_RECORD_ROOM, RECORDS_AT_ONCE, RESERVE, capacity, slot_layout};
 use crate::sys::{self, Pool, Pooled, path};
 
 /// A slot: its header with the regions' text behind it, in memory that is never unmapped.
@@ -143,7 +143,7 @@ impl Slot {
                 // The owner determines how far it may go.
                 false if slot_layout().is_ring() => 1,
                 // The owner seeks a flush point.
-                false if depth == 0 => capacity(0) + 1 - LOSS_RECORD_ROOM - FLUSH_POINT_SLACK,
+                false if depth == 0 => capacity(0) + 1 - RESERVE - FLUSH_POINT_SLACK,
                 false => capacity(depth) + 1 - LOSS_RECORD_ROOM,
             };
             sys::observable_step();

@@ -78,7 +78,8 @@ fn write_out(slot: Slot, lwp: u32) -> bool {
             slot.release_writer();
             return false;
         }
-        slot.lose(slot.drop_all(), errno);
+        let (lost, since) = slot.drop_all();
+        slot.lose(lost, errno, since);
     }
     entry.users.fetch_sub(1, AcqRel);
     slot.lwp.store(0, Relaxed);

@@ -8,9 +8,11 @@ mod memory;
 mod once;
 pub mod own_exports;
 pub mod path;
+mod pidfd;
 mod pool;
 mod process;
 pub mod seccomp;
+pub mod thread_word;
 mod time;
 
 pub use call::{Errno, Result};
@@ -19,9 +21,11 @@ pub use fd::Fd;
 pub use interleaving::observable_step;
 pub use memory::{barrier, map_anonymous, register_barrier, replace_by_private, unmap, wipe_on_fork};
 pub use once::{Once, SetOnce};
+pub use pidfd::pid_of_pidfd;
 pub use pool::{Pool, PoolHead, Pooled};
 pub use process::{
-    file_size_limit, parent_id, process_id, signal_stack, system_name, thread_exists, thread_id, user_id,
+    counter_is_forbidden, file_size_limit, parent_id, process_id, shares_memory, signal_stack, system_name,
+    thread_exists, thread_id, user_id,
 };
 pub use time::{clock_gettime, read_timespec, sleep, wait};
 

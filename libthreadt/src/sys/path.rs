@@ -45,19 +45,14 @@ pub fn rename(from: &CStr, to: &CStr) -> Result {
     let here = libc::AT_FDCWD as usize;
     let flags = libc::RENAME_NOREPLACE as usize;
     // SAFETY: both paths are NUL-terminated.
-    unsafe { call(libc::SYS_renameat2, [here, from.as_ptr() as usize, here, to.as_ptr() as usize, flags]) }.map(drop)
-}
-
-/// Renames, replacing what has the new name.
-pub fn replace(from: &CStr, to: &CStr) -> Result {
-    // SAFETY: both paths are NUL-terminated.
-    unsafe { call(libc::SYS_rename, [from.as_ptr() as usize, to.as_ptr() as usize]) }.map(drop)
-}
-
-/// Gives a file a further name; `Err(EEXIST)` if there is such a name already.
-pub fn link(from: &CStr, to: &CStr) -> Result {
-    // SAFETY: both paths are NUL-terminated.
-    unsafe { call(libc::SYS_link, [from.as_ptr() as usize, to.as_ptr() as usize]) }.map(drop)
+    match unsafe { call(libc::SYS_renameat2, [here, from.as_ptr() as usize, here, to.as_ptr() as usize, flags]) } {
+        // NFS and other file systems cannot do that.
+        Err(Errno(libc::EINVAL | libc::ENOSYS)) => {
+            link(from, to)?;
+            unlink(from)
+        }
+        renamed => renamed.map(drop),
+    }
 }
 
 pub fn unlink(path: &CStr) -> Result {

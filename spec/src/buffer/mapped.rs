@@ -10,7 +10,7 @@ use crate::encode::Template;
 /// The first bytes of a trbuf.
 pub const MAGIC: [u8; 16] = *b"threadt trbuf\n\0\0";
 /// The number of this layout; readers refuse another one.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// A slot that nobody owns.
 pub const SLOT_FREE: u32 = 0;
@@ -37,7 +37,7 @@ pub struct Header {
     pub boot_id: [u8; 36],
     /// Unused.
     pub reserved: u32,
-    /// Nanoseconds from `CLOCK_MONOTONIC` to the Epoch.
+    /// Nanoseconds from `CLOCK_MONOTONIC` of the initial time namespace to the Epoch.
     pub realtime_offset: i64,
     /// [`SlotLayout::ring_size`](super::SlotLayout::ring_size) of the slots.
     pub ring_size: u64,
@@ -107,19 +107,21 @@ pub struct SlotHeader {
     pub next_chunk: AtomicUsize,
     /// The next slot of a list of free ones, an address in the owner's memory.
     pub next_free: AtomicU64,
-    /// The record in progress: the address of its stack frame (the low 48 bits) and, above, how many records are in
-    /// progress, one nested in another; 0 for none.
+    /// The record in progress: the address of its stack frame in the low 48 bits, and in the high 16 bits how many records
+    /// are in progress, one nested in another; 0 for none.
     pub in_progress: AtomicU64,
-    /// When the oldest record of a ring that overwrote older ones was made, nanoseconds since the Epoch. Set when the
-    /// ring is written to its file; 0 if the ring has overwritten nothing.
+    /// The time of the oldest record that is left in a ring, nanoseconds since the Epoch, if the ring has overwritten older
+    /// ones; else 0. Set when the ring is written to its file.
     pub complete_from: AtomicU64,
-    /// In a ring whose owner has ended: how many threads had ended then, the owner included. The thread that has been
-    /// dead longest has the least number.
+    /// If the slot's regions are rings and the owner has ended: how many threads had ended by then, the owner included. The
+    /// thread that has been dead longest has the least number.
     pub death_order: AtomicU64,
     /// Locks that the thread has acquired since its buffer was nearly full, less those that it has released.
     pub held_since_flush_point: AtomicI32,
     /// The least value that `held_since_flush_point` has had.
     pub fewest_held_since_flush_point: AtomicI32,
+    /// When the first of the records in `lost` was made, nanoseconds since the Epoch; 0 if that is unknown.
+    pub lost_since: AtomicU64,
     /// By depth: the value of `in_progress` when a nested record began, which is that of the outer record. The first one
     /// belongs to depth 1.
     pub outer_records: [AtomicU64; REGIONS],

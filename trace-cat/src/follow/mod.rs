@@ -4,15 +4,15 @@
 //! directory_watch ──► running_process ──► reorder_window ──► printer
 //! which files         new_in_buffers      in order           journal,
 //!                     new_in_rings                           filter, format
-//!                     growing_files: what comes to files
+//!                     growing_files
 //! ```
 //!
-//! `start` merges what there is at first as always; every buffer and file goes on from where that ended. Then all of them are
-//! read some hundred times a second. A record is read in its thread's buffer, or in the file if it left the buffer between two
-//! reads, never twice: `emitted_records` knows what was read from a buffer.
+//! At first the existing records are merged as without `--follow`, and `start` notes how far each buffer and file was read. From
+//! there on all of them are read some hundred times a second. A record is read from its thread's buffer, or from the file if it
+//! left the buffer between two reads, but never twice: `emitted_records` knows what was read from a buffer.
 //!
-//! The processes notice nothing: what is read is memory that the kernel holds anyway, by `pread`, so that a file that becomes
-//! shorter is an error and no signal.
+//! The processes notice nothing, because the kernel holds their buffers in memory anyway. Buffers are read by `pread`: a mapped
+//! file that becomes shorter would raise a signal.
 
 mod directory_watch;
 mod emitted_records;
@@ -55,9 +55,9 @@ use running_process::RunningProcess;
 const ROOM: usize = 24 << 20;
 /// Bytes that are read of one file at a time.
 const CHUNK: u64 = 2 << 20;
-/// A trbuf that is no older may be about to be opened by the process that makes it.
+/// A trbuf that is younger than this may not yet be open in the process that makes it.
 const CREATION_TIME: Duration = Duration::from_secs(1);
-/// So many rounds without anything new show that no process runs any more.
+/// How many rounds without anything new show that no process runs any more.
 const IDLE_ROUNDS: u32 = 3;
 
 /// Prints a trace and what is added to it, until a signal or the options end that, or nothing more can be added.
@@ -72,7 +72,7 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
     let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, diagnostics)?;
     // The outputs may be files in a directory that is followed.
     let journal = options.printing.output.as_deref().and_then(|path| destination::output_identity(Some(path)));
-    follow.files.known.extend([journal, destination::output_identity(None)].into_iter().flatten());
+    follow.files.outputs.extend([journal, destination::output_identity(None)].into_iter().flatten());
     follow.catch_up(texts, follow.horizon(began), &mut printer)?;
     loop {
         let began = Instant::now();
@@ -124,7 +124,6 @@ impl Follower<'_> {
 
     /// A round: reads what is new in directories, buffers and files.
     fn read_new(&mut self) {
-        let before = self.intake.window.count;
         self.idle_rounds += 1;
         for at in 0..self.watches.len() {
             self.read_directory(at);
@@ -132,6 +131,12 @@ impl Follower<'_> {
         for (process, path) in std::mem::take(&mut self.unready) {
             self.add_process(process, path, false);
         }
+        self.read_sources();
+    }
+
+    /// Reads what is new in buffers and files.
+    fn read_sources(&mut self) {
+        let before = self.intake.window.count;
         let Follower { processes, files, intake, diagnostics, .. } = self;
         processes.retain_mut(|live| live.read_new(files, intake, diagnostics));
         if let Some(offset) = processes.iter().map(RunningProcess::offset).min() {
@@ -156,9 +161,9 @@ impl Follower<'_> {
             Err(error) => return log::info!("{}", reason(&error)),
         };
         let device = watch.device().unwrap_or(0);
-        for number in changes.removed {
-            merged.remove(&(device, number));
-            files.known.remove(&(device, number));
+        for (number, path) in changes.removed {
+            merged.forget((device, number), &path);
+            files.known.forget((device, number), &path);
         }
         self.has_begun |= !(changes.buffers.is_empty() && changes.records.is_empty());
         for (process, path) in changes.buffers {
@@ -192,7 +197,7 @@ impl Follower<'_> {
         });
         match live {
             Ok(Some(live)) if processes.iter().any(|known| known.identity == live.identity) => {}
-            Ok(Some(live)) if merged.contains(&live.identity) && !is_mapped => {
+            Ok(Some(live)) if merged.has_at(live.identity, &path) && !is_mapped => {
                 // Until the process is gone for good, it may be ending, or another program may take the trbuf over.
                 if !live.is_gone() {
                     *idle_rounds = 0;
@@ -232,7 +237,7 @@ impl Follower<'_> {
         printer.flush()
     }
 
-    /// Whether there is nothing that records could come from.
+    /// Whether no directory, file or process is left that could give records.
     fn has_no_sources(&self) -> bool {
         self.watches.is_empty() && self.files.len() == 0 && self.processes.is_empty()
     }
@@ -246,8 +251,10 @@ impl Follower<'_> {
     fn read_last(&mut self) {
         let Follower { files, intake, diagnostics, .. } = self;
         if files.behind().is_some() {
-            diagnostics
-                .report_note("--follow", "more was recorded than could be read until now; the rest is in the trace");
+            diagnostics.report_note(
+                "--follow",
+                "more was recorded than could be read until now; the later records are in the trace",
+            );
         } else {
             files.iter_mut().for_each(|source| source.read(u64::MAX, true, intake, diagnostics));
         }
@@ -259,7 +266,8 @@ impl Follower<'_> {
         let late = intake.window.late;
         if late.count > 0 {
             let [delay, window] = [late.delay_max, window].map(duration_text);
-            let what = format_args!("{} records came later than the window of {window}, by up to {delay}", late.count);
+            let what =
+                format_args!("{} records arrived later than the window of {window}, by up to {delay}", late.count);
             diagnostics.report_note("--follow", what);
         }
     }
