@@ -258,6 +258,17 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
          unsafe {{\n    let switch = switch(id::{upper});\n    \
          if !switch.is_on() {{ return {jump}; }}\n{omit_before}"
     );
+    // Until a release is recorded, the thread's slot has a note of it.
+    let (note, recorded) = if *level == *"waiters" {
+        let of = |event: &str| format!("recorder::note_release(id::{event}, {object} as u64, time);");
+        let note = match is_mutex {
+            true => format!("if recursive {{ {} }} else {{ {} }}", of(&format!("R{upper}")), of(&upper)),
+            false => of(&upper),
+        };
+        (note, "recorder::release_is_recorded(time);")
+    } else {
+        (String::new(), "")
+    };
     match (*hook_kind, which) {
         ("one_record", 0) if is_mutex => {
             // Whether a mutex is recursive can be read after its init, and before any other call.
@@ -269,9 +280,10 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
             };
             writeln!(
                 text,
-                "    {kind_before}\n    {stamp_before}\n{before}    let result = {call};\n{omit_after}    \
+                "    {kind_before}\n    {stamp_before}\n{before}    {note}\n    let result = {call};\n{omit_after}    \
                  {stamp_after}\n    {kind_after}\n    \
-                 recorder::put_mutex(switch, recursive, {kind}, &id::R{upper}_0, time, [{values}]);\n    result"
+                 recorder::put_mutex(switch, recursive, {kind}, &id::R{upper}_0, time, [{values}]);\n    \
+                 {recorded}\n    result"
             )
             .unwrap();
             if *event == "mutex_unlock" {
@@ -284,8 +296,8 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
         }
         ("one_record", 0) if stamp == "before" => writeln!(
             text,
-            "    let time = clock::now_unfenced();\n{before}    let result = {call};\n    \
-             recorder::put({kind}, time, [{values}]);\n    result"
+            "    let time = clock::now_unfenced();\n{before}    {note}\n    let result = {call};\n    \
+             recorder::put({kind}, time, [{values}]);\n    {recorded}\n    result"
         )
         .unwrap(),
         ("one_record", 0) => writeln!(

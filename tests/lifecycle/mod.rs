@@ -4,6 +4,7 @@ mod cancel;
 mod children;
 mod endings;
 mod files;
+mod forked_maps;
 mod namespaces;
 mod preloads;
 mod shared_clock;

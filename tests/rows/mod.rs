@@ -114,7 +114,6 @@ cases! {
     process_daemon: "spawn.c" "daemon" => 0;
     process_posix_spawn: "spawn.c" "posix_spawn" => 0;
     process_posix_spawnp: "spawn.c" "posix_spawnp" => 0;
-    process_old_posix_spawn: "spawn.c" "posix_spawn@GLIBC_2.2.5" => 0;
     process_pidfd_spawn: "spawn.c" "pidfd_spawn" => 0;
     process_pidfd_spawnp: "spawn.c" "pidfd_spawnp" => 0;
     process_system: "spawn.c" "system" => 0;

@@ -1,5 +1,6 @@
 mod flush;
 mod flush_point;
+mod in_flight;
 mod layout;
 mod losses;
 mod quota;

@@ -5,7 +5,7 @@ use core::ffi::CStr;
 use spec::buffer::SLOT_PATH_MAX;
 use spec::names::{FileName, NAME_MAX};
 
-use super::call::{Result, call};
+use super::call::{Errno, Result, call};
 
 /// Longest path of a directory that a trace can be in, bytes.
 pub const DIRECTORY_MAX: usize = SLOT_PATH_MAX - NAME_MAX - 48;
@@ -53,6 +53,12 @@ pub fn rename(from: &CStr, to: &CStr) -> Result {
         }
         renamed => renamed.map(drop),
     }
+}
+
+/// Gives a file a second name: `Err(EEXIST)` if there is such a name already.
+fn link(from: &CStr, to: &CStr) -> Result {
+    // SAFETY: both paths are NUL-terminated.
+    unsafe { call(libc::SYS_link, [from.as_ptr() as usize, to.as_ptr() as usize]) }.map(drop)
 }
 
 pub fn unlink(path: &CStr) -> Result {
