@@ -26,8 +26,8 @@ use std::{env, fs};
 mod linking;
 
 /// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
-/// mostly to calibrate, and what forbids threads something.
-const HELPERS: [&str; 11] = [
+/// mostly to calibrate, and what `src/hooks/unrecorded.rs` hooks.
+const HELPERS: [&str; 12] = [
     "_pthread_cleanup_pop",
     "_pthread_cleanup_push",
     "prctl",
@@ -38,6 +38,7 @@ const HELPERS: [&str; 11] = [
     "pthread_mutexattr_settype",
     "pthread_rwlockattr_init",
     "pthread_rwlockattr_setkind_np",
+    "setns",
     "syscall",
 ];
 
@@ -288,6 +289,17 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
          unsafe {{\n    let switch = switch(id::{upper});\n    \
          if !switch.is_on() {{ return {jump}; }}\n{omit_before}"
     );
+    // Until a release is recorded, the thread's slot has a note of it.
+    let (note, recorded) = if *level == *"waiters" {
+        let of = |event: &str| format!("recorder::note_release(id::{event}, {object} as u64, time);");
+        let note = match is_mutex {
+            true => format!("if recursive {{ {} }} else {{ {} }}", of(&format!("R{upper}")), of(&upper)),
+            false => of(&upper),
+        };
+        (note, "recorder::release_is_recorded(time);")
+    } else {
+        (String::new(), "")
+    };
     match (*hook_kind, which) {
         ("one_record", 0) if is_mutex => {
             // Whether a mutex is recursive can be read after its init, and before any other call.
@@ -299,9 +311,10 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
             };
             writeln!(
                 text,
-                "    {kind_before}\n    {stamp_before}\n{before}    let result = {call};\n{omit_after}    \
+                "    {kind_before}\n    {stamp_before}\n{before}    {note}\n    let result = {call};\n{omit_after}    \
                  {stamp_after}\n    {kind_after}\n    \
-                 recorder::put_mutex(switch, recursive, {kind}, &id::R{upper}_0, time, [{values}]);\n    result"
+                 recorder::put_mutex(switch, recursive, {kind}, &id::R{upper}_0, time, [{values}]);\n    \
+                 {recorded}\n    result"
             )
             .unwrap();
             if *event == "mutex_unlock" {
@@ -314,8 +327,8 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
         }
         ("one_record", 0) if stamp == "before" => writeln!(
             text,
-            "    let time = clock::now_unfenced();\n{before}    let result = {call};\n    \
-             recorder::put({kind}, time, [{values}]);\n    result"
+            "    let time = clock::now_unfenced();\n{before}    {note}\n    let result = {call};\n    \
+             recorder::put({kind}, time, [{values}]);\n    {recorded}\n    result"
         )
         .unwrap(),
         ("one_record", 0) => writeln!(
@@ -366,7 +379,7 @@ fn main() {
         let (Symbol { name, version, .. }, ident) = (symbol, symbol.ident());
         writeln!(next, "/// The next `{name}`.\n#[allow(non_upper_case_globals)]").unwrap();
         let substitute = match *name {
-            "fexecve" | "_Fork" | "forkpty" | "prctl" | "syscall" => "missing_with_errno",
+            "fexecve" | "_Fork" | "forkpty" | "prctl" | "setns" | "syscall" => "missing_with_errno",
             _ if sets_errno(name) || name.starts_with("exec") => "missing_with_errno",
             _ if is_c11(name) => "missing_c11",
             _ => "missing",

@@ -7,6 +7,8 @@ mod allocators;
 mod descriptors;
 mod directory;
 mod disk;
+mod file_systems;
+mod kernels;
 mod limits;
 mod losses;
 mod plugins;

@@ -158,3 +158,22 @@ fn a_program_without_a_recorded_parent_has_no_beginning() {
     let family = family("exec_fails", 24, None);
     assert!(family.of("proc_begin", family.parent).is_empty());
 }
+
+/// A child that no hook has seen begin, because the program made it by a system call: its trace begins with its beginning.
+#[test]
+fn an_unseen_childs_first_record_is_its_beginning() {
+    let program = Program::c("hostile/steps.c");
+    for mode in ["THR_TRACE_DETAIL", "THR_TRACE_BUF", "THR_TRACE_RING"] {
+        let test = TestDirectory::new("unseen-child");
+        let run = test.traced(&program).args(["pairs", "10", "clone", "100", "clone", "1"]).env(mode, "64K");
+        run.env("THR_TRACE_EVENTS", "mutex:process").run().exited(7);
+        let trace = clean(&test);
+        let begun = trace.of("proc_begin");
+        assert_eq!(begun.len(), 2);
+        for begin in begun {
+            let child = trace.of_pid(begin.fields.pid);
+            assert_eq!(child[0].line, begin.line, "{mode}: an earlier record");
+            assert!(child.iter().all(|record| record.line[..20] >= begin.line[..20]), "{mode}: an earlier time");
+        }
+    }
+}

@@ -7,6 +7,7 @@ mod files;
 mod forked_maps;
 mod namespaces;
 mod preloads;
+mod shared_clock;
 mod threads;
 mod unnoticed_forks;
 mod versions;

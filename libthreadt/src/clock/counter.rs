@@ -94,12 +94,14 @@ pub fn read<const FENCED: bool>() -> Option<u64> {
 
 /// Whether `read` returns what the vDSO returns; `vdso` reads its clock.
 fn agrees(vdso: impl Fn() -> u64) -> bool {
-    let before = vdso();
-    match read::<true>() {
-        Some(time) => before <= time && time <= vdso(),
-        // The counter cannot be used at this moment.
-        None => true,
+    for _ in 0..8 {
+        let before = vdso();
+        if let Some(time) = read::<true>() {
+            return before <= time && time <= vdso();
+        }
     }
+    // The counter cannot be used now. The vDSO is asked then, so that no time is wrong.
+    true
 }
 
 /// Searches the pages before the vDSO, which is at `base`, for the kernel's words.
@@ -133,11 +135,18 @@ fn is_rate(word: u64) -> bool {
     word as u32 != 0 && (1..=32).contains(&(word >> 32))
 }
 
-/// Compares the counter with the vDSO once more; if they differ, the counter is not used any more.
-pub fn check(vdso: impl Fn() -> u64) {
-    if !HEAD.load(Relaxed).is_null() && !agrees(vdso) {
+/// Compares the counter with the vDSO once more. If they differ, or if the page has no words for the counter any more, the
+/// counter is not used from now on; `false` then.
+///
+/// The page has none when this process has got into another time namespace, and after a restore on another kernel.
+pub fn check(vdso: impl Fn() -> u64) -> bool {
+    // SAFETY: as in `read`.
+    let Some(head) = (unsafe { HEAD.load(Relaxed).as_ref() }) else { return true };
+    let is_right = head.mode.load(Relaxed) == MODE_TSC && agrees(vdso);
+    if !is_right {
         stop();
     }
+    is_right
 }
 
 /// The counter is not used any more.

@@ -20,8 +20,10 @@ type GetTime = unsafe extern "C" fn(c_int, *mut libc::timespec) -> c_int;
 /// The vDSO's `clock_gettime`; until it is found, or if there is none, the system call.
 static GET_TIME: AtomicPtr<()> = AtomicPtr::new(clock_gettime as *mut ());
 
-/// Nanoseconds from `CLOCK_MONOTONIC` to the Epoch.
-pub static OFFSET: AtomicI64 = AtomicI64::new(0);
+/// Nanoseconds from this process's `CLOCK_MONOTONIC` to the Epoch.
+static OFFSET: AtomicI64 = AtomicI64::new(0);
+/// By how many nanoseconds this process's `CLOCK_MONOTONIC` is ahead of the initial time namespace's.
+static NAMESPACE_SHIFT: AtomicI64 = AtomicI64::new(0);
 
 fn read(clock: c_int) -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -62,9 +64,11 @@ fn by_vdso() -> u64 {
     read(libc::CLOCK_MONOTONIC) as u64
 }
 
-/// Checks that the counter still gives the kernel's times; to be called from time to time.
-pub fn check() {
-    counter::check(by_vdso);
+/// Checks that the counter still gives the kernel's times; to be called from time to time, and when the process may be in
+/// another time namespace. `false` if it does not any more: then the vDSO is asked from now on, and this process's
+/// `CLOCK_MONOTONIC` may be another one than before.
+pub fn check() -> bool {
+    counter::check(by_vdso)
 }
 
 /// What times are read from, for `trinfo`: the processor's counter, the vDSO, or the system call.
@@ -89,7 +93,8 @@ pub fn avoid_counter() {
 /// A reading of [`now_fenced`] as nanoseconds since the Epoch.
 #[inline]
 pub fn since_epoch(reading: u64) -> u64 {
-    // ORDERING: Relaxed; the offset is set before the process's first slot is given out, and stays.
+    // ORDERING: Relaxed; the offset is set before the process's first slot is given out. Later only a process that has a
+    // single thread changes it.
     reading.wrapping_add(OFFSET.load(Relaxed) as u64)
 }
 
@@ -105,7 +110,30 @@ pub fn find() {
     }
 }
 
-/// Measures the offset: of many readings of both clocks, the one that took the least time counts.
+/// Nanoseconds from this process's `CLOCK_MONOTONIC` to the Epoch.
+pub fn offset() -> i64 {
+    OFFSET.load(Relaxed)
+}
+
+/// Nanoseconds from the initial time namespace's `CLOCK_MONOTONIC` to the Epoch: what processes share.
+pub fn shared_offset() -> i64 {
+    OFFSET.load(Relaxed) + NAMESPACE_SHIFT.load(Relaxed)
+}
+
+/// Sets the offset that processes share.
+pub fn set_shared_offset(offset: i64) {
+    OFFSET.store(offset - NAMESPACE_SHIFT.load(Relaxed), Relaxed);
+}
+
+/// Sets by how many nanoseconds this process's `CLOCK_MONOTONIC` is ahead of the initial time namespace's. The offset that
+/// processes share stays. Only a process with a single thread may set another value than before.
+pub fn set_namespace_shift(shift: i64) {
+    let offset = shared_offset();
+    NAMESPACE_SHIFT.store(shift, Relaxed);
+    set_shared_offset(offset);
+}
+
+/// Measures the offset that processes share: of many readings of both clocks, the one that took the least time counts.
 pub fn measure_offset() -> i64 {
     let mut best = (i64::MAX, 0);
     for _ in 0..64 {
@@ -116,7 +144,7 @@ pub fn measure_offset() -> i64 {
             best = (after - before, wall - before - (after - before) / 2);
         }
     }
-    best.1
+    best.1 + NAMESPACE_SHIFT.load(Relaxed)
 }
 
 #[cfg(test)]
@@ -141,13 +169,23 @@ mod tests {
             (last, compared) = (time, compared + 1);
         }
         assert!(compared > 90_000);
-        check();
-        assert!(counter::is_used());
+        assert!(check() && counter::is_used());
         // A counter that differs from the vDSO is not used any more.
-        counter::check(|| by_vdso() + 1_000_000_000);
-        assert!(!counter::is_used());
+        assert!(!counter::check(|| by_vdso() + 1_000_000_000));
+        assert!(check() && !counter::is_used());
         let (before, time, after) = (by_vdso(), now_fenced(), by_vdso());
         assert!(before <= time && time <= after);
+    }
+
+    #[test]
+    fn a_shift_of_the_namespace_leaves_the_shared_offset() {
+        set_shared_offset(1_000);
+        set_namespace_shift(70);
+        assert_eq!((offset(), shared_offset(), since_epoch(100)), (930, 1_000, 1_030));
+        set_namespace_shift(-5);
+        set_shared_offset(2_000);
+        assert_eq!((offset(), shared_offset()), (2_005, 2_000));
+        set_namespace_shift(0);
     }
 
     #[test]

@@ -123,6 +123,8 @@ fn forget_parent() {
     thread_local::set_current(None);
     storage::forget(interrupted);
     info_file::forget();
+    // The child may be in another time namespace.
+    clock::check();
     let _ = sys::register_barrier();
     PROCESS.unrecorded_parent.store(LAST_PID.load(Relaxed), Relaxed);
 }

@@ -67,7 +67,7 @@ fn describe(writer: &mut InfoWriter) {
     write_command_line(writer, scratch);
     writer.line("clock", b"CLOCK_MONOTONIC");
     writer.line("clock_source", clock::source());
-    writer.line("offset", itoa::Buffer::new().format(clock::OFFSET.load(Relaxed)).as_bytes());
+    writer.line("offset", itoa::Buffer::new().format(clock::offset()).as_bytes());
     write_events(writer);
     let config = CONFIG.get();
     writer.line("level", if config.only_blocked { b"blocked" } else { b"all" });

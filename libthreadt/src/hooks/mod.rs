@@ -119,12 +119,12 @@ mod exit;
 mod fork;
 mod join;
 mod mutex;
-mod restriction;
 mod result;
 mod rwlock;
 mod sem_open;
 mod spawn;
 mod spin;
+mod unrecorded;
 mod vfork;
 
 /// The hooks that `functions.tsv` describes.

@@ -75,6 +75,7 @@ macro_rules! spawn_functions {
 }
 
 spawn_functions! {
+    // The old versions also run a file that the kernel refuses to execute, as a script of the shell.
     /// `int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
     /// const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);`
     posix_spawn = "posix_spawn@@GLIBC_2.15" => 2 pid_itself;

@@ -1,6 +1,7 @@
 mod daemon;
 mod exec;
 mod final_flush;
+mod namespace;
 mod process_exit;
 mod restriction;
 mod thread_end;
@@ -12,6 +13,7 @@ mod interleaving_tests;
 pub use daemon::{Daemon, daemon};
 pub use exec::exec;
 pub use final_flush::finish;
+pub use namespace::change_namespace;
 #[cfg(not(test))]
 pub use process_exit::at_exit;
 pub use process_exit::record_process_exit;

@@ -11,8 +11,8 @@ use super::nesting;
 use crate::clock;
 use crate::process_state::PROCESS;
 use crate::storage::{self, ALL_REGIONS, RESERVE, Slot, WriteRight, capacity, file_entry, slot_layout, stopped};
-use crate::sys::{Errno, observable_step};
-use crate::trace_dir::executable_maps;
+use crate::sys::{Errno, observable_step, seccomp};
+use crate::trace_dir::{executable_maps, follow_time_namespace};
 
 /// Appends lines with one time, a reading of the clock. Nests: a signal handler may come at any instruction, record,
 /// and even leave by `siglongjmp`.
@@ -67,6 +67,9 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     }
     let region = &slot.regions[depth & (REGIONS - 1)];
     if slot_layout().is_ring() && storage::give_up_oldest(region, slot_layout(), depth) {
+        if storage::is_check_point(region) && !clock::check() && !seccomp::has_new_filter() {
+            follow_time_namespace();
+        }
         slot.append_loss_record(depth, time);
         // SAFETY: this thread owns the slot, nobody writes it out, and there is room now.
         return unsafe { slot.append(depth, time, lines) };
@@ -145,7 +148,9 @@ fn write_full(slot: Slot, depth: usize) {
     storage::outlast();
     storage::report_failure(written);
     executable_maps::refresh();
-    clock::check();
+    if !clock::check() {
+        follow_time_namespace();
+    }
     if let Err(errno) = written
         && stopped().is_none()
     {

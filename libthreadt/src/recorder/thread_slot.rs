@@ -73,8 +73,9 @@ fn claim(records: u32, time: u64) -> Option<Slot> {
     let parent = PROCESS.unrecorded_parent.swap(0, Relaxed);
     if parent != 0 && self::records(id::PROC_BEGIN) {
         let line = UntimedRecord { kind: &id::PROC_BEGIN_0, arguments: [u64::from(parent), 0, 0, 0, 0] };
-        // The record for which the slot is claimed has a later time.
-        append(slot, PROCESS.initialised_at.load(Relaxed), &[line]);
+        // Before the record for which the slot is claimed, which a signal handler's fork may have interrupted, and before
+        // those of other threads.
+        append(slot, PROCESS.initialised_at.load(Relaxed).min(time), &[line]);
     }
     Some(slot)
 }

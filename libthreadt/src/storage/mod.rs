@@ -1,5 +1,6 @@
 mod flush;
 mod flush_point;
+mod in_flight;
 mod layout;
 mod losses;
 mod quota;
@@ -20,7 +21,7 @@ mod tests;
 pub use flush::report_failure;
 pub use flush_point::{is_flush_point, restart_count};
 pub use layout::{RECORDS_AT_ONCE, RESERVE, capacity, slot_layout};
-pub use ring::give_up_oldest;
+pub use ring::{give_up_oldest, is_check_point};
 pub use slot::{ALL_REGIONS, Slot, WriteRight};
 pub use slot_reuse::{release_slot, take_slot};
 pub use slot_table::{file_entry, for_each_slot, set_write_through};

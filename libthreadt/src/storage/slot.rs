@@ -129,6 +129,7 @@ impl Slot {
         self.complete_from.store(0, Relaxed);
         self.in_progress.store(0, Relaxed);
         self.exit_recorded.store(0, Relaxed);
+        self.in_flight.store(0, Relaxed);
         self.set_flush_thresholds(write_through);
         self.state.store(SLOT_OWNED, Relaxed);
         // OBSERVABLE: from here on a reader takes the regions for this LWP's.

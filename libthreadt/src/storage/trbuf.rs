@@ -101,6 +101,9 @@ fn write_out_chunk(first: *mut u8, slots: usize) -> bool {
         let lwp = slot.lwp.load(Relaxed);
         // The writer does not exist any more: an exec ends all other threads.
         slot.writer.store(0, Relaxed);
+        if lwp != 0 {
+            slot.append_in_flight_record(0);
+        }
         if lwp != 0 && slot.write_all(file_entry(lwp)).is_ok() {
             slot.lwp.store(0, Relaxed);
         }

@@ -6,3 +6,5 @@ pub mod info_file;
 pub mod names_owner;
 mod recorded_parent;
 mod shared_clock;
+
+pub use shared_clock::follow_time_namespace;

@@ -19,6 +19,9 @@ pub const SLOT_OWNED: u32 = 1;
 /// A slot of a thread that is about to end or has ended; the thread may still record.
 pub const SLOT_ENDED: u32 = 2;
 
+/// Where in the word `in_flight` of a [`SlotHeader`] the event begins. An address of a program has at most 56 bits.
+pub const IN_FLIGHT_EVENT_AT: u32 = 57;
+
 /// The first page of a trbuf.
 #[derive(Debug)]
 #[repr(C)]
@@ -37,7 +40,7 @@ pub struct Header {
     pub boot_id: [u8; 36],
     /// Unused.
     pub reserved: u32,
-    /// Nanoseconds from `CLOCK_MONOTONIC` to the Epoch.
+    /// Nanoseconds from `CLOCK_MONOTONIC` of the initial time namespace to the Epoch.
     pub realtime_offset: i64,
     /// [`SlotLayout::ring_size`](super::SlotLayout::ring_size) of the slots.
     pub ring_size: u64,
@@ -122,6 +125,11 @@ pub struct SlotHeader {
     pub fewest_held_since_flush_point: AtomicI32,
     /// When the first of the records in `lost` was made, nanoseconds since the Epoch; 0 if that is unknown.
     pub lost_since: AtomicU64,
+    /// A release (an unlock, signal or post) between its stamp and its record: the index of its event in the table from
+    /// bit [`IN_FLIGHT_EVENT_AT`] on, and its object; 0 for none.
+    pub in_flight: AtomicU64,
+    /// The release's stamp, a reading of the clock.
+    pub in_flight_since: AtomicU64,
     /// By depth: the value of `in_progress` when a nested record began, which is that of the outer record. The first one
     /// belongs to depth 1.
     pub outer_records: [AtomicU64; REGIONS],

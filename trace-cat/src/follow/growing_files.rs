@@ -99,6 +99,16 @@ impl GrowingFiles {
         Ok(Some(index))
     }
 
+    /// Opens a file that did not exist before, if it has been made meanwhile.
+    pub fn open_if_made(&mut self, index: usize, intake: &mut Intake, diagnostics: &Diagnostics) -> io::Result<()> {
+        let Some(file) = self.get(index).filter(|file| file.handle.is_none()) else { return Ok(()) };
+        let path = file.path.clone();
+        match self.open(&path, intake, diagnostics) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Completes a file by the leftovers of its process, which is dead.
     pub fn complete(
         &mut self,
@@ -108,15 +118,8 @@ impl GrowingFiles {
         intake: &mut Intake,
         diagnostics: &Diagnostics,
     ) -> io::Result<()> {
-        let Some(file) = self.get(index) else { return Ok(()) };
-        if file.handle.is_none() {
-            // The file may have been made a moment ago.
-            let path = file.path.clone();
-            match self.open(&path, intake, diagnostics) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
+        // The file may have been made a moment ago.
+        self.open_if_made(index, intake, diagnostics)?;
         self.get(index).map_or(Ok(()), |file| file.complete(buffers, leftovers, diagnostics))
     }
 

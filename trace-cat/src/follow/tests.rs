@@ -191,3 +191,53 @@ fn a_file_with_the_number_of_a_removed_trbuf_is_read_once() {
         assert_eq!(fixture.follow_steps(|| (), steps), (lines.clone(), String::new()), "{is_there_at_the_start}");
     }
 }
+
+/// Follows a thread that records and writes more than can be remembered, without reading the directory. `file` makes the file's
+/// bytes of what was written. Fails unless each record is printed once when all of it is there.
+#[track_caller]
+fn assert_much_is_printed_once(file: fn(&str) -> Vec<u8>) {
+    const ROUNDS: u64 = 30;
+    const ROUND: u64 = 1000;
+    let (fixture, mut written, mut in_file) = (FollowFixture::empty(), String::new(), 0);
+    fixture.trace.file(TRBUF, TrbufImage::new().bytes);
+    let _process = fixture.trace.open_trbuf_as_owner();
+    let steps = |follow: &mut Follower| {
+        for round in 0..ROUNDS {
+            let new: String =
+                (round * ROUND..(round + 1) * ROUND).map(|time| record(time, 2, "02:04:0", time)).collect();
+            let mut image = TrbufImage::new();
+            let slot = image.add_slot(2);
+            image.put_text(slot, 0, &new);
+            image.set_file_end(2, written.len());
+            fixture.trace.file(TRBUF, image.bytes);
+            if round > 0 {
+                fixture.trace.file("tr.0000001.002", file(&written));
+            }
+            follow.read_sources();
+            in_file = written.len();
+            written += &new;
+        }
+        fixture.trace.file("tr.0000001.002", &written[..in_file]);
+        for _ in 0..3 {
+            follow.read_new();
+        }
+    };
+    let (records, messages) = fixture.follow_steps(|| (), steps);
+    assert_eq!((records.lines().count() as u64, &*messages), (ROUNDS * ROUND, ""));
+    assert!(records == written, "the records are those that were made");
+}
+
+/// A directory that takes long to read is read seldom.
+#[test]
+fn a_file_that_the_directory_does_not_show_yet_is_read() {
+    assert_much_is_printed_once(|written| written.into());
+}
+
+/// Of two threads that share a file, one is stopped in the middle of a write.
+#[test]
+fn a_file_with_a_range_that_is_written_late_is_read_once() {
+    assert_much_is_printed_once(|written| {
+        let hole = lines()[0].len() * 10;
+        [&vec![0; hole], &written.as_bytes()[hole..]].concat()
+    });
+}

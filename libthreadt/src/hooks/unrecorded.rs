@@ -1,14 +1,14 @@
-//! `prctl`, and `syscall` where it makes the same calls: the program may forbid its threads what the library does. These
-//! hooks record nothing.
+//! Calls that change what the library may do or what the clock shows: `prctl`, `setns`, and `syscall` where it makes the
+//! same calls. These hooks record nothing.
 //!
-//! Both functions are variadic in C. Their arguments are in registers whether they are there or not, and the seventh of
-//! `syscall` is on the stack.
+//! `prctl` and `syscall` are variadic in C. Their arguments are in registers whether they are there or not, and the
+//! seventh of `syscall` is on the stack.
 
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_long};
 
 use crate::glibc::next_functions::{self, NextFunction};
-use crate::lifecycle::{Restriction, restrict};
+use crate::lifecycle::{Restriction, change_namespace, restrict};
 
 /// What `prctl(option, value, …)` forbids.
 fn restriction_by_prctl(option: c_int, value: u64) -> Option<Restriction> {
@@ -26,23 +26,30 @@ pub unsafe extern "C-unwind" fn prctl(option: c_int, a: u64, b: u64, c: u64, d: 
         // SAFETY: the next function with the host's arguments.
         None => unsafe { jump_to_next!(prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int) },
         // SAFETY: as above.
-        Some(restriction) => unsafe { restricting_prctl(restriction, [option as u64, a, b, c, d]) },
+        Some(restriction) => unsafe { restricting_prctl(restriction, option, a, b, c, d) },
     }
 }
 
-/// `prctl` with these arguments.
+/// `prctl` where it restricts the thread.
 #[cold]
 #[inline(never)]
-unsafe fn restricting_prctl(restriction: Restriction, [option, a, b, c, d]: [u64; 5]) -> c_int {
-    let option = option as c_int;
+unsafe fn restricting_prctl(restriction: Restriction, option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int {
     // SAFETY: the next function with the host's arguments.
     let call_next = || unsafe { call_next!(prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int) };
     restrict(restriction, || call_next().into()) as c_int
 }
 
+/// `int setns(int fd, int nstype);`
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn setns(fd: c_int, nstype: c_int) -> c_int {
+    // SAFETY: the next function with the host's arguments.
+    let call_next = || unsafe { call_next!(setns(fd: c_int, nstype: c_int) -> c_int) };
+    change_namespace(|| call_next().into()) as c_int
+}
+
 /// `long syscall(long number, ...);`
 ///
-/// A call that restricts nothing finds registers and stack as the caller left them: it may be a `vfork`, which returns
+/// Every other call finds registers and stack as the caller left them: it may be a `vfork`, which returns
 /// twice, or a `clone` on another stack.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 #[unsafe(naked)]
@@ -50,9 +57,11 @@ pub unsafe extern "C-unwind" fn syscall() {
     naked_asm!(
         ".cfi_startproc",
         "cmp rdi, {prctl}",
-        "je {restricting}",
+        "je {known}",
         "cmp rdi, {seccomp}",
-        "je {restricting}",
+        "je {known}",
+        "cmp rdi, {setns}",
+        "je {known}",
         "mov r11, qword ptr [rip + {next} + {address}]",
         "test r11, r11",
         "jz 2f",
@@ -81,7 +90,8 @@ pub unsafe extern "C-unwind" fn syscall() {
         ".cfi_endproc",
         prctl = const libc::SYS_prctl,
         seccomp = const libc::SYS_seccomp,
-        restricting = sym restricting_syscall,
+        setns = const libc::SYS_setns,
+        known = sym known_syscall,
         next = sym next_functions::syscall,
         address = const NextFunction::ADDRESS_OFFSET,
         look_up = sym look_up_syscall,
@@ -92,24 +102,17 @@ extern "C" fn look_up_syscall() -> *const () {
     next_functions::syscall.address()
 }
 
-/// `syscall` with a number that may restrict the thread.
-unsafe extern "C-unwind" fn restricting_syscall(
-    number: c_long,
-    a: u64,
-    b: u64,
-    c: u64,
-    d: u64,
-    e: u64,
-    f: u64,
-) -> c_long {
+/// `syscall` with one of the numbers that the hook knows.
+unsafe extern "C-unwind" fn known_syscall(number: c_long, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> c_long {
+    // SAFETY: the next function with the host's arguments.
+    let call_next =
+        || unsafe { call_next!(syscall(number: c_long, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> c_long) };
     let restriction = match number {
+        libc::SYS_setns => return change_namespace(call_next),
         libc::SYS_prctl => restriction_by_prctl(a as c_int, b),
         _ if a as u32 == libc::SECCOMP_SET_MODE_STRICT => Some(Restriction::SystemCalls),
         _ => None,
     };
-    // SAFETY: the next function with the host's arguments.
-    let call_next =
-        || unsafe { call_next!(syscall(number: c_long, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> c_long) };
     match restriction {
         None => call_next(),
         Some(restriction) => restrict(restriction, call_next),
