@@ -16,6 +16,8 @@
 //! `NAME@@VERSION`, and each old version `NAME@VERSION`. A hook of such a row is exported under that version, and calls
 //! the same version of the next library; in Rust an old version is called `pthread_kill_2_2_5`. A hook without a version
 //! is what the dynamic linker takes for any version.
+//!
+//! The column `optional` is there for functions that a program may be without: the version under which a libc has it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -24,6 +26,10 @@ use std::{env, fs};
 
 #[path = "build/linking.rs"]
 mod linking;
+#[path = "build/symbols.rs"]
+mod symbols;
+
+use symbols::{FIRST_VERSION, Symbol, optional_functions};
 
 /// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
 /// mostly to calibrate, and what `src/hooks/unrecorded.rs` hooks.
@@ -41,49 +47,6 @@ const HELPERS: [&str; 12] = [
     "setns",
     "syscall",
 ];
-
-/// The version that libc's first functions have. References without a version get it, unless they come from `dlsym`.
-const FIRST_VERSION: &str = "GLIBC_2.2.5";
-
-/// A function's name as a cell of `functions.tsv` has it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Symbol<'a> {
-    /// Its name in C.
-    name: &'a str,
-    version: Option<&'a str>,
-    is_default: bool,
-}
-
-impl Symbol<'_> {
-    fn parse(cell: &str) -> Symbol<'_> {
-        match cell.split_once('@') {
-            None => Symbol { name: cell, version: None, is_default: true },
-            Some((name, version)) => {
-                let default = version.strip_prefix('@');
-                Symbol { name, version: default.or(Some(version)), is_default: default.is_some() }
-            }
-        }
-    }
-
-    /// Its name in Rust.
-    fn ident(&self) -> String {
-        match self.version.filter(|_| !self.is_default) {
-            Some(version) => format!("{}{}", self.name, version.trim_start_matches("GLIBC").replace('.', "_")),
-            None => self.name.to_owned(),
-        }
-    }
-
-    /// What follows the hook's name where it is defined: the versions under which it is exported.
-    fn exports(&self) -> String {
-        let Symbol { name, version, is_default } = *self;
-        match version {
-            None => String::new(),
-            Some(version) if is_default => format!(" = \"{name}@@{version}\""),
-            Some(FIRST_VERSION) => format!(" = \"{name}@{FIRST_VERSION}\" \"{name}@{}\"", linking::UNVERSIONED),
-            Some(version) => format!(" = \"{name}@{version}\""),
-        }
-    }
-}
 
 /// Functions whose `int` is 0 or -1 and errno.
 fn sets_errno(symbol: &str) -> bool {
@@ -182,7 +145,7 @@ fn value(place: &str, text: &str, names: &[(String, &str)]) -> String {
 /// The hook of a row whose event has a function that makes the call: its arguments are those of the `values` cell
 /// (parameters, `0`, and next functions as `&NAME`), the call's return address, and the call.
 fn wrapped_hook(row: &[&str], declared: &str, result: &str, call: &str, jump: &str) -> String {
-    let [symbol, event, _, _, cells, prototype] = row else { unreachable!("`hook` has checked the row") };
+    let [symbol, event, _, _, cells, prototype, ..] = row else { unreachable!("`hook` has checked the row") };
     let symbol = Symbol::parse(symbol);
     let (ident, exports) = (symbol.ident(), symbol.exports());
     let cells = cells.split(' ').filter(|cell| *cell != "-");
@@ -227,12 +190,18 @@ fn first_records() -> BTreeMap<String, FirstRecord> {
 
 /// The conditions under which a call is not recorded at level blocked: one that is known before the call, and one that is known
 /// after it.
-fn omit_conditions(place: &str, symbol: Symbol<'_>, level: &str, object: &str) -> (Option<String>, Option<String>) {
+fn omit_conditions(
+    place: &str,
+    symbol: Symbol<'_>,
+    level: &str,
+    object: &str,
+    cells: &str,
+) -> (Option<String>, Option<String>) {
     let selective = "switch.is_selective()";
     match level {
         "always" | "never" => (None, None),
         // An old version's objects do not tell of waiters.
-        "waiters" if !symbol.is_default => (None, None),
+        "waiters" if !symbol.is_default && !cells.contains('(') => (None, None),
         "failed" => (None, Some(format!("{selective} && result.rval() == 0"))),
         "waiters" => {
             let layout = object.to_uppercase();
@@ -246,7 +215,7 @@ fn omit_conditions(place: &str, symbol: Symbol<'_>, level: &str, object: &str) -
 
 /// The hook of a row of `functions.tsv`.
 fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>) -> String {
-    let [symbol, event, hook_kind, next, cells, prototype] = row else { panic!("{place}: a row has 6 columns") };
+    let [symbol, event, hook_kind, next, cells, prototype, ..] = row else { panic!("{place}: a row has 6 columns") };
     let parameters = parameters(place, prototype);
     let declared: Vec<String> = parameters.iter().map(|(name, kind)| format!("{name}: {kind}")).collect();
     let (symbol, next) = (Symbol::parse(symbol), Symbol::parse(next).ident());
@@ -278,7 +247,7 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     let names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
     let object = names.first().copied().unwrap_or_default();
     let kind = format!("&id::{upper}_0");
-    let (known_before, known_after) = omit_conditions(place, symbol, level, object);
+    let (known_before, known_after) = omit_conditions(place, symbol, level, object, cells);
     let omit_before =
         known_before.map_or(String::new(), |condition| format!("    if {condition} {{ return {jump}; }}\n"));
     let omit_after =
@@ -289,6 +258,17 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
          unsafe {{\n    let switch = switch(id::{upper});\n    \
          if !switch.is_on() {{ return {jump}; }}\n{omit_before}"
     );
+    // Until a release is recorded, the thread's slot has a note of it.
+    let (note, recorded) = if *level == *"waiters" {
+        let of = |event: &str| format!("recorder::note_release(id::{event}, {object} as u64, time);");
+        let note = match is_mutex {
+            true => format!("if recursive {{ {} }} else {{ {} }}", of(&format!("R{upper}")), of(&upper)),
+            false => of(&upper),
+        };
+        (note, "recorder::release_is_recorded(time);")
+    } else {
+        (String::new(), "")
+    };
     match (*hook_kind, which) {
         ("one_record", 0) if is_mutex => {
             // Whether a mutex is recursive can be read after its init, and before any other call.
@@ -300,9 +280,10 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
             };
             writeln!(
                 text,
-                "    {kind_before}\n    {stamp_before}\n{before}    let result = {call};\n{omit_after}    \
+                "    {kind_before}\n    {stamp_before}\n{before}    {note}\n    let result = {call};\n{omit_after}    \
                  {stamp_after}\n    {kind_after}\n    \
-                 recorder::put_mutex(switch, recursive, {kind}, &id::R{upper}_0, time, [{values}]);\n    result"
+                 recorder::put_mutex(switch, recursive, {kind}, &id::R{upper}_0, time, [{values}]);\n    \
+                 {recorded}\n    result"
             )
             .unwrap();
             if *event == "mutex_unlock" {
@@ -315,8 +296,8 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
         }
         ("one_record", 0) if stamp == "before" => writeln!(
             text,
-            "    let time = clock::now_unfenced();\n{before}    let result = {call};\n    \
-             recorder::put({kind}, time, [{values}]);\n    result"
+            "    let time = clock::now_unfenced();\n{before}    {note}\n    let result = {call};\n    \
+             recorder::put({kind}, time, [{values}]);\n    {recorded}\n    result"
         )
         .unwrap(),
         ("one_record", 0) => writeln!(
@@ -348,10 +329,10 @@ fn main() {
     println!("cargo:rerun-if-changed={file}");
     println!("cargo:rerun-if-changed=../spec/events.tsv");
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=build/linking.rs");
+    println!("cargo:rerun-if-changed=build");
     let text = fs::read_to_string(file).expect("functions.tsv is readable");
     let first_records = first_records();
-    let mut versions = BTreeSet::from([FIRST_VERSION]);
+    let (mut versions, mut optional) = (BTreeSet::from([FIRST_VERSION]), BTreeSet::new());
     let (mut hooks, mut names) = (String::new(), BTreeSet::from(HELPERS.map(Symbol::parse)));
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
         let row: Vec<&str> = line.split('\t').collect();
@@ -361,6 +342,10 @@ fn main() {
         }
         names.insert(Symbol::parse(row[3]));
         versions.extend(Symbol::parse(row[0]).version);
+        if let Some(version) = row.get(6) {
+            optional.insert((Symbol::parse(row[0]).name, *version));
+            versions.insert(version);
+        }
     }
     let mut next = String::new();
     for symbol in &names {
@@ -382,5 +367,6 @@ fn main() {
     let target = Path::new(&target);
     fs::write(target.join("hooks.rs"), hooks).expect("OUT_DIR is writable");
     fs::write(target.join("next_functions.rs"), next).expect("OUT_DIR is writable");
+    fs::write(target.join("optional_functions.rs"), optional_functions(&optional)).expect("OUT_DIR is writable");
     linking::request(target, &versions);
 }

@@ -71,6 +71,9 @@ pub struct ProcessState {
     pub reused_rings: AtomicU32,
     /// Threads with rings that have ended.
     pub ended_threads: AtomicU64,
+    /// What `trace_dir::identity` has read of the process; 0 until then.
+    pub start_time: AtomicU64,
+    pub pid_namespace: AtomicU64,
     /// When the process was initialised, a reading of the clock.
     pub initialised_at: AtomicU64,
     /// Memory for the routines and arguments of new threads.

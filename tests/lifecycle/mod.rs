@@ -4,12 +4,14 @@ mod cancel;
 mod children;
 mod endings;
 mod files;
+mod forked_maps;
 mod namespaces;
 mod preloads;
 mod shared_clock;
 mod threads;
 mod unnoticed_forks;
 mod versions;
+mod weak_references;
 
 use std::fs;
 use std::path::Path;

@@ -37,7 +37,7 @@ pub fn write_before_exec() {
 /// At the process's end: writes new mappings, what the rings have overwritten, and how many records were lost.
 pub fn write_at_exit() {
     info_file::append(|writer| {
-        executable_maps::write_new(writer);
+        executable_maps::write_last(writer);
         write_completeness(writer);
         let lost = u64::from(PROCESS.lost.load(Relaxed)) + u64::from(PROCESS.lost_without_slot.load(Relaxed));
         writer.number("lost", lost);

@@ -14,7 +14,7 @@
 /// Defines a hook: `fn symbol(parameters; caller) -> result { … }`, where `caller` is the call's return address.
 ///
 /// What the host calls is a stub that passes the return address on in the register of a sixth argument and jumps to the
-/// hook: no hooked function has more than five arguments. The address is right also if the host made a tail call.
+/// hook, or on the stack if the function has six arguments. The address is right also if the host made a tail call.
 ///
 /// The stub is exported as `symbol`, which stands for every version of the function; or, with
 /// `fn ident = "symbol@VERSION" …(…)`, under just these versions.
@@ -36,6 +36,21 @@ macro_rules! hook {
             unsafe extern "C-unwind" fn hook($($name: $kind,)* $($padding: u64,)* $caller: u64) -> $result $body
 
             hook! { @stub $stub "mov r9, qword ptr [rsp]" "jmp {hook}" }
+        };
+    };
+    (@pad $stub:tt [$($name:ident: $kind:ty,)*] $caller:ident [$result:ty] $body:block [$sixth:ident] []) => {
+        const _: () = {
+            unsafe extern "C-unwind" fn hook($($name: $kind,)* $caller: u64) -> $result $body
+
+            hook! {
+                @stub $stub
+                "push qword ptr [rsp]"
+                ".cfi_def_cfa_offset 16"
+                "call {hook}"
+                "add rsp, 8"
+                ".cfi_def_cfa_offset 8"
+                "ret"
+            }
         };
     };
     (@stub [$(#[$meta:meta])* $symbol:ident] $($instruction:literal)+) => {

@@ -45,22 +45,14 @@ hook! {
     }
 }
 
-/// Defines the functions of six arguments that spawn a process, each with its column `kind` and what finds the PID in the
-/// variable that the function has filled.
-///
-/// The return address is passed to the hook as a seventh argument, on the stack.
+/// Defines the functions that spawn a process, each with its column `kind` and what finds the PID in the variable that the
+/// function has filled.
 macro_rules! spawn_functions {
     ($($(#[$doc:meta])* $name:ident $(= $($export:literal)+)? => $kind:literal $child:path;)+) => {$(
-        const _: () = {
-            unsafe extern "C-unwind" fn hook(
-                variable: *mut c_int,
-                path: Ptr,
-                actions: Ptr,
-                attributes: Ptr,
-                argv: Ptr,
-                envp: Ptr,
-                caller: u64,
-            ) -> c_int {
+        hook! {
+            $(#[$doc])*
+            fn $name $(= $($export)+)? (variable: *mut c_int, path: Ptr, actions: Ptr, attributes: Ptr, argv: Ptr,
+                envp: Ptr; caller) -> c_int {
                 let recorded = records(id::PROC_FORK);
                 let mut own = 0;
                 let variable = if variable.is_null() && recorded { &raw mut own } else { variable };
@@ -78,12 +70,7 @@ macro_rules! spawn_functions {
                 }
                 result
             }
-
-            hook! {
-                @stub [$(#[$doc])* $name $($($export)+)?]
-                "push qword ptr [rsp]" ".cfi_def_cfa_offset 16" "call {hook}" "add rsp, 8" ".cfi_def_cfa_offset 8" "ret"
-            }
-        };
+        }
     )+};
 }
 
@@ -92,21 +79,20 @@ spawn_functions! {
     /// `int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
     /// const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);`
     posix_spawn = "posix_spawn@@GLIBC_2.15" => 2 pid_itself;
-    /// `int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
-    /// const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);`
-    posix_spawnp = "posix_spawnp@@GLIBC_2.15" => 3 pid_itself;
-    /// `int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
-    /// const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);`
+    /// `posix_spawn`, which gives a file of no known format to the shell.
     posix_spawn_2_2_5 = "posix_spawn@GLIBC_2.2.5" "posix_spawn@THREADT_UNVERSIONED" => 2 pid_itself;
     /// `int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
     /// const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);`
+    posix_spawnp = "posix_spawnp@@GLIBC_2.15" => 3 pid_itself;
+    /// `posix_spawnp`, which gives a file of no known format to the shell.
     posix_spawnp_2_2_5 = "posix_spawnp@GLIBC_2.2.5" "posix_spawnp@THREADT_UNVERSIONED" => 3 pid_itself;
     /// `int pidfd_spawn(int *pidfd, const char *path, const posix_spawn_file_actions_t *actions,
-    /// const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);`
-    pidfd_spawn => 9 sys::pid_of_pidfd;
+    /// const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);`, which no program finds by its name
+    /// alone: most C libraries do not have it.
+    pidfd_spawn_2_39 = "pidfd_spawn@GLIBC_2.39" => 9 sys::pid_of_pidfd;
     /// `int pidfd_spawnp(int *pidfd, const char *file, const posix_spawn_file_actions_t *actions,
-    /// const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);`
-    pidfd_spawnp => 10 sys::pid_of_pidfd;
+    /// const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);`, as above.
+    pidfd_spawnp_2_39 = "pidfd_spawnp@GLIBC_2.39" => 10 sys::pid_of_pidfd;
 }
 
 fn pid_itself(pid: c_int) -> u32 {

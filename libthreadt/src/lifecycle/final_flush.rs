@@ -17,6 +17,8 @@ use crate::{clock, recorder};
 /// one by a jump.
 const PATIENCE_STEPS: u32 = 2000;
 const PATIENCE_NS: i64 = 100_000;
+/// How long a release in flight is waited for. An older one was abandoned, or its thread does not get to run.
+const RELEASE_PATIENCE_NS: u64 = 10_000_000;
 
 /// Writes all that has been recorded; later records are written at once. `true` if every slot is empty now.
 pub fn flush_all_slots() -> bool {
@@ -32,12 +34,17 @@ pub fn flush_all_slots() -> bool {
 /// Writes out one slot; `patience` is how many steps of [`PATIENCE_NS`] may still be waited.
 fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
     let lwp = slot.lwp.load(Relaxed);
-    if lwp == 0 || slot.is_empty() && slot.in_progress.load(Relaxed) == 0 && slot.lost.load(Relaxed) == 0 {
+    if lwp == 0 || slot.is_empty() && is_idle(slot) && slot.lost.load(Relaxed) == 0 {
         return true;
     }
     let ours = thread_local::current() == Some(slot);
     if !ours {
-        while slot.in_progress.load(Relaxed) != 0 {
+        let begun = clock::now_fenced();
+        let is_releasing = || {
+            let now = clock::now_fenced();
+            slot.is_releasing(now.saturating_sub(RELEASE_PATIENCE_NS), begun)
+        };
+        while slot.in_progress.load(Relaxed) != 0 || is_releasing() {
             // If it takes too long, trace-cat finds the record in the trbuf.
             let Some(less) = patience.checked_sub(1) else { return false };
             *patience = less;
@@ -52,11 +59,29 @@ fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
         slot.release_writer();
         return true;
     }
+    slot.append_in_flight_record(0);
     slot.append_loss_record(0, clock::since_epoch(clock::now_fenced()));
     let written = slot.write_all(storage::file_entry(lwp));
     slot.release_writer();
     storage::report_failure(written);
     written.is_ok() && slot.is_empty()
+}
+
+/// Whether the slot's thread neither records nor releases anything.
+fn is_idle(slot: Slot) -> bool {
+    slot.in_progress.load(Relaxed) == 0 && slot.published().in_flight.load(Relaxed) == 0
+}
+
+/// Records the releases that are still in flight; `true` if there is none.
+fn flush_releases() -> bool {
+    let (mut idle, mut patience) = (true, PATIENCE_STEPS);
+    for_each_slot(|slot| {
+        if !is_idle(slot) {
+            flush_slot(slot, &mut patience);
+            idle = false;
+        }
+    });
+    idle
 }
 
 /// Counts what could not be written and is lost with the process because it is in anonymous memory, and writes this
@@ -125,7 +150,8 @@ pub fn finish() {
     }
     let complete = flush_all_slots() || count_anonymous();
     process_info::write_at_exit();
-    if complete && PROCESS.recorded_after_final_flush.load(SeqCst) == 0 {
+    let idle = flush_releases();
+    if complete && idle && PROCESS.recorded_after_final_flush.load(SeqCst) == 0 {
         names_owner::remove_trbuf();
     }
     end_alone();

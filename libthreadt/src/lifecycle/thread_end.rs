@@ -45,6 +45,7 @@ fn write_out() {
     if slot.writer.load(Relaxed) == lwp {
         slot.release_writer();
     }
+    recorder::record_abandoned_release(slot);
     let keeps_ring = slot_layout().is_ring() && !process_state::writes_through();
     if !keeps_ring && slot.become_writer(lwp, ALL_REGIONS) == WriteRight::Taken {
         slot.append_loss_record(0, clock::since_epoch(clock::now_fenced()));

@@ -1,6 +1,7 @@
 mod file_table;
 mod flush;
 mod flush_point;
+mod in_flight;
 mod layout;
 mod losses;
 mod quota;

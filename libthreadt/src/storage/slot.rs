@@ -130,8 +130,12 @@ impl Slot {
         self.process.store(pid, Relaxed);
         self.lost.store(self.published().lost.load(Relaxed), Relaxed);
         self.cause.store(self.published().cause.load(Relaxed), Relaxed);
+        let template = Template::new(lwp, pid, self.published().tid.load(Relaxed));
         // SAFETY: nobody else has the slot yet.
-        unsafe { path::trace_file(&mut *self.path(), directory, FileName::records(pid, lwp)) };
+        unsafe {
+            self.templates.iter().for_each(|place| place.get().write(template));
+            path::trace_file(&mut *self.path(), directory, FileName::records(pid, lwp));
+        }
         self.published().writer.store(0, Relaxed);
         lwp
     }
@@ -153,6 +157,8 @@ impl Slot {
         self.process.store(process_state::id(), Relaxed);
         self.in_progress.store(0, Relaxed);
         self.exit_recorded.store(0, Relaxed);
+        self.published().in_flight.store(0, Relaxed);
+        self.published().tid.store(tid, Relaxed);
         self.set_flush_thresholds(write_through);
         self.state.store(SLOT_OWNED, Relaxed);
         self.set_lwp(lwp);

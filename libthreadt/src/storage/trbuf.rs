@@ -3,6 +3,7 @@
 //! The file grows by chunks of slots. Space is reserved before it is touched. Where that is impossible (or where the
 //! file cannot be opened any more, after a chroot for example) a chunk is anonymous memory, which a crash loses.
 
+use core::cell::Cell;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::fence;
@@ -118,6 +119,9 @@ fn write_out_chunk(first: NonNull<SlotControl>, slots: usize) -> bool {
     let mut complete = true;
     for_each_in_chunk(first, slots, |slot| {
         let lwp = slot.lwp.load(Relaxed);
+        if lwp != 0 {
+            slot.append_in_flight_record(0);
+        }
         if lwp != 0 && slot.write_all(file_entry(lwp)).is_ok() {
             slot.set_lwp(0);
         }
@@ -193,12 +197,17 @@ fn grow_by(slots: u32, slot_size: usize) -> Option<Slot> {
         }
     };
     // SAFETY: fresh slots, mapped for good.
-    unsafe {
-        let controls = new_controls(NonNull::new(first)?, slots as usize, slot_size).ok()?;
-        add_chunk(controls, slots as usize, |slot| {
-            slot.anonymous.store(in_file.is_none().into(), Relaxed);
-            slot.put_into(&FRESH);
-        });
-    }
-    Slot::take_from(&FRESH)
+    let controls = unsafe { new_controls(NonNull::new(first)?, slots as usize, slot_size) }.ok()?;
+    let own = Cell::new(None);
+    let offer = |slot: Slot| {
+        slot.anonymous.store(in_file.is_none().into(), Relaxed);
+        // Other threads may take from the pool what this one has put there.
+        match own.get() {
+            None => own.set(Some(slot)),
+            Some(_) => slot.put_into(&FRESH),
+        }
+    };
+    // SAFETY: made above, and mapped for good.
+    unsafe { add_chunk(controls, slots as usize, offer) };
+    own.get()
 }

@@ -105,6 +105,7 @@ pub fn errno_text(errno: Errno) -> &'static [u8] {
         libc::EINVAL => b"Invalid argument",
         libc::ENOSYS => b"Function not implemented",
         libc::EOPNOTSUPP => b"Operation not supported",
+        libc::ECONNABORTED => b"Software caused connection abort",
         libc::ENOTCONN => b"Transport endpoint is not connected",
         _ => b"Unexpected error",
     }

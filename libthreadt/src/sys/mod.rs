@@ -7,6 +7,7 @@ pub mod interleaving;
 mod memory;
 mod once;
 mod open;
+pub mod own_exports;
 pub mod path;
 mod pidfd;
 mod pool;

@@ -56,7 +56,7 @@ pub fn rename(from: &CStr, to: &CStr) -> Result {
     }
 }
 
-/// Gives a file a further name; `Err(EEXIST)` if there is such a name already.
+/// Gives a file a second name: `Err(EEXIST)` if there is such a name already.
 fn link(from: &CStr, to: &CStr) -> Result {
     // SAFETY: both paths are NUL-terminated.
     unsafe { call(libc::SYS_link, [from.as_ptr() as usize, to.as_ptr() as usize]) }.map(drop)

@@ -1,31 +1,61 @@
 //! The identity of the process. Its PID is not enough: PIDs are reused, and every container has a PID 7.
 
 use core::ffi::CStr;
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
 
 use spec::buffer::Owner;
 use spec::info;
 
+use crate::clock;
 use crate::config::CONFIG;
-use crate::sys::Fd;
+use crate::process_state::{self, PROCESS};
 use crate::sys::path::{self, PATH_MAX};
-use crate::{clock, process_state};
+use crate::sys::{Fd, Once, SetOnce};
+
+static BOOT_ID: SetOnce<[u8; 36]> = SetOnce::new(UNKNOWN_BOOT);
+/// The boot ID has been read, in this process or in one that it was forked from.
+static BOOT_ID_READ: Once = Once::new();
 
 /// What stands for the ID of a boot that is not known.
 pub const UNKNOWN_BOOT: [u8; 36] = [b'0'; 36];
 
 /// The boot ID; zeros if /proc does not have it.
 pub fn boot_id() -> [u8; 36] {
-    let mut text = [0; 36];
-    let read = Fd::open_proc(c"/proc/sys/kernel/random/boot_id").and_then(|file| file.read(&mut text));
-    if read == Ok(text.len()) { text } else { UNKNOWN_BOOT }
+    if !BOOT_ID_READ.is_done() {
+        BOOT_ID_READ.run(|| {
+            let mut text = [0; 36];
+            let file = Fd::open_proc(c"/proc/sys/kernel/random/boot_id");
+            if file.and_then(|file| file.read(&mut text)) == Ok(text.len()) {
+                // SAFETY: within BOOT_ID_READ, which all readers have passed.
+                unsafe { *BOOT_ID.get_mut() = text };
+            }
+            true
+        });
+    }
+    *BOOT_ID.get()
+}
+
+/// The value in `word`, which `read` fills at the first call: it stays the same as long as the process lives.
+fn once_per_process(word: &AtomicU64, read: impl Fn() -> u64) -> u64 {
+    match word.load(Relaxed) {
+        0 => {
+            let value = read();
+            word.store(value, Relaxed);
+            value
+        }
+        value => value,
+    }
 }
 
 /// The inode of the PID namespace; 0 if /proc does not have it.
 pub fn pid_namespace() -> u64 {
-    let mut text = [0; 64];
-    // The link reads `pid:[4026531836]`.
-    let length = path::read_link(c"/proc/self/ns/pid", &mut text).unwrap_or(0);
-    decimal(text.get(5..length).unwrap_or(b""))
+    once_per_process(&PROCESS.pid_namespace, || {
+        let mut text = [0; 64];
+        // The link reads `pid:[4026531836]`.
+        let length = path::read_link(c"/proc/self/ns/pid", &mut text).unwrap_or(0);
+        decimal(text.get(5..length).unwrap_or(b""))
+    })
 }
 
 /// By how many nanoseconds this process's `CLOCK_MONOTONIC` is ahead of the initial time namespace's. `None` if that is not
@@ -45,7 +75,7 @@ pub fn time_namespace_shift() -> Option<i64> {
 
 /// When this process began, in clock ticks since boot; 0 if /proc does not have it. An exec does not change it.
 pub fn start() -> u64 {
-    start_in_file(c"/proc/self/stat")
+    once_per_process(&PROCESS.start_time, || start_in_file(c"/proc/self/stat"))
 }
 
 /// When the process `pid` began, as [`start`]; 0 if there is none. `buffer` is overwritten.

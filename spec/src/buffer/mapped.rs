@@ -10,6 +10,9 @@ pub const MAGIC: [u8; 16] = *b"threadt trbuf\n\0\0";
 /// The number of this layout; readers refuse another one.
 pub const VERSION: u32 = 4;
 
+/// Where in the word `in_flight` of a [`SlotHeader`] the event begins. An address of a program has at most 56 bits.
+pub const IN_FLIGHT_EVENT_AT: u32 = 57;
+
 /// The first page of a trbuf.
 #[derive(Debug)]
 #[repr(C)]
@@ -75,6 +78,13 @@ pub struct SlotHeader {
     /// The time of the oldest record that is left in a ring, nanoseconds since the Epoch, if the ring has overwritten older
     /// ones; else 0. Set when the ring is written to its file.
     pub complete_from: AtomicU64,
+    /// `pthread_self()` of the thread whose records are here.
+    pub tid: AtomicU64,
+    /// A release (an unlock, signal or post) between its stamp and its record: the index of its event in the table from
+    /// bit [`IN_FLIGHT_EVENT_AT`] on, and its object; 0 for none.
+    pub in_flight: AtomicU64,
+    /// The release's stamp, a reading of the clock.
+    pub in_flight_since: AtomicU64,
     /// By depth: the state of the text.
     pub regions: [Region; REGIONS],
 }
