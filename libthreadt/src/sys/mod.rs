@@ -20,7 +20,7 @@ pub use call::{Errno, Result};
 pub use fd::Fd;
 #[cfg(test)]
 pub use interleaving::observable_step;
-pub use memory::{barrier, map_anonymous, register_barrier, replace_by_private, unmap, wipe_on_fork};
+pub use memory::{barrier, map_anonymous, map_for_process, register_barrier, replace_by_private, unmap, wipe_on_fork};
 pub use once::{Once, SetOnce};
 pub use open::{FileIdentity, is_own_directory};
 pub use pidfd::pid_of_pidfd;
