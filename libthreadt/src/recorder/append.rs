@@ -1,6 +1,5 @@
 //! Appends records to the slot of the calling thread, and writes its regions to the file when they are full.
 
-use core::arch::asm;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::compiler_fence;
 
@@ -13,7 +12,8 @@ use crate::process_state::PROCESS;
 use crate::storage::{
     self, ALL_REGIONS, LOSS_RECORD_ROOM, Slot, WriteRight, capacity, file_entry, slot_layout, stopped,
 };
-use crate::sys::{Errno, observable_step};
+use crate::sys::stack::stack_pointer;
+use crate::sys::{self, Errno, observable_step};
 use crate::trace_dir::executable_maps;
 
 /// Appends lines with one time, a reading of the clock. Nests: a signal handler may come at any instruction, record,
@@ -21,26 +21,26 @@ use crate::trace_dir::executable_maps;
 #[inline(always)]
 pub fn append<const N: usize>(slot: Slot, time: u64, lines: &[UntimedRecord; N]) {
     let time = clock::since_epoch(time);
-    let frame = stack_pointer();
-    let mut outer = slot.in_progress.load(Relaxed);
-    if outer != 0 {
-        outer = nesting::remove_abandoned(slot, outer, frame);
+    let place = stack_pointer();
+    let mut depth = 0;
+    if slot.in_progress[0].load(Relaxed) != 0 {
+        depth = nesting::free_depth(slot, place);
     }
-    let depth = nesting::depth(outer);
     if depth < REGIONS {
         // ORDERING: plain stores, ordered for this thread's own signal handlers by the compiler fences: a handler
-        // either comes before the record and leaves everything as it was, or it sees one more in progress. The thread
+        // either comes before the record and leaves everything as it was, or it sees that it is in progress. The thread
         // that ends the process makes every thread pass a barrier (membarrier) between setting the flush thresholds and
         // reading `in_progress`: then either this thread sees the new threshold, or the other one sees that a record is
         // in progress.
+        let in_progress = &slot.in_progress[depth & (REGIONS - 1)];
         observable_step();
-        slot.in_progress.store(nesting::with_one_more(outer, frame), Relaxed);
+        in_progress.store(place as u64, Relaxed);
         compiler_fence(SeqCst);
         observable_step();
         append_at(slot, depth, time, lines);
         compiler_fence(SeqCst);
         observable_step();
-        slot.in_progress.store(outer, Relaxed);
+        in_progress.store(0, Relaxed);
     } else {
         slot.lose(N as u32, Errno(libc::ENOBUFS));
     }
@@ -49,10 +49,10 @@ pub fn append<const N: usize>(slot: Slot, time: u64, lines: &[UntimedRecord; N])
 #[inline(always)]
 fn append_at(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     let region = &slot.regions[depth & (REGIONS - 1)];
-    if (region.write_position.load(Relaxed) >> 32) as u32 >= region.flush_threshold.load(Relaxed) {
+    if slot.end_of(depth).load(Relaxed) >= region.flush_threshold.load(Relaxed) {
         append_slowly(slot, depth, time, lines);
     } else {
-        // SAFETY: this thread owns the slot, has `depth` outer records, and there is room.
+        // SAFETY: this thread owns the slot, its record is the one in this region, and there is room.
         unsafe { slot.append(depth, time, lines) };
     }
 }
@@ -68,14 +68,17 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
         return slot.lose(lines.len() as u32, cause);
     }
     let region = &slot.regions[depth & (REGIONS - 1)];
+    if region.flush_threshold.load(Relaxed) == 0 {
+        storage::end_left_write_through();
+    }
     if slot_layout().is_ring() && storage::give_up_oldest(region, slot_layout(), depth) {
         slot.append_loss_record(depth, time);
         // SAFETY: this thread owns the slot, nobody writes it out, and there is room now.
         return unsafe { slot.append(depth, time, lines) };
     }
-    let (end, full) = ((region.write_position.load(Relaxed) >> 32) as u32, capacity(depth) - LOSS_RECORD_ROOM);
+    let (end, full) = (slot.end_of(depth).load(Relaxed), capacity(depth) - LOSS_RECORD_ROOM);
     if depth == 0 && end <= full && region.flush_threshold.load(Relaxed) != 0 {
-        // SAFETY: this thread owns the slot, has no outer record, and there is room.
+        // SAFETY: this thread owns the slot, its record is the one in this region, and there is room.
         unsafe { slot.append(depth, time, lines) };
         if storage::is_flush_point(&slot, lines, end, full)
             && slot.become_writer(slot.lwp.load(Relaxed), 0) == WriteRight::Taken
@@ -96,9 +99,12 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
     let lwp = slot.lwp.load(Relaxed);
     let right = slot.become_writer(lwp, depth as u8);
     let may_write = matches!(right, WriteRight::Taken | WriteRight::Nested);
+    if may_write {
+        sys::close_abandoned(lwp, Some(stack_pointer()));
+    }
     // A handler's region is written when it is half full: it can only append while the interrupted thread writes all.
     let enough = if depth == 0 { capacity(depth) - LOSS_RECORD_ROOM } else { capacity(depth) / 2 };
-    let nearly_full = !slot.has_room(depth) || (region.write_position.load(Relaxed) >> 32) as u32 > enough;
+    let nearly_full = !slot.has_room(depth) || slot.end_of(depth).load(Relaxed) > enough;
     if may_write && nearly_full {
         write_full(slot, depth);
         if slot.is_disowned() {
@@ -118,7 +124,7 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
         if right == WriteRight::Taken && region.flush_threshold.load(Relaxed) == 0 {
             // Also what signal handlers have recorded meanwhile.
             slot.writer_depth.store(ALL_REGIONS, Relaxed);
-            let written = (depth..REGIONS).try_for_each(|depth| slot.write(depth, file_entry(lwp)));
+            let written = (depth..REGIONS).try_for_each(|other| slot.write(other, Some(depth), file_entry(lwp)));
             if !slot.is_disowned() {
                 storage::report_failure(written);
             }
@@ -131,7 +137,7 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
 
 /// Writes a full region to its file; if that fails, drops its older half. Also makes the regular checks.
 fn write_full(slot: Slot, depth: usize) {
-    let written = slot.write(depth, file_entry(slot.lwp.load(Relaxed)));
+    let written = slot.write(depth, Some(depth), file_entry(slot.lwp.load(Relaxed)));
     if slot.is_disowned() {
         return;
     }
@@ -146,12 +152,4 @@ fn write_full(slot: Slot, depth: usize) {
     {
         slot.drop_older_half(depth, errno);
     }
-}
-
-#[inline(always)]
-fn stack_pointer() -> usize {
-    let pointer;
-    // SAFETY: reads a register.
-    unsafe { asm!("mov {}, rsp", out(reg) pointer, options(nomem, nostack, preserves_flags)) };
-    pointer
 }

@@ -3,7 +3,7 @@
 use core::ops::Range;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use spec::buffer::{FileEntry, REGIONS, is_empty_range, pack_range, unpack_range};
+use spec::buffer::{FileEntry, PAGE, REGIONS, is_empty_range, pack_range, unpack_range};
 use spec::record::TIME_WIDTH;
 
 use super::slot::Slot;
@@ -16,12 +16,13 @@ use crate::trace_dir::directory;
 impl Slot {
     /// Writes the text of all regions to the file. The caller must be the writer.
     pub fn write_all(self, entry: &FileEntry) -> Result {
-        (0..REGIONS).try_for_each(|depth| self.write(depth, entry))
+        (0..REGIONS).try_for_each(|depth| self.write(depth, None, entry))
     }
 
-    /// Writes the text of one region to the file. The caller must be the writer. If it fails, the text stays.
-    pub fn write(self, depth: usize, entry: &FileEntry) -> Result {
-        let written = self.write_region(depth, entry);
+    /// Writes the text of one region to the file. The caller must be the writer; `record` is the depth of its record, if it
+    /// is one that writes. If it fails, the text stays.
+    pub fn write(self, depth: usize, record: Option<usize>, entry: &FileEntry) -> Result {
+        let written = self.write_region(depth, record, entry);
         if quota::stopped().is_some() && !process_state::writes_through() {
             // Every record now takes the slow path, where it is only counted.
             slot_table::set_write_through(true);
@@ -29,18 +30,22 @@ impl Slot {
         written
     }
 
-    fn write_region(self, depth: usize, entry: &FileEntry) -> Result {
+    fn write_region(self, depth: usize, record: Option<usize>, entry: &FileEntry) -> Result {
         let region = &self.regions[depth & (REGIONS - 1)];
         loop {
             let intent = region.write_intent.load(Acquire);
             let position = region.write_position.load(Acquire);
             if intent == 0 && is_empty_range(position) {
-                // The region begins anew, unless a signal handler has just appended to it.
-                let _ = region.write_position.compare_exchange(position, 0, AcqRel, Relaxed);
+                // The region begins anew, unless a signal handler has just appended to it. If this is the handler, what it
+                // has interrupted goes on where it is.
+                let is_interrupted = self.in_progress[depth & (REGIONS - 1)].load(Relaxed) != 0;
+                if record == Some(depth) || !is_interrupted {
+                    let _ = region.write_position.compare_exchange(position, 0, AcqRel, Relaxed);
+                }
                 return Ok(());
             }
             // SAFETY: the writer may use the path, and this is the only reference to it.
-            let file = unsafe { record_file::open(path::in_buffer(&*self.path()), entry) }?;
+            let file = unsafe { record_file::open(path::in_buffer(&*self.path()), entry, is_long(position)) }?;
             let (at, range) = if intent == 0 {
                 quota::check_space(&file.fd)?;
                 let range = self.oldest(depth, position);
@@ -132,6 +137,12 @@ impl Slot {
             }
         }
     }
+}
+
+/// Whether to write such a range takes longer than to open a file.
+fn is_long(position: u64) -> bool {
+    let Range { start, end } = unpack_range(position);
+    end.wrapping_sub(start) > PAGE as u32
 }
 
 /// The time of the record that a text begins with, nanoseconds since the Epoch.

@@ -1,6 +1,7 @@
 //! Records that find no room: they are counted, and a loss record reports how many.
 
-use core::sync::atomic::Ordering::{Relaxed, Release};
+use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use core::sync::atomic::compiler_fence;
 
 use spec::buffer::{REGIONS, pack_range, unpack_range};
 use spec::encode::UntimedRecord;
@@ -10,6 +11,7 @@ use spec::record::EVENT1_OFFSET;
 use super::slot::Slot;
 use crate::process_state::PROCESS;
 use crate::sys::Errno;
+use crate::sys::stack::stack_pointer;
 
 impl Slot {
     /// Makes room in a region whose text cannot be written by dropping the older half, so that the newest stays for
@@ -67,6 +69,20 @@ impl Slot {
         self.lost.fetch_add(records, Relaxed);
         self.cause.store(cause.0 as u32, Relaxed);
         PROCESS.lost.fetch_add(records, Relaxed);
+    }
+
+    /// As [`Slot::append_loss_record`], for the owner, who may have come in a signal handler and be interrupted by others.
+    pub fn append_own_loss_record(self, time: u64) {
+        let mut depths = (0..).zip(&self.in_progress);
+        if self.lost.load(Relaxed) != 0
+            && let Some((depth, word)) = depths.find(|(_, word)| word.load(Relaxed) == 0)
+        {
+            word.store(stack_pointer() as u64, Relaxed);
+            compiler_fence(SeqCst);
+            self.append_loss_record(depth, time);
+            compiler_fence(SeqCst);
+            word.store(0, Relaxed);
+        }
     }
 
     /// Writes a loss record if records were lost and it has room. The caller must be owner and writer.

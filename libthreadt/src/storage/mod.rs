@@ -23,7 +23,7 @@ pub use quota::stopped;
 pub use ring::give_up_oldest;
 pub use slot::{ALL_REGIONS, Slot, WriteRight};
 pub use slot_reuse::{release_slot, take_slot};
-pub use slot_table::{file_entry, for_each_slot, set_write_through};
+pub use slot_table::{end_left_write_through, file_entry, for_each_slot, set_write_through};
 pub use trbuf::{forget, make, take_over};
 
 /// What tests of other layers need to make slots of their own.

@@ -19,7 +19,9 @@ pub struct RecordFile {
 }
 
 /// Opens a tr file, or makes it at its first write. `ESTALE` if another file has its name.
-pub fn open(path: &CStr, entry: &FileEntry) -> Result<RecordFile> {
+///
+/// `long` says that it will be open for longer than a few microseconds.
+pub fn open(path: &CStr, entry: &FileEntry, long: bool) -> Result<RecordFile> {
     for _ in 0..4 {
         let inode = entry.inode.load(Acquire);
         let end = entry.end.load(Acquire);
@@ -49,8 +51,11 @@ pub fn open(path: &CStr, entry: &FileEntry) -> Result<RecordFile> {
             entry.inode.store(stat.st_ino, Release);
             return Ok(RecordFile { fd, size: 0, end: 0 });
         }
-        match Fd::open(path, libc::O_WRONLY | libc::O_NOFOLLOW, 0) {
-            Ok(fd) => {
+        match Fd::open_inode(path, libc::O_WRONLY | libc::O_NOFOLLOW, 0, inode) {
+            Ok(mut fd) => {
+                if long {
+                    fd.keep_apart();
+                }
                 let stat = fd.stat()?;
                 if stat.st_ino != inode || stat.st_dev != entry.device.load(Relaxed) {
                     return Err(Errno(libc::ESTALE));

@@ -93,6 +93,24 @@ pub fn set_write_through(on: bool) {
     for_each_slot(|slot| slot.set_flush_thresholds(on));
 }
 
+/// Ends the writing through that an exec began and that was left by a jump out of it. To be called by whoever has to write
+/// its record at once.
+pub fn end_left_write_through() {
+    let is_wanted = || {
+        CONFIG.get().unbuffered
+            || quota::stopped().is_some()
+            || PROCESS.final_flush_begun.load(Relaxed) != 0
+            || !process_state::writes_through()
+    };
+    // An exec has the right to flush as long as it wants this.
+    if !is_wanted() && PROCESS.flushing.take() {
+        if !is_wanted() {
+            set_write_through(false);
+        }
+        PROCESS.flushing.release();
+    }
+}
+
 /// Empties the table in a forked child, after calling `each` with the first slot of every chunk and how many there are
 /// in it; returns the header of the parent's trbuf, or null.
 pub fn forget(each: impl FnMut(Slot, usize)) -> *mut u8 {

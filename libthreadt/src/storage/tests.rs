@@ -145,7 +145,7 @@ fn a_ring_that_has_begun_anew_is_written_oldest_first() {
             region.write_intent.store(pack_range(ends[2]..ends[59]), Relaxed);
             entry.end.store(u64::from(ends[59] - ends[2]), Relaxed);
             fs::write(&file, b"").unwrap();
-            record_file::open(path::in_buffer(path_of(slot)), &entry).unwrap();
+            record_file::open(path::in_buffer(path_of(slot)), &entry, false).unwrap();
         }
         if left == 2 {
             region.write_position.store(pack_range(0..ends[1]), Relaxed);
@@ -230,7 +230,7 @@ fn the_newest_records_stay_when_nothing_can_be_written() {
             append(slot, 1, next);
             next += 1;
         }
-        assert_eq!(slot.write(1, &entry), Err(Errno(libc::ENOENT)));
+        assert_eq!(slot.write(1, None, &entry), Err(Errno(libc::ENOENT)));
         slot.drop_older_half(1, Errno(libc::ENOENT));
     }
     let RegionLeftover { unwritten, .. } = buffer::region_leftover(bytes(slot), SlotLayout::BUFFERS, 1).unwrap();

@@ -2,26 +2,29 @@ mod call;
 pub mod diagnostics;
 pub mod elf;
 mod fd;
+mod hold;
 #[cfg(test)]
 pub mod interleaving;
 mod memory;
 mod once;
+mod open_files;
 pub mod path;
 mod pool;
 mod process;
 pub mod seccomp;
+pub mod stack;
 mod time;
 
 pub use call::{Errno, Result};
 pub use fd::Fd;
+pub use hold::Hold;
 #[cfg(test)]
 pub use interleaving::observable_step;
 pub use memory::{barrier, map_anonymous, register_barrier, replace_by_private, unmap, wipe_on_fork};
 pub use once::{Once, SetOnce};
+pub use open_files::{close_abandoned, close_inherited};
 pub use pool::{Pool, PoolHead, Pooled};
-pub use process::{
-    file_size_limit, parent_id, process_id, signal_stack, system_name, thread_exists, thread_id, user_id,
-};
+pub use process::{file_size_limit, parent_id, process_id, system_name, thread_exists, thread_id, user_id};
 pub use time::{clock_gettime, read_timespec, sleep, wait};
 
 /// Marks a place between two accesses that another thread, a signal handler or a reader of the files can observe. Tests

@@ -95,8 +95,8 @@ pub struct SlotHeader {
     pub exit_recorded: AtomicU8,
     /// 1 if the slot is in anonymous memory and not in the file.
     pub anonymous: AtomicU8,
-    /// Unused.
-    pub reserved: u8,
+    /// Records in a row that found as many in progress as there are regions.
+    pub refused: AtomicU8,
     /// Records of this thread that were dropped and that no trace_lost record counts yet.
     pub lost: AtomicU32,
     /// The errno that caused the last drop.
@@ -107,9 +107,9 @@ pub struct SlotHeader {
     pub next_chunk: AtomicUsize,
     /// The next slot of a list of free ones, an address in the owner's memory.
     pub next_free: AtomicU64,
-    /// The record in progress: the address of its stack frame (the low 48 bits) and, above, how many records are in
-    /// progress, one nested in another; 0 for none.
-    pub in_progress: AtomicU64,
+    /// By depth: where the owner's stack was when the record in progress in this region began, an address in its memory; 0
+    /// for none.
+    pub in_progress: [AtomicU64; REGIONS],
     /// When the oldest record of a ring that overwrote older ones was made, nanoseconds since the Epoch. Set when the
     /// ring is written to its file; 0 if the ring has overwritten nothing.
     pub complete_from: AtomicU64,
@@ -120,9 +120,8 @@ pub struct SlotHeader {
     pub held_since_flush_point: AtomicI32,
     /// The least value that `held_since_flush_point` has had.
     pub fewest_held_since_flush_point: AtomicI32,
-    /// By depth: the value of `in_progress` when a nested record began, which is that of the outer record. The first one
-    /// belongs to depth 1.
-    pub outer_records: [AtomicU64; REGIONS],
+    /// Where the owner's stack was when it last became the writer, an address in its memory.
+    pub writer_place: AtomicU64,
     /// By depth: the columns that do not change. Only the owner uses them.
     pub templates: [UnsafeCell<Template>; REGIONS],
     /// By depth: the state of the text.
