@@ -10,7 +10,7 @@ use super::slot::Slot;
 use super::{quota, record_file, slot_table};
 use crate::process_state;
 use crate::sys::diagnostics::{Warning, errno_text, warn};
-use crate::sys::{Result, observable_step, path};
+use crate::sys::{Errno, Result, observable_step, path};
 use crate::trace_dir::directory;
 
 impl Slot {
@@ -32,6 +32,7 @@ impl Slot {
 
     fn write_region(self, depth: usize, record: Option<usize>, entry: &FileEntry) -> Result {
         let region = &self.regions[depth & (REGIONS - 1)];
+        let mut attempts = 16;
         loop {
             let intent = region.write_intent.load(Acquire);
             let position = region.write_position.load(Acquire);
@@ -86,6 +87,11 @@ impl Slot {
             // same place.
             // SAFETY: the range lies within the region.
             if let Err(errno) = unsafe { file.fd.write_at(text, length as usize, at) } {
+                if errno == Errno(libc::EBADF) && attempts != 0 {
+                    // The host closes descriptors that are not its own: the noted write is repeated with another one.
+                    attempts -= 1;
+                    continue;
+                }
                 if file.give_range_back(entry, at, length.into()) {
                     region.write_intent.store(0, Release);
                 }

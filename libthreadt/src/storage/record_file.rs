@@ -56,8 +56,18 @@ pub fn open(path: &CStr, entry: &FileEntry, long: bool) -> Result<RecordFile> {
                 if long {
                     fd.keep_apart();
                 }
-                let stat = fd.stat()?;
+                let stat = match fd.stat() {
+                    Ok(stat) => stat,
+                    // The host closes descriptors that are not its own.
+                    Err(Errno(libc::EBADF)) => continue,
+                    Err(errno) => return Err(errno),
+                };
                 if stat.st_ino != inode || stat.st_dev != entry.device.load(Relaxed) {
+                    if fd.was_replaced() {
+                        // The host has closed it and got the number for a file of its own.
+                        fd.forget();
+                        continue;
+                    }
                     return Err(Errno(libc::ESTALE));
                 }
                 return Ok(RecordFile { fd, size: stat.st_size as u64, end });

@@ -106,6 +106,17 @@ impl Fd {
         }
     }
 
+    /// Whether the number now is that of a file of the host's.
+    pub fn was_replaced(&self) -> bool {
+        !open_files::is_marked(self.number)
+    }
+
+    /// Leaves the number to the host, whose it has become.
+    pub fn forget(self) {
+        Note::end(self.note);
+        core::mem::forget(self);
+    }
+
     /// Changes the number to one from `least` on.
     fn move_to(&mut self, least: c_int) -> Result {
         let arguments = [self.number as usize, libc::F_DUPFD_CLOEXEC as usize, least as usize];

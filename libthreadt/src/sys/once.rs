@@ -41,6 +41,8 @@ impl Once {
     /// A thread that finds another one at work waits for it. A thread that finds itself at work (in a signal handler,
     /// or in an allocator that uses hooked functions) gets `false` at once. If the work was left, by a jump of this thread
     /// or because the other one has gone, it begins anew.
+    // Not inlined: a call within the work then has its stack below this one.
+    #[inline(never)]
     pub fn run(&self, work: impl FnOnce() -> bool) -> bool {
         let (me, here) = (thread_id(), stack_pointer());
         for _ in 0..WAITS {

@@ -182,15 +182,19 @@ fn used_numbers() -> impl Iterator<Item = c_int> + Clone {
     numbers.flat_map(move |number: c_int| (number..=greatest).step_by(64 * NUMBERS.len()))
 }
 
-/// The inode number of the file behind a descriptor if it is this library's.
-fn marked_inode(number: c_int) -> Option<u64> {
+/// Whether a descriptor is one that this library has opened.
+pub fn is_marked(number: c_int) -> bool {
     let control = |command: c_int| -> Result<c_int> {
         // SAFETY: no memory is involved.
         unsafe { call(libc::SYS_fcntl, [number as usize, command as usize]) }.map(|flags| flags as c_int)
     };
-    let is_marked = control(libc::F_GETFL).is_ok_and(|flags| flags & MARK == MARK)
-        && control(libc::F_GETFD).is_ok_and(|flags| flags & libc::FD_CLOEXEC != 0);
-    let stat = if is_marked { stat(number).ok()? } else { return None };
+    control(libc::F_GETFL).is_ok_and(|flags| flags & MARK == MARK)
+        && control(libc::F_GETFD).is_ok_and(|flags| flags & libc::FD_CLOEXEC != 0)
+}
+
+/// The inode number of the file behind a descriptor if it is this library's.
+fn marked_inode(number: c_int) -> Option<u64> {
+    let stat = if is_marked(number) { stat(number).ok()? } else { return None };
     matches!(stat.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR).then_some(stat.st_ino)
 }
 
