@@ -1,17 +1,31 @@
 //! Turns the rows of `functions.tsv` into the statics of the next functions and the generated hooks.
 //!
-//! The column `hook` of a row says how: `one_record` makes one record of a call, stamped before the call (and written
-//! after it if it has the result) or after it; `two_records` makes two, around a call that may wait for long and may be
-//! left by unwinding; `wrapped` passes the call to the function of `src/hooks/` that has the event's name, with the
-//! arguments in the column `values`; `handwritten` is a hook that is written by hand in `src/hooks/`. Errors are
-//! reported as `functions.tsv:LINE: …`.
+//! The column `hook` of a row selects the kind of hook:
+//!
+//! - `one_record` writes one record. Its time is from before or after the call, by the column `stamp` of `events.tsv`.
+//!   A record with the result is written after the call in either case.
+//! - `two_records` writes one record before the call and one after it. The call may wait for long, and may unwind.
+//! - `wrapped` passes the call to a function in `src/hooks/` that has the event's name, with the arguments in the column
+//!   `values`.
+//! - `handwritten`: no hook is generated, because `src/hooks/` has it.
+//!
+//! The column `values` has the columns a1 to a5 of the record, as `value` reads them. Errors are reported as
+//! `functions.tsv:LINE: …`.
+//!
+//! A function of which libc has several versions with code of their own has a row for each: its default version
+//! `NAME@@VERSION`, and each old version `NAME@VERSION`. A hook of such a row is exported under that version, and calls
+//! the same version of the next library; in Rust an old version is called `pthread_kill_2_2_5`. A hook without a version
+//! is what the dynamic linker takes for any version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs};
 
-/// Next functions that no hook calls, but the calibration and the lock hooks' tries do.
+#[path = "build/linking.rs"]
+mod linking;
+
+/// Next functions without a row in `functions.tsv`: `src/glibc/` calls them, mostly to calibrate.
 const HELPERS: [&str; 7] = [
     "pthread_condattr_getclock",
     "pthread_condattr_init",
@@ -21,6 +35,49 @@ const HELPERS: [&str; 7] = [
     "pthread_rwlockattr_init",
     "pthread_rwlockattr_setkind_np",
 ];
+
+/// The version that libc's first functions have. References without a version get it, unless they come from `dlsym`.
+const FIRST_VERSION: &str = "GLIBC_2.2.5";
+
+/// A function's name as a cell of `functions.tsv` has it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Symbol<'a> {
+    /// Its name in C.
+    name: &'a str,
+    version: Option<&'a str>,
+    is_default: bool,
+}
+
+impl Symbol<'_> {
+    fn parse(cell: &str) -> Symbol<'_> {
+        match cell.split_once('@') {
+            None => Symbol { name: cell, version: None, is_default: true },
+            Some((name, version)) => {
+                let default = version.strip_prefix('@');
+                Symbol { name, version: default.or(Some(version)), is_default: default.is_some() }
+            }
+        }
+    }
+
+    /// Its name in Rust.
+    fn ident(&self) -> String {
+        match self.version.filter(|_| !self.is_default) {
+            Some(version) => format!("{}{}", self.name, version.trim_start_matches("GLIBC").replace('.', "_")),
+            None => self.name.to_owned(),
+        }
+    }
+
+    /// What follows the hook's name where it is defined: the versions under which it is exported.
+    fn exports(&self) -> String {
+        let Symbol { name, version, is_default } = *self;
+        match version {
+            None => String::new(),
+            Some(version) if is_default => format!(" = \"{name}@@{version}\""),
+            Some(FIRST_VERSION) => format!(" = \"{name}@{FIRST_VERSION}\" \"{name}@{}\"", linking::UNVERSIONED),
+            Some(version) => format!(" = \"{name}@{version}\""),
+        }
+    }
+}
 
 /// Functions whose `int` is 0 or -1 and errno.
 fn sets_errno(symbol: &str) -> bool {
@@ -94,11 +151,13 @@ fn result_type(symbol: &str, prototype: &str) -> &'static str {
     }
 }
 
-/// One value of the `values` cell as an expression over `result` and the parameters.
+/// One value of the `values` cell as an expression over `result` and the parameters: a parameter, `*PARAMETER` for the int
+/// that the call stored there, `rval` or `result`, `0`, or a call of a function in `src/glibc/`. A value that begins with `?`
+/// is recorded with THR_TRACE_DETAIL only.
 fn value(place: &str, text: &str, names: &[(String, &str)]) -> String {
     let known = |name: &str| names.iter().any(|(known, _)| known == name);
     match text {
-        "0" => "0".to_owned(),
+        _ if text.parse::<u64>().is_ok() => text.to_owned(),
         // Filled by THR_TRACE_DETAIL only.
         _ if text.starts_with('?') => format!("detail({})", value(place, &text[1..], names)),
         "rval" => "result.rval()".to_owned(),
@@ -118,6 +177,8 @@ fn value(place: &str, text: &str, names: &[(String, &str)]) -> String {
 /// (parameters, `0`, and next functions as `&NAME`), the call's return address, and the call.
 fn wrapped_hook(row: &[&str], declared: &str, result: &str, call: &str, jump: &str) -> String {
     let [symbol, event, _, _, cells, prototype] = row else { unreachable!("`hook` has checked the row") };
+    let symbol = Symbol::parse(symbol);
+    let (ident, exports) = (symbol.ident(), symbol.exports());
     let cells = cells.split(' ').filter(|cell| *cell != "-");
     let arguments: String = cells.map(|cell| cell.replace('&', "&next_functions::") + ", ").collect();
     // An exec and a fork have work to do also where they are not recorded.
@@ -132,7 +193,7 @@ fn wrapped_hook(row: &[&str], declared: &str, result: &str, call: &str, jump: &s
         }
     };
     format!(
-        "hook! {{\n/// `{prototype};`\nfn {symbol}({declared}; caller) -> {result} {{\n    \
+        "hook! {{\n/// `{prototype};`\nfn {ident}{exports}({declared}; caller) -> {result} {{\n    \
          // SAFETY: functions.tsv has the prototype of the next function; the host grants what that demands.\n    \
          unsafe {{\n    {check}{event}({switch}{arguments}caller, || {call})\n    }}\n}}\n}}\n\n"
     )
@@ -158,17 +219,20 @@ fn first_records() -> BTreeMap<String, FirstRecord> {
         .collect()
 }
 
-/// The condition under which a call is not recorded at level blocked: known before the call, and after it.
-fn unselected(place: &str, level: &str, object: &str) -> (Option<String>, Option<String>) {
+/// The conditions under which a call is not recorded at level blocked: one that is known before the call, and one that is known
+/// after it.
+fn omit_conditions(place: &str, symbol: Symbol<'_>, level: &str, object: &str) -> (Option<String>, Option<String>) {
     let selective = "switch.is_selective()";
     match level {
         "always" | "never" => (None, None),
+        // An old version's objects do not tell of waiters.
+        "waiters" if !symbol.is_default => (None, None),
         "failed" => (None, Some(format!("{selective} && result.rval() == 0"))),
         "waiters" => {
             let layout = object.to_uppercase();
             (Some(format!("{selective} && knows({layout}) && {object}_waiters({object}) == 0")), None)
         }
-        // The call may not be tried first, but the object's word says whether it would wait.
+        // The call may not be tried first, but the object's word shows whether it would wait.
         "blocked" => (Some(format!("{selective} && {object}_count({object}) != 0")), None),
         _ => panic!("{place}: unknown level '{level}'"),
     }
@@ -179,7 +243,9 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     let [symbol, event, hook_kind, next, cells, prototype] = row else { panic!("{place}: a row has 6 columns") };
     let parameters = parameters(place, prototype);
     let declared: Vec<String> = parameters.iter().map(|(name, kind)| format!("{name}: {kind}")).collect();
-    let (declared, result) = (declared.join(", "), result_type(symbol, prototype));
+    let (symbol, next) = (Symbol::parse(symbol), Symbol::parse(next).ident());
+    let (ident, exports) = (symbol.ident(), symbol.exports());
+    let (declared, result) = (declared.join(", "), result_type(symbol.name, prototype));
     let call = format!("call_next!({next}({declared}) -> {result})");
     let jump = format!("jump_to_next!({next}({declared}) -> {result})");
     if *hook_kind == "wrapped" {
@@ -193,7 +259,7 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     let (mut before, mut values) = (String::new(), Vec::new());
     for cell in cells.split(' ').filter(|cell| *cell != "-") {
         let mut value = value(place, cell, &parameters);
-        if stamp == "b" && cell.ends_with(')') {
+        if stamp == "before" && cell.ends_with(')') {
             let name = format!("word_{}", values.len());
             writeln!(before, "    let {name} = {value};").unwrap();
             value = name;
@@ -206,28 +272,30 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     let names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
     let object = names.first().copied().unwrap_or_default();
     let kind = format!("&id::{upper}_0");
-    let (pass_on, forget) = unselected(place, level, object);
-    let pass_on = pass_on.map_or(String::new(), |that| format!("    if {that} {{ return {jump}; }}\n"));
-    let forget = forget.map_or(String::new(), |that| format!("    if {that} {{ return result; }}\n"));
+    let (known_before, known_after) = omit_conditions(place, symbol, level, object);
+    let omit_before =
+        known_before.map_or(String::new(), |condition| format!("    if {condition} {{ return {jump}; }}\n"));
+    let omit_after =
+        known_after.map_or(String::new(), |condition| format!("    if {condition} {{ return result; }}\n"));
     let mut text = format!(
-        "hook! {{\n/// `{prototype};`\nfn {symbol}({declared}; caller) -> {result} {{\n    \
+        "hook! {{\n/// `{prototype};`\nfn {ident}{exports}({declared}; caller) -> {result} {{\n    \
          // SAFETY: functions.tsv has the prototype of the next function; the host grants what that demands.\n    \
          unsafe {{\n    let switch = switch(id::{upper});\n    \
-         if !switch.is_on() {{ return {jump}; }}\n{pass_on}"
+         if !switch.is_on() {{ return {jump}; }}\n{omit_before}"
     );
     match (*hook_kind, which) {
         ("one_record", 0) if is_mutex => {
-            // The word that says whether a mutex is recursive is there after an init, before any other call.
+            // Whether a mutex is recursive can be read after its init, and before any other call.
             let recursive = "let recursive = is_recursive(mutex);";
-            let (known_before, known_after) = if *event == "mutex_init" { ("", recursive) } else { (recursive, "") };
+            let (kind_before, kind_after) = if *event == "mutex_init" { ("", recursive) } else { (recursive, "") };
             let (stamp_before, stamp_after) = match stamp.as_str() {
-                "b" => ("let time = clock::now_unfenced();", ""),
+                "before" => ("let time = clock::now_unfenced();", ""),
                 _ => ("", "let time = clock::now_fenced();"),
             };
             writeln!(
                 text,
-                "    {known_before}\n    {stamp_before}\n{before}    let result = {call};\n{forget}    \
-                 {stamp_after}\n    {known_after}\n    \
+                "    {kind_before}\n    {stamp_before}\n{before}    let result = {call};\n{omit_after}    \
+                 {stamp_after}\n    {kind_after}\n    \
                  recorder::put_mutex(switch, recursive, {kind}, &id::R{upper}_0, time, [{values}]);\n    result"
             )
             .unwrap();
@@ -236,10 +304,10 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
                 text = text.replace("word_2, 0, ", "if recursive { 0 } else { word_2 }, 0, ");
             }
         }
-        ("one_record", 0) if stamp == "b" && !values.contains("result") => {
+        ("one_record", 0) if stamp == "before" && !values.contains("result") => {
             writeln!(text, "{before}    recorder::put({kind}, clock::now_unfenced(), [{values}]);\n    {jump}").unwrap()
         }
-        ("one_record", 0) if stamp == "b" => writeln!(
+        ("one_record", 0) if stamp == "before" => writeln!(
             text,
             "    let time = clock::now_unfenced();\n{before}    let result = {call};\n    \
              recorder::put({kind}, time, [{values}]);\n    result"
@@ -247,7 +315,7 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
         .unwrap(),
         ("one_record", 0) => writeln!(
             text,
-            "    let result = {call};\n{forget}    \
+            "    let result = {call};\n{omit_after}    \
              recorder::put({kind}, clock::now_fenced(), [{values}]);\n    result"
         )
         .unwrap(),
@@ -273,26 +341,24 @@ fn main() {
     let file = "../spec/functions.tsv";
     println!("cargo:rerun-if-changed={file}");
     println!("cargo:rerun-if-changed=../spec/events.tsv");
-    // An undefined symbol has to stop the link, not the host.
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,defs");
-    // In a build of the whole workspace the crate libc has its feature std, and leaves this to the standard library.
-    println!("cargo:rustc-cdylib-link-arg=-lc");
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,now");
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libthreadt.so");
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=build/linking.rs");
     let text = fs::read_to_string(file).expect("functions.tsv is readable");
     let first_records = first_records();
-    let (mut hooks, mut names) = (String::new(), BTreeSet::from(HELPERS));
+    let mut versions = BTreeSet::from([FIRST_VERSION]);
+    let (mut hooks, mut names) = (String::new(), BTreeSet::from(HELPERS.map(Symbol::parse)));
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
         let row: Vec<&str> = line.split('\t').collect();
         let place = format!("functions.tsv:{}", index + 1);
         if row.get(2) != Some(&"handwritten") {
             hooks += &hook(&place, &row, &first_records);
         }
-        names.insert(row[3]);
+        names.insert(Symbol::parse(row[3]));
+        versions.extend(Symbol::parse(row[0]).version);
     }
     let mut next = String::new();
-    for name in &names {
+    for symbol in &names {
+        let (Symbol { name, version, .. }, ident) = (symbol, symbol.ident());
         writeln!(next, "/// The next `{name}`.\n#[allow(non_upper_case_globals)]").unwrap();
         let substitute = match *name {
             "fexecve" | "_Fork" => "missing_with_errno",
@@ -300,12 +366,15 @@ fn main() {
             _ if is_c11(name) => "missing_c11",
             _ => "missing",
         };
-        writeln!(next, "pub static {name}: NextFunction = NextFunction::new(c\"{name}\", {substitute});").unwrap();
+        let version = version.map_or("None".to_owned(), |version| format!("Some(c\"{version}\")"));
+        writeln!(next, "pub static {ident}: NextFunction = NextFunction::new(c\"{name}\", {version}, {substitute});")
+            .unwrap();
     }
-    let all: Vec<String> = names.iter().map(|name| format!("&{name}")).collect();
+    let all: Vec<String> = names.iter().map(|symbol| format!("&{}", symbol.ident())).collect();
     writeln!(next, "static ALL: [&NextFunction; {}] = [{}];", all.len(), all.join(", ")).unwrap();
     let target = env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
     let target = Path::new(&target);
     fs::write(target.join("hooks.rs"), hooks).expect("OUT_DIR is writable");
     fs::write(target.join("next_functions.rs"), next).expect("OUT_DIR is writable");
+    linking::request(target, &versions);
 }

@@ -58,11 +58,7 @@ fn write_events(out: &mut String) -> Vec<String> {
         assert_eq!(row.len(), 11, "{place}: a row has 11 columns");
         let key = (parse_number(&place, &row[0], 13), parse_number(&place, &row[1], 99));
         let which = parse_number(&place, &row[2], 2);
-        let stamp = match row[4].as_str() {
-            "b" => "Before",
-            "a" => "After",
-            other => panic!("{place}: stamp '{other}' is neither b nor a"),
-        };
+        let stamp = variant(&place, &row[4], &["before", "after"]);
         let level = variant(&place, &row[5], &["always", "blocked", "failed", "waiters", "never"]);
         let columns: Vec<String> = row[6..].iter().map(|cell| column_expression(&place, cell)).collect();
         let entry = events.entry(key).or_insert_with(|| (row[3].clone(), Vec::new()));
@@ -113,8 +109,11 @@ fn write_functions(out: &mut String, events: &[String]) {
             .unwrap_or_else(|| panic!("{place}: unknown event '{}'", row[1]));
         writeln!(
             out,
-            "    Function {{ symbol: {:?}, event: EventId({event}), next: {:?}, prototype: {:?} }},",
-            row[0], row[3], row[5]
+            "    Function {{ symbol: {:?}, export: {:?}, event: EventId({event}), next: {:?}, prototype: {:?} }},",
+            row[0].split("@@").next().unwrap_or_default(),
+            row[0],
+            row[3],
+            row[5]
         )
         .unwrap();
     }

@@ -10,7 +10,7 @@ mod harness;
 // The crates: the layers of their sources, and the exports and imports of the built library.
 mod artefact;
 
-// Each row of the tables: C programs say what they passed and got, and the trace is compared with that.
+// Each row of the tables: C programs print what they passed and got, and the trace is compared with that.
 mod rows;
 
 // The merged timeline is a possible one: a checker of timelines, and programs whose threads pass locks to each other.

@@ -12,7 +12,7 @@ use crate::sys::{SetOnce, path};
 pub struct Config {
     /// Which events are recorded; [`EventSet::NONE`] also where the program must not be recorded.
     pub events: EventSet,
-    /// `THR_TRACE_MAX`: recording stops when so many bytes have been written.
+    /// `THR_TRACE_MAX`: recording stops when this many bytes have been written.
     pub max: u64,
     /// `THR_TRACE_BUF`: each record goes to its file at once.
     pub unbuffered: bool,
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_are_found_by_their_whole_name() {
+    fn variables_are_found_by_their_complete_name() {
         assert!(variable(b"PATH").is_some_and(|path| !path.is_empty()));
         assert!(variable(b"PAT").is_none());
     }

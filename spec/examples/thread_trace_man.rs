@@ -53,8 +53,8 @@ fn event_tables() -> String {
             .flat_map(|event| event.kinds.iter().map(move |kind| (event, kind)))
             .map(|(event, kind)| {
                 let stamp = match kind.stamp {
-                    Stamp::Before => 'b',
-                    Stamp::After => 'a',
+                    Stamp::Before => "before",
+                    Stamp::After => "after",
                 };
                 let (number, which, name) = (event.number, kind.which, event.name);
                 format!("{number}\t{name}\t{which}\t{stamp}\tT{{\n{RAGGED}\n{}\nT}}", columns_cell(kind))

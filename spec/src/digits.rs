@@ -86,7 +86,7 @@ pub(crate) const fn hex_value(digit: u8) -> Option<u8> {
 mod tests {
     use super::*;
 
-    /// Rounds of a test that an interpreter would take too long for: Miri makes every 61st one.
+    /// The step between the values that a test tries. Miri, which is slow, tries every 61st value.
     const STEP: usize = if cfg!(miri) { 61 } else { 1 };
 
     #[test]

@@ -17,7 +17,7 @@ use crate::tables::{Base, RecordKind};
 /// The room that one record needs: its longest text, and what fixed-width stores may touch behind it.
 pub const ENCODE_ROOM: usize = 192;
 
-/// The room that [`Template::encode`] needs for so many records.
+/// The room that [`Template::encode`] needs for this many records.
 pub const fn encode_room(records: usize) -> usize {
     (records - 1) * RECORD_LEN_MAX + ENCODE_ROOM
 }
@@ -40,7 +40,7 @@ const _: () = {
 /// The contents of a record, without its time and its thread.
 #[derive(Clone, Copy, Debug)]
 pub struct UntimedRecord {
-    /// Its event and which, and the bases of its columns.
+    /// Its event, its `which`, and the bases of its columns.
     pub kind: &'static RecordKind,
     /// Its columns a1 to a5; signed ones sign-extended.
     pub arguments: [u64; 5],
@@ -49,7 +49,7 @@ pub struct UntimedRecord {
 /// The end of a record whose arguments are all 0, with the colon before them; from byte 2n on, after n arguments.
 static ZEROS: [u8; 10 + ZEROS_STORE] = *b":0:0:0:0:0\n               ";
 
-/// For so many nanoseconds the text of a template stays the same: it has all digits of the time but the last four, which
+/// How long the text of a template stays the same, in nanoseconds. The text has all digits of the time but the last four, which
 /// are written for each record. So the long numbers are divided only when the text changes.
 const TEXT_PERIOD: u64 = 10_000;
 

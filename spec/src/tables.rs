@@ -128,7 +128,8 @@ pub struct RecordKind {
     pub columns: [Option<Column>; 5],
     /// How it changes the number of locks that its thread holds.
     pub lock_effect: LockEffect,
-    /// For the encoder: the bases of `columns`, with those of what `THR_TRACE_DETAIL` puts into empty ones.
+    /// The bases in which the encoder writes a1 to a5. An empty column has the base of the value with which `THR_TRACE_DETAIL`
+    /// fills it.
     pub(crate) bases: [Base; 5],
 }
 
@@ -205,11 +206,14 @@ impl EventId {
 /// One traced C function: a row of `functions.tsv`.
 #[derive(Debug)]
 pub struct Function {
-    /// The name that the library exports.
+    /// Its name in C. An old version of a function has its own row: `pthread_kill@GLIBC_2.2.5`.
     pub symbol: &'static str,
+    /// What the library exports, in the notation of linkers: `fork`, which is any version, or a default version,
+    /// `pthread_kill@@GLIBC_2.34`, or an old one, `pthread_kill@GLIBC_2.2.5`.
+    pub export: &'static str,
     /// The event that a call of it records.
     pub event: EventId,
-    /// The name under which the next function is looked up.
+    /// The name under which the next function is looked up, in the same notation.
     pub next: &'static str,
     /// Its C prototype.
     pub prototype: &'static str,

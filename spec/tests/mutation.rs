@@ -1,6 +1,6 @@
 //! Mutated input for every decoder of the format: no decoder panics, and what a decoder accepts is consistent.
 //!
-//! `cargo test` runs a fixed number of rounds. `THREADT_FUZZ_SECONDS` runs rounds for so long, and `THREADT_SEED`
+//! `cargo test` runs a fixed number of rounds. `THREADT_FUZZ_SECONDS` runs rounds for that long, and `THREADT_SEED`
 //! repeats a run whose seed was printed.
 
 use std::env;

@@ -6,7 +6,7 @@ use std::{fs, str};
 
 use object::Endianness;
 use object::elf::{self, FileHeader64};
-use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _, Sym as _};
+use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _, Sym as _, VersionIndex, VersionTable};
 
 /// A symbol that another library has to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,14 +20,13 @@ pub struct Import {
 /// A shared library for x86-64.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
+    /// In the notation of linkers: `fork`, `quick_exit@GLIBC_2.10`, `quick_exit@@GLIBC_2.24` for a default version.
     pub exports: BTreeSet<String>,
     pub imports: BTreeMap<String, Import>,
     /// `DT_NEEDED`.
     pub needed: BTreeSet<String>,
     /// Every name of the full symbol table; empty if the library is stripped.
     pub names: BTreeSet<String>,
-    /// Its exports have versions.
-    pub has_versions: bool,
     /// `DT_FLAGS` and `DT_FLAGS_1`.
     pub flags: [u64; 2],
     /// `DT_RPATH` or `DT_RUNPATH`.
@@ -47,6 +46,29 @@ impl Library {
     pub fn read(path: &Path) -> Library {
         let data = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         Library::parse(&data).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// The exports of a library, with their addresses; in the notation of [`Library::exports`].
+    ///
+    /// # Panics
+    /// If it is not a shared library of this machine's kind.
+    pub fn symbol_addresses(path: &Path) -> BTreeMap<String, u64> {
+        let data = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let read = || {
+            let header = FileHeader64::<Endianness>::parse(&*data)?;
+            let endian = header.endian()?;
+            let sections = header.sections(endian, &*data)?;
+            let versions = sections.versions(endian, &*data)?.expect("versions");
+            let symbols = sections.symbols(endian, &*data, elf::SHT_DYNSYM)?;
+            let mut addresses = BTreeMap::new();
+            for (index, symbol) in symbols.enumerate().filter(|(_, symbol)| !symbol.is_undefined(endian)) {
+                let name = text(symbol.name(endian, symbols.strings())?);
+                let version = versions.version_index(endian, index);
+                addresses.insert(name + &suffix(&versions, version)?, symbol.st_value(endian));
+            }
+            Ok::<_, object::Error>(addresses)
+        };
+        read().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
     fn parse(data: &[u8]) -> object::read::Result<Library> {
@@ -89,18 +111,21 @@ impl Library {
         let symbols = sections.symbols(endian, data, elf::SHT_DYNSYM)?;
         for (index, symbol) in symbols.enumerate() {
             let name = text(symbol.name(endian, symbols.strings())?);
-            let version = match &versions {
-                Some(versions) => versions.version(versions.version_index(endian, index))?,
-                None => None,
-            };
+            let index = versions.as_ref().map(|versions| (versions, versions.version_index(endian, index)));
             if symbol.is_undefined(endian) {
                 if !name.is_empty() {
-                    let version = version.map(|version| text(version.name()));
+                    let version = match index {
+                        Some((versions, index)) => versions.version(index)?.map(|version| text(version.name())),
+                        None => None,
+                    };
                     library.imports.insert(name, Import { weak: symbol.is_weak(), version });
                 }
             } else if !symbol.is_local() {
-                library.has_versions |= version.is_some();
-                library.exports.insert(name);
+                let suffix = match index {
+                    Some((versions, index)) => suffix(versions, index)?,
+                    None => String::new(),
+                };
+                library.exports.insert(name + &suffix);
             }
         }
 
@@ -110,6 +135,13 @@ impl Library {
         }
         Ok(library)
     }
+}
+
+/// A version as it stands behind a symbol's name: `@GLIBC_2.10`, `@@GLIBC_2.24`, or nothing.
+fn suffix(versions: &VersionTable<'_, FileHeader64<Endianness>>, index: VersionIndex) -> object::read::Result<String> {
+    let separator = if index.is_hidden() { "@" } else { "@@" };
+    let version = versions.version(index)?;
+    Ok(version.map_or_else(String::new, |version| format!("{separator}{}", text(version.name()))))
 }
 
 fn text(bytes: &[u8]) -> String {

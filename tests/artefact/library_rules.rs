@@ -29,7 +29,7 @@ pub struct Rule {
 
 /// All rules.
 pub const RULES: [Rule; 9] = [
-    Rule { name: "exports", faults: |library| exports(library, spec::FUNCTIONS.iter().map(|row| row.symbol)) },
+    Rule { name: "exports", faults: |library| exports(library, spec::FUNCTIONS.iter().map(|row| row.export)) },
     Rule { name: "imports", faults: |library| imports(library, include_str!("imports.txt")) },
     Rule { name: "needed", faults: needed },
     Rule { name: "releases", faults: releases },
@@ -51,13 +51,16 @@ fn differences(found: &BTreeSet<&str>, wanted: &BTreeSet<&str>, place: &str) -> 
     extra.chain(missing).collect()
 }
 
-/// The hooks, and nothing else that could get in the way of a program's own names. Without versions, so that the linker
-/// takes them for every version of a name that a program asks for.
+/// The hooks, and nothing else that could get in the way of a program's own names. Most are without a version, so that
+/// the linker takes them for every version of a name that a program asks for. Where a name has versions, a hook without
+/// one beside them would take all. What references without a version get is libc's first version.
 pub fn exports<'a>(library: &Library, table: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let table: Vec<&str> = table.collect();
+    let firsts = table.iter().filter_map(|export| export.strip_suffix("@GLIBC_2.2.5"));
+    let firsts: Vec<String> = firsts.map(|name| format!("{name}@THREADT_UNVERSIONED")).collect();
     let found = library.exports.iter().map(String::as_str).collect();
-    let mut faults = differences(&found, &table.collect(), "functions.tsv");
-    faults.extend(fault(library.has_versions, "exports have versions"));
-    faults
+    let wanted = table.iter().copied().chain(firsts.iter().map(String::as_str));
+    differences(&found, &wanted.collect(), "functions.tsv")
 }
 
 /// The imports are exactly those of the list, which marks as weak the names that may be missing.
@@ -114,7 +117,7 @@ fn memory(library: &Library) -> Vec<String> {
 }
 
 /// All symbols are bound when it is loaded (the binder is not safe everywhere a hook is), it stays (its hooks may be
-/// running), and it looks for libraries nowhere else.
+/// running), and it searches for libraries nowhere else.
 fn loading(library: &Library) -> Vec<String> {
     let flag = |flag: u32| library.flags[1] & u64::from(flag) != 0;
     let mut faults = fault(!flag(DF_1_NOW), "symbols are bound late");
@@ -125,7 +128,7 @@ fn loading(library: &Library) -> Vec<String> {
 
 /// No message is formatted, and no way of panicking is left but the known ones.
 fn panics(library: &Library) -> Vec<String> {
-    let mut faults = fault(library.names.is_empty(), "stripped: nothing tells whether it can panic");
+    let mut faults = fault(library.names.is_empty(), "stripped: no symbols show whether it can panic");
     // In Rust's mangling a name has its length in front.
     let known = |name: &str| PANICS.iter().any(|known| name.ends_with(&format!("9panicking{}{known}", known.len())));
     for name in &library.names {

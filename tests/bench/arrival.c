@@ -1,4 +1,4 @@
-/* Reads records from standard input as they come and says how old they were then: median, 99th percentile and most, in
+/* Reads records from standard input as they arrive and prints how old they were then: median, 99th percentile and most, in
  * milliseconds, separated by tabs. The wall clock must be that of the records. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -99,7 +99,7 @@ pub fn bars(results: &Results) -> Vec<Bar> {
                 let most = (160 * threads + 2048) as f64;
                 bars.more(format!("{name}: default - native"), (name, Way::Default), 1.0, most, "KiB");
             }
-            Kind::Whole(_) => {
+            Kind::Program(_) => {
                 let what = format!("{name}: wall time, default / native");
                 bars.ratio(what, (name, Way::Default), (name, Way::Native), figure, 1.05);
             }

@@ -1,9 +1,9 @@
 //! LTTng-UST's pthread wrapper, as its manual has it: `lttng create`, `enable-event -u 'lttng_ust_pthread:*'`, `start`.
 //!
-//! Buffers and channels are as they come: four of 512 KiB a CPU, shared by the user's programs, no contexts (an event then
-//! says neither process nor thread, which our records do; contexts would cost LTTng more). The session daemon is our own
-//! child, in a home directory of its own. For root it has no other place than /run/lttng: if another one sits there, that
-//! one is asked, with sessions of our own name, and left alone. A daemon of ours gets SIGTERM if the benchmark dies.
+//! Buffers and channels are the default ones: four of 512 KiB a CPU, shared by the user's programs, no contexts (an event then
+//! has neither process nor thread, which our records have; contexts would cost LTTng more). The session daemon is our own
+//! child, in a home directory of its own. For root it has no other place than /run/lttng: if another daemon runs there, that
+//! one is used, with sessions of our own name, and left alone. A daemon of ours gets SIGTERM if the benchmark dies.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -209,7 +209,7 @@ impl Drop for Lttng {
         // Nothing to kill if it ended, which waits for its consumers.
         let _ = child.kill();
         let _ = child.wait();
-        end_remainder(&family[1..]);
+        end_surviving(&family[1..]);
         for path in left_behind().iter().filter(|path| !self.before.contains(path)) {
             let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
         }
@@ -217,7 +217,7 @@ impl Drop for Lttng {
 }
 
 /// Ends the processes that a killed daemon left. A process that reuses such a number is recognised: it is no LTTng program.
-fn end_remainder(family: &[i32]) {
+fn end_surviving(family: &[i32]) {
     let until = Instant::now() + PATIENCE;
     for &pid in family {
         let lives = || fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("lttng-"));

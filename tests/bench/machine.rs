@@ -43,8 +43,8 @@ impl Watch {
         Watch { since: Instant::now(), all: worked(&fs::read_to_string("/proc/stat").unwrap_or_default()), own: own() }
     }
 
-    /// What others have used since then, in a line. Our processes must have been waited for.
-    pub fn tell(&self) -> String {
+    /// A line about how much CPU time other programs had since then. Our processes must have been waited for.
+    pub fn summary(&self) -> String {
         let now = Watch::start();
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let had = now.since.duration_since(self.since).as_secs_f64() * cpus as f64;

@@ -68,7 +68,7 @@ fn bench(options: &Options) -> Result<(), Stop> {
     let results = measure(options, &mut runner);
     drop(runner);
     let results = results?;
-    println!("{}", watch.tell());
+    println!("{}", watch.summary());
     for way in &results.ways {
         println!("{:15} {}", way.name(), way.what());
     }

@@ -56,7 +56,7 @@ impl Options {
 }
 
 /// The ways and workloads that a list of names leaves: of each sort those that are named, or all if none is. Native is
-/// always there, as the others are told as multiples of it.
+/// always there, as the figures of the others are multiples of its figure.
 fn select(only: &str, against: bool) -> Result<(Vec<Way>, Vec<Workload>), String> {
     let words: Vec<&str> = only.split([' ', ',']).filter(|word| !word.is_empty()).collect();
     let is_way = |word: &&str| Way::ALL.iter().any(|way| way.name() == *word);

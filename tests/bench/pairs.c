@@ -1,13 +1,13 @@
 /* pairs THREADS PAIRS PAUSE: each thread locks and unlocks a mutex of its own PAIRS times, with PAUSE microseconds between two
  * hundreds of pairs. Writes to standard error how much CPU time the process took for a pair, in nanoseconds, and, behind a tab,
- * the wall time of the whole in milliseconds. */
+ * the wall time of all of it in milliseconds. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-static long pairs, rest;
+static long pairs, pause_us;
 
 static void *work(void *unused)
 {
@@ -18,8 +18,8 @@ static void *work(void *unused)
         abort();
     pthread_mutex_init(mutex, NULL);
     for (long pair = 0; pair < pairs; pair++) {
-        if (rest && pair % 100 == 0)
-            usleep(rest);
+        if (pause_us && pair % 100 == 0)
+            usleep(pause_us);
         pthread_mutex_lock(mutex);
         pthread_mutex_unlock(mutex);
     }
@@ -43,7 +43,7 @@ int main(int argc, char **argv)
     if (count < 1 || count > 64)
         return 2;
     pairs = atol(argv[2]);
-    rest = atol(argv[3]);
+    pause_us = atol(argv[3]);
     start = now(CLOCK_MONOTONIC);
     for (int i = 0; i < count; i++)
         if (pthread_create(&threads[i], NULL, work, NULL))

@@ -46,12 +46,12 @@ pub struct Usage {
     pub output: String,
 }
 
-/// The program that is running, for the thread that looks after it.
+/// The program that is running, for the thread that watches it.
 struct Watched {
     /// Leader of its own process group, and not yet waited for: the number is still its own.
     group: Option<i32>,
     since: Instant,
-    told_to_end: Option<Instant>,
+    termination_requested: Option<Instant>,
     too_slow: bool,
 }
 
@@ -60,7 +60,7 @@ static WATCHED: Mutex<Option<Watched>> = Mutex::new(None);
 /// Locks, whatever happened to another holder.
 fn with_watched<T>(work: impl FnOnce(&mut Watched) -> T) -> T {
     let mut guard = WATCHED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let fresh = || Watched { group: None, since: Instant::now(), told_to_end: None, too_slow: false };
+    let fresh = || Watched { group: None, since: Instant::now(), termination_requested: None, too_slow: false };
     work(guard.get_or_insert_with(fresh))
 }
 
@@ -99,25 +99,25 @@ pub fn watch_for_signals() {
     thread::spawn(|| {
         loop {
             thread::sleep(Duration::from_millis(100));
-            with_watched(Watched::look);
+            with_watched(Watched::check);
         }
     });
 }
 
 impl Watched {
-    fn look(&mut self) {
+    fn check(&mut self) {
         if self.since.elapsed() > PATIENCE {
             self.too_slow = true;
         }
         let Some(group) = self.group.filter(|_| self.too_slow || signal().is_some()) else {
             return;
         };
-        let with = match self.told_to_end {
+        let with = match self.termination_requested {
             None => libc::SIGTERM,
-            Some(told) if told.elapsed() > GRACE => libc::SIGKILL,
+            Some(since) if since.elapsed() > GRACE => libc::SIGKILL,
             Some(_) => return,
         };
-        self.told_to_end.get_or_insert_with(Instant::now);
+        self.termination_requested.get_or_insert_with(Instant::now);
         end_group(group, with);
     }
 }
@@ -157,7 +157,7 @@ pub fn run(command: &mut Command, scratch: &Path) -> Result<Usage, Stop> {
         let began = Instant::now();
         let child = command.spawn().map_err(cannot)?;
         let group = child.id().cast_signed();
-        *watched = Watched { group: Some(group), since: began, told_to_end: None, too_slow: false };
+        *watched = Watched { group: Some(group), since: began, termination_requested: None, too_slow: false };
         Ok((began, child))
     })?;
     let (status, wall, usage) = wait(&child, began);
@@ -171,7 +171,7 @@ pub fn run(command: &mut Command, scratch: &Path) -> Result<Usage, Stop> {
         let text = fs::read(&errors).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let last = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message").trim();
-        return Err(Stop::Cannot(format!("{name} ended {}: {last}", ending(status))));
+        return Err(Stop::Cannot(format!("{name} ended {}: {last}", end_description(status))));
     }
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
     Ok(Usage {
@@ -196,7 +196,7 @@ fn wait(child: &Child, began: Instant) -> (i32, Duration, libc::rusage) {
         with_watched(|watched| {
             watched.group = None;
             // Processes of its group that outlived the leader.
-            if watched.told_to_end.is_some() {
+            if watched.termination_requested.is_some() {
                 end_group(pid, libc::SIGKILL);
             }
         });
@@ -207,7 +207,7 @@ fn wait(child: &Child, began: Instant) -> (i32, Duration, libc::rusage) {
 }
 
 /// A wait status in words.
-fn ending(status: i32) -> String {
+fn end_description(status: i32) -> String {
     if libc::WIFSIGNALED(status) {
         format!("by signal {}", libc::WTERMSIG(status))
     } else {
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_measured_and_its_failure_told() {
+    fn a_program_is_measured_and_its_failure_reported() {
         let scratch = tempfile::tempdir().unwrap();
         let shell = |text: &str| run(Command::new("sh").args(["-c", text]), scratch.path());
         let usage = shell("echo 12; i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done").unwrap();

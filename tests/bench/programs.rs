@@ -1,4 +1,4 @@
-//! Whole programs, with inputs that are always the same and take them about half a second.
+//! Real programs, with inputs that are always the same and take them about half a second.
 
 use std::fs;
 use std::path::Path;

@@ -85,7 +85,7 @@ impl Runner {
     /// If it cannot be made: then none of the ways can be measured.
     pub fn prepare(&self, workload: &Workload) -> Result<(), Stop> {
         match &workload.kind {
-            Kind::Whole(program) => program.prepare(Path::new(SOURCES), self.scratch.path()),
+            Kind::Program(program) => program.prepare(Path::new(SOURCES), self.scratch.path()),
             _ => Ok(()),
         }
     }
@@ -112,7 +112,7 @@ impl Runner {
     fn run(&self, workload: &Workload, way: Way, trace: &Path) -> Result<Sample, Stop> {
         let scratch = self.scratch.path();
         let launch = workload.launch(way, Path::new(SOURCES), scratch);
-        let mut told = 0;
+        let mut reported = 0;
         let (mut sample, counted) = match way {
             Way::Native => return sample(workload, &process::run(&mut launch.command(), scratch)?),
             Way::Floor => {
@@ -125,7 +125,7 @@ impl Runner {
                 let lttng = self.lttng.as_ref().map_err(Clone::clone)?;
                 let mode = if way == Way::Lttng { Mode::Discard } else { Mode::Overwrite };
                 let recorded = lttng.record(mode, launch, trace, scratch)?;
-                told = recorded.lost;
+                reported = recorded.lost;
                 let mut sample = sample(workload, &recorded.usage)?;
                 sample.cpu += recorded.daemons_cpu;
                 sample.peak += recorded.daemons_peak;
@@ -133,7 +133,7 @@ impl Runner {
             }
             Way::Uftrace => {
                 let uftrace = self.uftrace.as_ref().map_err(Clone::clone)?;
-                let calls = if matches!(workload.kind, Kind::Whole(_)) { Calls::Threads } else { Calls::All };
+                let calls = if matches!(workload.kind, Kind::Program(_)) { Calls::Threads } else { Calls::All };
                 // It makes its directory itself.
                 let usage = uftrace.record(calls, launch, &trace.join("uftrace"), scratch)?;
                 (sample(workload, &usage)?, Some(trace::uftrace_calls(trace)))
@@ -144,36 +144,41 @@ impl Runner {
                 let variables = way.variables().iter();
                 let launch = variables.fold(launch, |launch, (name, value)| launch.env(name, value));
                 let sample = sample(workload, &process::run(&mut launch.command(), scratch)?)?;
-                told = trace::lost(trace);
+                reported = trace::lost(trace);
                 (sample, Some(trace::lines(trace).map_err(|error| format!("{}: {error}", trace.display()))?))
             }
         };
         sample.written = trace::length(trace);
-        (sample.records, sample.lost) = account(workload.events(way), counted, told, way.tells_of_losses())?;
+        (sample.records, sample.lost) = account(workload.events(way), counted, reported, way.reports_losses())?;
         Ok(sample)
     }
 }
 
-/// Records and losses, from the events that there were, the records that were counted, and the losses that the way reported
-/// of, each where it is known.
+/// Records and losses, from the events that there were, the records that were counted, and the losses that the way
+/// reported, each where it is known.
 ///
 /// # Errors
-/// If events are missing without a word: then the figure is that of something else.
-fn account(made: Option<u64>, counted: Option<u64>, told: u64, tells: bool) -> Result<(Option<u64>, u64), String> {
+/// If events are missing and not reported: then the figure is that of something else.
+fn account(
+    made: Option<u64>,
+    counted: Option<u64>,
+    reported: u64,
+    reports_losses: bool,
+) -> Result<(Option<u64>, u64), String> {
     let (Some(made), Some(counted)) = (made, counted) else {
-        return Ok((counted.or(made.map(|made| made.saturating_sub(told))), told));
+        return Ok((counted.or(made.map(|made| made.saturating_sub(reported))), reported));
     };
     let missing = made.saturating_sub(counted);
-    if counted == 0 || (tells && missing > told) {
-        return Err(format!("it recorded {counted} of {made} events, and told of {told} lost ones"));
+    if counted == 0 || (reports_losses && missing > reported) {
+        return Err(format!("it recorded {counted} of {made} events, and reported {reported} lost ones"));
     }
-    Ok((Some(counted), missing.max(told)))
+    Ok((Some(counted), missing.max(reported)))
 }
 
 /// The figure of a run. C programs print their own, and their memory; other programs are measured from outside.
 fn sample(workload: &Workload, usage: &Usage) -> Result<Sample, Stop> {
     let (figure, peak) = match workload.kind {
-        Kind::Whole(_) => (usage.wall.as_secs_f64(), usage.peak),
+        Kind::Program(_) => (usage.wall.as_secs_f64(), usage.peak),
         _ => printed(&usage.output)
             .ok_or_else(|| format!("the program printed '{}', not a figure and its memory", usage.output.trim()))?,
     };

@@ -23,8 +23,8 @@ pub fn tsv(results: &Results) -> String {
                 };
                 let times = native.map_or_else(String::new, |native| format!("{:.3}", figure.median / native));
                 let Summary { median, min, max } = figure;
-                let whole = |column: fn(&Sample) -> Option<f64>| {
-                    whole(cell, column).map_or_else(String::new, |value| format!("{value:.0}"))
+                let rounded = |column: fn(&Sample) -> Option<f64>| {
+                    median_of(cell, column).map_or_else(String::new, |value| format!("{value:.0}"))
                 };
                 writeln!(
                     text,
@@ -33,10 +33,10 @@ pub fn tsv(results: &Results) -> String {
                     cpu.median,
                     cpu.min,
                     cpu.max,
-                    whole(|run| Some(run.written as f64)),
-                    whole(|run| run.records.map(|records| records as f64)),
-                    whole(|run| Some(run.lost as f64)),
-                    whole(|run| Some(run.peak as f64)),
+                    rounded(|run| Some(run.written as f64)),
+                    rounded(|run| run.records.map(|records| records as f64)),
+                    rounded(|run| Some(run.lost as f64)),
+                    rounded(|run| Some(run.peak as f64)),
                 )
             }
         };
@@ -64,8 +64,8 @@ fn rows(results: &Results) -> impl Iterator<Item = Row<'_>> {
     })
 }
 
-/// The median of a column as a whole number; nothing if it is not known.
-fn whole(cell: &Cell, column: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
+/// The median of a column; `None` if it is not known.
+fn median_of(cell: &Cell, column: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
     match cell {
         Cell::Measured(samples) => Summary::of(samples.iter().filter_map(column)).map(|summary| summary.median),
         Cell::Not(_) => None,
@@ -99,10 +99,10 @@ pub fn table(results: &Results) -> String {
                     figure.min,
                     figure.max,
                     cpu.median,
-                    whole(row.cell, |run| Some(run.written as f64)).unwrap_or(0.0) / 1e6,
-                    number(whole(row.cell, |run| run.records.map(|records| records as f64))),
-                    number(whole(row.cell, |run| Some(run.lost as f64))),
-                    whole(row.cell, |run| Some(run.peak as f64)).unwrap_or(0.0) * 1024.0 / 1e6,
+                    median_of(row.cell, |run| Some(run.written as f64)).unwrap_or(0.0) / 1e6,
+                    number(median_of(row.cell, |run| run.records.map(|records| records as f64))),
+                    number(median_of(row.cell, |run| Some(run.lost as f64))),
+                    median_of(row.cell, |run| Some(run.peak as f64)).unwrap_or(0.0) * 1024.0 / 1e6,
                 )
             }
             _ => writeln!(text, "not run"),
@@ -160,13 +160,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_said() {
+    fn what_was_not_measured_is_reported() {
         let text = table(&results());
         assert!(text.contains("mutex-1: lock + unlock of a free mutex, one thread, ns\n"), "{text}");
         assert!(text.contains("  lttng         not measured: lttng: it is not here\n"), "{text}");
         let bar = |value| Bar { what: "a".to_owned(), value, most: 0.6, unit: "" };
         let text = bars(&[bar(Ok(0.6)), bar(Ok(0.61)), bar(Err("gone".to_owned()))]);
-        let endings: Vec<&str> = text.lines().map(|line| line.rsplit("  ").next().unwrap()).collect();
-        assert_eq!(endings, ["met", "MISSED", "not measured: gone"]);
+        let results: Vec<&str> = text.lines().map(|line| line.rsplit("  ").next().unwrap()).collect();
+        assert_eq!(results, ["met", "MISSED", "not measured: gone"]);
     }
 }

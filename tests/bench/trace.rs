@@ -46,16 +46,16 @@ pub fn lines(directory: &Path) -> io::Result<u64> {
 
 /// The records that libthreadt reports as lost; the last report of each process counts.
 pub fn lost(directory: &Path) -> u64 {
-    let said = |path: &PathBuf| {
+    let reported = |path: &PathBuf| {
         let text = fs::read_to_string(path).ok()?;
         text.lines().rev().find_map(|line| line.strip_prefix("lost ")?.parse::<u64>().ok())
     };
-    files(directory).iter().filter(|path| named(path, "trinfo.")).filter_map(said).sum()
+    files(directory).iter().filter(|path| named(path, "trinfo.")).filter_map(reported).sum()
 }
 
 /// Records of uftrace: sixteen bytes at a call's entry and as many at its return.
 pub fn uftrace_calls(directory: &Path) -> u64 {
-    let data = files(directory).into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "dat"));
+    let data = files(directory).into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "dat"));
     data.filter_map(|file| Some(fs::metadata(file).ok()?.len())).sum::<u64>() / 32
 }
 

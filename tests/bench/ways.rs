@@ -11,7 +11,7 @@ pub enum Way {
     Off,
     /// Another version of the library (BENCH_AGAINST).
     Before,
-    /// The library as it comes.
+    /// The library without settings.
     Default,
     /// THR_TRACE_BUF: each record at once in its file.
     Buf,
@@ -95,7 +95,7 @@ impl Way {
     }
 
     /// True if it reports how many records it lost. A ring counts none, and uftrace's report is not read.
-    pub fn tells_of_losses(self) -> bool {
+    pub fn reports_losses(self) -> bool {
         !matches!(self, Way::Ring | Way::LttngOverwrite | Way::Uftrace)
     }
 }
@@ -117,9 +117,9 @@ mod tests {
         let ways = [Way::Native, Way::Default, Way::Lttng];
         let rounds: Vec<Vec<Way>> = (0..3).map(|round| rotated(&ways, round)).collect();
         for place in 0..3 {
-            let mut seen: Vec<&str> = rounds.iter().map(|round| round[place].name()).collect();
-            seen.sort_unstable();
-            assert_eq!(seen, ["default", "lttng", "native"]);
+            let mut names: Vec<&str> = rounds.iter().map(|round| round[place].name()).collect();
+            names.sort_unstable();
+            assert_eq!(names, ["default", "lttng", "native"]);
         }
         assert_eq!(rotated(&ways, 3), ways);
         assert!(rotated(&[], 3).is_empty());

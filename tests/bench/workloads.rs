@@ -44,7 +44,7 @@ pub enum Kind {
         pairs: u64,
     },
     /// Wall time in seconds.
-    Whole(Program),
+    Program(Program),
 }
 
 const fn calls(name: &'static str, what: &'static str, calls: &'static str, threads: u64, turns: u64) -> Workload {
@@ -55,8 +55,8 @@ const fn memory(name: &'static str, what: &'static str, threads: u64, pairs: u64
     Workload { name, what, kind: Kind::Memory { threads, pairs } }
 }
 
-const fn whole(name: &'static str, what: &'static str, program: Program) -> Workload {
-    Workload { name, what, kind: Kind::Whole(program) }
+const fn real_program(name: &'static str, what: &'static str, program: Program) -> Workload {
+    Workload { name, what, kind: Kind::Program(program) }
 }
 
 /// All of them, in the table's order. Turns are chosen so that a run takes a tenth of a second or two where it is traced.
@@ -84,11 +84,11 @@ pub const WORKLOADS: [Workload; 18] = [
     memory("memory-100", "the same with 100", 100, 560),
     memory("memory-1000", "the same with 1000", 1000, 560),
     memory("memory-10000", "the same with 10000", 10_000, 1),
-    whole("sort", "sort -n of numbers, two threads", Program::Sort),
-    whole("xz", "xz -T2", Program::Xz),
-    whole("node", "node's crypto pool: pbkdf2 and scrypt", Program::Node),
-    whole("java", "java: a thread pool, monitors and locks", Program::Java),
-    whole("git", "git repack -a -d -f, two threads", Program::Git),
+    real_program("sort", "sort -n of numbers, two threads", Program::Sort),
+    real_program("xz", "xz -T2", Program::Xz),
+    real_program("node", "node's crypto pool: pbkdf2 and scrypt", Program::Node),
+    real_program("java", "java: a thread pool, monitors and locks", Program::Java),
+    real_program("git", "git repack -a -d -f, two threads", Program::Git),
 ];
 
 /// A record and its text in a file of its own, one system call after the other, are this much slower.
@@ -100,7 +100,7 @@ impl Workload {
         match self.kind {
             Kind::Calls { .. } | Kind::Create { .. } => "calls",
             Kind::Memory { .. } => "memory",
-            Kind::Whole(_) => "programs",
+            Kind::Program(_) => "programs",
         }
     }
 
@@ -114,7 +114,7 @@ impl Workload {
         match self.kind {
             Kind::Calls { .. } | Kind::Create { .. } => "ns",
             Kind::Memory { .. } => "KiB",
-            Kind::Whole(_) => "s",
+            Kind::Program(_) => "s",
         }
     }
 
@@ -131,7 +131,7 @@ impl Workload {
             Kind::Memory { threads, pairs } => {
                 Launch::new(scratch.join("threads")).args(["memory", &*threads.to_string(), &*pairs.to_string()])
             }
-            Kind::Whole(program) => program.launch(sources, scratch),
+            Kind::Program(program) => program.launch(sources, scratch),
         }
     }
 
@@ -173,7 +173,7 @@ impl Workload {
             Kind::Calls { calls: "read-lock" | "semaphore" | "ping-pong", .. } | Kind::Create { .. } if lttng => {
                 Some("its wrapper records mutexes only")
             }
-            Kind::Whole(Program::Java) if way == Way::Uftrace => {
+            Kind::Program(Program::Java) if way == Way::Uftrace => {
                 Some("it does not see what a library calls that is loaded later")
             }
             Kind::Memory { threads: 10_000.., .. } if !matches!(way, Way::Native | Way::Before | Way::Default) => {

@@ -7,12 +7,12 @@ use super::{files, modest, unchanged};
 
 /// The records of a complete run of the program.
 #[track_caller]
-fn assert_whole(trace: &Trace) {
+fn assert_complete(trace: &Trace) {
     assert_eq!((trace.of("mutex_lock").len(), trace.of("thr_join").len(), trace.of("spin_unlock").len()), (8, 2, 1));
 }
 
 #[test]
-fn a_directory_that_cannot_be_used_is_told_once() {
+fn a_directory_that_cannot_be_used_is_reported_once() {
     let test = TestDirectory::new("nowhere");
     let file = test.directory().join("file");
     fs::write(&file, "").unwrap();
@@ -34,7 +34,7 @@ fn unset_or_empty_is_the_working_directory() {
         let run = test.traced(modest()).current_dir(test.trace_directory());
         let run = if empty { run.env("THR_TRACE_DIR", "") } else { run.env_remove("THR_TRACE_DIR") };
         assert_eq!(unchanged(run), [""; 0]);
-        assert_whole(&test.merged());
+        assert_complete(&test.merged());
     }
 }
 
@@ -45,13 +45,13 @@ fn a_relative_name_is_resolved_once() {
         let test = TestDirectory::new("relative");
         let run = test.traced(modest()).args(["chdir", "/"]).env("THR_TRACE_DIR", directory);
         assert_eq!(unchanged(run.current_dir(test.directory().join(start))), [""; 0], "{directory}");
-        assert_whole(&test.merged());
+        assert_complete(&test.merged());
     }
     // The same where nothing names a directory: the program leaves it after its first record.
     let test = TestDirectory::new("leaves");
     let run = test.traced(modest()).args(["chdir", "/"]).env_remove("THR_TRACE_DIR");
     assert_eq!(unchanged(run.current_dir(test.trace_directory())), [""; 0]);
-    assert_whole(&test.merged());
+    assert_complete(&test.merged());
 }
 
 #[test]
@@ -61,6 +61,6 @@ fn odd_names_are_just_names() {
         let directory = test.directory().join(name);
         fs::create_dir(&directory).unwrap();
         assert_eq!(unchanged(test.traced(modest()).env("THR_TRACE_DIR", &directory)), [""; 0], "{name:?}");
-        assert_whole(&Trace::read(&directory));
+        assert_complete(&Trace::read(&directory));
     }
 }

@@ -102,7 +102,7 @@ fn underscored_names_are_accepted() {
 }
 
 #[test]
-fn an_unknown_name_is_told_once_and_ignored() {
+fn an_unknown_name_is_reported_once_and_ignored() {
     for (list, unknown) in [("mutexes:mutex", "mutexes"), ("mutex:-mutex_lok", "mutex_lok"), ("mutex: spin", " spin")] {
         let (names, noise) = recorded(Some(list));
         assert_eq!(noise.len(), 1, "{list}: {noise:?}");
@@ -135,7 +135,7 @@ fn only_the_named_programs_are_recorded() {
 
 /// The shell between is not recorded; the program that it runs as its child, or becomes, is.
 #[test]
-fn only_is_asked_of_every_image() {
+fn thr_trace_only_applies_to_every_image() {
     let program = modest();
     let name = program.path().file_name().unwrap();
     for script in ["exec \"$0\"", "\"$0\"; exit $?"] {

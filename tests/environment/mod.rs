@@ -1,4 +1,4 @@
-//! The environment variables, each wrong value included. Whatever they say, the program runs as it does without.
+//! The environment variables, each wrong value included. Whatever their values, the program runs as it does without them.
 
 mod directory;
 mod events;
@@ -10,8 +10,8 @@ fn modest() -> Program {
     Program::c("environment/modest.c")
 }
 
-/// Runs the program as `run` has it, and fails unless it prints and returns what it always does. Returns what the
-/// library said on stderr besides.
+/// Runs the program as `run` has it, and fails unless it prints and returns what it always does. Returns the
+/// messages of the library.
 #[track_caller]
 fn unchanged(run: TestCommand<'_>) -> Vec<String> {
     let output: CommandOutput = run.noise_expected().run();

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::{assert_contiguous, assert_same, end, files, follow, go, posts};
 use crate::harness::{SeededRandom, TestDirectory, trace_cat};
 
-/// The time of day plus so many seconds, nanoseconds since the Epoch.
+/// The current time plus `seconds`, nanoseconds since the Epoch.
 fn now(seconds: i64) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
     now.saturating_add_signed(seconds * 1_000_000_000)
@@ -55,9 +55,9 @@ fn a_file_that_is_written_by_hand_is_printed_line_by_line() {
     let late_ones: Vec<&str> = late.iter().filter(|(_, late)| *late).map(|(number, _)| *number).collect();
     assert!(late_ones.contains(&"7") && !late_ones.contains(&"0"), "{late:?}");
     assert_eq!(late.len(), 9);
-    let said = output.stderr_text();
-    assert!(said.contains("tr.0000001.001: byte ") && said.contains("not a record"), "{said}");
-    assert!(said.contains(" came later than the window of "), "{said}");
+    let messages = output.stderr_text();
+    assert!(messages.contains("tr.0000001.001: byte ") && messages.contains("not a record"), "{messages}");
+    assert!(messages.contains(" arrived later than the window of "), "{messages}");
 }
 
 /// A clock that is an hour ahead delays neither its own records nor those of others.
@@ -85,11 +85,11 @@ fn files_that_are_removed_or_replaced_are_printed_to_their_end() {
     for number in 0..20 {
         append(&path, &post(now(0), 3 * number));
         follower.wait_for(&format!(":0:{}:0:0\n", 3 * number));
-        // What comes a moment before the end of a file is printed as well.
+        // A record that is appended just before the end of a file is printed as well.
         append(&path, &post(now(0), 3 * number + 1));
         match number % 3 {
             0 => fs::remove_file(&path).unwrap(),
-            1 => fs::rename(&path, test.directory().join("aside")).unwrap(),
+            1 => fs::rename(&path, test.directory().join("elsewhere")).unwrap(),
             _ => {
                 let new = test.directory().join("new");
                 append(&new, &post(now(0), 3 * number + 2));
@@ -110,8 +110,8 @@ fn files_that_are_removed_or_replaced_are_printed_to_their_end() {
 }
 
 #[test]
-fn a_file_that_is_cut_goes_on_where_it_was_cut() {
-    let test = TestDirectory::new("follow-cut");
+fn following_goes_on_where_a_file_was_truncated() {
+    let test = TestDirectory::new("follow-truncated");
     let path = test.trace_directory().join("tr.0000001.001");
     let mut follower = follow(&test, &[]).spawn();
     for number in 0..4 {
@@ -177,7 +177,7 @@ fn a_directory_may_be_emptied_and_made_anew() {
     assert_eq!(counts, [3, 3, 3, 3, 10, 10, 10, 10, 2000, 2001, 2002, 2003]);
 }
 
-/// Buffers that no recorder leaves, and that change while they are looked at, harm nothing: what else there is is printed.
+/// Buffers that no recorder leaves, and that change while they are read, do no harm: all other records are printed.
 #[test]
 fn damaged_buffers_do_no_harm() {
     let mut random = SeededRandom::seeded();

@@ -31,7 +31,7 @@ fn a_record_that_stays_in_its_buffer_is_printed() {
 
 /// Each record is printed soon after it is made, whichever thread makes it and whatever the other threads do.
 #[test]
-fn a_thread_that_waits_is_seen_beside_threads_that_end() {
+fn records_of_a_waiting_thread_are_printed_beside_threads_that_end() {
     let test = TestDirectory::new("follow-stays");
     let mut follower = follow(&test, &["-F", "csv"]).spawn();
     let mut program = posts(&test, "stay 2 thread 3 stay 4 thread 5 go posts 6").spawn();

@@ -37,7 +37,7 @@ fn go(test: &TestDirectory) {
     fs::write(test.directory().join("go"), "").unwrap();
 }
 
-/// `modes/ring.c`, which posts, without rings; only posts are recorded.
+/// `recording_modes/ring.c`, which posts, without rings; only posts are recorded.
 fn posts<'a>(test: &'a TestDirectory, steps: &str) -> TestCommand<'a> {
     let run = test.traced(Program::c("recording_modes/ring.c")).args(steps.split_whitespace());
     run.env("THR_TRACE_EVENTS", "sema")

@@ -22,7 +22,7 @@ fn what_stays_in_a_ring_is_printed() {
 /// As long as nothing is overwritten, what is printed is what the files have at the end; also with what the image before an exec
 /// had, and what a killed process leaves.
 #[test]
-fn large_rings_are_followed_whole() {
+fn large_rings_are_followed_completely() {
     for (size, steps) in [
         ("8M", "posts 20000 thread 3000 stay 10 posts 2000 fork 700"),
         ("8M", "thread 100 posts 5000 exec 8M posts 6000 thread 20"),
@@ -40,9 +40,10 @@ fn large_rings_are_followed_whole() {
             go(&test);
             program.wait();
             let followed = follower.wait();
-            let told = ": process ";
-            let said: Vec<&str> = followed.stderr_text().lines().filter(|line| !line.contains(told)).collect();
-            assert_eq!(said, [""; 0]);
+            let running_note = ": process ";
+            let messages: Vec<&str> =
+                followed.stderr_text().lines().filter(|line| !line.contains(running_note)).collect();
+            assert_eq!(messages, [""; 0]);
             let merged = test.trace_cat().run();
             merged.success();
             assert_same(&followed.stdout, &merged.stdout);
@@ -54,7 +55,7 @@ fn large_rings_are_followed_whole() {
 /// thread, and the newest
 /// are there.
 #[test]
-fn rings_that_are_overtaken_are_told_of_once() {
+fn rings_that_are_overtaken_are_reported_once() {
     for size in ["64K", "1M"] {
         println!("{size}");
         let test = TestDirectory::new("follow-overtaken");
@@ -77,7 +78,7 @@ fn rings_that_are_overtaken_are_told_of_once() {
             |line: &&str| line.contains("its rings are read as they stand") || line.contains("cannot be copied");
         let lines: Vec<&str> = followed.stderr_text().lines().filter(|line| !is_of_the_start(line)).collect();
         assert!(lines.iter().all(|line| line.contains("overwrites records before they are read")), "{lines:?}");
-        println!("{gaps} of 3 had gaps, {} were told", lines.len());
+        println!("{gaps} of 3 had gaps, {} were reported", lines.len());
         assert!(lines.len() <= 3);
     }
 }

@@ -10,7 +10,7 @@ const LINE_BYTES: usize = 400;
 const ITEMS_BEFORE: usize = 3;
 const ITEMS_AFTER: usize = 10;
 
-/// The first and the last lines of a text, each shortened, with a line between them that says how many are left out.
+/// The first and the last lines of a text, each shortened, with a line between them that counts those left out.
 pub fn excerpt(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(|line| line.chars().take(LINE_BYTES).chain(['\n']).collect()).collect();
     if lines.len() <= 2 * EXCERPT_LINES {

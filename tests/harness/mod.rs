@@ -6,7 +6,7 @@
 //! test_directory  a test's own directory, and the commands that run there, with and without the library
 //! seeded_random   random numbers that a seed repeats
 //! output      how a command ended, and what it printed
-//! excerpt     what of long texts and lists a failed test prints
+//! excerpt     the excerpts of long texts and lists that a failed test prints
 //! trace       the records of a trace, with their columns by name
 //! ```
 

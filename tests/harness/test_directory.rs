@@ -268,7 +268,7 @@ impl RunningCommand {
         };
         if !self.noise {
             let noise: Vec<&str> = output.noise();
-            assert!(noise.is_empty(), "{}: the library says {noise:#?}", output.command);
+            assert!(noise.is_empty(), "{}: the library prints {noise:#?}", output.command);
         }
         output
     }

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use super::super::harness::TestDirectory;
 use super::{
-    assert_complete, complains_once, expected_records, merged_by_script, privately, steps, traced_mutexes, traced_steps,
+    account, assert_complete, complains_once, merged_by_script, privately, steps, traced_mutexes, traced_steps,
 };
 
 /// The user whose program may do the least.
@@ -150,6 +150,6 @@ fn no_file_can_be_made_any_more() {
                   \"$cat\" \"$trace\" > \"$test/merged\"; exit $status";
     let Some(run) = privately(&test, script) else { return };
     complains_once(&run.run(), "No space left on device");
-    let expected_records = expected_records(&merged_by_script(&test));
-    assert_eq!((expected_records.records, expected_records.lost), (3 * 600, 0));
+    let account = account(&merged_by_script(&test));
+    assert_eq!((account.records, account.lost), (3 * 600, 0));
 }

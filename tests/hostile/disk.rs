@@ -5,7 +5,7 @@ use super::{DONE, assert_complete, complains_once, traced_steps};
 
 /// The limit is the process's own: a child and the next image begin anew, and a trace below it has no limit.
 #[test]
-fn a_trace_below_its_limit_is_whole() {
+fn a_trace_below_its_limit_is_complete() {
     let test = TestDirectory::new("max-below");
     let run = traced_steps(&test, "pairs 100 clone 50 vforkexec 50 threads 2 1000").env("THR_TRACE_MAX", "10M");
     run.run().exited(DONE);
@@ -14,7 +14,7 @@ fn a_trace_below_its_limit_is_whole() {
 
 /// A value that is no size means no limit, and is reported once.
 #[test]
-fn a_size_that_is_none() {
+fn a_value_that_is_no_size_is_no_limit() {
     for wrong in ["", "-1", "1T", "10 M", "much", "99999999999999999999", "0x100"] {
         let test = TestDirectory::new("max-wrong");
         let run = traced_steps(&test, "pairs 100 thread 3000").env("THR_TRACE_MAX", wrong);

@@ -26,8 +26,8 @@ fn one_free_descriptor_is_enough() {
 fn without_a_descriptor_the_buffers_hold_the_records() {
     for limit in [0, 3] {
         let test = TestDirectory::new("nofile");
-        let few = format!("pairs 100 thread 1000 nofile {limit} thread 200 pairs 100");
-        complains_once(&traced_steps(&test, &few).noise_expected().run(), "Too many open files");
+        let arguments = format!("pairs 100 thread 1000 nofile {limit} thread 200 pairs 100");
+        complains_once(&traced_steps(&test, &arguments).noise_expected().run(), "Too many open files");
         assert_complete(&test, 3 * 1400);
     }
 }

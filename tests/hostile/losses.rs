@@ -3,7 +3,7 @@
 use super::super::harness::{CommandOutput, TestDirectory};
 use super::limits::limited;
 use super::{
-    DONE, assert_complete, assert_counted, complains_once, expected_records, merged_by_script, privately, traced_steps,
+    DONE, account, assert_complete, assert_counted, complains_once, merged_by_script, privately, traced_steps,
 };
 
 /// Without a free descriptor nothing can be opened. The buffers hold the newest, the others are counted.
@@ -29,7 +29,7 @@ fn on_a_disk_of(size: &str, arguments: &str) -> Option<(TestDirectory, CommandOu
     Some((test, output))
 }
 
-/// Files may grow to less than the trbuf's size, or to less than the trace's: what fits is there, the rest is counted.
+/// Files may grow to less than the trbuf's size, or to less than the trace's: what fits is there, the other records are counted.
 #[test]
 fn files_may_only_grow_so_far() {
     for limit in [100, 4096, 65536, 1 << 20] {
@@ -64,7 +64,7 @@ fn a_filter_and_more_records_than_room() {
     // The newest of the main thread: its last unlock is there.
     let trace = test.merged();
     assert!(trace.records.last().is_some_and(|record| record.is("mutex_unlock")));
-    assert!(expected_records(&trace).records > 3 * 500, "little is left");
+    assert!(account(&trace).records > 3 * 500, "little is left");
 }
 
 /// Recording stops before the last twentieth of the disk is taken. The records and the counted losses make up all calls.
@@ -72,15 +72,10 @@ fn a_filter_and_more_records_than_room() {
 fn a_disk_that_fills_up() {
     let Some((test, output)) = on_a_disk_of("4m", "pairs 100 threads 4 10000 pairs 100") else { return };
     complains_once(&output, "recording stops");
-    let expected_records = expected_records(&merged_by_script(&test));
-    assert!(
-        expected_records.lost > 0 && expected_records.records > 10_000,
-        "{} records, {} lost",
-        expected_records.records,
-        expected_records.lost
-    );
-    assert_eq!(expected_records.causes, [i64::from(libc::ENOSPC)]);
-    assert_eq!(expected_records.records as u64 + expected_records.lost, 3 * 40_200);
+    let account = account(&merged_by_script(&test));
+    assert!(account.lost > 0 && account.records > 10_000, "{} records, {} lost", account.records, account.lost);
+    assert_eq!(account.causes, [i64::from(libc::ENOSPC)]);
+    assert_eq!(account.records as u64 + account.lost, 3 * 40_200);
 }
 
 /// No room for the buffers' file even: they are anonymous memory, and what can be written is.
@@ -90,8 +85,8 @@ fn a_disk_that_is_full_from_the_start() {
     complains_once(&output, "");
     let trace = merged_by_script(&test);
     if !trace.records.is_empty() {
-        let expected_records = expected_records(&trace);
-        assert_eq!(expected_records.records as u64 + expected_records.lost, 3 * 6200);
+        let account = account(&trace);
+        assert_eq!(account.records as u64 + account.lost, 3 * 6200);
     }
 }
 
@@ -104,9 +99,9 @@ fn a_trace_of_a_given_size() {
         let run = traced_steps(&test, "pairs 100 threads 2 10000 pairs 100").env("THR_TRACE_MAX", max);
         complains_once(&run.noise_expected().run(), "THR_TRACE_MAX");
         let trace = test.merged();
-        let expected_records = expected_records(&trace);
-        assert_eq!(expected_records.records as u64 + expected_records.lost, 3 * 20_200, "{max}");
-        assert_eq!(expected_records.causes, [i64::from(libc::EDQUOT)], "{max}");
+        let account = account(&trace);
+        assert_eq!(account.records as u64 + account.lost, 3 * 20_200, "{max}");
+        assert_eq!(account.causes, [i64::from(libc::EDQUOT)], "{max}");
         // Three threads, each with a buffer that was being filled.
         let text = trace.text().len() as u64;
         assert!((bytes..bytes + 3 * (144 << 10) + 4096).contains(&text), "{max}: {text}");
@@ -126,19 +121,13 @@ fn no_file_may_be_written() {
     assert_complete(&test, 3 * 400);
 }
 
-/// Further threads get buffers that are no file's when none can be opened: at the end they go with the process, which
-/// the trace and stderr tell.
+/// Further threads get buffers that are no file's when none can be opened: their records are lost when the process ends,
+/// which the trace and stderr report.
 #[test]
 fn buffers_of_anonymous_memory() {
     let test = TestDirectory::new("anonymous");
     let output = traced_steps(&test, "pairs 100 deny threads 6 400 pairs 100").noise_expected().run();
     complains_once(&output, "Operation not permitted");
-    let expected_records = expected_records(&test.merged());
-    assert_eq!(
-        expected_records.records as u64 + expected_records.lost,
-        3 * 2600,
-        "{} and {} lost",
-        expected_records.records,
-        expected_records.lost
-    );
+    let account = account(&test.merged());
+    assert_eq!(account.records as u64 + account.lost, 3 * 2600, "{} and {} lost", account.records, account.lost);
 }

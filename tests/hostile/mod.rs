@@ -64,19 +64,19 @@ struct Account {
     causes: Vec<i64>,
 }
 
-/// Fails if a record is there twice.
+/// What the trace has and misses. Fails if a record is there twice.
 #[track_caller]
-fn expected_records(trace: &Trace) -> Account {
-    let told = trace.of("trace_lost");
+fn account(trace: &Trace) -> Account {
+    let loss_records = trace.of("trace_lost");
     let mut lines: Vec<&str> = trace.records.iter().map(|record| record.line.as_str()).collect();
     lines.sort_unstable();
     lines.dedup();
     assert_eq!(lines.len(), trace.records.len(), "a record is there twice");
-    let mut causes: Vec<i64> = told.iter().map(|record| record.fields.arguments[1].bits() as i64).collect();
+    let mut causes: Vec<i64> = loss_records.iter().map(|record| record.fields.arguments[1].bits() as i64).collect();
     causes.dedup();
     Account {
-        records: trace.records.len() - told.len(),
-        lost: told.iter().map(|record| record.fields.arguments[0].bits()).sum(),
+        records: trace.records.len() - loss_records.len(),
+        lost: loss_records.iter().map(|record| record.fields.arguments[0].bits()).sum(),
         causes,
     }
 }
@@ -85,28 +85,22 @@ fn expected_records(trace: &Trace) -> Account {
 #[track_caller]
 fn assert_complete(test: &TestDirectory, records: usize) -> Trace {
     let trace = test.merged();
-    let expected_records = expected_records(&trace);
-    assert_eq!((expected_records.records, expected_records.lost), (records, 0));
+    let account = account(&trace);
+    assert_eq!((account.records, account.lost), (records, 0));
     trace
 }
 
 /// Fails unless some records are missing, and the trace has their number and the reason.
 #[track_caller]
 fn assert_counted(test: &TestDirectory, records: usize, cause: i32) {
-    let expected_records = expected_records(&test.merged());
-    assert!(expected_records.lost > 0, "nothing was lost: the condition did not arise");
-    assert_eq!(expected_records.causes, [i64::from(cause)]);
-    assert_eq!(
-        expected_records.records as u64 + expected_records.lost,
-        records as u64,
-        "{} and {} lost",
-        expected_records.records,
-        expected_records.lost
-    );
+    let account = account(&test.merged());
+    assert!(account.lost > 0, "nothing was lost: the condition did not arise");
+    assert_eq!(account.causes, [i64::from(cause)]);
+    assert_eq!(account.records as u64 + account.lost, records as u64, "{} and {} lost", account.records, account.lost);
 }
 
-/// A shell script in a mount namespace of its own, where root may mount what goes when the script ends; `None`, after
-/// saying so, where that may not be. The script finds the trace directory in `$trace` and the test's in `$test`;
+/// A shell script in a mount namespace of its own, where root may mount what goes when the script ends; `None`, with
+/// a message, where that is not possible. The script finds the trace directory in `$trace` and the test's in `$test`;
 /// `$traced` before a program records it.
 fn privately<'a>(test: &'a TestDirectory, script: &str) -> Option<TestCommand<'a>> {
     let unshare = |run: TestCommand<'a>| run.args(["--mount", "--propagation", "private", "sh", "-ec"]);

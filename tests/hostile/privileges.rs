@@ -8,7 +8,7 @@ use super::super::harness::{Program, TestCommand, TestDirectory, library};
 use super::directory::{open_to_all, privileged};
 
 /// The environment is the user's, the rights are not: a file in a directory of the user's choice would be a gift to
-/// whoever attacks the program. ld.so drops LD_PRELOAD there; so the library comes by being linked to the program.
+/// whoever attacks the program. ld.so drops LD_PRELOAD there; so the program is linked to the library.
 #[test]
 fn a_set_user_id_program_is_not_recorded() {
     let test = TestDirectory::new("suid");
@@ -45,7 +45,7 @@ fn a_set_user_id_program_is_not_recorded() {
     super::assert_complete(&test, 3 * 10);
 }
 
-/// ld.so's own line about a library that it ignores is all that may be seen where LD_PRELOAD names it.
+/// Where LD_PRELOAD names the library, at most ld.so's own line about a library that it ignores is printed.
 #[test]
 fn a_set_user_id_program_ignores_the_preload() {
     let test = TestDirectory::new("suid-preload");

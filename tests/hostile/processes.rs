@@ -15,10 +15,10 @@ fn a_chain_of_images() {
         let run = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run };
         let output = run.run();
         output.exited(DONE);
-        let mut told: Vec<&str> = output.stdout_text().lines().filter(|line| line.starts_with("pid ")).collect();
-        assert_eq!(told.len(), 5);
-        told.dedup();
-        let pid: u32 = told[0][4..].parse().unwrap();
+        let mut pids: Vec<&str> = output.stdout_text().lines().filter(|line| line.starts_with("pid ")).collect();
+        assert_eq!(pids.len(), 5);
+        pids.dedup();
+        let pid: u32 = pids[0][4..].parse().unwrap();
         let trace = assert_complete(&test, 3 * (1 + 2 + 1000 + 3 + 4 + 3000));
         assert_eq!(trace.of_pid(pid).len(), trace.records.len());
         assert_eq!(trace.of_lwp(pid).len(), 3 * 3010);

@@ -1,7 +1,7 @@
 //! Storms of signals: handlers that post and lock on every thread, nested in each other and in records in the making;
 //! that leave by siglongjmp; that fork.
 //!
-//! Each completed call must be in the trace exactly once. A handler that comes in the middle of a record must neither
+//! Each completed call must be in the trace exactly once. A handler that runs in the middle of a record must neither
 //! overwrite it nor be overwritten by it, and a record that is jumped over must leave no trace but its absence.
 
 use super::super::harness::{CommandOutput, Program, TestDirectory, Trace};
@@ -9,7 +9,7 @@ use super::super::harness::{CommandOutput, Program, TestDirectory, Trace};
 /// What a worker of `storm` knows about itself: a line that it prints.
 pub struct StormWorker {
     pub lwp: u32,
-    /// Address of the semaphore that it posts, how many posts came back, and the semaphore's value.
+    /// Address of the semaphore that it posts, how many posts returned, and the semaphore's value.
     pub own: u64,
     pub finished: usize,
     pub posted: usize,
@@ -73,8 +73,8 @@ fn locks(trace: &Trace, lwp: u32) -> [usize; 3] {
 /// How many lost records of this thread the trace counts. Where each record goes to its file at once, handlers that
 /// come faster than files can be written fill what room there is for them.
 fn lost(trace: &Trace, lwp: u32) -> usize {
-    let told = trace.of("trace_lost").into_iter().filter(|record| record.fields.lwpid == lwp);
-    told.map(|record| record.fields.arguments[0].bits() as usize).sum()
+    let loss_records = trace.of("trace_lost").into_iter().filter(|record| record.fields.lwpid == lwp);
+    loss_records.map(|record| record.fields.arguments[0].bits() as usize).sum()
 }
 
 #[test]
@@ -84,16 +84,16 @@ fn handlers_post_and_lock_at_full_speed() {
         let (workers, trace) = storm(&test, "posts", unbuffered);
         assert_eq!(workers.len(), 3);
         for worker in workers {
-            let told = lost(&trace, worker.lwp);
-            assert!(unbuffered || told == 0, "{told} records of {} lost", worker.lwp);
+            let counted_lost = lost(&trace, worker.lwp);
+            assert!(unbuffered || counted_lost == 0, "{counted_lost} records of {} lost", worker.lwp);
             let own = post_numbers(&trace, worker.lwp, worker.own);
             assert!(own.is_sorted_by(|a, b| a < b), "a post is there twice or out of order");
             let counted =
                 [post_numbers(&trace, worker.lwp, worker.handlers).len(), locks(&trace, worker.lwp).iter().sum()];
             assert_eq!(
-                own.len() + counted.iter().sum::<usize>() + told,
+                own.len() + counted.iter().sum::<usize>() + counted_lost,
                 worker.posted + worker.handled + 3 * (worker.finished + worker.locks),
-                "{} posts, {counted:?} by handlers and of locks, {told} lost",
+                "{} posts, {counted:?} by handlers and of locks, {counted_lost} lost",
                 own.len()
             );
             assert!(worker.handled >= 200, "the storm did not arise");
@@ -109,14 +109,14 @@ fn jumps(mode: &str, unbuffered: bool) {
     for worker in workers {
         let own = post_numbers(&trace, worker.lwp, worker.own);
         assert!(own.is_sorted_by(|a, b| a < b), "{mode}: a post is there twice or out of order");
-        let told = lost(&trace, worker.lwp);
-        assert!(unbuffered || told == 0, "{mode}: {told} records of {} lost", worker.lwp);
+        let counted_lost = lost(&trace, worker.lwp);
+        assert!(unbuffered || counted_lost == 0, "{mode}: {counted_lost} records of {} lost", worker.lwp);
         let handled = [post_numbers(&trace, worker.lwp, worker.handlers).len(), locks(&trace, worker.lwp).iter().sum()];
-        let recorded = own.len() + handled.iter().sum::<usize>() + told;
+        let recorded = own.len() + handled.iter().sum::<usize>() + counted_lost;
         let certain = worker.finished + worker.handled + 3 * worker.locks;
         assert!(
             (certain..=certain + worker.posted - worker.finished).contains(&recorded),
-            "{mode}: {} of {} to {} posts, {handled:?} of {} posts and 3 * {} by handlers, {told} lost",
+            "{mode}: {} of {} to {} posts, {handled:?} of {} posts and 3 * {} by handlers, {counted_lost} lost",
             own.len(),
             worker.finished,
             worker.posted,
@@ -132,7 +132,7 @@ fn handlers_leave_by_siglongjmp() {
     jumps("altjumps", false);
 }
 
-/// Each record is being written when the jump comes, more often than not.
+/// Most jumps interrupt the write of a record.
 #[test]
 fn handlers_leave_a_write_by_siglongjmp() {
     jumps("jumps", true);
@@ -150,14 +150,14 @@ fn handlers_fork() {
         assert_eq!(forks, 3 * 12);
         let threads: Vec<u32> = workers.iter().map(|worker| worker.lwp).collect();
         for worker in &workers {
-            let told = lost(&trace, worker.lwp);
-            assert!(unbuffered || told == 0, "{told} records of {} lost", worker.lwp);
+            let counted_lost = lost(&trace, worker.lwp);
+            assert!(unbuffered || counted_lost == 0, "{counted_lost} records of {} lost", worker.lwp);
             let own = post_numbers(&trace, worker.lwp, worker.own);
             assert!(own.is_sorted_by(|a, b| a < b), "a post is there twice or out of order");
             let handled = post_numbers(&trace, worker.lwp, worker.handlers).len();
             let locked: usize = locks(&trace, worker.lwp).iter().sum();
             assert_eq!(
-                own.len() + handled + locked + told,
+                own.len() + handled + locked + counted_lost,
                 worker.posted + worker.handled + 3 * (worker.finished + worker.locks)
             );
         }

@@ -44,12 +44,12 @@ struct WorkerProgress {
 /// Returns how many records of workers there were.
 ///
 /// # Errors
-/// What is missing, twice, cut or out of order.
+/// What is missing, twice, truncated or out of order.
 pub fn check(text: &[u8], semaphores: Semaphores, finished: &[u64]) -> Result<u64, String> {
     let mut workers: HashMap<(u32, u32), WorkerProgress> = HashMap::new();
     let mut time = 0;
     if text.last().is_some_and(|&byte| byte != b'\n') {
-        return Err("the last record is cut".to_owned());
+        return Err("the last record is truncated".to_owned());
     }
     for line in text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
         let shown = || String::from_utf8_lossy(line);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_doubled_swapped_or_cut_is_seen() {
+    fn what_is_lost_doubled_swapped_or_truncated_is_detected() {
         let lines = text(9);
         for at in 0..9 {
             let mut lost = lines.clone();

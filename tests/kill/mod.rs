@@ -60,13 +60,13 @@ pub fn ended(output: &CommandOutput, status: Result<i32, i32>, counts: &Path) ->
     (finished(counts), semaphores)
 }
 
-/// How many calls each worker has come back from.
+/// How many calls of each worker have returned.
 pub fn finished(path: &Path) -> Vec<u64> {
     let bytes = fs::read(path).unwrap_or_default();
     bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
 }
 
-/// Kills `counting` when its workers have finished so many calls. How many each had finished then, and its semaphores; `None`
+/// Kills `counting` when its workers have finished `kill_after` calls. How many each had finished then, and its semaphores; `None`
 /// if it was killed before it printed them.
 pub fn kill(mut running: RunningCommand, counts: &Path, mode: &str, kill_after: u64) -> Option<(Vec<u64>, Semaphores)> {
     while finished(counts).iter().sum::<u64>() < kill_after {

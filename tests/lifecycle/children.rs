@@ -19,18 +19,18 @@ fn family(mode: &str, status: i32, child: Option<u32>) -> Family {
     let program = Program::with_flags("lifecycle/children.c", &[]);
     let native = test.native(&program).arg(mode).run();
     let traced = test.traced(&program).arg(mode).run();
-    let told = |text: &str, key: &str| -> Option<Vec<u32>> {
+    let numbers = |text: &str, key: &str| -> Option<Vec<u32>> {
         let line = text.lines().find_map(|line| line.strip_prefix(key))?;
         Some(line.split_whitespace().map(|word| word.parse().unwrap()).collect())
     };
     for output in [&native, &traced] {
         output.exited(status);
         assert_eq!(output.stderr_text(), "");
-        assert_eq!(told(output.stdout_text(), "child ").map(|child| child[1]), child, "{}", output.command);
+        assert_eq!(numbers(output.stdout_text(), "child ").map(|child| child[1]), child, "{}", output.command);
     }
     let text = traced.stdout_text();
-    let parent = told(text, "parent ").expect("the parent's number")[0];
-    let child = told(text, "child ").map_or(0, |child| child[0]);
+    let parent = numbers(text, "parent ").expect("the parent's number")[0];
+    let child = numbers(text, "child ").map_or(0, |child| child[0]);
     let trace = clean(&test);
     Family { test, trace, parent, child }
 }

@@ -81,7 +81,7 @@ const OLD_RECORD: &[u8] = b"1700000000:000000001:0000007:0000007:0x7fc5de3f86c0:
 const OLD_INFO: &[u8] = b"format 1\npid 7\nstart 12345\n";
 
 #[test]
-fn files_of_an_earlier_process_are_set_aside() {
+fn files_of_an_earlier_process_are_renamed() {
     for files in [
         vec![("tr", OLD_RECORD.to_vec()), ("trinfo", OLD_INFO.to_vec())],
         vec![("tr", OLD_RECORD.to_vec()), ("trinfo", OLD_INFO.to_vec()), ("trbuf", dead_header())],
@@ -100,10 +100,10 @@ fn files_of_an_earlier_process_are_set_aside() {
         let own = names(&test.trace_directory());
         for (kind, bytes) in &files {
             let name = if *kind == "tr" { format!("tr.{number}") } else { format!("{kind}.{process}") };
-            let aside = own.iter().find(|found| found.starts_with("old.") && found.ends_with(&format!(".{name}")));
-            let aside = aside.unwrap_or_else(|| panic!("{name} was not set aside: {own:?}"));
-            assert_eq!(*aside, format!("old.12345.{name}"));
-            assert!(fs::read(test.trace_directory().join(aside)).unwrap() == *bytes, "{aside} was changed");
+            let renamed = own.iter().find(|found| found.starts_with("old.") && found.ends_with(&format!(".{name}")));
+            let renamed = renamed.unwrap_or_else(|| panic!("{name} was not renamed: {own:?}"));
+            assert_eq!(*renamed, format!("old.12345.{name}"));
+            assert!(fs::read(test.trace_directory().join(renamed)).unwrap() == *bytes, "{renamed} was changed");
         }
         // The new process's own, and nothing else.
         let trace = clean(&test);
@@ -114,7 +114,7 @@ fn files_of_an_earlier_process_are_set_aside() {
 
 /// Without a trinfo or a trbuf the start time of the earlier process is unknown. Its files are renamed all the same.
 #[test]
-fn a_lone_tr_file_is_set_aside() {
+fn a_lone_tr_file_is_renamed() {
     let test = TestDirectory::new("lone");
     let prepared = test.directory().join("prepared");
     prepare(&prepared, &[("tr", OLD_RECORD.to_vec())]);
@@ -123,15 +123,15 @@ fn a_lone_tr_file_is_set_aside() {
     output.success();
     let name = format!(".tr.{}", output.stdout_text().trim_end());
     let files = names(&test.trace_directory());
-    let aside = files.iter().find(|found| found.starts_with("old.") && found.ends_with(&name));
-    let aside = aside.unwrap_or_else(|| panic!("not set aside: {files:?}"));
-    assert_eq!(fs::read(test.trace_directory().join(aside)).unwrap(), OLD_RECORD);
+    let renamed = files.iter().find(|found| found.starts_with("old.") && found.ends_with(&name));
+    let renamed = renamed.unwrap_or_else(|| panic!("not renamed: {files:?}"));
+    assert_eq!(fs::read(test.trace_directory().join(renamed)).unwrap(), OLD_RECORD);
     assert_eq!(clean(&test).records.len(), 9);
 }
 
 /// The same number twice: a second predecessor's files do not overwrite the first one's.
 #[test]
-fn what_was_set_aside_is_not_overwritten() {
+fn a_renamed_file_is_not_overwritten() {
     let test = TestDirectory::new("twice");
     let prepared = test.directory().join("prepared");
     prepare(&prepared, &[("tr", OLD_RECORD.to_vec()), ("trinfo", OLD_INFO.to_vec())]);

@@ -7,6 +7,7 @@ mod files;
 mod namespaces;
 mod preloads;
 mod threads;
+mod versions;
 
 use std::fs;
 use std::path::Path;

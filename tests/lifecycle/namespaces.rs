@@ -1,5 +1,5 @@
 //! Containers, where every program may have the process ID 1. Only root may make PID namespaces: elsewhere these tests
-//! say so and have nothing to test.
+//! print a message and test nothing.
 
 use std::fs;
 
@@ -20,32 +20,32 @@ fn contained<'a>(test: &'a TestDirectory, program: &Program) -> Option<TestComma
 
 /// The records of the program `environment/modest.c` from beginning to end.
 #[track_caller]
-fn assert_whole(trace: &Trace) {
+fn assert_complete(trace: &Trace) {
     assert_eq!((super::pairs(trace, 1), trace.of("thr_join").len(), trace.of("proc_exit").len()), (4, 2, 1));
 }
 
 #[test]
-fn one_number_again_and_again() {
+fn three_containers_with_the_same_process_id() {
     let test = TestDirectory::new("again");
     let program = Program::c("environment/modest.c");
     for _ in 0..3 {
         let Some(run) = contained(&test, &program) else { return };
         run.run().exited(9);
     }
-    assert_whole(&super::clean(&test));
+    assert_complete(&super::clean(&test));
     // The traces of both earlier processes can still be read: their files were renamed by start time.
-    let aside: Vec<String> =
+    let renamed: Vec<String> =
         names(&test.trace_directory()).into_iter().filter(|name| name.starts_with("old.")).collect();
-    assert_eq!(aside.len(), 2 * 3, "two tr files and a trinfo each: {aside:?}");
-    let mut starts: Vec<&str> = aside.iter().map(|name| name.split('.').nth(1).unwrap()).collect();
+    assert_eq!(renamed.len(), 2 * 3, "two tr files and a trinfo each: {renamed:?}");
+    let mut starts: Vec<&str> = renamed.iter().map(|name| name.split('.').nth(1).unwrap()).collect();
     starts.dedup();
-    assert_eq!(starts.len(), 2, "{aside:?}");
+    assert_eq!(starts.len(), 2, "{renamed:?}");
     for start in starts {
-        let own = aside.iter().filter(|name| name.starts_with(&format!("old.{start}.tr.")));
+        let own = renamed.iter().filter(|name| name.starts_with(&format!("old.{start}.tr.")));
         let files = own.map(|name| test.trace_directory().join(name));
         let output = test.native(super::super::harness::trace_cat()).args(files).run();
         output.success();
-        assert_whole(&Trace::parse("trace-cat", &output.stdout));
+        assert_complete(&Trace::parse("trace-cat", &output.stdout));
     }
 }
 
@@ -61,7 +61,7 @@ fn a_living_process_keeps_its_names() {
     assert_eq!(second.noise().len(), 1, "{}", second.stderr_text());
     let directory = names(&test.trace_directory()).into_iter().find(|name| name.starts_with("ns"));
     let directory = test.trace_directory().join(directory.expect("a directory for the other namespace"));
-    assert_whole(&Trace::read(&directory));
+    assert_complete(&Trace::read(&directory));
     // Killed, it leaves its six records in its buffer. unshare ends when its child is gone.
     let children = format!("/proc/{0}/task/{0}/children", first.pid());
     let child = fs::read_to_string(children).unwrap();

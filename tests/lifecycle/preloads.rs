@@ -30,7 +30,7 @@ fn jemalloc_before_and_behind() {
         // The allocator's own threads run when the process ends, so a buffer may be left.
         let trace = test.merged();
         let fields = trace.records.iter().map(|record| &record.fields);
-        checker::check_cut(fields).unwrap_or_else(|impossible| panic!("{impossible}"));
+        checker::check_interrupted(fields).unwrap_or_else(|impossible| panic!("{impossible}"));
         let locks = trace.of("mutex_lock").into_iter().filter(|record| record.arguments()[0] == mutex).count();
         let unlocks = trace.of("mutex_unlock").into_iter().filter(|record| record.arguments()[0] == mutex).count();
         assert_eq!((locks, unlocks), (2000, 2000));
@@ -39,9 +39,9 @@ fn jemalloc_before_and_behind() {
     }
 }
 
-/// A lock checker behind the library that looks at its caller finds the program: a hook that records nothing leaves no frame.
+/// A lock checker behind the library, which reads its return address, finds the program: a hook that records nothing leaves no frame.
 #[test]
-fn who_comes_behind_is_called_by_the_program() {
+fn a_library_behind_is_called_by_the_program() {
     let interposer = Program::with_flags("lifecycle/caller.c", &["-shared", "-fPIC", "-DINTERPOSER"]);
     let program = Program::c("lifecycle/caller.c");
     let test = TestDirectory::new("caller");

@@ -4,16 +4,16 @@
 //! records ──► Timeline::record ──► threads   who was created, has begun, has ended
 //!                                  pairing   a call's second record finds its first
 //!                                  objects   locks, rwlocks, semaphores, barriers and their owners
-//!                                  runs      waits on a condition variable, until what they waited for has come
+//!                                  runs      waits on a condition variable, until a signal wakes them
 //! ```
 //!
 //! A release is stamped before it happens and an acquisition after it has happened, so at each record of an
 //! acquisition the object must be free by the records so far. Objects are known by process and address: one that
-//! processes share is taken for two. An object whose past is not in the timeline (locked before a fork) is not judged
+//! processes share is taken for two. An object whose past is not in the timeline (locked before a fork) is not checked
 //! until it is next acquired, and a thread that was created past the library's hooks has no thr_begin.
 //!
-//! The end of a process cuts off the threads that still run, perhaps between a release and its record, which is
-//! written after the call: [`check_cut`] allows each such thread one release that is not there.
+//! The end of a process interrupts the threads that still run, perhaps between a release and its record, which is
+//! written after the call: [`check_interrupted`] allows each such thread one release that is not there.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -66,14 +66,14 @@ struct Waits {
     cond: Object,
     /// The index of the first wait's first record.
     began: usize,
-    /// Whether a signal came since then; known when a wait has returned 0.
+    /// Whether there was a signal since then; known when a wait has returned 0.
     woken: Option<bool>,
 }
 
 /// What is known at one point of a timeline.
 #[derive(Default)]
 struct Timeline {
-    /// The index of the record that is looked at.
+    /// The index of the current record.
     at: usize,
     /// Its predecessor's time.
     time: u64,
@@ -92,9 +92,9 @@ struct Timeline {
     /// The index of each condition variable's last signal or broadcast.
     signals: HashMap<Object, usize>,
     waits: HashMap<Thread, Waits>,
-    /// The index of each thread's last record, if threads may have been cut off there.
+    /// The index of each thread's last record, if threads may have been interrupted there.
     last: HashMap<Thread, usize>,
-    /// Releases that may have been made without a record, by threads that were cut off.
+    /// Releases that may have been made without a record, by threads that were interrupted.
     unrecorded: usize,
 }
 
@@ -114,11 +114,11 @@ pub fn check<'a>(records: impl IntoIterator<Item = &'a Record>) -> Result<Census
     Timeline::default().go_through(records)
 }
 
-/// Goes through the timeline of processes whose end cut threads off.
+/// Goes through the timeline of processes whose end interrupted threads.
 ///
 /// # Errors
 /// As [`check`].
-pub fn check_cut<'a>(records: impl IntoIterator<Item = &'a Record> + Clone) -> Result<Census, Impossible> {
+pub fn check_interrupted<'a>(records: impl IntoIterator<Item = &'a Record> + Clone) -> Result<Census, Impossible> {
     let last = records.clone().into_iter().enumerate().map(|(at, record)| ((record.pid, record.lwpid), at)).collect();
     Timeline { last, ..Timeline::default() }.go_through(records)
 }
@@ -129,14 +129,14 @@ impl Timeline {
             self.at = at;
             self.record(record).map_err(|why| Impossible { at, why })?;
             if self.last.get(&(record.pid, record.lwpid)) == Some(&at) {
-                self.cut_off(record);
+                self.interrupted(record);
             }
         }
         Ok(self.census)
     }
 
     /// The thread is not heard of again. What it has may be free from here on.
-    fn cut_off(&mut self, record: &Record) {
+    fn interrupted(&mut self, record: &Record) {
         let thread = (record.pid, record.lwpid);
         if self.lives.get(&(record.pid, record.tid)) == Some(&Life::Exited) {
             return;
@@ -196,7 +196,7 @@ impl Timeline {
     }
 
     /// A wait may end without a signal if the thread then waits again at once: POSIX allows spurious wake-ups, and it
-    /// is for the program to find that nothing has happened. When it goes on, a signal must have come.
+    /// is for the program to find that nothing has happened. When it goes on, there must have been a signal.
     fn judge_waits(&mut self, record: &Record, name: &str) -> Result<(), String> {
         let thread = (record.pid, record.lwpid);
         let Some(&Waits { cond, woken: Some(woken), .. }) = self.waits.get(&thread) else { return Ok(()) };
@@ -223,7 +223,7 @@ impl Timeline {
         Ok(())
     }
 
-    /// Whether a release that is missing may have been made by a thread that was cut off; takes it into account.
+    /// Whether a release that is missing may have been made by a thread that was interrupted; takes it into account.
     fn was_unrecorded(&mut self) -> bool {
         let possible = self.unrecorded > 0;
         self.unrecorded = self.unrecorded.saturating_sub(1);

@@ -2,7 +2,7 @@
 
 use spec::{Argument, EVENTS, Record};
 
-use super::checker::{Census, check, check_cut};
+use super::checker::{Census, check, check_interrupted};
 
 const PID: u32 = 100;
 /// The main thread and two others, by LWP.
@@ -108,7 +108,7 @@ fn a_spin_lock_has_one_owner() {
 }
 
 #[test]
-fn a_wait_lets_its_mutex_go_and_has_it_again() {
+fn a_wait_releases_its_mutex_and_acquires_it_again() {
     let lock = |lwp| both(lwp, "mutex_lock", &[M], &[0, 0]);
     let unlock = |lwp| [record(lwp, "mutex_unlock", 0, &[M, 0, 0])];
     let wait = [record(A, "cond_wait", 1, &[C, M])];
@@ -132,7 +132,7 @@ fn a_wake_up_has_its_signal() {
     rejected(&[&lock, &wait, &woken, &unlock], "before its signal");
     rejected(&[&lock, &signal, &wait, &woken, &unlock], "before its signal");
     rejected(&[&lock, &wait, &[record(B, "cond_signal", 0, &[C + 64, 0, 1])], &woken, &unlock], "before its signal");
-    // A spurious wake-up: the thread waits again, and in the end the signal has come.
+    // A spurious wake-up: the thread waits again until there is a signal.
     checked([&lock[..], &wait, &woken, &wait, &signal, &woken, &unlock].concat()).unwrap();
     rejected(&[&lock, &wait, &woken, &wait, &woken, &unlock], "before its signal");
     // A wait whose time ran out needs none; of the last wait of a killed program nobody knows what followed.
@@ -225,24 +225,24 @@ fn an_exec_forgets_what_was_locked() {
 
 /// xz ends while its workers run, one of which has just unlocked and not yet recorded it.
 #[test]
-fn a_thread_that_is_cut_off_may_have_released_unrecorded() {
+fn an_interrupted_thread_may_have_released_without_a_record() {
     let lock = |lwp| both(lwp, "mutex_lock", &[M], &[0, 0]);
     let start = [record(MAIN, "sema_init", 0, &[M, 0, 0])];
     let take = both(B, "sema_wait", &[M, 0], &[0]);
     let exit = [record(A, "thr_exit", 0, &[0])];
     let wait = both(B, "cond_wait", &[C, M], &[0]);
     let after = [record(B, "thr_yield", 0, &[])];
-    let cut = |records: &[&[Record]]| {
+    let interrupted = |records: &[&[Record]]| {
         let records = timed(records.concat());
-        check(&records).expect_err("nothing was cut off");
-        check_cut(&records).map_err(|impossible| impossible.why)
+        check(&records).expect_err("no thread was interrupted");
+        check_interrupted(&records).map_err(|impossible| impossible.why)
     };
-    cut(&[&lock(A), &lock(B)]).unwrap();
-    cut(&[&both(A, "rw_wrlock", &[M], &[0, 0]), &both(B, "rw_rdlock", &[M], &[0, 0, 1])]).unwrap();
-    cut(&[&start, &take]).unwrap();
-    cut(&[&lock(B), &wait, &after]).unwrap();
+    interrupted(&[&lock(A), &lock(B)]).unwrap();
+    interrupted(&[&both(A, "rw_wrlock", &[M], &[0, 0]), &both(B, "rw_rdlock", &[M], &[0, 0, 1])]).unwrap();
+    interrupted(&[&start, &take]).unwrap();
+    interrupted(&[&lock(B), &wait, &after]).unwrap();
     // One release each, none by a thread that is heard of again or has exited.
-    cut(&[&start, &take, &take, &take]).unwrap_err();
-    cut(&[&lock(A), &lock(B), &exit]).unwrap_err();
-    cut(&[&lock(A), &exit, &lock(B)]).unwrap_err();
+    interrupted(&[&start, &take, &take, &take]).unwrap_err();
+    interrupted(&[&lock(A), &lock(B), &exit]).unwrap_err();
+    interrupted(&[&lock(A), &exit, &lock(B)]).unwrap_err();
 }

@@ -8,7 +8,7 @@ use super::harness::{Program, TestDirectory};
 
 /// Eight threads pass locks of every kind to each other, more than 100,000 times.
 #[test]
-fn eight_threads_hand_locks_around() {
+fn eight_threads_pass_locks_around() {
     for seed in [1, 20_261_121] {
         println!("seed {seed}");
         let test = TestDirectory::new("order");

@@ -42,7 +42,7 @@ impl Lock {
         }
     }
 
-    /// The thread may have let it go.
+    /// The thread may have released it.
     pub fn forget(&mut self, thread: Thread) {
         if self.owner == Some(thread) {
             (self.owner, self.depth) = (None, 0);
@@ -57,7 +57,7 @@ impl Lock {
     }
 }
 
-/// A reader-writer lock. `rw_unlock` does not say which kind of lock it ends, so each thread's account is kept.
+/// A reader-writer lock. `rw_unlock` has no column for the kind of lock that it releases, so each thread's account is kept.
 #[derive(Debug, Default)]
 pub struct Rwlock {
     writer: Option<Thread>,
@@ -102,7 +102,7 @@ impl Rwlock {
         Ok(())
     }
 
-    /// The thread may have let it go.
+    /// The thread may have released it.
     pub fn forget(&mut self, thread: Thread) {
         self.writer = self.writer.filter(|&writer| writer != thread);
         self.readers.remove(&thread);

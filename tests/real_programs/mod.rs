@@ -44,7 +44,7 @@ fn same(native: &CommandOutput, traced: &CommandOutput) {
     assert!(native.stdout == traced.stdout, "another output: {}", traced.command);
 }
 
-/// Whether the threads of a program have all ended when its process does, or may be cut off.
+/// Whether the threads of a program have all ended when its process does, or may be interrupted by its end.
 #[derive(Clone, Copy, PartialEq)]
 enum Threads {
     End,
@@ -68,7 +68,7 @@ fn timeline(test: &TestDirectory, threads: Threads) -> Trace {
         merged.records.len()
     );
     let fields = merged.records.iter().map(|record| &record.fields);
-    let census = if threads == Threads::End { checker::check(fields) } else { checker::check_cut(fields) };
+    let census = if threads == Threads::End { checker::check(fields) } else { checker::check_interrupted(fields) };
     match census {
         Ok(census) => println!("{} records, {census:?}", merged.records.len()),
         Err(impossible) => panic!("{impossible}: {}", merged.records[impossible.at].line),

@@ -12,7 +12,7 @@ const DONE: i32 = 7;
 /// Room that a ring keeps free behind the newest record.
 const NEEDED: usize = encode_room(2) + ENCODE_ROOM;
 /// Bytes of a ring that may hold no record: the step by which it gives up its oldest, what is kept free behind the newest
-/// and was at its end, and a record that the step has cut.
+/// and was at its end, and a record that the step has truncated.
 pub const UNUSED: usize = 4096 + 2 * NEEDED + 100;
 
 /// A thread that posted.
@@ -71,7 +71,7 @@ fn oldest(trace: &Trace, lwp: u32) -> String {
     format!("{}.{}", &first.line[..10], &first.line[11..20])
 }
 
-/// The names in the trace directory that begin so.
+/// The names in the trace directory that begin with `prefix`.
 fn files(test: &TestDirectory, prefix: &str) -> Vec<String> {
     let entries = fs::read_dir(test.trace_directory()).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -79,7 +79,7 @@ fn files(test: &TestDirectory, prefix: &str) -> Vec<String> {
 }
 
 /// The lines of the process's trinfo whose key is `key`, without it.
-fn told(test: &TestDirectory, key: &str) -> Vec<String> {
+fn trinfo_values(test: &TestDirectory, key: &str) -> Vec<String> {
     let names = files(test, "trinfo.");
     assert_eq!(names.len(), 1, "{names:?}");
     let text = fs::read_to_string(test.trace_directory().join(&names[0])).unwrap();
@@ -91,23 +91,23 @@ fn told(test: &TestDirectory, key: &str) -> Vec<String> {
 fn read(test: &TestDirectory, further: &[&str]) -> (Trace, BTreeMap<u32, String>) {
     let output = test.trace_cat().args(further).run();
     output.success();
-    let mut moments = BTreeMap::new();
+    let mut complete_from = BTreeMap::new();
     for line in output.stderr_text().lines() {
-        let Some((_, rest)) = line.split_once(": LWP ") else { panic!("trace-cat says {line}") };
-        let (lwp, rest) = rest.split_once(" is complete from ").expect("the moment");
-        let moment = rest.split(['(', ')']).nth(1).expect("the moment as in the records");
-        assert!(rest.ends_with("on; what came before was overwritten"), "{line}");
-        moments.insert(lwp.parse().unwrap(), moment.to_owned());
+        let Some((_, note)) = line.split_once(": LWP ") else { panic!("trace-cat prints {line}") };
+        let (lwp, note) = note.split_once(" is complete from ").expect("the time");
+        let time = note.split(['(', ')']).nth(1).expect("the time as in the records");
+        assert!(note.ends_with("on; earlier records were overwritten"), "{line}");
+        complete_from.insert(lwp.parse().unwrap(), time.to_owned());
     }
-    (Trace::parse("trace-cat", &output.stdout), moments)
+    (Trace::parse("trace-cat", &output.stdout), complete_from)
 }
 
 /// Fails unless trace-cat names exactly the threads that have overwritten records, each with its oldest record's time.
 #[track_caller]
-fn assert_moments(trace: &Trace, wrapped: &[Poster], moments: &BTreeMap<u32, String>) {
+fn assert_complete_from(trace: &Trace, wrapped: &[Poster], complete_from: &BTreeMap<u32, String>) {
     let expected: BTreeMap<u32, String> =
         wrapped.iter().map(|poster| (poster.lwp, oldest(trace, poster.lwp))).collect();
-    assert_eq!(*moments, expected);
+    assert_eq!(*complete_from, expected);
 }
 
 const STEPS: &str = "thread 10 thread 700 thread 5000 stay 3 stay 20000 posts 30000";
@@ -130,16 +130,19 @@ fn the_newest_of_each_thread_reach_the_files_at_the_end() {
         let wrapped: Vec<Poster> =
             posters.into_iter().filter(|&poster| assert_newest(&trace, poster, 64 << 10)).collect();
         assert_eq!(wrapped.iter().map(|poster| poster.count).collect::<Vec<_>>(), [5000, 20000, 30000]);
-        assert_eq!((told(&test, "buffer"), told(&test, "ring")), (vec!["ring".to_owned()], vec!["65536".to_owned()]));
+        assert_eq!(
+            (trinfo_values(&test, "buffer"), trinfo_values(&test, "ring")),
+            (vec!["ring".to_owned()], vec!["65536".to_owned()])
+        );
         let mut lines: Vec<String> =
             wrapped.iter().map(|poster| format!("{} {}", poster.lwp, oldest(&trace, poster.lwp))).collect();
         lines.sort();
-        let mut written = told(&test, "complete_from");
+        let mut written = trinfo_values(&test, "complete_from");
         written.sort();
         assert_eq!(written, lines);
-        let (merged, moments) = read(&test, &[]);
+        let (merged, complete_from) = read(&test, &[]);
         assert_eq!(merged.records.len(), trace.records.len());
-        assert_moments(&merged, &wrapped, &moments);
+        assert_complete_from(&merged, &wrapped, &complete_from);
     }
 }
 
@@ -152,16 +155,16 @@ fn after_a_death_trace_cat_takes_the_newest_from_the_buffers() {
         output.killed(signal);
         assert_eq!(files(&test, "tr."), [""; 0]);
         let posters = posters(&output);
-        let (trace, moments) = read(&test, &[]);
+        let (trace, complete_from) = read(&test, &[]);
         let wrapped: Vec<Poster> =
             posters.iter().copied().filter(|&poster| assert_newest(&trace, poster, 64 << 10)).collect();
         assert_eq!(wrapped.len(), 3);
-        assert_moments(&trace, &wrapped, &moments);
+        assert_complete_from(&trace, &wrapped, &complete_from);
         test.trace_cat().arg("--recover").run().success();
         assert_eq!(files(&test, "trbuf."), [""; 0]);
-        let (recovered, moments) = read(&test, &[]);
+        let (recovered, complete_from) = read(&test, &[]);
         assert_same_lines(&recovered.text(), &trace.text(), "after --recover and before");
-        assert_moments(&trace, &wrapped, &moments);
+        assert_complete_from(&trace, &wrapped, &complete_from);
     }
 }
 
@@ -174,10 +177,10 @@ fn under_a_filter_that_kills_rings_stay_for_trace_cat() {
         let steps = format!("thread 5000 posts 10 filter posts 20000 {ending}");
         with_ring(&test, "64K", &steps).run().exited(DONE);
         assert_eq!((files(&test, "tr."), files(&test, "trbuf.").len()), (Vec::new(), 1));
-        let (trace, moments) = read(&test, &[]);
+        let (trace, complete_from) = read(&test, &[]);
         let posts: Vec<u64> = trace.of("sema_post").iter().map(|post| post.get("s_count")).collect();
         assert_eq!(posts.iter().max(), Some(&19_999), "the newest post made under the filter");
-        assert_eq!(moments.len(), 2);
+        assert_eq!(complete_from.len(), 2);
     }
 }
 
@@ -195,19 +198,19 @@ fn of_dead_threads_the_sixteen_newest_are_kept() {
     let counts: Vec<u64> = posters.iter().filter(there).map(|poster| poster.count).collect();
     assert_eq!(counts, [vec![50, 40], (15..=30).collect()].concat(), "main, the one that lives, and the newest 16");
     posters.iter().filter(there).for_each(|&poster| assert!(!assert_newest(&trace, poster, 64 << 10)));
-    let notes = told(&test, "note");
+    let notes = trinfo_values(&test, "note");
     assert_eq!(notes, ["the rings of 14 threads that had ended were reused, and their records are gone"]);
     let counts = test.trace_cat().arg("--stat").run();
     for text in [merged.stderr_text(), counts.stdout_text()] {
         assert_eq!(text.lines().filter(|line| line.ends_with(&format!(": {}", notes[0]))).count(), 1, "{text}");
     }
-    assert!(told(&test, "complete_from").is_empty());
+    assert!(trinfo_values(&test, "complete_from").is_empty());
 }
 
 #[test]
-fn sizes_are_rounded_bounded_and_told_of() {
+fn sizes_are_rounded_bounded_and_reported() {
     // The value of the variable, the size that results, and the message.
-    for (asked, ring, said) in [
+    for (asked, ring, message) in [
         ("64K", Some(64 << 10), ""),
         ("1M", Some(1 << 20), ""),
         ("100000", Some(102_400), ""),
@@ -226,16 +229,19 @@ fn sizes_are_rounded_bounded_and_told_of() {
         let output = run.noise_expected().run();
         output.exited(DONE);
         let noise = output.noise();
-        assert_eq!(noise.len(), usize::from(!said.is_empty()), "{noise:?}");
-        assert!(noise.iter().all(|line| line.contains(said)), "{noise:?}");
+        assert_eq!(noise.len(), usize::from(!message.is_empty()), "{noise:?}");
+        assert!(noise.iter().all(|line| line.contains(message)), "{noise:?}");
         let poster = posters(&output)[0];
         match ring {
             Some(size) => {
-                assert_eq!(told(&test, "ring"), [size.to_string()]);
+                assert_eq!(trinfo_values(&test, "ring"), [size.to_string()]);
                 assert_eq!(assert_newest(&test.trace(), poster, size), size < 20_000 * 80);
             }
             None => {
-                assert_eq!((told(&test, "buffer"), told(&test, "ring").len()), (vec!["shared".to_owned()], 0));
+                assert_eq!(
+                    (trinfo_values(&test, "buffer"), trinfo_values(&test, "ring").len()),
+                    (vec!["shared".to_owned()], 0)
+                );
                 assert_eq!(kept(&test.merged(), poster), Some((0, 20_000)));
             }
         }
@@ -251,11 +257,11 @@ fn a_forked_child_has_rings_of_its_own() {
     let posters = posters(&output);
     assert_eq!(posters.len(), 5);
     // Of the parent's two runs of posts only the second is left, and of that the newest.
-    let (first, rest) = posters.split_first().unwrap();
+    let (first, others) = posters.split_first().unwrap();
     assert_eq!(kept(&trace, *first), None);
-    let wrapped: Vec<bool> = rest.iter().map(|&poster| assert_newest(&trace, poster, 64 << 10)).collect();
+    let wrapped: Vec<bool> = others.iter().map(|&poster| assert_newest(&trace, poster, 64 << 10)).collect();
     assert_eq!(wrapped, [true, false, true, false]);
-    for poster in rest {
+    for poster in others {
         let pids: Vec<u32> = trace.of_lwp(poster.lwp).iter().map(|record| record.fields.pid).collect();
         assert!(pids.iter().all(|pid| *pid == pids[0]), "{poster:?} has records of two processes");
     }
@@ -277,7 +283,7 @@ fn an_exec_keeps_the_rings_of_both_images() {
             } else {
                 output.killed(libc::SIGKILL)
             };
-            let (trace, moments) = read(&test, &[]);
+            let (trace, complete_from) = read(&test, &[]);
             let posters = posters(&output);
             let counts: Vec<u64> = posters.iter().map(|&poster| kept(&trace, poster).unwrap_or((0, 0)).1).collect();
             for (poster, count) in posters.iter().zip(&counts) {
@@ -292,7 +298,7 @@ fn an_exec_keeps_the_rings_of_both_images() {
                 _ => assert_eq!(counts[3], 30000),
             }
             // The loss of the first image is reported even if the second lost nothing.
-            assert_eq!(moments.keys().collect::<Vec<_>>(), [&posters[1].lwp]);
+            assert_eq!(complete_from.keys().collect::<Vec<_>>(), [&posters[1].lwp]);
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::kill::{ENDINGS, ended, kill, recover};
 /// How many dead threads' rings are kept.
 const DEAD: usize = 16;
 
-/// The least and the most records that so many finished calls of a worker can have made.
+/// The least and the most records that a worker can have made in this many finished calls.
 fn made(calls: u64) -> (u64, u64) {
     let least = calls / 3 * 4 + [0, 1, 3][(calls % 3) as usize];
     (least, least + [1, 2, 1][(calls % 3) as usize])
@@ -21,16 +21,16 @@ fn made(calls: u64) -> (u64, u64) {
 
 /// What is left of one worker.
 #[derive(Debug)]
-struct Left {
+struct KeptRecords {
     /// The worker's number; `None` if no post is left that has it.
     index: Option<usize>,
-    /// How many of its records came before these.
+    /// How many of its records were made before these.
     before: u64,
     records: u64,
 }
 
 /// Puts the records of one worker into their places in its loop.
-fn left(records: &[Record], semaphores: Semaphores) -> Result<Left, String> {
+fn kept_records(records: &[Record], semaphores: Semaphores) -> Result<KeptRecords, String> {
     let bits = |record: &Record, column: usize| record.arguments[column].bits();
     let name = |record: &Record| record.event().map_or("?", |event| event.name);
     let post = records.iter().position(|record| name(record) == LOOP[0].0);
@@ -52,14 +52,14 @@ fn left(records: &[Record], semaphores: Semaphores) -> Result<Left, String> {
         }
     }
     let index = post.map(|at| semaphores.worker(bits(&records[at], 0)).ok_or("not a semaphore of the program's"));
-    Ok(Left { index: index.transpose()?, before: number, records: records.len() as u64 })
+    Ok(KeptRecords { index: index.transpose()?, before: number, records: records.len() as u64 })
 }
 
-/// Checks the records and the messages of trace-cat for workers that had finished so many calls each, with rings of `size` bytes.
+/// Checks the records and the messages of trace-cat for workers that had finished this many calls each, with rings of `size` bytes.
 /// Returns how many records there were, and whether some worker had overwritten records.
 fn check(
     text: &[u8],
-    said: &str,
+    messages: &str,
     semaphores: Semaphores,
     finished: &[u64],
     size: usize,
@@ -68,7 +68,7 @@ fn check(
     let mut time = 0;
     for line in text.split_inclusive(|&byte| byte == b'\n') {
         let shown = String::from_utf8_lossy(line);
-        let record = Record::parse(line.strip_suffix(b"\n").ok_or("the last record is cut")?)
+        let record = Record::parse(line.strip_suffix(b"\n").ok_or("the last record is truncated")?)
             .map_err(|fault| format!("{fault}: {shown}"))?;
         if record.time < time {
             return Err(format!("out of order: {shown}"));
@@ -82,18 +82,18 @@ fn check(
     }
     let (mut present, mut overwrote) = (BTreeSet::new(), false);
     for (&lwp, (records, bytes)) in &workers {
-        let left = left(records, semaphores).map_err(|why| format!("LWP {lwp}: {why}"))?;
-        let told = said.contains(&format!(": LWP {lwp} is complete from "));
-        if (left.before > 0) != told {
-            return Err(format!("LWP {lwp}: {left:?}, but trace-cat says {said:?}"));
+        let kept = kept_records(records, semaphores).map_err(|why| format!("LWP {lwp}: {why}"))?;
+        let is_reported = messages.contains(&format!(": LWP {lwp} is complete from "));
+        if (kept.before > 0) != is_reported {
+            return Err(format!("LWP {lwp}: {kept:?}, but trace-cat prints {messages:?}"));
         }
-        overwrote |= told;
-        if told && *bytes + UNUSED < size {
+        overwrote |= is_reported;
+        if is_reported && *bytes + UNUSED < size {
             return Err(format!("LWP {lwp}: only {bytes} bytes of {size} kept"));
         }
-        let Some(index) = left.index else { continue };
+        let Some(index) = kept.index else { continue };
         let (least, most) = made(finished[index]);
-        let end = left.before + left.records;
+        let end = kept.before + kept.records;
         if end < least || end > most {
             return Err(format!("worker {index}: up to record {end}, not {least} to {most}"));
         }
@@ -140,7 +140,7 @@ fn a_hundred_kills_leave_the_newest() {
     for (mode, within) in [("steady", 3_000), ("steady", 8_000), ("steady", 200_000), ("churn", 20_000)] {
         let overwrote = (0..25).filter(|_| kill_one(mode, within, &mut random)).count();
         println!("{mode} within {within} calls: {overwrote} of 25 had overwritten records");
-        assert!(within < 200_000 || overwrote > 15, "the rings did not come round");
+        assert!(within < 200_000 || overwrote > 15, "the rings did not wrap");
     }
 }
 
@@ -166,12 +166,12 @@ fn an_end_while_others_run_leaves_the_newest() {
     }
 }
 
-/// What the check itself sees.
+/// Tests of the check itself.
 mod tests {
     use super::*;
 
     const SEMAPHORES: Semaphores = Semaphores { first: 0x1000, size: 32 };
-    const TOLD: &str = "trace-cat: d/tr.0000064.065: LWP 101 is complete from now on";
+    const REPORTED: &str = "trace-cat: d/tr.0000064.065: LWP 101 is complete from now on";
 
     /// The records of worker 0 with these numbers.
     fn text(numbers: impl Iterator<Item = usize>) -> Vec<String> {
@@ -187,29 +187,32 @@ mod tests {
         numbers.map(line).collect()
     }
 
-    fn accepts(lines: &[String], said: &str, calls: u64) -> bool {
-        check(lines.concat().as_bytes(), said, SEMAPHORES, &[calls], 0).is_ok()
+    fn accepts(lines: &[String], messages: &str, calls: u64) -> bool {
+        check(lines.concat().as_bytes(), messages, SEMAPHORES, &[calls], 0).is_ok()
     }
 
     #[test]
-    fn a_gap_a_double_and_an_end_too_early_are_seen() {
-        let whole = text(30..49);
-        // Record 49 is the first of a lock that came back if 37 calls have.
+    fn a_gap_a_double_and_an_end_too_early_are_detected() {
+        let complete = text(30..49);
+        // Record 49 is the first of a lock that returned if 37 calls have.
         for calls in 0..60 {
-            assert_eq!(accepts(&whole, TOLD, calls), calls == 36 || calls == 37, "{calls}");
+            assert_eq!(accepts(&complete, REPORTED, calls), calls == 36 || calls == 37, "{calls}");
         }
-        assert!(!accepts(&whole, "", 36), "that records were overwritten must be told");
-        assert!(!accepts(&text(0..49), TOLD, 36), "nothing was overwritten");
+        assert!(!accepts(&complete, "", 36), "that records were overwritten must be reported");
+        assert!(!accepts(&text(0..49), REPORTED, 36), "nothing was overwritten");
         for at in 1..18 {
-            let mut lost = whole.clone();
+            let mut lost = complete.clone();
             lost.remove(at);
-            assert!(!accepts(&lost, TOLD, 36) && !accepts(&lost, TOLD, 35), "lost {at}");
-            let mut doubled = whole.clone();
-            doubled.insert(at, whole[at].clone());
-            assert!(!accepts(&doubled, TOLD, 36) && !accepts(&doubled, TOLD, 37), "doubled {at}");
+            assert!(!accepts(&lost, REPORTED, 36) && !accepts(&lost, REPORTED, 35), "lost {at}");
+            let mut doubled = complete.clone();
+            doubled.insert(at, complete[at].clone());
+            assert!(!accepts(&doubled, REPORTED, 36) && !accepts(&doubled, REPORTED, 37), "doubled {at}");
         }
-        assert!(!accepts(&text(30..48), TOLD, 37));
+        assert!(!accepts(&text(30..48), REPORTED, 37));
         assert!(check(b"", "", SEMAPHORES, &[1], 0).is_err());
-        assert!(check(whole.concat().as_bytes(), TOLD, SEMAPHORES, &[36], 64 << 10).is_err(), "too few are kept");
+        assert!(
+            check(complete.concat().as_bytes(), REPORTED, SEMAPHORES, &[36], 64 << 10).is_err(),
+            "too few are kept"
+        );
     }
 }

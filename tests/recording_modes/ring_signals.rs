@@ -17,15 +17,15 @@ fn storm(mode: &str, size: &str) -> (Vec<StormWorker>, Trace, String) {
 /// Large rings lose nothing, whoever interrupts whom.
 #[test]
 fn handlers_post_within_records() {
-    let (workers, trace, said) = storm("posts", "64M");
+    let (workers, trace, messages) = storm("posts", "64M");
     // The handlers' own rings are small.
     for worker in &workers {
         let own = post_numbers(&trace, worker.lwp, worker.own);
-        assert_same_items(&own, &(0..worker.posted as u64).collect::<Vec<_>>(), &said);
+        assert_same_items(&own, &(0..worker.posted as u64).collect::<Vec<_>>(), &messages);
         assert_eq!(worker.posted, worker.finished);
         let mut handled = post_numbers(&trace, worker.lwp, worker.handlers);
         handled.sort_unstable();
-        if !said.contains(&format!("LWP {} ", worker.lwp)) {
+        if !messages.contains(&format!("LWP {} ", worker.lwp)) {
             assert_same_items(&handled, &(0..worker.handled as u64).collect::<Vec<_>>(), "posts by handlers");
         }
         assert!(worker.handled >= 200, "the storm did not arise");
@@ -34,11 +34,11 @@ fn handlers_post_within_records() {
 
 /// Small ones have the newest, once, in their order; a post that was jumped over may be missing.
 #[test]
-fn handlers_interrupt_rings_that_come_round() {
+fn handlers_interrupt_rings_that_wrap() {
     for mode in ["posts", "jumps", "altjumps", "forks"] {
-        let (workers, trace, said) = storm(mode, "64K");
+        let (workers, trace, messages) = storm(mode, "64K");
         for worker in &workers {
-            assert!(said.contains(&format!("LWP {} is complete from ", worker.lwp)), "{said}");
+            assert!(messages.contains(&format!("LWP {} is complete from ", worker.lwp)), "{messages}");
             let own = post_numbers(&trace, worker.lwp, worker.own);
             assert!(own.is_sorted_by(|a, b| a < b), "{mode}: a post is there twice or out of order");
             let (first, last) = (own[0], own[own.len() - 1]);

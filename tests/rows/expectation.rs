@@ -11,7 +11,7 @@ pub struct Expectation {
     pub lwp: u32,
     /// `pthread_self()`, as it is to be printed.
     pub tid: String,
-    /// The C function that was called; `-` for a record that comes of no call.
+    /// The C function that was called; `-` for a record without a call.
     pub symbol: String,
     /// The event's name.
     pub event: String,

@@ -1,7 +1,7 @@
 //! Each row of the tables, exercised by a program of `programs/rows`.
 //!
-//! A program calls the functions, natively and under the library, and prints what it passed and got (`expect.h` says
-//! how). The trace must hold exactly that, record by record and column by column; and the programs together must call
+//! A program calls the functions, natively and under the library, and prints what it passed and got (`expect.h`
+//! describes how). The trace must hold exactly that, record by record and column by column; and the programs together must call
 //! every function and make every record that the tables have.
 
 mod coverage;
@@ -39,7 +39,7 @@ impl Case {
         output.exited(self.status);
         let printed = Printed::parse(output.stdout_text());
         for function in &printed.missing {
-            assert!(!coverage::in_c_library(function), "{}: says that {function} is missing", output.command);
+            assert!(!coverage::in_c_library(function), "{}: prints that {function} is missing", output.command);
         }
         printed
     }
@@ -98,12 +98,14 @@ cases! {
     once: "once.c" "" => 0;
     cancel: "cancel.c" "" => 0;
     c11: "c11.c" "" => 0;
+    old_versions: "versions.c" "" => 0;
     process_return: "process.c" "return" => 41;
     // What the kernel keeps of -3.
     process_exit: "process.c" "exit" => 253;
     process_exit_at_once: "process.c" "_exit" => 41;
     process_exit_at_once_c99: "process.c" "_Exit" => 41;
     process_quick_exit: "process.c" "quick_exit" => 41;
+    process_old_quick_exit: "process.c" "quick_exit@GLIBC_2.10" => 41;
     process_fork: "process.c" "fork" => 0;
     process_fork_without_handlers: "process.c" "_Fork" => 0;
     process_execve: "process.c" "execve" => 0;

@@ -8,11 +8,11 @@ use super::expectation::Expectation;
 use crate::harness::{Record, Trace};
 
 /// What a thread should have recorded, and what it did record.
-type Twins<'a> = (Vec<&'a Expectation>, Vec<&'a Record>);
+type ExpectedAndRecorded<'a> = (Vec<&'a Expectation>, Vec<&'a Record>);
 
 /// Fails unless each thread's records are exactly the expected ones.
 pub fn assert_as_expected(expectations: &[Expectation], trace: &Trace) {
-    let mut threads: BTreeMap<(u32, u32), Twins<'_>> = BTreeMap::new();
+    let mut threads: BTreeMap<(u32, u32), ExpectedAndRecorded<'_>> = BTreeMap::new();
     for expectation in expectations {
         threads.entry((expectation.pid, expectation.lwp)).or_default().0.push(expectation);
     }
@@ -83,7 +83,7 @@ fn matches(expected: &Expectation, record: &Record) -> bool {
         && record.arguments().iter().enumerate().all(|(column, text)| expected.accepts(column, text))
 }
 
-/// Fails unless every column is printed in its table's base. What stands in an empty one is for the expectation to say.
+/// Fails unless every column is printed in its table's base. The expectation decides about an empty column.
 fn assert_bases(record: &Record) {
     let form = record.fields.kind().unwrap_or_else(|| panic!("not in the table: {}", record.line));
     for (text, column) in record.arguments().iter().zip(form.columns) {
@@ -117,7 +117,7 @@ pub fn assert_merged(trace: &Trace, merged: &Trace) {
     }
 }
 
-/// What the comparison itself finds.
+/// Tests of the comparison itself.
 mod tests {
     use std::panic::catch_unwind;
 

@@ -37,7 +37,7 @@ fn a_death_by_a_signal_is_passed_on() {
 }
 
 #[test]
-fn it_says_where_the_trace_is_and_how_to_read_it() {
+fn the_summary_names_the_trace_and_how_to_read_it() {
     let test = TestDirectory::new("run-report");
     let output = started(&test).args(["sh", "-c", "true | true"]).run();
     output.success();
@@ -45,8 +45,8 @@ fn it_says_where_the_trace_is_and_how_to_read_it() {
     let [what, how] = lines[..] else { panic!("{lines:?}") };
     assert!(what.starts_with("trace-cat: trace: 3 processes, 3 files, ") && what.ends_with(" of records"), "{what}");
     assert_eq!(how, "trace-cat: to read it: trace-cat -F text trace");
-    let told = how.strip_prefix("trace-cat: to read it: trace-cat ").unwrap().split(' ');
-    test.native(super::super::harness::trace_cat()).args(told).run().success();
+    let arguments = how.strip_prefix("trace-cat: to read it: trace-cat ").unwrap().split(' ');
+    test.native(super::super::harness::trace_cat()).args(arguments).run().success();
     let output = started(&test).args(["sh", "-c", "true | true"]).run();
     let text = output.stderr_text();
     assert!(
@@ -83,7 +83,7 @@ fn the_trace_is_merged_into_a_file() {
 }
 
 #[test]
-fn it_says_why_nothing_may_have_come() {
+fn the_summary_gives_reasons_why_nothing_was_recorded() {
     let test = TestDirectory::new("run-nothing");
     for (arguments, reason) in [
         (&["-e", ""][..], "-e was given an empty list"),

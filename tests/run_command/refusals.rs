@@ -91,9 +91,9 @@ fn a_program_with_more_rights_than_its_user() {
 fn a_program_of_another_machine_or_libc() {
     let test = TestDirectory::new("run-foreign");
     let program = test.directory().join("program");
-    let whole = fs::read(Program::c("hostile/steps.c").path()).unwrap();
+    let original = fs::read(Program::c("hostile/steps.c").path()).unwrap();
     let with = |change: &dyn Fn(&mut Vec<u8>)| {
-        let mut bytes = whole.clone();
+        let mut bytes = original.clone();
         change(&mut bytes);
         write(&test, &program, &bytes);
         started_anywhere(&test).arg("./program").run()

@@ -14,7 +14,7 @@ const COUNTS: &str = r#"
     while [ $((n += 1)) -lt 5000 ]; do sleep 0.01; done"#;
 
 #[test]
-fn what_a_process_sends_is_handed_on() {
+fn what_a_process_sends_is_forwarded() {
     let test = TestDirectory::new("run-signals");
     let mut running = started(&test).args(["sh", "-c", COUNTS]).spawn();
     running.wait_for("ready");

@@ -1,4 +1,4 @@
-//! The end of a process by its own hand, with eight threads at full speed.
+//! A process that ends itself, with eight threads at full speed.
 
 use crate::harness::{Program, SeededRandom, TestDirectory, Trace};
 use crate::kill::expected_records::{self, Semaphores};
@@ -10,7 +10,7 @@ const ENDINGS: [(&str, i32); 5] = [("return", 44), ("exit", 40), ("_exit", 41), 
 /// Around the first three writes of a worker's buffer, which has room for a thousand calls.
 const CALLS: u64 = 4000;
 
-/// Runs and reads one program: each call that came back before the end is there, once. Returns the number of records.
+/// Runs and reads one program: each call that returned before the end is there, once. Returns the number of records.
 pub fn one(random: &mut SeededRandom) -> u64 {
     let (ending, status) = ENDINGS[random.below(ENDINGS.len() as u64) as usize];
     let (calls, unbuffered) = (random.below(CALLS), random.below(4) == 0);

@@ -28,7 +28,7 @@ fn kills() {
     });
 }
 
-/// Ended by itself while eight threads run: what had come back before the end is there, once.
+/// Ended by itself while eight threads run: each call that had returned before the end is there, once.
 #[test]
 fn exits() {
     rounds::run(Kind::Exits, exits::one);

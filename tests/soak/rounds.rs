@@ -47,7 +47,7 @@ fn first_seed() -> u64 {
     }
 }
 
-/// Runs the rounds; `round` returns how many records it checked. Says every fifty rounds how far they are.
+/// Runs the rounds; `round` returns how many records it checked. Prints the progress every fifty rounds.
 pub fn run(kind: Kind, round: impl Fn(&mut SeededRandom) -> u64) {
     let (rounds, first) = (kind.rounds(), first_seed());
     let (test, begin) = (kind.test(), Instant::now());

@@ -79,14 +79,14 @@ impl Child {
         if let Some(at) = pairs.iter().zip(pair.iter().cycle()).position(|(found, wanted)| found != wanted) {
             return Err(format!("{} in pair {}", pairs[at], at / pair.len()));
         }
-        let rest: Vec<&str> = names[end..].iter().copied().filter(|name| *name != "proc_fork").collect();
+        let others: Vec<&str> = names[end..].iter().copied().filter(|name| *name != "proc_fork").collect();
         let wanted: &[&str] = if self.end < 0 { &[] } else { &["proc_exit"] };
-        if rest != wanted { Err(format!("ends with {rest:?}")) } else { Ok(()) }
+        if others != wanted { Err(format!("ends with {others:?}")) } else { Ok(()) }
     }
 }
 
 #[test]
-fn a_childs_missing_or_doubled_record_is_seen() {
+fn a_childs_missing_or_doubled_record_is_detected() {
     let child = Child { parent: 7, pairs: 2, end: 22 };
     let line =
         |what: &str| Record::parse(format!("1795174740:000000001:0000101:0000101:0x7f0000000000:{what}").as_bytes());

@@ -78,7 +78,7 @@ pub fn since_epoch(reading: u64) -> u64 {
 
 /// Looks up the vDSO's function and the words that it reads.
 pub fn find() {
-    if let Some(found) = elf::any_definition(c"__vdso_clock_gettime") {
+    if let Some(found) = elf::any_definition(c"__vdso_clock_gettime", None) {
         GET_TIME.store(found.address.cast_mut(), Relaxed);
         // SAFETY: getauxval only reads what the kernel gave to the process.
         counter::find(unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) } as usize, by_vdso);

@@ -13,14 +13,20 @@ pub struct NextFunction {
     address: AtomicPtr<()>,
     is_libc: AtomicBool,
     name: &'static CStr,
+    /// The version that it has, where its library has several.
+    version: Option<&'static CStr>,
     /// Takes its place where this libc has no such function.
     substitute: extern "C" fn() -> isize,
 }
 
 impl NextFunction {
-    const fn new(name: &'static CStr, substitute: extern "C" fn() -> isize) -> NextFunction {
+    const fn new(
+        name: &'static CStr,
+        version: Option<&'static CStr>,
+        substitute: extern "C" fn() -> isize,
+    ) -> NextFunction {
         let (address, is_libc) = (AtomicPtr::new(core::ptr::null_mut()), AtomicBool::new(false));
-        NextFunction { address, is_libc, name, substitute }
+        NextFunction { address, is_libc, name, version, substitute }
     }
 
     /// Its address, never null: where this libc has no such function, that of one that only fails.
@@ -46,8 +52,13 @@ impl NextFunction {
     #[cold]
     #[inline(never)]
     fn look_up(&self) -> *const () {
-        let next = if cfg!(test) { None } else { elf::next_definition(self.name) };
-        match next.or_else(|| elf::any_definition(self.name)) {
+        let find = |version| {
+            let next = if cfg!(test) { None } else { elf::next_definition(self.name, version) };
+            next.or_else(|| elf::any_definition(self.name, version))
+        };
+        // Where this libc does not have the version, nothing was linked with it, and dlsym gets the default version.
+        let versioned = self.version.and_then(|version| find(Some(version)));
+        match versioned.or_else(|| find(None)) {
             Some(definition) => {
                 self.is_libc.store(definition.is_libc, Relaxed);
                 self.address.store(definition.address.cast_mut(), Relaxed);

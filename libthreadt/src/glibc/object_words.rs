@@ -1,7 +1,7 @@
 //! The words of glibc's objects: waiters, readers, depth, owner, type.
 //!
 //! These layouts are no ABI (glibc 2.41 moved a condition variable's `__wrefs`). So `calibrate` tries each at
-//! start on private objects; where a layout is not as expected, the column is 0 and `trinfo` says so.
+//! start on private objects; where a layout is not as expected, the column is 0 and `trinfo` has a note.
 //!
 //! Every pointer here is one that the next function is about to read itself, or has read. Words are read before the
 //! call that releases an object, never after an unlock: by then it may be freed memory.

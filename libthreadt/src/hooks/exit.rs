@@ -7,10 +7,10 @@ use crate::lifecycle;
 
 /// Defines hooks of functions that do not return, each with what is done before the call.
 macro_rules! exit_functions {
-    ($($(#[$meta:meta])* $name:ident($status:ident: $kind:ty; $caller:ident) $before:block)+) => {
+    ($($(#[$meta:meta])* $name:ident $(= $export:literal)? ($status:ident: $kind:ty; $caller:ident) $before:block)+) => {
         $(hook! {
             $(#[$meta])*
-            fn $name($status: $kind; $caller) -> ! {
+            fn $name $(= $export)? ($status: $kind; $caller) -> ! {
                 $before
                 // SAFETY: the next function with the host's argument. This frame has nothing to drop.
                 unsafe { call_next!($name($status: $kind) -> !) }
@@ -32,7 +32,9 @@ exit_functions! {
     #[allow(non_snake_case, reason = "its name in C")]
     _Exit(status: c_int; caller) { end_process(status, caller) }
     /// `void quick_exit(int status);`
-    quick_exit(status: c_int; caller) { end_process(status, caller) }
+    quick_exit = "quick_exit@@GLIBC_2.24" (status: c_int; caller) { end_process(status, caller) }
+    /// `void quick_exit(int status);`, which also runs the destructors of the thread's variables.
+    quick_exit_2_10 = "quick_exit@GLIBC_2.10" (status: c_int; caller) { end_process(status, caller) }
 }
 
 /// Does what the exit handler of this library does, before a function that does not run it.

@@ -4,21 +4,25 @@
 //! [`crate::recorder`]. It holds nothing during that call, and its frame has nothing to drop, because the call may
 //! never return: `pthread_exit`, cancellation and exceptions unwind through it, `siglongjmp` jumps over it.
 //!
-//! `build.rs` generates the hooks from `functions.tsv`: with one record, with two, or as a call of the function in one
-//! of the other files of this folder that has the event's name. Some hooks are written by hand in these files.
+//! `build.rs` generates most hooks from `functions.tsv`. A generated hook writes one record or two, or it calls a function
+//! in this folder that has the name of its event. The other hooks are written by hand in this folder.
 //!
-//! With `THR_TRACE_LEVEL=blocked` a switch says that only some calls of an event are recorded
-//! ([`crate::process_state::Switch::is_selective`]): those that waited, failed, or found a waiter. The hook knows
-//! which, and passes the others on without reading the clock.
+//! With `THR_TRACE_LEVEL=blocked` the switch of an event may be selective
+//! ([`crate::process_state::Switch::is_selective`]): then only calls that waited, failed, or found a waiter are recorded.
+//! The hook determines which, and passes the others on without reading the clock.
 
 /// Defines a hook: `fn symbol(parameters; caller) -> result { … }`, where `caller` is the call's return address.
 ///
 /// What the host calls is a stub that passes the return address on in the register of a sixth argument and jumps to the
 /// hook: no hooked function has more than five arguments. The address is right also if the host made a tail call.
+///
+/// The stub is exported as `symbol`, which stands for every version of the function; or, with
+/// `fn ident = "symbol@VERSION" …(…)`, under just these versions.
 macro_rules! hook {
-    ($(#[$meta:meta])* fn $symbol:ident($($name:ident: $kind:ty),*; $caller:ident) -> $result:ty $body:block) => {
+    ($(#[$meta:meta])* fn $symbol:ident $(= $($export:literal)+)? ($($name:ident: $kind:ty),*; $caller:ident)
+        -> $result:ty $body:block) => {
         hook! {
-            @pad [$(#[$meta])* $symbol] [$($name: $kind,)*] $caller [$result] $body
+            @pad [$(#[$meta])* $symbol $($($export)+)?] [$($name: $kind,)*] $caller [$result] $body
             [$($name)*] [_a _b _c _d _e]
         }
     };
@@ -27,25 +31,52 @@ macro_rules! hook {
         [$name:ident $($names:ident)*] [$padding:ident $($paddings:ident)*]) => {
         hook! { @pad $stub $parameters $caller $result $body [$($names)*] [$($paddings)*] }
     };
-    (@pad [$(#[$meta:meta])* $symbol:ident] [$($name:ident: $kind:ty,)*] $caller:ident [$result:ty] $body:block
-        [] [$($padding:ident)*]) => {
+    (@pad $stub:tt [$($name:ident: $kind:ty,)*] $caller:ident [$result:ty] $body:block [] [$($padding:ident)*]) => {
         const _: () = {
             unsafe extern "C-unwind" fn hook($($name: $kind,)* $($padding: u64,)* $caller: u64) -> $result $body
 
-            $(#[$meta])*
-            #[cfg_attr(not(test), unsafe(no_mangle))]
-            #[unsafe(naked)]
-            unsafe extern "C-unwind" fn $symbol() {
-                // Described for the unwinder: asynchronous cancellation may come here.
-                core::arch::naked_asm!(
-                    ".cfi_startproc",
-                    "mov r9, qword ptr [rsp]",
-                    "jmp {hook}",
-                    ".cfi_endproc",
-                    hook = sym hook
-                )
-            }
+            hook! { @stub $stub }
         };
+    };
+    (@stub [$(#[$meta:meta])* $symbol:ident]) => {
+        $(#[$meta])*
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        unsafe extern "C-unwind" fn $symbol() {
+            // Described for the unwinder: asynchronous cancellation may interrupt these instructions.
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "mov r9, qword ptr [rsp]",
+                "jmp {hook}",
+                ".cfi_endproc",
+                hook = sym hook
+            )
+        }
+    };
+    (@stub [$(#[$meta:meta])* $symbol:ident $($export:literal)+]) => {
+        $(#[$meta])*
+        #[cfg(not(test))]
+        #[unsafe(naked)]
+        unsafe extern "C-unwind" fn $symbol() {
+            // The label is the linker's handle: the compiler's list of exports, which has only names, leaves it out.
+            core::arch::naked_asm!(
+                concat!(".globl threadt_", stringify!($symbol)),
+                concat!(".type threadt_", stringify!($symbol), ", @function"),
+                $(concat!(".symver threadt_", stringify!($symbol), ", ", $export),)+
+                concat!("threadt_", stringify!($symbol), ":"),
+                ".cfi_startproc",
+                "mov r9, qword ptr [rsp]",
+                "jmp {hook}",
+                ".cfi_endproc",
+                concat!(".size threadt_", stringify!($symbol), ", . - threadt_", stringify!($symbol)),
+                hook = sym hook
+            )
+        }
+
+        // Nothing in the crate calls the stub.
+        #[cfg(not(test))]
+        #[used]
+        static KEPT: unsafe extern "C-unwind" fn() = $symbol;
     };
 }
 

@@ -1,7 +1,7 @@
 //! `pthread_mutex_lock` and its timed and C11 variants.
 //!
-//! A free mutex is taken by the next try: then one clock reading, after it, serves both records, and `block?` is exact.
-//! If the try fails, the entry record is written before the next lock function is called.
+//! The next try function is called first. If it takes the mutex, one clock reading, after it, serves both records, and `block?`
+//! is exact. If it fails, the entry record is written, and then the next lock function is called.
 
 use core::ffi::c_int;
 
@@ -29,7 +29,7 @@ static TIMED: MutexLock = MutexLock {
     recursive: [&id::RMUTEX_TIMEDLOCK_1, &id::RMUTEX_TIMEDLOCK_2],
 };
 
-/// Locks `mutex` by `call_next`, and before that by `try_lock` if that may be.
+/// Locks `mutex` by `call_next`. Calls `try_lock` first if that changes nothing for the host.
 ///
 /// # Safety
 /// `mutex` is what the host passed; `try_lock` and `call_next` are the next functions for it.
@@ -128,7 +128,7 @@ pub unsafe fn mutex_timedlock<R: CallResult>(
     caller: u64,
     call_next: impl Fn() -> R,
 ) -> R {
-    // A clock that it does not know makes it fail even if the mutex is free.
+    // With an unknown clock the next function fails even if the mutex is free, so it is not tried first.
     let known = clock == libc::CLOCK_REALTIME || clock == libc::CLOCK_MONOTONIC;
     let columns = || [i64::from(clock) as u64, given_limit_ns(limit)];
     // SAFETY: the caller's.

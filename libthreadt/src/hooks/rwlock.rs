@@ -2,7 +2,7 @@
 //!
 //! The untimed ones are tried first, as mutexes are, where that is harmless: in glibc 2.25 to 2.29 a try could leave
 //! readers asleep (bug 23844). The timed ones check their arguments even when the lock is free, so that a try would
-//! hide an error; there the lock's word, read before the call, says whether it had to wait.
+//! hide an error; there the lock's word, read before the call, shows whether it had to wait.
 
 use core::ffi::c_int;
 
@@ -29,7 +29,7 @@ static TIMED_READ: RwLock = RwLock { kinds: [&id::RW_TIMEDRDLOCK_1, &id::RW_TIME
 
 static TIMED_WRITE: RwLock = RwLock { kinds: [&id::RW_TIMEDWRLOCK_1, &id::RW_TIMEDWRLOCK_2], ..WRITE };
 
-/// Locks `rwlock` by `call_next`, and before that by `try_lock` if that may be.
+/// Locks `rwlock` by `call_next`. Calls `try_lock` first if there is one and it is libc's.
 ///
 /// # Safety
 /// `rwlock` is what the host passed; `try_lock` and `call_next` are the next functions for it.
@@ -50,7 +50,7 @@ unsafe fn lock(
         let readers = if lock.is_read && result == 0 { unsafe { object_words::rwlock_readers(rwlock) } } else { 0 };
         [result.rval(), u64::from(block), readers, 0, 0]
     };
-    // The clock functions came with the release after the one that repaired the tries.
+    // glibc repaired the tries in the release before the one that added the clock functions.
     let tries_are_right = next_functions::pthread_rwlock_clockrdlock.address_if_any().is_some();
     let held = match try_lock.filter(|next| tries_are_right && next.is_libc()) {
         Some(next) => {

@@ -1,4 +1,4 @@
-//! `pthread_spin_lock`: the lock is tried first, so that `block?` says whether the call had to spin.
+//! `pthread_spin_lock`: the lock is tried first, so that `block?` shows whether the call had to spin.
 
 use core::ffi::c_int;
 

@@ -2,7 +2,7 @@ use std::alloc::{Layout, alloc_zeroed};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::ptr::NonNull;
+use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::atomic::Ordering::Relaxed;
 
 use spec::buffer::{
@@ -14,6 +14,7 @@ use spec::{Record, id};
 use super::layout::capacity;
 use super::record_file;
 use super::slot::{ALL_REGIONS, Slot, WriteRight};
+use crate::sys::interleaving::{Actor, explore, interrupt_at, observable_step};
 use crate::sys::{Errno, path};
 
 const PID: u32 = 4321;
@@ -256,9 +257,26 @@ fn there_is_one_writer() {
     let directory = tempfile::tempdir().unwrap();
     let slot = new_slot(directory.path(), 5);
     assert_eq!(slot.become_writer(5, 0), WriteRight::Taken);
-    assert_eq!(slot.become_writer(5, 1), WriteRight::Nested);
-    assert_eq!(slot.become_writer(5, 0), WriteRight::Interrupted);
-    assert_eq!(slot.become_writer(5, ALL_REGIONS), WriteRight::Interrupted);
+    slot.release_writer();
+    let base = slot.base().as_ptr().expose_provenance();
+    // SAFETY: the slot's base.
+    let slot_of_actor = move || unsafe { Slot::at(NonNull::new(with_exposed_provenance_mut(base)).unwrap()) };
+    let handle = move || {
+        assert_eq!(slot_of_actor().become_writer(5, 1), WriteRight::Nested);
+        assert_eq!(slot_of_actor().become_writer(5, 0), WriteRight::Interrupted);
+        assert_eq!(slot_of_actor().become_writer(5, ALL_REGIONS), WriteRight::Interrupted);
+    };
+    explore(0, || {
+        let actor: Actor = Box::new(move || {
+            // The first step is the one before the slot has a writer.
+            interrupt_at(1, Box::new(handle));
+            assert_eq!(slot_of_actor().become_writer(5, 0), WriteRight::Taken);
+            observable_step();
+            // Without a signal frame in between, that write has been left by a jump.
+            assert_eq!(slot_of_actor().become_writer(5, 0), WriteRight::Taken);
+        });
+        (vec![actor], Box::new(|| ()))
+    });
     assert_eq!(slot.become_writer(6, 0), WriteRight::Refused);
     slot.release_writer();
     assert_eq!(slot.become_writer(6, 0), WriteRight::Taken);

@@ -46,6 +46,26 @@ const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 const DT_VERSYM: i64 = 0x6fff_fff0;
+const DT_VERDEF: i64 = 0x6fff_fffc;
+
+/// The bit of a symbol's entry in DT_VERSYM that says that it is not the default version.
+const VERSYM_HIDDEN: u16 = 0x8000;
+/// The index of symbols without a version.
+const VER_NDX_GLOBAL: u16 = 1;
+/// The flag of the entry that names the object itself.
+const VER_FLG_BASE: u16 = 1;
+
+/// `Elf64_Verdef`.
+#[repr(C)]
+struct VersionDefinition {
+    version: u16,
+    flags: u16,
+    index: u16,
+    names: u16,
+    hash: u32,
+    first_name: u32,
+    next: u32,
+}
 
 /// The tables of one loaded object.
 struct Tables {
@@ -53,6 +73,7 @@ struct Tables {
     symbols: *const Elf64_Sym,
     strings: *const c_char,
     versions: *const u16,
+    version_definitions: *const VersionDefinition,
     gnu_hash: *const u32,
     hash: *const u32,
 }
@@ -100,6 +121,7 @@ impl LinkMap {
                     DT_SYMTAB => tables.symbols = address as *const Elf64_Sym,
                     DT_STRTAB => tables.strings = address as *const c_char,
                     DT_VERSYM => tables.versions = address as *const u16,
+                    DT_VERDEF => tables.version_definitions = address as *const VersionDefinition,
                     DT_GNU_HASH => tables.gnu_hash = address as *const u32,
                     DT_HASH => tables.hash = address as *const u32,
                     _ => {}
@@ -118,20 +140,32 @@ fn gnu_hash(name: &CStr) -> u32 {
 }
 
 impl Tables {
-    /// The function's address: its default version, else any version.
+    /// The function's address: of `version`, as the dynamic linker would take it for a reference to that; without a
+    /// version the default version, else any version.
     ///
     /// # Safety
     /// The tables must be those of a loaded object.
-    unsafe fn find(&self, name: &CStr) -> Option<usize> {
+    unsafe fn find(&self, name: &CStr, version: Option<&CStr>) -> Option<usize> {
         let mut other = None;
-        // The address of symbol `index` if it is the default version; else it is noted.
+        // The address of symbol `index` if it is the wanted version; else it is noted.
         let mut take = |index: usize| {
             // SAFETY: the index comes from the object's own hash table.
-            let (address, is_default) = unsafe { self.defined(index, name) }?;
-            if !is_default {
-                other = Some(address);
+            unsafe {
+                if !self.is_defined(index, name) {
+                    return None;
+                }
+                let is_wanted = match version {
+                    Some(version) => self.has_version(index, version),
+                    None => self.versions.is_null() || *self.versions.add(index) & VERSYM_HIDDEN == 0,
+                };
+                if is_wanted {
+                    return self.function(index);
+                }
+                if version.is_none() {
+                    other = self.function(index).or(other);
+                }
             }
-            is_default.then_some(address)
+            None
         };
         // SAFETY: the layouts of both tables are as the System V ABI and the GNU toolchain document them.
         unsafe {
@@ -163,27 +197,58 @@ impl Tables {
         other
     }
 
-    /// The address of symbol `index` if it is a defined function of this name, and whether it is the default version.
+    /// Whether symbol `index` is defined and has this name.
     ///
     /// # Safety
-    /// The object must have such a symbol.
-    unsafe fn defined(&self, index: usize, name: &CStr) -> Option<(usize, bool)> {
-        const STT_NOTYPE: u8 = 0;
-        const STT_FUNC: u8 = 2;
-        const STT_GNU_IFUNC: u8 = 10;
+    /// The object must have such a symbol; here and below.
+    unsafe fn is_defined(&self, index: usize, name: &CStr) -> bool {
         // SAFETY: the caller's, and names are NUL-terminated in the string table.
         unsafe {
             let symbol = &*self.symbols.add(index);
-            if symbol.st_shndx == 0 || CStr::from_ptr(self.strings.add(symbol.st_name as usize)) != name {
-                return None;
+            symbol.st_shndx != 0 && CStr::from_ptr(self.strings.add(symbol.st_name as usize)) == name
+        }
+    }
+
+    /// Whether the dynamic linker takes symbol `index` for a reference to `version`: it has that version, or none.
+    unsafe fn has_version(&self, index: usize, version: &CStr) -> bool {
+        if self.versions.is_null() {
+            return true;
+        }
+        // SAFETY: the caller's; the definitions are a list that ends with an entry without a next one.
+        unsafe {
+            let wanted = *self.versions.add(index);
+            if wanted == VER_NDX_GLOBAL {
+                return true;
             }
-            let default = self.versions.is_null() || *self.versions.add(index) & 0x8000 == 0;
+            let mut definition = self.version_definitions;
+            while let Some(entry) = definition.as_ref() {
+                if entry.index == wanted & !VERSYM_HIDDEN && entry.flags & VER_FLG_BASE == 0 {
+                    let name = *definition.byte_add(entry.first_name as usize).cast::<u32>();
+                    return CStr::from_ptr(self.strings.add(name as usize)) == version;
+                }
+                if entry.next == 0 {
+                    return false;
+                }
+                definition = definition.byte_add(entry.next as usize);
+            }
+        }
+        false
+    }
+
+    /// The address of symbol `index`, if it is a function.
+    unsafe fn function(&self, index: usize) -> Option<usize> {
+        const STT_NOTYPE: u8 = 0;
+        const STT_FUNC: u8 = 2;
+        const STT_GNU_IFUNC: u8 = 10;
+        // SAFETY: the caller's.
+        unsafe {
+            let symbol = &*self.symbols.add(index);
             let address = self.base + symbol.st_value as usize;
             match symbol.st_info & 15 {
-                STT_FUNC | STT_NOTYPE => Some((address, default)),
+                STT_FUNC | STT_NOTYPE => Some(address),
                 STT_GNU_IFUNC => {
                     let resolver: extern "C" fn() -> usize = core::mem::transmute(address);
-                    Some((resolver(), default))
+                    Some(resolver())
                 }
                 _ => None,
             }
@@ -200,27 +265,29 @@ pub struct Definition {
 }
 
 /// The function that the host's call would reach without this library: the first definition behind ours.
-pub fn next_definition(name: &CStr) -> Option<Definition> {
+///
+/// With a version it is the one that a reference to this version gets, else the default version.
+pub fn next_definition(name: &CStr, version: Option<&CStr>) -> Option<Definition> {
     let mut behind = objects().skip_while(|object| !object.is_ours());
     behind.next();
-    behind.find_map(|object| in_object(object, name))
+    behind.find_map(|object| in_object(object, name, version))
 }
 
 /// The first definition in any other object.
-pub fn any_definition(name: &CStr) -> Option<Definition> {
-    objects().filter(|object| !object.is_ours()).find_map(|object| in_object(object, name))
+pub fn any_definition(name: &CStr, version: Option<&CStr>) -> Option<Definition> {
+    objects().filter(|object| !object.is_ours()).find_map(|object| in_object(object, name, version))
 }
 
 /// The definition in the object that has code at `address`.
 pub fn definition_beside(address: usize, name: &CStr) -> Option<Definition> {
     let below = objects().filter(|object| object.base <= address);
-    in_object(below.max_by_key(|object| object.base)?, name)
+    in_object(below.max_by_key(|object| object.base)?, name, None)
 }
 
-fn in_object(object: &LinkMap, name: &CStr) -> Option<Definition> {
+fn in_object(object: &LinkMap, name: &CStr, version: Option<&CStr>) -> Option<Definition> {
     let tables = object.tables()?;
     // SAFETY: the tables are this loaded object's.
-    let address = unsafe { tables.find(name) }?;
+    let address = unsafe { tables.find(name, version) }?;
     let file = object.base_name();
     Some(Definition {
         address: address as *const (),
@@ -235,20 +302,28 @@ mod tests {
 
     #[test]
     fn a_function_of_libc_is_found() {
-        let found = any_definition(c"pthread_mutex_lock").unwrap();
+        let found = any_definition(c"pthread_mutex_lock", None).unwrap();
         assert!(found.is_libc);
         assert_eq!(found.address, libc::pthread_mutex_lock as *const ());
-        assert!(any_definition(c"no_such_function_anywhere").is_none());
+        assert!(any_definition(c"no_such_function_anywhere", None).is_none());
     }
 
     #[test]
     fn the_default_version_is_preferred() {
         // libc has two of it; the old one takes a pointer to a condition variable of another layout.
-        assert_eq!(any_definition(c"pthread_cond_wait").unwrap().address, libc::pthread_cond_wait as *const ());
+        assert_eq!(any_definition(c"pthread_cond_wait", None).unwrap().address, libc::pthread_cond_wait as *const ());
+    }
+
+    #[test]
+    fn a_version_is_found_by_its_name() {
+        let address = |version| any_definition(c"pthread_cond_wait", Some(version)).map(|found| found.address);
+        assert_eq!(address(c"GLIBC_2.3.2"), Some(libc::pthread_cond_wait as *const ()));
+        assert!(address(c"GLIBC_2.2.5").is_some_and(|old| old != libc::pthread_cond_wait as *const ()));
+        assert_eq!(address(c"GLIBC_2.3.3"), None);
     }
 
     #[test]
     fn the_vdso_is_searched() {
-        assert!(any_definition(c"__vdso_clock_gettime").is_some());
+        assert!(any_definition(c"__vdso_clock_gettime", None).is_some());
     }
 }

@@ -116,7 +116,10 @@ mod tests {
         assert!(!std::thread::scope(|scope| scope.spawn(|| hold.take()).join().unwrap()), "this thread has it");
         hold.release();
         assert!(std::thread::scope(|scope| scope.spawn(|| hold.take()).join().unwrap()));
-        assert!(hold.take(), "its thread has gone");
+        // The kernel lets a thread be joined a little before it is gone.
+        while !hold.take() {
+            std::thread::yield_now();
+        }
     }
 
     #[test]

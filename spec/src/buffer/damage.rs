@@ -31,7 +31,7 @@ impl fmt::Display for Damage {
             Damage::Version(version) => write!(out, "layout version {version}, expected {VERSION}"),
             Damage::Ring(size) => write!(out, "rings of {size} bytes"),
             Damage::Region(region) => write!(out, "region {region} has impossible bounds"),
-            Damage::Text(region) => write!(out, "region {region} does not hold whole records"),
+            Damage::Text(region) => write!(out, "region {region} does not consist of complete records"),
         }
     }
 }

@@ -12,7 +12,7 @@ pub(super) const FILE_ENTRY_SIZE: usize = 64;
 pub const SLOTS_OFFSET: usize = PAGE + 4096 * FILE_ENTRY_SIZE;
 /// Depths of nesting that a slot has room for.
 pub const REGIONS: usize = 4;
-/// Where each region begins in a slot. The first one is the last in the slot, because its size differs.
+/// Where each region begins in a slot. Region 0 is behind the others, because its size differs in a ring.
 pub const REGION_OFFSETS: [usize; REGIONS] = [PAGE + 16 * 1024, PAGE, PAGE + 8 * 1024, PAGE + 12 * 1024];
 /// Bytes of each region, except the first one of a ring.
 const REGION_SIZES: [usize; REGIONS] = [144 * 1024, 8 * 1024, 4 * 1024, 4 * 1024];

@@ -84,7 +84,7 @@ pub fn region_leftover(slot: &[u8], layout: SlotLayout, region: usize) -> Result
     } else if begins_with_intent(&newer) {
         intent.end..newer.end
     } else if is_apart_from_intent(&newer) {
-        // The first half of step 4 is done; a signal handler may have added records since.
+        // Step 4 has already emptied `write_position`; a signal handler may have added records since.
         newer
     } else {
         return Err(Damage::Region(region));

@@ -110,11 +110,11 @@ pub struct SlotHeader {
     /// By depth: where the owner's stack was when the record in progress in this region began, an address in its memory; 0
     /// for none.
     pub in_progress: [AtomicU64; REGIONS],
-    /// When the oldest record of a ring that overwrote older ones was made, nanoseconds since the Epoch. Set when the
-    /// ring is written to its file; 0 if the ring has overwritten nothing.
+    /// The time of the oldest record that is left in a ring, nanoseconds since the Epoch, if the ring has overwritten older
+    /// ones; else 0. Set when the ring is written to its file.
     pub complete_from: AtomicU64,
-    /// In a ring whose owner has ended: how many threads had ended then, the owner included. The thread that has been
-    /// dead longest has the least number.
+    /// If the slot's regions are rings and the owner has ended: how many threads had ended by then, the owner included. The
+    /// thread that has been dead longest has the least number.
     pub death_order: AtomicU64,
     /// Locks that the thread has acquired since its buffer was nearly full, less those that it has released.
     pub held_since_flush_point: AtomicI32,

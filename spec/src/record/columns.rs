@@ -15,7 +15,7 @@ pub struct Field {
 /// What the text of a field may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldFormat {
-    /// Exactly so many decimal digits, with leading zeros.
+    /// Exactly this many decimal digits, with leading zeros.
     Decimal(usize),
     /// `0x` and 12 to [`HEX_DIGITS_MAX`] lower-case hex digits; 12 as long as addresses have no more.
     ThreadId,
@@ -125,7 +125,7 @@ pub const EVENT_TEXT_WIDTH: usize = A1_OFFSET - EVENT1_OFFSET;
 
 /// The most hex digits of a thread ID or an argument.
 pub const HEX_DIGITS_MAX: usize = 16;
-/// So many decimal digits always fit 64 bits; one more need not.
+/// The most decimal digits of which every number fits 64 bits.
 pub const DECIMAL_DIGITS_SAFE: usize = 19;
 /// The widest argument: `-9223372036854775808` or `18446744073709551615`. Leading zeros can make one longer, but are
 /// never written.
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_where_their_offsets_say() {
+    fn fields_are_at_their_offsets() {
         let column = |offset: usize, width: usize| &LINE[offset..offset + width];
         assert_eq!(column(0, TIME1_WIDTH), b"1795174740");
         assert_eq!(column(TIME2_OFFSET, TIME2_WIDTH), b"544763329");

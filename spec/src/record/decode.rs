@@ -194,7 +194,7 @@ impl Record {
         Event::find(self.event1, self.event2)
     }
 
-    /// The record kind, which says what the columns are, if the table has it.
+    /// The record kind, which describes the columns, if the table has it.
     pub fn kind(&self) -> Option<&'static RecordKind> {
         self.event()?.kind(self.which)
     }

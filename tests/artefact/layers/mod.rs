@@ -19,7 +19,7 @@
 //!
 //! Rules 1, 3, 4 and 6 leave out what is compiled for tests only: items under `#[cfg(test)]` and `#[test]`, modules called `tests`
 //! or `…_tests`, files of such names, and modules that are declared under `#[cfg(test)]`. Code that build scripts generate is
-//! not read. A macro is what `macro_rules` says; what it makes is seen where it is written, not where it is called.
+//! not read. A macro is one that `macro_rules` defines; the paths in it count where it is written, not where it is called.
 
 mod made_up_crates;
 mod resolution;

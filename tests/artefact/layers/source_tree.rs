@@ -186,7 +186,7 @@ fn directory_of(file: &str) -> &str {
     &file[..file.rfind('/').map_or(0, |slash| slash + 1)]
 }
 
-/// The path of `file`, which may begin with `../`, seen from `directory`.
+/// The path of `file`, which may begin with `../`, relative to `directory`.
 fn join(directory: &str, file: &str) -> String {
     match file.strip_prefix("../") {
         Some(above) => join(directory_of(directory.trim_end_matches('/')), above),

@@ -111,6 +111,6 @@ int main(int argc, char **argv) {
         all.began = spans[i].began < all.began ? spans[i].began : all.began;
         all.ended = spans[i].ended > all.ended ? spans[i].ended : all.ended;
     }
-    tell((double)(all.ended - all.began) / turns, peak_memory());
+    print_figures((double)(all.ended - all.began) / turns, peak_memory());
     return 0;
 }

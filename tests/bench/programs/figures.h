@@ -24,7 +24,7 @@ static inline long peak_memory(void) {
 }
 
 // One line: the figure, the peak in KiB.
-static inline void tell(double figure, long peak) {
+static inline void print_figures(double figure, long peak) {
     printf("%.2f\t%ld\n", figure, peak);
 }
 

@@ -43,6 +43,6 @@ int main(int argc, char **argv) {
     }
     long ended = nanoseconds();
     (void)clock;
-    tell((double)(ended - began) / turns, peak_memory());
+    print_figures((double)(ended - began) / turns, peak_memory());
     return 0;
 }

@@ -3,7 +3,7 @@
 // many threads alive, each of which has locked and unlocked a mutex PAIRS times. Either is followed by the peak memory.
 #include "figures.h"
 
-static pthread_barrier_t all_done, told;
+static pthread_barrier_t all_done, measured;
 static long pairs;
 
 static void *nothing(void *argument) {
@@ -17,7 +17,7 @@ static void *live(void *argument) {
         pthread_mutex_unlock(&own);
     }
     pthread_barrier_wait(&all_done);
-    pthread_barrier_wait(&told);
+    pthread_barrier_wait(&measured);
     return argument;
 }
 
@@ -45,13 +45,13 @@ static long peak_of(long threads) {
     pthread_attr_init(&attribute);
     pthread_attr_setstacksize(&attribute, 64 * 1024);
     pthread_barrier_init(&all_done, NULL, threads + 1);
-    pthread_barrier_init(&told, NULL, threads + 1);
+    pthread_barrier_init(&measured, NULL, threads + 1);
     pthread_t *ids = calloc(threads, sizeof *ids);
     for (long i = 0; i < threads; i++)
         start(&ids[i], &attribute, live, NULL);
     pthread_barrier_wait(&all_done);
     long peak = peak_memory();
-    pthread_barrier_wait(&told);
+    pthread_barrier_wait(&measured);
     for (long i = 0; i < threads; i++)
         pthread_join(ids[i], NULL);
     return peak;
@@ -60,11 +60,11 @@ static long peak_of(long threads) {
 int main(int argc, char **argv) {
     long first = argc == 4 ? atol(argv[2]) : 0, second = argc == 4 ? atol(argv[3]) : 0;
     if (first > 0 && second > 0 && !strcmp(argv[1], "create")) {
-        tell(median_of_turns(first, second), peak_memory());
+        print_figures(median_of_turns(first, second), peak_memory());
     } else if (first > 0 && second > 0 && !strcmp(argv[1], "memory")) {
         pairs = second;
         long peak = peak_of(first);
-        tell(peak, peak);
+        print_figures(peak, peak);
     } else {
         fprintf(stderr, "usage: threads create WARM TURNS | threads memory THREADS PAIRS\n");
         return 2;

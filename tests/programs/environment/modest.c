@@ -1,7 +1,7 @@
 // A little of several categories: `modest [chdir DIRECTORY | pause]`.
 //
 // Two mutex pairs come first. Then `chdir` changes the working directory, and `pause` prints a line and waits for the end of
-// its life. The rest is a condition wait, a recursive mutex, a semaphore and a spin lock.
+// its life. The other calls are a condition wait, a recursive mutex, a semaphore and a spin lock.
 
 #include <semaphore.h>
 #include <stdio.h>
@@ -11,11 +11,11 @@
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
-static int told;
+static int notified;
 
 static void *teller(void *argument) {
     pthread_mutex_lock(&mutex);
-    told = 1;
+    notified = 1;
     pthread_cond_signal(&cond);
     pthread_mutex_unlock(&mutex);
     return argument;
@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
     pthread_mutex_lock(&mutex);
     if (pthread_create(&thread, NULL, teller, NULL))
         return 2;
-    while (!told)
+    while (!notified)
         pthread_cond_wait(&cond, &mutex);
     pthread_mutex_unlock(&mutex);
     pthread_join(thread, NULL);

@@ -1,4 +1,4 @@
-// Ten pairs: `privileged secure|ordinary`. Fails unless it is linked to the library and has the rights it is said to.
+// Ten pairs: `privileged secure|ordinary`. Fails unless it is linked to the library and has the rights that its argument names.
 
 #include <string.h>
 #include <sys/auxv.h>

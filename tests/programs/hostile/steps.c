@@ -8,7 +8,7 @@
 //   run COMMAND      by the shell, without the library
 //   deny             a seccomp filter: every further open fails with EPERM
 //   stderr FILE      closes descriptor 2 and opens FILE, which gets its number
-//   say TEXT         writes TEXT to descriptor 2
+//   print TEXT       writes TEXT to descriptor 2
 //   clone N          a child made by syscall(SYS_clone, SIGCHLD) makes N pairs and ends by _exit
 //   vfork N, vforkexec N       a vforked child makes N pairs and as many posts, then ends, or becomes `steps pairs N`
 //   exec             becomes `steps` with the arguments that are left
@@ -165,7 +165,7 @@ int main(int argc, char **argv) {
         } else if (strcmp(step, "stderr") == 0) {
             close(2);
             CHECK(open(value, O_WRONLY | O_CREAT | O_TRUNC, 0600) == 2);
-        } else if (strcmp(step, "say") == 0)
+        } else if (strcmp(step, "print") == 0)
             CHECK(write(2, value, strlen(value)) == (ssize_t)strlen(value));
         else if (strcmp(step, "clone") == 0) {
             pid_t child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);

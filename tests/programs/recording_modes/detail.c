@@ -14,7 +14,7 @@
 unsigned long returns_to;
 
 /*
- * NAME(argument) makes the call `instruction` with this one argument. A whole function in assembly, so that no compiler
+ * NAME(argument) makes the call `instruction` with this one argument. A complete function in assembly, so that no compiler
  * moves the label away from the call.
  */
 #define CALLER(name, instruction) \

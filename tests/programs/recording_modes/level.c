@@ -92,7 +92,7 @@ static void mutexes(int type, int robust, int protocol) {
     SILENT(pthread_mutex_unlock(&subject.mutex));
     DESTROY(pthread_mutex_destroy, &subject, 0);
 
-    /* What is never told. */
+    /* What is never recorded. */
     pthread_key_t key;
     sigset_t none;
     int old;

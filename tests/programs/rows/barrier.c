@@ -15,7 +15,7 @@ static void destroy(void) {
     check(rval == 0);
 }
 
-/* How many threads the barrier told that they are the one. */
+/* To how many threads pthread_barrier_wait returned PTHREAD_BARRIER_SERIAL_THREAD. */
 static atomic_int serial;
 
 static void wait_for(unsigned missing) {
@@ -51,7 +51,7 @@ int main(void) {
     init(NULL, UINT_MAX, EINVAL);
     init(NULL, 4, 0);
     meet(4);
-    /* A barrier starts anew when all have come. */
+    /* A barrier starts anew when all threads have arrived. */
     meet(4);
     destroy();
     check(pthread_barrierattr_init(&attr) == 0);

@@ -152,7 +152,7 @@ static void *in_clockjoin(void *argument) {
 
 static void *in_testcancel(void *argument) {
     about_to_block();
-    /* No cancellation point before this one, so the end is certain to come there. */
+    /* No cancellation point before this one, so the thread certainly ends there. */
     while (self->argument == argument) __asm__ volatile("pause" ::: "memory");
     expect("pthread_testcancel", "thr_testcancel", 0, "");
     expect("-", "thr_exit", 0, "x", PTHREAD_CANCELED);

@@ -4,7 +4,7 @@
 #pragma weak pthread_cond_clockwait
 int pthread_cond_clockwait(pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *);
 
-/* Error-checking, because a wait then says when its caller does not hold the mutex. */
+/* Error-checking, because a wait then fails if its caller does not hold the mutex. */
 static pthread_mutex_t mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static pthread_cond_t cond;
 
@@ -138,7 +138,7 @@ int main(void) {
     if (available("pthread_cond_clockwait")) clockwait(CLOCK_REALTIME, &future, FUTURE_NS, EPERM);
     destroy();
 
-    /* Waiters are told by the same word that holds the clock. */
+    /* The word that holds the clock also shows waiters. */
     check(pthread_condattr_init(&attr) == 0 && pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0);
     init(&attr, CLOCK_MONOTONIC);
     signal_one(0);

@@ -1,12 +1,12 @@
 /*
- * What a row program says about itself.
+ * How a row program prints the records that it expects.
  *
  * A program calls each traced function and notes, beside the call, the records that the trace must have of it. When it
  * ends it prints the notes, one a line:
  *
  *     expect PID LWP TID SYMBOL EVENT WHICH ERRNO A1 A2 A3 A4 A5
  *
- * SYMBOL is the C function that was called, "-" where a record comes of no call. ERRNO is what errno was after the call,
+ * SYMBOL is the C function that was called, "-" for a record without a call. ERRNO is what errno was after the call,
  * having been UNTOUCHED before it: natively and under the library it must be the same. The columns stand as they must stand
  * in the trace, base included; "*" is a value that the program cannot know and "?" is 0 or 1. A thread's records must
  * be exactly these, in this order.
@@ -129,7 +129,7 @@ static inline int done(void) {
 }
 
 /*
- * Whether this C library has the function; if not, says so. The library under test exports every name, so the C
+ * Whether this C library has the function; if not, prints `missing`. The library under test exports every name, so the C
  * library itself is asked. Functions that may be missing are referred to weakly.
  */
 static inline int available(const char *function) {
@@ -164,8 +164,8 @@ static inline void until_gone(long lwp) {
 }
 
 /*
- * Whether a thread waits in the kernel for another one, or for a signal. Where the kernel does not say in which call it
- * sleeps, it says that it does.
+ * Whether a thread waits in the kernel for another one, or for a signal. Where the kernel does not show in which call it
+ * sleeps, it is enough that it sleeps.
  */
 static inline int is_waiting(long lwp) {
     char text[512];

@@ -39,7 +39,7 @@ static void fail_to_join(pthread_t thread, int wanted) {
     check(rval == wanted && result == &gate);
 }
 
-/* `wanted` is what the call returns, `status` what it tells. */
+/* `wanted` is what the call returns, `status` the exit status that it stores. */
 
 static void tryjoin(pthread_t thread, void **result, void *status, int wanted) {
     int rval = pthread_tryjoin_np(thread, result);

@@ -33,7 +33,7 @@ static void *unlock_of_another(void *argument) {
     return NULL;
 }
 
-/* Each of these waits. It then holds a mutex whose word says that there may be others who wait. */
+/* Each of these waits. It then holds a mutex whose word shows that others may wait. */
 
 static void *wait_lock(void *argument) {
     struct subject *subject = argument;
@@ -77,7 +77,7 @@ static void contend(struct subject *subject, void *(*waiting)(void *)) {
     finish(&worker, subject);
 }
 
-/* Limits of a free mutex are recorded, and are not looked at where the call itself does not look. */
+/* The limit of a call on a free mutex is recorded, and is not checked if the call itself does not check it. */
 static void free_with_limits(struct subject *subject) {
     const struct timespec *volatile none = NULL, *volatile wild = (void *)1;
     struct timespec late = {INT64_MAX, 999999999}, early = {INT64_MIN, 0}, before = {-1, 0}, odd = {5, -1};

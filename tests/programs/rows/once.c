@@ -1,4 +1,4 @@
-/* Things that are done once, also when the first attempt is cut short. */
+/* Things that are done once, also when the first attempt does not finish. */
 #include "worker.h"
 #include <threads.h>
 

@@ -1,7 +1,8 @@
 /*
- * Processes: how they come, how they turn into others, and how they end. Each case is one run:
+ * Processes: how they begin, how they become other programs, and how they end. Each case is one run:
  *
- *     process return | exit | _exit | _Exit | quick_exit       ends so, with an odd status
+ *     process return | exit | _exit | _Exit | quick_exit |
+ *             quick_exit@GLIBC_2.10                            ends so, with an odd status
  *     process fork | _Fork                                     a child that ends, and children that cannot be made
  *     process execve | execv | execvp | …                      fails to run a program, then runs itself once more
  *     process image 1 2 3 4 5 6 7 8 9                          what those run: checks what it was given
@@ -23,6 +24,9 @@
 #pragma weak execveat
 pid_t _Fork(void);
 int execveat(int, const char *, char *const[], char *const[], int);
+/* The version that older programs call. */
+void old_quick_exit(int);
+__asm__(".symver old_quick_exit,quick_exit@GLIBC_2.10");
 
 extern char **environ;
 
@@ -35,6 +39,7 @@ static int end(const char *how) {
     if (strcmp(how, "_exit") == 0) _exit(status);
     if (strcmp(how, "_Exit") == 0) _Exit(status);
     if (strcmp(how, "quick_exit") == 0) quick_exit(status);
+    if (strcmp(how, "quick_exit@GLIBC_2.10") == 0) old_quick_exit(status);
     return status;
 }
 

@@ -25,7 +25,7 @@ static void *wait_lock(void *argument) {
     return NULL;
 }
 
-/* The word of these mutexes tells of waiters in another way than that of a normal one. */
+/* The word of these mutexes shows waiters in another way than that of a normal one. */
 static void contend(struct subject *subject) {
     struct worker worker;
     LOCK(pthread_mutex_lock, subject, 0, 1, 0);
@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
     contend(&subject);
     CONSISTENT(&subject, EINVAL);
 
-    /* The next owner is told, and makes good. The mutex is its own: it is one deep. */
+    /* The next owner gets EOWNERDEAD, and makes the mutex consistent. The mutex is its own: it is one deep. */
     abandon(&subject);
     LOCK(pthread_mutex_lock, &subject, 0, 1, EOWNERDEAD);
     CONSISTENT(&subject, 0);

@@ -181,7 +181,7 @@ static void affinity(void) {
     memcpy(&word, &own, sizeof word);
     set_affinity(&own, sizeof own, word, 0);
     set_affinity(&empty, sizeof empty, 0, EINVAL);
-    /* A set of fewer bytes than a word; nothing behind it is looked at. */
+    /* A set of fewer bytes than a word; nothing behind it is read. */
     byte = word & 0xff;
     set_affinity(&own, 1, byte, byte ? 0 : EINVAL);
     set_affinity(&own, sizeof own, word, 0);

@@ -27,7 +27,7 @@ static void *live(void *argument) {
     return NULL;
 }
 
-static void *tell(void *argument) {
+static void *print_lwp(void *argument) {
     *(pid_t *)argument = syscall(SYS_gettid);
     return NULL;
 }
@@ -48,13 +48,13 @@ int main(int argc, char **argv) {
     static pthread_t threads[2 * EACH_MAX];
     pthread_t passing;
     pid_t first, now;
-    start(&passing, tell, &first);
+    start(&passing, print_lwp, &first);
     pthread_join(passing, NULL);
     for (int i = 0; i < each; i++)
         start(&threads[i], live, &numbers[i]);
     // Other processes take numbers too, so a few may be missed.
     do {
-        start(&passing, tell, &now);
+        start(&passing, print_lwp, &now);
         pthread_join(passing, NULL);
     } while ((unsigned)(now - first) % SHARED > 32);
     for (int i = each; i < 2 * each; i++)

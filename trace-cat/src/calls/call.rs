@@ -21,9 +21,9 @@ pub struct Call {
     pub entry: Option<Record>,
     /// The return record; `None` if the call is open. A call with one record has that as entry and as return record.
     pub returned: Option<Record>,
-    /// The time of the process's last record if the call is open, else that of the return record, in nanoseconds since
-    /// the Epoch.
-    pub last_seen: u64,
+    /// The time up to which the call is known to have lasted, in nanoseconds since the Epoch: that of the return record, or if
+    /// the call is open, that of the process's last record.
+    pub known_until: u64,
     /// The records show that the call waited.
     pub(super) waited: bool,
 }
@@ -34,14 +34,14 @@ impl Call {
         self.entry.map(|record| record.time)
     }
 
-    /// True if the call has no return record: it lasted at least until [`last_seen`](Call::last_seen).
+    /// True if the call has no return record: it lasted at least until [`known_until`](Call::known_until).
     pub fn is_open(&self) -> bool {
         self.returned.is_none()
     }
 
-    /// How long the call lasted, or has lasted at least if it is open; `None` if its begin was not recorded.
+    /// How long the call lasted, or if it is open, how long it lasted at least; `None` if its entry was not recorded.
     pub fn duration(&self) -> Option<Duration> {
-        Some(Duration::from_nanos(self.last_seen.saturating_sub(self.entry_time()?)))
+        Some(Duration::from_nanos(self.known_until.saturating_sub(self.entry_time()?)))
     }
 
     /// True if the call had to wait: a lock was taken, a semaphore was 0, and so on. A call that can wait and is open

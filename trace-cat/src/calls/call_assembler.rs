@@ -1,4 +1,4 @@
-//! Puts calls together from records that come in order.
+//! Puts calls together from records that are in order.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use super::wait_rules::{WaitRule, wait_rules};
 use crate::record::columns;
 use crate::record::event_table::EventTable;
 
-/// Processes whose last record is known.
+/// The most processes for which the time of the last record is kept.
 const PROCESSES_MAX: usize = 1 << 18;
 
 /// Puts calls together.
@@ -21,7 +21,7 @@ pub struct CallAssembler {
     functions: HashSet<(u8, u8)>,
     open: OpenCalls<EntryRecord>,
     /// The time of each process's last record.
-    last_seen: HashMap<u32, u64, RandomState>,
+    last_record_times: HashMap<u32, u64, RandomState>,
 }
 
 struct EntryRecord {
@@ -36,15 +36,15 @@ impl CallAssembler {
             rules: wait_rules(),
             functions: functions.map(|event| (event.category, event.number)).collect(),
             open: OpenCalls::default(),
-            last_seen: HashMap::default(),
+            last_record_times: HashMap::default(),
         }
     }
 
     /// Takes the next record, whose line ends with its newline, and gives `visit` the calls that it completes.
     pub fn push(&mut self, line: &[u8], visit: &mut dyn FnMut(&Call)) {
         let Ok(record) = Record::parse(line.strip_suffix(b"\n").unwrap_or(line)) else { return };
-        if self.last_seen.len() < PROCESSES_MAX || self.last_seen.contains_key(&record.pid) {
-            self.last_seen.insert(record.pid, record.time);
+        if self.last_record_times.len() < PROCESSES_MAX || self.last_record_times.contains_key(&record.pid) {
+            self.last_record_times.insert(record.pid, record.time);
         }
         let Some(event) = record.event() else { return };
         let (rule, numbers) = (self.rules.get(event.category, event.number), columns::event(line));
@@ -77,9 +77,9 @@ impl CallAssembler {
         records.sort_by_key(|record| record.time);
         for record in records {
             let Some(event) = record.event() else { continue };
-            let last_seen = self.last_seen.get(&record.pid).copied().unwrap_or(record.time);
+            let known_until = self.last_record_times.get(&record.pid).copied().unwrap_or(record.time);
             let waited = self.rules.get(event.category, event.number).can_wait();
-            visit(&call(event, Some(record), None, record, last_seen, waited));
+            visit(&call(event, Some(record), None, record, known_until, waited));
         }
     }
 }
@@ -89,10 +89,10 @@ fn call(
     entry: Option<Record>,
     returned: Option<Record>,
     any: Record,
-    last_seen: u64,
+    known_until: u64,
     waited: bool,
 ) -> Call {
-    Call { event, pid: any.pid, lwp: any.lwpid, tid: any.tid, entry, returned, last_seen, waited }
+    Call { event, pid: any.pid, lwp: any.lwpid, tid: any.tid, entry, returned, known_until, waited }
 }
 
 #[cfg(test)]
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn open_calls_last_until_their_process_was_last_seen() {
+    fn open_calls_last_until_the_last_record_of_their_process() {
         let lines = [
             record(5, 2, "02:02:1", 16),
             record(6, 1, "02:02:2", 0),

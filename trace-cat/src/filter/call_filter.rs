@@ -38,7 +38,7 @@ pub struct CallFilter {
     objects: Vec<u64>,
     /// Calls have to wait.
     blocked: bool,
-    /// Calls have to last at least so many nanoseconds.
+    /// Calls have to last at least this many nanoseconds.
     longer: Option<u64>,
     object_columns: ObjectColumns,
     wait_rules: EventTable<WaitRule>,
@@ -134,8 +134,8 @@ impl CallFilter {
         self.object_columns.of(event, line).any(|object| self.objects.contains(&object))
     }
 
-    /// True if a record that names one of the objects is selected whatever the other record of its call is, which is so if
-    /// there are no other conditions.
+    /// True if a record that names one of the objects is selected whatever the other record of its call has. This is so if there
+    /// are no other conditions.
     pub fn decides_by_one_record(&self) -> bool {
         !self.blocked && self.longer.is_none()
     }

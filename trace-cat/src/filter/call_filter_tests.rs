@@ -221,7 +221,7 @@ fn selection(random: &mut SeededRandom, merged: &str) -> Selection {
 }
 
 #[test]
-fn random_traces_are_filtered_as_the_manual_says_whatever_the_slices() {
+fn random_traces_are_filtered_as_the_manual_describes_whatever_the_slices() {
     let mut random = SeededRandom::seeded("filters", 8);
     let until = fuzz_time();
     let (mut round, mut records) = (0, 0);

@@ -1,7 +1,7 @@
 //! Which of the merged records are wanted.
 //!
 //! `--since` and `--until` decide which slices are merged at all. [`Filter`] decides about each merged record, in many
-//! threads, and [`LineLimit`] counts what is left, in order.
+//! threads, and [`LineLimit`] counts the selected records, in order.
 
 mod call_filter;
 mod line_limit;

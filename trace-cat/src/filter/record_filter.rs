@@ -14,7 +14,7 @@ pub struct RecordFilter {
 }
 
 impl RecordFilter {
-    /// The conditions of `selection` on single records.
+    /// The conditions of `selection` that one record decides.
     pub fn new(selection: &Selection) -> RecordFilter {
         let Selection { events, pids, lwps, tids, .. } = selection.clone();
         let excluded_events =

@@ -1,8 +1,8 @@
-//! The same conditions for records that come as they are made (`--follow`), when the return record of a call is not there yet
-//! with its entry record.
+//! The conditions of [`Filter`](super::Filter) for `--follow`, where records arrive as they are made, so that the return record
+//! of a call does not exist yet when its entry record arrives.
 //!
-//! An entry record that is decided alone is selected at once. Another one is kept until the return record comes, and both
-//! are selected then. Calls that have not ended are decided at the end.
+//! An entry record that is decided alone is selected at once. Another one is kept until its return record arrives, and then
+//! both are selected or neither. Calls that have not ended are decided at the end.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::calls::pairing::{CallKey, OPEN_CALLS_MAX, OpenCalls};
 use crate::options::Selection;
 use crate::record::columns;
 
-/// Selects records as they come.
+/// Selects records as they arrive.
 #[derive(Debug)]
 pub struct StreamingFilter {
     records: RecordFilter,

@@ -19,7 +19,7 @@ use crate::trace::file_names::{ProcessFiles, split_name};
 const CLOCK_TICK: Duration = Duration::from_millis(50);
 /// A directory that takes no longer to read may be read in each round.
 const CHEAP_READ: Duration = Duration::from_millis(2);
-/// Before another directory is read again, so many times the duration of its last reading have to pass.
+/// A directory that takes longer is read again when this many times the duration of its last reading have passed.
 const READ_INTERVAL: u32 = 8;
 
 /// A directory that is watched.

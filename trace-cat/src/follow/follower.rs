@@ -25,7 +25,7 @@ pub struct Follower<'a> {
     pub hold: u64,
     /// A process or a file has been discovered.
     pub has_begun: bool,
-    /// Rounds without anything new since no process runs.
+    /// How many rounds in a row found nothing new and no process that runs.
     pub idle_rounds: u32,
     /// Trbufs of processes that were dead at the start: their leftovers have been merged.
     pub merged: HashSet<FileIdentity>,

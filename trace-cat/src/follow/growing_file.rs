@@ -9,7 +9,7 @@ use spec::record::EVENT1_OFFSET;
 use super::emitted_records::EmittedRecords;
 use super::reorder_window::Intake;
 use crate::support::diagnostics::{Diagnostics, reason};
-use crate::trace::buffers::leftovers::RegionLeftover;
+use crate::trace::buffers::leftovers::LeftoverPlaces;
 use crate::trace::file_handle::FileHandle;
 use crate::trace::record_reader::{RecordItem, RecordReader, TextDamage};
 use crate::trace::record_text::RecordText;
@@ -67,7 +67,7 @@ impl GrowingFile {
     pub fn complete(
         &mut self,
         buffers: &Arc<FileHandle>,
-        leftovers: &[RegionLeftover],
+        leftovers: &[LeftoverPlaces],
         diagnostics: &Diagnostics,
     ) -> io::Result<()> {
         let size = self.handle.as_ref().map_or(Ok(0), |handle| handle.size())?;

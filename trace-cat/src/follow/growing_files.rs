@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::growing_file::GrowingFile;
 use super::reorder_window::Intake;
 use crate::support::diagnostics::Diagnostics;
-use crate::trace::buffers::leftovers::RegionLeftover;
+use crate::trace::buffers::leftovers::LeftoverPlaces;
 use crate::trace::file_handle::{self, DescriptorBudget, FileHandle, FileIdentity};
 
 /// The record files, each of which has an index.
@@ -92,7 +92,7 @@ impl GrowingFiles {
         &mut self,
         index: usize,
         buffers: &Arc<FileHandle>,
-        leftovers: &[RegionLeftover],
+        leftovers: &[LeftoverPlaces],
         intake: &mut Intake,
         diagnostics: &Diagnostics,
     ) -> io::Result<()> {

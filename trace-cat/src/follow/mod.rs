@@ -4,15 +4,15 @@
 //! directory_watch ──► running_process ──► reorder_window ──► printer
 //! which files         new_in_buffers      in order           journal,
 //!                     new_in_rings                           filter, format
-//!                     growing_files: what comes to files
+//!                     growing_files
 //! ```
 //!
-//! `start` merges what there is at first as always; every buffer and file goes on from where that ended. Then all of them are
-//! read some hundred times a second. A record is read in its thread's buffer, or in the file if it left the buffer between two
-//! reads, never twice: `emitted_records` knows what was read from a buffer.
+//! At first the existing records are merged as without `--follow`, and `start` notes how far each buffer and file was read. From
+//! there on all of them are read some hundred times a second. A record is read from its thread's buffer, or from the file if it
+//! left the buffer between two reads, but never twice: `emitted_records` knows what was read from a buffer.
 //!
-//! The processes notice nothing: what is read is memory that the kernel holds anyway, by `pread`, so that a file that becomes
-//! shorter is an error and no signal.
+//! The processes notice nothing, because the kernel holds their buffers in memory anyway. Buffers are read by `pread`: a mapped
+//! file that becomes shorter would raise a signal.
 
 mod directory_watch;
 mod emitted_records;
@@ -55,9 +55,9 @@ use running_process::RunningProcess;
 const ROOM: usize = 24 << 20;
 /// Bytes that are read of one file at a time.
 const CHUNK: u64 = 2 << 20;
-/// A trbuf that is no older may be about to be opened by the process that makes it.
+/// A trbuf that is younger than this may not yet be open in the process that makes it.
 const CREATION_TIME: Duration = Duration::from_secs(1);
-/// So many rounds without anything new show that no process runs any more.
+/// How many rounds without anything new show that no process runs any more.
 const IDLE_ROUNDS: u32 = 3;
 
 /// Prints a trace and what is added to it, until a signal or the options end that, or nothing more can be added.
@@ -232,7 +232,7 @@ impl Follower<'_> {
         printer.flush()
     }
 
-    /// Whether there is nothing that records could come from.
+    /// Whether no directory, file or process is left that could give records.
     fn has_no_sources(&self) -> bool {
         self.watches.is_empty() && self.files.len() == 0 && self.processes.is_empty()
     }
@@ -246,8 +246,10 @@ impl Follower<'_> {
     fn read_last(&mut self) {
         let Follower { files, intake, diagnostics, .. } = self;
         if files.behind().is_some() {
-            diagnostics
-                .report_note("--follow", "more was recorded than could be read until now; the rest is in the trace");
+            diagnostics.report_note(
+                "--follow",
+                "more was recorded than could be read until now; the later records are in the trace",
+            );
         } else {
             files.iter_mut().for_each(|source| source.read(u64::MAX, true, intake, diagnostics));
         }
@@ -259,7 +261,8 @@ impl Follower<'_> {
         let late = intake.window.late;
         if late.count > 0 {
             let [delay, window] = [late.delay_max, window].map(duration_text);
-            let what = format_args!("{} records came later than the window of {window}, by up to {delay}", late.count);
+            let what =
+                format_args!("{} records arrived later than the window of {window}, by up to {delay}", late.count);
             diagnostics.report_note("--follow", what);
         }
     }

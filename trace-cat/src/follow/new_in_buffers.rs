@@ -2,7 +2,7 @@
 //!
 //! The text of a buffer may move to the file at any moment. So it is taken only if the file's `end` was the same before and
 //! after the text was copied (`trace::buffers::copy_buffers` has the reason), and what was taken is noted, to be left out when
-//! it is in the file ([`super::emitted_records`]). Text that left a buffer before it was read present is found in the file.
+//! it is in the file ([`super::emitted_records`]). Text that left a buffer before it was read is found in the file.
 
 use std::io;
 use std::ops::Range;

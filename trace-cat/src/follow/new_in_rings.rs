@@ -79,7 +79,7 @@ struct RingRead {
 enum RingReadOutcome {
     Read(RingRead),
     /// Its text is on its way to the record file.
-    Leaving,
+    BeingWritten,
     /// It is overwritten faster than it can be read.
     Overtaken,
 }
@@ -112,7 +112,7 @@ pub fn read_new(
             RingReadOutcome::Read(read) => *text = Some(read),
             // The records of the other regions are known one by one.
             RingReadOutcome::Overtaken if region == 0 => {}
-            RingReadOutcome::Overtaken | RingReadOutcome::Leaving => return Ok(false),
+            RingReadOutcome::Overtaken | RingReadOutcome::BeingWritten => return Ok(false),
         }
     }
     if slot.end()? != end {
@@ -147,7 +147,7 @@ fn read_region(slot: &LiveSlot, region: usize, known: Option<RingPosition>) -> i
     let copied = copy_until_it_survives(slot, region, ATTEMPTS, choose, copy)?;
     let (surviving, (snapshot, missed, continues, wanted)) = match (copied, chosen) {
         (SurvivingCopy::Copied(surviving, _), Some(chosen)) => (surviving, chosen),
-        (SurvivingCopy::Leaving, _) => return Ok(RingReadOutcome::Leaving),
+        (SurvivingCopy::BeingWritten, _) => return Ok(RingReadOutcome::BeingWritten),
         _ => return Ok(RingReadOutcome::Overtaken),
     };
     // If nothing was wanted, nothing was copied, and the text is that of an attempt before.

@@ -79,7 +79,7 @@ fn each_line_of_a_ring_is_new_once() {
 
 #[test]
 fn a_ring_that_was_written_out_is_new_from_its_beginning() {
-    let snapshot = RingSnapshot { wrap_count: 0, start: 0, end: 90, wrap_position: 0, is_leaving: false };
+    let snapshot = RingSnapshot { wrap_count: 0, start: 0, end: 90, wrap_position: 0, is_being_written: false };
     let new = NewRingText::since(snapshot, Some(RingPosition { wrap_count: 7, end: 80 }));
     assert_eq!((new.text.newer, new.missed, new.continues), (0..90, false, false));
 }

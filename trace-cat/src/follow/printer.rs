@@ -82,7 +82,7 @@ impl<'a> Printer<'a> {
         Ok(printer)
     }
 
-    /// Takes the next record, which is `late` if it should have come before others.
+    /// Takes the next record, which is `late` if later records were printed before it.
     pub fn put(&mut self, line: &[u8], late: bool) -> Result<(), Error> {
         if self.journal.is_some() {
             self.journal_text.extend_from_slice(line);

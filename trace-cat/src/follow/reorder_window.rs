@@ -46,7 +46,7 @@ struct WaitingLine {
     /// Where its text begins.
     offset: usize,
     length: usize,
-    /// When it had arrived at the latest.
+    /// The time of the first [`release`](ReorderWindow::release) after it arrived; `u64::MAX` before that.
     arrived: u64,
     late: bool,
 }

@@ -22,7 +22,7 @@ use crate::trace::file_handle::FileIdentity;
 use crate::trace::file_names::ProcessFiles;
 use crate::trace::process_liveness::owner_is_gone;
 
-/// In each so many rounds it is checked whether the process still runs.
+/// Whether the process still runs is checked once in this many rounds.
 const ROUNDS_PER_CHECK: u32 = 8;
 
 /// A process that ran when it was last checked.

@@ -104,8 +104,8 @@ impl<'a> Follower<'a> {
             let index = self.files.index(&path);
             let Some(growing) = self.files.get(index) else { continue };
             for leftover in left {
-                let pending = leftover.pending.iter().map(|(_, range)| range);
-                for range in pending.chain([&leftover.older, &leftover.unwritten]) {
+                let intended = leftover.write_intent.iter().map(|(_, range)| range);
+                for range in intended.chain([&leftover.older, &leftover.unwritten]) {
                     if let Err(error) = note_emitted(&mut growing.emitted, copied, range.clone()) {
                         self.diagnostics.report_damage(path.display(), reason(&error));
                     }

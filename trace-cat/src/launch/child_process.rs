@@ -1,7 +1,7 @@
 //! Runs a program as if trace-cat were not there: with its own standard input, output and error, in the same process
 //! group, and with the signals that are meant for it.
 //!
-//! A signal from the terminal goes to the whole process group, so it reaches the program without help, and trace-cat goes on
+//! A signal from the terminal goes to every process of the group, so it reaches the program without help, and trace-cat goes on
 //! waiting. A signal that another process sends to trace-cat (`kill`, `timeout`) is forwarded, unless the program itself sent
 //! it to its group. The program ignores the signals that trace-cat inherited as ignored, unless it decides otherwise.
 

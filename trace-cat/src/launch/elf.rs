@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn no_damage_makes_it_panic() {
+    fn a_damaged_elf_file_does_not_make_the_reader_panic() {
         let original = fs::read("/bin/sh").unwrap();
         let mut random = SeededRandom::seeded("elf", 11);
         for _ in 0..2000 {

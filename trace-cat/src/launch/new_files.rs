@@ -16,7 +16,7 @@ use crate::trace::file_names::split_name;
 pub struct TraceFiles(HashMap<PathBuf, (u64, u64)>);
 
 impl TraceFiles {
-    /// The files that are there now, without those that were set aside.
+    /// The files that are there now, without renamed ones (`old.*`).
     pub fn of(directory: &Path) -> TraceFiles {
         let mut files = TraceFiles::default();
         files.add(directory);

@@ -59,7 +59,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn it_is_found_in_each_place() {
+    fn the_library_is_found_in_each_place() {
         for place in PLACES {
             let directory = tempfile::tempdir().unwrap();
             let root = directory.path().canonicalize().unwrap();

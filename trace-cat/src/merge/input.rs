@@ -11,7 +11,6 @@ use crate::trace::time_index::TimeIndex;
 /// A text with its index. At equal times, the order of the inputs decides.
 pub struct MergeInput {
     pub text: Arc<RecordText>,
-    /// Its index.
     pub index: TimeIndex,
     has_failed: AtomicBool,
 }

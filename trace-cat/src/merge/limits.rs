@@ -5,9 +5,9 @@
 pub struct MergeLimits {
     /// Threads that merge.
     pub threads: usize,
-    /// The most bytes of a slice, unless records of one time have more. Each thread has a slice in memory as it is read and as
-    /// it is output. If it is transformed, it is in memory as it is merged too: with what is known of its records, four to five
-    /// times.
+    /// The most bytes of a slice, unless records of one time have more. Each thread holds a slice twice: as it was read and as
+    /// it will be output. A slice that is transformed is also held as it was merged. With the indexes of its records, a thread
+    /// takes four to five times as much memory.
     pub slice_max: u64,
     /// The fewest bytes of a slice.
     pub slice_min: u64,

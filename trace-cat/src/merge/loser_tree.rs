@@ -62,8 +62,8 @@ impl LineBuffer {
     }
 }
 
-/// Makes `bytes` so long. Memory grows by less than the doubling of a vector: half of that would not be used by a large buffer
-/// that grows a little.
+/// Enlarges `bytes` to `length`. Its capacity grows by an eighth and not, as a vector does, by all of it: a large buffer that grows
+/// a little would leave half of its memory unused.
 pub fn enlarge(bytes: &mut Vec<u8>, length: usize) {
     if length > bytes.capacity() {
         bytes.reserve_exact(length + length / 8 - bytes.len());
@@ -186,7 +186,7 @@ impl<'a> MergeJob<'a> {
         while head.remaining > 0 {
             let line: &[u8; VIEW] = head.bytes.first_chunk().expect("the slack");
             scanner.fetch(line);
-            let length = scanner.length(line);
+            let length = scanner.record_length(line);
             let time = seconds.time(line.first_chunk().expect("more than a time")).wrapping_sub(self.start);
             if length != 0 && length <= head.remaining && time < self.span {
                 let after = self.stamps.after(line.first_chunk().expect("more than a head"));

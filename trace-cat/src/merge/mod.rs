@@ -11,9 +11,11 @@
 //! known. The index divides time into slices that fit the processor's cache. Threads take slices one after the other, load
 //! what the inputs have of them, sort what is not in order, merge, and give the result to `ordered_output`.
 //!
-//! Three cases do not fit that, and are handled before or within it: a text in no order at all, of which each slice would have
-//! to read all (it is sorted into a `temporary_text`), many inputs that all have something in each slice (they are merged into
-//! fewer), and more records of one and the same time than there is memory (`equal_times`).
+//! Three cases need more than that:
+//!
+//! - A text in no order at all would have to be read completely for each slice. It is sorted into a `temporary_text` first.
+//! - Many inputs may all have records in each slice. They are merged into fewer inputs first.
+//! - There may be more records of one time than memory holds. `equal_times` streams them.
 
 mod equal_times;
 mod input;
@@ -59,8 +61,8 @@ pub struct Merge<'a> {
     diagnostics: &'a Diagnostics,
 }
 
-/// Makes the output of merged lines, in any thread; `None` outputs the lines themselves. What depends on the lines before
-/// is done in an [`OrderedSection`].
+/// Makes output from merged lines, in any thread; `None` outputs the lines themselves. Work that depends on earlier lines is
+/// done in an [`OrderedSection`].
 pub type BatchTransform<'a> = Option<&'a (dyn Fn(&[u8], OrderedSection, &mut Vec<u8>) + Sync)>;
 
 impl<'a> Merge<'a> {
@@ -225,7 +227,7 @@ impl<'a> Merge<'a> {
         let mut lines = 0;
         let mut start = times.start;
         let slices = self.plan.find(&times);
-        let (phase, slice_size) = self.start_phase("looking for the last ones", slices.len());
+        let (phase, slice_size) = self.start_phase("finding the last records", slices.len());
         for slice in slices.rev() {
             let mut count = |out: &mut LineBuffer| {
                 lines += memchr::memchr_iter(b'\n', out.filled()).count() as u64;

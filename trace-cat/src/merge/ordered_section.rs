@@ -13,27 +13,27 @@ struct SectionState {
     /// The slice that is admitted.
     next: usize,
     /// Later slices that have no more ordered sections.
-    left: BTreeSet<usize>,
+    finished: BTreeSet<usize>,
 }
 
 impl OrderedSections {
     /// Admits the slice `first`.
     pub fn new(first: usize) -> OrderedSections {
         OrderedSections {
-            state: Mutex::new(SectionState { next: first, left: BTreeSet::new() }),
+            state: Mutex::new(SectionState { next: first, finished: BTreeSet::new() }),
             admitted: Condvar::new(),
         }
     }
 
-    /// Takes note that a slice has no more ordered sections. Does not wait.
+    /// Notes that a slice has no more ordered sections. Does not wait.
     pub fn leave(&self, slice: usize) {
         let mut state = self.state();
         if slice > state.next {
-            state.left.insert(slice);
+            state.finished.insert(slice);
         } else if slice == state.next {
             state.next += 1;
-            while state.left.first() == Some(&state.next) {
-                state.left.pop_first();
+            while state.finished.first() == Some(&state.next) {
+                state.finished.pop_first();
                 state.next += 1;
             }
             drop(state);

@@ -68,7 +68,7 @@ pub enum Task {
 pub struct Options {
     /// Files or directories to read [default: $THR_TRACE_DIR, else .]
     ///
-    /// In a directory, the files of a trace are read; files that were set aside (old.*) are read only if they are named.
+    /// In a directory, the files of a trace are read; renamed files (old.*) are read only if they are named.
     /// A file that is named twice is read once. A trbuf file stands for all files of its process. - is the standard input.
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,

@@ -27,7 +27,7 @@ pub struct RunOptions {
     /// The directory for the trace, made if it does not exist [default: a fresh PROGRAM.thr.N]
     ///
     /// Without this, a new directory is made below the working directory: sort.thr.1, then sort.thr.2. Files of an earlier
-    /// process with the same number are set aside, never overwritten.
+    /// process with the same number are renamed (old.*), never overwritten.
     #[arg(short = 'd', long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Where to")]
     pub directory: Option<PathBuf>,
 
@@ -43,7 +43,7 @@ pub struct RunOptions {
 
     /// The library to preload [default: libthreadt.so beside trace-cat]
     ///
-    /// Without this, libthreadt.so is looked for in the directory of trace-cat and in lib, lib64 and
+    /// Without this, libthreadt.so is searched for in the directory of trace-cat and in lib, lib64 and
     /// lib/x86_64-linux-gnu beside it.
     #[arg(long, value_name = "FILE", env = "THREADT_LIBRARY", hide_env_values = true, value_hint = ValueHint::FilePath)]
     pub library: Option<PathBuf>,
@@ -81,19 +81,19 @@ pub struct Recording {
     #[arg(long, value_name = "LEVEL", value_enum)]
     pub level: Option<RecordingLevel>,
 
-    /// Keep only the newest records, so many bytes a thread: 64K to 1G (THR_TRACE_RING)
+    /// Keep only the newest records, this many bytes a thread: 64K to 1G (THR_TRACE_RING)
     ///
     /// The records are written when the program ends; after a crash, trace-cat reads them from the buffers.
     #[arg(long, value_name = "SIZE", value_parser = ring_size, conflicts_with = "unbuffered")]
     pub ring: Option<u64>,
 
-    /// Stop recording when a process has written so much: 500M (THR_TRACE_MAX)
+    /// Stop recording when a process has written this many bytes: 500M (THR_TRACE_MAX)
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max: Option<u64>,
 
     /// Write each record to its file at once (THR_TRACE_BUF)
     ///
-    /// This costs many times as much, and buffers lose no more records. Use it to watch the files grow.
+    /// This costs many times as much and saves no record: those in buffers survive a kill as well. Use it to watch the files grow.
     #[arg(long)]
     pub unbuffered: bool,
 

@@ -53,12 +53,12 @@ pub struct Selection {
     /// A lock waited if block? is 1; a semaphore wait if s_count was 0; a wait at a barrier unless it was the last; a wait
     /// for a condition always; a futex wait unless the result is EAGAIN; a join and thr_once if the return record is later
     /// than the entry record. Such a call without a return record still waits, and is printed: in the trace of a program
-    /// that hangs, --blocked --tail 20 shows where. Tries never wait. A return record without an entry record is judged by
-    /// its own columns. Example: -F text --blocked -e mutex:rmutex
+    /// that hangs, --blocked --tail 20 shows where. Tries never wait. For a return record without an entry record, its own
+    /// columns decide. Example: -F text --blocked -e mutex:rmutex
     #[arg(long)]
     pub blocked: bool,
 
-    /// Print only calls that lasted at least so long, both records: 1ms, 2.5us, 800ns, 1s
+    /// Print only calls that lasted at least this long, both records: 1ms, 2.5us, 800ns, 1s
     ///
     /// The duration is the time between the two records of a call. A call that can wait (see --blocked) and has no return
     /// record lasts until its process ends, or to the end of the trace. As with --object and --blocked, the trace is read

@@ -63,7 +63,7 @@ impl TimePoint {
     }
 }
 
-/// The time that is so many nanoseconds after midnight, local time. The day may be after the month's last one.
+/// The time that is this many nanoseconds after midnight, local time. The day may be after the month's last one.
 fn on_day(year: i32, month: i32, day: i32, nanoseconds: u64) -> u64 {
     // SAFETY: all zeros are a valid tm; its pointer to a zone's name may be null.
     let mut tm: libc::tm = unsafe { zeroed() };

@@ -19,7 +19,7 @@ pub fn formatter_for(printing: &Printing, paths: &[PathBuf]) -> Formatter {
     }
 }
 
-/// The format that the options ask for, if it needs the records in order and threads can share its work nevertheless.
+/// The format `text`, if the options ask for it: it needs the records in order, and yet threads share its work.
 pub fn shared_text_format(printing: &Printing, paths: &[PathBuf]) -> Option<TextFormat> {
     (printing.format == OutputFormat::Text).then(|| text(printing, paths))
 }

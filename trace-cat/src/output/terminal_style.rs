@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal as _};
 pub enum Highlight {
     /// The time.
     Time,
-    /// A thread's label; threads take turns with a few colours.
+    /// A thread's label. There are few colours, which threads share by their numbers.
     Thread(usize),
     /// An event's name.
     Event,

@@ -1,4 +1,4 @@
-//! The fixed columns of a record, read without decoding the rest of the line.
+//! The fixed columns of a record, read without decoding the other fields.
 //!
 //! These functions are for lines that are known to be records. Of other lines they return any value, but never panic.
 

@@ -1,4 +1,4 @@
-//! The fields of a record as texts. What is printed again is never decoded.
+//! The fields of a record as texts. Fields that are printed as they are need no decoding.
 
 use spec::Argument;
 use spec::record::{

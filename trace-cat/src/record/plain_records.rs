@@ -59,12 +59,12 @@ pub enum WalkEnd {
     /// It reached the bound.
     Bound,
     /// The next line is not plain, or may not be there completely.
-    Odd,
+    NotPlain,
     /// The next plain record's time is before that of the record before it.
     Descent,
 }
 
-/// Plain records one behind the other, whose times never descend.
+/// What a walk passed: plain records one behind the other, whose times never descend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainWalk {
     pub bytes: usize,
@@ -79,21 +79,21 @@ pub struct PlainWalk {
 pub trait LineScanner: Copy {
     /// The length, with its newline, of the plain record that `bytes` begin with; 0 if there is none, or its end is not
     /// among `bytes`.
-    fn plain(self, bytes: &[u8; MARGIN]) -> usize;
+    fn plain_length(self, bytes: &[u8; MARGIN]) -> usize;
 
     /// The length, with its newline, of the record that `line` begins with, which is known to be one; 0 if there is no
     /// newline where a record's may be.
-    fn length(self, line: &[u8; VIEW]) -> usize;
+    fn record_length(self, line: &[u8; VIEW]) -> usize;
 
     /// Fetches into the cache what is read soon after `bytes`.
     fn fetch(self, bytes: &[u8]);
 }
 
-/// The way of any x86-64.
+/// Compares lines on any x86-64.
 #[derive(Clone, Copy, Debug)]
 pub struct PortableScanner;
 
-/// The way of processors with AVX2, and with the bit operations that came before it.
+/// Compares lines by AVX2, on processors that also have BMI1, BMI2 and POPCNT.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx2Scanner(());
 
@@ -106,12 +106,12 @@ impl Avx2Scanner {
 }
 
 impl LineScanner for PortableScanner {
-    fn plain(self, bytes: &[u8; MARGIN]) -> usize {
+    fn plain_length(self, bytes: &[u8; MARGIN]) -> usize {
         let length = memchr(b'\n', &bytes[RECORD_LEN_MIN - 1..]).map_or(0, |newline| newline + RECORD_LEN_MIN);
         if length > 0 && FieldOffsets::of_usual(&bytes[..length - 1]).is_some() { length } else { 0 }
     }
 
-    fn length(self, line: &[u8; VIEW]) -> usize {
+    fn record_length(self, line: &[u8; VIEW]) -> usize {
         memchr(b'\n', &line[RECORD_LEN_MIN - 1..RECORD_LEN_MAX]).map_or(0, |newline| newline + RECORD_LEN_MIN)
     }
 
@@ -120,15 +120,15 @@ impl LineScanner for PortableScanner {
 
 impl LineScanner for Avx2Scanner {
     #[inline(always)]
-    fn plain(self, bytes: &[u8; MARGIN]) -> usize {
+    fn plain_length(self, bytes: &[u8; MARGIN]) -> usize {
         // SAFETY: an `Avx2Scanner` exists only on a processor with AVX2.
-        unsafe { plain(bytes) }
+        unsafe { plain_length(bytes) }
     }
 
     #[inline(always)]
-    fn length(self, line: &[u8; VIEW]) -> usize {
+    fn record_length(self, line: &[u8; VIEW]) -> usize {
         // SAFETY: as above.
-        unsafe { length(line) }
+        unsafe { record_length(line) }
     }
 
     #[inline(always)]
@@ -169,7 +169,7 @@ fn beyond(block: __m256i, low: &[u8; 64], span: &[u8; 64], at: usize) -> __m256i
 
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn plain(line: &[u8; MARGIN]) -> usize {
+fn plain_length(line: &[u8; MARGIN]) -> usize {
     let (first, second, arguments) = (load(line, 0), load(line, WINDOW), load(line, A1_OFFSET));
     // Letters of hex numbers are a second range, and all of them are in the second block.
     let invalid = _mm256_or_si256(
@@ -197,7 +197,7 @@ fn plain(line: &[u8; MARGIN]) -> usize {
 
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn length(line: &[u8; VIEW]) -> usize {
+fn record_length(line: &[u8; VIEW]) -> usize {
     let mut from = RECORD_LEN_MIN - 1;
     while from < RECORD_LEN_MAX {
         let newlines = equal(load(line, from), b'\n');
@@ -231,15 +231,15 @@ fn walk_with(scanner: impl LineScanner, bytes: &[u8], bound: usize, mut last: Pr
     let at_bound = |unread: &[u8]| unread.len() as isize <= behind;
     let stop = loop {
         let Some(line) = unread.first_chunk::<MARGIN>() else {
-            break if at_bound(unread) { WalkEnd::Bound } else { WalkEnd::Odd };
+            break if at_bound(unread) { WalkEnd::Bound } else { WalkEnd::NotPlain };
         };
         if at_bound(unread) {
             break WalkEnd::Bound;
         }
         scanner.fetch(line);
-        let length = scanner.plain(line);
+        let length = scanner.plain_length(line);
         if length == 0 {
-            break WalkEnd::Odd;
+            break WalkEnd::NotPlain;
         }
         let time = PrintedTime::new(line.first_chunk().expect("more than a time"));
         // Nearly always the first digits are the same, and the next ones ascend.
@@ -272,7 +272,7 @@ mod tests {
         let usual = walk(bytes, bound, PrintedTime::FIRST);
         // AVX2 leaves long arguments to the decoder.
         assert!(
-            usual == portable || usual.bytes <= portable.bytes && usual.stop == WalkEnd::Odd,
+            usual == portable || usual.bytes <= portable.bytes && usual.stop == WalkEnd::NotPlain,
             "{usual:?} {portable:?}"
         );
         usual
@@ -287,10 +287,10 @@ mod tests {
         };
         assert_eq!(walked(&[LINES[0], LINES[1]]), (2, WalkEnd::Bound));
         assert_eq!(walked(&[LINES[0], LINES[1], LINES[0]]), (2, WalkEnd::Descent));
-        assert_eq!(walked(&[LINES[0], LINES[2]]), (1, WalkEnd::Odd));
-        assert_eq!(walked(&[LINES[0], LINES[3]]), (1, WalkEnd::Odd));
+        assert_eq!(walked(&[LINES[0], LINES[2]]), (1, WalkEnd::NotPlain));
+        assert_eq!(walked(&[LINES[0], LINES[3]]), (1, WalkEnd::NotPlain));
         assert_eq!(walked(&[LINES[5]]), (1, WalkEnd::Bound));
-        assert_eq!(walked(&["\n"]), (0, WalkEnd::Odd));
+        assert_eq!(walked(&["\n"]), (0, WalkEnd::NotPlain));
     }
 
     #[test]
@@ -309,9 +309,9 @@ mod tests {
             bytes.push(b'\n');
             bytes.resize(length + VIEW, b'0');
             let line = bytes.first_chunk().unwrap();
-            assert_eq!(PortableScanner.length(line), length);
+            assert_eq!(PortableScanner.record_length(line), length);
             if let Some(avx2) = Avx2Scanner::detect() {
-                assert_eq!(avx2.length(line), length);
+                assert_eq!(avx2.record_length(line), length);
             }
         }
     }

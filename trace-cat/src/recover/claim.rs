@@ -66,14 +66,14 @@ pub fn claim(path: &Path) -> io::Result<Option<ClaimedTrbuf>> {
                 info!("{}: its process runs, and writes it itself", path.display());
                 return Ok(None);
             }
-            None => return Err(io::Error::other("cannot tell whether its process runs; it is left as it is")),
+            None => return Err(io::Error::other("it is unknown whether its process runs; it is not changed")),
         }
         thread::sleep(PAUSE);
     }
     let owner = parsed.map_err(|damage| io::Error::other(damage.to_string()))?;
     let metadata = lock.metadata()?;
     if metadata.len() < SLOTS_OFFSET as u64 {
-        return Err(io::Error::other("cut short"));
+        return Err(io::Error::other("truncated"));
     }
     let buffers = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
     let opened = buffers.metadata()?;

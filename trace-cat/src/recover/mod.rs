@@ -1,7 +1,7 @@
 //! `--recover`: writes what dead processes left in their trbufs to the record files, so that grep and awk find it there.
 //!
-//! Recovery may be killed between any two of its steps, and in the middle of a write, and be run again: each record then
-//! is in its file once. It follows the recorder's own protocol (`spec::buffer`): text that is about to be written is first
+//! Recovery may be killed between any two of its steps, or in the middle of a write, and be run again: then each record is in
+//! its file once. It follows the recorder's own protocol (`spec::buffer`): text that is about to be written is first
 //! noted in its region with its place in the file, and the note is cleared when the text is written.
 
 mod claim;

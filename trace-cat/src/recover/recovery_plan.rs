@@ -25,7 +25,7 @@ pub struct RegionRecovery {
     /// The region's number.
     pub number: usize,
     /// Text that was being written: the place in the record file, and the text as a range of the slot.
-    pub pending: Option<(u64, Range<usize>)>,
+    pub write_intent: Option<(u64, Range<usize>)>,
     /// The older complete records of a ring that has wrapped, as a range of the slot.
     pub older: Option<Range<usize>>,
     /// The text that follows those, as a range of the slot.
@@ -40,7 +40,7 @@ impl RegionRecovery {
 
     /// All texts, the oldest first.
     fn texts(&self) -> impl Iterator<Item = &Range<usize>> {
-        self.pending.as_ref().map(|(_, range)| range).into_iter().chain(&self.older).chain([&self.unwritten])
+        self.write_intent.as_ref().map(|(_, range)| range).into_iter().chain(&self.older).chain([&self.unwritten])
     }
 }
 
@@ -80,7 +80,7 @@ pub fn plan_recovery(path: &Path, claimed: &ClaimedTrbuf, diagnostics: &Diagnost
         let (index, at) = match entry {
             SlotEntry::Slot { index, at } => (index, at),
             SlotEntry::Incomplete { index } => {
-                report_slot(index, &"cut short");
+                report_slot(index, &"truncated");
                 continue;
             }
         };
@@ -124,7 +124,7 @@ fn read_slot(file: &File, page: &[u8], layout: SlotLayout, at: u64) -> io::Resul
         let mut recovery = RegionRecovery {
             slot: at,
             number: region,
-            pending: leftover.write_intent,
+            write_intent: leftover.write_intent,
             older: None,
             unwritten: leftover.unwritten,
         };

@@ -98,10 +98,10 @@ impl<'a> RecoveryWriter<'a> {
         let size = file.metadata()?.len();
         let mut target = TargetFile { number, path: path.to_owned(), file, size };
         let mut complete = true;
-        regions.sort_by_key(|region| region.pending.as_ref().map(|(place, _)| *place));
+        regions.sort_by_key(|region| region.write_intent.as_ref().map(|(place, _)| *place));
         let mut replayed = Vec::new();
         for region in regions {
-            match &region.pending {
+            match &region.write_intent {
                 Some((place, range)) if !self.replay(&mut target, &region, *place, range)? => complete = false,
                 _ => replayed.push(region),
             }

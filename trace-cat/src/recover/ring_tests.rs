@@ -95,14 +95,14 @@ fn each_record_of_a_ring_goes_to_its_place_once() {
 }
 
 #[test]
-fn it_may_die_at_every_step_of_rings() {
+fn recovery_of_rings_may_die_at_every_step() {
     let steps = die_at_every_step(rings, |trace| assert_noted(trace, &COMPLETE_FROM));
     println!("{steps} steps");
     assert!(steps > 800, "{steps}");
 }
 
 #[test]
-fn it_may_die_again_and_again_with_rings() {
+fn recovery_of_rings_may_die_again_and_again() {
     die_again_and_again("recover rings again", 13, rings, |trace| assert_noted(trace, &COMPLETE_FROM));
 }
 
@@ -139,7 +139,11 @@ fn a_ring_that_is_damaged_anywhere_is_left_as_it_is() {
         trace.file(TRBUF, &image.bytes);
         let (out, messages) = run(&trace);
         let is_text = bad != 4096 - 1;
-        assert_eq!(messages.ends_with("slot 0: region 0 does not hold whole records\n"), is_text, "{bad}: {messages}");
+        assert_eq!(
+            messages.ends_with("slot 0: region 0 does not consist of complete records\n"),
+            is_text,
+            "{bad}: {messages}"
+        );
         assert_eq!(out.ends_with("the trbuf is kept\n"), is_text, "{out}");
         assert_eq!(trace.path(TRINFO).exists(), !is_text);
         assert!(!is_text || fs::read(trace.path(TRBUF)).unwrap() == image.bytes);

@@ -25,17 +25,17 @@ fn every_state() -> DeathCase {
     image.add_slot(0);
     // tr.0000001.001: records, a hole of thread 0x2001, and an incomplete write of thread 0x1001.
     let (first, second) = (image.add_slot(0x1001), image.add_slot(0x2001));
-    let (written, pending, unwritten) =
+    let (written, intended, unwritten) =
         (record_lines(0..2, 0x1001), record_lines(2..4, 0x1001), record_lines(4..6, 0x1001));
     let hole = record_lines(1..4, 0x2001);
-    let text = [&pending[..], &unwritten].concat();
+    let text = [&intended[..], &unwritten].concat();
     let place = (written.len() + hole.len()) as u64;
-    image.put_region(first, 0, &text, 0..text.len(), Some((place, 0..pending.len())));
+    image.put_region(first, 0, &text, 0..text.len(), Some((place, 0..intended.len())));
     image.put_text(second, 0, &hole);
     let nested = record_lines(7..8, 0x2001);
     image.put_text(second, 2, &nested);
-    trace.file("tr.0000001.001", [&written[..], &"\0".repeat(hole.len()), &pending[..40]].concat());
-    let first_file = [&written[..], &hole, &pending, &unwritten, &nested].concat();
+    trace.file("tr.0000001.001", [&written[..], &"\0".repeat(hole.len()), &intended[..40]].concat());
+    let first_file = [&written[..], &hole, &intended, &unwritten, &nested].concat();
     // tr.0000001.002: a complete write whose end is not noted; a signal handler recorded after it.
     let complete = image.add_slot(2);
     let (old, new) = (record_lines(0..3, 2), record_lines(3..5, 2));
@@ -83,13 +83,13 @@ fn each_record_goes_to_its_place_once() {
 }
 
 #[test]
-fn it_may_die_at_every_step() {
+fn recovery_may_die_at_every_step() {
     let steps = die_at_every_step(every_state, |_| ());
     assert!(steps > 900, "{steps}");
 }
 
 #[test]
-fn it_may_die_again_and_again() {
+fn recovery_may_die_again_and_again() {
     die_again_and_again("recover again", 11, every_state, |_| ());
 }
 
@@ -118,9 +118,9 @@ fn damaged_slots_are_left_as_they_are_and_good_ones_recovered() {
     image.put_region(bounds, 0, &record, 0..record.len(), Some((0, 5..20)));
     image.bytes.extend([1; 100]);
     trace.file(TRBUF, &image.bytes);
-    let messages = "trace-cat: trbuf.0000001: slot 1: region 1 does not hold whole records\n\
+    let messages = "trace-cat: trbuf.0000001: slot 1: region 1 does not consist of complete records\n\
                     trace-cat: trbuf.0000001: slot 2: region 0 has impossible bounds\n\
-                    trace-cat: trbuf.0000001: slot 3: cut short\n";
+                    trace-cat: trbuf.0000001: slot 3: truncated\n";
     let out = |records, files| {
         format!("trbuf.0000001: process 1: {records} records recovered into {files} files; the trbuf is kept\n")
     };
@@ -144,7 +144,7 @@ fn what_is_no_trbuf_is_reported_and_kept() {
         (b"something else altogether", "not a finished trbuf"),
         (b"", "shorter than its header"),
         (&[0; 5000], "not a finished trbuf"),
-        (&short, "cut short"),
+        (&short, "truncated"),
     ] {
         trace.file(TRBUF, bytes);
         assert_eq!(run(&trace), (String::new(), format!("trace-cat: trbuf.0000001: {message}\n")));

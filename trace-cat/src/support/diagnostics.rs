@@ -17,7 +17,7 @@ pub enum Severity {
     Damage,
 }
 
-/// Something that the caller of the engine should know.
+/// Something that the caller of the library should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// How much it matters.
@@ -64,7 +64,7 @@ impl Diagnostics {
         Diagnostics { progress, ..self }
     }
 
-    /// Begins a phase of the work, named `what` in a word or two; see [`Phase::advance`].
+    /// Begins a phase of the work. `what` names it in a word or two. See [`Phase::advance`].
     pub(crate) fn start_phase(&self, what: &'static str, amount: Amount) -> Phase<'_> {
         self.progress.as_ref().map_or(Phase::hidden(), |progress| progress.phase(what, amount))
     }

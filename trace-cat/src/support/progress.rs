@@ -123,7 +123,7 @@ impl Phase<'_> {
         Phase(None)
     }
 
-    /// Reports that so much more of the phase is done.
+    /// Reports that `amount` more of the phase is done.
     pub fn advance(&self, amount: u64) {
         if let Some(progress) = self.0 {
             progress.advance(amount);

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_says_that_it_is_about_a_temporary_file() {
+    fn an_error_names_the_directory_for_temporary_files() {
         let error = temporary_file_error(temporary_file_error(io::Error::from_raw_os_error(libc::ENOSPC)));
         assert!(is_temporary_file_error(&error) && error.kind() == io::ErrorKind::StorageFull);
         let expected = format!("temporary file in {}: No space left on device", env::temp_dir().display());

@@ -15,7 +15,7 @@ pub enum RoomMade {
 
 /// A ring that nothing was recorded to.
 pub const EMPTY_RING: RingSnapshot =
-    RingSnapshot { wrap_count: 0, start: 0, end: 0, wrap_position: 0, is_leaving: false };
+    RingSnapshot { wrap_count: 0, start: 0, end: 0, wrap_position: 0, is_being_written: false };
 
 /// Makes room for `needed` bytes in a ring of `size` bytes that discards `step` bytes at a time.
 pub fn make_room(ring: &mut RingSnapshot, needed: u32, size: u32, step: u32) -> RoomMade {

@@ -75,14 +75,14 @@ impl TrbufImage {
         region: usize,
         text: &str,
         unwritten: Range<usize>,
-        pending: Option<(u64, Range<usize>)>,
+        write_intent: Option<(u64, Range<usize>)>,
     ) {
         let slot_at = self.slot_offset(slot);
         self.put(slot_at + REGION_OFFSETS[region], text.as_bytes());
         let words = region_word_offsets(region);
         let word = |range: Range<usize>| pack_range(range.start as u32..range.end as u32).to_le_bytes();
         self.put(slot_at + words.write_position, &word(unwritten));
-        let (place, range) = pending.unwrap_or_default();
+        let (place, range) = write_intent.unwrap_or_default();
         self.put(slot_at + words.write_intent, &word(range));
         self.put(slot_at + words.write_intent_offset, &place.to_le_bytes());
     }

@@ -115,16 +115,16 @@ fn a_pipe_is_read_like_a_file() {
 
 #[test]
 fn what_a_dead_process_left_is_printed_once_wherever_it_died() {
-    let (written, pending, unwritten) = (record_lines(0..4, 1), record_lines(4..7, 1), record_lines(7..9, 1));
-    let region = [&pending[..], &unwritten].concat();
+    let (written, intended, unwritten) = (record_lines(0..4, 1), record_lines(4..7, 1), record_lines(7..9, 1));
+    let region = [&intended[..], &unwritten].concat();
     let written_length = written.len() as u64;
     let everything = record_lines(0..9, 1);
-    let check = |file: &str, unwritten, pending| {
+    let check = |file: &str, unwritten, write_intent| {
         let trace = TestTrace::new();
         let mut image = TrbufImage::new();
         image.add_slot(0);
         let slot = image.add_slot(1);
-        image.put_region(slot, 0, &region, unwritten, pending);
+        image.put_region(slot, 0, &region, unwritten, write_intent);
         trace.file("tr.0000001.001", file).file(TRBUF, &image.bytes);
         for names in [&[][..], &["tr.0000001.001"], &["trbuf.0000001"], &["trbuf.0000001", "tr.0000001.001", ""]] {
             assert_eq!(trace.cat(names), (everything.clone(), String::new()));
@@ -133,14 +133,14 @@ fn what_a_dead_process_left_is_printed_once_wherever_it_died() {
     // The process died before the write, or when it had only taken the range of the file.
     check(&written, 0..region.len(), None);
     // It died in the middle of the write, at every byte, or after the write and before the end of it was noted.
-    let pending_write = Some((written_length, 0..pending.len()));
-    for torn in 0..=pending.len() {
-        check(&(written.clone() + &pending[..torn]), 0..region.len(), pending_write.clone());
+    let write_intent = Some((written_length, 0..intended.len()));
+    for torn in 0..=intended.len() {
+        check(&(written.clone() + &intended[..torn]), 0..region.len(), write_intent.clone());
     }
-    let done = written.clone() + &pending;
-    check(&done, pending.len()..region.len(), pending_write.clone());
+    let done = written.clone() + &intended;
+    check(&done, intended.len()..region.len(), write_intent.clone());
     // The end of the write is noted.
-    check(&done, pending.len()..region.len(), None);
+    check(&done, intended.len()..region.len(), None);
     check(&everything, 0..0, Some((written_length, 0..region.len())));
 }
 
@@ -225,8 +225,8 @@ fn a_damaged_trbuf_is_reported_and_the_good_regions_are_used() {
     assert_eq!(
         messages,
         "trace-cat: trbuf.0000001: slot 0: region 0 has impossible bounds\n\
-         trace-cat: trbuf.0000001: slot 0: region 1 does not hold whole records\n\
-         trace-cat: trbuf.0000001: slot 1: cut short\n\
+         trace-cat: trbuf.0000001: slot 0: region 1 does not consist of complete records\n\
+         trace-cat: trbuf.0000001: slot 1: truncated\n\
          trace-cat: trbuf.0000001: byte 282624: not a record: the line ends in time1\n"
     );
     for (bytes, message) in [
@@ -251,7 +251,7 @@ fn a_sparse_trbuf_of_any_size_takes_no_time() {
     drop(file);
     let (out, messages) = trace.cat(&[]);
     assert_eq!(out, record_lines(0..1, 1));
-    assert!(messages.is_empty() || messages.ends_with("cut short\n"), "{messages}");
+    assert!(messages.is_empty() || messages.ends_with("truncated\n"), "{messages}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The most bytes of a trinfo that are read: enough for a hundred thousand mappings, or threads of rings.
 const INFO_MAX: u64 = 16 << 20;
 
-/// Descriptors that are not for kept files: the standard ones, and one file for each of some threads.
+/// Descriptors that are not for kept files: three standard ones, and one for a file that each of some threads opens.
 const RESERVED: usize = 10;
 
 /// How many more files may be kept open.

@@ -13,8 +13,8 @@ use std::path::Path;
 use log::debug;
 use spec::buffer::Owner;
 
-/// File systems (`f_type` of statfs) whose answer to a lease request does not regard all writers: it is that of the file
-/// system itself, of a server, or of the uppermost file: overlayfs, NFS, CIFS, SMB2, FUSE, 9p, Ceph.
+/// File systems (`f_type` of statfs) that may grant a lease although there is a writer, because the file system or its server
+/// decides, or because the lease is on a file of another layer: overlayfs, NFS, CIFS, SMB2, FUSE, 9p, Ceph.
 const NO_LEASES: [u32; 7] = [0x794c_7630, 0x6969, 0xff53_4d42, 0xfe53_4d42, 0x6573_5546, 0x0102_1997, 0x00c3_6400];
 
 /// Whether the owner of the trbuf `file` runs; `None` if that cannot be known.

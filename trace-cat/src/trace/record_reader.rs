@@ -66,11 +66,11 @@ pub struct RecordReader {
     /// The end of the last item in the text; the next item begins there or after a gap.
     pub position: u64,
     /// The end of the gapless stretch that is read.
-    stretch: u64,
+    stretch_end: u64,
     /// The end of the range.
-    stop: u64,
+    range_end: u64,
     /// Beyond this, the buffer is filled by small reads.
-    enough: u64,
+    expected_end: u64,
     /// The beginning of the last item in the text.
     pub item_start: u64,
     /// The line number of the last item; 1 is the line where reading began.
@@ -90,9 +90,9 @@ impl RecordReader {
             current: 0..0,
             filled: 0,
             position: range.start,
-            stretch: range.start,
-            stop: range.end,
-            enough: range.end,
+            stretch_end: range.start,
+            range_end: range.end,
+            expected_end: range.end,
             item_start: range.start,
             line_number: 0,
             next_line: 1,
@@ -100,9 +100,9 @@ impl RecordReader {
         }
     }
 
-    /// Makes reads beyond `enough` small, since little of what is there will be used.
-    pub fn expect(mut self, enough: u64) -> RecordReader {
-        self.enough = enough;
+    /// Makes reads beyond `expected_end` small, since little of what is there will be used.
+    pub fn expect_end(mut self, expected_end: u64) -> RecordReader {
+        self.expected_end = expected_end;
         self
     }
 
@@ -143,8 +143,8 @@ impl RecordReader {
     pub fn refill(&mut self) -> io::Result<bool> {
         let unread = self.unread().len();
         let from = self.position + unread as u64;
-        let limit = self.stretch.min(self.stop);
-        let wanted = limit.min(self.enough.max(from + BUFFER_MIN as u64)).saturating_sub(from);
+        let limit = self.stretch_end.min(self.range_end);
+        let wanted = limit.min(self.expected_end.max(from + BUFFER_MIN as u64)).saturating_sub(from);
         if wanted == 0 {
             return Ok(false);
         }
@@ -174,8 +174,8 @@ impl RecordReader {
             if !self.unread().is_empty() {
                 return self.damaged(None).map(Some);
             }
-            match self.text.stretch(self.position).filter(|stretch| stretch.start < self.stop) {
-                Some(stretch) => (self.position, self.stretch) = (stretch.start, stretch.end),
+            match self.text.stretch(self.position).filter(|stretch| stretch.start < self.range_end) {
+                Some(stretch) => (self.position, self.stretch_end) = (stretch.start, stretch.end),
                 None => return Ok(None),
             }
         }

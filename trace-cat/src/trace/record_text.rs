@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::buffers::leftovers::RegionLeftover;
+use super::buffers::leftovers::LeftoverPlaces;
 use super::file_handle::FileHandle;
 use crate::support::diagnostics::Diagnostics;
 
@@ -128,10 +128,10 @@ impl RecordText {
     pub fn add_leftovers(
         &mut self,
         buffers: &Arc<FileHandle>,
-        leftovers: &[RegionLeftover],
+        leftovers: &[LeftoverPlaces],
         diagnostics: &Diagnostics,
     ) {
-        for (at, range) in leftovers.iter().filter_map(|leftover| leftover.pending.clone()) {
+        for (at, range) in leftovers.iter().filter_map(|leftover| leftover.write_intent.clone()) {
             if let Err(range) = self.overlay(buffers, at, range) {
                 let place = format_args!("{}: byte {}", buffers.path.display(), range.start);
                 diagnostics.report_damage(place, "text that belongs at an impossible place");

@@ -22,7 +22,7 @@ fn reported_threads(messages: &str) -> Vec<(u32, u64)> {
         let (lwp, line) = line.split_once(" is complete from ")?;
         let (_, line) = line.split_once('(')?;
         let (time, line) = line.split_once(')')?;
-        assert_eq!(line, " on; what came before was overwritten");
+        assert_eq!(line, " on; earlier records were overwritten");
         Some((lwp.parse().ok()?, time.replace('.', "").parse().ok()?))
     };
     messages.lines().map(|line| thread(line).unwrap_or_else(|| panic!("{line}"))).collect()
@@ -78,12 +78,12 @@ fn rings_that_were_being_written_are_printed_once_wherever_their_process_died() 
     let (older, newer) = (record_lines(3..6, 1), record_lines(6..8, 1));
     let torn_record = &record_lines(2..3, 1)[50..];
     let first = 4096 + torn_record.len();
-    let check = |file: &str, unwritten: Range<usize>, pending: Option<(u64, Range<usize>)>| {
+    let check = |file: &str, unwritten: Range<usize>, write_intent: Option<(u64, Range<usize>)>| {
         let trace = TestTrace::new();
         let mut image = TrbufImage::ring(RING);
         let slot = image.add_slot(1);
         image.put_wrapped_ring(slot, 0, 0, (4096, &[torn_record, &older].concat()), &newer);
-        image.put_region(slot, 0, &newer, unwritten, pending);
+        image.put_region(slot, 0, &newer, unwritten, write_intent);
         image.set_complete_from(slot, 3);
         trace.file(TRBUF, &image.bytes).file("tr.0000001.001", file);
         let (out, messages) = trace.cat(&[]);
@@ -137,7 +137,7 @@ fn a_ring_without_a_newline_where_one_must_be_is_reported() {
     let (out, messages) = trace.cat(&[]);
     assert_eq!(out, record_lines(4..6, 1));
     let (damage, note) = messages.split_once('\n').unwrap();
-    assert_eq!(damage, "trace-cat: trbuf.0000001: slot 0: region 0 does not hold whole records");
+    assert_eq!(damage, "trace-cat: trbuf.0000001: slot 0: region 0 does not consist of complete records");
     assert_eq!(reported_threads(note), [(1, 4)]);
     // A size that no ring has.
     image.put(std::mem::offset_of!(spec::buffer::Header, ring_size), &70_000u64.to_le_bytes());

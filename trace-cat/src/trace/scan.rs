@@ -69,9 +69,9 @@ struct ScanChunk {
     text: usize,
     range: Range<u64>,
     /// It begins a gapless stretch, and so an item.
-    first: bool,
+    begins_stretch: bool,
     /// The end of the stretch.
-    stretch: u64,
+    stretch_end: u64,
 }
 
 /// The chunks of all texts; an empty text has one empty chunk.
@@ -82,13 +82,13 @@ fn chunks(texts: &[Arc<RecordText>], size: u64) -> impl Iterator<Item = ScanChun
             let from = at?;
             let Some(stretch) = text.stretch(from) else {
                 at = None;
-                let empty = ScanChunk { text: number, range: 0..0, first: true, stretch: 0 };
+                let empty = ScanChunk { text: number, range: 0..0, begins_stretch: true, stretch_end: 0 };
                 return (from == 0).then_some(empty);
             };
-            let first = from == 0 || stretch.start > from;
+            let begins_stretch = from == 0 || stretch.start > from;
             let end = stretch.end.min(stretch.start + size);
             at = Some(end);
-            Some(ScanChunk { text: number, range: stretch.start..end, first, stretch: stretch.end })
+            Some(ScanChunk { text: number, range: stretch.start..end, begins_stretch, stretch_end: stretch.end })
         })
     })
 }
@@ -117,7 +117,7 @@ struct ChunkScan {
 /// Reads a chunk through `buffer`, which it gives back.
 fn scan_chunk(text: &Arc<RecordText>, chunk: &ScanChunk, block: u64, mut buffer: Vec<u8>) -> (ChunkScan, Vec<u8>) {
     let mut result = ChunkScan { end: chunk.range.start, ..ChunkScan::default() };
-    let start = match chunk.first {
+    let start = match chunk.begins_stretch {
         true => Ok(Some(chunk.range.start)),
         false => after_newline(text, chunk.range.start - 1..chunk.range.end - 1, &mut buffer),
     };
@@ -129,7 +129,7 @@ fn scan_chunk(text: &Arc<RecordText>, chunk: &ScanChunk, block: u64, mut buffer:
             return (result, buffer);
         }
     };
-    let mut records = RecordReader::new(text.clone(), start..chunk.stretch, buffer).expect(chunk.range.end);
+    let mut records = RecordReader::new(text.clone(), start..chunk.stretch_end, buffer).expect_end(chunk.range.end);
     if let Err(error) = result.fill(&mut records, chunk.range.end, block) {
         result.error = Some(error);
     }
@@ -187,7 +187,7 @@ impl ChunkScan {
                 WalkEnd::Bound => {}
                 // `add` detects the descent as well.
                 WalkEnd::Descent => last = PrintedTime::FIRST,
-                WalkEnd::Odd => {
+                WalkEnd::NotPlain => {
                     match records.next()? {
                         Some(RecordItem::Record { time }) => {
                             self.add(records.item_start, edge.max(records.item_start + 1), 1, time, time);
@@ -232,8 +232,8 @@ impl ChunkScan {
     }
 }
 
-/// Whether no record is lost although these bytes are not a record: their writer is still writing them, or died after it
-/// had taken the place and before it wrote, and then the records are in its trbuf.
+/// Whether these bytes, which are not a record, are no loss: their writer is still writing them, or it died after it had taken
+/// the range of the file and before it wrote there, and its records are in the trbuf.
 fn is_explained(text: &RecordText, damage: TextDamage) -> bool {
     match damage {
         TextDamage::Torn => text.is_growing,
@@ -242,7 +242,7 @@ fn is_explained(text: &RecordText, damage: TextDamage) -> bool {
     }
 }
 
-/// Puts the results of chunks together in the order of the texts, in whatever order they arrive.
+/// Puts the results of chunks, which arrive in any order, together in the order of the texts.
 struct Assembly<'a> {
     indexes: Vec<TimeIndex>,
     /// Chunks that arrived before chunk `next`.

@@ -106,7 +106,7 @@ impl ThreadCompleteness {
         for &(from, process, lwp) in threads.iter().take(REPORTED_MAX) {
             let file = process.path(FileName::Records { process: process.number, lwp: (lwp & LWP_MASK) as u16 });
             let what =
-                format_args!("LWP {lwp} is complete from {} on; what came before was overwritten", display(from));
+                format_args!("LWP {lwp} is complete from {} on; earlier records were overwritten", display(from));
             diagnostics.report_note(file.display(), what);
         }
         if let Some(&(from, ..)) = threads.get(REPORTED_MAX) {
@@ -216,7 +216,7 @@ mod tests {
         assert!(eleven.starts_with("trace-cat: d/tr.0000001.00b: LWP 11 is complete from "), "{eleven}");
         let last = eleven.lines().last().unwrap();
         assert!(
-            last.contains("LWP 1 ") && last.ends_with(" (0000000001.000000000) on; what came before was overwritten")
+            last.contains("LWP 1 ") && last.ends_with(" (0000000001.000000000) on; earlier records were overwritten")
         );
         let hundred = report(100);
         assert_eq!(hundred.lines().count(), 11);

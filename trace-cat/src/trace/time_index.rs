@@ -20,9 +20,9 @@ pub struct IndexBlock {
 struct SortedRun {
     blocks: Range<u32>,
     /// The greatest time in this run and all before it.
-    until: u64,
+    max_so_far: u64,
     /// The least time in this run and all after it.
-    from: u64,
+    min_from_here: u64,
 }
 
 impl SortedRun {
@@ -54,20 +54,21 @@ impl TimeIndex {
     pub fn new(mut blocks: Vec<IndexBlock>, end: u64, ordered: bool, clean: bool) -> TimeIndex {
         blocks.shrink_to_fit();
         let mut runs: Vec<SortedRun> = Vec::new();
-        let (mut began, mut until) = (0, 0);
+        let (mut began, mut max_so_far) = (0, 0);
         for at in 1..=blocks.len() {
-            until = until.max(blocks[at - 1].max);
+            max_so_far = max_so_far.max(blocks[at - 1].max);
             if at == blocks.len() || blocks[at].min < blocks[at - 1].max {
-                runs.push(SortedRun { blocks: began as u32..at as u32, until, from: blocks[began].min });
+                runs.push(SortedRun { blocks: began as u32..at as u32, max_so_far, min_from_here: blocks[began].min });
                 began = at;
             }
         }
-        let mut from = u64::MAX;
+        let mut min_from_here = u64::MAX;
         for run in runs.iter_mut().rev() {
-            from = from.min(run.from);
-            run.from = from;
+            min_from_here = min_from_here.min(run.min_from_here);
+            run.min_from_here = min_from_here;
         }
-        let (min, max) = runs.first().zip(runs.last()).map_or((0, 0), |(first, last)| (first.from, last.until));
+        let (min, max) =
+            runs.first().zip(runs.last()).map_or((0, 0), |(first, last)| (first.min_from_here, last.max_so_far));
         if runs.len() <= 1 {
             runs = Vec::new();
         }
@@ -92,8 +93,8 @@ impl TimeIndex {
 
     /// The blocks that may hold records of times in `times`, as ranges in the order of the text.
     pub fn find(&self, times: Range<u64>) -> impl Iterator<Item = Range<usize>> {
-        let first = self.runs.partition_point(|run| run.until < times.start);
-        let last = self.runs.partition_point(|run| run.from < times.end);
+        let first = self.runs.partition_point(|run| run.max_so_far < times.start);
+        let last = self.runs.partition_point(|run| run.min_from_here < times.end);
         let runs = self.runs.get(first..last.max(first)).unwrap_or_default();
         self.only_run().into_iter().chain(runs.iter().map(SortedRun::indexes)).filter_map(move |run| {
             let blocks = &self.blocks[run.clone()];

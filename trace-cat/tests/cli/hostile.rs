@@ -103,7 +103,7 @@ fn six_descriptors_are_enough() {
 }
 
 #[test]
-fn an_error_of_a_temporary_file_says_so() {
+fn an_error_of_a_temporary_file_names_the_directory() {
     let trace = trace();
     let mut child = command(trace.path())
         .arg("-")

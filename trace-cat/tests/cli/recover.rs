@@ -50,7 +50,7 @@ fn assert_recovered(directory: &Path, files: &[(String, String)], when: &str) {
 }
 
 #[test]
-fn it_prints_what_it_did_and_then_finds_nothing_to_do() {
+fn recovery_prints_what_it_did_and_then_has_nothing_to_do() {
     let directory = tempfile::tempdir().unwrap();
     let image = TrbufImage::with_text(3, SECOND);
     fs::write(directory.path().join(TRBUF), &image.bytes).unwrap();

@@ -26,7 +26,7 @@ fn overwritten_records_are_reported_and_are_no_damage() {
     let note = |lwp, nanosecond| {
         format!(
             "trace-cat: ./tr.0000001.00{lwp}: LWP {lwp} is complete from 2026-11-20 13:39:00.00000000{nanosecond} \
-             (1795174740.00000000{nanosecond}) on; what came before was overwritten\n"
+             (1795174740.00000000{nanosecond}) on; earlier records were overwritten\n"
         )
     };
     let expected = (format!("{FIRST}{SECOND}"), note(3, 2) + &note(2, 1));

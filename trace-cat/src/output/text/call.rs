@@ -17,52 +17,52 @@ use crate::support::duration::write_duration;
 const WALL_CLOCK_DISTANCE_MAX: u64 = 366 * 24 * 3600 * NANOS_PER_SECOND;
 
 impl TextLine<'_> {
-    /// Appends the name of a call and the parenthesis. Returns where the arguments begin.
-    fn open(&mut self, kind: &KindLayout) -> usize {
-        self.begin(Highlight::Event);
-        self.short(&kind.name);
-        self.finish();
+    /// Appends the name of a call and the opening parenthesis. Returns where the arguments begin.
+    fn put_name(&mut self, kind: &KindLayout) -> usize {
+        self.begin_colour(Highlight::Event);
+        self.put_short(&kind.name);
+        self.end_colour();
         self.put(b"(");
         self.out.len()
     }
 
     /// Appends the name and the arguments: those of the record, and those that the return record adds if it is given.
-    pub fn call(&mut self, kind: Option<&KindLayout>, fields: &Fields, ret: Option<(&KindLayout, &Fields)>) {
-        let Some(kind) = kind else { return self.unknown(fields) };
-        let open = self.open(kind);
-        self.arguments(open, &kind.arguments, fields);
+    pub fn put_call(&mut self, kind: Option<&KindLayout>, fields: &Fields, ret: Option<(&KindLayout, &Fields)>) {
+        let Some(kind) = kind else { return self.put_unknown(fields) };
+        let start = self.put_name(kind);
+        self.put_arguments(start, &kind.arguments, fields);
         if let Some((kind, fields)) = ret {
-            self.arguments(open, &kind.added, fields);
+            self.put_arguments(start, &kind.added, fields);
         }
         self.put(b")");
     }
 
     /// Appends the name and the arguments of a return record, the object of the entry record before them if it is known.
-    pub fn returned(&mut self, kind: Option<&KindLayout>, fields: &Fields, object: Option<&ShortText>) {
-        let Some(kind) = kind else { return self.unknown(fields) };
-        let open = self.open(kind);
+    pub fn put_return(&mut self, kind: Option<&KindLayout>, fields: &Fields, object: Option<&ShortText>) {
+        let Some(kind) = kind else { return self.put_unknown(fields) };
+        let start = self.put_name(kind);
         if let Some(object) = object.filter(|_| kind.lacks_object) {
             self.put(object.bytes());
         }
-        self.arguments(open, &kind.arguments, fields);
+        self.put_arguments(start, &kind.arguments, fields);
         self.put(b")");
     }
 
     /// Appends a record of an unknown kind: its arguments as they are, without trailing zeros.
-    fn unknown(&mut self, fields: &Fields) {
-        self.coloured(Highlight::Event, &record_kinds::event_name(fields));
+    fn put_unknown(&mut self, fields: &Fields) {
+        self.put_coloured(Highlight::Event, &record_kinds::event_name(fields));
         self.put(b"(");
-        let open = self.out.len();
+        let start = self.out.len();
         let count = fields.arguments().iter().rposition(|text| *text != b"0").map_or(0, |last| last + 1);
         for text in &fields.arguments()[..count] {
-            self.separate(open);
+            self.put_separator(start);
             self.put(text);
         }
         self.put(b")");
     }
 
-    /// Appends the arguments of one record.
-    fn arguments(&mut self, open: usize, layouts: &[ColumnLayout; 5], fields: &Fields) {
+    /// Appends the arguments of one record. `start` is where the arguments of the call begin, here and below.
+    fn put_arguments(&mut self, start: usize, layouts: &[ColumnLayout; 5], fields: &Fields) {
         for (index, layout) in layouts.iter().enumerate() {
             if matches!(layout, ColumnLayout::Nothing) {
                 continue;
@@ -71,34 +71,34 @@ impl TextLine<'_> {
             match layout {
                 ColumnLayout::Nothing => {}
                 ColumnLayout::Value => {
-                    self.separate(open);
+                    self.put_separator(start);
                     self.put(text);
                 }
-                ColumnLayout::Object(_) if self.out.len() == open => self.put(text),
+                ColumnLayout::Object(_) if self.out.len() == start => self.put(text),
                 ColumnLayout::Unusual(_) if text == b"0" => {}
                 ColumnLayout::Object(label) | ColumnLayout::Labelled(label) | ColumnLayout::Unusual(label) => {
-                    self.label(open, label);
+                    self.put_label(start, label);
                     self.put(text);
                 }
                 ColumnLayout::Name => {
                     let name = name_bytes(text, next(fields, index));
-                    self.label(open, &ShortText::label("name"));
+                    self.put_label(start, &ShortText::label("name"));
                     self.put(format!("\"{}\"", name.escape_ascii()).as_bytes());
                 }
                 ColumnLayout::LimitTimespec => {
                     let nanoseconds = bits(next(fields, index));
                     let limit = bits(text).saturating_mul(NANOS_PER_SECOND).saturating_add(nanoseconds);
-                    self.limit(open, limit);
+                    self.put_limit(start, limit);
                 }
-                ColumnLayout::Limit => self.limit(open, bits(text)),
-                ColumnLayout::Signal(label) => self.named(open, label, text, signal),
-                ColumnLayout::Errno(label) => self.named(open, label, text, errno),
+                ColumnLayout::Limit => self.put_limit(start, bits(text)),
+                ColumnLayout::Signal(label) => self.put_named(start, label, text, signal),
+                ColumnLayout::Errno(label) => self.put_named(start, label, text, errno),
             }
         }
     }
 
     /// Appends the return address of the call, if the record has it (THR_TRACE_DETAIL).
-    pub fn caller(&mut self, kind: Option<&KindLayout>, fields: &Fields) {
+    pub fn put_caller(&mut self, kind: Option<&KindLayout>, fields: &Fields) {
         if kind.is_some_and(|kind| kind.has_caller) {
             let text = fields.argument(CALLER);
             if text != b"0" {
@@ -108,28 +108,28 @@ impl TextLine<'_> {
         }
     }
 
-    fn separate(&mut self, open: usize) {
-        if self.out.len() > open {
+    fn put_separator(&mut self, start: usize) {
+        if self.out.len() > start {
             self.put(b", ");
         }
     }
 
-    fn label(&mut self, open: usize, label: &ShortText) {
+    fn put_label(&mut self, start: usize, label: &ShortText) {
         // A label begins with a comma and a space, which the first argument does not have.
-        self.short(label);
-        if self.out.len() == open + label.length() {
-            self.out.drain(open..open + 2);
+        self.put_short(label);
+        if self.out.len() == start + label.length() {
+            self.out.drain(start..start + 2);
         }
     }
 
-    fn named(&mut self, open: usize, label: &ShortText, text: &[u8], name: fn(u64) -> Option<&'static str>) {
-        self.label(open, label);
+    fn put_named(&mut self, start: usize, label: &ShortText, text: &[u8], name: fn(u64) -> Option<&'static str>) {
+        self.put_label(start, label);
         self.put(name(bits(text)).map_or(text, str::as_bytes));
     }
 
     /// Appends a time limit: relative to the record's time if it is on the wall clock, else as it is.
-    fn limit(&mut self, open: usize, limit: u64) {
-        self.label(open, &ShortText::label("limit"));
+    fn put_limit(&mut self, start: usize, limit: u64) {
+        self.put_label(start, &ShortText::label("limit"));
         let distance = limit.abs_diff(self.time);
         if distance < WALL_CLOCK_DISTANCE_MAX {
             let mut text = [0; 24];

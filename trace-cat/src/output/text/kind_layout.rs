@@ -9,7 +9,7 @@ use crate::record::record_kinds::{KnownKind, RecordKindTable};
 /// The column in which THR_TRACE_DETAIL puts the return address of the call: a5, if it has no other use.
 pub const CALLER: usize = 4;
 
-/// Columns with a shorter label than their name.
+/// Columns whose label is shorter than their name.
 const SHORT_LABELS: [(&str, &str); 4] =
     [("start_routine", "start"), ("once_control", "once"), ("init_routine", "init"), ("exit_status", "status")];
 
@@ -46,9 +46,9 @@ pub struct KindLayout {
     pub arguments: [ColumnLayout; 5],
     /// The columns that a return record adds to the arguments of its entry record.
     pub added: [ColumnLayout; 5],
-    /// Which column is the result.
+    /// The index of the column `rval`.
     pub result: Option<usize>,
-    /// Columns that are questions, and the text for an answer that is not 0.
+    /// Columns that are questions (their names end in `?`), and the text for an answer that is not 0.
     pub answers: Vec<(usize, ShortText)>,
     /// Whether a5 is free for the return address.
     pub has_caller: bool,

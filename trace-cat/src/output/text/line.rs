@@ -51,12 +51,12 @@ impl<'a> TextLine<'a> {
         marker: CallMarker,
         out: &'a mut Vec<u8>,
     ) -> TextLine<'a> {
-        clock.date(time, out);
+        clock.put_date(time, out);
         let start = out.len();
         let mut line = TextLine { out, time, coloured, start, hidden: 0, extra_width: 0 };
-        line.begin(Highlight::Time);
-        line.extra_width = clock.put(time, line.out);
-        line.finish();
+        line.begin_colour(Highlight::Time);
+        line.extra_width = clock.put_time(time, line.out);
+        line.end_colour();
         line.put(label.text);
         line.hidden += label.hidden;
         line.put(match marker {
@@ -68,7 +68,7 @@ impl<'a> TextLine<'a> {
     }
 
     /// Appends the result of the call.
-    pub fn result(&mut self, kind: Option<&KindLayout>, fields: &Fields) {
+    pub fn put_result(&mut self, kind: Option<&KindLayout>, fields: &Fields) {
         let Some(index) = kind.and_then(|kind| kind.result) else { return };
         let text = fields.argument(index);
         self.pad_to(RESULT_COLUMN);
@@ -77,13 +77,13 @@ impl<'a> TextLine<'a> {
         }
         self.put(b"= ");
         match errno(bits(text)) {
-            Some(name) => self.coloured(Highlight::Error, name.as_bytes()),
+            Some(name) => self.put_coloured(Highlight::Error, name.as_bytes()),
             None => self.put(text),
         }
     }
 
     /// Appends how long the call took, if that is known.
-    pub fn duration(&mut self, nanoseconds: Option<u64>) {
+    pub fn put_duration(&mut self, nanoseconds: Option<u64>) {
         let Some(nanoseconds) = nanoseconds else { return };
         let mut text = [0; 24];
         let length = write_duration(nanoseconds, &mut text);
@@ -91,17 +91,17 @@ impl<'a> TextLine<'a> {
         self.put(&text[..length]);
     }
 
-    /// Appends the answers: texts for the columns that are questions and not 0.
-    pub fn answers(&mut self, kind: Option<&KindLayout>, fields: &Fields) {
+    /// Appends the answers: a text for each column that is a question (its name ends in `?`) and is not 0.
+    pub fn put_answers(&mut self, kind: Option<&KindLayout>, fields: &Fields) {
         for (index, answer) in kind.map_or(&[][..], |kind| &kind.answers) {
             if fields.argument(*index) != b"0" {
                 self.pad_to(DURATION_END + 1);
-                self.coloured(Highlight::Wait, answer.bytes());
+                self.put_coloured(Highlight::Wait, answer.bytes());
             }
         }
     }
 
-    pub fn end(&mut self) {
+    pub fn end_line(&mut self) {
         self.put(b"\n");
     }
 
@@ -110,26 +110,26 @@ impl<'a> TextLine<'a> {
         self.out.extend_from_slice(text);
     }
 
-    pub(super) fn short(&mut self, short: &ShortText) {
+    pub(super) fn put_short(&mut self, short: &ShortText) {
         let end = self.out.len() + short.length();
         self.out.extend_from_slice(short.padded());
         self.out.truncate(end);
     }
 
-    pub(super) fn coloured(&mut self, highlight: Highlight, text: &[u8]) {
-        self.begin(highlight);
+    pub(super) fn put_coloured(&mut self, highlight: Highlight, text: &[u8]) {
+        self.begin_colour(highlight);
         self.put(text);
-        self.finish();
+        self.end_colour();
     }
 
-    pub(super) fn begin(&mut self, highlight: Highlight) {
+    pub(super) fn begin_colour(&mut self, highlight: Highlight) {
         if self.coloured {
             self.put(highlight.begin());
             self.hidden += highlight.begin().len();
         }
     }
 
-    pub(super) fn finish(&mut self) {
+    pub(super) fn end_colour(&mut self) {
         if self.coloured {
             self.put(terminal_style::END);
             self.hidden += terminal_style::END.len();

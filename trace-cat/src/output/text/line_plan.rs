@@ -1,5 +1,5 @@
-//! The lines of a batch of records, as the order of all records decides: which lines there are, whose they are, and which
-//! earlier record a line needs.
+//! A plan of the lines of a batch of records: which lines there are, which thread each is of, and which earlier record it needs.
+//! The plan depends on the records of earlier batches.
 
 use super::known_threads::OpenCall;
 use super::time_column::TimeColumn;
@@ -52,7 +52,7 @@ pub struct LinePlan {
     pub open_calls: Vec<OpenCall>,
     /// The entry record that was the last record before the batch, if the call has no line yet.
     pub carried: CarriedRecord,
-    /// Of each [`LineLabel`] where its text ends in `label_text`, and bytes of it that take no column.
+    /// For each [`LineLabel`]: the end of its text in `label_text`, and how many bytes of it take no column.
     labels: Vec<(usize, usize)>,
     label_text: Vec<u8>,
 }

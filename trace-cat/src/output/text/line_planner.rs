@@ -1,5 +1,5 @@
-//! Goes through the records in order and plans the lines. It does as little as possible, because it is the work that threads
-//! cannot share.
+//! Goes through the records in order and plans the lines. It does as little as possible, because threads cannot share this
+//! work.
 
 use super::known_threads::{KnownThreads, OpenCall, SET_NAME, name_bytes};
 use super::line_plan::{BatchRecords, CarriedRecord, LineKind, LinePlan, PlannedLine};

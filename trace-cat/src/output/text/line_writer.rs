@@ -46,11 +46,11 @@ impl LineWriter {
         match line.kind {
             LineKind::Single => {
                 let mut line = TextLine::new(self.coloured, fields.time(), clock, label, CallMarker::None, out);
-                line.call(kind, fields, None);
-                line.result(kind, fields);
-                line.answers(kind, fields);
-                line.caller(kind, fields);
-                line.end();
+                line.put_call(kind, fields, None);
+                line.put_result(kind, fields);
+                line.put_answers(kind, fields);
+                line.put_caller(kind, fields);
+                line.end_line();
             }
             LineKind::Entry => self.write_entry(fields, label, clock, out),
             LineKind::Return(call) => {
@@ -71,9 +71,9 @@ impl LineWriter {
     fn write_entry(&self, fields: &Fields, label: LineLabel, clock: &mut TimeColumn, out: &mut Vec<u8>) {
         let kind = self.kinds.find(fields);
         let mut line = TextLine::new(self.coloured, fields.time(), clock, label, CallMarker::Begins, out);
-        line.call(kind, fields, None);
-        line.caller(kind, fields);
-        line.end();
+        line.put_call(kind, fields, None);
+        line.put_caller(kind, fields);
+        line.end_line();
     }
 
     /// `entry` is the time and a1 of the call's entry record.
@@ -87,11 +87,11 @@ impl LineWriter {
     ) {
         let kind = self.kinds.find(fields);
         let mut line = TextLine::new(self.coloured, fields.time(), clock, label, CallMarker::Returns, out);
-        line.returned(kind, fields, entry.map(|(_, object)| object));
-        line.result(kind, fields);
-        line.duration(entry.map(|(time, _)| fields.time().saturating_sub(time)));
-        line.answers(kind, fields);
-        line.end();
+        line.put_return(kind, fields, entry.map(|(_, object)| object));
+        line.put_result(kind, fields);
+        line.put_duration(entry.map(|(time, _)| fields.time().saturating_sub(time)));
+        line.put_answers(kind, fields);
+        line.end_line();
     }
 
     /// Appends the line of a call with both records. Returns `false`, and appends nothing, if the line is too wide.
@@ -106,14 +106,14 @@ impl LineWriter {
         let (start, clock_before) = (out.len(), *clock);
         let duration = ret.time().saturating_sub(entry.time());
         let mut line = TextLine::new(self.coloured, entry.time(), clock, label, CallMarker::None, out);
-        line.call(kinds[0], entry, kinds[1].map(|kind| (kind, ret)));
-        line.result(kinds[1], ret);
-        line.duration((duration > 0).then_some(duration));
-        line.answers(kinds[1], ret);
+        line.put_call(kinds[0], entry, kinds[1].map(|kind| (kind, ret)));
+        line.put_result(kinds[1], ret);
+        line.put_duration((duration > 0).then_some(duration));
+        line.put_answers(kinds[1], ret);
         let fits = line.usual_width() <= WIDTH;
         if fits {
-            line.caller(kinds[0], entry);
-            line.end();
+            line.put_caller(kinds[0], entry);
+            line.end_line();
         } else {
             out.truncate(start);
             *clock = clock_before;
@@ -121,8 +121,8 @@ impl LineWriter {
         fits
     }
 
-    /// The time column after the lines of a plan that another thread writes.
-    pub fn clock_behind(&self, plan: &LinePlan, records: &BatchRecords) -> TimeColumn {
+    /// The time column after the lines of a plan, before these are written: the next batch, which another thread writes, needs it.
+    pub fn clock_after(&self, plan: &LinePlan, records: &BatchRecords) -> TimeColumn {
         let mut clock = plan.clock;
         let mut lines = plan.lines.iter().filter(|line| plan.record(records, line.record).is_some());
         let Some(first) = lines.next() else { return clock };
@@ -141,7 +141,7 @@ impl LineWriter {
             }
             [_, only] => only,
         };
-        [begin, end].into_iter().flatten().for_each(|fields| clock.pass(fields.time()));
+        [begin, end].into_iter().flatten().for_each(|fields| clock.note_line(fields.time()));
         clock
     }
 }

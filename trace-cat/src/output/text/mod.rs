@@ -14,8 +14,8 @@
 //! not 0.
 //!
 //! A `line_planner` goes through the records in order and makes a `line_plan`: whose records they are, which calls are open,
-//! which records are a line. That is little of the work. Threads share the other work, a batch of records each: a
-//! `line_writer` writes the lines of a plan.
+//! which records are a line. That takes little of the time. The lines themselves are written by many threads, a batch of
+//! records each: a `line_writer` writes the lines of a plan.
 
 mod call;
 mod kind_layout;
@@ -77,7 +77,7 @@ impl TextFormat {
         section.enter(|| {
             let mut planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
             planner.plan(&records, &mut plan);
-            planner.clock = self.writer.clock_behind(&plan, &records);
+            planner.clock = self.writer.clock_after(&plan, &records);
         });
         self.writer.write(&plan, &records, out);
         plan.clear();

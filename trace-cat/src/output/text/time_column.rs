@@ -26,8 +26,8 @@ impl TimeColumn {
         TimeColumn { time, since: None, second: None }
     }
 
-    /// Notes the time of a line that another thread writes.
-    pub fn pass(&mut self, time: u64) {
+    /// Notes the time of a line without appending it: another thread writes the line.
+    pub fn note_line(&mut self, time: u64) {
         match self.time {
             TimeStyle::Rel => drop(self.since.get_or_insert(time)),
             TimeStyle::Delta => self.since = Some(time),
@@ -48,7 +48,7 @@ impl TimeColumn {
     }
 
     /// Appends a line with the date if the style is [`TimeStyle::Abs`] and the date differs from that of the last line.
-    pub fn date(&mut self, time: u64, out: &mut Vec<u8>) {
+    pub fn put_date(&mut self, time: u64, out: &mut Vec<u8>) {
         if self.time != TimeStyle::Abs {
             return;
         }
@@ -60,8 +60,8 @@ impl TimeColumn {
         }
     }
 
-    /// Appends the time. Returns how many columns more than usual it takes because the line before is long ago.
-    pub fn put(&mut self, time: u64, out: &mut Vec<u8>) -> usize {
+    /// Appends the time. Returns how many columns more than usual it takes, as a long time since the line before does.
+    pub fn put_time(&mut self, time: u64, out: &mut Vec<u8>) -> usize {
         let start = out.len();
         match self.time {
             TimeStyle::Rel => {

@@ -22,7 +22,7 @@ use log::info;
 use spec::buffer::{self, Owner, PAGE, REGIONS, region_word_offsets, u64_at, unpack_range};
 use spec::names::LWP_MASK;
 
-use super::leftovers::{CopiedBuffers, ProcessLeftovers, RegionLeftover};
+use super::leftovers::{CopiedBuffers, LeftoverPlaces, ProcessLeftovers};
 use super::live_slot::{LiveSlot, copy_range, ends};
 use super::slots::{SlotEntry, Slots};
 use crate::support::diagnostics::Diagnostics;
@@ -86,7 +86,7 @@ struct SlotGroup<'a> {
 impl SlotGroup<'_> {
     /// Copies their text; returns the end of the file, which the text follows, and the text's places. `None` if the copy is
     /// not consistent because of a write. `ignore_writer`: assume that a slot's writer abandoned its write.
-    fn copy(&self, ignore_writer: bool) -> io::Result<Option<(u64, Vec<RegionLeftover>)>> {
+    fn copy(&self, ignore_writer: bool) -> io::Result<Option<(u64, Vec<LeftoverPlaces>)>> {
         let end = self.slots[0].end()?;
         let mut leftovers = Vec::new();
         for slot in &self.slots {
@@ -97,9 +97,10 @@ impl SlotGroup<'_> {
             for region in 0..REGIONS {
                 let Ok(region_leftover) = buffer::region_leftover(&page, slot.layout, region) else { return Ok(None) };
                 let place = |range: Range<usize>| slot.at + range.start as u64..slot.at + range.end as u64;
-                let pending = region_leftover.write_intent.map(|(at, range)| (at, place(range)));
-                let leftover = RegionLeftover { pending, older: 0..0, unwritten: place(region_leftover.unwritten) };
-                for range in leftover.pending.iter().map(|(_, range)| range).chain([&leftover.unwritten]) {
+                let write_intent = region_leftover.write_intent.map(|(at, range)| (at, place(range)));
+                let leftover =
+                    LeftoverPlaces { write_intent, older: 0..0, unwritten: place(region_leftover.unwritten) };
+                for range in leftover.write_intent.iter().map(|(_, range)| range).chain([&leftover.unwritten]) {
                     copy_range(slot.file, self.copy, range.clone())?;
                 }
                 leftovers.extend(leftover.oldest_offset().is_some().then_some(leftover));

@@ -13,7 +13,7 @@ use spec::buffer::{self, Owner, PAGE, REGIONS};
 use spec::names::LWP_MASK;
 
 use super::complete_from;
-use super::leftovers::{CopiedBuffers, ProcessLeftovers, RegionLeftover};
+use super::leftovers::{CopiedBuffers, LeftoverPlaces, ProcessLeftovers};
 use super::live_slot::{LiveSlot, copy_range, ends};
 use super::region_text::first_record;
 use super::ring_snapshot::SurvivingText;
@@ -30,7 +30,7 @@ const ATTEMPTS_MAX: u32 = 12;
 pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) -> io::Result<Option<CopiedBuffers>> {
     let before = ends(file)?;
     let copy = tempfile::tempfile().map_err(temporary_file_error)?;
-    let mut files: BTreeMap<u16, Vec<RegionLeftover>> = BTreeMap::new();
+    let mut files: BTreeMap<u16, Vec<LeftoverPlaces>> = BTreeMap::new();
     let mut complete_from = Vec::new();
     let mut page = [0; PAGE];
     let mut slots = Slots::new(file, owner.layout)?;
@@ -55,7 +55,7 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
                     );
                 }
                 RingCopy::Gone => {}
-                RingCopy::Leaving => return Ok(None),
+                RingCopy::BeingWritten => return Ok(None),
             }
         }
         complete_from.extend(complete_from::of_slot(&copy, &page, lwp, &oldest)?);
@@ -72,14 +72,14 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
 /// The result of copying one ring of a slot.
 enum RingCopy {
     /// It is copied. `overwrote`: records before the copied ones were overwritten.
-    Copied { leftover: RegionLeftover, overwrote: bool },
+    Copied { leftover: LeftoverPlaces, overwrote: bool },
     /// Its thread overwrites it faster than it can be copied.
     Overwritten,
     /// The slot is another thread's by now: this thread's records were written for an exec, which the end of the file
     /// shows, or the thread has ended, and another thread's records replaced its own.
     Gone,
     /// It is being written to the record file.
-    Leaving,
+    BeingWritten,
 }
 
 /// The rings of one slot.
@@ -110,19 +110,19 @@ impl SlotRings<'_> {
                 leftover: self.leftover(region, &text)?,
                 overwrote: after.wrap_count > 0 || text.truncated,
             },
-            SurvivingCopy::Leaving => RingCopy::Leaving,
+            SurvivingCopy::BeingWritten => RingCopy::BeingWritten,
             SurvivingCopy::Overwritten if self.slot.page()?.is_some() => RingCopy::Overwritten,
             SurvivingCopy::Overwritten => RingCopy::Gone,
         })
     }
 
     /// The places of a region's copied text, from its first complete record on.
-    fn leftover(&self, region: usize, text: &SurvivingText) -> io::Result<RegionLeftover> {
+    fn leftover(&self, region: usize, text: &SurvivingText) -> io::Result<LeftoverPlaces> {
         let [mut older, mut unwritten] = [&text.older, &text.newer].map(|range| self.slot.place(region, range));
         if text.truncated {
             let first = if older.is_empty() { &mut unwritten } else { &mut older };
             first.start = first_record(self.copy, first)?.unwrap_or(first.end);
         }
-        Ok(RegionLeftover { pending: None, older, unwritten })
+        Ok(LeftoverPlaces { write_intent: None, older, unwritten })
     }
 }

@@ -11,7 +11,7 @@ use spec::buffer::{self, Damage, Owner, PAGE, REGIONS, SLOTS_OFFSET, SlotLayout}
 use spec::names::LWP_MASK;
 
 use super::complete_from;
-use super::leftovers::{ProcessLeftovers, RegionLeftover};
+use super::leftovers::{LeftoverPlaces, ProcessLeftovers};
 use super::lost_records::LostRecords;
 use super::region_text::{first_record, holds_complete_records};
 use super::slots::{SlotEntry, Slots};
@@ -28,7 +28,7 @@ pub fn read_leftovers(
     if file.metadata()?.len() < SLOTS_OFFSET as u64 {
         diagnostics.report_damage(path.display(), Damage::Short);
     }
-    let mut files: BTreeMap<u16, Vec<RegionLeftover>> = BTreeMap::new();
+    let mut files: BTreeMap<u16, Vec<LeftoverPlaces>> = BTreeMap::new();
     let mut complete_from = Vec::new();
     let mut losses = LostRecords::default();
     let mut page = [0; PAGE];
@@ -37,7 +37,7 @@ pub fn read_leftovers(
         let (index, at) = match entry {
             SlotEntry::Slot { index, at } => (index, at),
             SlotEntry::Incomplete { index } => {
-                diagnostics.report_damage(path.display(), format_args!("slot {index}: cut short"));
+                diagnostics.report_damage(path.display(), format_args!("slot {index}: truncated"));
                 continue;
             }
         };
@@ -77,21 +77,21 @@ struct DeadSlot<'a> {
 
 impl DeadSlot<'_> {
     /// What a region holds that is in no record file, and whether it is a ring that has overwritten records.
-    fn region(&self, region: usize, report: &dyn Fn(Damage)) -> io::Result<(RegionLeftover, bool)> {
+    fn region(&self, region: usize, report: &dyn Fn(Damage)) -> io::Result<(LeftoverPlaces, bool)> {
         let place = |range: Range<usize>| self.at + range.start as u64..self.at + range.end as u64;
         let region_leftover = match buffer::region_leftover(self.page, self.layout, region) {
             Ok(leftover) => leftover,
             Err(damage) => {
                 report(damage);
-                return Ok((RegionLeftover { pending: None, older: 0..0, unwritten: 0..0 }, false));
+                return Ok((LeftoverPlaces { write_intent: None, older: 0..0, unwritten: 0..0 }, false));
             }
         };
-        let mut pending = region_leftover.write_intent.map(|(offset, range)| (offset, place(range)));
-        if let Some((_, range)) = &pending {
+        let mut write_intent = region_leftover.write_intent.map(|(offset, range)| (offset, place(range)));
+        if let Some((_, range)) = &write_intent {
             // Damaged lines would replace good lines of the record file.
             if !holds_complete_records(self.file, range.clone())? {
                 report(Damage::Text(region));
-                pending = None;
+                write_intent = None;
             }
         }
         let overwrote = self.layout.is_ring()
@@ -106,6 +106,6 @@ impl DeadSlot<'_> {
                 }
             }
         }
-        Ok((RegionLeftover { pending, older, unwritten: place(region_leftover.unwritten) }, overwrote))
+        Ok((LeftoverPlaces { write_intent, older, unwritten: place(region_leftover.unwritten) }, overwrote))
     }
 }

@@ -26,7 +26,7 @@ fn try_inspect(path: &Path, diagnostics: &Diagnostics) -> io::Result<ProcessStat
     let mut page = [0; PAGE];
     let mut length = read_up_to(&file, &mut page, 0)?;
     if is_blank(&page) {
-        // The owner is about to begin: it may have died in the middle of a write before its files are read.
+        // The owner is about to record. It may write while its files are read, so an incomplete line is no damage.
         if has_writer(&file) != Some(false) {
             return Ok(ProcessState::Alive);
         }
@@ -48,7 +48,7 @@ fn try_inspect(path: &Path, diagnostics: &Diagnostics) -> io::Result<ProcessStat
         Some(false) => read_leftovers(path, file, &owner, diagnostics).map(ProcessState::Dead),
         None => {
             diagnostics
-                .report_damage(path.display(), "cannot tell whether its process runs; what it holds is left out");
+                .report_damage(path.display(), "it is unknown whether its process runs; its records are left out");
             Ok(ProcessState::Alive)
         }
     }

@@ -15,20 +15,20 @@ use crate::trace::file_handle::{DescriptorBudget, FileHandle};
 
 /// What one region holds that is in no record file, as places in the trbuf.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RegionLeftover {
+pub struct LeftoverPlaces {
     /// Text that was being written: the place in the record file, and the text. All or some of it may be there already.
-    pub pending: Option<(u64, Range<u64>)>,
+    pub write_intent: Option<(u64, Range<u64>)>,
     /// The older records of a ring that has wrapped, from the first complete one on.
     pub older: Range<u64>,
     /// The text that follows those.
     pub unwritten: Range<u64>,
 }
 
-impl RegionLeftover {
+impl LeftoverPlaces {
     /// The beginning of the oldest record; `None` if there is none.
     pub fn oldest_offset(&self) -> Option<u64> {
-        let pending = self.pending.as_ref().map(|(_, range)| range);
-        let mut ranges = pending.into_iter().chain([&self.older, &self.unwritten]);
+        let intended = self.write_intent.as_ref().map(|(_, range)| range);
+        let mut ranges = intended.into_iter().chain([&self.older, &self.unwritten]);
         ranges.find(|range| !range.is_empty()).map(|range| range.start)
     }
 }
@@ -39,7 +39,7 @@ pub struct ProcessLeftovers {
     /// The trbuf or its copy, which the places refer to.
     pub handle: Arc<FileHandle>,
     /// By the last three digits of the record files' names, each in the order of slots and regions.
-    pub files: BTreeMap<u16, Vec<RegionLeftover>>,
+    pub files: BTreeMap<u16, Vec<LeftoverPlaces>>,
     /// The threads that overwrote records.
     pub complete_from: Vec<CompleteFrom>,
 }
@@ -49,7 +49,7 @@ impl ProcessLeftovers {
     pub fn new(
         path: &Path,
         file: File,
-        mut files: BTreeMap<u16, Vec<RegionLeftover>>,
+        mut files: BTreeMap<u16, Vec<LeftoverPlaces>>,
         complete_from: Vec<CompleteFrom>,
         descriptors: &DescriptorBudget,
     ) -> io::Result<ProcessLeftovers> {

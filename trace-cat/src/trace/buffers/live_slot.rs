@@ -14,7 +14,7 @@ use super::ring_snapshot::RingSnapshot;
 use super::slots::read_up_to;
 use crate::support::temporary_files::temporary_file_error;
 
-/// Such a slot, and its thread.
+/// A slot of a running process, and its thread.
 #[derive(Clone, Copy, Debug)]
 pub struct LiveSlot<'a> {
     /// The trbuf.
@@ -44,15 +44,15 @@ impl LiveSlot<'_> {
         Ok(end_in_entry(&entry[..length]))
     }
 
-    /// The words of a ring as they are now, which `of` makes of the first page read twice; `None` if they are being changed
-    /// or the slot is another thread's.
+    /// The words of a ring as they are now: `snapshot_of` makes them from the first page, which is read twice. `None` if they are
+    /// being changed, or if the slot is another thread's.
     pub fn ring_snapshot(
         &self,
         region: usize,
-        of: fn([&[u8]; 2], SlotLayout, usize) -> Option<RingSnapshot>,
+        snapshot_of: fn([&[u8]; 2], SlotLayout, usize) -> Option<RingSnapshot>,
     ) -> io::Result<Option<RingSnapshot>> {
         let (Some(first), Some(second)) = (self.page()?, self.page()?) else { return Ok(None) };
-        Ok(of([&first, &second], self.layout, region))
+        Ok(snapshot_of([&first, &second], self.layout, region))
     }
 
     /// The place in the trbuf of a range of a region.

@@ -25,7 +25,7 @@ pub struct RingSnapshot {
     /// The end of the older records if `start` is greater than `end`.
     pub wrap_position: u32,
     /// Its text is being written to the record file.
-    pub is_leaving: bool,
+    pub is_being_written: bool,
 }
 
 /// Text of a ring, as ranges of the region.
@@ -76,8 +76,13 @@ impl RingSnapshot {
         let Range { start, end } = unpack_range(u64_at(page, words.write_position)?);
         let (wrap_count, wrap_position) =
             (u32_at(wrap_count_page, words.wrap_count)?, u32_at(page, words.wrap_position)?);
-        let snapshot =
-            RingSnapshot { wrap_count, start, end, wrap_position, is_leaving: u64_at(page, words.write_intent)? != 0 };
+        let snapshot = RingSnapshot {
+            wrap_count,
+            start,
+            end,
+            wrap_position,
+            is_being_written: u64_at(page, words.write_intent)? != 0,
+        };
         let bound = if snapshot.has_wrapped() { snapshot.wrap_position } else { end };
         let is_wrapping = snapshot.has_wrapped() && end == 0;
         let is_possible = start.max(end) <= bound && bound as usize <= layout.region_size(region);
@@ -101,7 +106,7 @@ impl RingSnapshot {
     /// The bytes of `copied`, a text of this snapshot, that were not overwritten before `after`, the snapshot after copying.
     /// `None` if they cannot be known, or if all were overwritten.
     pub fn surviving(self, copied: &SurvivingText, after: RingSnapshot) -> Option<SurvivingText> {
-        if after.is_leaving {
+        if after.is_being_written {
             return None;
         }
         let surviving = if after.wrap_count == self.wrap_count {

@@ -182,18 +182,18 @@ fn surviving_text_is_complete_records_without_a_gap() {
 #[test]
 fn a_ring_that_does_not_change_survives() {
     let snapshot =
-        |wrap_count, start, end| RingSnapshot { wrap_count, start, end, wrap_position: 4000, is_leaving: false };
+        |wrap_count, start, end| RingSnapshot { wrap_count, start, end, wrap_position: 4000, is_being_written: false };
     for ring in [snapshot(0, 0, 0), snapshot(0, 0, 300), snapshot(2, 0, 3900), snapshot(2, 1024, 300)] {
         assert_eq!(ring.surviving(&ring.all(), ring), Some(ring.all()));
     }
-    let leaving = RingSnapshot { is_leaving: true, ..snapshot(0, 0, 300) };
-    assert_eq!(snapshot(0, 0, 300).surviving(&snapshot(0, 0, 300).all(), leaving), None);
+    let being_written = RingSnapshot { is_being_written: true, ..snapshot(0, 0, 300) };
+    assert_eq!(snapshot(0, 0, 300).surviving(&snapshot(0, 0, 300).all(), being_written), None);
 }
 
 #[test]
 fn a_copy_that_was_overwritten_does_not_survive() {
     let snapshot =
-        |wrap_count, start, end| RingSnapshot { wrap_count, start, end, wrap_position: 4000, is_leaving: false };
+        |wrap_count, start, end| RingSnapshot { wrap_count, start, end, wrap_position: 4000, is_being_written: false };
     let before = snapshot(2, 1024, 300);
     let copied = SurvivingText { older: 1024..2000, newer: 0..0, truncated: true };
     assert_eq!(before.surviving(&copied, snapshot(2, 2048, 1100)), None);

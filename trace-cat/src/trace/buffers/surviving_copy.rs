@@ -10,7 +10,7 @@ pub enum SurvivingCopy {
     /// This text of the copy was not overwritten before it was copied. The snapshot is from after the copying.
     Copied(SurvivingText, RingSnapshot),
     /// The ring is being written to the record file.
-    Leaving,
+    BeingWritten,
     /// The thread overwrote every copy, or the slot is another thread's by now.
     Overwritten,
 }
@@ -29,8 +29,8 @@ pub fn copy_until_it_survives(
     let mut overwritten = 0;
     for _ in 0..attempts {
         let Some(before) = slot.ring_snapshot(region, RingSnapshot::before)? else { continue };
-        if before.is_leaving {
-            return Ok(SurvivingCopy::Leaving);
+        if before.is_being_written {
+            return Ok(SurvivingCopy::BeingWritten);
         }
         let chosen = choose(before, overwritten);
         if chosen.len() == 0 {

@@ -41,7 +41,7 @@ pub fn collect(paths: &[PathBuf], descriptors: &DescriptorBudget, diagnostics: &
     collect_found(PathSearch::of(paths, false, diagnostics), descriptors, diagnostics)
 }
 
-/// Does the same, but a directory without a trace is no damage.
+/// As [`collect`], but a directory without a trace is no damage.
 pub fn collect_if_any(paths: &[PathBuf], descriptors: &DescriptorBudget, diagnostics: &Diagnostics) -> TraceInputs {
     collect_found(PathSearch::of(paths, true, diagnostics), descriptors, diagnostics)
 }
@@ -86,7 +86,7 @@ fn collect_found(search: PathSearch, descriptors: &DescriptorBudget, diagnostics
 /// The texts so far.
 struct TextCollector<'a> {
     inputs: TraceInputs,
-    /// The processes whose trbufs were inspected, by the paths of these.
+    /// The processes whose trbufs were inspected, by the paths of the trbufs.
     states: HashMap<PathBuf, (ProcessFiles, ProcessState)>,
     /// The record files whose leftovers are in a text: the trbuf, and the file's number.
     used_leftovers: HashSet<(FileIdentity, u16)>,
