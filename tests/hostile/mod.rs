@@ -7,6 +7,7 @@ mod allocators;
 mod descriptors;
 mod directory;
 mod disk;
+mod left_open;
 mod limits;
 mod losses;
 mod plugins;

@@ -22,7 +22,7 @@ pub struct RecordFile {
 ///
 /// `long` says that it will be open for longer than a few microseconds.
 pub fn open(path: &CStr, entry: &FileEntry, long: bool) -> Result<RecordFile> {
-    for _ in 0..4 {
+    for _ in 0..16 {
         let inode = entry.inode.load(Acquire);
         let end = entry.end.load(Acquire);
         if inode == 0 {
