@@ -25,8 +25,12 @@ use std::{env, fs};
 #[path = "build/linking.rs"]
 mod linking;
 
-/// Next functions without a row in `functions.tsv`: `src/glibc/` calls them, mostly to calibrate.
-const HELPERS: [&str; 7] = [
+/// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
+/// mostly to calibrate, and what `src/hooks/unrecorded.rs` hooks.
+const HELPERS: [&str; 12] = [
+    "_pthread_cleanup_pop",
+    "_pthread_cleanup_push",
+    "prctl",
     "pthread_condattr_getclock",
     "pthread_condattr_init",
     "pthread_condattr_setclock",
@@ -34,6 +38,8 @@ const HELPERS: [&str; 7] = [
     "pthread_mutexattr_settype",
     "pthread_rwlockattr_init",
     "pthread_rwlockattr_setkind_np",
+    "setns",
+    "syscall",
 ];
 
 /// The version that libc's first functions have. References without a version get it, unless they come from `dlsym`.
@@ -84,9 +90,9 @@ fn sets_errno(symbol: &str) -> bool {
     symbol.starts_with("sem_")
 }
 
-/// C11 functions, whose `int` is a `thrd_` code.
+/// C11 functions, whose `int` is a `thrd_` code; that of `thrd_sleep` is 0 or negative.
 fn is_c11(symbol: &str) -> bool {
-    ["thrd_", "mtx_", "cnd_", "tss_"].iter().any(|prefix| symbol.starts_with(prefix))
+    symbol != "thrd_sleep" && ["thrd_", "mtx_", "cnd_", "tss_"].iter().any(|prefix| symbol.starts_with(prefix))
 }
 
 /// The Rust type of a C parameter.
@@ -283,6 +289,17 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
          unsafe {{\n    let switch = switch(id::{upper});\n    \
          if !switch.is_on() {{ return {jump}; }}\n{omit_before}"
     );
+    // Until a release is recorded, the thread's slot has a note of it.
+    let (note, recorded) = if *level == *"waiters" {
+        let of = |event: &str| format!("recorder::note_release(id::{event}, {object} as u64, time);");
+        let note = match is_mutex {
+            true => format!("if recursive {{ {} }} else {{ {} }}", of(&format!("R{upper}")), of(&upper)),
+            false => of(&upper),
+        };
+        (note, "recorder::release_is_recorded(time);")
+    } else {
+        (String::new(), "")
+    };
     match (*hook_kind, which) {
         ("one_record", 0) if is_mutex => {
             // Whether a mutex is recursive can be read after its init, and before any other call.
@@ -294,9 +311,10 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
             };
             writeln!(
                 text,
-                "    {kind_before}\n    {stamp_before}\n{before}    let result = {call};\n{omit_after}    \
+                "    {kind_before}\n    {stamp_before}\n{before}    {note}\n    let result = {call};\n{omit_after}    \
                  {stamp_after}\n    {kind_after}\n    \
-                 recorder::put_mutex(switch, recursive, {kind}, &id::R{upper}_0, time, [{values}]);\n    result"
+                 recorder::put_mutex(switch, recursive, {kind}, &id::R{upper}_0, time, [{values}]);\n    \
+                 {recorded}\n    result"
             )
             .unwrap();
             if *event == "mutex_unlock" {
@@ -309,8 +327,8 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
         }
         ("one_record", 0) if stamp == "before" => writeln!(
             text,
-            "    let time = clock::now_unfenced();\n{before}    let result = {call};\n    \
-             recorder::put({kind}, time, [{values}]);\n    result"
+            "    let time = clock::now_unfenced();\n{before}    {note}\n    let result = {call};\n    \
+             recorder::put({kind}, time, [{values}]);\n    {recorded}\n    result"
         )
         .unwrap(),
         ("one_record", 0) => writeln!(
@@ -361,7 +379,7 @@ fn main() {
         let (Symbol { name, version, .. }, ident) = (symbol, symbol.ident());
         writeln!(next, "/// The next `{name}`.\n#[allow(non_upper_case_globals)]").unwrap();
         let substitute = match *name {
-            "fexecve" | "_Fork" => "missing_with_errno",
+            "fexecve" | "_Fork" | "forkpty" | "prctl" | "setns" | "syscall" => "missing_with_errno",
             _ if sets_errno(name) || name.starts_with("exec") => "missing_with_errno",
             _ if is_c11(name) => "missing_c11",
             _ => "missing",

@@ -29,7 +29,7 @@
 //! 5. Hooks nest (a signal handler's `sem_post` during a record), and hold nothing while the next function runs.
 //! 6. A forked child has files of its own and never writes to its parent's slots.
 //! 7. What the host points to is read where the next function reads it, or after the kernel has.
-//! 8. There is one thread-local variable, a pointer, in the initial-exec model.
+//! 8. There is one thread-local variable, a word, in the initial-exec model (`sys::thread_word`).
 //!
 //! No frame has anything to drop while the next function runs: it may unwind, and the frames let it pass
 //! (`glibc::unwind_guard`).

@@ -26,23 +26,25 @@ pub struct ProcessState {
     pub pid: AtomicU32,
     /// 1 while every record must be in its file before its call returns.
     pub write_through: AtomicU32,
-    /// The errno of the reason why recording has stopped; 0 while it goes on.
-    pub stopped: AtomicU32,
+    /// When and why recording stops (`storage::stop_time`); 0 while it goes on.
+    pub stop_time: AtomicU64,
     /// 1 once the final flush has begun.
     pub final_flush_begun: AtomicU32,
-    _unused_end_of_cache_line: [AtomicU32; 8],
+    _unused_end_of_cache_line: [AtomicU32; 7],
     /// The right to change the flush thresholds and to write all threads' slots.
     pub flushing: Hold,
     /// 1 when a thread has recorded after the final flush had begun.
     pub recorded_after_final_flush: AtomicU32,
     /// 1 once the end of the process has been recorded.
     pub exit_recorded: AtomicU32,
-    /// The parent's PID while the record that begins a forked child's trace is still to be written.
+    /// The parent's PID while the record that begins a child's trace is still to be written.
     pub unrecorded_parent: AtomicU32,
     /// Records that were lost because their thread had no slot.
     pub lost_without_slot: AtomicU32,
     /// The errno of the last one's cause.
     pub without_slot_cause: AtomicU32,
+    /// A reading of the clock for the first one's time; 0 for none.
+    pub without_slot_since: AtomicU64,
     /// Records that were lost, of all threads.
     pub lost: AtomicU32,
     /// Bytes that were written to tr files; counted if THR_TRACE_MAX is set.
@@ -67,6 +69,11 @@ pub struct ProcessState {
     pub reused_rings: AtomicU32,
     /// Threads with rings that have ended.
     pub ended_threads: AtomicU64,
+    /// What `trace_dir::identity` has read of the process; 0 until then.
+    pub start_time: AtomicU64,
+    pub pid_namespace: AtomicU64,
+    /// When the process was initialised, a reading of the clock.
+    pub initialised_at: AtomicU64,
     /// Memory for the routines and arguments of new threads.
     pub thread_starts: PoolHead,
 }

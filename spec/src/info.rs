@@ -1,4 +1,4 @@
-//! `trinfo` and `trclock`: lines of text, `key value`.
+//! `trinfo` and `trclock`, and a file of the kernel: lines of text, `key value`.
 //!
 //! Values are escaped, so that each value stays on its line and each item of a list stays one word: a space, a backslash
 //! and every byte outside printable ASCII are written `\xHH`. In `cmdline` a bare space separates the arguments.
@@ -69,6 +69,15 @@ pub fn number(text: &[u8], key: &str) -> Option<i64> {
     core::str::from_utf8(value(text, key)?).ok()?.parse().ok()
 }
 
+/// By how many nanoseconds `CLOCK_MONOTONIC` of a time namespace is ahead of the initial one's, by the text of a
+/// `/proc/PID/timens_offsets`. Linux 5.6 has the clock's number in the place of its name.
+pub fn monotonic_shift(text: &[u8]) -> Option<i64> {
+    let line = value(text, "monotonic").or_else(|| value(text, "1"))?;
+    let mut numbers = core::str::from_utf8(line).ok()?.split_ascii_whitespace().map(str::parse::<i64>);
+    let (seconds, nanoseconds) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+    seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,5 +100,15 @@ mod tests {
         assert_eq!(value(text, "bare"), Some(&b""[..]));
         assert_eq!(value(text, "none"), None);
         assert_eq!(number(text, "note"), None);
+    }
+
+    #[test]
+    fn a_shift_has_seconds_and_nanoseconds() {
+        let initial = b"monotonic           0         0\nboottime            5         0\n";
+        assert_eq!(monotonic_shift(initial), Some(0));
+        assert_eq!(monotonic_shift(b"monotonic      -86401 999999999\nboottime 0 0\n"), Some(-86_400_000_000_001));
+        assert_eq!(monotonic_shift(b"1 3 7\n7 0 0\n"), Some(3_000_000_007));
+        assert_eq!(monotonic_shift(b"monotonic 3\n"), None);
+        assert_eq!(monotonic_shift(b""), None);
     }
 }

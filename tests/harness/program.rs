@@ -70,8 +70,8 @@ fn compile(input: &Path, output: &Path, flags: &[&str]) {
         .arg(&partial)
         .arg(input)
         .args(flags)
-        // Before glibc 2.34 dlopen stands in a library of its own.
-        .arg("-ldl");
+        // Before glibc 2.34 dlopen and forkpty stand in libraries of their own.
+        .args(["-ldl", "-lutil"]);
     let result = command.output().unwrap_or_else(|error| panic!("{compiler}: {error}"));
     let messages = String::from_utf8_lossy(&result.stderr);
     assert!(result.status.success(), "{command:?}\n{messages}");

@@ -37,8 +37,17 @@ fn a_set_user_id_program_is_not_recorded() {
         output.success();
         assert_eq!((output.stderr_text(), made()), ("", 0), "mode {mode:o}");
     }
-    // The same program without the rights is recorded: it is they that matter.
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let set_capability = |capability: &str| test.native("setcap").arg(capability).arg(&program).run().status.success();
+    if test.native("sh").args(["-c", "command -v setcap"]).run().status.success() && set_capability("cap_net_raw+ep") {
+        let output = as_nobody("secure").run();
+        output.success();
+        assert_eq!((output.stderr_text(), made()), ("", 0), "file capabilities");
+        assert!(set_capability("-r"));
+    } else {
+        println!("file capabilities cannot be set here");
+    }
+    // The same program without the rights is recorded: it is they that matter.
     let output = as_nobody("ordinary").noise_expected().run();
     output.success();
     assert_eq!(output.noise().len(), 1, "the unknown category");

@@ -1,6 +1,6 @@
 //! fork, exec, posix_spawn, vfork: who records what, and where.
 
-use super::super::harness::{Program, TestDirectory, Trace};
+use super::super::harness::{Program, Record, TestDirectory, Trace};
 use super::{clean, names, pairs};
 
 /// What `children MODE` printed.
@@ -44,8 +44,8 @@ impl Family {
 
     /// The parent's pair and the child's first record.
     #[track_caller]
-    fn assert_forked(&self) {
-        assert_eq!(self.of("proc_fork", self.parent), [(1, 0), (2, self.child.into())]);
+    fn assert_forked(&self, kind: u64) {
+        assert_eq!(self.of("proc_fork", self.parent), [(1, kind), (2, self.child.into())]);
         assert_eq!(self.of("proc_begin", self.child), [(0, self.parent.into())]);
         assert!(self.trace.of_pid(self.child)[0].is("proc_begin"));
         assert!(self.of("proc_fork", self.child).is_empty());
@@ -54,10 +54,10 @@ impl Family {
 
 #[test]
 fn a_forked_child_has_its_own_files() {
-    for mode in ["fork_exit", "fork__exit", "fork_return", "_Fork"] {
+    for (mode, kind) in [("fork_exit", 0), ("fork__exit", 0), ("fork_return", 0), ("_Fork", 8)] {
         let family = family(mode, 24, Some(22));
         assert_eq!((pairs(&family.trace, family.parent), pairs(&family.trace, family.child)), (13, 5), "{mode}");
-        family.assert_forked();
+        family.assert_forked(kind);
         assert_eq!(family.of("proc_exit", family.child), [(0, 22)], "{mode}");
         assert_eq!(family.of("proc_exit", family.parent), [(0, 24)], "{mode}");
         for pid in [family.parent, family.child] {
@@ -75,7 +75,7 @@ fn a_forked_child_has_its_own_files() {
 fn a_forked_child_that_execs_appends() {
     let family = family("fork_exec", 24, Some(23));
     assert_eq!((pairs(&family.trace, family.parent), pairs(&family.trace, family.child)), (13, 5 + 7));
-    family.assert_forked();
+    family.assert_forked(0);
     assert_eq!(family.of("proc_exec", family.child), [(1, 0)]);
 }
 
@@ -120,11 +120,13 @@ fn a_vforked_child_records_nothing_before_its_exec() {
             (13, child_pairs),
             "{mode}"
         );
-        assert!(family.of("proc_fork", family.parent).is_empty(), "{mode}");
+        assert_eq!(family.of("proc_fork", family.parent), [(1, 1), (2, family.child.into())], "{mode}");
         assert!(family.of("proc_exec", family.parent).is_empty(), "{mode}");
         assert_eq!(family.of("proc_exit", family.parent), [(0, 24)], "{mode}");
         if child_pairs == 0 {
             assert!(family.trace.of_pid(family.child).is_empty(), "{mode}");
+        } else {
+            family.assert_forked(1);
         }
     }
 }
@@ -134,9 +136,44 @@ fn spawned_children_record_for_themselves() {
     let spawned = family("posix_spawn", 24, Some(23));
     assert_eq!((pairs(&spawned.trace, spawned.parent), pairs(&spawned.trace, spawned.child)), (13, 7));
     assert_eq!(spawned.of("proc_exit", spawned.child), [(0, 23)]);
+    spawned.assert_forked(2);
 
-    let system = family("system", 24, Some(23));
-    assert_eq!(pairs(&system.trace, system.parent), 13);
-    let others = system.trace.of("mutex_lock").into_iter().filter(|record| record.fields.pid != system.parent);
-    assert_eq!(others.count(), 2 * 7);
+    for (mode, kind) in [("system", 4), ("popen", 5)] {
+        let family = family(mode, 24, Some(23));
+        assert_eq!(pairs(&family.trace, family.parent), 13, "{mode}");
+        let is_other = |record: &&Record| record.fields.pid != family.parent;
+        let others = family.trace.of("mutex_lock").into_iter().filter(is_other);
+        assert_eq!(others.count(), 2 * 7, "{mode}");
+        assert_eq!(family.of("proc_fork", family.parent), [(1, kind), (2, 0)], "{mode}");
+        // The shell, which runs the program in its own process or in one that it forks.
+        let shell = family.trace.records.iter().find(is_other).unwrap();
+        assert!(shell.is("proc_begin"), "{mode}: {}", shell.line);
+        assert_eq!(shell.fields.arguments[0].bits(), family.parent.into(), "{mode}");
+    }
+}
+
+/// A program that another one runs which is not recorded, or in another directory, has no parent in the trace.
+#[test]
+fn a_program_without_a_recorded_parent_has_no_beginning() {
+    let family = family("exec_fails", 24, None);
+    assert!(family.of("proc_begin", family.parent).is_empty());
+}
+
+/// A child that no hook has seen begin, because the program made it by a system call: its trace begins with its beginning.
+#[test]
+fn an_unseen_childs_first_record_is_its_beginning() {
+    let program = Program::c("hostile/steps.c");
+    for mode in ["THR_TRACE_DETAIL", "THR_TRACE_BUF", "THR_TRACE_RING"] {
+        let test = TestDirectory::new("unseen-child");
+        let run = test.traced(&program).args(["pairs", "10", "clone", "100", "clone", "1"]).env(mode, "64K");
+        run.env("THR_TRACE_EVENTS", "mutex:process").run().exited(7);
+        let trace = clean(&test);
+        let begun = trace.of("proc_begin");
+        assert_eq!(begun.len(), 2);
+        for begin in begun {
+            let child = trace.of_pid(begin.fields.pid);
+            assert_eq!(child[0].line, begin.line, "{mode}: an earlier record");
+            assert!(child.iter().all(|record| record.line[..20] >= begin.line[..20]), "{mode}: an earlier time");
+        }
+    }
 }

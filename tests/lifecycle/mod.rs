@@ -4,9 +4,12 @@ mod cancel;
 mod children;
 mod endings;
 mod files;
+mod forked_maps;
 mod namespaces;
 mod preloads;
+mod shared_clock;
 mod threads;
+mod unnoticed_forks;
 mod versions;
 
 use std::fs;

@@ -12,13 +12,14 @@
 //! processes share is taken for two. An object whose past is not in the timeline (locked before a fork) is not checked
 //! until it is next acquired, and a thread that was created past the library's hooks has no thr_begin.
 //!
-//! The end of a process interrupts the threads that still run, perhaps between a release and its record, which is
-//! written after the call: [`check_interrupted`] allows each such thread one release that is not there.
+//! The end of a thread or process may come between a release and its record, which is written after the call. A
+//! trace_inflight then reports that the release may have happened. Where nobody could write one, because the process was
+//! killed, [`check_interrupted`] allows each thread that was interrupted one release that is not there.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use spec::{Argument, Record};
+use spec::{Argument, Event, Record};
 
 use super::object_states::{Barrier, Lock, Rwlock, Semaphore};
 
@@ -96,6 +97,8 @@ struct Timeline {
     last: HashMap<Thread, usize>,
     /// Releases that may have been made without a record, by threads that were interrupted.
     unrecorded: usize,
+    /// Releases that were in flight at the end of their thread or process, with their times.
+    in_flight: HashSet<(Thread, Object, u64)>,
 }
 
 /// How far a thread is, as its `pthread_t` knows it.
@@ -305,6 +308,9 @@ impl Timeline {
             "mutex_trylock" => return self.acquire(record, subject, 1, false),
             "rmutex_trylock" => return self.acquire(record, subject, 1, true),
             "spin_trylock" => return self.acquire(record, subject, 1, false),
+            "trace_inflight" => self.perhaps_release(record),
+            // Its record was written after all.
+            _ if self.in_flight.contains(&(thread, subject, record.time)) => {}
             "mutex_unlock" | "rmutex_unlock" if succeeded(record, 1) => return self.release(thread, subject),
             "spin_unlock" => return self.release(thread, subject),
             "mutex_destroy" | "rmutex_destroy" | "spin_destroy" => drop(self.locks.remove(&subject)),
@@ -330,6 +336,21 @@ impl Timeline {
             _ => {}
         }
         Ok(())
+    }
+
+    /// A release in flight, which may have happened.
+    fn perhaps_release(&mut self, record: &Record) {
+        let (thread, subject) = ((record.pid, record.lwpid), object(record, 1));
+        let call = bits(record, 0);
+        let event = Event::find((call / 100) as u8, (call % 100) as u8);
+        match event.map(|event| event.name) {
+            Some("mutex_unlock" | "rmutex_unlock") => self.lock(subject).perhaps_release(thread),
+            Some("rw_unlock") => drop(self.rwlocks.entry(subject).or_default().release(thread)),
+            Some("sema_post") => self.unrecorded += 1,
+            Some("cond_signal" | "cond_broadcast") => drop(self.signals.insert(subject, self.at)),
+            _ => {}
+        }
+        self.in_flight.insert((thread, subject, record.time));
     }
 
     fn lock(&mut self, subject: Object) -> &mut Lock {

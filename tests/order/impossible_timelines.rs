@@ -122,6 +122,17 @@ fn a_wait_releases_its_mutex_and_acquires_it_again() {
 }
 
 #[test]
+fn a_release_in_flight_may_have_happened() {
+    let lock = |lwp| both(lwp, "mutex_lock", &[M], &[0, 0]);
+    let unlock = |lwp| [record(lwp, "mutex_unlock", 0, &[M, 0, 0])];
+    let in_flight = |object| [record(A, "trace_inflight", 0, &[204, object])];
+    checked([&lock(A)[..], &in_flight(M), &lock(B), &unlock(B)].concat()).unwrap();
+    checked([&lock(A)[..], &in_flight(M), &unlock(A), &lock(B)].concat()).unwrap();
+    rejected(&[&lock(A), &in_flight(M + 64), &lock(B)], "two owners");
+    rejected(&[&lock(B), &in_flight(M), &lock(A)], "two owners");
+}
+
+#[test]
 fn a_wake_up_has_its_signal() {
     let lock = both(A, "mutex_lock", &[M], &[0, 0]);
     let unlock = [record(A, "mutex_unlock", 0, &[M, 0, 0])];

@@ -1,8 +1,10 @@
 //! The merged timeline is a possible one.
 
 pub mod checker;
+mod cut_off;
 mod impossible_timelines;
 mod object_states;
+mod stop_time;
 
 use super::harness::{Program, TestDirectory};
 

@@ -11,6 +11,8 @@ pub struct Lock {
     /// How often the owner has it.
     depth: u64,
     last: Option<Thread>,
+    /// The thread that may have released it, if nobody has acquired it since.
+    perhaps_released: Option<Thread>,
 }
 
 impl Lock {
@@ -23,6 +25,7 @@ impl Lock {
             _ => {}
         }
         self.owner = Some(thread);
+        self.perhaps_released = None;
         self.depth += 1;
         let last = self.last.replace(thread);
         Ok(last.is_some_and(|last| last != thread))
@@ -38,6 +41,7 @@ impl Lock {
             Some(owner) => Err(format!("released by another than its owner, LWP {}", owner.1)),
             // Nobody has had it yet in this process: it was locked before a fork.
             None if self.last.is_none() => Ok(()),
+            None if self.perhaps_released.take() == Some(thread) => Ok(()),
             None => Err("released while nobody had it".to_owned()),
         }
     }
@@ -46,6 +50,13 @@ impl Lock {
     pub fn forget(&mut self, thread: Thread) {
         if self.owner == Some(thread) {
             (self.owner, self.depth) = (None, 0);
+        }
+    }
+
+    /// The thread may have released it once: a release was in flight.
+    pub fn perhaps_release(&mut self, thread: Thread) {
+        if self.owner == Some(thread) && self.release(thread).is_ok() {
+            self.perhaps_released = Some(thread);
         }
     }
 

@@ -108,6 +108,15 @@ cases! {
     process_old_quick_exit: "process.c" "quick_exit@GLIBC_2.10" => 41;
     process_fork: "process.c" "fork" => 0;
     process_fork_without_handlers: "process.c" "_Fork" => 0;
+    process_vfork: "spawn.c" "vfork" => 0;
+    process_forkpty: "spawn.c" "forkpty" => 0;
+    process_daemon: "spawn.c" "daemon" => 0;
+    process_posix_spawn: "spawn.c" "posix_spawn" => 0;
+    process_posix_spawnp: "spawn.c" "posix_spawnp" => 0;
+    process_pidfd_spawn: "spawn.c" "pidfd_spawn" => 0;
+    process_pidfd_spawnp: "spawn.c" "pidfd_spawnp" => 0;
+    process_system: "spawn.c" "system" => 0;
+    process_popen: "spawn.c" "popen" => 0;
     process_execve: "process.c" "execve" => 0;
     process_execv: "process.c" "execv" => 0;
     process_execvp: "process.c" "execvp" => 0;

@@ -75,9 +75,9 @@ pub fn read<const FENCED: bool>() -> Option<u64> {
             // SAFETY: SSE2 belongs to x86-64.
             unsafe { _mm_lfence() };
         }
-        // SAFETY: the instruction touches no memory. The kernel's mode says that the processor has the counter, and
-        // threads may read it unless the program forbids that (`prctl(PR_SET_TSC)`, strict seccomp): then it raises
-        // SIGSEGV here, as it does in the vDSO.
+        // SAFETY: the instruction touches no memory. The kernel's mode says that the processor has the counter. The
+        // program may forbid its threads to read it (`prctl(PR_SET_TSC)`, strict seccomp), so that it raises SIGSEGV, as
+        // in the vDSO; before that, `stop` is called.
         let cycles = unsafe { _rdtsc() };
         // The kernel's last update may be later than a counter that was read without a fence.
         let passed = cycles.saturating_sub(head.cycle_last.load(Relaxed));
@@ -94,12 +94,14 @@ pub fn read<const FENCED: bool>() -> Option<u64> {
 
 /// Whether `read` returns what the vDSO returns; `vdso` reads its clock.
 fn agrees(vdso: impl Fn() -> u64) -> bool {
-    let before = vdso();
-    match read::<true>() {
-        Some(time) => before <= time && time <= vdso(),
-        // The counter cannot be used at this moment.
-        None => true,
+    for _ in 0..8 {
+        let before = vdso();
+        if let Some(time) = read::<true>() {
+            return before <= time && time <= vdso();
+        }
     }
+    // The counter cannot be used now. The vDSO is asked then, so that no time is wrong.
+    true
 }
 
 /// Searches the pages before the vDSO, which is at `base`, for the kernel's words.
@@ -123,7 +125,7 @@ pub fn find(base: usize, vdso: impl Fn() -> u64) {
             if (0..64).all(|_| agrees(&vdso)) && read::<true>().is_some() {
                 return;
             }
-            HEAD.store(core::ptr::null_mut(), Relaxed);
+            stop();
         }
     }
 }
@@ -133,11 +135,23 @@ fn is_rate(word: u64) -> bool {
     word as u32 != 0 && (1..=32).contains(&(word >> 32))
 }
 
-/// Compares the counter with the vDSO once more; if they differ, the counter is not used any more.
-pub fn check(vdso: impl Fn() -> u64) {
-    if !HEAD.load(Relaxed).is_null() && !agrees(vdso) {
-        HEAD.store(core::ptr::null_mut(), Relaxed);
+/// Compares the counter with the vDSO once more. If they differ, or if the page has no words for the counter any more, the
+/// counter is not used from now on; `false` then.
+///
+/// The page has none when this process has got into another time namespace, and after a restore on another kernel.
+pub fn check(vdso: impl Fn() -> u64) -> bool {
+    // SAFETY: as in `read`.
+    let Some(head) = (unsafe { HEAD.load(Relaxed).as_ref() }) else { return true };
+    let is_right = head.mode.load(Relaxed) == MODE_TSC && agrees(vdso);
+    if !is_right {
+        stop();
     }
+    is_right
+}
+
+/// The counter is not used any more.
+pub fn stop() {
+    HEAD.store(core::ptr::null_mut(), Relaxed);
 }
 
 pub fn is_used() -> bool {

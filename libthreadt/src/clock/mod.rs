@@ -4,11 +4,14 @@
 //!
 //! The vDSO's function is called directly: libc's may be interposed (libfaketime), and needs its PLT. Where the vDSO
 //! only converts the processor's counter, [`counter`] does the same conversion in its place.
+//!
+//! A program may forbid its threads to read the counter, which the vDSO does as well. Then the kernel is asked for each
+//! time ([`avoid_counter`]).
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI64, AtomicPtr, Ordering::Relaxed};
 
-use crate::sys::{clock_gettime, elf};
+use crate::sys::{clock_gettime, counter_is_forbidden, elf};
 
 mod counter;
 
@@ -17,8 +20,10 @@ type GetTime = unsafe extern "C" fn(c_int, *mut libc::timespec) -> c_int;
 /// The vDSO's `clock_gettime`; until it is found, or if there is none, the system call.
 static GET_TIME: AtomicPtr<()> = AtomicPtr::new(clock_gettime as *mut ());
 
-/// Nanoseconds from `CLOCK_MONOTONIC` to the Epoch.
-pub static OFFSET: AtomicI64 = AtomicI64::new(0);
+/// Nanoseconds from this process's `CLOCK_MONOTONIC` to the Epoch.
+static OFFSET: AtomicI64 = AtomicI64::new(0);
+/// By how many nanoseconds this process's `CLOCK_MONOTONIC` is ahead of the initial time namespace's.
+static NAMESPACE_SHIFT: AtomicI64 = AtomicI64::new(0);
 
 fn read(clock: c_int) -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -59,25 +64,45 @@ fn by_vdso() -> u64 {
     read(libc::CLOCK_MONOTONIC) as u64
 }
 
-/// Checks that the counter still gives the kernel's times; to be called from time to time.
-pub fn check() {
-    counter::check(by_vdso);
+/// Checks that the counter still gives the kernel's times; to be called from time to time, and when the process may be in
+/// another time namespace. `false` if it does not any more: then the vDSO is asked from now on, and this process's
+/// `CLOCK_MONOTONIC` may be another one than before.
+pub fn check() -> bool {
+    counter::check(by_vdso)
 }
 
-/// What times are read from, for `trinfo`: the processor's counter, or the vDSO.
+/// What times are read from, for `trinfo`: the processor's counter, the vDSO, or the system call.
 pub fn source() -> &'static [u8] {
-    if counter::is_used() { b"tsc" } else { b"vdso" }
+    if counter::is_used() {
+        b"tsc"
+    } else if GET_TIME.load(Relaxed) != clock_gettime as *mut () {
+        b"vdso"
+    } else {
+        b"system_call"
+    }
+}
+
+/// From now on times are read by the system call, because a thread is about to be forbidden to read the processor's
+/// counter. That holds for all threads of the process: threads inherit it from the one that makes them.
+pub fn avoid_counter() {
+    // ORDERING: Relaxed; the calling thread sees its own stores, and the others may still read the counter.
+    GET_TIME.store(clock_gettime as *mut (), Relaxed);
+    counter::stop();
 }
 
 /// A reading of [`now_fenced`] as nanoseconds since the Epoch.
 #[inline]
 pub fn since_epoch(reading: u64) -> u64 {
-    // ORDERING: Relaxed; the offset is set before the process's first slot is given out, and stays.
+    // ORDERING: Relaxed; the offset is set before the process's first slot is given out. Later only a process that has a
+    // single thread changes it.
     reading.wrapping_add(OFFSET.load(Relaxed) as u64)
 }
 
-/// Looks up the vDSO's function and the words that it reads.
+/// Looks up the vDSO's function and the words that it reads, if this program may read the processor's counter.
 pub fn find() {
+    if counter_is_forbidden() {
+        return;
+    }
     if let Some(found) = elf::any_definition(c"__vdso_clock_gettime", None) {
         GET_TIME.store(found.address.cast_mut(), Relaxed);
         // SAFETY: getauxval only reads what the kernel gave to the process.
@@ -85,7 +110,30 @@ pub fn find() {
     }
 }
 
-/// Measures the offset: of many readings of both clocks, the one that took the least time counts.
+/// Nanoseconds from this process's `CLOCK_MONOTONIC` to the Epoch.
+pub fn offset() -> i64 {
+    OFFSET.load(Relaxed)
+}
+
+/// Nanoseconds from the initial time namespace's `CLOCK_MONOTONIC` to the Epoch: what processes share.
+pub fn shared_offset() -> i64 {
+    OFFSET.load(Relaxed) + NAMESPACE_SHIFT.load(Relaxed)
+}
+
+/// Sets the offset that processes share.
+pub fn set_shared_offset(offset: i64) {
+    OFFSET.store(offset - NAMESPACE_SHIFT.load(Relaxed), Relaxed);
+}
+
+/// Sets by how many nanoseconds this process's `CLOCK_MONOTONIC` is ahead of the initial time namespace's. The offset that
+/// processes share stays. Only a process with a single thread may set another value than before.
+pub fn set_namespace_shift(shift: i64) {
+    let offset = shared_offset();
+    NAMESPACE_SHIFT.store(shift, Relaxed);
+    set_shared_offset(offset);
+}
+
+/// Measures the offset that processes share: of many readings of both clocks, the one that took the least time counts.
 pub fn measure_offset() -> i64 {
     let mut best = (i64::MAX, 0);
     for _ in 0..64 {
@@ -96,7 +144,7 @@ pub fn measure_offset() -> i64 {
             best = (after - before, wall - before - (after - before) / 2);
         }
     }
-    best.1
+    best.1 + NAMESPACE_SHIFT.load(Relaxed)
 }
 
 #[cfg(test)]
@@ -121,13 +169,23 @@ mod tests {
             (last, compared) = (time, compared + 1);
         }
         assert!(compared > 90_000);
-        check();
-        assert!(counter::is_used());
+        assert!(check() && counter::is_used());
         // A counter that differs from the vDSO is not used any more.
-        counter::check(|| by_vdso() + 1_000_000_000);
-        assert!(!counter::is_used());
+        assert!(!counter::check(|| by_vdso() + 1_000_000_000));
+        assert!(check() && !counter::is_used());
         let (before, time, after) = (by_vdso(), now_fenced(), by_vdso());
         assert!(before <= time && time <= after);
+    }
+
+    #[test]
+    fn a_shift_of_the_namespace_leaves_the_shared_offset() {
+        set_shared_offset(1_000);
+        set_namespace_shift(70);
+        assert_eq!((offset(), shared_offset(), since_epoch(100)), (930, 1_000, 1_030));
+        set_namespace_shift(-5);
+        set_shared_offset(2_000);
+        assert_eq!((offset(), shared_offset()), (2_005, 2_000));
+        set_namespace_shift(0);
     }
 
     #[test]

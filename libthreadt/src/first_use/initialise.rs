@@ -45,10 +45,14 @@ pub fn is_recording() -> bool {
     initialise() && !CONFIG.get().events.is_none()
 }
 
-/// Initialises the library in this process; `false` if this thread is doing that already.
+/// Initialises the library in this process; `false` if this thread is doing that already, or if this process only uses
+/// the memory of another one, which is not initialised.
 pub fn initialise() -> bool {
     if is_initialised() {
         return true;
+    }
+    if CONFIGURED.is_done() && !owns_memory() {
+        return false;
     }
     PROCESS.initialised.run(|| {
         // A jump may have left this work in this process before.
@@ -59,6 +63,7 @@ pub fn initialise() -> bool {
             configure();
             true
         });
+        PROCESS.initialised_at.store(clock::now_fenced(), Relaxed);
         let pid = sys::process_id();
         PROCESS.pid.store(pid, Relaxed);
         LAST_PID.store(pid, Relaxed);
@@ -68,6 +73,13 @@ pub fn initialise() -> bool {
         }
         true
     })
+}
+
+/// Whether the memory with the wiped page is this process's own, and not that of a process that the kernel has forked
+/// unnoticed and whose vfork child this is. Such a child must not write its PID where its parent will read its own.
+fn owns_memory() -> bool {
+    // The memory of the process that was initialised last has no wiped page, so that its children's is their own.
+    sys::parent_id() == LAST_PID.load(Relaxed) || !sys::shares_memory()
 }
 
 fn configured_switch(event: &Event) -> Switch {
@@ -114,6 +126,8 @@ fn forget_parent() {
     storage::forget(slot.filter(is_interrupted));
     info_file::forget();
     sys::close_inherited(lwp, sys::thread_id(), sys::stack::stack_pointer());
+    // The child may be in another time namespace.
+    clock::check();
     let _ = sys::register_barrier();
     PROCESS.unrecorded_parent.store(LAST_PID.load(Relaxed), Relaxed);
 }

@@ -37,7 +37,7 @@ pub fn write_before_exec() {
 /// At the process's end: writes new mappings, what the rings have overwritten, and how many records were lost.
 pub fn write_at_exit() {
     info_file::append(|writer| {
-        executable_maps::write_new(writer);
+        executable_maps::write_last(writer);
         write_completeness(writer);
         let lost = u64::from(PROCESS.lost.load(Relaxed)) + u64::from(PROCESS.lost_without_slot.load(Relaxed));
         writer.number("lost", lost);
@@ -67,7 +67,7 @@ fn describe(writer: &mut InfoWriter) {
     write_command_line(writer, scratch);
     writer.line("clock", b"CLOCK_MONOTONIC");
     writer.line("clock_source", clock::source());
-    writer.line("offset", itoa::Buffer::new().format(clock::OFFSET.load(Relaxed)).as_bytes());
+    writer.line("offset", itoa::Buffer::new().format(clock::offset()).as_bytes());
     write_events(writer);
     let config = CONFIG.get();
     writer.line("level", if config.only_blocked { b"blocked" } else { b"all" });

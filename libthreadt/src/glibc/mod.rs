@@ -1,5 +1,6 @@
 mod calibration;
 pub mod call_arguments;
+pub mod cleanup_handler;
 pub mod next_functions;
 pub mod object_words;
 pub mod unwind_guard;

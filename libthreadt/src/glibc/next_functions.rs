@@ -20,6 +20,9 @@ pub struct NextFunction {
 }
 
 impl NextFunction {
+    /// Where the address is, for hooks that are written in assembly: null until it is looked up.
+    pub const ADDRESS_OFFSET: usize = core::mem::offset_of!(NextFunction, address);
+
     const fn new(
         name: &'static CStr,
         version: Option<&'static CStr>,

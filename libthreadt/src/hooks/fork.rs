@@ -1,4 +1,4 @@
-//! `fork` and `_Fork`. `vfork` has no hook, because it returns twice through the frame that called it.
+//! `fork`, `_Fork`, `forkpty` and `daemon`, which fork this process.
 
 use core::ffi::c_int;
 
@@ -7,24 +7,45 @@ use spec::id;
 use super::result::errno;
 use crate::config::detail;
 use crate::first_use::{after_fork_in_child, records};
+use crate::lifecycle::{self, Daemon};
 use crate::{clock, recorder};
 
+/// The column `kind` of `daemon`. The other functions' kinds only stand in `functions.tsv`.
+const DAEMON: u64 = 6;
+
 /// Forks by `call_next`.
-pub fn proc_fork(caller: u64, call_next: impl Fn() -> c_int) -> c_int {
-    let recorded = records(id::PROC_FORK);
-    if recorded {
-        recorder::put(&id::PROC_FORK_1, clock::now_fenced(), [0, 0, 0, 0, detail(caller)]);
-    }
-    let child = call_next();
-    if child == 0 {
+pub fn proc_fork(kind: u64, caller: u64, call_next: impl Fn() -> c_int) -> c_int {
+    put_entry_record(kind, caller);
+    let (child, is_child) = if kind == DAEMON {
+        let Daemon { result, is_child } = lifecycle::daemon(call_next);
+        (result, is_child)
+    } else {
+        let child = call_next();
+        (child, child == 0)
+    };
+    if is_child {
         after_fork_in_child();
         if records(id::PROC_BEGIN) {
             // With its slot the thread writes the child's first record, which names the parent.
-            recorder::slot_or_claim(1);
+            recorder::slot_or_claim(1, clock::now_fenced());
         }
-    } else if recorded {
-        let columns = if child < 0 { [0, errno() as u64, 0, 0, 0] } else { [child as u64, 0, 0, 0, 0] };
-        recorder::put(&id::PROC_FORK_2, clock::now_fenced(), columns);
+    } else {
+        put_return_record(kind, child);
     }
     child
+}
+
+pub fn put_entry_record(kind: u64, caller: u64) {
+    if records(id::PROC_FORK) {
+        recorder::put(&id::PROC_FORK_1, clock::now_fenced(), [kind, 0, 0, 0, detail(caller)]);
+    }
+}
+
+/// Writes the parent's second record. `child` is -1 if there is none, and errno then has the cause.
+pub fn put_return_record(kind: u64, child: c_int) {
+    if records(id::PROC_FORK) {
+        let time = clock::now_fenced();
+        let columns = if child < 0 { [0, errno() as u64, kind, 0, 0] } else { [child as u64, 0, kind, 0, 0] };
+        recorder::put(&id::PROC_FORK_2, time, columns);
+    }
 }

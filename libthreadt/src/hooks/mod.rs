@@ -14,7 +14,7 @@
 /// Defines a hook: `fn symbol(parameters; caller) -> result { … }`, where `caller` is the call's return address.
 ///
 /// What the host calls is a stub that passes the return address on in the register of a sixth argument and jumps to the
-/// hook: no hooked function has more than five arguments. The address is right also if the host made a tail call.
+/// hook, or on the stack if the function has six arguments. The address is right also if the host made a tail call.
 ///
 /// The stub is exported as `symbol`, which stands for every version of the function; or, with
 /// `fn ident = "symbol@VERSION" …(…)`, under just these versions.
@@ -35,10 +35,25 @@ macro_rules! hook {
         const _: () = {
             unsafe extern "C-unwind" fn hook($($name: $kind,)* $($padding: u64,)* $caller: u64) -> $result $body
 
-            hook! { @stub $stub }
+            hook! { @stub $stub "mov r9, qword ptr [rsp]" "jmp {hook}" }
         };
     };
-    (@stub [$(#[$meta:meta])* $symbol:ident]) => {
+    (@pad $stub:tt [$($name:ident: $kind:ty,)*] $caller:ident [$result:ty] $body:block [$sixth:ident] []) => {
+        const _: () = {
+            unsafe extern "C-unwind" fn hook($($name: $kind,)* $caller: u64) -> $result $body
+
+            hook! {
+                @stub $stub
+                "push qword ptr [rsp]"
+                ".cfi_def_cfa_offset 16"
+                "call {hook}"
+                "add rsp, 8"
+                ".cfi_def_cfa_offset 8"
+                "ret"
+            }
+        };
+    };
+    (@stub [$(#[$meta:meta])* $symbol:ident] $($instruction:literal)+) => {
         $(#[$meta])*
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
@@ -46,14 +61,13 @@ macro_rules! hook {
             // Described for the unwinder: asynchronous cancellation may interrupt these instructions.
             core::arch::naked_asm!(
                 ".cfi_startproc",
-                "mov r9, qword ptr [rsp]",
-                "jmp {hook}",
+                $($instruction,)+
                 ".cfi_endproc",
                 hook = sym hook
             )
         }
     };
-    (@stub [$(#[$meta:meta])* $symbol:ident $($export:literal)+]) => {
+    (@stub [$(#[$meta:meta])* $symbol:ident $($export:literal)+] $($instruction:literal)+) => {
         $(#[$meta])*
         #[cfg(not(test))]
         #[unsafe(naked)]
@@ -65,8 +79,7 @@ macro_rules! hook {
                 $(concat!(".symver threadt_", stringify!($symbol), ", ", $export),)+
                 concat!("threadt_", stringify!($symbol), ":"),
                 ".cfi_startproc",
-                "mov r9, qword ptr [rsp]",
-                "jmp {hook}",
+                $($instruction,)+
                 ".cfi_endproc",
                 concat!(".size threadt_", stringify!($symbol), ", . - threadt_", stringify!($symbol)),
                 hook = sym hook
@@ -109,7 +122,10 @@ mod mutex;
 mod result;
 mod rwlock;
 mod sem_open;
+mod spawn;
 mod spin;
+mod unrecorded;
+mod vfork;
 
 /// The hooks that `functions.tsv` describes.
 #[allow(

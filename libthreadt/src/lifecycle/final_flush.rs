@@ -17,6 +17,8 @@ use crate::{clock, recorder};
 /// one by a jump.
 const PATIENCE_STEPS: u32 = 2000;
 const PATIENCE_NS: i64 = 100_000;
+/// How long a release in flight is waited for. An older one was abandoned, or its thread does not get to run.
+const RELEASE_PATIENCE_NS: u64 = 10_000_000;
 
 /// Writes all that has been recorded; later records are written at once. `true` if every slot is empty now.
 pub fn flush_all_slots() -> bool {
@@ -32,12 +34,17 @@ pub fn flush_all_slots() -> bool {
 /// Writes out one slot; `patience` is how many steps of [`PATIENCE_NS`] may still be waited.
 fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
     let lwp = slot.lwp.load(Relaxed);
-    if lwp == 0 || slot.is_empty() && !slot.has_record_in_progress() && slot.lost.load(Relaxed) == 0 {
+    if lwp == 0 || slot.is_empty() && is_idle(slot) && slot.lost.load(Relaxed) == 0 {
         return true;
     }
     let ours = thread_local::current() == Some(slot);
     if !ours {
-        while slot.has_record_in_progress() {
+        let begun = clock::now_fenced();
+        let is_releasing = || {
+            let now = clock::now_fenced();
+            slot.is_releasing(now.saturating_sub(RELEASE_PATIENCE_NS), begun)
+        };
+        while slot.has_record_in_progress() || is_releasing() {
             // If it takes too long, trace-cat finds the record in the trbuf.
             let Some(less) = patience.checked_sub(1) else { return false };
             *patience = less;
@@ -54,8 +61,15 @@ fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
     }
     let time = clock::since_epoch(clock::now_fenced());
     if ours {
-        slot.append_own_loss_record(time);
+        slot.in_free_region(|depth| {
+            // A release that this thread has interrupted to call exec goes on if that fails; else the next program finds it.
+            if PROCESS.final_flush_begun.load(Relaxed) != 0 {
+                slot.append_in_flight_record(depth);
+            }
+            slot.append_loss_record(depth, time);
+        });
     } else {
+        slot.append_in_flight_record(0);
         slot.append_loss_record(0, time);
     }
     let written = slot.write_all(storage::file_entry(lwp));
@@ -64,10 +78,27 @@ fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
     written.is_ok() && slot.is_empty()
 }
 
+/// Whether the slot's thread neither records nor releases anything.
+fn is_idle(slot: Slot) -> bool {
+    !slot.has_record_in_progress() && slot.in_flight.load(Relaxed) == 0
+}
+
+/// Records the releases that are still in flight; `true` if there is none.
+fn flush_releases() -> bool {
+    let (mut idle, mut patience) = (true, PATIENCE_STEPS);
+    for_each_slot(|slot| {
+        if !is_idle(slot) {
+            flush_slot(slot, &mut patience);
+            idle = false;
+        }
+    });
+    idle
+}
+
 /// Counts what could not be written and is lost with the process because it is in anonymous memory, and writes this
 /// thread's loss record. Always `false`: the trbuf still holds something.
 fn count_anonymous() -> bool {
-    let mut lost = None;
+    let mut lost: Option<(u32, u64, Errno)> = None;
     for_each_slot(|slot| {
         if slot.anonymous.load(Relaxed) != 0 && !slot.is_empty() {
             // Why it could not be written, if that is known.
@@ -75,11 +106,13 @@ fn count_anonymous() -> bool {
                 0 => libc::ENOMEM,
                 errno => errno as i32,
             };
-            lost = Some((lost.map_or(0, |(before, _)| before) + slot.drop_all(), Errno(cause)));
+            let (before, before_since, _) = lost.unwrap_or((0, u64::MAX, Errno(0)));
+            let (records, since) = slot.drop_all();
+            lost = Some((before + records, before_since.min(since), Errno(cause)));
         }
     });
-    if let (Some((records, cause)), Some(slot)) = (lost, thread_local::current()) {
-        slot.lose(records, cause);
+    if let (Some((records, since, cause)), Some(slot)) = (lost, thread_local::current()) {
+        slot.lose(records, cause, since);
         flush_slot(slot, &mut 0);
     }
     false
@@ -129,7 +162,8 @@ pub fn finish() {
     }
     let complete = flush_all_slots() || count_anonymous();
     process_info::write_at_exit();
-    if complete && PROCESS.recorded_after_final_flush.load(SeqCst) == 0 {
+    let idle = flush_releases();
+    if complete && idle && PROCESS.recorded_after_final_flush.load(SeqCst) == 0 {
         names_owner::remove_trbuf();
     }
     end_alone();

@@ -1,16 +1,22 @@
+mod daemon;
 mod exec;
 mod final_flush;
+mod namespace;
 mod process_exit;
+mod restriction;
 mod thread_end;
 mod thread_start;
 
 #[cfg(test)]
 mod interleaving_tests;
 
+pub use daemon::{Daemon, daemon};
 pub use exec::exec;
 pub use final_flush::finish;
+pub use namespace::change_namespace;
 #[cfg(not(test))]
 pub use process_exit::at_exit;
 pub use process_exit::record_process_exit;
+pub use restriction::{Restriction, restrict};
 pub use thread_end::record_thread_exit;
 pub use thread_start::{ThreadStart, run};

@@ -47,9 +47,11 @@ fn write_out() {
     if slot.writer.load(Relaxed) == lwp {
         slot.release_writer();
     }
+    recorder::record_abandoned_release(slot);
     let keeps_ring = slot_layout().is_ring() && !process_state::writes_through();
     if !keeps_ring && slot.become_writer(lwp, ALL_REGIONS) == WriteRight::Taken {
-        slot.append_own_loss_record(clock::since_epoch(clock::now_fenced()));
+        let time = clock::since_epoch(clock::now_fenced());
+        slot.in_free_region(|depth| slot.append_loss_record(depth, time));
         report_failure(slot.write_all(file_entry(lwp)));
         slot.release_writer();
     }

@@ -16,7 +16,7 @@ use spec::id;
 
 use super::thread_end;
 use crate::first_use::records;
-use crate::glibc::unwind_guard::{UnwindGuard, guarded_call};
+use crate::glibc::cleanup_handler::with_cleanup_handler;
 use crate::process_state::PROCESS;
 use crate::sys::{Pool, Pooled, map_anonymous, wait};
 use crate::{clock, recorder};
@@ -109,15 +109,20 @@ pub extern "C-unwind" fn run(start: *mut c_void) -> *mut c_void {
         recorder::put(&id::THR_BEGIN_0, clock::now_fenced(), [routine, argument, 0, 0, 0]);
     }
     start.publish_tid(recorder::pthread_self());
-    let guard = UnwindGuard { unwound: routine_unwound };
-    // SAFETY: the program's routine with its argument; this frame has nothing to drop.
-    let result = unsafe { guarded_call(routine as *const (), &raw const guard, argument, 0, 0, 0) };
-    // A thrd_start_t returns an int.
-    let status = if is_c11 { i64::from(result as i32) as u64 } else { result };
-    thread_end::record_thread_exit(status, 0);
+    let status = with_cleanup_handler(routine_left, || {
+        // SAFETY: the program's routine with its argument; this frame has nothing to drop.
+        let result = unsafe {
+            let routine: unsafe extern "C-unwind" fn(u64) -> u64 = core::mem::transmute(routine as *const ());
+            routine(argument)
+        };
+        // A thrd_start_t returns an int.
+        let status = if is_c11 { i64::from(result as i32) as u64 } else { result };
+        thread_end::record_thread_exit(status, 0);
+        status
+    });
     status as *mut c_void
 }
 
-unsafe extern "C" fn routine_unwound(_guard: *const UnwindGuard) {
+extern "C" fn routine_left(_argument: *mut c_void) {
     thread_end::end_by_unwinding();
 }

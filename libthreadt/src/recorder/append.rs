@@ -9,12 +9,10 @@ use spec::encode::UntimedRecord;
 use super::nesting;
 use crate::clock;
 use crate::process_state::PROCESS;
-use crate::storage::{
-    self, ALL_REGIONS, LOSS_RECORD_ROOM, Slot, WriteRight, capacity, file_entry, slot_layout, stopped,
-};
+use crate::storage::{self, ALL_REGIONS, RESERVE, Slot, WriteRight, capacity, file_entry, slot_layout, stopped};
 use crate::sys::stack::stack_pointer;
-use crate::sys::{self, Errno, observable_step};
-use crate::trace_dir::executable_maps;
+use crate::sys::{self, Errno, observable_step, seccomp};
+use crate::trace_dir::{executable_maps, follow_time_namespace};
 
 /// Appends lines with one time, a reading of the clock. Nests: a signal handler may come at any instruction, record,
 /// and even leave by `siglongjmp`.
@@ -42,7 +40,7 @@ pub fn append<const N: usize>(slot: Slot, time: u64, lines: &[UntimedRecord; N])
         observable_step();
         in_progress.store(0, Relaxed);
     } else {
-        slot.lose(N as u32, Errno(libc::ENOBUFS));
+        slot.lose(N as u32, Errno(libc::ENOBUFS), time);
     }
 }
 
@@ -64,19 +62,22 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     if PROCESS.final_flush_begun.load(Relaxed) != 0 {
         PROCESS.recorded_after_final_flush.store(1, SeqCst);
     }
-    if let Some(cause) = stopped() {
-        return slot.lose(lines.len() as u32, cause);
+    if let Some(cause) = storage::refusal(time) {
+        return slot.lose(lines.len() as u32, cause, time);
     }
     let region = &slot.regions[depth & (REGIONS - 1)];
     if region.flush_threshold.load(Relaxed) == 0 {
         storage::end_left_write_through();
     }
     if slot_layout().is_ring() && storage::give_up_oldest(region, slot_layout(), depth) {
+        if storage::is_check_point(region) && !clock::check() && !seccomp::has_new_filter() {
+            follow_time_namespace();
+        }
         slot.append_loss_record(depth, time);
         // SAFETY: this thread owns the slot, nobody writes it out, and there is room now.
         return unsafe { slot.append(depth, time, lines) };
     }
-    let (end, full) = (slot.end_of(depth).load(Relaxed), capacity(depth) - LOSS_RECORD_ROOM);
+    let (end, full) = (slot.end_of(depth).load(Relaxed), capacity(depth) - RESERVE);
     if depth == 0 && end <= full && region.flush_threshold.load(Relaxed) != 0 {
         // SAFETY: this thread owns the slot, its record is the one in this region, and there is room.
         unsafe { slot.append(depth, time, lines) };
@@ -103,25 +104,27 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
         sys::close_abandoned(lwp, Some(stack_pointer()));
     }
     // A handler's region is written when it is half full: it can only append while the interrupted thread writes all.
-    let enough = if depth == 0 { capacity(depth) - LOSS_RECORD_ROOM } else { capacity(depth) / 2 };
+    let enough = if depth == 0 { capacity(depth) - RESERVE } else { capacity(depth) / 2 };
     let nearly_full = !slot.has_room(depth) || slot.end_of(depth).load(Relaxed) > enough;
-    if may_write && nearly_full {
+    if may_write && nearly_full && stopped().is_none() {
         write_full(slot, depth);
         if slot.is_disowned() {
             return;
         }
     }
-    if let Some(cause) = stopped() {
-        slot.lose(records, cause);
+    if let Some(cause) = storage::refusal(time) {
+        slot.lose(records, cause, time);
     } else if right == WriteRight::Refused || !slot.has_room(depth) {
-        slot.lose(records, Errno(libc::EBUSY));
+        slot.lose(records, Errno(libc::EBUSY), time);
     } else {
         if may_write {
             slot.append_loss_record(depth, time);
         }
         // SAFETY: this thread owns the slot, nobody else is its writer, and there is room.
         unsafe { slot.append(depth, time, lines) };
-        if right == WriteRight::Taken && region.flush_threshold.load(Relaxed) == 0 {
+        // Once recording stops, only the process's end needs the records in the file.
+        let at_once = stopped().is_none() || PROCESS.final_flush_begun.load(Relaxed) != 0;
+        if right == WriteRight::Taken && at_once && region.flush_threshold.load(Relaxed) == 0 {
             // Also what signal handlers have recorded meanwhile.
             slot.writer_depth.store(ALL_REGIONS, Relaxed);
             let written = (depth..REGIONS).try_for_each(|other| slot.write(other, Some(depth), file_entry(lwp)));
@@ -132,6 +135,9 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
     }
     if right == WriteRight::Taken {
         slot.release_writer();
+    }
+    if stopped().is_some() && (region.write_position.load(Relaxed) >> 32) as u32 > enough {
+        storage::outlast();
     }
 }
 
@@ -144,9 +150,13 @@ fn write_full(slot: Slot, depth: usize) {
     if depth == 0 {
         storage::restart_count(&slot);
     }
+    // The region is not filled once more.
+    storage::outlast();
     storage::report_failure(written);
     executable_maps::refresh();
-    clock::check();
+    if !clock::check() {
+        follow_time_namespace();
+    }
     if let Err(errno) = written
         && stopped().is_none()
     {

@@ -1,11 +1,13 @@
 mod append;
 mod nesting;
 mod record;
+mod release_note;
 mod return_record;
 mod thread_slot;
 
 #[cfg(test)]
 pub use append::append;
 pub use record::{put, put_mutex, put_pair};
+pub use release_note::{note_release, record_abandoned_release, release_is_recorded};
 pub use return_record::ReturnRecord;
 pub use thread_slot::{pthread_self, slot_or_claim, take_over_losses};

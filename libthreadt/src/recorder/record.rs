@@ -41,7 +41,7 @@ pub fn put_mutex(
 #[inline(never)]
 fn put_lines<const N: usize>(time: u64, lines: &[UntimedRecord; N]) {
     const { assert!(N <= RECORDS_AT_ONCE) };
-    if let Some(slot) = thread_slot::slot_or_claim(N as u32) {
+    if let Some(slot) = thread_slot::slot_or_claim(N as u32, time) {
         append(slot, time, lines);
     }
 }

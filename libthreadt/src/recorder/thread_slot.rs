@@ -11,7 +11,7 @@ use crate::clock;
 use crate::first_use::{initialise, prepare_files, records};
 use crate::process_state::{self, PROCESS};
 use crate::storage::{self, Slot, file_entry, thread_local};
-use crate::sys::{Errno, thread_id};
+use crate::sys::{Errno, thread_id, thread_word};
 use crate::trace_dir::directory;
 
 /// `pthread_self()`, as the thread's own memory has it.
@@ -23,32 +23,36 @@ pub fn pthread_self() -> u64 {
     tid
 }
 
-/// This thread's slot; it claims one if it has none. If that fails, `records` are counted as lost.
+/// This thread's slot; it claims one if it has none. If that fails, `records`, whose time is a reading `time` of the
+/// clock, are counted as lost.
 #[inline(always)]
-pub fn slot_or_claim(records: u32) -> Option<Slot> {
+pub fn slot_or_claim(records: u32, time: u64) -> Option<Slot> {
     match thread_local::current() {
         Some(slot) if process_state::is_initialised() => Some(slot),
-        _ => claim(records),
+        _ => claim(records, time),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn claim(records: u32) -> Option<Slot> {
+fn claim(records: u32, time: u64) -> Option<Slot> {
+    if thread_word::is_muted() {
+        return lose_muted(records);
+    }
     // A vfork child would leave a slot of its own in its parent's thread-local variable.
     if !initialise() || process_state::is_vfork_child() || !prepare_files() {
-        return lose_without_slot(records, Errno(libc::EAGAIN));
+        return lose_without_slot(records, Errno(libc::EAGAIN), time);
     }
     // Only now: the initialisation makes a forked child forget its parent's slot.
     if let Some(slot) = thread_local::current() {
         return Some(slot);
     }
-    if let Some(cause) = storage::stopped() {
-        return lose_without_slot(records, cause);
+    if let Some(cause) = storage::refusal(clock::since_epoch(time)) {
+        return lose_without_slot(records, cause, time);
     }
     let Some(slot) = storage::take_slot() else {
         storage::report_failure(Err(Errno(libc::ENOMEM)));
-        return lose_without_slot(records, Errno(libc::ENOMEM));
+        return lose_without_slot(records, Errno(libc::ENOMEM), time);
     };
     let lwp = thread_id();
     slot.adopt(lwp, process_state::id(), pthread_self(), directory::path(), process_state::writes_through());
@@ -69,15 +73,30 @@ fn claim(records: u32) -> Option<Slot> {
     let parent = PROCESS.unrecorded_parent.swap(0, Relaxed);
     if parent != 0 && self::records(id::PROC_BEGIN) {
         let line = UntimedRecord { kind: &id::PROC_BEGIN_0, arguments: [u64::from(parent), 0, 0, 0, 0] };
-        append(slot, clock::now_fenced(), &[line]);
+        // Before the record for which the slot is claimed, which a signal handler's fork may have interrupted, and before
+        // those of other threads.
+        append(slot, PROCESS.initialised_at.load(Relaxed).min(time), &[line]);
     }
     Some(slot)
 }
 
 /// Counts records whose thread has no slot; always `None`.
-fn lose_without_slot(records: u32, cause: Errno) -> Option<Slot> {
+fn lose_without_slot(records: u32, cause: Errno, time: u64) -> Option<Slot> {
+    let _ = PROCESS.without_slot_since.compare_exchange(0, time, Relaxed, Relaxed);
     PROCESS.lost_without_slot.fetch_add(records, Relaxed);
     PROCESS.without_slot_cause.store(cause.0 as u32, Relaxed);
+    None
+}
+
+/// Counts records of a thread that may make no system calls, if it can in its slot, where they are found after its death;
+/// always `None`.
+fn lose_muted(records: u32) -> Option<Slot> {
+    let cause = Errno(libc::EPERM);
+    match thread_local::slot_of_any_thread() {
+        // Its readings of the clock fail. The slot has the time since which it is muted.
+        Some(slot) => slot.lose(records, cause, 0),
+        None => return lose_without_slot(records, cause, 0),
+    }
     None
 }
 
@@ -85,6 +104,10 @@ fn lose_without_slot(records: u32, cause: Errno) -> Option<Slot> {
 pub fn take_over_losses(slot: Slot) {
     let lost = PROCESS.lost_without_slot.swap(0, Relaxed);
     if lost != 0 {
-        slot.lose(lost, Errno(PROCESS.without_slot_cause.load(Relaxed) as i32));
+        let since = match PROCESS.without_slot_since.swap(0, Relaxed) {
+            0 => 0,
+            since => clock::since_epoch(since),
+        };
+        slot.lose(lost, Errno(PROCESS.without_slot_cause.load(Relaxed) as i32), since);
     }
 }

@@ -4,11 +4,11 @@ use core::ops::Range;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use spec::buffer::{FileEntry, PAGE, REGIONS, is_empty_range, pack_range, unpack_range};
-use spec::record::TIME_WIDTH;
 
 use super::slot::Slot;
-use super::{quota, record_file, slot_table};
-use crate::process_state;
+use super::{losses, quota, record_file, slot_table, stop_time};
+use crate::config::CONFIG;
+use crate::process_state::{self, PROCESS};
 use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::{Errno, Result, observable_step, path};
 use crate::trace_dir::directory;
@@ -23,10 +23,7 @@ impl Slot {
     /// is one that writes. If it fails, the text stays.
     pub fn write(self, depth: usize, record: Option<usize>, entry: &FileEntry) -> Result {
         let written = self.write_region(depth, record, entry);
-        if quota::stopped().is_some() && !process_state::writes_through() {
-            // Every record now takes the slow path, where it is only counted.
-            slot_table::set_write_through(true);
-        }
+        stop_time::settle();
         written
     }
 
@@ -57,7 +54,7 @@ impl Slot {
                 }
                 if region.wrap_count.load(Relaxed) != 0 {
                     // SAFETY: the range lies within the region, and its text does not change any more.
-                    let oldest_time = time_of(unsafe { self.text_in(depth, &range) });
+                    let oldest_time = losses::time_of(unsafe { self.text_in(depth, &range) });
                     // Handlers' records, which have less room, may have been overwritten later.
                     self.complete_from.fetch_max(oldest_time, Relaxed);
                     observable_step();
@@ -151,16 +148,28 @@ fn is_long(position: u64) -> bool {
     end.wrapping_sub(start) > PAGE as u32
 }
 
-/// The time of the record that a text begins with, nanoseconds since the Epoch.
-fn time_of(text: &[u8]) -> u64 {
-    let digits = text.iter().take(TIME_WIDTH).filter(|byte| byte.is_ascii_digit());
-    digits.fold(0, |number: u64, digit| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
+/// Ends the writing through that an exec began and that was left by a jump out of it. To be called by whoever has to write
+/// its record at once.
+pub fn end_left_write_through() {
+    let is_wanted = || {
+        CONFIG.get().unbuffered
+            || stop_time::stopped().is_some()
+            || PROCESS.final_flush_begun.load(Relaxed) != 0
+            || !process_state::writes_through()
+    };
+    // An exec has the right to flush as long as it wants this.
+    if !is_wanted() && PROCESS.flushing.take() {
+        if !is_wanted() {
+            slot_table::set_write_through(false);
+        }
+        PROCESS.flushing.release();
+    }
 }
 
 /// Reports once on stderr that text could not be written.
 pub fn report_failure(written: Result) {
     if let Err(errno) = written
-        && quota::stopped().is_none()
+        && stop_time::stopped().is_none()
     {
         warn(Warning::Write, &[b"cannot write to the trace in '", directory::path(), b"': ", errno_text(errno)]);
     }

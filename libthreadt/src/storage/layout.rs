@@ -23,6 +23,10 @@ pub const RECORDS_AT_ONCE: usize = 2;
 /// Room that is kept in a region for the loss record.
 pub const LOSS_RECORD_ROOM: u32 = ENCODE_ROOM as u32;
 
+/// Room that is kept in the first region beyond where it is full. When recording stops, a full region is not written:
+/// there must be room for the records that were stamped before, and for the loss record.
+pub const RESERVE: u32 = LOSS_RECORD_ROOM + 2 * encode_room(RECORDS_AT_ONCE) as u32;
+
 /// Room that must be free when an append begins: for the records that are appended at once, and the loss record.
 pub const APPEND_ROOM: u32 = encode_room(RECORDS_AT_ONCE) as u32 + LOSS_RECORD_ROOM;
 

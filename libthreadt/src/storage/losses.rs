@@ -6,7 +6,7 @@ use core::sync::atomic::compiler_fence;
 use spec::buffer::{REGIONS, pack_range, unpack_range};
 use spec::encode::UntimedRecord;
 use spec::id;
-use spec::record::EVENT1_OFFSET;
+use spec::record::{EVENT1_OFFSET, TIME_WIDTH};
 
 use super::slot::Slot;
 use crate::process_state::PROCESS;
@@ -25,15 +25,16 @@ impl Slot {
         let range = unpack_range(position);
         if range.start > range.end {
             // SAFETY: the range lies within the region, whose text only the caller changes.
-            let lost = records_in(unsafe { self.text_in(depth, &self.oldest(depth, position)) });
+            let text = unsafe { self.text_in(depth, &self.oldest(depth, position)) };
+            let (lost, since) = (records_in(text), time_of(text));
             region.write_position.store(pack_range(0..range.end), Release);
-            return self.lose(lost, cause);
+            return self.lose(lost, cause, since);
         }
         // SAFETY: as above.
         let text = unsafe { self.text_in(depth, &range) };
         let half = text.len() / 2;
         let older = text.iter().skip(half).position(|&byte| byte == b'\n').map_or(text.len(), |at| half + at + 1);
-        let lost = records_in(text.get(..older).unwrap_or(b""));
+        let (lost, since) = (records_in(text.get(..older).unwrap_or(b"")), time_of(text));
         let (start, length) = (range.start as usize + older, text.len() - older);
         // OBSERVABLE: first the older half is gone, then the newer one is copied to the front.
         region.write_position.store(pack_range(start as u32..range.end), Release);
@@ -43,58 +44,79 @@ impl Slot {
             unsafe { core::ptr::copy_nonoverlapping(front.add(start), front, length) };
             region.write_position.store(pack_range(0..length as u32), Release);
         }
-        self.lose(lost, cause);
+        self.lose(lost, cause, since);
     }
 
-    /// Drops all text, and returns how many records are lost by that and were lost before. The caller must be the
-    /// writer, or nobody writes any more.
-    pub fn drop_all(self) -> u32 {
+    /// Drops all text, and returns how many records are lost by that and were lost before, and the time of the first.
+    /// The caller must be the writer, or nobody writes any more.
+    pub fn drop_all(self) -> (u32, u64) {
         let mut lost = self.lost.swap(0, Relaxed);
+        let mut since = match self.lost_since.swap(0, Relaxed) {
+            0 => u64::MAX,
+            since => since,
+        };
         for (depth, region) in self.regions.iter().enumerate() {
             let position = region.write_position.load(Relaxed);
             let range = unpack_range(position);
             let newer = if range.start > range.end { 0..range.end } else { 0..0 };
             for chunk in [self.oldest(depth, position), newer] {
                 // SAFETY: both lie within the region, whose text nobody changes any more.
-                lost += records_in(unsafe { self.text_in(depth, &chunk) });
+                let text = unsafe { self.text_in(depth, &chunk) };
+                lost += records_in(text);
+                if !text.is_empty() {
+                    since = since.min(time_of(text));
+                }
             }
             region.write_position.store(0, Release);
             region.write_intent.store(0, Release);
         }
-        lost
+        (lost, since)
     }
 
-    /// Counts records of this thread that were dropped, and notes why.
-    pub fn lose(self, records: u32, cause: Errno) {
+    /// Counts records of this thread that were dropped, and notes why. `since`: the time of the first of them,
+    /// nanoseconds since the Epoch, or 0 if it is unknown.
+    pub fn lose(self, records: u32, cause: Errno, since: u64) {
+        // The first loss that no loss record reports counts. Whoever writes that record takes the time first.
+        let _ = self.lost_since.compare_exchange(0, since, Relaxed, Relaxed);
         self.lost.fetch_add(records, Relaxed);
         self.cause.store(cause.0 as u32, Relaxed);
         PROCESS.lost.fetch_add(records, Relaxed);
     }
 
-    /// As [`Slot::append_loss_record`], for the owner, who may have come in a signal handler and be interrupted by others.
-    pub fn append_own_loss_record(self, time: u64) {
+    /// Calls `write` with a region in which no record is in progress, and keeps it from the signal handlers that may come
+    /// meanwhile. For the owner, who may be in a handler itself.
+    pub fn in_free_region(self, write: impl FnOnce(usize)) {
         let mut depths = (0..).zip(&self.in_progress);
-        if self.lost.load(Relaxed) != 0
-            && let Some((depth, word)) = depths.find(|(_, word)| word.load(Relaxed) == 0)
-        {
+        if let Some((depth, word)) = depths.find(|(_, word)| word.load(Relaxed) == 0) {
             word.store(stack_pointer() as u64, Relaxed);
             compiler_fence(SeqCst);
-            self.append_loss_record(depth, time);
+            write(depth);
             compiler_fence(SeqCst);
             word.store(0, Relaxed);
         }
     }
 
-    /// Writes a loss record if records were lost and it has room. The caller must be owner and writer.
-    pub fn append_loss_record(self, depth: usize, time: u64) {
+    /// Writes a loss record if records were lost and it has room. Its time is that of the first lost record; `now` if
+    /// that is unknown. The caller must be owner and writer.
+    pub fn append_loss_record(self, depth: usize, now: u64) {
         let lost = self.lost.load(Relaxed);
         if lost != 0 && self.has_room(depth) {
             let arguments = [u64::from(lost), u64::from(self.cause.load(Relaxed)), 0, 0, 0];
+            let time = match self.lost_since.swap(0, Relaxed) {
+                0 => now,
+                since => since,
+            };
             // SAFETY: the caller is owner and writer, and there is room.
             unsafe { self.append(depth, time, &[UntimedRecord { kind: &id::TRACE_LOST_0, arguments }]) };
             self.lost.fetch_sub(lost, Relaxed);
         }
     }
+}
+
+/// The time of the record that a text begins with, nanoseconds since the Epoch; 0 if there is none.
+pub fn time_of(text: &[u8]) -> u64 {
+    let digits = text.iter().take(TIME_WIDTH).filter(|byte| byte.is_ascii_digit());
+    digits.fold(0, |number: u64, digit| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
 }
 
 /// How many records a text stands for: its lines, and those that its trace_lost records count.

@@ -1,5 +1,6 @@
 mod flush;
 mod flush_point;
+mod in_flight;
 mod layout;
 mod losses;
 mod quota;
@@ -8,6 +9,7 @@ mod ring;
 mod slot;
 mod slot_reuse;
 mod slot_table;
+mod stop_time;
 pub mod thread_local;
 mod trbuf;
 
@@ -16,14 +18,14 @@ mod benches;
 #[cfg(test)]
 mod tests;
 
-pub use flush::report_failure;
+pub use flush::{end_left_write_through, report_failure};
 pub use flush_point::{is_flush_point, restart_count};
-pub use layout::{LOSS_RECORD_ROOM, RECORDS_AT_ONCE, capacity, slot_layout};
-pub use quota::stopped;
-pub use ring::give_up_oldest;
+pub use layout::{RECORDS_AT_ONCE, RESERVE, capacity, slot_layout};
+pub use ring::{give_up_oldest, is_check_point};
 pub use slot::{ALL_REGIONS, Slot, WriteRight};
 pub use slot_reuse::{release_slot, take_slot};
-pub use slot_table::{end_left_write_through, file_entry, for_each_slot, set_write_through};
+pub use slot_table::{file_entry, for_each_slot, set_write_through};
+pub use stop_time::{outlast, refusal, stopped};
 pub use trbuf::{forget, make, take_over};
 
 /// What tests of other layers need to make slots of their own.

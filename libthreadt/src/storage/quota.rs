@@ -4,24 +4,16 @@
 //! What was in the buffers when the disk became full stays there: the space of the trbuf is reserved, and trace-cat
 //! reads it.
 
-use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::Ordering::Relaxed;
 
+use super::stop_time;
 use crate::config::CONFIG;
 use crate::process_state::PROCESS;
-use crate::sys::diagnostics::{Warning, warn};
 use crate::sys::{Errno, Fd, Result};
 
 /// Recording stops when less than this fraction of the file system is free, or less than [`FREE_MIN`] if that is less.
 const FREE_FRACTION: u64 = 20;
 const FREE_MIN: u64 = 1 << 30;
-
-/// The errno of the reason why recording has stopped, if it has.
-pub fn stopped() -> Option<Errno> {
-    match PROCESS.stopped.load(Relaxed) {
-        0 => None,
-        errno => Some(Errno(errno as i32)),
-    }
-}
 
 /// Checks before a write that the file system has room for it. If it is about to be full, recording stops.
 pub fn check_space(file: &Fd) -> Result {
@@ -37,7 +29,7 @@ pub fn check_space(file: &Fd) -> Result {
 /// A write failed. If the disk is full, recording stops.
 pub fn note_failure(errno: Errno) {
     if errno.0 == libc::ENOSPC {
-        stop(errno, b"the file system of the trace has less than 5 % or 1 GiB free");
+        stop_time::propose(errno);
     }
 }
 
@@ -46,12 +38,6 @@ pub fn count(bytes: u64) {
     let max = CONFIG.get().max;
     // Without a maximum nothing is counted: all threads would write to one cache line.
     if max != u64::MAX && PROCESS.written.fetch_add(bytes, Relaxed) + bytes >= max {
-        stop(Errno(libc::EDQUOT), b"the trace has reached THR_TRACE_MAX");
-    }
-}
-
-fn stop(cause: Errno, reason: &'static [u8]) {
-    if PROCESS.stopped.swap(cause.0 as u32, SeqCst) == 0 {
-        warn(Warning::Stopped, &[reason, b"; recording stops"]);
+        stop_time::propose(Errno(libc::EDQUOT));
     }
 }

@@ -12,6 +12,15 @@ use spec::buffer::{Region, SlotLayout, pack_range};
 use super::layout::APPEND_ROOM;
 use crate::sys::observable_step;
 
+/// After how many bytes of a ring, at most, the clock is checked, as it is after each write of a buffer.
+const CHECK_INTERVAL: u32 = 64 * 1024;
+
+/// Whether the clock is to be checked after [`give_up_oldest`].
+pub fn is_check_point(region: &Region) -> bool {
+    // The start of the oldest record stays at 0 until the ring wraps.
+    region.write_position.load(Relaxed) as u32 & (CHECK_INTERVAL - 1) == 0
+}
+
 /// Gives up the oldest records of region `depth` if its owner, who calls this, has no room for more, and sets the next
 /// flush threshold. `false` if the region is being written out.
 pub fn give_up_oldest(region: &Region, layout: SlotLayout, depth: usize) -> bool {
@@ -53,7 +62,8 @@ pub fn give_up_oldest(region: &Region, layout: SlotLayout, depth: usize) -> bool
         }
         compiler_fence(SeqCst);
         observable_step();
-        let bound = if start > end { start } else { size };
+        // A ring that has not wrapped yet stops for the check only.
+        let bound = if start > end { start } else { size.min((end | (CHECK_INTERVAL - 1)) + 1 + APPEND_ROOM) };
         return region.flush_threshold.compare_exchange(1, bound - APPEND_ROOM + 1, Relaxed, Relaxed).is_ok();
     }
 }

@@ -21,7 +21,7 @@ use spec::buffer::{self, PAGE, REGIONS, SLOT_ENDED, SLOT_OWNED, SLOT_PATH_MAX, S
 use spec::encode::{Template, UntimedRecord, encode_room};
 use spec::names::FileName;
 
-use super::layout::{FLUSH_POINT_SLACK, LOSS_RECORD_ROOM, RECORDS_AT_ONCE, capacity, slot_layout};
+use super::layout::{FLUSH_POINT_SLACK, LOSS_RECORD_ROOM, RECORDS_AT_ONCE, RESERVE, capacity, slot_layout};
 use crate::sys::{self, Pool, Pooled, path};
 
 /// A slot: its header with the regions' text behind it, in memory that is never unmapped.
@@ -132,6 +132,7 @@ impl Slot {
         self.complete_from.store(0, Relaxed);
         self.in_progress.iter().for_each(|word| word.store(0, Relaxed));
         self.exit_recorded.store(0, Relaxed);
+        self.in_flight.store(0, Relaxed);
         self.set_flush_thresholds(write_through);
         self.state.store(SLOT_OWNED, Relaxed);
         // OBSERVABLE: from here on a reader takes the regions for this LWP's.
@@ -146,7 +147,7 @@ impl Slot {
                 // The owner determines how far it may go.
                 false if slot_layout().is_ring() => 1,
                 // The owner seeks a flush point.
-                false if depth == 0 => capacity(0) + 1 - LOSS_RECORD_ROOM - FLUSH_POINT_SLACK,
+                false if depth == 0 => capacity(0) + 1 - RESERVE - FLUSH_POINT_SLACK,
                 false => capacity(depth) + 1 - LOSS_RECORD_ROOM,
             };
             sys::observable_step();

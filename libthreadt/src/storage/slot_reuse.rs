@@ -72,13 +72,15 @@ fn write_out(slot: Slot, lwp: u32) -> bool {
         return false;
     }
     let entry = file_entry(lwp);
+    slot.append_in_flight_record(0);
     if let Err(errno) = slot.write_all(entry) {
         // What cannot be written stays in the trbuf, but not of any number of threads.
         if PROCESS.unwritable_slots.fetch_add(1, Relaxed) < UNWRITABLE_MAX {
             slot.release_writer();
             return false;
         }
-        slot.lose(slot.drop_all(), errno);
+        let (lost, since) = slot.drop_all();
+        slot.lose(lost, errno, since);
     }
     entry.users.fetch_sub(1, AcqRel);
     slot.lwp.store(0, Relaxed);

@@ -8,7 +8,6 @@ use spec::buffer::{FileEntry, PAGE, SlotHeader};
 use spec::names::LWP_MASK;
 
 use super::layout::slot_layout;
-use super::quota;
 use super::slot::Slot;
 use crate::config::CONFIG;
 use crate::process_state::{self, PROCESS};
@@ -88,27 +87,10 @@ pub fn for_each_slot(mut each: impl FnMut(Slot)) {
 /// Makes every record of every slot go to its file at once, from now on; or ends that, if nothing else demands it.
 pub fn set_write_through(on: bool) {
     // ORDERING: Release, so that a slot that is claimed after its owner saw this gets these thresholds.
-    PROCESS.write_through.store(u32::from(on || CONFIG.get().unbuffered || quota::stopped().is_some()), Release);
+    let stops = PROCESS.stop_time.load(Relaxed) != 0;
+    PROCESS.write_through.store(u32::from(on || stops || CONFIG.get().unbuffered), Release);
     let on = process_state::writes_through();
     for_each_slot(|slot| slot.set_flush_thresholds(on));
-}
-
-/// Ends the writing through that an exec began and that was left by a jump out of it. To be called by whoever has to write
-/// its record at once.
-pub fn end_left_write_through() {
-    let is_wanted = || {
-        CONFIG.get().unbuffered
-            || quota::stopped().is_some()
-            || PROCESS.final_flush_begun.load(Relaxed) != 0
-            || !process_state::writes_through()
-    };
-    // An exec has the right to flush as long as it wants this.
-    if !is_wanted() && PROCESS.flushing.take() {
-        if !is_wanted() {
-            set_write_through(false);
-        }
-        PROCESS.flushing.release();
-    }
 }
 
 /// Empties the table in a forked child, after calling `each` with the first slot of every chunk and how many there are

@@ -1,50 +1,27 @@
-//! The thread-local variable: the slot of the calling thread.
-//!
-//! It is one pointer in the initial-exec model, which needs no `__tls_get_addr` (that may allocate).
+//! The slot of the calling thread: the address in the library's thread-local variable.
 
-use core::arch::{asm, global_asm};
-use core::ptr::{NonNull, null_mut};
+use core::ptr::NonNull;
 
 use super::slot::Slot;
+use crate::sys::thread_word;
 
-global_asm!(
-    ".pushsection .tbss.threadt_slot,\"awT\",@nobits",
-    ".balign 8",
-    ".globl threadt_slot",
-    ".hidden threadt_slot",
-    ".type threadt_slot,@object",
-    ".size threadt_slot, 8",
-    "threadt_slot:",
-    ".zero 8",
-    ".popsection",
-);
-
+/// The slot that this thread appends to; `None` if it has none, or may make no system calls.
 #[inline(always)]
 pub fn current() -> Option<Slot> {
-    let base: *mut u8;
-    // SAFETY: reads this thread's variable.
-    unsafe {
-        asm!(
-            "mov {0}, qword ptr [rip + threadt_slot@gottpoff]",
-            "mov {0}, qword ptr fs:[{0}]",
-            out(reg) base,
-            options(nostack, readonly, preserves_flags, pure),
-        );
-    }
-    // SAFETY: the variable holds null or the base of a slot.
-    NonNull::new(base).map(|base| unsafe { Slot::at(base) })
+    thread_word::address().map(slot_at)
+}
+
+/// The slot of this thread, also if it may make no system calls.
+pub fn slot_of_any_thread() -> Option<Slot> {
+    thread_word::address_in_any_thread().map(slot_at)
+}
+
+#[inline(always)]
+fn slot_at(base: NonNull<u8>) -> Slot {
+    // SAFETY: `set_current` has stored the base of a slot.
+    unsafe { Slot::at(base) }
 }
 
 pub fn set_current(slot: Option<Slot>) {
-    let base = slot.map_or(null_mut(), |slot| slot.base().as_ptr());
-    // SAFETY: writes this thread's variable.
-    unsafe {
-        asm!(
-            "mov {1}, qword ptr [rip + threadt_slot@gottpoff]",
-            "mov qword ptr fs:[{1}], {0}",
-            in(reg) base,
-            out(reg) _,
-            options(nostack, preserves_flags),
-        );
-    }
+    thread_word::set_address(slot.map(Slot::base));
 }

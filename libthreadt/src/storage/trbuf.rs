@@ -3,6 +3,7 @@
 //! The file grows by chunks of slots. Space is reserved before it is touched. Where that is impossible (or where the
 //! file cannot be opened any more, after a chroot for example) a chunk is anonymous memory, which a crash loses.
 
+use core::cell::Cell;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::fence;
 
@@ -100,6 +101,9 @@ fn write_out_chunk(first: *mut u8, slots: usize) -> bool {
         let lwp = slot.lwp.load(Relaxed);
         // The writer does not exist any more: an exec ends all other threads.
         slot.writer.store(0, Relaxed);
+        if lwp != 0 {
+            slot.append_in_flight_record(0);
+        }
         if lwp != 0 && slot.write_all(file_entry(lwp)).is_ok() {
             slot.lwp.store(0, Relaxed);
         }
@@ -162,9 +166,14 @@ fn grow_by(slots: u32, slot_size: usize) -> Option<Slot> {
             sys::map_anonymous(length).ok()?
         }
     };
+    let own = Cell::new(None);
     add_chunk(first, slots as usize, |slot| {
         slot.anonymous.store(in_file.is_none().into(), Relaxed);
-        slot.put_into(&FRESH);
+        // Other threads may take from the pool what this one has put there.
+        match own.get() {
+            None => own.set(Some(slot)),
+            Some(_) => slot.put_into(&FRESH),
+        }
     });
-    Slot::take_from(&FRESH)
+    own.get()
 }

@@ -7,6 +7,8 @@ use core::arch::asm;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 
+use super::thread_word;
+
 /// A positive errno value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errno(pub c_int);
@@ -14,7 +16,8 @@ pub struct Errno(pub c_int);
 /// What a system call returned, or the errno of the first one that failed.
 pub type Result<T = ()> = core::result::Result<T, Errno>;
 
-/// Makes the system call `number`. Arguments that are not given are 0.
+/// Makes the system call `number`. Arguments that are not given are 0. In a thread that the kernel would kill for it the
+/// call fails with `EPERM`.
 ///
 /// # Safety
 /// The arguments must be what that system call demands.
@@ -22,6 +25,9 @@ pub unsafe fn call<const N: usize>(number: libc::c_long, arguments: [usize; N]) 
     #[cfg(test)]
     if is_observable(number) {
         super::observable_step();
+    }
+    if thread_word::is_muted() {
+        return Err(Errno(libc::EPERM));
     }
     let result: isize;
     let [a, b, c, d, e, f] = core::array::from_fn(|at| arguments.get(at).copied().unwrap_or(0));

@@ -93,6 +93,10 @@ pub fn errno_text(errno: Errno) -> &'static [u8] {
         libc::ESTALE => b"Stale file handle",
         libc::EIO => b"Input/output error",
         libc::ENOMEM => b"Cannot allocate memory",
+        libc::EINVAL => b"Invalid argument",
+        libc::ENOSYS => b"Function not implemented",
+        libc::EOPNOTSUPP => b"Operation not supported",
+        libc::ENOTCONN => b"Transport endpoint is not connected",
         _ => b"Unexpected error",
     }
 }

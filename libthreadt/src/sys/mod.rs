@@ -9,10 +9,12 @@ mod memory;
 mod once;
 mod open_files;
 pub mod path;
+mod pidfd;
 mod pool;
 mod process;
 pub mod seccomp;
 pub mod stack;
+pub mod thread_word;
 mod time;
 
 pub use call::{Errno, Result};
@@ -23,8 +25,12 @@ pub use interleaving::observable_step;
 pub use memory::{barrier, map_anonymous, register_barrier, replace_by_private, unmap, wipe_on_fork};
 pub use once::{Once, SetOnce};
 pub use open_files::{close_abandoned, close_inherited};
+pub use pidfd::pid_of_pidfd;
 pub use pool::{Pool, PoolHead, Pooled};
-pub use process::{file_size_limit, parent_id, process_id, system_name, thread_exists, thread_id, user_id};
+pub use process::{
+    counter_is_forbidden, file_size_limit, parent_id, process_id, shares_memory, system_name, thread_exists, thread_id,
+    user_id,
+};
 pub use time::{clock_gettime, read_timespec, sleep, wait};
 
 /// Marks a place between two accesses that another thread, a signal handler or a reader of the files can observe. Tests

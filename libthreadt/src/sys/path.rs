@@ -5,7 +5,7 @@ use core::ffi::CStr;
 use spec::buffer::SLOT_PATH_MAX;
 use spec::names::{FileName, NAME_MAX};
 
-use super::call::{Result, call};
+use super::call::{Errno, Result, call};
 
 /// Longest path of a directory that a trace can be in, bytes.
 pub const DIRECTORY_MAX: usize = SLOT_PATH_MAX - NAME_MAX - 48;
@@ -45,17 +45,18 @@ pub fn rename(from: &CStr, to: &CStr) -> Result {
     let here = libc::AT_FDCWD as usize;
     let flags = libc::RENAME_NOREPLACE as usize;
     // SAFETY: both paths are NUL-terminated.
-    unsafe { call(libc::SYS_renameat2, [here, from.as_ptr() as usize, here, to.as_ptr() as usize, flags]) }.map(drop)
+    match unsafe { call(libc::SYS_renameat2, [here, from.as_ptr() as usize, here, to.as_ptr() as usize, flags]) } {
+        // NFS and other file systems cannot do that.
+        Err(Errno(libc::EINVAL | libc::ENOSYS)) => {
+            link(from, to)?;
+            unlink(from)
+        }
+        renamed => renamed.map(drop),
+    }
 }
 
-/// Renames, replacing what has the new name.
-pub fn replace(from: &CStr, to: &CStr) -> Result {
-    // SAFETY: both paths are NUL-terminated.
-    unsafe { call(libc::SYS_rename, [from.as_ptr() as usize, to.as_ptr() as usize]) }.map(drop)
-}
-
-/// Gives a file a further name; `Err(EEXIST)` if there is such a name already.
-pub fn link(from: &CStr, to: &CStr) -> Result {
+/// Gives a file a second name: `Err(EEXIST)` if there is such a name already.
+fn link(from: &CStr, to: &CStr) -> Result {
     // SAFETY: both paths are NUL-terminated.
     unsafe { call(libc::SYS_link, [from.as_ptr() as usize, to.as_ptr() as usize]) }.map(drop)
 }

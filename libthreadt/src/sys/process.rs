@@ -1,6 +1,9 @@
 //! The process, its threads and their limits, as the kernel knows them.
 
+use core::ffi::c_int;
+
 use super::call::{Errno, Result, call, filled_by};
+use super::seccomp::has_filter;
 
 /// The result of a system call that takes no arguments and cannot fail.
 fn number(name: libc::c_long) -> u32 {
@@ -20,6 +23,16 @@ pub fn parent_id() -> u32 {
 /// The LWP ID of the calling thread; asks the kernel each time.
 pub fn thread_id() -> u32 {
     number(libc::SYS_gettid)
+}
+
+/// Whether another process uses this process's memory, as a vfork child does. `false` under a seccomp filter, where the
+/// kernel cannot be asked.
+pub fn shares_memory() -> bool {
+    // The kernel can unshare neither, and only answers whether there is something to unshare
+    // (check_unshare_flags, kernel/fork.c). The threads of this process share its memory, too.
+    // SAFETY: these flags change nothing.
+    let is_shared = |flag| unsafe { call(libc::SYS_unshare, [flag as usize]) } == Err(Errno(libc::EINVAL));
+    !has_filter() && is_shared(libc::CLONE_VM) && !is_shared(libc::CLONE_THREAD)
 }
 
 pub fn user_id() -> u32 {
@@ -49,6 +62,14 @@ pub fn signal_stack() -> Result<libc::stack_t> {
     unsafe { filled_by(|stack| call(libc::SYS_sigaltstack, [0, stack])) }
 }
 
+/// Whether the processor's time stamp counter raises SIGSEGV when this thread reads it (`PR_SET_TSC`). A thread inherits
+/// that from the one that made it, also over fork and exec.
+pub fn counter_is_forbidden() -> bool {
+    // SAFETY: the kernel fills an int when it returns 0.
+    let mode = unsafe { filled_by::<c_int>(|mode| call(libc::SYS_prctl, [libc::PR_GET_TSC as usize, mode])) };
+    mode == Ok(libc::PR_TSC_SIGSEGV)
+}
+
 /// Kernel name, host name, release and so on.
 pub fn system_name() -> Result<libc::utsname> {
     // SAFETY: the kernel fills the struct when it returns 0.
@@ -57,7 +78,30 @@ pub fn system_name() -> Result<libc::utsname> {
 
 #[cfg(test)]
 mod tests {
+    use core::ffi::{c_int, c_void};
+
     use super::*;
+
+    #[test]
+    fn only_a_child_in_the_same_memory_shares_it() {
+        extern "C" fn child(_: *mut c_void) -> c_int {
+            shares_memory().into()
+        }
+        let status_with = |flags| {
+            let mut stack = [0u128; 4096];
+            let mut status = 0;
+            // SAFETY: the child has a stack of its own, on which it only makes system calls; this process waits for it.
+            unsafe {
+                let top = stack.as_mut_ptr_range().end.cast();
+                let pid = libc::clone(child, top, flags | libc::SIGCHLD, core::ptr::null_mut());
+                assert_eq!(libc::waitpid(pid, &raw mut status, 0), pid);
+            }
+            libc::WEXITSTATUS(status)
+        };
+        assert_eq!(status_with(0), 0, "forked");
+        assert_eq!(status_with(libc::CLONE_VM | libc::CLONE_VFORK), 1, "as by vfork");
+        assert!(!shares_memory(), "only its threads share it");
+    }
 
     #[test]
     fn the_calling_thread_exists() {

@@ -18,7 +18,7 @@ pub fn has_new_filter() -> bool {
 }
 
 /// Whether a filter is in force, or refuses the question.
-fn has_filter() -> bool {
+pub fn has_filter() -> bool {
     // SAFETY: the call takes no pointer.
     let mode = unsafe { call(libc::SYS_prctl, [libc::PR_GET_SECCOMP as usize]) };
     mode != Ok(0)

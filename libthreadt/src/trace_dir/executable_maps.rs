@@ -2,8 +2,13 @@
 //!
 //! They are read from `/proc/self/maps`, because the linker's own list may change during a walk. The build IDs are read
 //! through `/proc/self/mem`, where reading a mapping that goes away fails, and does not kill.
+//!
+//! Forked children mostly have their parent's mappings, and many children live for less time than all this takes. So the
+//! lines are kept, and a child whose executable mappings have the same size as its parent's takes them over.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use spec::info::escape;
 
 use super::info_file::{self, InfoWriter};
 use crate::clock;
@@ -17,6 +22,15 @@ static TEXT: SetOnce<[u8; 8192]> = SetOnce::new([0; 8192]);
 static LAST_READ: AtomicU64 = AtomicU64::new(0);
 /// Reading the mappings takes 50 microseconds or so; it is done at most once in this time.
 const REFRESH_NS: u64 = 1_000_000_000;
+
+/// The lines that trinfo has, one behind the other, for forked children.
+static KEPT_LINES: SetOnce<[u8; 16 * 1024]> = SetOnce::new([0; 16 * 1024]);
+/// How long they are, together; more than there is room for if some are not kept.
+static KEPT_LENGTH: AtomicUsize = AtomicUsize::new(0);
+/// The size of all executable mappings, KiB, when they were last read; 0 if unknown, or while they are read.
+static SIZE_AT_LAST_READ: AtomicU64 = AtomicU64::new(0);
+/// trinfo's lines are the parent's, and this process has not read its own mappings.
+static ARE_PARENTS: AtomicBool = AtomicBool::new(false);
 
 /// Longest build ID that is written, bytes.
 const BUILD_ID_MAX: usize = 32;
@@ -38,16 +52,58 @@ pub fn never_refresh() {
 
 /// Writes the lines of all mappings, to a trinfo that has none.
 pub fn write_all(writer: &mut InfoWriter) {
+    if let Some(lines) = KEPT_LINES.get().get(..KEPT_LENGTH.load(Relaxed))
+        && has_size_of_last_read()
+    {
+        ARE_PARENTS.store(true, Relaxed);
+        return writer.raw(lines);
+    }
     // SAFETY: the one writer of trinfo calls this.
     unsafe { WRITTEN_LINES.get_mut() }.fill(0);
+    KEPT_LENGTH.store(0, Relaxed);
     write_new(writer);
+}
+
+/// At the process's end: writes the lines that are not there yet.
+pub fn write_last(writer: &mut InfoWriter) {
+    if !(ARE_PARENTS.load(Relaxed) && has_size_of_last_read()) {
+        write_new(writer);
+    }
+}
+
+/// Whether the executable mappings have the size that they had when this process, or the one that it was forked from, last
+/// read them.
+fn has_size_of_last_read() -> bool {
+    let size = SIZE_AT_LAST_READ.load(Relaxed);
+    // SAFETY: the one writer of trinfo calls this.
+    size != 0 && executable_size(unsafe { TEXT.get_mut() }) == Some(size)
+}
+
+/// The size of all executable mappings, KiB: the kernel divides it between the program and its libraries. `text` is
+/// overwritten.
+fn executable_size(text: &mut [u8]) -> Option<u64> {
+    let length = Fd::open(c"/proc/self/status", libc::O_RDONLY, 0).and_then(|file| file.read(text)).ok()?;
+    let mut lines = text.get(..length)?.split(|&byte| byte == b'\n');
+    let mut size_of = |key| lines.find_map(|line| line.strip_prefix(key)).and_then(kibibytes);
+    // In the order of the file.
+    Some(size_of(&b"VmExe:"[..])? + size_of(&b"VmLib:"[..])?)
+}
+
+/// The number in `     1234 kB`.
+fn kibibytes(value: &[u8]) -> Option<u64> {
+    let digits = value.trim_ascii().strip_suffix(b" kB")?;
+    core::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// Writes a `map START END OFFSET BUILD-ID PATH` line for each executable mapping that is not there yet.
 pub fn write_new(writer: &mut InfoWriter) {
     LAST_READ.store(clock::now_fenced(), Relaxed);
+    ARE_PARENTS.store(false, Relaxed);
+    SIZE_AT_LAST_READ.store(0, Relaxed);
     // SAFETY: the one writer of trinfo calls this.
     let (written, text) = unsafe { (WRITTEN_LINES.get_mut(), TEXT.get_mut()) };
+    // Before the mappings: what is mapped in between will make a difference.
+    let size = executable_size(text);
     let Ok(maps) = Fd::open(c"/proc/self/maps", libc::O_RDONLY, 0) else { return };
     let memory = Fd::open(c"/proc/self/mem", libc::O_RDONLY, 0).ok();
     // Where the object that the line belongs to begins.
@@ -66,13 +122,35 @@ pub fn write_new(writer: &mut InfoWriter) {
                     begin = mapping.start;
                 }
                 if mapping.executable && is_new(written, line.get(..end).unwrap_or(b"")) {
-                    mapping.write(writer, memory.as_ref(), begin);
+                    mapping.write(&mut KeptLines { writer }, memory.as_ref(), begin);
                 }
             }
             start += end + 1;
         }
         text.copy_within(start..length, 0);
         length -= start;
+    }
+    SIZE_AT_LAST_READ.store(size.unwrap_or(0), Relaxed);
+}
+
+/// Writes lines to trinfo and keeps them.
+struct KeptLines<'a> {
+    writer: &'a mut InfoWriter,
+}
+
+impl KeptLines<'_> {
+    fn raw(&mut self, bytes: &[u8]) {
+        self.writer.raw(bytes);
+        let length = KEPT_LENGTH.load(Relaxed);
+        // SAFETY: the one writer of trinfo calls this.
+        if let Some(room) = unsafe { KEPT_LINES.get_mut() }.get_mut(length..length.saturating_add(bytes.len())) {
+            room.copy_from_slice(bytes);
+        }
+        KEPT_LENGTH.store(length.saturating_add(bytes.len()), Relaxed);
+    }
+
+    fn escaped(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.raw(escape(byte).as_bytes()));
     }
 }
 
@@ -122,7 +200,7 @@ impl<'a> MapsLine<'a> {
         })
     }
 
-    fn write(&self, writer: &mut InfoWriter, memory: Option<&Fd>, begin: u64) {
+    fn write(&self, writer: &mut KeptLines<'_>, memory: Option<&Fd>, begin: u64) {
         writer.raw(b"map ");
         for number in [self.start, self.end, self.offset] {
             writer.raw(b"0x");

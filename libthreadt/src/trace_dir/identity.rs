@@ -1,32 +1,91 @@
 //! The identity of the process. Its PID is not enough: PIDs are reused, and every container has a PID 7.
 
+use core::ffi::CStr;
+use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
-use spec::buffer::Owner;
+use spec::buffer::{Owner, SLOT_PATH_MAX};
+use spec::info;
 
+use crate::clock;
 use crate::config::CONFIG;
-use crate::sys::{Fd, path};
-use crate::{clock, process_state};
+use crate::process_state::{self, PROCESS};
+use crate::sys::{Fd, Once, SetOnce, path};
+
+static BOOT_ID: SetOnce<[u8; 36]> = SetOnce::new(UNKNOWN_BOOT);
+/// The boot ID has been read, in this process or in one that it was forked from.
+static BOOT_ID_READ: Once = Once::new();
+
+/// What stands for the ID of a boot that is not known.
+pub const UNKNOWN_BOOT: [u8; 36] = [b'0'; 36];
 
 /// The boot ID; zeros if /proc does not have it.
 pub fn boot_id() -> [u8; 36] {
-    let mut text = [0; 36];
-    let read = Fd::open(c"/proc/sys/kernel/random/boot_id", libc::O_RDONLY, 0).and_then(|file| file.read(&mut text));
-    if read == Ok(text.len()) { text } else { [b'0'; 36] }
+    if !BOOT_ID_READ.is_done() {
+        BOOT_ID_READ.run(|| {
+            let mut text = [0; 36];
+            let file = Fd::open(c"/proc/sys/kernel/random/boot_id", libc::O_RDONLY, 0);
+            if file.and_then(|file| file.read(&mut text)) == Ok(text.len()) {
+                // SAFETY: within BOOT_ID_READ, which all readers have passed.
+                unsafe { *BOOT_ID.get_mut() = text };
+            }
+            true
+        });
+    }
+    *BOOT_ID.get()
+}
+
+/// The value in `word`, which `read` fills at the first call: it stays the same as long as the process lives.
+fn once_per_process(word: &AtomicU64, read: impl Fn() -> u64) -> u64 {
+    match word.load(Relaxed) {
+        0 => {
+            let value = read();
+            word.store(value, Relaxed);
+            value
+        }
+        value => value,
+    }
 }
 
 /// The inode of the PID namespace; 0 if /proc does not have it.
 pub fn pid_namespace() -> u64 {
-    let mut text = [0; 64];
-    // The link reads `pid:[4026531836]`.
-    let length = path::read_link(c"/proc/self/ns/pid", &mut text).unwrap_or(0);
-    decimal(text.get(5..length).unwrap_or(b""))
+    once_per_process(&PROCESS.pid_namespace, || {
+        let mut text = [0; 64];
+        // The link reads `pid:[4026531836]`.
+        let length = path::read_link(c"/proc/self/ns/pid", &mut text).unwrap_or(0);
+        decimal(text.get(5..length).unwrap_or(b""))
+    })
+}
+
+/// By how many nanoseconds this process's `CLOCK_MONOTONIC` is ahead of the initial time namespace's. `None` if that is not
+/// known: without /proc, on a kernel without time namespaces, and after an `unshare` that concerns children only.
+pub fn time_namespace_shift() -> Option<i64> {
+    let mut text = [0; 128];
+    let length =
+        Fd::open(c"/proc/self/timens_offsets", libc::O_RDONLY, 0).and_then(|file| file.read(&mut text)).ok()?;
+    // The file is about the namespace of this process's children.
+    let (mut own, mut childrens) = ([0; 64], [0; 64]);
+    let own_length = path::read_link(c"/proc/self/ns/time", &mut own).ok()?;
+    let childrens_length = path::read_link(c"/proc/self/ns/time_for_children", &mut childrens).ok()?;
+    // The links read `time:[4026531834]`.
+    let inode = |link: &[u8]| decimal(link.rsplit(|&byte| byte == b'[').next().unwrap_or(b""));
+    let is_own = inode(own.get(..own_length)?) == inode(childrens.get(..childrens_length)?);
+    is_own.then(|| info::monotonic_shift(text.get(..length).unwrap_or(b""))).flatten()
 }
 
 /// When this process began, in clock ticks since boot; 0 if /proc does not have it. An exec does not change it.
 pub fn start() -> u64 {
+    once_per_process(&PROCESS.start_time, || start_in_file(c"/proc/self/stat"))
+}
+
+/// When the process `pid` began, as [`start`]; 0 if there is none. `buffer` is overwritten.
+pub fn start_of(pid: u32, buffer: &mut [u8; SLOT_PATH_MAX]) -> u64 {
+    start_in_file(path::join(buffer, &[b"/proc/", itoa::Buffer::new().format(pid).as_bytes(), b"/stat"]))
+}
+
+fn start_in_file(path: &CStr) -> u64 {
     let mut text = [0; 512];
-    let length = Fd::open(c"/proc/self/stat", libc::O_RDONLY, 0).and_then(|file| file.read(&mut text)).unwrap_or(0);
+    let length = Fd::open(path, libc::O_RDONLY, 0).and_then(|file| file.read(&mut text)).unwrap_or(0);
     start_in(text.get(..length).unwrap_or(b""))
 }
 
@@ -50,7 +109,7 @@ pub fn owner() -> Owner {
         pid_namespace: pid_namespace(),
         start_time: start(),
         boot_id: boot_id(),
-        realtime_offset: clock::OFFSET.load(Relaxed),
+        realtime_offset: clock::shared_offset(),
         layout: CONFIG.get().layout,
     }
 }
@@ -68,7 +127,9 @@ mod tests {
 
     #[test]
     fn this_process_is_known() {
+        let start_of = |pid| start_of(pid, &mut [0; SLOT_PATH_MAX]);
+        assert_eq!((start_of(std::process::id()), start_of(u32::MAX)), (start(), 0));
         assert!(start() > 0 && pid_namespace() > 0);
-        assert_ne!(boot_id(), [b'0'; 36]);
+        assert_ne!(boot_id(), UNKNOWN_BOOT);
     }
 }

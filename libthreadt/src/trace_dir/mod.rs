@@ -4,4 +4,7 @@ pub mod executable_maps;
 pub mod identity;
 pub mod info_file;
 pub mod names_owner;
+mod recorded_parent;
 mod shared_clock;
+
+pub use shared_clock::follow_time_namespace;

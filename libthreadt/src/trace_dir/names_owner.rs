@@ -1,14 +1,15 @@
 //! The owner of this process's names in the trace directory: whoever made the trbuf of that name.
 
 use core::ffi::CStr;
+use core::sync::atomic::Ordering::Relaxed;
 
 use spec::buffer::{Owner, PAGE, SLOT_PATH_MAX};
 use spec::info;
 use spec::names::{FileName, PROCESS_MASK};
 
 use super::directory::{self, Scratch};
-use super::{earlier_files, identity, shared_clock};
-use crate::process_state;
+use super::{earlier_files, identity, recorded_parent, shared_clock};
+use crate::process_state::{self, PROCESS};
 use crate::sys::{self, Errno, Fd, Result, SetOnce, path};
 
 pub enum ClaimedTrbuf {
@@ -87,7 +88,11 @@ fn try_claim(scratch: &mut Scratch) -> Result<Option<ClaimedTrbuf>> {
     if fd.stat()?.st_mode & 0o777 != 0o600 {
         fd.set_mode(0o600)?;
     }
-    Ok(Some(ClaimedTrbuf::New(fd, identity::owner())))
+    let owner = identity::owner();
+    if PROCESS.unrecorded_parent.load(Relaxed) == 0 {
+        PROCESS.unrecorded_parent.store(recorded_parent::find(&owner, scratch), Relaxed);
+    }
+    Ok(Some(ClaimedTrbuf::New(fd, owner)))
 }
 
 /// Finds the process that made the trbuf at `path`. `page` is overwritten.

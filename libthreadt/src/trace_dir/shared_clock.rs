@@ -1,72 +1,182 @@
 //! The clock that all processes of a trace directory share: the offset from `CLOCK_MONOTONIC` to the Epoch.
+//!
+//! The file `trclock` has an entry for each boot: two lines, the boot ID and the offset. Entries are only appended, each
+//! by one write, and the first one of a boot counts. So two processes that begin at once agree, whoever dies in between,
+//! and an offset never changes while a process uses it.
+//!
+//! The offset is that of the initial time namespace. Each process corrects it by the shift of its own
+//! (`clock::set_namespace_shift`).
 
 use core::sync::atomic::AtomicBool;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use spec::info;
 use spec::names::FileName;
 
 use super::directory::{self, Scratch};
-use super::identity;
-use crate::sys::{Errno, Fd, path};
-use crate::{clock, process_state};
+use super::identity::{self, UNKNOWN_BOOT};
+use crate::clock;
+use crate::sys::{self, Errno, Fd, Result, SetOnce, path};
 
 /// The offset is set, in this process or in one that it was forked from.
 static OFFSET_SET: AtomicBool = AtomicBool::new(false);
+/// The boot in which that was.
+static BOOT_ID: SetOnce<[u8; 36]> = SetOnce::new(UNKNOWN_BOOT);
 
-/// Uses the offset that this process had before an exec.
+/// Uses the offset that this process had before an exec, which may have moved it to another time namespace.
 pub(super) fn keep(offset: i64) {
-    clock::OFFSET.store(offset, Relaxed);
-    OFFSET_SET.store(true, Relaxed);
+    follow_time_namespace();
+    set(offset, identity::boot_id());
+}
+
+fn set(offset: i64, boot_id: [u8; 36]) {
+    clock::set_shared_offset(offset);
+    // SAFETY: one thread at a time calls this, once in a process and its forked children, and nobody reads it before.
+    unsafe { *BOOT_ID.get_mut() = boot_id };
+    // ORDERING: Release pairs with the Acquire in `follow_time_namespace`.
+    OFFSET_SET.store(true, Release);
 }
 
 /// Adopts the directory's offset, or makes ours the directory's. To be called by one thread at a time.
+///
+/// A forked child has its parent's offset, but may be in another time namespace.
 pub(super) fn share(scratch: &mut Scratch) {
+    follow_time_namespace();
     if !OFFSET_SET.load(Relaxed) {
-        adopt_or_write(scratch);
-        OFFSET_SET.store(true, Relaxed);
+        let (ours, boot_id) = (clock::measure_offset(), identity::boot_id());
+        // Without the file this process has a clock of its own; what it records is complete nevertheless.
+        set(adopt_or_append(scratch, &boot_id, ours).unwrap_or(ours), boot_id);
     }
 }
 
-/// An offset of another boot, or one that is more than a second away from the measured one (the wall clock has been
-/// stepped), is replaced: processes that begin from now on share the new one.
-fn adopt_or_write(scratch: &mut Scratch) {
-    const STEP: i64 = 1_000_000_000;
-    let ours = clock::measure_offset();
-    clock::OFFSET.store(ours, Relaxed);
-    let boot_id = identity::boot_id();
-    for _ in 0..3 {
-        let clock_path = path::trace_file(&mut scratch.path, directory::path(), FileName::Clock);
-        let existing = Fd::open(clock_path, libc::O_RDONLY | libc::O_NOFOLLOW, 0);
-        if let Ok(file) = &existing {
-            let length = file.read_at(&mut scratch.text, 0).unwrap_or(0);
-            let text = scratch.text.get(..length).unwrap_or(b"");
-            let same_boot = info::value(text, "boot_id") == Some(&boot_id[..]);
-            match info::number(text, "offset") {
-                Some(theirs) if same_boot && theirs.abs_diff(ours) <= STEP as u64 => {
-                    return clock::OFFSET.store(theirs, Relaxed);
-                }
-                _ => {}
+/// Corrects the clock by the time namespace that this process is in now, as far as that is known.
+///
+/// A process that was restored in another boot goes on with the times of its own: its namespace continues them.
+pub fn follow_time_namespace() {
+    if OFFSET_SET.load(Acquire) && *BOOT_ID.get() != identity::boot_id() {
+        return;
+    }
+    if let Some(shift) = identity::time_namespace_shift() {
+        clock::set_namespace_shift(shift);
+    }
+}
+
+/// The offset of this boot in the directory's file, to which `ours` is appended if there is none.
+fn adopt_or_append(scratch: &mut Scratch, boot_id: &[u8; 36], ours: i64) -> Result<i64> {
+    let file = open(scratch)?;
+    let state = read(&file, scratch, boot_id, ours)?;
+    if let Some(offset) = state.offset {
+        return Ok(offset);
+    }
+    // The last write was incomplete.
+    let separator: &[u8] = if state.ends_in_line { b"\n" } else { b"" };
+    let mut number = itoa::Buffer::new();
+    let slices = [separator, b"boot_id ", boot_id, b"\noffset ", number.format(ours).as_bytes(), b"\n"];
+    // OBSERVABLE: the complete entry appears at once; another process's may appear before it.
+    file.write(path::join(&mut scratch.other_path, &slices).to_bytes())?;
+    Ok(read(&file, scratch, boot_id, ours)?.offset.unwrap_or(ours))
+}
+
+/// Opens the file for reading and appending; makes it if there is none.
+fn open(scratch: &mut Scratch) -> Result<Fd> {
+    let clock_path = path::trace_file(&mut scratch.path, directory::path(), FileName::Clock);
+    let flags = libc::O_RDWR | libc::O_APPEND | libc::O_NOFOLLOW;
+    for _ in 0..100 {
+        match Fd::open(clock_path, flags, 0) {
+            Err(Errno(libc::ENOENT)) => {}
+            // Another process has made it under a umask that forbids everything, and is about to change its mode.
+            Err(Errno(libc::EACCES)) => sys::sleep(100_000),
+            opened => return opened,
+        }
+        // OBSERVABLE: an empty file, to which whoever comes first appends.
+        match Fd::open(clock_path, flags | libc::O_CREAT | libc::O_EXCL, 0o600) {
+            Ok(file) => {
+                file.set_mode(0o600)?;
+                return Ok(file);
             }
+            Err(Errno(libc::EEXIST)) => {}
+            Err(errno) => return Err(errno),
         }
-        // Written under another name first, so that nobody reads an incomplete file.
-        let mut number = itoa::Buffer::new();
-        let pid = number.format(process_state::id()).as_bytes();
-        let new = path::join(&mut scratch.other_path, &[directory::path(), b"/trclock.", pid]);
-        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
-        let Ok(file) = Fd::open(new, flags, 0o600) else { return };
-        let mut number = itoa::Buffer::new();
-        let slices: [&[u8]; 5] = [b"boot_id ", &boot_id, b"\noffset ", number.format(ours).as_bytes(), b"\n"];
-        let written = file.set_mode(0o600).and_then(|()| slices.iter().try_for_each(|slice| file.write(slice)));
-        // OBSERVABLE: the complete file appears at once, and the first process to link it wins.
-        let linked = match written {
-            Ok(()) if existing.is_ok() => path::replace(new, clock_path),
-            Ok(()) => path::link(new, clock_path),
-            Err(errno) => Err(errno),
-        };
-        let _ = path::unlink(new);
-        if linked != Err(Errno(libc::EEXIST)) {
-            return;
+    }
+    Err(Errno(libc::EACCES))
+}
+
+/// What the file has.
+struct ClockFile {
+    /// The offset of this boot.
+    offset: Option<i64>,
+    /// The file ends within a line.
+    ends_in_line: bool,
+}
+
+fn read(file: &Fd, scratch: &mut Scratch, boot_id: &[u8; 36], ours: i64) -> Result<ClockFile> {
+    /// More is not of this library's making.
+    const LONGEST: u64 = 1 << 20;
+    let (mut at, mut ends_in_line) = (0, false);
+    while at < LONGEST {
+        let length = file.read_at(&mut scratch.text, at)?;
+        let text = scratch.text.get(..length).unwrap_or(b"");
+        if let Some(offset) = offset_in(text, boot_id, ours) {
+            return Ok(ClockFile { offset: Some(offset), ends_in_line: false });
         }
+        ends_in_line = text.last().is_some_and(|&byte| byte != b'\n');
+        // The next bytes begin with the last entry of these, which may be incomplete.
+        match text.windows(ENTRY.len()).rposition(|window| window == ENTRY) {
+            Some(last @ 1..) if length == scratch.text.len() => at += last as u64,
+            _ => break,
+        }
+    }
+    Ok(ClockFile { offset: None, ends_in_line })
+}
+
+/// What each entry but the first begins with.
+const ENTRY: &[u8] = b"\nboot_id ";
+
+/// The offset of the first complete entry of a boot. If the boot is not known, of the first entry that may be of this
+/// boot, because it is at most a second away from ours.
+fn offset_in(text: &[u8], boot_id: &[u8; 36], ours: i64) -> Option<i64> {
+    const SECOND: u64 = 1_000_000_000;
+    let complete = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    let mut entry_boot: &[u8] = b"";
+    info::lines(text.get(..complete).unwrap_or(b"")).find_map(|(key, value)| {
+        match key {
+            b"boot_id" => entry_boot = value,
+            b"offset" => {
+                let offset = core::str::from_utf8(value).ok()?.parse().ok()?;
+                let is_ours = entry_boot == boot_id && boot_id != &UNKNOWN_BOOT;
+                let may_be_ours = boot_id == &UNKNOWN_BOOT && ours.abs_diff(offset) <= SECOND;
+                return (is_ours || may_be_ours).then_some(offset);
+            }
+            _ => {}
+        }
+        None
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOOT: &[u8; 36] = b"11111111-2222-3333-4444-555555555555";
+    const OTHER: &str = "99999999-2222-3333-4444-555555555555";
+
+    #[test]
+    fn the_first_entry_of_a_boot_counts() {
+        let ours = std::str::from_utf8(BOOT).unwrap();
+        let text = format!("boot_id {OTHER}\noffset 5\nboot_id {ours}\noffset -7\n\nboot_id {ours}\noffset 9\n");
+        assert_eq!(offset_in(text.as_bytes(), BOOT, 0), Some(-7));
+        let text = format!("boot_id {OTHER}\noffset 5\nboot_id {ours}\noffset -7");
+        assert_eq!(offset_in(text.as_bytes(), BOOT, 0), None, "the last line is incomplete");
+        let text = format!("boot_id {ours}\noffset x\nboot_id {OTHER}\noffset 5\nboot_ioffset 3\n");
+        assert_eq!(offset_in(text.as_bytes(), BOOT, 0), None);
+        assert_eq!(offset_in(b"", BOOT, 0), None);
+    }
+
+    #[test]
+    fn an_unknown_boot_has_the_offset_that_is_near() {
+        let text =
+            format!("boot_id {OTHER}\noffset 5000000000\nboot_id {OTHER}\noffset 70\nboot_id {OTHER}\noffset 71\n");
+        assert_eq!(offset_in(text.as_bytes(), &UNKNOWN_BOOT, 1_000_000_000), Some(70));
+        assert_eq!(offset_in(text.as_bytes(), &UNKNOWN_BOOT, 9_000_000_000), None);
     }
 }

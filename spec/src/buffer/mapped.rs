@@ -10,7 +10,7 @@ use crate::encode::Template;
 /// The first bytes of a trbuf.
 pub const MAGIC: [u8; 16] = *b"threadt trbuf\n\0\0";
 /// The number of this layout; readers refuse another one.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// A slot that nobody owns.
 pub const SLOT_FREE: u32 = 0;
@@ -18,6 +18,9 @@ pub const SLOT_FREE: u32 = 0;
 pub const SLOT_OWNED: u32 = 1;
 /// A slot of a thread that is about to end or has ended; the thread may still record.
 pub const SLOT_ENDED: u32 = 2;
+
+/// Where in the word `in_flight` of a [`SlotHeader`] the event begins. An address of a program has at most 56 bits.
+pub const IN_FLIGHT_EVENT_AT: u32 = 57;
 
 /// The first page of a trbuf.
 #[derive(Debug)]
@@ -37,7 +40,7 @@ pub struct Header {
     pub boot_id: [u8; 36],
     /// Unused.
     pub reserved: u32,
-    /// Nanoseconds from `CLOCK_MONOTONIC` to the Epoch.
+    /// Nanoseconds from `CLOCK_MONOTONIC` of the initial time namespace to the Epoch.
     pub realtime_offset: i64,
     /// [`SlotLayout::ring_size`](super::SlotLayout::ring_size) of the slots.
     pub ring_size: u64,
@@ -122,6 +125,13 @@ pub struct SlotHeader {
     pub fewest_held_since_flush_point: AtomicI32,
     /// Where the owner's stack was when it last became the writer, an address in its memory.
     pub writer_place: AtomicU64,
+    /// When the first of the records in `lost` was made, nanoseconds since the Epoch; 0 if that is unknown.
+    pub lost_since: AtomicU64,
+    /// A release (an unlock, signal or post) between its stamp and its record: the index of its event in the table from
+    /// bit [`IN_FLIGHT_EVENT_AT`] on, and its object; 0 for none.
+    pub in_flight: AtomicU64,
+    /// The release's stamp, a reading of the clock.
+    pub in_flight_since: AtomicU64,
     /// By depth: the columns that do not change. Only the owner uses them.
     pub templates: [UnsafeCell<Template>; REGIONS],
     /// By depth: the state of the text.

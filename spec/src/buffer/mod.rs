@@ -51,8 +51,8 @@ pub use layout::{
 };
 pub use leftover::{RegionLeftover, region_leftover, slot_lost, slot_lwp, slot_writer};
 pub use mapped::{
-    FileEntry, Header, MAGIC, Region, RegionWordOffsets, SLOT_ENDED, SLOT_FREE, SLOT_OWNED, SlotHeader, VERSION,
-    region_word_offsets,
+    FileEntry, Header, IN_FLIGHT_EVENT_AT, MAGIC, Region, RegionWordOffsets, SLOT_ENDED, SLOT_FREE, SLOT_OWNED,
+    SlotHeader, VERSION, region_word_offsets,
 };
 pub use owner::Owner;
 pub use words::{is_empty_range, pack_range, u32_at, u64_at, unpack_range};

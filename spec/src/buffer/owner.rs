@@ -18,7 +18,7 @@ pub struct Owner {
     pub start_time: u64,
     /// The boot ID.
     pub boot_id: [u8; 36],
-    /// Nanoseconds from `CLOCK_MONOTONIC` to the Epoch.
+    /// Nanoseconds from `CLOCK_MONOTONIC` of the initial time namespace to the Epoch.
     pub realtime_offset: i64,
     /// The sizes of its slots.
     pub layout: SlotLayout,

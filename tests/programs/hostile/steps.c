@@ -7,6 +7,8 @@
 //   chdir DIR, chroot DIR, setuid UID
 //   run COMMAND      by the shell, without the library
 //   deny             a seccomp filter: every further open fails with EPERM
+//   allow CALLS      a seccomp filter that kills for every system call but those that the steps `pairs`, `thread` and `threads`
+//                    and the end of the program make by themselves, and CALLS: `prctl` or `none`
 //   stderr FILE      closes descriptor 2 and opens FILE, which gets its number
 //   print TEXT       writes TEXT to descriptor 2
 //   clone N          a child made by syscall(SYS_clone, SIGCHLD) makes N pairs and ends by _exit
@@ -94,6 +96,21 @@ static void deny_open(void) {
     CHECK(open("/dev/null", O_RDONLY) == -1 && errno == EPERM);
 }
 
+static void allow_only(const char *more) {
+    int calls[] = {SYS_clone3, SYS_clone,        SYS_rt_sigprocmask, SYS_set_robust_list, SYS_rseq,         SYS_futex,
+                   SYS_exit,   SYS_exit_group,   SYS_write,          SYS_rt_sigreturn,    SYS_restart_syscall,
+                   strcmp(more, "prctl") == 0 ? SYS_prctl : SYS_write};
+    enum { CALLS = sizeof calls / sizeof *calls };
+    struct sock_filter filter[CALLS + 3] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+    for (int i = 0; i < CALLS; i++)
+        filter[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i], CALLS - i, 0);
+    filter[CALLS + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+    filter[CALLS + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = {CALLS + 3, filter};
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0);
+}
+
 static void wait_for(pid_t child, int status) {
     int ended;
     CHECK(child > 0);
@@ -155,6 +172,8 @@ int main(int argc, char **argv) {
             CHECK(chdir(value) == 0);
         else if (strcmp(step, "chroot") == 0)
             CHECK(chroot(value) == 0);
+        else if (strcmp(step, "allow") == 0)
+            allow_only(value);
         else if (strcmp(step, "setuid") == 0)
             CHECK(setgid(number) == 0 && setuid(number) == 0);
         else if (strcmp(step, "run") == 0) {

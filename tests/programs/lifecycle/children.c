@@ -95,6 +95,10 @@ int main(int argc, char **argv) {
         char command[sizeof self + 8];
         snprintf(command, sizeof command, "%s leaf", self);
         printf("child 0 %d\n", WEXITSTATUS(system(command)));
+    } else if (strcmp(mode, "popen") == 0) {
+        char command[sizeof self + 8];
+        snprintf(command, sizeof command, "%s leaf", self);
+        printf("child 0 %d\n", WEXITSTATUS(pclose(popen(command, "w"))));
     } else {
         pid_t child = start(mode);
         if (child == 0)

@@ -94,6 +94,20 @@ static void threads(void) {
 
     expect("thrd_yield", "thr_yield", 0, "");
     thrd_yield();
+
+    expect("thrd_sleep", "thr_sleep", 1, "l", 2000L);
+    result = thrd_sleep(&(struct timespec){0, 2000}, NULL);
+    expect("thrd_sleep", "thr_sleep", 2, "d", result);
+    check(result == 0);
+    expect("thrd_sleep", "thr_sleep", 1, "l", BAD_NANOSECONDS_NS);
+    result = thrd_sleep(&bad_nanoseconds, NULL);
+    expect("thrd_sleep", "thr_sleep", 2, "d", result);
+    check(result < -1);
+    /* The kernel reads the duration, or does not. */
+    expect("thrd_sleep", "thr_sleep", 1, "l", 0L);
+    result = thrd_sleep((struct timespec *)8, NULL);
+    expect("thrd_sleep", "thr_sleep", 2, "d", result);
+    check(result < -1);
 }
 
 static mtx_t mutex;

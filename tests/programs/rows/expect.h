@@ -133,8 +133,8 @@ static inline int done(void) {
  * library itself is asked. Functions that may be missing are referred to weakly.
  */
 static inline int available(const char *function) {
-    const char *libraries[] = {"libc.so.6", "libpthread.so.0"};
-    for (int index = 0; index < 2; index++) {
+    const char *libraries[] = {"libc.so.6", "libpthread.so.0", "libutil.so.1"};
+    for (int index = 0; index < 3; index++) {
         void *library = dlopen(libraries[index], RTLD_LAZY | RTLD_NOLOAD);
         if (library && dlsym(library, function)) return 1;
     }

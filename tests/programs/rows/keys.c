@@ -2,6 +2,12 @@
 #include "worker.h"
 #include <threads.h>
 
+/* Names that libraries of old call. */
+__asm__(".symver old_setspecific, __pthread_setspecific@GLIBC_2.2.5");
+__asm__(".symver old_getspecific, __pthread_getspecific@GLIBC_2.2.5");
+int old_setspecific(pthread_key_t key, const void *value);
+void *old_getspecific(pthread_key_t key);
+
 static void create(pthread_key_t *key, void (*destructor)(void *), int wanted) {
     int rval = pthread_key_create(key, destructor);
     expect("pthread_key_create", "thr_keycreate", 0, "xxd", key, destructor, rval);
@@ -76,6 +82,12 @@ int main(void) {
     get(PTHREAD_KEYS_MAX + 7, NULL);
     delete(PTHREAD_KEYS_MAX + 7, EINVAL);
     delete(UINT_MAX, EINVAL);
+
+    int rval = old_setspecific(key, &worker);
+    expect("__pthread_setspecific", "thr_setspecific", 0, "uxd", key, &worker, rval);
+    void *value = old_getspecific(key);
+    expect("__pthread_getspecific", "thr_getspecific", 0, "ux", key, value);
+    check(rval == 0 && value == &worker);
 
     c11_create(&c11, NULL, thrd_success);
     c11_get(c11, NULL);

@@ -8,17 +8,8 @@
  *     process image 1 2 3 4 5 6 7 8 9                          what those run: checks what it was given
  */
 #include "expect.h"
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
+#include "forbid.h"
 #include <sys/wait.h>
-
-/* Newer than some headers. */
-#ifndef SYS_clone3
-#define SYS_clone3 435
-#endif
 
 #pragma weak _Fork
 #pragma weak execveat
@@ -43,23 +34,8 @@ static int end(const char *how) {
     return status;
 }
 
-/* From here on no process can be made: clone and its kin answer EAGAIN. */
-static void forbid_processes(void) {
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 3, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 2, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fork, 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
-    };
-    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
-    check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-    check(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
-}
-
-static int forks(const char *symbol, pid_t (*function)(void)) {
-    expect(symbol, "proc_fork", 1, "");
+static int forks(const char *symbol, pid_t (*function)(void), int kind) {
+    expect(symbol, "proc_fork", 1, "d", kind);
     pid_t child = function();
     check(child >= 0);
     if (child == 0) {
@@ -69,14 +45,14 @@ static int forks(const char *symbol, pid_t (*function)(void)) {
         report();
         _exit(5);
     }
-    expect(symbol, "proc_fork", 2, "dd", child, 0);
+    expect(symbol, "proc_fork", 2, "ddd", child, 0, kind);
     int status;
     check(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 5);
 
     forbid_processes();
-    expect(symbol, "proc_fork", 1, "");
+    expect(symbol, "proc_fork", 1, "d", kind);
     check(function() == -1 && errno == EAGAIN);
-    expect(symbol, "proc_fork", 2, "dd", 0, EAGAIN);
+    expect(symbol, "proc_fork", 2, "ddd", 0, EAGAIN, kind);
     return done();
 }
 
@@ -159,8 +135,8 @@ int main(int argc, char **argv) {
     check(argc >= 2);
     const char *name = argv[1];
     if (strcmp(name, "image") == 0) return image(argc, argv);
-    if (strcmp(name, "fork") == 0) return forks(name, fork);
-    if (strcmp(name, "_Fork") == 0) return available(name) ? forks(name, _Fork) : done();
+    if (strcmp(name, "fork") == 0) return forks(name, fork, 0);
+    if (strcmp(name, "_Fork") == 0) return available(name) ? forks(name, _Fork, 8) : done();
     if (strncmp(name, "exec", 4) == 0 || strcmp(name, "fexecve") == 0) return execs(name);
     return end(name);
 }

@@ -5,6 +5,10 @@
  */
 #include "mutex.h"
 
+/* The name that it had before it was in POSIX. */
+__asm__(".symver old_consistent, pthread_mutex_consistent_np@GLIBC_2.4");
+int old_consistent(pthread_mutex_t *mutex);
+
 static void *die_owning(void *argument) {
     struct subject *subject = argument;
     LOCK(pthread_mutex_lock, subject, 0, 1, 0);
@@ -58,6 +62,10 @@ int main(int argc, char **argv) {
     make(&subject, type, 1, PTHREAD_PRIO_NONE, 0);
     contend(&subject);
     CONSISTENT(&subject, EINVAL);
+    const char *event = event_of(&subject, "rmutex_consistent");
+    int rval = old_consistent(&subject.mutex);
+    expect("pthread_mutex_consistent_np", event, 0, "xd", &subject.mutex, rval);
+    check(rval == EINVAL);
 
     /* The next owner gets EOWNERDEAD, and makes the mutex consistent. The mutex is its own: it is one deep. */
     abandon(&subject);

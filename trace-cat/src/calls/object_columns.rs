@@ -6,7 +6,8 @@ use crate::record::columns;
 use crate::record::event_table::EventTable;
 
 /// The names of columns that are addresses of objects on which calls wait or work.
-const ADDRESSES: [&str; 9] = ["mutex", "cond", "sem", "rwlock", "barrier", "spin", "once_control", "uaddr", "uaddr2"];
+const ADDRESSES: [&str; 10] =
+    ["mutex", "cond", "sem", "rwlock", "barrier", "spin", "once_control", "uaddr", "uaddr2", "object"];
 
 /// True if a column is an object: an address, or a thread that something is done to.
 pub fn is_object(column: &Column) -> bool {

@@ -46,8 +46,8 @@ pub struct DirectoryChanges {
     pub buffers: Vec<(ProcessFiles, PathBuf)>,
     /// New record files, each with the last three digits of its name.
     pub records: Vec<(ProcessFiles, u16, PathBuf)>,
-    /// Inode numbers of files that are gone.
-    pub removed: Vec<u64>,
+    /// Files that are gone: the inode number that each had, and its path.
+    pub removed: Vec<(u64, PathBuf)>,
 }
 
 impl DirectoryWatch {
@@ -93,7 +93,7 @@ impl DirectoryWatch {
             present.insert(name, number);
         }
         let gone = self.known.iter().filter(|(name, number)| present.get(*name) != Some(number));
-        changes.removed.extend(gone.map(|(_, number)| *number));
+        changes.removed.extend(gone.map(|(name, number)| (*number, self.directory.join(name))));
         self.known = present;
         (self.modified, self.read, self.took) = (Some(modified), Some((began, at)), began.elapsed());
         Ok(changes)

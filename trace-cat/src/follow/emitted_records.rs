@@ -50,6 +50,11 @@ impl EmittedRecords {
         }
     }
 
+    /// Whether so many records wait to be read in the file that those of further buffers might not be remembered.
+    pub fn is_nearly_full(&self) -> bool {
+        self.lines.len() > RECORDS_MAX / 2
+    }
+
     /// Notes that all records of these times are emitted from the first region of an LWP's ring, and if the text `continues`
     /// what was read before, also all records since then.
     pub fn note_span(&mut self, lwp: u32, times: RangeInclusive<u64>, continues: bool) {

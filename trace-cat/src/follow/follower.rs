@@ -1,17 +1,19 @@
 //! What is followed, and the time.
 
-use std::collections::HashSet;
+use std::fs;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use rustix::time::{ClockId, clock_gettime};
+use spec::info::monotonic_shift;
 
 use super::directory_watch::DirectoryWatch;
 use super::growing_files::GrowingFiles;
 use super::reorder_window::Intake;
 use super::running_process::RunningProcess;
 use crate::support::diagnostics::Diagnostics;
-use crate::trace::file_handle::FileIdentity;
 use crate::trace::file_names::ProcessFiles;
+use crate::trace::known_files::KnownFiles;
 
 /// What is followed.
 pub struct Follower<'a> {
@@ -28,7 +30,7 @@ pub struct Follower<'a> {
     /// How many rounds in a row found nothing new and no process that runs.
     pub idle_rounds: u32,
     /// Trbufs of processes that were dead at the start: their leftovers have been merged.
-    pub merged: HashSet<FileIdentity>,
+    pub merged: KnownFiles,
     /// Trbufs that could not be read yet.
     pub unready: Vec<(ProcessFiles, PathBuf)>,
     pub diagnostics: &'a Diagnostics,
@@ -41,8 +43,12 @@ impl Follower<'_> {
     }
 }
 
-/// `CLOCK_MONOTONIC`, nanoseconds.
+/// `CLOCK_MONOTONIC` of the initial time namespace, nanoseconds: the clock that the processes' offsets are for, whatever
+/// namespace they or this program are in.
 pub fn monotonic() -> u64 {
+    static SHIFT: LazyLock<i64> = LazyLock::new(|| {
+        fs::read("/proc/self/timens_offsets").ok().and_then(|text| monotonic_shift(&text)).unwrap_or(0)
+    });
     let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    (time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64).saturating_add_signed(-*SHIFT)
 }

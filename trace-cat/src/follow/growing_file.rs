@@ -37,6 +37,8 @@ pub struct GrowingFile {
     latest: u64,
     /// The file holds more than was read.
     pub behind: bool,
+    /// Reading waits for text that the process is writing.
+    pub awaits_write: bool,
     reports: u32,
 }
 
@@ -121,6 +123,7 @@ impl GrowingFile {
         let range = self.position - base..text.end();
         let stop = range.end.min(range.start.saturating_add(limit));
         self.behind = stop < range.end;
+        self.awaits_write = false;
         if range.is_empty() {
             return Ok(());
         }
@@ -140,9 +143,12 @@ impl GrowingFile {
                     }
                 }
                 // The line may be in the middle of being written.
-                Some(RecordItem::Damage(TextDamage::Torn)) if !ends => break,
+                Some(RecordItem::Damage(TextDamage::Torn)) if !ends => {
+                    self.awaits_write = true;
+                    break;
+                }
                 Some(RecordItem::Damage(TextDamage::Nuls(_))) if self.owned && !ends => {
-                    self.behind = false;
+                    (self.behind, self.awaits_write) = (false, true);
                     break;
                 }
                 Some(RecordItem::Damage(TextDamage::Nuls(_))) if records.text.has_appended_text => {}

@@ -1,6 +1,6 @@
 //! The record files that are read as they grow.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use super::reorder_window::Intake;
 use crate::support::diagnostics::Diagnostics;
 use crate::trace::buffers::leftovers::LeftoverPlaces;
 use crate::trace::file_handle::{self, DescriptorBudget, FileHandle, FileIdentity};
+use crate::trace::known_files::KnownFiles;
 
 /// The record files, each of which has an index.
 #[derive(Debug)]
@@ -17,9 +18,10 @@ pub struct GrowingFiles {
     /// An index is never reused.
     list: Vec<Option<Box<GrowingFile>>>,
     indexes: HashMap<PathBuf, usize>,
-    /// Files that are never taken: those that are or were in the list, and the outputs. A file that is removed leaves the
-    /// set, since its inode number may be given to another one.
-    pub known: HashSet<FileIdentity>,
+    /// The existing files that are or were in the list, which are not taken again.
+    pub known: KnownFiles,
+    /// Files that are never taken: the outputs.
+    pub outputs: Vec<FileIdentity>,
     descriptors: DescriptorBudget,
     /// The first of the files without an owner that the next round reads.
     next_unowned: usize,
@@ -29,9 +31,16 @@ pub struct GrowingFiles {
 const UNOWNED_PER_ROUND: usize = 512;
 
 impl GrowingFiles {
-    /// An empty list, which never takes the files in `known`.
-    pub fn new(known: HashSet<FileIdentity>, descriptors: DescriptorBudget) -> GrowingFiles {
-        GrowingFiles { list: Vec::new(), indexes: HashMap::new(), known, descriptors, next_unowned: 0 }
+    /// An empty list.
+    pub fn new(descriptors: DescriptorBudget) -> GrowingFiles {
+        GrowingFiles {
+            list: Vec::new(),
+            indexes: HashMap::new(),
+            known: KnownFiles::default(),
+            outputs: Vec::new(),
+            descriptors,
+            next_unowned: 0,
+        }
     }
 
     /// The index of the file at `path`, which need not exist.
@@ -44,6 +53,9 @@ impl GrowingFiles {
 
     /// Adds a file and returns its index.
     pub fn add(&mut self, file: GrowingFile) -> usize {
+        if let Some(handle) = &file.handle {
+            self.known.insert(handle.identity, &file.path);
+        }
         self.list.push(None);
         let index = self.list.len() - 1;
         self.indexes.insert(file.path.clone(), index);
@@ -74,7 +86,7 @@ impl GrowingFiles {
             return Ok(None);
         }
         let handle = FileHandle::new(path.to_owned(), file, &self.descriptors)?;
-        if !self.known.insert(handle.identity) {
+        if self.outputs.contains(&handle.identity) || !self.known.insert(handle.identity, path) {
             return Ok(self.indexes.get(path).copied());
         }
         let index = self.index(path);
@@ -87,6 +99,16 @@ impl GrowingFiles {
         Ok(Some(index))
     }
 
+    /// Opens a file that did not exist before, if it has been made meanwhile.
+    pub fn open_if_made(&mut self, index: usize, intake: &mut Intake, diagnostics: &Diagnostics) -> io::Result<()> {
+        let Some(file) = self.get(index).filter(|file| file.handle.is_none()) else { return Ok(()) };
+        let path = file.path.clone();
+        match self.open(&path, intake, diagnostics) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Completes a file by the leftovers of its process, which is dead.
     pub fn complete(
         &mut self,
@@ -96,15 +118,8 @@ impl GrowingFiles {
         intake: &mut Intake,
         diagnostics: &Diagnostics,
     ) -> io::Result<()> {
-        let Some(file) = self.get(index) else { return Ok(()) };
-        if file.handle.is_none() {
-            // The file may have been made a moment ago.
-            let path = file.path.clone();
-            match self.open(&path, intake, diagnostics) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
+        // The file may have been made a moment ago.
+        self.open_if_made(index, intake, diagnostics)?;
         self.get(index).map_or(Ok(()), |file| file.complete(buffers, leftovers, diagnostics))
     }
 

@@ -72,7 +72,7 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
     let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, diagnostics)?;
     // The outputs may be files in a directory that is followed.
     let journal = options.printing.output.as_deref().and_then(|path| destination::output_identity(Some(path)));
-    follow.files.known.extend([journal, destination::output_identity(None)].into_iter().flatten());
+    follow.files.outputs.extend([journal, destination::output_identity(None)].into_iter().flatten());
     follow.catch_up(texts, follow.horizon(began), &mut printer)?;
     loop {
         let began = Instant::now();
@@ -124,7 +124,6 @@ impl Follower<'_> {
 
     /// A round: reads what is new in directories, buffers and files.
     fn read_new(&mut self) {
-        let before = self.intake.window.count;
         self.idle_rounds += 1;
         for at in 0..self.watches.len() {
             self.read_directory(at);
@@ -132,6 +131,12 @@ impl Follower<'_> {
         for (process, path) in std::mem::take(&mut self.unready) {
             self.add_process(process, path, false);
         }
+        self.read_sources();
+    }
+
+    /// Reads what is new in buffers and files.
+    fn read_sources(&mut self) {
+        let before = self.intake.window.count;
         let Follower { processes, files, intake, diagnostics, .. } = self;
         processes.retain_mut(|live| live.read_new(files, intake, diagnostics));
         if let Some(offset) = processes.iter().map(RunningProcess::offset).min() {
@@ -156,9 +161,9 @@ impl Follower<'_> {
             Err(error) => return log::info!("{}", reason(&error)),
         };
         let device = watch.device().unwrap_or(0);
-        for number in changes.removed {
-            merged.remove(&(device, number));
-            files.known.remove(&(device, number));
+        for (number, path) in changes.removed {
+            merged.forget((device, number), &path);
+            files.known.forget((device, number), &path);
         }
         self.has_begun |= !(changes.buffers.is_empty() && changes.records.is_empty());
         for (process, path) in changes.buffers {
@@ -192,7 +197,7 @@ impl Follower<'_> {
         });
         match live {
             Ok(Some(live)) if processes.iter().any(|known| known.identity == live.identity) => {}
-            Ok(Some(live)) if merged.contains(&live.identity) && !is_mapped => {
+            Ok(Some(live)) if merged.has_at(live.identity, &path) && !is_mapped => {
                 // Until the process is gone for good, it may be ending, or another program may take the trbuf over.
                 if !live.is_gone() {
                     *idle_rounds = 0;

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use spec::buffer::{self, Owner, PAGE};
 use spec::names::{FileName, LWP_MASK};
 
+use super::growing_file::GrowingFile;
 use super::growing_files::GrowingFiles;
 use super::live_thread::LiveThread;
 use super::reorder_window::Intake;
@@ -152,11 +153,19 @@ impl RunningProcess {
                 self.threads.insert(index, LiveThread::new(lwp, file));
             }
             let Some(thread) = self.threads.get_mut(&index) else { continue };
-            if files.get(thread.file).is_none_or(|file| file.behind().is_some()) {
-                // The records in the buffer are later than those that are still to be read from the file.
+            let is_early =
+                |file: &GrowingFile| file.behind().is_some() || file.awaits_write && file.emitted.is_nearly_full();
+            if files.get(thread.file).is_none_or(|file| is_early(file)) {
+                // The records in the buffer are later than those that are still to be read from the file, or more than can be
+                // remembered until the file has them.
                 continue;
             }
             let slot = LiveSlot { file: &file, at, layout: self.owner.layout, lwp };
+            if files.get(thread.file).is_some_and(|file| file.handle.is_none()) && slot.end()? > 0 {
+                // A large directory is read seldom, and until the file is read, what is printed from the buffer must be
+                // remembered. The directory's reading reports a file that cannot be opened.
+                let _ = files.open_if_made(thread.file, intake, diagnostics);
+            }
             let missed = match slot.layout.is_ring() {
                 true => new_in_rings::read_new(&slot, &page, thread, files, intake)?,
                 false => new_in_buffers::read_new(&slot, &page, thread, files, intake).map(|()| false)?,

@@ -26,10 +26,11 @@ use crate::output::destination;
 use crate::record::columns;
 use crate::report::runs;
 use crate::support::diagnostics::{Diagnostics, reason};
-use crate::trace::buffers::leftovers::CopiedBuffers;
+use crate::trace::buffers::leftovers::ProcessLeftovers;
 use crate::trace::file_handle::{self, DescriptorBudget, FileHandle};
 use crate::trace::file_names::{ProcessFiles, owner_of_records, split_name};
 use crate::trace::inputs;
+use crate::trace::known_files::KnownFiles;
 use crate::trace::record_text::RecordText;
 
 impl<'a> Follower<'a> {
@@ -55,39 +56,46 @@ impl<'a> Follower<'a> {
         let journal = options.printing.output.as_deref();
         let outputs =
             [journal.and_then(|path| destination::output_identity(Some(path))), destination::output_identity(None)];
-        if outputs.into_iter().flatten().any(|output| inputs.identities.contains(&output)) {
+        if outputs.into_iter().flatten().any(|output| inputs.has(output)) {
             return Err(CommandError::Usage("the output is one of the inputs".to_owned()));
         }
-        let inputs::TraceInputs { texts, identities, running, dead } = inputs;
-        let mut files = GrowingFiles::new(identities, descriptors);
+        let inputs::TraceInputs { texts, running, dead, .. } = inputs;
+        let running = running.into_iter().map(|(process, copied)| (process, copied.leftovers));
+        // A process that executes another program has no memory mapped for a moment. Its new image writes the leftovers.
+        let (executing, dead): (Vec<_>, Vec<_>) = dead.into_iter().partition(|(process, _)| may_be_executing(process));
+        let mut merged = KnownFiles::default();
+        for (_, ProcessLeftovers { handle, .. }) in &dead {
+            merged.insert(handle.identity, &handle.path);
+        }
+        let mut files = GrowingFiles::new(descriptors);
         let mut indexes: HashMap<ProcessFiles, Vec<(u16, usize)>> = HashMap::new();
         for text in &texts {
             let Some((handle, length)) = text.file() else { continue };
-            let position = match text.is_completed() {
-                true => length,
-                false => line_start(handle, length).unwrap_or(length),
-            };
+            let owner = owner_of_records(&text.path);
+            let is_final = text.is_completed()
+                && !executing.iter().any(|(process, _)| owner.as_ref().is_some_and(|(owner, _)| owner == process));
+            let position = if is_final { length } else { line_start(handle, length).unwrap_or(length) };
             let index = files.add(GrowingFile::new(text.path.clone(), Some(handle.clone()), position));
-            if let Some((process, number)) = owner_of_records(&text.path) {
+            if let Some((process, number)) = owner {
                 indexes.entry(process).or_default().push((number, index));
             }
         }
         let mut follow = Follower {
             watches,
             processes: Vec::new(),
-            has_begun: !texts.is_empty() || !running.is_empty(),
+            has_begun: !texts.is_empty() || running.len() > 0,
             files,
             intake: Intake::default(),
             clock_offset: realtime_offset(),
             hold,
             idle_rounds: 0,
-            merged: dead,
+            merged,
             unready: Vec::new(),
             diagnostics,
         };
-        for (process, copied) in running {
+        for (process, leftovers) in running.chain(executing) {
             let indexes = indexes.remove(&process).unwrap_or_default();
-            follow.resume(process, &copied, &indexes);
+            follow.resume(process, &leftovers, &indexes);
         }
         if let Some(offset) = follow.processes.iter().map(RunningProcess::offset).min() {
             follow.clock_offset = offset;
@@ -95,10 +103,10 @@ impl<'a> Follower<'a> {
         Ok((follow, texts))
     }
 
-    /// Follows a process of which `copied` was read; `indexes` are those of its existing record files.
-    fn resume(&mut self, process: ProcessFiles, copied: &CopiedBuffers, indexes: &[(u16, usize)]) {
+    /// Follows a process of whose buffers `leftovers` were read; `indexes` are those of its existing record files.
+    fn resume(&mut self, process: ProcessFiles, leftovers: &ProcessLeftovers, indexes: &[(u16, usize)]) {
         let covered = self.watches.iter().any(|watch| watch.covers(&process));
-        let files = copied.leftovers.files.iter();
+        let files = leftovers.files.iter();
         for (number, left) in files.filter(|(number, _)| covered || indexes.iter().any(|(known, _)| known == *number)) {
             let path = process.path(FileName::Records { process: process.number, lwp: *number });
             let index = self.files.index(&path);
@@ -106,7 +114,7 @@ impl<'a> Follower<'a> {
             for leftover in left {
                 let intended = leftover.write_intent.iter().map(|(_, range)| range);
                 for range in intended.chain([&leftover.older, &leftover.unwritten]) {
-                    if let Err(error) = note_emitted(&mut growing.emitted, copied, range.clone()) {
+                    if let Err(error) = note_emitted(&mut growing.emitted, leftovers, range.clone()) {
                         self.diagnostics.report_damage(path.display(), reason(&error));
                     }
                 }
@@ -145,22 +153,29 @@ fn line_start(handle: &FileHandle, length: u64) -> io::Result<u64> {
     Ok(memrchr(b'\n', &bytes[..count]).map_or(length, |newline| from + newline as u64 + 1))
 }
 
-/// Notes that the records in a range of the copy are emitted.
-fn note_emitted(emitted: &mut EmittedRecords, copied: &CopiedBuffers, range: Range<u64>) -> io::Result<()> {
-    let layout = copied.layout;
+/// Whether the process, whose trbuf nobody has mapped, may map it again, because it has not ended.
+fn may_be_executing(process: &ProcessFiles) -> bool {
+    let path = process.path(FileName::Buffers(process.number));
+    let opened = file_handle::open(&path).and_then(|file| RunningProcess::new(process.clone(), path, file));
+    matches!(opened, Ok(Some(process)) if !process.is_gone())
+}
+
+/// Notes that the records in a range of the trbuf or its copy are emitted.
+fn note_emitted(emitted: &mut EmittedRecords, leftovers: &ProcessLeftovers, range: Range<u64>) -> io::Result<()> {
+    let layout = leftovers.layout;
     let in_slot = (range.start.max(SLOTS_OFFSET as u64) - SLOTS_OFFSET as u64) % layout.slot_size() as u64;
     let is_ring = layout.is_ring() && in_slot >= REGION_OFFSETS[0] as u64;
     let (mut first, mut from) = (None, range.start);
     if is_ring {
         // The times of the first and the last record are enough.
         let mut time = [0; TIME_WIDTH];
-        first = copied.leftovers.handle.read_at(&mut time, range.start).ok().and_then(|_| columns::time(&time));
+        first = leftovers.handle.read_at(&mut time, range.start).ok().and_then(|_| columns::time(&time));
         from = from.max(range.end.saturating_sub(2 * RECORD_LEN_MAX as u64));
     }
     let mut text = vec![0; (range.end - from) as usize];
     let mut filled = 0;
     while filled < text.len() {
-        match copied.leftovers.handle.read_at(&mut text[filled..], from + filled as u64)? {
+        match leftovers.handle.read_at(&mut text[filled..], from + filled as u64)? {
             0 => break,
             count => filled += count,
         }

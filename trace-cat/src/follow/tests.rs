@@ -9,7 +9,7 @@ use spec::buffer::{Header, SLOTS_OFFSET};
 use super::*;
 use crate::options::{Following, Printing};
 use crate::support::diagnostics::tests::recorded_diagnostics;
-use crate::testing::test_trace::{TestTrace, record};
+use crate::testing::test_trace::{TRBUF, TestTrace, record};
 use crate::testing::trbuf_image::TrbufImage;
 
 /// A directory with a trbuf and a record file, and what following it prints.
@@ -20,9 +20,13 @@ struct FollowFixture {
 
 impl FollowFixture {
     fn new(file: &str, trbuf: &[u8]) -> FollowFixture {
-        let trace = TestTrace::new();
-        trace.file("tr.0000001.002", file).file("trbuf.0000001", trbuf);
-        FollowFixture { trace, journal: tempfile::NamedTempFile::new().unwrap() }
+        let fixture = FollowFixture::empty();
+        fixture.trace.file("tr.0000001.002", file).file(TRBUF, trbuf);
+        fixture
+    }
+
+    fn empty() -> FollowFixture {
+        FollowFixture { trace: TestTrace::new(), journal: tempfile::NamedTempFile::new().unwrap() }
     }
 
     fn options(&self) -> Options {
@@ -38,19 +42,26 @@ impl FollowFixture {
     /// Follows for `rounds` rounds, or until all processes have ended, and calls `meanwhile` between the search for existing
     /// files and the merge. Returns the records and the messages.
     fn follow(&self, rounds: usize, meanwhile: impl FnOnce()) -> (String, String) {
+        self.follow_steps(meanwhile, |follow| {
+            for _ in 0..rounds {
+                follow.read_new();
+                if follow.has_ended() {
+                    follow.read_last();
+                    break;
+                }
+            }
+        })
+    }
+
+    /// Does the same with `steps` instead of rounds.
+    fn follow_steps(&self, meanwhile: impl FnOnce(), steps: impl FnOnce(&mut Follower)) -> (String, String) {
         let (options, (diagnostics, messages)) = (self.options(), recorded_diagnostics());
         let (mut follow, texts) =
             Follower::start(&options, 0, &diagnostics).unwrap_or_else(|error| panic!("{error:?}"));
         meanwhile();
         let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, &diagnostics).unwrap();
         follow.catch_up(texts, u64::MAX, &mut printer).unwrap();
-        for _ in 0..rounds {
-            follow.read_new();
-            if follow.has_ended() {
-                follow.read_last();
-                break;
-            }
-        }
+        steps(&mut follow);
         follow.release(u64::MAX, true, &mut printer).unwrap();
         printer.end().unwrap();
         (fs::read_to_string(self.journal.path()).unwrap(), messages.text())
@@ -79,7 +90,7 @@ fn a_process_that_begins_and_is_killed_during_the_start_leaves_no_incomplete_rec
     let torn = &written[..lines[0].len() + 7];
     let fixture = FollowFixture::new(torn, &[0; SLOTS_OFFSET]);
     // The process has the trbuf open, and has not yet written its header.
-    let mut process = OpenOptions::new().write(true).open(fixture.trace.path("trbuf.0000001")).unwrap();
+    let mut process = OpenOptions::new().write(true).open(fixture.trace.path(TRBUF)).unwrap();
     let (records, messages) = fixture.follow(1000, || {
         process.write_all(&killed_in_a_write(&lines).bytes).unwrap();
         drop(process);
@@ -87,11 +98,8 @@ fn a_process_that_begins_and_is_killed_during_the_start_leaves_no_incomplete_rec
     assert_eq!((records, &*messages), (written, ""));
 }
 
-#[test]
-fn an_ending_process_whose_leftovers_were_merged_is_not_followed() {
-    let lines = lines();
-    let mut image = killed_in_a_write(&lines);
-    // The leases show no owner any more, but /proc still shows this process.
+/// Makes this process the owner of a trbuf: `/proc` shows it, whatever the leases show.
+fn own(image: &mut TrbufImage) {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let start: u64 = stat.rsplit(')').next().unwrap().split_whitespace().nth(19).unwrap().parse().unwrap();
     let namespace = std::os::unix::fs::MetadataExt::ino(&fs::metadata("/proc/self/ns/pid").unwrap());
@@ -100,9 +108,136 @@ fn an_ending_process_whose_leftovers_were_merged_is_not_followed() {
     image.put(offset_of!(Header, start_time), &start.to_le_bytes());
     image.put(offset_of!(Header, pid_namespace), &namespace.to_le_bytes());
     image.put(offset_of!(Header, boot_id), boot.trim_ascii());
+}
+
+/// A trace of [`killed_in_a_write`], whose owner is this process and has not mapped it; `None` where leases cannot show that.
+fn unmapped_trace(lines: &[String; 3]) -> Option<FollowFixture> {
+    let mut image = killed_in_a_write(lines);
+    own(&mut image);
     let fixture = FollowFixture::new(&lines.concat()[..lines[0].len() + 7], &image.bytes);
-    if has_writer(&file_handle::open(&fixture.trace.path("trbuf.0000001")).unwrap()) != Some(false) {
-        return println!("the file system of the temporary directory has no leases to test");
+    if has_writer(&file_handle::open(&fixture.trace.path(TRBUF)).unwrap()) == Some(false) {
+        return Some(fixture);
     }
+    println!("the file system of the temporary directory has no leases to test");
+    None
+}
+
+#[test]
+fn an_ending_process_whose_leftovers_were_merged_has_each_record_once() {
+    let lines = lines();
+    let Some(fixture) = unmapped_trace(&lines) else { return };
     assert_eq!(fixture.follow(20, || ()), (lines.concat(), String::new()));
+}
+
+/// The start takes a process that executes another program for dead, and then the new image writes what it has found.
+#[test]
+fn what_the_next_image_writes_of_the_leftovers_is_printed_once() {
+    let lines = lines();
+    let Some(fixture) = unmapped_trace(&lines) else { return };
+    let (written, new) = (lines.concat(), record(4, 2, "02:04:0", 4));
+    let steps = |follow: &mut Follower| {
+        follow.read_new();
+        // The new image repeats the noted write, and appends the rest; then it records.
+        let _process = fixture.trace.open_trbuf_as_owner();
+        fixture.trace.file("tr.0000001.002", &written);
+        let mut image = TrbufImage::new();
+        own(&mut image);
+        let slot = image.add_slot(2);
+        image.put_text(slot, 0, &new);
+        image.set_file_end(2, written.len());
+        fixture.trace.file(TRBUF, image.bytes);
+        for _ in 0..20 {
+            follow.read_new();
+        }
+    };
+    assert_eq!(fixture.follow_steps(|| (), steps), (written.clone() + &new, String::new()));
+}
+
+/// A short process ends between two steps of a round. Its record file has the inode number of a trbuf that was removed since the
+/// directory was read, or of one that was there at the start.
+#[test]
+fn a_file_with_the_number_of_a_removed_trbuf_is_read_once() {
+    for is_there_at_the_start in [false, true] {
+        let (lines, fixture) = (lines().concat(), FollowFixture::empty());
+        let other = fixture.trace.path("trbuf.0000007");
+        let make_other = || fs::write(&other, [0; SLOTS_OFFSET]).unwrap();
+        if is_there_at_the_start {
+            make_other();
+        }
+        let steps = |follow: &mut Follower| {
+            if !is_there_at_the_start {
+                make_other();
+            }
+            fixture.trace.file(TRBUF, TrbufImage::with_text(2, &lines).bytes);
+            let process = fixture.trace.open_trbuf_as_owner();
+            follow.read_new();
+            assert_eq!(follow.intake.window.count, 3, "the records are read in the buffer");
+            // The process writes them to its file, and ends; renaming keeps the inode number.
+            fs::write(&other, &lines).unwrap();
+            fs::rename(&other, fixture.trace.path("tr.0000001.002")).unwrap();
+            let mut image = TrbufImage::new();
+            let slot = image.add_slot(2);
+            image.put_region(slot, 0, &lines, lines.len()..lines.len(), None);
+            image.set_file_end(2, lines.len());
+            fixture.trace.file(TRBUF, image.bytes);
+            fs::remove_file(fixture.trace.path(TRBUF)).unwrap();
+            drop(process);
+            follow.read_sources();
+            assert!(follow.processes.is_empty());
+            for _ in 0..3 {
+                follow.read_new();
+            }
+        };
+        assert_eq!(fixture.follow_steps(|| (), steps), (lines.clone(), String::new()), "{is_there_at_the_start}");
+    }
+}
+
+/// Follows a thread that records and writes more than can be remembered, without reading the directory. `file` makes the file's
+/// bytes of what was written. Fails unless each record is printed once when all of it is there.
+#[track_caller]
+fn assert_much_is_printed_once(file: fn(&str) -> Vec<u8>) {
+    const ROUNDS: u64 = 30;
+    const ROUND: u64 = 1000;
+    let (fixture, mut written, mut in_file) = (FollowFixture::empty(), String::new(), 0);
+    fixture.trace.file(TRBUF, TrbufImage::new().bytes);
+    let _process = fixture.trace.open_trbuf_as_owner();
+    let steps = |follow: &mut Follower| {
+        for round in 0..ROUNDS {
+            let new: String =
+                (round * ROUND..(round + 1) * ROUND).map(|time| record(time, 2, "02:04:0", time)).collect();
+            let mut image = TrbufImage::new();
+            let slot = image.add_slot(2);
+            image.put_text(slot, 0, &new);
+            image.set_file_end(2, written.len());
+            fixture.trace.file(TRBUF, image.bytes);
+            if round > 0 {
+                fixture.trace.file("tr.0000001.002", file(&written));
+            }
+            follow.read_sources();
+            in_file = written.len();
+            written += &new;
+        }
+        fixture.trace.file("tr.0000001.002", &written[..in_file]);
+        for _ in 0..3 {
+            follow.read_new();
+        }
+    };
+    let (records, messages) = fixture.follow_steps(|| (), steps);
+    assert_eq!((records.lines().count() as u64, &*messages), (ROUNDS * ROUND, ""));
+    assert!(records == written, "the records are those that were made");
+}
+
+/// A directory that takes long to read is read seldom.
+#[test]
+fn a_file_that_the_directory_does_not_show_yet_is_read() {
+    assert_much_is_printed_once(|written| written.into());
+}
+
+/// Of two threads that share a file, one is stopped in the middle of a write.
+#[test]
+fn a_file_with_a_range_that_is_written_late_is_read_once() {
+    assert_much_is_printed_once(|written| {
+        let hole = lines()[0].len() * 10;
+        [&vec![0; hole], &written.as_bytes()[hole..]].concat()
+    });
 }

@@ -9,6 +9,7 @@ mod claim;
 mod death_tests;
 mod file_operations;
 mod holes;
+mod in_flight;
 mod recovery_plan;
 mod recovery_writer;
 #[cfg(test)]
@@ -76,6 +77,7 @@ fn recover_trbuf(
     };
     let process = ProcessFiles::of_file(path, number);
     let Some(claimed) = claim(path)? else { return Ok(None) };
+    in_flight::place_records(&claimed, operations)?;
     let plan = plan_recovery(path, &claimed, diagnostics)?;
     let mut writer = RecoveryWriter::new(path, &process, &claimed, operations, diagnostics);
     let has_notes = writer.write_notes(&plan.notes);

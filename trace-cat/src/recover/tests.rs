@@ -13,7 +13,7 @@ use super::{RecoveryResult, recover, recover_trbuf};
 use crate::support::diagnostics::tests::recorded_diagnostics;
 use crate::testing::damaged_trbuf::damaged_trbuf;
 use crate::testing::seeded_random::{SeededRandom, fuzz_time};
-use crate::testing::test_trace::{TRBUF, TestTrace, record_lines};
+use crate::testing::test_trace::{TRBUF, TestTrace, record, record_lines};
 use crate::testing::trbuf_image::TrbufImage;
 
 /// A trace with every state that a dead process can leave: a write that is incomplete, one that is complete and still
@@ -35,7 +35,6 @@ fn every_state() -> DeathCase {
     let nested = record_lines(7..8, 0x2001);
     image.put_text(second, 2, &nested);
     trace.file("tr.0000001.001", [&written[..], &"\0".repeat(hole.len()), &intended[..40]].concat());
-    let first_file = [&written[..], &hole, &intended, &unwritten, &nested].concat();
     // tr.0000001.002: a complete write whose end is not noted; a signal handler recorded after it.
     let complete = image.add_slot(2);
     let (old, new) = (record_lines(0..3, 2), record_lines(3..5, 2));
@@ -55,8 +54,13 @@ fn every_state() -> DeathCase {
     let torn = image.add_slot(4);
     let more = record_lines(0..2, 4);
     image.put_text(torn, 3, &more);
+    // An unlock whose record is there already, and one whose record is not.
+    image.set_in_flight(torn, 4, 0x10, 1);
+    image.set_in_flight(first, 0x1001, 0x10, 9);
+    let in_flight = record(9, 0x1001, "00:04:0", 0).replace("00:04:0:0:0", "00:04:0:204:0x10");
     trace.file("tr.0000001.004", "1795174740:5447");
     trace.file(TRBUF, &image.bytes);
+    let first_file = [&written[..], &hole, &intended, &unwritten, &in_flight, &nested].concat();
     let expected = vec![
         ("tr.0000001.001", first_file),
         ("tr.0000001.002", old + &new),
@@ -74,7 +78,7 @@ fn each_record_goes_to_its_place_once() {
     assert_recovered(&trace, &expected, "at once");
     assert_eq!(
         (out.as_str(), messages.as_str()),
-        ("trbuf.0000001: process 1: 14 records recovered into 4 files\n", "")
+        ("trbuf.0000001: process 1: 15 records recovered into 4 files\n", "")
     );
     assert_eq!(sorted_records(&trace), before);
     assert_eq!(fs::metadata(trace.path("tr.0000001.003")).unwrap().permissions().mode() & 0o7777, 0o600);

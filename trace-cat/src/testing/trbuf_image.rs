@@ -4,9 +4,10 @@ use std::mem::offset_of;
 use std::ops::Range;
 
 use spec::buffer::{
-    FileEntry, Header, MAGIC, PAGE, REGION_OFFSETS, SLOT_OWNED, SLOTS_OFFSET, SlotHeader, SlotLayout, VERSION,
-    pack_range, region_word_offsets,
+    FileEntry, Header, IN_FLIGHT_EVENT_AT, MAGIC, PAGE, REGION_OFFSETS, SLOT_OWNED, SLOTS_OFFSET, SlotHeader,
+    SlotLayout, VERSION, pack_range, region_word_offsets,
 };
+use spec::id;
 
 /// A trbuf as a process leaves it.
 #[derive(Clone)]
@@ -102,6 +103,16 @@ impl TrbufImage {
         let wrap_position = (start + older.len()) as u32;
         self.put(self.slot_offset(slot) + region_word_offsets(region).wrap_position, &wrap_position.to_le_bytes());
         self.set_wrap_count(slot, region, wrap_count);
+    }
+
+    /// Notes that the slot's thread, of process 1, was unlocking the mutex at `object` at `time`, nanoseconds since the Epoch.
+    pub fn set_in_flight(&mut self, slot: usize, lwp: u32, object: u64, time: u64) {
+        let at = self.slot_offset(slot);
+        let note = (id::MUTEX_UNLOCK.index() as u64) << IN_FLIGHT_EVENT_AT | object;
+        self.put(at + offset_of!(SlotHeader, in_flight), &note.to_le_bytes());
+        self.put(at + offset_of!(SlotHeader, in_flight_since), &time.to_le_bytes());
+        let columns = format!("0000000000:000000000:{lwp:07}:0000001:0x7fc5de3f86c0:");
+        self.put(at + offset_of!(SlotHeader, templates), columns.as_bytes());
     }
 
     /// Sets how often a region of a ring has wrapped.

@@ -39,7 +39,7 @@ pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandE
     let inputs = inputs::collect(&paths, &DescriptorBudget::half_of_the_limit(), diagnostics);
     let path = options.printing.output.as_deref();
     let output_name = path.map_or("standard output".to_owned(), |path| path.display().to_string());
-    if destination::output_identity(path).is_some_and(|output| inputs.identities.contains(&output)) {
+    if destination::output_identity(path).is_some_and(|output| inputs.has(output)) {
         let what = format!("the output ({output_name}) is one of the inputs");
         return Err(CommandError::Usage(what));
     }

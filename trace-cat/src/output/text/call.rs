@@ -1,5 +1,6 @@
 //! A call in a line of `-F text`: the event's name and the arguments.
 
+use spec::Event;
 use spec::record::NANOS_PER_SECOND;
 
 use super::kind_layout::{CALLER, ColumnLayout, KindLayout};
@@ -15,6 +16,12 @@ use crate::support::duration::write_duration;
 
 /// A time limit that is further away than this, in nanoseconds, is on another clock than the wall clock.
 const WALL_CLOCK_DISTANCE_MAX: u64 = 366 * 24 * 3600 * NANOS_PER_SECOND;
+
+/// The name of the event with these numbers: 100 times the category and the event.
+fn event(numbers: u64) -> Option<&'static str> {
+    let category = u8::try_from(numbers / 100).ok()?;
+    Event::find(category, (numbers % 100) as u8).map(|event| event.name)
+}
 
 impl TextLine<'_> {
     /// Appends the name of a call and the opening parenthesis. Returns where the arguments begin.
@@ -93,6 +100,7 @@ impl TextLine<'_> {
                 ColumnLayout::Limit => self.put_limit(start, bits(text)),
                 ColumnLayout::Signal(label) => self.put_named(start, label, text, signal),
                 ColumnLayout::Errno(label) => self.put_named(start, label, text, errno),
+                ColumnLayout::Event(label) => self.put_named(start, label, text, event),
             }
         }
     }

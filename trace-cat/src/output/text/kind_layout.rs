@@ -36,6 +36,8 @@ pub enum ColumnLayout {
     Signal(ShortText),
     /// The name of an error.
     Errno(ShortText),
+    /// The name of an event, by its two numbers.
+    Event(ShortText),
 }
 
 /// What a line shows of one record kind.
@@ -118,6 +120,7 @@ fn column_layout(column: &Column, index: usize) -> ColumnLayout {
         name @ ("attr" | "clock") => ColumnLayout::Unusual(ShortText::label(name)),
         "signal" => ColumnLayout::Signal(ShortText::label("signal")),
         name @ ("errno" | "cause") => ColumnLayout::Errno(ShortText::label(name)),
+        "call" => ColumnLayout::Event(ShortText::label("call")),
         // The object of a mutex call, or the mutex of a condition variable: clear without a label.
         "mutex" => ColumnLayout::Value,
         // The first argument is the object of the call, whose label would repeat the event's name.

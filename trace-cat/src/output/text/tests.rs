@@ -147,6 +147,8 @@ fn arguments_results_and_names() {
         ("09:02:2", "1", "spin_lock() blocked"),
         ("09:04:0", "0x10", "spin_unlock(0x10)"),
         ("00:01:0", "12:28", "trace_lost(lost=12, cause=ENOSPC)"),
+        ("00:04:0", "204:0x10", "trace_inflight(call=mutex_unlock, object=0x10)"),
+        ("00:04:0", "299:0x10", "trace_inflight(call=299, object=0x10)"),
         ("11:03:2", "2", "proc_exec(errno=ENOENT)"),
         ("02:04:0", "0x10:0:0:0:0x401136", "mutex_unlock(0x10) = 0 from 0x401136"),
         ("02:02:1", "0x10:0:0:26705:0x401136", "mutex_lock(0x10, holder=26705) from 0x401136"),

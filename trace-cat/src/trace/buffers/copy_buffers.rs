@@ -73,8 +73,8 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
         }
     }
     info!("{}: process {} runs; its buffers are copied", path.display(), owner.pid);
-    let leftovers = ProcessLeftovers::new(path, copy, files, Vec::new(), &DescriptorBudget::new(1))?;
-    Ok(Some(CopiedBuffers { leftovers, ends, layout: owner.layout }))
+    let leftovers = ProcessLeftovers::new(path, copy, owner.layout, files, Vec::new(), &DescriptorBudget::new(1))?;
+    Ok(Some(CopiedBuffers { leftovers, ends }))
 }
 
 /// The slots whose text belongs to one record file; at least one.

@@ -65,8 +65,8 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
         return Ok(None);
     }
     info!("{}: process {} runs; its rings are copied", path.display(), owner.pid);
-    let leftovers = ProcessLeftovers::new(path, copy, files, complete_from, &DescriptorBudget::new(1))?;
-    Ok(Some(CopiedBuffers { leftovers, ends: before, layout: owner.layout }))
+    let leftovers = ProcessLeftovers::new(path, copy, owner.layout, files, complete_from, &DescriptorBudget::new(1))?;
+    Ok(Some(CopiedBuffers { leftovers, ends: before }))
 }
 
 /// The result of copying one ring of a slot.

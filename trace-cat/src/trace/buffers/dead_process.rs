@@ -1,9 +1,11 @@
-//! What a dead process left in its buffers, as places in the trbuf. No text is copied.
+//! What a dead process left in its buffers, as places in the trbuf. No text is copied, unless a thread was releasing
+//! something: then the text and the record of the release are put into a copy.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use log::info;
@@ -11,11 +13,14 @@ use spec::buffer::{self, Damage, Owner, PAGE, REGIONS, SLOTS_OFFSET, SlotLayout}
 use spec::names::LWP_MASK;
 
 use super::complete_from;
+use super::in_flight;
 use super::leftovers::{LeftoverPlaces, ProcessLeftovers};
+use super::live_slot::copy_range;
 use super::lost_records::LostRecords;
 use super::region_text::{first_record, holds_complete_records};
 use super::slots::{SlotEntry, Slots};
 use crate::support::diagnostics::Diagnostics;
+use crate::support::temporary_files::temporary_file_error;
 use crate::trace::file_handle::DescriptorBudget;
 
 /// Reads the slots of the trbuf `file` of `owner`, one at a time. Reports what is damaged.
@@ -31,6 +36,7 @@ pub fn read_leftovers(
     let mut files: BTreeMap<u16, Vec<LeftoverPlaces>> = BTreeMap::new();
     let mut complete_from = Vec::new();
     let mut losses = LostRecords::default();
+    let mut in_flight = Vec::new();
     let mut page = [0; PAGE];
     let mut slots = Slots::new(&file, owner.layout)?;
     while let Some(entry) = slots.next(&mut page)? {
@@ -56,6 +62,8 @@ pub fn read_leftovers(
                     leftovers.extend(leftover.oldest_offset().is_some().then_some(leftover));
                 }
                 complete_from.extend(complete_from::of_slot(&file, &page, lwp, &oldest)?);
+                let line = in_flight::pending_line(&file, &page, at, owner)?;
+                in_flight.extend(line.map(|line| ((lwp & LWP_MASK) as u16, line)));
             }
             Ok(None) => {}
             Err(damage) => report(damage),
@@ -63,7 +71,36 @@ pub fn read_leftovers(
     }
     losses.report(path, owner, diagnostics);
     info!("{}: its process is dead", path.display());
-    ProcessLeftovers::new(path, file, files, complete_from, &DescriptorBudget::new(0))
+    if in_flight.is_empty() {
+        return ProcessLeftovers::new(path, file, owner.layout, files, complete_from, &DescriptorBudget::new(0));
+    }
+    let copy = copy_with(&file, &mut files, in_flight)?;
+    ProcessLeftovers::new(path, copy, owner.layout, files, complete_from, &DescriptorBudget::new(1))
+}
+
+/// Copies the text in `files` to a file that has it at the same places, and adds `lines`, each with the number of its
+/// record file.
+fn copy_with(
+    file: &File,
+    files: &mut BTreeMap<u16, Vec<LeftoverPlaces>>,
+    lines: Vec<(u16, String)>,
+) -> io::Result<File> {
+    let copy = tempfile::tempfile().map_err(temporary_file_error)?;
+    for leftover in files.values().flatten() {
+        let intended = leftover.write_intent.iter().map(|(_, range)| range);
+        for range in intended.chain([&leftover.older, &leftover.unwritten]) {
+            copy_range(file, &copy, range.clone())?;
+        }
+    }
+    let mut end = file.metadata()?.len();
+    for (number, line) in lines {
+        copy.write_all_at(line.as_bytes(), end).map_err(temporary_file_error)?;
+        let place = end..end + line.len() as u64;
+        end = place.end;
+        let leftover = LeftoverPlaces { write_intent: None, older: 0..0, unwritten: place };
+        files.entry(number).or_default().push(leftover);
+    }
+    Ok(copy)
 }
 
 /// A slot of a dead process's trbuf.

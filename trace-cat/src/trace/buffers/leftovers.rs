@@ -42,13 +42,16 @@ pub struct ProcessLeftovers {
     pub files: BTreeMap<u16, Vec<LeftoverPlaces>>,
     /// The threads that overwrote records.
     pub complete_from: Vec<CompleteFrom>,
+    /// The sizes of the slots.
+    pub layout: SlotLayout,
 }
 
 impl ProcessLeftovers {
-    /// What is in `file`, the trbuf or its copy. `path` is that of the trbuf.
+    /// What is in `file`, the trbuf or its copy, whose slots have this `layout`. `path` is that of the trbuf.
     pub fn new(
         path: &Path,
         file: File,
+        layout: SlotLayout,
         mut files: BTreeMap<u16, Vec<LeftoverPlaces>>,
         complete_from: Vec<CompleteFrom>,
         descriptors: &DescriptorBudget,
@@ -56,7 +59,7 @@ impl ProcessLeftovers {
         files.retain(|_, leftovers| !leftovers.is_empty());
         info!("{}: {} regions hold text", path.display(), files.values().map(Vec::len).sum::<usize>());
         let handle = Arc::new(FileHandle::new(path.to_owned(), file, descriptors)?);
-        Ok(ProcessLeftovers { handle, files, complete_from })
+        Ok(ProcessLeftovers { handle, files, complete_from, layout })
     }
 }
 
@@ -67,8 +70,6 @@ pub struct CopiedBuffers {
     pub leftovers: ProcessLeftovers,
     /// How many bytes of each record file were written or given to a writer then, by the file's number.
     pub ends: Vec<u64>,
-    /// The sizes of the slots.
-    pub layout: SlotLayout,
 }
 
 impl CopiedBuffers {

@@ -7,6 +7,7 @@ pub mod complete_from;
 pub mod copy_buffers;
 mod copy_rings;
 pub mod dead_process;
+pub mod in_flight;
 pub mod inspection;
 pub mod leftovers;
 pub mod live_slot;

@@ -16,10 +16,10 @@ use super::spooled_file::spool;
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::progress::{Amount, Phase};
 use crate::trace::buffers::inspection;
-use crate::trace::buffers::leftovers::CopiedBuffers;
-use crate::trace::buffers::leftovers::ProcessState;
+use crate::trace::buffers::leftovers::{CopiedBuffers, ProcessLeftovers, ProcessState};
 use crate::trace::file_handle::{self, DescriptorBudget, FileHandle, FileIdentity};
 use crate::trace::file_names::{ProcessFiles, listed_directory, owner_of_records, split_name};
+use crate::trace::known_files::KnownFiles;
 use crate::trace::record_text::RecordText;
 use crate::trace::thread_completeness::ThreadCompleteness;
 
@@ -28,12 +28,21 @@ use crate::trace::thread_completeness::ThreadCompleteness;
 pub struct TraceInputs {
     /// The texts in the order of their names, which decides between records of the same time.
     pub texts: Vec<Arc<RecordText>>,
-    /// Every file that is read, trbufs included.
+    /// Every record file that is read.
     pub identities: HashSet<FileIdentity>,
+    /// Every trbuf that was inspected.
+    pub buffers: KnownFiles,
     /// The processes that run, with what the texts hold of their buffers.
     pub running: Vec<(ProcessFiles, CopiedBuffers)>,
-    /// The trbufs of dead processes. What they hold is in the texts.
-    pub dead: HashSet<FileIdentity>,
+    /// The processes that nobody's memory shows any more, with what the texts hold of their buffers.
+    pub dead: Vec<(ProcessFiles, ProcessLeftovers)>,
+}
+
+impl TraceInputs {
+    /// Whether the existing file with this number is one of those that are read.
+    pub fn has(&self, identity: FileIdentity) -> bool {
+        self.identities.contains(&identity) || self.buffers.has(identity)
+    }
 }
 
 /// Collects what `paths`, files or directories, stand for. What cannot be read is reported and left out.
@@ -71,13 +80,13 @@ fn collect_found(search: PathSearch, descriptors: &DescriptorBudget, diagnostics
     }
     collector.completeness.report(diagnostics);
     let TextCollector { mut inputs, states, .. } = collector;
-    inputs.running = states
-        .into_values()
-        .filter_map(|(process, state)| match state {
-            ProcessState::Running(copied) => Some((process, copied)),
-            _ => None,
-        })
-        .collect();
+    for (process, state) in states.into_values() {
+        match state {
+            ProcessState::Running(copied) => inputs.running.push((process, copied)),
+            ProcessState::Dead(leftovers) => inputs.dead.push((process, leftovers)),
+            ProcessState::None | ProcessState::Alive => {}
+        }
+    }
     inputs.texts.sort_by(|a, b| (a.path.file_name(), &a.path).cmp(&(b.path.file_name(), &b.path)));
     info!("{} files to merge", inputs.texts.len());
     inputs
@@ -104,12 +113,10 @@ impl TextCollector<'_> {
                 // `DIR ./DIR` gives the same trbuf by two paths.
                 let metadata = fs::metadata(new.key());
                 let identity = metadata.map(|metadata| (metadata.dev(), metadata.ino()));
-                let is_first = identity.as_ref().map_or(true, |identity| self.inputs.identities.insert(*identity));
+                let is_first =
+                    identity.as_ref().map_or(true, |identity| self.inputs.buffers.insert(*identity, new.key()));
                 let state =
                     if is_first { inspection::inspect(new.key(), self.diagnostics) } else { ProcessState::None };
-                if matches!(state, ProcessState::Dead(_)) {
-                    self.inputs.dead.extend(identity);
-                }
                 let complete_from = state.leftovers().map_or(&[][..], |leftovers| &leftovers.complete_from);
                 self.completeness.add_process(process, complete_from, self.diagnostics);
                 &new.insert((process.clone(), state)).1

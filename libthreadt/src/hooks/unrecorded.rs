@@ -1,0 +1,134 @@
+//! Calls that change what the library may do or what the clock shows: `prctl`, `setns`, and `syscall` where it makes the
+//! same calls. These hooks record nothing.
+//!
+//! `prctl` and `syscall` are variadic in C. Their arguments are in registers whether they are there or not, and the
+//! seventh of `syscall` is on the stack.
+
+use core::arch::naked_asm;
+use core::ffi::{c_int, c_long};
+
+use crate::glibc::next_functions::{self, NextFunction};
+use crate::lifecycle::{Restriction, change_namespace, restrict};
+
+/// What `prctl(option, value, …)` forbids.
+fn restriction_by_prctl(option: c_int, value: u64) -> Option<Restriction> {
+    match option {
+        libc::PR_SET_TSC if value as c_int == libc::PR_TSC_SIGSEGV => Some(Restriction::Counter),
+        libc::PR_SET_SECCOMP if value == u64::from(libc::SECCOMP_MODE_STRICT) => Some(Restriction::SystemCalls),
+        _ => None,
+    }
+}
+
+/// `int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);`
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int {
+    match restriction_by_prctl(option, a) {
+        // SAFETY: the next function with the host's arguments.
+        None => unsafe { jump_to_next!(prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int) },
+        // SAFETY: as above.
+        Some(restriction) => unsafe { restricting_prctl(restriction, option, a, b, c, d) },
+    }
+}
+
+/// `prctl` where it restricts the thread.
+#[cold]
+#[inline(never)]
+unsafe fn restricting_prctl(restriction: Restriction, option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int {
+    // SAFETY: the next function with the host's arguments.
+    let call_next = || unsafe { call_next!(prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int) };
+    restrict(restriction, || call_next().into()) as c_int
+}
+
+/// `int setns(int fd, int nstype);`
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn setns(fd: c_int, nstype: c_int) -> c_int {
+    // SAFETY: the next function with the host's arguments.
+    let call_next = || unsafe { call_next!(setns(fd: c_int, nstype: c_int) -> c_int) };
+    change_namespace(|| call_next().into()) as c_int
+}
+
+/// `long syscall(long number, ...);`
+///
+/// Every other call finds registers and stack as the caller left them: it may be a `vfork`, which returns
+/// twice, or a `clone` on another stack.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(naked)]
+pub unsafe extern "C-unwind" fn syscall() {
+    naked_asm!(
+        ".cfi_startproc",
+        "cmp rdi, {prctl}",
+        "je {known}",
+        "cmp rdi, {seccomp}",
+        "je {known}",
+        "cmp rdi, {setns}",
+        "je {known}",
+        "mov r11, qword ptr [rip + {next} + {address}]",
+        "test r11, r11",
+        "jz 2f",
+        "jmp r11",
+        // A constructor that runs before this library's.
+        "2:",
+        "push rdi",
+        "push rsi",
+        "push rdx",
+        "push rcx",
+        "push r8",
+        "push r9",
+        "push rax",
+        ".cfi_adjust_cfa_offset 56",
+        "call {look_up}",
+        "mov r11, rax",
+        "pop rax",
+        "pop r9",
+        "pop r8",
+        "pop rcx",
+        "pop rdx",
+        "pop rsi",
+        "pop rdi",
+        ".cfi_adjust_cfa_offset -56",
+        "jmp r11",
+        ".cfi_endproc",
+        prctl = const libc::SYS_prctl,
+        seccomp = const libc::SYS_seccomp,
+        setns = const libc::SYS_setns,
+        known = sym known_syscall,
+        next = sym next_functions::syscall,
+        address = const NextFunction::ADDRESS_OFFSET,
+        look_up = sym look_up_syscall,
+    )
+}
+
+extern "C" fn look_up_syscall() -> *const () {
+    next_functions::syscall.address()
+}
+
+/// `syscall` with one of the numbers that the hook knows.
+unsafe extern "C-unwind" fn known_syscall(number: c_long, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> c_long {
+    // SAFETY: the next function with the host's arguments.
+    let call_next =
+        || unsafe { call_next!(syscall(number: c_long, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> c_long) };
+    let restriction = match number {
+        libc::SYS_setns => return change_namespace(call_next),
+        libc::SYS_prctl => restriction_by_prctl(a as c_int, b),
+        _ if a as u32 == libc::SECCOMP_SET_MODE_STRICT => Some(Restriction::SystemCalls),
+        _ => None,
+    };
+    match restriction {
+        None => call_next(),
+        Some(restriction) => restrict(restriction, call_next),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_calls_that_forbid_something_restrict() {
+        assert_eq!(restriction_by_prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV as u64), Some(Restriction::Counter));
+        assert_eq!(restriction_by_prctl(libc::PR_SET_TSC, libc::PR_TSC_ENABLE as u64), None);
+        assert_eq!(restriction_by_prctl(libc::PR_SET_SECCOMP, 1), Some(Restriction::SystemCalls));
+        assert_eq!(restriction_by_prctl(libc::PR_SET_SECCOMP, 2), None);
+        assert_eq!(restriction_by_prctl(libc::PR_GET_TSC, 0x7fff_0000), None);
+    }
+}

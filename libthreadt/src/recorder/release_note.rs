@@ -1,0 +1,67 @@
+//! A note of the release that a thread is in.
+//!
+//! A release takes effect before its record is written. When the thread is cancelled in between, or the process ends,
+//! other threads may have acquired what it released. So the thread notes the release in its slot before the call, and
+//! removes the note when it has written the record. A note that stays becomes a `trace_inflight` record.
+//!
+//! There is one note: while a signal handler or a cleanup handler interrupts a release, their own releases are not noted.
+
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{Ordering::SeqCst, compiler_fence};
+
+use spec::EventId;
+use spec::buffer::IN_FLIGHT_EVENT_AT;
+
+use super::append::append;
+use crate::storage::{Slot, thread_local};
+
+/// A release that began so long ago was abandoned by a jump out of a signal handler.
+const ABANDONED_NS: u64 = 1_000_000_000;
+
+/// Notes a release that begins at `time`, a reading of the clock.
+#[inline(always)]
+pub fn note_release(event: EventId, object: u64, time: u64) {
+    if let Some(slot) = thread_local::current() {
+        if slot.in_flight.load(Relaxed) != 0 && !replaces_abandoned(slot, time) {
+            return;
+        }
+        slot.in_flight_since.store(time, Relaxed);
+        // ORDERING: the compiler keeps the order of the two stores, and so does x86-64: a note has its time.
+        compiler_fence(SeqCst);
+        slot.in_flight.store(note(event, object), Relaxed);
+        compiler_fence(SeqCst);
+    }
+}
+
+/// Removes the note of the release that began at `time`: its record is written.
+#[inline(always)]
+pub fn release_is_recorded(time: u64) {
+    if let Some(slot) = thread_local::current()
+        && slot.in_flight_since.load(Relaxed) == time
+    {
+        compiler_fence(SeqCst);
+        slot.in_flight.store(0, Relaxed);
+    }
+}
+
+#[inline(always)]
+fn note(event: EventId, object: u64) -> u64 {
+    (event.index() as u64) << IN_FLIGHT_EVENT_AT | object & ((1 << IN_FLIGHT_EVENT_AT) - 1)
+}
+
+/// Whether the release that the slot notes was abandoned; then it is recorded.
+#[cold]
+#[inline(never)]
+fn replaces_abandoned(slot: Slot, time: u64) -> bool {
+    let abandoned = time.saturating_sub(slot.in_flight_since.load(Relaxed)) > ABANDONED_NS;
+    if abandoned {
+        record_abandoned_release(slot);
+    }
+    abandoned
+}
+
+/// Records the release that the slot of this thread notes, if it notes one: it may have happened.
+pub fn record_abandoned_release(slot: Slot) {
+    let Some((time, line)) = slot.take_in_flight() else { return };
+    append(slot, time, &[line]);
+}

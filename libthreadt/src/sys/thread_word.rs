@@ -1,0 +1,102 @@
+//! The library's one thread-local variable: a word that has the address of the thread's slot and a flag.
+//!
+//! The flag is set in a thread that the kernel kills for every system call that this library could make (strict
+//! seccomp). No system call is made in such a thread, and the flag makes the word negative, so that whoever wants the
+//! slot sees with one comparison that there is none to be used.
+//!
+//! The variable is of the initial-exec model, which needs no `__tls_get_addr` (that may allocate).
+
+use core::arch::{asm, global_asm};
+use core::ptr::{NonNull, null_mut};
+
+global_asm!(
+    ".pushsection .tbss.threadt_word,\"awT\",@nobits",
+    ".balign 8",
+    ".globl threadt_word",
+    ".hidden threadt_word",
+    ".type threadt_word,@object",
+    ".size threadt_word, 8",
+    "threadt_word:",
+    ".zero 8",
+    ".popsection",
+);
+
+/// The sign bit, which no address of a process has.
+const MUTED: usize = 1 << (usize::BITS - 1);
+
+#[inline(always)]
+fn load() -> *mut u8 {
+    let word: *mut u8;
+    // SAFETY: reads this thread's variable.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + threadt_word@gottpoff]",
+            "mov {0}, qword ptr fs:[{0}]",
+            out(reg) word,
+            options(nostack, readonly, preserves_flags, pure),
+        );
+    }
+    word
+}
+
+fn store(word: *mut u8) {
+    // SAFETY: writes this thread's variable.
+    unsafe {
+        asm!(
+            "mov {1}, qword ptr [rip + threadt_word@gottpoff]",
+            "mov qword ptr fs:[{1}], {0}",
+            in(reg) word,
+            out(reg) _,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// The address that was set; `None` if none was, and in a thread that makes no system calls.
+#[inline(always)]
+pub fn address() -> Option<NonNull<u8>> {
+    let word = load();
+    // SAFETY: what is greater than 0 is not null.
+    (word.addr() as isize > 0).then(|| unsafe { NonNull::new_unchecked(word) })
+}
+
+/// The address that was set, if any, also in a thread that makes no system calls.
+pub fn address_in_any_thread() -> Option<NonNull<u8>> {
+    NonNull::new(load().map_addr(|word| word & !MUTED))
+}
+
+/// Sets the address, or removes it. A thread that makes no system calls remains one.
+pub fn set_address(address: Option<NonNull<u8>>) {
+    let address = address.map_or(null_mut(), NonNull::as_ptr);
+    store(address.map_addr(|new| new | load().addr() & MUTED));
+}
+
+/// Whether this thread makes no system calls.
+#[inline]
+pub fn is_muted() -> bool {
+    load().addr() & MUTED != 0
+}
+
+/// From now on this thread makes no system calls, or makes them again.
+pub fn set_muted(muted: bool) {
+    store(load().map_addr(|word| word & !MUTED | if muted { MUTED } else { 0 }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_muted_thread_keeps_its_address() {
+        let place = NonNull::new(core::ptr::without_provenance_mut::<u8>(0x7fff_ffff_f000));
+        set_address(place);
+        assert_eq!((address(), is_muted()), (place, false));
+        set_muted(true);
+        assert_eq!((address(), address_in_any_thread(), is_muted()), (None, place, true));
+        assert!(!std::thread::spawn(is_muted).join().unwrap());
+        set_address(None);
+        assert_eq!((address(), address_in_any_thread(), is_muted()), (None, None, true));
+        set_muted(false);
+        assert_eq!((address(), is_muted()), (None, false));
+    }
+}

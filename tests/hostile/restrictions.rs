@@ -1,0 +1,158 @@
+//! Programs that forbid their own threads what a recorder does: to read the processor's counter, or every system call.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::super::harness::{CommandOutput, Program, TestCommand, TestDirectory};
+use super::super::order::checker;
+use super::{DONE, words};
+
+/// Records of `pairs N`, and of `timed N`.
+const fn pairs(count: usize) -> usize {
+    1 + 6 * count
+}
+const fn timed(count: usize) -> usize {
+    3 * count
+}
+
+/// The ways to forbid something that the program knows.
+const WAYS: [&str; 3] = ["prctl", "syscall", "seccomp"];
+/// The ways to record.
+const MODES: [(&str, &str); 3] = [("THR_TRACE_DETAIL", "1"), ("THR_TRACE_BUF", "1"), ("THR_TRACE_RING", "1M")];
+
+fn restricted() -> Program {
+    Program::c("hostile/restricted.c")
+}
+
+fn traced<'a>(test: &'a TestDirectory, program: &Program, steps: &str, mode: (&str, &str)) -> TestCommand<'a> {
+    test.traced(program).args(words(steps)).env("THR_TRACE_EVENTS", "mutex:sema").env(mode.0, mode.1)
+}
+
+/// Nanoseconds since the Epoch.
+fn now() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos()
+}
+
+/// Fails unless these records are there, in an order that can have happened, and with times of this test.
+#[track_caller]
+fn assert_recorded(test: &TestDirectory, records: usize, began: u128) {
+    let trace = super::assert_complete(test, records);
+    let times = trace.records.iter().map(|record| {
+        let time: u128 = record.line[..20].replace(':', "").parse().unwrap();
+        time
+    });
+    let ended = now();
+    for time in times {
+        assert!((began..=ended).contains(&time), "{began} {time} {ended}");
+    }
+    if let Err(impossible) = checker::check(trace.records.iter().map(|record| &record.fields)) {
+        panic!("{impossible}: {}", trace.records[impossible.at].line);
+    }
+}
+
+#[test]
+fn a_program_that_forbids_itself_the_counter_is_recorded() {
+    for mode in MODES {
+        for way in &WAYS[..2] {
+            println!("{way} {mode:?}");
+            let steps = format!("pairs 10 tsc {way} pairs 1500 timed 5 thread 10 fork 10 pairs 10");
+            let test = TestDirectory::new("no-counter");
+            test.native(restricted()).args(words(&steps)).run().exited(DONE);
+            let began = now();
+            traced(&test, &restricted(), &steps, mode).run().exited(DONE);
+            assert_recorded(&test, 4 * pairs(10) + pairs(1500) + timed(5), began);
+        }
+    }
+}
+
+/// So it is in a program that inherits it from the one that executes it, too; but there the dynamic linker of many releases
+/// of glibc reads the counter itself.
+#[test]
+fn the_counter_is_forbidden_before_the_first_hook() {
+    let program = Program::with_flags("hostile/restricted.c", &["-DEARLY"]);
+    for mode in MODES {
+        let test = TestDirectory::new("no-counter-early");
+        let steps = "pairs 1500 thread 10 fork 10";
+        test.native(&program).args(words(steps)).run().exited(DONE);
+        let began = now();
+        traced(&test, &program, steps, mode).run().exited(DONE);
+        assert_recorded(&test, pairs(1500) + 2 * pairs(10), began);
+    }
+}
+
+/// The thread may read, write and leave. What it recorded before is in the trace, and what it did afterwards is counted.
+#[test]
+fn a_program_under_strict_seccomp_ends_as_it_would() {
+    for mode in MODES {
+        for way in WAYS {
+            println!("{way} {mode:?}");
+            let test = TestDirectory::new("strict");
+            let steps = format!("pairs 10 handler strict {way} pairs 3000 timed 5 say leave");
+            let native = test.native(restricted()).args(words(&steps)).run();
+            let traced = traced(&test, &restricted(), &steps.replace("handler ", ""), mode).run();
+            native.exited(DONE);
+            traced.exited(DONE);
+            assert_eq!(traced.stdout_text(), native.stdout_text());
+            let output = test.trace_cat().run();
+            output.success();
+            assert_eq!(output.stdout_text().lines().count(), pairs(10));
+            let lost = format!("lost {} records before it died (EPERM)", pairs(3000) + timed(5));
+            assert!(output.stderr_text().contains(&lost), "{}", output.stderr_text());
+        }
+    }
+}
+
+#[test]
+fn signal_handlers_go_on_under_strict_seccomp() {
+    for mode in MODES {
+        let test = TestDirectory::new("strict-handlers");
+        let steps = "handler pairs 2000 strict prctl pairs 300000 say leave";
+        let output = traced(&test, &restricted(), steps, mode).run();
+        output.exited(DONE);
+        assert_eq!(output.stdout_text(), "still here\n");
+    }
+}
+
+/// `exit` writes what stdio has buffered before the kernel kills the program for its last system call.
+#[test]
+fn exits_under_strict_seccomp_die_where_they_would() {
+    for mode in MODES {
+        for (ending, prints) in [("exit", "left in stdio's buffer\n"), ("_exit", "")] {
+            let steps = format!("pairs 10 strict prctl pairs 10 {ending}");
+            let test = TestDirectory::new("strict-exit");
+            let died = |output: CommandOutput| {
+                output.killed(libc::SIGKILL);
+                assert_eq!(output.stdout_text(), prints);
+            };
+            died(test.native(restricted()).args(words(&steps)).run());
+            died(traced(&test, &restricted(), &steps, mode).run());
+        }
+    }
+}
+
+#[test]
+fn the_other_threads_of_a_strict_one_are_recorded() {
+    for way in WAYS {
+        let test = TestDirectory::new("strict-thread");
+        let began = now();
+        let steps = format!("pairs 10 strictthread {way} 500 thread 10 pairs 1500 fork 10");
+        traced(&test, &restricted(), &steps, MODES[0]).run().exited(DONE);
+        let trace = test.merged();
+        let lost = trace.of("trace_lost");
+        assert_eq!((lost.len(), lost[0].fields.arguments[0].bits()), (1, pairs(500) as u64));
+        assert_eq!(trace.records.len() - 1, 3 * pairs(10) + pairs(500) + pairs(1500));
+        let late =
+            trace.records.iter().filter(|record| record.line[..20].replace(':', "").parse::<u128>().unwrap() < began);
+        assert_eq!(late.count(), 0);
+    }
+}
+
+/// Under a filter strict mode is refused with EINVAL: the thread goes on and is recorded.
+#[test]
+fn a_refused_restriction_changes_nothing() {
+    for way in WAYS {
+        let test = TestDirectory::new("strict-refused");
+        let began = now();
+        traced(&test, &restricted(), &format!("pairs 10 refused {way} pairs 1500"), MODES[0]).run().exited(DONE);
+        assert_recorded(&test, pairs(10) + pairs(1500), began);
+    }
+}
