@@ -2,11 +2,8 @@
 //! between any two steps: each record is in the trace exactly once.
 
 use std::alloc::{Layout, alloc_zeroed};
-use std::arch::naked_asm;
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs;
-use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::atomic::{
@@ -19,25 +16,22 @@ use spec::buffer::{self, PAGE, REGIONS, SLOTS_OFFSET, SlotLayout, pack_range, re
 use spec::encode::UntimedRecord;
 use spec::{Record, id};
 
-use super::exec;
 use super::final_flush::{begin_alone, flush_all_slots};
 use crate::process_state::PROCESS;
 use crate::recorder::append;
 use crate::storage::testing::{HEADER, add_chunk, forget_slots, set_slot_layout};
-use crate::storage::{Slot, capacity, file_entry, set_write_through, slot_layout, thread_local};
+use crate::storage::{Slot, capacity, file_entry, set_write_through, slot_layout};
 use crate::sys;
-use crate::sys::interleaving::{
-    Actor, Observer, cancel_interrupt, explore, interrupt_at, observable_step, waiting_step,
-};
+use crate::sys::interleaving::{Actor, Observer, explore, interrupt_at, observable_step, waiting_step};
 use crate::trace_dir::executable_maps;
 
 const PID: u32 = 4321;
 
 /// The slots and files of a process, and which records its threads have made.
 #[derive(Clone)]
-struct Scene {
-    directory: Arc<tempfile::TempDir>,
-    slots: Vec<Slot>,
+pub(super) struct Scene {
+    pub(super) directory: Arc<tempfile::TempDir>,
+    pub(super) slots: Vec<Slot>,
     /// Bit n of the first: record n has begun; of the second: the call that makes it has returned.
     begun: Arc<AtomicU64>,
     made: Arc<AtomicU64>,
@@ -47,7 +41,7 @@ struct Scene {
 unsafe impl Send for Scene {}
 
 /// One test at a time uses the process's state.
-fn lock_process() -> MutexGuard<'static, ()> {
+pub(super) fn lock_process() -> MutexGuard<'static, ()> {
     static PROCESS_STATE: Mutex<()> = Mutex::new(());
     let guard = PROCESS_STATE.lock().unwrap_or_else(PoisonError::into_inner);
     executable_maps::never_refresh();
@@ -68,7 +62,7 @@ fn adopt(slot: Slot, lwp: u32, directory: &Path, position: u32) {
 
 impl Scene {
     /// A process with a slot for each of `lwps`. In the first region of each, records begin at `position`.
-    fn new(lwps: &[u32], layout: SlotLayout, position: u32) -> Scene {
+    pub(super) fn new(lwps: &[u32], layout: SlotLayout, position: u32) -> Scene {
         let mapped = |size: usize| {
             // SAFETY: the size is not 0. The memory is never given back.
             unsafe { alloc_zeroed(Layout::from_size_align(size, PAGE).unwrap()) }
@@ -102,12 +96,12 @@ impl Scene {
     }
 
     /// Makes the calling thread the owner of the first slot.
-    fn adopt_first(&self, position: u32, write_through: bool) {
+    pub(super) fn adopt_first(&self, position: u32, write_through: bool) {
         adopt(self.slots[0], sys::thread_id(), self.directory.path(), position);
         set_write_through(write_through);
     }
 
-    fn recorder(&self, slot: usize, numbers: std::ops::Range<u64>) -> Actor {
+    pub(super) fn recorder(&self, slot: usize, numbers: std::ops::Range<u64>) -> Actor {
         let scene = self.clone();
         Box::new(move || numbers.for_each(|number| scene.record(slot, number)))
     }
@@ -175,7 +169,7 @@ impl Scene {
     }
 
     /// Lets the process die at every step.
-    fn observer(&self) -> Observer {
+    pub(super) fn observer(&self) -> Observer {
         let scene = self.clone();
         Box::new(move || scene.check(scene.made.load(SeqCst), &scene.found()))
     }
@@ -243,7 +237,7 @@ impl Scene {
 }
 
 /// So near the end of the first region that a few records fill it.
-fn nearly_full() -> u32 {
+pub(super) fn nearly_full() -> u32 {
     capacity(0) - 400
 }
 
@@ -253,7 +247,7 @@ fn preemptions() -> usize {
 }
 
 /// More steps than a recorder of a few records has: beyond its last step the signal does not come.
-const STEPS: usize = 60;
+pub(super) const STEPS: usize = 60;
 
 #[test]
 fn a_full_buffer_is_written_once_whenever_the_process_dies() {
@@ -277,141 +271,6 @@ fn a_handler_that_records_at_any_step_neither_loses_nor_doubles() {
             });
         }
     }
-}
-
-/// Runs `work`; the jump of [`leave`] ends it. Returns whether there was one.
-///
-/// The jump is `siglongjmp`'s: nothing is dropped. It leads into this frame once, so that no call returns twice.
-fn until_left(work: Actor) -> bool {
-    /// The callee-saved registers, the stack pointer and where to go on.
-    #[unsafe(naked)]
-    unsafe extern "C" fn run(place: *mut usize, function: extern "C" fn(*mut Actor), work: *mut Actor) -> usize {
-        naked_asm!(
-            "push rbx",
-            "push rbp",
-            "push r12",
-            "push r13",
-            "push r14",
-            "push r15",
-            "sub rsp, 8",
-            "mov [rdi], rsp",
-            "mov rdi, rdx",
-            "call rsi",
-            "xor eax, eax",
-            "add rsp, 8",
-            "pop r15",
-            "pop r14",
-            "pop r13",
-            "pop r12",
-            "pop rbp",
-            "pop rbx",
-            "ret",
-        )
-    }
-    extern "C" fn call(work: *mut Actor) {
-        // SAFETY: the caller's Actor, which is moved out of its place.
-        let work = unsafe { work.read() };
-        work();
-    }
-    let mut work = ManuallyDrop::new(work);
-    let place = LEFT_TO.with(|place| place.as_ptr());
-    // SAFETY: `call` has this signature. After a jump nothing is used that the work has borrowed.
-    unsafe { run(place, call, &raw mut *work) != 0 }
-}
-
-thread_local! {
-    static LEFT_TO: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Jumps out of the work that [`until_left`] runs.
-fn leave() {
-    #[unsafe(naked)]
-    unsafe extern "C" fn jump(stack: usize) -> ! {
-        naked_asm!(
-            "mov rsp, rdi",
-            "mov eax, 1",
-            "add rsp, 8",
-            "pop r15",
-            "pop r14",
-            "pop r13",
-            "pop r12",
-            "pop rbp",
-            "pop rbx",
-            "ret",
-        )
-    }
-    // SAFETY: `run` has noted its stack, and has not returned.
-    unsafe { jump(LEFT_TO.get()) }
-}
-
-/// How many descriptors are open for files in this directory.
-fn open_files(directory: &Path) -> usize {
-    let entries = fs::read_dir("/proc/self/fd").unwrap().flatten();
-    entries.filter(|entry| fs::read_link(entry.path()).is_ok_and(|target| target.starts_with(directory))).count()
-}
-
-#[test]
-fn a_handler_that_leaves_by_a_jump_at_any_step_costs_its_record_alone() {
-    let _guard = lock_process();
-    for (write_through, position) in [(false, nearly_full()), (true, 0)] {
-        for step in 0..STEPS {
-            explore(0, || {
-                let scene = Scene::new(&[5], SlotLayout::BUFFERS, position);
-                let (actor, observer) = (scene.clone(), scene.observer());
-                let work = move || {
-                    actor.adopt_first(position, write_through);
-                    let (handle, record, later) = (actor.recorder(0, 10..13), actor.recorder(0, 0..6), actor.clone());
-                    until_left(Box::new(move || {
-                        let handler: Actor = Box::new(move || {
-                            handle();
-                            leave();
-                        });
-                        interrupt_at(step, handler);
-                        record();
-                        cancel_interrupt();
-                    }));
-                    later.recorder(0, 20..26)();
-                    assert_eq!(later.slots[0].writer.load(Relaxed), 0, "the jump has left a writer");
-                    assert!(!later.slots[0].has_record_in_progress(), "the jump has left a record");
-                    flush_all_slots();
-                    assert_eq!(open_files(later.directory.path()), 0, "the jump has left a descriptor");
-                };
-                (vec![Box::new(work)], observer)
-            });
-        }
-    }
-}
-
-#[test]
-fn a_handler_whose_exec_fails_at_any_step_neither_loses_nor_doubles() {
-    let _guard = lock_process();
-    let ring = SlotLayout::ring(64 * 1024).unwrap();
-    for (layout, write_through) in [(SlotLayout::BUFFERS, false), (SlotLayout::BUFFERS, true), (ring, false)] {
-        for step in 0..STEPS {
-            explore(0, || {
-                set_slot_layout(layout);
-                let position = if write_through { 0 } else { nearly_full() };
-                let scene = Scene::new(&[5], layout, position);
-                let (actor, observer) = (scene.clone(), scene.observer());
-                let work = move || {
-                    actor.adopt_first(position, write_through);
-                    thread_local::set_current(Some(actor.slots[0]));
-                    let (before, after) = (actor.recorder(0, 10..11), actor.recorder(0, 11..12));
-                    let handler: Actor = Box::new(move || {
-                        before();
-                        exec::run(true, || -1);
-                        after();
-                    });
-                    interrupt_at(step, handler);
-                    actor.recorder(0, 0..6)();
-                    cancel_interrupt();
-                    thread_local::set_current(None);
-                };
-                (vec![Box::new(work)], observer)
-            });
-        }
-    }
-    set_slot_layout(SlotLayout::BUFFERS);
 }
 
 #[test]
