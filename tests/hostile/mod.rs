@@ -12,6 +12,7 @@ mod kernels;
 mod left_open;
 mod limits;
 mod losses;
+mod planted_files;
 mod plugins;
 mod privileges;
 mod processes;

@@ -46,12 +46,12 @@ pub fn append<const N: usize>(slot: Slot, time: u64, lines: &[UntimedRecord; N])
 
 #[inline(always)]
 fn append_at(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
-    let region = &slot.regions[depth & (REGIONS - 1)];
-    if slot.end_of(depth).load(Relaxed) >= region.flush_threshold.load(Relaxed) {
+    let end = slot.end_of(depth).load(Relaxed);
+    if end >= slot.flush_thresholds[depth & (REGIONS - 1)].load(Relaxed) {
         append_slowly(slot, depth, time, lines);
     } else {
-        // SAFETY: this thread owns the slot, its record is the one in this region, and there is room.
-        unsafe { slot.append(depth, time, lines) };
+        // SAFETY: this thread owns the slot, its record is the one in this region, and below the threshold there is room.
+        unsafe { slot.append_at(depth, end, time, lines) };
     }
 }
 
@@ -66,10 +66,11 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
         return slot.lose(lines.len() as u32, cause, time);
     }
     let region = &slot.regions[depth & (REGIONS - 1)];
-    if region.flush_threshold.load(Relaxed) == 0 {
+    let threshold = &slot.flush_thresholds[depth & (REGIONS - 1)];
+    if threshold.load(Relaxed) == 0 {
         storage::end_left_write_through();
     }
-    if slot_layout().is_ring() && storage::give_up_oldest(region, slot_layout(), depth) {
+    if slot_layout().is_ring() && storage::give_up_oldest(region, threshold, slot_layout(), depth) {
         if storage::is_check_point(region) && !clock::check() && !seccomp::has_new_filter() {
             follow_time_namespace();
         }
@@ -78,7 +79,7 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
         return unsafe { slot.append(depth, time, lines) };
     }
     let (end, full) = (slot.end_of(depth).load(Relaxed), capacity(depth) - RESERVE);
-    if depth == 0 && end <= full && region.flush_threshold.load(Relaxed) != 0 {
+    if depth == 0 && end <= full && threshold.load(Relaxed) != 0 {
         // SAFETY: this thread owns the slot, its record is the one in this region, and there is room.
         unsafe { slot.append(depth, time, lines) };
         if storage::is_flush_point(&slot, lines, end, full)
@@ -96,7 +97,6 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
 /// Appends as the slot's writer. Writes the region before if it is full, and after if each record is written at once.
 fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     let records = lines.len() as u32;
-    let region = &slot.regions[depth & (REGIONS - 1)];
     let lwp = slot.lwp.load(Relaxed);
     let right = slot.become_writer(lwp, depth as u8);
     let may_write = matches!(right, WriteRight::Taken | WriteRight::Nested);
@@ -124,7 +124,7 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
         unsafe { slot.append(depth, time, lines) };
         // Once recording stops, only the process's end needs the records in the file.
         let at_once = stopped().is_none() || PROCESS.final_flush_begun.load(Relaxed) != 0;
-        if right == WriteRight::Taken && at_once && region.flush_threshold.load(Relaxed) == 0 {
+        if right == WriteRight::Taken && at_once && slot.flush_thresholds[depth & (REGIONS - 1)].load(Relaxed) == 0 {
             // Also what signal handlers have recorded meanwhile.
             slot.writer_depth.store(ALL_REGIONS, Relaxed);
             let written = (depth..REGIONS).try_for_each(|other| slot.write(other, Some(depth), file_entry(lwp)));
@@ -136,7 +136,7 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
     if right == WriteRight::Taken {
         slot.release_writer();
     }
-    if stopped().is_some() && (region.write_position.load(Relaxed) >> 32) as u32 > enough {
+    if stopped().is_some() && slot.end_of(depth).load(Relaxed) > enough {
         storage::outlast();
     }
 }

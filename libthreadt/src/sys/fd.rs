@@ -53,15 +53,16 @@ impl Drop for Fd {
 }
 
 impl Fd {
-    /// Opens `path`; the descriptor does not survive an exec.
-    pub fn open(path: &CStr, flags: c_int, mode: u32) -> Result<Fd> {
+    /// As [`Fd::open_inode`], for a file of which nothing is known.
+    pub(super) fn open(path: &CStr, flags: c_int, mode: u32) -> Result<Fd> {
         let mut fd = Fd::open_inode(path, flags, mode, 0)?;
         fd.keep_apart();
         Ok(fd)
     }
 
-    /// As [`Fd::open`], for a file whose inode number is known (else 0), and that is open for a few microseconds only.
-    pub fn open_inode(path: &CStr, flags: c_int, mode: u32, inode: u64) -> Result<Fd> {
+    /// Opens `path`; the descriptor does not survive an exec. For the functions in `open`, which check what it is. `inode` is
+    /// the file's inode number if that is known, else 0.
+    pub(super) fn open_inode(path: &CStr, flags: c_int, mode: u32, inode: u64) -> Result<Fd> {
         let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY | open_files::MARK;
         let note = Note::begin(thread_id(), stack_pointer(), inode);
         // SAFETY: the path is NUL-terminated.

@@ -17,6 +17,15 @@ pub unsafe fn unmap(address: *mut u8, length: usize) {
     let _ = unsafe { call(libc::SYS_munmap, [address as usize, length]) };
 }
 
+/// Changes what may be done with complete pages.
+///
+/// # Safety
+/// The pages must be the caller's to change.
+pub unsafe fn protect(address: usize, length: usize, protection: libc::c_int) -> Result {
+    // SAFETY: the caller's.
+    unsafe { call(libc::SYS_mprotect, [address, length, protection as usize]) }.map(drop)
+}
+
 /// Puts fresh private memory in the place of a mapping.
 ///
 /// # Safety

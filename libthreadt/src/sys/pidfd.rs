@@ -14,7 +14,7 @@ pub fn pid_of_pidfd(pidfd: c_int) -> u32 {
     let mut text = [0; 256];
     let length = CStr::from_bytes_until_nul(&path)
         .ok()
-        .and_then(|path| Fd::open(path, libc::O_RDONLY, 0).ok())
+        .and_then(|path| Fd::open_proc(path).ok())
         .and_then(|file| file.read(&mut text).ok());
     let mut lines = text.get(..length.unwrap_or(0)).unwrap_or(b"").split(|&byte| byte == b'\n');
     let digits = lines.find_map(|line| line.strip_prefix(b"Pid:")).unwrap_or(b"").trim_ascii();
