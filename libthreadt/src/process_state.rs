@@ -49,6 +49,8 @@ pub struct ProcessState {
     pub lost: AtomicU32,
     /// Bytes that were written to tr files; counted if THR_TRACE_MAX is set.
     pub written: AtomicU64,
+    /// Bytes that may be written before the file system is asked how much is free.
+    pub unasked: AtomicU64,
     /// Slots that the trbuf has room for.
     pub slots: AtomicU32,
     /// 1 if some of the trbuf is in anonymous memory, because it cannot be in the file: a crash loses it.

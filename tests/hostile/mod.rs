@@ -11,6 +11,7 @@ mod file_systems;
 mod kernels;
 mod limits;
 mod losses;
+mod planted_files;
 mod plugins;
 mod privileges;
 mod processes;

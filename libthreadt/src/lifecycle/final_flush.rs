@@ -69,7 +69,7 @@ fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
 
 /// Whether the slot's thread neither records nor releases anything.
 fn is_idle(slot: Slot) -> bool {
-    slot.in_progress.load(Relaxed) == 0 && slot.in_flight.load(Relaxed) == 0
+    slot.in_progress.load(Relaxed) == 0 && slot.published().in_flight.load(Relaxed) == 0
 }
 
 /// Records the releases that are still in flight; `true` if there is none.

@@ -19,7 +19,7 @@ use spec::{Record, id};
 use super::final_flush::flush_all_slots;
 use crate::process_state::PROCESS;
 use crate::recorder::append;
-use crate::storage::testing::{HEADER, add_chunk, forget_slots, set_slot_layout};
+use crate::storage::testing::{HEADER, add_chunk, forget_slots, make_file_table, new_controls, set_slot_layout};
 use crate::storage::{Slot, capacity, file_entry, set_write_through, slot_layout};
 use crate::sys::interleaving::{Actor, Observer, explore, interrupt_at, observable_step, waiting_step};
 use crate::trace_dir::executable_maps;
@@ -60,12 +60,15 @@ impl Scene {
         // Forgets the scene before.
         forget_slots(|_, _| ());
         HEADER.store(mapped(SLOTS_OFFSET), SeqCst);
+        make_file_table(false).unwrap();
         let directory = Arc::new(tempfile::tempdir().unwrap());
-        let first = mapped(layout.slot_size() * lwps.len());
+        let first = NonNull::new(mapped(layout.slot_size() * lwps.len())).unwrap();
+        // SAFETY: the memory of the slots.
+        let controls = unsafe { new_controls(first, lwps.len(), layout.slot_size()) }.unwrap();
         let mut slots = Vec::new();
         for (index, &lwp) in lwps.iter().enumerate() {
             // SAFETY: within the memory.
-            let slot = unsafe { Slot::at(NonNull::new(first.add(index * layout.slot_size())).unwrap()) };
+            let slot = unsafe { Slot::at(controls.add(index)) };
             slot.adopt(lwp, PID, 0x7f00_0000_1000, directory.path().as_os_str().as_encoded_bytes(), false);
             // What came before is in the file, or was given up; in a ring, the byte before ends a line.
             slot.regions[0].write_position.store(pack_range(position..position), Relaxed);
@@ -76,7 +79,8 @@ impl Scene {
             file_entry(lwp).users.fetch_add(1, Relaxed);
             slots.push(slot);
         }
-        add_chunk(first, lwps.len(), |_| ());
+        // SAFETY: made above, for good.
+        unsafe { add_chunk(controls, lwps.len(), |_| ()) };
         Scene { directory, slots, begun: Arc::default(), made: Arc::default() }
     }
 
@@ -130,9 +134,8 @@ impl Scene {
 
     fn slot_bytes(&self) -> Vec<Vec<u8>> {
         // SAFETY: the slots' memory; only one actor runs at a time, and it is here.
-        let bytes = |slot: &Slot| unsafe {
-            std::slice::from_raw_parts(slot.base().as_ptr(), slot_layout().slot_size()).to_vec()
-        };
+        let bytes =
+            |slot: &Slot| unsafe { std::slice::from_raw_parts(slot.base.as_ptr(), slot_layout().slot_size()).to_vec() };
         self.slots.iter().map(bytes).collect()
     }
 
@@ -182,7 +185,7 @@ impl Scene {
     fn copy_of_running(&self) -> Option<Vec<u64>> {
         let slot = &self.slots[0];
         let entry = file_entry(slot.lwp.load(Relaxed));
-        let end = entry.end.load(SeqCst);
+        let end = entry.end();
         observable_step();
         let mut copy = self.slot_bytes().swap_remove(0);
         if slot_writer(&copy) != Ok(0) {
@@ -200,7 +203,7 @@ impl Scene {
             words(&copy) == words(after)
         });
         observable_step();
-        if !only_grew || entry.end.load(SeqCst) != end {
+        if !only_grew || entry.end() != end {
             return None;
         }
         observable_step();

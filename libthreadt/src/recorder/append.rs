@@ -47,11 +47,12 @@ pub fn append<const N: usize>(slot: Slot, time: u64, lines: &[UntimedRecord; N])
 #[inline(always)]
 fn append_at(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     let region = &slot.regions[depth & (REGIONS - 1)];
-    if (region.write_position.load(Relaxed) >> 32) as u32 >= region.flush_threshold.load(Relaxed) {
+    let position = region.write_position.load(Relaxed);
+    if (position >> 32) as u32 >= slot.flush_thresholds[depth & (REGIONS - 1)].load(Relaxed) {
         append_slowly(slot, depth, time, lines);
     } else {
-        // SAFETY: this thread owns the slot, has `depth` outer records, and there is room.
-        unsafe { slot.append(depth, time, lines) };
+        // SAFETY: this thread owns the slot, has `depth` outer records, and below the threshold there is room.
+        unsafe { slot.append_at(depth, position, time, lines) };
     }
 }
 
@@ -66,7 +67,8 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
         return slot.lose(lines.len() as u32, cause, time);
     }
     let region = &slot.regions[depth & (REGIONS - 1)];
-    if slot_layout().is_ring() && storage::give_up_oldest(region, slot_layout(), depth) {
+    let threshold = &slot.flush_thresholds[depth & (REGIONS - 1)];
+    if slot_layout().is_ring() && storage::give_up_oldest(region, threshold, slot_layout(), depth) {
         if storage::is_check_point(region) && !clock::check() && !seccomp::has_new_filter() {
             follow_time_namespace();
         }
@@ -75,7 +77,7 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
         return unsafe { slot.append(depth, time, lines) };
     }
     let (end, full) = ((region.write_position.load(Relaxed) >> 32) as u32, capacity(depth) - RESERVE);
-    if depth == 0 && end <= full && region.flush_threshold.load(Relaxed) != 0 {
+    if depth == 0 && end <= full && threshold.load(Relaxed) != 0 {
         // SAFETY: this thread owns the slot, has no outer record, and there is room.
         unsafe { slot.append(depth, time, lines) };
         if storage::is_flush_point(&slot, lines, end, full)
@@ -118,7 +120,7 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
         unsafe { slot.append(depth, time, lines) };
         // Once recording stops, only the process's end needs the records in the file.
         let at_once = stopped().is_none() || PROCESS.final_flush_begun.load(Relaxed) != 0;
-        if right == WriteRight::Taken && at_once && region.flush_threshold.load(Relaxed) == 0 {
+        if right == WriteRight::Taken && at_once && slot.flush_thresholds[depth & (REGIONS - 1)].load(Relaxed) == 0 {
             // Also what signal handlers have recorded meanwhile.
             slot.writer_depth.store(ALL_REGIONS, Relaxed);
             let written = (depth..REGIONS).try_for_each(|depth| slot.write(depth, file_entry(lwp)));

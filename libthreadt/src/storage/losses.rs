@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
-use spec::buffer::{REGIONS, pack_range, unpack_range};
+use spec::buffer::{REGIONS, pack_range};
 use spec::encode::UntimedRecord;
 use spec::id;
 use spec::record::{EVENT1_OFFSET, TIME_WIDTH};
@@ -20,7 +20,7 @@ impl Slot {
             return;
         }
         let position = region.write_position.load(Relaxed);
-        let range = unpack_range(position);
+        let range = self.range_in(depth, position);
         if range.start > range.end {
             // SAFETY: the range lies within the region, whose text only the caller changes.
             let text = unsafe { self.text_in(depth, &self.oldest(depth, position)) };
@@ -49,18 +49,19 @@ impl Slot {
     /// The caller must be the writer, or nobody writes any more.
     pub fn drop_all(self) -> (u32, u64) {
         let mut lost = self.lost.swap(0, Relaxed);
+        self.publish_losses();
         let mut since = match self.lost_since.swap(0, Relaxed) {
             0 => u64::MAX,
             since => since,
         };
         for (depth, region) in self.regions.iter().enumerate() {
             let position = region.write_position.load(Relaxed);
-            let range = unpack_range(position);
+            let range = self.range_in(depth, position);
             let newer = if range.start > range.end { 0..range.end } else { 0..0 };
             for chunk in [self.oldest(depth, position), newer] {
                 // SAFETY: both lie within the region, whose text nobody changes any more.
                 let text = unsafe { self.text_in(depth, &chunk) };
-                lost += records_in(text);
+                lost = lost.wrapping_add(records_in(text));
                 if !text.is_empty() {
                     since = since.min(time_of(text));
                 }
@@ -78,6 +79,7 @@ impl Slot {
         let _ = self.lost_since.compare_exchange(0, since, Relaxed, Relaxed);
         self.lost.fetch_add(records, Relaxed);
         self.cause.store(cause.0 as u32, Relaxed);
+        self.publish_losses();
         PROCESS.lost.fetch_add(records, Relaxed);
     }
 
@@ -94,7 +96,14 @@ impl Slot {
             // SAFETY: the caller is owner and writer, and there is room.
             unsafe { self.append(depth, time, &[UntimedRecord { kind: &id::TRACE_LOST_0, arguments }]) };
             self.lost.fetch_sub(lost, Relaxed);
+            self.publish_losses();
         }
+    }
+
+    /// Lets readers know what is lost and not yet reported by a loss record.
+    fn publish_losses(self) {
+        self.published().cause.store(self.cause.load(Relaxed), Relaxed);
+        self.published().lost.store(self.lost.load(Relaxed), Relaxed);
     }
 }
 

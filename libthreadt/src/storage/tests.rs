@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::Relaxed;
 
-use spec::buffer::{
-    self, FileEntry, PAGE, REGION_OFFSETS, RegionLeftover, SLOT_PATH_MAX, SlotLayout, pack_range, unpack_range,
-};
+use spec::buffer::{self, PAGE, REGION_OFFSETS, RegionLeftover, SlotLayout, pack_range, unpack_range};
 use spec::encode::UntimedRecord;
 use spec::{Record, id};
 
+use super::file_table::RecordFileEntry;
 use super::layout::capacity;
 use super::record_file;
 use super::slot::{ALL_REGIONS, Slot, WriteRight};
-use crate::sys::{Errno, path};
+use super::slot_control::new_controls;
+use crate::sys::Errno;
+use crate::sys::path::{self, PATH_MAX};
 
 const PID: u32 = 4321;
 
@@ -22,14 +23,18 @@ const PID: u32 = 4321;
 pub(super) fn new_slot(directory: &Path, lwp: u32) -> Slot {
     let layout = Layout::from_size_align(SlotLayout::BUFFERS.slot_size(), PAGE).unwrap();
     // SAFETY: the layout has a size; the memory is never given back.
-    let slot = unsafe { Slot::at(NonNull::new(alloc_zeroed(layout)).unwrap()) };
+    let control = unsafe {
+        let slot = NonNull::new(alloc_zeroed(layout)).unwrap();
+        new_controls(slot, 1, SlotLayout::BUFFERS.slot_size()).unwrap()
+    };
+    // SAFETY: made above, for good.
+    let slot = unsafe { Slot::at(control) };
     slot.adopt(lwp, PID, 0x7f00_0000_1000, directory.as_os_str().as_encoded_bytes(), false);
     slot
 }
 
-pub(super) fn new_entry() -> FileEntry {
-    // SAFETY: zeros are a valid entry.
-    unsafe { std::mem::zeroed() }
+pub(super) fn new_entry() -> RecordFileEntry {
+    RecordFileEntry::new()
 }
 
 fn append(slot: Slot, depth: usize, number: u64) {
@@ -40,7 +45,7 @@ fn append(slot: Slot, depth: usize, number: u64) {
 }
 
 /// The path that the slot's records go to.
-fn path_of(slot: Slot) -> &'static [u8; SLOT_PATH_MAX] {
+fn path_of(slot: Slot) -> &'static [u8; PATH_MAX] {
     // SAFETY: the path lies in the slot, and nobody changes it.
     unsafe { &*slot.path() }
 }
@@ -107,7 +112,7 @@ fn a_write_that_was_interrupted_is_completed() {
     // The thread has taken its range and noted it, and so many bytes have arrived.
     for arrived in 0..=text.len() {
         fs::write(&file, [&before[..], &text[..arrived]].concat()).unwrap();
-        entry.end.store((before.len() + text.len()) as u64, Relaxed);
+        entry.at_least((before.len() + text.len()) as u64);
         let region = &slot.regions[0];
         region.write_position.store(pack_range(0..text.len() as u32), Relaxed);
         region.write_intent.store(pack_range(0..text.len() as u32), Relaxed);
@@ -143,7 +148,7 @@ fn a_ring_that_has_begun_anew_is_written_oldest_first() {
         region.write_position.store(pack_range(ends[1] + 7..ends[1]), Relaxed);
         if left > 0 {
             region.write_intent.store(pack_range(ends[2]..ends[59]), Relaxed);
-            entry.end.store(u64::from(ends[59] - ends[2]), Relaxed);
+            entry.at_least(u64::from(ends[59] - ends[2]));
             fs::write(&file, b"").unwrap();
             record_file::open(path::in_buffer(path_of(slot)), &entry).unwrap();
         }
@@ -154,7 +159,7 @@ fn a_ring_that_has_begun_anew_is_written_oldest_first() {
         assert!(slot.is_empty());
         assert_eq!(numbers(&fs::read(&file).unwrap()), (3..60).chain(0..2).collect::<Vec<_>>(), "left {left}");
         if left == 0 {
-            assert_eq!(slot.complete_from.load(Relaxed), 1_000_000_003);
+            assert_eq!(slot.published().complete_from.load(Relaxed), 1_000_000_003);
         }
         fs::remove_file(&file).unwrap();
     }

@@ -46,8 +46,8 @@ impl Drop for Fd {
 }
 
 impl Fd {
-    /// Opens `path`; the descriptor does not survive an exec.
-    pub fn open(path: &CStr, flags: c_int, mode: u32) -> Result<Fd> {
+    /// Opens `path`; the descriptor does not survive an exec. For the functions in `open`, which check what it is.
+    pub(super) fn open(path: &CStr, flags: c_int, mode: u32) -> Result<Fd> {
         let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY;
         // SAFETY: the path is NUL-terminated.
         let fd = uninterrupted(|| unsafe {

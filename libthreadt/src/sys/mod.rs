@@ -6,6 +6,7 @@ mod fd;
 pub mod interleaving;
 mod memory;
 mod once;
+mod open;
 pub mod own_exports;
 pub mod path;
 mod pidfd;
@@ -19,13 +20,14 @@ pub use call::{Errno, Result};
 pub use fd::Fd;
 #[cfg(test)]
 pub use interleaving::observable_step;
-pub use memory::{barrier, map_anonymous, register_barrier, replace_by_private, unmap, wipe_on_fork};
+pub use memory::{barrier, map_anonymous, map_for_process, register_barrier, replace_by_private, unmap, wipe_on_fork};
 pub use once::{Once, SetOnce};
+pub use open::{FileIdentity, is_own_directory};
 pub use pidfd::pid_of_pidfd;
 pub use pool::{Pool, PoolHead, Pooled};
 pub use process::{
     counter_is_forbidden, file_size_limit, parent_id, process_id, shares_memory, signal_stack, system_name,
-    thread_exists, thread_id, user_id,
+    thread_exists, thread_id,
 };
 pub use time::{clock_gettime, read_timespec, sleep, wait};
 
