@@ -88,10 +88,13 @@ impl Slot {
             }
             let text = self.region_text(depth).wrapping_add(range.start as usize);
             let length = range.end.saturating_sub(range.start);
-            // A child that a signal handler forks from here on may do the write as well: it has the same bytes for the
-            // same place.
             // SAFETY: the range lies within the region.
-            if let Err(errno) = unsafe { file.fd.write_at(text, length as usize, at) } {
+            let written = unsafe { file.fd.write_at(text, length as usize, at) };
+            if self.is_disowned() {
+                // A signal handler has forked this child since, whose descriptor leads nowhere. The parent writes.
+                return Ok(());
+            }
+            if let Err(errno) = written {
                 if errno == Errno(libc::EBADF) && repetitions != 0 {
                     // The host closes descriptors that are not its own: the noted write is repeated with another one.
                     repetitions -= 1;

@@ -204,6 +204,18 @@ pub fn close(number: c_int) {
     let _ = unsafe { call(libc::SYS_close, [number as usize]) };
 }
 
+/// Makes a descriptor one that can neither be read nor written, only closed.
+fn detach(number: c_int) {
+    let flags = (libc::O_PATH | libc::O_CLOEXEC) as usize;
+    // SAFETY: the path is NUL-terminated.
+    let nowhere = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, c"/".as_ptr() as usize, flags, 0]) };
+    if let Ok(nowhere) = nowhere {
+        // SAFETY: no memory is involved.
+        let _ = unsafe { call(libc::SYS_dup3, [nowhere, number as usize, libc::O_CLOEXEC as usize]) };
+        close(nowhere as c_int);
+    }
+}
+
 /// Closes what the thread `lwp` left open by jumping out of a signal handler. `here` is where its stack is; with `None` the
 /// thread is about to end, and nothing of it goes on.
 pub fn close_abandoned(lwp: u32, here: Option<usize>) {
@@ -217,9 +229,10 @@ pub fn close_abandoned(lwp: u32, here: Option<usize>) {
     }
 }
 
-/// In a forked child, which has this thread alone: closes what the parent's other threads had open. What the thread that
-/// forked had open stays if it may have been interrupted by the signal handler that forked: it goes on, and closes it.
-/// `lwp` was that thread's, 0 if that is not known, and `here` is where the stack is.
+/// In a forked child, which has this thread alone: closes what the parent's other threads had open. If a signal handler
+/// forked, the thread goes on with what the handler interrupted, and closes its descriptor itself. Until then the
+/// descriptor leads nowhere ([`detach`]): the file is the parent's, which goes on as well.
+/// `lwp` was the forking thread's, 0 if that is not known, and `here` is where the stack is.
 pub fn close_inherited(lwp: u32, new_lwp: u32, here: usize) {
     let is_live = |note: &Note| {
         Holder::from_word(note.holder.load(Relaxed)).is_some_and(|holder| match lwp {
@@ -228,6 +241,12 @@ pub fn close_inherited(lwp: u32, new_lwp: u32, here: usize) {
         })
     };
     let is_opening = |note: &Note| note.holder.load(Relaxed) != 0 && note.number.load(Relaxed) == OPENING;
+    for note in NOTES.iter().filter(|note| is_live(note)) {
+        let number = note.number.load(Relaxed);
+        if number >= 0 && marked_inode(number).is_some() {
+            detach(number);
+        }
+    }
     let is_kept = |number: c_int| {
         NOTES.iter().filter(|note| is_live(note)).any(|note| match note.number.load(Relaxed) {
             OPENING => true,
@@ -260,4 +279,53 @@ pub fn close_inherited(lwp: u32, new_lwp: u32, here: usize) {
         }
     }
     UNNOTED.store(0, Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+    use crate::sys::stack::stack_pointer;
+    use crate::sys::{Fd, process_id, thread_id};
+
+    static CHILD: AtomicI32 = AtomicI32::new(0);
+    static LWP: AtomicU32 = AtomicU32::new(0);
+
+    /// Forks, as the host's handler may; the child then does what the hook of fork does.
+    extern "C" fn fork(_: c_int) {
+        // SAFETY: the child calls only system calls.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            close_inherited(LWP.load(Relaxed), thread_id(), stack_pointer());
+        }
+        CHILD.store(child, Relaxed);
+    }
+
+    /// A handler forks while the thread is about to write: only the parent writes.
+    #[test]
+    fn a_child_does_not_continue_the_write_that_its_handler_interrupted() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let file = Fd::create(&CString::new(path.as_os_str().as_bytes()).unwrap(), libc::O_RDWR).unwrap().0;
+        LWP.store(thread_id(), Relaxed);
+        // SAFETY: the handler only makes system calls.
+        unsafe {
+            libc::signal(libc::SIGUSR2, fork as *const () as libc::sighandler_t);
+            libc::raise(libc::SIGUSR2);
+        }
+        let child = CHILD.load(Relaxed);
+        // SAFETY: the text is readable.
+        let written = unsafe { file.write_at(b"text".as_ptr(), 4, 0) };
+        if child == 0 {
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(if written.is_err() { 7 } else { 8 }) };
+        }
+        let mut status = 0;
+        // SAFETY: waits for the child of this test.
+        unsafe { libc::waitpid(child, &mut status, 0) };
+        assert_eq!((written, libc::WEXITSTATUS(status)), (Ok(()), 7), "process {}", process_id());
+        assert_eq!(std::fs::read(path).unwrap(), b"text");
+    }
 }
