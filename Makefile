@@ -1,6 +1,8 @@
 # make            build target/release/libthreadt.so and target/release/trace-cat
 # make demo       record a parallel sort, and print parts of its trace
 # make test       install what the tests need, build, run every test
+# make test-glibc run programs under other versions of glibc, from Debian's packages, which apt downloads into target/glibc
+#                 (GLIBC="bullseye bookworm trixie sid")
 # make setup      only install what the tests need
 # make bench      measure what recording costs, beside LTTng-UST and uftrace, which it installs: BENCH_ROUNDS=7,
 #                 BENCH_ONLY="mutex-1 programs lttng" (workloads, groups, ways), BENCH_AGAINST=BUILD-DIRECTORY of another version
@@ -24,6 +26,7 @@
 CARGO ?= cargo
 PREFIX ?= /usr/local
 SOAK ?= long
+GLIBC ?= bullseye bookworm trixie sid
 FUZZ_SECONDS ?= 60
 FUZZ_SEED ?=
 
@@ -41,7 +44,7 @@ DOCUMENTS := $(TARGET)/documents
 PAGES := $(addprefix $(MAN)/,$(patsubst %.in,%,$(notdir $(wildcard */man/*.in))))
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: all toolchain demo test setup soak bench bench-parts bench-merge bench-follow fuzz miri man completions documents install clean
+.PHONY: all toolchain demo test test-glibc setup soak bench bench-parts bench-merge bench-follow fuzz miri man completions documents install clean
 
 all: toolchain
 	$(CARGO) build --release --locked
@@ -59,6 +62,9 @@ setup:
 # The preloaded library is a cdylib that no test depends on: cargo test by itself does not build it.
 test: setup all
 	THREADT_TARGET=$(abspath $(RELEASE)) sh tests/run $(CARGO)
+
+test-glibc: setup all
+	THREADT_TARGET=$(abspath $(RELEASE)) sh tests/glibc $(abspath $(TARGET)) $(CARGO) $(GLIBC)
 
 # The tests run one after the other, so that the disk holds one trace at a time.
 soak: all

@@ -16,6 +16,8 @@
 //! `NAME@@VERSION`, and each old version `NAME@VERSION`. A hook of such a row is exported under that version, and calls
 //! the same version of the next library; in Rust an old version is called `pthread_kill_2_2_5`. A hook without a version
 //! is what the dynamic linker takes for any version.
+//!
+//! The column `optional` is there for functions that a program may be without: the version under which a libc has it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -24,6 +26,10 @@ use std::{env, fs};
 
 #[path = "build/linking.rs"]
 mod linking;
+#[path = "build/symbols.rs"]
+mod symbols;
+
+use symbols::{FIRST_VERSION, Symbol, optional_functions};
 
 /// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
 /// mostly to calibrate, and what `src/hooks/unrecorded.rs` hooks.
@@ -41,49 +47,6 @@ const HELPERS: [&str; 12] = [
     "setns",
     "syscall",
 ];
-
-/// The version that libc's first functions have. References without a version get it, unless they come from `dlsym`.
-const FIRST_VERSION: &str = "GLIBC_2.2.5";
-
-/// A function's name as a cell of `functions.tsv` has it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Symbol<'a> {
-    /// Its name in C.
-    name: &'a str,
-    version: Option<&'a str>,
-    is_default: bool,
-}
-
-impl Symbol<'_> {
-    fn parse(cell: &str) -> Symbol<'_> {
-        match cell.split_once('@') {
-            None => Symbol { name: cell, version: None, is_default: true },
-            Some((name, version)) => {
-                let default = version.strip_prefix('@');
-                Symbol { name, version: default.or(Some(version)), is_default: default.is_some() }
-            }
-        }
-    }
-
-    /// Its name in Rust.
-    fn ident(&self) -> String {
-        match self.version.filter(|_| !self.is_default) {
-            Some(version) => format!("{}{}", self.name, version.trim_start_matches("GLIBC").replace('.', "_")),
-            None => self.name.to_owned(),
-        }
-    }
-
-    /// What follows the hook's name where it is defined: the versions under which it is exported.
-    fn exports(&self) -> String {
-        let Symbol { name, version, is_default } = *self;
-        match version {
-            None => String::new(),
-            Some(version) if is_default => format!(" = \"{name}@@{version}\""),
-            Some(FIRST_VERSION) => format!(" = \"{name}@{FIRST_VERSION}\" \"{name}@{}\"", linking::UNVERSIONED),
-            Some(version) => format!(" = \"{name}@{version}\""),
-        }
-    }
-}
 
 /// Functions whose `int` is 0 or -1 and errno.
 fn sets_errno(symbol: &str) -> bool {
@@ -182,7 +145,7 @@ fn value(place: &str, text: &str, names: &[(String, &str)]) -> String {
 /// The hook of a row whose event has a function that makes the call: its arguments are those of the `values` cell
 /// (parameters, `0`, and next functions as `&NAME`), the call's return address, and the call.
 fn wrapped_hook(row: &[&str], declared: &str, result: &str, call: &str, jump: &str) -> String {
-    let [symbol, event, _, _, cells, prototype] = row else { unreachable!("`hook` has checked the row") };
+    let [symbol, event, _, _, cells, prototype, ..] = row else { unreachable!("`hook` has checked the row") };
     let symbol = Symbol::parse(symbol);
     let (ident, exports) = (symbol.ident(), symbol.exports());
     let cells = cells.split(' ').filter(|cell| *cell != "-");
@@ -227,12 +190,18 @@ fn first_records() -> BTreeMap<String, FirstRecord> {
 
 /// The conditions under which a call is not recorded at level blocked: one that is known before the call, and one that is known
 /// after it.
-fn omit_conditions(place: &str, symbol: Symbol<'_>, level: &str, object: &str) -> (Option<String>, Option<String>) {
+fn omit_conditions(
+    place: &str,
+    symbol: Symbol<'_>,
+    level: &str,
+    object: &str,
+    cells: &str,
+) -> (Option<String>, Option<String>) {
     let selective = "switch.is_selective()";
     match level {
         "always" | "never" => (None, None),
         // An old version's objects do not tell of waiters.
-        "waiters" if !symbol.is_default => (None, None),
+        "waiters" if !symbol.is_default && !cells.contains('(') => (None, None),
         "failed" => (None, Some(format!("{selective} && result.rval() == 0"))),
         "waiters" => {
             let layout = object.to_uppercase();
@@ -246,7 +215,7 @@ fn omit_conditions(place: &str, symbol: Symbol<'_>, level: &str, object: &str) -
 
 /// The hook of a row of `functions.tsv`.
 fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>) -> String {
-    let [symbol, event, hook_kind, next, cells, prototype] = row else { panic!("{place}: a row has 6 columns") };
+    let [symbol, event, hook_kind, next, cells, prototype, ..] = row else { panic!("{place}: a row has 6 columns") };
     let parameters = parameters(place, prototype);
     let declared: Vec<String> = parameters.iter().map(|(name, kind)| format!("{name}: {kind}")).collect();
     let (symbol, next) = (Symbol::parse(symbol), Symbol::parse(next).ident());
@@ -278,7 +247,7 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     let names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
     let object = names.first().copied().unwrap_or_default();
     let kind = format!("&id::{upper}_0");
-    let (known_before, known_after) = omit_conditions(place, symbol, level, object);
+    let (known_before, known_after) = omit_conditions(place, symbol, level, object, cells);
     let omit_before =
         known_before.map_or(String::new(), |condition| format!("    if {condition} {{ return {jump}; }}\n"));
     let omit_after =
@@ -360,10 +329,10 @@ fn main() {
     println!("cargo:rerun-if-changed={file}");
     println!("cargo:rerun-if-changed=../spec/events.tsv");
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=build/linking.rs");
+    println!("cargo:rerun-if-changed=build");
     let text = fs::read_to_string(file).expect("functions.tsv is readable");
     let first_records = first_records();
-    let mut versions = BTreeSet::from([FIRST_VERSION]);
+    let (mut versions, mut optional) = (BTreeSet::from([FIRST_VERSION]), BTreeSet::new());
     let (mut hooks, mut names) = (String::new(), BTreeSet::from(HELPERS.map(Symbol::parse)));
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
         let row: Vec<&str> = line.split('\t').collect();
@@ -373,6 +342,10 @@ fn main() {
         }
         names.insert(Symbol::parse(row[3]));
         versions.extend(Symbol::parse(row[0]).version);
+        if let Some(version) = row.get(6) {
+            optional.insert((Symbol::parse(row[0]).name, *version));
+            versions.insert(version);
+        }
     }
     let mut next = String::new();
     for symbol in &names {
@@ -394,5 +367,6 @@ fn main() {
     let target = Path::new(&target);
     fs::write(target.join("hooks.rs"), hooks).expect("OUT_DIR is writable");
     fs::write(target.join("next_functions.rs"), next).expect("OUT_DIR is writable");
+    fs::write(target.join("optional_functions.rs"), optional_functions(&optional)).expect("OUT_DIR is writable");
     linking::request(target, &versions);
 }

@@ -101,8 +101,13 @@ fn write_functions(out: &mut String, events: &[String]) {
     let rows = rows("functions.tsv");
     writeln!(out, "/// Every traced C function, in the order of `functions.tsv`.").unwrap();
     writeln!(out, "pub static FUNCTIONS: [Function; {}] = [", rows.len()).unwrap();
+    let name = |cell: &str| cell.split('@').next().unwrap_or_default().to_owned();
+    let mut names = BTreeMap::new();
+    for (_, row) in &rows {
+        *names.entry(name(&row[0])).or_insert(0) += 1;
+    }
     for (place, row) in rows {
-        assert_eq!(row.len(), 6, "{place}: a row has 6 columns");
+        assert!([6, 7].contains(&row.len()), "{place}: a row has 6 columns, or 7");
         let event = events
             .iter()
             .position(|name| *name == row[1])
@@ -110,7 +115,8 @@ fn write_functions(out: &mut String, events: &[String]) {
         writeln!(
             out,
             "    Function {{ symbol: {:?}, export: {:?}, event: EventId({event}), next: {:?}, prototype: {:?} }},",
-            row[0].split("@@").next().unwrap_or_default(),
+            // An old version that is the only one needs no other name.
+            if row[0].contains("@@") || names[&name(&row[0])] == 1 { name(&row[0]) } else { row[0].clone() },
             row[0],
             row[3],
             row[5]

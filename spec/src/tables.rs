@@ -206,7 +206,7 @@ impl EventId {
 /// One traced C function: a row of `functions.tsv`.
 #[derive(Debug)]
 pub struct Function {
-    /// Its name in C. An old version of a function has its own row: `pthread_kill@GLIBC_2.2.5`.
+    /// Its name in C; of a function's old version beside the default one, `pthread_kill@GLIBC_2.2.5`.
     pub symbol: &'static str,
     /// What the library exports, in the notation of linkers: `fork`, which is any version, or a default version,
     /// `pthread_kill@@GLIBC_2.34`, or an old one, `pthread_kill@GLIBC_2.2.5`.

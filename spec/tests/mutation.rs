@@ -127,7 +127,7 @@ fn range_word(random: &mut SeededRandom, layout: SlotLayout) -> u64 {
 
 fn mutate_slot(random: &mut SeededRandom, page: &mut [u8]) {
     let layout = if random.below(2) == 0 { SlotLayout::BUFFERS } else { SlotLayout::ring(64 * 1024).unwrap() };
-    let words = (PAGE - buffer::SLOT_PATH_MAX) / 8;
+    let words = size_of::<buffer::SlotHeader>() / 8;
     let mut changed = Vec::new();
     for _ in 0..=random.below(12) {
         let word = 8 * random.below(words);

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use self::elf_library::{Import, Library};
+use self::elf_library::Import;
+pub use self::elf_library::Library;
 use self::library_rules::{RULES, exports, hooked_symbols, imports};
 use crate::harness::{self, Program};
 

@@ -83,6 +83,14 @@ pub fn bars(results: &Results) -> Vec<Bar> {
     if asked("mutex-1") {
         let (ours, theirs) = (("mutex-1", Way::Ring), ("mutex-1", Way::LttngOverwrite));
         bars.ratio("mutex-1: ring / lttng-overwrite".to_owned(), ours, theirs, figure, 0.35);
+        // Nothing of ours but the encoding, the clock and one more system call.
+        bars.ratio(
+            "mutex-1: buf / buf-floor".to_owned(),
+            ("mutex-1", Way::Buf),
+            ("mutex-1", Way::BufFloor),
+            figure,
+            1.2,
+        );
         bars.more("mutex-1: blocked - native, a pair".to_owned(), ("mutex-1", Way::Blocked), 1.0, 8.0, "ns");
     }
     for workload in ["mutex-1", "recursive-1", "rwlock-1", "semaphore-1"].into_iter().filter(|name| asked(name)) {

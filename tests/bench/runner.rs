@@ -19,6 +19,8 @@ use crate::workloads::{Kind, Workload};
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/programs");
 /// Bytes of a pair's three records: 83, 70 and 83.
 const PAIR: u64 = 236;
+/// Writes of a pair with THR_TRACE_BUF: those of a free lock's two records are one.
+const BUF_WRITES: u64 = 2;
 
 /// What the runs need, and what has to go when they are over.
 #[derive(Debug)]
@@ -119,6 +121,12 @@ impl Runner {
                 let turns = workload.turns(way).unwrap_or(1).to_string();
                 let floor = Launch::new(scratch.join("floor")).args([turns, PAIR.to_string()]);
                 let floor = floor.args([trace.join("text")]);
+                (sample(workload, &process::run(&mut floor.command(), scratch)?)?, None)
+            }
+            Way::BufFloor => {
+                let turns = workload.turns(way).unwrap_or(1).to_string();
+                let floor = Launch::new(scratch.join("floor")).args([turns, PAIR.to_string()]);
+                let floor = floor.args([trace.join("text")]).args([BUF_WRITES.to_string()]);
                 (sample(workload, &process::run(&mut floor.command(), scratch)?)?, None)
             }
             Way::Lttng | Way::LttngOverwrite => {

@@ -15,6 +15,9 @@ pub enum Way {
     Default,
     /// THR_TRACE_BUF: each record at once in its file.
     Buf,
+    /// The bytes of two records a pair, for each of them open, fstat, pwrite and close: less is not possible for
+    /// THR_TRACE_BUF, as long as no descriptor stays open.
+    BufFloor,
     /// THR_TRACE_LEVEL=blocked.
     Blocked,
     /// THR_TRACE_RING=4M.
@@ -31,13 +34,14 @@ pub enum Way {
 
 impl Way {
     /// All, in the table's order.
-    pub const ALL: [Way; 12] = [
+    pub const ALL: [Way; 13] = [
         Way::Native,
         Way::Floor,
         Way::Off,
         Way::Before,
         Way::Default,
         Way::Buf,
+        Way::BufFloor,
         Way::Blocked,
         Way::Ring,
         Way::Detail,
@@ -55,6 +59,7 @@ impl Way {
             Way::Before => "before",
             Way::Default => "default",
             Way::Buf => "buf",
+            Way::BufFloor => "buf-floor",
             Way::Blocked => "blocked",
             Way::Ring => "ring",
             Way::Detail => "detail",
@@ -73,6 +78,7 @@ impl Way {
             Way::Before => "libthreadt of BENCH_AGAINST, default",
             Way::Default => "libthreadt",
             Way::Buf => "libthreadt, THR_TRACE_BUF=1 (fewer turns)",
+            Way::BufFloor => "no recorder: open, fstat, pwrite and close for each write of buf",
             Way::Blocked => "libthreadt, THR_TRACE_LEVEL=blocked",
             Way::Ring => "libthreadt, THR_TRACE_RING=4M",
             Way::Detail => "libthreadt, THR_TRACE_DETAIL=1",

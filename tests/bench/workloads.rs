@@ -139,7 +139,7 @@ impl Workload {
     pub fn turns(&self, way: Way) -> Option<u64> {
         match self.kind {
             Kind::Calls { calls: "ping-pong", turns, .. } if way == Way::Buf => Some(turns / 4),
-            Kind::Calls { turns, .. } if way == Way::Buf => Some(turns / AT_ONCE),
+            Kind::Calls { turns, .. } if matches!(way, Way::Buf | Way::BufFloor) => Some(turns / AT_ONCE),
             Kind::Calls { turns, .. } => Some(turns),
             _ => None,
         }
@@ -149,7 +149,7 @@ impl Workload {
     /// call that may wait and one of the other; uftrace's are counted as calls.
     pub fn events(&self, way: Way) -> Option<u64> {
         let a_turn = match way {
-            Way::Native | Way::Floor | Way::Off | Way::Blocked => return None,
+            Way::Native | Way::Floor | Way::BufFloor | Way::Off | Way::Blocked => return None,
             Way::Uftrace => 2,
             _ => 3,
         };
@@ -161,9 +161,9 @@ impl Workload {
         }
     }
 
-    /// Whether this way means anything for this workload: the floor is that of one loop.
+    /// Whether this way means anything for this workload: the floors are those of one loop.
     pub fn has(&self, way: Way) -> bool {
-        way != Way::Floor || self.name == "mutex-1"
+        !matches!(way, Way::Floor | Way::BufFloor) || self.name == "mutex-1"
     }
 
     /// Why this workload is not measured in this way, though both are there.

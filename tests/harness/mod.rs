@@ -3,6 +3,7 @@
 //! ```text
 //! artefacts   libthreadt.so and trace-cat, as built
 //! program     a C or C++ program of tests/programs, compiled once
+//! glibc       another version of it, under which the programs run
 //! test_directory  a test's own directory, and the commands that run there, with and without the library
 //! seeded_random   random numbers that a seed repeats
 //! output      how a command ended, and what it printed
@@ -12,6 +13,7 @@
 
 mod artefacts;
 mod excerpt;
+pub mod glibc;
 mod output;
 mod program;
 mod seeded_random;

@@ -8,6 +8,8 @@ use std::process::Command;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::SystemTime;
 
+use super::glibc;
+
 /// A compiled program.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -36,7 +38,9 @@ impl Program {
     pub fn with_flags(source: &str, flags: &[&str]) -> Program {
         let input = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs").join(source);
         let name: String = source.chars().chain(flags.concat().chars()).map(plain).collect();
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs").join(name);
+        let programs =
+            glibc::chosen().map_or_else(|| "programs".to_owned(), |glibc| format!("programs-{}", glibc.name()));
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(programs).join(name);
         let once = Arc::clone(COMPILED.lock().unwrap().entry(path.clone()).or_default());
         once.get_or_init(|| compile(&input, &path, flags));
         Program { path }
@@ -72,6 +76,9 @@ fn compile(input: &Path, output: &Path, flags: &[&str]) {
         .args(flags)
         // Before glibc 2.34 dlopen and forkpty stand in libraries of their own.
         .args(["-ldl", "-lutil"]);
+    if let Some(glibc) = glibc::chosen() {
+        command.args(glibc.flags());
+    }
     let result = command.output().unwrap_or_else(|error| panic!("{compiler}: {error}"));
     let messages = String::from_utf8_lossy(&result.stderr);
     assert!(result.status.success(), "{command:?}\n{messages}");

@@ -125,6 +125,19 @@ fn a_filter_that_forbids_to_open() {
     assert_eq!(fs::read_dir(test.trace_directory()).unwrap().count(), 0);
 }
 
+/// A filter that kills for everything that the program does not do itself, but for what rings need.
+#[test]
+fn a_filter_that_kills_for_all_but_what_rings_need() {
+    for (arguments, pairs) in [
+        ("pairs 100 thread 100 allow rings pairs 20000", 20_200),
+        ("pairs 100 thread 100 allow threads thread 300 threads 8 50 pairs 20000", 20_900),
+    ] {
+        let test = TestDirectory::new("filter-kills");
+        traced_steps(&test, arguments).env("THR_TRACE_RING", "8M").run().exited(super::DONE);
+        assert_complete(&test, 3 * pairs);
+    }
+}
+
 /// Lets every user write to the trace directory.
 pub fn open_to_all(test: &TestDirectory) {
     fs::set_permissions(test.directory(), fs::Permissions::from_mode(0o755)).unwrap();

@@ -1,7 +1,7 @@
 //! Trace directories on overlays and in user space, and programs whose memory is limited by a control group.
 
 use super::super::harness::{TestDirectory, Trace};
-use super::{DONE, complains_once, expected_records, merged_by_script, privately};
+use super::{DONE, account, complains_once, merged_by_script, privately};
 
 /// A container's own file system, without room: what does not fit is counted.
 #[test]
@@ -17,7 +17,7 @@ fn a_full_overlay() {
         return println!("skipped: no overlay can be mounted here: {}", output.stderr_text());
     }
     complains_once(&output, "recording stops");
-    let account = expected_records(&merged_by_script(&test));
+    let account = account(&merged_by_script(&test));
     assert!(account.lost > 0, "the file system was not full");
     assert_eq!(account.records as u64 + account.lost, 3 * 40_200);
     assert_eq!(account.causes, [i64::from(libc::ENOSPC)]);
@@ -40,7 +40,8 @@ fn the_server_of_the_file_system_dies() {
     if output.status.code() == Some(77) {
         return println!("skipped: no bindfs, or it cannot mount here");
     }
-    complains_once(&output, "Transport endpoint is not connected");
+    // ENOTCONN, or ECONNABORTED for a request that was under way.
+    complains_once(&output, "cannot write to the trace in");
     let merged = std::fs::read(test.directory().join("merged")).unwrap();
     assert!(Trace::parse("merged", &merged).records.len() >= 3 * 2000, "what was written before is there");
 }
@@ -65,6 +66,6 @@ fn a_control_group_at_its_memory_limit() {
         return println!("skipped: no control group can be made here: {}", output.stderr_text());
     }
     output.exited(DONE);
-    let account = expected_records(&test.merged());
+    let account = account(&test.merged());
     assert_eq!(account.records as u64 + account.lost, 3 * (8 * 40_000 + 100));
 }

@@ -32,13 +32,13 @@ fn a_file_system_that_reserves_no_space() {
 #[test]
 fn a_file_system_that_cannot_rename_conditionally() {
     let test = TestDirectory::new("no-renameat2");
-    let unshare = |run: TestCommand<'_>| run.args(["--pid", "--fork", "--kill-child"]);
-    if !unshare(test.native("unshare")).arg("true").run().status.success() {
+    let unshare = || test.native("unshare").args(["--pid", "--fork", "--kill-child"]);
+    if !unshare().arg("true").run().status.success() {
         return println!("skipped: no PID namespaces here");
     }
     // In each namespace the program has the same number.
     for _ in 0..3 {
-        let run = unshare(test.native("unshare")).arg("env");
+        let run = unshare().arg("env");
         let run = run.arg(format!("LD_PRELOAD={}", super::super::harness::library().display()));
         let run = run.arg(format!("THR_TRACE_DIR={}", test.trace_directory().display())).arg("THR_TRACE_EVENTS=mutex");
         let run = run.arg(Program::c("hostile/refuse.c")).arg("renameat2").arg(steps()).args(["pairs", "100"]);

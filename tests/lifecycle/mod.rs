@@ -11,6 +11,7 @@ mod shared_clock;
 mod threads;
 mod unnoticed_forks;
 mod versions;
+mod weak_references;
 
 use std::fs;
 use std::path::Path;

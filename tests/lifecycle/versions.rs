@@ -1,6 +1,8 @@
 //! Versions of functions: whoever asks for one gets it, in whatever way.
 
-use super::super::harness::{Program, TestDirectory};
+use std::path::PathBuf;
+
+use super::super::harness::{Program, TestDirectory, glibc, library};
 
 /// References to an old version, to the default one and without a version, and what `dlsym` and `dlvsym` find, all reach
 /// what they reach natively: recorded, and with nothing enabled.
@@ -20,4 +22,20 @@ fn each_reference_gets_the_version_that_it_asks_for() {
             assert_eq!(test.merged().of("thr_kill").len(), native.stdout_text().lines().count());
         }
     }
+}
+
+/// A program that its dynamic linker starts by name, and for which that is asked to preload the library.
+#[test]
+fn the_dynamic_linker_preloads_it() {
+    let linker =
+        glibc::chosen().map_or_else(|| PathBuf::from("/lib64/ld-linux-x86-64.so.2"), |glibc| glibc.dynamic_linker());
+    let program = Program::c("rows/once.c");
+    let test = TestDirectory::new("preload");
+    let native = test.native(&program).run();
+    let run = test.traced(linker).env_remove("LD_PRELOAD").arg("--preload").arg(library()).arg(&program).run();
+    native.success();
+    run.success();
+    let calls = native.stdout_text().lines().filter(|line| line.contains(" thr_once 1 ")).count();
+    let recorded = test.merged().of("thr_once").iter().filter(|record| record.fields.which == 1).count();
+    assert!(calls > 0 && recorded >= calls, "{recorded} of {calls}");
 }

@@ -6,7 +6,8 @@ use std::ffi::CString;
 use spec::{EVENTS, FUNCTIONS};
 
 use super::CASES;
-use crate::harness::TestDirectory;
+use crate::artefact::Library;
+use crate::harness::{TestDirectory, glibc};
 
 /// Categories whose records no C function of Linux makes: spinning barriers do not exist there, futex calls go through
 /// `syscall`, and functions' entries come from code that was built to report them.
@@ -15,8 +16,16 @@ const WITHOUT_FUNCTION: [u8; 3] = [8, 10, 13];
 /// Records that the library makes of itself and not of a call: a loss, and a change of the mask.
 const OF_THE_TRACE: u8 = 0;
 
-/// Whether this machine's C library has the function.
+/// Whether the C library has the function: this machine's, or the other one under which the programs run.
 pub fn in_c_library(function: &str) -> bool {
+    if let Some(glibc) = glibc::chosen() {
+        let libraries = ["libc.so.6", "libpthread.so.0"].map(|name| glibc.libraries().join(name));
+        return libraries.iter().any(|path| {
+            Library::symbol_addresses(path)
+                .keys()
+                .any(|symbol| symbol.split_once("@@").map(|(name, _)| name) == Some(function))
+        });
+    }
     let name = CString::new(function).expect("a function's name has no NUL");
     // SAFETY: dlsym reads the name, which lives until it returns; this process is not under the library.
     !unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }.is_null()

@@ -9,6 +9,7 @@ pub mod expectation;
 pub mod recorded_calls;
 
 use crate::harness::{Program, TestCommand, TestDirectory};
+pub use coverage::in_c_library;
 use expectation::Printed;
 
 /// One run of a row program.
@@ -39,7 +40,7 @@ impl Case {
         output.exited(self.status);
         let printed = Printed::parse(output.stdout_text());
         for function in &printed.missing {
-            assert!(!coverage::in_c_library(function), "{}: prints that {function} is missing", output.command);
+            assert!(!in_c_library(function), "{}: prints that {function} is missing", output.command);
         }
         printed
     }

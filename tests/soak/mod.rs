@@ -1,10 +1,11 @@
 //! Ends of processes, in rounds: `make soak` runs thousands of rounds, `make test` some of each kind.
 //!
-//! `THREADT_SOAK` is `short`, `long` or `KILLS:EXITS:STORMS:CROWDS`; `THREADT_SEED` the first round's seed. A round that fails
+//! `THREADT_SOAK` is `short`, `long` or `KILLS:EXITS:STORMS:CROWDS:REWRITTEN`; `THREADT_SEED` the first round's seed. A round that fails
 //! keeps its directory and prints how to repeat it.
 
 mod crowd;
 mod exits;
+mod rewritten;
 mod rounds;
 mod storm;
 
@@ -44,4 +45,10 @@ fn storms() {
 #[test]
 fn crowds() {
     rounds::run(Kind::Crowds, crowd::one);
+}
+
+/// Another process rewrites the buffers.
+#[test]
+fn rewritten() {
+    rounds::run(Kind::Rewritten, rewritten::one);
 }

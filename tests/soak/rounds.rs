@@ -13,29 +13,30 @@ pub enum Kind {
     /// Of [`super::storm::FORKS`] forks each.
     Storms,
     Crowds,
+    Rewritten,
 }
 
 impl Kind {
     /// The test's name, to run it alone.
     fn test(self) -> &'static str {
-        ["kills", "exits", "storms", "crowds"][self as usize]
+        ["kills", "exits", "storms", "crowds", "rewritten"][self as usize]
     }
 
     /// The rounds for `make test` and `make soak`, or those that `THREADT_SOAK` sets.
     fn rounds(self) -> u64 {
         let wanted = env::var("THREADT_SOAK").unwrap_or_else(|_| "short".to_owned());
         let counts: Vec<u64> = match wanted.as_str() {
-            "short" => vec![30, 30, 1, 2],
-            "long" => vec![1000, 1000, 25, 100],
+            "short" => vec![30, 30, 1, 2, 4],
+            "long" => vec![1000, 1000, 25, 100, 500],
             counts => counts.split(':').map_while(|count| count.parse().ok()).collect(),
         };
-        assert_eq!(counts.len(), 4, "THREADT_SOAK is short, long or KILLS:EXITS:STORMS:CROWDS");
+        assert_eq!(counts.len(), 5, "THREADT_SOAK is short, long or KILLS:EXITS:STORMS:CROWDS:REWRITTEN");
         counts[self as usize]
     }
 
     /// What `THREADT_SOAK` has to be for one round.
     fn one_round(self) -> &'static str {
-        ["1:0:0:0", "0:1:0:0", "0:0:1:0", "0:0:0:1"][self as usize]
+        ["1:0:0:0:0", "0:1:0:0:0", "0:0:1:0:0", "0:0:0:1:0", "0:0:0:0:1"][self as usize]
     }
 }
 

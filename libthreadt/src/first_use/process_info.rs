@@ -88,7 +88,7 @@ fn describe(writer: &mut InfoWriter) {
 fn write_completeness(writer: &mut InfoWriter) {
     let mut number = itoa::Buffer::new();
     storage::for_each_slot(|slot| {
-        let (lwp, from) = (slot.lwp.load(Relaxed), slot.complete_from.load(Relaxed));
+        let (lwp, from) = (slot.lwp.load(Relaxed), slot.published().complete_from.load(Relaxed));
         if lwp == 0 || from == 0 {
             return;
         }
@@ -117,7 +117,7 @@ fn text(field: &[c_char]) -> &[u8] {
 
 fn write_command_line(writer: &mut InfoWriter, buffer: &mut [u8]) {
     writer.raw(b"cmdline ");
-    if let Ok(file) = Fd::open(c"/proc/self/cmdline", libc::O_RDONLY, 0) {
+    if let Ok(file) = Fd::open_proc(c"/proc/self/cmdline") {
         // Each argument ends with a NUL; the last NUL is not written.
         let mut ended = false;
         while let Ok(length @ 1..) = file.read(buffer) {

@@ -1,3 +1,4 @@
+mod absent_functions;
 mod calibration;
 pub mod call_arguments;
 pub mod cleanup_handler;

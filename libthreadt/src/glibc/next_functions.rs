@@ -40,6 +40,12 @@ impl NextFunction {
         if address.is_null() { self.look_up() } else { address }
     }
 
+    /// Whether it has been found. Unlike [`NextFunction::address_if_any`] it does not look again.
+    #[inline]
+    pub fn is_known(&self) -> bool {
+        !self.address.load(Relaxed).is_null()
+    }
+
     /// Its address, if this libc has it.
     pub fn address_if_any(&self) -> Option<*const ()> {
         let address = self.address();
@@ -93,11 +99,21 @@ extern "C" fn missing_c11() -> isize {
     2
 }
 
+/// Whether the process could not create threads when the functions were looked up: it was without libpthread.
+static WITHOUT_THREADS: AtomicBool = AtomicBool::new(false);
+
 /// Looks up all of them, so that no hook has to while the program runs.
 pub fn look_up_all() {
     for function in ALL {
         function.address();
     }
+    WITHOUT_THREADS.store(!pthread_create.is_known(), Relaxed);
+}
+
+/// Whether libpthread has been opened since the functions were looked up. A thread that is being created proves it.
+#[inline]
+pub fn must_be_looked_up_again() -> bool {
+    WITHOUT_THREADS.load(Relaxed) && pthread_create.address_if_any().is_some()
 }
 
 include!(concat!(env!("OUT_DIR"), "/next_functions.rs"));

@@ -8,6 +8,7 @@ use super::result::{CallResult, ThrdStatus};
 use crate::config::detail;
 use crate::first_use::{is_recording, records};
 use crate::glibc::object_words::Ptr;
+use crate::glibc::{self, next_functions};
 use crate::lifecycle::{self, ThreadStart};
 use crate::{clock, recorder};
 
@@ -46,6 +47,10 @@ unsafe fn create<R: CallResult>(
     call_next: impl Fn(Ptr, Ptr, Ptr) -> R,
 ) -> R {
     let [thread, attr, start_routine, arg] = arguments;
+    if next_functions::must_be_looked_up_again() {
+        next_functions::look_up_all();
+        glibc::calibrate();
+    }
     let new_start = || ThreadStart::new(start_routine as usize, arg as usize, thread as usize, is_c11);
     let start = if is_recording() { new_start() } else { None };
     let Some(start) = start else { return call_next(thread, start_routine, arg) };

@@ -51,7 +51,7 @@ unsafe fn lock(
         [result.rval(), u64::from(block), readers, 0, 0]
     };
     // glibc repaired the tries in the release before the one that added the clock functions.
-    let tries_are_right = next_functions::pthread_rwlock_clockrdlock.address_if_any().is_some();
+    let tries_are_right = next_functions::pthread_rwlock_clockrdlock.is_known();
     let held = match try_lock.filter(|next| tries_are_right && next.is_libc()) {
         Some(next) => {
             // SAFETY: the next try.

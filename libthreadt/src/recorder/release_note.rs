@@ -22,13 +22,13 @@ const ABANDONED_NS: u64 = 1_000_000_000;
 #[inline(always)]
 pub fn note_release(event: EventId, object: u64, time: u64) {
     if let Some(slot) = thread_local::current() {
-        if slot.in_flight.load(Relaxed) != 0 && !replaces_abandoned(slot, time) {
+        if slot.published().in_flight.load(Relaxed) != 0 && !replaces_abandoned(slot, time) {
             return;
         }
-        slot.in_flight_since.store(time, Relaxed);
+        slot.published().in_flight_since.store(time, Relaxed);
         // ORDERING: the compiler keeps the order of the two stores, and so does x86-64: a note has its time.
         compiler_fence(SeqCst);
-        slot.in_flight.store(note(event, object), Relaxed);
+        slot.published().in_flight.store(note(event, object), Relaxed);
         compiler_fence(SeqCst);
     }
 }
@@ -37,10 +37,10 @@ pub fn note_release(event: EventId, object: u64, time: u64) {
 #[inline(always)]
 pub fn release_is_recorded(time: u64) {
     if let Some(slot) = thread_local::current()
-        && slot.in_flight_since.load(Relaxed) == time
+        && slot.published().in_flight_since.load(Relaxed) == time
     {
         compiler_fence(SeqCst);
-        slot.in_flight.store(0, Relaxed);
+        slot.published().in_flight.store(0, Relaxed);
     }
 }
 
@@ -53,7 +53,7 @@ fn note(event: EventId, object: u64) -> u64 {
 #[cold]
 #[inline(never)]
 fn replaces_abandoned(slot: Slot, time: u64) -> bool {
-    let abandoned = time.saturating_sub(slot.in_flight_since.load(Relaxed)) > ABANDONED_NS;
+    let abandoned = time.saturating_sub(slot.published().in_flight_since.load(Relaxed)) > ABANDONED_NS;
     if abandoned {
         record_abandoned_release(slot);
     }

@@ -3,42 +3,57 @@
 use core::ops::Range;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use spec::buffer::{FileEntry, REGIONS, is_empty_range, pack_range, unpack_range};
+use spec::buffer::{PAGE, REGIONS, is_empty_range, pack_range, unpack_range};
 
+use super::file_table::RecordFileEntry;
 use super::slot::Slot;
-use super::{losses, quota, record_file, stop_time};
+use super::{losses, quota, record_file, slot_table, stop_time};
+use crate::config::CONFIG;
+use crate::process_state::{self, PROCESS};
 use crate::sys::diagnostics::{Warning, errno_text, warn};
-use crate::sys::{Result, observable_step, path};
+use crate::sys::{Errno, Result, observable_step, path};
 use crate::trace_dir::directory;
+
+/// How often a region is written before its owner records on: signal handlers may append to it meanwhile, and another
+/// process might change its words for ever.
+const WRITES_MAX: u32 = 100;
+/// How often a word is tried to be changed that others change: only this thread's signal handlers do, or another process.
+const CHANGES_MAX: u32 = 10_000;
 
 impl Slot {
     /// Writes the text of all regions to the file. The caller must be the writer.
-    pub fn write_all(self, entry: &FileEntry) -> Result {
-        (0..REGIONS).try_for_each(|depth| self.write(depth, entry))
+    pub fn write_all(self, entry: &RecordFileEntry) -> Result {
+        (0..REGIONS).try_for_each(|depth| self.write(depth, None, entry))
     }
 
-    /// Writes the text of one region to the file. The caller must be the writer. If it fails, the text stays.
-    pub fn write(self, depth: usize, entry: &FileEntry) -> Result {
-        let written = self.write_region(depth, entry);
+    /// Writes the text of one region to the file. The caller must be the writer; `record` is the depth of its record, if it
+    /// is one that writes. If it fails, the text stays.
+    pub fn write(self, depth: usize, record: Option<usize>, entry: &RecordFileEntry) -> Result {
+        let written = self.write_region(depth, record, entry);
         stop_time::settle();
         written
     }
 
-    fn write_region(self, depth: usize, entry: &FileEntry) -> Result {
+    fn write_region(self, depth: usize, record: Option<usize>, entry: &RecordFileEntry) -> Result {
         let region = &self.regions[depth & (REGIONS - 1)];
-        loop {
+        let mut repetitions = 16;
+        for _ in 0..WRITES_MAX {
             let intent = region.write_intent.load(Acquire);
             let position = region.write_position.load(Acquire);
             if intent == 0 && is_empty_range(position) {
-                // The region begins anew, unless a signal handler has just appended to it.
-                let _ = region.write_position.compare_exchange(position, 0, AcqRel, Relaxed);
+                // The region begins anew, unless a signal handler has just appended to it. If this is the handler, what it
+                // has interrupted goes on where it is.
+                let is_interrupted = self.in_progress[depth & (REGIONS - 1)].load(Relaxed) != 0;
+                if record == Some(depth) || !is_interrupted {
+                    let _ = region.write_position.compare_exchange(position, 0, AcqRel, Relaxed);
+                }
                 return Ok(());
             }
             // SAFETY: the writer may use the path, and this is the only reference to it.
-            let file = unsafe { record_file::open(path::in_buffer(&*self.path()), entry) }?;
+            let file = unsafe { record_file::open(path::in_buffer(&*self.path()), entry, is_long(position)) }?;
             let (at, range) = if intent == 0 {
-                quota::check_space(&file.fd)?;
                 let range = self.oldest(depth, position);
+                quota::check_space(&file.fd, range.len() as u64)?;
                 if range.is_empty() {
                     // None of the older records is complete.
                     self.remove_written(depth, &range);
@@ -48,7 +63,7 @@ impl Slot {
                     // SAFETY: the range lies within the region, and its text does not change any more.
                     let oldest_time = losses::time_of(unsafe { self.text_in(depth, &range) });
                     // Handlers' records, which have less room, may have been overwritten later.
-                    self.complete_from.fetch_max(oldest_time, Relaxed);
+                    self.published().complete_from.fetch_max(oldest_time, Relaxed);
                     observable_step();
                     // OBSERVABLE: only now, so that the time is known whenever the process dies.
                     region.wrap_count.store(0, Release);
@@ -65,17 +80,23 @@ impl Slot {
                 (at, range)
             } else {
                 // A write that was left by a jump out of a signal handler. Repeating it is harmless.
-                (region.write_intent_offset.load(Relaxed), unpack_range(intent))
+                let range = self.range_in(depth, intent);
+                (file.noted_place(region.write_intent_offset.load(Relaxed), range.len() as u64)?, range)
             };
             if self.is_disowned() {
                 return Ok(());
             }
             let text = self.region_text(depth).wrapping_add(range.start as usize);
-            let length = range.end - range.start;
+            let length = range.end.saturating_sub(range.start);
             // A child that a signal handler forks from here on may do the write as well: it has the same bytes for the
             // same place.
             // SAFETY: the range lies within the region.
             if let Err(errno) = unsafe { file.fd.write_at(text, length as usize, at) } {
+                if errno == Errno(libc::EBADF) && repetitions != 0 {
+                    // The host closes descriptors that are not its own: the noted write is repeated with another one.
+                    repetitions -= 1;
+                    continue;
+                }
                 if file.give_range_back(entry, at, length.into()) {
                     region.write_intent.store(0, Release);
                 }
@@ -88,15 +109,18 @@ impl Slot {
             // OBSERVABLE: the write is complete, and no longer to be repeated.
             region.write_intent.store(0, Release);
         }
+        Err(Errno(libc::EBUSY))
     }
 
     /// The records of a region that are written first: all of them, or those from before the ring wrapped.
     pub(super) fn oldest(self, depth: usize, position: u64) -> Range<u32> {
-        let range = unpack_range(position);
+        let range = self.range_in(depth, position);
         if range.start <= range.end {
             return range;
         }
-        let wrap = range.start..self.regions[depth & (REGIONS - 1)].wrap_position.load(Relaxed);
+        let wrap_position = self.regions[depth & (REGIONS - 1)].wrap_position.load(Relaxed);
+        let Range { start: end, .. } = self.range_in(depth, wrap_position.into());
+        let wrap = range.start..end.max(range.start);
         // SAFETY: the older records of a ring that is written out lie within the region and do not change any more.
         let text = unsafe { self.text_in(depth, &wrap) };
         // The ring gave up its oldest bytes without regard to where a record begins.
@@ -107,7 +131,7 @@ impl Slot {
     fn remove_written(self, depth: usize, written: &Range<u32>) {
         let word = &self.regions[depth & (REGIONS - 1)].write_position;
         let mut position = word.load(Acquire);
-        loop {
+        for _ in 0..CHANGES_MAX {
             let range = unpack_range(position);
             // A signal handler of this thread may have appended meanwhile. Nothing is appended at the front while the
             // write is noted, because it might be repeated.
@@ -126,6 +150,30 @@ impl Slot {
                 Err(changed) => position = changed,
             }
         }
+    }
+}
+
+/// Whether to write such a range takes longer than to open a file.
+fn is_long(position: u64) -> bool {
+    let Range { start, end } = unpack_range(position);
+    end.wrapping_sub(start) > PAGE as u32
+}
+
+/// Ends the writing through that an exec began and that was left by a jump out of it. To be called by whoever has to write
+/// its record at once.
+pub fn end_left_write_through() {
+    let is_wanted = || {
+        CONFIG.get().unbuffered
+            || stop_time::stopped().is_some()
+            || PROCESS.final_flush_begun.load(Relaxed) != 0
+            || !process_state::writes_through()
+    };
+    // An exec has the right to flush as long as it wants this.
+    if !is_wanted() && PROCESS.flushing.take() {
+        if !is_wanted() {
+            slot_table::set_write_through(false);
+        }
+        PROCESS.flushing.release();
     }
 }
 

@@ -9,14 +9,14 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use spec::LockEffect;
-use spec::buffer::SlotHeader;
 use spec::encode::UntimedRecord;
 
 use super::layout::FLUSH_POINT_SLACK;
+use super::slot_control::SlotControl;
 
 /// Counts the locks that `lines` take and release, and returns whether the region is to be written after them. `end` is
 /// how full it was before them, and `full` how full it may become.
-pub fn is_flush_point(slot: &SlotHeader, lines: &[UntimedRecord], end: u32, full: u32) -> bool {
+pub fn is_flush_point(slot: &SlotControl, lines: &[UntimedRecord], end: u32, full: u32) -> bool {
     let change: i32 = lines.iter().map(change).sum();
     // ORDERING: Relaxed; only the slot's owner uses these two.
     let held = slot.held_since_flush_point.load(Relaxed) + change;
@@ -27,7 +27,7 @@ pub fn is_flush_point(slot: &SlotHeader, lines: &[UntimedRecord], end: u32, full
 }
 
 /// The region has been written: the count begins anew.
-pub fn restart_count(slot: &SlotHeader) {
+pub fn restart_count(slot: &SlotControl) {
     slot.held_since_flush_point.store(0, Relaxed);
     slot.fewest_held_since_flush_point.store(0, Relaxed);
 }
@@ -45,6 +45,7 @@ fn change(line: &UntimedRecord) -> i32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::new_slot;
     use super::*;
     use spec::id;
 
@@ -58,8 +59,8 @@ mod tests {
 
     /// After how many of these, each of 100 bytes, the region is written.
     fn written_after(calls: &[&[UntimedRecord]]) -> Option<usize> {
-        // SAFETY: zeros are a valid header, of which only two words are used.
-        let slot: Box<SlotHeader> = unsafe { Box::new(std::mem::zeroed()) };
+        let directory = tempfile::tempdir().unwrap();
+        let slot = new_slot(directory.path(), 5);
         let mut ends = (0..).map(|line| line * 100);
         calls
             .iter()

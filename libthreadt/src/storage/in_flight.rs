@@ -14,11 +14,11 @@ impl Slot {
     /// Removes the slot's note of a release, and returns the release's stamp, a reading of the clock, and the record for
     /// it; `None` if there is none.
     pub fn take_in_flight(self) -> Option<(u64, UntimedRecord)> {
-        let note = self.in_flight.load(Acquire);
+        let note = self.published().in_flight.load(Acquire);
         let event = EVENTS.get((note >> IN_FLIGHT_EVENT_AT) as usize).filter(|_| note != 0)?;
-        let since = self.in_flight_since.load(Relaxed);
+        let since = self.published().in_flight_since.load(Relaxed);
         // If that fails, the owner has written its record meanwhile.
-        self.in_flight.compare_exchange(note, 0, AcqRel, Relaxed).ok()?;
+        self.published().in_flight.compare_exchange(note, 0, AcqRel, Relaxed).ok()?;
         let call = u64::from(event.category) * 100 + u64::from(event.number);
         let object = note & ((1 << IN_FLIGHT_EVENT_AT) - 1);
         Some((since, UntimedRecord { kind: &id::TRACE_INFLIGHT_0, arguments: [call, object, 0, 0, 0] }))
@@ -36,6 +36,7 @@ impl Slot {
 
     /// Whether a release is in flight that began before `time` and since `earliest`, readings of the clock.
     pub fn is_releasing(self, earliest: u64, time: u64) -> bool {
-        self.in_flight.load(Acquire) != 0 && (earliest..time).contains(&self.in_flight_since.load(Relaxed))
+        self.published().in_flight.load(Acquire) != 0
+            && (earliest..time).contains(&self.published().in_flight_since.load(Relaxed))
     }
 }

@@ -1,8 +1,9 @@
 //! Records that find no room: they are counted, and a loss record reports how many.
 
-use core::sync::atomic::Ordering::{Relaxed, Release};
+use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use core::sync::atomic::compiler_fence;
 
-use spec::buffer::{REGIONS, pack_range, unpack_range};
+use spec::buffer::{REGIONS, pack_range};
 use spec::encode::UntimedRecord;
 use spec::id;
 use spec::record::{EVENT1_OFFSET, TIME_WIDTH};
@@ -10,6 +11,7 @@ use spec::record::{EVENT1_OFFSET, TIME_WIDTH};
 use super::slot::Slot;
 use crate::process_state::PROCESS;
 use crate::sys::Errno;
+use crate::sys::stack::stack_pointer;
 
 impl Slot {
     /// Makes room in a region whose text cannot be written by dropping the older half, so that the newest stays for
@@ -20,7 +22,7 @@ impl Slot {
             return;
         }
         let position = region.write_position.load(Relaxed);
-        let range = unpack_range(position);
+        let range = self.range_in(depth, position);
         if range.start > range.end {
             // SAFETY: the range lies within the region, whose text only the caller changes.
             let text = unsafe { self.text_in(depth, &self.oldest(depth, position)) };
@@ -49,18 +51,19 @@ impl Slot {
     /// The caller must be the writer, or nobody writes any more.
     pub fn drop_all(self) -> (u32, u64) {
         let mut lost = self.lost.swap(0, Relaxed);
+        self.publish_losses();
         let mut since = match self.lost_since.swap(0, Relaxed) {
             0 => u64::MAX,
             since => since,
         };
         for (depth, region) in self.regions.iter().enumerate() {
             let position = region.write_position.load(Relaxed);
-            let range = unpack_range(position);
+            let range = self.range_in(depth, position);
             let newer = if range.start > range.end { 0..range.end } else { 0..0 };
             for chunk in [self.oldest(depth, position), newer] {
                 // SAFETY: both lie within the region, whose text nobody changes any more.
                 let text = unsafe { self.text_in(depth, &chunk) };
-                lost += records_in(text);
+                lost = lost.wrapping_add(records_in(text));
                 if !text.is_empty() {
                     since = since.min(time_of(text));
                 }
@@ -78,7 +81,21 @@ impl Slot {
         let _ = self.lost_since.compare_exchange(0, since, Relaxed, Relaxed);
         self.lost.fetch_add(records, Relaxed);
         self.cause.store(cause.0 as u32, Relaxed);
+        self.publish_losses();
         PROCESS.lost.fetch_add(records, Relaxed);
+    }
+
+    /// Calls `write` with a region in which no record is in progress, and keeps it from the signal handlers that may come
+    /// meanwhile. For the owner, who may be in a handler itself.
+    pub fn in_free_region(self, write: impl FnOnce(usize)) {
+        let mut depths = (0..).zip(&self.in_progress);
+        if let Some((depth, word)) = depths.find(|(_, word)| word.load(Relaxed) == 0) {
+            word.store(stack_pointer() as u64, Relaxed);
+            compiler_fence(SeqCst);
+            write(depth);
+            compiler_fence(SeqCst);
+            word.store(0, Relaxed);
+        }
     }
 
     /// Writes a loss record if records were lost and it has room. Its time is that of the first lost record; `now` if
@@ -94,7 +111,14 @@ impl Slot {
             // SAFETY: the caller is owner and writer, and there is room.
             unsafe { self.append(depth, time, &[UntimedRecord { kind: &id::TRACE_LOST_0, arguments }]) };
             self.lost.fetch_sub(lost, Relaxed);
+            self.publish_losses();
         }
+    }
+
+    /// Lets readers know what is lost and not yet reported by a loss record.
+    fn publish_losses(self) {
+        self.published().cause.store(self.cause.load(Relaxed), Relaxed);
+        self.published().lost.store(self.lost.load(Relaxed), Relaxed);
     }
 }
 

@@ -1,3 +1,4 @@
+mod file_table;
 mod flush;
 mod flush_point;
 mod in_flight;
@@ -7,6 +8,7 @@ mod quota;
 mod record_file;
 mod ring;
 mod slot;
+mod slot_control;
 mod slot_reuse;
 mod slot_table;
 mod stop_time;
@@ -18,19 +20,22 @@ mod benches;
 #[cfg(test)]
 mod tests;
 
-pub use flush::report_failure;
+pub use file_table::file_entry;
+pub use flush::{end_left_write_through, report_failure};
 pub use flush_point::{is_flush_point, restart_count};
 pub use layout::{RECORDS_AT_ONCE, RESERVE, capacity, slot_layout};
 pub use ring::{give_up_oldest, is_check_point};
 pub use slot::{ALL_REGIONS, Slot, WriteRight};
 pub use slot_reuse::{release_slot, take_slot};
-pub use slot_table::{file_entry, for_each_slot, set_write_through};
+pub use slot_table::{for_each_slot, set_write_through};
 pub use stop_time::{outlast, refusal, stopped};
 pub use trbuf::{forget, make, take_over};
 
 /// What tests of other layers need to make slots of their own.
 #[cfg(test)]
 pub mod testing {
+    pub use super::file_table::make as make_file_table;
     pub use super::layout::set_slot_layout;
+    pub use super::slot_control::new_controls;
     pub use super::slot_table::{HEADER, add_chunk, forget as forget_slots};
 }

@@ -15,14 +15,26 @@ use crate::sys::{Errno, Fd, Result};
 const FREE_FRACTION: u64 = 20;
 const FREE_MIN: u64 = 1 << 30;
 
-/// Checks before a write that the file system has room for it. If it is about to be full, recording stops.
-pub fn check_space(file: &Fd) -> Result {
+/// After so many bytes, at the latest, the file system is asked again how much is free. When little is left, after this
+/// fraction of it.
+const UNASKED_MAX: u64 = 1 << 20;
+const UNASKED_FRACTION: u64 = 16;
+
+/// Checks before a write of `length` bytes that the file system has room for it. If it is about to be full, recording
+/// stops.
+pub fn check_space(file: &Fd, length: u64) -> Result {
+    // ORDERING: Relaxed; the word stands for itself.
+    if PROCESS.unasked.fetch_update(Relaxed, Relaxed, |bytes| bytes.checked_sub(length)).is_ok() {
+        return Ok(());
+    }
     let Ok(system) = file.file_system() else { return Ok(()) };
     let bytes = |blocks: u64| blocks.saturating_mul(system.f_frsize as u64);
-    if bytes(system.f_bavail) < (bytes(system.f_blocks) / FREE_FRACTION).min(FREE_MIN) {
+    let least = (bytes(system.f_blocks) / FREE_FRACTION).min(FREE_MIN);
+    let Some(free) = bytes(system.f_bavail).checked_sub(least) else {
         note_failure(Errno(libc::ENOSPC));
         return Err(Errno(libc::ENOSPC));
-    }
+    };
+    PROCESS.unasked.store((free / UNASKED_FRACTION).min(UNASKED_MAX), Relaxed);
     Ok(())
 }
 

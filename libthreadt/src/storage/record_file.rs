@@ -3,10 +3,9 @@
 //! No descriptor stays open. A file is opened by its path for each write, and must be the one that this process made.
 
 use core::ffi::CStr;
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::Acquire;
 
-use spec::buffer::FileEntry;
-
+use super::file_table::RecordFileEntry;
 use crate::sys::{self, Errno, Fd, Result};
 use crate::trace_dir::earlier_files;
 
@@ -19,65 +18,56 @@ pub struct RecordFile {
 }
 
 /// Opens a tr file, or makes it at its first write. `ESTALE` if another file has its name.
-pub fn open(path: &CStr, entry: &FileEntry) -> Result<RecordFile> {
-    for _ in 0..4 {
-        let inode = entry.inode.load(Acquire);
-        let end = entry.end.load(Acquire);
-        if inode == 0 {
-            let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
-            let fd = match Fd::open(path, flags, 0o600) {
-                Ok(fd) => fd,
+///
+/// `long` says that it will be open for longer than a few microseconds.
+pub fn open(path: &CStr, entry: &RecordFileEntry, long: bool) -> Result<RecordFile> {
+    for _ in 0..16 {
+        let (known, end) = (entry.identity(), entry.end());
+        let Some(known) = known else {
+            match Fd::create(path, libc::O_WRONLY) {
+                Ok((fd, identity)) => {
+                    entry.note(identity);
+                    return Ok(RecordFile { fd, size: 0, end });
+                }
                 Err(Errno(libc::EEXIST)) => {
                     // Another thread with the same yyy makes it at this moment, or made it and did not get to note it:
-                    // then it is empty, and used as ours. Or it is an unknown process's: then it is renamed.
+                    // then it is empty, and used as ours. Or it is ours from before an exec. Or it is an unknown
+                    // process's: then it is renamed.
                     sys::sleep(100_000);
-                    let unknown = || entry.inode.load(Acquire) == 0;
+                    let unknown = || entry.identity().is_none();
                     // Checked again: the thread that made it may have noted it, and written to it, meanwhile.
-                    if unknown() && !adopt_empty(path, entry)? && unknown() {
+                    if unknown() && !adopt(path, entry)? && unknown() {
                         earlier_files::rename_unknown(path)?;
                     }
                     continue;
                 }
                 Err(errno) => return Err(errno),
-            };
-            let stat = fd.stat()?;
-            if stat.st_mode & 0o777 != 0o600 {
-                // The umask has removed some bits.
-                fd.set_mode(0o600)?;
             }
-            entry.device.store(stat.st_dev, Relaxed);
-            entry.inode.store(stat.st_ino, Release);
-            return Ok(RecordFile { fd, size: 0, end: 0 });
-        }
-        match Fd::open(path, libc::O_WRONLY | libc::O_NOFOLLOW, 0) {
-            Ok(fd) => {
-                let stat = fd.stat()?;
-                if stat.st_ino != inode || stat.st_dev != entry.device.load(Relaxed) {
-                    return Err(Errno(libc::ESTALE));
-                }
-                return Ok(RecordFile { fd, size: stat.st_size as u64, end });
-            }
-            Err(Errno(libc::ENOENT)) => {
-                // It was removed; the next records go to a new one.
-                if entry.inode.compare_exchange(inode, 0, AcqRel, Relaxed).is_ok() {
-                    entry.end.store(0, Relaxed);
-                }
-            }
+        };
+        match Fd::open_known(path, libc::O_WRONLY, known, long) {
+            Ok((fd, size)) => return Ok(RecordFile { fd, size, end }),
+            // It was removed; the next records go to a new one.
+            Err(Errno(libc::ENOENT)) => entry.note_removal(known),
+            // The host closes descriptors that are not its own.
+            Err(Errno(libc::EBADF)) => {}
             Err(errno) => return Err(errno),
         }
     }
     Err(Errno(libc::ESTALE))
 }
 
-/// Uses an empty file of this user as the one that the entry describes; `false` if it is not such a file.
-fn adopt_empty(path: &CStr, entry: &FileEntry) -> Result<bool> {
-    let stat = Fd::open(path, libc::O_WRONLY | libc::O_NOFOLLOW, 0)?.stat()?;
-    let empty = stat.st_mode & libc::S_IFMT == libc::S_IFREG && stat.st_size == 0 && stat.st_uid == sys::user_id();
-    if empty {
-        entry.device.store(stat.st_dev, Relaxed);
-        entry.inode.store(stat.st_ino, Release);
+/// Uses an existing file as the one that the entry describes; `false` if it cannot be this process's.
+fn adopt(path: &CStr, entry: &RecordFileEntry) -> Result<bool> {
+    match Fd::open_trusted(path, libc::O_WRONLY) {
+        Ok((_, identity, size)) if entry.may_be(size) => {
+            entry.note(identity);
+            Ok(true)
+        }
+        // Records of an unknown process.
+        Ok(_) => Ok(false),
+        Err(errno) if errno.is_foreign_file() => Ok(false),
+        Err(errno) => Err(errno),
     }
-    Ok(empty)
 }
 
 impl RecordFile {
@@ -85,24 +75,31 @@ impl RecordFile {
     ///
     /// `alone` says that the caller has not interrupted anybody between taking a range and writing it. `EFBIG` if the
     /// process may not write that far; the signal that a write would raise then could kill the host.
-    pub fn take_range(&self, entry: &FileEntry, length: u64, alone: bool) -> Result<u64> {
+    pub fn take_range(&self, entry: &RecordFileEntry, length: u64, alone: bool) -> Result<u64> {
         if alone && self.end != self.size && entry.users.load(Acquire) <= 1 {
             // Another process has truncated or lengthened the file: no other thread of ours is between taking and
             // writing. If a signal handler of ours has written meanwhile, `end` has changed, and stays.
-            let _ = entry.end.compare_exchange(self.end, self.size, AcqRel, Relaxed);
+            entry.change_end(self.end, self.size);
         }
-        if entry.end.load(Acquire).saturating_add(length) > sys::file_size_limit() {
+        if entry.end().saturating_add(length) > sys::file_size_limit() {
             return Err(Errno(libc::EFBIG));
         }
         sys::observable_step();
-        Ok(entry.end.fetch_add(length, AcqRel))
+        Ok(entry.take(length))
+    }
+
+    /// The place of a write that was noted and is to be repeated; `EFBIG` as above.
+    pub fn noted_place(&self, at: u64, length: u64) -> Result<u64> {
+        if at.saturating_add(length) > sys::file_size_limit().min(i64::MAX as u64) {
+            Err(Errno(libc::EFBIG))
+        } else {
+            Ok(at)
+        }
     }
 
     /// Gives back a range that could not be written, and removes the bytes of it that were; `false` if it must be kept.
-    pub fn give_range_back(&self, entry: &FileEntry, at: u64, length: u64) -> bool {
+    pub fn give_range_back(&self, entry: &RecordFileEntry, at: u64, length: u64) -> bool {
         // With another user, the range behind may be taken between the two steps; then this one is kept.
-        entry.users.load(Acquire) <= 1
-            && entry.end.compare_exchange(at + length, at, AcqRel, Relaxed).is_ok()
-            && self.fd.truncate(at).is_ok()
+        entry.users.load(Acquire) <= 1 && entry.change_end(at.wrapping_add(length), at) && self.fd.truncate(at).is_ok()
     }
 }

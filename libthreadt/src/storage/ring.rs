@@ -5,7 +5,7 @@
 //! begins (`slot_reuse`). At the process's end rings become ordinary regions.
 
 use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
-use core::sync::atomic::compiler_fence;
+use core::sync::atomic::{AtomicU32, compiler_fence};
 
 use spec::buffer::{Region, SlotLayout, pack_range};
 
@@ -23,27 +23,29 @@ pub fn is_check_point(region: &Region) -> bool {
 
 /// Gives up the oldest records of region `depth` if its owner, who calls this, has no room for more, and sets the next
 /// flush threshold. `false` if the region is being written out.
-pub fn give_up_oldest(region: &Region, layout: SlotLayout, depth: usize) -> bool {
+pub fn give_up_oldest(region: &Region, flush_threshold: &AtomicU32, layout: SlotLayout, depth: usize) -> bool {
     let (size, step) = (layout.region_size(depth) as u32, layout.ring_step(depth) as u32);
-    loop {
-        let threshold = region.flush_threshold.load(Relaxed);
+    for _ in 0..ATTEMPTS {
+        let threshold = flush_threshold.load(Relaxed);
         // While the threshold is low, the next record calls this again, also if a handler's jump ends this call.
         observable_step();
-        if threshold == 0 || region.flush_threshold.compare_exchange(threshold, 1, Relaxed, Relaxed).is_err() {
+        if threshold == 0 || flush_threshold.compare_exchange(threshold, 1, Relaxed, Relaxed).is_err() {
             return false;
         }
         let position = region.write_position.load(Relaxed);
-        let (mut start, mut end) = (position as u32, (position >> 32) as u32);
+        // Within the region, whatever another process may have written there.
+        let (mut start, mut end) = ((position as u32).min(size), ((position >> 32) as u32).min(size));
         let wraps = start <= end && end + APPEND_ROOM > size;
         if wraps {
             observable_step();
             // OBSERVABLE: nobody uses this word before the next store makes `start` greater than `end`.
             region.wrap_position.store(end, Relaxed);
-            (start, end) = (step, 0);
+            // What is before `start` has been written out, for an exec that failed; the byte before it ends a line.
+            (start, end) = (step.max(start.saturating_sub(1)), 0);
         } else if start > end && end + APPEND_ROOM > start {
             // A step is a power of two.
             start = (end + APPEND_ROOM + step - 1) & !(step - 1);
-            if start >= region.wrap_position.load(Relaxed) {
+            if start >= region.wrap_position.load(Relaxed).min(size) {
                 start = 0;
             }
         }
@@ -57,15 +59,19 @@ pub fn give_up_oldest(region: &Region, layout: SlotLayout, depth: usize) -> bool
         }
         if wraps {
             observable_step();
-            region.wrap_count.store(region.wrap_count.load(Relaxed) + 1, Release);
+            region.wrap_count.store(region.wrap_count.load(Relaxed).wrapping_add(1), Release);
         }
         compiler_fence(SeqCst);
         observable_step();
         // A ring that has not wrapped yet stops for the check only.
         let bound = if start > end { start } else { size.min((end | (CHECK_INTERVAL - 1)) + 1 + APPEND_ROOM) };
-        return region.flush_threshold.compare_exchange(1, bound - APPEND_ROOM + 1, Relaxed, Relaxed).is_ok();
+        return flush_threshold.compare_exchange(1, (bound + 1).saturating_sub(APPEND_ROOM), Relaxed, Relaxed).is_ok();
     }
+    false
 }
+
+/// How often the position of a ring is tried to be changed: only signal handlers change it meanwhile, or another process.
+const ATTEMPTS: u32 = 10_000;
 
 #[cfg(test)]
 mod tests {
@@ -77,6 +83,7 @@ mod tests {
     /// A ring whose records are their own numbers, 83 bytes each, in memory of the size of the last region.
     struct NumberedRing {
         region: Region,
+        flush_threshold: AtomicU32,
         text: Vec<u8>,
         next: usize,
     }
@@ -88,15 +95,19 @@ mod tests {
         fn new() -> NumberedRing {
             // SAFETY: zeros are a valid region.
             let region: Region = unsafe { std::mem::zeroed() };
-            region.flush_threshold.store(1, Relaxed);
-            NumberedRing { region, text: vec![b'?'; SlotLayout::BUFFERS.region_size(DEPTH)], next: 0 }
+            NumberedRing {
+                region,
+                flush_threshold: AtomicU32::new(1),
+                text: vec![b'?'; SlotLayout::BUFFERS.region_size(DEPTH)],
+                next: 0,
+            }
         }
 
         /// Appends as the recorder and `Slot::append` do.
         fn append(&mut self) {
             let end = |region: &Region| (region.write_position.load(Relaxed) >> 32) as usize;
-            if end(&self.region) >= self.region.flush_threshold.load(Relaxed) as usize {
-                assert!(give_up_oldest(&self.region, SlotLayout::BUFFERS, DEPTH));
+            if end(&self.region) >= self.flush_threshold.load(Relaxed) as usize {
+                assert!(give_up_oldest(&self.region, &self.flush_threshold, SlotLayout::BUFFERS, DEPTH));
             }
             let at = end(&self.region);
             let line = format!("{:082}\n", self.next);
@@ -147,11 +158,8 @@ mod tests {
             ring.append();
         }
         let write_position = ring.region.write_position.load(Relaxed);
-        ring.region.flush_threshold.store(0, Relaxed);
-        assert!(!give_up_oldest(&ring.region, SlotLayout::BUFFERS, DEPTH));
-        assert_eq!(
-            (ring.region.write_position.load(Relaxed), ring.region.flush_threshold.load(Relaxed)),
-            (write_position, 0)
-        );
+        ring.flush_threshold.store(0, Relaxed);
+        assert!(!give_up_oldest(&ring.region, &ring.flush_threshold, SlotLayout::BUFFERS, DEPTH));
+        assert_eq!((ring.region.write_position.load(Relaxed), ring.flush_threshold.load(Relaxed)), (write_position, 0));
     }
 }

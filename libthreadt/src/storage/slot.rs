@@ -3,46 +3,46 @@
 //! The layout is [`spec::buffer`]'s, and so is the protocol of writes. Here are the rules of who may touch what:
 //!
 //! - Only the thread that owns a slot appends to its regions. A signal handler that interrupts a record appends to the
-//!   next region; the slot's word `in_progress` counts the records in progress.
+//!   next region that has none in progress; the slot's words `in_progress` tell.
 //! - Only the *writer*, the thread whose LWP ID is in `writer`, takes text out of a region. Usually that is the owner;
 //!   when the process ends it is the thread that ends it.
 //! - While another thread may be the writer, the flush threshold of every region is 0: the owner then becomes the
 //!   writer before it appends, so that the two never change a region at the same time.
+//! - Of a region's word `write_position` the owner stores the half `end` when it publishes a record, and a signal handler
+//!   that writes regions out (for an exec that fails) changes the half `start`: neither undoes the other. A region begins
+//!   anew at 0 only while no record is in progress in it.
 
 use core::ops::{Deref, Range};
 use core::ptr::NonNull;
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use spec::buffer::{self, PAGE, REGIONS, SLOT_ENDED, SLOT_OWNED, SLOT_PATH_MAX, SlotHeader, unpack_range};
+use spec::buffer::{self, REGIONS, unpack_range};
 use spec::encode::{Template, UntimedRecord, encode_room};
 use spec::names::FileName;
 
 use super::layout::{FLUSH_POINT_SLACK, LOSS_RECORD_ROOM, RECORDS_AT_ONCE, RESERVE, capacity, slot_layout};
-use crate::sys::{self, Pool, Pooled, path};
+use super::slot_control::{SLOT_ENDED, SLOT_OWNED, SlotControl};
+use crate::process_state;
+use crate::sys::path::{self, PATH_MAX};
+use crate::sys::stack::{is_span_abandoned, stack_pointer};
+use crate::sys::{self, Pool};
 
-/// A slot: its header with the regions' text behind it, in memory that is never unmapped.
+/// A slot: its private control, and what it publishes, a header with the regions' text behind it. Neither is unmapped.
 ///
-/// All access is derived from `base`, which has the provenance of the mapping. A reference to the header is made for
-/// each access and not kept.
+/// What the header and the regions' words say may have been changed by another process: it is used as [`Slot::range_in`]
+/// gives it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    base: NonNull<u8>,
-}
-
-impl Pooled for SlotHeader {
-    fn link(&self) -> &AtomicU64 {
-        &self.next_free
-    }
+    control: NonNull<SlotControl>,
 }
 
 impl Deref for Slot {
-    type Target = SlotHeader;
+    type Target = SlotControl;
     #[inline(always)]
-    fn deref(&self) -> &SlotHeader {
-        // SAFETY: `Slot::at`'s caller: mapped for good, and valid for every pattern of bytes. What changes
-        // are atomics and the templates, which are cells.
-        unsafe { self.base.cast::<SlotHeader>().as_ref() }
+    fn deref(&self) -> &SlotControl {
+        // SAFETY: `Slot::at`'s caller: mapped for good. What changes are atomics and cells.
+        unsafe { self.control.as_ref() }
     }
 }
 
@@ -64,28 +64,27 @@ pub enum WriteRight {
 }
 
 impl Slot {
-    /// The slot at this address.
+    /// The slot of this control.
     ///
     /// # Safety
-    /// The address must be page-aligned, of a slot's bytes of zeroed or formerly used slot memory that is never
-    /// unmapped, and have the provenance of that memory.
-    pub unsafe fn at(base: NonNull<u8>) -> Slot {
-        Slot { base }
+    /// It must be one of those that `new_controls` has made, and never be unmapped.
+    pub unsafe fn at(control: NonNull<SlotControl>) -> Slot {
+        Slot { control }
     }
 
     /// Takes a slot out of a pool, in which only [`Slot::put_into`] has put any.
-    pub fn take_from(pool: &Pool<SlotHeader>) -> Option<Slot> {
-        pool.take().map(|header| Slot { base: header.cast() })
+    pub fn take_from(pool: &Pool<SlotControl>) -> Option<Slot> {
+        pool.take().map(|control| Slot { control })
     }
 
     /// Puts the slot into a pool. It must not be in one already.
-    pub fn put_into(self, pool: &Pool<SlotHeader>) {
+    pub fn put_into(self, pool: &Pool<SlotControl>) {
         // SAFETY: slots are never unmapped.
-        unsafe { pool.put(self.base.cast()) };
+        unsafe { pool.put(self.control) };
     }
 
-    pub fn base(self) -> NonNull<u8> {
-        self.base
+    pub fn control(self) -> NonNull<SlotControl> {
+        self.control
     }
 
     /// Where the slot `distance` slots behind this one in its chunk begins.
@@ -99,18 +98,51 @@ impl Slot {
         self.base.as_ptr().wrapping_add(buffer::REGION_OFFSETS[depth & (REGIONS - 1)])
     }
 
-    /// A range of a region's text; an empty one if the range is reversed.
+    /// The range that a word of region `depth` holds, cut to the region. Its start may be behind its end.
+    pub fn range_in(self, depth: usize, word: u64) -> Range<u32> {
+        let size = slot_layout().region_size(depth) as u32;
+        let Range { start, end } = unpack_range(word);
+        start.min(size)..end.min(size)
+    }
+
+    /// A range of a region's text, cut to the region; an empty one if the range is reversed.
     ///
     /// # Safety
-    /// The range must lie within the region, and nobody may change the text while the slice is used.
+    /// No thread of this process may change the text while the slice is used.
     pub unsafe fn text_in<'a>(self, depth: usize, range: &Range<u32>) -> &'a [u8] {
-        // SAFETY: the caller's.
-        unsafe { core::slice::from_raw_parts(self.region_text(depth).add(range.start as usize), range.len()) }
+        let end = (range.end as usize).min(slot_layout().region_size(depth));
+        let start = (range.start as usize).min(end);
+        // SAFETY: within the region; and the caller's.
+        unsafe { core::slice::from_raw_parts(self.region_text(depth).add(start), end - start) }
     }
 
     /// The memory for the path of the file that this slot's records go to.
-    pub fn path(self) -> *mut [u8; SLOT_PATH_MAX] {
-        self.base.as_ptr().wrapping_add(buffer::SLOT_PATH_OFFSET).cast()
+    pub fn path(self) -> *mut [u8; PATH_MAX] {
+        self.path.get()
+    }
+
+    /// Notes whose records are in the slot; 0 for nobody's.
+    pub fn set_lwp(self, lwp: u32) {
+        self.lwp.store(lwp, Relaxed);
+        // OBSERVABLE: from here on a reader takes the regions for this LWP's.
+        self.published().lwp.store(lwp, Release);
+    }
+
+    /// Takes over the slot of a thread that has ended, of the program before an exec: what it published counts.
+    pub fn take_over(self, directory: &[u8]) -> u32 {
+        let (lwp, pid) = (self.published().lwp.load(Relaxed), process_state::id());
+        self.lwp.store(lwp, Relaxed);
+        self.process.store(pid, Relaxed);
+        self.lost.store(self.published().lost.load(Relaxed), Relaxed);
+        self.cause.store(self.published().cause.load(Relaxed), Relaxed);
+        let template = Template::new(lwp, pid, self.published().tid.load(Relaxed));
+        // SAFETY: nobody else has the slot yet.
+        unsafe {
+            self.templates.iter().for_each(|place| place.get().write(template));
+            path::trace_file(&mut *self.path(), directory, FileName::records(pid, lwp));
+        }
+        self.published().writer.store(0, Relaxed);
+        lwp
     }
 
     /// Makes the thread `lwp` the owner; the caller must be the writer, and the slot must be empty.
@@ -121,24 +153,25 @@ impl Slot {
             self.templates.iter().for_each(|place| place.get().write(template));
             path::trace_file(&mut *self.path(), directory, FileName::records(pid, lwp));
         }
-        for region in &self.regions {
+        for region in self.regions {
             region.write_position.store(0, Relaxed);
             region.write_intent.store(0, Relaxed);
             region.wrap_count.store(0, Relaxed);
         }
-        self.complete_from.store(0, Relaxed);
-        self.in_progress.store(0, Relaxed);
+        self.published().complete_from.store(0, Relaxed);
+        self.process.store(process_state::id(), Relaxed);
+        self.in_progress.iter().for_each(|word| word.store(0, Relaxed));
         self.exit_recorded.store(0, Relaxed);
-        self.in_flight.store(0, Relaxed);
+        self.published().in_flight.store(0, Relaxed);
+        self.published().tid.store(tid, Relaxed);
         self.set_flush_thresholds(write_through);
         self.state.store(SLOT_OWNED, Relaxed);
-        // OBSERVABLE: from here on a reader takes the regions for this LWP's.
-        self.lwp.store(lwp, Release);
+        self.set_lwp(lwp);
     }
 
     /// Sets the offset in each region from which an append takes the slow path.
     pub fn set_flush_thresholds(self, write_through: bool) {
-        for (depth, region) in self.regions.iter().enumerate() {
+        for (depth, place) in self.flush_thresholds.iter().enumerate() {
             let threshold = match write_through {
                 true => 0,
                 // The owner determines how far it may go.
@@ -149,39 +182,60 @@ impl Slot {
             };
             sys::observable_step();
             // ORDERING: Relaxed; who changes the thresholds of others' slots makes all threads pass a barrier.
-            region.flush_threshold.store(threshold, Relaxed);
+            place.store(threshold, Relaxed);
         }
     }
 
     /// Whether region `depth` has room for the records that are appended at once.
     pub fn has_room(self, depth: usize) -> bool {
         let region = &self.regions[depth & (REGIONS - 1)];
-        let Range { start, end } = unpack_range(region.write_position.load(Relaxed));
+        let Range { start, end } = self.range_in(depth, region.write_position.load(Relaxed));
         end <= if start > end { start.saturating_sub(encode_room(RECORDS_AT_ONCE) as u32) } else { capacity(depth) }
     }
 
-    /// Writes records with one time into region `depth`, which must have room, and publishes them.
+    /// Writes records with one time into region `depth`, behind its text if there is room, and publishes them.
     ///
     /// # Safety
-    /// The caller must be the slot's owner with `depth` outer records, or its writer with `depth` reserved.
-    #[inline(always)]
+    /// As [`Slot::append_at`].
     pub unsafe fn append(self, depth: usize, time: u64, lines: &[UntimedRecord]) {
-        let region = &self.regions[depth & (REGIONS - 1)];
-        let position = region.write_position.load(Relaxed);
-        // SAFETY: by the caller's promise nobody else uses this template or appends to this region now, and `end` is at
-        // most `capacity`, which leaves room for the records that are appended at once.
+        // What another process may have written there must not lead out of the region.
+        let end = self.end_of(depth).load(Relaxed).min(capacity(depth));
+        // SAFETY: the caller's; the end is at most the capacity.
+        unsafe { self.append_at(depth, end, time, lines) };
+    }
+
+    /// Writes records with one time into region `depth` at `end`, which is where its text ends, and publishes them.
+    ///
+    /// # Safety
+    /// The caller must be the slot's owner, whose record is the one in progress in this region, or its writer with `depth`
+    /// reserved. The end must be at most the region's capacity.
+    #[inline(always)]
+    pub unsafe fn append_at(self, depth: usize, end: u32, time: u64, lines: &[UntimedRecord]) {
+        // SAFETY: by the caller's promise no other thread uses this template or appends to this region now, and the
+        // capacity leaves room for the records that are appended at once.
         let length = unsafe {
             let template = &mut *self.templates[depth & (REGIONS - 1)].get();
-            let end = (position >> 32) as usize;
-            template.encode(self.region_text(depth).add(end), time, lines)
+            template.encode(self.region_text(depth).add(end as usize), time, lines)
         };
         sys::observable_step();
         // OBSERVABLE: the record is there for whoever reads the trbuf after our death.
         // ORDERING: Release, so that a reader that sees the new end sees the bytes. Records of signal handlers are in
-        // other regions, so that they do not change this word between the load and the store. A handler whose exec
-        // fails does (`lifecycle::exec`): it writes this region out and empties it, and the store then makes what was
-        // written appear unwritten.
-        region.write_position.store(position + ((length as u64) << 32), Release);
+        // other regions, and what they write out of this one does not change its end: it is as it was when loaded.
+        self.end_of(depth).store(end + length as u32, Release);
+    }
+
+    /// The half of a region's `write_position` that only the owner changes while it records.
+    #[inline(always)]
+    pub fn end_of(&self, depth: usize) -> &'static AtomicU32 {
+        let word = self.regions[depth & (REGIONS - 1)].write_position.as_ptr().cast::<AtomicU32>();
+        // SAFETY: the upper half of the word, which is mapped for good. Nobody stores to the complete word while the owner
+        // stores to its half.
+        unsafe { &*word.add(1) }
+    }
+
+    /// Whether a record is in progress in any region.
+    pub fn has_record_in_progress(self) -> bool {
+        self.in_progress.iter().any(|word| word.load(Relaxed) != 0)
     }
 
     /// Takes the right to take text out of region `depth`, or out of all of them ([`ALL_REGIONS`]), for the LWP `me`.
@@ -189,13 +243,26 @@ impl Slot {
     pub fn become_writer(self, me: u32, depth: u8) -> WriteRight {
         for _ in 0..10_000 {
             sys::observable_step();
+            if self.writer.load(Relaxed) == 0 && me == self.lwp.load(Relaxed) {
+                // Before the right is taken: a jump may leave it at once.
+                self.note_writer(depth, me);
+            }
             // ORDERING: Acquire pairs with the Release in `release_writer`: this thread sees what the last writer left.
             match self.writer.compare_exchange(0, me, Acquire, Relaxed) {
                 Ok(_) => {
-                    self.writer_depth.store(depth, Relaxed);
+                    // Again: a handler may have come in between, and written.
+                    self.note_writer(depth, me);
+                    // OBSERVABLE: what a reader copies from here on does not count.
+                    self.published().writer.store(me, Release);
                     return WriteRight::Taken;
                 }
                 Err(owner) if owner == me => {
+                    if self.has_abandoned_writer(stack_pointer()) {
+                        // The abandoned write is noted in its region and will be repeated.
+                        self.note_writer(depth, me);
+                        self.published().writer.store(me, Release);
+                        return WriteRight::Taken;
+                    }
                     let nested = depth != ALL_REGIONS && self.writer_depth.load(Relaxed) < depth;
                     return if nested { WriteRight::Nested } else { WriteRight::Interrupted };
                 }
@@ -208,7 +275,26 @@ impl Slot {
     /// Gives up the right that [`Slot::become_writer`] took.
     pub fn release_writer(self) {
         sys::observable_step();
+        self.published().writer.store(0, Release);
         self.writer.store(0, Release);
+    }
+
+    /// Notes what the writer `me` is about to do, and if it is the owner, where.
+    fn note_writer(self, depth: u8, me: u32) {
+        self.writer_depth.store(depth, Relaxed);
+        if me == self.lwp.load(Relaxed) {
+            self.writer_place.store(stack_pointer() as u64, Relaxed);
+        }
+    }
+
+    /// Whether the owner, who calls this with its stack at `here`, has left a write by a jump.
+    pub fn has_abandoned_writer(self, here: usize) -> bool {
+        /// How far above the noted place the stack of the functions may be that write, bytes.
+        const FRAMES: usize = 4096;
+        let place = self.writer_place.load(Relaxed) as usize;
+        place != 0
+            && self.writer.load(Relaxed) == self.lwp.load(Relaxed)
+            && is_span_abandoned(&(place..place + FRAMES), here)
     }
 
     /// Replaces the slot's memory by private memory, in a forked child. What still returns into it finds it without an
@@ -217,7 +303,7 @@ impl Slot {
     pub fn disown(self) {
         let mut copies = [(0, 0, core::ptr::null_mut()); REGIONS];
         for (depth, region) in self.regions.iter().enumerate() {
-            let Range { start, end } = unpack_range(region.write_intent.load(Relaxed));
+            let Range { start, end } = self.range_in(depth, region.write_intent.load(Relaxed));
             let (start, length) = (start as usize, end.saturating_sub(start) as usize);
             if length == 0 {
                 continue;
@@ -242,7 +328,7 @@ impl Slot {
 
     /// Whether this process is a forked child of the one whose slot it was.
     pub fn is_disowned(self) -> bool {
-        self.lwp.load(Relaxed) == 0
+        self.process.load(Relaxed) != process_state::id()
     }
 
     /// Whether all text is in the file.
@@ -257,5 +343,3 @@ impl Slot {
         self.state.swap(SLOT_ENDED, AcqRel) == SLOT_OWNED
     }
 }
-
-const _: () = assert!(size_of::<SlotHeader>() <= PAGE);

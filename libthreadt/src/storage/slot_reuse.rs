@@ -5,18 +5,18 @@
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use spec::buffer::{SLOT_ENDED, SLOT_OWNED, SlotHeader};
-
+use super::file_table::file_entry;
 use super::layout::slot_layout;
 use super::slot::{ALL_REGIONS, Slot, WriteRight};
-use super::slot_table::{FRESH, file_entry, for_each_slot};
+use super::slot_control::{SLOT_ENDED, SLOT_OWNED, SlotControl};
+use super::slot_table::{FRESH, for_each_slot};
 use super::trbuf::grow;
 use crate::process_state::{self, PROCESS};
 use crate::sys::{Pool, thread_exists, thread_id};
 
 /// Slots of threads that have ended or are about to.
 // SAFETY: the only pool at this head.
-static ENDED: Pool<SlotHeader> = unsafe { Pool::at(&PROCESS.ended_slots) };
+static ENDED: Pool<SlotControl> = unsafe { Pool::at(&PROCESS.ended_slots) };
 
 /// How many slots of dead threads whose text cannot be written are kept for whoever reads the trbuf.
 const UNWRITABLE_MAX: u32 = 16;
@@ -83,7 +83,7 @@ fn write_out(slot: Slot, lwp: u32) -> bool {
         slot.lose(lost, errno, since);
     }
     entry.users.fetch_sub(1, AcqRel);
-    slot.lwp.store(0, Relaxed);
+    slot.set_lwp(0);
     true
 }
 
@@ -142,7 +142,7 @@ fn take_longest_dead_ring() -> Option<Slot> {
             return None;
         }
         // OBSERVABLE: the dead thread's records are gone.
-        slot.lwp.store(0, Release);
+        slot.set_lwp(0);
         file_entry(lwp).users.fetch_sub(1, AcqRel);
         PROCESS.reused_rings.fetch_add(1, Relaxed);
         return Some(slot);

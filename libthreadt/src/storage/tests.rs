@@ -2,19 +2,21 @@ use std::alloc::{Layout, alloc_zeroed};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::ptr::NonNull;
+use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::atomic::Ordering::Relaxed;
 
-use spec::buffer::{
-    self, FileEntry, PAGE, REGION_OFFSETS, RegionLeftover, SLOT_PATH_MAX, SlotLayout, pack_range, unpack_range,
-};
+use spec::buffer::{self, PAGE, REGION_OFFSETS, RegionLeftover, SlotLayout, pack_range, unpack_range};
 use spec::encode::UntimedRecord;
 use spec::{Record, id};
 
+use super::file_table::RecordFileEntry;
 use super::layout::capacity;
 use super::record_file;
 use super::slot::{ALL_REGIONS, Slot, WriteRight};
-use crate::sys::{Errno, path};
+use super::slot_control::new_controls;
+use crate::sys::Errno;
+use crate::sys::interleaving::{Actor, explore, interrupt_at, observable_step};
+use crate::sys::path::{self, PATH_MAX};
 
 const PID: u32 = 4321;
 
@@ -22,14 +24,18 @@ const PID: u32 = 4321;
 pub(super) fn new_slot(directory: &Path, lwp: u32) -> Slot {
     let layout = Layout::from_size_align(SlotLayout::BUFFERS.slot_size(), PAGE).unwrap();
     // SAFETY: the layout has a size; the memory is never given back.
-    let slot = unsafe { Slot::at(NonNull::new(alloc_zeroed(layout)).unwrap()) };
+    let control = unsafe {
+        let slot = NonNull::new(alloc_zeroed(layout)).unwrap();
+        new_controls(slot, 1, SlotLayout::BUFFERS.slot_size()).unwrap()
+    };
+    // SAFETY: made above, for good.
+    let slot = unsafe { Slot::at(control) };
     slot.adopt(lwp, PID, 0x7f00_0000_1000, directory.as_os_str().as_encoded_bytes(), false);
     slot
 }
 
-pub(super) fn new_entry() -> FileEntry {
-    // SAFETY: zeros are a valid entry.
-    unsafe { std::mem::zeroed() }
+pub(super) fn new_entry() -> RecordFileEntry {
+    RecordFileEntry::new()
 }
 
 fn append(slot: Slot, depth: usize, number: u64) {
@@ -40,7 +46,7 @@ fn append(slot: Slot, depth: usize, number: u64) {
 }
 
 /// The path that the slot's records go to.
-fn path_of(slot: Slot) -> &'static [u8; SLOT_PATH_MAX] {
+fn path_of(slot: Slot) -> &'static [u8; PATH_MAX] {
     // SAFETY: the path lies in the slot, and nobody changes it.
     unsafe { &*slot.path() }
 }
@@ -107,7 +113,7 @@ fn a_write_that_was_interrupted_is_completed() {
     // The thread has taken its range and noted it, and so many bytes have arrived.
     for arrived in 0..=text.len() {
         fs::write(&file, [&before[..], &text[..arrived]].concat()).unwrap();
-        entry.end.store((before.len() + text.len()) as u64, Relaxed);
+        entry.at_least((before.len() + text.len()) as u64);
         let region = &slot.regions[0];
         region.write_position.store(pack_range(0..text.len() as u32), Relaxed);
         region.write_intent.store(pack_range(0..text.len() as u32), Relaxed);
@@ -143,9 +149,9 @@ fn a_ring_that_has_begun_anew_is_written_oldest_first() {
         region.write_position.store(pack_range(ends[1] + 7..ends[1]), Relaxed);
         if left > 0 {
             region.write_intent.store(pack_range(ends[2]..ends[59]), Relaxed);
-            entry.end.store(u64::from(ends[59] - ends[2]), Relaxed);
+            entry.at_least(u64::from(ends[59] - ends[2]));
             fs::write(&file, b"").unwrap();
-            record_file::open(path::in_buffer(path_of(slot)), &entry).unwrap();
+            record_file::open(path::in_buffer(path_of(slot)), &entry, false).unwrap();
         }
         if left == 2 {
             region.write_position.store(pack_range(0..ends[1]), Relaxed);
@@ -154,7 +160,7 @@ fn a_ring_that_has_begun_anew_is_written_oldest_first() {
         assert!(slot.is_empty());
         assert_eq!(numbers(&fs::read(&file).unwrap()), (3..60).chain(0..2).collect::<Vec<_>>(), "left {left}");
         if left == 0 {
-            assert_eq!(slot.complete_from.load(Relaxed), 1_000_000_003);
+            assert_eq!(slot.published().complete_from.load(Relaxed), 1_000_000_003);
         }
         fs::remove_file(&file).unwrap();
     }
@@ -230,7 +236,7 @@ fn the_newest_records_stay_when_nothing_can_be_written() {
             append(slot, 1, next);
             next += 1;
         }
-        assert_eq!(slot.write(1, &entry), Err(Errno(libc::ENOENT)));
+        assert_eq!(slot.write(1, None, &entry), Err(Errno(libc::ENOENT)));
         slot.drop_older_half(1, Errno(libc::ENOENT));
     }
     let RegionLeftover { unwritten, .. } = buffer::region_leftover(bytes(slot), SlotLayout::BUFFERS, 1).unwrap();
@@ -256,9 +262,26 @@ fn there_is_one_writer() {
     let directory = tempfile::tempdir().unwrap();
     let slot = new_slot(directory.path(), 5);
     assert_eq!(slot.become_writer(5, 0), WriteRight::Taken);
-    assert_eq!(slot.become_writer(5, 1), WriteRight::Nested);
-    assert_eq!(slot.become_writer(5, 0), WriteRight::Interrupted);
-    assert_eq!(slot.become_writer(5, ALL_REGIONS), WriteRight::Interrupted);
+    slot.release_writer();
+    let control = slot.control().as_ptr().expose_provenance();
+    // SAFETY: the slot's control.
+    let slot_of_actor = move || unsafe { Slot::at(NonNull::new(with_exposed_provenance_mut(control)).unwrap()) };
+    let handle = move || {
+        assert_eq!(slot_of_actor().become_writer(5, 1), WriteRight::Nested);
+        assert_eq!(slot_of_actor().become_writer(5, 0), WriteRight::Interrupted);
+        assert_eq!(slot_of_actor().become_writer(5, ALL_REGIONS), WriteRight::Interrupted);
+    };
+    explore(0, || {
+        let actor: Actor = Box::new(move || {
+            // The first step is the one before the slot has a writer.
+            interrupt_at(1, Box::new(handle));
+            assert_eq!(slot_of_actor().become_writer(5, 0), WriteRight::Taken);
+            observable_step();
+            // Without a signal frame in between, that write has been left by a jump.
+            assert_eq!(slot_of_actor().become_writer(5, 0), WriteRight::Taken);
+        });
+        (vec![actor], Box::new(|| ()))
+    });
     assert_eq!(slot.become_writer(6, 0), WriteRight::Refused);
     slot.release_writer();
     assert_eq!(slot.become_writer(6, 0), WriteRight::Taken);

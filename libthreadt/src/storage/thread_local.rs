@@ -3,6 +3,7 @@
 use core::ptr::NonNull;
 
 use super::slot::Slot;
+use super::slot_control::SlotControl;
 use crate::sys::thread_word;
 
 /// The slot that this thread appends to; `None` if it has none, or may make no system calls.
@@ -17,11 +18,11 @@ pub fn slot_of_any_thread() -> Option<Slot> {
 }
 
 #[inline(always)]
-fn slot_at(base: NonNull<u8>) -> Slot {
-    // SAFETY: `set_current` has stored the base of a slot.
-    unsafe { Slot::at(base) }
+fn slot_at(control: NonNull<u8>) -> Slot {
+    // SAFETY: `set_current` has stored the control of a slot.
+    unsafe { Slot::at(control.cast::<SlotControl>()) }
 }
 
 pub fn set_current(slot: Option<Slot>) {
-    thread_word::set_address(slot.map(Slot::base));
+    thread_word::set_address(slot.map(|slot| slot.control().cast()));
 }

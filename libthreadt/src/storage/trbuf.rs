@@ -4,18 +4,21 @@
 //! file cannot be opened any more, after a chroot for example) a chunk is anonymous memory, which a crash loses.
 
 use core::cell::Cell;
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::ptr::NonNull;
+use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::fence;
 
 use spec::buffer::{Header, MAGIC, Owner, SLOTS_OFFSET, VERSION};
 
+use super::file_table::{self, file_entry};
 use super::layout::{set_slot_layout, slot_layout};
 use super::slot::Slot;
-use super::slot_table::{self, FRESH, HEADER, add_chunk, file_entries, file_entry, for_each_in_chunk};
+use super::slot_control::{SlotControl, new_controls};
+use super::slot_table::{self, FRESH, HEADER, add_chunk, for_each_in_chunk};
 use crate::config::CONFIG;
 use crate::process_state::PROCESS;
-use crate::sys::{self, Fd, Result};
-use crate::trace_dir::names_owner;
+use crate::sys::{self, Errno, Fd, Result};
+use crate::trace_dir::{directory, names_owner};
 
 /// A chunk of slots has at most so many bytes, unless a single slot has more.
 const CHUNK_MAX: usize = 4 << 20;
@@ -48,6 +51,7 @@ pub fn make(fd: &Fd, owner: &Owner) -> Result {
         (&raw mut (*header).magic).write_volatile(MAGIC);
     }
     set_slot_layout(owner.layout);
+    file_table::make(false)?;
     HEADER.store(base, Release);
     Ok(())
 }
@@ -61,9 +65,7 @@ pub fn take_over(fd: &Fd, owner: &Owner) -> Result {
     let header = fd.map(0, SLOTS_OFFSET)?;
     HEADER.store(header, Release);
     set_slot_layout(layout);
-    for entry in file_entries().unwrap_or_default() {
-        entry.users.store(0, Relaxed);
-    }
+    file_table::make(true)?;
     let slots = (size.saturating_sub(SLOTS_OFFSET as u64) / layout.slot_size() as u64) as u32;
     PROCESS.slots.store(slots, Relaxed);
     let wanted = CONFIG.get().layout;
@@ -71,19 +73,27 @@ pub fn take_over(fd: &Fd, owner: &Owner) -> Result {
     if slots != 0 {
         let length = slots as usize * layout.slot_size();
         let first = fd.map(SLOTS_OFFSET as u64, length)?;
-        complete = write_out_chunk(first, slots as usize);
+        let base = NonNull::new(first).ok_or(Errno(libc::ENOMEM))?;
+        // SAFETY: the mapping of a trbuf's slots.
+        let controls = unsafe { new_controls(base, slots as usize, layout.slot_size()) }?;
+        complete = write_out_chunk(controls, slots as usize);
         if complete && wanted != layout {
             // SAFETY: nobody has got a slot yet.
-            unsafe { sys::unmap(first, length) };
+            unsafe {
+                sys::unmap(first, length);
+                sys::unmap(controls.as_ptr().cast(), slots as usize * size_of::<SlotControl>());
+            }
             fd.truncate(SLOTS_OFFSET as u64)?;
             PROCESS.slots.store(0, Relaxed);
         } else {
             // What cannot be written stays, for trace-cat.
-            add_chunk(first, slots as usize, |slot| {
+            let offer_empty = |slot: Slot| {
                 if slot.lwp.load(Relaxed) == 0 {
                     slot.put_into(&FRESH);
                 }
-            });
+            };
+            // SAFETY: made above, and mapped for good.
+            unsafe { add_chunk(controls, slots as usize, offer_empty) };
         }
     }
     if complete && PROCESS.slots.load(Relaxed) == 0 {
@@ -95,17 +105,25 @@ pub fn take_over(fd: &Fd, owner: &Owner) -> Result {
 }
 
 /// Writes out the slots of the program before the exec; those that are empty then lose their owner. `true` if all are.
-fn write_out_chunk(first: *mut u8, slots: usize) -> bool {
+fn write_out_chunk(first: NonNull<SlotControl>, slots: usize) -> bool {
+    for_each_in_chunk(first, slots, |slot| {
+        // The writer does not exist any more: an exec ends all other threads. The ranges that it has noted stay taken.
+        let lwp = slot.take_over(directory::path());
+        for (depth, region) in slot.regions.iter().enumerate() {
+            let length = slot.range_in(depth, region.write_intent.load(Relaxed)).len() as u64;
+            if lwp != 0 && length != 0 {
+                file_entry(lwp).at_least(region.write_intent_offset.load(Relaxed).saturating_add(length));
+            }
+        }
+    });
     let mut complete = true;
     for_each_in_chunk(first, slots, |slot| {
         let lwp = slot.lwp.load(Relaxed);
-        // The writer does not exist any more: an exec ends all other threads.
-        slot.writer.store(0, Relaxed);
         if lwp != 0 {
             slot.append_in_flight_record(0);
         }
         if lwp != 0 && slot.write_all(file_entry(lwp)).is_ok() {
-            slot.lwp.store(0, Relaxed);
+            slot.set_lwp(0);
         }
         complete &= slot.lwp.load(Relaxed) == 0;
     });
@@ -120,8 +138,15 @@ pub fn forget(interrupted: Option<Slot>) {
         let _ = unsafe { sys::replace_by_private(from, to as usize - from as usize) };
     };
     let header = slot_table::forget(|first, slots| {
+        // A write that is still continued finds no file.
+        for_each_in_chunk(first.control(), slots, |slot| {
+            if slot.writer.load(Relaxed) != 0 {
+                // SAFETY: the child has no other thread, and this one uses the path only in calls that have it as a pointer.
+                unsafe { slot.path().cast::<u8>().write_volatile(0) };
+            }
+        });
         let (start, end) = (first.neighbour(0), first.neighbour(slots));
-        match interrupted.filter(|slot| (start..end).contains(&slot.base().as_ptr())) {
+        match interrupted.filter(|slot| (start..end).contains(&slot.base.as_ptr())) {
             Some(slot) => {
                 slot.disown();
                 replace(start, slot.neighbour(0));
@@ -133,18 +158,23 @@ pub fn forget(interrupted: Option<Slot>) {
     if !header.is_null() {
         replace(header, header.wrapping_add(SLOTS_OFFSET));
     }
+    // Empty for whatever still returns into a write.
+    let table = file_table::forget();
+    if !table.is_null() {
+        replace(table, table.wrapping_add(file_table::TABLE_SIZE));
+    }
 }
 
 /// Maps a further chunk and returns one of its slots.
 pub fn grow() -> Option<Slot> {
     let slot_size = slot_layout().slot_size();
     // Threads that start together must not each reserve a complete chunk: the later ones map one slot.
-    let alone = PROCESS.growing.swap(1, Acquire) == 0;
+    let alone = PROCESS.growing.take();
     let most = (CHUNK_MAX / slot_size).clamp(1, 16) as u32;
     let slots = if alone { PROCESS.slots.load(Relaxed).clamp(2, 16).min(most) } else { 1 };
     let slot = grow_by(slots, slot_size);
     if alone {
-        PROCESS.growing.store(0, Release);
+        PROCESS.growing.release();
     }
     slot
 }
@@ -166,14 +196,18 @@ fn grow_by(slots: u32, slot_size: usize) -> Option<Slot> {
             sys::map_anonymous(length).ok()?
         }
     };
+    // SAFETY: fresh slots, mapped for good.
+    let controls = unsafe { new_controls(NonNull::new(first)?, slots as usize, slot_size) }.ok()?;
     let own = Cell::new(None);
-    add_chunk(first, slots as usize, |slot| {
+    let offer = |slot: Slot| {
         slot.anonymous.store(in_file.is_none().into(), Relaxed);
         // Other threads may take from the pool what this one has put there.
         match own.get() {
             None => own.set(Some(slot)),
             Some(_) => slot.put_into(&FRESH),
         }
-    });
+    };
+    // SAFETY: made above, and mapped for good.
+    unsafe { add_chunk(controls, slots as usize, offer) };
     own.get()
 }

@@ -23,6 +23,10 @@ pub enum Warning {
     Ring,
     Namespace,
     Missing,
+    /// The directory has a trclock that cannot be trusted.
+    Clock,
+    /// The directory has a trinfo of our name that cannot be trusted.
+    Info,
 }
 
 /// A bit for each [`Warning`] that has been reported.
@@ -89,13 +93,19 @@ pub fn errno_text(errno: Errno) -> &'static [u8] {
         libc::EFBIG => b"File too large",
         libc::ENAMETOOLONG => b"File name too long",
         libc::EEXIST => b"File exists",
+        // What `open` returns for pipes, sockets and devices.
+        libc::ENXIO => b"Not a regular file",
+        libc::EISDIR => b"Is a directory",
+        libc::EMLINK => b"Too many links",
         libc::ELOOP => b"Too many levels of symbolic links",
+        libc::EBUSY => b"Device or resource busy",
         libc::ESTALE => b"Stale file handle",
         libc::EIO => b"Input/output error",
         libc::ENOMEM => b"Cannot allocate memory",
         libc::EINVAL => b"Invalid argument",
         libc::ENOSYS => b"Function not implemented",
         libc::EOPNOTSUPP => b"Operation not supported",
+        libc::ECONNABORTED => b"Software caused connection abort",
         libc::ENOTCONN => b"Transport endpoint is not connected",
         _ => b"Unexpected error",
     }

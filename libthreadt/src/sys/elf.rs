@@ -7,7 +7,7 @@
 use core::ffi::{CStr, c_char};
 use core::ptr;
 
-use libc::Elf64_Sym;
+use libc::{Elf64_Rela, Elf64_Sym};
 
 use super::path;
 
@@ -43,13 +43,17 @@ unsafe extern "C" {
 
 const DT_HASH: i64 = 4;
 const DT_STRTAB: i64 = 5;
+const DT_PLTRELSZ: i64 = 2;
 const DT_SYMTAB: i64 = 6;
+const DT_RELA: i64 = 7;
+const DT_RELASZ: i64 = 8;
+const DT_JMPREL: i64 = 23;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 const DT_VERSYM: i64 = 0x6fff_fff0;
 const DT_VERDEF: i64 = 0x6fff_fffc;
 
 /// The bit of a symbol's entry in DT_VERSYM that says that it is not the default version.
-const VERSYM_HIDDEN: u16 = 0x8000;
+pub(super) const VERSYM_HIDDEN: u16 = 0x8000;
 /// The index of symbols without a version.
 const VER_NDX_GLOBAL: u16 = 1;
 /// The flag of the entry that names the object itself.
@@ -57,7 +61,7 @@ const VER_FLG_BASE: u16 = 1;
 
 /// `Elf64_Verdef`.
 #[repr(C)]
-struct VersionDefinition {
+pub(super) struct VersionDefinition {
     version: u16,
     flags: u16,
     index: u16,
@@ -68,18 +72,20 @@ struct VersionDefinition {
 }
 
 /// The tables of one loaded object.
-struct Tables {
-    base: usize,
-    symbols: *const Elf64_Sym,
-    strings: *const c_char,
-    versions: *const u16,
+pub(super) struct Tables {
+    pub base: usize,
+    pub symbols: *const Elf64_Sym,
+    pub strings: *const c_char,
+    pub versions: *const u16,
+    /// Relocations of data and of calls, each with its size in bytes.
+    pub relocations: [(*const Elf64_Rela, usize); 2],
     version_definitions: *const VersionDefinition,
     gnu_hash: *const u32,
     hash: *const u32,
 }
 
 /// The loaded objects, in the order in which the linker searches those that were there at the start.
-fn objects() -> impl Iterator<Item = &'static LinkMap> {
+pub(super) fn objects() -> impl Iterator<Item = &'static LinkMap> {
     // SAFETY: the linker keeps the list; entries go away only with dlclose, and the objects that matter here (the
     // program, its libraries, libc, the vDSO) are never closed.
     let mut next = unsafe { _r_debug.first };
@@ -92,12 +98,12 @@ fn objects() -> impl Iterator<Item = &'static LinkMap> {
 }
 
 impl LinkMap {
-    fn is_ours(&self) -> bool {
+    pub(super) fn is_ours(&self) -> bool {
         ptr::eq(self.dynamic, &raw const _DYNAMIC)
     }
 
     /// The file name of the object, without its directory.
-    fn base_name(&self) -> &[u8] {
+    pub(super) fn base_name(&self) -> &[u8] {
         if self.name.is_null() {
             return b"";
         }
@@ -105,7 +111,7 @@ impl LinkMap {
         path::base_name(unsafe { CStr::from_ptr(self.name) }.to_bytes())
     }
 
-    fn tables(&self) -> Option<Tables> {
+    pub(super) fn tables(&self) -> Option<Tables> {
         let mut entry = self.dynamic;
         if entry.is_null() {
             return None;
@@ -122,6 +128,10 @@ impl LinkMap {
                     DT_STRTAB => tables.strings = address as *const c_char,
                     DT_VERSYM => tables.versions = address as *const u16,
                     DT_VERDEF => tables.version_definitions = address as *const VersionDefinition,
+                    DT_RELA => tables.relocations[0].0 = address as *const Elf64_Rela,
+                    DT_RELASZ => tables.relocations[0].1 = value,
+                    DT_JMPREL => tables.relocations[1].0 = address as *const Elf64_Rela,
+                    DT_PLTRELSZ => tables.relocations[1].1 = value,
                     DT_GNU_HASH => tables.gnu_hash = address as *const u32,
                     DT_HASH => tables.hash = address as *const u32,
                     _ => {}
@@ -148,12 +158,9 @@ impl Tables {
     unsafe fn find(&self, name: &CStr, version: Option<&CStr>) -> Option<usize> {
         let mut other = None;
         // The address of symbol `index` if it is the wanted version; else it is noted.
-        let mut take = |index: usize| {
+        let take = |index: usize| {
             // SAFETY: the index comes from the object's own hash table.
             unsafe {
-                if !self.is_defined(index, name) {
-                    return None;
-                }
                 let is_wanted = match version {
                     Some(version) => self.has_version(index, version),
                     None => self.versions.is_null() || *self.versions.add(index) & VERSYM_HIDDEN == 0,
@@ -167,6 +174,17 @@ impl Tables {
             }
             None
         };
+        // SAFETY: the caller's.
+        unsafe { self.find_symbol(name, take) }.or(other)
+    }
+
+    /// What `take` makes of the first defined symbol of this name of which it makes something; it gets the index.
+    ///
+    /// # Safety
+    /// The tables must be those of a loaded object.
+    pub unsafe fn find_symbol<T>(&self, name: &CStr, mut take: impl FnMut(usize) -> Option<T>) -> Option<T> {
+        // SAFETY: the index comes from the object's own hash table.
+        let mut take = |index: usize| unsafe { self.is_defined(index, name) }.then(|| take(index)).flatten();
         // SAFETY: the layouts of both tables are as the System V ABI and the GNU toolchain document them.
         unsafe {
             if !self.gnu_hash.is_null() {
@@ -179,9 +197,9 @@ impl Tables {
                 while index >= first && index != 0 {
                     let entry = *chain_at.add((index - first) as usize);
                     if entry | 1 == hash | 1
-                        && let Some(address) = take(index as usize)
+                        && let Some(found) = take(index as usize)
                     {
-                        return Some(address);
+                        return Some(found);
                     }
                     if entry & 1 == 1 {
                         break;
@@ -190,11 +208,37 @@ impl Tables {
                 }
             } else if !self.hash.is_null() {
                 // Few objects have no other table than this one, whose second word is the number of symbols.
-                let default = (1..*self.hash.add(1)).find_map(|index| take(index as usize));
-                return default.or(other);
+                return (1..*self.hash.add(1)).find_map(|index| take(index as usize));
             }
         }
-        other
+        None
+    }
+
+    /// The address of the hash table, which stands near the beginning of most files.
+    pub fn first_table(&self) -> usize {
+        if self.gnu_hash.is_null() { self.hash as usize } else { self.gnu_hash as usize }
+    }
+
+    /// The index of the object's own version of this name, if it has that.
+    ///
+    /// # Safety
+    /// As for [`Tables::find_symbol`].
+    pub unsafe fn version_index(&self, version: &CStr) -> Option<u16> {
+        let mut definition = self.version_definitions;
+        // SAFETY: the definitions are a list that ends with an entry without a next one.
+        unsafe {
+            while let Some(entry) = definition.as_ref() {
+                let name = *definition.byte_add(entry.first_name as usize).cast::<u32>();
+                if entry.flags & VER_FLG_BASE == 0 && CStr::from_ptr(self.strings.add(name as usize)) == version {
+                    return Some(entry.index);
+                }
+                if entry.next == 0 {
+                    return None;
+                }
+                definition = definition.byte_add(entry.next as usize);
+            }
+        }
+        None
     }
 
     /// Whether symbol `index` is defined and has this name.
@@ -214,29 +258,15 @@ impl Tables {
         if self.versions.is_null() {
             return true;
         }
-        // SAFETY: the caller's; the definitions are a list that ends with an entry without a next one.
+        // SAFETY: the caller's.
         unsafe {
-            let wanted = *self.versions.add(index);
-            if wanted == VER_NDX_GLOBAL {
-                return true;
-            }
-            let mut definition = self.version_definitions;
-            while let Some(entry) = definition.as_ref() {
-                if entry.index == wanted & !VERSYM_HIDDEN && entry.flags & VER_FLG_BASE == 0 {
-                    let name = *definition.byte_add(entry.first_name as usize).cast::<u32>();
-                    return CStr::from_ptr(self.strings.add(name as usize)) == version;
-                }
-                if entry.next == 0 {
-                    return false;
-                }
-                definition = definition.byte_add(entry.next as usize);
-            }
+            let index = *self.versions.add(index);
+            index == VER_NDX_GLOBAL || self.version_index(version) == Some(index & !VERSYM_HIDDEN)
         }
-        false
     }
 
     /// The address of symbol `index`, if it is a function.
-    unsafe fn function(&self, index: usize) -> Option<usize> {
+    pub unsafe fn function(&self, index: usize) -> Option<usize> {
         const STT_NOTYPE: u8 = 0;
         const STT_FUNC: u8 = 2;
         const STT_GNU_IFUNC: u8 = 10;
@@ -276,6 +306,13 @@ pub fn next_definition(name: &CStr, version: Option<&CStr>) -> Option<Definition
 /// The first definition in any other object.
 pub fn any_definition(name: &CStr, version: Option<&CStr>) -> Option<Definition> {
     objects().filter(|object| !object.is_ours()).find_map(|object| in_object(object, name, version))
+}
+
+/// Whether libc has this version of anything.
+pub fn libc_has_version(version: &CStr) -> bool {
+    let libc = objects().find(|object| object.base_name() == b"libc.so.6");
+    // SAFETY: the tables are the loaded object's.
+    libc.and_then(LinkMap::tables).is_some_and(|tables| unsafe { tables.version_index(version) }.is_some())
 }
 
 /// The definition in the object that has code at `address`.

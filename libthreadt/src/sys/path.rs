@@ -2,28 +2,29 @@
 
 use core::ffi::CStr;
 
-use spec::buffer::SLOT_PATH_MAX;
 use spec::names::{FileName, NAME_MAX};
 
 use super::call::{Errno, Result, call};
 
 /// Longest path of a directory that a trace can be in, bytes.
-pub const DIRECTORY_MAX: usize = SLOT_PATH_MAX - NAME_MAX - 48;
+pub const DIRECTORY_MAX: usize = PATH_MAX - NAME_MAX - 48;
+/// Bytes for a path of the trace directory, with its terminating NUL.
+pub const PATH_MAX: usize = 3072;
 
 /// Writes `directory/name` with its NUL into `buffer`. The directory has at most [`DIRECTORY_MAX`] bytes.
-pub fn trace_file<'a>(buffer: &'a mut [u8; SLOT_PATH_MAX], directory: &[u8], name: FileName) -> &'a CStr {
+pub fn trace_file<'a>(buffer: &'a mut [u8; PATH_MAX], directory: &[u8], name: FileName) -> &'a CStr {
     let (text, length) = name.text();
     join(buffer, &[directory, b"/", text.get(..length).unwrap_or(b"")])
 }
 
 /// Writes the slices, one behind the other, with a NUL into `buffer`; what does not fit is cut off.
-pub fn join<'a>(buffer: &'a mut [u8; SLOT_PATH_MAX], slices: &[&[u8]]) -> &'a CStr {
+pub fn join<'a>(buffer: &'a mut [u8; PATH_MAX], slices: &[&[u8]]) -> &'a CStr {
     append(buffer, 0, slices)
 }
 
 /// As [`join`], behind the first `length` bytes, which stay.
-pub fn append<'a>(buffer: &'a mut [u8; SLOT_PATH_MAX], length: usize, slices: &[&[u8]]) -> &'a CStr {
-    let bytes = slices.iter().flat_map(|slice| slice.iter().copied()).take(SLOT_PATH_MAX - 1 - length);
+pub fn append<'a>(buffer: &'a mut [u8; PATH_MAX], length: usize, slices: &[&[u8]]) -> &'a CStr {
+    let bytes = slices.iter().flat_map(|slice| slice.iter().copied()).take(PATH_MAX - 1 - length);
     for (place, byte) in buffer.iter_mut().skip(length).zip(bytes.chain([0])) {
         *place = byte;
     }
@@ -36,7 +37,7 @@ pub fn base_name(path: &[u8]) -> &[u8] {
 }
 
 /// The path that is in `buffer`.
-pub fn in_buffer(buffer: &[u8; SLOT_PATH_MAX]) -> &CStr {
+pub fn in_buffer(buffer: &[u8; PATH_MAX]) -> &CStr {
     CStr::from_bytes_until_nul(buffer).unwrap_or(c"")
 }
 

@@ -3,23 +3,21 @@
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
 
-use spec::buffer::SLOT_PATH_MAX;
-
 use crate::sys::diagnostics::{Warning, errno_text, warn};
-use crate::sys::path::{self, DIRECTORY_MAX};
-use crate::sys::{Errno, Result, SetOnce};
+use crate::sys::path::{self, DIRECTORY_MAX, PATH_MAX};
+use crate::sys::{Errno, Result, SetOnce, is_own_directory};
 
 /// Memory for paths and texts, which no host's stack has room for.
 pub(super) struct Scratch {
-    pub(super) path: [u8; SLOT_PATH_MAX],
-    pub(super) other_path: [u8; SLOT_PATH_MAX],
+    pub(super) path: [u8; PATH_MAX],
+    pub(super) other_path: [u8; PATH_MAX],
     pub(super) text: [u8; 8192],
 }
 
 /// `THR_TRACE_DIR`, as the environment has it.
-static WANTED: SetOnce<[u8; SLOT_PATH_MAX]> = SetOnce::new([0; SLOT_PATH_MAX]);
+static WANTED: SetOnce<[u8; PATH_MAX]> = SetOnce::new([0; PATH_MAX]);
 /// The absolute path, without a slash at its end.
-static DIRECTORY: SetOnce<[u8; SLOT_PATH_MAX]> = SetOnce::new([0; SLOT_PATH_MAX]);
+static DIRECTORY: SetOnce<[u8; PATH_MAX]> = SetOnce::new([0; PATH_MAX]);
 /// The path is absolute, in this process or in one that it was forked from.
 static RESOLVED: AtomicBool = AtomicBool::new(false);
 
@@ -78,7 +76,7 @@ pub fn report_unusable(directory: &[u8], errno: Errno) -> bool {
 ///
 /// # Safety
 /// No other thread may be using the path of the directory.
-pub(super) unsafe fn move_to_namespace(inode: u64, buffer: &mut [u8; SLOT_PATH_MAX]) -> Result {
+pub(super) unsafe fn move_to_namespace(inode: u64, buffer: &mut [u8; PATH_MAX]) -> Result {
     let length = path().len();
     // SAFETY: the caller's.
     let moved =
@@ -86,8 +84,12 @@ pub(super) unsafe fn move_to_namespace(inode: u64, buffer: &mut [u8; SLOT_PATH_M
     if moved.count_bytes() > DIRECTORY_MAX {
         return Err(Errno(libc::ENAMETOOLONG));
     }
-    match path::make_directory(path::join(buffer, &[path()]), 0o700) {
-        Ok(()) | Err(Errno(libc::EEXIST)) => {}
+    let path_in_buffer = path::join(buffer, &[path()]);
+    match path::make_directory(path_in_buffer, 0o700) {
+        Ok(()) => {}
+        // Somebody else may have made it, or a link that leads elsewhere.
+        Err(Errno(libc::EEXIST)) if is_own_directory(path_in_buffer)? => {}
+        Err(Errno(libc::EEXIST)) => return Err(Errno(libc::EACCES)),
         Err(errno) => return Err(errno),
     }
     warn(

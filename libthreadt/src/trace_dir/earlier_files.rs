@@ -2,19 +2,19 @@
 
 use core::ffi::CStr;
 
-use spec::buffer::SLOT_PATH_MAX;
 use spec::names::{FileName, PROCESS_MASK};
 
 use super::directory::{self, Scratch};
-use crate::sys::path;
+use crate::sys::path::{self, PATH_MAX};
 use crate::sys::{Errno, Fd, Result};
 
 /// Renames all files of the earlier process with our number, which began at `start`; its trbuf only if `with_trbuf`.
+/// Those that may not be renamed, because they are somebody else's, stay, and are not used.
 pub(super) fn rename_all(pid: u32, start: u64, with_trbuf: bool, scratch: &mut Scratch) -> Result {
     let mut number = itoa::Buffer::new();
     let start = number.format(start).as_bytes();
     let wanted = pid & PROCESS_MASK;
-    let fd = Fd::open(path::join(&mut scratch.path, &[directory::path()]), libc::O_RDONLY | libc::O_DIRECTORY, 0)?;
+    let fd = Fd::open_directory(path::join(&mut scratch.path, &[directory::path()]))?;
     loop {
         let length = fd.directory_entries(&mut scratch.text)?;
         if length == 0 {
@@ -34,7 +34,10 @@ pub(super) fn rename_all(pid: u32, start: u64, with_trbuf: bool, scratch: &mut S
             if earlier {
                 let from = path::join(&mut scratch.path, &[directory::path(), b"/", name]);
                 let directory = path::join(&mut scratch.other_path, &[directory::path(), b"/"]).to_bytes();
-                rename(from, directory, start, name)?;
+                match rename(from, directory, start, name) {
+                    Ok(()) | Err(Errno(libc::EACCES | libc::EPERM)) => {}
+                    failed => return failed,
+                }
             }
         }
     }
@@ -53,7 +56,7 @@ pub fn rename_unknown(path: &CStr) -> Result {
 #[cold]
 #[inline(never)]
 fn rename(path: &CStr, directory: &[u8], start: &[u8], name: &[u8]) -> Result {
-    let mut buffer = [0u8; SLOT_PATH_MAX];
+    let mut buffer = [0u8; PATH_MAX];
     for attempt in 1..1000u64 {
         let mut number = itoa::Buffer::new();
         let suffix: [&[u8]; 2] = if attempt == 1 { [b"", b""] } else { [b"-", number.format(attempt).as_bytes()] };

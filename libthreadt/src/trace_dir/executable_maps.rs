@@ -82,7 +82,7 @@ fn has_size_of_last_read() -> bool {
 /// The size of all executable mappings, KiB: the kernel divides it between the program and its libraries. `text` is
 /// overwritten.
 fn executable_size(text: &mut [u8]) -> Option<u64> {
-    let length = Fd::open(c"/proc/self/status", libc::O_RDONLY, 0).and_then(|file| file.read(text)).ok()?;
+    let length = Fd::open_proc(c"/proc/self/status").and_then(|file| file.read(text)).ok()?;
     let mut lines = text.get(..length)?.split(|&byte| byte == b'\n');
     let mut size_of = |key| lines.find_map(|line| line.strip_prefix(key)).and_then(kibibytes);
     // In the order of the file.
@@ -104,8 +104,8 @@ pub fn write_new(writer: &mut InfoWriter) {
     let (written, text) = unsafe { (WRITTEN_LINES.get_mut(), TEXT.get_mut()) };
     // Before the mappings: what is mapped in between will make a difference.
     let size = executable_size(text);
-    let Ok(maps) = Fd::open(c"/proc/self/maps", libc::O_RDONLY, 0) else { return };
-    let memory = Fd::open(c"/proc/self/mem", libc::O_RDONLY, 0).ok();
+    let Ok(maps) = Fd::open_proc(c"/proc/self/maps") else { return };
+    let memory = Fd::open_proc(c"/proc/self/mem").ok();
     // Where the object that the line belongs to begins.
     let mut begin = 0;
     let mut length = 0;

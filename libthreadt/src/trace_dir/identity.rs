@@ -4,13 +4,14 @@ use core::ffi::CStr;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
-use spec::buffer::{Owner, SLOT_PATH_MAX};
+use spec::buffer::Owner;
 use spec::info;
 
 use crate::clock;
 use crate::config::CONFIG;
 use crate::process_state::{self, PROCESS};
-use crate::sys::{Fd, Once, SetOnce, path};
+use crate::sys::path::{self, PATH_MAX};
+use crate::sys::{Fd, Once, SetOnce};
 
 static BOOT_ID: SetOnce<[u8; 36]> = SetOnce::new(UNKNOWN_BOOT);
 /// The boot ID has been read, in this process or in one that it was forked from.
@@ -24,7 +25,7 @@ pub fn boot_id() -> [u8; 36] {
     if !BOOT_ID_READ.is_done() {
         BOOT_ID_READ.run(|| {
             let mut text = [0; 36];
-            let file = Fd::open(c"/proc/sys/kernel/random/boot_id", libc::O_RDONLY, 0);
+            let file = Fd::open_proc(c"/proc/sys/kernel/random/boot_id");
             if file.and_then(|file| file.read(&mut text)) == Ok(text.len()) {
                 // SAFETY: within BOOT_ID_READ, which all readers have passed.
                 unsafe { *BOOT_ID.get_mut() = text };
@@ -61,8 +62,7 @@ pub fn pid_namespace() -> u64 {
 /// known: without /proc, on a kernel without time namespaces, and after an `unshare` that concerns children only.
 pub fn time_namespace_shift() -> Option<i64> {
     let mut text = [0; 128];
-    let length =
-        Fd::open(c"/proc/self/timens_offsets", libc::O_RDONLY, 0).and_then(|file| file.read(&mut text)).ok()?;
+    let length = Fd::open_proc(c"/proc/self/timens_offsets").and_then(|file| file.read(&mut text)).ok()?;
     // The file is about the namespace of this process's children.
     let (mut own, mut childrens) = ([0; 64], [0; 64]);
     let own_length = path::read_link(c"/proc/self/ns/time", &mut own).ok()?;
@@ -79,13 +79,13 @@ pub fn start() -> u64 {
 }
 
 /// When the process `pid` began, as [`start`]; 0 if there is none. `buffer` is overwritten.
-pub fn start_of(pid: u32, buffer: &mut [u8; SLOT_PATH_MAX]) -> u64 {
+pub fn start_of(pid: u32, buffer: &mut [u8; PATH_MAX]) -> u64 {
     start_in_file(path::join(buffer, &[b"/proc/", itoa::Buffer::new().format(pid).as_bytes(), b"/stat"]))
 }
 
 fn start_in_file(path: &CStr) -> u64 {
     let mut text = [0; 512];
-    let length = Fd::open(path, libc::O_RDONLY, 0).and_then(|file| file.read(&mut text)).unwrap_or(0);
+    let length = Fd::open_proc(path).and_then(|file| file.read(&mut text)).unwrap_or(0);
     start_in(text.get(..length).unwrap_or(b""))
 }
 
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn this_process_is_known() {
-        let start_of = |pid| start_of(pid, &mut [0; SLOT_PATH_MAX]);
+        let start_of = |pid| start_of(pid, &mut [0; PATH_MAX]);
         assert_eq!((start_of(std::process::id()), start_of(u32::MAX)), (start(), 0));
         assert!(start() > 0 && pid_namespace() > 0);
         assert_ne!(boot_id(), UNKNOWN_BOOT);

@@ -1,64 +1,91 @@
 //! The trinfo file: how lines are appended to it.
 
-use core::sync::atomic::AtomicBool;
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::ffi::CStr;
 
-use spec::buffer::SLOT_PATH_MAX;
 use spec::info::escape;
 use spec::names::{FileName, PROCESS_MASK};
 
 use super::directory;
 use crate::process_state;
-use crate::sys::{Fd, SetOnce, path};
+use crate::sys::diagnostics::{Warning, errno_text, warn};
+use crate::sys::path::{self, PATH_MAX};
+use crate::sys::{Errno, Fd, FileIdentity, Hold, Result, SetOnce};
 
 /// The open trinfo, with a buffer that is not on a host's stack.
 pub struct InfoWriter {
     fd: Option<Fd>,
-    path: [u8; SLOT_PATH_MAX],
+    /// The file of this process's trinfo, once it has been opened.
+    known: Option<FileIdentity>,
+    path: [u8; PATH_MAX],
     text: [u8; 4096],
     length: usize,
 }
 
 static WRITER: SetOnce<InfoWriter> =
-    SetOnce::new(InfoWriter { fd: None, path: [0; SLOT_PATH_MAX], text: [0; 4096], length: 0 });
-/// A thread is using the writer.
-static BUSY: AtomicBool = AtomicBool::new(false);
+    SetOnce::new(InfoWriter { fd: None, known: None, path: [0; PATH_MAX], text: [0; 4096], length: 0 });
+/// The right to use the writer.
+static WRITING: Hold = Hold::new();
 
 /// Appends what `content` writes. Does nothing if a thread (perhaps this one, interrupted) is writing already, or if
 /// the file cannot be opened.
+#[inline(always)]
 pub fn append(content: impl FnOnce(&mut InfoWriter)) {
-    // ORDERING: Acquire and Release pass the writer's memory from one thread to the next.
-    if BUSY.compare_exchange(false, true, Acquire, Relaxed).is_err() {
+    if !WRITING.take() {
         return;
     }
-    // SAFETY: BUSY excludes all others.
+    // SAFETY: WRITING excludes all others.
     let writer = unsafe { WRITER.get_mut() };
+    // What a jump has left is closed by its note.
+    core::mem::forget(writer.fd.take());
     if writer.open() {
         content(writer);
         writer.flush();
         writer.fd = None;
     }
-    BUSY.store(false, Release);
+    WRITING.release();
 }
 
-/// In a forked child: the thread that was writing in the parent does not exist.
+/// In a forked child: the thread that was writing in the parent does not exist. What it had open is closed by its note.
 pub fn forget() {
-    // Not closed: its number may belong to a file of the program by now.
-    // SAFETY: the child has no other thread, and this one was not writing: nobody else uses the writer.
-    core::mem::forget(unsafe { WRITER.get_mut() }.fd.take());
-    BUSY.store(false, Relaxed);
+    // SAFETY: the child has no other thread. If this one forked in a handler that interrupted it here, it finds no file
+    // to write to when it goes on.
+    let writer = unsafe { WRITER.get_mut() };
+    core::mem::forget(writer.fd.take());
+    writer.known = None;
+    WRITING.release();
+}
+
+/// Opens the trinfo at `path` for appending, or makes it. The first time an existing one is that of the program before
+/// an exec; from then on the file is `known`.
+fn open(path: &CStr, known: &mut Option<FileIdentity>) -> Result<Fd> {
+    let flags = libc::O_WRONLY | libc::O_APPEND;
+    if let Some(identity) = *known {
+        match Fd::open_known(path, flags, identity, true) {
+            // It was removed; what follows goes to a new one.
+            Err(Errno(libc::ENOENT)) => {}
+            opened => return opened.map(|(fd, _)| fd),
+        }
+    }
+    let (fd, identity) = match Fd::create(path, flags) {
+        Err(Errno(libc::EEXIST)) => Fd::open_trusted(path, flags).map(|(fd, identity, _)| (fd, identity)),
+        created => created,
+    }?;
+    *known = Some(identity);
+    Ok(fd)
 }
 
 impl InfoWriter {
     fn open(&mut self) -> bool {
         let name = FileName::Info(process_state::id() & PROCESS_MASK);
         let path = path::trace_file(&mut self.path, directory::path(), name);
-        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_NOFOLLOW;
         self.length = 0;
-        self.fd = Fd::open(path, flags, 0o600).ok();
-        if let Some(fd) = &self.fd {
-            // Whatever the umask.
-            let _ = fd.set_mode(0o600);
+        match open(path, &mut self.known) {
+            Ok(fd) => self.fd = Some(fd),
+            // Something else has the name.
+            Err(errno) if errno.is_foreign_file() && self.known.is_none() => {
+                warn(Warning::Info, &[b"'", path.to_bytes(), b"' is not used: ", errno_text(errno)]);
+            }
+            Err(_) => {}
         }
         self.fd.is_some()
     }

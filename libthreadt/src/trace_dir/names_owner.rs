@@ -3,14 +3,15 @@
 use core::ffi::CStr;
 use core::sync::atomic::Ordering::Relaxed;
 
-use spec::buffer::{Owner, PAGE, SLOT_PATH_MAX};
+use spec::buffer::{Owner, PAGE};
 use spec::info;
 use spec::names::{FileName, PROCESS_MASK};
 
 use super::directory::{self, Scratch};
 use super::{earlier_files, identity, recorded_parent, shared_clock};
 use crate::process_state::{self, PROCESS};
-use crate::sys::{self, Errno, Fd, Result, SetOnce, path};
+use crate::sys::path::{self, PATH_MAX};
+use crate::sys::{Errno, Fd, FileIdentity, Result, SetOnce};
 
 pub enum ClaimedTrbuf {
     /// A new and empty one.
@@ -28,8 +29,10 @@ enum NamesHolder {
 }
 
 static SCRATCH: SetOnce<Scratch> =
-    SetOnce::new(Scratch { path: [0; SLOT_PATH_MAX], other_path: [0; SLOT_PATH_MAX], text: [0; 8192] });
-static TRBUF_PATH: SetOnce<[u8; SLOT_PATH_MAX]> = SetOnce::new([0; SLOT_PATH_MAX]);
+    SetOnce::new(Scratch { path: [0; PATH_MAX], other_path: [0; PATH_MAX], text: [0; 8192] });
+/// The trbuf that this process has made or taken over.
+static TRBUF_IDENTITY: SetOnce<FileIdentity> = SetOnce::new(FileIdentity { device: 0, inode: 0 });
+static TRBUF_PATH: SetOnce<[u8; PATH_MAX]> = SetOnce::new([0; PATH_MAX]);
 
 /// Takes this process's names in the directory, or in a subdirectory for its PID namespace. `EEXIST` if another, living
 /// process has them there too.
@@ -46,61 +49,63 @@ pub unsafe fn claim() -> Result<ClaimedTrbuf> {
             claimed = try_claim(scratch)?;
         }
         trbuf_path(TRBUF_PATH.get_mut());
-        claimed.ok_or(Errno(libc::EEXIST))
+        let (trbuf, identity) = claimed.ok_or(Errno(libc::EEXIST))?;
+        *TRBUF_IDENTITY.get_mut() = identity;
+        Ok(trbuf)
     }
 }
 
-fn trbuf_path(buffer: &mut [u8; SLOT_PATH_MAX]) -> &CStr {
+fn trbuf_path(buffer: &mut [u8; PATH_MAX]) -> &CStr {
     path::trace_file(buffer, directory::path(), FileName::Buffers(process_state::id() & PROCESS_MASK))
 }
 
 /// Takes the names; `None` if another, living process has them.
-fn try_claim(scratch: &mut Scratch) -> Result<Option<ClaimedTrbuf>> {
+fn try_claim(scratch: &mut Scratch) -> Result<Option<(ClaimedTrbuf, FileIdentity)>> {
     let pid = process_state::id();
-    let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
     // OBSERVABLE: the first file that is made; the process that makes it owns the names.
     let path = trbuf_path(&mut scratch.path);
-    let mut fd = Fd::open(path, flags, 0o600);
-    if fd.as_ref().err() == Some(&Errno(libc::EEXIST)) {
+    let mut created = Fd::create(path, libc::O_RDWR);
+    if created.as_ref().err() == Some(&Errno(libc::EEXIST)) {
         match find_holder(path, &mut scratch.text)? {
             NamesHolder::OurselvesBeforeExec(owner) => {
-                let fd = Fd::open(path, libc::O_RDWR | libc::O_NOFOLLOW, 0)?;
+                let (fd, identity, _) = Fd::open_trusted(path, libc::O_RDWR)?;
                 shared_clock::keep(owner.realtime_offset);
-                return Ok(Some(ClaimedTrbuf::TakenOver(fd, owner)));
+                return Ok(Some((ClaimedTrbuf::TakenOver(fd, owner), identity)));
             }
             NamesHolder::Alive => return Ok(None),
             NamesHolder::Dead(start) => {
                 earlier_files::rename_all(pid, start, true, scratch)?;
-                fd = Fd::open(trbuf_path(&mut scratch.path), flags, 0o600);
+                created = Fd::create(trbuf_path(&mut scratch.path), libc::O_RDWR);
             }
         }
-    } else if fd.is_ok() {
+    } else if created.is_ok() {
         // A clean exit leaves no trbuf, but the other files.
         let info = path::trace_file(&mut scratch.path, directory::path(), FileName::Info(pid & PROCESS_MASK));
-        if let Ok(file) = Fd::open(info, libc::O_RDONLY | libc::O_NOFOLLOW, 0) {
-            let length = file.read_at(&mut scratch.text, 0).unwrap_or(0);
-            let start = info::number(scratch.text.get(..length).unwrap_or(b""), "start").unwrap_or(0);
-            earlier_files::rename_all(pid, start as u64, false, scratch)?;
+        let start = match Fd::open_trusted(info, libc::O_RDONLY) {
+            Ok((file, ..)) => {
+                let length = file.read_at(&mut scratch.text, 0).unwrap_or(0);
+                Some(info::number(scratch.text.get(..length).unwrap_or(b""), "start").unwrap_or(0) as u64)
+            }
+            // Something that is no trinfo of ours has its name.
+            Err(errno) if errno.is_foreign_file() => Some(0),
+            Err(_) => None,
+        };
+        if let Some(start) = start {
+            earlier_files::rename_all(pid, start, false, scratch)?;
         }
     }
-    let fd = fd?;
+    let (fd, identity) = created?;
     shared_clock::share(scratch);
-    if fd.stat()?.st_mode & 0o777 != 0o600 {
-        fd.set_mode(0o600)?;
-    }
     let owner = identity::owner();
     if PROCESS.unrecorded_parent.load(Relaxed) == 0 {
         PROCESS.unrecorded_parent.store(recorded_parent::find(&owner, scratch), Relaxed);
     }
-    Ok(Some(ClaimedTrbuf::New(fd, owner)))
+    Ok(Some((ClaimedTrbuf::New(fd, owner), identity)))
 }
 
 /// Finds the process that made the trbuf at `path`. `page` is overwritten.
 fn find_holder(path: &CStr, page: &mut [u8]) -> Result<NamesHolder> {
-    let fd = Fd::open(path, libc::O_RDONLY | libc::O_NOFOLLOW, 0)?;
-    if fd.stat()?.st_uid != sys::user_id() {
-        return Err(Errno(libc::EACCES));
-    }
+    let (fd, ..) = Fd::open_trusted(path, libc::O_RDONLY)?;
     let length = fd.read_at(page.get_mut(..PAGE).unwrap_or_default(), 0)?;
     let owner = Owner::parse(page.get(..length).unwrap_or(b""));
     let ourselves = identity::owner();
@@ -121,7 +126,7 @@ fn find_holder(path: &CStr, page: &mut [u8]) -> Result<NamesHolder> {
 }
 
 pub fn open_trbuf() -> Result<Fd> {
-    Fd::open(path::in_buffer(TRBUF_PATH.get()), libc::O_RDWR | libc::O_NOFOLLOW, 0)
+    Ok(Fd::open_known(path::in_buffer(TRBUF_PATH.get()), libc::O_RDWR, *TRBUF_IDENTITY.get(), true)?.0)
 }
 
 /// Removes this process's trbuf, all of which has been written.

@@ -12,8 +12,7 @@ pub(super) fn find(ourselves: &Owner, scratch: &mut Scratch) -> u32 {
     let parent = sys::parent_id();
     let path = path::trace_file(&mut scratch.path, directory::path(), FileName::Buffers(parent & PROCESS_MASK));
     let page = scratch.text.get_mut(..PAGE).unwrap_or_default();
-    let length =
-        Fd::open(path, libc::O_RDONLY | libc::O_NOFOLLOW, 0).and_then(|file| file.read_at(page, 0)).unwrap_or(0);
+    let length = Fd::open_trusted(path, libc::O_RDONLY).and_then(|(file, ..)| file.read_at(page, 0)).unwrap_or(0);
     let Ok(owner) = Owner::parse(page.get(..length).unwrap_or(b"")) else { return 0 };
     // Another process may have had the number before.
     let is_its_trbuf = owner.pid == parent

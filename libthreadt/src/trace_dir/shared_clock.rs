@@ -16,6 +16,7 @@ use spec::names::FileName;
 use super::directory::{self, Scratch};
 use super::identity::{self, UNKNOWN_BOOT};
 use crate::clock;
+use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::{self, Errno, Fd, Result, SetOnce, path};
 
 /// The offset is set, in this process or in one that it was forked from.
@@ -45,7 +46,15 @@ pub(super) fn share(scratch: &mut Scratch) {
     if !OFFSET_SET.load(Relaxed) {
         let (ours, boot_id) = (clock::measure_offset(), identity::boot_id());
         // Without the file this process has a clock of its own; what it records is complete nevertheless.
-        set(adopt_or_append(scratch, &boot_id, ours).unwrap_or(ours), boot_id);
+        let shared = adopt_or_append(scratch, &boot_id, ours);
+        if let Err(errno) = shared
+            && errno.is_foreign_file()
+        {
+            // Somebody else's, which may say anything.
+            let clock_path = path::trace_file(&mut scratch.path, directory::path(), FileName::Clock);
+            warn(Warning::Clock, &[b"'", clock_path.to_bytes(), b"' is not used: ", errno_text(errno)]);
+        }
+        set(shared.unwrap_or(ours), boot_id);
     }
 }
 
@@ -80,20 +89,17 @@ fn adopt_or_append(scratch: &mut Scratch, boot_id: &[u8; 36], ours: i64) -> Resu
 /// Opens the file for reading and appending; makes it if there is none.
 fn open(scratch: &mut Scratch) -> Result<Fd> {
     let clock_path = path::trace_file(&mut scratch.path, directory::path(), FileName::Clock);
-    let flags = libc::O_RDWR | libc::O_APPEND | libc::O_NOFOLLOW;
+    let flags = libc::O_RDWR | libc::O_APPEND;
     for _ in 0..100 {
-        match Fd::open(clock_path, flags, 0) {
+        match Fd::open_trusted(clock_path, flags) {
             Err(Errno(libc::ENOENT)) => {}
             // Another process has made it under a umask that forbids everything, and is about to change its mode.
             Err(Errno(libc::EACCES)) => sys::sleep(100_000),
-            opened => return opened,
+            opened => return opened.map(|(file, ..)| file),
         }
         // OBSERVABLE: an empty file, to which whoever comes first appends.
-        match Fd::open(clock_path, flags | libc::O_CREAT | libc::O_EXCL, 0o600) {
-            Ok(file) => {
-                file.set_mode(0o600)?;
-                return Ok(file);
-            }
+        match Fd::create(clock_path, flags) {
+            Ok((file, _)) => return Ok(file),
             Err(Errno(libc::EEXIST)) => {}
             Err(errno) => return Err(errno),
         }

@@ -18,11 +18,6 @@ pub const REGION_OFFSETS: [usize; REGIONS] = [PAGE + 16 * 1024, PAGE, PAGE + 8 *
 const REGION_SIZES: [usize; REGIONS] = [144 * 1024, 8 * 1024, 4 * 1024, 4 * 1024];
 /// The least and the greatest size of a ring, bytes.
 pub const RING_SIZES: RangeInclusive<u64> = 64 * 1024..=1024 * 1024 * 1024;
-/// Longest path of a tr file that a slot can hold, with its terminating NUL.
-pub const SLOT_PATH_MAX: usize = PAGE - 1024;
-/// Where in a slot the path of its tr file is.
-pub const SLOT_PATH_OFFSET: usize = PAGE - SLOT_PATH_MAX;
-
 const _: () = {
     assert!(SLOTS_OFFSET.is_multiple_of(PAGE));
     assert!(SlotLayout::BUFFERS.slot_size().is_multiple_of(PAGE));

@@ -1,23 +1,14 @@
 //! The structures that a process and its readers share through the mapped file.
 
-use core::cell::UnsafeCell;
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
-use super::layout::{FILE_ENTRY_SIZE, PAGE, REGIONS, SLOT_PATH_MAX};
-use crate::encode::Template;
+use super::layout::{FILE_ENTRY_SIZE, PAGE, REGIONS};
 
 /// The first bytes of a trbuf.
 pub const MAGIC: [u8; 16] = *b"threadt trbuf\n\0\0";
 /// The number of this layout; readers refuse another one.
-pub const VERSION: u32 = 3;
-
-/// A slot that nobody owns.
-pub const SLOT_FREE: u32 = 0;
-/// A slot of a thread that lives, or whose end was not recorded.
-pub const SLOT_OWNED: u32 = 1;
-/// A slot of a thread that is about to end or has ended; the thread may still record.
-pub const SLOT_ENDED: u32 = 2;
+pub const VERSION: u32 = 4;
 
 /// Where in the word `in_flight` of a [`SlotHeader`] the event begins. An address of a program has at most 56 bits.
 pub const IN_FLIGHT_EVENT_AT: u32 = 57;
@@ -51,16 +42,8 @@ pub struct Header {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct FileEntry {
-    /// The file's inode number; 0 before it is made.
-    pub inode: AtomicU64,
-    /// The device that holds the file.
-    pub device: AtomicU64,
     /// Bytes of the file that are written or given to a writer.
     pub end: AtomicU64,
-    /// How many slots have records for this file.
-    pub users: AtomicU32,
-    /// Unused.
-    pub reserved: u32,
 }
 
 /// The state of the text of one depth of nesting. The words `write_position` and `write_intent` hold ranges, packed by
@@ -70,8 +53,6 @@ pub struct FileEntry {
 pub struct Region {
     /// The range of the records that are not yet in the file; the next record is written at its end.
     pub write_position: AtomicU64,
-    /// A record may begin below this many bytes; 0 if each record goes to the file at once.
-    pub flush_threshold: AtomicU32,
     /// In a ring whose `write_position` starts behind its end: where the older records end.
     pub wrap_position: AtomicU32,
     /// The range that is being written to the file; 0 for none.
@@ -82,59 +63,28 @@ pub struct Region {
     pub wrap_count: AtomicU32,
 }
 
-/// The first page of a slot.
+/// The first page of a slot. What its thread acts upon is in private memory: others may map the file, too.
 #[derive(Debug)]
 #[repr(C)]
 pub struct SlotHeader {
-    /// [`SLOT_FREE`], [`SLOT_OWNED`] or [`SLOT_ENDED`].
-    pub state: AtomicU32,
-    /// The LWP whose records are here.
+    /// The LWP whose records are here; 0 for none.
     pub lwp: AtomicU32,
     /// The LWP that is writing this slot's text to its file; 0 for none.
     pub writer: AtomicU32,
-    /// If the owner is the writer: the depth of nesting at which it writes, or 255 if it writes all regions.
-    pub writer_depth: AtomicU8,
-    /// 1 after the thread has recorded its own end.
-    pub exit_recorded: AtomicU8,
-    /// 1 if the slot is in anonymous memory and not in the file.
-    pub anonymous: AtomicU8,
-    /// Unused.
-    pub reserved: u8,
     /// Records of this thread that were dropped and that no trace_lost record counts yet.
     pub lost: AtomicU32,
     /// The errno that caused the last drop.
     pub cause: AtomicU32,
-    /// In the first slot of a chunk: how many slots were mapped together.
-    pub chunk_slots: AtomicU32,
-    /// In the first slot of a chunk: the chunk mapped before it, an address in the owner's memory.
-    pub next_chunk: AtomicUsize,
-    /// The next slot of a list of free ones, an address in the owner's memory.
-    pub next_free: AtomicU64,
-    /// The record in progress: the address of its stack frame in the low 48 bits, and in the high 16 bits how many records
-    /// are in progress, one nested in another; 0 for none.
-    pub in_progress: AtomicU64,
     /// The time of the oldest record that is left in a ring, nanoseconds since the Epoch, if the ring has overwritten older
     /// ones; else 0. Set when the ring is written to its file.
     pub complete_from: AtomicU64,
-    /// If the slot's regions are rings and the owner has ended: how many threads had ended by then, the owner included. The
-    /// thread that has been dead longest has the least number.
-    pub death_order: AtomicU64,
-    /// Locks that the thread has acquired since its buffer was nearly full, less those that it has released.
-    pub held_since_flush_point: AtomicI32,
-    /// The least value that `held_since_flush_point` has had.
-    pub fewest_held_since_flush_point: AtomicI32,
-    /// When the first of the records in `lost` was made, nanoseconds since the Epoch; 0 if that is unknown.
-    pub lost_since: AtomicU64,
+    /// `pthread_self()` of the thread whose records are here.
+    pub tid: AtomicU64,
     /// A release (an unlock, signal or post) between its stamp and its record: the index of its event in the table from
     /// bit [`IN_FLIGHT_EVENT_AT`] on, and its object; 0 for none.
     pub in_flight: AtomicU64,
     /// The release's stamp, a reading of the clock.
     pub in_flight_since: AtomicU64,
-    /// By depth: the value of `in_progress` when a nested record began, which is that of the outer record. The first one
-    /// belongs to depth 1.
-    pub outer_records: [AtomicU64; REGIONS],
-    /// By depth: the columns that do not change. Only the owner uses them.
-    pub templates: [UnsafeCell<Template>; REGIONS],
     /// By depth: the state of the text.
     pub regions: [Region; REGIONS],
 }
@@ -143,7 +93,7 @@ const _: () = {
     assert!(size_of::<Header>() <= PAGE);
     // No two threads write to one cache line while they record: slots have pages of their own, file entries lines.
     assert!(size_of::<FileEntry>() == FILE_ENTRY_SIZE && align_of::<FileEntry>() == FILE_ENTRY_SIZE);
-    assert!(size_of::<SlotHeader>() <= PAGE - SLOT_PATH_MAX);
+    assert!(size_of::<SlotHeader>() <= PAGE);
 };
 
 /// Where in a slot the words of a region are. `wrap_position` and `wrap_count` have four bytes, the others eight.

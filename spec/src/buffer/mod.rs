@@ -7,6 +7,9 @@
 //!                slot 1 …
 //! ```
 //!
+//! The owner writes all this for readers. What it acts upon itself is in its private memory, because other processes may have
+//! mapped the file, too.
+//!
 //! A slot belongs to one thread at a time. Its four regions are for four depths of nesting: a signal handler that
 //! interrupts a record writes to the next region, so that neither overwrites the other. The word `write_position` of a
 //! region holds a range, `start..end`: the bytes of complete records that are not yet in the tr file.
@@ -46,13 +49,10 @@ mod tests;
 mod words;
 
 pub use damage::Damage;
-pub use layout::{
-    PAGE, REGION_OFFSETS, REGIONS, RING_SIZES, SLOT_PATH_MAX, SLOT_PATH_OFFSET, SLOTS_OFFSET, SlotLayout,
-};
+pub use layout::{PAGE, REGION_OFFSETS, REGIONS, RING_SIZES, SLOTS_OFFSET, SlotLayout};
 pub use leftover::{RegionLeftover, region_leftover, slot_lost, slot_lwp, slot_writer};
 pub use mapped::{
-    FileEntry, Header, IN_FLIGHT_EVENT_AT, MAGIC, Region, RegionWordOffsets, SLOT_ENDED, SLOT_FREE, SLOT_OWNED,
-    SlotHeader, VERSION, region_word_offsets,
+    FileEntry, Header, IN_FLIGHT_EVENT_AT, MAGIC, Region, RegionWordOffsets, SlotHeader, VERSION, region_word_offsets,
 };
 pub use owner::Owner;
 pub use words::{is_empty_range, pack_range, u32_at, u64_at, unpack_range};

@@ -8,7 +8,8 @@
 //   run COMMAND      by the shell, without the library
 //   deny             a seccomp filter: every further open fails with EPERM
 //   allow CALLS      a seccomp filter that kills for every system call but those that the steps `pairs`, `thread` and `threads`
-//                    and the end of the program make by themselves, and CALLS: `prctl` or `none`
+//                    and the end of the program make by themselves, and what the recorder makes: `rings` for threads that
+//                    are there already, `threads` also for new ones
 //   stderr FILE      closes descriptor 2 and opens FILE, which gets its number
 //   print TEXT       writes TEXT to descriptor 2
 //   clone N          a child made by syscall(SYS_clone, SIGCHLD) makes N pairs and ends by _exit
@@ -99,14 +100,19 @@ static void deny_open(void) {
 static void allow_only(const char *more) {
     int calls[] = {SYS_clone3, SYS_clone,        SYS_rt_sigprocmask, SYS_set_robust_list, SYS_rseq,         SYS_futex,
                    SYS_exit,   SYS_exit_group,   SYS_write,          SYS_rt_sigreturn,    SYS_restart_syscall,
-                   strcmp(more, "prctl") == 0 ? SYS_prctl : SYS_write};
-    enum { CALLS = sizeof calls / sizeof *calls };
+                   // For rings.
+                   SYS_prctl,  SYS_getpid,
+                   // For new threads.
+                   SYS_gettid, SYS_openat,       SYS_prlimit64,      SYS_fallocate,       SYS_mmap,
+                   SYS_close,  SYS_tgkill,       SYS_madvise};
+    enum { CALLS = sizeof calls / sizeof *calls, FOR_THREADS = 8 };
+    int count = strcmp(more, "threads") == 0 ? CALLS : CALLS - FOR_THREADS;
     struct sock_filter filter[CALLS + 3] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
-    for (int i = 0; i < CALLS; i++)
-        filter[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i], CALLS - i, 0);
-    filter[CALLS + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-    filter[CALLS + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    struct sock_fprog program = {CALLS + 3, filter};
+    for (int i = 0; i < count; i++)
+        filter[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i], count - i, 0);
+    filter[count + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+    filter[count + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = {count + 3, filter};
     CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
     CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0);
 }

@@ -11,6 +11,10 @@
 
 #include "calls.h"
 
+// Came with glibc 2.34.
+#pragma weak _Fork
+pid_t _Fork(void);
+
 extern char **environ;
 static char self[4096];
 

@@ -1,6 +1,6 @@
 // Has the process ID of an earlier process whose files are still there: `successor PREPARED TRACE`.
 //
-// Links PREPARED/tr, PREPARED/trinfo and PREPARED/trbuf, as far as they are there, into TRACE under the names that
+// Moves PREPARED/tr, PREPARED/trinfo and PREPARED/trbuf, as far as they are there, into TRACE under the names that
 // this process's own files are to have, before its first recorded call. Prints its number as in the names.
 
 #define _GNU_SOURCE
@@ -13,7 +13,7 @@ static void place(const char *prepared, const char *kind, const char *trace, con
     char from[4096], to[4096];
     snprintf(from, sizeof from, "%s/%s", prepared, kind);
     snprintf(to, sizeof to, "%s/%s.%07x%s", trace, kind, getpid(), suffix);
-    if (link(from, to) && errno != ENOENT) {
+    if (rename(from, to) && errno != ENOENT) {
         perror(to);
         exit(2);
     }

@@ -1,6 +1,8 @@
 /* Creating, ending, joining and detaching. */
 #include "worker.h"
 
+#include <gnu/libc-version.h>
+
 #pragma weak pthread_clockjoin_np
 int pthread_clockjoin_np(pthread_t, void **, clockid_t, const struct timespec *);
 
@@ -133,7 +135,9 @@ static void timed(void) {
     timedjoin(worker.thread, &result, &past, PAST_NS, NULL, ETIMEDOUT);
     if (available("pthread_clockjoin_np")) {
         clockjoin(worker.thread, &result, CLOCK_MONOTONIC, &past, PAST_NS, NULL, ETIMEDOUT);
-        clockjoin(worker.thread, &result, BAD_CLOCK, &future, FUTURE_NS, NULL, EINVAL);
+        /* Older ones wait by any clock. */
+        if (strverscmp(gnu_get_libc_version(), "2.34") >= 0)
+            clockjoin(worker.thread, &result, BAD_CLOCK, &future, FUTURE_NS, NULL, EINVAL);
     }
     gate = 1;
     until_ended(&worker);

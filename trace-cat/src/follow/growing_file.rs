@@ -37,8 +37,8 @@ pub struct GrowingFile {
     latest: u64,
     /// The file holds more than was read.
     pub behind: bool,
-    /// Reading waits for text that the process is writing.
-    pub awaits_write: bool,
+    /// There may be text that was not read: reading waits for text that the process is writing, or for other files.
+    pub has_unread: bool,
     reports: u32,
 }
 
@@ -123,7 +123,7 @@ impl GrowingFile {
         let range = self.position - base..text.end();
         let stop = range.end.min(range.start.saturating_add(limit));
         self.behind = stop < range.end;
-        self.awaits_write = false;
+        self.has_unread = false;
         if range.is_empty() {
             return Ok(());
         }
@@ -144,11 +144,11 @@ impl GrowingFile {
                 }
                 // The line may be in the middle of being written.
                 Some(RecordItem::Damage(TextDamage::Torn)) if !ends => {
-                    self.awaits_write = true;
+                    self.has_unread = true;
                     break;
                 }
                 Some(RecordItem::Damage(TextDamage::Nuls(_))) if self.owned && !ends => {
-                    (self.behind, self.awaits_write) = (false, true);
+                    (self.behind, self.has_unread) = (false, true);
                     break;
                 }
                 Some(RecordItem::Damage(TextDamage::Nuls(_))) if records.text.has_appended_text => {}

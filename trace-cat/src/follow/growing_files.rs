@@ -140,7 +140,9 @@ impl GrowingFiles {
                 || (first..first + UNOWNED_PER_ROUND).contains(&index)
                 || file.completed.is_some();
             let waited_for = room || behind.is_none_or(|behind| file.behind().is_some_and(|last| last <= behind));
-            if is_due && waited_for {
+            if is_due && !waited_for {
+                file.has_unread = true;
+            } else if is_due {
                 file.read(limit, false, intake, diagnostics);
                 if file.is_done() {
                     self.indexes.remove(&file.path);
@@ -212,6 +214,31 @@ mod tests {
         assert_eq!(fixture.messages.text(), "");
         assert_eq!(fixture.read(&format!("{text}0000"), u64::MAX, true), []);
         assert!(fixture.messages.text().ends_with("incomplete record\n"), "{}", fixture.messages.text());
+    }
+
+    /// A file that is not read, because others hold the records back, must be known as such: meanwhile its buffers' records are
+    /// remembered.
+    #[test]
+    fn a_file_that_waits_for_another_may_hold_more() {
+        let directory = tempfile::tempdir().unwrap();
+        let (diagnostics, _messages) = recorded_diagnostics();
+        let (mut files, mut intake) = (GrowingFiles::new(DescriptorBudget::new(2)), Intake::default());
+        let [slow, other] = [("1", 0..9), ("2", 5..6)].map(|(number, times)| {
+            let path = directory.path().join(format!("tr.0000001.00{number}"));
+            fs::write(&path, lines(times)).unwrap();
+            let index = files.open(&path, &mut intake, &diagnostics).unwrap().unwrap();
+            files.get(index).unwrap().owned = true;
+            index
+        });
+        let length = lines(0..1).len() as u64;
+        for (room, [slow_has_unread, other_has_unread]) in
+            [(true, [false, false]), (false, [false, true]), (true, [false, false])]
+        {
+            files.read(2 * length, room, &mut intake, &diagnostics);
+            assert!(files.get(slow).unwrap().behind().is_some());
+            let has_unread = [slow, other].map(|index| files.get(index).unwrap().has_unread);
+            assert_eq!(has_unread, [slow_has_unread, other_has_unread], "{room}");
+        }
     }
 
     #[test]

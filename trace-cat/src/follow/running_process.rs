@@ -154,7 +154,7 @@ impl RunningProcess {
             }
             let Some(thread) = self.threads.get_mut(&index) else { continue };
             let is_early =
-                |file: &GrowingFile| file.behind().is_some() || file.awaits_write && file.emitted.is_nearly_full();
+                |file: &GrowingFile| file.behind().is_some() || file.has_unread && file.emitted.is_nearly_full();
             if files.get(thread.file).is_none_or(|file| is_early(file)) {
                 // The records in the buffer are later than those that are still to be read from the file, or more than can be
                 // remembered until the file has them.

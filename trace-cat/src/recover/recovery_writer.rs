@@ -172,9 +172,13 @@ impl<'a> RecoveryWriter<'a> {
         if !metadata.is_file() {
             return Err(io::Error::other("not a regular file"));
         }
+        if metadata.nlink() != 1 {
+            // The other name may be that of a file of this user which somebody else has linked into the directory.
+            return Err(io::Error::other("has another name, too"));
+        }
         if metadata.uid() != self.claimed.user {
             // A file that a recovery has just created is empty and may not yet have its owner, as when the recovery was killed.
-            if metadata.len() != 0 || metadata.nlink() != 1 {
+            if metadata.len() != 0 {
                 return Err(io::Error::other("belongs to another user than the trbuf"));
             }
             self.operations.change_owner(&file, self.claimed.user, self.claimed.group)?;

@@ -55,8 +55,8 @@ fn every_state() -> DeathCase {
     let more = record_lines(0..2, 4);
     image.put_text(torn, 3, &more);
     // An unlock whose record is there already, and one whose record is not.
-    image.set_in_flight(torn, 4, 0x10, 1);
-    image.set_in_flight(first, 0x1001, 0x10, 9);
+    image.set_in_flight(torn, 0x10, 1);
+    image.set_in_flight(first, 0x10, 9);
     let in_flight = record(9, 0x1001, "00:04:0", 0).replace("00:04:0:0:0", "00:04:0:204:0x10");
     trace.file("tr.0000001.004", "1795174740:5447");
     trace.file(TRBUF, &image.bytes);
@@ -203,6 +203,11 @@ fn record_files_that_are_links_or_directories_are_not_written() {
     symlink(trace.path("other"), trace.path("tr.0000001.001")).unwrap();
     let (_, messages) = run(&trace);
     assert!(messages.starts_with("trace-cat: tr.0000001.001: cannot be completed: "), "{messages}");
+    assert_eq!(read(&trace, "other"), "");
+    let trace = make();
+    trace.file("other", "");
+    fs::hard_link(trace.path("other"), trace.path("tr.0000001.001")).unwrap();
+    assert!(run(&trace).1.ends_with("cannot be completed: has another name, too\n"));
     assert_eq!(read(&trace, "other"), "");
     let trace = make();
     fs::create_dir(trace.path("tr.0000001.001")).unwrap();

@@ -4,8 +4,8 @@ use std::mem::offset_of;
 use std::ops::Range;
 
 use spec::buffer::{
-    FileEntry, Header, IN_FLIGHT_EVENT_AT, MAGIC, PAGE, REGION_OFFSETS, SLOT_OWNED, SLOTS_OFFSET, SlotHeader,
-    SlotLayout, VERSION, pack_range, region_word_offsets,
+    FileEntry, Header, IN_FLIGHT_EVENT_AT, MAGIC, PAGE, REGION_OFFSETS, SLOTS_OFFSET, SlotHeader, SlotLayout, VERSION,
+    pack_range, region_word_offsets,
 };
 use spec::id;
 
@@ -53,7 +53,6 @@ impl TrbufImage {
     pub fn add_slot(&mut self, lwp: u32) -> usize {
         let at = self.bytes.len();
         self.bytes.resize(at + self.layout.slot_size(), 0);
-        self.put(at + offset_of!(SlotHeader, state), &SLOT_OWNED.to_le_bytes());
         self.put(at + offset_of!(SlotHeader, lwp), &lwp.to_le_bytes());
         (at - SLOTS_OFFSET) / self.layout.slot_size()
     }
@@ -106,13 +105,12 @@ impl TrbufImage {
     }
 
     /// Notes that the slot's thread, of process 1, was unlocking the mutex at `object` at `time`, nanoseconds since the Epoch.
-    pub fn set_in_flight(&mut self, slot: usize, lwp: u32, object: u64, time: u64) {
+    pub fn set_in_flight(&mut self, slot: usize, object: u64, time: u64) {
         let at = self.slot_offset(slot);
         let note = (id::MUTEX_UNLOCK.index() as u64) << IN_FLIGHT_EVENT_AT | object;
         self.put(at + offset_of!(SlotHeader, in_flight), &note.to_le_bytes());
         self.put(at + offset_of!(SlotHeader, in_flight_since), &time.to_le_bytes());
-        let columns = format!("0000000000:000000000:{lwp:07}:0000001:0x7fc5de3f86c0:");
-        self.put(at + offset_of!(SlotHeader, templates), columns.as_bytes());
+        self.put(at + offset_of!(SlotHeader, tid), &0x7fc5_de3f_86c0u64.to_le_bytes());
     }
 
     /// Sets how often a region of a ring has wrapped.

@@ -230,7 +230,7 @@ fn a_damaged_trbuf_is_reported_and_the_good_regions_are_used() {
          trace-cat: trbuf.0000001: byte 282624: not a record: the line ends in time1\n"
     );
     for (bytes, message) in [
-        (&b"threadt trbuf\n\0\0\x09\0\0\0"[..], "trace-cat: trbuf.0000001: layout version 9, expected 3\n"),
+        (&b"threadt trbuf\n\0\0\x09\0\0\0"[..], "trace-cat: trbuf.0000001: layout version 9, expected 4\n"),
         (b"something else altogether", "trace-cat: trbuf.0000001: not a finished trbuf\n"),
         (b"some", "trace-cat: trbuf.0000001: shorter than its header\n"),
         (b"", ""),

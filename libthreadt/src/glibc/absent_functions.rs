@@ -1,0 +1,73 @@
+//! Functions that the process does not have: those of libpthread in a program without it (before glibc 2.34), and those
+//! that came later than this glibc.
+//!
+//! Programs ask for such functions by weak references or by `dlsym`, and do without them: gnulib's and libstdc++'s
+//! threads, `pthread_once` of libselinux. Such a reference must stay null, so the hooks of these functions are hidden
+//! before anyone finds them: when the dynamic linker relocates this library, before it relocates the program and before
+//! any constructor runs.
+
+#[cfg(not(test))]
+use core::{arch::global_asm, ffi::CStr};
+
+#[cfg(not(test))]
+use crate::sys::{elf, own_exports};
+
+// A pointer to an indirect function: its resolver is called when everything else in the library has been relocated.
+#[cfg(not(test))]
+global_asm!(
+    ".pushsection .text.threadt_relocated,\"ax\",@progbits",
+    ".globl threadt_relocated",
+    ".hidden threadt_relocated",
+    ".type threadt_relocated,@gnu_indirect_function",
+    "threadt_relocated:",
+    ".cfi_startproc",
+    "jmp {relocated}",
+    ".cfi_endproc",
+    ".size threadt_relocated, . - threadt_relocated",
+    ".popsection",
+    relocated = sym relocated,
+);
+
+#[cfg(not(test))]
+unsafe extern "C" {
+    fn threadt_relocated();
+}
+
+/// The pointer. Nobody reads it.
+#[cfg(not(test))]
+#[used]
+static RELOCATED: unsafe extern "C" fn() = threadt_relocated;
+
+/// The resolver. Returns what the pointer becomes.
+#[cfg(not(test))]
+extern "C" fn relocated() -> usize {
+    UNTIL_MERGED.hide_absent();
+    LATER.hide_absent();
+    RELOCATED_VALUE
+}
+
+/// Functions that a program may be without, each with the version that it has in libpthread, or in later libcs. There are
+/// those of the glibcs until 2.34, in which libpthread became a part of libc, and later ones.
+#[cfg(not(test))]
+struct Optional<const N: usize> {
+    /// The newest of the versions. A libc with it has all of the functions.
+    newest: &'static CStr,
+    functions: [(&'static CStr, &'static CStr); N],
+}
+
+#[cfg(not(test))]
+impl<const N: usize> Optional<N> {
+    fn hide_absent(&self) {
+        if !elf::libc_has_version(self.newest) {
+            // SAFETY: the dynamic linker relocates this library, after those behind it.
+            unsafe { own_exports::hide_absent(&self.functions) };
+        }
+    }
+}
+
+/// Any value: nobody calls it.
+#[cfg(not(test))]
+const RELOCATED_VALUE: usize = 1;
+
+#[cfg(not(test))]
+include!(concat!(env!("OUT_DIR"), "/optional_functions.rs"));

@@ -1,0 +1,156 @@
+//! The tr files of the process: which file each is, and how far it is given to writers.
+//!
+//! The table is private memory. The trbuf has a copy of the ends, for readers.
+
+use core::ptr::null_mut;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
+
+use spec::buffer::{FileEntry, PAGE};
+use spec::names::LWP_MASK;
+
+use super::slot_table::HEADER;
+use crate::sys::{self, FileIdentity, Result};
+
+/// The state of the tr file with one `yyy`. Each entry has a cache line of its own, because threads that are made one
+/// after the other have neighbouring entries.
+#[repr(C, align(64))]
+pub struct RecordFileEntry {
+    /// The file's inode number; 0 before it is made.
+    inode: AtomicU64,
+    /// The device that holds the file.
+    device: AtomicU64,
+    /// Bytes of the file that are written or given to a writer.
+    end: AtomicU64,
+    /// The copy for readers.
+    published: AtomicPtr<FileEntry>,
+    /// How many slots have records for this file.
+    pub users: AtomicU32,
+}
+
+/// Entries of the table, one for each `yyy`.
+const ENTRIES: usize = LWP_MASK as usize + 1;
+/// Bytes of the table.
+pub const TABLE_SIZE: usize = ENTRIES * size_of::<RecordFileEntry>();
+
+/// The table; null without a trbuf.
+static TABLE: AtomicPtr<RecordFileEntry> = AtomicPtr::new(null_mut());
+/// The files may be there already: this process made them before an exec.
+static MADE_BEFORE_EXEC: AtomicBool = AtomicBool::new(false);
+
+/// Makes the table of this process, whose files may be there if it `has_executed` another program before.
+pub fn make(has_executed: bool) -> Result {
+    let table = sys::map_for_process(TABLE_SIZE)?;
+    MADE_BEFORE_EXEC.store(has_executed, Relaxed);
+    TABLE.store(table.cast(), Release);
+    Ok(())
+}
+
+/// Forgets the table in a forked child, and returns it, or null.
+pub fn forget() -> *mut u8 {
+    TABLE.swap(null_mut(), Relaxed).cast()
+}
+
+/// The entry of the file for this LWP.
+pub fn file_entry(lwp: u32) -> &'static RecordFileEntry {
+    /// For a forked child that returns into a record of its parent's.
+    static NONE: RecordFileEntry = RecordFileEntry::new();
+    let (table, header) = (TABLE.load(Acquire), HEADER.load(Acquire));
+    if table.is_null() || header.is_null() {
+        return &NONE;
+    }
+    let index = (lwp & LWP_MASK) as usize;
+    // SAFETY: within the table, which is mapped for good; zeros are valid entries.
+    let entry = unsafe { &*table.add(index) };
+    // Behind the header's page the trbuf has an entry for each `yyy`, too.
+    entry.published.store(header.wrapping_add(PAGE).cast::<FileEntry>().wrapping_add(index), Relaxed);
+    entry
+}
+
+impl RecordFileEntry {
+    pub const fn new() -> RecordFileEntry {
+        RecordFileEntry {
+            inode: AtomicU64::new(0),
+            device: AtomicU64::new(0),
+            end: AtomicU64::new(0),
+            published: AtomicPtr::new(null_mut()),
+            users: AtomicU32::new(0),
+        }
+    }
+
+    /// The file, once this process has made it or found it.
+    pub fn identity(&self) -> Option<FileIdentity> {
+        // ORDERING: Acquire pairs with the Release in `note`: the device belongs to the inode.
+        let inode = self.inode.load(Acquire);
+        (inode != 0).then(|| FileIdentity { device: self.device.load(Relaxed), inode })
+    }
+
+    /// Notes that the file is this one.
+    pub fn note(&self, identity: FileIdentity) {
+        self.device.store(identity.device, Relaxed);
+        self.inode.store(identity.inode, Release);
+    }
+
+    /// Whether a file of `size` bytes that has the name already, and that nobody has noted, is this process's: one that
+    /// another thread has just made, or one from before an exec.
+    pub fn may_be(&self, size: u64) -> bool {
+        let made_before = MADE_BEFORE_EXEC.load(Relaxed);
+        if made_before {
+            self.at_least(size);
+        }
+        size == 0 || made_before
+    }
+
+    /// Notes that the file has been removed.
+    pub fn note_removal(&self, identity: FileIdentity) {
+        if self.inode.compare_exchange(identity.inode, 0, AcqRel, Relaxed).is_ok() {
+            self.set_end(0);
+        }
+    }
+
+    /// Bytes of the file that are written or given to a writer.
+    pub fn end(&self) -> u64 {
+        self.end.load(Acquire)
+    }
+
+    /// Takes `length` bytes for a writer, and returns where they begin.
+    pub fn take(&self, length: u64) -> u64 {
+        let at = self.end.fetch_add(length, AcqRel);
+        self.publish(at.saturating_add(length));
+        at
+    }
+
+    /// Changes the end, unless it has changed meanwhile.
+    pub fn change_end(&self, from: u64, to: u64) -> bool {
+        let changed = self.end.compare_exchange(from, to, AcqRel, Relaxed).is_ok();
+        if changed && let Some(published) = self.published() {
+            published.end.store(to, Release);
+        }
+        changed
+    }
+
+    /// Notes that so many bytes are given to writers, or more.
+    pub fn at_least(&self, end: u64) {
+        self.end.fetch_max(end, AcqRel);
+        self.publish(end);
+    }
+
+    fn set_end(&self, end: u64) {
+        self.end.store(end, Relaxed);
+        if let Some(published) = self.published() {
+            published.end.store(end, Release);
+        }
+    }
+
+    /// Lets readers know of an end. Another thread may have published a greater one.
+    fn publish(&self, end: u64) {
+        if let Some(published) = self.published() {
+            published.end.fetch_max(end, AcqRel);
+        }
+    }
+
+    fn published(&self) -> Option<&'static FileEntry> {
+        // SAFETY: null, or in the mapped header, where every pattern of bytes is valid.
+        unsafe { self.published.load(Relaxed).as_ref() }
+    }
+}

@@ -1,0 +1,166 @@
+//! How files are opened: no other module opens any.
+//!
+//! Others may write to the directory of a trace, or may have made the tree into which the program has put its root. A
+//! name there may lead to a pipe, a device or somebody else's file. So opening never waits and follows no link at the
+//! path's end, and what was opened is used only if it is the file that was meant.
+
+use core::ffi::{CStr, c_int};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use super::call::{Errno, Result};
+use super::fd::Fd;
+use super::process::user_id;
+use super::time::sleep;
+
+/// Device and inode number, which identify a file whatever its names are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileIdentity {
+    pub device: u64,
+    pub inode: u64,
+}
+
+/// The owner of the files that this process makes. Some file systems give all files the same one.
+static OWNER_OF_NEW_FILES: AtomicU32 = AtomicU32::new(u32::MAX);
+
+impl Errno {
+    /// Whether opening failed because of what has the name, and that is somebody else's.
+    pub fn is_foreign_file(self) -> bool {
+        [libc::EACCES, libc::ENXIO, libc::EISDIR, libc::EMLINK, libc::ELOOP].contains(&self.0)
+    }
+}
+
+impl Fd {
+    /// Opens a file of `/proc` for reading.
+    pub fn open_proc(path: &CStr) -> Result<Fd> {
+        Fd::open(path, libc::O_RDONLY, 0)
+    }
+
+    /// Opens a directory, to list it.
+    pub fn open_directory(path: &CStr) -> Result<Fd> {
+        Fd::open(path, libc::O_RDONLY | libc::O_DIRECTORY, 0)
+    }
+
+    /// Makes a file that only its owner may read and write, whatever the umask. `EEXIST` if anything has the name.
+    pub fn create(path: &CStr, flags: c_int) -> Result<(Fd, FileIdentity)> {
+        let fd = open_without_waiting(path, flags | libc::O_CREAT | libc::O_EXCL)?;
+        let stat = fd.stat()?;
+        if stat.st_mode & 0o777 != 0o600 {
+            fd.set_mode(0o600)?;
+        }
+        OWNER_OF_NEW_FILES.store(stat.st_uid, Relaxed);
+        Ok((fd, identity(&stat)))
+    }
+
+    /// Opens a file of which only the name is known, and returns its size with it.
+    ///
+    /// It has to be a regular file (else `ENXIO`) of this user or of root (`EACCES`) without another name (`EMLINK`),
+    /// because the name may be somebody else's.
+    pub fn open_trusted(path: &CStr, flags: c_int) -> Result<(Fd, FileIdentity, u64)> {
+        let fd = open_without_waiting(path, flags)?;
+        let stat = fd.stat()?;
+        if stat.st_mode & libc::S_IFMT != libc::S_IFREG {
+            return Err(Errno(libc::ENXIO));
+        }
+        if !is_own(stat.st_uid) {
+            return Err(Errno(libc::EACCES));
+        }
+        if stat.st_nlink != 1 {
+            return Err(Errno(libc::EMLINK));
+        }
+        Ok((fd, identity(&stat), stat.st_size as u64))
+    }
+
+    /// Opens the file that this process has made or found to be its own before, and returns its size with it. `ESTALE`
+    /// if the path leads to another one, `EBADF` if the host has closed it again. `long` says that it will be open for
+    /// longer than a few microseconds.
+    pub fn open_known(path: &CStr, flags: c_int, known: FileIdentity, long: bool) -> Result<(Fd, u64)> {
+        let mut fd = match open_inode(path, flags, known.inode) {
+            // A pipe or a socket has its name.
+            Err(Errno(libc::ENXIO)) => return Err(Errno(libc::ESTALE)),
+            opened => opened?,
+        };
+        if long {
+            fd.keep_apart();
+        }
+        let stat = fd.stat()?;
+        // The inode of a file that was removed may be another one's by now.
+        let is_regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
+        if identity(&stat) != known || !is_regular || !is_own(stat.st_uid) {
+            if fd.was_replaced() {
+                // The host has closed it and got the number for a file of its own.
+                fd.forget();
+                return Err(Errno(libc::EBADF));
+            }
+            return Err(Errno(libc::ESTALE));
+        }
+        Ok((fd, stat.st_size as u64))
+    }
+}
+
+/// Whether the directory at `path` belongs to this user or to root, and is no link.
+pub fn is_own_directory(path: &CStr) -> Result<bool> {
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY;
+    Ok(is_own(open_without_waiting(path, flags)?.stat()?.st_uid))
+}
+
+fn is_own(owner: u32) -> bool {
+    owner == 0 || owner == OWNER_OF_NEW_FILES.load(Relaxed) || owner == user_id()
+}
+
+fn identity(stat: &libc::stat) -> FileIdentity {
+    FileIdentity { device: stat.st_dev, inode: stat.st_ino }
+}
+
+fn open_without_waiting(path: &CStr, flags: c_int) -> Result<Fd> {
+    let mut fd = open_inode(path, flags, 0)?;
+    fd.keep_apart();
+    Ok(fd)
+}
+
+/// `inode` is the file's inode number if that is known, else 0.
+fn open_inode(path: &CStr, flags: c_int, inode: u64) -> Result<Fd> {
+    let mut opened = Err(Errno(libc::EAGAIN));
+    for attempt in 0..20 {
+        opened = Fd::open_inode(path, flags | libc::O_NOFOLLOW, 0o600, inode);
+        if opened.as_ref().err() != Some(&Errno(libc::EAGAIN)) {
+            break;
+        }
+        // Somebody holds a lease for a moment, as a reader does that asks whether the file is being written.
+        sleep(100_000 << (attempt / 4));
+    }
+    opened
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    #[test]
+    fn only_the_file_that_was_meant_is_opened() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| CString::new(directory.path().join(name).as_os_str().as_bytes()).unwrap();
+        let (own, other) = (at("own"), at("other"));
+        let (_, known) = Fd::create(&own, libc::O_WRONLY).unwrap();
+        assert_eq!(Fd::create(&own, libc::O_WRONLY).unwrap_err(), Errno(libc::EEXIST));
+        assert_eq!(Fd::open_trusted(&own, libc::O_RDONLY).unwrap().1, known);
+        // A second name, as a backup makes: who knows the file still takes it.
+        std::fs::hard_link(directory.path().join("own"), directory.path().join("other")).unwrap();
+        assert_eq!(Fd::open_trusted(&own, libc::O_RDONLY).unwrap_err(), Errno(libc::EMLINK));
+        assert!(Fd::open_known(&own, libc::O_WRONLY, known, false).is_ok());
+        std::fs::remove_file(directory.path().join("own")).unwrap();
+        std::os::unix::fs::symlink("other", directory.path().join("own")).unwrap();
+        for flags in [libc::O_RDONLY, libc::O_WRONLY, libc::O_RDWR] {
+            assert_eq!(Fd::open_trusted(&own, flags).unwrap_err(), Errno(libc::ELOOP));
+            assert_eq!(Fd::open_known(&own, flags, known, false).unwrap_err(), Errno(libc::ELOOP));
+        }
+        std::fs::remove_file(directory.path().join("other")).unwrap();
+        // SAFETY: the path is NUL-terminated.
+        assert_eq!(unsafe { libc::mkfifo(other.as_ptr(), 0o666) }, 0);
+        for flags in [libc::O_RDONLY, libc::O_WRONLY, libc::O_RDWR] {
+            assert_eq!(Fd::open_trusted(&other, flags).unwrap_err(), Errno(libc::ENXIO));
+            assert_eq!(Fd::open_known(&other, flags, known, false).unwrap_err(), Errno(libc::ESTALE));
+        }
+    }
+}
