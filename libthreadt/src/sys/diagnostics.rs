@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering::{AcqRel, Relaxed};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use super::call::Errno;
-use super::fd::{is_writable, stat, write_slices};
+use super::descriptor::{is_writable, stat, write_slices};
 use super::process::file_size_limit;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
 mod call;
+mod descriptor;
 pub mod diagnostics;
 pub mod elf;
 mod fd;

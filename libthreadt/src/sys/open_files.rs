@@ -14,7 +14,7 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 use super::call::{Result, call};
-use super::fd::stat;
+use super::descriptor::stat;
 use super::hold::Holder;
 
 /// What all files of this library are opened with.
