@@ -13,8 +13,7 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
-use super::call::{Result, call};
-use super::fd::stat;
+use super::call::{Result, call, filled_by};
 use super::hold::Holder;
 
 /// What all files of this library are opened with.
@@ -194,7 +193,11 @@ pub fn is_marked(number: c_int) -> bool {
 
 /// The inode number of the file behind a descriptor if it is this library's.
 fn marked_inode(number: c_int) -> Option<u64> {
-    let stat = if is_marked(number) { stat(number).ok()? } else { return None };
+    if !is_marked(number) {
+        return None;
+    }
+    // SAFETY: the kernel fills the struct when it returns 0.
+    let stat: libc::stat = unsafe { filled_by(|stat| call(libc::SYS_fstat, [number as usize, stat])) }.ok()?;
     matches!(stat.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR).then_some(stat.st_ino)
 }
 
