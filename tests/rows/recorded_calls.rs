@@ -20,21 +20,30 @@ pub fn assert_as_expected(expectations: &[Expectation], trace: &Trace) {
         assert_bases(record);
         threads.entry((record.fields.pid, record.fields.lwpid)).or_default().1.push(record);
     }
-    threads.values_mut().for_each(|(_, recorded)| forget_unwinder(expectations, recorded));
+    threads.values_mut().for_each(|(_, recorded)| forget_libraries(expectations, recorded));
     let faults: Vec<String> = threads.values().filter_map(|(expected, recorded)| fault(expected, recorded)).collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Removes the call of `pthread_once` that libgcc's unwinder makes when a thread is cancelled or exits: an object that no
-/// expectation names. Its routine makes no calls, so its two records stand together.
-fn forget_unwinder(expectations: &[Expectation], recorded: &mut Vec<&Record>) {
+/// Removes the calls that the C libraries make of each other, of objects that no expectation names: `pthread_once` of libgcc's
+/// unwinder when a thread is cancelled or exits, whose routine makes no calls, so that its two records stand together; before
+/// glibc 2.34 also `__pthread_getspecific` and `__pthread_setspecific` of libdl when it notes an error.
+fn forget_libraries(expectations: &[Expectation], recorded: &mut Vec<&Record>) {
+    let is_named = |record: &Record, event: Option<&str>| {
+        let same = |expectation: &&Expectation| event.is_none_or(|event| expectation.event == event);
+        expectations.iter().filter(same).any(|expectation| expectation.columns[0] == record.arguments()[0])
+    };
     let is_foreign = |record: &Record| {
-        let known = |expectation: &Expectation| expectation.columns[0] == record.arguments()[0];
-        record.is("thr_once") && record.fields.which == 1 && !expectations.iter().any(known)
+        let keys = ["thr_getspecific", "thr_setspecific"].into_iter().find(|event| record.is(event));
+        match keys {
+            Some(event) => !is_named(record, Some(event)),
+            None => record.is("thr_once") && record.fields.which == 1 && !is_named(record, None),
+        }
     };
     while let Some(place) = recorded.iter().position(|record| is_foreign(record)) {
-        recorded.remove(place);
-        if recorded.get(place).is_some_and(|record| record.is("thr_once") && record.fields.which == 2) {
+        let removed = recorded.remove(place);
+        let is_return = |record: &&Record| record.is("thr_once") && record.fields.which == 2;
+        if removed.is("thr_once") && recorded.get(place).is_some_and(is_return) {
             recorded.remove(place);
         }
     }

@@ -87,12 +87,11 @@ spawn_functions! {
     /// `posix_spawnp`, which gives a file of no known format to the shell.
     posix_spawnp_2_2_5 = "posix_spawnp@GLIBC_2.2.5" "posix_spawnp@THREADT_UNVERSIONED" => 3 pid_itself;
     /// `int pidfd_spawn(int *pidfd, const char *path, const posix_spawn_file_actions_t *actions,
-    /// const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);`, which no program finds by its name
-    /// alone: most C libraries do not have it.
-    pidfd_spawn_2_39 = "pidfd_spawn@GLIBC_2.39" => 9 sys::pid_of_pidfd;
+    /// const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);`
+    pidfd_spawn => 9 sys::pid_of_pidfd;
     /// `int pidfd_spawnp(int *pidfd, const char *file, const posix_spawn_file_actions_t *actions,
-    /// const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);`, as above.
-    pidfd_spawnp_2_39 = "pidfd_spawnp@GLIBC_2.39" => 10 sys::pid_of_pidfd;
+    /// const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);`
+    pidfd_spawnp => 10 sys::pid_of_pidfd;
 }
 
 fn pid_itself(pid: c_int) -> u32 {

@@ -40,7 +40,7 @@ static MADE_BEFORE_EXEC: AtomicBool = AtomicBool::new(false);
 
 /// Makes the table of this process, whose files may be there if it `has_executed` another program before.
 pub fn make(has_executed: bool) -> Result {
-    let table = sys::map_anonymous(TABLE_SIZE)?;
+    let table = sys::map_for_process(TABLE_SIZE)?;
     MADE_BEFORE_EXEC.store(has_executed, Relaxed);
     TABLE.store(table.cast(), Release);
     Ok(())

@@ -1,5 +1,7 @@
 //! Memory mappings and memory barriers.
 
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use super::call::{Result, call};
 
 /// Maps fresh private memory.
@@ -48,7 +50,24 @@ unsafe fn map_private(address: usize, length: usize, flags: libc::c_int) -> Resu
 /// The range must be complete pages of private memory that a child may lose.
 pub unsafe fn wipe_on_fork(address: *const u8, length: usize) -> Result {
     // SAFETY: the caller's: a child may lose the range.
-    unsafe { call(libc::SYS_madvise, [address as usize, length, libc::MADV_WIPEONFORK as usize]) }.map(drop)
+    let wiped = unsafe { call(libc::SYS_madvise, [address as usize, length, libc::MADV_WIPEONFORK as usize]) };
+    WIPES_ON_FORK.store(wiped.is_ok(), Relaxed);
+    wiped.map(drop)
+}
+
+/// The kernel has agreed to zero memory in children.
+static WIPES_ON_FORK: AtomicBool = AtomicBool::new(false);
+
+/// Maps fresh memory that the children of a raw `clone` share where they cannot be told from their parent: where the kernel
+/// does not zero memory in children. Elsewhere it is private.
+pub fn map_for_process(length: usize) -> Result<*mut u8> {
+    if WIPES_ON_FORK.load(Relaxed) {
+        return map_anonymous(length);
+    }
+    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let flags = (libc::MAP_SHARED | libc::MAP_ANONYMOUS) as usize;
+    // SAFETY: the kernel chooses a free range.
+    unsafe { call(libc::SYS_mmap, [0, length, protection, flags, usize::MAX]) }.map(|address| address as *mut u8)
 }
 
 /// Announces that [`barrier`] will be used.

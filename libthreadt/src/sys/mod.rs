@@ -24,7 +24,7 @@ pub use fd::Fd;
 pub use hold::Hold;
 #[cfg(test)]
 pub use interleaving::observable_step;
-pub use memory::{barrier, map_anonymous, register_barrier, replace_by_private, unmap, wipe_on_fork};
+pub use memory::{barrier, map_anonymous, map_for_process, register_barrier, replace_by_private, unmap, wipe_on_fork};
 pub use once::{Once, SetOnce};
 pub use open::{FileIdentity, is_own_directory};
 pub use open_files::{close_abandoned, close_inherited};

@@ -23,17 +23,20 @@ pub fn pid_of_pidfd(pidfd: c_int) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+    use super::super::call::call;
     use super::*;
 
     #[test]
     fn the_process_of_a_pidfd_is_found() {
         let own = std::process::id();
-        // SAFETY: the call takes no pointer, and the descriptor is closed once.
-        unsafe {
-            let pidfd = libc::syscall(libc::SYS_pidfd_open, own, 0) as c_int;
-            assert_eq!(pid_of_pidfd(pidfd), own);
-            libc::close(pidfd);
-            assert_eq!(pid_of_pidfd(pidfd), 0);
-        }
+        // SAFETY: the call takes no pointer, and nobody else has the descriptor.
+        let pidfd = unsafe {
+            let number = call(libc::SYS_pidfd_open, [own as usize, 0]).expect("this process exists");
+            OwnedFd::from_raw_fd(number as c_int)
+        };
+        assert_eq!(pid_of_pidfd(pidfd.as_raw_fd()), own);
+        assert_eq!(pid_of_pidfd(-1), 0);
     }
 }

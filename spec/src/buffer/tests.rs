@@ -48,7 +48,7 @@ fn impossible_words_are_damage() {
             "{position:?} {intent:?}"
         );
     }
-    assert_eq!(region_leftover(&[0; 100], SlotLayout::BUFFERS, 0), Err(Damage::Short));
+    assert_eq!(region_leftover(&[0; 8], SlotLayout::BUFFERS, 0), Err(Damage::Short));
     assert_eq!(region_leftover(&slot_page(0..0, 0..0, 0), SlotLayout::BUFFERS, REGIONS), Err(Damage::Region(REGIONS)));
 }
 

@@ -105,8 +105,8 @@ static int spawns_by_search(void) {
     return done();
 }
 
-/* Exported under its version only: no program finds a function that the C library does not have. */
-static int has_version_2_39(const char *function) {
+/* No program finds a function that the C library does not have. */
+static int has_function(const char *function) {
     void *library = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
     if (library && dlsym(library, function)) return 1;
     check(dlsym(RTLD_DEFAULT, function) == NULL);
@@ -116,7 +116,7 @@ static int has_version_2_39(const char *function) {
 
 static int spawns_to_pidfd(void) {
     int pidfd = -1;
-    if (!has_version_2_39("pidfd_spawn")) return done();
+    if (!has_function("pidfd_spawn")) return done();
     expect("pidfd_spawn", "proc_fork", 1, "d", 9);
     check(pidfd_spawn(&pidfd, self, NULL, NULL, image_arguments, environ) == 0);
     int status;
@@ -131,7 +131,7 @@ static int spawns_to_pidfd(void) {
 
 static int spawns_to_pidfd_by_search(void) {
     int pidfd = -1;
-    if (!has_version_2_39("pidfd_spawnp")) return done();
+    if (!has_function("pidfd_spawnp")) return done();
     expect("pidfd_spawnp", "proc_fork", 1, "d", 10);
     check(pidfd_spawnp(&pidfd, self, NULL, NULL, image_arguments, environ) == 0);
     int status;
