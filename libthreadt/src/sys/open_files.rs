@@ -194,7 +194,10 @@ pub fn is_marked(number: c_int) -> bool {
 
 /// The inode number of the file behind a descriptor if it is this library's.
 fn marked_inode(number: c_int) -> Option<u64> {
-    let stat = if is_marked(number) { stat(number).ok()? } else { return None };
+    if !is_marked(number) {
+        return None;
+    }
+    let stat = stat(number).ok()?;
     matches!(stat.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR).then_some(stat.st_ino)
 }
 

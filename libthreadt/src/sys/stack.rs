@@ -47,11 +47,15 @@ pub fn is_span_abandoned(span: &Range<usize>, here: usize) -> bool {
         Some([true, _]) => return is_left(span, here),
         _ => {}
     }
-    is_left(span, here)
-        && match hidden_stack(here) {
-            Some(stack) => stack.contains(&span.start),
-            None => is_on_own_stack(here),
-        }
+    // What decides most often comes first. It is asked at each record of a handler.
+    let is_below = here < span.start;
+    if is_below && !is_left(span, here) {
+        return false;
+    }
+    match hidden_stack(here) {
+        Some(stack) => stack.contains(&span.start) && is_left(span, here),
+        None => (is_below || is_left(span, here)) && is_on_own_stack(here),
+    }
 }
 
 /// Whether a signal frame between `here` and `span` shows that a handler, which is at `here`, has interrupted it.

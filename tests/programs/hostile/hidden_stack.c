@@ -24,6 +24,7 @@ enum { SIZE = 64 * 1024 };
 
 static pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER, handlers = PTHREAD_MUTEX_INITIALIZER;
 static volatile long handled, made, wanted;
+static const struct itimerval none;
 static int raw;
 static char *mapped;
 
@@ -31,7 +32,8 @@ static void handle(int signal) {
     (void)signal;
     pthread_mutex_lock(&handlers);
     pthread_mutex_unlock(&handlers);
-    handled++;
+    if (++handled >= wanted)
+        setitimer(ITIMER_REAL, &none, NULL);
 }
 
 static void __attribute__((noinline)) run(char *memory) {
@@ -40,14 +42,13 @@ static void __attribute__((noinline)) run(char *memory) {
         exit(2);
     struct sigaction action = {.sa_handler = handle, .sa_flags = SA_ONSTACK | SA_RESTART};
     sigaction(SIGALRM, &action, NULL);
-    struct itimerval timer = {{0, 100}, {0, 100}}, none = {{0, 0}, {0, 0}};
+    struct itimerval timer = {{0, 200}, {0, 200}};
     setitimer(ITIMER_REAL, &timer, NULL);
     while (handled < wanted) {
         pthread_mutex_lock(&own);
         pthread_mutex_unlock(&own);
         made++;
     }
-    setitimer(ITIMER_REAL, &none, NULL);
     // The array goes away with its function.
     stack_t disabled = {.ss_flags = SS_DISABLE};
     sigaltstack(&disabled, NULL);
