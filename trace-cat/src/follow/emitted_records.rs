@@ -4,7 +4,8 @@
 //! recognised by its text: two records that agree to the last digit are interchangeable.
 //!
 //! A ring holds too many records for that. But its first region holds a thread's records in the order of time: if they are
-//! read without a gap, every record between the first and the last time has been emitted.
+//! read without a gap, every record between the first and the last time has been emitted. Only records of the trace itself
+//! (category 0) have times from before: they too are recognised by their text.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::BuildHasher;
@@ -39,6 +40,12 @@ struct EmittedSpan {
 /// What a line is recognised by.
 fn key(time: u64, line: &[u8]) -> (u64, u64) {
     (time, FixedState::default().hash_one(line))
+}
+
+/// Whether a record of a ring is recognised by its time. One of a loss or of a release in flight has the time of what it
+/// reports, and may be written much later.
+pub fn is_in_order(line: &[u8]) -> bool {
+    columns::event(line).0 != 0
 }
 
 impl EmittedRecords {
@@ -77,6 +84,9 @@ impl EmittedRecords {
 
     /// Whether a record that is in a ring's first region has been emitted.
     pub fn has_in_span(&self, time: u64, line: &[u8]) -> bool {
+        if !is_in_order(line) {
+            return self.has(time, line);
+        }
         let lwp = columns::lwpid(line);
         self.spans.iter().any(|span| span.lwp == lwp && span.times.contains(&time))
     }
@@ -140,6 +150,17 @@ mod tests {
             assert_eq!(emitted.has_in_span(time, line(time, lwp).as_bytes()), known);
             assert!(!emitted.has(time, line(time, lwp).as_bytes()));
         }
+    }
+
+    #[test]
+    fn a_late_record_of_the_trace_itself_is_recognised_by_its_text() {
+        let mut emitted = EmittedRecords::default();
+        emitted.note_span(1, 3..=9, false);
+        let [in_flight, unlock] = ["00:04:0", "02:04:0"].map(|event| record(5, 1, event, 204));
+        assert!(emitted.has_in_span(5, unlock.as_bytes()) && !emitted.has_in_span(5, in_flight.as_bytes()));
+        emitted.note(5, in_flight.as_bytes());
+        assert!(emitted.has_in_span(5, in_flight.as_bytes()));
+        assert!(emitted.take(5, in_flight.as_bytes()) && !emitted.take(5, in_flight.as_bytes()));
     }
 
     #[test]

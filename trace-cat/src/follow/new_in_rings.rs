@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use memchr::memchr;
 use spec::buffer::REGIONS;
 
+use super::emitted_records::is_in_order;
 use super::growing_file::GrowingFile;
 use super::growing_files::GrowingFiles;
 use super::live_thread::{LiveThread, RingPosition, record_time};
@@ -167,7 +168,7 @@ fn emit(region: usize, text: &[u8], [truncated, continues]: [bool; 2], growing: 
     let mut span: Option<(u32, RangeInclusive<u64>)> = None;
     for line in text[from..].split_inclusive(|&byte| byte == b'\n') {
         let Some(time) = record_time(line) else { continue };
-        if region == 0 {
+        if region == 0 && is_in_order(line) {
             // A signal handler may record between a thread's clock reading and its record: then a new record may be earlier
             // than the last emitted one.
             if continues || !growing.emitted.has_in_span(time, line) {
