@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use spec::EventId;
 use spec::tables::EVENTS;
 
-use crate::sys::{Once, PoolHead, process_id};
+use crate::sys::{Hold, Once, PoolHead, process_id};
 
 /// The per-process page. What every record reads comes first, and nothing that threads write while others record shares
 /// a cache line with it.
@@ -30,9 +30,9 @@ pub struct ProcessState {
     pub stop_time: AtomicU64,
     /// 1 once the final flush has begun.
     pub final_flush_begun: AtomicU32,
-    _unused_end_of_cache_line: [AtomicU32; 9],
-    /// The LWP that is writing all threads' slots; 0 for none.
-    pub flushing_lwp: AtomicU32,
+    _unused_end_of_cache_line: [AtomicU32; 7],
+    /// The right to change the flush thresholds and to write all threads' slots.
+    pub flushing: Hold,
     /// 1 when a thread has recorded after the final flush had begun.
     pub recorded_after_final_flush: AtomicU32,
     /// 1 once the end of the process has been recorded.
@@ -55,8 +55,8 @@ pub struct ProcessState {
     pub slots: AtomicU32,
     /// 1 if some of the trbuf is in anonymous memory, because it cannot be in the file: a crash loses it.
     pub anonymous: AtomicU32,
-    /// 1 while a thread maps further slots.
-    pub growing: AtomicU32,
+    /// The right to map several slots at once.
+    pub growing: Hold,
     /// Slots that no thread has had yet.
     pub fresh_slots: PoolHead,
     /// Slots of threads that have ended or are about to.
@@ -85,7 +85,7 @@ pub static PROCESS: ProcessState = unsafe { core::mem::zeroed() };
 
 const _: () = assert!(size_of::<ProcessState>() == 4096 && EVENTS.len() <= 128);
 // What records read, up to `final_flush_begun`, and what is written while others record are in different cache lines.
-const _: () = assert!(offset_of!(ProcessState, final_flush_begun) / 64 < offset_of!(ProcessState, flushing_lwp) / 64);
+const _: () = assert!(offset_of!(ProcessState, final_flush_begun) / 64 < offset_of!(ProcessState, flushing) / 64);
 
 /// Which calls of an event are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

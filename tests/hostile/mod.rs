@@ -9,6 +9,7 @@ mod directory;
 mod disk;
 mod file_systems;
 mod kernels;
+mod left_open;
 mod limits;
 mod losses;
 mod planted_files;

@@ -66,15 +66,16 @@ fn a_vforked_child_locks_and_posts() {
             output.exited(DONE);
             let pid: u32 = output.stdout_text().lines().next().unwrap()[4..].parse().unwrap();
             let trace = test.merged();
-            assert_eq!(trace.of_pid(pid).len(), 1 + 3 * (100 + 50 + 2000) + 50 + 1, "{how}");
+            assert_eq!(trace.of_pid(pid).len(), 1 + 3 * (100 + 50 + 2000) + 50 + 2 + 1, "{how}");
+            assert_eq!(trace.of("proc_fork").len(), 2, "{how}");
             assert_eq!(trace.of("sema_post").len(), 50);
             // The child's own end is not recorded, nor is an exec that it makes in its parent's memory.
             let ends: Vec<u32> = trace.of("proc_exit").iter().map(|record| record.fields.pid).collect();
             assert_eq!(ends.iter().filter(|&&end| end == pid).count(), 1, "{how}");
             assert!(trace.of("proc_exec").is_empty(), "{how}");
-            // sem_init, the pairs and the end of the image that the child became.
+            // The beginning, sem_init, the pairs and the end of the image that the child became.
             let others = trace.records.len() - trace.of_pid(pid).len();
-            assert_eq!(others, if own == 0 { 0 } else { 1 + 3 * own + 1 }, "{how}");
+            assert_eq!(others, if own == 0 { 0 } else { 1 + 1 + 3 * own + 1 }, "{how}");
         }
     }
 }

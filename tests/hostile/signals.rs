@@ -171,3 +171,34 @@ fn handlers_fork() {
         }
     }
 }
+
+/// A handler runs on an alternate stack of which the kernel says nothing meanwhile (SS_AUTODISARM), wherever that is. What
+/// it interrupts is live, and each call is recorded once.
+#[test]
+fn handlers_run_on_hidden_stacks() {
+    let program = Program::c("hostile/hidden_stack.c");
+    for place in ["static", "mapped", "array"] {
+        for raw in ["0", "1"] {
+            let test = TestDirectory::new("hidden-stack");
+            let output = test.traced(&program).args(["200", place, raw]).env("THR_TRACE_EVENTS", "mutex").run();
+            let pairs: usize = output.success().stdout_text().trim().parse().unwrap();
+            super::assert_complete(&test, 3 * pairs);
+        }
+    }
+}
+
+/// A handler tries to run a program that does not exist, which writes out what all threads have recorded, whatever it has
+/// interrupted.
+#[test]
+fn execs_fail_in_handlers() {
+    for (events, ring) in [("sema", ""), ("sema:process", ""), ("sema", "64M")] {
+        let test = TestDirectory::new("failing-exec");
+        let run = test.traced(Program::c("hostile/failing_exec.c")).arg("300").env("THR_TRACE_EVENTS", events);
+        let output = if ring.is_empty() { run } else { run.env("THR_TRACE_RING", ring) }.run();
+        let counts: Vec<usize> =
+            output.success().stdout_text().split_whitespace().map(|word| word.parse().unwrap()).collect();
+        // Besides the posts, sem_init, two records for each exec, and the process's end.
+        let others = if events == "sema" { 1 } else { 2 + 2 * counts[1] };
+        super::assert_complete(&test, counts[0] + others);
+    }
+}

@@ -55,7 +55,8 @@ pub fn initialise() -> bool {
         return false;
     }
     PROCESS.initialised.run(|| {
-        if CONFIGURED.is_done() {
+        // A jump may have left this work in this process before.
+        if CONFIGURED.is_done() && process_state::id() == 0 {
             forget_parent();
         }
         CONFIGURED.run(|| {
@@ -118,11 +119,13 @@ fn configure() {
 
 /// Forgets what a forked child has inherited from its parent.
 fn forget_parent() {
-    let is_interrupted = |slot: &storage::Slot| slot.in_progress.load(Relaxed) != 0 || slot.writer.load(Relaxed) != 0;
-    let interrupted = thread_local::current().filter(is_interrupted);
+    let is_interrupted = |slot: &storage::Slot| slot.has_record_in_progress() || slot.writer.load(Relaxed) != 0;
+    let slot = thread_local::current();
+    let lwp = slot.map_or(0, |slot| slot.lwp.load(Relaxed));
     thread_local::set_current(None);
-    storage::forget(interrupted);
+    storage::forget(slot.filter(is_interrupted));
     info_file::forget();
+    sys::close_inherited(lwp, sys::thread_id(), sys::stack::stack_pointer());
     // The child may be in another time namespace.
     clock::check();
     let _ = sys::register_barrier();

@@ -11,7 +11,12 @@ use crate::storage::{self, slot_layout};
 /// Runs another program by `call_next`, which only returns if it fails. The trbuf stays for that program, which appends
 /// to the same files.
 pub fn exec(call_next: impl Fn() -> c_int) -> c_int {
-    let alone = PROCESS.files.is_done() && !must_keep_rings() && begin_alone();
+    run(PROCESS.files.is_done() && !must_keep_rings(), call_next)
+}
+
+/// Runs another program by `call_next`, after what all threads have recorded is written if that is `possible`.
+pub(super) fn run(possible: bool, call_next: impl Fn() -> c_int) -> c_int {
+    let alone = possible && begin_alone();
     if alone {
         flush_all_slots();
         if slot_layout().is_ring() {

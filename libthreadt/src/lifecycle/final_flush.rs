@@ -4,7 +4,7 @@
 //! each record is written at once from then on. Then all threads pass a barrier, after which a record that was begun
 //! with an old threshold shows in its slot's word `in_progress`. When that record is finished, the slot is written out.
 
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use crate::first_use::process_info;
 use crate::process_state::{self, PROCESS};
@@ -44,7 +44,7 @@ fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
             let now = clock::now_fenced();
             slot.is_releasing(now.saturating_sub(RELEASE_PATIENCE_NS), begun)
         };
-        while slot.in_progress.load(Relaxed) != 0 || is_releasing() {
+        while slot.has_record_in_progress() || is_releasing() {
             // If it takes too long, trace-cat finds the record in the trbuf.
             let Some(less) = patience.checked_sub(1) else { return false };
             *patience = less;
@@ -59,8 +59,19 @@ fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
         slot.release_writer();
         return true;
     }
-    slot.append_in_flight_record(0);
-    slot.append_loss_record(0, clock::since_epoch(clock::now_fenced()));
+    let time = clock::since_epoch(clock::now_fenced());
+    if ours {
+        slot.in_free_region(|depth| {
+            // A release that this thread has interrupted to call exec goes on if that fails; else the next program finds it.
+            if PROCESS.final_flush_begun.load(Relaxed) != 0 {
+                slot.append_in_flight_record(depth);
+            }
+            slot.append_loss_record(depth, time);
+        });
+    } else {
+        slot.append_in_flight_record(0);
+        slot.append_loss_record(0, time);
+    }
     let written = slot.write_all(storage::file_entry(lwp));
     slot.release_writer();
     storage::report_failure(written);
@@ -69,7 +80,7 @@ fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
 
 /// Whether the slot's thread neither records nor releases anything.
 fn is_idle(slot: Slot) -> bool {
-    slot.in_progress.load(Relaxed) == 0 && slot.published().in_flight.load(Relaxed) == 0
+    !slot.has_record_in_progress() && slot.published().in_flight.load(Relaxed) == 0
 }
 
 /// Records the releases that are still in flight; `true` if there is none.
@@ -109,22 +120,23 @@ fn count_anonymous() -> bool {
 
 /// Takes the sole right to change flush thresholds and to write other threads' slots; `false` if another thread keeps
 /// it for more than a second, or this one has it already (a signal handler that ends the process).
+#[inline(always)]
 pub fn begin_alone() -> bool {
-    let me = sys::thread_id();
     for _ in 0..1000 {
-        // ORDERING: Acquire pairs with the Release in `end_alone`: the thresholds are as the last one left them.
-        match PROCESS.flushing_lwp.compare_exchange(0, me, Acquire, Relaxed) {
-            Ok(_) => return true,
-            Err(owner) if owner == me => return false,
-            Err(_) => sys::sleep(1_000_000),
+        if PROCESS.flushing.take() {
+            return true;
         }
+        if PROCESS.flushing.holder().is_some_and(|holder| holder.lwp() == sys::thread_id()) {
+            return false;
+        }
+        sys::sleep(1_000_000);
     }
     false
 }
 
 /// Gives up the right that [`begin_alone`] took.
 pub fn end_alone() {
-    PROCESS.flushing_lwp.store(0, Release);
+    PROCESS.flushing.release();
 }
 
 /// Whether rings have to stay in the trbuf: the program has put itself under a seccomp filter, which may kill it for a

@@ -16,11 +16,12 @@ use spec::buffer::{self, PAGE, REGIONS, SLOTS_OFFSET, SlotLayout, pack_range, re
 use spec::encode::UntimedRecord;
 use spec::{Record, id};
 
-use super::final_flush::flush_all_slots;
+use super::final_flush::{begin_alone, flush_all_slots};
 use crate::process_state::PROCESS;
 use crate::recorder::append;
 use crate::storage::testing::{HEADER, add_chunk, forget_slots, make_file_table, new_controls, set_slot_layout};
 use crate::storage::{Slot, capacity, file_entry, set_write_through, slot_layout};
+use crate::sys;
 use crate::sys::interleaving::{Actor, Observer, explore, interrupt_at, observable_step, waiting_step};
 use crate::trace_dir::executable_maps;
 
@@ -28,9 +29,9 @@ const PID: u32 = 4321;
 
 /// The slots and files of a process, and which records its threads have made.
 #[derive(Clone)]
-struct Scene {
-    directory: Arc<tempfile::TempDir>,
-    slots: Vec<Slot>,
+pub(super) struct Scene {
+    pub(super) directory: Arc<tempfile::TempDir>,
+    pub(super) slots: Vec<Slot>,
     /// Bit n of the first: record n has begun; of the second: the call that makes it has returned.
     begun: Arc<AtomicU64>,
     made: Arc<AtomicU64>,
@@ -40,16 +41,28 @@ struct Scene {
 unsafe impl Send for Scene {}
 
 /// One test at a time uses the process's state.
-fn lock_process() -> MutexGuard<'static, ()> {
+pub(super) fn lock_process() -> MutexGuard<'static, ()> {
     static PROCESS_STATE: Mutex<()> = Mutex::new(());
     let guard = PROCESS_STATE.lock().unwrap_or_else(PoisonError::into_inner);
     executable_maps::never_refresh();
     guard
 }
 
+/// Gives the slot to a thread. In its first region records begin at `position`.
+fn adopt(slot: Slot, lwp: u32, directory: &Path, position: u32) {
+    slot.adopt(lwp, PID, 0x7f00_0000_1000, directory.as_os_str().as_encoded_bytes(), false);
+    // What came before is in the file, or was given up; in a ring, the byte before ends a line.
+    slot.regions[0].write_position.store(pack_range(position..position), Relaxed);
+    if let Some(before) = position.checked_sub(1) {
+        // SAFETY: within the region's text, which nobody else knows yet.
+        unsafe { slot.region_text(0).add(before as usize).write(b'\n') };
+    }
+    file_entry(lwp).users.fetch_add(1, Relaxed);
+}
+
 impl Scene {
     /// A process with a slot for each of `lwps`. In the first region of each, records begin at `position`.
-    fn new(lwps: &[u32], layout: SlotLayout, position: u32) -> Scene {
+    pub(super) fn new(lwps: &[u32], layout: SlotLayout, position: u32) -> Scene {
         let mapped = |size: usize| {
             // SAFETY: the size is not 0. The memory is never given back.
             unsafe { alloc_zeroed(Layout::from_size_align(size, PAGE).unwrap()) }
@@ -57,6 +70,7 @@ impl Scene {
         set_slot_layout(layout);
         PROCESS.write_through.store(0, Relaxed);
         PROCESS.final_flush_begun.store(0, Relaxed);
+        PROCESS.flushing.release();
         // Forgets the scene before.
         forget_slots(|_, _| ());
         HEADER.store(mapped(SLOTS_OFFSET), SeqCst);
@@ -69,14 +83,7 @@ impl Scene {
         for (index, &lwp) in lwps.iter().enumerate() {
             // SAFETY: within the memory.
             let slot = unsafe { Slot::at(controls.add(index)) };
-            slot.adopt(lwp, PID, 0x7f00_0000_1000, directory.path().as_os_str().as_encoded_bytes(), false);
-            // What came before is in the file, or was given up; in a ring, the byte before ends a line.
-            slot.regions[0].write_position.store(pack_range(position..position), Relaxed);
-            if let Some(before) = position.checked_sub(1) {
-                // SAFETY: within the region's text, which nobody else knows yet.
-                unsafe { slot.region_text(0).add(before as usize).write(b'\n') };
-            }
-            file_entry(lwp).users.fetch_add(1, Relaxed);
+            adopt(slot, lwp, directory.path(), position);
             slots.push(slot);
         }
         // SAFETY: made above, for good.
@@ -92,7 +99,13 @@ impl Scene {
         self.made.fetch_or(1 << number, SeqCst);
     }
 
-    fn recorder(&self, slot: usize, numbers: std::ops::Range<u64>) -> Actor {
+    /// Makes the calling thread the owner of the first slot.
+    pub(super) fn adopt_first(&self, position: u32, write_through: bool) {
+        adopt(self.slots[0], sys::thread_id(), self.directory.path(), position);
+        set_write_through(write_through);
+    }
+
+    pub(super) fn recorder(&self, slot: usize, numbers: std::ops::Range<u64>) -> Actor {
         let scene = self.clone();
         Box::new(move || numbers.for_each(|number| scene.record(slot, number)))
     }
@@ -159,7 +172,7 @@ impl Scene {
     }
 
     /// Lets the process die at every step.
-    fn observer(&self) -> Observer {
+    pub(super) fn observer(&self) -> Observer {
         let scene = self.clone();
         Box::new(move || scene.check(scene.made.load(SeqCst), &scene.found()))
     }
@@ -220,13 +233,14 @@ impl Scene {
     /// An actor that writes out all slots, as at the process's end.
     fn final_flush(&self) -> Actor {
         Box::new(|| {
+            assert!(begin_alone());
             flush_all_slots();
         })
     }
 }
 
 /// So near the end of the first region that a few records fill it.
-fn nearly_full() -> u32 {
+pub(super) fn nearly_full() -> u32 {
     capacity(0) - 400
 }
 
@@ -236,7 +250,7 @@ fn preemptions() -> usize {
 }
 
 /// More steps than a recorder of a few records has: beyond its last step the signal does not come.
-const STEPS: usize = 60;
+pub(super) const STEPS: usize = 60;
 
 #[test]
 fn a_full_buffer_is_written_once_whenever_the_process_dies() {

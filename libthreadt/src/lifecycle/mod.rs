@@ -9,6 +9,8 @@ mod thread_start;
 
 #[cfg(test)]
 mod interleaving_tests;
+#[cfg(test)]
+mod left_records_tests;
 
 pub use daemon::{Daemon, daemon};
 pub use exec::exec;

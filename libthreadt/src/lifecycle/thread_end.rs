@@ -8,6 +8,7 @@ use crate::config::detail;
 use crate::first_use::records;
 use crate::process_state;
 use crate::storage::{ALL_REGIONS, WriteRight, file_entry, release_slot, report_failure, slot_layout, thread_local};
+use crate::sys::close_abandoned;
 use crate::{clock, recorder};
 
 /// The thread's routine was left by unwinding.
@@ -41,14 +42,16 @@ fn write_out() {
     let Some(slot) = thread_local::current().filter(|_| process_state::is_initialised()) else { return };
     let lwp = slot.lwp.load(Relaxed);
     // A record that was in progress when the thread was cancelled will never be finished.
-    slot.in_progress.store(0, Relaxed);
+    slot.in_progress.iter().for_each(|word| word.store(0, Relaxed));
+    close_abandoned(lwp, None);
     if slot.writer.load(Relaxed) == lwp {
         slot.release_writer();
     }
     recorder::record_abandoned_release(slot);
     let keeps_ring = slot_layout().is_ring() && !process_state::writes_through();
     if !keeps_ring && slot.become_writer(lwp, ALL_REGIONS) == WriteRight::Taken {
-        slot.append_loss_record(0, clock::since_epoch(clock::now_fenced()));
+        let time = clock::since_epoch(clock::now_fenced());
+        slot.in_free_region(|depth| slot.append_loss_record(depth, time));
         report_failure(slot.write_all(file_entry(lwp)));
         slot.release_writer();
     }

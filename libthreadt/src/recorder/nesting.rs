@@ -1,101 +1,54 @@
 //! Records within records: which of them are still in progress.
 //!
-//! A signal handler that interrupts a record finds the slot's word `in_progress` set, and records one region deeper. If
-//! it leaves by `siglongjmp`, the interrupted record will never be finished, and the word stays. The next record
-//! detects that: it is nested in another one only if there is a signal frame on the stack between the two.
+//! A signal handler that interrupts a record finds its region's word `in_progress` set, and records in the next region. If
+//! it leaves by `siglongjmp`, the interrupted record will never be finished, and the word stays. The next record of the
+//! thread detects that where it is certain ([`crate::sys::stack`]); else it takes one region more.
 
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use spec::buffer::REGIONS;
 
 use crate::storage::Slot;
-use crate::sys;
+use crate::sys::close_abandoned;
+use crate::sys::stack::{is_abandoned, is_interrupted_at, is_probably_abandoned};
 
-/// How far up the stack a signal frame is searched for, bytes. Beyond that, the outer record is taken for unfinished.
-const SEARCH: usize = 64 * 1024;
-const PAGE: usize = 4096;
+/// How many records in a row are refused before the ones that are in the way are given up, because nothing shows that they
+/// are live.
+const REFUSALS: u8 = u8::MAX;
 
-/// Where the count begins in the word, and the address ends.
-const COUNT_AT: u32 = 48;
-
-/// How many records are in progress by the word.
-#[inline(always)]
-pub fn depth(in_progress: u64) -> usize {
-    (in_progress >> COUNT_AT) as usize
-}
-
-/// The word with one record more, whose stack is at `frame`.
-#[inline(always)]
-pub fn with_one_more(in_progress: u64, frame: usize) -> u64 {
-    frame as u64 | ((in_progress >> COUNT_AT) + 1) << COUNT_AT
-}
-
-/// Removes abandoned records from the word, and returns the resulting word, which is stored as that of the outer
-/// records of the record that begins now. `here` is where the caller's stack is.
+/// The first region without a record in progress, or [`REGIONS`] if there is none. Removes records that were abandoned.
+/// `here` is where the caller's stack is.
 #[cold]
 #[inline(never)]
-pub fn remove_abandoned(slot: Slot, mut in_progress: u64, here: usize) -> u64 {
-    let before = in_progress;
-    while in_progress != 0 && is_abandoned((in_progress & ((1 << COUNT_AT) - 1)) as usize, here) {
-        // The outer records of the abandoned one: none for the first, else as they were stored when it began.
-        in_progress = match depth(in_progress).checked_sub(2) {
-            Some(at) => slot.outer_records[at & (REGIONS - 1)].load(Relaxed),
-            None => 0,
-        };
+pub fn free_depth(slot: Slot, here: usize) -> usize {
+    let in_progress = || slot.in_progress.iter().rev().filter(|word| word.load(Relaxed) != 0);
+    let place = |word: &AtomicU64| word.load(Relaxed) as usize;
+    let mut removed = false;
+    let mut remove = |word: &AtomicU64| {
+        word.store(0, Relaxed);
+        removed = true;
+    };
+    // The innermost first: what interrupts nothing but live records is live.
+    in_progress().take_while(|word| is_abandoned(place(word), here)).for_each(&mut remove);
+    if in_progress().count() == REGIONS {
+        in_progress().filter(|word| is_abandoned(place(word), here)).for_each(&mut remove);
+        if in_progress().count() == REGIONS {
+            in_progress().filter(|word| is_probably_abandoned(place(word), here)).for_each(&mut remove);
+        }
+        let is_full = in_progress().count() == REGIONS;
+        let refused = if is_full { slot.refused.load(Relaxed) } else { 0 };
+        slot.refused.store(refused.saturating_add(is_full.into()), Relaxed);
+        if refused == REFUSALS {
+            let is_live = |word: &&AtomicU64| is_interrupted_at(&(place(word)..place(word)), here);
+            in_progress().filter(|word| !is_live(word)).for_each(&mut remove);
+        }
     }
-    if in_progress != before {
-        if slot.writer.load(Relaxed) == slot.lwp.load(Relaxed)
-            && usize::from(slot.writer_depth.load(Relaxed)) >= depth(in_progress)
-        {
+    if removed {
+        if slot.has_abandoned_writer(here) {
             // The abandoned write is noted in the region and will be repeated.
             slot.release_writer();
         }
-        slot.in_progress.store(in_progress, Relaxed);
+        close_abandoned(slot.lwp.load(Relaxed), Some(here));
     }
-    if let Some(at) = depth(in_progress).checked_sub(1) {
-        slot.outer_records[at & (REGIONS - 1)].store(in_progress, Relaxed);
-    }
-    in_progress
-}
-
-/// Whether the record that began with the stack at `frame` was jumped over.
-///
-/// With an alternate signal stack it matters which stack each of the two addresses is on.
-fn is_abandoned(frame: usize, here: usize) -> bool {
-    if let Ok(stack) = sys::signal_stack() {
-        let start = stack.ss_sp as usize;
-        let is_alternate = |address: usize| (start..start + stack.ss_size).contains(&address);
-        if stack.ss_flags & libc::SS_DISABLE == 0 && is_alternate(frame) != is_alternate(here) {
-            // A handler on the alternate stack interrupted something on the other one; only a jump leads from it to
-            // there while it is in progress.
-            return is_alternate(frame);
-        }
-    }
-    here >= frame || frame - here < SEARCH && !has_signal_frame(here, frame)
-}
-
-/// Whether the kernel has put a signal frame between `here` and `frame` that will return to `frame` or below.
-///
-/// Such a frame holds the interrupted rsp and rip, the flags, and a word of segment selectors, cs lowest and ss
-/// highest, both of user mode (`struct sigcontext`, arch/x86/include/uapi/asm/sigcontext.h).
-fn has_signal_frame(here: usize, frame: usize) -> bool {
-    // The two may be on different stacks after all, of coroutines; then there may be a guard page between them.
-    let readable = |page: usize| sys::read_timespec(page as *const _).is_some();
-    if !((here + PAGE) & !(PAGE - 1)..frame).step_by(PAGE).all(readable) {
-        return true;
-    }
-    // SAFETY: an aligned word of a page that the kernel has just read from; other threads do not write to our stack,
-    // and whatever is there is only compared.
-    let word = |at: usize| unsafe { (at as *const u64).read_volatile() };
-    let start = here.next_multiple_of(8);
-    (start + 24..frame & !7).step_by(8).any(|at| {
-        let selectors = word(at);
-        let is_user = |selector: u64| selector & 3 == 3;
-        let saved_stack = word(at - 24) as usize;
-        is_user(selectors)
-            && is_user(selectors >> 48)
-            && selectors & 0x0000_ffff_ffff_0000 == 0
-            && word(at - 16) != 0
-            && (at..=frame).contains(&saved_stack)
-    })
+    slot.in_progress.iter().position(|word| word.load(Relaxed) == 0).unwrap_or(REGIONS)
 }

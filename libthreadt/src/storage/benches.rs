@@ -67,5 +67,5 @@ fn flush(bencher: Bencher) {
         .counter(ItemsCount::new(records))
         .counter(BytesCount::new(unpack_range(full).len()))
         .with_inputs(|| slot.regions[0].write_position.store(full, Relaxed))
-        .bench_local_values(|()| slot.write(0, &entry).unwrap());
+        .bench_local_values(|()| slot.write(0, Some(0), &entry).unwrap());
 }

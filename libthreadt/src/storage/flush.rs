@@ -3,11 +3,13 @@
 use core::ops::Range;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use spec::buffer::{REGIONS, is_empty_range, pack_range, unpack_range};
+use spec::buffer::{PAGE, REGIONS, is_empty_range, pack_range, unpack_range};
 
 use super::file_table::RecordFileEntry;
 use super::slot::Slot;
-use super::{losses, quota, record_file, stop_time};
+use super::{losses, quota, record_file, slot_table, stop_time};
+use crate::config::CONFIG;
+use crate::process_state::{self, PROCESS};
 use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::{Errno, Result, observable_step, path};
 use crate::trace_dir::directory;
@@ -21,28 +23,34 @@ const CHANGES_MAX: u32 = 10_000;
 impl Slot {
     /// Writes the text of all regions to the file. The caller must be the writer.
     pub fn write_all(self, entry: &RecordFileEntry) -> Result {
-        (0..REGIONS).try_for_each(|depth| self.write(depth, entry))
+        (0..REGIONS).try_for_each(|depth| self.write(depth, None, entry))
     }
 
-    /// Writes the text of one region to the file. The caller must be the writer. If it fails, the text stays.
-    pub fn write(self, depth: usize, entry: &RecordFileEntry) -> Result {
-        let written = self.write_region(depth, entry);
+    /// Writes the text of one region to the file. The caller must be the writer; `record` is the depth of its record, if it
+    /// is one that writes. If it fails, the text stays.
+    pub fn write(self, depth: usize, record: Option<usize>, entry: &RecordFileEntry) -> Result {
+        let written = self.write_region(depth, record, entry);
         stop_time::settle();
         written
     }
 
-    fn write_region(self, depth: usize, entry: &RecordFileEntry) -> Result {
+    fn write_region(self, depth: usize, record: Option<usize>, entry: &RecordFileEntry) -> Result {
         let region = &self.regions[depth & (REGIONS - 1)];
+        let mut repetitions = 16;
         for _ in 0..WRITES_MAX {
             let intent = region.write_intent.load(Acquire);
             let position = region.write_position.load(Acquire);
             if intent == 0 && is_empty_range(position) {
-                // The region begins anew, unless a signal handler has just appended to it.
-                let _ = region.write_position.compare_exchange(position, 0, AcqRel, Relaxed);
+                // The region begins anew, unless a signal handler has just appended to it. If this is the handler, what it
+                // has interrupted goes on where it is.
+                let is_interrupted = self.in_progress[depth & (REGIONS - 1)].load(Relaxed) != 0;
+                if record == Some(depth) || !is_interrupted {
+                    let _ = region.write_position.compare_exchange(position, 0, AcqRel, Relaxed);
+                }
                 return Ok(());
             }
             // SAFETY: the writer may use the path, and this is the only reference to it.
-            let file = unsafe { record_file::open(path::in_buffer(&*self.path()), entry) }?;
+            let file = unsafe { record_file::open(path::in_buffer(&*self.path()), entry, is_long(position)) }?;
             let (at, range) = if intent == 0 {
                 let range = self.oldest(depth, position);
                 quota::check_space(&file.fd, range.len() as u64)?;
@@ -84,6 +92,11 @@ impl Slot {
             // same place.
             // SAFETY: the range lies within the region.
             if let Err(errno) = unsafe { file.fd.write_at(text, length as usize, at) } {
+                if errno == Errno(libc::EBADF) && repetitions != 0 {
+                    // The host closes descriptors that are not its own: the noted write is repeated with another one.
+                    repetitions -= 1;
+                    continue;
+                }
                 if file.give_range_back(entry, at, length.into()) {
                     region.write_intent.store(0, Release);
                 }
@@ -137,6 +150,30 @@ impl Slot {
                 Err(changed) => position = changed,
             }
         }
+    }
+}
+
+/// Whether to write such a range takes longer than to open a file.
+fn is_long(position: u64) -> bool {
+    let Range { start, end } = unpack_range(position);
+    end.wrapping_sub(start) > PAGE as u32
+}
+
+/// Ends the writing through that an exec began and that was left by a jump out of it. To be called by whoever has to write
+/// its record at once.
+pub fn end_left_write_through() {
+    let is_wanted = || {
+        CONFIG.get().unbuffered
+            || stop_time::stopped().is_some()
+            || PROCESS.final_flush_begun.load(Relaxed) != 0
+            || !process_state::writes_through()
+    };
+    // An exec has the right to flush as long as it wants this.
+    if !is_wanted() && PROCESS.flushing.take() {
+        if !is_wanted() {
+            slot_table::set_write_through(false);
+        }
+        PROCESS.flushing.release();
     }
 }
 

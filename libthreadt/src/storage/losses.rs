@@ -1,6 +1,7 @@
 //! Records that find no room: they are counted, and a loss record reports how many.
 
-use core::sync::atomic::Ordering::{Relaxed, Release};
+use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use core::sync::atomic::compiler_fence;
 
 use spec::buffer::{REGIONS, pack_range};
 use spec::encode::UntimedRecord;
@@ -10,6 +11,7 @@ use spec::record::{EVENT1_OFFSET, TIME_WIDTH};
 use super::slot::Slot;
 use crate::process_state::PROCESS;
 use crate::sys::Errno;
+use crate::sys::stack::stack_pointer;
 
 impl Slot {
     /// Makes room in a region whose text cannot be written by dropping the older half, so that the newest stays for
@@ -81,6 +83,19 @@ impl Slot {
         self.cause.store(cause.0 as u32, Relaxed);
         self.publish_losses();
         PROCESS.lost.fetch_add(records, Relaxed);
+    }
+
+    /// Calls `write` with a region in which no record is in progress, and keeps it from the signal handlers that may come
+    /// meanwhile. For the owner, who may be in a handler itself.
+    pub fn in_free_region(self, write: impl FnOnce(usize)) {
+        let mut depths = (0..).zip(&self.in_progress);
+        if let Some((depth, word)) = depths.find(|(_, word)| word.load(Relaxed) == 0) {
+            word.store(stack_pointer() as u64, Relaxed);
+            compiler_fence(SeqCst);
+            write(depth);
+            compiler_fence(SeqCst);
+            word.store(0, Relaxed);
+        }
     }
 
     /// Writes a loss record if records were lost and it has room. Its time is that of the first lost record; `now` if

@@ -21,7 +21,7 @@ mod benches;
 mod tests;
 
 pub use file_table::file_entry;
-pub use flush::report_failure;
+pub use flush::{end_left_write_through, report_failure};
 pub use flush_point::{is_flush_point, restart_count};
 pub use layout::{RECORDS_AT_ONCE, RESERVE, capacity, slot_layout};
 pub use ring::{give_up_oldest, is_check_point};

@@ -18,8 +18,10 @@ pub struct RecordFile {
 }
 
 /// Opens a tr file, or makes it at its first write. `ESTALE` if another file has its name.
-pub fn open(path: &CStr, entry: &RecordFileEntry) -> Result<RecordFile> {
-    for _ in 0..4 {
+///
+/// `long` says that it will be open for longer than a few microseconds.
+pub fn open(path: &CStr, entry: &RecordFileEntry, long: bool) -> Result<RecordFile> {
+    for _ in 0..16 {
         let (known, end) = (entry.identity(), entry.end());
         let Some(known) = known else {
             match Fd::create(path, libc::O_WRONLY) {
@@ -42,10 +44,12 @@ pub fn open(path: &CStr, entry: &RecordFileEntry) -> Result<RecordFile> {
                 Err(errno) => return Err(errno),
             }
         };
-        match Fd::open_known(path, libc::O_WRONLY, known) {
+        match Fd::open_known(path, libc::O_WRONLY, known, long) {
             Ok((fd, size)) => return Ok(RecordFile { fd, size, end }),
             // It was removed; the next records go to a new one.
             Err(Errno(libc::ENOENT)) => entry.note_removal(known),
+            // The host closes descriptors that are not its own.
+            Err(Errno(libc::EBADF)) => {}
             Err(errno) => return Err(errno),
         }
     }

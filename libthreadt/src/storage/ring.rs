@@ -40,7 +40,8 @@ pub fn give_up_oldest(region: &Region, flush_threshold: &AtomicU32, layout: Slot
             observable_step();
             // OBSERVABLE: nobody uses this word before the next store makes `start` greater than `end`.
             region.wrap_position.store(end, Relaxed);
-            (start, end) = (step, 0);
+            // What is before `start` has been written out, for an exec that failed; the byte before it ends a line.
+            (start, end) = (step.max(start.saturating_sub(1)), 0);
         } else if start > end && end + APPEND_ROOM > start {
             // A step is a power of two.
             start = (end + APPEND_ROOM + step - 1) & !(step - 1);

@@ -3,14 +3,18 @@
 //! The layout is [`spec::buffer`]'s, and so is the protocol of writes. Here are the rules of who may touch what:
 //!
 //! - Only the thread that owns a slot appends to its regions. A signal handler that interrupts a record appends to the
-//!   next region; the slot's word `in_progress` counts the records in progress.
+//!   next region that has none in progress; the slot's words `in_progress` tell.
 //! - Only the *writer*, the thread whose LWP ID is in `writer`, takes text out of a region. Usually that is the owner;
 //!   when the process ends it is the thread that ends it.
 //! - While another thread may be the writer, the flush threshold of every region is 0: the owner then becomes the
 //!   writer before it appends, so that the two never change a region at the same time.
+//! - Of a region's word `write_position` the owner stores the half `end` when it publishes a record, and a signal handler
+//!   that writes regions out (for an exec that fails) changes the half `start`: neither undoes the other. A region begins
+//!   anew at 0 only while no record is in progress in it.
 
 use core::ops::{Deref, Range};
 use core::ptr::NonNull;
+use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use spec::buffer::{self, REGIONS, unpack_range};
@@ -21,6 +25,7 @@ use super::layout::{FLUSH_POINT_SLACK, LOSS_RECORD_ROOM, RECORDS_AT_ONCE, RESERV
 use super::slot_control::{SLOT_ENDED, SLOT_OWNED, SlotControl};
 use crate::process_state;
 use crate::sys::path::{self, PATH_MAX};
+use crate::sys::stack::{is_span_abandoned, stack_pointer};
 use crate::sys::{self, Pool};
 
 /// A slot: its private control, and what it publishes, a header with the regions' text behind it. Neither is unmapped.
@@ -155,7 +160,7 @@ impl Slot {
         }
         self.published().complete_from.store(0, Relaxed);
         self.process.store(process_state::id(), Relaxed);
-        self.in_progress.store(0, Relaxed);
+        self.in_progress.iter().for_each(|word| word.store(0, Relaxed));
         self.exit_recorded.store(0, Relaxed);
         self.published().in_flight.store(0, Relaxed);
         self.published().tid.store(tid, Relaxed);
@@ -193,37 +198,44 @@ impl Slot {
     /// # Safety
     /// As [`Slot::append_at`].
     pub unsafe fn append(self, depth: usize, time: u64, lines: &[UntimedRecord]) {
-        let position = self.regions[depth & (REGIONS - 1)].write_position.load(Relaxed);
-        let Range { start, end } = unpack_range(position);
         // What another process may have written there must not lead out of the region.
-        let position = buffer::pack_range(start..end.min(capacity(depth)));
+        let end = self.end_of(depth).load(Relaxed).min(capacity(depth));
         // SAFETY: the caller's; the end is at most the capacity.
-        unsafe { self.append_at(depth, position, time, lines) };
+        unsafe { self.append_at(depth, end, time, lines) };
     }
 
-    /// Writes records with one time into region `depth`, at the end of `position`, which is the value of its word, and
-    /// publishes them.
+    /// Writes records with one time into region `depth` at `end`, which is where its text ends, and publishes them.
     ///
     /// # Safety
-    /// The caller must be the slot's owner with `depth` outer records, or its writer with `depth` reserved. The end must
-    /// be at most the region's capacity.
+    /// The caller must be the slot's owner, whose record is the one in progress in this region, or its writer with `depth`
+    /// reserved. The end must be at most the region's capacity.
     #[inline(always)]
-    pub unsafe fn append_at(self, depth: usize, position: u64, time: u64, lines: &[UntimedRecord]) {
-        let region = &self.regions[depth & (REGIONS - 1)];
+    pub unsafe fn append_at(self, depth: usize, end: u32, time: u64, lines: &[UntimedRecord]) {
         // SAFETY: by the caller's promise no other thread uses this template or appends to this region now, and the
         // capacity leaves room for the records that are appended at once.
         let length = unsafe {
             let template = &mut *self.templates[depth & (REGIONS - 1)].get();
-            let end = (position >> 32) as usize;
-            template.encode(self.region_text(depth).add(end), time, lines)
+            template.encode(self.region_text(depth).add(end as usize), time, lines)
         };
         sys::observable_step();
         // OBSERVABLE: the record is there for whoever reads the trbuf after our death.
         // ORDERING: Release, so that a reader that sees the new end sees the bytes. Records of signal handlers are in
-        // other regions, so that they do not change this word between the load and the store. A handler whose exec
-        // fails does (`lifecycle::exec`): it writes this region out and empties it, and the store then makes what was
-        // written appear unwritten.
-        region.write_position.store(position + ((length as u64) << 32), Release);
+        // other regions, and what they write out of this one does not change its end: it is as it was when loaded.
+        self.end_of(depth).store(end + length as u32, Release);
+    }
+
+    /// The half of a region's `write_position` that only the owner changes while it records.
+    #[inline(always)]
+    pub fn end_of(&self, depth: usize) -> &'static AtomicU32 {
+        let word = self.regions[depth & (REGIONS - 1)].write_position.as_ptr().cast::<AtomicU32>();
+        // SAFETY: the upper half of the word, which is mapped for good. Nobody stores to the complete word while the owner
+        // stores to its half.
+        unsafe { &*word.add(1) }
+    }
+
+    /// Whether a record is in progress in any region.
+    pub fn has_record_in_progress(self) -> bool {
+        self.in_progress.iter().any(|word| word.load(Relaxed) != 0)
     }
 
     /// Takes the right to take text out of region `depth`, or out of all of them ([`ALL_REGIONS`]), for the LWP `me`.
@@ -231,15 +243,26 @@ impl Slot {
     pub fn become_writer(self, me: u32, depth: u8) -> WriteRight {
         for _ in 0..10_000 {
             sys::observable_step();
+            if self.writer.load(Relaxed) == 0 && me == self.lwp.load(Relaxed) {
+                // Before the right is taken: a jump may leave it at once.
+                self.note_writer(depth, me);
+            }
             // ORDERING: Acquire pairs with the Release in `release_writer`: this thread sees what the last writer left.
             match self.writer.compare_exchange(0, me, Acquire, Relaxed) {
                 Ok(_) => {
-                    self.writer_depth.store(depth, Relaxed);
+                    // Again: a handler may have come in between, and written.
+                    self.note_writer(depth, me);
                     // OBSERVABLE: what a reader copies from here on does not count.
                     self.published().writer.store(me, Release);
                     return WriteRight::Taken;
                 }
                 Err(owner) if owner == me => {
+                    if self.has_abandoned_writer(stack_pointer()) {
+                        // The abandoned write is noted in its region and will be repeated.
+                        self.note_writer(depth, me);
+                        self.published().writer.store(me, Release);
+                        return WriteRight::Taken;
+                    }
                     let nested = depth != ALL_REGIONS && self.writer_depth.load(Relaxed) < depth;
                     return if nested { WriteRight::Nested } else { WriteRight::Interrupted };
                 }
@@ -254,6 +277,24 @@ impl Slot {
         sys::observable_step();
         self.published().writer.store(0, Release);
         self.writer.store(0, Release);
+    }
+
+    /// Notes what the writer `me` is about to do, and if it is the owner, where.
+    fn note_writer(self, depth: u8, me: u32) {
+        self.writer_depth.store(depth, Relaxed);
+        if me == self.lwp.load(Relaxed) {
+            self.writer_place.store(stack_pointer() as u64, Relaxed);
+        }
+    }
+
+    /// Whether the owner, who calls this with its stack at `here`, has left a write by a jump.
+    pub fn has_abandoned_writer(self, here: usize) -> bool {
+        /// How far above the noted place the stack of the functions may be that write, bytes.
+        const FRAMES: usize = 4096;
+        let place = self.writer_place.load(Relaxed) as usize;
+        place != 0
+            && self.writer.load(Relaxed) == self.lwp.load(Relaxed)
+            && is_span_abandoned(&(place..place + FRAMES), here)
     }
 
     /// Replaces the slot's memory by private memory, in a forked child. What still returns into it finds it without an

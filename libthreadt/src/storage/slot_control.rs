@@ -26,9 +26,8 @@ pub struct SlotControl {
     pub base: NonNull<u8>,
     /// The state of the text, in the slot.
     pub regions: &'static [Region; REGIONS],
-    /// The record in progress: the address of its stack frame in the low 48 bits, and in the high 16 bits how many records
-    /// are in progress, one nested in another; 0 for none.
-    pub in_progress: AtomicU64,
+    /// By depth: where the owner's stack was when the record in progress in this region began; 0 for none.
+    pub in_progress: [AtomicU64; REGIONS],
     /// By depth: a record may begin below this many bytes; 0 if each record goes to the file at once. At most the
     /// region's capacity and one.
     pub flush_thresholds: [AtomicU32; REGIONS],
@@ -46,6 +45,8 @@ pub struct SlotControl {
     pub exit_recorded: AtomicU8,
     /// 1 if the slot is in anonymous memory and not in the file.
     pub anonymous: AtomicU8,
+    /// Records in a row that found as many in progress as there are regions.
+    pub refused: AtomicU8,
     /// Records of this thread that were dropped and that no trace_lost record counts yet.
     pub lost: AtomicU32,
     /// When the first of the records in `lost` was made, nanoseconds since the Epoch; 0 if that is unknown.
@@ -58,9 +59,8 @@ pub struct SlotControl {
     pub fewest_held_since_flush_point: AtomicI32,
     /// By depth: the columns that do not change. Only the owner uses them.
     pub templates: [UnsafeCell<Template>; REGIONS],
-    /// By depth: the value of `in_progress` when a nested record began, which is that of the outer record. The first one
-    /// belongs to depth 1.
-    pub outer_records: [AtomicU64; REGIONS],
+    /// Where the owner's stack was when it last became the writer.
+    pub writer_place: AtomicU64,
     /// If the slot's regions are rings and the owner has ended: how many threads had ended by then, the owner included. The
     /// thread that has been dead longest has the least number.
     pub death_order: AtomicU64,

@@ -2,7 +2,7 @@ use std::alloc::{Layout, alloc_zeroed};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::ptr::NonNull;
+use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::atomic::Ordering::Relaxed;
 
 use spec::buffer::{self, PAGE, REGION_OFFSETS, RegionLeftover, SlotLayout, pack_range, unpack_range};
@@ -15,6 +15,7 @@ use super::record_file;
 use super::slot::{ALL_REGIONS, Slot, WriteRight};
 use super::slot_control::new_controls;
 use crate::sys::Errno;
+use crate::sys::interleaving::{Actor, explore, interrupt_at, observable_step};
 use crate::sys::path::{self, PATH_MAX};
 
 const PID: u32 = 4321;
@@ -150,7 +151,7 @@ fn a_ring_that_has_begun_anew_is_written_oldest_first() {
             region.write_intent.store(pack_range(ends[2]..ends[59]), Relaxed);
             entry.at_least(u64::from(ends[59] - ends[2]));
             fs::write(&file, b"").unwrap();
-            record_file::open(path::in_buffer(path_of(slot)), &entry).unwrap();
+            record_file::open(path::in_buffer(path_of(slot)), &entry, false).unwrap();
         }
         if left == 2 {
             region.write_position.store(pack_range(0..ends[1]), Relaxed);
@@ -235,7 +236,7 @@ fn the_newest_records_stay_when_nothing_can_be_written() {
             append(slot, 1, next);
             next += 1;
         }
-        assert_eq!(slot.write(1, &entry), Err(Errno(libc::ENOENT)));
+        assert_eq!(slot.write(1, None, &entry), Err(Errno(libc::ENOENT)));
         slot.drop_older_half(1, Errno(libc::ENOENT));
     }
     let RegionLeftover { unwritten, .. } = buffer::region_leftover(bytes(slot), SlotLayout::BUFFERS, 1).unwrap();
@@ -261,9 +262,26 @@ fn there_is_one_writer() {
     let directory = tempfile::tempdir().unwrap();
     let slot = new_slot(directory.path(), 5);
     assert_eq!(slot.become_writer(5, 0), WriteRight::Taken);
-    assert_eq!(slot.become_writer(5, 1), WriteRight::Nested);
-    assert_eq!(slot.become_writer(5, 0), WriteRight::Interrupted);
-    assert_eq!(slot.become_writer(5, ALL_REGIONS), WriteRight::Interrupted);
+    slot.release_writer();
+    let control = slot.control().as_ptr().expose_provenance();
+    // SAFETY: the slot's control.
+    let slot_of_actor = move || unsafe { Slot::at(NonNull::new(with_exposed_provenance_mut(control)).unwrap()) };
+    let handle = move || {
+        assert_eq!(slot_of_actor().become_writer(5, 1), WriteRight::Nested);
+        assert_eq!(slot_of_actor().become_writer(5, 0), WriteRight::Interrupted);
+        assert_eq!(slot_of_actor().become_writer(5, ALL_REGIONS), WriteRight::Interrupted);
+    };
+    explore(0, || {
+        let actor: Actor = Box::new(move || {
+            // The first step is the one before the slot has a writer.
+            interrupt_at(1, Box::new(handle));
+            assert_eq!(slot_of_actor().become_writer(5, 0), WriteRight::Taken);
+            observable_step();
+            // Without a signal frame in between, that write has been left by a jump.
+            assert_eq!(slot_of_actor().become_writer(5, 0), WriteRight::Taken);
+        });
+        (vec![actor], Box::new(|| ()))
+    });
     assert_eq!(slot.become_writer(6, 0), WriteRight::Refused);
     slot.release_writer();
     assert_eq!(slot.become_writer(6, 0), WriteRight::Taken);

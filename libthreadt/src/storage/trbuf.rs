@@ -5,7 +5,7 @@
 
 use core::cell::Cell;
 use core::ptr::NonNull;
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::fence;
 
 use spec::buffer::{Header, MAGIC, Owner, SLOTS_OFFSET, VERSION};
@@ -169,12 +169,12 @@ pub fn forget(interrupted: Option<Slot>) {
 pub fn grow() -> Option<Slot> {
     let slot_size = slot_layout().slot_size();
     // Threads that start together must not each reserve a complete chunk: the later ones map one slot.
-    let alone = PROCESS.growing.swap(1, Acquire) == 0;
+    let alone = PROCESS.growing.take();
     let most = (CHUNK_MAX / slot_size).clamp(1, 16) as u32;
     let slots = if alone { PROCESS.slots.load(Relaxed).clamp(2, 16).min(most) } else { 1 };
     let slot = grow_by(slots, slot_size);
     if alone {
-        PROCESS.growing.store(0, Release);
+        PROCESS.growing.release();
     }
     slot
 }

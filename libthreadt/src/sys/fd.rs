@@ -5,7 +5,9 @@ use core::ffi::{CStr, c_int};
 use libc::{FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC};
 
 use super::call::{Errno, Result, call, filled_by};
-use super::process::file_size_limit;
+use super::open_files::{self, Note, NoteOrNone};
+use super::process::{file_size_limit, thread_id};
+use super::stack::stack_pointer;
 
 /// Repeats a call that a signal interrupted, as some file systems return `EINTR` whenever a signal is pending. It gives
 /// up after a while: a profiler's timer may fire faster than the call is done.
@@ -35,44 +37,108 @@ fn write_all(length: usize, write: impl Fn(usize) -> Result<usize>) -> Result {
 }
 
 /// A file descriptor that is closed when it goes out of scope. A function that holds one must not call the host's code.
+///
+/// Where a jump or a fork leaves one behind, its note (`open_files`) leads to it.
 #[derive(Debug)]
-pub struct Fd(c_int);
+pub struct Fd {
+    number: c_int,
+    note: NoteOrNone,
+}
 
 impl Drop for Fd {
     fn drop(&mut self) {
-        // SAFETY: this library opened it, and nobody else knows its number.
-        let _ = unsafe { call(libc::SYS_close, [self.0 as usize]) };
+        open_files::close(self.number);
+        Note::end(self.note);
     }
 }
 
 impl Fd {
-    /// Opens `path`; the descriptor does not survive an exec. For the functions in `open`, which check what it is.
+    /// As [`Fd::open_inode`], for a file of which nothing is known.
     pub(super) fn open(path: &CStr, flags: c_int, mode: u32) -> Result<Fd> {
-        let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY;
+        let mut fd = Fd::open_inode(path, flags, mode, 0)?;
+        fd.keep_apart();
+        Ok(fd)
+    }
+
+    /// Opens `path`; the descriptor does not survive an exec. For the functions in `open`, which check what it is. `inode` is
+    /// the file's inode number if that is known, else 0.
+    pub(super) fn open_inode(path: &CStr, flags: c_int, mode: u32, inode: u64) -> Result<Fd> {
+        let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY | open_files::MARK;
+        let note = Note::begin(thread_id(), stack_pointer(), inode);
         // SAFETY: the path is NUL-terminated.
-        let fd = uninterrupted(|| unsafe {
+        let opened = uninterrupted(|| unsafe {
             call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize])
-        })?;
-        let fd = Fd(fd as c_int);
-        if fd.0 > 2 {
-            return Ok(fd);
+        });
+        let number = match opened {
+            Ok(number) => number as c_int,
+            Err(errno) => {
+                Note::end(note);
+                return Err(errno);
+            }
+        };
+        let mut fd = Fd { number, note };
+        if number <= 2 {
+            // The host has closed one of the standard descriptors; what it writes there must not reach our file.
+            fd.move_to(3)?;
         }
-        // The host has closed one of the standard descriptors; what it writes there must not reach our file.
+        open_files::add_number(fd.number);
+        if let Some(note) = note {
+            note.set_number(fd.number);
+        }
+        Ok(fd)
+    }
+
+    /// Gives the descriptor a number that the host's next files do not get: the kernel gives them the lowest free one. A
+    /// host thread that closes descriptors that are not its own then does not meet ours by the number of its next file.
+    ///
+    /// The kernel's table does not grow for that: to let it grow takes milliseconds in a process of several threads.
+    pub fn keep_apart(&mut self) {
+        /// The least size of the kernel's table. From 128 on the sizes are powers of two.
+        const TABLE: u32 = 64;
+        let table = (self.number as u32 + 1).max(TABLE).next_power_of_two() as c_int;
+        let wanted = table - 16;
+        if self.number < wanted
+            && let Some(note) = self.note
+        {
+            note.set_opening();
+            let _ = self.move_to(wanted);
+            open_files::add_number(self.number);
+            note.set_number(self.number);
+        }
+    }
+
+    /// Whether the number now is that of a file of the host's.
+    pub fn was_replaced(&self) -> bool {
+        !open_files::is_marked(self.number)
+    }
+
+    /// Leaves the number to the host, whose it has become.
+    pub fn forget(self) {
+        Note::end(self.note);
+        core::mem::forget(self);
+    }
+
+    /// Changes the number to one from `least` on.
+    fn move_to(&mut self, least: c_int) -> Result {
+        let arguments = [self.number as usize, libc::F_DUPFD_CLOEXEC as usize, least as usize];
         // SAFETY: no memory is involved.
-        let higher = unsafe { call(libc::SYS_fcntl, [fd.0 as usize, libc::F_DUPFD_CLOEXEC as usize, 3]) }?;
-        Ok(Fd(higher as c_int))
+        let moved = unsafe { call(libc::SYS_fcntl, arguments) }?;
+        open_files::close(core::mem::replace(&mut self.number, moved as c_int));
+        Ok(())
     }
 
     /// Bytes read into `buffer` from `at` on; 0 at the end of the file.
     pub fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<usize> {
         // SAFETY: the buffer is writable.
-        unsafe { call(libc::SYS_pread64, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), at as usize]) }
+        unsafe {
+            call(libc::SYS_pread64, [self.number as usize, buffer.as_mut_ptr() as usize, buffer.len(), at as usize])
+        }
     }
 
     /// Bytes read into `buffer`; 0 at the end of the file.
     pub fn read(&self, buffer: &mut [u8]) -> Result<usize> {
         // SAFETY: the buffer is writable.
-        unsafe { call(libc::SYS_read, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len()]) }
+        unsafe { call(libc::SYS_read, [self.number as usize, buffer.as_mut_ptr() as usize, buffer.len()]) }
     }
 
     /// Writes the `length` bytes that begin at `text` at offset `at` of the file.
@@ -83,7 +149,7 @@ impl Fd {
         write_all(length, |done| {
             let text = text.wrapping_add(done) as usize;
             // SAFETY: `done` is less than `length`, so the range stays within what the caller grants.
-            unsafe { call(libc::SYS_pwrite64, [self.0 as usize, text, length - done, at as usize + done]) }
+            unsafe { call(libc::SYS_pwrite64, [self.number as usize, text, length - done, at as usize + done]) }
         })
     }
 
@@ -96,23 +162,23 @@ impl Fd {
         write_all(text.len(), |done| {
             let unwritten = text.get(done..).unwrap_or(b"");
             // SAFETY: the text is readable.
-            unsafe { call(libc::SYS_write, [self.0 as usize, unwritten.as_ptr() as usize, unwritten.len()]) }
+            unsafe { call(libc::SYS_write, [self.number as usize, unwritten.as_ptr() as usize, unwritten.len()]) }
         })
     }
 
     pub fn stat(&self) -> Result<libc::stat> {
-        stat(self.0)
+        stat(self.number)
     }
 
     pub fn set_mode(&self, mode: u32) -> Result {
         // SAFETY: no memory is involved.
-        unsafe { call(libc::SYS_fchmod, [self.0 as usize, mode as usize]) }.map(drop)
+        unsafe { call(libc::SYS_fchmod, [self.number as usize, mode as usize]) }.map(drop)
     }
 
     /// Truncates the file to `length` bytes.
     pub fn truncate(&self, length: u64) -> Result {
         // SAFETY: no memory is involved.
-        unsafe { call(libc::SYS_ftruncate, [self.0 as usize, length as usize]) }.map(drop)
+        unsafe { call(libc::SYS_ftruncate, [self.number as usize, length as usize]) }.map(drop)
     }
 
     /// Reserves disk space for a range, so that touching its mapping cannot fail; the file grows to cover it. Fails
@@ -121,7 +187,7 @@ impl Fd {
         if at.saturating_add(length) > file_size_limit() {
             return Err(Errno(libc::EFBIG));
         }
-        let arguments = [self.0 as usize, 0, at as usize, length as usize];
+        let arguments = [self.number as usize, 0, at as usize, length as usize];
         // SAFETY: no memory is involved.
         uninterrupted(|| unsafe { call(libc::SYS_fallocate, arguments) }).map(drop)
     }
@@ -130,7 +196,7 @@ impl Fd {
     /// trbuf never are.
     pub fn map(&self, at: u64, length: usize) -> Result<*mut u8> {
         let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-        let arguments = [0, length, protection, libc::MAP_SHARED as usize, self.0 as usize, at as usize];
+        let arguments = [0, length, protection, libc::MAP_SHARED as usize, self.number as usize, at as usize];
         // SAFETY: the kernel chooses a free range, and the advice changes no contents.
         unsafe {
             let address = call(libc::SYS_mmap, arguments)?;
@@ -142,7 +208,7 @@ impl Fd {
     /// The file's file system, and how much of it is free.
     pub fn file_system(&self) -> Result<libc::statfs> {
         // SAFETY: the kernel fills the struct when it returns 0.
-        unsafe { filled_by(|system| call(libc::SYS_fstatfs, [self.0 as usize, system])) }
+        unsafe { filled_by(|system| call(libc::SYS_fstatfs, [self.number as usize, system])) }
     }
 
     /// Whether no process, of any namespace, has the file open or mapped for writing.
@@ -162,7 +228,7 @@ impl Fd {
         const F_SETSIG: c_int = 10;
         let control = |command: c_int, argument: c_int| {
             // SAFETY: no memory is involved.
-            unsafe { call(libc::SYS_fcntl, [self.0 as usize, command as usize, argument as usize]) }
+            unsafe { call(libc::SYS_fcntl, [self.number as usize, command as usize, argument as usize]) }
         };
         // When somebody opens the file for writing while the lease is held (trace-cat --recover), the kernel sends a
         // signal. SIGIO, the default one, would end the host; SIGURG is ignored by default.
@@ -180,7 +246,7 @@ impl Fd {
     /// The next directory entries, as `getdents64` gives them; 0 bytes at the end.
     pub fn directory_entries(&self, buffer: &mut [u8]) -> Result<usize> {
         // SAFETY: the buffer is writable.
-        unsafe { call(libc::SYS_getdents64, [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len()]) }
+        unsafe { call(libc::SYS_getdents64, [self.number as usize, buffer.as_mut_ptr() as usize, buffer.len()]) }
     }
 }
 

@@ -56,6 +56,11 @@ pub fn interrupt_at(steps: usize, handler: Actor) {
     STEPS_TO_SIGNAL.set(Some(steps));
 }
 
+/// The signal does not come any more, if it has not.
+pub fn cancel_interrupt() {
+    STEPS_TO_SIGNAL.set(None);
+}
+
 fn yield_to_scheduler(status: Status) {
     let Some((run, actor)) = CURRENT.with(|current| current.borrow().clone()) else { return };
     run.choose_next(actor, status);

@@ -2,32 +2,36 @@ mod call;
 pub mod diagnostics;
 pub mod elf;
 mod fd;
+mod hold;
 #[cfg(test)]
 pub mod interleaving;
 mod memory;
 mod once;
 mod open;
+mod open_files;
 pub mod own_exports;
 pub mod path;
 mod pidfd;
 mod pool;
 mod process;
 pub mod seccomp;
+pub mod stack;
 pub mod thread_word;
 mod time;
 
 pub use call::{Errno, Result};
 pub use fd::Fd;
+pub use hold::Hold;
 #[cfg(test)]
 pub use interleaving::observable_step;
 pub use memory::{barrier, map_anonymous, map_for_process, register_barrier, replace_by_private, unmap, wipe_on_fork};
 pub use once::{Once, SetOnce};
 pub use open::{FileIdentity, is_own_directory};
+pub use open_files::{close_abandoned, close_inherited};
 pub use pidfd::pid_of_pidfd;
 pub use pool::{Pool, PoolHead, Pooled};
 pub use process::{
-    counter_is_forbidden, file_size_limit, parent_id, process_id, shares_memory, signal_stack, system_name,
-    thread_exists, thread_id,
+    counter_is_forbidden, file_size_limit, parent_id, process_id, shares_memory, system_name, thread_exists, thread_id,
 };
 pub use time::{clock_gettime, read_timespec, sleep, wait};
 

@@ -1,20 +1,23 @@
 //! Work that is done once, by the first thread that needs it, without a lock on which a signal handler could hang.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Release};
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
+use super::hold::Holder;
+use super::open_files::close_abandoned;
 use super::process::{process_id, thread_exists, thread_id};
+use super::stack::stack_pointer;
 use super::time::{wait, wake_all};
 
 /// Work that is done once. All zero means that it has not begun, so that a wiped page begins anew.
-pub struct Once(AtomicU32);
+///
+/// The word is one of the three below, or the word of the [`Holder`] that is at work, which is greater.
+pub struct Once(AtomicU64);
 
-const UNDONE: u32 = 0;
-const DONE: u32 = 1;
-const FAILED: u32 = 2;
-/// The LWP that is at work is in the bits above.
-const BUSY: u32 = 3;
+const UNDONE: u64 = 0;
+const DONE: u64 = 1;
+const FAILED: u64 = 2;
 
 /// How often another thread is waited for, ten milliseconds each time, before a record is given up. It only takes so
 /// long if the machine is very busy, or if the other thread has been stopped.
@@ -23,7 +26,7 @@ const WAITS: u32 = 500;
 impl Once {
     /// Work that has not begun.
     pub const fn new() -> Once {
-        Once(AtomicU32::new(UNDONE))
+        Once(AtomicU64::new(UNDONE))
     }
 
     /// Whether the work has been done.
@@ -36,25 +39,36 @@ impl Once {
     /// Does the work unless it has been done, and returns whether it is done now.
     ///
     /// A thread that finds another one at work waits for it. A thread that finds itself at work (in a signal handler,
-    /// or in an allocator that uses hooked functions) gets `false` at once. If the thread that was at work has gone, by
-    /// cancellation or by a jump, the work has failed.
+    /// or in an allocator that uses hooked functions) gets `false` at once. If the work was left, by a jump of this thread
+    /// or because the other one has gone, it begins anew.
+    // Not inlined: a call within the work then has its stack below this one.
+    #[inline(never)]
     pub fn run(&self, work: impl FnOnce() -> bool) -> bool {
-        let me = thread_id();
+        let (me, here) = (thread_id(), stack_pointer());
         for _ in 0..WAITS {
-            match self.0.compare_exchange(UNDONE, me << 2 | BUSY, Acquire, Acquire) {
+            match self.0.compare_exchange(UNDONE, Holder::new(me, here).word(), Acquire, Acquire) {
                 Ok(_) => {
                     let done = work();
                     self.0.store(if done { DONE } else { FAILED }, Release);
-                    wake_all(&self.0);
+                    wake_all(self.low_half());
                     return done;
                 }
                 Err(DONE) => return true,
                 Err(FAILED) => return false,
-                Err(busy) if busy >> 2 == me => return false,
                 Err(busy) => {
-                    wait(&self.0, busy, 10_000_000);
-                    if self.0.load(Acquire) == busy && !thread_exists(process_id(), busy >> 2) {
-                        let _ = self.0.compare_exchange(busy, FAILED, Acquire, Acquire);
+                    let Some(holder) = Holder::from_word(busy) else { continue };
+                    let left = if holder.lwp() == me {
+                        if !holder.is_popped(here) {
+                            return false;
+                        }
+                        close_abandoned(me, Some(here));
+                        true
+                    } else {
+                        wait(self.low_half(), busy as u32, 10_000_000);
+                        self.0.load(Acquire) == busy && !thread_exists(process_id(), holder.lwp())
+                    };
+                    if left {
+                        let _ = self.0.compare_exchange(busy, UNDONE, Acquire, Acquire);
                     }
                 }
             }
@@ -62,10 +76,16 @@ impl Once {
         // The work was left by a jump, or its thread has been stopped. The others must not wait for it at every call;
         // if the thread does finish, its result counts.
         let busy = self.0.load(Acquire);
-        if busy & BUSY == BUSY {
+        if busy > FAILED {
             let _ = self.0.compare_exchange(busy, FAILED, Acquire, Acquire);
         }
         self.is_done()
+    }
+
+    /// What threads wait for: the half of the word that differs between the states.
+    fn low_half(&self) -> &AtomicU32 {
+        // SAFETY: within the word, and aligned; it is only an address for the kernel.
+        unsafe { &*self.0.as_ptr().cast::<AtomicU32>() }
     }
 }
 
@@ -111,6 +131,11 @@ mod tests {
             true
         }));
         assert!(once.run(|| unreachable!()));
+        let once = Once::new();
+        // As after a jump out of the work.
+        let left = Holder::new(thread_id(), stack_pointer() - 4096);
+        once.0.store(left.word(), Release);
+        assert!(once.run(|| true), "work that was left does not begin anew");
         let once = Once::new();
         assert!(!once.run(|| false));
         assert!(!once.run(|| unreachable!()));

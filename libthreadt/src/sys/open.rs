@@ -32,12 +32,12 @@ impl Errno {
 impl Fd {
     /// Opens a file of `/proc` for reading.
     pub fn open_proc(path: &CStr) -> Result<Fd> {
-        Fd::open(path, libc::O_RDONLY | libc::O_NONBLOCK, 0)
+        Fd::open(path, libc::O_RDONLY, 0)
     }
 
     /// Opens a directory, to list it.
     pub fn open_directory(path: &CStr) -> Result<Fd> {
-        Fd::open(path, libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NONBLOCK, 0)
+        Fd::open(path, libc::O_RDONLY | libc::O_DIRECTORY, 0)
     }
 
     /// Makes a file that only its owner may read and write, whatever the umask. `EEXIST` if anything has the name.
@@ -71,17 +71,26 @@ impl Fd {
     }
 
     /// Opens the file that this process has made or found to be its own before, and returns its size with it. `ESTALE`
-    /// if the path leads to another one.
-    pub fn open_known(path: &CStr, flags: c_int, known: FileIdentity) -> Result<(Fd, u64)> {
-        let fd = match open_without_waiting(path, flags) {
+    /// if the path leads to another one, `EBADF` if the host has closed it again. `long` says that it will be open for
+    /// longer than a few microseconds.
+    pub fn open_known(path: &CStr, flags: c_int, known: FileIdentity, long: bool) -> Result<(Fd, u64)> {
+        let mut fd = match open_inode(path, flags, known.inode) {
             // A pipe or a socket has its name.
             Err(Errno(libc::ENXIO)) => return Err(Errno(libc::ESTALE)),
             opened => opened?,
         };
+        if long {
+            fd.keep_apart();
+        }
         let stat = fd.stat()?;
         // The inode of a file that was removed may be another one's by now.
         let is_regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
         if identity(&stat) != known || !is_regular || !is_own(stat.st_uid) {
+            if fd.was_replaced() {
+                // The host has closed it and got the number for a file of its own.
+                fd.forget();
+                return Err(Errno(libc::EBADF));
+            }
             return Err(Errno(libc::ESTALE));
         }
         Ok((fd, stat.st_size as u64))
@@ -103,9 +112,16 @@ fn identity(stat: &libc::stat) -> FileIdentity {
 }
 
 fn open_without_waiting(path: &CStr, flags: c_int) -> Result<Fd> {
+    let mut fd = open_inode(path, flags, 0)?;
+    fd.keep_apart();
+    Ok(fd)
+}
+
+/// `inode` is the file's inode number if that is known, else 0.
+fn open_inode(path: &CStr, flags: c_int, inode: u64) -> Result<Fd> {
     let mut opened = Err(Errno(libc::EAGAIN));
     for attempt in 0..20 {
-        opened = Fd::open(path, flags | libc::O_NOFOLLOW | libc::O_NONBLOCK, 0o600);
+        opened = Fd::open_inode(path, flags | libc::O_NOFOLLOW, 0o600, inode);
         if opened.as_ref().err() != Some(&Errno(libc::EAGAIN)) {
             break;
         }
@@ -132,19 +148,19 @@ mod tests {
         // A second name, as a backup makes: who knows the file still takes it.
         std::fs::hard_link(directory.path().join("own"), directory.path().join("other")).unwrap();
         assert_eq!(Fd::open_trusted(&own, libc::O_RDONLY).unwrap_err(), Errno(libc::EMLINK));
-        assert!(Fd::open_known(&own, libc::O_WRONLY, known).is_ok());
+        assert!(Fd::open_known(&own, libc::O_WRONLY, known, false).is_ok());
         std::fs::remove_file(directory.path().join("own")).unwrap();
         std::os::unix::fs::symlink("other", directory.path().join("own")).unwrap();
         for flags in [libc::O_RDONLY, libc::O_WRONLY, libc::O_RDWR] {
             assert_eq!(Fd::open_trusted(&own, flags).unwrap_err(), Errno(libc::ELOOP));
-            assert_eq!(Fd::open_known(&own, flags, known).unwrap_err(), Errno(libc::ELOOP));
+            assert_eq!(Fd::open_known(&own, flags, known, false).unwrap_err(), Errno(libc::ELOOP));
         }
         std::fs::remove_file(directory.path().join("other")).unwrap();
         // SAFETY: the path is NUL-terminated.
         assert_eq!(unsafe { libc::mkfifo(other.as_ptr(), 0o666) }, 0);
         for flags in [libc::O_RDONLY, libc::O_WRONLY, libc::O_RDWR] {
             assert_eq!(Fd::open_trusted(&other, flags).unwrap_err(), Errno(libc::ENXIO));
-            assert_eq!(Fd::open_known(&other, flags, known).unwrap_err(), Errno(libc::ESTALE));
+            assert_eq!(Fd::open_known(&other, flags, known, false).unwrap_err(), Errno(libc::ESTALE));
         }
     }
 }

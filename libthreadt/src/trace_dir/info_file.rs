@@ -1,8 +1,6 @@
 //! The trinfo file: how lines are appended to it.
 
 use core::ffi::CStr;
-use core::sync::atomic::AtomicBool;
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use spec::info::escape;
 use spec::names::{FileName, PROCESS_MASK};
@@ -11,7 +9,7 @@ use super::directory;
 use crate::process_state;
 use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::path::{self, PATH_MAX};
-use crate::sys::{Errno, Fd, FileIdentity, Result, SetOnce};
+use crate::sys::{Errno, Fd, FileIdentity, Hold, Result, SetOnce};
 
 /// The open trinfo, with a buffer that is not on a host's stack.
 pub struct InfoWriter {
@@ -25,34 +23,36 @@ pub struct InfoWriter {
 
 static WRITER: SetOnce<InfoWriter> =
     SetOnce::new(InfoWriter { fd: None, known: None, path: [0; PATH_MAX], text: [0; 4096], length: 0 });
-/// A thread is using the writer.
-static BUSY: AtomicBool = AtomicBool::new(false);
+/// The right to use the writer.
+static WRITING: Hold = Hold::new();
 
 /// Appends what `content` writes. Does nothing if a thread (perhaps this one, interrupted) is writing already, or if
 /// the file cannot be opened.
+#[inline(always)]
 pub fn append(content: impl FnOnce(&mut InfoWriter)) {
-    // ORDERING: Acquire and Release pass the writer's memory from one thread to the next.
-    if BUSY.compare_exchange(false, true, Acquire, Relaxed).is_err() {
+    if !WRITING.take() {
         return;
     }
-    // SAFETY: BUSY excludes all others.
+    // SAFETY: WRITING excludes all others.
     let writer = unsafe { WRITER.get_mut() };
+    // What a jump has left is closed by its note.
+    core::mem::forget(writer.fd.take());
     if writer.open() {
         content(writer);
         writer.flush();
         writer.fd = None;
     }
-    BUSY.store(false, Release);
+    WRITING.release();
 }
 
-/// In a forked child: the thread that was writing in the parent does not exist.
+/// In a forked child: the thread that was writing in the parent does not exist. What it had open is closed by its note.
 pub fn forget() {
-    // Not closed: its number may belong to a file of the program by now.
-    // SAFETY: the child has no other thread, and this one was not writing: nobody else uses the writer.
+    // SAFETY: the child has no other thread. If this one forked in a handler that interrupted it here, it finds no file
+    // to write to when it goes on.
     let writer = unsafe { WRITER.get_mut() };
     core::mem::forget(writer.fd.take());
     writer.known = None;
-    BUSY.store(false, Relaxed);
+    WRITING.release();
 }
 
 /// Opens the trinfo at `path` for appending, or makes it. The first time an existing one is that of the program before
@@ -60,7 +60,7 @@ pub fn forget() {
 fn open(path: &CStr, known: &mut Option<FileIdentity>) -> Result<Fd> {
     let flags = libc::O_WRONLY | libc::O_APPEND;
     if let Some(identity) = *known {
-        match Fd::open_known(path, flags, identity) {
+        match Fd::open_known(path, flags, identity, true) {
             // It was removed; what follows goes to a new one.
             Err(Errno(libc::ENOENT)) => {}
             opened => return opened.map(|(fd, _)| fd),

@@ -1,0 +1,152 @@
+//! Signal handlers that leave what they have interrupted by a jump, or call an exec that fails, at any step.
+
+use std::arch::naked_asm;
+use std::cell::Cell;
+use std::fs;
+use std::mem::ManuallyDrop;
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+
+use spec::buffer::SlotLayout;
+
+use super::exec;
+use super::final_flush::flush_all_slots;
+use super::interleaving_tests::{STEPS, Scene, lock_process, nearly_full};
+use crate::storage::testing::set_slot_layout;
+use crate::storage::thread_local;
+use crate::sys::interleaving::{Actor, cancel_interrupt, explore, interrupt_at};
+
+/// Runs `work`; the jump of [`leave`] ends it. Returns whether there was one.
+///
+/// The jump is `siglongjmp`'s: nothing is dropped. It leads into this frame once, so that no call returns twice.
+fn until_left(work: Actor) -> bool {
+    /// The callee-saved registers, the stack pointer and where to go on.
+    #[unsafe(naked)]
+    unsafe extern "C" fn run(place: *mut usize, function: extern "C" fn(*mut Actor), work: *mut Actor) -> usize {
+        naked_asm!(
+            "push rbx",
+            "push rbp",
+            "push r12",
+            "push r13",
+            "push r14",
+            "push r15",
+            "sub rsp, 8",
+            "mov [rdi], rsp",
+            "mov rdi, rdx",
+            "call rsi",
+            "xor eax, eax",
+            "add rsp, 8",
+            "pop r15",
+            "pop r14",
+            "pop r13",
+            "pop r12",
+            "pop rbp",
+            "pop rbx",
+            "ret",
+        )
+    }
+    extern "C" fn call(work: *mut Actor) {
+        // SAFETY: the caller's Actor, which is moved out of its place.
+        let work = unsafe { work.read() };
+        work();
+    }
+    let mut work = ManuallyDrop::new(work);
+    let place = LEFT_TO.with(|place| place.as_ptr());
+    // SAFETY: `call` has this signature. After a jump nothing is used that the work has borrowed.
+    unsafe { run(place, call, &raw mut *work) != 0 }
+}
+
+thread_local! {
+    static LEFT_TO: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Jumps out of the work that [`until_left`] runs.
+fn leave() {
+    #[unsafe(naked)]
+    unsafe extern "C" fn jump(stack: usize) -> ! {
+        naked_asm!(
+            "mov rsp, rdi",
+            "mov eax, 1",
+            "add rsp, 8",
+            "pop r15",
+            "pop r14",
+            "pop r13",
+            "pop r12",
+            "pop rbp",
+            "pop rbx",
+            "ret",
+        )
+    }
+    // SAFETY: `run` has noted its stack, and has not returned.
+    unsafe { jump(LEFT_TO.get()) }
+}
+
+/// How many descriptors are open for files in this directory.
+fn open_files(directory: &Path) -> usize {
+    let entries = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    entries.filter(|entry| fs::read_link(entry.path()).is_ok_and(|target| target.starts_with(directory))).count()
+}
+
+#[test]
+fn a_handler_that_leaves_by_a_jump_at_any_step_costs_its_record_alone() {
+    let _guard = lock_process();
+    for (write_through, position) in [(false, nearly_full()), (true, 0)] {
+        for step in 0..STEPS {
+            explore(0, || {
+                let scene = Scene::new(&[5], SlotLayout::BUFFERS, position);
+                let (actor, observer) = (scene.clone(), scene.observer());
+                let work = move || {
+                    actor.adopt_first(position, write_through);
+                    let (handle, record, later) = (actor.recorder(0, 10..13), actor.recorder(0, 0..6), actor.clone());
+                    until_left(Box::new(move || {
+                        let handler: Actor = Box::new(move || {
+                            handle();
+                            leave();
+                        });
+                        interrupt_at(step, handler);
+                        record();
+                        cancel_interrupt();
+                    }));
+                    later.recorder(0, 20..26)();
+                    assert_eq!(later.slots[0].writer.load(Relaxed), 0, "the jump has left a writer");
+                    assert!(!later.slots[0].has_record_in_progress(), "the jump has left a record");
+                    flush_all_slots();
+                    assert_eq!(open_files(later.directory.path()), 0, "the jump has left a descriptor");
+                };
+                (vec![Box::new(work)], observer)
+            });
+        }
+    }
+}
+
+#[test]
+fn a_handler_whose_exec_fails_at_any_step_neither_loses_nor_doubles() {
+    let _guard = lock_process();
+    let ring = SlotLayout::ring(64 * 1024).unwrap();
+    for (layout, write_through) in [(SlotLayout::BUFFERS, false), (SlotLayout::BUFFERS, true), (ring, false)] {
+        for step in 0..STEPS {
+            explore(0, || {
+                set_slot_layout(layout);
+                let position = if write_through { 0 } else { nearly_full() };
+                let scene = Scene::new(&[5], layout, position);
+                let (actor, observer) = (scene.clone(), scene.observer());
+                let work = move || {
+                    actor.adopt_first(position, write_through);
+                    thread_local::set_current(Some(actor.slots[0]));
+                    let (before, after) = (actor.recorder(0, 10..11), actor.recorder(0, 11..12));
+                    let handler: Actor = Box::new(move || {
+                        before();
+                        exec::run(true, || -1);
+                        after();
+                    });
+                    interrupt_at(step, handler);
+                    actor.recorder(0, 0..6)();
+                    cancel_interrupt();
+                    thread_local::set_current(None);
+                };
+                (vec![Box::new(work)], observer)
+            });
+        }
+    }
+    set_slot_layout(SlotLayout::BUFFERS);
+}

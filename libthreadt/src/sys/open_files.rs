@@ -1,0 +1,263 @@
+//! Which descriptors are this library's, so that what a jump or a fork leaves open can be found and closed.
+//!
+//! Each open file has a *note* with its holder and its number. A jump out of a signal handler leaves the note; the same
+//! thread finds it at its next write ([`close_abandoned`]). What another thread has open at the moment of a fork is open in
+//! the child ([`close_inherited`]); the kernel copies the table of descriptors a little before it copies the memory, so the
+//! child examines all numbers that this library has ever had, which are few because numbers are used again.
+//!
+//! A number alone proves nothing: the host may have closed it and got it for a file of its own. So every file is opened
+//! with flags that no program gives for a regular file or a directory ([`MARK`]): `O_ASYNC` does nothing there, but the
+//! kernel keeps it, and it cannot be set later.
+
+use core::ffi::c_int;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+
+use super::call::{Result, call};
+use super::fd::stat;
+use super::hold::Holder;
+
+/// What all files of this library are opened with.
+pub const MARK: c_int = libc::O_ASYNC | libc::O_NONBLOCK;
+
+/// No file is open yet, or any more.
+const NONE: i32 = -1;
+/// The file is being opened: it may be open by any number.
+const OPENING: i32 = -2;
+
+#[derive(Debug)]
+#[repr(align(64))]
+pub struct Note {
+    holder: AtomicU64,
+    /// The descriptor, [`NONE`] or [`OPENING`].
+    number: AtomicI32,
+    /// How often the note has been used.
+    uses: AtomicU32,
+    /// The file's inode number if it was known before it was opened, else 0.
+    inode: AtomicU64,
+}
+
+const NOTES_MAX: usize = 128;
+/// Files in use without a note, because more than [`NOTES_MAX`] were.
+static UNNOTED: AtomicU32 = AtomicU32::new(0);
+static NOTES: [Note; NOTES_MAX] = [const {
+    Note { holder: AtomicU64::new(0), number: AtomicI32::new(NONE), uses: AtomicU32::new(0), inode: AtomicU64::new(0) }
+}; NOTES_MAX];
+
+/// Bit n: this library has had a descriptor n, modulo the number of bits.
+static NUMBERS: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
+/// The greatest that it has had.
+static GREATEST: AtomicI32 = AtomicI32::new(0);
+/// How many numbers that are not open end a search of all.
+const HOLE: u32 = 1024;
+
+/// What [`Note::begin`] returns where no note is free.
+pub type NoteOrNone = Option<&'static Note>;
+
+impl Note {
+    /// Notes that the thread `lwp`, with its stack at `place`, is about to open a file with this inode number (0 if that
+    /// is not known).
+    pub fn begin(lwp: u32, place: usize, inode: u64) -> NoteOrNone {
+        let new = Holder::new(lwp, place).word();
+        for index in 0..NOTES_MAX {
+            let note = &NOTES[(lwp as usize + index) % NOTES_MAX];
+            let word = note.holder.load(Relaxed);
+            if let Some(holder) = Holder::from_word(word)
+                && (holder.lwp() == lwp || !holder.is_abandoned(lwp, place) || !note.reclaim())
+            {
+                continue;
+            }
+            if note.holder.compare_exchange(0, new, Acquire, Relaxed).is_ok() {
+                note.uses.fetch_add(1, Relaxed);
+                note.inode.store(inode, Relaxed);
+                // ORDERING: Release; a child that finds the file open finds this, or the number.
+                note.number.store(OPENING, Release);
+                return Some(note);
+            }
+        }
+        UNNOTED.fetch_add(1, Release);
+        None
+    }
+
+    /// Closes what the holder, which has left it, may have open, and frees the note. `false` if that cannot be told from
+    /// what other threads are opening at this moment.
+    fn reclaim(&self) -> bool {
+        let word = self.holder.load(Relaxed);
+        let number = self.number.load(Acquire);
+        let closed = match number {
+            NONE => true,
+            OPENING => self.close_orphans(used_numbers()),
+            number => self.close_orphans(core::iter::once(number)),
+        };
+        if closed {
+            self.number.store(NONE, Relaxed);
+            return self.holder.compare_exchange(word, 0, Release, Relaxed).is_ok();
+        }
+        false
+    }
+
+    /// Closes those of these numbers that are files of this library which no other note has.
+    fn close_orphans(&self, numbers: impl Iterator<Item = c_int> + Clone) -> bool {
+        // A number that another thread is about to note looks like an orphan. If nothing has been opened between two
+        // looks at the notes, and nothing is being opened, it is one; and until it is closed nobody else can get it.
+        let is_orphan = |number: c_int, inode: u64| {
+            self.others().all(|other| {
+                let known = other.inode.load(Relaxed);
+                match other.number.load(Acquire) {
+                    OPENING => known != 0 && known != inode,
+                    noted => noted != number,
+                }
+            })
+        };
+        let wanted = self.inode.load(Relaxed);
+        let mut certain = true;
+        for number in numbers {
+            let uses = uses();
+            let Some(inode) = marked_inode(number).filter(|inode| wanted == 0 || wanted == *inode) else { continue };
+            if self.others().any(|other| other.number.load(Acquire) == number) {
+                continue;
+            }
+            if is_orphan(number, inode) && uses == self::uses() && UNNOTED.load(Acquire) == 0 {
+                close(number);
+            } else {
+                certain = false;
+            }
+        }
+        certain
+    }
+
+    /// The notes of other files that may be open.
+    fn others(&self) -> impl Iterator<Item = &'static Note> {
+        NOTES.iter().filter(|note| !core::ptr::eq(*note, self) && note.holder.load(Acquire) != 0)
+    }
+
+    /// Notes the number of the opened file.
+    pub fn set_number(&self, number: c_int) {
+        // ORDERING: Release; whoever sees the number finds it among the used ones.
+        self.number.store(number, Release);
+    }
+
+    /// Notes that the file may get another number.
+    pub fn set_opening(&self) {
+        self.uses.fetch_add(1, Relaxed);
+        self.number.store(OPENING, Release);
+    }
+
+    /// Frees the note: the file is closed, or was not opened.
+    pub fn end(note: NoteOrNone) {
+        match note {
+            Some(note) => {
+                note.number.store(NONE, Relaxed);
+                note.holder.store(0, Release);
+            }
+            None => {
+                UNNOTED.fetch_sub(1, Release);
+            }
+        }
+    }
+}
+
+/// How many files have been opened with a note.
+fn uses() -> u32 {
+    NOTES.iter().fold(0, |sum, note| sum.wrapping_add(note.uses.load(Acquire)))
+}
+
+/// Notes that this library has had this number.
+pub fn add_number(number: c_int) {
+    let (word, bit) = (&NUMBERS[(number / 64) as usize % NUMBERS.len()], 1 << (number % 64));
+    if word.load(Relaxed) & bit == 0 {
+        word.fetch_or(bit, AcqRel);
+    }
+    if GREATEST.load(Relaxed) < number {
+        GREATEST.fetch_max(number, AcqRel);
+    }
+}
+
+/// All numbers that this library may have had.
+fn used_numbers() -> impl Iterator<Item = c_int> + Clone {
+    let greatest = GREATEST.load(Relaxed);
+    let words = (0..).zip(&NUMBERS).map(|(index, word)| (index, word.load(Relaxed))).filter(|(_, bits)| *bits != 0);
+    let numbers = words
+        .flat_map(|(index, bits)| (0..64).filter(move |bit| bits >> bit & 1 != 0).map(move |bit| 64 * index + bit));
+    numbers.flat_map(move |number: c_int| (number..=greatest).step_by(64 * NUMBERS.len()))
+}
+
+/// Whether a descriptor is one that this library has opened.
+pub fn is_marked(number: c_int) -> bool {
+    let control = |command: c_int| -> Result<c_int> {
+        // SAFETY: no memory is involved.
+        unsafe { call(libc::SYS_fcntl, [number as usize, command as usize]) }.map(|flags| flags as c_int)
+    };
+    control(libc::F_GETFL).is_ok_and(|flags| flags & MARK == MARK)
+        && control(libc::F_GETFD).is_ok_and(|flags| flags & libc::FD_CLOEXEC != 0)
+}
+
+/// The inode number of the file behind a descriptor if it is this library's.
+fn marked_inode(number: c_int) -> Option<u64> {
+    let stat = if is_marked(number) { stat(number).ok()? } else { return None };
+    matches!(stat.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR).then_some(stat.st_ino)
+}
+
+/// Closes a descriptor.
+pub fn close(number: c_int) {
+    // SAFETY: this library opened it.
+    let _ = unsafe { call(libc::SYS_close, [number as usize]) };
+}
+
+/// Closes what the thread `lwp` left open by jumping out of a signal handler. `here` is where its stack is; with `None` the
+/// thread is about to end, and nothing of it goes on.
+pub fn close_abandoned(lwp: u32, here: Option<usize>) {
+    for note in &NOTES {
+        if let Some(holder) = Holder::from_word(note.holder.load(Relaxed))
+            && holder.lwp() == lwp
+            && here.is_none_or(|here| holder.is_abandoned(lwp, here))
+        {
+            note.reclaim();
+        }
+    }
+}
+
+/// In a forked child, which has this thread alone: closes what the parent's other threads had open. What the thread that
+/// forked had open stays if it may have been interrupted by the signal handler that forked: it goes on, and closes it.
+/// `lwp` was that thread's, 0 if that is not known, and `here` is where the stack is.
+pub fn close_inherited(lwp: u32, new_lwp: u32, here: usize) {
+    let is_live = |note: &Note| {
+        Holder::from_word(note.holder.load(Relaxed)).is_some_and(|holder| match lwp {
+            0 => holder.is_interrupted_at(here),
+            _ => holder.lwp() == lwp && !holder.is_abandoned(lwp, here),
+        })
+    };
+    let is_opening = |note: &Note| note.holder.load(Relaxed) != 0 && note.number.load(Relaxed) == OPENING;
+    let is_kept = |number: c_int| {
+        NOTES.iter().filter(|note| is_live(note)).any(|note| match note.number.load(Relaxed) {
+            OPENING => true,
+            noted => noted == number,
+        })
+    };
+    let close_if_marked = |number: c_int| {
+        let inode = marked_inode(number);
+        if inode.is_some() && !is_kept(number) {
+            close(number);
+        }
+    };
+    used_numbers().for_each(close_if_marked);
+    if UNNOTED.load(Relaxed) != 0 || NOTES.iter().any(is_opening) {
+        // One that was being opened may have a number that was not noted yet.
+        let (mut number, mut unused) = (0, 0);
+        while unused < HOLE {
+            // SAFETY: no memory is involved.
+            let open = unsafe { call(libc::SYS_fcntl, [number as usize, libc::F_GETFD as usize]) }.is_ok();
+            unused = if open { 0 } else { unused + 1 };
+            close_if_marked(number);
+            number += 1;
+        }
+    }
+    for note in &NOTES {
+        let place = Holder::from_word(note.holder.load(Relaxed)).filter(|_| is_live(note));
+        note.holder.store(place.map_or(0, |holder| holder.of_thread(new_lwp).word()), Relaxed);
+        if place.is_none() {
+            note.number.store(NONE, Relaxed);
+        }
+    }
+    UNNOTED.store(0, Relaxed);
+}

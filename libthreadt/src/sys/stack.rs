@@ -1,0 +1,164 @@
+//! Whether what was begun on a thread's stack was left by a jump.
+//!
+//! A signal handler may leave by `siglongjmp` whatever it interrupted, and no code of ours runs then. What was in progress
+//! has noted where the stack was. Whoever finds the note later, in the same thread, compares that with its own place.
+//!
+//! The answer is "abandoned" only if it is certain. To take for live what was abandoned costs some room until the next
+//! call; to take for abandoned what is live would spoil a record. Certain are addresses of one stack: of the thread's own,
+//! or of its alternate signal stack. Elsewhere (a coroutine's stack) a handler may have switched stacks, and what it
+//! interrupted may go on at any time.
+
+use core::arch::asm;
+use core::ops::Range;
+
+use super::process::signal_stack;
+use super::time::read_timespec;
+
+/// How far up the stack a signal frame is searched for, bytes.
+const SEARCH: usize = 64 * 1024;
+/// How far below its beginning an address is looked for on the thread's own stack, and how far two addresses of one stack
+/// may be apart, bytes.
+const REACH: usize = 2 << 20;
+const PAGE: usize = 4096;
+
+unsafe extern "C" {
+    static __libc_stack_end: usize;
+}
+
+/// The stack pointer of the calling function.
+#[inline(always)]
+pub fn stack_pointer() -> usize {
+    let pointer;
+    // SAFETY: reads a register.
+    unsafe { asm!("mov {}, rsp", out(reg) pointer, options(nomem, nostack, preserves_flags)) };
+    pointer
+}
+
+/// Whether a record that began with the stack at `begun` was certainly left by a jump. `here` is where the caller's stack
+/// is; it is called by a signal handler if the record is live.
+pub fn is_abandoned(begun: usize, here: usize) -> bool {
+    is_span_abandoned(&(begun..begun), here)
+}
+
+/// As [`is_abandoned`], for work whose functions had their stack within `span` when it began.
+pub fn is_span_abandoned(span: &Range<usize>, here: usize) -> bool {
+    match known_alternate(span.start, here) {
+        Some([begun, here]) if begun != here => return begun,
+        Some([true, _]) => return is_left(span, here),
+        _ => {}
+    }
+    is_left(span, here)
+        && match hidden_stack(here) {
+            Some(stack) => stack.contains(&span.start),
+            None => is_on_own_stack(here),
+        }
+}
+
+/// Whether a signal frame between `here` and `span` shows that a handler, which is at `here`, has interrupted it.
+pub fn is_interrupted_at(span: &Range<usize>, here: usize) -> bool {
+    (here..here + SEARCH).contains(&span.start) && is_mapped(here, span.end) && has_signal_frame(here, span.end)
+}
+
+/// The best guess where nothing is certain, for a thread that has no room left for another live record.
+pub fn is_probably_abandoned(begun: usize, here: usize) -> bool {
+    match known_alternate(begun, here) {
+        Some([begun, here]) if begun != here => begun,
+        _ => here >= begun || begun - here < SEARCH && !has_signal_frame(here, begun),
+    }
+}
+
+/// Which of the two addresses are on the alternate signal stack; `None` if there is none.
+///
+/// If they differ: a handler on the alternate stack interrupted something on the other one; only a jump leads from it to
+/// there while it is in progress.
+fn known_alternate(begun: usize, here: usize) -> Option<[bool; 2]> {
+    let stack = signal_stack().ok().filter(|stack| stack.ss_flags & libc::SS_DISABLE == 0)?;
+    let start = stack.ss_sp as usize;
+    Some([begun, here].map(|address| (start..start.saturating_add(stack.ss_size)).contains(&address)))
+}
+
+/// Whether the stack has been taken back since, or has been given to another call, if both addresses are on one stack.
+fn is_left(span: &Range<usize>, here: usize) -> bool {
+    if here >= span.start {
+        here - span.start <= REACH && is_mapped(span.start, here)
+    } else {
+        span.start - here < SEARCH && !has_signal_frame(here, span.end)
+    }
+}
+
+/// Whether the address is on the stack that the thread was made with.
+fn is_on_own_stack(address: usize) -> bool {
+    // glibc puts its thread structure at the upper end of the thread's stack; the first thread's has another place.
+    let thread: usize;
+    // SAFETY: the x86-64 TLS ABI keeps the thread pointer at fs:0; libc sets its variable before any code of ours runs.
+    let ends = unsafe {
+        asm!("mov {}, qword ptr fs:[0]", out(reg) thread, options(nostack, readonly, preserves_flags, pure));
+        [thread, __libc_stack_end]
+    };
+    ends.into_iter().any(|end| end > address && end - address <= REACH && is_mapped(address, end))
+}
+
+/// Whether all pages from one address to another can be read: stacks end in pages that cannot.
+fn is_mapped(from: usize, to: usize) -> bool {
+    let readable = |page: usize| read_timespec(page as *const _).is_some();
+    ((from + PAGE) & !(PAGE - 1)..to).step_by(PAGE).all(readable)
+}
+
+/// Whether the kernel has put a signal frame between `here` and `begun` that will return to `begun` or below; also if that
+/// cannot be seen.
+fn has_signal_frame(here: usize, begun: usize) -> bool {
+    // The two may be on different stacks after all, of coroutines; then there may be a guard page between them.
+    !is_mapped(here, begun)
+        || signal_frames(here..begun & !7).any(|frame| (frame.at..=begun).contains(&frame.interrupted))
+}
+
+/// The alternate stack that the kernel had when it delivered a signal, by a signal frame above `here`, if `here` is on it.
+///
+/// With `SS_AUTODISARM` the kernel forgets the stack while a handler runs on it, and only the frame tells.
+fn hidden_stack(here: usize) -> Option<Range<usize>> {
+    let next_page = |address: usize| (address + PAGE) & !(PAGE - 1);
+    let mut end = next_page(here);
+    while end < here + SEARCH && is_mapped(end - 1, end + 1) {
+        end += PAGE;
+    }
+    signal_frames(here..end).map(|frame| frame.alternate).find(|stack| stack.contains(&here))
+}
+
+/// What a signal frame tells.
+struct SignalFrame {
+    /// Where in it the selectors are.
+    at: usize,
+    /// The stack pointer of what was interrupted.
+    interrupted: usize,
+    /// The alternate stack at that moment.
+    alternate: Range<usize>,
+}
+
+/// What looks like a signal frame in a range of this thread's stack, which must be readable.
+///
+/// Such a frame holds the alternate stack, the interrupted rsp and rip, the flags, and a word of segment selectors, cs
+/// lowest and ss highest, both of user mode (`struct ucontext`, arch/x86/include/uapi/asm/ucontext.h and sigcontext.h).
+fn signal_frames(range: Range<usize>) -> impl Iterator<Item = SignalFrame> {
+    // SAFETY: an aligned word of a page that the kernel has just read from; other threads do not write to our stack,
+    // and whatever is there is only compared.
+    let word = |at: usize| unsafe { (at as *const u64).read_volatile() };
+    let start = range.start.next_multiple_of(8);
+    (start + 24..range.end).step_by(8).filter_map(move |at| {
+        let selectors = word(at);
+        let is_user = |selector: u64| selector & 3 == 3;
+        let is_frame = is_user(selectors)
+            && is_user(selectors >> 48)
+            && selectors & 0x0000_ffff_ffff_0000 == 0
+            && word(at - 16) != 0;
+        if !is_frame {
+            return None;
+        }
+        let alternate = if at >= start + 168 {
+            let begin = word(at - 168) as usize;
+            begin..begin.saturating_add(word(at - 152) as usize)
+        } else {
+            0..0
+        };
+        Some(SignalFrame { at, interrupted: word(at - 24) as usize, alternate })
+    })
+}

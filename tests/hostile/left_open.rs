@@ -1,0 +1,63 @@
+//! Descriptors of the library that its host must not meet: those that a jump out of a signal handler leaves open, that
+//! another thread has open at the moment of a fork, or whose number the host gets for a file of its own.
+
+use super::super::harness::{Program, TestDirectory};
+use super::account;
+
+/// A handler leaves by siglongjmp whatever it interrupts, mostly a write. Nothing stays open, also where the program may
+/// have 64 descriptors, and where the handler runs on an alternate stack; each post is recorded, but for those that were
+/// left.
+#[test]
+fn jumps_out_of_writes_leave_nothing_open() {
+    let program = Program::c("hostile/left_writes.c");
+    for (unbuffered, limit, stack) in
+        [(true, "0", "own"), (true, "64", "own"), (true, "64", "alternate"), (false, "64", "own")]
+    {
+        let test = TestDirectory::new("left-writes");
+        let run = test.traced(&program).args(["1500", limit, stack]).env("THR_TRACE_EVENTS", "sema");
+        let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+        let words: Vec<u64> =
+            output.success().stdout_text().split_whitespace().map(|word| word.parse().unwrap()).collect();
+        let [before, after, failed, finished, posted] = words[..] else { panic!("{}", output.stdout_text()) };
+        assert_eq!(
+            (after, failed),
+            (before, 0),
+            "descriptors before and after, opens that failed: {unbuffered} {stack}"
+        );
+        let trace = test.merged();
+        let account = account(&trace);
+        let recorded = account.records as u64 + account.lost;
+        // Two calls besides the posts: sem_init and sem_getvalue.
+        assert!((finished + 2..=posted + 2).contains(&recorded), "{recorded} of {finished} to {posted} + 2");
+    }
+}
+
+/// Three threads write at full speed while the first one forks.
+#[test]
+fn forked_children_have_no_descriptor_of_another_thread() {
+    let program = Program::c("hostile/inherited_descriptors.c");
+    for (how, events) in
+        [("fork", "mutex:process"), ("fork", "mutex"), ("_Fork", "mutex:process"), ("clone", "mutex:thread")]
+    {
+        let test = TestDirectory::new("inherited");
+        let output = test.traced(&program).args(["100", how]).env("THR_TRACE_EVENTS", events).run();
+        let text = output.success().stdout_text();
+        assert_eq!(text.split_whitespace().next(), Some("0"), "children with a descriptor, by {how}: {text}");
+    }
+}
+
+/// A host that closes all descriptors again and again, while others write: its own files get their numbers, and nothing
+/// else gets into them.
+#[test]
+fn a_host_that_closes_everything_keeps_its_files() {
+    let program = Program::c("hostile/closing.c");
+    let test = TestDirectory::new("closing");
+    let own = test.directory().join("own");
+    let run = test.traced(&program).arg("2000").arg(&own).env("THR_TRACE_EVENTS", "mutex");
+    // Now and then no attempt to write comes between two of its turns.
+    let output = run.noise_expected().run();
+    let foreign = output.success().stdout_text().split_whitespace().nth(1);
+    assert_eq!(foreign, Some("0"), "times that the host's file held something else");
+    let read = test.trace_cat().run();
+    read.success();
+}

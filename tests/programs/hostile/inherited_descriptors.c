@@ -1,0 +1,98 @@
+// What forked children inherit: `inherited_descriptors FORKS HOW`.
+//
+// Three threads lock and unlock at full speed. The main thread forks FORKS times, by HOW: `fork`, `_Fork`, or `clone`, the
+// system call, which no hook sees. Each child makes one hooked call (a forked child need not, but does) and reads which
+// descriptors it has that were not open at the start. Prints how many of the children had one that the program did not open, and the last one's name.
+
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../lifecycle/calls.h"
+
+static volatile int ended;
+
+static void *work(void *argument) {
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    while (!ended) {
+        pthread_mutex_lock(&mutex);
+        pthread_mutex_unlock(&mutex);
+    }
+    return argument;
+}
+
+enum { KNOWN = 1024 };
+static char known[KNOWN];
+
+// How many descriptors are open that are not known, but for the directory's own; the last one's target.
+static int foreign(char *target, size_t size) {
+    int found = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    for (struct dirent *entry; (entry = readdir(directory));) {
+        int fd = atoi(entry->d_name);
+        if (fd >= KNOWN || (!known[fd] && fd != dirfd(directory))) {
+            char path[300];
+            snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+            ssize_t length = readlink(path, target, size - 1);
+            target[length < 0 ? 0 : length] = 0;
+            found++;
+        }
+    }
+    closedir(directory);
+    return found;
+}
+
+int main(int argc, char **argv) {
+    if (argc != 3)
+        return 2;
+    for (int fd = 0; fd < KNOWN; fd++)
+        known[fd] = fcntl(fd, F_GETFD) >= 0;
+    pthread_t thread;
+    for (int i = 0; i < 3; i++)
+        if (pthread_create(&thread, NULL, work, NULL))
+            return 2;
+    int forks = atoi(argv[1]), with = 0;
+    char last[4096] = "";
+    for (int i = 0; i < forks; i++) {
+        int ends[2];
+        if (pipe2(ends, O_CLOEXEC))
+            return 2;
+        usleep(2000);
+        pid_t child = strcmp(argv[2], "fork") == 0    ? fork()
+                      : strcmp(argv[2], "_Fork") == 0 ? _Fork()
+                                                      : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+        if (child == 0) {
+            char target[4096] = "";
+            sched_yield();
+            close(ends[0]);
+            dup2(ends[1], 1);
+            close(ends[1]);
+            int found = foreign(target, sizeof target);
+            if (found && write(1, target, strlen(target)) < 0)
+                _exit(3);
+            _exit(found > 0);
+        }
+        char target[4096];
+        close(ends[1]);
+        ssize_t length = read(ends[0], target, sizeof target - 1);
+        close(ends[0]);
+        int status;
+        if (child < 0 || waitpid(child, &status, 0) < 0 || !WIFEXITED(status))
+            return 3;
+        if (WEXITSTATUS(status)) {
+            with++;
+            target[length < 0 ? 0 : length] = 0;
+            strcpy(last, target);
+        }
+    }
+    printf("%d %s\n", with, last);
+    fflush(stdout);
+    _exit(0);
+}
