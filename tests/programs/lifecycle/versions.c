@@ -48,10 +48,9 @@ int main(int count, char **arguments) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, returns, NULL)) return 1;
     char path[64];
-    do {
-        snprintf(path, sizeof path, "/proc/self/task/%d", lwp);
-        usleep(1000);
-    } while (!lwp || access(path, F_OK) == 0);
+    while (!lwp) usleep(1000);
+    snprintf(path, sizeof path, "/proc/self/task/%d", lwp);
+    while (access(path, F_OK) == 0) usleep(1000);
 
     try("by the old version", old_kill, thread);
     try("by the default version", pthread_kill, thread);

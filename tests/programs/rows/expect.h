@@ -21,6 +21,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <gnu/libc-version.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -141,6 +142,9 @@ static inline int available(const char *function) {
     printf("missing %s\n", function);
     return 0;
 }
+
+/* Whether this C library is older than that version, "2.34". */
+static inline int is_older_than(const char *version) { return strverscmp(gnu_get_libc_version(), version) < 0; }
 
 /* Long enough for others to run, and of no other meaning. */
 static inline void pause_briefly(void) { nanosleep(&(struct timespec){0, 500000}, NULL); }

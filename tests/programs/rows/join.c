@@ -1,8 +1,6 @@
 /* Creating, ending, joining and detaching. */
 #include "worker.h"
 
-#include <gnu/libc-version.h>
-
 #pragma weak pthread_clockjoin_np
 int pthread_clockjoin_np(pthread_t, void **, clockid_t, const struct timespec *);
 
@@ -136,7 +134,7 @@ static void timed(void) {
     if (available("pthread_clockjoin_np")) {
         clockjoin(worker.thread, &result, CLOCK_MONOTONIC, &past, PAST_NS, NULL, ETIMEDOUT);
         /* Older ones wait by any clock. */
-        if (strverscmp(gnu_get_libc_version(), "2.34") >= 0)
+        if (!is_older_than("2.34"))
             clockjoin(worker.thread, &result, BAD_CLOCK, &future, FUTURE_NS, NULL, EINVAL);
     }
     gate = 1;
