@@ -144,7 +144,7 @@ fn what_is_no_trbuf_is_reported_and_kept() {
     let mut short = TrbufImage::new().bytes;
     short.truncate(SLOTS_OFFSET - 1);
     for (bytes, message) in [
-        (&b"threadt trbuf\n\0\0\x09\0\0\0"[..], "layout version 9, expected 3"),
+        (&b"threadt trbuf\n\0\0\x09\0\0\0"[..], "layout version 9, expected 4"),
         (b"something else altogether", "not a finished trbuf"),
         (b"", "shorter than its header"),
         (&[0; 5000], "not a finished trbuf"),
