@@ -284,6 +284,7 @@ pub fn close_inherited(lwp: u32, new_lwp: u32, here: usize) {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the process is the test's own")]
 mod tests {
     use std::ffi::CString;
     use std::os::unix::ffi::OsStrExt;
