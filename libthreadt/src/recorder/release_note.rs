@@ -30,6 +30,9 @@ pub fn note_release(event: EventId, object: u64, time: u64) {
         compiler_fence(SeqCst);
         slot.published().in_flight.store(note(event, object), Relaxed);
         compiler_fence(SeqCst);
+        // Again: between the two stores a signal handler may have noted a release of its own. From the note on none does.
+        slot.published().in_flight_since.store(time, Relaxed);
+        compiler_fence(SeqCst);
     }
 }
 

@@ -59,21 +59,20 @@ impl Note {
     /// is not known).
     pub fn begin(lwp: u32, place: usize, inode: u64) -> NoteOrNone {
         let new = Holder::new(lwp, place).word();
-        for index in 0..NOTES_MAX {
-            let note = &NOTES[(lwp as usize + index) % NOTES_MAX];
-            let word = note.holder.load(Relaxed);
-            if let Some(holder) = Holder::from_word(word)
-                && (holder.lwp() == lwp || !holder.is_abandoned(lwp, place) || !note.reclaim())
-            {
-                continue;
-            }
-            if note.holder.compare_exchange(0, new, Acquire, Relaxed).is_ok() {
-                note.uses.fetch_add(1, Relaxed);
-                note.inode.store(inode, Relaxed);
-                // ORDERING: Release; a child that finds the file open finds this, or the number.
-                note.number.store(OPENING, Release);
-                return Some(note);
-            }
+        let notes = || (0..NOTES_MAX).map(|index| &NOTES[(lwp as usize + index) % NOTES_MAX]);
+        let take = |note: &&Note| note.holder.compare_exchange(0, new, Acquire, Relaxed).is_ok();
+        // Whether a thread has gone is asked only if no note is free: the answer takes system calls.
+        let reclaim = |note: &&Note| {
+            let holder = Holder::from_word(note.holder.load(Relaxed));
+            holder.is_none_or(|holder| holder.lwp() != lwp && holder.is_abandoned(lwp, place) && note.reclaim())
+        };
+        let free = notes().find(take).or_else(|| notes().find(|note| reclaim(note) && take(note)));
+        if let Some(note) = free {
+            note.uses.fetch_add(1, Relaxed);
+            note.inode.store(inode, Relaxed);
+            // ORDERING: Release; a child that finds the file open finds this, or the number.
+            note.number.store(OPENING, Release);
+            return Some(note);
         }
         UNNOTED.fetch_add(1, Release);
         None

@@ -126,7 +126,7 @@ fn find_holder(path: &CStr, page: &mut [u8]) -> Result<NamesHolder> {
 }
 
 pub fn open_trbuf() -> Result<Fd> {
-    Ok(Fd::open_known(path::in_buffer(TRBUF_PATH.get()), libc::O_RDWR, *TRBUF_IDENTITY.get(), true)?.0)
+    Ok(Fd::open_known(path::in_buffer(TRBUF_PATH.get()), libc::O_RDWR, *TRBUF_IDENTITY.get(), false)?.0)
 }
 
 /// Removes this process's trbuf, all of which has been written.

@@ -136,13 +136,20 @@ int main(int argc, char **argv) {
     }
     struct itimerval timer = {{0, 1000}, {0, 1000}}, none = {{0, 0}, {0, 0}};
     setitimer(ITIMER_PROF, &timer, NULL);
+    long asked[WORKERS];
+    for (int i = 0; i < WORKERS; i++)
+        asked[i] = -1;
     for (int left = WORKERS; left;) {
         left = 0;
         for (int i = 0; i < WORKERS; i++) {
             if (atomic_load(&workers[i].done))
                 continue;
             left++;
-            if (atomic_load(&workers[i].ready)) {
+            // A handler that jumps unblocks the next signal before it leaves its stack: if that is there already each time,
+            // the stack overflows. So a jump is asked for once the one before has begun.
+            long handled = workers[i].handled;
+            if (atomic_load(&workers[i].ready) && !(alternate && handled == asked[i])) {
+                asked[i] = handled;
                 pthread_kill(workers[i].thread, SIGUSR2);
                 pthread_kill(workers[i].thread, SIGUSR1);
             }
