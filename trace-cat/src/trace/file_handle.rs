@@ -70,6 +70,12 @@ impl FileHandle {
         FileHandle { path, identity: (0, 0), kept: Some(file) }
     }
 
+    /// Takes over `copy`, a temporary file that is read in the place of `file`, which was opened by `path`.
+    pub fn copied(path: PathBuf, file: &File, copy: File) -> io::Result<FileHandle> {
+        let metadata = file.metadata()?;
+        Ok(FileHandle { path, identity: (metadata.dev(), metadata.ino()), kept: Some(copy) })
+    }
+
     /// How many bytes it has now.
     pub fn size(&self) -> io::Result<u64> {
         let metadata = self.kept.as_ref().map_or_else(|| fs::metadata(&self.path), File::metadata);

@@ -7,6 +7,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use log::info;
 use spec::buffer::{self, Damage, Owner, PAGE, REGIONS, SLOTS_OFFSET, SlotLayout};
@@ -21,7 +22,7 @@ use super::region_text::{first_record, holds_complete_records};
 use super::slots::{SlotEntry, Slots};
 use crate::support::diagnostics::Diagnostics;
 use crate::support::temporary_files::temporary_file_error;
-use crate::trace::file_handle::DescriptorBudget;
+use crate::trace::file_handle::{DescriptorBudget, FileHandle};
 
 /// Reads the slots of the trbuf `file` of `owner`, one at a time. Reports what is damaged.
 pub fn read_leftovers(
@@ -75,7 +76,8 @@ pub fn read_leftovers(
         return ProcessLeftovers::new(path, file, owner.layout, files, complete_from, &DescriptorBudget::new(0));
     }
     let copy = copy_with(&file, &mut files, in_flight)?;
-    ProcessLeftovers::new(path, copy, owner.layout, files, complete_from, &DescriptorBudget::new(1))
+    let handle = Arc::new(FileHandle::copied(path.to_owned(), &file, copy)?);
+    Ok(ProcessLeftovers { handle, files, complete_from, layout: owner.layout })
 }
 
 /// Copies the text in `files` to a file that has it at the same places, and adds `lines`, each with the number of its
