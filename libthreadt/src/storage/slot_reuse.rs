@@ -113,7 +113,13 @@ fn sweep() {
 /// The ring of the thread that ended first, if more than enough are kept; the caller becomes its writer.
 fn take_longest_dead_ring() -> Option<Slot> {
     let pid = process_state::id();
-    while PROCESS.dead_rings.load(Acquire) >= KEPT_RINGS && !process_state::writes_through() {
+    // Counted off first, so that two threads that begin at a time do not both take the one above the number to keep.
+    let count_off = || {
+        let more = |rings: u32| (rings >= KEPT_RINGS).then(|| rings - 1);
+        PROCESS.dead_rings.fetch_update(AcqRel, Relaxed, more).is_ok()
+    };
+    let count_again = || PROCESS.dead_rings.fetch_add(1, Release);
+    while !process_state::writes_through() && count_off() {
         let mut longest: Option<(u64, Slot)> = None;
         for_each_slot(|slot| {
             let death_order = slot.death_order.load(Relaxed);
@@ -124,21 +130,25 @@ fn take_longest_dead_ring() -> Option<Slot> {
                 longest = Some((death_order, slot));
             }
         });
-        let (death_order, slot) = longest?;
+        let Some((death_order, slot)) = longest else {
+            count_again();
+            return None;
+        };
         if slot.state.compare_exchange(SLOT_ENDED, SLOT_OWNED, AcqRel, Relaxed).is_err() {
             // Another thread was faster.
+            count_again();
             continue;
         }
         let lwp = slot.lwp.load(Relaxed);
         if slot.death_order.load(Relaxed) != death_order || thread_exists(pid, lwp) {
             // Since the search it has had another owner, which has ended, perhaps as the last of all, or is about to.
             slot.state.store(SLOT_ENDED, Release);
+            count_again();
             continue;
         }
-        PROCESS.dead_rings.fetch_sub(1, Relaxed);
         if !take_from_dead(slot, lwp) {
             slot.state.store(SLOT_ENDED, Relaxed);
-            PROCESS.dead_rings.fetch_add(1, Relaxed);
+            count_again();
             return None;
         }
         // OBSERVABLE: the dead thread's records are gone.
