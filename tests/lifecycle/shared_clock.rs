@@ -210,8 +210,8 @@ fn processes_of_different_time_namespaces_are_in_order() {
     }
 }
 
-/// No hook notices an inlined system call. The regular check of the clock does: of what was recorded in between, before
-/// buffers and rings were written or had wrapped, the times are a day off.
+/// No hook notices an inlined system call, but the next regular check of the clock does. The records that were made before
+/// that check have times that are a day off.
 #[test]
 fn an_unnoticed_move_is_found_by_the_next_check() {
     for (ring, nested) in [(false, false), (false, true), (true, false), (true, true)] {

@@ -14,7 +14,7 @@ use core::arch::x86_64::{_mm_lfence, _rdtsc};
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
 
-use crate::sys;
+use crate::sys::{self, PAGE};
 
 /// The page's words up to `cycle_last`.
 #[repr(C)]
@@ -43,7 +43,6 @@ struct ClockRate {
 const MODE_TSC: u32 = 1;
 /// The kernel's pages lie before the vDSO; so many of them are searched.
 const PAGES: usize = 8;
-const PAGE: usize = 4096;
 /// Where the words begin in their page: since 6.13, and before.
 const BEGINNINGS: [usize; 2] = [0, 128];
 /// How far behind the head the rate is: without and with `max_cycles`.

@@ -18,7 +18,7 @@ use super::thread_end;
 use crate::first_use::records;
 use crate::glibc::cleanup_handler::with_cleanup_handler;
 use crate::process_state::PROCESS;
-use crate::sys::{Pool, Pooled, map_anonymous, wait};
+use crate::sys::{PAGE, Pool, Pooled, map_anonymous, wait};
 use crate::{clock, recorder};
 
 /// The routine and argument of a new thread.
@@ -54,7 +54,6 @@ impl ThreadStart {
     /// Notes the routine and argument of a new thread; `None` if there is no memory for them.
     pub fn new(routine: usize, argument: usize, target: usize, is_c11: bool) -> Option<&'static ThreadStart> {
         let start = STARTS.take().or_else(|| {
-            const PAGE: usize = 4096;
             let page = NonNull::new(map_anonymous(PAGE).ok()?)?.cast::<ThreadStart>();
             for index in 1..PAGE / size_of::<ThreadStart>() {
                 // SAFETY: zeroed memory of the page, which is never unmapped, is a valid ThreadStart.

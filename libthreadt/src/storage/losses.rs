@@ -1,5 +1,6 @@
 //! Records that find no room: they are counted, and a loss record reports how many.
 
+use core::num::NonZeroU64;
 use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use core::sync::atomic::compiler_fence;
 
@@ -10,8 +11,8 @@ use spec::record::{EVENT1_OFFSET, TIME_WIDTH};
 
 use super::slot::Slot;
 use crate::process_state::PROCESS;
-use crate::sys::Errno;
 use crate::sys::stack::stack_pointer;
+use crate::sys::{Errno, decimal};
 
 impl Slot {
     /// Makes room in a region whose text cannot be written by dropping the older half, so that the newest stays for
@@ -47,15 +48,12 @@ impl Slot {
         self.lose(lost, cause, since);
     }
 
-    /// Drops all text, and returns how many records are lost by that and were lost before, and the time of the first.
-    /// The caller must be the writer, or nobody writes any more.
+    /// Drops all text, and returns how many records are lost by that and were lost before, and the time of the first,
+    /// 0 if it is unknown. The caller must be the writer, or nobody writes any more.
     pub fn drop_all(self) -> (u32, u64) {
         let mut lost = self.lost.swap(0, Relaxed);
         self.publish_losses();
-        let mut since = match self.lost_since.swap(0, Relaxed) {
-            0 => u64::MAX,
-            since => since,
-        };
+        let mut since = NonZeroU64::new(self.lost_since.swap(0, Relaxed));
         for (depth, region) in self.regions.iter().enumerate() {
             let position = region.write_position.load(Relaxed);
             let range = self.range_in(depth, position);
@@ -64,14 +62,12 @@ impl Slot {
                 // SAFETY: both lie within the region, whose text nobody changes any more.
                 let text = unsafe { self.text_in(depth, &chunk) };
                 lost = lost.wrapping_add(records_in(text));
-                if !text.is_empty() {
-                    since = since.min(time_of(text));
-                }
+                since = since.into_iter().chain(NonZeroU64::new(time_of(text))).min();
             }
             region.write_position.store(0, Release);
             region.write_intent.store(0, Release);
         }
-        (lost, since)
+        (lost, since.map_or(0, NonZeroU64::get))
     }
 
     /// Counts records of this thread that were dropped, and notes why. `since`: the time of the first of them,
@@ -124,8 +120,7 @@ impl Slot {
 
 /// The time of the record that a text begins with, nanoseconds since the Epoch; 0 if there is none.
 pub fn time_of(text: &[u8]) -> u64 {
-    let digits = text.iter().take(TIME_WIDTH).filter(|byte| byte.is_ascii_digit());
-    digits.fold(0, |number: u64, digit| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
+    decimal(text.iter().take(TIME_WIDTH).filter(|byte| byte.is_ascii_digit()))
 }
 
 /// How many records a text stands for: its lines, and those that its trace_lost records count.
@@ -133,8 +128,7 @@ fn records_in(text: &[u8]) -> u32 {
     let at = EVENT1_OFFSET..EVENT1_OFFSET + 8;
     text.split_inclusive(|&byte| byte == b'\n').fold(0, |count: u32, line| {
         let lost = if line.get(at.clone()) == Some(&id::TRACE_LOST_0.event_text) {
-            let digits = line.iter().skip(at.end).take_while(|byte| byte.is_ascii_digit());
-            digits.fold(0, |number: u32, digit| number.wrapping_mul(10).wrapping_add(u32::from(digit - b'0')))
+            decimal(line.iter().skip(at.end).take_while(|byte| byte.is_ascii_digit())) as u32
         } else {
             1
         };

@@ -3,7 +3,7 @@
 //! The layout is [`spec::buffer`]'s, and so is the protocol of writes. Here are the rules of who may touch what:
 //!
 //! - Only the thread that owns a slot appends to its regions. A signal handler that interrupts a record appends to the
-//!   next region that has none in progress; the slot's words `in_progress` tell.
+//!   next region whose word `in_progress` is 0.
 //! - Only the *writer*, the thread whose LWP ID is in `writer`, takes text out of a region. Usually that is the owner;
 //!   when the process ends it is the thread that ends it.
 //! - While another thread may be the writer, the flush threshold of every region is 0: the owner then becomes the

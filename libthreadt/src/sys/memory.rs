@@ -4,6 +4,9 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::call::{Result, call};
 
+/// Size of a page of memory, bytes.
+pub const PAGE: usize = 4096;
+
 /// Maps fresh private memory.
 pub fn map_anonymous(length: usize) -> Result<*mut u8> {
     // SAFETY: the kernel chooses a free range.

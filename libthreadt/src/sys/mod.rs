@@ -1,4 +1,5 @@
 mod call;
+mod decimal;
 mod descriptor;
 pub mod diagnostics;
 pub mod elf;
@@ -21,11 +22,14 @@ pub mod thread_word;
 mod time;
 
 pub use call::{Errno, Result};
+pub use decimal::decimal;
 pub use fd::Fd;
 pub use hold::Hold;
 #[cfg(test)]
 pub use interleaving::observable_step;
-pub use memory::{barrier, map_anonymous, map_for_process, register_barrier, replace_by_private, unmap, wipe_on_fork};
+pub use memory::{
+    PAGE, barrier, map_anonymous, map_for_process, register_barrier, replace_by_private, unmap, wipe_on_fork,
+};
 pub use once::{Once, SetOnce};
 pub use open::{FileIdentity, is_own_directory};
 pub use open_files::{close_abandoned, close_inherited};

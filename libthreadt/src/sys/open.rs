@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::call::{Errno, Result};
 use super::fd::Fd;
+use super::path;
 use super::process::user_id;
 use super::time::sleep;
 
@@ -23,7 +24,7 @@ pub struct FileIdentity {
 static OWNER_OF_NEW_FILES: AtomicU32 = AtomicU32::new(u32::MAX);
 
 impl Errno {
-    /// Whether opening failed because of what has the name, and that is somebody else's.
+    /// Whether opening failed because the name leads to something that this process did not make.
     pub fn is_foreign_file(self) -> bool {
         [libc::EACCES, libc::ENXIO, libc::EISDIR, libc::EMLINK, libc::ELOOP].contains(&self.0)
     }
@@ -82,16 +83,19 @@ impl Fd {
         if long {
             fd.keep_apart();
         }
+        let is_known = |stat: &libc::stat| {
+            // The inode of a file that was removed may be another one's by now.
+            let is_regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
+            identity(stat) == known && is_regular && is_own(stat.st_uid)
+        };
         let stat = fd.stat()?;
-        // The inode of a file that was removed may be another one's by now.
-        let is_regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
-        if identity(&stat) != known || !is_regular || !is_own(stat.st_uid) {
-            if fd.was_replaced() {
-                // The host has closed it and got the number for a file of its own.
+        if !is_known(&stat) {
+            // The host may have closed it, and somebody else has got the number: the host, or another thread of ours.
+            let was_closed = path::stat(path).is_ok_and(|stat| is_known(&stat));
+            if fd.was_replaced() || was_closed {
                 fd.forget();
-                return Err(Errno(libc::EBADF));
             }
-            return Err(Errno(libc::ESTALE));
+            return Err(Errno(if was_closed { libc::EBADF } else { libc::ESTALE }));
         }
         Ok((fd, stat.st_size as u64))
     }

@@ -130,6 +130,11 @@ impl Note {
         NOTES.iter().filter(|note| !core::ptr::eq(*note, self) && note.holder.load(Acquire) != 0)
     }
 
+    /// The thread that has it.
+    pub fn lwp(&self) -> u32 {
+        Holder::from_word(self.holder.load(Relaxed)).map_or(0, Holder::lwp)
+    }
+
     /// Notes the number of the opened file.
     pub fn set_number(&self, number: c_int) {
         // ORDERING: Release; whoever sees the number finds it among the used ones.

@@ -11,7 +11,7 @@ use core::ptr;
 use libc::{Elf64_Ehdr, Elf64_Phdr, Elf64_Rela};
 
 use super::elf::{LinkMap, Tables, VERSYM_HIDDEN, any_definition, objects};
-use super::memory;
+use super::memory::{self, PAGE};
 
 /// The first index of the versions that stand behind the one for references without a version.
 const FIRST_VERSION_INDEX: u16 = 3;
@@ -20,7 +20,6 @@ const R_X86_64_64: u64 = 1;
 const R_X86_64_GLOB_DAT: u64 = 6;
 const R_X86_64_JUMP_SLOT: u64 = 7;
 const STB_WEAK: u8 = 2;
-const PAGE: usize = 4096;
 
 /// Hides those of `functions`, each a name and the version that it then has, that no other object defines.
 ///

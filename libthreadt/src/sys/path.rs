@@ -4,7 +4,7 @@ use core::ffi::CStr;
 
 use spec::names::{FileName, NAME_MAX};
 
-use super::call::{Errno, Result, call};
+use super::call::{Errno, Result, call, filled_by};
 
 /// Longest path of a directory that a trace can be in, bytes.
 pub const DIRECTORY_MAX: usize = PATH_MAX - NAME_MAX - 48;
@@ -60,6 +60,13 @@ pub fn rename(from: &CStr, to: &CStr) -> Result {
 fn link(from: &CStr, to: &CStr) -> Result {
     // SAFETY: both paths are NUL-terminated.
     unsafe { call(libc::SYS_link, [from.as_ptr() as usize, to.as_ptr() as usize]) }.map(drop)
+}
+
+/// The status of what a path leads to; a symbolic link at its end is not followed.
+pub fn stat(path: &CStr) -> Result<libc::stat> {
+    let (here, flags) = (libc::AT_FDCWD as usize, libc::AT_SYMLINK_NOFOLLOW as usize);
+    // SAFETY: the path is NUL-terminated, and the kernel fills the struct when it returns 0.
+    unsafe { filled_by(|stat| call(libc::SYS_newfstatat, [here, path.as_ptr() as usize, stat, flags])) }
 }
 
 pub fn unlink(path: &CStr) -> Result {

@@ -11,6 +11,7 @@
 use core::arch::asm;
 use core::ops::Range;
 
+use super::memory::PAGE;
 use super::process::signal_stack;
 use super::time::read_timespec;
 
@@ -19,7 +20,6 @@ const SEARCH: usize = 64 * 1024;
 /// How far below its beginning an address is looked for on the thread's own stack, and how far two addresses of one stack
 /// may be apart, bytes.
 const REACH: usize = 2 << 20;
-const PAGE: usize = 4096;
 
 unsafe extern "C" {
     static __libc_stack_end: usize;
@@ -132,7 +132,7 @@ fn hidden_stack(here: usize) -> Option<Range<usize>> {
 struct SignalFrame {
     /// Where in it the selectors are.
     at: usize,
-    /// The stack pointer of what was interrupted.
+    /// The stack pointer at the moment of the signal.
     interrupted: usize,
     /// The alternate stack at that moment.
     alternate: Range<usize>,

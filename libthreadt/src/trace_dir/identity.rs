@@ -11,7 +11,7 @@ use crate::clock;
 use crate::config::CONFIG;
 use crate::process_state::{self, PROCESS};
 use crate::sys::path::{self, PATH_MAX};
-use crate::sys::{Fd, Once, SetOnce};
+use crate::sys::{Fd, Once, SetOnce, decimal};
 
 static BOOT_ID: SetOnce<[u8; 36]> = SetOnce::new(UNKNOWN_BOOT);
 /// The boot ID has been read, in this process or in one that it was forked from.
@@ -54,7 +54,7 @@ pub fn pid_namespace() -> u64 {
         let mut text = [0; 64];
         // The link reads `pid:[4026531836]`.
         let length = path::read_link(c"/proc/self/ns/pid", &mut text).unwrap_or(0);
-        decimal(text.get(5..length).unwrap_or(b""))
+        leading_number(text.get(5..length).unwrap_or(b""))
     })
 }
 
@@ -68,7 +68,7 @@ pub fn time_namespace_shift() -> Option<i64> {
     let own_length = path::read_link(c"/proc/self/ns/time", &mut own).ok()?;
     let childrens_length = path::read_link(c"/proc/self/ns/time_for_children", &mut childrens).ok()?;
     // The links read `time:[4026531834]`.
-    let inode = |link: &[u8]| decimal(link.rsplit(|&byte| byte == b'[').next().unwrap_or(b""));
+    let inode = |link: &[u8]| leading_number(link.rsplit(|&byte| byte == b'[').next().unwrap_or(b""));
     let is_own = inode(own.get(..own_length)?) == inode(childrens.get(..childrens_length)?);
     is_own.then(|| info::monotonic_shift(text.get(..length).unwrap_or(b""))).flatten()
 }
@@ -94,13 +94,12 @@ fn start_in(line: &[u8]) -> u64 {
     let after_name = line.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 1);
     let mut fields =
         line.get(after_name..).unwrap_or(b"").split(|&byte| byte == b' ').filter(|field| !field.is_empty());
-    fields.nth(19).map_or(0, decimal)
+    fields.nth(19).map_or(0, leading_number)
 }
 
 /// The leading digits of a text as a number.
-fn decimal(text: &[u8]) -> u64 {
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
-    digits.fold(0, |number: u64, digit| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
+fn leading_number(text: &[u8]) -> u64 {
+    decimal(text.iter().take_while(|byte| byte.is_ascii_digit()))
 }
 
 pub fn owner() -> Owner {

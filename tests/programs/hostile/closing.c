@@ -10,17 +10,7 @@
 #include <unistd.h>
 
 #include "../lifecycle/calls.h"
-
-static volatile int ended;
-
-static void *work(void *argument) {
-    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    while (!ended) {
-        pthread_mutex_lock(&mutex);
-        pthread_mutex_unlock(&mutex);
-    }
-    return argument;
-}
+#include "busy.h"
 
 int main(int argc, char **argv) {
     if (argc != 3)

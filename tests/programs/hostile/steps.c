@@ -34,21 +34,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../check.h"
 #include "../lifecycle/calls.h"
 
 enum { THREADS = 8, STACK = 1 << 20 };
 
 static char stacks[THREADS][STACK] __attribute__((aligned(4096)));
 static sem_t posted;
-
-#define CHECK(condition)                                           \
-    do                                                             \
-        if (!(condition)) {                                        \
-            printf("line %d: %s\n", __LINE__, strerror(errno));    \
-            fflush(stdout);                                        \
-            _exit(3);                                              \
-        }                                                          \
-    while (0)
 
 static void *work(void *count) {
     pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;

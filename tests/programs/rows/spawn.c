@@ -54,22 +54,24 @@ static void becomes_child(pid_t of) {
         expect(#function, "proc_fork", 2, "ddd", 0, rval, kind); \
     } while (0)
 
-/* An executable file that only a shell can run. Its name is written over `name`. */
-static void make_script(char *name) {
-    int file = mkstemp(name);
-    check(file >= 0 && write(file, "exit 6\n", 7) == 7 && fchmod(file, 0700) == 0 && close(file) == 0);
-}
+/* A file that the kernel does not execute: the old version runs it by the shell, the default version refuses it. */
+#define SPAWN_SCRIPT(function, kind) \
+    do { \
+        char script[] = "./script-XXXXXX"; \
+        int file = mkstemp(script); \
+        check(file >= 0 && write(file, "exit 6\n", 7) == 7 && fchmod(file, 0700) == 0 && close(file) == 0); \
+        pid_t shell = -1; \
+        expect(#function "@GLIBC_2.2.5", "proc_fork", 1, "d", kind); \
+        check(old_##function(&shell, script, NULL, NULL, image_arguments, no_environment) == 0); \
+        expect(#function "@GLIBC_2.2.5", "proc_fork", 2, "ddd", shell, 0, kind); \
+        ends_well(shell, 6); \
+        SPAWN_FAILS(function, kind, ENOEXEC, &shell, script, NULL, NULL, image_arguments, no_environment); \
+        check(unlink(script) == 0); \
+    } while (0)
 
 static int spawns(void) {
     pid_t child = -1;
-    char script[] = "/tmp/threadt-script-XXXXXX";
-    make_script(script);
-    expect("posix_spawn@GLIBC_2.2.5", "proc_fork", 1, "d", 2);
-    check(old_posix_spawn(&child, script, NULL, NULL, image_arguments, no_environment) == 0);
-    expect("posix_spawn@GLIBC_2.2.5", "proc_fork", 2, "ddd", child, 0, 2);
-    ends_well(child, 6);
-    SPAWN_FAILS(posix_spawn, 2, ENOEXEC, &child, script, NULL, NULL, image_arguments, no_environment);
-    check(unlink(script) == 0);
+    SPAWN_SCRIPT(posix_spawn, 2);
     expect("posix_spawn", "proc_fork", 1, "d", 2);
     check(posix_spawn(&child, self, NULL, NULL, image_arguments, environ) == 0);
     expect("posix_spawn", "proc_fork", 2, "ddd", child, 0, 2);
@@ -91,14 +93,7 @@ static int spawns(void) {
 
 static int spawns_by_search(void) {
     pid_t child = -1;
-    char script[] = "/tmp/threadt-script-XXXXXX";
-    make_script(script);
-    expect("posix_spawnp@GLIBC_2.2.5", "proc_fork", 1, "d", 3);
-    check(old_posix_spawnp(&child, script, NULL, NULL, image_arguments, no_environment) == 0);
-    expect("posix_spawnp@GLIBC_2.2.5", "proc_fork", 2, "ddd", child, 0, 3);
-    ends_well(child, 6);
-    SPAWN_FAILS(posix_spawnp, 3, ENOEXEC, &child, script, NULL, NULL, image_arguments, no_environment);
-    check(unlink(script) == 0);
+    SPAWN_SCRIPT(posix_spawnp, 3);
     expect("posix_spawnp", "proc_fork", 1, "d", 3);
     check(posix_spawnp(&child, self, NULL, NULL, image_arguments, environ) == 0);
     expect("posix_spawnp", "proc_fork", 2, "ddd", child, 0, 3);

@@ -20,14 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                             \
-    do                                                               \
-        if (!(condition)) {                                          \
-            printf("line %d: %s\n", __LINE__, strerror(errno));      \
-            fflush(stdout);                                          \
-            _exit(3);                                                \
-        }                                                            \
-    while (0)
+#include "../check.h"
 
 enum { THREADS = 4, GENERATIONS = 12, PAGE = 4096, SLOTS_OFFSET = PAGE + 4096 * 64 };
 enum { CANARY_SIZE = 1 << 20, CANARIES = 16 };

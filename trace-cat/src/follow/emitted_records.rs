@@ -42,8 +42,8 @@ fn key(time: u64, line: &[u8]) -> (u64, u64) {
     (time, FixedState::default().hash_one(line))
 }
 
-/// Whether a record of a ring is recognised by its time. One of a loss or of a release in flight has the time of what it
-/// reports, and may be written much later.
+/// Whether a ring has this record in the order of its time. A record of a loss or of a release in flight has the time of the
+/// event that it reports, and may be written much later.
 pub fn is_in_order(line: &[u8]) -> bool {
     columns::event(line).0 != 0
 }

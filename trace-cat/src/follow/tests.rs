@@ -192,8 +192,8 @@ fn a_file_with_the_number_of_a_removed_trbuf_is_read_once() {
     }
 }
 
-/// Follows a thread that records and writes more than can be remembered, without reading the directory. `file` makes the file's
-/// bytes of what was written. Fails unless each record is printed once when all of it is there.
+/// Follows a thread that records and writes more than can be remembered, without reading the directory. `file` returns
+/// the bytes of the file for the text that was written. Fails unless each record is printed once after the last is there.
 #[track_caller]
 fn assert_much_is_printed_once(file: fn(&str) -> Vec<u8>) {
     const ROUNDS: u64 = 30;

@@ -8,7 +8,7 @@ const NUMBERS: u8 = 100;
 pub struct EventTable<T>(Box<[T]>);
 
 impl<T: Copy + Default> EventTable<T> {
-    /// The table of what `value` returns for a category and a number.
+    /// Calls `value` with each category and number, and makes a table of the results.
     pub fn new(value: impl Fn(u8, u8) -> T) -> EventTable<T> {
         let value = &value;
         EventTable((0..NUMBERS).flat_map(|category| (0..NUMBERS).map(move |number| value(category, number))).collect())
