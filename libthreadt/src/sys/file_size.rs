@@ -32,8 +32,10 @@ pub fn file_size_limit() -> u64 {
         // SAFETY: the kernel reads no limit and fills this one.
         unsafe { call(libc::SYS_prlimit64, [0, libc::RLIMIT_FSIZE as usize, 0, limit]) }
     };
+    // Where a filter forbids to ask, a limit that the program has changed counts as the least.
+    let unknown = if changes == 0 { u64::MAX } else { 0 };
     // SAFETY: as above, when it returns 0.
-    let limit = unsafe { filled_by(ask) }.map_or(u64::MAX, |limit: libc::rlimit| limit.rlim_cur);
+    let limit = unsafe { filled_by(ask) }.map_or(unknown, |limit: libc::rlimit| limit.rlim_cur);
     if announced == NO_LIMIT { limit } else { limit.min(announced) }
 }
 
