@@ -33,9 +33,11 @@ use symbols::{FIRST_VERSION, Symbol, optional_functions};
 
 /// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
 /// mostly to calibrate, and what `src/hooks/unrecorded.rs` hooks.
-const HELPERS: [&str; 17] = [
+const HELPERS: [&str; 19] = [
     "_pthread_cleanup_pop",
     "_pthread_cleanup_push",
+    "dup2",
+    "dup3",
     "prctl",
     "prlimit",
     "prlimit64",

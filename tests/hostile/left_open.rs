@@ -60,3 +60,20 @@ fn a_host_that_closes_everything_keeps_its_files() {
     assert_eq!(foreign, Some("0"), "times that the host's file held something else");
     assert!(test.trace_cat().run().success().stdout_text().lines().count() > 1000);
 }
+
+/// A host that gives a file of its own numbers which it has never opened, as dup2 allows: none of them is ours at that moment,
+/// so the call succeeds, and the number stays the file's.
+#[test]
+fn a_host_that_chooses_its_numbers_gets_them() {
+    let program = Program::c("hostile/replacing.c");
+    for (unbuffered, rounds) in [(false, "500"), (true, "500")] {
+        let test = TestDirectory::new("replacing");
+        let own = test.directory().join("own");
+        let run = test.traced(&program).arg(&own).arg(rounds).env("THR_TRACE_EVENTS", "mutex");
+        let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+        output.exited(7);
+        let text = output.stdout_text();
+        assert_eq!(text, "0 0 5\n", "calls that failed, numbers that led elsewhere, bytes: {}", output.command);
+        test.trace_cat().run().success();
+    }
+}

@@ -1,5 +1,5 @@
-//! Calls that change what the library may do or what the clock shows: `prctl`, `setns`, those that limit the size of files,
-//! and `syscall` where it makes the same calls. These hooks record nothing.
+//! Calls that change what the library may do or what the clock shows: `prctl`, `setns`, those that limit the size of files
+//! or give the program a descriptor of its choice, and `syscall` where it makes the same calls. These hooks record nothing.
 //!
 //! `prctl` and `syscall` are variadic in C. Their arguments are in registers whether they are there or not, and the
 //! seventh of `syscall` is on the stack.
@@ -9,7 +9,7 @@ use core::ffi::{c_int, c_long, c_void};
 use core::ptr::with_exposed_provenance;
 
 use crate::glibc::next_functions::{self, NextFunction};
-use crate::lifecycle::{Restriction, change_file_size_limit, change_namespace, restrict};
+use crate::lifecycle::{Restriction, change_file_size_limit, change_namespace, replace_descriptor, restrict};
 use crate::sys;
 
 /// What `prctl(option, value, more, …)` forbids.
@@ -52,6 +52,22 @@ pub unsafe extern "C-unwind" fn setns(fd: c_int, nstype: c_int) -> c_int {
     // SAFETY: the next function with the host's arguments.
     let call_next = || unsafe { call_next!(setns(fd: c_int, nstype: c_int) -> c_int) };
     change_namespace(|| call_next().into()) as c_int
+}
+
+/// `int dup2(int old, int new);`
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn dup2(old: c_int, new: c_int) -> c_int {
+    // SAFETY: the next function with the host's arguments.
+    let call_next = || unsafe { call_next!(dup2(old: c_int, new: c_int) -> c_int) };
+    replace_descriptor(new, || call_next().into()) as c_int
+}
+
+/// `int dup3(int old, int new, int flags);`
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
+    // SAFETY: as above.
+    let call_next = || unsafe { call_next!(dup3(old: c_int, new: c_int, flags: c_int) -> c_int) };
+    replace_descriptor(new, || call_next().into()) as c_int
 }
 
 /// The limit that is set on the size of files when this resource gets the limits at `new`, as far as they can be read;
@@ -132,6 +148,10 @@ pub unsafe extern "C-unwind" fn syscall() {
         "je {known}",
         "cmp rdi, {prlimit}",
         "je {known}",
+        "cmp rdi, {dup2}",
+        "je {known}",
+        "cmp rdi, {dup3}",
+        "je {known}",
         "mov r11, qword ptr [rip + {next} + {address}]",
         "test r11, r11",
         "jz 2f",
@@ -163,6 +183,8 @@ pub unsafe extern "C-unwind" fn syscall() {
         setns = const libc::SYS_setns,
         setrlimit = const libc::SYS_setrlimit,
         prlimit = const libc::SYS_prlimit64,
+        dup2 = const libc::SYS_dup2,
+        dup3 = const libc::SYS_dup3,
         known = sym known_syscall,
         next = sym next_functions::syscall,
         address = const NextFunction::ADDRESS_OFFSET,
@@ -181,6 +203,7 @@ unsafe extern "C-unwind" fn known_syscall(number: c_long, a: u64, b: u64, c: u64
         || unsafe { call_next!(syscall(number: c_long, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> c_long) };
     let restriction = match number {
         libc::SYS_setns => return change_namespace(call_next),
+        libc::SYS_dup2 | libc::SYS_dup3 => return replace_descriptor(b as c_int, call_next),
         libc::SYS_setrlimit => {
             return with_limit(new_file_size_limit(a as c_int, with_exposed_provenance(b as usize)), call_next);
         }

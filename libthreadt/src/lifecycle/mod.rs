@@ -1,8 +1,8 @@
 mod daemon;
 mod exec;
-mod file_size;
 mod final_flush;
 mod namespace;
+mod open_files;
 mod process_exit;
 mod restriction;
 mod thread_end;
@@ -15,9 +15,9 @@ mod left_records_tests;
 
 pub use daemon::{Daemon, daemon};
 pub use exec::exec;
-pub use file_size::change_file_size_limit;
 pub use final_flush::finish;
 pub use namespace::change_namespace;
+pub use open_files::{change_file_size_limit, replace_descriptor};
 #[cfg(not(test))]
 pub use process_exit::at_exit;
 pub use process_exit::record_process_exit;

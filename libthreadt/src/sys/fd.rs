@@ -7,6 +7,7 @@ use libc::{FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC};
 use super::call::{Errno, Result, call, filled_by};
 use super::descriptor::stat;
 use super::file_size::file_size_limit;
+use super::host_numbers;
 use super::open_files::{self, Note, NoteOrNone};
 use super::process::thread_id;
 use super::stack::stack_pointer;
@@ -66,7 +67,8 @@ impl Fd {
     /// the file's inode number if that is known, else 0, and `lwp` the calling thread's.
     pub(super) fn open_inode(path: &CStr, flags: c_int, mode: u32, inode: u64, lwp: u32) -> Result<Fd> {
         let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY | open_files::MARK;
-        let note = Note::begin(lwp, stack_pointer(), inode);
+        let place = stack_pointer();
+        let note = host_numbers::without_announcement(lwp, || Note::begin(lwp, place, inode), Note::end);
         // SAFETY: the path is NUL-terminated.
         let opened = uninterrupted(|| unsafe {
             call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize])
@@ -83,10 +85,7 @@ impl Fd {
             // The host has closed one of the standard descriptors; what it writes there must not reach our file.
             fd.move_to(3)?;
         }
-        open_files::add_number(fd.number);
-        if let Some(note) = note {
-            note.set_number(fd.number);
-        }
+        fd.note_number();
         Ok(fd)
     }
 
@@ -107,8 +106,16 @@ impl Fd {
         {
             let wanted = least + (note.lwp() % PLACES) as c_int;
             note.set_opening();
-            let _ = self.move_to(wanted);
-            open_files::add_number(self.number);
+            if !host_numbers::is_announced(note.lwp()) {
+                let _ = self.move_to(wanted);
+            }
+            self.note_number();
+        }
+    }
+
+    fn note_number(&self) {
+        open_files::add_number(self.number);
+        if let Some(note) = self.note {
             note.set_number(self.number);
         }
     }

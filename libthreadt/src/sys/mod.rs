@@ -6,12 +6,15 @@ pub mod elf;
 mod fd;
 pub mod file_size;
 mod hold;
+pub mod host_numbers;
 #[cfg(test)]
 pub mod interleaving;
 mod memory;
 mod once;
 mod open;
 mod open_files;
+#[cfg(test)]
+mod open_files_tests;
 pub mod own_exports;
 pub mod path;
 mod pidfd;

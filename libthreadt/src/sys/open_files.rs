@@ -165,7 +165,8 @@ impl Note {
     /// Notes that the file may get another number.
     pub fn set_opening(&self) {
         self.count_use();
-        self.number.store(OPENING, Release);
+        // ORDERING: SeqCst: see `host_numbers`.
+        self.number.store(OPENING, SeqCst);
     }
 
     /// Frees the note: the file is closed, or was not opened.
@@ -297,6 +298,16 @@ pub fn finish_writes(lwp: u32, here: usize) {
     wait_until(&|| UNNOTED.load(SeqCst) == 0);
 }
 
+/// Whether this number is a file's that another thread than `lwp` has open, or may become it.
+pub fn may_be_open(number: c_int, lwp: u32) -> bool {
+    let may_be = |note: &Note| {
+        // ORDERING: SeqCst: see `host_numbers`.
+        let noted = note.number.load(SeqCst);
+        note.holder.load(SeqCst) != 0 && note.lwp() != lwp && (noted < 0 || noted == number)
+    };
+    UNNOTED.load(SeqCst) != 0 || used_notes().any(may_be)
+}
+
 /// In a forked child, which has this thread alone: closes what the parent's other threads had open. If a signal handler
 /// forked, the thread goes on with what the handler interrupted, and closes its descriptor itself. Until then the
 /// descriptor leads nowhere ([`detach`]): the file is the parent's, which goes on as well.
@@ -347,54 +358,4 @@ pub fn close_inherited(lwp: u32, new_lwp: u32, here: usize) {
         }
     }
     UNNOTED.store(0, Relaxed);
-}
-
-#[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "the process is the test's own")]
-mod tests {
-    use std::ffi::CString;
-    use std::os::unix::ffi::OsStrExt;
-
-    use super::*;
-    use crate::sys::stack::stack_pointer;
-    use crate::sys::{Fd, process_id, thread_id};
-
-    static CHILD: AtomicI32 = AtomicI32::new(0);
-    static LWP: AtomicU32 = AtomicU32::new(0);
-
-    /// Forks, as the host's handler may; the child then does what the hook of fork does.
-    extern "C" fn fork(_: c_int) {
-        // SAFETY: the child calls only system calls.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            close_inherited(LWP.load(Relaxed), thread_id(), stack_pointer());
-        }
-        CHILD.store(child, Relaxed);
-    }
-
-    /// A handler forks while the thread is about to write: only the parent writes.
-    #[test]
-    fn a_child_does_not_continue_the_write_that_its_handler_interrupted() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("file");
-        let file = Fd::create(&CString::new(path.as_os_str().as_bytes()).unwrap(), libc::O_RDWR).unwrap().0;
-        LWP.store(thread_id(), Relaxed);
-        // SAFETY: the handler only makes system calls.
-        unsafe {
-            libc::signal(libc::SIGUSR2, fork as *const () as libc::sighandler_t);
-            libc::raise(libc::SIGUSR2);
-        }
-        let child = CHILD.load(Relaxed);
-        // SAFETY: the text is readable.
-        let written = unsafe { file.write_at(b"text".as_ptr(), 4, 0) };
-        if child == 0 {
-            // SAFETY: ends the child.
-            unsafe { libc::_exit(if written.is_err() { 7 } else { 8 }) };
-        }
-        let mut status = 0;
-        // SAFETY: waits for the child of this test.
-        unsafe { libc::waitpid(child, &mut status, 0) };
-        assert_eq!((written, libc::WEXITSTATUS(status)), (Ok(()), 7), "process {}", process_id());
-        assert_eq!(std::fs::read(path).unwrap(), b"text");
-    }
 }

@@ -1,0 +1,64 @@
+//! Descriptor numbers that the host is about to give to files of its own (`dup2`), whatever they are now.
+//!
+//! A file of this library that had such a number at that moment would be closed, and what is written to it would go to the
+//! host's file. So a hook first announces the number, then waits until no file of this library has it or may get it. Who
+//! opens a file takes a note first (`open_files`), then looks for an announcement, and opens none while there is one. Either
+//! the opener learns of the announcement, or the hook of the note.
+
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use super::open_files::may_be_open;
+use super::time::sleep;
+
+/// The announcements: the LWP above the number, 0 where there is none.
+static ANNOUNCED: [AtomicU64; 16] = [const { AtomicU64::new(0) }; 16];
+const LWP_AT: u32 = 32;
+/// How often, and for how long in nanoseconds, one waits for the other: a second at most.
+const PATIENCE: u32 = 10_000;
+const PAUSE: i64 = 100_000;
+
+/// Whether another thread than `lwp` has announced a number.
+pub fn is_announced(lwp: u32) -> bool {
+    // ORDERING: SeqCst, as what `may_be_open` reads, so that of two threads one sees what the other has written.
+    ANNOUNCED.iter().map(|place| place.load(SeqCst)).any(|word| word != 0 && (word >> LWP_AT) as u32 != lwp)
+}
+
+/// Calls `take`, which takes a note, again and again until no other thread than `lwp` has announced a number after that. In
+/// between `release` gives it back.
+pub fn without_announcement<T>(lwp: u32, take: impl Fn() -> T, release: impl Fn(T)) -> T {
+    let mut taken = take();
+    for _ in 0..PATIENCE {
+        if !is_announced(lwp) {
+            break;
+        }
+        release(taken);
+        sleep(PAUSE);
+        taken = take();
+    }
+    taken
+}
+
+/// Calls `replace`, which gives the host this number, once no other thread than `lwp`, the calling one, has a file of this
+/// library there or opens one.
+pub fn with_number<T>(number: c_int, lwp: u32, replace: impl FnOnce() -> T) -> T {
+    let word = u64::from(lwp) << LWP_AT | u64::from(number as u32);
+    // More than so many calls at a time are not protected.
+    let place = ANNOUNCED.iter().find(|place| place.compare_exchange(0, word, SeqCst, SeqCst).is_ok());
+    for _ in 0..PATIENCE {
+        if !may_be_open(number, lwp) {
+            break;
+        }
+        sleep(PAUSE);
+    }
+    let result = replace();
+    if let Some(place) = place {
+        place.store(0, SeqCst);
+    }
+    result
+}
+
+/// Forgets what other threads have announced, in a forked child.
+pub fn forget() {
+    ANNOUNCED.iter().for_each(|place| place.store(0, SeqCst));
+}

@@ -1,0 +1,51 @@
+#![expect(clippy::disallowed_methods, reason = "the process is the test's own")]
+
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+
+use core::ffi::c_int;
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicI32, AtomicU32};
+
+use super::open_files::close_inherited;
+use super::stack::stack_pointer;
+use super::{Fd, process_id, thread_id};
+
+static CHILD: AtomicI32 = AtomicI32::new(0);
+static LWP: AtomicU32 = AtomicU32::new(0);
+
+/// Forks, as the host's handler may; the child then does what the hook of fork does.
+extern "C" fn fork(_: c_int) {
+    // SAFETY: the child calls only system calls.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        close_inherited(LWP.load(Relaxed), thread_id(), stack_pointer());
+    }
+    CHILD.store(child, Relaxed);
+}
+
+/// A handler forks while the thread is about to write: only the parent writes.
+#[test]
+fn a_child_does_not_continue_the_write_that_its_handler_interrupted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    let file = Fd::create(&CString::new(path.as_os_str().as_bytes()).unwrap(), libc::O_RDWR).unwrap().0;
+    LWP.store(thread_id(), Relaxed);
+    // SAFETY: the handler only makes system calls.
+    unsafe {
+        libc::signal(libc::SIGUSR2, fork as *const () as libc::sighandler_t);
+        libc::raise(libc::SIGUSR2);
+    }
+    let child = CHILD.load(Relaxed);
+    // SAFETY: the text is readable.
+    let written = unsafe { file.write_at(b"text".as_ptr(), 4, 0) };
+    if child == 0 {
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(if written.is_err() { 7 } else { 8 }) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for the child of this test.
+    unsafe { libc::waitpid(child, &mut status, 0) };
+    assert_eq!((written, libc::WEXITSTATUS(status)), (Ok(()), 7), "process {}", process_id());
+    assert_eq!(std::fs::read(path).unwrap(), b"text");
+}
