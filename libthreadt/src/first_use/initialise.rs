@@ -105,12 +105,9 @@ fn configure() {
     next_functions::look_up_all();
     glibc::calibrate();
     directory::note_wanted(config::directory());
-    let config = config::read();
-    if config.layout.is_ring() {
-        seccomp::note_filter();
-    }
+    seccomp::note_filter();
     // SAFETY: within CONFIGURED, which all readers have passed.
-    unsafe { *CONFIG.get_mut() = config };
+    unsafe { *CONFIG.get_mut() = config::read() };
     // SAFETY: the page is private, zero-initialised memory of this library, and a child is meant to lose it.
     // Where the kernel refuses, only children made by fork() and _Fork() are recognised.
     let _ = unsafe { sys::wipe_on_fork((&raw const PROCESS).cast(), size_of::<ProcessState>()) };

@@ -36,7 +36,8 @@ pub use open_files::{close_abandoned, close_inherited};
 pub use pidfd::pid_of_pidfd;
 pub use pool::{Pool, PoolHead, Pooled};
 pub use process::{
-    counter_is_forbidden, file_size_limit, parent_id, process_id, shares_memory, system_name, thread_exists, thread_id,
+    counter_is_forbidden, file_size_limit, is_only_thread, parent_id, process_id, shares_memory, system_name,
+    thread_exists, thread_id,
 };
 pub use time::{clock_gettime, read_timespec, sleep, wait};
 
