@@ -108,6 +108,10 @@ fn configure() {
     seccomp::note_filter();
     // SAFETY: within CONFIGURED, which all readers have passed.
     unsafe { *CONFIG.get_mut() = config::read() };
+    if CONFIG.get().events.is_none() {
+        // Children inherit switches that are all off.
+        return;
+    }
     // SAFETY: the page is private, zero-initialised memory of this library, and a child is meant to lose it.
     // Where the kernel refuses, only children made by fork() and _Fork() are recognised.
     let _ = unsafe { sys::wipe_on_fork((&raw const PROCESS).cast(), size_of::<ProcessState>()) };
@@ -131,6 +135,8 @@ fn forget_parent() {
 
 /// Initialises the library in a child, right after a fork.
 pub fn after_fork_in_child() {
-    process_state::wipe_after_fork();
-    initialise();
+    if !CONFIG.get().events.is_none() {
+        process_state::wipe_after_fork();
+        initialise();
+    }
 }
