@@ -107,6 +107,13 @@ pub fn bars(results: &Results) -> Vec<Bar> {
                 let most = (160 * threads + 2048) as f64;
                 bars.more(format!("{name}: default - native"), (name, Way::Default), 1.0, most, "KiB");
             }
+            Kind::Forks { most, .. } => {
+                let what = format!("{name}: default - native, a child's processor time");
+                bars.more(what, (name, Way::Default), 1000.0, *most, "us");
+                // Children that record nothing.
+                let what = format!("{name}: nothing enabled - native, a child's processor time");
+                bars.more(what, (name, Way::Off), 1000.0, most / 10.0, "us");
+            }
             Kind::Program(_) => {
                 let what = format!("{name}: wall time, default / native");
                 bars.ratio(what, (name, Way::Default), (name, Way::Native), figure, 1.05);
