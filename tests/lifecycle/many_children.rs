@@ -9,15 +9,15 @@ use super::{clean, names, pairs, possible};
 const CHILDREN: usize = 10;
 
 /// What a program printed: its PID, and the PID and the trbuf's inode number of each child.
-struct Printed {
+struct PrintedFamily {
     parent: u32,
     children: Vec<(u32, u64)>,
 }
 
-fn printed(text: &str) -> Printed {
+fn printed(text: &str) -> PrintedFamily {
     let words = |line: &str| -> Vec<u64> { line.split(' ').skip(1).map(|word| word.parse().unwrap()).collect() };
     let of = |key: &str| text.lines().filter(|line| line.starts_with(key)).map(words).collect::<Vec<_>>();
-    Printed {
+    PrintedFamily {
         parent: of("parent ")[0][0] as u32,
         children: of("child ").iter().map(|words| (words[0] as u32, words[1])).collect(),
     }
@@ -25,7 +25,7 @@ fn printed(text: &str) -> Printed {
 
 /// Runs a mode; all processes end in an orderly way.
 #[track_caller]
-fn run(mode: &str) -> (Printed, Trace) {
+fn run(mode: &str) -> (PrintedFamily, Trace) {
     let test = TestDirectory::new("many-children");
     let program = Program::with_flags("lifecycle/many_children.c", &[]);
     let output = test.traced(&program).arg(mode).run();
@@ -42,7 +42,7 @@ fn assert_no_spares(test: &TestDirectory) {
     assert!(left.is_empty(), "{left:?}");
 }
 
-fn trbufs(printed: &Printed) -> usize {
+fn trbufs(printed: &PrintedFamily) -> usize {
     printed.children.iter().map(|(_, inode)| inode).collect::<BTreeSet<_>>().len()
 }
 
