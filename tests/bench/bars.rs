@@ -110,9 +110,9 @@ pub fn bars(results: &Results) -> Vec<Bar> {
             Kind::Forks { most, .. } => {
                 let what = format!("{name}: default - native, a child's processor time");
                 bars.more(what, (name, Way::Default), 1000.0, *most, "us");
-                // Children that record nothing.
+                // Children that record nothing fault in a few pages of the library.
                 let what = format!("{name}: nothing enabled - native, a child's processor time");
-                bars.more(what, (name, Way::Off), 1000.0, most / 10.0, "us");
+                bars.more(what, (name, Way::Off), 1000.0, most / 6.0, "us");
             }
             Kind::Program(_) => {
                 let what = format!("{name}: wall time, default / native");
