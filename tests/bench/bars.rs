@@ -1,6 +1,7 @@
 //! The bars: what recording may cost, compared with the medians of one run.
 
 use crate::figures::Cell;
+use crate::programs::Program;
 use crate::results::Results;
 use crate::ways::Way;
 use crate::workloads::{Kind, Workload};
@@ -114,6 +115,8 @@ pub fn bars(results: &Results) -> Vec<Bar> {
                 let what = format!("{name}: nothing enabled - native, a child's processor time");
                 bars.more(what, (name, Way::Off), 1000.0, most / 6.0, "us");
             }
+            // It hardly does anything but take free locks: there is no goal.
+            Kind::Program(Program::NodeTls) => {}
             Kind::Program(_) => {
                 let what = format!("{name}: wall time, default / native");
                 bars.ratio(what, (name, Way::Default), (name, Way::Native), figure, 1.05);
