@@ -14,14 +14,23 @@ pub enum FileName {
     },
     /// `trbuf.xxxxxxx`: the record buffers of a process.
     Buffers(u32),
+    /// `trspare.xxxxxxx.n`: an emptied trbuf, for the next child that this process or one of its children forks.
+    Spare {
+        /// The seven least significant hex digits of the process ID.
+        process: u32,
+        /// Less than [`SPARES`].
+        number: u8,
+    },
     /// `trinfo.xxxxxxx`: facts about a process.
     Info(u32),
     /// `trclock`: the clock that the processes of the directory share.
     Clock,
 }
 
-/// Longest name of a trace directory's file, with its terminating NUL: `tr.xxxxxxx.yyy`.
-pub const NAME_MAX: usize = 15;
+/// Longest name of a trace directory's file, with its terminating NUL: `trspare.xxxxxxx.n`.
+pub const NAME_MAX: usize = 18;
+/// How many spare trbufs a process has at most.
+pub const SPARES: u8 = 8;
 /// Hex digits of a process ID in a name.
 const PROCESS_DIGITS: usize = 7;
 /// Hex digits of an LWP ID in a name.
@@ -39,17 +48,18 @@ impl FileName {
 
     /// The name as text, NUL-terminated, and its length without the NUL.
     pub fn text(self) -> ([u8; NAME_MAX], usize) {
-        let (prefix, process, lwp): (&[u8], _, _) = match self {
-            FileName::Records { process, lwp } => (b"tr.", Some(process), Some(lwp)),
+        let (prefix, process, suffix): (&[u8], _, _) = match self {
+            FileName::Records { process, lwp } => (b"tr.", Some(process), Some((u32::from(lwp), LWP_DIGITS))),
             FileName::Buffers(process) => (b"trbuf.", Some(process), None),
+            FileName::Spare { process, number } => (b"trspare.", Some(process), Some((number.into(), 1))),
             FileName::Info(process) => (b"trinfo.", Some(process), None),
             FileName::Clock => (b"trclock", None, None),
         };
         let digits = |value: u32, count: usize| (0..count).rev().map(move |place| hex_digit(value >> (4 * place)));
         let process = process.into_iter().flat_map(|process| digits(process, PROCESS_DIGITS));
-        let lwp = lwp.into_iter().flat_map(|lwp| [b'.'].into_iter().chain(digits(u32::from(lwp), LWP_DIGITS)));
+        let suffix = suffix.into_iter().flat_map(|(value, count)| [b'.'].into_iter().chain(digits(value, count)));
         let (mut text, mut length) = ([0; NAME_MAX], 0);
-        for (place, byte) in text.iter_mut().zip(prefix.iter().copied().chain(process).chain(lwp)) {
+        for (place, byte) in text.iter_mut().zip(prefix.iter().copied().chain(process).chain(suffix)) {
             *place = byte;
             length += 1;
         }
@@ -66,6 +76,11 @@ impl FileName {
         }
         if let Some(digits) = name.strip_prefix(b"trinfo.") {
             return hex(digits, PROCESS_DIGITS).map(FileName::Info);
+        }
+        if let Some(rest) = name.strip_prefix(b"trspare.") {
+            let (process, number) = rest.split_at_checked(PROCESS_DIGITS)?;
+            let number = hex(number.strip_prefix(b".")?, 1).filter(|&number| number < SPARES.into())?;
+            return Some(FileName::Spare { process: hex(process, PROCESS_DIGITS)?, number: number as u8 });
         }
         let (process, lwp) = name.strip_prefix(b"tr.")?.split_at_checked(PROCESS_DIGITS)?;
         let lwp = hex(lwp.strip_prefix(b".")?, LWP_DIGITS)? as u16;
@@ -90,6 +105,7 @@ mod tests {
         for (name, text) in [
             (FileName::records(0x1234, 0x1abcd), "tr.0001234.bcd"),
             (FileName::Buffers(0xfff_ffff), "trbuf.fffffff"),
+            (FileName::Spare { process: 0x1234, number: 7 }, "trspare.0001234.7"),
             (FileName::Info(7), "trinfo.0000007"),
             (FileName::Clock, "trclock"),
         ] {
@@ -102,7 +118,15 @@ mod tests {
 
     #[test]
     fn names_of_other_files_are_refused() {
-        for name in ["tr.0001234.bcde", "tr.0001234", "trbuf.", "old.5.tr.0001234.bcd", "tr.000123G.bcd", ""] {
+        for name in [
+            "tr.0001234.bcde",
+            "tr.0001234",
+            "trbuf.",
+            "old.5.tr.0001234.bcd",
+            "tr.000123G.bcd",
+            "trspare.0001234.8",
+            "",
+        ] {
             assert_eq!(FileName::parse(name.as_bytes()), None, "{name}");
         }
     }

@@ -108,6 +108,13 @@ pub fn bars(results: &Results) -> Vec<Bar> {
                 let most = (160 * threads + 2048) as f64;
                 bars.more(format!("{name}: default - native"), (name, Way::Default), 1.0, most, "KiB");
             }
+            Kind::Forks { most, .. } => {
+                let what = format!("{name}: default - native, a child's processor time");
+                bars.more(what, (name, Way::Default), 1000.0, *most, "us");
+                // Children that record nothing fault in a few pages of the library.
+                let what = format!("{name}: nothing enabled - native, a child's processor time");
+                bars.more(what, (name, Way::Off), 1000.0, most / 6.0, "us");
+            }
             // It hardly does anything but take free locks: there is no goal.
             Kind::Program(Program::NodeTls) => {}
             Kind::Program(_) => {

@@ -44,7 +44,7 @@ impl Runner {
     pub fn new(options: &Options) -> Result<Runner, Stop> {
         let scratch = tempfile::Builder::new().prefix("threadt-bench.").tempdir();
         let scratch = scratch.map_err(|error| Stop::Cannot(format!("temporary directory: {error}")))?;
-        for program in ["calls", "threads", "floor"] {
+        for program in ["calls", "threads", "forks", "floor"] {
             let source = Path::new(SOURCES).join(program).with_extension("c");
             let compiler = Launch::new("cc").args(["-std=gnu11", "-O2", "-pthread", "-o"]);
             process::run(&mut compiler.args([scratch.path().join(program), source]).command(), scratch.path())?;

@@ -36,6 +36,17 @@ pub enum Kind {
         /// Threads that count.
         turns: u64,
     },
+    /// `forks KIND THREADS TURNS`: nanoseconds of processor time that a forked child takes.
+    Forks {
+        /// Of forks.c.
+        child: &'static str,
+        /// Threads of the process that forks.
+        threads: u64,
+        /// Children.
+        turns: u64,
+        /// The most that recording may add, microseconds.
+        most: f64,
+    },
     /// `threads memory THREADS PAIRS`: KiB.
     Memory {
         /// That live at the same time.
@@ -51,6 +62,17 @@ const fn calls(name: &'static str, what: &'static str, calls: &'static str, thre
     Workload { name, what, kind: Kind::Calls { calls, threads, turns } }
 }
 
+const fn forks(
+    name: &'static str,
+    what: &'static str,
+    child: &'static str,
+    threads: u64,
+    turns: u64,
+    most: f64,
+) -> Workload {
+    Workload { name, what, kind: Kind::Forks { child, threads, turns, most } }
+}
+
 const fn memory(name: &'static str, what: &'static str, threads: u64, pairs: u64) -> Workload {
     Workload { name, what, kind: Kind::Memory { threads, pairs } }
 }
@@ -60,7 +82,7 @@ const fn real_program(name: &'static str, what: &'static str, program: Program) 
 }
 
 /// All of them, in the table's order. Turns are chosen so that a run takes a tenth of a second or two where it is traced.
-pub const WORKLOADS: [Workload; 19] = [
+pub const WORKLOADS: [Workload; 23] = [
     calls("mutex-1", "lock + unlock of a free mutex, one thread", "private", 1, 600_000),
     calls("mutex-2", "the same, two threads with a mutex each", "private", 2, 400_000),
     calls("shared-2", "the same, two threads with one mutex", "shared", 2, 200_000),
@@ -79,6 +101,17 @@ pub const WORKLOADS: [Workload; 19] = [
         what: "create + join a thread that gets a new record file",
         kind: Kind::Create { warm: 20, turns: 1000 },
     },
+    forks("fork-begins", "fork of a child that ends by a system call", "begins", 1, 400, 300.0),
+    forks("fork-ends", "fork of a child that ends by _exit", "ends", 1, 400, 300.0),
+    forks("fork-records", "fork of a child that locks and unlocks, and ends by _exit", "records", 1, 400, 300.0),
+    forks(
+        "fork-1000",
+        "fork of a process with 1000 threads; the child ends by a system call",
+        "begins",
+        1000,
+        40,
+        2000.0,
+    ),
     // 560 pairs fill a buffer without writing it; of ten thousand threads that would be gigabytes.
     memory("memory-1", "peak memory with a live thread", 1, 560),
     memory("memory-100", "the same with 100", 100, 560),
@@ -99,7 +132,7 @@ impl Workload {
     /// The group, a word of BENCH_ONLY: several small programs, one complete program, or memory.
     pub fn group(&self) -> &'static str {
         match self.kind {
-            Kind::Calls { .. } | Kind::Create { .. } => "calls",
+            Kind::Calls { .. } | Kind::Create { .. } | Kind::Forks { .. } => "calls",
             Kind::Memory { .. } => "memory",
             Kind::Program(_) => "programs",
         }
@@ -113,7 +146,7 @@ impl Workload {
     /// The unit of the figure.
     pub fn unit(&self) -> &'static str {
         match self.kind {
-            Kind::Calls { .. } | Kind::Create { .. } => "ns",
+            Kind::Calls { .. } | Kind::Create { .. } | Kind::Forks { .. } => "ns",
             Kind::Memory { .. } => "KiB",
             Kind::Program(_) => "s",
         }
@@ -128,6 +161,9 @@ impl Workload {
             }
             Kind::Create { warm, turns } => {
                 Launch::new(scratch.join("threads")).args(["create", &*warm.to_string(), &*turns.to_string()])
+            }
+            Kind::Forks { child, threads, turns, .. } => {
+                Launch::new(scratch.join("forks")).args([child, &*threads.to_string(), &*turns.to_string()])
             }
             Kind::Memory { threads, pairs } => {
                 Launch::new(scratch.join("threads")).args(["memory", &*threads.to_string(), &*pairs.to_string()])
@@ -174,6 +210,8 @@ impl Workload {
             Kind::Calls { calls: "read-lock" | "semaphore" | "ping-pong", .. } | Kind::Create { .. } if lttng => {
                 Some("its wrapper records mutexes only")
             }
+            Kind::Forks { .. } if lttng || way == Way::Uftrace => Some("it is for threads"),
+            Kind::Forks { threads: 1000.., .. } if way == Way::Ring => Some("4 MiB of ring a thread"),
             Kind::Program(Program::NodeTls) if lttng => Some("its wrapper records mutexes only"),
             Kind::Program(Program::NodeTls) if way == Way::Buf => Some("a write for each of a million records"),
             Kind::Program(Program::Java) if way == Way::Uftrace => {
@@ -196,6 +234,6 @@ impl Workload {
     /// Traces of many files stay until the end: for seconds ext4 steps around inodes that were just freed, 300 microseconds
     /// for each new file.
     pub fn keeps_trace(&self) -> bool {
-        matches!(self.kind, Kind::Create { .. } | Kind::Memory { threads: 100.., .. })
+        matches!(self.kind, Kind::Create { .. } | Kind::Forks { .. } | Kind::Memory { threads: 100.., .. })
     }
 }

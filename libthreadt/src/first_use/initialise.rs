@@ -105,12 +105,13 @@ fn configure() {
     next_functions::look_up_all();
     glibc::calibrate();
     directory::note_wanted(config::directory());
-    let config = config::read();
-    if config.layout.is_ring() {
-        seccomp::note_filter();
-    }
+    seccomp::note_filter();
     // SAFETY: within CONFIGURED, which all readers have passed.
-    unsafe { *CONFIG.get_mut() = config };
+    unsafe { *CONFIG.get_mut() = config::read() };
+    if CONFIG.get().events.is_none() {
+        // Children inherit switches that are all off.
+        return;
+    }
     // SAFETY: the page is private, zero-initialised memory of this library, and a child is meant to lose it.
     // Where the kernel refuses, only children made by fork() and _Fork() are recognised.
     let _ = unsafe { sys::wipe_on_fork((&raw const PROCESS).cast(), size_of::<ProcessState>()) };
@@ -136,6 +137,8 @@ fn forget_parent() {
 
 /// Initialises the library in a child, right after a fork.
 pub fn after_fork_in_child() {
-    process_state::wipe_after_fork();
-    initialise();
+    if !CONFIG.get().events.is_none() {
+        process_state::wipe_after_fork();
+        initialise();
+    }
 }

@@ -10,7 +10,7 @@ use crate::first_use::process_info;
 use crate::process_state::{self, PROCESS};
 use crate::storage::{self, ALL_REGIONS, Slot, WriteRight, for_each_slot, slot_layout, thread_local};
 use crate::sys::{self, Errno, seccomp};
-use crate::trace_dir::names_owner;
+use crate::trace_dir::{has_keeper, names_owner};
 use crate::{clock, recorder};
 
 /// How long records in progress are waited for, all of them together: a thread may have been stopped, or have abandoned
@@ -147,7 +147,7 @@ pub fn must_keep_rings() -> bool {
 
 /// The process is about to end: writes all that can be written.
 ///
-/// The trbuf is removed if all of it was written and no thread has recorded since this began. Otherwise a record may be
+/// The trbuf is removed, or left to the next child, if all of it was written and no thread has recorded since this began. Otherwise a record may be
 /// on its way to its file when the process dies, and only the trbuf says which bytes belong there.
 pub fn finish() {
     if !PROCESS.files.is_done() || process_state::is_vfork_child() || must_keep_rings() {
@@ -164,7 +164,11 @@ pub fn finish() {
     process_info::write_at_exit();
     let idle = flush_releases();
     if complete && idle && PROCESS.recorded_after_final_flush.load(SeqCst) == 0 {
-        names_owner::remove_trbuf();
+        let is_blank = has_keeper() && storage::blank();
+        // SAFETY: this thread alone ends the process, whose files are made.
+        unsafe { names_owner::give_up_trbuf(is_blank) };
     }
+    // SAFETY: as above.
+    unsafe { names_owner::remove_spares() };
     end_alone();
 }

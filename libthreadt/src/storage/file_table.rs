@@ -142,6 +142,13 @@ impl RecordFileEntry {
         }
     }
 
+    /// Empties the copy for readers: nobody has the trbuf any more.
+    pub fn forget_published(&self) {
+        if let Some(published) = self.published() {
+            published.end.store(0, Release);
+        }
+    }
+
     /// Lets readers know of an end. Another thread may have published a greater one.
     fn publish(&self, end: u64) {
         if let Some(published) = self.published() {

@@ -48,7 +48,7 @@ pub fn for_each_in_chunk(first: NonNull<SlotControl>, slots: usize, mut each: im
 }
 
 /// Calls `each` with the first slot of every chunk and how many there are in it.
-fn for_each_chunk(mut each: impl FnMut(Slot, usize)) {
+pub fn for_each_chunk(mut each: impl FnMut(Slot, usize)) {
     let mut next = CHUNKS.load(Acquire);
     while let Some(control) = NonNull::new(next) {
         // SAFETY: chunks are never unmapped.

@@ -8,17 +8,18 @@ use core::ptr::NonNull;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::fence;
 
-use spec::buffer::{Header, MAGIC, Owner, SLOTS_OFFSET, VERSION};
+use spec::buffer::{Header, MAGIC, Owner, PAGE, SLOTS_OFFSET, VERSION};
 
 use super::file_table::{self, file_entry};
 use super::layout::{set_slot_layout, slot_layout};
 use super::slot::Slot;
 use super::slot_control::{SlotControl, new_controls};
-use super::slot_table::{self, FRESH, HEADER, add_chunk, for_each_in_chunk};
+use super::slot_table::{self, FRESH, HEADER, add_chunk, for_each_chunk, for_each_in_chunk, for_each_slot};
+use super::thread_local;
 use crate::config::CONFIG;
 use crate::process_state::PROCESS;
 use crate::sys::{self, Errno, Fd, Result};
-use crate::trace_dir::{directory, names_owner};
+use crate::trace_dir::{SPARE_SLOTS, directory, names_owner};
 
 /// A chunk of slots has at most so many bytes, unless a single slot has more.
 const CHUNK_MAX: usize = 4 << 20;
@@ -180,6 +181,38 @@ pub fn forget(interrupted: Option<Slot>) {
     if !table.is_null() {
         replace(table, table.wrapping_add(file_table::TABLE_SIZE));
     }
+}
+
+/// Empties the trbuf, which is complete in its files, so that it is as one that was just made. `false` if it cannot be
+/// another process's: other threads may record, or it was more than one thread's.
+///
+/// What this thread still records goes through private memory in the trbuf's place.
+pub fn blank() -> bool {
+    let Some(own) = thread_local::current() else { return false };
+    let (header, mut used) = (HEADER.load(Relaxed), 0);
+    for_each_slot(|slot| used += u32::from(slot.state.load(Relaxed) != 0));
+    let is_spare = used == 1 && PROCESS.slots.load(Relaxed) == SPARE_SLOTS && !slot_layout().is_ring();
+    if !is_spare || PROCESS.anonymous.load(Relaxed) != 0 || !sys::is_only_thread() {
+        return false;
+    }
+    // OBSERVABLE: without the magic number, which is the first that goes, it is nobody's.
+    // SAFETY: the mapped header, of which zeros are valid; no other thread uses it.
+    unsafe { (&raw mut (*header.cast::<Header>()).magic).write_volatile([0; 16]) };
+    fence(Release);
+    // SAFETY: as above.
+    unsafe { header.write_bytes(0, size_of::<Header>()) };
+    file_entry(own.lwp.load(Relaxed)).forget_published();
+    own.published().lwp.store(0, Release);
+    // SAFETY: the first page of this thread's slot, of which zeros are valid.
+    unsafe { own.base.as_ptr().write_bytes(0, PAGE) };
+    let mut is_private = true;
+    let mut replace = |from: *mut u8, length: usize| {
+        // SAFETY: the mapping is this library's, and all its text is in the files.
+        is_private &= unsafe { sys::replace_by_private(from, length) }.is_ok();
+    };
+    for_each_chunk(|first, slots| replace(first.neighbour(0), slots * slot_layout().slot_size()));
+    replace(header, SLOTS_OFFSET);
+    is_private
 }
 
 /// Maps a further chunk and returns one of its slots.

@@ -40,7 +40,9 @@ pub use open::{FileIdentity, is_own_directory};
 pub use open_files::{close_abandoned, close_inherited, finish_writes};
 pub use pidfd::pid_of_pidfd;
 pub use pool::{Pool, PoolHead, Pooled};
-pub use process::{counter_is_forbidden, parent_id, process_id, shares_memory, system_name, thread_exists, thread_id};
+pub use process::{
+    counter_is_forbidden, is_only_thread, parent_id, process_id, shares_memory, system_name, thread_exists, thread_id,
+};
 pub use time::{clock_gettime, read_pair, read_timespec, sleep, wait};
 
 /// Marks a place between two accesses that another thread, a signal handler or a reader of the files can observe. Tests

@@ -20,6 +20,13 @@ pub struct FileIdentity {
     pub inode: u64,
 }
 
+impl FileIdentity {
+    /// Whether `path` leads to this file.
+    pub fn is_at(self, path: &CStr) -> bool {
+        path::stat(path).is_ok_and(|stat| identity(&stat) == self)
+    }
+}
+
 /// The owner of the files that this process makes. Some file systems give all files the same one.
 static OWNER_OF_NEW_FILES: AtomicU32 = AtomicU32::new(u32::MAX);
 

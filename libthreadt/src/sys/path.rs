@@ -24,9 +24,16 @@ pub fn join<'a>(buffer: &'a mut [u8; PATH_MAX], slices: &[&[u8]]) -> &'a CStr {
 
 /// As [`join`], behind the first `length` bytes, which stay.
 pub fn append<'a>(buffer: &'a mut [u8; PATH_MAX], length: usize, slices: &[&[u8]]) -> &'a CStr {
-    let bytes = slices.iter().flat_map(|slice| slice.iter().copied()).take(PATH_MAX - 1 - length);
-    for (place, byte) in buffer.iter_mut().skip(length).zip(bytes.chain([0])) {
-        *place = byte;
+    let mut end = length.min(PATH_MAX - 1);
+    for slice in slices {
+        let fitting = slice.len().min(PATH_MAX - 1 - end);
+        if let (Some(to), Some(from)) = (buffer.get_mut(end..end + fitting), slice.get(..fitting)) {
+            to.copy_from_slice(from);
+        }
+        end += fitting;
+    }
+    if let Some(last) = buffer.get_mut(end) {
+        *last = 0;
     }
     in_buffer(buffer)
 }

@@ -3,6 +3,7 @@
 use core::ffi::c_int;
 
 use super::call::{Errno, Result, call, filled_by};
+use super::path;
 use super::seccomp::has_filter;
 
 /// The result of a system call that takes no arguments and cannot fail.
@@ -44,6 +45,12 @@ pub fn thread_exists(pid: u32, lwp: u32) -> bool {
     // SAFETY: signal 0 is not delivered.
     let answer = unsafe { call(libc::SYS_tgkill, [pid as usize, lwp as usize]) };
     answer != Err(Errno(libc::ESRCH))
+}
+
+/// Whether the calling thread is the only one of the process; `false` if that is not known.
+pub fn is_only_thread() -> bool {
+    // The directory has itself, its parent and a directory for each thread.
+    path::stat(c"/proc/self/task").is_ok_and(|stat| stat.st_nlink == 3)
 }
 
 /// The calling thread's alternate signal stack.
@@ -91,6 +98,11 @@ mod tests {
         assert_eq!(status_with(0), 0, "forked");
         assert_eq!(status_with(libc::CLONE_VM | libc::CLONE_VFORK), 1, "as by vfork");
         assert!(!shares_memory(), "only its threads share it");
+    }
+
+    #[test]
+    fn a_test_has_more_threads_than_its_own() {
+        assert!(!is_only_thread());
     }
 
     #[test]

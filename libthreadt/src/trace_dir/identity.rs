@@ -1,8 +1,8 @@
 //! The identity of the process. Its PID is not enough: PIDs are reused, and every container has a PID 7.
 
 use core::ffi::CStr;
-use core::sync::atomic::AtomicU64;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicI64, AtomicU64};
 
 use spec::buffer::Owner;
 use spec::info;
@@ -61,16 +61,29 @@ pub fn pid_namespace() -> u64 {
 /// By how many nanoseconds this process's `CLOCK_MONOTONIC` is ahead of the initial time namespace's. `None` if that is not
 /// known: without /proc, on a kernel without time namespaces, and after an `unshare` that concerns children only.
 pub fn time_namespace_shift() -> Option<i64> {
+    // The namespace that was asked about last, in this process or in one that it was forked from, and its shift, which
+    // does not change while it has processes.
+    static ASKED: AtomicU64 = AtomicU64::new(0);
+    static SHIFT: AtomicI64 = AtomicI64::new(0);
+    let inode_at = |path: &CStr| {
+        let mut link = [0; 64];
+        let length = path::read_link(path, &mut link).ok()?;
+        // The links read `time:[4026531834]`.
+        Some(leading_number(link.get(..length)?.rsplit(|&byte| byte == b'[').next().unwrap_or(b"")))
+    };
+    let own = inode_at(c"/proc/self/ns/time")?;
+    if own == ASKED.load(Acquire) {
+        return Some(SHIFT.load(Relaxed));
+    }
     let mut text = [0; 128];
     let length = Fd::open_proc(c"/proc/self/timens_offsets").and_then(|file| file.read(&mut text)).ok()?;
     // The file is about the namespace of this process's children.
-    let (mut own, mut childrens) = ([0; 64], [0; 64]);
-    let own_length = path::read_link(c"/proc/self/ns/time", &mut own).ok()?;
-    let childrens_length = path::read_link(c"/proc/self/ns/time_for_children", &mut childrens).ok()?;
-    // The links read `time:[4026531834]`.
-    let inode = |link: &[u8]| leading_number(link.rsplit(|&byte| byte == b'[').next().unwrap_or(b""));
-    let is_own = inode(own.get(..own_length)?) == inode(childrens.get(..childrens_length)?);
-    is_own.then(|| info::monotonic_shift(text.get(..length).unwrap_or(b""))).flatten()
+    let is_own = own == inode_at(c"/proc/self/ns/time_for_children")?;
+    let shift = is_own.then(|| info::monotonic_shift(text.get(..length).unwrap_or(b""))).flatten()?;
+    SHIFT.store(shift, Relaxed);
+    // ORDERING: Release pairs with the Acquire above. Only a process with one thread can change its namespace.
+    ASKED.store(own, Release);
+    Some(shift)
 }
 
 /// When this process began, in clock ticks since boot; 0 if /proc does not have it. An exec does not change it.

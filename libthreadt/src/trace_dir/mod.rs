@@ -6,5 +6,7 @@ pub mod info_file;
 pub mod names_owner;
 mod recorded_parent;
 mod shared_clock;
+mod spare_trbufs;
 
 pub use shared_clock::follow_time_namespace;
+pub use spare_trbufs::{SPARE_SLOTS, has_keeper};

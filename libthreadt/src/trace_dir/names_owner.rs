@@ -8,7 +8,7 @@ use spec::info;
 use spec::names::{FileName, PROCESS_MASK};
 
 use super::directory::{self, Scratch};
-use super::{earlier_files, identity, recorded_parent, shared_clock};
+use super::{earlier_files, identity, recorded_parent, shared_clock, spare_trbufs};
 use crate::process_state::{self, PROCESS};
 use crate::sys::path::{self, PATH_MAX};
 use crate::sys::{self, Errno, Fd, FileIdentity, Result, SetOnce};
@@ -42,6 +42,7 @@ static TRBUF_PATH: SetOnce<[u8; PATH_MAX]> = SetOnce::new([0; PATH_MAX]);
 pub unsafe fn claim() -> Result<ClaimedTrbuf> {
     // SAFETY: the caller's.
     unsafe {
+        spare_trbufs::find_keeper();
         let scratch = SCRATCH.get_mut();
         let mut claimed = try_claim(scratch)?;
         if claimed.is_none() {
@@ -64,7 +65,10 @@ fn try_claim(scratch: &mut Scratch) -> Result<Option<(ClaimedTrbuf, FileIdentity
     let pid = process_state::id();
     // OBSERVABLE: the first file that is made; the process that makes it owns the names.
     let path = trbuf_path(&mut scratch.path);
-    let mut created = Fd::create(path, libc::O_RDWR);
+    let mut created = match spare_trbufs::take(path, &mut scratch.other_path) {
+        Some(taken) => Ok(taken),
+        None => Fd::create(path, libc::O_RDWR),
+    };
     if created.as_ref().err() == Some(&Errno(libc::EEXIST)) {
         match find_holder(path, &mut scratch.text)? {
             NamesHolder::OurselvesBeforeExec(owner) => {
@@ -110,9 +114,7 @@ fn find_holder(path: &CStr, page: &mut [u8]) -> Result<NamesHolder> {
     let owner = Owner::parse(page.get(..length).unwrap_or(b""));
     let ourselves = identity::owner();
     if let Ok(owner) = owner {
-        if ourselves.start_time != 0
-            && (Owner { realtime_offset: ourselves.realtime_offset, layout: ourselves.layout, ..owner }) == ourselves
-        {
+        if ourselves.start_time != 0 && owner.is_same_process(&ourselves) {
             return Ok(NamesHolder::OurselvesBeforeExec(owner));
         }
         // The PID is ours now, so the process that had it in this namespace is dead, as are all of other boots.
@@ -130,7 +132,23 @@ pub fn open_trbuf() -> Result<Fd> {
         .0)
 }
 
-/// Removes this process's trbuf, all of which has been written.
-pub fn remove_trbuf() {
-    let _ = path::unlink(path::in_buffer(TRBUF_PATH.get()));
+/// Removes this process's trbuf, all of which has been written; or leaves it to the next child if it `is_blank`.
+///
+/// # Safety
+/// One thread at a time may call this or [`remove_spares`], after the names were claimed.
+pub unsafe fn give_up_trbuf(is_blank: bool) {
+    let own = path::in_buffer(TRBUF_PATH.get());
+    // SAFETY: the caller's.
+    if !(is_blank && spare_trbufs::leave(own, unsafe { &mut SCRATCH.get_mut().path })) {
+        let _ = path::unlink(own);
+    }
+}
+
+/// Removes the trbufs that children have left, if this process keeps them.
+///
+/// # Safety
+/// As [`give_up_trbuf`].
+pub unsafe fn remove_spares() {
+    // SAFETY: the caller's.
+    spare_trbufs::remove_all(unsafe { &mut SCRATCH.get_mut().path });
 }

@@ -25,6 +25,11 @@ pub struct Owner {
 }
 
 impl Owner {
+    /// Whether both are the same process, perhaps before and after an exec.
+    pub fn is_same_process(&self, other: &Owner) -> bool {
+        Owner { realtime_offset: other.realtime_offset, layout: other.layout, ..*self } == *other
+    }
+
     /// Decodes the first page of a trbuf.
     ///
     /// # Errors

@@ -196,7 +196,7 @@ impl Follower<'_> {
             RunningProcess::new(process.clone(), path.clone(), file)
         });
         match live {
-            Ok(Some(live)) if processes.iter().any(|known| known.identity == live.identity) => {}
+            Ok(Some(live)) if processes.iter().any(|known| known.is_same(&live)) => {}
             Ok(Some(live)) if merged.has_at(live.identity, &path) && !is_mapped => {
                 // Until the process is gone for good, it may be ending, or another program may take the trbuf over.
                 if !live.is_gone() {

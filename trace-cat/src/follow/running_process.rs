@@ -1,6 +1,6 @@
 //! A running process, whose threads' slots are read again and again by `new_in_buffers` and `new_in_rings`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -17,9 +17,10 @@ use super::reorder_window::Intake;
 use super::{new_in_buffers, new_in_rings};
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::buffers::dead_process::read_leftovers;
+use crate::trace::buffers::leftovers::ProcessLeftovers;
 use crate::trace::buffers::live_slot::{LiveSlot, read_layout};
 use crate::trace::buffers::slots::{SlotEntry, Slots, read_up_to};
-use crate::trace::file_handle::FileIdentity;
+use crate::trace::file_handle::{DescriptorBudget, FileIdentity};
 use crate::trace::file_names::ProcessFiles;
 use crate::trace::process_liveness::owner_is_gone;
 
@@ -69,7 +70,17 @@ impl RunningProcess {
 
     /// Whether the process has ended for good.
     pub fn is_gone(&self) -> bool {
-        owner_is_gone(&self.file, &self.owner) == Some(true)
+        owner_is_gone(&self.file, &self.owner) == Some(true) || self.has_left_trbuf()
+    }
+
+    /// Whether the process has ended and left its trbuf to another one: all that it recorded is in its files.
+    fn has_left_trbuf(&self) -> bool {
+        matches!(read_layout(&self.file, &self.owner), Ok(None))
+    }
+
+    /// Whether both are of the same trbuf and the same process.
+    pub fn is_same(&self, other: &RunningProcess) -> bool {
+        self.identity == other.identity && self.owner.is_same_process(&other.owner)
     }
 
     /// What is to be added to `CLOCK_MONOTONIC` for its times, nanoseconds.
@@ -106,7 +117,7 @@ impl RunningProcess {
     pub fn read_new(&mut self, files: &mut GrowingFiles, intake: &mut Intake, diagnostics: &Diagnostics) -> bool {
         self.rounds += 1;
         let result = self.read_threads(files, intake, diagnostics).and_then(|()| {
-            let removed = self.file.metadata()?.nlink() == 0;
+            let removed = self.file.metadata()?.nlink() == 0 || self.has_left_trbuf();
             if !(removed || self.rounds % ROUNDS_PER_CHECK == 1) || !self.is_gone() {
                 return Ok(true);
             }
@@ -120,7 +131,7 @@ impl RunningProcess {
 
     /// Reads how large the slots are: after an exec their size may be another. `false` if that is not known.
     fn refresh_layout(&mut self) -> io::Result<bool> {
-        let layout = read_layout(&self.file)?;
+        let layout = read_layout(&self.file, &self.owner)?;
         if let Some(layout) = layout.filter(|&layout| layout != self.owner.layout) {
             self.owner.layout = layout;
             self.threads.clear();
@@ -145,8 +156,8 @@ impl RunningProcess {
             let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
             let followed = |thread: &LiveThread| thread.lwp == lwp && files.get(thread.file).is_some();
             if !self.threads.get(&index).is_some_and(followed) {
-                if read_layout(&file)? != Some(self.owner.layout) {
-                    // The process has just executed another program.
+                if read_layout(&file, &self.owner)? != Some(self.owner.layout) {
+                    // The process has just executed another program, or the slot is the trbuf's next owner's.
                     return Ok(());
                 }
                 let Some(file) = self.file_index((lwp & LWP_MASK) as u16, files) else { continue };
@@ -183,8 +194,13 @@ impl RunningProcess {
 
     /// Completes the record files by the leftovers of the process.
     fn finish(&mut self, files: &mut GrowingFiles, intake: &mut Intake, diagnostics: &Diagnostics) -> io::Result<()> {
-        self.refresh_layout()?;
-        let leftovers = read_leftovers(&self.path, self.file.try_clone()?, &self.owner, diagnostics)?;
+        let file = self.file.try_clone()?;
+        let leftovers = if self.refresh_layout()? {
+            read_leftovers(&self.path, file, &self.owner, diagnostics)?
+        } else {
+            let none = BTreeMap::new();
+            ProcessLeftovers::new(&self.path, file, self.owner.layout, none, Vec::new(), &DescriptorBudget::new(1))?
+        };
         for &number in leftovers.files.keys() {
             self.file_index(number, files);
         }

@@ -241,3 +241,38 @@ fn a_file_with_a_range_that_is_written_late_is_read_once() {
         [&vec![0; hole], &written.as_bytes()[hole..]].concat()
     });
 }
+
+/// A process that has ended leaves its trbuf, which has other records then, to the next one.
+#[test]
+fn the_next_owner_of_a_trbuf_has_its_records_printed_once_and_as_its_own() {
+    let lines = lines();
+    let mut image = TrbufImage::new();
+    own(&mut image);
+    let slot = image.add_slot(2);
+    image.put_text(slot, 0, &lines[1]);
+    image.set_file_end(2, lines[0].len());
+    let fixture = FollowFixture::new(&lines[0], &image.bytes);
+    let (written, new, next) = (lines[..2].concat(), record(4, 3, "02:04:0", 4), "trbuf.0000003");
+    let steps = |follow: &mut Follower| {
+        let _process = fixture.trace.open_trbuf_as_owner();
+        follow.read_new();
+        fixture.trace.file("tr.0000001.002", &written);
+        fs::rename(fixture.trace.path(TRBUF), fixture.trace.path(next)).unwrap();
+        let mut image = TrbufImage::new();
+        let slot = image.add_slot(3);
+        image.put_text(slot, 0, &new);
+        fixture.trace.file(next, &image.bytes);
+        for _ in 0..20 {
+            follow.read_new();
+        }
+        // The next owner writes its record, too.
+        let mut image = TrbufImage::new();
+        image.add_slot(3);
+        image.set_file_end(3, new.len());
+        fixture.trace.file(next, &image.bytes).file("tr.0000003.003", &new);
+        for _ in 0..20 {
+            follow.read_new();
+        }
+    };
+    assert_eq!(fixture.follow_steps(|| (), steps), (written.clone() + &new, String::new()));
+}

@@ -66,14 +66,21 @@ struct RecoveryResult {
     removed: bool,
 }
 
-/// Recovers the trbuf at `path`; `None` if its process runs, or another recovery has removed it.
+/// Recovers the trbuf at `path`; `None` if its process runs, or another recovery has removed it, or if it
+/// is a spare one, which is removed.
 fn recover_trbuf(
     path: &Path,
     operations: &mut dyn FileOperations,
     diagnostics: &Diagnostics,
 ) -> io::Result<Option<RecoveryResult>> {
-    let Some(FileName::Buffers(number)) = split_name(path).1 else {
-        return Err(io::Error::other("neither a directory nor a trbuf"));
+    let number = match split_name(path).1 {
+        Some(FileName::Buffers(number)) => number,
+        // It holds nothing. Its process was killed, or else does without it.
+        Some(FileName::Spare { .. }) => match operations.remove(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => return Ok(None),
+        },
+        _ => return Err(io::Error::other("neither a directory nor a trbuf")),
     };
     let process = ProcessFiles::of_file(path, number);
     let Some(claimed) = claim(path)? else { return Ok(None) };

@@ -35,7 +35,8 @@ fn add_directory(path: &Path, outermost: bool, trbufs: &mut Vec<PathBuf>, diagno
     };
     let mut paths: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).collect();
     paths.sort();
-    let is_trbuf = |path: &PathBuf| matches!(split_name(path), (b"", Some(FileName::Buffers(_))));
+    let is_trbuf =
+        |path: &PathBuf| matches!(split_name(path), (b"", Some(FileName::Buffers(_) | FileName::Spare { .. })));
     trbufs.extend(paths.iter().filter(|path| is_trbuf(path)).cloned());
     if outermost {
         // A link could lead to any directory, so it is not followed.

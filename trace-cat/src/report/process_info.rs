@@ -43,7 +43,7 @@ pub fn processes_in_directory(directory: &Path) -> Vec<ProcessInfo> {
             FileName::Records { .. } => process.records.push(path),
             FileName::Buffers(_) => process.buffers = Some(path),
             FileName::Info(_) => process.read(&path),
-            FileName::Clock => {}
+            FileName::Clock | FileName::Spare { .. } => {}
         }
     }
     let mut processes: Vec<ProcessInfo> = processes.into_values().collect();

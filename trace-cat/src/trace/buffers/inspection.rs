@@ -7,6 +7,7 @@ use spec::buffer::{Owner, PAGE};
 
 use super::dead_process::read_leftovers;
 use super::leftovers::ProcessState;
+use super::live_slot::read_layout;
 use super::running_process_copy;
 use super::slots::read_up_to;
 use crate::support::diagnostics::{Diagnostics, reason};
@@ -43,7 +44,12 @@ fn try_inspect(path: &Path, diagnostics: &Diagnostics) -> io::Result<ProcessStat
             return Ok(ProcessState::None);
         }
     };
-    match owner_is_alive(&file, &owner) {
+    let is_alive = owner_is_alive(&file, &owner);
+    if read_layout(&file, &owner)?.is_none() {
+        // It ended a moment ago, and all that it recorded is in its files.
+        return Ok(ProcessState::None);
+    }
+    match is_alive {
         Some(true) => Ok(running_process_copy::copy(path, file, &owner, diagnostics)),
         Some(false) => read_leftovers(path, file, &owner, diagnostics).map(ProcessState::Dead),
         None => {

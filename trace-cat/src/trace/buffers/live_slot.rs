@@ -74,11 +74,13 @@ fn end_in_entry(entry: &[u8]) -> u64 {
     u64_at(entry, offset_of!(FileEntry, end)).unwrap_or(0)
 }
 
-/// The sizes of a trbuf's slots as they are now; `None` if its header is not valid.
-pub fn read_layout(file: &File) -> io::Result<Option<SlotLayout>> {
+/// The sizes of the slots of `owner`'s trbuf as they are now; `None` if the trbuf is another process's: a process that ends
+/// may leave it, emptied, to the next one. A process that was killed leaves its own as it is.
+pub fn read_layout(file: &File, owner: &Owner) -> io::Result<Option<SlotLayout>> {
     let mut header = [0; size_of::<Header>()];
     let length = read_up_to(file, &mut header, 0)?;
-    Ok(Owner::parse(&header[..length]).ok().map(|owner| owner.layout))
+    let now = Owner::parse(&header[..length]).ok().filter(|now| now.is_same_process(owner));
+    Ok(now.map(|now| now.layout))
 }
 
 /// Copies `range` of `file` to the same place in `copy`.

@@ -43,8 +43,12 @@ pub fn copy(path: &Path, file: File, owner: &Owner, diagnostics: &Diagnostics) -
         };
         let is_dead = owner_is_alive(&file, owner) == Some(false);
         // A program that the process executed may have slots of another layout, and then the copy is useless.
-        let new_layout = read_layout(&file).ok().flatten().filter(|&layout| layout != owner.layout);
-        owner.layout = new_layout.unwrap_or(owner.layout);
+        let Ok(Some(layout)) = read_layout(&file, owner) else {
+            // All that the process recorded is in its files, and the copy may be of the trbuf's next owner.
+            return ProcessState::None;
+        };
+        let new_layout = Some(layout).filter(|&layout| layout != owner.layout);
+        owner.layout = layout;
         if is_dead {
             return read_leftovers(path, file, owner, diagnostics).map(ProcessState::Dead).unwrap_or_else(|error| {
                 diagnostics.report_damage(path.display(), reason(&error));

@@ -68,7 +68,9 @@ impl<'a> PathSearch<'a> {
                 });
                 self.processes.push(process);
             }
-            Some(FileName::Info(_) | FileName::Clock) => debug!("{}: holds no records", path.display()),
+            Some(FileName::Info(_) | FileName::Clock | FileName::Spare { .. }) => {
+                debug!("{}: holds no records", path.display())
+            }
             Some(FileName::Records { .. }) | None => {
                 self.files.push(RequestedFile { path: path.to_owned(), is_argument: true })
             }
@@ -101,7 +103,7 @@ impl<'a> PathSearch<'a> {
                     self.check_format(&path);
                     continue;
                 }
-                FileName::Clock => continue,
+                FileName::Clock | FileName::Spare { .. } => continue,
             }
             count += 1;
         }

@@ -1,0 +1,77 @@
+//! Trbufs that forked children leave to the next ones.
+//!
+//! To make a file and to remove one is most of what a short child costs. Some file systems also examine each inode that was
+//! removed lately before they give a number to a new file (ext4 without a journal), so that children cost the more the
+//! more of them have ended. So a child that ends empties its trbuf and renames it to `trspare.xxxxxxx.n`, and the next
+//! child renames it to its own name. A name leads to one file, so that a spare trbuf has one taker.
+//!
+//! The spare trbufs are those of one process, the keeper, whose children and children's children the others are. It removes
+//! them when it ends.
+
+use core::ffi::CStr;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use spec::buffer::{Header, SLOTS_OFFSET, SlotLayout};
+use spec::names::{FileName, PROCESS_MASK, SPARES};
+
+use super::directory;
+use crate::process_state;
+use crate::sys::path::{self, PATH_MAX};
+use crate::sys::{Fd, FileIdentity, seccomp, thread_exists};
+
+/// Slots of a trbuf that can be left to another process: those that are mapped for the first thread.
+pub const SPARE_SLOTS: u32 = 2;
+const SIZE: u64 = (SLOTS_OFFSET + SPARE_SLOTS as usize * SlotLayout::BUFFERS.slot_size()) as u64;
+
+/// The process that keeps the spare trbufs; 0 until this process or one that it was forked from has made its files.
+static KEEPER: AtomicU32 = AtomicU32::new(0);
+
+/// Makes this process the keeper, unless it was forked from one that lives.
+pub(super) fn find_keeper() {
+    if !has_keeper() {
+        KEEPER.store(process_state::id(), Relaxed);
+    }
+}
+
+/// Whether another process keeps spare trbufs for this one. A filter that the program has installed may forbid to ask.
+pub fn has_keeper() -> bool {
+    let keeper = KEEPER.load(Relaxed);
+    ![0, process_state::id()].contains(&keeper) && !seccomp::has_new_filter() && thread_exists(keeper, keeper)
+}
+
+fn spare_path(buffer: &mut [u8; PATH_MAX], number: u8) -> &CStr {
+    let process = KEEPER.load(Relaxed) & PROCESS_MASK;
+    path::trace_file(buffer, directory::path(), FileName::Spare { process, number })
+}
+
+/// Gives a spare trbuf the name `own`; `None` if there is none, or the name is taken. `buffer` is overwritten.
+pub(super) fn take(own: &CStr, buffer: &mut [u8; PATH_MAX]) -> Option<(Fd, FileIdentity)> {
+    if KEEPER.load(Relaxed) == process_state::id() {
+        return None;
+    }
+    (0..SPARES).find_map(|number| {
+        let spare = spare_path(buffer, number);
+        let (fd, identity, size) = Fd::open_trusted(spare, libc::O_RDWR).ok()?;
+        let mut header = [1; size_of::<Header>()];
+        let is_blank = size == SIZE && fd.read_at(&mut header, 0).is_ok() && header.iter().all(|&byte| byte == 0);
+        // OBSERVABLE: it is this process's from here on, as if it had just been made.
+        let is_taken = is_blank && path::rename(spare, own).is_ok();
+        // Meanwhile another child may have taken the one that was examined, and left another.
+        (is_taken && identity.is_at(own)).then_some((fd, identity))
+    })
+}
+
+/// Leaves the emptied trbuf at `own` to the next child; `false` if there are enough. `buffer` is overwritten.
+pub(super) fn leave(own: &CStr, buffer: &mut [u8; PATH_MAX]) -> bool {
+    // OBSERVABLE: from here on it is another process's.
+    (0..SPARES).any(|number| path::rename(own, spare_path(buffer, number)).is_ok())
+}
+
+/// Removes the spare trbufs if this process keeps them. `buffer` is overwritten.
+pub(super) fn remove_all(buffer: &mut [u8; PATH_MAX]) {
+    if KEEPER.load(Relaxed) == process_state::id() {
+        for number in 0..SPARES {
+            let _ = path::unlink(spare_path(buffer, number));
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Children that are forked one after the other: what each of them costs is little, and each has its own trace.
+
+use std::collections::BTreeSet;
+
+use super::super::harness::{Program, TestDirectory, Trace};
+use super::{clean, names, pairs, possible};
+
+/// Children in a row.
+const CHILDREN: usize = 10;
+
+/// What a program printed: its PID, and the PID and the trbuf's inode number of each child.
+struct PrintedFamily {
+    parent: u32,
+    children: Vec<(u32, u64)>,
+}
+
+fn printed(text: &str) -> PrintedFamily {
+    let words = |line: &str| -> Vec<u64> { line.split(' ').skip(1).map(|word| word.parse().unwrap()).collect() };
+    let of = |key: &str| text.lines().filter(|line| line.starts_with(key)).map(words).collect::<Vec<_>>();
+    PrintedFamily {
+        parent: of("parent ")[0][0] as u32,
+        children: of("child ").iter().map(|words| (words[0] as u32, words[1])).collect(),
+    }
+}
+
+/// Runs a mode; all processes end in an orderly way.
+#[track_caller]
+fn run(mode: &str) -> (PrintedFamily, Trace) {
+    let test = TestDirectory::new("many-children");
+    let program = Program::with_flags("lifecycle/many_children.c", &[]);
+    let output = test.traced(&program).arg(mode).run();
+    output.success();
+    assert_eq!(output.stderr_text(), "");
+    assert_no_spares(&test);
+    (printed(output.stdout_text()), clean(&test))
+}
+
+#[track_caller]
+fn assert_no_spares(test: &TestDirectory) {
+    let left: Vec<String> =
+        names(&test.trace_directory()).into_iter().filter(|name| name.starts_with("trspare.")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+fn trbufs(printed: &PrintedFamily) -> usize {
+    printed.children.iter().map(|(_, inode)| inode).collect::<BTreeSet<_>>().len()
+}
+
+/// A file system may be slow to make and to remove files, so that one trbuf serves all children.
+#[test]
+fn children_in_a_row_use_one_trbuf() {
+    let (printed, trace) = run("serial");
+    assert_eq!((printed.children.len(), trbufs(&printed)), (CHILDREN, 1), "{:?}", printed.children);
+    for (number, &(child, _)) in printed.children.iter().enumerate() {
+        // Each records less than the one before, whose text is still behind its own.
+        assert_eq!(pairs(&trace, child), 20 - number);
+        assert_eq!(trace.of_pid(child).len(), 1 + 3 * (20 - number) + 1, "proc_begin, the pairs, proc_exit");
+    }
+    assert_eq!(pairs(&trace, printed.parent), 1);
+}
+
+#[test]
+fn children_of_children_use_it_too() {
+    let (printed, trace) = run("nested");
+    assert_eq!(printed.children.len(), 2 * CHILDREN);
+    assert_eq!(trbufs(&printed), 2, "one for the child, and one for its own: {:?}", printed.children);
+    let recorded: usize = printed.children.iter().map(|&(child, _)| pairs(&trace, child)).sum();
+    assert_eq!(recorded, 3 * CHILDREN);
+}
+
+#[test]
+fn children_at_the_same_time_have_trbufs_of_their_own() {
+    let (printed, trace) = run("together");
+    assert_eq!(printed.children.len(), 60);
+    let recorded: usize = printed.children.iter().map(|&(child, _)| pairs(&trace, child)).sum();
+    assert_eq!(recorded, 5 * (100..112).sum::<usize>());
+}
+
+/// A thread that still runs may record, so its process's trbuf is no other process's.
+#[test]
+fn children_with_threads_leave_no_trbuf() {
+    let (printed, trace) = run("threads");
+    assert_eq!(trace.of("thr_create").len(), 2 * CHILDREN);
+    assert_eq!(printed.children.len(), CHILDREN);
+}
+
+/// A killed child's trbuf, which was another one's before, has its own records and no others.
+#[test]
+fn what_a_killed_child_leaves_is_its_own() {
+    let test = TestDirectory::new("many-children-killed");
+    let program = Program::with_flags("lifecycle/many_children.c", &[]);
+    let output = test.traced(&program).arg("killed").run();
+    output.success();
+    let printed = printed(output.stdout_text());
+    let [(first, shared), (killed, of_killed), (last, own)] = printed.children[..] else { panic!("three children") };
+    assert_eq!(shared, of_killed, "the killed child has the first one's trbuf");
+    assert_ne!(own, of_killed);
+    let check = |trace: &Trace| {
+        assert_eq!([first, killed, last].map(|child| pairs(trace, child)), [50, 2, 3]);
+        assert_eq!(trace.of_pid(killed).len(), 1 + 6);
+    };
+    assert!(names(&test.trace_directory()).contains(&format!("trbuf.{killed:07x}")));
+    let merged = test.merged();
+    possible(&merged);
+    check(&merged);
+    test.trace_cat().arg("--recover").run().success();
+    check(&test.trace());
+    assert_no_spares(&test);
+}
+
+/// A process that is killed cannot remove what its children have left.
+#[test]
+fn recovery_removes_a_spare_trbuf() {
+    let test = TestDirectory::new("many-children-orphaned");
+    let program = Program::with_flags("lifecycle/many_children.c", &[]);
+    let output = test.traced(&program).arg("orphaned").run();
+    output.killed(libc::SIGKILL);
+    let parent = printed(output.stdout_text()).parent;
+    assert!(names(&test.trace_directory()).contains(&format!("trspare.{parent:07x}.0")));
+    let merged = test.merged().text();
+    test.trace_cat().arg("--recover").run().success();
+    assert_no_spares(&test);
+    assert_eq!(test.merged().text(), merged);
+}
+
+/// A child that records nothing makes no file, and no system call that its parent's filter does not allow.
+#[test]
+fn children_that_record_nothing_make_no_files() {
+    for (mode, events, files) in [("mutex_only", "mutex", true), ("nothing", "", false)] {
+        let test = TestDirectory::new("many-children-unrecorded");
+        let program = Program::with_flags("lifecycle/many_children.c", &[]);
+        let output = test.traced(&program).env("THR_TRACE_EVENTS", events).arg(mode).run();
+        output.success();
+        let filtered = output.stdout_text().lines().find(|line| line.starts_with("filtered ")).unwrap();
+        let words: Vec<u32> = filtered.split(' ').skip(1).map(|word| word.parse().unwrap()).collect();
+        assert_eq!(words[1..], [0, 0], "{mode}: exit status and signal");
+        let known = [printed(output.stdout_text()).parent, words[0]].map(|pid| format!("{pid:07x}"));
+        let names = names(&test.trace_directory());
+        assert_eq!(names.iter().any(|name| name.starts_with("trbuf.")), files, "{names:?}");
+        let is_known = |name: &String| name == "trclock" || known.iter().any(|pid| name.contains(pid));
+        assert!(names.iter().all(is_known), "{mode}: {names:?}");
+    }
+}
