@@ -18,7 +18,6 @@ pub struct LinkMap {
     name: *const c_char,
     dynamic: *const Dynamic,
     next: *const LinkMap,
-    previous: *const LinkMap,
 }
 
 /// `struct r_debug`, the part that is used here.
@@ -51,6 +50,9 @@ const DT_JMPREL: i64 = 23;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 const DT_VERSYM: i64 = 0x6fff_fff0;
 const DT_VERDEF: i64 = 0x6fff_fffc;
+
+/// More bytes than an object has, and less than the address at which the kernel maps any.
+const LARGEST_OBJECT: usize = 1 << 40;
 
 /// The bit of a symbol's entry in DT_VERSYM that says that it is not the default version.
 pub(super) const VERSYM_HIDDEN: u16 = 0x8000;
@@ -98,6 +100,11 @@ pub(super) fn objects() -> impl Iterator<Item = &'static LinkMap> {
 }
 
 impl LinkMap {
+    /// An object that is not taken from the list.
+    pub(super) fn at(base: usize, dynamic: usize) -> LinkMap {
+        LinkMap { base, name: ptr::null(), dynamic: ptr::with_exposed_provenance(dynamic), next: ptr::null() }
+    }
+
     pub(super) fn is_ours(&self) -> bool {
         ptr::eq(self.dynamic, &raw const _DYNAMIC)
     }
@@ -121,8 +128,10 @@ impl LinkMap {
             let mut tables = Tables { base: self.base, ..core::mem::zeroed() };
             while (*entry).tag != 0 {
                 // The linker has relocated these addresses in place, except where the section is read-only (the vDSO).
+                // An object that has been linked for an address above its place has a base that wraps around.
                 let value = (*entry).value;
-                let address = if value < self.base { value + self.base } else { value };
+                let is_relocated = value.abs_diff(entry as usize) < LARGEST_OBJECT;
+                let address = if is_relocated { value } else { value.wrapping_add(self.base) };
                 match (*entry).tag {
                     DT_SYMTAB => tables.symbols = address as *const Elf64_Sym,
                     DT_STRTAB => tables.strings = address as *const c_char,
@@ -265,6 +274,15 @@ impl Tables {
         }
     }
 
+    /// The address of a variable.
+    ///
+    /// # Safety
+    /// As for [`Tables::find_symbol`].
+    pub unsafe fn variable(&self, name: &CStr) -> Option<usize> {
+        // SAFETY: the caller's; the object has the symbol that was found.
+        unsafe { self.find_symbol(name, |index| Some((*self.symbols.add(index)).st_value as usize + self.base)) }
+    }
+
     /// The address of symbol `index`, if it is a function.
     pub unsafe fn function(&self, index: usize) -> Option<usize> {
         const STT_NOTYPE: u8 = 0;
@@ -273,7 +291,7 @@ impl Tables {
         // SAFETY: the caller's.
         unsafe {
             let symbol = &*self.symbols.add(index);
-            let address = self.base + symbol.st_value as usize;
+            let address = self.base.wrapping_add(symbol.st_value as usize);
             match symbol.st_info & 15 {
                 STT_FUNC | STT_NOTYPE => Some(address),
                 STT_GNU_IFUNC => {
@@ -317,8 +335,12 @@ pub fn libc_has_version(version: &CStr) -> bool {
 
 /// The definition in the object that has code at `address`.
 pub fn definition_beside(address: usize, name: &CStr) -> Option<Definition> {
-    let below = objects().filter(|object| object.base <= address);
-    in_object(below.max_by_key(|object| object.base)?, name, None)
+    in_object(with_code_at(address, objects())?, name, None)
+}
+
+/// The object that has code at `address`. Its dynamic section stands behind its code; its base may be anywhere.
+fn with_code_at<'a>(address: usize, objects: impl Iterator<Item = &'a LinkMap>) -> Option<&'a LinkMap> {
+    objects.filter(|object| object.dynamic as usize > address).min_by_key(|object| object.dynamic as usize)
 }
 
 fn in_object(object: &LinkMap, name: &CStr, version: Option<&CStr>) -> Option<Definition> {
@@ -357,6 +379,18 @@ mod tests {
         assert_eq!(address(c"GLIBC_2.3.2"), Some(libc::pthread_cond_wait as *const ()));
         assert!(address(c"GLIBC_2.2.5").is_some_and(|old| old != libc::pthread_cond_wait as *const ()));
         assert_eq!(address(c"GLIBC_2.3.3"), None);
+    }
+
+    #[test]
+    fn code_is_found_whatever_address_its_object_was_linked_for() {
+        let as_linked = LinkMap::at(0, 0x7000_3000);
+        let usual = LinkMap::at(0x5000_0000, 0x5000_3000);
+        let linked_above = LinkMap::at(0x9000_0000_usize.wrapping_sub(0x7000_0000_0000_0000), 0x9000_3000);
+        let objects = [&linked_above, &as_linked, &usual];
+        for (address, expected) in [(0x5000_1000, &usual), (0x7000_1000, &as_linked), (0x9000_1000, &linked_above)] {
+            let found = with_code_at(address, objects.into_iter()).map(ptr::from_ref);
+            assert_eq!(found, Some(ptr::from_ref(expected)), "{address:#x}");
+        }
     }
 
     #[test]
