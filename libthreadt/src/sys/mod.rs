@@ -12,6 +12,7 @@ mod once;
 mod open;
 mod open_files;
 pub mod own_exports;
+pub mod own_relocations;
 pub mod path;
 mod pidfd;
 mod pool;
