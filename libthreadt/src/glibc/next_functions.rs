@@ -127,3 +127,17 @@ pub fn must_be_looked_up_again() -> bool {
 }
 
 include!(concat!(env!("OUT_DIR"), "/next_functions.rs"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whether_a_function_is_known_is_asked_without_a_search() {
+        let there = NextFunction::new(c"pthread_mutex_lock", None, missing);
+        assert!(!there.is_known());
+        assert!(there.address_if_any().is_some() && there.is_known());
+        let absent = NextFunction::new(c"no_such_function_anywhere", None, missing);
+        assert!(absent.address_if_any().is_none() && !absent.is_known());
+    }
+}
