@@ -159,7 +159,8 @@ pub fn id() -> u32 {
 /// Whether the caller is a vfork child, which shares this process's memory but is another process; or a forked child
 /// whose page is not wiped yet.
 pub fn is_vfork_child() -> bool {
-    id() != process_id()
+    // 0 where a filter forbids the question: then this process itself has installed it.
+    ![0, id()].contains(&process_id())
 }
 
 pub fn writes_through() -> bool {

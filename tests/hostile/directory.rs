@@ -8,7 +8,8 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use super::super::harness::TestDirectory;
 use super::{
-    account, assert_complete, complains_once, merged_by_script, privately, steps, traced_mutexes, traced_steps,
+    account, assert_complete, assert_counted, complains_once, merged_by_script, privately, steps, traced_mutexes,
+    traced_steps, words,
 };
 
 /// The user whose program may do the least.
@@ -136,6 +137,47 @@ fn a_filter_that_kills_for_all_but_what_rings_need() {
         traced_steps(&test, arguments).env("THR_TRACE_RING", "8M").run().exited(super::DONE);
         assert_complete(&test, 3 * pairs);
     }
+}
+
+/// A filter that kills, or traps, for all but the program's own calls: the library makes none of its own any more. What the
+/// buffers hold is in the trace, and the rest is counted, also where nothing was recorded before.
+#[test]
+fn a_filter_that_kills_for_all_but_the_programs_own_calls() {
+    for mode in [("THR_TRACE_DETAIL", "1"), ("THR_TRACE_BUF", "1"), ("THR_TRACE_RING", "8M")] {
+        for (arguments, pairs) in
+            [("pairs 100 thread 100 allow host pairs 20000", 20_200), ("trap host pairs 20000", 20_000)]
+        {
+            println!("{mode:?} {arguments}");
+            let test = TestDirectory::new("filter-kills-all");
+            test.native(steps()).args(words(arguments)).run().exited(super::DONE);
+            traced_steps(&test, arguments).env(mode.0, mode.1).run().exited(super::DONE);
+            if mode.0 == "THR_TRACE_RING" {
+                assert_complete(&test, 3 * pairs);
+            } else {
+                assert_counted(&test, 3 * pairs, libc::EPERM);
+            }
+        }
+    }
+}
+
+/// The other threads of one that puts itself under such a filter are recorded completely.
+#[test]
+fn a_filter_that_kills_one_thread_only() {
+    let test = TestDirectory::new("filter-kills-one");
+    let arguments = "pairs 100 allowthread threads 200 pairs 20000 thread 3000";
+    test.native(steps()).args(words(arguments)).run().exited(super::DONE);
+    traced_steps(&test, arguments).run().exited(super::DONE);
+    assert_complete(&test, 3 * 23_300);
+    let arguments = "allowthread threads 20000 pairs 20000";
+    traced_steps(&test, arguments).run().exited(super::DONE);
+    let trace = test.merged();
+    for lost in trace.of("trace_lost") {
+        assert_ne!(lost.fields.lwpid, lost.fields.pid, "records of the thread without a filter");
+    }
+    let lost: u64 = trace.of("trace_lost").iter().map(|record| record.fields.arguments[0].bits()).sum();
+    let recorded = trace.records.len() - trace.of("trace_lost").len();
+    assert_eq!(recorded as u64 + lost, 3 * (23_300 + 40_000));
+    assert_ne!(lost, 0);
 }
 
 /// Lets every user write to the trace directory.

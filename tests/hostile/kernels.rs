@@ -20,12 +20,23 @@ fn a_kernel_without_a_barrier_or_pages_that_forks_wipe() {
     }
 }
 
-/// Space cannot be reserved on every file system: the buffers are then anonymous memory.
+/// Space cannot be reserved on every file system: the buffers are then anonymous memory. The program that an exec begins
+/// knows the files of the one before for its own all the same.
 #[test]
 fn a_file_system_that_reserves_no_space() {
-    let test = TestDirectory::new("no-fallocate");
-    without(&test, "fallocate", "pairs 100 threads 4 3000 clone 2000 thread 100").run().exited(DONE);
-    assert_complete(&test, 3 * (100 + 4 * 3000 + 2000 + 100));
+    for (unbuffered, last) in [(false, ""), (true, ""), (true, " kill")] {
+        let test = TestDirectory::new("no-fallocate");
+        let arguments =
+            "pairs 100 threads 4 3000 clone 2000 thread 100 exec pairs 200 thread 50 exec pairs 7".to_owned() + last;
+        let run = without(&test, "fallocate", &arguments);
+        let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+        if last.is_empty() {
+            output.exited(DONE);
+        }
+        assert_complete(&test, 3 * (100 + 4 * 3000 + 2000 + 100 + 200 + 50 + 7));
+        let names = std::fs::read_dir(test.trace_directory()).unwrap().map(|entry| entry.unwrap().file_name());
+        assert!(names.into_iter().all(|name| !name.to_string_lossy().starts_with("old.")));
+    }
 }
 
 /// Where a file cannot be renamed on condition that the new name is free, an earlier process's files are kept all the same.

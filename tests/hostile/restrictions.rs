@@ -146,6 +146,22 @@ fn the_other_threads_of_a_strict_one_are_recorded() {
     }
 }
 
+/// The slots of threads that ended unnoticed are used again; each one's losses stay its own.
+#[test]
+fn the_losses_of_many_strict_threads_are_theirs() {
+    const THREADS: usize = 40;
+    let test = TestDirectory::new("strict-threads");
+    let steps = "strictthread prctl 500 ".repeat(THREADS);
+    traced(&test, &restricted(), &steps, MODES[0]).run().exited(DONE);
+    let trace = test.merged();
+    let lost = trace.of("trace_lost");
+    assert!(lost.iter().all(|record| record.fields.arguments[0].bits() == pairs(500) as u64));
+    let mut threads: Vec<u32> = lost.iter().map(|record| record.fields.lwpid).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    assert_eq!((lost.len(), threads.len()), (THREADS, THREADS));
+}
+
 /// Under a filter strict mode is refused with EINVAL: the thread goes on and is recorded.
 #[test]
 fn a_refused_restriction_changes_nothing() {

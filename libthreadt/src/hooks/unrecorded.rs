@@ -6,23 +6,29 @@
 
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_long};
+use core::ptr::with_exposed_provenance;
 
 use crate::glibc::next_functions::{self, NextFunction};
 use crate::lifecycle::{Restriction, change_namespace, restrict};
 
-/// What `prctl(option, value, …)` forbids.
-fn restriction_by_prctl(option: c_int, value: u64) -> Option<Restriction> {
+/// What `prctl(option, value, more, …)` forbids.
+fn restriction_by_prctl(option: c_int, value: u64, more: u64) -> Option<Restriction> {
     match option {
         libc::PR_SET_TSC if value as c_int == libc::PR_TSC_SIGSEGV => Some(Restriction::Counter),
         libc::PR_SET_SECCOMP if value == u64::from(libc::SECCOMP_MODE_STRICT) => Some(Restriction::SystemCalls),
+        libc::PR_SET_SECCOMP if value == u64::from(libc::SECCOMP_MODE_FILTER) => Some(filtered(more)),
         _ => None,
     }
+}
+
+fn filtered(address: u64) -> Restriction {
+    Restriction::Filtered(with_exposed_provenance(address as usize))
 }
 
 /// `int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);`
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int {
-    match restriction_by_prctl(option, a) {
+    match restriction_by_prctl(option, a, b) {
         // SAFETY: the next function with the host's arguments.
         None => unsafe { jump_to_next!(prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int) },
         // SAFETY: as above.
@@ -109,8 +115,9 @@ unsafe extern "C-unwind" fn known_syscall(number: c_long, a: u64, b: u64, c: u64
         || unsafe { call_next!(syscall(number: c_long, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> c_long) };
     let restriction = match number {
         libc::SYS_setns => return change_namespace(call_next),
-        libc::SYS_prctl => restriction_by_prctl(a as c_int, b),
+        libc::SYS_prctl => restriction_by_prctl(a as c_int, b, c),
         _ if a as u32 == libc::SECCOMP_SET_MODE_STRICT => Some(Restriction::SystemCalls),
+        _ if a as u32 == libc::SECCOMP_SET_MODE_FILTER => Some(filtered(c)),
         _ => None,
     };
     match restriction {
@@ -125,10 +132,11 @@ mod tests {
 
     #[test]
     fn only_calls_that_forbid_something_restrict() {
-        assert_eq!(restriction_by_prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV as u64), Some(Restriction::Counter));
-        assert_eq!(restriction_by_prctl(libc::PR_SET_TSC, libc::PR_TSC_ENABLE as u64), None);
-        assert_eq!(restriction_by_prctl(libc::PR_SET_SECCOMP, 1), Some(Restriction::SystemCalls));
-        assert_eq!(restriction_by_prctl(libc::PR_SET_SECCOMP, 2), None);
-        assert_eq!(restriction_by_prctl(libc::PR_GET_TSC, 0x7fff_0000), None);
+        let forbids = |option, value| restriction_by_prctl(option, value, 0x7fff_0000);
+        assert_eq!(forbids(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV as u64), Some(Restriction::Counter));
+        assert_eq!(forbids(libc::PR_SET_TSC, libc::PR_TSC_ENABLE as u64), None);
+        assert_eq!(forbids(libc::PR_SET_SECCOMP, 1), Some(Restriction::SystemCalls));
+        assert_eq!(forbids(libc::PR_SET_SECCOMP, 2), Some(filtered(0x7fff_0000)));
+        assert_eq!(forbids(libc::PR_GET_TSC, 0x7fff_0000), None);
     }
 }

@@ -3,10 +3,13 @@
 use core::ffi::c_long;
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::clock;
-use crate::first_use::initialise;
+use libc::sock_fprog;
+
+use crate::first_use::{initialise, is_recording};
+use crate::process_state;
 use crate::storage::thread_local;
-use crate::sys::thread_word;
+use crate::sys::{Errno, seccomp, thread_word};
+use crate::{clock, recorder};
 
 /// What a call forbids to the calling thread, and to threads that it makes later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,19 +18,55 @@ pub enum Restriction {
     Counter,
     /// Strict seccomp: reading the counter, and every system call but read, write, exit and sigreturn: SIGKILL.
     SystemCalls,
+    /// What a seccomp filter decides. It is at this address.
+    Filtered(*const sock_fprog),
 }
 
-/// Restricts the thread by `call_next`, which returns 0 if it does.
-///
-/// Records of a thread without system calls have no time and no way to a file: from here on they are counted as lost, in
-/// memory that the thread has already. What it recorded before stays in its slot.
+/// Restricts the thread by `call_next`, which returns less than 0 if it does not.
 pub fn restrict(restriction: Restriction, call_next: impl Fn() -> c_long) -> c_long {
     // What needs system calls is done now.
     initialise();
-    clock::avoid_counter();
-    if restriction == Restriction::Counter {
+    match restriction {
+        Restriction::Counter => {
+            clock::avoid_counter();
+            call_next()
+        }
+        Restriction::SystemCalls => mute(call_next),
+        Restriction::Filtered(filter) => install(filter, call_next),
+    }
+}
+
+/// Installs a filter. System calls for which it kills are not made any more; where no file can be opened under it, the
+/// records stay in the thread's slot until that is full.
+fn install(filter: *const sock_fprog, call_next: impl Fn() -> c_long) -> c_long {
+    // A vfork child's memory is its parent's, whom its filter does not concern.
+    if process_state::is_vfork_child() {
         return call_next();
     }
+    let filter = match seccomp::copy_filter(filter) {
+        Ok(filter) => filter,
+        Err(Errno(libc::EFAULT)) => return call_next(),
+        // No memory: the filter may forbid anything.
+        Err(_) => return mute(call_next),
+    };
+    if filter.kills_for_writing() && is_recording() {
+        recorder::slot_or_claim(0, clock::now_fenced());
+    }
+    // Before the call: a signal handler may come right after it.
+    filter.apply();
+    let result = call_next();
+    if result < 0 {
+        filter.withdraw();
+    }
+    result
+}
+
+/// Puts the thread under strict seccomp.
+///
+/// Records of a thread without system calls have no time and no way to a file: from here on they are counted as lost, in
+/// memory that the thread has already. What it recorded before stays in its slot.
+fn mute(call_next: impl Fn() -> c_long) -> c_long {
+    clock::avoid_counter();
     let now = clock::since_epoch(clock::now_fenced());
     let slot =
         thread_local::current().filter(|slot| slot.lost_since.compare_exchange(0, now, Relaxed, Relaxed).is_ok());

@@ -11,6 +11,7 @@ use super::slot::{ALL_REGIONS, Slot, WriteRight};
 use super::slot_control::{SLOT_ENDED, SLOT_OWNED, SlotControl};
 use super::slot_table::{FRESH, for_each_slot};
 use super::trbuf::grow;
+use crate::clock;
 use crate::process_state::{self, PROCESS};
 use crate::sys::{Pool, thread_exists, thread_id};
 
@@ -73,7 +74,12 @@ fn write_out(slot: Slot, lwp: u32) -> bool {
     }
     let entry = file_entry(lwp);
     slot.append_in_flight_record(0);
-    if let Err(errno) = slot.write_all(entry) {
+    let written = slot.write_all(entry).and_then(|()| {
+        // For a loss record of its own there may have been no room.
+        slot.append_loss_record(0, clock::since_epoch(clock::now_fenced()));
+        slot.write_all(entry)
+    });
+    if let Err(errno) = written {
         // What cannot be written stays in the trbuf, but not of any number of threads.
         if PROCESS.unwritable_slots.fetch_add(1, Relaxed) < UNWRITABLE_MAX {
             slot.release_writer();

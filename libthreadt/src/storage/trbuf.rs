@@ -25,14 +25,31 @@ const CHUNK_MAX: usize = 4 << 20;
 
 /// Makes `fd`, a new and empty file, this process's trbuf.
 pub fn make(fd: &Fd, owner: &Owner) -> Result {
-    let base = match fd.reserve(0, SLOTS_OFFSET as u64) {
-        Ok(()) => fd.map(0, SLOTS_OFFSET)?,
-        Err(_) => {
-            PROCESS.anonymous.store(1, Relaxed);
-            sys::map_anonymous(SLOTS_OFFSET)?
-        }
-    };
-    // SAFETY: fresh memory of the header's size; nobody else knows it yet.
+    let (header, in_file) = map_header(fd)?;
+    write_header(header, owner);
+    if !in_file {
+        // The file shows only whose it is: to readers, and to the program that this one may become by an exec.
+        // SAFETY: the header was written above.
+        let _ = fd.truncate(SLOTS_OFFSET as u64).and_then(|()| unsafe { fd.write_at(header, size_of::<Header>(), 0) });
+    }
+    set_slot_layout(owner.layout);
+    file_table::make(false)?;
+    HEADER.store(header, Release);
+    Ok(())
+}
+
+/// Maps the header of a trbuf without slots, and returns whether it is the file's.
+fn map_header(fd: &Fd) -> Result<(*mut u8, bool)> {
+    if fd.reserve(0, SLOTS_OFFSET as u64).is_ok() {
+        return Ok((fd.map(0, SLOTS_OFFSET)?, true));
+    }
+    PROCESS.anonymous.store(1, Relaxed);
+    Ok((sys::map_anonymous(SLOTS_OFFSET)?, false))
+}
+
+/// Writes to memory that [`map_header`] has mapped.
+fn write_header(base: *mut u8, owner: &Owner) {
+    // SAFETY: it has the header's size, and nobody else knows it yet.
     unsafe {
         let header = base.cast::<Header>();
         header.write(Header {
@@ -50,10 +67,6 @@ pub fn make(fd: &Fd, owner: &Owner) -> Result {
         fence(Release);
         (&raw mut (*header).magic).write_volatile(MAGIC);
     }
-    set_slot_layout(owner.layout);
-    file_table::make(false)?;
-    HEADER.store(base, Release);
-    Ok(())
 }
 
 /// Takes over the trbuf that this process made before an exec: unwritten text is written, and the slots are reused.
@@ -62,7 +75,11 @@ pub fn make(fd: &Fd, owner: &Owner) -> Result {
 pub fn take_over(fd: &Fd, owner: &Owner) -> Result {
     let layout = owner.layout;
     let size = fd.stat()?.st_size as u64;
-    let header = fd.map(0, SLOTS_OFFSET)?;
+    let has_slots = size > SLOTS_OFFSET as u64;
+    let (header, in_file) = if has_slots { (fd.map(0, SLOTS_OFFSET)?, true) } else { map_header(fd)? };
+    if !in_file {
+        write_header(header, owner);
+    }
     HEADER.store(header, Release);
     set_slot_layout(layout);
     file_table::make(true)?;

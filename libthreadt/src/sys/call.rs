@@ -7,7 +7,7 @@ use core::arch::asm;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 
-use super::thread_word;
+use super::{seccomp_filter, thread_word};
 
 /// A positive errno value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +16,8 @@ pub struct Errno(pub c_int);
 /// What a system call returned, or the errno of the first one that failed.
 pub type Result<T = ()> = core::result::Result<T, Errno>;
 
-/// Makes the system call `number`. Arguments that are not given are 0. In a thread that the kernel would kill for it the
-/// call fails with `EPERM`.
+/// Makes the system call `number`. Arguments that are not given are 0. In a thread that the kernel would kill for it, or that
+/// would get a SIGSYS, the call fails with `EPERM`.
 ///
 /// # Safety
 /// The arguments must be what that system call demands.
@@ -26,11 +26,29 @@ pub unsafe fn call<const N: usize>(number: libc::c_long, arguments: [usize; N]) 
     if is_observable(number) {
         super::observable_step();
     }
-    if thread_word::is_muted() {
+    let arguments = core::array::from_fn(|at| arguments.get(at).copied().unwrap_or(0));
+    if thread_word::is_muted() || seccomp_filter::would_kill(number, &arguments) && is_filtered() {
         return Err(Errno(libc::EPERM));
     }
+    // SAFETY: the caller's.
+    unsafe { make_call(number, arguments) }
+}
+
+/// Whether a filter is in force in this thread: those that the program has installed may be other threads'.
+#[cold]
+fn is_filtered() -> bool {
+    let question = [libc::PR_GET_SECCOMP as usize, 0, 0, 0, 0, 0];
+    // SAFETY: the call takes no pointer.
+    seccomp_filter::would_kill(libc::SYS_prctl, &question) || unsafe { make_call(libc::SYS_prctl, question) } != Ok(0)
+}
+
+/// As [`call`], whatever the kernel does with the thread.
+///
+/// # Safety
+/// As for [`call`].
+#[inline]
+unsafe fn make_call(number: libc::c_long, [a, b, c, d, e, f]: [usize; 6]) -> Result<usize> {
     let result: isize;
-    let [a, b, c, d, e, f] = core::array::from_fn(|at| arguments.get(at).copied().unwrap_or(0));
     // SAFETY: the x86-64 convention: rcx and r11 are clobbered, everything else but rax is kept.
     unsafe {
         asm!(

@@ -180,8 +180,11 @@ impl Fd {
         unsafe { call(libc::SYS_fchmod, [self.number as usize, mode as usize]) }.map(drop)
     }
 
-    /// Truncates the file to `length` bytes.
+    /// Makes the file `length` bytes long. Fails with `EFBIG` as [`Fd::write`] does.
     pub fn truncate(&self, length: u64) -> Result {
+        if length > file_size_limit() {
+            return Err(Errno(libc::EFBIG));
+        }
         // SAFETY: no memory is involved.
         unsafe { call(libc::SYS_ftruncate, [self.number as usize, length as usize]) }.map(drop)
     }

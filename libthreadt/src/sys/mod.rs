@@ -18,6 +18,7 @@ mod pidfd;
 mod pool;
 mod process;
 pub mod seccomp;
+mod seccomp_filter;
 pub mod stack;
 pub mod thread_word;
 mod time;

@@ -2,7 +2,11 @@
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::call::call;
+use libc::sock_fprog;
+
+use super::call::{Errno, Result, call};
+use super::memory::map_anonymous;
+use super::seccomp_filter::Filter;
 
 /// A filter was in force when the program began, as it always is in a container.
 static HAD_FILTER: AtomicBool = AtomicBool::new(false);
@@ -22,4 +26,57 @@ pub fn has_filter() -> bool {
     // SAFETY: the call takes no pointer.
     let mode = unsafe { call(libc::SYS_prctl, [libc::PR_GET_SECCOMP as usize]) };
     mode != Ok(0)
+}
+
+/// Copies a filter that the program is about to install. `EFAULT` if it is not where the program says: the kernel will find
+/// the same.
+pub fn copy_filter(program: *const sock_fprog) -> Result<&'static Filter> {
+    let mut header = sock_fprog { len: 0, filter: core::ptr::null_mut() };
+    copy_from_host((&raw mut header).cast(), program.cast(), size_of::<sock_fprog>())?;
+    let memory = map_anonymous(Filter::size(header.len.into()))?;
+    let length = Filter::size(header.len.into()) - Filter::size(0);
+    copy_from_host(memory.wrapping_add(Filter::size(0)), header.filter.cast(), length)?;
+    // SAFETY: fresh memory with the instructions, which is never unmapped.
+    Ok(unsafe { Filter::at(memory, header.len) })
+}
+
+/// Copies memory that the host has named, if it is there.
+fn copy_from_host(to: *mut u8, from: *const u8, length: usize) -> Result {
+    let own = libc::iovec { iov_base: to.cast(), iov_len: length };
+    let hosts = libc::iovec { iov_base: from.cast_mut().cast(), iov_len: length };
+    // SAFETY: the kernel writes to `to`, which the callers own, and reads what can be read.
+    let copied = unsafe {
+        let pid = call(libc::SYS_getpid, []).unwrap_or(0);
+        call(libc::SYS_process_vm_readv, [pid, &raw const own as usize, 1, &raw const hosts as usize, 1])
+    };
+    match copied {
+        Ok(copied) if copied == length => Ok(()),
+        Ok(_) | Err(Errno(libc::EFAULT)) => Err(Errno(libc::EFAULT)),
+        Err(_) if from.is_null() => Err(Errno(libc::EFAULT)),
+        Err(_) => {
+            // The kernel has no such call, or a filter forbids it.
+            // SAFETY: the host means the kernel to read it.
+            unsafe { to.copy_from_nonoverlapping(from, length) };
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_that_is_not_in_memory_is_not_copied() {
+        let copy = |program: *const sock_fprog| copy_filter(program).map(Filter::kills_for_writing);
+        assert_eq!(copy(core::ptr::null()), Err(Errno(libc::EFAULT)));
+        assert_eq!(copy(core::ptr::without_provenance(8)), Err(Errno(libc::EFAULT)));
+        let filter = sock_fprog { len: 9, filter: core::ptr::without_provenance_mut(4096) };
+        assert_eq!(copy(&raw const filter), Err(Errno(libc::EFAULT)));
+        for (k, kills) in [(libc::SECCOMP_RET_ALLOW, false), (libc::SECCOMP_RET_TRAP, true)] {
+            let mut program = [libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k }];
+            let filter = sock_fprog { len: 1, filter: program.as_mut_ptr() };
+            assert_eq!(copy(&raw const filter), Ok(kills));
+        }
+    }
 }

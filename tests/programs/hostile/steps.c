@@ -8,8 +8,10 @@
 //   run COMMAND      by the shell, without the library
 //   deny             a seccomp filter: every further open fails with EPERM
 //   allow CALLS      a seccomp filter that kills for every system call but those that the steps `pairs`, `thread` and `threads`
-//                    and the end of the program make by themselves, and what the recorder makes: `rings` for threads that
-//                    are there already, `threads` also for new ones
+//                    and the end of the program make by themselves (`host`), and what the recorder makes with rings: `rings`
+//                    for threads that are there already, `threads` also for new ones
+//   trap CALLS       the same with a SIGSYS, which has a handler that ends the program with 4, and by the system call seccomp
+//   allowthread CALLS N        a thread that puts itself alone under that filter, then makes N pairs, and is joined
 //   stderr FILE      closes descriptor 2 and opens FILE, which gets its number
 //   print TEXT       writes TEXT to descriptor 2
 //   clone N          a child made by syscall(SYS_clone, SIGCHLD) makes N pairs and ends by _exit
@@ -89,7 +91,12 @@ static void deny_open(void) {
     CHECK(open("/dev/null", O_RDONLY) == -1 && errno == EPERM);
 }
 
-static void allow_only(const char *more) {
+static void end_at_signal(int signal) {
+    (void)signal;
+    _exit(4);
+}
+
+static void allow_only(const char *more, int trap) {
     int calls[] = {SYS_clone3, SYS_clone,        SYS_rt_sigprocmask, SYS_set_robust_list, SYS_rseq,         SYS_futex,
                    SYS_exit,   SYS_exit_group,   SYS_write,          SYS_rt_sigreturn,    SYS_restart_syscall,
                    // For rings.
@@ -97,16 +104,34 @@ static void allow_only(const char *more) {
                    // For new threads.
                    SYS_gettid, SYS_openat,       SYS_prlimit64,      SYS_fallocate,       SYS_mmap,
                    SYS_close,  SYS_tgkill,       SYS_madvise,        SYS_fstat};
-    enum { CALLS = sizeof calls / sizeof *calls, FOR_THREADS = 9 };
-    int count = strcmp(more, "threads") == 0 ? CALLS : CALLS - FOR_THREADS;
+    enum { CALLS = sizeof calls / sizeof *calls, FOR_THREADS = 9, FOR_RINGS = 2 };
+    int count = CALLS;
+    if (strcmp(more, "threads") != 0)
+        count -= FOR_THREADS;
+    if (strcmp(more, "host") == 0)
+        count -= FOR_RINGS;
     struct sock_filter filter[CALLS + 3] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
     for (int i = 0; i < count; i++)
         filter[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i], count - i, 0);
-    filter[count + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+    int action = trap ? SECCOMP_RET_TRAP : SECCOMP_RET_KILL_PROCESS;
+    filter[count + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action);
     filter[count + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     struct sock_fprog program = {count + 3, filter};
     CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-    CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0);
+    if (trap) {
+        signal(SIGSYS, end_at_signal);
+        // As a sandbox asks whether the kernel knows a flag.
+        CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, NULL) == -1 && errno == EFAULT);
+        CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0);
+    } else
+        CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0);
+}
+
+static void *allow_in_thread(void *arguments) {
+    char **words = arguments;
+    allow_only(words[0], 0);
+    pairs(atoi(words[1]));
+    return NULL;
 }
 
 static void wait_for(pid_t child, int status) {
@@ -171,7 +196,14 @@ int main(int argc, char **argv) {
         else if (strcmp(step, "chroot") == 0)
             CHECK(chroot(value) == 0);
         else if (strcmp(step, "allow") == 0)
-            allow_only(value);
+            allow_only(value, 0);
+        else if (strcmp(step, "trap") == 0)
+            allow_only(value, 1);
+        else if (strcmp(step, "allowthread") == 0) {
+            pthread_t id;
+            CHECK(pthread_create(&id, NULL, allow_in_thread, next - 1) == 0 && pthread_join(id, NULL) == 0);
+            next++;
+        }
         else if (strcmp(step, "setuid") == 0)
             CHECK(setgid(number) == 0 && setuid(number) == 0);
         else if (strcmp(step, "run") == 0) {
