@@ -33,10 +33,12 @@ use symbols::{FIRST_VERSION, Symbol, optional_functions};
 
 /// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
 /// mostly to calibrate, and what `src/hooks/unrecorded.rs` hooks.
-const HELPERS: [&str; 12] = [
+const HELPERS: [&str; 17] = [
     "_pthread_cleanup_pop",
     "_pthread_cleanup_push",
     "prctl",
+    "prlimit",
+    "prlimit64",
     "pthread_condattr_getclock",
     "pthread_condattr_init",
     "pthread_condattr_setclock",
@@ -45,7 +47,10 @@ const HELPERS: [&str; 12] = [
     "pthread_rwlockattr_init",
     "pthread_rwlockattr_setkind_np",
     "setns",
+    "setrlimit",
+    "setrlimit64",
     "syscall",
+    "ulimit",
 ];
 
 /// Functions whose `int` is 0 or -1 and errno.

@@ -1,6 +1,7 @@
 //! The bars: what recording may cost, compared with the medians of one run.
 
 use crate::figures::Cell;
+use crate::programs::Program;
 use crate::results::Results;
 use crate::ways::Way;
 use crate::workloads::{Kind, Workload};
@@ -107,6 +108,8 @@ pub fn bars(results: &Results) -> Vec<Bar> {
                 let most = (160 * threads + 2048) as f64;
                 bars.more(format!("{name}: default - native"), (name, Way::Default), 1.0, most, "KiB");
             }
+            // It hardly does anything but take free locks: there is no goal.
+            Kind::Program(Program::NodeTls) => {}
             Kind::Program(_) => {
                 let what = format!("{name}: wall time, default / native");
                 bars.ratio(what, (name, Way::Default), (name, Way::Native), figure, 1.05);

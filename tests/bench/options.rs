@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(workloads.len(), WORKLOADS.len());
         let (ways, workloads) = names("mutex-1,programs ring");
         assert_eq!(ways, ["native", "ring"]);
-        assert_eq!(workloads, ["mutex-1", "sort", "xz", "node", "java", "git"]);
+        assert_eq!(workloads, ["mutex-1", "sort", "xz", "node", "node-tls", "java", "git"]);
     }
 
     #[test]

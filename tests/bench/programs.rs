@@ -15,6 +15,8 @@ pub enum Program {
     Xz,
     /// Node.js.
     Node,
+    /// Node.js reads its root certificates, and those that the environment names, as every program does that uses TLS.
+    NodeTls,
     /// A Java virtual machine.
     Java,
     /// git.
@@ -36,7 +38,7 @@ impl Program {
         match self {
             Program::Sort => write(&scratch.join("numbers"), &numbers(1_500_000))?,
             Program::Xz => write(&scratch.join("plain"), &numbers(1_200_000))?,
-            Program::Node => {}
+            Program::Node | Program::NodeTls => {}
             Program::Java => run(Launch::new("javac").arg("-d").args([scratch]).args([sources.join("Pool.java")]))?,
             Program::Git => {
                 let repository = scratch.join("repository");
@@ -64,6 +66,9 @@ impl Program {
                 Launch::new("xz").args(["-T2", "-1", "--block-size=1MiB", "-k", "-f"]).args([scratch.join("plain")])
             }
             Program::Node => Launch::new("node").args([sources.join("pool.js")]),
+            Program::NodeTls => {
+                Launch::new("node").args(["-e", "require('node:tls').createSecureContext()"]).in_complete_environment()
+            }
             Program::Java => Launch::new("java").arg("-cp").args([scratch]).arg("Pool"),
             Program::Git => git(scratch).args(["repack", "-a", "-d", "-f", "-q"]),
         }

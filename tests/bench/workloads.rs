@@ -60,7 +60,7 @@ const fn real_program(name: &'static str, what: &'static str, program: Program) 
 }
 
 /// All of them, in the table's order. Turns are chosen so that a run takes a tenth of a second or two where it is traced.
-pub const WORKLOADS: [Workload; 18] = [
+pub const WORKLOADS: [Workload; 19] = [
     calls("mutex-1", "lock + unlock of a free mutex, one thread", "private", 1, 600_000),
     calls("mutex-2", "the same, two threads with a mutex each", "private", 2, 400_000),
     calls("shared-2", "the same, two threads with one mutex", "shared", 2, 200_000),
@@ -87,6 +87,7 @@ pub const WORKLOADS: [Workload; 18] = [
     real_program("sort", "sort -n of numbers, two threads", Program::Sort),
     real_program("xz", "xz -T2", Program::Xz),
     real_program("node", "node's crypto pool: pbkdf2 and scrypt", Program::Node),
+    real_program("node-tls", "node starts and reads its certificates, in the complete environment", Program::NodeTls),
     real_program("java", "java: a thread pool, monitors and locks", Program::Java),
     real_program("git", "git repack -a -d -f, two threads", Program::Git),
 ];
@@ -173,6 +174,8 @@ impl Workload {
             Kind::Calls { calls: "read-lock" | "semaphore" | "ping-pong", .. } | Kind::Create { .. } if lttng => {
                 Some("its wrapper records mutexes only")
             }
+            Kind::Program(Program::NodeTls) if lttng => Some("its wrapper records mutexes only"),
+            Kind::Program(Program::NodeTls) if way == Way::Buf => Some("a write for each of a million records"),
             Kind::Program(Program::Java) if way == Way::Uftrace => {
                 Some("it does not see what a library calls that is loaded later")
             }

@@ -1,9 +1,10 @@
 //! Records that must be dropped: the trace has their number and the reason, and so has one line on stderr.
 
-use super::super::harness::{CommandOutput, TestDirectory};
+use super::super::harness::{CommandOutput, Program, TestDirectory};
 use super::limits::limited;
 use super::{
-    DONE, account, assert_complete, assert_counted, complains_once, merged_by_script, privately, traced_steps,
+    DONE, account, assert_complete, assert_counted, complains_once, merged_by_script, privately, traced_mutexes,
+    traced_steps, words,
 };
 
 /// Without a free descriptor nothing can be opened. The buffers hold the newest, the others are counted.
@@ -130,4 +131,23 @@ fn buffers_of_anonymous_memory() {
     complains_once(&output, "Operation not permitted");
     let account = account(&test.merged());
     assert_eq!(account.records as u64 + account.lost, 3 * 2600, "{} and {} lost", account.records, account.lost);
+}
+
+/// A program may lower the limit at any moment, by any function of libc, in any thread, and in a handler that interrupts a
+/// write; with THR_TRACE_BUF the kernel is not asked before each write. Nothing is written beyond the new limit.
+#[test]
+fn the_limit_changes_during_writes() {
+    for (arguments, unbuffered) in
+        [("threads 1500 100000000", true), ("handler 3000 100", true), ("threads 300 100000000", false)]
+    {
+        println!("{arguments}, THR_TRACE_BUF {unbuffered}");
+        let test = TestDirectory::new("fsize-changes");
+        let run = traced_mutexes(&test, &Program::c("hostile/limiting.c")).args(words(arguments));
+        let run = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run };
+        let output = run.noise_expected().run();
+        output.exited(DONE);
+        let pairs: usize = output.stdout_text().trim().parse().unwrap();
+        let account = account(&test.merged());
+        assert_eq!(account.records as u64 + account.lost, 3 * pairs as u64, "{} lost", account.lost);
+    }
 }

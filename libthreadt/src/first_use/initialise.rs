@@ -126,6 +126,7 @@ fn forget_parent() {
     thread_local::set_current(None);
     storage::forget(slot.filter(is_interrupted));
     info_file::forget();
+    sys::file_size::end_all_changes();
     sys::close_inherited(lwp, sys::thread_id(), sys::stack::stack_pointer());
     // The child may be in another time namespace.
     clock::check();

@@ -1,15 +1,16 @@
-//! Calls that change what the library may do or what the clock shows: `prctl`, `setns`, and `syscall` where it makes the
-//! same calls. These hooks record nothing.
+//! Calls that change what the library may do or what the clock shows: `prctl`, `setns`, those that limit the size of files,
+//! and `syscall` where it makes the same calls. These hooks record nothing.
 //!
 //! `prctl` and `syscall` are variadic in C. Their arguments are in registers whether they are there or not, and the
 //! seventh of `syscall` is on the stack.
 
 use core::arch::naked_asm;
-use core::ffi::{c_int, c_long};
+use core::ffi::{c_int, c_long, c_void};
 use core::ptr::with_exposed_provenance;
 
 use crate::glibc::next_functions::{self, NextFunction};
-use crate::lifecycle::{Restriction, change_namespace, restrict};
+use crate::lifecycle::{Restriction, change_file_size_limit, change_namespace, restrict};
+use crate::sys;
 
 /// What `prctl(option, value, more, …)` forbids.
 fn restriction_by_prctl(option: c_int, value: u64, more: u64) -> Option<Restriction> {
@@ -53,6 +54,65 @@ pub unsafe extern "C-unwind" fn setns(fd: c_int, nstype: c_int) -> c_int {
     change_namespace(|| call_next().into()) as c_int
 }
 
+/// The limit that is set on the size of files when this resource gets the limits at `new`, as far as they can be read;
+/// `None` if nothing is set.
+fn new_file_size_limit(resource: c_int, new: *const c_void) -> Option<u64> {
+    let sets = resource as u32 == libc::RLIMIT_FSIZE && !new.is_null();
+    sets.then(|| sys::read_pair(new).map_or(u64::MAX, |[soft, _]| soft))
+}
+
+/// `int setrlimit(int resource, const struct rlimit *limits);`
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn setrlimit(resource: c_int, new: *const c_void) -> c_int {
+    // SAFETY: the next function with the host's arguments.
+    let call_next = || unsafe { call_next!(setrlimit(resource: c_int, new: *const c_void) -> c_int) };
+    with_limit(new_file_size_limit(resource, new), || call_next().into()) as c_int
+}
+
+/// `int setrlimit64(int resource, const struct rlimit64 *limits);`
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn setrlimit64(resource: c_int, new: *const c_void) -> c_int {
+    // SAFETY: as above.
+    let call_next = || unsafe { call_next!(setrlimit64(resource: c_int, new: *const c_void) -> c_int) };
+    with_limit(new_file_size_limit(resource, new), || call_next().into()) as c_int
+}
+
+/// `int prlimit(pid_t pid, int resource, const struct rlimit *new, struct rlimit *old);` Also the calling process may be
+/// named by its ID.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn prlimit(pid: c_int, resource: c_int, new: *const c_void, old: *mut c_void) -> c_int {
+    // SAFETY: as above.
+    let call_next =
+        || unsafe { call_next!(prlimit(pid: c_int, resource: c_int, new: *const c_void, old: *mut c_void) -> c_int) };
+    with_limit(new_file_size_limit(resource, new), || call_next().into()) as c_int
+}
+
+/// `int prlimit64(pid_t pid, int resource, const struct rlimit64 *new, struct rlimit64 *old);`
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn prlimit64(pid: c_int, resource: c_int, new: *const c_void, old: *mut c_void) -> c_int {
+    // SAFETY: as above.
+    let call_next =
+        || unsafe { call_next!(prlimit64(pid: c_int, resource: c_int, new: *const c_void, old: *mut c_void) -> c_int) };
+    with_limit(new_file_size_limit(resource, new), || call_next().into()) as c_int
+}
+
+/// `long ulimit(int command, long limit);` It calls `setrlimit` within libc. The limit is in units of 512 bytes.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn ulimit(command: c_int, limit: c_long) -> c_long {
+    const UL_SETFSIZE: c_int = 2;
+    // SAFETY: as above.
+    let call_next = || unsafe { call_next!(ulimit(command: c_int, limit: c_long) -> c_long) };
+    with_limit((command == UL_SETFSIZE).then_some((limit as u64).saturating_mul(512)), call_next)
+}
+
+/// Makes a call that sets this limit on the size of files, or none.
+fn with_limit(limit: Option<u64>, call_next: impl FnOnce() -> c_long) -> c_long {
+    match limit {
+        None => call_next(),
+        Some(limit) => change_file_size_limit(limit, call_next),
+    }
+}
+
 /// `long syscall(long number, ...);`
 ///
 /// Every other call finds registers and stack as the caller left them: it may be a `vfork`, which returns
@@ -67,6 +127,10 @@ pub unsafe extern "C-unwind" fn syscall() {
         "cmp rdi, {seccomp}",
         "je {known}",
         "cmp rdi, {setns}",
+        "je {known}",
+        "cmp rdi, {setrlimit}",
+        "je {known}",
+        "cmp rdi, {prlimit}",
         "je {known}",
         "mov r11, qword ptr [rip + {next} + {address}]",
         "test r11, r11",
@@ -97,6 +161,8 @@ pub unsafe extern "C-unwind" fn syscall() {
         prctl = const libc::SYS_prctl,
         seccomp = const libc::SYS_seccomp,
         setns = const libc::SYS_setns,
+        setrlimit = const libc::SYS_setrlimit,
+        prlimit = const libc::SYS_prlimit64,
         known = sym known_syscall,
         next = sym next_functions::syscall,
         address = const NextFunction::ADDRESS_OFFSET,
@@ -115,6 +181,12 @@ unsafe extern "C-unwind" fn known_syscall(number: c_long, a: u64, b: u64, c: u64
         || unsafe { call_next!(syscall(number: c_long, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> c_long) };
     let restriction = match number {
         libc::SYS_setns => return change_namespace(call_next),
+        libc::SYS_setrlimit => {
+            return with_limit(new_file_size_limit(a as c_int, with_exposed_provenance(b as usize)), call_next);
+        }
+        libc::SYS_prlimit64 => {
+            return with_limit(new_file_size_limit(b as c_int, with_exposed_provenance(c as usize)), call_next);
+        }
         libc::SYS_prctl => restriction_by_prctl(a as c_int, b, c),
         _ if a as u32 == libc::SECCOMP_SET_MODE_STRICT => Some(Restriction::SystemCalls),
         _ if a as u32 == libc::SECCOMP_SET_MODE_FILTER => Some(filtered(c)),

@@ -1,5 +1,6 @@
 mod daemon;
 mod exec;
+mod file_size;
 mod final_flush;
 mod namespace;
 mod process_exit;
@@ -14,6 +15,7 @@ mod left_records_tests;
 
 pub use daemon::{Daemon, daemon};
 pub use exec::exec;
+pub use file_size::change_file_size_limit;
 pub use final_flush::finish;
 pub use namespace::change_namespace;
 #[cfg(not(test))]

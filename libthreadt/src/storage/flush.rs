@@ -11,7 +11,7 @@ use super::{losses, quota, record_file, slot_table, stop_time};
 use crate::config::CONFIG;
 use crate::process_state::{self, PROCESS};
 use crate::sys::diagnostics::{Warning, errno_text, warn};
-use crate::sys::{Errno, Result, observable_step, path};
+use crate::sys::{self, Errno, Result, observable_step, path};
 use crate::trace_dir::directory;
 
 /// How often a region is written before its owner records on: signal handlers may append to it meanwhile, and another
@@ -49,8 +49,11 @@ impl Slot {
                 }
                 return Ok(());
             }
+            let (long, writer) = (is_long(position), self.writer.load(Relaxed));
+            // Before an exec's leftovers are taken over nobody is the writer.
+            let lwp = if writer == 0 { sys::thread_id() } else { writer };
             // SAFETY: the writer may use the path, and this is the only reference to it.
-            let file = unsafe { record_file::open(path::in_buffer(&*self.path()), entry, is_long(position)) }?;
+            let file = unsafe { record_file::open(path::in_buffer(&*self.path()), entry, long, lwp) }?;
             let (at, range) = if intent == 0 {
                 let range = self.oldest(depth, position);
                 quota::check_space(&file.fd, range.len() as u64)?;
@@ -72,7 +75,7 @@ impl Slot {
                 // No write is noted that is being done or was abandoned.
                 let none_noted = self.regions.iter().all(|region| region.write_intent.load(Relaxed) == 0);
                 let alone = usize::from(self.writer_depth.load(Relaxed)) >= depth && none_noted;
-                let at = file.take_range(entry, length, alone)?;
+                let at = file.take_range(entry, length, alone, quota::file_size_limit(long))?;
                 region.write_intent_offset.store(at, Relaxed);
                 observable_step();
                 // OBSERVABLE: from here on these bytes are looked for in the file, at that place.

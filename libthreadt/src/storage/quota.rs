@@ -4,12 +4,13 @@
 //! What was in the buffers when the disk became full stays there: the space of the trbuf is reserved, and trace-cat
 //! reads it.
 
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::stop_time;
+use crate::clock;
 use crate::config::CONFIG;
 use crate::process_state::PROCESS;
-use crate::sys::{Errno, Fd, Result};
+use crate::sys::{Errno, Fd, Result, file_size};
 
 /// Recording stops when less than this fraction of the file system is free, or less than [`FREE_MIN`] if that is less.
 const FREE_FRACTION: u64 = 20;
@@ -23,8 +24,10 @@ const UNASKED_FRACTION: u64 = 16;
 /// Checks before a write of `length` bytes that the file system has room for it. If it is about to be full, recording
 /// stops.
 pub fn check_space(file: &Fd, length: u64) -> Result {
-    // ORDERING: Relaxed; the word stands for itself.
-    if PROCESS.unasked.fetch_update(Relaxed, Relaxed, |bytes| bytes.checked_sub(length)).is_ok() {
+    // ORDERING: Relaxed; the word stands for itself. If two threads subtract at once, one subtraction may be lost: the
+    // file system is asked a little later. To subtract in one step takes longer.
+    if let Some(unasked) = PROCESS.unasked.load(Relaxed).checked_sub(length) {
+        PROCESS.unasked.store(unasked, Relaxed);
         return Ok(());
     }
     let Ok(system) = file.file_system() else { return Ok(()) };
@@ -36,6 +39,29 @@ pub fn check_space(file: &Fd, length: u64) -> Result {
     };
     PROCESS.unasked.store((free / UNASKED_FRACTION).min(UNASKED_MAX), Relaxed);
     Ok(())
+}
+
+/// For how long it is relied upon that no other process limits the size of this one's files, nanoseconds.
+const LIMIT_UNASKED: u64 = 1_000_000;
+/// A reading of the clock from just before the kernel answered that there is no limit.
+static UNLIMITED_AT: AtomicU64 = AtomicU64::new(0);
+
+/// How far the process may write its files, asked after the file was opened. Before a `long` write the kernel is always
+/// asked; else once in a while, as long as the process itself changes nothing.
+pub fn file_size_limit(long: bool) -> u64 {
+    if long || !file_size::is_unchanged() {
+        return file_size::file_size_limit();
+    }
+    let now = clock::now_unfenced();
+    // ORDERING: Relaxed; the word stands for itself. A time that seems to come is another time namespace's.
+    if now.wrapping_sub(UNLIMITED_AT.load(Relaxed)) < LIMIT_UNASKED {
+        return u64::MAX;
+    }
+    let limit = file_size::file_size_limit();
+    if limit == u64::MAX {
+        UNLIMITED_AT.store(now, Relaxed);
+    }
+    limit
 }
 
 /// A write failed. If the disk is full, recording stops.

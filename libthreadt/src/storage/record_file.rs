@@ -19,8 +19,8 @@ pub struct RecordFile {
 
 /// Opens a tr file, or makes it at its first write. `ESTALE` if another file has its name.
 ///
-/// `long` says that it will be open for longer than a few microseconds.
-pub fn open(path: &CStr, entry: &RecordFileEntry, long: bool) -> Result<RecordFile> {
+/// `long` says that it will be open for longer than a few microseconds; `lwp` is the calling thread's.
+pub fn open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32) -> Result<RecordFile> {
     for _ in 0..16 {
         let (known, end) = (entry.identity(), entry.end());
         let Some(known) = known else {
@@ -44,7 +44,7 @@ pub fn open(path: &CStr, entry: &RecordFileEntry, long: bool) -> Result<RecordFi
                 Err(errno) => return Err(errno),
             }
         };
-        match Fd::open_known(path, libc::O_WRONLY, known, long) {
+        match Fd::open_known(path, libc::O_WRONLY, known, long, lwp) {
             Ok((fd, size)) => return Ok(RecordFile { fd, size, end }),
             // It was removed; the next records go to a new one.
             Err(Errno(libc::ENOENT)) => entry.note_removal(known),
@@ -74,14 +74,15 @@ impl RecordFile {
     /// Takes `length` bytes of the file for the caller to write and returns where they begin.
     ///
     /// `alone` says that the caller has not interrupted anybody between taking a range and writing it. `EFBIG` if the
-    /// process may not write that far; the signal that a write would raise then could kill the host.
-    pub fn take_range(&self, entry: &RecordFileEntry, length: u64, alone: bool) -> Result<u64> {
+    /// range goes beyond `limit`, how far the process may write; the signal that a write would raise then could kill the
+    /// host.
+    pub fn take_range(&self, entry: &RecordFileEntry, length: u64, alone: bool, limit: u64) -> Result<u64> {
         if alone && self.end != self.size && entry.users.load(Acquire) <= 1 {
             // Another process has truncated or lengthened the file: no other thread of ours is between taking and
             // writing. If a signal handler of ours has written meanwhile, `end` has changed, and stays.
             entry.change_end(self.end, self.size);
         }
-        if entry.end().saturating_add(length) > sys::file_size_limit() {
+        if entry.end().saturating_add(length) > limit {
             return Err(Errno(libc::EFBIG));
         }
         sys::observable_step();
@@ -90,7 +91,7 @@ impl RecordFile {
 
     /// The place of a write that was noted and is to be repeated; `EFBIG` as above.
     pub fn noted_place(&self, at: u64, length: u64) -> Result<u64> {
-        if at.saturating_add(length) > sys::file_size_limit().min(i64::MAX as u64) {
+        if at.saturating_add(length) > sys::file_size::file_size_limit().min(i64::MAX as u64) {
             Err(Errno(libc::EFBIG))
         } else {
             Ok(at)

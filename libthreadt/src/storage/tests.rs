@@ -151,7 +151,7 @@ fn a_ring_that_has_begun_anew_is_written_oldest_first() {
             region.write_intent.store(pack_range(ends[2]..ends[59]), Relaxed);
             entry.at_least(u64::from(ends[59] - ends[2]));
             fs::write(&file, b"").unwrap();
-            record_file::open(path::in_buffer(path_of(slot)), &entry, false).unwrap();
+            record_file::open(path::in_buffer(path_of(slot)), &entry, false, crate::sys::thread_id()).unwrap();
         }
         if left == 2 {
             region.write_position.store(pack_range(0..ends[1]), Relaxed);

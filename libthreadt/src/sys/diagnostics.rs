@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use super::call::Errno;
 use super::descriptor::{is_writable, stat, write_slices};
-use super::process::file_size_limit;
+use super::file_size::file_size_limit;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]

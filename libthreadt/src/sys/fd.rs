@@ -6,8 +6,9 @@ use libc::{FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC};
 
 use super::call::{Errno, Result, call, filled_by};
 use super::descriptor::stat;
+use super::file_size::file_size_limit;
 use super::open_files::{self, Note, NoteOrNone};
-use super::process::{file_size_limit, thread_id};
+use super::process::thread_id;
 use super::stack::stack_pointer;
 
 /// Repeats a call that a signal interrupted, as some file systems return `EINTR` whenever a signal is pending. It gives
@@ -56,16 +57,16 @@ impl Drop for Fd {
 impl Fd {
     /// As [`Fd::open_inode`], for a file of which nothing is known.
     pub(super) fn open(path: &CStr, flags: c_int, mode: u32) -> Result<Fd> {
-        let mut fd = Fd::open_inode(path, flags, mode, 0)?;
+        let mut fd = Fd::open_inode(path, flags, mode, 0, thread_id())?;
         fd.keep_apart();
         Ok(fd)
     }
 
     /// Opens `path`; the descriptor does not survive an exec. For the functions in `open`, which check what it is. `inode` is
-    /// the file's inode number if that is known, else 0.
-    pub(super) fn open_inode(path: &CStr, flags: c_int, mode: u32, inode: u64) -> Result<Fd> {
+    /// the file's inode number if that is known, else 0, and `lwp` the calling thread's.
+    pub(super) fn open_inode(path: &CStr, flags: c_int, mode: u32, inode: u64, lwp: u32) -> Result<Fd> {
         let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY | open_files::MARK;
-        let note = Note::begin(thread_id(), stack_pointer(), inode);
+        let note = Note::begin(lwp, stack_pointer(), inode);
         // SAFETY: the path is NUL-terminated.
         let opened = uninterrupted(|| unsafe {
             call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize])

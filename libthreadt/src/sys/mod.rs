@@ -4,6 +4,7 @@ mod descriptor;
 pub mod diagnostics;
 pub mod elf;
 mod fd;
+pub mod file_size;
 mod hold;
 #[cfg(test)]
 pub mod interleaving;
@@ -34,13 +35,11 @@ pub use memory::{
 };
 pub use once::{Once, SetOnce};
 pub use open::{FileIdentity, is_own_directory};
-pub use open_files::{close_abandoned, close_inherited};
+pub use open_files::{close_abandoned, close_inherited, finish_writes};
 pub use pidfd::pid_of_pidfd;
 pub use pool::{Pool, PoolHead, Pooled};
-pub use process::{
-    counter_is_forbidden, file_size_limit, parent_id, process_id, shares_memory, system_name, thread_exists, thread_id,
-};
-pub use time::{clock_gettime, read_timespec, sleep, wait};
+pub use process::{counter_is_forbidden, parent_id, process_id, shares_memory, system_name, thread_exists, thread_id};
+pub use time::{clock_gettime, read_pair, read_timespec, sleep, wait};
 
 /// Marks a place between two accesses that another thread, a signal handler or a reader of the files can observe. Tests
 /// try every order of such steps (`interleaving`); otherwise it is nothing.

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use super::call::{Errno, Result};
 use super::fd::Fd;
 use super::path;
-use super::process::user_id;
+use super::process::{thread_id, user_id};
 use super::time::sleep;
 
 /// Device and inode number, which identify a file whatever its names are.
@@ -73,9 +73,9 @@ impl Fd {
 
     /// Opens the file that this process has made or found to be its own before, and returns its size with it. `ESTALE`
     /// if the path leads to another one, `EBADF` if the host has closed it again. `long` says that it will be open for
-    /// longer than a few microseconds.
-    pub fn open_known(path: &CStr, flags: c_int, known: FileIdentity, long: bool) -> Result<(Fd, u64)> {
-        let mut fd = match open_inode(path, flags, known.inode) {
+    /// longer than a few microseconds; `lwp` is the calling thread's.
+    pub fn open_known(path: &CStr, flags: c_int, known: FileIdentity, long: bool, lwp: u32) -> Result<(Fd, u64)> {
+        let mut fd = match open_inode(path, flags, known.inode, lwp) {
             // A pipe or a socket has its name.
             Err(Errno(libc::ENXIO)) => return Err(Errno(libc::ESTALE)),
             opened => opened?,
@@ -116,16 +116,16 @@ fn identity(stat: &libc::stat) -> FileIdentity {
 }
 
 fn open_without_waiting(path: &CStr, flags: c_int) -> Result<Fd> {
-    let mut fd = open_inode(path, flags, 0)?;
+    let mut fd = open_inode(path, flags, 0, thread_id())?;
     fd.keep_apart();
     Ok(fd)
 }
 
-/// `inode` is the file's inode number if that is known, else 0.
-fn open_inode(path: &CStr, flags: c_int, inode: u64) -> Result<Fd> {
+/// `inode` is the file's inode number if that is known, else 0, and `lwp` the calling thread's.
+fn open_inode(path: &CStr, flags: c_int, inode: u64, lwp: u32) -> Result<Fd> {
     let mut opened = Err(Errno(libc::EAGAIN));
     for attempt in 0..20 {
-        opened = Fd::open_inode(path, flags | libc::O_NOFOLLOW, 0o600, inode);
+        opened = Fd::open_inode(path, flags | libc::O_NOFOLLOW, 0o600, inode, lwp);
         if opened.as_ref().err() != Some(&Errno(libc::EAGAIN)) {
             break;
         }
@@ -152,19 +152,19 @@ mod tests {
         // A second name, as a backup makes: who knows the file still takes it.
         std::fs::hard_link(directory.path().join("own"), directory.path().join("other")).unwrap();
         assert_eq!(Fd::open_trusted(&own, libc::O_RDONLY).unwrap_err(), Errno(libc::EMLINK));
-        assert!(Fd::open_known(&own, libc::O_WRONLY, known, false).is_ok());
+        assert!(Fd::open_known(&own, libc::O_WRONLY, known, false, thread_id()).is_ok());
         std::fs::remove_file(directory.path().join("own")).unwrap();
         std::os::unix::fs::symlink("other", directory.path().join("own")).unwrap();
         for flags in [libc::O_RDONLY, libc::O_WRONLY, libc::O_RDWR] {
             assert_eq!(Fd::open_trusted(&own, flags).unwrap_err(), Errno(libc::ELOOP));
-            assert_eq!(Fd::open_known(&own, flags, known, false).unwrap_err(), Errno(libc::ELOOP));
+            assert_eq!(Fd::open_known(&own, flags, known, false, thread_id()).unwrap_err(), Errno(libc::ELOOP));
         }
         std::fs::remove_file(directory.path().join("other")).unwrap();
         // SAFETY: the path is NUL-terminated.
         assert_eq!(unsafe { libc::mkfifo(other.as_ptr(), 0o666) }, 0);
         for flags in [libc::O_RDONLY, libc::O_WRONLY, libc::O_RDWR] {
             assert_eq!(Fd::open_trusted(&other, flags).unwrap_err(), Errno(libc::ENXIO));
-            assert_eq!(Fd::open_known(&other, flags, known, false).unwrap_err(), Errno(libc::ESTALE));
+            assert_eq!(Fd::open_known(&other, flags, known, false, thread_id()).unwrap_err(), Errno(libc::ESTALE));
         }
     }
 }

@@ -10,12 +10,13 @@
 //! kernel keeps it, and it cannot be set later.
 
 use core::ffi::c_int;
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
-use super::call::{Result, call};
+use super::call::call;
 use super::descriptor::stat;
 use super::hold::Holder;
+use super::time::sleep;
 
 /// What all files of this library are opened with.
 pub const MARK: c_int = libc::O_ASYNC | libc::O_NONBLOCK;
@@ -44,6 +45,12 @@ static NOTES: [Note; NOTES_MAX] = [const {
     Note { holder: AtomicU64::new(0), number: AtomicI32::new(NONE), uses: AtomicU32::new(0), inode: AtomicU64::new(0) }
 }; NOTES_MAX];
 
+/// Threads begin their search for a free note at one of so many places, by their LWP ID: so that threads that write at
+/// the same time seldom meet, and that few notes are ever used.
+const PLACES: usize = 16;
+/// Bit n: note n has been used. The other notes need not be examined.
+static USED: [AtomicU64; NOTES_MAX / 64] = [const { AtomicU64::new(0) }; NOTES_MAX / 64];
+
 /// Bit n: this library has had a descriptor n, modulo the number of bits.
 static NUMBERS: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 /// The greatest that it has had.
@@ -59,23 +66,37 @@ impl Note {
     /// is not known).
     pub fn begin(lwp: u32, place: usize, inode: u64) -> NoteOrNone {
         let new = Holder::new(lwp, place).word();
-        let notes = || (0..NOTES_MAX).map(|index| &NOTES[(lwp as usize + index) % NOTES_MAX]);
-        let take = |note: &&Note| note.holder.compare_exchange(0, new, Acquire, Relaxed).is_ok();
+        let notes = || (0..NOTES_MAX).map(|index| (lwp as usize % PLACES + index) % NOTES_MAX);
+        // ORDERING: SeqCst, and so the count of the files without a note: see `file_size`.
+        let take = |&index: &usize| {
+            let (word, bit) = (&USED[index / 64 % USED.len()], 1 << (index % 64));
+            if word.load(Relaxed) & bit == 0 {
+                word.fetch_or(bit, SeqCst);
+            }
+            NOTES[index % NOTES_MAX].holder.compare_exchange(0, new, SeqCst, Relaxed).is_ok()
+        };
         // Whether a thread has gone is asked only if no note is free: the answer takes system calls.
-        let reclaim = |note: &&Note| {
+        let reclaim = |&index: &usize| {
+            let note = &NOTES[index % NOTES_MAX];
             let holder = Holder::from_word(note.holder.load(Relaxed));
             holder.is_none_or(|holder| holder.lwp() != lwp && holder.is_abandoned(lwp, place) && note.reclaim())
         };
-        let free = notes().find(take).or_else(|| notes().find(|note| reclaim(note) && take(note)));
-        if let Some(note) = free {
-            note.uses.fetch_add(1, Relaxed);
+        let free = notes().find(take).or_else(|| notes().find(|index| reclaim(index) && take(index)));
+        if let Some(note) = free.map(|index| &NOTES[index % NOTES_MAX]) {
+            note.count_use();
             note.inode.store(inode, Relaxed);
             // ORDERING: Release; a child that finds the file open finds this, or the number.
             note.number.store(OPENING, Release);
             return Some(note);
         }
-        UNNOTED.fetch_add(1, Release);
+        UNNOTED.fetch_add(1, SeqCst);
         None
+    }
+
+    /// To be called by the holder.
+    fn count_use(&self) {
+        // Nobody else changes it: no addition that other threads could not interrupt, which takes longer.
+        self.uses.store(self.uses.load(Relaxed).wrapping_add(1), Relaxed);
     }
 
     /// Closes what the holder, which has left it, may have open, and frees the note. `false` if that cannot be told from
@@ -127,7 +148,7 @@ impl Note {
 
     /// The notes of other files that may be open.
     fn others(&self) -> impl Iterator<Item = &'static Note> {
-        NOTES.iter().filter(|note| !core::ptr::eq(*note, self) && note.holder.load(Acquire) != 0)
+        used_notes().filter(|note| !core::ptr::eq(*note, self) && note.holder.load(Acquire) != 0)
     }
 
     /// The thread that has it.
@@ -143,7 +164,7 @@ impl Note {
 
     /// Notes that the file may get another number.
     pub fn set_opening(&self) {
-        self.uses.fetch_add(1, Relaxed);
+        self.count_use();
         self.number.store(OPENING, Release);
     }
 
@@ -161,9 +182,19 @@ impl Note {
     }
 }
 
+/// The notes that have been used.
+fn used_notes() -> impl Iterator<Item = &'static Note> {
+    // ORDERING: SeqCst, as the holders.
+    USED.iter().enumerate().flat_map(|(word, bits)| {
+        core::iter::successors(Some(bits.load(SeqCst)), |bits| Some(bits & bits.wrapping_sub(1)))
+            .take_while(|bits| *bits != 0)
+            .map(move |bits| &NOTES[(64 * word + bits.trailing_zeros() as usize) % NOTES_MAX])
+    })
+}
+
 /// How many files have been opened with a note.
 fn uses() -> u32 {
-    NOTES.iter().fold(0, |sum, note| sum.wrapping_add(note.uses.load(Acquire)))
+    used_notes().fold(0, |sum, note| sum.wrapping_add(note.uses.load(Acquire)))
 }
 
 /// Notes that this library has had this number.
@@ -188,12 +219,13 @@ fn used_numbers() -> impl Iterator<Item = c_int> + Clone {
 
 /// Whether a descriptor is one that this library has opened.
 pub fn is_marked(number: c_int) -> bool {
-    let control = |command: c_int| -> Result<c_int> {
-        // SAFETY: no memory is involved.
-        unsafe { call(libc::SYS_fcntl, [number as usize, command as usize]) }.map(|flags| flags as c_int)
-    };
-    control(libc::F_GETFL).is_ok_and(|flags| flags & MARK == MARK)
-        && control(libc::F_GETFD).is_ok_and(|flags| flags & libc::FD_CLOEXEC != 0)
+    control(number, libc::F_GETFL) & MARK == MARK && control(number, libc::F_GETFD) & libc::FD_CLOEXEC != 0
+}
+
+/// The flags of a descriptor (`F_GETFL`, `F_GETFD`); none if it is not open.
+fn control(number: c_int, command: c_int) -> c_int {
+    // SAFETY: no memory is involved.
+    unsafe { call(libc::SYS_fcntl, [number as usize, command as usize]) }.map_or(0, |flags| flags as c_int)
 }
 
 /// The inode number of the file behind a descriptor if it is this library's.
@@ -226,7 +258,7 @@ fn detach(number: c_int) {
 /// Closes what the thread `lwp` left open by jumping out of a signal handler. `here` is where its stack is; with `None` the
 /// thread is about to end, and nothing of it goes on.
 pub fn close_abandoned(lwp: u32, here: Option<usize>) {
-    for note in &NOTES {
+    for note in used_notes() {
         if let Some(holder) = Holder::from_word(note.holder.load(Relaxed))
             && holder.lwp() == lwp
             && here.is_none_or(|here| holder.is_abandoned(lwp, here))
@@ -234,6 +266,35 @@ pub fn close_abandoned(lwp: u32, here: Option<usize>) {
             note.reclaim();
         }
     }
+}
+
+/// Waits, up to a second, until no file is open that another thread has open now, so that each write that it was about to
+/// make is done. What the calling thread `lwp` at `here` was about to write when a signal handler interrupted it fails
+/// with `EBADF`: the handler would wait for ever ([`detach`]).
+pub fn finish_writes(lwp: u32, here: usize) {
+    close_abandoned(lwp, Some(here));
+    let mut patience = 10_000;
+    let mut wait_until = |is_done: &dyn Fn() -> bool| {
+        while !is_done() && patience != 0 {
+            patience -= 1;
+            sleep(100_000);
+        }
+    };
+    for note in used_notes() {
+        let (uses, holder) = (note.uses.load(Acquire), note.holder.load(SeqCst));
+        if holder == 0 {
+            continue;
+        }
+        if note.lwp() != lwp {
+            wait_until(&|| note.holder.load(Acquire) != holder || note.uses.load(Acquire) != uses);
+            continue;
+        }
+        let number = note.number.load(Relaxed);
+        if number >= 0 && is_marked(number) && control(number, libc::F_GETFL) & libc::O_ACCMODE != libc::O_RDONLY {
+            detach(number);
+        }
+    }
+    wait_until(&|| UNNOTED.load(SeqCst) == 0);
 }
 
 /// In a forked child, which has this thread alone: closes what the parent's other threads had open. If a signal handler
@@ -248,14 +309,14 @@ pub fn close_inherited(lwp: u32, new_lwp: u32, here: usize) {
         })
     };
     let is_opening = |note: &Note| note.holder.load(Relaxed) != 0 && note.number.load(Relaxed) == OPENING;
-    for note in NOTES.iter().filter(|note| is_live(note)) {
+    for note in used_notes().filter(|note| is_live(note)) {
         let number = note.number.load(Relaxed);
         if number >= 0 && marked_inode(number).is_some() {
             detach(number);
         }
     }
     let is_kept = |number: c_int| {
-        NOTES.iter().filter(|note| is_live(note)).any(|note| match note.number.load(Relaxed) {
+        used_notes().filter(|note| is_live(note)).any(|note| match note.number.load(Relaxed) {
             OPENING => true,
             noted => noted == number,
         })
@@ -267,7 +328,7 @@ pub fn close_inherited(lwp: u32, new_lwp: u32, here: usize) {
         }
     };
     used_numbers().for_each(close_if_marked);
-    if UNNOTED.load(Relaxed) != 0 || NOTES.iter().any(is_opening) {
+    if UNNOTED.load(Relaxed) != 0 || used_notes().any(is_opening) {
         // One that was being opened may have a number that was not noted yet.
         let (mut number, mut unused) = (0, 0);
         while unused < HOLE {
@@ -278,7 +339,7 @@ pub fn close_inherited(lwp: u32, new_lwp: u32, here: usize) {
             number += 1;
         }
     }
-    for note in &NOTES {
+    for note in used_notes() {
         let place = Holder::from_word(note.holder.load(Relaxed)).filter(|_| is_live(note));
         note.holder.store(place.map_or(0, |holder| holder.of_thread(new_lwp).word()), Relaxed);
         if place.is_none() {

@@ -46,16 +46,6 @@ pub fn thread_exists(pid: u32, lwp: u32) -> bool {
     answer != Err(Errno(libc::ESRCH))
 }
 
-/// The largest file that this process may write, bytes.
-pub fn file_size_limit() -> u64 {
-    let ask = |limit| {
-        // SAFETY: the kernel reads no limit and fills this one.
-        unsafe { call(libc::SYS_prlimit64, [0, libc::RLIMIT_FSIZE as usize, 0, limit]) }
-    };
-    // SAFETY: as above, when it returns 0.
-    unsafe { filled_by(ask) }.map_or(u64::MAX, |limit: libc::rlimit| limit.rlim_cur)
-}
-
 /// The calling thread's alternate signal stack.
 pub fn signal_stack() -> Result<libc::stack_t> {
     // SAFETY: the kernel fills the struct when it returns 0.

@@ -47,15 +47,20 @@ pub extern "C" fn clock_gettime(clock: c_int, time: *mut libc::timespec) -> c_in
 ///
 /// The kernel tries first: it reads the time limit of a futex wait before it compares the word.
 pub fn read_timespec(time: *const c_void) -> Option<libc::timespec> {
-    if time.is_null() {
+    read_pair(time).map(|[tv_sec, tv_nsec]| libc::timespec { tv_sec: tv_sec as i64, tv_nsec: tv_nsec as i64 })
+}
+
+/// As [`read_timespec`], for any two words.
+pub fn read_pair(words: *const c_void) -> Option<[u64; 2]> {
+    if words.is_null() {
         return None;
     }
     let word = AtomicU32::new(0);
-    let arguments = [word.as_ptr() as usize, FUTEX_WAIT_PRIVATE, 1, time as usize];
+    let arguments = [word.as_ptr() as usize, FUTEX_WAIT_PRIVATE, 1, words as usize];
     // SAFETY: the word is readable and does not hold 1, so that the call does not wait.
     match unsafe { call(libc::SYS_futex, arguments) } {
-        // SAFETY: the kernel has just read it.
-        Err(Errno(libc::EAGAIN | libc::EINVAL)) => Some(unsafe { time.cast::<libc::timespec>().read_unaligned() }),
+        // SAFETY: the kernel has just read them.
+        Err(Errno(libc::EAGAIN | libc::EINVAL)) => Some(unsafe { words.cast::<[u64; 2]>().read_unaligned() }),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use super::directory;
 use crate::process_state;
 use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::path::{self, PATH_MAX};
-use crate::sys::{Errno, Fd, FileIdentity, Hold, Result, SetOnce};
+use crate::sys::{self, Errno, Fd, FileIdentity, Hold, Result, SetOnce};
 
 /// The open trinfo, with a buffer that is not on a host's stack.
 pub struct InfoWriter {
@@ -60,7 +60,7 @@ pub fn forget() {
 fn open(path: &CStr, known: &mut Option<FileIdentity>) -> Result<Fd> {
     let flags = libc::O_WRONLY | libc::O_APPEND;
     if let Some(identity) = *known {
-        match Fd::open_known(path, flags, identity, true) {
+        match Fd::open_known(path, flags, identity, true, sys::thread_id()) {
             // It was removed; what follows goes to a new one.
             Err(Errno(libc::ENOENT)) => {}
             opened => return opened.map(|(fd, _)| fd),

@@ -11,7 +11,7 @@ use super::directory::{self, Scratch};
 use super::{earlier_files, identity, recorded_parent, shared_clock};
 use crate::process_state::{self, PROCESS};
 use crate::sys::path::{self, PATH_MAX};
-use crate::sys::{Errno, Fd, FileIdentity, Result, SetOnce};
+use crate::sys::{self, Errno, Fd, FileIdentity, Result, SetOnce};
 
 pub enum ClaimedTrbuf {
     /// A new and empty one.
@@ -126,7 +126,8 @@ fn find_holder(path: &CStr, page: &mut [u8]) -> Result<NamesHolder> {
 }
 
 pub fn open_trbuf() -> Result<Fd> {
-    Ok(Fd::open_known(path::in_buffer(TRBUF_PATH.get()), libc::O_RDWR, *TRBUF_IDENTITY.get(), false)?.0)
+    Ok(Fd::open_known(path::in_buffer(TRBUF_PATH.get()), libc::O_RDWR, *TRBUF_IDENTITY.get(), false, sys::thread_id())?
+        .0)
 }
 
 /// Removes this process's trbuf, all of which has been written.
