@@ -51,9 +51,6 @@ const DT_GNU_HASH: i64 = 0x6fff_fef5;
 const DT_VERSYM: i64 = 0x6fff_fff0;
 const DT_VERDEF: i64 = 0x6fff_fffc;
 
-/// More bytes than an object has, and less than the address at which the kernel maps any.
-const LARGEST_OBJECT: usize = 1 << 40;
-
 /// The bit of a symbol's entry in DT_VERSYM that says that it is not the default version.
 pub(super) const VERSYM_HIDDEN: u16 = 0x8000;
 /// The index of symbols without a version.
@@ -127,11 +124,8 @@ impl LinkMap {
         let tables = unsafe {
             let mut tables = Tables { base: self.base, ..core::mem::zeroed() };
             while (*entry).tag != 0 {
-                // The linker has relocated these addresses in place, except where the section is read-only (the vDSO).
-                // An object that has been linked for an address above its place has a base that wraps around.
                 let value = (*entry).value;
-                let is_relocated = value.abs_diff(entry as usize) < LARGEST_OBJECT;
-                let address = if is_relocated { value } else { value.wrapping_add(self.base) };
+                let address = relocated(value, self.base, entry as usize);
                 match (*entry).tag {
                     DT_SYMTAB => tables.symbols = address as *const Elf64_Sym,
                     DT_STRTAB => tables.strings = address as *const c_char,
@@ -151,6 +145,15 @@ impl LinkMap {
         };
         (!tables.symbols.is_null() && !tables.strings.is_null()).then_some(tables)
     }
+}
+
+/// The address of a table. The linker has relocated it in place, but not in sections that are read-only (the vDSO's), and
+/// never DT_VERDEF: of `value` and the sum it is the one near `section`, unless (under valgrind) both are.
+fn relocated(value: usize, base: usize, section: usize) -> usize {
+    let sum = value.wrapping_add(base);
+    let is_relocated =
+        if base > u32::MAX as usize { value.abs_diff(section) < sum.abs_diff(section) } else { value >= base };
+    if is_relocated { value } else { sum }
 }
 
 /// The GNU hash of a symbol's name.
@@ -356,45 +359,4 @@ fn in_object(object: &LinkMap, name: &CStr, version: Option<&CStr>) -> Option<De
 
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "compared by address, not called")]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_function_of_libc_is_found() {
-        let found = any_definition(c"pthread_mutex_lock", None).unwrap();
-        assert!(found.is_libc);
-        assert_eq!(found.address, libc::pthread_mutex_lock as *const ());
-        assert!(any_definition(c"no_such_function_anywhere", None).is_none());
-    }
-
-    #[test]
-    fn the_default_version_is_preferred() {
-        // libc has two of it; the old one takes a pointer to a condition variable of another layout.
-        assert_eq!(any_definition(c"pthread_cond_wait", None).unwrap().address, libc::pthread_cond_wait as *const ());
-    }
-
-    #[test]
-    fn a_version_is_found_by_its_name() {
-        let address = |version| any_definition(c"pthread_cond_wait", Some(version)).map(|found| found.address);
-        assert_eq!(address(c"GLIBC_2.3.2"), Some(libc::pthread_cond_wait as *const ()));
-        assert!(address(c"GLIBC_2.2.5").is_some_and(|old| old != libc::pthread_cond_wait as *const ()));
-        assert_eq!(address(c"GLIBC_2.3.3"), None);
-    }
-
-    #[test]
-    fn code_is_found_whatever_address_its_object_was_linked_for() {
-        let as_linked = LinkMap::at(0, 0x7000_3000);
-        let usual = LinkMap::at(0x5000_0000, 0x5000_3000);
-        let linked_above = LinkMap::at(0x9000_0000_usize.wrapping_sub(0x7000_0000_0000_0000), 0x9000_3000);
-        let objects = [&linked_above, &as_linked, &usual];
-        for (address, expected) in [(0x5000_1000, &usual), (0x7000_1000, &as_linked), (0x9000_1000, &linked_above)] {
-            let found = with_code_at(address, objects.into_iter()).map(ptr::from_ref);
-            assert_eq!(found, Some(ptr::from_ref(expected)), "{address:#x}");
-        }
-    }
-
-    #[test]
-    fn the_vdso_is_searched() {
-        assert!(any_definition(c"__vdso_clock_gettime", None).is_some());
-    }
-}
+mod tests;
