@@ -2,7 +2,7 @@
 # make demo       record a parallel sort, and print parts of its trace
 # make test       install what the tests need, build, run every test
 # make test-glibc run programs under other versions of glibc, from Debian's packages, which apt downloads into target/glibc
-#                 (GLIBC="bullseye bookworm trixie sid")
+#                 (GLIBC="untried-rwlocks bullseye bookworm trixie sid")
 # make setup      only install what the tests need
 # make bench      measure what recording costs, beside LTTng-UST and uftrace, which it installs: BENCH_ROUNDS=7,
 #                 BENCH_ONLY="mutex-1 programs lttng" (workloads, groups, ways), BENCH_AGAINST=BUILD-DIRECTORY of another version
@@ -26,7 +26,7 @@
 CARGO ?= cargo
 PREFIX ?= /usr/local
 SOAK ?= long
-GLIBC ?= bullseye bookworm trixie sid
+GLIBC ?= untried-rwlocks bullseye bookworm trixie sid
 FUZZ_SECONDS ?= 60
 FUZZ_SEED ?=
 

@@ -53,6 +53,8 @@ impl Glibc {
             format!("-L{}", path(&stubs)),
             format!("-L{}", path(&self.headers.join(LIBRARIES))),
             format!("-Wl,--dynamic-linker={}", path(&self.dynamic_linker())),
+            // The compiler's libstdc++ may need a newer glibc; the programs run with that of the packages.
+            "-Wl,--allow-shlib-undefined".to_owned(),
             // The old kind of search path, which also serves the libraries of libraries.
             format!(
                 "-Wl,--disable-new-dtags,-rpath,{libraries},-rpath,{}",

@@ -5,6 +5,7 @@ mod children;
 mod endings;
 mod files;
 mod forked_maps;
+mod indirect_functions;
 mod many_children;
 mod namespaces;
 mod preloads;

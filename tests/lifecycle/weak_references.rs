@@ -14,9 +14,11 @@ fn program(option: &str) -> Program {
 /// function.
 #[test]
 fn what_is_not_there_is_not_found() {
-    // Pointers that stay writable, that are protected before the library is, and at addresses as prelinked ones have.
-    for option in ["-Wl,-z,norelro", "-Wl,-z,relro,-z,now", "-Wl,-z,relro,-z,now,-Ttext-segment=0x40000000"] {
-        nothing_else_is_found(&program(option));
+    // Pointers that stay writable, that are protected before the library is, and at addresses as prelinked ones have, below
+    // and above the place to which the library is loaded.
+    for option in ["norelro", "relro,-z,now", "now,-Ttext-segment=0x40000000", "now,-Ttext-segment=0x7000000000000000"]
+    {
+        nothing_else_is_found(&program(&format!("-Wl,-z,{option}")));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::process_state::{PROCESS, switch_all_off};
 use crate::storage;
+use crate::sys::Errno;
 use crate::trace_dir::directory;
 use crate::trace_dir::names_owner::{self, ClaimedTrbuf};
 
@@ -26,11 +27,21 @@ pub fn prepare_files() -> bool {
 #[cold]
 #[inline(never)]
 fn make_files() -> bool {
-    // SAFETY: as above.
-    let made = unsafe { names_owner::claim() }.and_then(|trbuf| match trbuf {
-        ClaimedTrbuf::New(fd, owner) => storage::make(&fd, &owner),
-        ClaimedTrbuf::TakenOver(fd, owner) => storage::take_over(&fd, &owner),
-    });
+    let make_trbuf = || {
+        // SAFETY: as above.
+        unsafe { names_owner::claim() }.and_then(|trbuf| match trbuf {
+            ClaimedTrbuf::New(fd, owner) => storage::make(&fd, &owner),
+            ClaimedTrbuf::TakenOver(fd, owner) => storage::take_over(&fd, &owner),
+        })
+    };
+    let mut made = make_trbuf();
+    for _ in 0..16 {
+        if made != Err(Errno(libc::EBADF)) {
+            break;
+        }
+        // The host closes descriptors that are not its own, or a handler of this thread has lowered the limit on files.
+        made = make_trbuf();
+    }
     match made {
         Ok(()) => {
             process_info::write_at_first_record();

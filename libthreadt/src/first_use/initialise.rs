@@ -51,7 +51,8 @@ pub fn initialise() -> bool {
     if is_initialised() {
         return true;
     }
-    if CONFIGURED.is_done() && !owns_memory() {
+    // A resolver of another library may call hooks while this one is not relocated: it gets the next functions only.
+    if !glibc::is_relocated() || CONFIGURED.is_done() && !owns_memory() {
         return false;
     }
     PROCESS.initialised.run(|| {

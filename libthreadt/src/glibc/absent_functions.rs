@@ -7,6 +7,8 @@
 //! any constructor runs.
 
 #[cfg(not(test))]
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+#[cfg(not(test))]
 use core::{arch::global_asm, ffi::CStr};
 
 #[cfg(not(test))]
@@ -38,12 +40,25 @@ unsafe extern "C" {
 #[used]
 static RELOCATED: unsafe extern "C" fn() = threadt_relocated;
 
+#[cfg(not(test))]
+static IS_RELOCATED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the dynamic linker has relocated this library.
+pub fn is_relocated() -> bool {
+    #[cfg(test)]
+    return true;
+    #[cfg(not(test))]
+    return IS_RELOCATED.load(Relaxed);
+}
+
 /// The resolver. Returns what the pointer becomes.
 #[cfg(not(test))]
 extern "C" fn relocated() -> usize {
     UNTIL_MERGED.hide_absent();
     LATER.hide_absent();
-    RELOCATED_VALUE
+    // ORDERING: Relaxed; no other thread runs while the dynamic linker relocates libraries.
+    IS_RELOCATED.store(true, Relaxed);
+    RESOLVED
 }
 
 /// Functions that a program may be without, each with the version that it has in libpthread, or in later libcs. There are
@@ -67,7 +82,7 @@ impl<const N: usize> Optional<N> {
 
 /// Any value: nobody calls it.
 #[cfg(not(test))]
-const RELOCATED_VALUE: usize = 1;
+const RESOLVED: usize = 1;
 
 #[cfg(not(test))]
 include!(concat!(env!("OUT_DIR"), "/optional_functions.rs"));

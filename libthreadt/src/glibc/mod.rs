@@ -6,4 +6,5 @@ pub mod next_functions;
 pub mod object_words;
 pub mod unwind_guard;
 
+pub use absent_functions::is_relocated;
 pub use calibration::calibrate;

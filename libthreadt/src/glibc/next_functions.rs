@@ -5,8 +5,9 @@
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
 
+use super::absent_functions::is_relocated;
 use crate::sys::diagnostics::{Warning, warn};
-use crate::sys::elf;
+use crate::sys::{elf, own_relocations};
 
 /// One function of the next library that defines it.
 pub struct NextFunction {
@@ -61,6 +62,10 @@ impl NextFunction {
     #[cold]
     #[inline(never)]
     fn look_up(&self) -> *const () {
+        // SAFETY: the dynamic linker relocates libraries while no other thread runs.
+        if !is_relocated() && !unsafe { own_relocations::relocate() } {
+            return unavailable as *const ();
+        }
         let find = |version| {
             let next = if cfg!(test) { None } else { elf::next_definition(self.name, version) };
             next.or_else(|| elf::any_definition(self.name, version))
@@ -77,6 +82,11 @@ impl NextFunction {
             None => self.substitute as *const (),
         }
     }
+}
+
+/// Takes the place of any function while this library is not relocated and cannot be. It calls nothing of libc's.
+extern "C" fn unavailable() -> isize {
+    libc::ENOSYS as isize
 }
 
 /// Takes the place of a function that this libc does not have.
@@ -117,3 +127,17 @@ pub fn must_be_looked_up_again() -> bool {
 }
 
 include!(concat!(env!("OUT_DIR"), "/next_functions.rs"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whether_a_function_is_known_is_asked_without_a_search() {
+        let there = NextFunction::new(c"pthread_mutex_lock", None, missing);
+        assert!(!there.is_known());
+        assert!(there.address_if_any().is_some() && there.is_known());
+        let absent = NextFunction::new(c"no_such_function_anywhere", None, missing);
+        assert!(absent.address_if_any().is_none() && !absent.is_known());
+    }
+}

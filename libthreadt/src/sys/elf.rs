@@ -18,7 +18,6 @@ pub struct LinkMap {
     name: *const c_char,
     dynamic: *const Dynamic,
     next: *const LinkMap,
-    previous: *const LinkMap,
 }
 
 /// `struct r_debug`, the part that is used here.
@@ -98,6 +97,11 @@ pub(super) fn objects() -> impl Iterator<Item = &'static LinkMap> {
 }
 
 impl LinkMap {
+    /// An object that is not taken from the list.
+    pub(super) fn at(base: usize, dynamic: usize) -> LinkMap {
+        LinkMap { base, name: ptr::null(), dynamic: ptr::with_exposed_provenance(dynamic), next: ptr::null() }
+    }
+
     pub(super) fn is_ours(&self) -> bool {
         ptr::eq(self.dynamic, &raw const _DYNAMIC)
     }
@@ -120,9 +124,8 @@ impl LinkMap {
         let tables = unsafe {
             let mut tables = Tables { base: self.base, ..core::mem::zeroed() };
             while (*entry).tag != 0 {
-                // The linker has relocated these addresses in place, except where the section is read-only (the vDSO).
                 let value = (*entry).value;
-                let address = if value < self.base { value + self.base } else { value };
+                let address = relocated(value, self.base, entry as usize);
                 match (*entry).tag {
                     DT_SYMTAB => tables.symbols = address as *const Elf64_Sym,
                     DT_STRTAB => tables.strings = address as *const c_char,
@@ -142,6 +145,15 @@ impl LinkMap {
         };
         (!tables.symbols.is_null() && !tables.strings.is_null()).then_some(tables)
     }
+}
+
+/// The address of a table. The linker has relocated it in place, but not in sections that are read-only (the vDSO's), and
+/// never DT_VERDEF: of `value` and the sum it is the one near `section`, unless (under valgrind) both are.
+fn relocated(value: usize, base: usize, section: usize) -> usize {
+    let sum = value.wrapping_add(base);
+    let is_relocated =
+        if base > u32::MAX as usize { value.abs_diff(section) < sum.abs_diff(section) } else { value >= base };
+    if is_relocated { value } else { sum }
 }
 
 /// The GNU hash of a symbol's name.
@@ -265,6 +277,15 @@ impl Tables {
         }
     }
 
+    /// The address of a variable.
+    ///
+    /// # Safety
+    /// As for [`Tables::find_symbol`].
+    pub unsafe fn variable(&self, name: &CStr) -> Option<usize> {
+        // SAFETY: the caller's; the object has the symbol that was found.
+        unsafe { self.find_symbol(name, |index| Some((*self.symbols.add(index)).st_value as usize + self.base)) }
+    }
+
     /// The address of symbol `index`, if it is a function.
     pub unsafe fn function(&self, index: usize) -> Option<usize> {
         const STT_NOTYPE: u8 = 0;
@@ -273,7 +294,7 @@ impl Tables {
         // SAFETY: the caller's.
         unsafe {
             let symbol = &*self.symbols.add(index);
-            let address = self.base + symbol.st_value as usize;
+            let address = self.base.wrapping_add(symbol.st_value as usize);
             match symbol.st_info & 15 {
                 STT_FUNC | STT_NOTYPE => Some(address),
                 STT_GNU_IFUNC => {
@@ -317,8 +338,12 @@ pub fn libc_has_version(version: &CStr) -> bool {
 
 /// The definition in the object that has code at `address`.
 pub fn definition_beside(address: usize, name: &CStr) -> Option<Definition> {
-    let below = objects().filter(|object| object.base <= address);
-    in_object(below.max_by_key(|object| object.base)?, name, None)
+    in_object(with_code_at(address, objects())?, name, None)
+}
+
+/// The object that has code at `address`. Its dynamic section stands behind its code; its base may be anywhere.
+fn with_code_at<'a>(address: usize, objects: impl Iterator<Item = &'a LinkMap>) -> Option<&'a LinkMap> {
+    objects.filter(|object| object.dynamic as usize > address).min_by_key(|object| object.dynamic as usize)
 }
 
 fn in_object(object: &LinkMap, name: &CStr, version: Option<&CStr>) -> Option<Definition> {
@@ -334,33 +359,4 @@ fn in_object(object: &LinkMap, name: &CStr, version: Option<&CStr>) -> Option<De
 
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "compared by address, not called")]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_function_of_libc_is_found() {
-        let found = any_definition(c"pthread_mutex_lock", None).unwrap();
-        assert!(found.is_libc);
-        assert_eq!(found.address, libc::pthread_mutex_lock as *const ());
-        assert!(any_definition(c"no_such_function_anywhere", None).is_none());
-    }
-
-    #[test]
-    fn the_default_version_is_preferred() {
-        // libc has two of it; the old one takes a pointer to a condition variable of another layout.
-        assert_eq!(any_definition(c"pthread_cond_wait", None).unwrap().address, libc::pthread_cond_wait as *const ());
-    }
-
-    #[test]
-    fn a_version_is_found_by_its_name() {
-        let address = |version| any_definition(c"pthread_cond_wait", Some(version)).map(|found| found.address);
-        assert_eq!(address(c"GLIBC_2.3.2"), Some(libc::pthread_cond_wait as *const ()));
-        assert!(address(c"GLIBC_2.2.5").is_some_and(|old| old != libc::pthread_cond_wait as *const ()));
-        assert_eq!(address(c"GLIBC_2.3.3"), None);
-    }
-
-    #[test]
-    fn the_vdso_is_searched() {
-        assert!(any_definition(c"__vdso_clock_gettime", None).is_some());
-    }
-}
+mod tests;

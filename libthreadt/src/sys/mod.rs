@@ -16,6 +16,7 @@ mod open_files;
 #[cfg(test)]
 mod open_files_tests;
 pub mod own_exports;
+pub mod own_relocations;
 pub mod path;
 mod pidfd;
 mod pool;

@@ -83,7 +83,7 @@ unsafe fn unbind(ours: &Tables, object: &Tables, functions: &[(&CStr, &CStr)]) {
                     continue;
                 }
                 let name = CStr::from_ptr(object.strings.add(symbol.st_name as usize));
-                let slot = (object.base + relocation.r_offset as usize) as *mut usize;
+                let slot = object.base.wrapping_add(relocation.r_offset as usize) as *mut usize;
                 // Another object's definition may have been found, or none.
                 let is_ours = |symbol| (ours.function(symbol) == Some(*slot)).then_some(());
                 if functions.iter().any(|(hidden, _)| *hidden == name)
@@ -102,7 +102,7 @@ unsafe fn clear(object: &Tables, slot: *mut usize) {
     let Some(headers) = program_headers(object) else { return };
     let address = slot as usize;
     let covers = |header: &&Elf64_Phdr| {
-        let start = object.base + header.p_vaddr as usize;
+        let start = object.base.wrapping_add(header.p_vaddr as usize);
         (start..start + header.p_memsz as usize).contains(&address)
     };
     let writable = |header: &&Elf64_Phdr| header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W != 0;
@@ -112,7 +112,7 @@ unsafe fn clear(object: &Tables, slot: *mut usize) {
     let relro = headers.iter().filter(|header| header.p_type == libc::PT_GNU_RELRO).find(covers);
     // The linker protects complete pages only.
     let is_protected = relro.is_some_and(|header| {
-        let end = object.base + (header.p_vaddr + header.p_memsz) as usize;
+        let end = object.base.wrapping_add((header.p_vaddr + header.p_memsz) as usize);
         address < end & !(PAGE - 1)
     });
     let page = address & !(PAGE - 1);

@@ -122,9 +122,15 @@ fn find_holder(path: &CStr, page: &mut [u8]) -> Result<NamesHolder> {
             return Ok(NamesHolder::Dead(owner.start_time));
         }
     }
-    let start = owner.map_or(0, |owner| owner.start_time);
     // Where leases cannot be relied on, the process of the other namespace is taken for alive.
-    Ok(if fd.has_no_writer() == Ok(true) { NamesHolder::Dead(start) } else { NamesHolder::Alive })
+    if fd.has_no_writer() != Ok(true) {
+        return Ok(NamesHolder::Alive);
+    }
+    if page.iter().take(length).all(|&byte| byte == 0) {
+        // Whoever made it did not get as far as to record.
+        let _ = path::unlink(path);
+    }
+    Ok(NamesHolder::Dead(owner.map_or(0, |owner| owner.start_time)))
 }
 
 pub fn open_trbuf() -> Result<Fd> {

@@ -103,7 +103,7 @@ static void clockwrlock(clockid_t clock, const struct timespec *limit, int64_t l
     check(rval == wanted);
 }
 
-static int clocks(void) { return available("pthread_rwlock_clockrdlock") && available("pthread_rwlock_clockwrlock"); }
+static int clocks(void) { return available("pthread_rwlock_clockrdlock") & available("pthread_rwlock_clockwrlock"); }
 
 /* What a worker meets while the first thread writes. */
 static void *fail_against_writer(void *argument) {
