@@ -8,7 +8,7 @@
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use super::open_files::may_be_open;
+use super::open_files::{has_unnoted, may_be_open};
 use super::time::sleep;
 
 /// The announcements: the LWP above the number, 0 where there is none.
@@ -18,14 +18,20 @@ const LWP_AT: u32 = 32;
 const PATIENCE: u32 = 10_000;
 const PAUSE: i64 = 100_000;
 
-/// Whether another thread than `lwp` has announced a number.
-pub fn is_announced(lwp: u32) -> bool {
+/// The numbers that other threads than `lwp` have announced.
+fn announced(lwp: u32) -> impl Iterator<Item = c_int> {
     // ORDERING: SeqCst, as what `may_be_open` reads, so that of two threads one sees what the other has written.
-    ANNOUNCED.iter().map(|place| place.load(SeqCst)).any(|word| word != 0 && (word >> LWP_AT) as u32 != lwp)
+    let words = ANNOUNCED.iter().map(|place| place.load(SeqCst));
+    words.filter(move |word| *word != 0 && (word >> LWP_AT) as u32 != lwp).map(|word| word as u32 as c_int)
 }
 
-/// Calls `take`, which takes a note, again and again until no other thread than `lwp` has announced a number after that. In
-/// between `release` gives it back.
+/// Whether another thread than `lwp` has announced a number.
+pub fn is_announced(lwp: u32) -> bool {
+    announced(lwp).next().is_some()
+}
+
+/// Calls `take`, which takes a note, again and again until no other thread than `lwp`, the calling one, has announced a number
+/// after that. In between `release` gives it back.
 pub fn without_announcement<T>(lwp: u32, take: impl Fn() -> T, release: impl Fn(T)) -> T {
     let mut taken = take();
     for _ in 0..PATIENCE {
@@ -33,8 +39,15 @@ pub fn without_announcement<T>(lwp: u32, take: impl Fn() -> T, release: impl Fn(
             break;
         }
         release(taken);
-        sleep(PAUSE);
+        // A hook that waits for another file of this thread goes on only when that is closed, which is later.
+        let is_awaited = announced(lwp).any(|number| !may_be_open(number, |holder| holder == lwp));
+        if is_awaited {
+            sleep(PAUSE);
+        }
         taken = take();
+        if !is_awaited {
+            break;
+        }
     }
     taken
 }
@@ -46,7 +59,7 @@ pub fn with_number<T>(number: c_int, lwp: u32, replace: impl FnOnce() -> T) -> T
     // More than so many calls at a time are not protected.
     let place = ANNOUNCED.iter().find(|place| place.compare_exchange(0, word, SeqCst, SeqCst).is_ok());
     for _ in 0..PATIENCE {
-        if !may_be_open(number, lwp) {
+        if !has_unnoted() && !may_be_open(number, |holder| holder != lwp) {
             break;
         }
         sleep(PAUSE);

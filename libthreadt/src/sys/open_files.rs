@@ -298,14 +298,18 @@ pub fn finish_writes(lwp: u32, here: usize) {
     wait_until(&|| UNNOTED.load(SeqCst) == 0);
 }
 
-/// Whether this number is a file's that another thread than `lwp` has open, or may become it.
-pub fn may_be_open(number: c_int, lwp: u32) -> bool {
-    let may_be = |note: &Note| {
+/// Whether this number is, or may become, that of a file which a thread has open for whom `is_asked`.
+pub fn may_be_open(number: c_int, is_asked: impl Fn(u32) -> bool) -> bool {
+    used_notes().any(|note| {
         // ORDERING: SeqCst: see `host_numbers`.
         let noted = note.number.load(SeqCst);
-        note.holder.load(SeqCst) != 0 && note.lwp() != lwp && (noted < 0 || noted == number)
-    };
-    UNNOTED.load(SeqCst) != 0 || used_notes().any(may_be)
+        note.holder.load(SeqCst) != 0 && is_asked(note.lwp()) && (noted < 0 || noted == number)
+    })
+}
+
+/// Whether files are open without a note.
+pub fn has_unnoted() -> bool {
+    UNNOTED.load(SeqCst) != 0
 }
 
 /// In a forked child, which has this thread alone: closes what the parent's other threads had open. If a signal handler
