@@ -33,7 +33,8 @@ use symbols::{FIRST_VERSION, Symbol, optional_functions};
 
 /// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
 /// mostly to calibrate, and what `src/hooks/unrecorded.rs` hooks.
-const HELPERS: [&str; 19] = [
+const HELPERS: [&str; 20] = [
+    "__libc_start_main",
     "_pthread_cleanup_pop",
     "_pthread_cleanup_push",
     "dup2",

@@ -22,8 +22,19 @@ const PANICS: [&str; 5] =
     ["panic_bounds_check", "panic_fmt", "panic_cannot_unwind", "panic_nounwind", "panic_nounwind_fmt"];
 
 /// Hooks that record nothing: these functions change what the library may do or what the clock shows.
-const WITHOUT_RECORD: [&str; 10] =
-    ["dup2", "dup3", "prctl", "prlimit", "prlimit64", "setns", "setrlimit", "setrlimit64", "syscall", "ulimit"];
+const WITHOUT_RECORD: [&str; 11] = [
+    "__libc_start_main",
+    "dup2",
+    "dup3",
+    "prctl",
+    "prlimit",
+    "prlimit64",
+    "setns",
+    "setrlimit",
+    "setrlimit64",
+    "syscall",
+    "ulimit",
+];
 
 /// The names of all hooks.
 pub fn hooked_symbols() -> impl Iterator<Item = &'static str> {

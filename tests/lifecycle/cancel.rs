@@ -77,6 +77,27 @@ fn cpp_destructors_run() {
     }
 }
 
+/// The main thread has its end as any other, once, and nothing of ours on its stack.
+#[test]
+fn a_cancelled_main_thread_has_its_end() {
+    for flags in [&[][..], &["-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-exceptions"]] {
+        let program = Program::with_flags("lifecycle/cancelled_main.c", flags);
+        for (how, status) in [("cancel", CANCELED), ("async", CANCELED), ("exit", 0)] {
+            println!("{how} {flags:?}");
+            let test = TestDirectory::new("cancelled-main");
+            let native = test.native(&program).arg(how).run();
+            let traced = test.traced(&program).arg(how).run();
+            native.success();
+            traced.success();
+            assert_eq!(traced.stdout_text(), native.stdout_text());
+            let trace = clean(&test);
+            let ends: Vec<_> =
+                trace.of("thr_exit").iter().map(|end| (end.fields.lwpid, end.get("exit_status"))).collect();
+            assert_eq!(ends, [(trace.records[0].fields.pid, status)]);
+        }
+    }
+}
+
 /// A thread may be cancelled in the middle of a record. That one may be missing; all before it are there, if only in
 /// the buffers, which such a thread does not leave in order.
 #[test]

@@ -12,16 +12,20 @@ use super::next_functions::{_pthread_cleanup_pop, _pthread_cleanup_push};
 
 /// `struct _pthread_cleanup_buffer` of `pthread.h`, part of glibc's ABI.
 #[repr(C)]
-struct CleanupBuffer {
+pub struct CleanupBuffer {
     routine: *mut c_void,
     argument: *mut c_void,
     cancel_type: c_int,
     previous: *mut CleanupBuffer,
 }
 
+type Handler = extern "C" fn(*mut c_void);
+type Push = unsafe extern "C" fn(*mut CleanupBuffer, Handler, *mut c_void);
+type Pop = unsafe extern "C-unwind" fn(*mut CleanupBuffer, c_int);
+
 /// Calls `body`; `ended` is called if the thread is cancelled or calls `pthread_exit` meanwhile.
 #[inline(always)]
-pub fn with_cleanup_handler<R>(ended: extern "C" fn(*mut c_void), body: impl FnOnce() -> R) -> R {
+pub fn with_cleanup_handler<R>(ended: Handler, body: impl FnOnce() -> R) -> R {
     let (Some(push), Some(pop)) = (_pthread_cleanup_push.address_if_any(), _pthread_cleanup_pop.address_if_any())
     else {
         return body();
@@ -30,12 +34,25 @@ pub fn with_cleanup_handler<R>(ended: extern "C" fn(*mut c_void), body: impl FnO
     // SAFETY: glibc's functions with their prototypes; the buffer stands in this frame until it is taken out of the
     // list, or the frame is left by unwinding, which takes it out.
     unsafe {
-        let push: unsafe extern "C" fn(*mut CleanupBuffer, extern "C" fn(*mut c_void), *mut c_void) =
-            core::mem::transmute(push);
-        let pop: unsafe extern "C-unwind" fn(*mut CleanupBuffer, c_int) = core::mem::transmute(pop);
+        let push: Push = core::mem::transmute(push);
+        let pop: Pop = core::mem::transmute(pop);
         push(&raw mut buffer, ended, null_mut());
         let result = body();
         pop(&raw mut buffer, 0);
         result
+    }
+}
+
+/// From now on `ended` is called if the calling thread is cancelled or calls `pthread_exit`.
+///
+/// # Safety
+/// The buffer must stay, for this alone, until the thread has ended. It must be on the stack above the calling frame.
+pub unsafe fn push(buffer: *mut CleanupBuffer, ended: Handler) {
+    if let Some(push) = _pthread_cleanup_push.address_if_any() {
+        // SAFETY: glibc's function with its prototype; the caller's.
+        unsafe {
+            let push: Push = core::mem::transmute(push);
+            push(buffer, ended, null_mut());
+        }
     }
 }

@@ -113,12 +113,45 @@ macro_rules! jump_to_next {
     }};
 }
 
+/// The same in assembly, with registers and stack as they are. `next` is the next function, `address` where it has its address,
+/// and `look_up` a function that returns it.
+macro_rules! jump_to_next_with_registers {
+    () => {
+        concat!(
+            "mov r11, qword ptr [rip + {next} + {address}]\n",
+            "test r11, r11\n",
+            "jnz 2f\n",
+            // A constructor that runs before this library's.
+            "push rdi\n",
+            "push rsi\n",
+            "push rdx\n",
+            "push rcx\n",
+            "push r8\n",
+            "push r9\n",
+            "push rax\n",
+            ".cfi_adjust_cfa_offset 56\n",
+            "call {look_up}\n",
+            "mov r11, rax\n",
+            "pop rax\n",
+            "pop r9\n",
+            "pop r8\n",
+            "pop rcx\n",
+            "pop rdx\n",
+            "pop rsi\n",
+            "pop rdi\n",
+            ".cfi_adjust_cfa_offset -56\n",
+            "2: jmp r11\n",
+        )
+    };
+}
+
 mod create;
 mod exec;
 mod exit;
 mod fork;
 mod join;
 mod mutex;
+mod program_main;
 mod result;
 mod rwlock;
 mod sem_open;

@@ -22,5 +22,5 @@ pub use open_files::{change_file_size_limit, replace_descriptor};
 pub use process_exit::at_exit;
 pub use process_exit::record_process_exit;
 pub use restriction::{Restriction, restrict};
-pub use thread_end::record_thread_exit;
+pub use thread_end::{end_by_unwinding, record_thread_exit};
 pub use thread_start::{ThreadStart, run};
