@@ -82,6 +82,27 @@ fn the_trace_is_merged_into_a_file() {
     }
 }
 
+/// An earlier run's text is not taken for this one's.
+#[test]
+fn the_merged_file_of_a_run_without_records_is_empty() {
+    let test = TestDirectory::new("run-merge-nothing");
+    let merged = test.directory().join("merged");
+    for (status, expected) in [(0, 125), (3, 3)] {
+        fs::write(&merged, "an earlier run's\n").unwrap();
+        let output = started(&test).args(["-e", "", "-o", "merged", "sh", "-c", &format!("exit {status}")]).run();
+        output.exited(expected);
+        assert_eq!(fs::read_to_string(&merged).unwrap(), "");
+        let expected = "trace-cat: merged: is empty: nothing was recorded\n";
+        assert!(output.stderr_text().ends_with(expected), "{}", output.stderr_text());
+    }
+    // A command that finds no trace replaces nothing.
+    fs::write(&merged, "an earlier output\n").unwrap();
+    for input in ["none", "trace"] {
+        test.native(super::super::harness::trace_cat()).args(["-o", "merged", input]).run().exited(1);
+        assert_eq!(fs::read_to_string(&merged).unwrap(), "an earlier output\n");
+    }
+}
+
 #[test]
 fn the_summary_gives_reasons_why_nothing_was_recorded() {
     let test = TestDirectory::new("run-nothing");

@@ -43,6 +43,10 @@ pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandE
         let what = format!("the output ({output_name}) is one of the inputs");
         return Err(CommandError::Usage(what));
     }
+    // An earlier output stays if there is nothing to replace it.
+    if path.is_some() && inputs.texts.is_empty() && diagnostics.has_damage() {
+        return Ok(());
+    }
     let failed = |error| Error::new(output_name.clone(), error);
 
     let mut sequential = SequentialStage::open(options.arrangement, path, diagnostics).map_err(failed)?;
