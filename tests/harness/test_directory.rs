@@ -241,8 +241,17 @@ impl RunningCommand {
 
     /// Sends it a signal.
     pub fn signal(&self, signal: libc::c_int) {
+        self.send(self.child.id() as libc::pid_t, signal);
+    }
+
+    /// Sends a signal to it and to all other processes of its group.
+    pub fn signal_group(&self, signal: libc::c_int) {
+        self.send(-(self.child.id() as libc::pid_t), signal);
+    }
+
+    fn send(&self, to: libc::pid_t, signal: libc::c_int) {
         // SAFETY: kill takes no pointers, and the process has not been waited for, so the ID is still its own.
-        let result = unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
+        let result = unsafe { libc::kill(to, signal) };
         assert_eq!(result, 0, "{}: kill: {}", self.shown, std::io::Error::last_os_error());
     }
 

@@ -5,6 +5,7 @@
 mod child_process;
 mod elf;
 mod environment;
+mod group_witness;
 mod new_files;
 mod program_check;
 mod program_path;
