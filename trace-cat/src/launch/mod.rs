@@ -62,6 +62,9 @@ fn record(
             return Err(Refusal::new(OWN_FAILURE, what));
         }
     };
+    if let Some(why) = traits.unrecorded_locks {
+        diagnostics.report_note(path.display(), format_args!("not all of its locks can be recorded: {why}"));
+    }
     if let Some(output) = &options.output {
         check_writable(output)?;
     }

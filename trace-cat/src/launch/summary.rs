@@ -69,6 +69,8 @@ fn why_nothing(options: &RunOptions, directory: &Path) -> String {
             reasons.push(format!("{name}={} in the environment excludes it", value.display()));
         }
     }
+    reasons
+        .push("its calls are in statically linked children, or LD_PRELOAD was taken out of the environment".to_owned());
     if geteuid().is_root()
         && let Ok(mode) = directory.metadata().map(|metadata| metadata.mode() & 0o777)
         && mode & 0o002 == 0
@@ -76,8 +78,6 @@ fn why_nothing(options: &RunOptions, directory: &Path) -> String {
         let place = directory.display();
         reasons.push(format!("it became another user, who may not write to {place} (mode {mode:04o})"));
     }
-    reasons
-        .push("its calls are in statically linked children, or LD_PRELOAD was taken out of the environment".to_owned());
     format!("perhaps {}", reasons.join(", or "))
 }
 
