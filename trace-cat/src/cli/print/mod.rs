@@ -83,7 +83,8 @@ fn selected_paths(options: &Options, runs: &[ProgramRun], diagnostics: &Diagnost
 fn formats(options: &Options, paths: &[PathBuf], runs: &[ProgramRun]) -> (ConcurrentStage, Formatter) {
     let Options { arrangement: Arrangement { sort, .. }, selection, printing, .. } = options;
     if options.stat {
-        let stat = TraceCounts::new(output::trace_directories(paths), (!runs.is_empty()).then_some(runs.len()));
+        let count = if options.last { runs.len().min(1) } else { runs.len() };
+        let stat = TraceCounts::new(output::trace_directories(paths), (count > 0).then_some(count));
         return (ConcurrentStage::Unchanged, Formatter::Timeline(Box::new(stat)));
     }
     let sorted = *sort != SortOrder::Time;

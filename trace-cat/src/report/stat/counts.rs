@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use spec::id;
 use spec::tables::CATEGORIES;
 
+use crate::calls::pairing::{CallKey, OPEN_CALLS_MAX, OpenCalls};
+use crate::calls::wait_rules::{WaitRule, wait_rules};
+use crate::record::event_table::EventTable;
 use crate::record::fields::{Fields, bits};
 use crate::record::record_kinds::RecordKindTable;
 
@@ -16,7 +19,7 @@ const OBJECT_COLUMNS: [(u8, &str); 7] =
     [(2, "mutex"), (3, "cond"), (4, "sem"), (5, "rwlock"), (6, "mutex"), (7, "barrier"), (9, "spin")];
 
 /// The counts so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TraceCounts {
     /// The directories of the trace, which have its processes' commands.
     pub directories: Vec<PathBuf>,
@@ -33,8 +36,15 @@ pub struct TraceCounts {
     pub objects: HashMap<u8, HashSet<(u32, u64)>>,
     /// How many objects there are in all categories.
     pub object_count: usize,
-    /// Times of entry records by process ID, LWP ID, category and number of the event.
-    open_calls: HashMap<(u32, u32, u8, u8), u64>,
+    wait_rules: EventTable<WaitRule>,
+    open_calls: OpenCalls<CallEntry>,
+}
+
+/// What the counts need of an entry record.
+#[derive(Clone, Copy, Debug)]
+struct CallEntry {
+    time: u64,
+    shows_wait: bool,
 }
 
 #[derive(Debug, Default)]
@@ -51,18 +61,31 @@ pub struct ProcessCounts {
 #[derive(Debug, Default)]
 pub struct EventCounts {
     pub records: u64,
-    /// Its calls: a call with two records counts once.
+    /// Its calls: a call with two records counts once, and so does one of which only one of them was selected.
     pub calls: u64,
-    /// Calls that blocked, according to `block?`.
+    /// Calls that waited, as `--blocked` selects them.
     pub blocked: u64,
-    /// The sum of the times between the two records of its calls.
+    /// Calls with an entry record only.
+    pub open: u64,
+    /// The sum of the times that its calls lasted, of open ones until the last record of their process.
     pub nanoseconds: u64,
 }
 
 impl TraceCounts {
     /// Counts of zero for a trace in `directories`, which have this many `runs`.
     pub fn new(directories: Vec<PathBuf>, runs: Option<usize>) -> TraceCounts {
-        TraceCounts { directories, runs, ..TraceCounts::default() }
+        TraceCounts {
+            directories,
+            runs,
+            table: RecordKindTable::default(),
+            records: 0,
+            processes: HashMap::new(),
+            events: HashMap::new(),
+            objects: HashMap::new(),
+            object_count: 0,
+            wait_rules: wait_rules(),
+            open_calls: OpenCalls::default(),
+        }
     }
 
     /// The times of the first and the last record of the trace.
@@ -84,22 +107,52 @@ impl TraceCounts {
         if event == numbers(id::TRACE_LOST) {
             process.lost += bits(fields.argument(0));
         }
-        let counts = self.events.entry(event).or_default();
-        counts.records += 1;
-        counts.calls += u64::from(fields.which() != 2);
-        let call = (pid, lwpid, event.0, event.1);
-        match fields.which() {
-            1 => drop(self.open_calls.insert(call, time)),
-            2 => {
-                let since = self.open_calls.remove(&call).unwrap_or(time);
-                counts.nanoseconds = counts.nanoseconds.saturating_add(time.saturating_sub(since));
-                let columns = self.table.find(fields).map(|known| *known.columns).unwrap_or_default();
-                let block = columns.iter().position(|column| column.is_some_and(|column| column.name == "block?"));
-                counts.blocked += u64::from(block.is_some_and(|index| fields.argument(index) != b"0"));
-            }
-            _ => {}
-        }
+        self.events.entry(event).or_default().records += 1;
+        self.count_call(fields);
         self.count_object(fields, pid);
+    }
+
+    /// Counts the call of a record: when it returns, or when it has only one record.
+    fn count_call(&mut self, fields: &Fields) {
+        let (event, which) = (fields.event(), fields.which());
+        let call = CallKey::of(fields.line(), (event.0, event.1, which));
+        let rule = self.wait_rules.get(event.0, event.1);
+        let shows_wait = rule.record_shows_wait(which, fields.line());
+        let counts = self.events.entry(event).or_default();
+        match which {
+            1 => {
+                self.open_calls.begin(call, CallEntry { time: fields.time(), shows_wait });
+                if self.open_calls.len() > OPEN_CALLS_MAX {
+                    self.count_open_calls();
+                }
+            }
+            2 => {
+                let entry = self.open_calls.end(call);
+                let duration = entry.map_or(0, |entry| fields.time().saturating_sub(entry.time));
+                counts.calls += 1;
+                counts.nanoseconds = counts.nanoseconds.saturating_add(duration);
+                let entry_shows_wait = entry.is_some_and(|entry| entry.shows_wait);
+                counts.blocked += u64::from(rule.waited(entry_shows_wait, shows_wait, duration));
+            }
+            _ => counts.calls += 1,
+        }
+    }
+
+    /// True if the calls of an event can wait.
+    pub fn can_wait(&self, (category, number): (u8, u8)) -> bool {
+        self.wait_rules.get(category, number).can_wait()
+    }
+
+    /// Counts the calls without a return record. Those that can wait do wait.
+    pub fn count_open_calls(&mut self) {
+        for (call, CallEntry { time, .. }) in std::mem::take(&mut self.open_calls).into_open_calls() {
+            let last = self.processes.get(&call.pid).map_or(time, |process| process.span.1);
+            let counts = self.events.entry((call.category, call.number)).or_default();
+            counts.calls += 1;
+            counts.open += 1;
+            counts.blocked += u64::from(self.wait_rules.get(call.category, call.number).can_wait());
+            counts.nanoseconds = counts.nanoseconds.saturating_add(last.saturating_sub(time));
+        }
     }
 
     /// Counts the object of a record, if it is new.

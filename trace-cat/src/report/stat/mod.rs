@@ -27,6 +27,7 @@ impl TimelineFormatter for TraceCounts {
                 place.insert(process);
             }
         }
+        self.count_open_calls();
         tables::append_tables(self, &processes, out);
     }
 }
