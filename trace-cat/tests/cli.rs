@@ -320,6 +320,21 @@ fn several_runs_are_reported_and_the_last_can_be_selected() {
 }
 
 #[test]
+fn losses_are_counted_and_shown_whatever_calls_are_selected() {
+    let trace = trace();
+    let lost = SECOND.replace("02:04:0", "00:01:0");
+    assert_ne!(lost, SECOND);
+    fs::write(trace.path().join("tr.0000001.005"), lost).unwrap();
+    for filter in [&["--blocked"][..], &["--longer", "1s"], &["--object", "0x9999"]] {
+        let stat = run(trace.path(), &[filter, &["--stat"]].concat());
+        let text = String::from_utf8(stat.stdout).unwrap();
+        assert!(!text.lines().next().unwrap().ends_with(", 0 lost"), "{filter:?}: {text}");
+        let shown = run(trace.path(), &[filter, &["-F", "text"]].concat());
+        assert!(String::from_utf8_lossy(&shown.stdout).contains("trace_lost("), "{filter:?}");
+    }
+}
+
+#[test]
 fn stat_counts_what_is_selected() {
     let trace = trace();
     second_run(trace.path());
@@ -331,7 +346,7 @@ fn stat_counts_what_is_selected() {
     };
     assert_eq!(lines(&["--stat"]), ["records    3, 0 lost", "processes  2, 3 threads", "runs       2"]);
     assert_eq!(lines(&["--stat", "-e", "mutex_lock"])[..2], ["records    1, 0 lost", "processes  1, 1 threads"]);
-    assert_eq!(lines(&["--stat", "--last"])[..2], ["records    1, 0 lost", "processes  1, 1 threads"]);
+    assert_eq!(lines(&["--stat", "--last"]), ["records    1, 0 lost", "processes  1, 1 threads", "runs       1"]);
     for format in ["-Ftext", "--recover", "--time=abs"] {
         assert_eq!(run(trace.path(), &["--stat", format]).status.code(), Some(2), "{format}");
     }

@@ -16,7 +16,7 @@ const START: u64 = 1_795_174_740_000_000_000;
 const OBJECTS: [u64; 4] = [0x5594_69ed_90a0, 0x5594_69ed_90c8, 0x7fc5_de3f_86c0, 0x10];
 
 /// Records by event and kind, with their arguments: `O` an object, `T` a thread, `B` 0 or 1, `E` 0 or EAGAIN.
-const RECORDS: [(&str, &str); 29] = [
+const RECORDS: [(&str, &str); 30] = [
     ("02:02:1", "O:0:0:0:0"),
     ("02:02:2", "0:B:0:0:0"),
     ("06:30:1", "O:0:0:0:0"),
@@ -46,6 +46,7 @@ const RECORDS: [(&str, &str); 29] = [
     ("12:05:1", "O:O:O:O:O"),
     ("12:05:2", "O:0:0:0:0"),
     ("11:04:0", "0:0:0:0:0"),
+    ("00:01:0", "5:28:0:0:0"),
 ];
 
 /// Writes files of records: with threads that share a file, missing records of calls, files in no order, lines that are no
@@ -135,10 +136,10 @@ fn oracle(merged: &str, selection: &Selection) -> String {
         let record = &records[*at];
         let of_call = |which: u8| if record.which == which { Some(*at) } else { other[*at] };
         let call = if record.which == 0 { [None, None] } else { [of_call(1), of_call(2)] };
-        is_possible(selection, record)
-            && (selection.objects.is_empty()
-                || names(record, &selection.objects)
-                || call.iter().flatten().any(|&at| names(&records[at], &selection.objects)))
+        let is_loss = (record.event1, record.event2) == (0, 1);
+        let meets_call_conditions = (selection.objects.is_empty()
+            || names(record, &selection.objects)
+            || call.iter().flatten().any(|&at| names(&records[at], &selection.objects)))
             && (!selection.blocked || record.which > 0 && waited(call.map(|at| at.map(|at| &records[at]))))
             && selection.longer.is_none_or(|least| match call {
                 [Some(first), Some(second)] => records[second].time - records[first].time >= least,
@@ -146,7 +147,8 @@ fn oracle(merged: &str, selection: &Selection) -> String {
                     can_wait(&records[first]) && end_of(&records[first]).saturating_sub(records[first].time) >= least
                 }
                 _ => false,
-            })
+            });
+        is_possible(selection, record) && (is_loss || meets_call_conditions)
     };
     let selected: Vec<&str> = (0..lines.len()).filter(wanted).map(|at| lines[at]).collect();
     let first = &selected[..selected.len().min(selection.head.unwrap_or(u64::MAX) as usize)];

@@ -14,10 +14,13 @@ use std::io;
 use crate::merge::Merge;
 use crate::options::Selection;
 use crate::record::columns;
-use call_filter::CallFilter;
+use call_filter::{CallFilter, CallFilterCursor};
 pub use line_limit::LineLimit;
 use record_filter::RecordFilter;
 pub use streaming_filter::StreamingFilter;
+
+/// Records were lost: category, event and kind of record. Conditions on calls do not hide that.
+const TRACE_LOST: (u8, u8, u8) = (0, 1, 0);
 
 /// The conditions that records have to meet.
 #[derive(Debug)]
@@ -47,7 +50,8 @@ impl Filter {
     pub fn select<'a>(&self, lines: &'a [u8], mut put: impl FnMut(&'a [u8])) {
         let mut cursor = self.calls.as_ref().map(|calls| calls.cursor(lines));
         for line in columns::lines(lines) {
-            if self.records.wants(line) && cursor.as_mut().is_none_or(|cursor| cursor.wants(line)) {
+            let wants = |cursor: &mut CallFilterCursor| columns::event(line) == TRACE_LOST || cursor.wants(line);
+            if self.records.wants(line) && cursor.as_mut().is_none_or(wants) {
                 put(line);
             }
         }

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
+use super::TRACE_LOST;
 use super::call_filter::{CallFilter, CallRecord, PROC_EXIT, PROCESS_ENDS_MAX};
 use super::record_filter::RecordFilter;
 use crate::calls::pairing::{CallKey, OPEN_CALLS_MAX, OpenCalls};
@@ -79,7 +80,7 @@ impl StreamingCallFilter {
             return;
         }
         let is_decided = self.filter.decides_by_one_record() && record.names_object;
-        if is_decided && event.2 != 2 {
+        if is_decided && event.2 != 2 || event == TRACE_LOST {
             out.extend_from_slice(line);
         }
         let call = CallKey::of(line, event);
@@ -135,6 +136,15 @@ mod tests {
         }
         filter.end(&mut open);
         [times(&out), times(&open)]
+    }
+
+    #[test]
+    fn losses_are_selected_whatever_the_conditions_on_calls() {
+        let lost = [(5, 1, "00:01:0", "7:28:0:0:0")];
+        let object = Selection { objects: vec![0x10], blocked: true, longer: Some(8), ..Selection::default() };
+        assert_eq!(selected_times(&object, &lost), [vec![5], vec![]]);
+        let other_lwp = Selection { lwps: vec![2], blocked: true, ..Selection::default() };
+        assert_eq!(selected_times(&other_lwp, &lost), [vec![], vec![]]);
     }
 
     const RECORDS: [(u64, u32, &str, &str); 7] = [
