@@ -351,3 +351,35 @@ fn stat_counts_what_is_selected() {
         assert_eq!(run(trace.path(), &["--stat", format]).status.code(), Some(2), "{format}");
     }
 }
+
+/// Records of process 1, given as seconds, LWP, event and arguments.
+fn records(records: &[(u64, u32, &str, &str)]) -> String {
+    let line = |&(second, lwp, event, arguments): &(u64, u32, &str, &str)| {
+        format!("{:010}:000000000:{lwp:07}:0000001:0x7fc5de3f86c0:{event}:{arguments}:0:0:0:0\n", 1795174740 + second)
+    };
+    records.iter().map(line).collect()
+}
+
+#[test]
+fn open_calls_last_as_long_as_their_process_is_known_to() {
+    let trace = tempfile::tempdir().unwrap();
+    let first = [(0, 2, "02:02:1", "0x10"), (1, 3, "02:04:0", "0x20")];
+    let lines = |more: &[(u64, u32, &str, &str)], filter: &[&str]| {
+        fs::write(trace.path().join("tr.0000001.002"), records(&[&first[..], more].concat())).unwrap();
+        let output = run(trace.path(), &[&["-F", "text"], filter].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let shown = text.lines().filter(|line| line.contains("mutex_lock(")).map(|line| line[70..].to_owned());
+        (shown.collect::<Vec<_>>(), String::from_utf8(output.stderr).unwrap())
+    };
+    // Of a killed process the end is unknown, so the call may have lasted longer.
+    assert_eq!(lines(&[], &["--longer", "5s"]), (vec!["open           1.000 s or more".to_owned()], String::new()));
+    let exit = (6, 3, "11:04:0", "0");
+    assert_eq!(lines(&[exit], &["--longer", "5s"]).0, ["open           6.000 s at end"]);
+    assert_eq!(lines(&[exit], &["--longer", "7s"]).0, [""; 0]);
+    // The return record may be among the lost ones: the call is known to have lasted until then.
+    let lost = (2, 2, "00:01:0", "9");
+    let note = "trace-cat: calls: 1 more were open when records began to be lost, and may meet the conditions\n";
+    assert_eq!(lines(&[lost, exit], &["--longer", "5s"]), (Vec::new(), note.to_owned()));
+    assert_eq!(lines(&[lost, exit], &["--blocked"]), (Vec::new(), note.to_owned()));
+    assert_eq!(lines(&[lost, exit], &["--longer", "2s"]).0, ["open           2.000 s cut off"]);
+}

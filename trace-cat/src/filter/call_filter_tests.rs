@@ -124,13 +124,22 @@ fn oracle(merged: &str, selection: &Selection) -> String {
             _ => {}
         }
     }
+    let first_from = |record: &Record, event: (u8, u8), lwp: Option<u32>| {
+        let is_one = |other: &&Record| {
+            let is_later = other.pid == record.pid && other.time >= record.time;
+            (other.event1, other.event2) == event && is_later && lwp.is_none_or(|lwp| other.lwpid == lwp)
+        };
+        records.iter().find(is_one).map(|other| other.time)
+    };
+    // Until when an open call lasted, whether it may have lasted longer, and whether its return record may be lost.
     let end_of = |record: &Record| {
-        let exits = records.iter().filter(|other| (other.event1, other.event2) == (11, 4) && other.pid == record.pid);
-        exits
-            .map(|exit| exit.time)
-            .next_back()
-            .filter(|&end| end >= record.time)
-            .unwrap_or(records.last().unwrap().time)
+        let (exit, loss) = (first_from(record, (11, 4), None), first_from(record, (0, 1), Some(record.lwpid)));
+        let last = records.iter().rfind(|other| other.pid == record.pid).unwrap().time;
+        match (exit, loss) {
+            (exit, Some(loss)) if exit.is_none_or(|exit| loss <= exit) => (loss, false, true),
+            (Some(exit), _) => (exit, false, false),
+            (None, _) => (last, true, false),
+        }
     };
     let wanted = |at: &usize| {
         let record = &records[*at];
@@ -140,11 +149,13 @@ fn oracle(merged: &str, selection: &Selection) -> String {
         let meets_call_conditions = (selection.objects.is_empty()
             || names(record, &selection.objects)
             || call.iter().flatten().any(|&at| names(&records[at], &selection.objects)))
-            && (!selection.blocked || record.which > 0 && waited(call.map(|at| at.map(|at| &records[at]))))
+            && (!selection.blocked
+                || record.which > 0 && waited(call.map(|at| at.map(|at| &records[at])), end_of(record).2))
             && selection.longer.is_none_or(|least| match call {
                 [Some(first), Some(second)] => records[second].time - records[first].time >= least,
                 [Some(first), None] => {
-                    can_wait(&records[first]) && end_of(&records[first]).saturating_sub(records[first].time) >= least
+                    let (end, or_more, _) = end_of(&records[first]);
+                    can_wait(&records[first]) && (or_more || end - records[first].time >= least)
                 }
                 _ => false,
             });
@@ -183,11 +194,13 @@ fn can_wait(record: &Record) -> bool {
     !matches!((record.event1, record.event2), (1, 1) | (10, 3) | (12, _))
 }
 
-fn waited([first, second]: [Option<&Record>; 2]) -> bool {
+/// `is_cut_off`: the return record may be lost.
+fn waited([first, second]: [Option<&Record>; 2], is_cut_off: bool) -> bool {
     let bits = |record: Option<&Record>, column: usize| record.map(|record| record.arguments[column].bits());
     let Some(record) = first.or(second) else { return false };
     match (record.event1, record.event2) {
-        _ if second.is_none() => can_wait(record),
+        _ if second.is_none() && !is_cut_off => can_wait(record),
+        (2 | 5 | 6 | 9 | 10, _) | (1, 3 | 38) if second.is_none() => false,
         (2 | 5 | 6, _) => bits(second, 1) != Some(0),
         (9, _) => bits(second, 0) != Some(0),
         (3, _) => true,
@@ -246,7 +259,7 @@ fn random_traces_are_filtered_as_the_manual_describes_whatever_the_slices() {
             let (out, _) = trace.merged(&[], limits, 9, |merge, out| {
                 let Selection { since, until, head, tail, .. } = selection;
                 let mut filter = Filter::new(&selection);
-                filter.prepare(merge).unwrap();
+                filter.prepare(merge, &[]).unwrap();
                 let select = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| {
                     filter.select(lines, |line| out.extend_from_slice(line))
                 };

@@ -3,19 +3,23 @@
 //! `--since` and `--until` decide which slices are merged at all. [`Filter`] decides about each merged record, in many
 //! threads, and [`LineLimit`] counts the selected records, in order.
 
+mod batch_note;
 mod call_filter;
 mod line_limit;
+mod open_call_table;
 mod record_filter;
 mod selected_records;
 mod streaming_filter;
 
 use std::io;
 
+use crate::calls::process_ends::ProcessEnds;
 use crate::merge::Merge;
 use crate::options::Selection;
 use crate::record::columns;
 use call_filter::{CallFilter, CallFilterCursor};
 pub use line_limit::LineLimit;
+pub use open_call_table::OpenCallTable;
 use record_filter::RecordFilter;
 pub use streaming_filter::StreamingFilter;
 
@@ -40,10 +44,20 @@ impl Filter {
         self.records.accepts_all() && self.calls.is_none()
     }
 
-    /// Reads the trace once if a condition is about calls, to find which records belong to the calls that meet it.
-    pub fn prepare(&mut self, merge: &Merge) -> io::Result<()> {
+    /// Reads the trace once if a condition is about calls, to find which records belong to the calls that meet it. `running` are
+    /// the processes that run, each with the present in the time of its records.
+    pub fn prepare(&mut self, merge: &Merge, running: &[(u32, u64)]) -> io::Result<()> {
         let Filter { records, calls } = self;
-        calls.as_mut().map_or(Ok(()), |calls| calls.prepare(merge, &|line| records.wants(line)))
+        let ends = ProcessEnds::with_running(running.iter().copied());
+        calls.as_mut().map_or(Ok(()), |calls| calls.prepare(merge, ends, &|line| records.wants(line)))
+    }
+
+    /// The selected calls without a return record, and how many more might meet the conditions if no record was lost.
+    pub fn open_calls(&self) -> (OpenCallTable, u64) {
+        self.calls
+            .as_ref()
+            .map(CallFilter::open_calls)
+            .map_or_else(Default::default, |(table, more)| (table.clone(), more))
     }
 
     /// Gives the selected ones of `lines`, which are in order, to `put`.

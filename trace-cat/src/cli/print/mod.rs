@@ -15,7 +15,7 @@ mod sequential_stage;
 
 use std::path::PathBuf;
 
-use crate::filter::{Filter, LineLimit};
+use crate::filter::{Filter, LineLimit, OpenCallTable};
 use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
 use crate::options::{Arrangement, CommandError, Options, Selection, SortOrder};
 use crate::output::{self, Formatter, destination};
@@ -47,10 +47,17 @@ pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandE
 
     let mut sequential = SequentialStage::open(options.arrangement, path, diagnostics).map_err(failed)?;
     let merge = Merge::prepare(&inputs.texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
-    let (mut concurrent, format) = formats(&options, &paths, &runs);
-    let Selection { since, until, head, tail, .. } = options.selection;
     let mut filter = Filter::new(&options.selection);
-    filter.prepare(&merge).map_err(Error::temporary)?;
+    let running = inputs.running_until();
+    filter.prepare(&merge, &running).map_err(Error::temporary)?;
+    let (open_calls, undecided) = filter.open_calls();
+    if undecided > 0 {
+        let what =
+            format_args!("{undecided} more were open when records began to be lost, and may meet the conditions");
+        diagnostics.report_note("calls", what);
+    }
+    let (mut concurrent, format) = formats(&options, &paths, &runs, open_calls, running);
+    let Selection { since, until, head, tail, .. } = options.selection;
 
     let transform =
         |lines: &[u8], section: OrderedSection, out: &mut Vec<u8>| concurrent.format(&filter, lines, section, out);
@@ -80,11 +87,18 @@ fn selected_paths(options: &Options, runs: &[ProgramRun], diagnostics: &Diagnost
 }
 
 /// How records are formatted, by the merging threads and after them.
-fn formats(options: &Options, paths: &[PathBuf], runs: &[ProgramRun]) -> (ConcurrentStage, Formatter) {
+fn formats(
+    options: &Options,
+    paths: &[PathBuf],
+    runs: &[ProgramRun],
+    open_calls: OpenCallTable,
+    running: Vec<(u32, u64)>,
+) -> (ConcurrentStage, Formatter) {
     let Options { arrangement: Arrangement { sort, .. }, selection, printing, .. } = options;
     if options.stat {
         let count = if options.last { runs.len().min(1) } else { runs.len() };
-        let stat = TraceCounts::new(output::trace_directories(paths), (count > 0).then_some(count));
+        let stat = TraceCounts::new(output::trace_directories(paths), (count > 0).then_some(count))
+            .with_open_calls(open_calls, running);
         return (ConcurrentStage::Unchanged, Formatter::Timeline(Box::new(stat)));
     }
     let sorted = *sort != SortOrder::Time;
@@ -92,11 +106,11 @@ fn formats(options: &Options, paths: &[PathBuf], runs: &[ProgramRun]) -> (Concur
     let is_limited = selection.head.is_some() || selection.tail.is_some();
     if !sorted
         && !is_limited
-        && let Some(text) = output::shared_text_format(printing, paths)
+        && let Some(text) = output::shared_text_format(printing, paths, &open_calls)
     {
         return (ConcurrentStage::Text(Box::new(text)), Formatter::Raw);
     }
-    match output::formatter_for(printing, paths) {
+    match output::formatter_for(printing, paths, open_calls) {
         Formatter::PerRecord(formatter) if !sorted => (ConcurrentStage::PerRecord(formatter), Formatter::Raw),
         formatter => (ConcurrentStage::Unchanged, formatter),
     }

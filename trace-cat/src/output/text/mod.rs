@@ -11,7 +11,7 @@
 //! A line is a call. If no other record is between its two records, the call has one line, at the time of the first
 //! record; else a line with `>` is where it began and a line with `<` where it returned. The result follows, then the time
 //! that the call took (unless both records have the same time), and an answer for each column that is a question and is
-//! not 0.
+//! not 0. A call that is known not to return has `open` for its result, how long it lasted at least, and why it is open.
 //!
 //! A `line_planner` goes through the records in order and makes a `line_plan`: whose records they are, which calls are open,
 //! which records are a line. That takes little of the time. The lines themselves are written by many threads, a batch of
@@ -30,6 +30,7 @@ mod time_column;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use crate::filter::OpenCallTable;
 use crate::merge::OrderedSection;
 use crate::options::TimeStyle;
 use crate::output::formatter::TimelineFormatter;
@@ -59,11 +60,16 @@ pub struct TextBatch<'a> {
 
 impl TextFormat {
     /// The format that shows times in the style `time`. `directories` are those of the trace, which have the names of its
-    /// processes.
-    pub fn new(time: TimeStyle, coloured: bool, directories: Vec<PathBuf>) -> TextFormat {
+    /// processes; `open_calls` are known not to return.
+    pub fn new(time: TimeStyle, coloured: bool, directories: Vec<PathBuf>, open_calls: OpenCallTable) -> TextFormat {
         let clock = TimeColumn::new(time);
         let planner = Mutex::new(LinePlanner::new(clock, KnownThreads::new(directories), coloured));
-        TextFormat { writer: LineWriter::new(coloured), planner, plan: LinePlan::new(clock), spare: Mutex::default() }
+        TextFormat {
+            writer: LineWriter::new(coloured, open_calls),
+            planner,
+            plan: LinePlan::new(clock),
+            spare: Mutex::default(),
+        }
     }
 
     pub fn batch<'a>(&self) -> TextBatch<'a> {

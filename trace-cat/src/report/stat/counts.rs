@@ -8,6 +8,7 @@ use spec::tables::CATEGORIES;
 
 use crate::calls::pairing::{CallKey, OPEN_CALLS_MAX, OpenCalls};
 use crate::calls::wait_rules::{WaitRule, wait_rules};
+use crate::filter::OpenCallTable;
 use crate::record::event_table::EventTable;
 use crate::record::fields::{Fields, bits};
 use crate::record::record_kinds::RecordKindTable;
@@ -38,6 +39,10 @@ pub struct TraceCounts {
     pub object_count: usize,
     wait_rules: EventTable<WaitRule>,
     open_calls: OpenCalls<CallEntry>,
+    /// Until when open calls lasted, if conditions on calls selected them.
+    selected_open: OpenCallTable,
+    /// Until when processes have run that run still.
+    running: HashMap<u32, u64>,
 }
 
 /// What the counts need of an entry record.
@@ -67,7 +72,8 @@ pub struct EventCounts {
     pub blocked: u64,
     /// Calls with an entry record only.
     pub open: u64,
-    /// The sum of the times that its calls lasted, of open ones until the last record of their process.
+    /// The sum of the times that its calls lasted, of open ones until
+    /// the present if their process runs, else until its last record.
     pub nanoseconds: u64,
 }
 
@@ -85,7 +91,15 @@ impl TraceCounts {
             object_count: 0,
             wait_rules: wait_rules(),
             open_calls: OpenCalls::default(),
+            selected_open: OpenCallTable::default(),
+            running: HashMap::new(),
         }
+    }
+
+    /// With what is known of open calls, and of processes that run.
+    pub fn with_open_calls(mut self, selected_open: OpenCallTable, running: Vec<(u32, u64)>) -> TraceCounts {
+        (self.selected_open, self.running) = (selected_open, running.into_iter().collect());
+        self
     }
 
     /// The times of the first and the last record of the trace.
@@ -146,12 +160,14 @@ impl TraceCounts {
     /// Counts the calls without a return record. Those that can wait do wait.
     pub fn count_open_calls(&mut self) {
         for (call, CallEntry { time, .. }) in std::mem::take(&mut self.open_calls).into_open_calls() {
-            let last = self.processes.get(&call.pid).map_or(time, |process| process.span.1);
+            let last_record = || self.processes.get(&call.pid).map(|process| process.span.1);
+            let selected = self.selected_open.find(call, time).map(|until| until.time);
+            let until = selected.or_else(|| self.running.get(&call.pid).copied()).or_else(last_record).unwrap_or(time);
             let counts = self.events.entry((call.category, call.number)).or_default();
             counts.calls += 1;
             counts.open += 1;
             counts.blocked += u64::from(self.wait_rules.get(call.category, call.number).can_wait());
-            counts.nanoseconds = counts.nanoseconds.saturating_add(last.saturating_sub(time));
+            counts.nanoseconds = counts.nanoseconds.saturating_add(until.saturating_sub(time));
         }
     }
 
