@@ -37,6 +37,8 @@ pub struct TraceCounts {
     pub objects: HashMap<u8, HashSet<(u32, u64)>>,
     /// How many objects there are in all categories.
     pub object_count: usize,
+    /// Semaphores that were initialised or opened, by process ID and address, and whether processes share them.
+    semaphores: HashMap<(u32, u64), bool>,
     wait_rules: EventTable<WaitRule>,
     open_calls: OpenCalls<CallEntry>,
     /// Until when open calls lasted, if conditions on calls selected them.
@@ -89,6 +91,7 @@ impl TraceCounts {
             events: HashMap::new(),
             objects: HashMap::new(),
             object_count: 0,
+            semaphores: HashMap::new(),
             wait_rules: wait_rules(),
             open_calls: OpenCalls::default(),
             selected_open: OpenCallTable::default(),
@@ -152,6 +155,31 @@ impl TraceCounts {
         }
     }
 
+    /// How many objects of a category there are. A semaphore that processes share is one object of the process that made it and
+    /// of those that descend from that; `parent` returns a process's parent.
+    pub fn count_objects(&self, category: u8, parent: impl Fn(u32) -> Option<u32>) -> usize {
+        let Some(objects) = self.objects.get(&category) else { return 0 };
+        if category != id::SEMA_INIT.event().category {
+            return objects.len();
+        }
+        let maker = |&(pid, address): &(u32, u64)| {
+            let mut ancestor = pid;
+            // A damaged trinfo can make a circle.
+            for _ in 0..=self.processes.len() {
+                match self.semaphores.get(&(ancestor, address)) {
+                    Some(true) => return (ancestor, address),
+                    Some(false) => break,
+                    None => match parent(ancestor) {
+                        Some(parent) => ancestor = parent,
+                        None => break,
+                    },
+                }
+            }
+            (pid, address)
+        };
+        objects.iter().map(maker).collect::<HashSet<_>>().len()
+    }
+
     /// True if the calls of an event can wait.
     pub fn can_wait(&self, (category, number): (u8, u8)) -> bool {
         self.wait_rules.get(category, number).can_wait()
@@ -181,6 +209,13 @@ impl TraceCounts {
         let first = self.table.find(fields).and_then(|known| known.columns[0]);
         if first.is_some_and(|column| column.name == *name) {
             let address = bits(fields.argument(0));
+            if fields.argument(4) == b"0" {
+                if fields.event() == numbers(id::SEMA_INIT) {
+                    self.semaphores.insert((pid, address), fields.argument(1) != b"0");
+                } else if fields.event() == numbers(id::SEMA_OPEN) {
+                    self.semaphores.insert((pid, address), true);
+                }
+            }
             let is_new = self.objects.entry(category).or_default().insert((pid, address));
             self.object_count += usize::from(is_new);
         }

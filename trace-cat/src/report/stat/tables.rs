@@ -16,7 +16,7 @@ pub fn append_tables(counts: &TraceCounts, known: &HashMap<u32, ProcessInfo>, ou
     if counts.records > 0 {
         processes(counts, known, &mut text);
         events(counts, &mut text);
-        objects(counts, &mut text);
+        objects(counts, known, &mut text);
         notes(counts, known, &mut text);
     }
     out.extend_from_slice(text.as_bytes());
@@ -78,14 +78,15 @@ fn events(counts: &TraceCounts, text: &mut String) {
     }
 }
 
-fn objects(counts: &TraceCounts, text: &mut String) {
-    let mut kinds: Vec<_> = counts.objects.iter().collect();
-    kinds.sort_by_key(|(kind, _)| **kind);
+fn objects(counts: &TraceCounts, known: &HashMap<u32, ProcessInfo>, text: &mut String) {
+    let parent = |pid| known.get(&pid).map(|process| process.parent).filter(|&parent| parent != 0);
+    let mut kinds: Vec<_> = counts.objects.keys().collect();
+    kinds.sort();
     if !kinds.is_empty() {
         *text += "\nobjects                     count\n";
     }
-    for (kind, objects) in kinds {
-        *text += &format!("{:<22}  {:>9}\n", category(*kind), objects.len());
+    for &kind in kinds {
+        *text += &format!("{:<22}  {:>9}\n", category(kind), counts.count_objects(kind, parent));
     }
     if counts.object_count >= OBJECTS_MAX {
         *text += "There are more objects, which were not counted.\n";

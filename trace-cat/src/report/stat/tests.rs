@@ -131,3 +131,26 @@ fn a_return_record_alone_is_a_call() {
         "mutex_lock                      1           1           0         0 ns"
     );
 }
+
+#[test]
+fn a_semaphore_that_processes_share_is_one_object() {
+    let mut counts = TraceCounts::new(Vec::new(), None);
+    let mut put = |pid: u32, event: &str, arguments: &str| {
+        let line = format!("1795174740:000000000:0000001:{pid:07}:0x7fc5de3f86c0:{event}:{arguments}\n");
+        counts.record(line.as_bytes(), &mut Vec::new());
+    };
+    put(1, "04:01:0", "0x10:1:0:0:0");
+    put(1, "04:01:0", "0x20:0:0:0:0");
+    put(1, "04:31:0", "0x30:0:0:0:0");
+    put(4, "04:01:0", "0x10:0:0:0:0");
+    for pid in 1..=5 {
+        for address in ["0x10", "0x20", "0x30"] {
+            put(pid, "04:04:0", &format!("{address}:0:0:0:0"));
+        }
+    }
+    // 3 is a child of 2, and 2 of 1; 4 is one, too, and has made a semaphore of its own. 5 is none.
+    let parent = |pid| [None, None, Some(1), Some(2), Some(1), Some(5)][pid as usize];
+    // 0x10: of 1, of 4 and of 5; 0x20: of each; 0x30: of 1 and of 5.
+    assert_eq!(counts.count_objects(4, parent), 3 + 5 + 2);
+    assert_eq!(counts.count_objects(4, |_| None), 15);
+}
