@@ -156,12 +156,16 @@ fn filters_and_text() {
     let trace = trace();
     assert_output(&run(trace.path(), &["-l", "3", "-p", "1"]), 0, SECOND, "");
     assert_output(&run(trace.path(), &["-e", "mutex_lock"]), 0, FIRST, "");
-    assert_output(
-        &run(trace.path(), &["-F", "text", "-e", "-mutex_lock"]),
-        0,
-        "  0.000000000 1/3               mutex_unlock(0x559469ed90a0)          = 0\n",
-        "",
-    );
+    let output = command(trace.path()).args(["-F", "text", "-e", "-mutex_lock"]).env("TZ", "UTC0").output().unwrap();
+    let expected = "times since 2026-11-20 11:39:00.000000001\n\
+        \u{20} 0.000000001 1/3               mutex_unlock(0x559469ed90a0)          = 0\n";
+    assert_output(&output, 0, expected, "");
+    // A time that is printed can be typed.
+    assert_output(&run(trace.path(), &["--since", "+0.000000001"]), 0, SECOND, "");
+    for limit in ["--head", "--tail"] {
+        let output = run(trace.path(), &["-F", "text", "-e", "-mutex_lock", limit, "1"]);
+        assert!(String::from_utf8_lossy(&output.stdout).contains("\n  0.000000001 1/3 "), "{output:?}");
+    }
 }
 
 #[test]

@@ -89,8 +89,12 @@ impl<'a> Printer<'a> {
             self.journal_text.extend_from_slice(line);
         }
         let (since, until) = (self.since, self.until);
+        let formatter = &mut self.formatter;
         self.times.get_or_insert_with(|| {
             let time = columns::time(line).unwrap_or(0);
+            if let Formatter::Timeline(formatter) = formatter {
+                formatter.begin(time);
+            }
             since.map_or(0, |since| since.resolve(time))..until.map_or(u64::MAX, |until| until.resolve(time))
         });
         let mut selected = std::mem::take(&mut self.selected);

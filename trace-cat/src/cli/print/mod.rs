@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use crate::filter::{Filter, LineLimit, OpenCallTable};
 use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
 use crate::options::{Arrangement, CommandError, Options, Selection, SortOrder};
-use crate::output::{self, Formatter, destination};
+use crate::output::{self, Formatter, TimelineFormatter as _, destination};
 use crate::report::runs::{self, ProgramRun};
 use crate::report::stat::TraceCounts;
 use crate::support::diagnostics::Diagnostics;
@@ -56,14 +56,19 @@ pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandE
             format_args!("{undecided} more were open when records began to be lost, and may meet the conditions");
         diagnostics.report_note("calls", what);
     }
-    let (mut concurrent, format) = formats(&options, &paths, &runs, open_calls, running);
+    let (mut concurrent, mut format) = formats(&options, &paths, &runs, open_calls, running);
     let Selection { since, until, head, tail, .. } = options.selection;
+    let start = merge.span().map_or(0, |(start, _)| start);
+    match (&mut concurrent, &mut format) {
+        (ConcurrentStage::Text(text), _) => text.begin(start),
+        (_, Formatter::Timeline(formatter)) => formatter.begin(start),
+        _ => {}
+    }
 
     let transform =
         |lines: &[u8], section: OrderedSection, out: &mut Vec<u8>| concurrent.format(&filter, lines, section, out);
     let is_unchanged = matches!(concurrent, ConcurrentStage::Unchanged) && filter.accepts_all();
     let transform: BatchTransform = if is_unchanged { None } else { Some(&transform) };
-    let start = merge.span().map_or(0, |(start, _)| start);
     let mut times = since.map_or(0, |since| since.resolve(start))..until.map_or(u64::MAX, |until| until.resolve(start));
     let limit = LineLimit::choose(&merge, &mut times, transform, head, tail).map_err(failed)?;
     sequential.begin(limit, format, &concurrent).map_err(failed)?;

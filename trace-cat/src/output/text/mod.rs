@@ -1,6 +1,7 @@
 //! `-F text`: for people.
 //!
 //! ```text
+//! times since 2026-11-21 03:39:00.544763329
 //!   0.000000000 handoff/26705     mutex_lock(0x7ffc8f1c1b70)            = 0
 //!   0.000002392 handoff/26705   > cond_wait(0x7ffc8f1c1b40, 0x7ffc8f1c1b70)
 //!   0.008556826 handoff/26704     mutex_unlock(0x7ffc8f1c1b70)          = 0
@@ -106,6 +107,10 @@ fn emptied<'a, 'b>(mut full: Vec<Result<Fields<'a>, &'a [u8]>>) -> Vec<Result<Fi
 }
 
 impl TimelineFormatter for TextFormat {
+    fn begin(&mut self, start: u64) {
+        self.planner.get_mut().unwrap_or_else(PoisonError::into_inner).clock.begin(start);
+    }
+
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
         let records = [Fields::new(line).ok_or(line)];
         let planner = self.planner.get_mut().unwrap_or_else(PoisonError::into_inner);
