@@ -77,8 +77,8 @@ pub struct Recording {
 
     /// Record only programs of this name; may be repeated (THR_TRACE_ONLY)
     ///
-    /// The name is the last part of the program's path; of a script, that of its interpreter. Without this, all programs
-    /// that PROGRAM starts are recorded. Example: --only cc1 --only ld
+    /// The name is that of the program's file, of the link by which it was started, or of the script. Without this, all
+    /// programs that PROGRAM starts are recorded. Example: --only cc1 --only ld
     #[arg(long, value_name = "NAME")]
     pub only: Vec<OsString>,
 
