@@ -23,7 +23,7 @@ pub use arrangement::{Arrangement, SortOrder, SplitBy};
 pub use command_error::CommandError;
 pub use follow_options::Following;
 pub use output_options::{ColorChoice, OutputFormat, Printing, TimeStyle};
-pub use run_command::{Recording, RecordingLevel, RunOptions};
+pub use run_command::{FLIGHT_RING, Purpose, Recording, RecordingLevel, RunOptions, is_unnoticed};
 pub use selection::Selection;
 pub use time_point::TimePoint;
 
