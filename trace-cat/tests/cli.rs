@@ -235,6 +235,7 @@ fn records_are_sorted_by_event_or_thread_and_split_into_files() {
     assert_output(&run(trace.path(), &["--split", "lwp", "-o", "threads"]), 0, "", "");
     assert_output(&run(trace.path(), &["threads/lwp.0000002"]), 0, &format!("{FIRST}{third}"), "");
     assert_eq!(fs::read_to_string(trace.path().join("threads/lwp.0000003")).unwrap(), SECOND);
+    assert_output(&run(trace.path(), &["threads"]), 0, &all, "");
     assert_output(&run(trace.path(), &["--split", "pid", "--sort", "tid", "-o", "processes"]), 0, "", "");
     assert_eq!(
         fs::read_to_string(trace.path().join("processes/pid.0000001")).unwrap(),
