@@ -103,6 +103,7 @@ fn wrong_usage_is_status_2_and_the_message_names_the_right_word() {
         (&["-F", "jsn"], "'json'"),
         (&["--time", "abs"], "--time is for -F text"),
         (&["--color", "always", "-F", "csv"], "--color is for -F text"),
+        (&["--calls", "-F", "csv"], "--calls is for -F json"),
         (&["--recover", "-o", "out"], "--recover"),
     ] {
         let output = run(trace.path(), arguments);
@@ -302,6 +303,16 @@ fn csv_and_json_name_the_columns() {
                     \"category\":\"mutex\",\"event\":\"mutex_unlock\",\"which\":0,\
                     \"arguments\":{\"mutex\":\"0x559469ed90a0\",\"rval\":0,\"waiters?\":0}}\n";
     assert_output(&output, 0, expected, "");
+}
+
+#[test]
+fn json_has_an_object_for_each_call() {
+    let trace = trace();
+    let output = run(trace.path(), &["-F", "json", "--calls"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let [unlock, lock] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
+    let open = "{\"time\":\"1795174740.000000001\",\"duration\":1,\"open\":true,\"waited\":true,\"lwpid\":2,";
+    assert!(unlock.contains("mutex_unlock") && lock.starts_with(open), "{text}");
 }
 
 /// Adds a later run to the directory `trace`; its process has number 9. Returns its record.
