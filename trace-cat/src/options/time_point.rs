@@ -41,9 +41,14 @@ impl TimePoint {
             }
         };
         parsed().ok_or_else(|| {
-            "a time is +1.5s (from the start; also ms, us, ns, m, h), 12:00:05.25, \"2026-11-21 12:00:05\" or seconds since the \
-             Epoch"
-                .to_owned()
+            let tip = match duration(text) {
+                Ok(_) => format!("\n\n  tip: from the start is '+{text}'"),
+                Err(_) => String::new(),
+            };
+            format!(
+                "a time is +1.5s (from the start; also ms, us, ns, m, h), 12:00:05.25, \"2026-11-21 12:00:05\" or seconds since \
+                 the Epoch{tip}"
+            )
         })
     }
 
@@ -111,7 +116,13 @@ fn duration_of(text: &str) -> Option<u64> {
 fn date_of(text: &str) -> Option<(i32, i32, i32)> {
     let mut fields = text.splitn(3, '-').map(|field| field.parse::<u16>().ok().map(i32::from));
     let (year, month, day) = (fields.next()??, fields.next()??, fields.next()??);
-    ((1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day))
+    let is_leap_year = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        2 => 28 + i32::from(is_leap_year),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    ((1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=days).contains(&day))
         .then_some((year, month, day))
 }
 
@@ -141,6 +152,7 @@ mod tests {
             ("12:00:05.25", TimePoint::OfDay(12 * HOUR + 5_250_000_000)),
             ("7:30", TimePoint::OfDay(7 * HOUR + HOUR / 2)),
             ("2026-11-21", TimePoint::OfDate(2026, 11, 21, 0)),
+            ("2028-02-29", TimePoint::OfDate(2028, 2, 29, 0)),
             ("2026-11-21T00:00:01", TimePoint::OfDate(2026, 11, 21, NANOS_PER_SECOND)),
             ("2026-11-21 23:59", TimePoint::OfDate(2026, 11, 21, 24 * HOUR - 60 * NANOS_PER_SECOND)),
             ("1795174740", TimePoint::At(1_795_174_740_000_000_000)),
@@ -178,6 +190,11 @@ mod tests {
             "12",
             "12:00:60",
             "2026-13-01",
+            "2026-02-31",
+            "2026-02-29",
+            "2100-02-29",
+            "2026-04-31 12:00",
+            "2026-11-00",
             "2026-1",
             "x",
             "1.0123456789",
