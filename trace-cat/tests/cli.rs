@@ -81,6 +81,14 @@ fn damage_is_status_1_and_undamaged_records_are_printed() {
 }
 
 #[test]
+fn a_file_that_is_no_trace_has_one_message() {
+    let trace = trace();
+    fs::write(trace.path().join("notes"), "not\na\ntrace\n".repeat(1000)).unwrap();
+    let message = "trace-cat: notes:1: not a record: the line ends in time1; the file has no record\n";
+    assert_output(&run(trace.path(), &["notes", "tr.0000001.002"]), 1, FIRST, message);
+}
+
+#[test]
 fn a_directory_without_traces_is_status_1() {
     let empty = tempfile::tempdir().unwrap();
     assert_output(&run(empty.path(), &[]), 1, "", "trace-cat: .: no trace here (no file tr.xxxxxxx.yyy)\n");

@@ -165,6 +165,10 @@ impl GrowingFile {
     }
 
     fn report(&mut self, what: impl std::fmt::Display, diagnostics: &Diagnostics) {
+        if self.latest == 0 && self.reports > 0 {
+            // Without a record the file is probably no trace.
+            return;
+        }
         self.reports = self.reports.saturating_add(1);
         if self.reports <= REPORTED_MAX {
             diagnostics.report_damage(self.path.display(), what);

@@ -255,6 +255,17 @@ mod tests {
     }
 
     #[test]
+    fn a_new_file_that_is_no_trace_has_one_message() {
+        let mut fixture = GrowingFileFixture::new();
+        let rubbish = "rubbish\n".repeat(5);
+        assert_eq!(fixture.read(&rubbish, u64::MAX, false), []);
+        assert_eq!(fixture.messages.text().lines().count(), 1, "{}", fixture.messages.text());
+        // Among records each damage counts.
+        fixture.read(&format!("{rubbish}{}{rubbish}", lines(1..2)), u64::MAX, false);
+        assert_eq!(fixture.messages.text().lines().count(), 6, "{}", fixture.messages.text());
+    }
+
+    #[test]
     fn a_range_that_is_not_written_yet_is_waited_for() {
         let mut fixture = GrowingFileFixture::new();
         fixture.file.owned = true;
