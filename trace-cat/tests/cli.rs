@@ -152,6 +152,16 @@ fn a_closed_pipe_is_a_silent_end() {
 }
 
 #[test]
+fn a_closed_pipe_hides_no_damage() {
+    let trace = trace();
+    fs::write(trace.path().join("tr.0000001.004"), format!("rubbish\n{}", SECOND.repeat(50_000))).unwrap();
+    let mut child = spawn(trace.path(), &[]);
+    drop(child.stdout.take());
+    let message = "trace-cat: ./tr.0000001.004:1: not a record: the line ends in time1\n";
+    assert_output(&child.wait_with_output().unwrap(), 1, "", message);
+}
+
+#[test]
 fn the_standard_input_is_read_for_a_dash() {
     let trace = trace();
     let mut child = spawn(trace.path(), &["-"]);
