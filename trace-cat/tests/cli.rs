@@ -15,7 +15,9 @@ mod rings;
 mod trbuf_image;
 
 use std::fs;
-use std::io::Write;
+use std::io::{Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -159,6 +161,31 @@ fn a_closed_pipe_hides_no_damage() {
     drop(child.stdout.take());
     let message = "trace-cat: ./tr.0000001.004:1: not a record: the line ends in time1\n";
     assert_output(&child.wait_with_output().unwrap(), 1, "", message);
+}
+
+/// A socket cannot be opened by its path in `/proc`, and the file of another user may not be.
+#[test]
+fn the_standard_input_is_read_by_its_descriptor() {
+    let trace = trace();
+    let (mut writer, reader) = UnixStream::pair().unwrap();
+    reader.set_nonblocking(true).unwrap();
+    let reader = OwnedFd::from(reader);
+    let child = command(trace.path()).arg("-").stdin(reader).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    writer.write_all(format!("{SECOND}{FIRST}").as_bytes()).unwrap();
+    drop(writer);
+    assert_output(&child.unwrap().wait_with_output().unwrap(), 0, &format!("{FIRST}{SECOND}"), "");
+
+    // Nobody may open the file, not even root: it has no name.
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(format!("{FIRST}{SECOND}").as_bytes()).unwrap();
+    let from = |offset: u64| {
+        let mut file = file.try_clone().unwrap();
+        file.seek(SeekFrom::Start(offset)).unwrap();
+        command(trace.path()).arg("-").stdin(file).output().unwrap()
+    };
+    assert_output(&from(0), 0, &format!("{FIRST}{SECOND}"), "");
+    assert_output(&from(FIRST.len() as u64), 0, SECOND, "");
+    assert_output(&from(2 * FIRST.len() as u64), 0, "", "");
 }
 
 #[test]
