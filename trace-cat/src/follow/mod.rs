@@ -14,6 +14,7 @@
 //! The processes notice nothing, because the kernel holds their buffers in memory anyway. Buffers are read by `pread`: a mapped
 //! file that becomes shorter would raise a signal.
 
+mod directory_events;
 mod directory_watch;
 mod emitted_records;
 mod follower;
@@ -29,7 +30,7 @@ mod start;
 mod stop_signal;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -137,6 +138,15 @@ impl Follower<'_> {
     /// Reads what is new in buffers and files.
     fn read_sources(&mut self) {
         let before = self.intake.window.count;
+        // Before the buffers: what leaves them from now on is reported in the next round.
+        let reported = self.watches.iter().filter_map(DirectoryWatch::reported_directory);
+        self.files.set_reported_directories(reported.map(Path::to_owned).collect());
+        for watch in &mut self.watches {
+            match watch.written() {
+                Some(paths) => paths.iter().for_each(|path| self.files.note_written(path)),
+                None => self.files.iter_mut().for_each(|file| file.is_written = true),
+            }
+        }
         let Follower { processes, files, intake, diagnostics, .. } = self;
         processes.retain_mut(|live| live.read_new(files, intake, diagnostics));
         if let Some(offset) = processes.iter().map(RunningProcess::offset).min() {

@@ -276,3 +276,56 @@ fn the_next_owner_of_a_trbuf_has_its_records_printed_once_and_as_its_own() {
     };
     assert_eq!(fixture.follow_steps(|| (), steps), (written.clone() + &new, String::new()));
 }
+
+/// How many descriptors of this process lead to record files of the trace.
+fn open_record_files(trace: &TestTrace) -> usize {
+    let descriptors = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let paths = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
+    paths.filter(|path| path.starts_with(trace.path("")) && path.to_string_lossy().contains("/tr.")).count()
+}
+
+#[test]
+fn files_of_ended_processes_are_closed_and_not_inspected() {
+    const FILES: u64 = 50;
+    let name = |number: u64| format!("tr.{number:07x}.002");
+    let line = |number: u64, time: u64| record(time, number as u32, "02:04:0", number);
+    let fixture = FollowFixture::empty();
+    for number in 1..FILES {
+        fixture.trace.file(&name(number), line(number, 1));
+    }
+    let elsewhere = tempfile::tempdir_in(fixture.trace.path("").parent().unwrap()).unwrap();
+    let steps = |follow: &mut Follower| {
+        for number in FILES..2 * FILES {
+            fixture.trace.file(&name(number), line(number, 1));
+        }
+        for _ in 0..150 {
+            follow.read_new();
+        }
+        assert_eq!(open_record_files(&fixture.trace), 0);
+        // What is written by another name of a file is not reported: it is read when the file's turn comes.
+        for number in 1..2 * FILES {
+            let link = elsewhere.path().join(name(number));
+            fs::hard_link(fixture.trace.path(&name(number)), &link).unwrap();
+        }
+        follow.read_new();
+        let count = follow.intake.window.count;
+        for number in 1..2 * FILES {
+            let mut file = OpenOptions::new().append(true).open(elsewhere.path().join(name(number))).unwrap();
+            file.write_all(line(number, 2).as_bytes()).unwrap();
+        }
+        follow.read_new();
+        assert!(follow.intake.window.count <= count + 1, "no file is inspected without a reason but one");
+        for _ in 0..2 * FILES {
+            follow.read_new();
+        }
+        assert_eq!(follow.intake.window.count, count + 2 * FILES - 1);
+        // What is reported is read at once.
+        let mut file = OpenOptions::new().append(true).open(fixture.trace.path(&name(7))).unwrap();
+        file.write_all(line(7, 3).as_bytes()).unwrap();
+        drop(file);
+        follow.read_sources();
+        assert_eq!(follow.intake.window.count, count + 2 * FILES);
+    };
+    let (records, messages) = fixture.follow_steps(|| (), steps);
+    assert_eq!((records.lines().count() as u64, &*messages), (2 * (2 * FILES - 1) + 1, ""));
+}
