@@ -114,11 +114,19 @@ impl Follower<'_> {
         };
         merge.run(0..horizon, None, &mut print).map_err(Error::temporary)?;
         result?;
+        let mut result = Ok(());
         let mut wait = |lines: &[u8]| {
-            lines_of(lines).for_each(|line| intake.window.push(columns::time(line).unwrap_or(0), line));
-            Ok(!stop_signal::is_requested())
+            for line in lines_of(lines) {
+                intake.window.push(columns::time(line).unwrap_or(0), line);
+                if intake.window.size() > ROOM {
+                    // The trace is ahead of this computer's clock: nothing that is still to come can be in order with it.
+                    result = intake.window.release_early(u64::MAX, |line, late| printer.put(line, late));
+                }
+            }
+            Ok(result.is_ok() && !stop_signal::is_requested())
         };
         merge.run(horizon..u64::MAX, None, &mut wait).map_err(Error::temporary)?;
+        result?;
         printer.caught_up();
         Ok(())
     }
@@ -244,6 +252,10 @@ impl Follower<'_> {
             None => (horizon, now.saturating_sub(*hold)),
         };
         intake.window.release(horizon, [overdue, now], |line, late| printer.put(line, late))?;
+        if let Some(behind) = files.behind().filter(|_| intake.window.size() > ROOM) {
+            // The files that are read are ahead of this computer's clock.
+            intake.window.release_early(behind, |line, late| printer.put(line, late))?;
+        }
         printer.flush()
     }
 

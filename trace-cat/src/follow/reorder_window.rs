@@ -120,6 +120,14 @@ impl ReorderWindow {
         Ok(())
     }
 
+    /// Releases, in order, the records before `time`, although earlier ones may arrive, which are not late then.
+    pub fn release_early<E>(&mut self, time: u64, put: impl FnMut(&[u8], bool) -> Result<(), E>) -> Result<(), E> {
+        let horizon = self.horizon;
+        let result = self.release(time, [0, 0], put);
+        self.horizon = horizon;
+        result
+    }
+
     /// Drops the text of released records.
     fn compact(&mut self) {
         let mut text = Vec::with_capacity(self.text.len() - self.released);

@@ -277,6 +277,35 @@ fn the_next_owner_of_a_trbuf_has_its_records_printed_once_and_as_its_own() {
     assert_eq!(fixture.follow_steps(|| (), steps), (written.clone() + &new, String::new()));
 }
 
+/// The trace has times that are after this computer's.
+#[test]
+fn a_trace_that_is_ahead_of_the_clock_is_not_held_in_memory() {
+    const COUNT: u64 = 300_000;
+    let lines =
+        |times: std::ops::Range<u64>| -> String { times.map(|time| record(time, 2, "02:04:0", time)).collect() };
+    let fixture = FollowFixture::empty();
+    fixture.trace.file("tr.0000001.002", lines(1000..COUNT));
+    let (options, (diagnostics, messages)) = (fixture.options(), recorded_diagnostics());
+    let (mut follow, texts) = Follower::start(&options, 0, &diagnostics).unwrap_or_else(|error| panic!("{error:?}"));
+    let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, &diagnostics).unwrap();
+    follow.catch_up(texts, 1000, &mut printer).unwrap();
+    assert!(follow.intake.window.size() <= ROOM + 1000, "{}", follow.intake.window.size());
+    // The same is true for a file that is made meanwhile. A record of the present is not late.
+    fixture.trace.file("tr.0000003.002", lines(COUNT..2 * COUNT)).file("tr.0000003.004", record(1001, 4, "02:04:0", 0));
+    for _ in 0..40 {
+        follow.read_new();
+        follow.release(1000, false, &mut printer).unwrap();
+        assert!(follow.intake.window.size() <= ROOM + 2 * ROOM, "{}", follow.intake.window.size());
+    }
+    follow.release(u64::MAX, true, &mut printer).unwrap();
+    printer.end().unwrap();
+    let printed = fs::read_to_string(fixture.journal.path()).unwrap();
+    assert_eq!((printed.lines().count() as u64, messages.text()), (2 * COUNT - 999, String::new()));
+    assert_eq!(follow.intake.window.late.count, 0);
+    let others = printed.lines().filter(|line| !line.contains("0000004"));
+    assert!(others.is_sorted_by_key(|line| &line[..20]));
+}
+
 /// How many descriptors of this process lead to record files of the trace.
 fn open_record_files(trace: &TestTrace) -> usize {
     let descriptors = fs::read_dir("/proc/self/fd").unwrap().flatten();
