@@ -16,7 +16,7 @@ use crate::options::Selection;
 use crate::record::columns;
 use call_filter::CallFilter;
 pub use line_limit::LineLimit;
-use record_filter::RecordFilter;
+pub use record_filter::RecordFilter;
 pub use streaming_filter::StreamingFilter;
 
 /// The conditions that records have to meet.

@@ -8,6 +8,7 @@ use spec::record::EVENT1_OFFSET;
 
 use super::emitted_records::EmittedRecords;
 use super::reorder_window::Intake;
+use crate::record::columns;
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::buffers::leftovers::LeftoverPlaces;
 use crate::trace::file_handle::FileHandle;
@@ -168,11 +169,15 @@ impl GrowingFile {
         let ends = (self.completed.is_some() || last && !self.owned) && !self.behind;
         let mut records = RecordReader::new(text, range.start..stop, std::mem::take(&mut intake.buffer));
         loop {
+            if records.skip_lines(|line| intake.is_unwanted(line)) {
+                self.latest = self.latest.max(columns::time(records.line()).unwrap_or(0));
+                self.position = base + records.position;
+            }
             match records.next()? {
                 Some(RecordItem::Record { time }) => {
                     self.latest = self.latest.max(time);
                     let line = records.line();
-                    if !self.emitted.take(time, line) {
+                    if !intake.is_unwanted(line) && !self.emitted.take(time, line) {
                         intake.window.push(time, line);
                     }
                 }

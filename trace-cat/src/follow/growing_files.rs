@@ -156,6 +156,11 @@ impl GrowingFiles {
         self.list.iter().flatten().filter_map(|file| file.behind()).min()
     }
 
+    /// The same of the files that running processes write.
+    pub fn owned_behind(&self) -> Option<u64> {
+        self.list.iter().flatten().filter(|file| file.owned).filter_map(|file| file.behind()).min()
+    }
+
     /// Reads new text, at most `limit` bytes of each file; without `room` only of those files that the others wait for.
     pub fn read(&mut self, limit: u64, room: bool, intake: &mut Intake, diagnostics: &Diagnostics) {
         let behind = self.behind();
@@ -184,7 +189,9 @@ impl GrowingFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::filter::RecordFilter;
     use crate::follow::reorder_window::ReorderWindow;
+    use crate::options::Selection;
     use crate::support::diagnostics::tests::recorded_diagnostics;
     use crate::testing::test_trace::record;
     use crate::trace::file_handle::{DescriptorBudget, open};
@@ -291,6 +298,22 @@ mod tests {
         // Among records each damage counts.
         fixture.read(&format!("{rubbish}{}{rubbish}", lines(1..2)), u64::MAX, false);
         assert_eq!(fixture.messages.text().lines().count(), 6, "{}", fixture.messages.text());
+    }
+
+    /// Damage is reported also among records that are not needed.
+    #[test]
+    fn records_that_are_not_needed_are_left_out() {
+        let mut fixture = GrowingFileFixture::new();
+        let mut selection = Selection { event_lists: vec!["cond".to_owned()], ..Selection::default() };
+        selection.resolve().unwrap();
+        fixture.intake.filter = Some(RecordFilter::new(&selection));
+        let wanted = record(5, 1, "03:03:1", 5);
+        let text = format!("{}rubbish\n{}{wanted}{}", lines(0..3), lines(3..5), lines(6..9));
+        assert_eq!(fixture.read(&text, text.len() as u64 - 100, false), [5]);
+        assert_eq!(fixture.file.behind(), Some(6));
+        assert_eq!(fixture.read(&text, u64::MAX, false), []);
+        assert_eq!(fixture.file.behind(), None);
+        assert_eq!(fixture.messages.text().lines().count(), 1, "{}", fixture.messages.text());
     }
 
     #[test]

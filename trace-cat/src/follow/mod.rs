@@ -36,7 +36,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::merge::{Merge, MergeLimits};
-use crate::options::{CommandError, Options};
+use crate::options::{CommandError, Options, TimePoint};
 use crate::output::destination;
 use crate::record::columns;
 use crate::support::diagnostics::{Diagnostics, reason};
@@ -58,6 +58,8 @@ const ROOM: usize = 24 << 20;
 const CHUNK: u64 = 2 << 20;
 /// A trbuf that is younger than this may not yet be open in the process that makes it.
 const CREATION_TIME: Duration = Duration::from_secs(1);
+/// How late the records of a running process may be read, nanoseconds, before that is reported.
+const REPORTED_LATENESS: u64 = 1_000_000_000;
 /// How many rounds without anything new show that no process runs any more.
 const IDLE_ROUNDS: u32 = 3;
 
@@ -70,7 +72,13 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
     let hold = window.saturating_sub(2 * interval.as_nanos() as u64);
     let began = monotonic();
     let (mut follow, texts) = Follower::start(options, hold, diagnostics)?;
-    let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, diagnostics)?;
+    let mut selection = options.selection.clone();
+    if selection.since == Some(TimePoint::Now) {
+        // The processes' time need not be that of the wall clock.
+        let now = follow.horizon(began).saturating_add(hold);
+        selection.since = (!options.begins_now()).then_some(TimePoint::At(now));
+    }
+    let mut printer = Printer::new(&options.printing, &selection, &options.paths, diagnostics)?;
     // The outputs may be files in a directory that is followed.
     let journal = options.printing.output.as_deref().and_then(|path| destination::output_identity(Some(path)));
     follow.files.outputs.extend([journal, destination::output_identity(None)].into_iter().flatten());
@@ -246,12 +254,22 @@ impl Follower<'_> {
     fn release(&mut self, horizon: u64, is_last: bool, printer: &mut Printer) -> Result<(), Error> {
         let Follower { files, intake, hold, .. } = self;
         let now = monotonic();
+        let recorded_at = now.saturating_add_signed(self.clock_offset);
+        let late = files.owned_behind().map_or(0, |behind| recorded_at.saturating_sub(behind));
+        if late > REPORTED_LATENESS && !std::mem::replace(&mut self.has_reported_lateness, true) {
+            let what =
+                format_args!("more is recorded than can be read: records are printed {} late", duration_text(late));
+            self.diagnostics.report_note("--follow", what);
+        }
         let (horizon, overdue) = match files.behind() {
             _ if is_last => (u64::MAX, u64::MAX),
             Some(behind) => (horizon.min(behind), 0),
             None => (horizon, now.saturating_sub(*hold)),
         };
         intake.window.release(horizon, [overdue, now], |line, late| printer.put(line, late))?;
+        if intake.filter.is_none() {
+            intake.filter = printer.needed_records();
+        }
         if let Some(behind) = files.behind().filter(|_| intake.window.size() > ROOM) {
             // The files that are read are ahead of this computer's clock.
             intake.window.release_early(behind, |line, late| printer.put(line, late))?;

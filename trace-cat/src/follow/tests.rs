@@ -306,6 +306,29 @@ fn a_trace_that_is_ahead_of_the_clock_is_not_held_in_memory() {
     assert!(others.is_sorted_by_key(|line| &line[..20]));
 }
 
+#[test]
+fn a_process_that_records_more_than_can_be_read_is_reported_at_once() {
+    let fixture = FollowFixture::empty();
+    let steps = |follow: &mut Follower| {
+        let text: String = (0..40_000).map(|time| record(time, 2, "02:04:0", time)).collect();
+        fixture.trace.file("tr.0000001.002", text).file("tr.0000003.002", record(1, 3, "02:04:0", 1));
+        let mut printer =
+            Printer::new(&Printing::default(), &fixture.options().selection, &[], follow.diagnostics).unwrap();
+        for number in ["tr.0000001.002", "tr.0000003.002"] {
+            let path = fixture.trace.path(number);
+            let index = follow.files.open(&path, &mut follow.intake, follow.diagnostics).unwrap().unwrap();
+            follow.files.get(index).unwrap().owned = true;
+        }
+        for _ in 0..5 {
+            follow.read_sources();
+            follow.release(0, false, &mut printer).unwrap();
+        }
+    };
+    let (_, messages) = fixture.follow_steps(|| (), steps);
+    assert!(messages.starts_with("trace-cat: --follow: more is recorded than can be read: "), "{messages}");
+    assert_eq!(messages.lines().count(), 1, "{messages}");
+}
+
 /// How many descriptors of this process lead to record files of the trace.
 fn open_record_files(trace: &TestTrace) -> usize {
     let descriptors = fs::read_dir("/proc/self/fd").unwrap().flatten();

@@ -71,7 +71,8 @@ pub struct Selection {
     ///
     /// TIME is local time (12:00:05.25 of the day on which the trace begins, "2026-11-21 12:00:05"), seconds since the
     /// Epoch as in a record (1795174740:544763329), or the time since the first record of all: +1.5s, +200ms, +7us,
-    /// +9ns, +2m, +1h. Earlier records are not merged. Example: --since +1.5s
+    /// +9ns, +2m, +1h. Earlier records are not merged. With --follow, now begins behind the existing records, which are not
+    /// read, also where there is much of them. Example: --since +1.5s
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = TimePoint::parse)]
     pub since: Option<TimePoint>,
 

@@ -1,6 +1,7 @@
 //! Points in time as a person writes them: `+1.5s`, `12:00:05.25`, `2026-11-21 12:00:05`, `1795174740.544763329`.
 
 use std::mem::zeroed;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use spec::record::NANOS_PER_SECOND;
 
@@ -19,12 +20,17 @@ pub enum TimePoint {
     OfDay(u64),
     /// Year, month from 1, day, and nanoseconds since midnight, local time.
     OfDate(i32, i32, i32, u64),
+    /// The time at which the command began.
+    Now,
 }
 
 impl TimePoint {
     /// Parses a point in time. The error is a message that lists the possible forms.
     pub fn parse(text: &str) -> Result<TimePoint, String> {
         let parsed = || {
+            if text == "now" {
+                return Some(TimePoint::Now);
+            }
             if let Some(duration) = text.strip_prefix('+') {
                 return duration_of(duration).map(TimePoint::After);
             }
@@ -46,7 +52,7 @@ impl TimePoint {
                 Err(_) => String::new(),
             };
             format!(
-                "a time is +1.5s (from the start; also ms, us, ns, m, h), 12:00:05.25, \"2026-11-21 12:00:05\" or seconds since \
+                "a time is +1.5s (from the start; also ms, us, ns, m, h), 12:00:05.25, \"2026-11-21 12:00:05\", now, or seconds since \
                  the Epoch{tip}"
             )
         })
@@ -57,6 +63,7 @@ impl TimePoint {
         match self {
             TimePoint::After(nanoseconds) => start.saturating_add(nanoseconds),
             TimePoint::At(nanoseconds) => nanoseconds,
+            TimePoint::Now => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64),
             TimePoint::OfDate(year, month, day, nanoseconds) => on_day(year, month, day, nanoseconds),
             TimePoint::OfDay(nanoseconds) => {
                 let LocalTime { year, month, day, .. } = LocalTime::at(start / NANOS_PER_SECOND);
@@ -143,6 +150,7 @@ mod tests {
     fn every_form() {
         for (text, point) in [
             ("+1.5s", TimePoint::After(1_500_000_000)),
+            ("now", TimePoint::Now),
             ("+2", TimePoint::After(2_000_000_000)),
             ("+0.25ms", TimePoint::After(250_000)),
             ("+7us", TimePoint::After(7_000)),
