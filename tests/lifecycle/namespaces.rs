@@ -47,6 +47,30 @@ fn three_containers_with_the_same_process_id() {
         output.success();
         assert_complete(&Trace::parse("trace-cat", &output.stdout));
     }
+    // Each run can be read without knowing names.
+    let read = |arguments: &[&str]| {
+        let output = test.native(super::super::harness::trace_cat()).args(arguments).arg(test.trace_directory()).run();
+        output.success();
+        output
+    };
+    let all = read(&["--all-runs"]).stdout_text().to_owned();
+    let each = ["1", "2", "3"].map(|number| read(&["--run", number]));
+    for run in &each {
+        assert_complete(&Trace::parse("trace-cat", &run.stdout));
+    }
+    assert_eq!(each.map(|run| run.stdout_text().to_owned()).concat(), all);
+    let merged = read(&[]);
+    let message = merged.stderr_text();
+    assert!(message.contains(": 3 runs; --last is ") && message.contains(": 4 renamed files (old.*) are not read"));
+    assert_eq!(merged.stdout_text(), read(&["--last"]).stdout_text());
+    let counted = read(&["--stat", "--all-runs"]);
+    assert!(counted.stderr_text().contains("stand for 2 more processes; --run "), "{}", counted.stderr_text());
+    let stat = read(&["--stat"]);
+    let lines: Vec<&str> = stat.stdout_text().lines().skip(2).take(4).collect();
+    assert_eq!(lines[0], "runs       3");
+    for (number, line) in lines[1..].iter().enumerate() {
+        assert!(line.starts_with(&format!("  --run {}  from ", number + 1)) && line.contains("modest"), "{line}");
+    }
 }
 
 #[test]

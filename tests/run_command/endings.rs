@@ -26,7 +26,9 @@ fn a_death_by_a_signal_is_passed_on() {
         let output = started(&test).args(["sh", "-c", &format!("(true); kill -{signal} $$")]).run();
         output.killed(signal);
         assert!(
-            output.stderr_text().contains("1 process that was killed or still runs; trace-cat reads them"),
+            output
+                .stderr_text()
+                .contains("in the buffers of 1 process that was killed or could not write; trace-cat reads them"),
             "{}",
             output.stderr_text()
         );
@@ -34,6 +36,33 @@ fn a_death_by_a_signal_is_passed_on() {
     // As a shell shows it.
     let output = script(&test, "$run sh -c 'kill -9 $$'; echo $?").run();
     assert_eq!(output.stdout_text(), "137\n");
+}
+
+#[test]
+fn a_process_that_still_runs_is_not_taken_for_a_killed_one() {
+    let test = TestDirectory::new("run-daemon");
+    let output = script(&test, "mkfifo begun end; $run sh -c '(: >begun; read line <end) & read line <begun; :'").run();
+    output.success();
+    let text = output.stderr_text();
+    assert!(text.starts_with("trace-cat: ") && text.contains(": 1 process still runs; trace-cat reads"), "{text}");
+    assert!(text.contains(": 2 processes, 2 files, ") && !text.contains("killed"), "{text}");
+    // It ends with its input.
+    fs::write(test.directory().join("end"), "end\n").unwrap();
+}
+
+/// Records that no file could take are counted, and no other reason is guessed.
+#[test]
+fn losses_are_counted_in_the_summary() {
+    let test = TestDirectory::new("run-losses");
+    let output = script(&test, "ulimit -f 1; $run $steps pairs 5000")
+        .env("steps", super::super::harness::Program::c("hostile/steps.c").path())
+        .noise_expected()
+        .run();
+    output.exited(super::super::hostile::DONE);
+    let text = output.stderr_text();
+    let trace = test.trace();
+    let lost: u64 = trace.of("trace_lost").iter().map(|record| record.get("lost")).sum();
+    assert!(lost > 0 && text.contains(&format!(": {lost} records were lost (trace_lost)\n")), "{lost}: {text}");
 }
 
 #[test]
@@ -79,6 +108,27 @@ fn the_trace_is_merged_into_a_file() {
         let output = started(&test).args(["-o", "/dev/full", "sh", "-c", &format!("exit {status}")]).run();
         output.exited(expected);
         assert!(output.stderr_text().contains("/dev/full: No space left on device"), "{}", output.stderr_text());
+    }
+}
+
+/// An earlier run's text is not taken for this one's.
+#[test]
+fn the_merged_file_of_a_run_without_records_is_empty() {
+    let test = TestDirectory::new("run-merge-nothing");
+    let merged = test.directory().join("merged");
+    for (status, expected) in [(0, 125), (3, 3)] {
+        fs::write(&merged, "an earlier run's\n").unwrap();
+        let output = started(&test).args(["-e", "", "-o", "merged", "sh", "-c", &format!("exit {status}")]).run();
+        output.exited(expected);
+        assert_eq!(fs::read_to_string(&merged).unwrap(), "");
+        let expected = "trace-cat: merged: is empty: nothing was recorded\n";
+        assert!(output.stderr_text().ends_with(expected), "{}", output.stderr_text());
+    }
+    // A command that finds no trace replaces nothing.
+    fs::write(&merged, "an earlier output\n").unwrap();
+    for input in ["none", "trace"] {
+        test.native(super::super::harness::trace_cat()).args(["-o", "merged", input]).run().exited(1);
+        assert_eq!(fs::read_to_string(&merged).unwrap(), "an earlier output\n");
     }
 }
 

@@ -87,6 +87,22 @@ fn a_program_with_more_rights_than_its_user() {
     assert!(output.stderr_text().contains(" of records\n"), "{}", output.stderr_text());
 }
 
+/// Such a program is run, with a word about it.
+#[test]
+fn a_program_whose_locks_are_not_pthreads() {
+    let test = TestDirectory::new("run-futex");
+    let hint = "not all of its locks can be recorded: ";
+    let openmp = Program::with_flags("run_command/openmp.c", &["-fopenmp"]);
+    for (program, why) in [(trace_cat(), "Rust's std"), (openmp.path().to_owned(), "OpenMP")] {
+        let output = started_anywhere(&test).arg(&program).arg("--version").run();
+        output.success();
+        let first = output.stderr_text().lines().next().unwrap();
+        assert!(first.contains(hint) && first.contains(why), "{first}");
+    }
+    let output = started_anywhere(&test).arg("true").run();
+    assert!(!output.stderr_text().contains(hint), "{}", output.stderr_text());
+}
+
 #[test]
 fn a_program_of_another_machine_or_libc() {
     let test = TestDirectory::new("run-foreign");

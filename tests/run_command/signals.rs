@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::super::harness::TestDirectory;
+use super::super::harness::{Program, TestDirectory};
 use super::{script, started};
 
 /// Prints each signal that it gets; ends at SIGUSR2, and after a while in any case.
@@ -42,6 +42,37 @@ fn what_the_program_sends_to_its_group_reaches_it_once() {
     let output = script(&test, "setsid -w $run sh -c \"$counts\"").env("counts", counts).run();
     output.success();
     assert_eq!(output.stdout_text(), "1\n");
+}
+
+/// A shell's `kill %1`, and `kill 0` of a process that is not the program.
+#[test]
+fn what_a_process_sends_to_the_group_reaches_the_program_once() {
+    let test = TestDirectory::new("run-other-group");
+    let mut running = started(&test).arg(Program::c("run_command/counts.c")).spawn();
+    running.wait_for("ready");
+    for number in 1..=20 {
+        running.signal_group(libc::SIGUSR1);
+        running.wait_for(&format!("signal {number}\n"));
+    }
+    running.signal(libc::SIGUSR2);
+    let output = running.wait();
+    output.exited(9);
+    assert!(output.stdout_text().ends_with("signal 20\n"), "{}", output.stdout_text());
+}
+
+/// `timeout` sends the signal to trace-cat, and then to the group.
+#[test]
+fn the_signal_of_timeout_reaches_the_program_once() {
+    let test = TestDirectory::new("run-timeout");
+    let counts = Program::c("run_command/counts.c");
+    let signals = || {
+        let output = script(&test, "timeout -s USR1 0.1 $run $counts once").env("counts", &counts).run();
+        output.exited(124);
+        output.stdout_text().matches("signal").count()
+    };
+    let counts: Vec<usize> = (0..12).map(|_| signals()).collect();
+    // The two are one only if they are sent without a pause, which a busy machine may make.
+    assert!(counts.iter().filter(|&&count| count != 1).count() <= 1, "{counts:?}");
 }
 
 /// Ctrl-C and Ctrl-\ on a terminal, whose foreground group is trace-cat and the program.

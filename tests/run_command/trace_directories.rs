@@ -16,6 +16,9 @@ fn each_run_has_a_fresh_directory() {
         let trace = Trace::read(&test.directory().join(name));
         assert_eq!(trace.of("proc_exit").len(), 1, "{name}");
     }
+    std::fs::remove_dir_all(test.directory().join("sh.thr.1")).unwrap();
+    started_anywhere(&test).args(["sh", "-c", ":"]).run().success();
+    assert_eq!(entries(&test), ["sh.thr.2", "sh.thr.3", "trace"].map(PathBuf::from), "the highest is the newest");
     // THR_TRACE_DIR is not a wish for this run: it may be an outer one's.
     let output = started_anywhere(&test).arg("true").env("THR_TRACE_DIR", test.trace_directory()).run();
     output.success();

@@ -361,7 +361,20 @@ fn several_runs_are_reported_and_the_last_can_be_selected() {
     assert_output(&run(trace.path(), &["--last"]), 0, &later, "");
     // With files as arguments, runs do not matter.
     assert_output(&run(trace.path(), &["tr.0000001.002", "tr.0000009.003"]), 0, &format!("{FIRST}{later}"), "");
-    assert_eq!(run(trace.path(), &["--last", "--recover"]).status.code(), Some(2));
+    for (number, records) in [("1", format!("{FIRST}{SECOND}")), ("2", later)] {
+        assert_output(&run(trace.path(), &["--run", number]), 0, &records, "");
+    }
+    let message = "trace-cat: there is no run 3, but 2 (--stat lists several)";
+    let output = run(trace.path(), &["--run", "3"]);
+    assert_eq!(
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).lines().next()),
+        (Some(2), Some(message))
+    );
+    for arguments in
+        [["--last", "--recover"], ["--run=1", "--last"], ["--all-runs", "--follow"], ["--run=1", "--recover"]]
+    {
+        assert_eq!(run(trace.path(), &arguments).status.code(), Some(2), "{arguments:?}");
+    }
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Runs a program as if trace-cat were not there: with its own standard input, output and error, in the same process
 //! group, and with the signals that are meant for it.
 //!
-//! A signal from the terminal goes to every process of the group, so it reaches the program without help, and trace-cat goes on
-//! waiting. A signal that another process sends to trace-cat (`kill`, `timeout`) is forwarded, unless the program itself sent
-//! it to its group. The program ignores the signals that trace-cat inherited as ignored, unless it decides otherwise.
+//! A signal to the group, from the terminal or from a process (`kill 0`, a shell's `kill %1`), reaches the program without help,
+//! and trace-cat goes on waiting. A signal that another process sends to trace-cat alone is forwarded; `timeout` does both, one
+//! after the other, and the program gets one signal, as without trace-cat. The program ignores the signals that trace-cat
+//! inherited as ignored, unless it decides otherwise.
 
-use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
+use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_long, c_void};
 use std::io::{self, Read as _, Write as _, pipe};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Resource, Rlimit, WaitId, WaitIdOptions, WaitOptions, setrlimit, waitid, waitpid};
 
+use super::group_witness::{GroupWitness, take_pending, was_sent_to_group};
 use crate::support::inherited_state;
 
 /// How a program ended.
@@ -34,6 +36,12 @@ const FORWARDED: [c_int; 7] =
 /// The process ID of the program while it runs, else 0.
 static CHILD: AtomicI32 = AtomicI32::new(0);
 
+/// The descriptor of the group's witness, or -1.
+static WITNESS: AtomicI32 = AtomicI32::new(-1);
+
+/// For how long a signal is held back that may have been sent to the group as well, in nanoseconds.
+const SETTLING: c_long = 10_000_000;
+
 /// Runs the program at `path` to its end; `words` are its arguments, the name it was called by first.
 pub fn run(path: &Path, words: &[OsString], variables: &[(&str, OsString)]) -> io::Result<ProgramEnd> {
     let arguments = ExecArguments::new(path, words, variables)?;
@@ -41,6 +49,9 @@ pub fn run(path: &Path, words: &[OsString], variables: &[(&str, OsString)]) -> i
     let (mut result, mut failure) = pipe()?;
     // Signals wait until the process ID is known that they are forwarded to.
     let mask = SignalMask::block();
+    // Without one, each signal that a process sends is forwarded.
+    let witness = GroupWitness::start().ok();
+    WITNESS.store(witness.as_ref().map_or(-1, GroupWitness::descriptor), Relaxed);
     let handlers = SignalHandlers::install();
     // SAFETY: this process has one thread, so that the child may do whatever this one may.
     let child = unsafe { libc::fork() };
@@ -59,6 +70,7 @@ pub fn run(path: &Path, words: &[OsString], variables: &[(&str, OsString)]) -> i
     mask.restore();
     let ended = Pid::from_raw(child.max(0)).map_or(Err(error), wait);
     handlers.restore();
+    drop(witness);
     let ended = ended?;
     // The child's end of the pipe closes by itself when the program has begun.
     let mut errno = [0; 4];
@@ -159,8 +171,12 @@ impl SignalHandlers {
             let (mut before, mut action): (libc::sigaction, libc::sigaction) = unsafe { std::mem::zeroed() };
             action.sa_sigaction = forward as extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) as usize;
             action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-            // SAFETY: places for one sigaction each; the handler is async-signal-safe.
-            unsafe { libc::sigaction(signal, &action, &mut before) };
+            // SAFETY: places for a set and one sigaction each; the handler is async-signal-safe. Handlers do not nest, as they
+            // share the witness's socket.
+            unsafe {
+                libc::sigfillset(&mut action.sa_mask);
+                libc::sigaction(signal, &action, &mut before);
+            }
             before
         }))
     }
@@ -173,19 +189,25 @@ impl SignalHandlers {
     }
 }
 
-/// Forwards a signal that another process sent.
+/// Forwards a signal that another process sent to trace-cat alone.
 extern "C" fn forward(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
-    let child = CHILD.load(Relaxed);
+    let (child, witness) = (CHILD.load(Relaxed), WITNESS.load(Relaxed));
     // SAFETY: the kernel gives a siginfo_t to handlers that ask for it; a code of 0 or less means that a process sent
-    // the signal, and then the siginfo_t names the sender.
-    let sender = unsafe { if (*info).si_code <= 0 { (*info).si_pid() } else { 0 } };
-    if child != 0 && sender != 0 && sender != child {
-        // SAFETY: kill takes no pointers, and errno is restored for the code that was interrupted. The child has not been
-        // waited for, so the process ID is still the child's.
-        unsafe {
-            let errno = *libc::__errno_location();
-            libc::kill(child, signal);
-            *libc::__errno_location() = errno;
+    // the signal, and then the siginfo_t names the sender: 0 for one of an outer PID namespace.
+    let is_sent = unsafe { (*info).si_code <= 0 && (*info).si_pid() != child };
+    // SAFETY: nanosleep reads a timespec, kill takes no pointers, and errno is restored for the code that was interrupted. The
+    // child has not been waited for, so the process ID is still the child's.
+    unsafe {
+        let errno = *libc::__errno_location();
+        if is_sent && witness != -1 {
+            // A sender that means the group as well sends that signal next.
+            libc::nanosleep(&libc::timespec { tv_sec: 0, tv_nsec: SETTLING }, std::ptr::null_mut());
+            take_pending(signal);
         }
+        // The witness is asked in each case, so that no signal stays pending there.
+        if !was_sent_to_group(witness, signal) && is_sent && child != 0 {
+            libc::kill(child, signal);
+        }
+        *libc::__errno_location() = errno;
     }
 }

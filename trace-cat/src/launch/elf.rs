@@ -1,9 +1,9 @@
-//! Reads from an ELF file how it is loaded. Only the headers are read, however large the file is.
+//! Reads from an ELF file how it is loaded. Only headers and the dynamic symbols are read, however large the file is.
 
 use std::fs::File;
 
 use object::elf::{self, FileHeader32, FileHeader64};
-use object::read::elf::{Dyn as _, FileHeader, ProgramHeader as _};
+use object::read::elf::{Dyn as _, FileHeader, ProgramHeader as _, Sym as _};
 use object::{Endianness, FileKind, ReadCache, ReadRef};
 
 /// The machine that a file is for: `e_machine`, and whether addresses have 64 bits.
@@ -41,9 +41,11 @@ pub struct Elf {
     pub interpreter: Option<Vec<u8>>,
     /// The libraries that it needs (`DT_NEEDED`).
     pub needed: Vec<Vec<u8>>,
+    /// The functions and variables that it takes from them; none if it has no section headers.
+    pub imports: Vec<Vec<u8>>,
 }
 
-/// Reads the headers of `file`; `None` if it is not ELF or is damaged.
+/// Reads the headers and the imports of `file`; `None` if it is not ELF or is damaged.
 pub fn read(file: File) -> Option<Elf> {
     let data = ReadCache::new(file);
     match FileKind::parse(&data).ok()? {
@@ -64,7 +66,15 @@ where
     let segments = header.program_headers(endian, data).ok()?;
     let interpreter = segments.iter().find_map(|segment| segment.interpreter(endian, data).ok()?);
     let dynamic = segments.iter().find_map(|segment| segment.dynamic(endian, data).ok()?).unwrap_or_default();
-    let mut elf = Elf { machine, interpreter: interpreter.map(<[u8]>::to_owned), needed: Vec::new() };
+    let mut program =
+        Elf { machine, interpreter: interpreter.map(<[u8]>::to_owned), needed: Vec::new(), imports: Vec::new() };
+    if let Ok(symbols) =
+        header.sections(endian, data).and_then(|sections| sections.symbols(endian, data, elf::SHT_DYNSYM))
+    {
+        let imported = symbols.iter().filter(|symbol| symbol.is_undefined(endian));
+        let names = imported.filter_map(|symbol| symbol.name(endian, symbols.strings()).ok());
+        program.imports = names.map(<[u8]>::to_owned).collect();
+    }
     let value = |entry: &Header::Dyn| -> u64 { entry.d_val(endian).into() };
     let strings = dynamic.iter().find(|entry| entry.tag32(endian) == Some(elf::DT_STRTAB)).map(value);
     // The string table's address is converted to an offset in the file.
@@ -76,14 +86,14 @@ where
             (inside < size).then(|| offset.checked_add(inside)).flatten()
         })
     });
-    let Some(strings) = strings else { return Some(elf) };
+    let Some(strings) = strings else { return Some(program) };
     for entry in dynamic.iter().filter(|entry| entry.tag32(endian) == Some(elf::DT_NEEDED)) {
         let start = strings.checked_add(value(entry))?;
         // No file name is longer.
         let end = start.checked_add(4096)?;
-        elf.needed.extend(data.read_bytes_at_until(start..end, 0).ok().map(<[u8]>::to_owned));
+        program.needed.extend(data.read_bytes_at_until(start..end, 0).ok().map(<[u8]>::to_owned));
     }
-    Some(elf)
+    Some(program)
 }
 
 #[cfg(test)]
@@ -98,6 +108,7 @@ mod tests {
         let elf = read(File::open("/proc/self/exe").unwrap()).unwrap();
         assert!(elf.interpreter.unwrap().windows(3).any(|bytes| bytes == b"/ld"));
         assert!(elf.needed.iter().any(|name| name.starts_with(b"libc.so")), "{:?}", elf.needed);
+        assert!(elf.imports.iter().any(|name| name == b"pthread_create"), "{:?}", elf.imports);
         assert!(elf.machine.to_string().contains("-bit"));
     }
 

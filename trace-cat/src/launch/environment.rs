@@ -89,7 +89,10 @@ mod tests {
             variables(recording, library, directory, traits).iter().map(|(name, _)| *name).collect()
         };
         assert_eq!(names(&none, &ProgramTraits::default()), ["LD_PRELOAD", "THR_TRACE_DIR"]);
-        assert_eq!(names(&none, &ProgramTraits { address_sanitizer: true }).last(), Some(&"ASAN_OPTIONS"));
+        assert_eq!(
+            names(&none, &ProgramTraits { address_sanitizer: true, ..ProgramTraits::default() }).last(),
+            Some(&"ASAN_OPTIONS")
+        );
         let all = Recording {
             events: vec!["-thr_self".to_owned(), "-spin".to_owned()],
             only: vec!["sort".into(), "xz".into()],

@@ -5,6 +5,7 @@
 mod child_process;
 mod elf;
 mod environment;
+mod group_witness;
 mod new_files;
 mod program_check;
 mod program_path;
@@ -13,7 +14,7 @@ mod refusal;
 mod summary;
 mod trace_directory;
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 
@@ -61,6 +62,9 @@ fn record(
             return Err(Refusal::new(OWN_FAILURE, what));
         }
     };
+    if let Some(why) = traits.unrecorded_locks {
+        diagnostics.report_note(path.display(), format_args!("not all of its locks can be recorded: {why}"));
+    }
     if let Some(output) = &options.output {
         check_writable(output)?;
     }
@@ -76,11 +80,14 @@ fn record(
     })?;
     let new = NewFiles::since(&before, &TraceFiles::of(&directory));
     summary::report(options, &directory, &before, &new, diagnostics);
-    if let Some(output) = &options.output
-        && new != NewFiles::default()
-    {
-        let printing = Printing { format: options.format, output: Some(output.clone()), ..Printing::default() };
-        let merged = merge(Options::newest_of(directory, printing));
+    if let Some(output) = &options.output {
+        let merged = if new.processes == 0 {
+            discard_earlier(output, diagnostics);
+            false
+        } else {
+            let printing = Printing { format: options.format, output: Some(output.clone()), ..Printing::default() };
+            merge(Options::newest_of(directory, printing))
+        };
         if merged {
             diagnostics.report_note(output.display(), "the merged trace");
         } else if ended == ProgramEnd::Status(0) {
@@ -94,4 +101,14 @@ fn record(
 fn check_writable(path: &Path) -> Result<(), Refusal> {
     let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
     opened.map(drop).map_err(|error| Refusal::own_failure(path, reason(&error)))
+}
+
+/// Empties the output, so that an earlier run's trace is not taken for this one's.
+fn discard_earlier(path: &Path, diagnostics: &Diagnostics) {
+    if path.is_file() {
+        match File::create(path) {
+            Ok(_) => diagnostics.report_note(path.display(), "is empty: nothing was recorded"),
+            Err(error) => diagnostics.report_damage(path.display(), reason(&error)),
+        }
+    }
 }

@@ -1,15 +1,18 @@
 //! The files that a recorded program has left.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::os::unix::fs::{FileExt as _, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use spec::names::FileName;
-use spec::{Record, record};
+use spec::{Record, info, record};
 
-use crate::trace::file_handle::open_regular;
-use crate::trace::file_names::split_name;
+use crate::support::diagnostics::Diagnostics;
+use crate::trace::file_handle::{DescriptorBudget, read_info};
+use crate::trace::file_names::{ProcessFiles, owner_of_records, split_name};
+use crate::trace::inputs;
+use crate::trace::record_text::RecordText;
 
 /// The files of a trace directory, those of other PID namespaces (`ns*`) included, each with inode and length.
 #[derive(Debug, Default)]
@@ -44,56 +47,88 @@ impl TraceFiles {
     }
 }
 
-/// Summary of the files that are new in a trace directory.
+/// Summary of the files that are new in a trace directory, completed with what the buffers hold.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct NewFiles {
     /// Processes that recorded something.
     pub processes: usize,
-    /// Record files, one a thread in most cases.
+    /// Threads' texts, each of which has a record file, or will have one.
     pub files: usize,
     /// Bytes of records in them.
     pub bytes: u64,
-    /// Records that are missing, by the last record of each file.
+    /// Records that are missing, by the loss records.
     pub lost: u64,
-    /// Processes whose buffers are there: they were killed or still run.
-    pub buffers: usize,
+    /// Processes that lost records, according to their trinfo, and could not write a loss record.
+    pub silent: usize,
+    /// Processes that still run.
+    pub running: usize,
+    /// Processes that ended and left records in their buffers.
+    pub unwritten: usize,
 }
 
 impl NewFiles {
     /// Summarises the files that changed between `before` and `after`.
     pub fn since(before: &TraceFiles, after: &TraceFiles) -> NewFiles {
+        let changed = after.0.iter().filter(|(path, now)| before.0.get(*path) != Some(*now)).map(|(path, _)| path);
+        let (infos, paths): (Vec<&PathBuf>, Vec<&PathBuf>) =
+            changed.partition(|path| matches!(split_name(path).1, Some(FileName::Info(_))));
+        let is_text =
+            |path: &PathBuf| matches!(split_name(path).1, Some(FileName::Records { .. } | FileName::Buffers(_)));
+        let paths: Vec<PathBuf> = paths.into_iter().filter(|path| is_text(path)).cloned().collect();
+        // Damage is reported to those who read the trace.
+        let inputs = inputs::collect_if_any(&paths, &DescriptorBudget::new(64), &Diagnostics::new(drop));
         let mut new = NewFiles::default();
-        let mut processes: Vec<(&Path, u32)> = Vec::new();
-        for (path, now) in after.0.iter().filter(|(path, now)| before.0.get(*path) != Some(*now)) {
-            let directory = path.parent().unwrap_or(Path::new(""));
-            match split_name(path).1 {
-                Some(FileName::Records { process, .. }) if now.1 > 0 => {
-                    new.files += 1;
-                    new.bytes += now.1;
-                    new.lost += lost(path, now.1);
-                    processes.push((directory, process));
-                }
-                Some(FileName::Buffers(process)) => {
-                    new.buffers += 1;
-                    processes.push((directory, process));
-                }
-                _ => {}
+        let mut processes = HashSet::new();
+        let mut lost: HashMap<Option<ProcessFiles>, u64> = HashMap::new();
+        for text in &inputs.texts {
+            let (bytes, owner) = (text.size(0..text.end()), owner_of_records(&text.path).map(|(process, _)| process));
+            if bytes > 0 {
+                new.files += 1;
+                new.bytes += bytes;
+                *lost.entry(owner.clone()).or_default() += last_loss(text);
+                processes.insert(owner);
             }
         }
-        processes.sort_unstable();
-        processes.dedup();
+        for (process, leftovers) in &inputs.dead {
+            new.unwritten += usize::from(!leftovers.files.is_empty());
+            *lost.entry(Some(process.clone())).or_default() += leftovers.lost;
+        }
+        for path in infos {
+            let Some(FileName::Info(number)) = split_name(path).1 else { continue };
+            let has_lost = read_info(path).is_ok_and(|text| info::number(&text, "lost").is_some_and(|lost| lost > 0));
+            let recorded = lost.get(&Some(ProcessFiles::of_file(path, number))).copied().unwrap_or(0);
+            new.silent += usize::from(has_lost && recorded == 0);
+        }
+        new.lost = lost.into_values().sum();
+        new.running = inputs.running.len();
         new.processes = processes.len();
         new
     }
 }
 
-/// How many records are missing according to a file's last record, if that is a `trace_lost`.
-fn lost(path: &Path, length: u64) -> u64 {
-    let from = length.saturating_sub(record::RECORD_LEN_MAX as u64 + 1);
-    let mut tail = vec![0; (length - from) as usize];
-    let read = open_regular(path).and_then(|file| file.read_exact_at(&mut tail, from));
-    let Some(text) = read.ok().and_then(|()| tail.strip_suffix(b"\n")) else { return 0 };
-    let line = text.rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
+/// How many records are missing according to a text's last record, if that is a `trace_lost`.
+fn last_loss(text: &RecordText) -> u64 {
+    let mut place = text.end().saturating_sub(record::RECORD_LEN_MAX as u64 + 1);
+    let mut tail = Vec::new();
+    while place < text.end() {
+        let mut buffer = [0; record::RECORD_LEN_MAX + 1];
+        match text.read_at(&mut buffer, place) {
+            Ok(length) if length > 0 => {
+                tail.extend_from_slice(&buffer[..length]);
+                place += length as u64;
+            }
+            // A gap begins a line.
+            _ => match text.stretch(place) {
+                Some(stretch) if stretch.start > place => {
+                    tail.clear();
+                    place = stretch.start;
+                }
+                _ => return 0,
+            },
+        }
+    }
+    let Some(lines) = tail.strip_suffix(b"\n") else { return 0 };
+    let line = lines.rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
     match Record::parse(line) {
         Ok(record) if record.event().is_some_and(|event| event.name == "trace_lost") => record.arguments[0].bits(),
         _ => 0,
@@ -104,6 +139,7 @@ fn lost(path: &Path, length: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::testing::test_trace::record;
+    use crate::testing::trbuf_image::TrbufImage;
 
     #[test]
     fn only_new_files_count() {
@@ -125,7 +161,26 @@ mod tests {
         fs::write(path("ns12/tr.0000001.001"), &line).unwrap();
         let new = NewFiles::since(&before, &TraceFiles::of(directory.path()));
         let bytes = (2 * line.len() + lost.len()) as u64;
-        assert_eq!(new, NewFiles { processes: 3, files: 2, bytes, lost: 7, buffers: 1 });
+        // Process 2 recorded nothing.
+        assert_eq!(new, NewFiles { processes: 2, files: 2, bytes, lost: 7, ..NewFiles::default() });
+        // A trinfo has its process's losses, also those that were recorded.
+        for number in [1, 2] {
+            fs::write(path(&format!("trinfo.000000{number}")), "lost 9\n").unwrap();
+        }
+        let new = NewFiles::since(&before, &TraceFiles::of(directory.path()));
+        assert_eq!((new.lost, new.silent), (7, 1));
+    }
+
+    #[test]
+    fn what_a_killed_process_left_in_its_buffers_counts() {
+        let directory = tempfile::tempdir().unwrap();
+        let text = record(1, 1, "02:04:0", 0);
+        let mut image = TrbufImage::with_text(1, &text);
+        image.set_lost(0, 8, 28);
+        fs::write(directory.path().join("trbuf.0000001"), &image.bytes).unwrap();
+        let new = NewFiles::since(&TraceFiles::default(), &TraceFiles::of(directory.path()));
+        let bytes = text.len() as u64;
+        assert_eq!(new, NewFiles { processes: 1, files: 1, bytes, lost: 8, unwritten: 1, ..NewFiles::default() });
     }
 
     #[test]

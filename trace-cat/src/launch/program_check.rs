@@ -31,6 +31,8 @@ const FIRST_LINE_LEN: u64 = 256;
 pub struct ProgramTraits {
     /// It links AddressSanitizer's shared runtime, which insists on being the first library.
     pub address_sanitizer: bool,
+    /// Why its locks will not be recorded, if its file shows that.
+    pub unrecorded_locks: Option<&'static str>,
 }
 
 /// Checks the program's file, and its interpreters' if it is a script.
@@ -106,8 +108,45 @@ fn binary(path: &Path, library: &Elf) -> Result<ProgramTraits, Obstacle> {
     if let Some(right) = privilege(path) {
         return unrecordable(path, format_args!("{right}, so nothing is preloaded into it and nothing recorded"));
     }
-    Ok(ProgramTraits { address_sanitizer: elf.needed.iter().any(|name| name.starts_with(b"libasan.so")) })
+    Ok(ProgramTraits {
+        address_sanitizer: elf.needed.iter().any(|name| name.starts_with(b"libasan.so")),
+        unrecorded_locks: unrecorded_locks(&elf),
+    })
 }
+
+/// Runtimes whose locks and barriers are futex calls of their own.
+const FUTEX_RUNTIMES: [(&[u8], &str); 3] = [
+    (b"libgomp.so", "OpenMP (libgomp) synchronises by futex calls of its own"),
+    (b"libomp.so", "OpenMP (libomp) synchronises by futex calls of its own"),
+    (b"libtbb.so", "oneTBB synchronises by futex calls of its own"),
+];
+
+/// Why locks of the program will not be recorded: it uses a runtime that has its own, or it can call `futex` and
+/// imports no function that locks.
+fn unrecorded_locks(elf: &Elf) -> Option<&'static str> {
+    let runtime = |(library, why): &(&[u8], &'static str)| {
+        elf.needed.iter().any(|name| name.starts_with(library)).then_some(*why)
+    };
+    let locks = || elf.imports.iter().any(|name| LOCKS.iter().any(|prefix| name.starts_with(prefix)));
+    FUTEX_RUNTIMES.iter().find_map(runtime).or_else(|| {
+        (elf.imports.iter().any(|name| name == b"syscall") && !locks())
+            .then_some("it imports no function that locks, but syscall: Rust's std and parking_lot, and C++20's semaphores, lock by futex calls")
+    })
+}
+
+/// What the names of the functions begin with that lock, wait and wake.
+const LOCKS: [&[u8]; 10] = [
+    b"pthread_mutex_",
+    b"pthread_cond_",
+    b"pthread_rwlock_",
+    b"pthread_barrier_",
+    b"pthread_spin_",
+    b"sem_",
+    b"mtx_",
+    b"cnd_",
+    b"pthread_once",
+    b"call_once",
+];
 
 fn foreign(program: Machine, library: Machine) -> Option<String> {
     (program != library).then(|| format!("is for another machine ({program}); libthreadt.so is for {library}"))
@@ -154,7 +193,24 @@ mod tests {
 
     #[test]
     fn an_ordinary_program_is_no_obstacle() {
-        assert_eq!(check(Path::new("/proc/self/exe"), &this_program()), Ok(ProgramTraits::default()));
+        assert_eq!(check(Path::new("/bin/sh"), &this_program()), Ok(ProgramTraits::default()));
+    }
+
+    #[test]
+    fn futex_locks_are_found_by_what_a_program_imports() {
+        let program = |needed: &str, imports: &[&str]| {
+            let imports = imports.iter().map(|name| name.as_bytes().to_owned()).collect();
+            Elf { needed: vec![needed.as_bytes().to_owned()], imports, ..this_program() }
+        };
+        let hint = |needed: &str, imports: &[&str]| unrecorded_locks(&program(needed, imports)).unwrap_or_default();
+        assert!(hint("libc.so.6", &["pthread_create", "syscall"]).contains("parking_lot"));
+        assert!(hint("libgomp.so.1", &["pthread_mutex_lock"]).starts_with("OpenMP"));
+        assert!(hint("libtbb.so.12", &[]).starts_with("oneTBB"));
+        for imports in [&["syscall", "pthread_mutex_lock"][..], &["syscall", "sem_wait"], &["pthread_create"], &[]] {
+            assert_eq!(hint("libc.so.6", imports), "", "{imports:?}");
+        }
+        // The standard library's locks are such.
+        assert!(check(Path::new("/proc/self/exe"), &this_program()).unwrap().unrecorded_locks.is_some());
     }
 
     /// The check's result for a script.
@@ -207,6 +263,6 @@ mod tests {
         assert!(linker("/bin/sh").starts_with("is for another C library (/bin/sh); "));
         let missing = linker("/nonexistent/ld");
         assert!(missing.starts_with("127 ") && missing.ends_with("its dynamic linker /nonexistent/ld is not there"));
-        assert_eq!(changed(|bytes| bytes.truncate(20)), "ProgramTraits { address_sanitizer: false }");
+        assert_eq!(changed(|bytes| bytes.truncate(20)), format!("{:?}", ProgramTraits::default()));
     }
 }

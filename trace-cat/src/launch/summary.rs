@@ -1,8 +1,10 @@
 //! The messages after the program has ended.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use indicatif::DecimalBytes;
+use rustix::process::geteuid;
 
 use super::new_files::{NewFiles, TraceFiles};
 use crate::options::RunOptions;
@@ -11,21 +13,35 @@ use crate::support::diagnostics::Diagnostics;
 /// Reports where the trace is and how to read it, or why there may be none.
 pub fn report(options: &RunOptions, directory: &Path, before: &TraceFiles, new: &NewFiles, diagnostics: &Diagnostics) {
     let place = directory.display();
-    if new.processes == 0 {
-        return diagnostics.report_note(place, format_args!("nothing was recorded: {}", why_nothing(options)));
+    let NewFiles { processes, files, bytes, lost, silent, running, unwritten } = *new;
+    if lost > 0 {
+        let what = if lost == 1 { "1 record was lost".to_owned() } else { format!("{lost} records were lost") };
+        diagnostics.report_note(&place, format_args!("{what} (trace_lost)"));
     }
-    let NewFiles { processes, files, bytes, lost, buffers } = *new;
+    if silent > 0 {
+        let whose = count(silent, "process", "processes");
+        diagnostics
+            .report_note(&place, format_args!("{whose} lost records that nothing counts: they could not be written"));
+    }
+    if running > 0 {
+        let whose = count(running, "process still runs", "processes still run");
+        diagnostics.report_note(&place, format_args!("{whose}; trace-cat reads the buffers"));
+    }
+    if processes == 0 {
+        let why =
+            if lost > 0 || silent > 0 { "the records were lost".to_owned() } else { why_nothing(options, directory) };
+        return diagnostics.report_note(place, format_args!("nothing was recorded: {why}"));
+    }
     let [processes, files] = [count(processes, "process", "processes"), count(files, "file", "files")];
     let earlier = if before.has_trace() { "; an earlier trace is there too" } else { "" };
     let size = DecimalBytes(bytes);
     diagnostics.report_note(&place, format_args!("{processes}, {files}, {size} of records{earlier}"));
-    if buffers > 0 {
-        let whose = count(buffers, "process that was killed or still runs", "processes that were killed or still run");
-        diagnostics.report_note(&place, format_args!("there are also buffers of {whose}; trace-cat reads them"));
-    }
-    if lost > 0 {
-        let records = count(lost, "record is", "records are");
-        diagnostics.report_note(&place, format_args!("{records} missing at the ends (trace_lost)"));
+    if unwritten > 0 {
+        let whose = count(unwritten, "process that was killed", "processes that were killed");
+        diagnostics.report_note(
+            &place,
+            format_args!("some are in the buffers of {whose} or could not write; trace-cat reads them"),
+        );
     }
     if options.output.is_none() {
         let newest = if before.has_trace() { "--last " } else { "" };
@@ -34,7 +50,7 @@ pub fn report(options: &RunOptions, directory: &Path, before: &TraceFiles, new: 
 }
 
 /// What may be the reason, the likeliest first.
-fn why_nothing(options: &RunOptions) -> String {
+fn why_nothing(options: &RunOptions, directory: &Path) -> String {
     let recording = &options.recording;
     let events = recording.event_list();
     if events.as_deref() == Some("") {
@@ -55,6 +71,13 @@ fn why_nothing(options: &RunOptions) -> String {
     }
     reasons
         .push("its calls are in statically linked children, or LD_PRELOAD was taken out of the environment".to_owned());
+    if geteuid().is_root()
+        && let Ok(mode) = directory.metadata().map(|metadata| metadata.mode() & 0o777)
+        && mode & 0o002 == 0
+    {
+        let place = directory.display();
+        reasons.push(format!("it became another user, who may not write to {place} (mode {mode:04o})"));
+    }
     format!("perhaps {}", reasons.join(", or "))
 }
 

@@ -10,6 +10,7 @@ use rustix::fs::statvfs;
 
 use super::refusal::Refusal;
 use crate::support::diagnostics::reason;
+use crate::trace::file_names::listed_directory;
 
 /// The recorder stops when less than a twentieth of the file system is free, or less than [`FREE_MIN`] if that is less.
 const FREE_DIVISOR: u64 = 20;
@@ -54,8 +55,12 @@ fn fresh(program: &Path, here: &Path) -> Result<PathBuf, Refusal> {
     let number = |name: &OsStr| -> Option<u64> {
         std::str::from_utf8(name.as_bytes().strip_prefix(stem.as_bytes())?).ok()?.parse().ok()
     };
-    let entries = fs::read_dir(here).into_iter().flatten().flatten();
-    let highest = entries.filter_map(|entry| number(&entry.file_name())).max().unwrap_or(0);
+    let entries = fs::read_dir(listed_directory(here)).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let entries = entries.map_err(|error| {
+        let why = format_args!("cannot be listed for a new directory's number: {} (-d names one)", reason(&error));
+        Refusal::own_failure(listed_directory(here), why)
+    })?;
+    let highest = entries.iter().filter_map(|entry| number(&entry.file_name())).max().unwrap_or(0);
     // Another process may take the name at the same time.
     for number in highest.saturating_add(1).. {
         let mut name = stem.clone();

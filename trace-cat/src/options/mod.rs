@@ -68,7 +68,8 @@ pub enum Task {
 pub struct Options {
     /// Files or directories to read [default: $THR_TRACE_DIR, else .]
     ///
-    /// In a directory, the files of a trace are read; renamed files (old.*) are read only if they are named.
+    /// In a directory, the files of a trace are read; renamed files (old.*) are read only if they are named, or by --run, --last
+    /// and --all-runs.
     /// A file that is named twice is read once. A trbuf file stands for all files of its process. - is the standard input.
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
@@ -92,6 +93,20 @@ pub struct Options {
     #[arg(long, help_heading = "Which records", conflicts_with = "recover")]
     pub last: bool,
 
+    /// Read only the run with this number: 1 is the oldest
+    ///
+    /// --stat lists the runs of a directory with their numbers. Files that were renamed (old.*), because a later process had
+    /// the same number, are read with the run that they belong to. Example: trace-cat --run 1 -F text trace
+    #[arg(long, value_name = "N", help_heading = "Which records", conflicts_with_all = ["last", "follow", "recover"])]
+    pub run: Option<usize>,
+
+    /// Read all runs, renamed files (old.*) included
+    ///
+    /// Without this, a directory's renamed files are left out, and a message reports how many there are. Records of different
+    /// processes with one process ID, as in containers, are told apart only by --run. Example: trace-cat --all-runs trace
+    #[arg(long, help_heading = "Which records", conflicts_with_all = ["last", "run", "follow", "recover"])]
+    pub all_runs: bool,
+
     /// Count what is in the trace instead of printing it
     ///
     /// Prints the processes with their commands, threads, time spans and losses; the calls and records of each event, with
@@ -103,7 +118,7 @@ pub struct Options {
     /// Write what dead processes left in their trbufs to the record files
     ///
     /// For use with grep and awk: each trbuf of a process that has ended is written to the record files, each record once,
-    /// and removed. A PATH is a directory, whose subdirectories ns* are included, or a trbuf. A line is printed for each
+    /// and removed. A PATH is a directory, whose subdirectories ns* and renamed trbufs (old.*) are included, or a trbuf. A line is printed for each
     /// trbuf. The recovery may be interrupted and run again at any time. The trbufs of running processes are not changed.
     /// Example: trace-cat --recover trace
     #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Selection", "Arrangement", "Printing"])]

@@ -8,6 +8,7 @@ use super::json::JsonFormat;
 use super::terminal_style;
 use super::text::TextFormat;
 use crate::options::{ColorChoice, OutputFormat, Printing};
+use crate::trace::file_names::{FileGroup, split_name};
 
 /// The format that the options ask for. `paths` are the inputs, in whose directories the names of programs are found.
 pub fn formatter_for(printing: &Printing, paths: &[PathBuf]) -> Formatter {
@@ -30,14 +31,17 @@ fn text(printing: &Printing, paths: &[PathBuf]) -> TextFormat {
         ColorChoice::Never => false,
         ColorChoice::Auto => printing.output.is_none() && terminal_style::is_wanted(),
     };
-    TextFormat::new(printing.time, coloured, trace_directories(paths))
+    TextFormat::new(printing.time, coloured, file_groups(paths))
 }
 
-/// The directories of a trace: those among `paths`, and those of the files among `paths`.
-pub fn trace_directories(paths: &[PathBuf]) -> Vec<PathBuf> {
-    let directory = |path: &PathBuf| if path.is_dir() { Some(path.clone()) } else { Some(path.parent()?.into()) };
-    let mut directories: Vec<PathBuf> = paths.iter().filter_map(directory).collect();
-    directories.sort();
-    directories.dedup();
-    directories
+/// The groups of files that `paths` are, or are of.
+pub fn file_groups(paths: &[PathBuf]) -> Vec<FileGroup> {
+    let group = |path: &PathBuf| match path.is_dir() {
+        true => Some(path.clone().into()),
+        false => Some(FileGroup { directory: path.parent()?.into(), prefix: split_name(path).0.to_owned() }),
+    };
+    let mut groups: Vec<FileGroup> = paths.iter().filter_map(group).collect();
+    groups.sort();
+    groups.dedup();
+    groups
 }

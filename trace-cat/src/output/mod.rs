@@ -8,6 +8,6 @@ mod json;
 mod terminal_style;
 mod text;
 
-pub use format_choice::{formatter_for, shared_text_format, trace_directories};
+pub use format_choice::{file_groups, formatter_for, shared_text_format};
 pub use formatter::{Formatter, RecordFormatter, TimelineFormatter};
 pub use text::TextFormat;

@@ -245,18 +245,19 @@ fn directories_of_other_namespaces_are_recovered_and_links_are_not() {
     elsewhere.file(TRBUF, &image.bytes);
     symlink(elsewhere.path(""), trace.path("ns7")).unwrap();
     trace.file("old.5.trbuf.0000001", &image.bytes);
-    assert_eq!(
-        run(&trace),
-        ("ns4026531836/trbuf.0000001: process 1: 1 records recovered into 1 files\n".to_owned(), String::new())
-    );
+    // A renamed trbuf is recovered into renamed files.
+    let recovered = ["old.5.trbuf.0000001", "ns4026531836/trbuf.0000001"]
+        .map(|name| format!("{name}: process 1: 1 records recovered into 1 files\n"));
+    assert_eq!(run(&trace), (recovered.concat(), String::new()));
+    assert_eq!(read(&trace, "old.5.tr.0000001.001"), text);
     assert_eq!(read(&trace, "ns4026531836/tr.0000001.001"), text);
     assert!(elsewhere.path(TRBUF).exists() && trace.path("other").join(TRBUF).exists());
-    // A renamed trbuf is recovered when it is named, into renamed files.
+    trace.file("old.6.trbuf.0000001", &image.bytes);
     let (diagnostics, messages) = recorded_diagnostics();
     let mut out = Vec::new();
-    recover(&[trace.path("old.5.trbuf.0000001"), trace.path("none"), trace.path("other/none")], &mut out, &diagnostics)
+    recover(&[trace.path("old.6.trbuf.0000001"), trace.path("none"), trace.path("other/none")], &mut out, &diagnostics)
         .unwrap();
-    assert_eq!(read(&trace, "old.5.tr.0000001.001"), text);
+    assert_eq!(read(&trace, "old.6.tr.0000001.001"), text);
     assert_eq!(messages.text().lines().count(), 2);
 }
 

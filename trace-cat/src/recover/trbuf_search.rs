@@ -11,7 +11,7 @@ use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::file_names::split_name;
 
 /// The trbufs that `paths` stand for, in order. A directory stands for the trbufs in it and in the subdirectories that
-/// processes of other PID namespaces made there, but not for those that were renamed to `old.`.
+/// processes of other PID namespaces made there; those that were renamed (`old.*`) are among them.
 pub fn find_trbufs(paths: &[PathBuf], diagnostics: &Diagnostics) -> Vec<PathBuf> {
     let mut trbufs = Vec::new();
     for path in paths {
@@ -35,8 +35,7 @@ fn add_directory(path: &Path, outermost: bool, trbufs: &mut Vec<PathBuf>, diagno
     };
     let mut paths: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).collect();
     paths.sort();
-    let is_trbuf =
-        |path: &PathBuf| matches!(split_name(path), (b"", Some(FileName::Buffers(_) | FileName::Spare { .. })));
+    let is_trbuf = |path: &PathBuf| matches!(split_name(path).1, Some(FileName::Buffers(_) | FileName::Spare { .. }));
     trbufs.extend(paths.iter().filter(|path| is_trbuf(path)).cloned());
     if outermost {
         // A link could lead to any directory, so it is not followed.

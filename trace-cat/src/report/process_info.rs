@@ -10,13 +10,19 @@ use spec::names::FileName;
 use crate::trace::file_handle::read_info;
 use crate::trace::file_names::split_name;
 
-/// A process with files in a directory. Files that were renamed because another process got their names do not count.
+/// A process with files in a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessInfo {
     /// The process ID: from trinfo, or else the number in the names of the process's files.
     pub pid: u32,
     /// The process ID of its parent, 0 if unknown.
     pub parent: u32,
+    /// What its files' names begin with: `old.START.` if another process got their names, else nothing.
+    pub prefix: Vec<u8>,
+    /// When it began, in clock ticks since the boot; 0 if unknown.
+    pub start: u64,
+    /// The boot, and the PID namespace that `pid` and `parent` are of; both as trinfo has them.
+    pub system: [Vec<u8>; 2],
     /// The command line of its last program; empty if unknown.
     pub command: String,
     /// Paths of its record files.
@@ -27,17 +33,21 @@ pub struct ProcessInfo {
     pub buffers: Option<PathBuf>,
 }
 
-/// The processes of one directory, in the order of their names.
+/// The processes of one directory, in the order of their names; those whose files were renamed come last.
 pub fn processes_in_directory(directory: &Path) -> Vec<ProcessInfo> {
-    let mut processes: BTreeMap<u32, ProcessInfo> = BTreeMap::new();
+    let mut processes: BTreeMap<(Vec<u8>, u32), ProcessInfo> = BTreeMap::new();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = directory.join(entry.file_name());
-        let (b"", Some(name)) = split_name(&path) else { continue };
+        let (prefix, Some(name)) = split_name(&path) else { continue };
         let (FileName::Records { process: number, .. } | FileName::Buffers(number) | FileName::Info(number)) = name
         else {
             continue;
         };
-        let process = processes.entry(number).or_insert_with(|| ProcessInfo { pid: number, ..ProcessInfo::default() });
+        let process = processes.entry((prefix.to_owned(), number)).or_insert_with(|| ProcessInfo {
+            pid: number,
+            prefix: prefix.to_owned(),
+            ..ProcessInfo::default()
+        });
         match name {
             FileName::Records { .. } if !is_file(&entry) => {}
             FileName::Records { .. } => process.records.push(path),
@@ -62,6 +72,16 @@ fn is_file(entry: &DirEntry) -> bool {
 }
 
 impl ProcessInfo {
+    /// True if the files were renamed, because another process got their names.
+    pub fn is_renamed(&self) -> bool {
+        !self.prefix.is_empty()
+    }
+
+    /// The inputs that have all its records.
+    pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        self.records.iter().chain(&self.buffers)
+    }
+
     /// Takes values from a trinfo. An exec appends to the file, so the last value counts.
     fn read(&mut self, path: &Path) {
         let Ok(text) = read_info(path) else { return };
@@ -71,6 +91,11 @@ impl ProcessInfo {
             match key {
                 b"pid" => self.pid = number().unwrap_or(self.pid),
                 b"ppid" => self.parent = number().unwrap_or(0),
+                b"start" => {
+                    self.start = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+                }
+                b"boot_id" => self.system[0] = value.to_owned(),
+                b"pidns" => self.system[1] = value.to_owned(),
                 b"cmdline" => self.command = command(value),
                 b"level" if value == b"blocked" => {
                     self.notes.push("only calls that blocked were recorded (THR_TRACE_LEVEL)".to_owned());
@@ -131,6 +156,12 @@ mod tests {
                 ..ProcessInfo::default()
             },
             ProcessInfo { pid: 2, buffers: Some(path("trbuf.0000002")), ..ProcessInfo::default() },
+            ProcessInfo {
+                pid: 3,
+                prefix: b"old.1.".to_vec(),
+                records: vec![path("old.1.tr.0000003.001")],
+                ..ProcessInfo::default()
+            },
         ];
         assert_eq!(processes, expected);
         assert!(processes_in_directory(&path("none")).is_empty());

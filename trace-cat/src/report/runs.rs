@@ -3,6 +3,7 @@
 //! Processes belong to the same run if one descends from the other, or if they recorded at the same time. So a program that
 //! was started twice makes two runs, and the programs of a pipeline make one, even if their shell is not recorded.
 
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use spec::record::RECORD_LEN_MAX;
 
 use super::process_info::{ProcessInfo, processes_in_directory};
 use crate::record::columns;
+use crate::support::local_time::DateTime;
 use crate::trace::file_handle::open_regular;
 
 /// The processes of a run, and the times of its first and its last record according to their files.
@@ -29,12 +31,35 @@ pub struct ProgramRun {
 impl ProgramRun {
     /// The inputs that have all records of the run.
     pub fn paths(&self) -> Vec<PathBuf> {
-        let paths = self.processes.iter().flat_map(|process| process.records.iter().chain(&process.buffers));
-        paths.cloned().collect()
+        self.processes.iter().flat_map(ProcessInfo::paths).cloned().collect()
     }
 }
 
-/// The runs in the directories among `paths`, the oldest first.
+/// A line for each run, with the number that `--run` takes.
+pub fn run_lines(runs: &[ProgramRun]) -> String {
+    let line = |(index, run): (usize, &ProgramRun)| {
+        let (processes, from) = (run.processes.len(), DateTime(run.start));
+        let noun = if processes == 1 { "process" } else { "processes" };
+        let renamed = if run.processes.iter().any(ProcessInfo::is_renamed) { ", renamed (old.*)" } else { "" };
+        let command = run.processes.iter().min_by_key(|process| process.start).map_or("", |first| &first.command);
+        let line = format!("  --run {}  from {from} on, {processes} {noun}{renamed}  {command}", index + 1);
+        format!("{}\n", line.trim_end())
+    };
+    runs.iter().enumerate().map(line).collect()
+}
+
+/// How many processes have a process ID that another one of the directory has, too; the first with it does not count.
+pub fn processes_without_own_number(runs: &[ProgramRun]) -> usize {
+    let processes = runs.iter().flat_map(|run| run.processes.iter().map(|process| (&run.directory, process.pid)));
+    processes.clone().count() - processes.collect::<HashSet<_>>().len()
+}
+
+/// The inputs of processes whose files were renamed, because later ones got their names.
+pub fn renamed_paths(runs: &[ProgramRun]) -> impl Iterator<Item = &PathBuf> {
+    runs.iter().flat_map(|run| &run.processes).filter(|process| process.is_renamed()).flat_map(ProcessInfo::paths)
+}
+
+/// The runs in the directories among `paths`, the oldest first; those of renamed files (`old.*`) are among them.
 pub fn find_runs(paths: &[PathBuf]) -> Vec<ProgramRun> {
     let mut directories: Vec<&PathBuf> = paths.iter().filter(|path| path.is_dir()).collect();
     directories.sort();
@@ -74,25 +99,53 @@ fn runs_in_directory(directory: &Path, is_only: bool) -> Vec<ProgramRun> {
 
 /// Groups the processes that descend from the same one.
 fn families(processes: Vec<ProcessInfo>) -> Vec<Vec<ProcessInfo>> {
-    let index_of = |pid: u32| processes.binary_search_by_key(&pid, |process| process.pid).ok();
-    let root = |index: usize| {
-        let mut at = index;
-        // A damaged trinfo can make a circle.
-        for _ in 0..processes.len() {
-            match index_of(processes[at].parent) {
-                Some(parent) if parent != at => at = parent,
-                _ => break,
-            }
-        }
-        at
-    };
-    let roots: Vec<usize> = (0..processes.len()).map(root).collect();
+    let mut by_pid: HashMap<u32, Vec<usize>> = HashMap::new();
+    for (index, process) in processes.iter().enumerate() {
+        by_pid.entry(process.pid).or_default().push(index);
+    }
+    let parents = processes.iter().map(|process| {
+        let candidates = by_pid.get(&process.parent)?.iter().copied();
+        candidates
+            .filter_map(|index| Some((likeness(&processes[index], process)?, index)))
+            .max()
+            .map(|(_, index)| index)
+    });
+    let roots = roots(&parents.collect::<Vec<_>>());
     let mut families: Vec<Vec<ProcessInfo>> = vec![Vec::new(); processes.len()];
     for (process, root) in processes.into_iter().zip(roots) {
         families[root].push(process);
     }
     families.retain(|family| !family.is_empty());
     families
+}
+
+/// How well a process with the parent's number fits as the parent: of several, it is the one that began last before the child;
+/// `None` if it does not fit.
+fn likeness(parent: &ProcessInfo, child: &ProcessInfo) -> Option<(u64, bool)> {
+    let differ = |index: usize| {
+        let [parent, child] = [&parent.system[index], &child.system[index]];
+        !parent.is_empty() && !child.is_empty() && parent != child
+    };
+    let is_later = child.start != 0 && parent.start > child.start;
+    (!is_later && !differ(0) && !differ(1)).then_some((parent.start, parent.prefix == child.prefix))
+}
+
+/// The outermost ancestor of each process, by indexes. A damaged trinfo can make a circle, whose ancestor is one of it.
+fn roots(parents: &[Option<usize>]) -> Vec<usize> {
+    let mut roots: Vec<Option<usize>> = vec![None; parents.len()];
+    let mut path = Vec::new();
+    for start in 0..parents.len() {
+        let mut at = start;
+        while roots[at].is_none() {
+            // Each process is its own ancestor until an outer one is known.
+            roots[at] = Some(at);
+            path.push(at);
+            at = parents[at].unwrap_or(at);
+        }
+        let root = roots[at];
+        path.drain(..).for_each(|passed| roots[passed] = root);
+    }
+    roots.into_iter().flatten().collect()
 }
 
 /// The times of the first and the last record in the record files, each of which is taken to be in order. If there is no
@@ -122,8 +175,10 @@ fn lines_from(file: &File, at: u64) -> Option<Vec<u8>> {
 
 /// The time of the last change of any of the files, twice.
 fn last_change(processes: &[ProcessInfo]) -> (u64, u64) {
-    let paths = processes.iter().flat_map(|process| process.records.iter().chain(&process.buffers));
-    let times = paths.filter_map(|path| path.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok());
+    let times = processes
+        .iter()
+        .flat_map(ProcessInfo::paths)
+        .filter_map(|path| path.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok());
     let time = times.max().map_or(0, |time| time.as_nanos() as u64);
     (time, time)
 }
@@ -161,6 +216,34 @@ mod tests {
         assert_eq!(runs(&[(1, 100, &[1]), (2, 1, &[2, 9]), (3, 102, &[5])]), [vec![1, 2, 3]]);
         assert_eq!(runs(&[(1, 2, &[1]), (2, 1, &[2])]).concat().len(), 2, "a circle of parents");
         assert_eq!(runs(&[]), [[0u32; 0]; 0]);
+    }
+
+    #[test]
+    fn a_process_is_a_child_of_the_one_that_had_the_number_then() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |prefix: &str, pid: u32, text: &str, time: u64| {
+            let path = |name: String| directory.path().join(format!("{prefix}{name}"));
+            fs::write(path(format!("trinfo.{pid:07x}")), format!("pid {pid}\n{text}")).unwrap();
+            fs::write(path(format!("tr.{pid:07x}.001")), record(time, pid, "02:04:0", 0)).unwrap();
+        };
+        write("old.10.", 1, "start 10\npidns 7\n", 100);
+        write("", 5, "ppid 1\nstart 11\npidns 7\n", 300);
+        write("old.20.", 1, "start 20\npidns 8\n", 400);
+        write("", 6, "ppid 1\nstart 21\npidns 8\n", 500);
+        write("", 1, "start 30\npidns 9\n", 600);
+        write("", 8, "ppid 1\nstart 31\npidns 10\n", 700);
+        let runs = find_runs(&[directory.path().to_owned()]);
+        let pids: Vec<Vec<u32>> =
+            runs.iter().map(|run| run.processes.iter().map(|process| process.pid).collect()).collect();
+        assert_eq!(pids, [vec![5, 1], vec![6, 1], vec![1], vec![8]]);
+        let renamed = ["old.10.tr.0000001.001", "old.20.tr.0000001.001"].map(|name| directory.path().join(name));
+        assert_eq!(renamed_paths(&runs).cloned().collect::<Vec<_>>(), renamed);
+    }
+
+    #[test]
+    fn a_long_chain_of_processes_is_one_run() {
+        let processes = (1..=100_000).map(|pid| ProcessInfo { pid, parent: pid + 1, ..ProcessInfo::default() });
+        assert_eq!(families(processes.collect()).len(), 1);
     }
 
     #[test]

@@ -32,6 +32,22 @@ impl ProcessFiles {
     }
 }
 
+/// A directory's files with the same prefix: those of processes that ran later than those whose files were renamed, or some of
+/// the latter.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FileGroup {
+    pub directory: PathBuf,
+    /// As in [`ProcessFiles`].
+    pub prefix: Vec<u8>,
+}
+
+impl From<PathBuf> for FileGroup {
+    /// The files of a directory that were not renamed.
+    fn from(directory: PathBuf) -> FileGroup {
+        FileGroup { directory, prefix: Vec::new() }
+    }
+}
+
 /// Splits a path's file name into the prefix (`old.<start>.`, `old.<start>-<number>.` or nothing) and the parsed name, which
 /// is `None` if traces have no file of this name.
 pub fn split_name(path: &Path) -> (&[u8], Option<FileName>) {

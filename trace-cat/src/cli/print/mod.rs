@@ -35,13 +35,17 @@ use sequential_stage::SequentialStage;
 /// Any failure of an output or of a temporary file. Damage in the trace is reported, and all other records are printed.
 pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandError> {
     let runs = runs::find_runs(&options.paths);
-    let paths = selected_paths(&options, &runs, diagnostics);
+    let paths = selected_paths(&options, &runs, diagnostics)?;
     let inputs = inputs::collect(&paths, &DescriptorBudget::half_of_the_limit(), diagnostics);
     let path = options.printing.output.as_deref();
     let output_name = path.map_or("standard output".to_owned(), |path| path.display().to_string());
     if destination::output_identity(path).is_some_and(|output| inputs.has(output)) {
         let what = format!("the output ({output_name}) is one of the inputs");
         return Err(CommandError::Usage(what));
+    }
+    // An earlier output stays if there is nothing to replace it.
+    if path.is_some() && inputs.texts.is_empty() && diagnostics.has_damage() {
+        return Ok(());
     }
     let failed = |error| Error::new(output_name.clone(), error);
 
@@ -65,25 +69,58 @@ pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandE
     Ok(filter.result().map_err(Error::temporary)?)
 }
 
-/// The paths to read. If there are several runs, a note reports that.
-fn selected_paths(options: &Options, runs: &[ProgramRun], diagnostics: &Diagnostics) -> Vec<PathBuf> {
-    match runs.last() {
-        Some(newest) if options.last => return newest.paths(),
-        Some(newest) if runs.len() > 1 && !options.stat => {
-            let since = DateTime(newest.start);
-            let what = format_args!("{} runs; --last is for the newest alone, of {since}", runs.len());
-            diagnostics.report_note(newest.directory.display(), what);
+/// The paths to read. What they leave out is reported.
+fn selected_paths(
+    options: &Options,
+    runs: &[ProgramRun],
+    diagnostics: &Diagnostics,
+) -> Result<Vec<PathBuf>, CommandError> {
+    let renamed = runs::renamed_paths(runs);
+    if options.all_runs {
+        let shared = runs::processes_without_own_number(runs);
+        if options.stat && shared > 0 {
+            let what = format_args!(
+                "process IDs of the trace stand for {shared} more processes; --run counts each for itself"
+            );
+            diagnostics.report_note("--all-runs", what);
         }
-        _ => {}
+        return Ok(options.paths.iter().chain(renamed).cloned().collect());
     }
-    options.paths.clone()
+    if let Some(number) = options.run {
+        let run = number.checked_sub(1).and_then(|index| runs.get(index)).map(ProgramRun::paths);
+        return run.ok_or_else(|| {
+            CommandError::Usage(format!("there is no run {number}, but {} (--stat lists several)", runs.len()))
+        });
+    }
+    let Some(newest) = runs.last() else { return Ok(options.paths.clone()) };
+    if options.last {
+        return Ok(newest.paths());
+    }
+    let place = newest.directory.display();
+    if runs.len() > 1 && !options.stat {
+        let (count, since) = (runs.len(), DateTime(newest.start));
+        let what = format_args!("{count} runs; --last is for the newest alone, of {since}, --run N for another");
+        diagnostics.report_note(&place, what);
+    }
+    let is_named = |path: &&PathBuf| options.paths.contains(path);
+    let renamed = renamed.filter(|path| !is_named(path)).count();
+    if renamed > 0 {
+        let what = format_args!("{renamed} renamed files (old.*) are not read, but by --all-runs, --run N and --last");
+        diagnostics.report_note(&place, what);
+    }
+    Ok(options.paths.clone())
 }
 
 /// How records are formatted, by the merging threads and after them.
 fn formats(options: &Options, paths: &[PathBuf], runs: &[ProgramRun]) -> (ConcurrentStage, Formatter) {
     let Options { arrangement: Arrangement { sort, .. }, selection, printing, .. } = options;
     if options.stat {
-        let stat = TraceCounts::new(output::trace_directories(paths), (!runs.is_empty()).then_some(runs.len()));
+        let is_one = options.last || options.run.is_some();
+        let count = if is_one { runs.len().min(1) } else { runs.len() };
+        let mut stat = TraceCounts::new(output::file_groups(paths), (count > 0).then_some(count));
+        if count > 1 {
+            stat.run_lines = runs::run_lines(runs);
+        }
         return (ConcurrentStage::Unchanged, Formatter::Timeline(Box::new(stat)));
     }
     let sorted = *sort != SortOrder::Time;

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::path::PathBuf;
 
 use spec::info;
 use spec::names::{FileName, PROCESS_MASK};
@@ -11,7 +10,7 @@ use super::short_text::ShortText;
 use crate::record::columns;
 use crate::record::fields::{Fields, THREAD_KEY_WIDTH, bits};
 use crate::trace::file_handle::read_info;
-use crate::trace::file_names::ProcessFiles;
+use crate::trace::file_names::{FileGroup, ProcessFiles};
 
 /// The most open calls of one thread; if it has more, the oldest is forgotten.
 pub const OPEN_CALLS_MAX: usize = 64;
@@ -27,7 +26,7 @@ pub const SET_NAME: (u8, u8) = (1, 39);
 /// The threads of the records so far.
 #[derive(Debug)]
 pub struct KnownThreads {
-    directories: Vec<PathBuf>,
+    groups: Vec<FileGroup>,
     /// Indexes in `threads` by [`Fields::thread_key`].
     indexes: HashMap<u128, usize, BuildHasherDefault<ThreadKeyHasher>>,
     threads: Vec<KnownThread>,
@@ -70,10 +69,10 @@ pub struct OpenCall {
 }
 
 impl KnownThreads {
-    /// No threads. Names of programs are found in `directories`.
-    pub fn new(directories: Vec<PathBuf>) -> KnownThreads {
+    /// No threads. Names of programs are found in the files of `groups`.
+    pub fn new(groups: Vec<FileGroup>) -> KnownThreads {
         KnownThreads {
-            directories,
+            groups,
             indexes: HashMap::default(),
             threads: Vec::new(),
             last: None,
@@ -117,7 +116,7 @@ impl KnownThreads {
 
     /// Removes all threads. The width of labels stays.
     pub fn clear(&mut self) {
-        *self = KnownThreads { width: self.width, ..KnownThreads::new(std::mem::take(&mut self.directories)) };
+        *self = KnownThreads { width: self.width, ..KnownThreads::new(std::mem::take(&mut self.groups)) };
     }
 
     /// The version and the number of the label that the planner added last for the thread.
@@ -125,18 +124,20 @@ impl KnownThreads {
         &mut self.threads[thread].label_cache
     }
 
-    /// The base name of the program that a process ran last.
+    /// The base name of the program that a process ran last; `None` if processes of different programs had that number.
     fn program(&mut self, pid: u32) -> Option<String> {
-        let directories = &self.directories;
+        let groups = &self.groups;
         let find = || {
-            directories.iter().find_map(|directory| {
-                let process =
-                    ProcessFiles { directory: directory.clone(), prefix: Vec::new(), number: pid & PROCESS_MASK };
+            let mut names = groups.iter().filter_map(|FileGroup { directory, prefix }| {
+                let (directory, prefix) = (directory.clone(), prefix.clone());
+                let process = ProcessFiles { directory, prefix, number: pid & PROCESS_MASK };
                 let text = read_info(&process.path(FileName::Info(process.number))).ok()?;
                 let (_, exe) = info::lines(&text).filter(|(key, _)| *key == b"exe").last()?;
                 let path: Vec<u8> = info::unescape(exe).collect();
                 name(path.rsplit(|&byte| byte == b'/').next()?)
-            })
+            });
+            let first = names.next()?;
+            names.all(|name| name == first).then_some(first)
         };
         self.programs.entry(pid).or_insert_with(find).clone()
     }

@@ -27,13 +27,13 @@ mod line_writer;
 mod short_text;
 mod time_column;
 
-use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use crate::merge::OrderedSection;
 use crate::options::TimeStyle;
 use crate::output::formatter::TimelineFormatter;
 use crate::record::fields::Fields;
+use crate::trace::file_names::FileGroup;
 use known_threads::KnownThreads;
 use line_plan::LinePlan;
 use line_planner::LinePlanner;
@@ -58,11 +58,11 @@ pub struct TextBatch<'a> {
 }
 
 impl TextFormat {
-    /// The format that shows times in the style `time`. `directories` are those of the trace, which have the names of its
+    /// The format that shows times in the style `time`. `groups` are the trace's files, which have the names of its
     /// processes.
-    pub fn new(time: TimeStyle, coloured: bool, directories: Vec<PathBuf>) -> TextFormat {
+    pub fn new(time: TimeStyle, coloured: bool, groups: Vec<FileGroup>) -> TextFormat {
         let clock = TimeColumn::new(time);
-        let planner = Mutex::new(LinePlanner::new(clock, KnownThreads::new(directories), coloured));
+        let planner = Mutex::new(LinePlanner::new(clock, KnownThreads::new(groups), coloured));
         TextFormat { writer: LineWriter::new(coloured), planner, plan: LinePlan::new(clock), spare: Mutex::default() }
     }
 

@@ -214,7 +214,7 @@ fn processes_have_the_names_of_their_programs() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("trinfo.0000001"), "exe /bin/sh\npid 1\nexe /opt/a\\x20very\\x20long\\x20name\n")
         .unwrap();
-    let mut format = TextFormat::new(TimeStyle::Rel, false, vec![directory.path().to_owned()]);
+    let mut format = TextFormat::new(TimeStyle::Rel, false, vec![directory.path().to_owned().into()]);
     let lines = lines_by(&mut format, &[(0, 1234567, "01:16:0", "0"), (1, 2, "01:16:0", "0")]);
     let expected =
         ["  0.000000000 a very long nam/1234567   thr_yield()", "  0.000000001 a very long nam/2         thr_yield()"];

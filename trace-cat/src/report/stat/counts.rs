@@ -1,13 +1,13 @@
 //! The counts of `--stat`.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 
 use spec::id;
 use spec::tables::CATEGORIES;
 
 use crate::record::fields::{Fields, bits};
 use crate::record::record_kinds::RecordKindTable;
+use crate::trace::file_names::FileGroup;
 
 /// The most objects, of all kinds together, that are counted.
 pub const OBJECTS_MAX: usize = 1 << 21;
@@ -18,10 +18,12 @@ const OBJECT_COLUMNS: [(u8, &str); 7] =
 /// The counts so far.
 #[derive(Debug, Default)]
 pub struct TraceCounts {
-    /// The directories of the trace, which have its processes' commands.
-    pub directories: Vec<PathBuf>,
+    /// The files of the trace, which have its processes' commands.
+    pub groups: Vec<FileGroup>,
     /// How many runs there are, if known.
     pub runs: Option<usize>,
+    /// A line for each run, if there are several.
+    pub run_lines: String,
     table: RecordKindTable,
     /// Records of all processes.
     pub records: u64,
@@ -60,9 +62,9 @@ pub struct EventCounts {
 }
 
 impl TraceCounts {
-    /// Counts of zero for a trace in `directories`, which have this many `runs`.
-    pub fn new(directories: Vec<PathBuf>, runs: Option<usize>) -> TraceCounts {
-        TraceCounts { directories, runs, ..TraceCounts::default() }
+    /// Counts of zero for a trace in `groups`, which have this many `runs`.
+    pub fn new(groups: Vec<FileGroup>, runs: Option<usize>) -> TraceCounts {
+        TraceCounts { groups, runs, ..TraceCounts::default() }
     }
 
     /// The times of the first and the last record of the trace.

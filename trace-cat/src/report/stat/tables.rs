@@ -30,6 +30,7 @@ fn summary(counts: &TraceCounts, text: &mut String) {
     if let Some(runs) = counts.runs {
         *text += &format!("runs       {runs}\n");
     }
+    *text += &counts.run_lines;
     if let Some((start, end)) = counts.span() {
         *text += &format!("time       from {} on, {}\n", DateTime(start), duration_text(end - start));
     }

@@ -12,7 +12,7 @@ fn everything_is_counted_and_shown() {
     let trinfo = "pid 1\nppid 7\ncmdline sort -n\nlevel blocked\nbuffer ring\nring 65536\n";
     fs::write(directory.path().join("trinfo.0000001"), trinfo).unwrap();
     fs::write(directory.path().join("tr.0000001.001"), "").unwrap();
-    let mut counts = TraceCounts::new(vec![directory.path().to_owned()], Some(2));
+    let mut counts = TraceCounts::new(vec![directory.path().to_owned().into()], Some(2));
     let mut out = Vec::new();
     let pid = |line: String| line.replace(":0000001:0x7fc5", ":0000002:0x7fc5");
     for line in [

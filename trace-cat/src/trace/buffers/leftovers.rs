@@ -44,6 +44,8 @@ pub struct ProcessLeftovers {
     pub complete_from: Vec<CompleteFrom>,
     /// The sizes of the slots.
     pub layout: SlotLayout,
+    /// Records that were lost, and that no loss record counts.
+    pub lost: u64,
 }
 
 impl ProcessLeftovers {
@@ -59,7 +61,7 @@ impl ProcessLeftovers {
         files.retain(|_, leftovers| !leftovers.is_empty());
         info!("{}: {} regions hold text", path.display(), files.values().map(Vec::len).sum::<usize>());
         let handle = Arc::new(FileHandle::new(path.to_owned(), file, descriptors)?);
-        Ok(ProcessLeftovers { handle, files, complete_from, layout })
+        Ok(ProcessLeftovers { handle, files, complete_from, layout, lost: 0 })
     }
 }
 

@@ -10,7 +10,7 @@ use crate::support::diagnostics::Diagnostics;
 /// The number of such records, and the `errno` value of the last cause.
 #[derive(Debug, Default)]
 pub struct LostRecords {
-    records: u64,
+    pub records: u64,
     cause: u32,
 }
 
