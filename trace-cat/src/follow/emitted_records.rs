@@ -25,11 +25,14 @@ const THREADS_MAX: usize = 64;
 /// How many spans of rings are remembered; then the oldest is forgotten.
 const SPANS_MAX: usize = 64;
 
+/// How often each record was emitted, by time and hash of the line.
+type EmittedLines = BTreeMap<(u64, u64), u32>;
+
 /// The emitted records of one file.
 #[derive(Debug, Default)]
 pub struct EmittedRecords {
-    /// By LWP, how often each record was emitted, by time and hash of the line. No map is empty.
-    threads: VecDeque<(u32, BTreeMap<(u64, u64), u32>)>,
+    /// By LWP; no map is empty.
+    threads: VecDeque<(u32, EmittedLines)>,
     /// The spans that were emitted from rings, the latest last.
     spans: VecDeque<EmittedSpan>,
 }
@@ -60,7 +63,7 @@ impl EmittedRecords {
             if self.threads.len() == THREADS_MAX {
                 self.threads.pop_front();
             }
-            self.threads.push_back((lwp, BTreeMap::new()));
+            self.threads.push_back((lwp, EmittedLines::new()));
             self.threads.len() - 1
         });
         let lines = &mut self.threads[at].1;
