@@ -58,7 +58,7 @@ const ROOM: usize = 24 << 20;
 const CHUNK: u64 = 2 << 20;
 /// A trbuf that is younger than this may not yet be open in the process that makes it.
 const CREATION_TIME: Duration = Duration::from_secs(1);
-/// How late the records of a running process may be read, nanoseconds, before that is reported.
+/// How late the records of a running process may be read, nanoseconds, before that is reported, unless the window is longer.
 const REPORTED_LATENESS: u64 = 1_000_000_000;
 /// How many rounds without anything new show that no process runs any more.
 const IDLE_ROUNDS: u32 = 3;
@@ -256,7 +256,7 @@ impl Follower<'_> {
         let now = monotonic();
         let recorded_at = now.saturating_add_signed(self.clock_offset);
         let late = files.owned_behind().map_or(0, |behind| recorded_at.saturating_sub(behind));
-        if late > REPORTED_LATENESS && !std::mem::replace(&mut self.has_reported_lateness, true) {
+        if late > REPORTED_LATENESS.max(*hold) && !std::mem::replace(&mut self.has_reported_lateness, true) {
             let what =
                 format_args!("more is recorded than can be read: records are printed {} late", duration_text(late));
             self.diagnostics.report_note("--follow", what);
