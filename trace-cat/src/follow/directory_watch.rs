@@ -1,7 +1,8 @@
-//! Watches a directory for new files.
+//! Watches a directory for new files, and for files that are written.
 //!
-//! The directory is read again when its modification time has changed, and for a moment after that: the clocks of file
-//! systems tick only every few milliseconds.
+//! The directory is read again when the kernel reports a new name, and when its modification time has changed, and for a moment
+//! after that: the clocks of file systems tick only every few milliseconds. The time is read seldom if there are events: not
+//! every file system reports what other computers do.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use spec::names::FileName;
 
+use super::directory_events::{DirectoryEvents, NewEvents};
 use crate::trace::file_names::{ProcessFiles, split_name};
 
 /// How coarse a file system's clock may be.
@@ -21,6 +23,9 @@ const CLOCK_TICK: Duration = Duration::from_millis(50);
 const CHEAP_READ: Duration = Duration::from_millis(2);
 /// A directory that takes longer is read again when this many times the duration of its last reading have passed.
 const READ_INTERVAL: u32 = 8;
+
+/// How often the modification time is read if there are events.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A directory that is watched.
 #[derive(Debug, Default)]
@@ -37,6 +42,11 @@ pub struct DirectoryWatch {
     read: Option<(Instant, SystemTime)>,
     /// How long the last reading took.
     took: Duration,
+    /// When the modification time was read.
+    checked: Option<Instant>,
+    events: Option<DirectoryEvents>,
+    /// What has happened and was not yet used.
+    new: NewEvents,
 }
 
 /// The changes in a directory between two readings.
@@ -70,17 +80,55 @@ impl DirectoryWatch {
         if self.directory.as_os_str().is_empty() { ".".as_ref() } else { &self.directory }
     }
 
+    /// The files that were written since the last call; `None` if any may have been.
+    pub fn written(&mut self) -> Option<Vec<PathBuf>> {
+        self.read_events();
+        let written = std::mem::take(&mut self.new.written);
+        if std::mem::take(&mut self.new.overflowed) || self.events.is_none() {
+            return None;
+        }
+        Some(written.into_iter().map(|name| self.directory.join(name)).collect())
+    }
+
+    /// The directory, as its files are named, if the kernel reports what is written there.
+    pub fn reported_directory(&self) -> Option<&Path> {
+        self.events.as_ref().map(|_| &*self.directory)
+    }
+
+    fn read_events(&mut self) {
+        if let Some(events) = &self.events {
+            events.read(&mut self.new);
+        }
+        if self.new.ended {
+            (self.events, self.checked) = (None, None);
+            self.new = NewEvents { names_changed: true, overflowed: true, ..NewEvents::default() };
+        }
+    }
+
     /// The changes since the last call.
     pub fn read_changes(&mut self) -> io::Result<DirectoryChanges> {
+        self.read_events();
+        if self.events.is_none() {
+            self.events = DirectoryEvents::of(self.path());
+            // What happened before may be unknown.
+            (self.new.names_changed, self.new.overflowed) = (true, true);
+        }
+        let is_checked = self.checked.is_some_and(|checked| checked.elapsed() < CHECK_INTERVAL);
+        if self.read.is_some() && self.events.is_some() && is_checked && !self.new.names_changed {
+            return Ok(DirectoryChanges::default());
+        }
         let modified = fs::metadata(self.path())?.modified()?;
+        self.checked = Some(Instant::now());
         if let Some((read, at)) = self.read {
-            let is_unchanged =
-                Some(modified) == self.modified && at.duration_since(modified).is_ok_and(|age| age > CLOCK_TICK);
+            let is_unchanged = !self.new.names_changed
+                && Some(modified) == self.modified
+                && at.duration_since(modified).is_ok_and(|age| age > CLOCK_TICK);
             let is_too_early = self.took > CHEAP_READ && read.elapsed() < READ_INTERVAL * self.took;
             if is_unchanged || is_too_early {
                 return Ok(DirectoryChanges::default());
             }
         }
+        self.new.names_changed = false;
         let (began, at) = (Instant::now(), SystemTime::now());
         let mut changes = DirectoryChanges::default();
         let mut present = HashMap::with_capacity(self.known.len());

@@ -14,6 +14,7 @@
 //! The processes notice nothing, because the kernel holds their buffers in memory anyway. Buffers are read by `pread`: a mapped
 //! file that becomes shorter would raise a signal.
 
+mod directory_events;
 mod directory_watch;
 mod emitted_records;
 mod follower;
@@ -29,13 +30,13 @@ mod start;
 mod stop_signal;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::merge::{Merge, MergeLimits};
-use crate::options::{CommandError, Options};
+use crate::options::{CommandError, Options, TimePoint};
 use crate::output::destination;
 use crate::record::columns;
 use crate::support::diagnostics::{Diagnostics, reason};
@@ -58,6 +59,8 @@ const ROOM: usize = 24 << 20;
 const CHUNK: u64 = 2 << 20;
 /// A trbuf that is younger than this may not yet be open in the process that makes it.
 const CREATION_TIME: Duration = Duration::from_secs(1);
+/// How late the records of a running process may be read, nanoseconds, before that is reported.
+const REPORTED_LATENESS: u64 = 1_000_000_000;
 /// How many rounds without anything new show that no process runs any more.
 const IDLE_ROUNDS: u32 = 3;
 
@@ -70,7 +73,13 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
     let hold = window.saturating_sub(2 * interval.as_nanos() as u64);
     let began = monotonic();
     let (mut follow, texts) = Follower::start(options, hold, diagnostics)?;
-    let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, diagnostics)?;
+    let mut selection = options.selection.clone();
+    if selection.since == Some(TimePoint::Now) {
+        // The processes' time need not be that of the wall clock.
+        let now = follow.horizon(began).saturating_add(hold);
+        selection.since = (!options.begins_now()).then_some(TimePoint::At(now));
+    }
+    let mut printer = Printer::new(&options.printing, &selection, &options.paths, diagnostics)?;
     // The outputs may be files in a directory that is followed.
     let journal = options.printing.output.as_deref().and_then(|path| destination::output_identity(Some(path)));
     follow.files.outputs.extend([journal, destination::output_identity(None)].into_iter().flatten());
@@ -114,11 +123,19 @@ impl Follower<'_> {
         };
         merge.run(0..horizon, None, &mut print).map_err(Error::temporary)?;
         result?;
+        let mut result = Ok(());
         let mut wait = |lines: &[u8]| {
-            lines_of(lines).for_each(|line| intake.window.push(columns::time(line).unwrap_or(0), line));
-            Ok(!stop_signal::is_requested())
+            for line in lines_of(lines) {
+                intake.window.push(columns::time(line).unwrap_or(0), line);
+                if intake.window.size() > ROOM {
+                    // The trace is ahead of this computer's clock: nothing that is still to come can be in order with it.
+                    result = intake.window.release_early(u64::MAX, |line, late| printer.put(line, late));
+                }
+            }
+            Ok(result.is_ok() && !stop_signal::is_requested())
         };
         merge.run(horizon..u64::MAX, None, &mut wait).map_err(Error::temporary)?;
+        result?;
         printer.caught_up();
         Ok(())
     }
@@ -138,6 +155,15 @@ impl Follower<'_> {
     /// Reads what is new in buffers and files.
     fn read_sources(&mut self) {
         let before = self.intake.window.count;
+        // Before the buffers: what leaves them from now on is reported in the next round.
+        let reported = self.watches.iter().filter_map(DirectoryWatch::reported_directory);
+        self.files.set_reported_directories(reported.map(Path::to_owned).collect());
+        for watch in &mut self.watches {
+            match watch.written() {
+                Some(paths) => paths.iter().for_each(|path| self.files.note_written(path)),
+                None => self.files.iter_mut().for_each(|file| file.is_written = true),
+            }
+        }
         let Follower { processes, files, intake, diagnostics, .. } = self;
         processes.retain_mut(|live| live.read_new(files, intake, diagnostics));
         if let Some(offset) = processes.iter().map(RunningProcess::offset).min() {
@@ -229,12 +255,26 @@ impl Follower<'_> {
     fn release(&mut self, horizon: u64, is_last: bool, printer: &mut Printer) -> Result<(), Error> {
         let Follower { files, intake, hold, .. } = self;
         let now = monotonic();
+        let recorded_at = now.saturating_add_signed(self.clock_offset);
+        let late = files.owned_behind().map_or(0, |behind| recorded_at.saturating_sub(behind));
+        if late > REPORTED_LATENESS && !std::mem::replace(&mut self.has_reported_lateness, true) {
+            let what =
+                format_args!("more is recorded than can be read: records are printed {} late", duration_text(late));
+            self.diagnostics.report_note("--follow", what);
+        }
         let (horizon, overdue) = match files.behind() {
             _ if is_last => (u64::MAX, u64::MAX),
             Some(behind) => (horizon.min(behind), 0),
             None => (horizon, now.saturating_sub(*hold)),
         };
         intake.window.release(horizon, [overdue, now], |line, late| printer.put(line, late))?;
+        if intake.filter.is_none() {
+            intake.filter = printer.needed_records();
+        }
+        if let Some(behind) = files.behind().filter(|_| intake.window.size() > ROOM) {
+            // The files that are read are ahead of this computer's clock.
+            intake.window.release_early(behind, |line, late| printer.put(line, late))?;
+        }
         printer.flush()
     }
 

@@ -46,6 +46,9 @@ pub fn read_new(
         }
         for (text, is_new) in &new.texts {
             for line in text.split_inclusive(|&byte| byte == b'\n') {
+                if intake.is_unwanted(line) {
+                    continue;
+                }
                 let Some(time) = record_time(line) else { continue };
                 if *is_new || !growing.emitted.has(time, line) {
                     growing.emitted.note(time, line);

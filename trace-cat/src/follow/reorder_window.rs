@@ -6,6 +6,9 @@
 
 use std::collections::VecDeque;
 
+use crate::filter::RecordFilter;
+use crate::record::columns;
+
 /// Where records that are read from buffers and files go, and memory for reading.
 #[derive(Debug)]
 pub struct Intake {
@@ -13,11 +16,21 @@ pub struct Intake {
     pub window: ReorderWindow,
     /// Memory to read into.
     pub buffer: Vec<u8>,
+    /// Which records are needed; `None` for all.
+    pub filter: Option<RecordFilter>,
+}
+
+impl Intake {
+    /// Whether a line is a record, as far as two of its columns show, and is not needed. Most records are left out without
+    /// being parsed: a thread that locks and unlocks makes millions a second.
+    pub fn is_unwanted(&self, line: &[u8]) -> bool {
+        self.filter.as_ref().is_some_and(|filter| columns::time(line).is_some() && !filter.wants(line))
+    }
 }
 
 impl Default for Intake {
     fn default() -> Intake {
-        Intake { window: ReorderWindow::default(), buffer: vec![0; 256 << 10] }
+        Intake { window: ReorderWindow::default(), buffer: vec![0; 256 << 10], filter: None }
     }
 }
 
@@ -118,6 +131,14 @@ impl ReorderWindow {
             self.compact();
         }
         Ok(())
+    }
+
+    /// Releases, in order, the records before `time`, although earlier ones may arrive, which are not late then.
+    pub fn release_early<E>(&mut self, time: u64, put: impl FnMut(&[u8], bool) -> Result<(), E>) -> Result<(), E> {
+        let horizon = self.horizon;
+        let result = self.release(time, [0, 0], put);
+        self.horizon = horizon;
+        result
     }
 
     /// Drops the text of released records.
