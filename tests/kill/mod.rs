@@ -1,6 +1,7 @@
 //! kill -9: the trace has a complete record of all that the program had finished, once.
 
 pub mod expected_records;
+mod hanging;
 
 use std::fs;
 use std::path::Path;

@@ -201,12 +201,16 @@ fn filters_and_text() {
     let trace = trace();
     assert_output(&run(trace.path(), &["-l", "3", "-p", "1"]), 0, SECOND, "");
     assert_output(&run(trace.path(), &["-e", "mutex_lock"]), 0, FIRST, "");
-    assert_output(
-        &run(trace.path(), &["-F", "text", "-e", "-mutex_lock"]),
-        0,
-        "  0.000000000 1/3               mutex_unlock(0x559469ed90a0)          = 0\n",
-        "",
-    );
+    let output = command(trace.path()).args(["-F", "text", "-e", "-mutex_lock"]).env("TZ", "UTC0").output().unwrap();
+    let expected = "times since 2026-11-20 11:39:00.000000001\n\
+        \u{20} 0.000000001 1/3               mutex_unlock(0x559469ed90a0)          = 0\n";
+    assert_output(&output, 0, expected, "");
+    // A time that is printed can be typed.
+    assert_output(&run(trace.path(), &["--since", "+0.000000001"]), 0, SECOND, "");
+    for limit in ["--head", "--tail"] {
+        let output = run(trace.path(), &["-F", "text", "-e", "-mutex_lock", limit, "1"]);
+        assert!(String::from_utf8_lossy(&output.stdout).contains("\n  0.000000001 1/3 "), "{output:?}");
+    }
 }
 
 #[test]
@@ -378,6 +382,21 @@ fn several_runs_are_reported_and_the_last_can_be_selected() {
 }
 
 #[test]
+fn losses_are_counted_and_shown_whatever_calls_are_selected() {
+    let trace = trace();
+    let lost = SECOND.replace("02:04:0", "00:01:0");
+    assert_ne!(lost, SECOND);
+    fs::write(trace.path().join("tr.0000001.005"), lost).unwrap();
+    for filter in [&["--blocked"][..], &["--longer", "1s"], &["--object", "0x9999"]] {
+        let stat = run(trace.path(), &[filter, &["--stat"]].concat());
+        let text = String::from_utf8(stat.stdout).unwrap();
+        assert!(!text.lines().next().unwrap().ends_with(", 0 lost"), "{filter:?}: {text}");
+        let shown = run(trace.path(), &[filter, &["-F", "text"]].concat());
+        assert!(String::from_utf8_lossy(&shown.stdout).contains("trace_lost("), "{filter:?}");
+    }
+}
+
+#[test]
 fn stat_counts_what_is_selected() {
     let trace = trace();
     second_run(trace.path());
@@ -389,8 +408,40 @@ fn stat_counts_what_is_selected() {
     };
     assert_eq!(lines(&["--stat"]), ["records    3, 0 lost", "processes  2, 3 threads", "runs       2"]);
     assert_eq!(lines(&["--stat", "-e", "mutex_lock"])[..2], ["records    1, 0 lost", "processes  1, 1 threads"]);
-    assert_eq!(lines(&["--stat", "--last"])[..2], ["records    1, 0 lost", "processes  1, 1 threads"]);
+    assert_eq!(lines(&["--stat", "--last"]), ["records    1, 0 lost", "processes  1, 1 threads", "runs       1"]);
     for format in ["-Ftext", "--recover", "--time=abs"] {
         assert_eq!(run(trace.path(), &["--stat", format]).status.code(), Some(2), "{format}");
     }
+}
+
+/// Records of process 1, given as seconds, LWP, event and arguments.
+fn records(records: &[(u64, u32, &str, &str)]) -> String {
+    let line = |&(second, lwp, event, arguments): &(u64, u32, &str, &str)| {
+        format!("{:010}:000000000:{lwp:07}:0000001:0x7fc5de3f86c0:{event}:{arguments}:0:0:0:0\n", 1795174740 + second)
+    };
+    records.iter().map(line).collect()
+}
+
+#[test]
+fn open_calls_last_as_long_as_their_process_is_known_to() {
+    let trace = tempfile::tempdir().unwrap();
+    let first = [(0, 2, "02:02:1", "0x10"), (1, 3, "02:04:0", "0x20")];
+    let lines = |more: &[(u64, u32, &str, &str)], filter: &[&str]| {
+        fs::write(trace.path().join("tr.0000001.002"), records(&[&first[..], more].concat())).unwrap();
+        let output = run(trace.path(), &[&["-F", "text"], filter].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let shown = text.lines().filter(|line| line.contains("mutex_lock(")).map(|line| line[70..].to_owned());
+        (shown.collect::<Vec<_>>(), String::from_utf8(output.stderr).unwrap())
+    };
+    // Of a killed process the end is unknown, so the call may have lasted longer.
+    assert_eq!(lines(&[], &["--longer", "5s"]), (vec!["open           1.000 s or more".to_owned()], String::new()));
+    let exit = (6, 3, "11:04:0", "0");
+    assert_eq!(lines(&[exit], &["--longer", "5s"]).0, ["open           6.000 s at end"]);
+    assert_eq!(lines(&[exit], &["--longer", "7s"]).0, [""; 0]);
+    // The return record may be among the lost ones: the call is known to have lasted until then.
+    let lost = (2, 2, "00:01:0", "9");
+    let note = "trace-cat: calls: 1 more were open when records began to be lost, and may meet the conditions\n";
+    assert_eq!(lines(&[lost, exit], &["--longer", "5s"]), (Vec::new(), note.to_owned()));
+    assert_eq!(lines(&[lost, exit], &["--blocked"]), (Vec::new(), note.to_owned()));
+    assert_eq!(lines(&[lost, exit], &["--longer", "2s"]).0, ["open           2.000 s cut off"]);
 }

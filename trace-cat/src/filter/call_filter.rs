@@ -16,20 +16,18 @@ use std::sync::OnceLock;
 
 use foldhash::fast::RandomState;
 
+use super::batch_note::{BatchNote, BatchNoteKind, CallRecord};
+use super::open_call_table::OpenCallTable;
 use super::selected_records::{KEYS_IN_MEMORY, RecordKey, SelectedRecords, key_collector};
 use crate::calls::object_columns::ObjectColumns;
 use crate::calls::pairing::{CallKey, OPEN_CALLS_MAX, OpenCalls};
+use crate::calls::process_ends::{EndingRecord, OpenReason, OpenUntil, ProcessEnds};
 use crate::calls::wait_rules::{WaitRule, wait_rules};
 use crate::merge::{Merge, OrderedSection};
 use crate::options::Selection;
 use crate::record::columns;
 use crate::record::event_table::EventTable;
 use crate::support::external_sort::ExternalSort;
-
-/// Processes whose end is known.
-pub const PROCESS_ENDS_MAX: usize = 1 << 18;
-/// A process ends: category, event and kind of record.
-pub const PROC_EXIT: (u8, u8, u8) = (11, 4, 0);
 
 /// Selects the records of calls that meet the conditions.
 #[derive(Debug)]
@@ -44,19 +42,12 @@ pub struct CallFilter {
     wait_rules: EventTable<WaitRule>,
     /// The records that one record alone does not decide.
     selected: SelectedRecords,
+    /// The selected calls without a return record.
+    open_calls: OpenCallTable,
+    /// How many calls might meet the conditions if the records were there that were lost.
+    undecided: u64,
     /// The first failure to read `selected`.
     failure: OnceLock<io::Error>,
-}
-
-/// What the conditions need of an entry record or a return record.
-#[derive(Clone, Copy, Debug)]
-pub struct CallRecord {
-    /// Nanoseconds since the Epoch.
-    pub time: u64,
-    /// It names one of the objects.
-    pub names_object: bool,
-    /// It shows that the call waited (see [`WaitRule`]).
-    shows_wait: bool,
 }
 
 impl CallFilter {
@@ -71,38 +62,54 @@ impl CallFilter {
             object_columns: ObjectColumns::new(),
             wait_rules: wait_rules(),
             selected: SelectedRecords::Memory(Vec::new()),
+            open_calls: OpenCallTable::default(),
+            undecided: 0,
             failure: OnceLock::new(),
         })
     }
 
     /// Reads the complete trace and collects the records of the calls that meet the conditions. Records that are not
-    /// `possible` are left out, as if they were not there.
-    pub fn prepare(&mut self, merge: &Merge, possible: &(dyn Fn(&[u8]) -> bool + Sync)) -> io::Result<()> {
+    /// `possible` are left out, as if they were not there. `ends` has the processes that run.
+    pub fn prepare(
+        &mut self,
+        merge: &Merge,
+        ends: ProcessEnds,
+        possible: &(dyn Fn(&[u8]) -> bool + Sync),
+    ) -> io::Result<()> {
         let mut pairing = CrossBatchPairing {
             filter: self,
             open_calls: OpenCalls::default(),
-            process_ends: HashMap::default(),
-            trace_end: merge.span().map_or(0, |(_, end)| end),
+            ends,
             selected: key_collector(KEYS_IN_MEMORY),
+            selected_open: OpenCallTable::default(),
+            undecided: 0,
         };
         let pair = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| self.pair_batch(lines, possible, out);
         merge.run_phase("pairing calls", 0..u64::MAX, Some(&pair), &mut |notes| {
             let (notes, _) = notes.as_chunks();
             notes.iter().try_for_each(|note| pairing.take(&BatchNote::from_bytes(note))).map(|()| true)
         })?;
-        self.selected = pairing.finish()?;
+        (self.selected, self.open_calls, self.undecided) = pairing.finish()?;
         Ok(())
     }
 
     /// Pairs the calls within some lines, and appends notes of the selected calls and of records without a partner.
     fn pair_batch(&self, lines: &[u8], possible: &dyn Fn(&[u8]) -> bool, out: &mut Vec<u8>) {
         let mut open_calls = OpenCalls::default();
+        let mut last_of_process: HashMap<u32, &[u8], RandomState> = HashMap::default();
+        let mut before: &[u8] = b"";
+        let note_process = |kind, line: &[u8], event, out: &mut Vec<u8>| {
+            let record = CallRecord { time: columns::time(line).unwrap_or(0), names_object: false, shows_wait: false };
+            BatchNote { kind, call: CallKey::of(line, event), record }.put(out);
+        };
         for line in columns::lines(lines) {
+            if columns::pid(line) != columns::pid(before) && !before.is_empty() {
+                last_of_process.insert(columns::pid(before), before);
+            }
+            before = line;
             let event = columns::event(line);
-            if event == PROC_EXIT {
-                let time = columns::time(line).unwrap_or(0);
-                let record = CallRecord { time, names_object: false, shows_wait: false };
-                BatchNote { kind: BatchNoteKind::ProcessEnd, call: CallKey::of(line, event), record }.put(out);
+            if let Some(ending) = EndingRecord::of(event) {
+                note_process(BatchNoteKind::of_ending(ending), line, event, out);
             }
             if !matches!(event.2, 1 | 2) || !possible(line) {
                 continue;
@@ -113,12 +120,18 @@ impl CallFilter {
                 continue;
             }
             match open_calls.end(call) {
-                Some(entry) => self.select(call, Some(entry), Some(record), 0).for_each(|note| note.put(out)),
+                Some(entry) => self.select(call, Some(entry), Some(record), None).for_each(|note| note.put(out)),
                 None => BatchNote { kind: BatchNoteKind::Return, call, record }.put(out),
             }
         }
         for (call, record) in open_calls.into_open_calls() {
             BatchNote { kind: BatchNoteKind::Entry, call, record }.put(out);
+        }
+        if !before.is_empty() {
+            last_of_process.insert(columns::pid(before), before);
+        }
+        for line in last_of_process.into_values() {
+            note_process(BatchNoteKind::LastRecord, line, columns::event(line), out);
         }
     }
 
@@ -140,23 +153,33 @@ impl CallFilter {
         !self.blocked && self.longer.is_none()
     }
 
-    /// True if a call meets the conditions. A call without a return record lasts until `end`; the duration of one without an
-    /// entry record is unknown.
-    pub fn wants(&self, call: CallKey, entry: Option<CallRecord>, returned: Option<CallRecord>, end: u64) -> bool {
+    /// True if a call meets the conditions. `open` is for a call without a return record; the duration of one without an entry
+    /// record is unknown.
+    pub fn wants(
+        &self,
+        call: CallKey,
+        entry: Option<CallRecord>,
+        returned: Option<CallRecord>,
+        open: Option<OpenUntil>,
+    ) -> bool {
         let rule = self.wait_rules.get(call.category, call.number);
-        let end = returned.map_or(end, |returned| returned.time);
-        let duration = entry.map(|entry| end.saturating_sub(entry.time));
+        let end = returned.map(|returned| returned.time).or(open.map(|open| open.time));
+        let duration = entry.zip(end).map(|(entry, end)| end.saturating_sub(entry.time));
         let shows_wait = |record: Option<CallRecord>| record.is_some_and(|record| record.shows_wait);
-        let names_object = |record: Option<CallRecord>| record.is_some_and(|record| record.names_object);
-        let waited = match returned {
-            Some(_) => rule.waited(shows_wait(entry), shows_wait(returned), duration.unwrap_or(0)),
-            None => rule.can_wait(),
+        let (waited, may_be_long) = match open.map(|open| open.reason) {
+            None => (rule.waited(shows_wait(entry), shows_wait(returned), duration.unwrap_or(0)), true),
+            // What the return record would show is unknown.
+            Some(OpenReason::CutOff) => (rule.waited(shows_wait(entry), false, 0), rule.can_wait()),
+            Some(_) => (rule.can_wait(), rule.can_wait()),
         };
-        let is_long =
-            |least| duration.is_some_and(|duration| duration >= least) && (returned.is_some() || rule.can_wait());
-        (self.objects.is_empty() || names_object(entry) || names_object(returned))
-            && (!self.blocked || waited)
-            && self.longer.is_none_or(is_long)
+        let is_last_seen = open.is_some_and(|open| open.reason == OpenReason::LastSeen);
+        let is_long = |least| may_be_long && (is_last_seen || duration.is_some_and(|duration| duration >= least));
+        self.has_object(entry, returned) && (!self.blocked || waited) && self.longer.is_none_or(is_long)
+    }
+
+    /// True if one of a call's records names one of the objects, or any object will do.
+    fn has_object(&self, entry: Option<CallRecord>, returned: Option<CallRecord>) -> bool {
+        self.objects.is_empty() || [entry, returned].iter().flatten().any(|record| record.names_object)
     }
 
     /// A note for each record of a call that meets the conditions, unless that record is decided alone.
@@ -165,9 +188,9 @@ impl CallFilter {
         call: CallKey,
         entry: Option<CallRecord>,
         returned: Option<CallRecord>,
-        end: u64,
+        open: Option<OpenUntil>,
     ) -> impl Iterator<Item = BatchNote> {
-        let is_wanted = self.wants(call, entry, returned, end);
+        let is_wanted = self.wants(call, entry, returned, open);
         let is_decided = move |record: &CallRecord| self.decides_by_one_record() && record.names_object;
         let records = [(entry, BatchNoteKind::SelectedEntry), (returned, BatchNoteKind::SelectedReturn)];
         records.into_iter().filter(move |_| is_wanted).filter_map(move |(record, kind)| {
@@ -184,6 +207,11 @@ impl CallFilter {
             Cow::Borrowed(&[])
         });
         CallFilterCursor { filter: self, selected, next: 0 }
+    }
+
+    /// The selected calls without a return record, and how many more might meet the conditions if no record was lost.
+    pub fn open_calls(&self) -> (&OpenCallTable, u64) {
+        (&self.open_calls, self.undecided)
     }
 
     /// Whether cursors could read what was selected.
@@ -220,70 +248,14 @@ impl CallFilterCursor<'_> {
     }
 }
 
-/// What [`CrossBatchPairing`] gets from a batch of lines.
-struct BatchNote {
-    kind: BatchNoteKind,
-    call: CallKey,
-    record: CallRecord,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BatchNoteKind {
-    /// An entry record without a return record in the batch.
-    Entry,
-    /// A return record without an entry record in the batch.
-    Return,
-    /// The process ends.
-    ProcessEnd,
-    /// This entry record is selected.
-    SelectedEntry,
-    /// This return record is selected.
-    SelectedReturn,
-}
-
-impl BatchNoteKind {
-    /// In the order of their numbers.
-    const ALL: [BatchNoteKind; 5] = {
-        use BatchNoteKind::*;
-        [Entry, Return, ProcessEnd, SelectedEntry, SelectedReturn]
-    };
-}
-
-impl BatchNote {
-    const LEN: usize = 28;
-
-    fn put(&self, out: &mut Vec<u8>) {
-        let BatchNote { kind, call, record } = self;
-        let flags = *kind as u8 | u8::from(record.names_object) << 4 | u8::from(record.shows_wait) << 5;
-        out.extend_from_slice(&[flags, call.category, call.number, 0]);
-        out.extend_from_slice(&call.pid.to_le_bytes());
-        out.extend_from_slice(&call.lwp.to_le_bytes());
-        out.extend_from_slice(&call.tid.to_le_bytes());
-        out.extend_from_slice(&record.time.to_le_bytes());
-    }
-
-    fn from_bytes(bytes: &[u8; BatchNote::LEN]) -> BatchNote {
-        let [flags, category, number, _, numbers @ ..] = *bytes;
-        let (words, _) = numbers.as_chunks();
-        let [pid, lwp, tid, tid_high, time, time_high] = std::array::from_fn(|word| u32::from_le_bytes(words[word]));
-        let wide = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-        let (tid, time) = (wide(tid, tid_high), wide(time, time_high));
-        BatchNote {
-            kind: BatchNoteKind::ALL[usize::from(flags & 7) % BatchNoteKind::ALL.len()],
-            call: CallKey { pid, lwp, tid, category, number },
-            record: CallRecord { time, names_object: flags >> 4 & 1 == 1, shows_wait: flags >> 5 & 1 == 1 },
-        }
-    }
-}
-
 /// Pairs, in order, the calls whose records are in different batches, and collects what all batches select.
 struct CrossBatchPairing<'a> {
     filter: &'a CallFilter,
     open_calls: OpenCalls<CallRecord>,
-    /// When processes ended.
-    process_ends: HashMap<u32, u64, RandomState>,
-    trace_end: u64,
+    ends: ProcessEnds,
     selected: ExternalSort<RecordKey>,
+    selected_open: OpenCallTable,
+    undecided: u64,
 }
 
 impl CrossBatchPairing<'_> {
@@ -296,18 +268,24 @@ impl CrossBatchPairing<'_> {
             }
             BatchNoteKind::Return => {
                 let entry = self.open_calls.end(call);
-                self.select(call, entry, Some(record), 0)
-            }
-            BatchNoteKind::ProcessEnd => {
-                if self.process_ends.len() < PROCESS_ENDS_MAX {
-                    self.process_ends.insert(call.pid, record.time);
-                }
-                Ok(())
+                self.select(call, entry, Some(record), None)
             }
             BatchNoteKind::SelectedEntry | BatchNoteKind::SelectedReturn => {
                 self.selected.push(&selected_key(note).to_bytes())
             }
+            BatchNoteKind::LastRecord => {
+                self.ends.add_record(call.pid, record.time);
+                Ok(())
+            }
+            BatchNoteKind::End => self.add_ending(EndingRecord::End, note),
+            BatchNoteKind::ExecFailed => self.add_ending(EndingRecord::ExecFailed, note),
+            BatchNoteKind::Loss => self.add_ending(EndingRecord::Loss, note),
         }
+    }
+
+    fn add_ending(&mut self, ending: EndingRecord, note: &BatchNote) -> io::Result<()> {
+        self.ends.add_ending(ending, note.call.pid, note.call.lwp, note.record.time);
+        Ok(())
     }
 
     fn select(
@@ -315,24 +293,30 @@ impl CrossBatchPairing<'_> {
         call: CallKey,
         entry: Option<CallRecord>,
         returned: Option<CallRecord>,
-        end: u64,
+        open: Option<OpenUntil>,
     ) -> io::Result<()> {
-        let mut notes = self.filter.select(call, entry, returned, end);
+        let mut notes = self.filter.select(call, entry, returned, open);
         notes.try_for_each(|note| self.selected.push(&selected_key(&note).to_bytes()))
     }
 
-    /// Takes all open calls for calls that do not end: they last until their process ends, or as long as the trace.
+    /// Takes all open calls for calls that do not return.
     fn close_all(&mut self) -> io::Result<()> {
         for (call, entry) in std::mem::take(&mut self.open_calls).into_open_calls() {
-            let process_end = self.process_ends.get(&call.pid).copied().filter(|&end| end >= entry.time);
-            self.select(call, Some(entry), None, process_end.unwrap_or(self.trace_end))?;
+            let until = self.ends.open_until(call.pid, call.lwp, entry.time);
+            if self.filter.wants(call, Some(entry), None, Some(until)) {
+                self.selected_open.add_call(call, entry.time, until);
+            } else if until.reason == OpenReason::CutOff {
+                let might_wait = self.filter.wait_rules.get(call.category, call.number).can_wait();
+                self.undecided += u64::from(might_wait && self.filter.has_object(Some(entry), None));
+            }
+            self.select(call, Some(entry), None, Some(until))?;
         }
         Ok(())
     }
 
-    fn finish(mut self) -> io::Result<SelectedRecords> {
+    fn finish(mut self) -> io::Result<(SelectedRecords, OpenCallTable, u64)> {
         self.close_all()?;
-        SelectedRecords::new(self.selected)
+        Ok((SelectedRecords::new(self.selected)?, self.selected_open, self.undecided))
     }
 }
 

@@ -3,21 +3,28 @@
 //! `--since` and `--until` decide which slices are merged at all. [`Filter`] decides about each merged record, in many
 //! threads, and [`LineLimit`] counts the selected records, in order.
 
+mod batch_note;
 mod call_filter;
 mod line_limit;
+mod open_call_table;
 mod record_filter;
 mod selected_records;
 mod streaming_filter;
 
 use std::io;
 
+use crate::calls::process_ends::ProcessEnds;
 use crate::merge::Merge;
 use crate::options::Selection;
 use crate::record::columns;
-use call_filter::CallFilter;
+use call_filter::{CallFilter, CallFilterCursor};
 pub use line_limit::LineLimit;
+pub use open_call_table::OpenCallTable;
 pub use record_filter::RecordFilter;
 pub use streaming_filter::StreamingFilter;
+
+/// Records were lost: category, event and kind of record. Conditions on calls do not hide that.
+const TRACE_LOST: (u8, u8, u8) = (0, 1, 0);
 
 /// The conditions that records have to meet.
 #[derive(Debug)]
@@ -37,17 +44,28 @@ impl Filter {
         self.records.accepts_all() && self.calls.is_none()
     }
 
-    /// Reads the trace once if a condition is about calls, to find which records belong to the calls that meet it.
-    pub fn prepare(&mut self, merge: &Merge) -> io::Result<()> {
+    /// Reads the trace once if a condition is about calls, to find which records belong to the calls that meet it. `running` are
+    /// the processes that run, each with the present in the time of its records.
+    pub fn prepare(&mut self, merge: &Merge, running: &[(u32, u64)]) -> io::Result<()> {
         let Filter { records, calls } = self;
-        calls.as_mut().map_or(Ok(()), |calls| calls.prepare(merge, &|line| records.wants(line)))
+        let ends = ProcessEnds::with_running(running.iter().copied());
+        calls.as_mut().map_or(Ok(()), |calls| calls.prepare(merge, ends, &|line| records.wants(line)))
+    }
+
+    /// The selected calls without a return record, and how many more might meet the conditions if no record was lost.
+    pub fn open_calls(&self) -> (OpenCallTable, u64) {
+        self.calls
+            .as_ref()
+            .map(CallFilter::open_calls)
+            .map_or_else(Default::default, |(table, more)| (table.clone(), more))
     }
 
     /// Gives the selected ones of `lines`, which are in order, to `put`.
     pub fn select<'a>(&self, lines: &'a [u8], mut put: impl FnMut(&'a [u8])) {
         let mut cursor = self.calls.as_ref().map(|calls| calls.cursor(lines));
         for line in columns::lines(lines) {
-            if self.records.wants(line) && cursor.as_mut().is_none_or(|cursor| cursor.wants(line)) {
+            let wants = |cursor: &mut CallFilterCursor| columns::event(line) == TRACE_LOST || cursor.wants(line);
+            if self.records.wants(line) && cursor.as_mut().is_none_or(wants) {
                 put(line);
             }
         }

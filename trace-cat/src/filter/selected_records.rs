@@ -19,7 +19,7 @@ const KEYS_PER_BLOCK: usize = 1 << 10;
 const KEY_LEN: usize = 16;
 
 /// What identifies a record. Keys are ordered by time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordKey {
     /// Nanoseconds since the Epoch.
     pub time: u64,

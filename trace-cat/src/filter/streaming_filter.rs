@@ -4,13 +4,12 @@
 //! An entry record that is decided alone is selected at once. Another one is kept until its return record arrives, and then
 //! both are selected or neither. Calls that have not ended are decided at the end.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-
-use super::call_filter::{CallFilter, CallRecord, PROC_EXIT, PROCESS_ENDS_MAX};
+use super::TRACE_LOST;
+use super::batch_note::CallRecord;
+use super::call_filter::CallFilter;
 use super::record_filter::RecordFilter;
 use crate::calls::pairing::{CallKey, OPEN_CALLS_MAX, OpenCalls};
+use crate::calls::process_ends::{OpenReason, OpenUntil, ProcessEnds};
 use crate::options::Selection;
 use crate::record::columns;
 
@@ -25,8 +24,7 @@ pub struct StreamingFilter {
 struct StreamingCallFilter {
     filter: CallFilter,
     open_calls: OpenCalls<PendingEntry>,
-    /// When processes ended.
-    process_ends: HashMap<u32, u64, RandomState>,
+    ends: ProcessEnds,
     latest: u64,
 }
 
@@ -43,7 +41,7 @@ impl StreamingFilter {
         let calls = CallFilter::new(selection).map(|filter| StreamingCallFilter {
             filter,
             open_calls: OpenCalls::default(),
-            process_ends: HashMap::default(),
+            ends: ProcessEnds::default(),
             latest: 0,
         });
         StreamingFilter { records: RecordFilter::new(selection), calls }
@@ -78,14 +76,12 @@ impl StreamingCallFilter {
         let event = columns::event(line);
         let record = self.filter.call_record(line, event);
         self.latest = self.latest.max(record.time);
-        if event == PROC_EXIT && self.process_ends.len() < PROCESS_ENDS_MAX {
-            self.process_ends.insert(columns::pid(line), record.time);
-        }
+        self.ends.add_line(line, event);
         if !is_possible {
             return;
         }
         let is_decided = self.filter.decides_by_one_record() && record.names_object;
-        if is_decided && event.2 != 2 {
+        if is_decided && event.2 != 2 || event == TRACE_LOST {
             out.extend_from_slice(line);
         }
         let call = CallKey::of(line, event);
@@ -99,7 +95,7 @@ impl StreamingCallFilter {
             }
             2 => {
                 let entry = self.open_calls.end(call);
-                if self.filter.wants(call, entry.as_ref().map(|entry| entry.record), Some(record), 0) {
+                if self.filter.wants(call, entry.as_ref().map(|entry| entry.record), Some(record), None) {
                     out.extend_from_slice(entry.and_then(|entry| entry.line).as_deref().unwrap_or_default());
                     out.extend_from_slice(line);
                 }
@@ -112,9 +108,13 @@ impl StreamingCallFilter {
     fn close_all(&mut self, out: &mut Vec<u8>) {
         let mut selected = Vec::new();
         for (call, PendingEntry { record, line }) in std::mem::take(&mut self.open_calls).into_open_calls() {
-            let process_end = self.process_ends.get(&call.pid).copied().filter(|&end| end >= record.time);
             let Some(line) = line else { continue };
-            if self.filter.wants(call, Some(record), None, process_end.unwrap_or(self.latest)) {
+            let mut until = self.ends.open_until(call.pid, call.lwp, record.time);
+            if until.reason == OpenReason::LastSeen {
+                // It has run for as long as records arrived.
+                until = OpenUntil { time: self.latest, reason: OpenReason::Runs };
+            }
+            if self.filter.wants(call, Some(record), None, Some(until)) {
                 selected.push((record.time, line));
             }
         }
@@ -141,6 +141,15 @@ mod tests {
         }
         filter.end(&mut open);
         [times(&out), times(&open)]
+    }
+
+    #[test]
+    fn losses_are_selected_whatever_the_conditions_on_calls() {
+        let lost = [(5, 1, "00:01:0", "7:28:0:0:0")];
+        let object = Selection { objects: vec![0x10], blocked: true, longer: Some(8), ..Selection::default() };
+        assert_eq!(selected_times(&object, &lost), [vec![5], vec![]]);
+        let other_lwp = Selection { lwps: vec![2], blocked: true, ..Selection::default() };
+        assert_eq!(selected_times(&other_lwp, &lost), [vec![], vec![]]);
     }
 
     const RECORDS: [(u64, u32, &str, &str); 7] = [

@@ -1,11 +1,6 @@
 //! What is followed, and the time.
 
-use std::fs;
 use std::path::PathBuf;
-use std::sync::LazyLock;
-
-use rustix::time::{ClockId, clock_gettime};
-use spec::info::monotonic_shift;
 
 use super::directory_watch::DirectoryWatch;
 use super::growing_files::GrowingFiles;
@@ -43,14 +38,4 @@ impl Follower<'_> {
     pub fn horizon(&self, now: u64) -> u64 {
         now.saturating_add_signed(self.clock_offset).saturating_sub(self.hold)
     }
-}
-
-/// `CLOCK_MONOTONIC` of the initial time namespace, nanoseconds: the clock that the processes' offsets are for, whatever
-/// namespace they or this program are in.
-pub fn monotonic() -> u64 {
-    static SHIFT: LazyLock<i64> = LazyLock::new(|| {
-        fs::read("/proc/self/timens_offsets").ok().and_then(|text| monotonic_shift(&text)).unwrap_or(0)
-    });
-    let time = clock_gettime(ClockId::Monotonic);
-    (time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64).saturating_add_signed(-*SHIFT)
 }

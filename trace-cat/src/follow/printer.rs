@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::filter::{RecordFilter, StreamingFilter};
+use crate::filter::{OpenCallTable, RecordFilter, StreamingFilter};
 use crate::options::{OutputFormat, Printing, Selection, TimePoint};
 use crate::output::destination::Output;
 use crate::output::{self, Formatter};
@@ -61,7 +61,8 @@ impl<'a> Printer<'a> {
             let name = path.display().to_string();
             Ok((open(Some(path), &name)?, name))
         });
-        let formatter = output::formatter_for(&Printing { output: None, ..printing.clone() }, paths);
+        let formatter =
+            output::formatter_for(&Printing { output: None, ..printing.clone() }, paths, OpenCallTable::default());
         let mut printer = Printer {
             journal: journal.transpose()?,
             journal_text: Vec::new(),
@@ -96,8 +97,12 @@ impl<'a> Printer<'a> {
             self.journal_text.extend_from_slice(line);
         }
         let (since, until) = (self.since, self.until);
+        let formatter = &mut self.formatter;
         self.times.get_or_insert_with(|| {
             let time = columns::time(line).unwrap_or(0);
+            if let Formatter::Timeline(formatter) = formatter {
+                formatter.begin(time);
+            }
             since.map_or(0, |since| since.resolve(time))..until.map_or(u64::MAX, |until| until.resolve(time))
         });
         let mut selected = std::mem::take(&mut self.selected);

@@ -15,7 +15,7 @@ use spec::record::{RECORD_LEN_MAX, TIME_WIDTH};
 
 use super::directory_watch::DirectoryWatch;
 use super::emitted_records::{EmittedRecords, is_in_order};
-use super::follower::{Follower, monotonic};
+use super::follower::Follower;
 use super::growing_file::GrowingFile;
 use super::growing_files::GrowingFiles;
 use super::live_thread::record_time;
@@ -26,6 +26,7 @@ use crate::output::destination;
 use crate::record::columns;
 use crate::report::runs;
 use crate::support::diagnostics::{Diagnostics, reason};
+use crate::support::monotonic_clock::monotonic;
 use crate::trace::buffers::leftovers::ProcessLeftovers;
 use crate::trace::file_handle::{self, DescriptorBudget, FileHandle};
 use crate::trace::file_names::{ProcessFiles, owner_of_records, split_name};

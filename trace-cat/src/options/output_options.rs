@@ -66,7 +66,7 @@ pub enum OutputFormat {
 /// The first column of -F text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum TimeStyle {
-    /// Since the first record shown, in seconds
+    /// Since the first record of the trace, as --since +TIME counts, in seconds; the first line has that record's time
     #[default]
     Rel,
     /// The local time, the date in a line of its own

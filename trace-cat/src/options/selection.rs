@@ -52,8 +52,8 @@ pub struct Selection {
     ///
     /// A lock waited if block? is 1; a semaphore wait if s_count was 0; a wait at a barrier unless it was the last; a wait
     /// for a condition always; a futex wait unless the result is EAGAIN; a join and thr_once if the return record is later
-    /// than the entry record. Such a call without a return record still waits, and is printed: in the trace of a program
-    /// that hangs, --blocked --tail 20 shows where. Tries never wait. For a return record without an entry record, its own
+    /// than the entry record. Such a call without a return record still waits, unless that was lost, and is printed: in the trace
+    /// of a program that hangs, --blocked --tail 20 shows where, and -F text for how long. Tries never wait. For a return record without an entry record, its own
     /// columns decide. Example: -F text --blocked -e mutex:rmutex
     #[arg(long)]
     pub blocked: bool,
@@ -61,7 +61,9 @@ pub struct Selection {
     /// Print only calls that lasted at least this long, both records: 1ms, 2.5us, 800ns, 1s
     ///
     /// The duration is the time between the two records of a call. A call that can wait (see --blocked) and has no return
-    /// record lasts until its process ends, or to the end of the trace. As with --object and --blocked, the trace is read
+    /// record is open: it lasted until its process ended, and lasts still if that runs. If the process was killed, nobody knows
+    /// when, so such a call is always printed. If records of its thread were lost, it lasted at least until then; when that is not
+    /// long enough, it is only counted, on standard error. As with --object and --blocked, the trace is read
     /// twice, including records outside --since and --until: calls may begin before and end after. Example:
     /// --longer 1ms --since +2s
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = duration)]

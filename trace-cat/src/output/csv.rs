@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Values are the texts that the record has, with all digits, and need no quotes. `columns` has the names of a1 and so on as in
-//! events.tsv, separated by spaces, and `-` for a column without a name.
+//! events.tsv, separated by spaces, and `-` for a column without a name; one that THR_TRACE_DETAIL has filled has the name of
+//! that (`caller`, `holder`).
 
 use super::formatter::RecordFormatter;
 use crate::record::fields::Fields;
@@ -39,10 +40,16 @@ impl RecordFormatter for CsvFormat {
             put(&[b",", argument]);
         }
         put(&[b","]);
-        let columns = known.map(|known| &known.columns[..known.used]).unwrap_or_default();
-        for (index, column) in columns.iter().enumerate() {
+        let Some(known) = known else { return put(&[b"\n"]) };
+        let detail = |index: usize| {
+            let name = record_kinds::detail_name(fields.event(), known.which, index);
+            name.filter(|_| known.columns[index].is_none() && fields.argument(index) != b"0")
+        };
+        let used = (known.used..5).rfind(|&index| detail(index).is_some()).map_or(known.used, |last| last + 1);
+        for index in 0..used {
             let separator: &[u8] = if index > 0 { b" " } else { b"" };
-            put(&[separator, column.map_or(b"-", |column| column.name.as_bytes())]);
+            let name = known.columns[index].map(|column| column.name).or_else(|| detail(index));
+            put(&[separator, name.map_or(b"-", str::as_bytes)]);
         }
         put(&[b"\n"]);
     }
@@ -62,6 +69,7 @@ mod tests {
             "1795174740:544763329:0019955:0000007:0x7fc5de3f86c0:01:16:0:0:0:0:0:0\n",
             "1795174740:544763329:0019955:0000007:0x7fc5de3f86c0:12:05:0:18446744073709551615:-1:0:0:0\n",
             "1795174740:544763329:0019955:0000007:0x7fc5de3f86c0:04:01:0:0x10:0:5:0:22\n",
+            "1795174740:544763329:0019955:0000007:0x7fc5de3f86c0:02:02:1:0x10:0:0:71:0x401136\n",
             "rubbish\n",
         ] {
             format.record(line.as_bytes(), &mut out);
@@ -73,6 +81,7 @@ time,lwpid,pid,tid,category,event,which,a1,a2,a3,a4,a5,columns
 1795174740.544763329,19955,7,0x7fc5de3f86c0,thread,thr_yield,0,0,0,0,0,0,
 1795174740.544763329,19955,7,0x7fc5de3f86c0,user,user.05,0,18446744073709551615,-1,0,0,0,
 1795174740.544763329,19955,7,0x7fc5de3f86c0,sema,sema_init,0,0x10,0,5,0,22,sem pshared value - rval
+1795174740.544763329,19955,7,0x7fc5de3f86c0,mutex,mutex_lock,1,0x10,0,0,71,0x401136,mutex - - holder caller
 ";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }

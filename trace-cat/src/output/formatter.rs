@@ -11,6 +11,9 @@ pub trait RecordFormatter: Send + Sync {
 
 /// A format that remembers earlier records, and takes the records in the order of the timeline.
 pub trait TimelineFormatter: Send {
+    /// Takes the time of the trace's first record, selected or not, before the first record.
+    fn begin(&mut self, _start: u64) {}
+
     /// Appends the text for one record. `line` ends with its newline.
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>);
 

@@ -5,8 +5,8 @@
 //!  "event":"mutex_lock","which":2,"arguments":{"rval":0,"block?":1}}
 //! ```
 //!
-//! (in one line). Arguments have their names from events.tsv; a column without a name appears as `a1` and so on unless it
-//! is 0. Readers of JSON hold numbers as doubles, which are exact up to 2^53. Therefore the time, hex numbers and long
+//! (in one line). Arguments have their names from events.tsv; a column without a name that is not 0 appears under
+//! the name of what THR_TRACE_DETAIL has put there (`caller`, `holder`), else as `a1` and so on. Readers of JSON hold numbers as doubles, which are exact up to 2^53. Therefore the time, hex numbers and long
 //! decimal numbers are strings.
 
 use super::formatter::RecordFormatter;
@@ -47,10 +47,11 @@ impl RecordFormatter for JsonFormat {
         let mut separator: &[u8] = b"\"";
         for (index, text) in fields.arguments().into_iter().enumerate() {
             let number = [b'a', b'1' + index as u8];
+            let detail = known.and_then(|known| record_kinds::detail_name(fields.event(), known.which, index));
             let name = match known.and_then(|known| known.columns[index]) {
                 Some(column) => column.name.as_bytes(),
                 None if text == b"0" => continue,
-                None => &number,
+                None => detail.map_or(&number[..], str::as_bytes),
             };
             if is_exact(text) {
                 put(&[separator, name, b"\":", text]);
@@ -91,6 +92,11 @@ mod tests {
                 "02:02:2",
                 "0:1:0:0:0x401136",
                 r#""category":"mutex","event":"mutex_lock","which":2,"arguments":{"rval":0,"block?":1,"a5":"0x401136"}}"#,
+            ),
+            (
+                "02:02:1",
+                "0x10:0:0:71:0x401136",
+                r#""category":"mutex","event":"mutex_lock","which":1,"arguments":{"mutex":"0x10","holder":71,"caller":"0x401136"}}"#,
             ),
             ("01:16:0", "0:0:0:0:0", r#""category":"thread","event":"thr_yield","which":0,"arguments":{}}"#),
             (

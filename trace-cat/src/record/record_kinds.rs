@@ -65,6 +65,19 @@ impl RecordKindTable {
     }
 }
 
+/// The name of the value that THR_TRACE_DETAIL puts into a column (0 for a1) without another use.
+pub fn detail_name(event: (u8, u8), which: u8, index: usize) -> Option<&'static str> {
+    match (event, which, index) {
+        ((2 | 5 | 6, _), 1, 3) => Some("holder"),
+        ((5, 4), 0, 3) => Some("write"),
+        ((1, 18), 0, 3) => Some("key"),
+        // Their a5 is the result.
+        ((4 | 7, 1), 0, 3) => Some("caller"),
+        (_, 0 | 1, 4) => Some("caller"),
+        _ => None,
+    }
+}
+
 /// The name of a category, or its number.
 pub fn category_name(event1: u8) -> Vec<u8> {
     match CATEGORIES.get(usize::from(event1)) {

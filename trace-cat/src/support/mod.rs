@@ -1,4 +1,5 @@
-//! What every layer uses: diagnostics, progress, errors, threads, temporary files, durations, local time.
+//! What every layer uses: diagnostics, progress, errors, threads, temporary files, durations, local time,
+//! the monotonic clock.
 
 pub mod diagnostics;
 pub mod duration;
@@ -6,6 +7,7 @@ pub mod error;
 pub mod external_sort;
 pub mod inherited_state;
 pub mod local_time;
+pub mod monotonic_clock;
 pub mod progress;
 pub mod temporary_files;
 pub mod threads;

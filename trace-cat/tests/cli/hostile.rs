@@ -51,7 +51,7 @@ fn pipes_loops_and_directories_among_the_files_are_not_read() {
         assert_eq!(output.status.code(), Some(1));
         assert!(out.is_none_or(|out| output.stdout == out.as_bytes()));
     }
-    assert_eq!(run(trace.path(), &["-F", "text"]).stdout.split(|&byte| byte == b'\n').count(), 3);
+    assert_eq!(run(trace.path(), &["-F", "text"]).stdout.split(|&byte| byte == b'\n').count(), 4);
 }
 
 #[test]

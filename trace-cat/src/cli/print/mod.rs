@@ -15,10 +15,10 @@ mod sequential_stage;
 
 use std::path::PathBuf;
 
-use crate::filter::{Filter, LineLimit};
+use crate::filter::{Filter, LineLimit, OpenCallTable};
 use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
 use crate::options::{Arrangement, CommandError, Options, Selection, SortOrder};
-use crate::output::{self, Formatter, destination};
+use crate::output::{self, Formatter, TimelineFormatter as _, destination};
 use crate::report::runs::{self, ProgramRun};
 use crate::report::stat::TraceCounts;
 use crate::support::diagnostics::Diagnostics;
@@ -51,16 +51,28 @@ pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandE
 
     let mut sequential = SequentialStage::open(options.arrangement, path, diagnostics).map_err(failed)?;
     let merge = Merge::prepare(&inputs.texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
-    let (mut concurrent, format) = formats(&options, &paths, &runs);
-    let Selection { since, until, head, tail, .. } = options.selection;
     let mut filter = Filter::new(&options.selection);
-    filter.prepare(&merge).map_err(Error::temporary)?;
+    let running = inputs.running_until();
+    filter.prepare(&merge, &running).map_err(Error::temporary)?;
+    let (open_calls, undecided) = filter.open_calls();
+    if undecided > 0 {
+        let what =
+            format_args!("{undecided} more were open when records began to be lost, and may meet the conditions");
+        diagnostics.report_note("calls", what);
+    }
+    let (mut concurrent, mut format) = formats(&options, &paths, &runs, open_calls, running);
+    let Selection { since, until, head, tail, .. } = options.selection;
+    let start = merge.span().map_or(0, |(start, _)| start);
+    match (&mut concurrent, &mut format) {
+        (ConcurrentStage::Text(text), _) => text.begin(start),
+        (_, Formatter::Timeline(formatter)) => formatter.begin(start),
+        _ => {}
+    }
 
     let transform =
         |lines: &[u8], section: OrderedSection, out: &mut Vec<u8>| concurrent.format(&filter, lines, section, out);
     let is_unchanged = matches!(concurrent, ConcurrentStage::Unchanged) && filter.accepts_all();
     let transform: BatchTransform = if is_unchanged { None } else { Some(&transform) };
-    let start = merge.span().map_or(0, |(start, _)| start);
     let mut times = since.map_or(0, |since| since.resolve(start))..until.map_or(u64::MAX, |until| until.resolve(start));
     let limit = LineLimit::choose(&merge, &mut times, transform, head, tail).map_err(failed)?;
     sequential.begin(limit, format, &concurrent).map_err(failed)?;
@@ -112,12 +124,19 @@ fn selected_paths(
 }
 
 /// How records are formatted, by the merging threads and after them.
-fn formats(options: &Options, paths: &[PathBuf], runs: &[ProgramRun]) -> (ConcurrentStage, Formatter) {
+fn formats(
+    options: &Options,
+    paths: &[PathBuf],
+    runs: &[ProgramRun],
+    open_calls: OpenCallTable,
+    running: Vec<(u32, u64)>,
+) -> (ConcurrentStage, Formatter) {
     let Options { arrangement: Arrangement { sort, .. }, selection, printing, .. } = options;
     if options.stat {
         let is_one = options.last || options.run.is_some();
         let count = if is_one { runs.len().min(1) } else { runs.len() };
-        let mut stat = TraceCounts::new(output::file_groups(paths), (count > 0).then_some(count));
+        let mut stat = TraceCounts::new(output::file_groups(paths), (count > 0).then_some(count))
+            .with_open_calls(open_calls, running);
         if count > 1 {
             stat.run_lines = runs::run_lines(runs);
         }
@@ -128,11 +147,11 @@ fn formats(options: &Options, paths: &[PathBuf], runs: &[ProgramRun]) -> (Concur
     let is_limited = selection.head.is_some() || selection.tail.is_some();
     if !sorted
         && !is_limited
-        && let Some(text) = output::shared_text_format(printing, paths)
+        && let Some(text) = output::shared_text_format(printing, paths, &open_calls)
     {
         return (ConcurrentStage::Text(Box::new(text)), Formatter::Raw);
     }
-    match output::formatter_for(printing, paths) {
+    match output::formatter_for(printing, paths, open_calls) {
         Formatter::PerRecord(formatter) if !sorted => (ConcurrentStage::PerRecord(formatter), Formatter::Raw),
         formatter => (ConcurrentStage::Unchanged, formatter),
     }

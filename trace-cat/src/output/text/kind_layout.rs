@@ -4,7 +4,7 @@ use spec::{Base, Column};
 
 use super::short_text::ShortText;
 use crate::record::fields::Fields;
-use crate::record::record_kinds::{KnownKind, RecordKindTable};
+use crate::record::record_kinds::{KnownKind, RecordKindTable, detail_name};
 
 /// The column in which THR_TRACE_DETAIL puts the return address of the call: a5, if it has no other use.
 pub const CALLER: usize = 4;
@@ -85,7 +85,9 @@ fn kind_layout(known: &KnownKind) -> KindLayout {
     let arguments = std::array::from_fn(|index| match &columns[index] {
         Some(column) => column_layout(column, index),
         None if index == CALLER && which != 2 => ColumnLayout::Nothing,
-        None => ColumnLayout::Unusual(ShortText::label(detail_label((event.category, event.number), which, index))),
+        None => ColumnLayout::Unusual(ShortText::label(
+            detail_name((event.category, event.number), which, index).unwrap_or(["a1", "a2", "a3", "a4", "a5"][index]),
+        )),
     });
     let is_new = |index: usize| columns[index].is_none_or(|column| !has(entry, column.name));
     let added = std::array::from_fn(|index| if is_new(index) { arguments[index] } else { ColumnLayout::Nothing });
@@ -126,16 +128,6 @@ fn column_layout(column: &Column, index: usize) -> ColumnLayout {
         // The first argument is the object of the call, whose label would repeat the event's name.
         name if index == 0 && is_object(column) => ColumnLayout::Object(ShortText::label(short_label(name))),
         name => ColumnLayout::Labelled(ShortText::label(short_label(name))),
-    }
-}
-
-/// The label of the value that THR_TRACE_DETAIL puts into a column without another use.
-fn detail_label(event: (u8, u8), which: u8, index: usize) -> &'static str {
-    match (event, which, index) {
-        ((2 | 5 | 6, _), 1, 3) => "holder",
-        ((5, 4), 0, 3) => "write",
-        ((1, 18), 0, 3) => "key",
-        _ => ["a1", "a2", "a3", "a4", "a5"][index],
     }
 }
 

@@ -4,6 +4,7 @@ use super::kind_layout::KindLayout;
 use super::line_plan::LineLabel;
 use super::short_text::ShortText;
 use super::time_column::TimeColumn;
+use crate::calls::process_ends::{OpenReason, OpenUntil};
 use crate::output::terminal_style::{self, Highlight};
 use crate::record::errno_names::errno;
 use crate::record::fields::{Fields, bits};
@@ -80,6 +81,21 @@ impl<'a> TextLine<'a> {
             Some(name) => self.put_coloured(Highlight::Error, name.as_bytes()),
             None => self.put(text),
         }
+    }
+
+    /// Appends that the call does not return, how long it lasted at least, and why.
+    pub fn put_open(&mut self, until: OpenUntil) {
+        self.pad_to(RESULT_COLUMN);
+        self.put(b"open");
+        self.put_duration(Some(until.time.saturating_sub(self.time)));
+        self.pad_to(DURATION_END + 1);
+        let reason: &[u8] = match until.reason {
+            OpenReason::Ended => b"at end",
+            OpenReason::Runs => b"running",
+            OpenReason::LastSeen => b"or more",
+            OpenReason::CutOff => b"cut off",
+        };
+        self.put_coloured(Highlight::Wait, reason);
     }
 
     /// Appends how long the call took, if that is known.

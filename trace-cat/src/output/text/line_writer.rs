@@ -5,6 +5,8 @@ use super::line::{CallMarker, TextLine};
 use super::line_plan::{BatchRecords, LineKind, LineLabel, LinePlan, PlannedLine};
 use super::short_text::ShortText;
 use super::time_column::TimeColumn;
+use crate::calls::pairing::CallKey;
+use crate::filter::OpenCallTable;
 use crate::record::fields::Fields;
 
 /// Columns of a terminal. A line is not wider if its call can be shown in two lines.
@@ -14,11 +16,12 @@ pub const WIDTH: usize = 100;
 pub struct LineWriter {
     kinds: KindLayouts,
     coloured: bool,
+    open_calls: OpenCallTable,
 }
 
 impl LineWriter {
-    pub fn new(coloured: bool) -> LineWriter {
-        LineWriter { kinds: KindLayouts::new(), coloured }
+    pub fn new(coloured: bool, open_calls: OpenCallTable) -> LineWriter {
+        LineWriter { kinds: KindLayouts::new(), coloured, open_calls }
     }
 
     /// Appends the lines of a plan for `records`. Returns the time column after them.
@@ -72,6 +75,10 @@ impl LineWriter {
         let kind = self.kinds.find(fields);
         let mut line = TextLine::new(self.coloured, fields.time(), clock, label, CallMarker::Begins, out);
         line.put_call(kind, fields, None);
+        let call = CallKey::of(fields.line(), (fields.event().0, fields.event().1, fields.which()));
+        if let Some(until) = self.open_calls.find(call, fields.time()) {
+            line.put_open(until);
+        }
         line.put_caller(kind, fields);
         line.end_line();
     }

@@ -1,6 +1,7 @@
 //! `-F text`: for people.
 //!
 //! ```text
+//! times since 2026-11-21 03:39:00.544763329
 //!   0.000000000 handoff/26705     mutex_lock(0x7ffc8f1c1b70)            = 0
 //!   0.000002392 handoff/26705   > cond_wait(0x7ffc8f1c1b40, 0x7ffc8f1c1b70)
 //!   0.008556826 handoff/26704     mutex_unlock(0x7ffc8f1c1b70)          = 0
@@ -11,7 +12,7 @@
 //! A line is a call. If no other record is between its two records, the call has one line, at the time of the first
 //! record; else a line with `>` is where it began and a line with `<` where it returned. The result follows, then the time
 //! that the call took (unless both records have the same time), and an answer for each column that is a question and is
-//! not 0.
+//! not 0. A call that is known not to return has `open` for its result, how long it lasted at least, and why it is open.
 //!
 //! A `line_planner` goes through the records in order and makes a `line_plan`: whose records they are, which calls are open,
 //! which records are a line. That takes little of the time. The lines themselves are written by many threads, a batch of
@@ -29,6 +30,7 @@ mod time_column;
 
 use std::sync::{Mutex, PoisonError};
 
+use crate::filter::OpenCallTable;
 use crate::merge::OrderedSection;
 use crate::options::TimeStyle;
 use crate::output::formatter::TimelineFormatter;
@@ -59,11 +61,16 @@ pub struct TextBatch<'a> {
 
 impl TextFormat {
     /// The format that shows times in the style `time`. `groups` are the trace's files, which have the names of its
-    /// processes.
-    pub fn new(time: TimeStyle, coloured: bool, groups: Vec<FileGroup>) -> TextFormat {
+    /// processes; `open_calls` are known not to return.
+    pub fn new(time: TimeStyle, coloured: bool, groups: Vec<FileGroup>, open_calls: OpenCallTable) -> TextFormat {
         let clock = TimeColumn::new(time);
         let planner = Mutex::new(LinePlanner::new(clock, KnownThreads::new(groups), coloured));
-        TextFormat { writer: LineWriter::new(coloured), planner, plan: LinePlan::new(clock), spare: Mutex::default() }
+        TextFormat {
+            writer: LineWriter::new(coloured, open_calls),
+            planner,
+            plan: LinePlan::new(clock),
+            spare: Mutex::default(),
+        }
     }
 
     pub fn batch<'a>(&self) -> TextBatch<'a> {
@@ -100,6 +107,10 @@ fn emptied<'a, 'b>(mut full: Vec<Result<Fields<'a>, &'a [u8]>>) -> Vec<Result<Fi
 }
 
 impl TimelineFormatter for TextFormat {
+    fn begin(&mut self, start: u64) {
+        self.planner.get_mut().unwrap_or_else(PoisonError::into_inner).clock.begin(start);
+    }
+
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
         let records = [Fields::new(line).ok_or(line)];
         let planner = self.planner.get_mut().unwrap_or_else(PoisonError::into_inner);

@@ -40,7 +40,7 @@ fn lines(random: &mut SeededRandom) -> Vec<String> {
 }
 
 fn in_one_thread(time: TimeStyle, coloured: bool, lines: &[String]) -> String {
-    let (mut format, mut out) = (TextFormat::new(time, coloured, Vec::new()), Vec::new());
+    let (mut format, mut out) = (TextFormat::new(time, coloured, Vec::new(), OpenCallTable::default()), Vec::new());
     lines.iter().for_each(|line| format.record(line.as_bytes(), &mut out));
     format.end(&mut out);
     String::from_utf8(out).unwrap()
@@ -55,7 +55,7 @@ fn however_records_are_split_into_batches_the_lines_are_the_same() {
             lines.insert(random.below(lines.len() + 1), "rub\x1bbish\n".to_owned());
         }
         let (time, coloured) = (TIMES[round % 3], random.below(2) == 0);
-        let (mut format, mut out) = (TextFormat::new(time, coloured, Vec::new()), Vec::new());
+        let (mut format, mut out) = (TextFormat::new(time, coloured, Vec::new(), OpenCallTable::default()), Vec::new());
         let mut pending = &lines[..];
         while !pending.is_empty() {
             let (next, after) = pending.split_at(random.below([2, 8, 300][round % 7 % 3]).min(pending.len()));
@@ -84,7 +84,7 @@ fn merging_threads_write_the_lines_that_one_thread_writes() {
         }
         let limits = tiny(&mut random);
         let merged = trace.cat_with(&[], limits, 9).0;
-        let mut format = TextFormat::new(time, false, Vec::new());
+        let mut format = TextFormat::new(time, false, Vec::new(), OpenCallTable::default());
         let (mut out, _) = trace.merged(&[], limits, 9, |merge, out| {
             let transform = |lines: &[u8], section: OrderedSection, out: &mut Vec<u8>| {
                 let mut batch = format.batch();

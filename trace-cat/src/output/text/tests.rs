@@ -6,6 +6,8 @@ use super::known_threads::OpenCall;
 use super::line_writer::WIDTH;
 use super::short_text::ShortText;
 use super::*;
+use crate::calls::pairing::CallKey;
+use crate::calls::process_ends::{OpenReason, OpenUntil};
 use crate::testing::test_trace::record;
 
 /// A Friday, 03:39 in Greenwich.
@@ -22,7 +24,7 @@ fn records_text(records: &[(u64, u32, &str, &str)]) -> Vec<String> {
 }
 
 fn text_format(time: TimeStyle) -> TextFormat {
-    TextFormat::new(time, false, Vec::new())
+    TextFormat::new(time, false, Vec::new(), OpenCallTable::default())
 }
 
 /// The lines that `format` writes for records.
@@ -214,7 +216,8 @@ fn processes_have_the_names_of_their_programs() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("trinfo.0000001"), "exe /bin/sh\npid 1\nexe /opt/a\\x20very\\x20long\\x20name\n")
         .unwrap();
-    let mut format = TextFormat::new(TimeStyle::Rel, false, vec![directory.path().to_owned().into()]);
+    let mut format =
+        TextFormat::new(TimeStyle::Rel, false, vec![directory.path().to_owned().into()], OpenCallTable::default());
     let lines = lines_by(&mut format, &[(0, 1234567, "01:16:0", "0"), (1, 2, "01:16:0", "0")]);
     let expected =
         ["  0.000000000 a very long nam/1234567   thr_yield()", "  0.000000001 a very long nam/2         thr_yield()"];
@@ -249,7 +252,7 @@ fn colours_take_no_columns() {
         (2_000_000, 2, "02:04:0", "0x559469ed90a0:0:1"),
         (2_000_100, 3, "02:02:2", "0:1"),
     ];
-    let coloured = lines_by(&mut TextFormat::new(TimeStyle::Rel, true, Vec::new()), &records);
+    let coloured = lines_by(&mut TextFormat::new(TimeStyle::Rel, true, Vec::new(), OpenCallTable::default()), &records);
     assert!(coloured[0].starts_with("\x1b[2m  0.000000000\x1b[m \x1b[36m1/2\x1b[m "), "{:?}", coloured[0]);
     assert!(coloured[0].contains("\x1b[1mmutex_lock\x1b[m(0x559469ed90a0)"), "{:?}", coloured[0]);
     assert!(coloured[0].contains("= \x1b[31mEDEADLK\x1b[m     1.234 ms \x1b[33mblocked\x1b[m"), "{:?}", coloured[0]);
@@ -320,4 +323,24 @@ fn many_threads_are_forgotten_and_their_calls_are_shown() {
     let lines: Vec<String> = text.lines().skip(count as usize - 1).map(words).collect();
     let expected = ["1/262146 > mutex_lock(16)", "1/0 < mutex_lock() = 0", "1/262146 < mutex_lock(16) = 0 2 ns"];
     assert_eq!(lines, expected);
+}
+
+#[test]
+fn a_call_that_does_not_return_is_open() {
+    let mut table = OpenCallTable::default();
+    let reasons = [OpenReason::Ended, OpenReason::Runs, OpenReason::LastSeen, OpenReason::CutOff];
+    let records: Vec<(u64, u32, &str, &str)> = (0..4).map(|at| (at, 2, "02:02:1", "0x10")).collect();
+    for (time, reason) in reasons.into_iter().enumerate() {
+        let call = CallKey { pid: 1, lwp: 2, tid: 0x7fc5_de3f_86c0, category: 2, number: 2 };
+        table.add_call(call, START + time as u64, OpenUntil { time: START + 6_001_000_000, reason });
+    }
+    let lines = lines_by(&mut TextFormat::new(TimeStyle::Rel, false, Vec::new(), table), &records);
+    let expected = [
+        "  0.000000000 1/2             > mutex_lock(0x10)                      open           6.001 s at end",
+        "  0.000000001 1/2             > mutex_lock(0x10)                      open           6.000 s running",
+        "  0.000000002 1/2             > mutex_lock(0x10)                      open           6.000 s or more",
+        "  0.000000003 1/2             > mutex_lock(0x10)                      open           6.000 s cut off",
+    ];
+    assert_eq!(lines, expected);
+    assert!(lines.iter().all(|line| line.len() <= WIDTH));
 }

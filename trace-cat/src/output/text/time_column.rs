@@ -3,14 +3,16 @@
 use spec::record::NANOS_PER_SECOND;
 
 use crate::options::TimeStyle;
-use crate::support::local_time::LocalTime;
+use crate::support::local_time::{DateTime, LocalTime};
 
 /// How times are shown, and the times of earlier lines on which that depends.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeColumn {
     time: TimeStyle,
-    /// The time of the first line for [`TimeStyle::Rel`], of the last for [`TimeStyle::Delta`].
+    /// The time that is 0 for [`TimeStyle::Rel`], that of the last line for [`TimeStyle::Delta`].
     since: Option<u64>,
+    /// For [`TimeStyle::Rel`]: the time that is 0 is still to be printed, before the first line.
+    has_header: bool,
     /// For [`TimeStyle::Abs`], the second of the last line, and its local time.
     second: Option<(u64, LocalTime)>,
 }
@@ -21,13 +23,21 @@ const SECONDS_WIDTH: usize = 3;
 const USUAL_WIDTH: usize = SECONDS_WIDTH + 10;
 
 impl TimeColumn {
-    /// The column of the first line.
+    /// The column of the first line, whose time is 0 for [`TimeStyle::Rel`].
     pub fn new(time: TimeStyle) -> TimeColumn {
-        TimeColumn { time, since: None, second: None }
+        TimeColumn { time, since: None, has_header: false, second: None }
+    }
+
+    /// Makes `origin` the time that is 0 for [`TimeStyle::Rel`]. A line before the first one has it.
+    pub fn begin(&mut self, origin: u64) {
+        if self.time == TimeStyle::Rel {
+            (self.since, self.has_header) = (Some(origin), true);
+        }
     }
 
     /// Notes the time of a line without appending it: another thread writes the line.
     pub fn note_line(&mut self, time: u64) {
+        self.has_header = false;
         match self.time {
             TimeStyle::Rel => drop(self.since.get_or_insert(time)),
             TimeStyle::Delta => self.since = Some(time),
@@ -47,8 +57,12 @@ impl TimeColumn {
         (now, before.map(|(_, local)| local))
     }
 
-    /// Appends a line with the date if the style is [`TimeStyle::Abs`] and the date differs from that of the last line.
+    /// Appends a line with the date if the style is [`TimeStyle::Abs`] and the date differs from that of the last line; and
+    /// before the first line one with the time that [`begin`](TimeColumn::begin) was given.
     pub fn put_date(&mut self, time: u64, out: &mut Vec<u8>) {
+        if let Some(origin) = self.since.filter(|_| std::mem::take(&mut self.has_header)) {
+            out.extend_from_slice(format!("times since {}\n", DateTime(origin)).as_bytes());
+        }
         if self.time != TimeStyle::Abs {
             return;
         }

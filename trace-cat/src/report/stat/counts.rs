@@ -5,6 +5,10 @@ use std::collections::{HashMap, HashSet};
 use spec::id;
 use spec::tables::CATEGORIES;
 
+use crate::calls::pairing::{CallKey, OPEN_CALLS_MAX, OpenCalls};
+use crate::calls::wait_rules::{WaitRule, wait_rules};
+use crate::filter::OpenCallTable;
+use crate::record::event_table::EventTable;
 use crate::record::fields::{Fields, bits};
 use crate::record::record_kinds::RecordKindTable;
 use crate::trace::file_names::FileGroup;
@@ -16,7 +20,7 @@ const OBJECT_COLUMNS: [(u8, &str); 7] =
     [(2, "mutex"), (3, "cond"), (4, "sem"), (5, "rwlock"), (6, "mutex"), (7, "barrier"), (9, "spin")];
 
 /// The counts so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TraceCounts {
     /// The files of the trace, which have its processes' commands.
     pub groups: Vec<FileGroup>,
@@ -35,8 +39,21 @@ pub struct TraceCounts {
     pub objects: HashMap<u8, HashSet<(u32, u64)>>,
     /// How many objects there are in all categories.
     pub object_count: usize,
-    /// Times of entry records by process ID, LWP ID, category and number of the event.
-    open_calls: HashMap<(u32, u32, u8, u8), u64>,
+    /// Semaphores that were initialised or opened, by process ID and address, and whether processes share them.
+    semaphores: HashMap<(u32, u64), bool>,
+    wait_rules: EventTable<WaitRule>,
+    open_calls: OpenCalls<CallEntry>,
+    /// Until when open calls lasted, if conditions on calls selected them.
+    selected_open: OpenCallTable,
+    /// Until when processes have run that run still.
+    running: HashMap<u32, u64>,
+}
+
+/// What the counts need of an entry record.
+#[derive(Clone, Copy, Debug)]
+struct CallEntry {
+    time: u64,
+    shows_wait: bool,
 }
 
 #[derive(Debug, Default)]
@@ -53,18 +70,42 @@ pub struct ProcessCounts {
 #[derive(Debug, Default)]
 pub struct EventCounts {
     pub records: u64,
-    /// Its calls: a call with two records counts once.
+    /// Its calls: a call with two records counts once, and so does one of which only one of them was selected.
     pub calls: u64,
-    /// Calls that blocked, according to `block?`.
+    /// Calls that waited, as `--blocked` selects them.
     pub blocked: u64,
-    /// The sum of the times between the two records of its calls.
+    /// Calls with an entry record only.
+    pub open: u64,
+    /// The sum of the times that its calls lasted, of open ones until
+    /// the present if their process runs, else until its last record.
     pub nanoseconds: u64,
 }
 
 impl TraceCounts {
     /// Counts of zero for a trace in `groups`, which have this many `runs`.
     pub fn new(groups: Vec<FileGroup>, runs: Option<usize>) -> TraceCounts {
-        TraceCounts { groups, runs, ..TraceCounts::default() }
+        TraceCounts {
+            groups,
+            runs,
+            run_lines: String::new(),
+            table: RecordKindTable::default(),
+            records: 0,
+            processes: HashMap::new(),
+            events: HashMap::new(),
+            objects: HashMap::new(),
+            object_count: 0,
+            semaphores: HashMap::new(),
+            wait_rules: wait_rules(),
+            open_calls: OpenCalls::default(),
+            selected_open: OpenCallTable::default(),
+            running: HashMap::new(),
+        }
+    }
+
+    /// With what is known of open calls, and of processes that run.
+    pub fn with_open_calls(mut self, selected_open: OpenCallTable, running: Vec<(u32, u64)>) -> TraceCounts {
+        (self.selected_open, self.running) = (selected_open, running.into_iter().collect());
+        self
     }
 
     /// The times of the first and the last record of the trace.
@@ -86,22 +127,79 @@ impl TraceCounts {
         if event == numbers(id::TRACE_LOST) {
             process.lost += bits(fields.argument(0));
         }
-        let counts = self.events.entry(event).or_default();
-        counts.records += 1;
-        counts.calls += u64::from(fields.which() != 2);
-        let call = (pid, lwpid, event.0, event.1);
-        match fields.which() {
-            1 => drop(self.open_calls.insert(call, time)),
-            2 => {
-                let since = self.open_calls.remove(&call).unwrap_or(time);
-                counts.nanoseconds = counts.nanoseconds.saturating_add(time.saturating_sub(since));
-                let columns = self.table.find(fields).map(|known| *known.columns).unwrap_or_default();
-                let block = columns.iter().position(|column| column.is_some_and(|column| column.name == "block?"));
-                counts.blocked += u64::from(block.is_some_and(|index| fields.argument(index) != b"0"));
-            }
-            _ => {}
-        }
+        self.events.entry(event).or_default().records += 1;
+        self.count_call(fields);
         self.count_object(fields, pid);
+    }
+
+    /// Counts the call of a record: when it returns, or when it has only one record.
+    fn count_call(&mut self, fields: &Fields) {
+        let (event, which) = (fields.event(), fields.which());
+        let call = CallKey::of(fields.line(), (event.0, event.1, which));
+        let rule = self.wait_rules.get(event.0, event.1);
+        let shows_wait = rule.record_shows_wait(which, fields.line());
+        let counts = self.events.entry(event).or_default();
+        match which {
+            1 => {
+                self.open_calls.begin(call, CallEntry { time: fields.time(), shows_wait });
+                if self.open_calls.len() > OPEN_CALLS_MAX {
+                    self.count_open_calls();
+                }
+            }
+            2 => {
+                let entry = self.open_calls.end(call);
+                let duration = entry.map_or(0, |entry| fields.time().saturating_sub(entry.time));
+                counts.calls += 1;
+                counts.nanoseconds = counts.nanoseconds.saturating_add(duration);
+                let entry_shows_wait = entry.is_some_and(|entry| entry.shows_wait);
+                counts.blocked += u64::from(rule.waited(entry_shows_wait, shows_wait, duration));
+            }
+            _ => counts.calls += 1,
+        }
+    }
+
+    /// How many objects of a category there are. A semaphore that processes share is one object of the process that made it and
+    /// of those that descend from that; `parent` returns a process's parent.
+    pub fn count_objects(&self, category: u8, parent: impl Fn(u32) -> Option<u32>) -> usize {
+        let Some(objects) = self.objects.get(&category) else { return 0 };
+        if category != id::SEMA_INIT.event().category {
+            return objects.len();
+        }
+        let maker = |&(pid, address): &(u32, u64)| {
+            let mut ancestor = pid;
+            // A damaged trinfo can make a circle.
+            for _ in 0..=self.processes.len() {
+                match self.semaphores.get(&(ancestor, address)) {
+                    Some(true) => return (ancestor, address),
+                    Some(false) => break,
+                    None => match parent(ancestor) {
+                        Some(parent) => ancestor = parent,
+                        None => break,
+                    },
+                }
+            }
+            (pid, address)
+        };
+        objects.iter().map(maker).collect::<HashSet<_>>().len()
+    }
+
+    /// True if the calls of an event can wait.
+    pub fn can_wait(&self, (category, number): (u8, u8)) -> bool {
+        self.wait_rules.get(category, number).can_wait()
+    }
+
+    /// Counts the calls without a return record. Those that can wait do wait.
+    pub fn count_open_calls(&mut self) {
+        for (call, CallEntry { time, .. }) in std::mem::take(&mut self.open_calls).into_open_calls() {
+            let last_record = || self.processes.get(&call.pid).map(|process| process.span.1);
+            let selected = self.selected_open.find(call, time).map(|until| until.time);
+            let until = selected.or_else(|| self.running.get(&call.pid).copied()).or_else(last_record).unwrap_or(time);
+            let counts = self.events.entry((call.category, call.number)).or_default();
+            counts.calls += 1;
+            counts.open += 1;
+            counts.blocked += u64::from(self.wait_rules.get(call.category, call.number).can_wait());
+            counts.nanoseconds = counts.nanoseconds.saturating_add(until.saturating_sub(time));
+        }
     }
 
     /// Counts the object of a record, if it is new.
@@ -114,6 +212,13 @@ impl TraceCounts {
         let first = self.table.find(fields).and_then(|known| known.columns[0]);
         if first.is_some_and(|column| column.name == *name) {
             let address = bits(fields.argument(0));
+            if fields.argument(4) == b"0" {
+                if fields.event() == numbers(id::SEMA_INIT) {
+                    self.semaphores.insert((pid, address), fields.argument(1) != b"0");
+                } else if fields.event() == numbers(id::SEMA_OPEN) {
+                    self.semaphores.insert((pid, address), true);
+                }
+            }
             let is_new = self.objects.entry(category).or_default().insert((pid, address));
             self.object_count += usize::from(is_new);
         }

@@ -35,6 +35,7 @@ impl TimelineFormatter for TraceCounts {
                 Entry::Occupied(_) => {}
             }
         }
+        self.count_open_calls();
         tables::append_tables(self, &processes, out);
     }
 }

@@ -16,7 +16,7 @@ pub fn append_tables(counts: &TraceCounts, known: &HashMap<u32, ProcessInfo>, ou
     if counts.records > 0 {
         processes(counts, known, &mut text);
         events(counts, &mut text);
-        objects(counts, &mut text);
+        objects(counts, known, &mut text);
         notes(counts, known, &mut text);
     }
     out.extend_from_slice(text.as_bytes());
@@ -60,30 +60,34 @@ fn processes(counts: &TraceCounts, known: &HashMap<u32, ProcessInfo>, text: &mut
 fn events(counts: &TraceCounts, text: &mut String) {
     let mut events: Vec<_> = counts.events.iter().collect();
     events.sort_by_key(|(numbers, count)| (std::cmp::Reverse(count.records), **numbers));
-    *text += "\nevent                       calls     records     blocked     in calls\n";
+    *text += "\nevent                       calls     records     blocked     in calls     open\n";
     for (&(event1, event2), count) in events {
         let event = Event::find(event1, event2);
         let name = event.map_or_else(|| format!("{}.{event2:02}", category(event1)), |event| event.name.to_owned());
         // Only a call with two records has a duration.
-        let duration = if count.records > count.calls { duration_text(count.nanoseconds) } else { String::new() };
-        let blocks = |event: &Event| {
-            event.kinds.iter().any(|kind| kind.columns.iter().flatten().any(|column| column.name == "block?"))
+        let duration = if event.is_some_and(|event| event.kinds.len() == 2) {
+            duration_text(count.nanoseconds)
+        } else {
+            String::new()
         };
-        let blocked = if event.is_some_and(blocks) { count.blocked.to_string() } else { String::new() };
-        let line = format!("{name:<22}  {:>9}  {:>10}  {blocked:>10}  {duration:>11}", count.calls, count.records);
+        let blocked = if counts.can_wait((event1, event2)) { count.blocked.to_string() } else { String::new() };
+        let open = if count.open > 0 { count.open.to_string() } else { String::new() };
+        let line =
+            format!("{name:<22}  {:>9}  {:>10}  {blocked:>10}  {duration:>11}  {open:>7}", count.calls, count.records);
         *text += line.trim_end();
         text.push('\n');
     }
 }
 
-fn objects(counts: &TraceCounts, text: &mut String) {
-    let mut kinds: Vec<_> = counts.objects.iter().collect();
-    kinds.sort_by_key(|(kind, _)| **kind);
+fn objects(counts: &TraceCounts, known: &HashMap<u32, ProcessInfo>, text: &mut String) {
+    let parent = |pid| known.get(&pid).map(|process| process.parent).filter(|&parent| parent != 0);
+    let mut kinds: Vec<_> = counts.objects.keys().collect();
+    kinds.sort();
     if !kinds.is_empty() {
         *text += "\nobjects                     count\n";
     }
-    for (kind, objects) in kinds {
-        *text += &format!("{:<22}  {:>9}\n", category(*kind), objects.len());
+    for &kind in kinds {
+        *text += &format!("{:<22}  {:>9}\n", category(kind), counts.count_objects(kind, parent));
     }
     if counts.object_count >= OBJECTS_MAX {
         *text += "There are more objects, which were not counted.\n";

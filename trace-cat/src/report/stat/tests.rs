@@ -44,7 +44,7 @@ process   parent  threads     records       lost       began        took  comman
       1        7        2           4          0        0 ns    3.000 us  sort -n
       2        -        1           4          5    4.000 us     1.999 s
 
-event                       calls     records     blocked     in calls
+event                       calls     records     blocked     in calls     open
 mutex_lock                      1           2           1     1.500 us
 mutex_trylock                   2           2
 trace_lost                      1           1
@@ -80,4 +80,77 @@ fn objects_are_bounded() {
     assert_eq!(counts.objects[&2].len(), 1);
     counts.end(&mut out);
     assert!(String::from_utf8(out).unwrap().contains("There are more objects"));
+}
+
+/// The line of an event in the counts of these records.
+fn event_line(lines: &[String], event: &str) -> String {
+    let (mut counts, mut out) = (TraceCounts::new(Vec::new(), None), Vec::new());
+    lines.iter().for_each(|line| counts.record(line.as_bytes(), &mut out));
+    counts.end(&mut out);
+    let text = String::from_utf8(out).unwrap();
+    text.lines().find(|line| line.starts_with(event)).unwrap().to_owned()
+}
+
+#[test]
+fn a_call_in_a_handler_does_not_end_the_call_that_it_interrupts() {
+    let lines = [
+        record(1_000, 1, "04:02:1", 16),
+        record(1_500, 1, "04:02:1", 32),
+        record(1_600, 1, "04:02:2", 0),
+        record(2_000, 1, "04:02:2", 0),
+    ];
+    assert_eq!(
+        event_line(&lines, "sema_wait"),
+        "sema_wait                       2           4           2     1.100 us"
+    );
+}
+
+#[test]
+fn open_calls_wait_and_last_until_the_last_record_of_their_process() {
+    let lines = [
+        record(1_000, 1, "02:02:1", 16),
+        record(2_000, 2, "02:02:1", 32),
+        record(2_500, 1, "02:02:2", 0),
+        record(3_000, 1, "02:02:1", 32),
+        record(5_000, 3, "02:04:0", 48),
+    ];
+    let expected = "mutex_lock                      3           4           2     6.500 us        2";
+    assert_eq!(event_line(&lines, "mutex_lock"), expected);
+    let semaphore = [record(1_000, 1, "04:02:1", 16)];
+    assert_eq!(
+        event_line(&semaphore, "sema_wait"),
+        "sema_wait                       1           1           1         0 ns        1"
+    );
+}
+
+#[test]
+fn a_return_record_alone_is_a_call() {
+    let lines = [record(1_000, 1, "02:02:2", 0)];
+    assert_eq!(
+        event_line(&lines, "mutex_lock"),
+        "mutex_lock                      1           1           0         0 ns"
+    );
+}
+
+#[test]
+fn a_semaphore_that_processes_share_is_one_object() {
+    let mut counts = TraceCounts::new(Vec::new(), None);
+    let mut put = |pid: u32, event: &str, arguments: &str| {
+        let line = format!("1795174740:000000000:0000001:{pid:07}:0x7fc5de3f86c0:{event}:{arguments}\n");
+        counts.record(line.as_bytes(), &mut Vec::new());
+    };
+    put(1, "04:01:0", "0x10:1:0:0:0");
+    put(1, "04:01:0", "0x20:0:0:0:0");
+    put(1, "04:31:0", "0x30:0:0:0:0");
+    put(4, "04:01:0", "0x10:0:0:0:0");
+    for pid in 1..=5 {
+        for address in ["0x10", "0x20", "0x30"] {
+            put(pid, "04:04:0", &format!("{address}:0:0:0:0"));
+        }
+    }
+    // 3 is a child of 2, and 2 of 1; 4 is one, too, and has made a semaphore of its own. 5 is none.
+    let parent = |pid| [None, None, Some(1), Some(2), Some(1), Some(5)][pid as usize];
+    // 0x10: of 1, of 4 and of 5; 0x20: of each; 0x30: of 1 and of 5.
+    assert_eq!(counts.count_objects(4, parent), 3 + 5 + 2);
+    assert_eq!(counts.count_objects(4, |_| None), 15);
 }

@@ -26,6 +26,7 @@ use super::leftovers::{CopiedBuffers, LeftoverPlaces, ProcessLeftovers};
 use super::live_slot::{LiveSlot, copy_range, ends};
 use super::slots::{SlotEntry, Slots};
 use crate::support::diagnostics::Diagnostics;
+use crate::support::monotonic_clock::monotonic;
 use crate::support::temporary_files::temporary_file_error;
 use crate::trace::file_handle::DescriptorBudget;
 
@@ -74,7 +75,8 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
     }
     info!("{}: process {} runs; its buffers are copied", path.display(), owner.pid);
     let leftovers = ProcessLeftovers::new(path, copy, owner.layout, files, Vec::new(), &DescriptorBudget::new(1))?;
-    Ok(Some(CopiedBuffers { leftovers, ends }))
+    let copied_at = monotonic().saturating_add_signed(owner.realtime_offset);
+    Ok(Some(CopiedBuffers { leftovers, ends, copied_at }))
 }
 
 /// The slots whose text belongs to one record file; at least one.

@@ -20,6 +20,7 @@ use super::ring_snapshot::SurvivingText;
 use super::slots::{SlotEntry, Slots};
 use super::surviving_copy::{SurvivingCopy, copy_until_it_survives};
 use crate::support::diagnostics::Diagnostics;
+use crate::support::monotonic_clock::monotonic;
 use crate::support::temporary_files::temporary_file_error;
 use crate::trace::file_handle::DescriptorBudget;
 
@@ -66,7 +67,8 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
     }
     info!("{}: process {} runs; its rings are copied", path.display(), owner.pid);
     let leftovers = ProcessLeftovers::new(path, copy, owner.layout, files, complete_from, &DescriptorBudget::new(1))?;
-    Ok(Some(CopiedBuffers { leftovers, ends: before }))
+    let copied_at = monotonic().saturating_add_signed(owner.realtime_offset);
+    Ok(Some(CopiedBuffers { leftovers, ends: before, copied_at }))
 }
 
 /// The result of copying one ring of a slot.

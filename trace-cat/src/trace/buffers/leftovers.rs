@@ -72,6 +72,8 @@ pub struct CopiedBuffers {
     pub leftovers: ProcessLeftovers,
     /// How many bytes of each record file were written or given to a writer then, by the file's number.
     pub ends: Vec<u64>,
+    /// When they were copied, in the time of the process's records.
+    pub copied_at: u64,
 }
 
 impl CopiedBuffers {

@@ -40,6 +40,11 @@ pub struct TraceInputs {
 }
 
 impl TraceInputs {
+    /// The numbers of the processes that run, each with the time of its copy.
+    pub fn running_until(&self) -> Vec<(u32, u64)> {
+        self.running.iter().map(|(process, copied)| (process.number, copied.copied_at)).collect()
+    }
+
     /// Whether the existing file with this number is one of those that are read.
     pub fn has(&self, identity: FileIdentity) -> bool {
         self.identities.contains(&identity) || self.buffers.has(identity)
