@@ -152,9 +152,9 @@ mod tests {
         };
         let unlock = record(20, 8, "02:04:0", 5);
         let exit = record(30, 8, "11:04:0", 0);
-        assert_eq!(until(&[], &[unlock.clone()], 10), (20, OpenReason::LastSeen));
+        assert_eq!(until(&[], std::slice::from_ref(&unlock), 10), (20, OpenReason::LastSeen));
         assert_eq!(until(&[], &[unlock.clone(), exit.clone()], 10), (30, OpenReason::Ended));
-        assert_eq!(until(&[(1, 50)], &[unlock.clone()], 10), (50, OpenReason::Runs));
+        assert_eq!(until(&[(1, 50)], std::slice::from_ref(&unlock), 10), (50, OpenReason::Runs));
         // The number was used again.
         assert_eq!(until(&[(1, 50)], &[exit.clone(), record(40, 1, "02:04:0", 5)], 35), (50, OpenReason::Runs));
         assert_eq!(until(&[], &[exit.clone(), record(40, 1, "02:04:0", 5)], 10), (30, OpenReason::Ended));

@@ -13,7 +13,7 @@ mod streaming_filter;
 
 use std::io;
 
-use crate::calls::process_ends::ProcessEnds;
+use crate::calls::process_ends::{EndingRecord, ProcessEnds};
 use crate::merge::Merge;
 use crate::options::Selection;
 use crate::record::columns;
@@ -22,9 +22,6 @@ pub use line_limit::LineLimit;
 pub use open_call_table::OpenCallTable;
 pub use record_filter::RecordFilter;
 pub use streaming_filter::StreamingFilter;
-
-/// Records were lost: category, event and kind of record. Conditions on calls do not hide that.
-const TRACE_LOST: (u8, u8, u8) = (0, 1, 0);
 
 /// The conditions that records have to meet.
 #[derive(Debug)]
@@ -64,7 +61,9 @@ impl Filter {
     pub fn select<'a>(&self, lines: &'a [u8], mut put: impl FnMut(&'a [u8])) {
         let mut cursor = self.calls.as_ref().map(|calls| calls.cursor(lines));
         for line in columns::lines(lines) {
-            let wants = |cursor: &mut CallFilterCursor| columns::event(line) == TRACE_LOST || cursor.wants(line);
+            // Conditions on calls do not hide losses.
+            let is_loss = || EndingRecord::of(columns::event(line)) == Some(EndingRecord::Loss);
+            let wants = |cursor: &mut CallFilterCursor| is_loss() || cursor.wants(line);
             if self.records.wants(line) && cursor.as_mut().is_none_or(wants) {
                 put(line);
             }

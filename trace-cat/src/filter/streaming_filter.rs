@@ -4,12 +4,11 @@
 //! An entry record that is decided alone is selected at once. Another one is kept until its return record arrives, and then
 //! both are selected or neither. Calls that have not ended are decided at the end.
 
-use super::TRACE_LOST;
 use super::batch_note::CallRecord;
 use super::call_filter::CallFilter;
 use super::record_filter::RecordFilter;
 use crate::calls::pairing::{CallKey, OPEN_CALLS_MAX, OpenCalls};
-use crate::calls::process_ends::{OpenReason, OpenUntil, ProcessEnds};
+use crate::calls::process_ends::{EndingRecord, OpenReason, OpenUntil, ProcessEnds};
 use crate::options::Selection;
 use crate::record::columns;
 
@@ -81,7 +80,7 @@ impl StreamingCallFilter {
             return;
         }
         let is_decided = self.filter.decides_by_one_record() && record.names_object;
-        if is_decided && event.2 != 2 || event == TRACE_LOST {
+        if is_decided && event.2 != 2 || EndingRecord::of(event) == Some(EndingRecord::Loss) {
             out.extend_from_slice(line);
         }
         let call = CallKey::of(line, event);

@@ -95,7 +95,7 @@ pub struct Options {
 
     /// Read only the run with this number: 1 is the oldest
     ///
-    /// --stat lists the runs of a directory with their numbers. Files that were renamed (old.*), because a later process had
+    /// The runs of a directory and their numbers are in --stat. Files that were renamed (old.*), because a later process had
     /// the same number, are read with the run that they belong to. Example: trace-cat --run 1 -F text trace
     #[arg(long, value_name = "N", help_heading = "Which records", conflicts_with_all = ["last", "follow", "recover"])]
     pub run: Option<usize>,
