@@ -37,6 +37,8 @@ pub struct GrowingFile {
     pub emitted: EmittedRecords,
     /// A running process writes it.
     pub owned: bool,
+    /// Up to where that process has written it or is writing it, by its trbuf.
+    pub end: u64,
     /// The time of the latest record.
     latest: u64,
     /// It may have been written since it was read.
@@ -81,7 +83,7 @@ impl GrowingFile {
         self.is_written
             || self.behind
             || self.completed.is_some()
-            || self.owned && (self.has_unread || !self.is_reported)
+            || self.owned && (self.has_unread || self.position < self.end || !self.is_reported)
     }
 
     /// Closes a file that has not been due for long, if it is reported when it is written again: directories keep the files of

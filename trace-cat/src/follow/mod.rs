@@ -113,7 +113,8 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
 impl Follower<'_> {
     /// Merges the records that exist at the start. Those before `horizon` are printed, and later ones wait for others.
     fn catch_up(&mut self, texts: Vec<Arc<RecordText>>, horizon: u64, printer: &mut Printer) -> Result<(), Error> {
-        let Follower { intake, diagnostics, .. } = self;
+        let Follower { intake, clock_offset, diagnostics, .. } = self;
+        let present = monotonic().saturating_add_signed(*clock_offset);
         intake.window = ReorderWindow::new(horizon);
         let merge = Merge::prepare(&texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
         let mut result = Ok(());
@@ -123,13 +124,18 @@ impl Follower<'_> {
         };
         merge.run(0..horizon, None, &mut print).map_err(Error::temporary)?;
         result?;
-        let mut result = Ok(());
+        let (mut result, mut size) = (Ok(()), 0);
         let mut wait = |lines: &[u8]| {
             for line in lines_of(lines) {
-                intake.window.push(columns::time(line).unwrap_or(0), line);
-                if intake.window.size() > ROOM {
-                    // The trace is ahead of this computer's clock: nothing that is still to come can be in order with it.
-                    result = intake.window.release_early(u64::MAX, |line, late| printer.put(line, late));
+                let time = columns::time(line).unwrap_or(0);
+                intake.window.push(time, line);
+                if time <= present {
+                    size = intake.window.size();
+                } else if intake.window.size() > size + ROOM {
+                    // Nothing that is still to come can be in order with records that are ahead of the clock.
+                    let put = |line: &[u8], late| printer.put(line, late);
+                    result = intake.window.release_early(present..u64::MAX, monotonic(), put);
+                    size = intake.window.size();
                 }
             }
             Ok(result.is_ok() && !stop_signal::is_requested())
@@ -155,17 +161,17 @@ impl Follower<'_> {
     /// Reads what is new in buffers and files.
     fn read_sources(&mut self) {
         let before = self.intake.window.count;
-        // Before the buffers: what leaves them from now on is reported in the next round.
-        let reported = self.watches.iter().filter_map(DirectoryWatch::reported_directory);
-        self.files.set_reported_directories(reported.map(Path::to_owned).collect());
-        for watch in &mut self.watches {
+        let Follower { watches, processes, files, intake, diagnostics, .. } = self;
+        processes.retain_mut(|live| live.read_new(files, intake, diagnostics));
+        // After the buffers: what has left them by now is in files that are read in this round.
+        let reported = watches.iter().filter_map(DirectoryWatch::reported_directory);
+        files.set_reported_directories(reported.map(Path::to_owned).collect());
+        for watch in watches {
             match watch.written() {
-                Some(paths) => paths.iter().for_each(|path| self.files.note_written(path)),
-                None => self.files.iter_mut().for_each(|file| file.is_written = true),
+                Some(paths) => paths.iter().for_each(|path| files.note_written(path)),
+                None => files.iter_mut().for_each(|file| file.is_written = true),
             }
         }
-        let Follower { processes, files, intake, diagnostics, .. } = self;
-        processes.retain_mut(|live| live.read_new(files, intake, diagnostics));
         if let Some(offset) = processes.iter().map(RunningProcess::offset).min() {
             self.clock_offset = offset;
         }
@@ -271,9 +277,9 @@ impl Follower<'_> {
         if intake.filter.is_none() {
             intake.filter = printer.needed_records();
         }
-        if let Some(behind) = files.behind().filter(|_| intake.window.size() > ROOM) {
+        if let Some(behind) = files.behind().filter(|&behind| behind > recorded_at && intake.window.size() > ROOM) {
             // The files that are read are ahead of this computer's clock.
-            intake.window.release_early(behind, |line, late| printer.put(line, late))?;
+            intake.window.release_early(recorded_at..behind, now, |line, late| printer.put(line, late))?;
         }
         printer.flush()
     }

@@ -5,6 +5,7 @@
 //! the horizon when it arrives is late; it is released at once, and marked.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use crate::filter::RecordFilter;
 use crate::record::columns;
@@ -127,22 +128,34 @@ impl ReorderWindow {
             self.lines.retain(|line| line.arrived >= overdue);
         }
         self.sorted = self.lines.len();
-        if self.released * 2 >= self.text.len() {
-            self.compact();
-        }
+        self.compact_if_worthwhile();
         Ok(())
     }
 
-    /// Releases, in order, the records before `time`, although earlier ones may arrive, which are not late then.
-    pub fn release_early<E>(&mut self, time: u64, put: impl FnMut(&[u8], bool) -> Result<(), E>) -> Result<(), E> {
-        let horizon = self.horizon;
-        let result = self.release(time, [0, 0], put);
-        self.horizon = horizon;
-        result
+    /// Releases, in order, the records of these `times`, although earlier ones may arrive, which are not late then. Records that
+    /// were pushed since the last release have arrived by `now`.
+    pub fn release_early<E>(
+        &mut self,
+        times: Range<u64>,
+        now: u64,
+        mut put: impl FnMut(&[u8], bool) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.release(self.horizon, [0, now], &mut put)?;
+        let [first, end] = [times.start, times.end].map(|time| self.lines.partition_point(|line| line.time < time));
+        for line in self.lines.drain(first..end.max(first)) {
+            self.released += line.length;
+            put(&self.text[line.offset..line.offset + line.length], line.late)?;
+        }
+        self.sorted = self.lines.len();
+        self.compact_if_worthwhile();
+        Ok(())
     }
 
-    /// Drops the text of released records.
-    fn compact(&mut self) {
+    /// Drops the text of released records, if it is half of all.
+    fn compact_if_worthwhile(&mut self) {
+        if self.released * 2 < self.text.len() {
+            return;
+        }
         let mut text = Vec::with_capacity(self.text.len() - self.released);
         for line in &mut self.lines {
             let offset = text.len();

@@ -67,7 +67,8 @@ fn now_begins_behind_the_existing_records() {
 
     let mut child = spawn(trace.path(), &["--follow", "--since", "now"]);
     let mut out = BufReader::new(child.stdout.take().unwrap());
-    // When the first of these records is printed, following has begun. Its trace is older than this computer's clock.
+    // When the first of these records is printed, following has begun. They are ahead of the clock, so none of them is late.
+    let later = SECOND.replace("1795174740:", "9000000000:");
     let mut line = String::new();
     let mut file = OpenOptions::new().append(true).open(&path).unwrap();
     let reader = std::thread::spawn(move || {
@@ -75,10 +76,10 @@ fn now_begins_behind_the_existing_records() {
         line
     });
     while !reader.is_finished() {
-        file.write_all(SECOND.as_bytes()).unwrap();
+        file.write_all(later.as_bytes()).unwrap();
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    assert_eq!(reader.join().unwrap(), SECOND);
+    assert_eq!(reader.join().unwrap(), later);
     // SAFETY: kill takes no pointers, and the child has not been waited for.
     assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) }, 0);
     assert_output(&child.wait_with_output().unwrap(), 0, "", "");
