@@ -51,6 +51,29 @@ fn options_reach_the_program_and_others_are_inherited() {
     assert_eq!(output.stdout_text(), expected);
 }
 
+#[test]
+fn a_purpose_reaches_the_program() {
+    let test = TestDirectory::new("run-purpose");
+    for (purpose, expected) in
+        [("contention", "THR_TRACE_DETAIL=1\nTHR_TRACE_LEVEL=blocked\n"), ("flight", "THR_TRACE_RING=1048576\n")]
+    {
+        let output = started(&test)
+            .args(["--for", purpose, "sh", "-c", "env | grep ^THR_TRACE_[^D] | sort; env | grep ^THR_TRACE_DE"])
+            .run();
+        let mut lines: Vec<&str> = output.stdout_text().lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, expected.lines().collect::<Vec<_>>(), "{purpose}");
+    }
+    // Only calls that waited: none of these pairs.
+    let steps = super::super::harness::Program::c("hostile/steps.c");
+    let pairs = |purpose: &str| {
+        let run = started_anywhere(&test).args(["-d", purpose, "--for", purpose]).arg(&steps).args(["pairs", "100"]);
+        run.run().exited(super::super::hostile::DONE);
+        Trace::read(&test.directory().join(purpose)).of("mutex_unlock").len()
+    };
+    assert_eq!(["contention", "timeline", "everything", "flight"].map(pairs), [0, 100, 100, 100]);
+}
+
 /// An inner run has its own directory; its programs are recorded there, once.
 #[test]
 fn runs_nest() {

@@ -17,13 +17,13 @@ use spec::encode::UntimedRecord;
 use spec::{Record, id};
 
 use super::final_flush::{begin_alone, flush_all_slots};
+use crate::first_use::process_info;
 use crate::process_state::PROCESS;
 use crate::recorder::append;
 use crate::storage::testing::{HEADER, add_chunk, forget_slots, make_file_table, new_controls, set_slot_layout};
 use crate::storage::{Slot, capacity, file_entry, set_write_through, slot_layout};
 use crate::sys;
 use crate::sys::interleaving::{Actor, Observer, explore, interrupt_at, observable_step, waiting_step};
-use crate::trace_dir::executable_maps;
 
 const PID: u32 = 4321;
 
@@ -44,7 +44,7 @@ unsafe impl Send for Scene {}
 pub(super) fn lock_process() -> MutexGuard<'static, ()> {
     static PROCESS_STATE: Mutex<()> = Mutex::new(());
     let guard = PROCESS_STATE.lock().unwrap_or_else(PoisonError::into_inner);
-    executable_maps::never_refresh();
+    process_info::never_write_at_flush();
     guard
 }
 

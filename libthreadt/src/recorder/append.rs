@@ -8,11 +8,12 @@ use spec::encode::UntimedRecord;
 
 use super::nesting;
 use crate::clock;
+use crate::first_use::process_info;
 use crate::process_state::PROCESS;
 use crate::storage::{self, ALL_REGIONS, RESERVE, Slot, WriteRight, capacity, file_entry, slot_layout, stopped};
 use crate::sys::stack::stack_pointer;
 use crate::sys::{self, Errno, observable_step, seccomp};
-use crate::trace_dir::{executable_maps, follow_time_namespace};
+use crate::trace_dir::follow_time_namespace;
 
 /// Appends lines with one time, a reading of the clock. Nests: a signal handler may come at any instruction, record,
 /// and even leave by `siglongjmp`.
@@ -153,7 +154,7 @@ fn write_full(slot: Slot, depth: usize) {
     // The region is not filled once more.
     storage::outlast();
     storage::report_failure(written);
-    executable_maps::refresh();
+    process_info::write_at_flush();
     if !clock::check() {
         follow_time_namespace();
     }

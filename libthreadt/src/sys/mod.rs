@@ -43,6 +43,7 @@ pub use pidfd::pid_of_pidfd;
 pub use pool::{Pool, PoolHead, Pooled};
 pub use process::{
     counter_is_forbidden, is_only_thread, parent_id, process_id, shares_memory, system_name, thread_exists, thread_id,
+    thread_name,
 };
 pub use time::{clock_gettime, read_pair, read_timespec, sleep, wait};
 

@@ -1,6 +1,6 @@
 //! The process, its threads and their limits, as the kernel knows them.
 
-use core::ffi::c_int;
+use core::ffi::{c_char, c_int};
 
 use super::call::{Errno, Result, call, filled_by};
 use super::path;
@@ -65,6 +65,12 @@ pub fn counter_is_forbidden() -> bool {
     // SAFETY: the kernel fills an int when it returns 0.
     let mode = unsafe { filled_by::<c_int>(|mode| call(libc::SYS_prctl, [libc::PR_GET_TSC as usize, mode])) };
     mode == Ok(libc::PR_TSC_SIGSEGV)
+}
+
+/// The name of the calling thread, which `top` and debuggers show.
+pub fn thread_name() -> Result<[c_char; 16]> {
+    // SAFETY: the kernel writes 16 bytes, NUL-terminated, when it returns 0.
+    unsafe { filled_by(|name| call(libc::SYS_prctl, [libc::PR_GET_NAME as usize, name])) }
 }
 
 /// Kernel name, host name, release and so on.

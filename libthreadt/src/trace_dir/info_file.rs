@@ -74,6 +74,12 @@ fn open(path: &CStr, known: &mut Option<FileIdentity>) -> Result<Fd> {
     Ok(fd)
 }
 
+/// FNV-1a, but never 0: by which a line is recognised that is there already.
+pub fn nonzero_hash(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step).max(1)
+}
+
 impl InfoWriter {
     fn open(&mut self) -> bool {
         let name = FileName::Info(process_state::id() & PROCESS_MASK);

@@ -1,3 +1,4 @@
+pub mod command_line;
 pub mod directory;
 pub mod earlier_files;
 pub mod executable_maps;

@@ -144,7 +144,8 @@ impl Task {
     /// The help that was asked for, or what is wrong with the command line.
     pub fn parse(words: impl IntoIterator<Item = OsString>, directory: Option<OsString>) -> Result<Task, clap::Error> {
         let Arguments { command, mut options } = Arguments::try_parse_from(words)?;
-        if let Some(Command::Run(run)) = command {
+        if let Some(Command::Run(mut run)) = command {
+            run.recording = run.recording.for_purpose();
             run.check().map_err(|what| usage_error(&["run"], what))?;
             return Ok(Task::Run(run));
         }

@@ -120,11 +120,18 @@ impl ProcessInfo {
     }
 }
 
-/// A command line as it could be typed; control characters are escaped.
+/// A command line as it could be typed, or the title by which a server has replaced its own; control characters are escaped.
 fn command(escaped: &[u8]) -> String {
     let words = escaped.split(|&byte| byte == b' ').map(|word| {
         let bytes: Vec<u8> = info::unescape(word).collect();
-        let text = String::from_utf8_lossy(&bytes).into_owned();
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
+    let words: Vec<String> = words.collect();
+    // A title is one text, with NULs or spaces up to where the arguments ended.
+    if words[0].contains(' ') && words[1..].iter().all(String::is_empty) {
+        return words[0].trim_end().escape_debug().to_string();
+    }
+    let words = words.into_iter().map(|text| {
         let plain = |letter: char| letter.is_alphanumeric() || "-_./=:,+%@".contains(letter);
         let is_plain = !text.is_empty() && text.chars().all(plain);
         if is_plain { text } else { format!("'{}'", text.escape_debug().to_string().replace("\\\"", "\"")) }
@@ -171,5 +178,7 @@ mod tests {
     fn commands_can_be_read() {
         assert_eq!(command(b"sh -c a\\x20b;\\x1b"), "sh -c 'a b;\\u{1b}'");
         assert_eq!(command(b"x  y"), "x '' y");
+        assert_eq!(command(b"nginx:\\x20worker\\x20process    "), "nginx: worker process");
+        assert_eq!(command(b""), "''");
     }
 }
