@@ -18,11 +18,11 @@ pub struct DirectoryEvents {
 /// What has happened since the last reading.
 #[derive(Debug, Default)]
 pub struct NewEvents {
-    /// Files were made, renamed or removed.
-    pub names_changed: bool,
+    /// The names that files got or lost.
+    pub names: Vec<OsString>,
     /// The files that were written.
     pub written: Vec<OsString>,
-    /// There were more events than the kernel keeps: any file may have been written.
+    /// There were more events than the kernel keeps: any file may have been made, renamed, removed or written.
     pub overflowed: bool,
     /// The directory was moved or removed, or its events cannot be read: there are no further ones.
     pub ended: bool,
@@ -51,16 +51,15 @@ impl DirectoryEvents {
                     return;
                 }
             };
-            let (kinds, name) = (event.events(), event.file_name());
+            let kinds = event.events();
             new.overflowed |= kinds.contains(ReadFlags::QUEUE_OVERFLOW);
             new.ended |= kinds.intersects(ReadFlags::IGNORED | ReadFlags::UNMOUNT | ReadFlags::DELETE_SELF)
                 || kinds.contains(ReadFlags::MOVE_SELF);
-            new.names_changed |= new.overflowed || !kinds.contains(ReadFlags::MODIFY);
-            if let Some(name) = name.filter(|_| kinds.contains(ReadFlags::MODIFY)) {
-                let name = OsStr::from_bytes(name.to_bytes());
-                if new.written.last().is_none_or(|last| last != name) {
-                    new.written.push(name.to_owned());
-                }
+            let Some(name) = event.file_name() else { continue };
+            let name = OsStr::from_bytes(name.to_bytes());
+            let names = if kinds.contains(ReadFlags::MODIFY) { &mut new.written } else { &mut new.names };
+            if names.last().is_none_or(|last| last != name) {
+                names.push(name.to_owned());
             }
         }
     }

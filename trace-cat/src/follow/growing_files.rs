@@ -25,6 +25,7 @@ pub struct GrowingFiles {
     descriptors: DescriptorBudget,
     /// The directories whose written files the kernel reports.
     reported: Vec<PathBuf>,
+    all_are_reported: bool,
     /// The first of the files that the next round reads although nothing shows that they were written.
     next_quiet: usize,
 }
@@ -42,6 +43,7 @@ impl GrowingFiles {
             outputs: Vec::new(),
             descriptors,
             reported: Vec::new(),
+            all_are_reported: true,
             next_quiet: 0,
         }
     }
@@ -60,6 +62,7 @@ impl GrowingFiles {
             self.known.insert(handle.identity, &file.path);
         }
         file.is_reported = self.is_reported(&file.path);
+        self.all_are_reported &= file.is_reported;
         self.list.push(None);
         let index = self.list.len() - 1;
         self.indexes.insert(file.path.clone(), index);
@@ -79,6 +82,7 @@ impl GrowingFiles {
                 let parent = file.path.parent();
                 file.is_reported = parent.is_some_and(|parent| self.reported.iter().any(|reported| reported == parent));
             }
+            self.all_are_reported = self.list.iter().flatten().all(|file| file.is_reported);
         }
     }
 
@@ -165,7 +169,7 @@ impl GrowingFiles {
     pub fn read(&mut self, limit: u64, room: bool, intake: &mut Intake, diagnostics: &Diagnostics) {
         let behind = self.behind();
         // Some file systems do not report what other computers write, so one quiet file is read all the same.
-        let quiet = if self.reported.is_empty() { UNREPORTED_PER_ROUND } else { 1 };
+        let quiet = if self.all_are_reported { 1 } else { UNREPORTED_PER_ROUND };
         let quiet = self.next_quiet..self.next_quiet + quiet;
         self.next_quiet = if quiet.end < self.list.len() { quiet.end } else { 0 };
         for (index, entry) in self.list.iter_mut().enumerate() {

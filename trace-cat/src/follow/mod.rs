@@ -188,11 +188,7 @@ impl Follower<'_> {
     fn read_directory(&mut self, at: usize) {
         let Follower { watches, merged, files, .. } = self;
         let Some(watch) = watches.get_mut(at) else { return };
-        let changes = match watch.read_changes() {
-            Ok(changes) => changes,
-            // The directory is gone; it may be made again.
-            Err(error) => return log::info!("{}", reason(&error)),
-        };
+        let changes = watch.read_changes();
         let device = watch.device().unwrap_or(0);
         for (number, path) in changes.removed {
             merged.forget((device, number), &path);
