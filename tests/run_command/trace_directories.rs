@@ -72,6 +72,24 @@ fn a_purpose_reaches_the_program() {
         Trace::read(&test.directory().join(purpose)).of("mutex_unlock").len()
     };
     assert_eq!(["contention", "timeline", "everything", "flight"].map(pairs), [0, 100, 100, 100]);
+    // What `everything` says of the others is what they wrote.
+    let run =
+        started_anywhere(&test).args(["-d", "all", "--for", "everything"]).arg(&steps).args(["pairs", "100"]).run();
+    let said = run.stderr_text().lines().find_map(|line| line.strip_prefix("trace-cat: what --for would write: "));
+    let said: Vec<(&str, f64)> = said
+        .unwrap_or_else(|| panic!("{}", run.stderr_text()))
+        .split(", ")
+        .map(|item| {
+            let [purpose, size, unit] = item.split(' ').collect::<Vec<_>>()[..] else { panic!("{item}") };
+            (purpose, size.parse::<f64>().unwrap() * if unit == "kB" { 1000.0 } else { 1.0 })
+        })
+        .collect();
+    assert_eq!(said.len(), 4, "{said:?}");
+    for (purpose, size) in said {
+        let written = Trace::read(&test.directory().join(purpose)).records.iter();
+        let written: usize = written.map(|record| record.line.len() + 1).sum();
+        assert!((size - written as f64).abs() <= 0.02 * written as f64 + 50.0, "{purpose}: {size}, wrote {written}");
+    }
 }
 
 /// An inner run has its own directory; its programs are recorded there, once.

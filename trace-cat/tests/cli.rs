@@ -113,6 +113,7 @@ fn wrong_usage_is_status_2_and_the_message_names_the_right_word() {
         (&["-F", "jsn"], "'json'"),
         (&["--time", "abs"], "--time is for -F text"),
         (&["--color", "always", "-F", "csv"], "--color is for -F text"),
+        (&["--calls", "-F", "csv"], "--calls is for -F json"),
         (&["--recover", "-o", "out"], "--recover"),
     ] {
         let output = run(trace.path(), arguments);
@@ -280,6 +281,7 @@ fn records_are_sorted_by_event_or_thread_and_split_into_files() {
     assert_output(&run(trace.path(), &["--split", "lwp", "-o", "threads"]), 0, "", "");
     assert_output(&run(trace.path(), &["threads/lwp.0000002"]), 0, &format!("{FIRST}{third}"), "");
     assert_eq!(fs::read_to_string(trace.path().join("threads/lwp.0000003")).unwrap(), SECOND);
+    assert_output(&run(trace.path(), &["threads"]), 0, &all, "");
     assert_output(&run(trace.path(), &["--split", "pid", "--sort", "tid", "-o", "processes"]), 0, "", "");
     assert_eq!(
         fs::read_to_string(trace.path().join("processes/pid.0000001")).unwrap(),
@@ -346,6 +348,16 @@ fn csv_and_json_name_the_columns() {
                     \"category\":\"mutex\",\"event\":\"mutex_unlock\",\"which\":0,\
                     \"arguments\":{\"mutex\":\"0x559469ed90a0\",\"rval\":0,\"waiters?\":0}}\n";
     assert_output(&output, 0, expected, "");
+}
+
+#[test]
+fn json_has_an_object_for_each_call() {
+    let trace = trace();
+    let output = run(trace.path(), &["-F", "json", "--calls"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let [unlock, lock] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
+    let open = "{\"time\":\"1795174740.000000001\",\"duration\":1,\"open\":true,\"waited\":true,\"lwpid\":2,";
+    assert!(unlock.contains("mutex_unlock") && lock.starts_with(open), "{text}");
 }
 
 /// Adds a later run to the directory `trace`; its process has number 9. Returns its record.

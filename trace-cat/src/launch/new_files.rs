@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use spec::names::FileName;
 use spec::{Record, info, record};
 
+use super::purpose_sizes::PurposeSizes;
 use crate::support::diagnostics::Diagnostics;
 use crate::trace::file_handle::{DescriptorBudget, read_info};
 use crate::trace::file_names::{ProcessFiles, owner_of_records, split_name};
@@ -64,6 +65,8 @@ pub struct NewFiles {
     pub running: usize,
     /// Processes that ended and left records in their buffers.
     pub unwritten: usize,
+    /// What the values of `--for` would have written.
+    pub by_purpose: PurposeSizes,
 }
 
 impl NewFiles {
@@ -100,6 +103,7 @@ impl NewFiles {
             new.silent += usize::from(has_lost && recorded == 0);
         }
         new.lost = lost.into_values().sum();
+        new.by_purpose = PurposeSizes::of(&inputs.texts);
         new.running = inputs.running.len();
         new.processes = processes.len();
         new
@@ -162,7 +166,8 @@ mod tests {
         let new = NewFiles::since(&before, &TraceFiles::of(directory.path()));
         let bytes = (2 * line.len() + lost.len()) as u64;
         // Process 2 recorded nothing.
-        assert_eq!(new, NewFiles { processes: 2, files: 2, bytes, lost: 7, ..NewFiles::default() });
+        let by_purpose = new.by_purpose;
+        assert_eq!(new, NewFiles { processes: 2, files: 2, bytes, lost: 7, by_purpose, ..NewFiles::default() });
         // A trinfo has its process's losses, also those that were recorded.
         for number in [1, 2] {
             fs::write(path(&format!("trinfo.000000{number}")), "lost 9\n").unwrap();
@@ -180,7 +185,10 @@ mod tests {
         fs::write(directory.path().join("trbuf.0000001"), &image.bytes).unwrap();
         let new = NewFiles::since(&TraceFiles::default(), &TraceFiles::of(directory.path()));
         let bytes = text.len() as u64;
-        assert_eq!(new, NewFiles { processes: 1, files: 1, bytes, lost: 8, unwritten: 1, ..NewFiles::default() });
+        let by_purpose = new.by_purpose;
+        let expected =
+            NewFiles { processes: 1, files: 1, bytes, lost: 8, unwritten: 1, by_purpose, ..NewFiles::default() };
+        assert_eq!(new, expected);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 use spec::tables::CATEGORIES;
+use spec::{EventId, id};
 
 use super::event_list::event_set;
 use super::output_options::OutputFormat;
@@ -121,10 +122,25 @@ pub enum Purpose {
 }
 
 /// What [`Purpose::Timeline`] leaves out: calls that neither wait, wake, make nor end anything that another thread can notice.
-const UNNOTICED: &str = "-thr_self:-thr_getspecific:-thr_setspecific:-thr_sigsetmask:-thr_getconcurrency:-thr_getscheduler:\
-                         -thr_get_rr_interval:-thr_setcancelstate:-thr_setcanceltype:-thr_testcancel";
+const UNNOTICED: [EventId; 10] = [
+    id::THR_SELF,
+    id::THR_GETSPECIFIC,
+    id::THR_SETSPECIFIC,
+    id::THR_SIGSETMASK,
+    id::THR_GETCONCURRENCY,
+    id::THR_GETSCHEDULER,
+    id::THR_GET_RR_INTERVAL,
+    id::THR_SETCANCELSTATE,
+    id::THR_SETCANCELTYPE,
+    id::THR_TESTCANCEL,
+];
 /// The ring of [`Purpose::Flight`], in bytes a thread.
-const FLIGHT_RING: u64 = 1 << 20;
+pub const FLIGHT_RING: u64 = 1 << 20;
+
+/// Whether [`Purpose::Timeline`] leaves out the event with these numbers.
+pub fn is_unnoticed(category: u8, number: u8) -> bool {
+    UNNOTICED.iter().any(|id| (id.event().category, id.event().number) == (category, number))
+}
 
 /// The values of `--level`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -153,7 +169,7 @@ impl Recording {
                 self.level.get_or_insert(RecordingLevel::Blocked);
                 self.detail = true;
             }
-            Some(Purpose::Timeline) => self.events.push(UNNOTICED.to_owned()),
+            Some(Purpose::Timeline) => self.events.extend(UNNOTICED.map(|id| format!("-{}", id.event().name))),
             Some(Purpose::Everything) => {
                 self.level.get_or_insert(RecordingLevel::All);
                 if self.events.is_empty() {

@@ -5,6 +5,7 @@ pub mod destination;
 mod format_choice;
 mod formatter;
 mod json;
+mod json_calls;
 mod terminal_style;
 mod text;
 

@@ -59,6 +59,12 @@ pub fn split_name(path: &Path) -> (&[u8], Option<FileName>) {
     (&name[..prefix], FileName::parse(&name[prefix..]))
 }
 
+/// Whether a file has a name that `--split` gives: what it is split by, a point, and a value of that.
+pub fn is_split_name(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    ["pid.", "lwp.", "object.", "category."].iter().any(|what| name.starts_with(what.as_bytes()))
+}
+
 /// The process of the record file at `path`, and the last three digits of the file's name; `None` if the name has another
 /// form.
 pub fn owner_of_records(path: &Path) -> Option<(ProcessFiles, u16)> {

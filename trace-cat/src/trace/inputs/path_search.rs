@@ -12,7 +12,7 @@ use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::inherited_state;
 use crate::trace::buffers::slots::read_up_to;
 use crate::trace::file_handle;
-use crate::trace::file_names::{ProcessFiles, listed_directory, split_name};
+use crate::trace::file_names::{ProcessFiles, is_split_name, listed_directory, split_name};
 
 /// The version of the trace format that this program knows.
 const FORMAT: i64 = 1;
@@ -55,7 +55,7 @@ impl<'a> PathSearch<'a> {
         }
         if fs::metadata(path).is_ok_and(|metadata| metadata.is_dir()) {
             let count = self.add_directory(path, |prefix, _| prefix.is_empty());
-            if count == Some(0) && !self.may_be_empty {
+            if count == Some(0) && !self.add_split_files(path) && !self.may_be_empty {
                 self.diagnostics.report_damage(path.display(), "no trace here (no file tr.xxxxxxx.yyy)");
             }
             return;
@@ -79,6 +79,15 @@ impl<'a> PathSearch<'a> {
                 self.files.push(RequestedFile { path: path.to_owned(), is_argument: true })
             }
         }
+    }
+
+    /// Adds the files that `--split` has made in a directory; returns whether there are any.
+    fn add_split_files(&mut self, directory: &Path) -> bool {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let paths = entries.map(|entry| directory.join(entry.file_name())).filter(|path| is_split_name(path));
+        let before = self.files.len();
+        self.files.extend(paths.map(|path| RequestedFile { path, is_argument: false }));
+        self.files.len() > before
     }
 
     /// Adds a directory's record files and processes whose prefix and name are `accepted`; returns how many, or `None`
