@@ -15,7 +15,9 @@ mod rings;
 mod trbuf_image;
 
 use std::fs;
-use std::io::Write;
+use std::io::{Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -81,6 +83,14 @@ fn damage_is_status_1_and_undamaged_records_are_printed() {
 }
 
 #[test]
+fn a_file_that_is_no_trace_has_one_message() {
+    let trace = trace();
+    fs::write(trace.path().join("notes"), "not\na\ntrace\n".repeat(1000)).unwrap();
+    let message = "trace-cat: notes:1: not a record: the line ends in time1; the file has no record\n";
+    assert_output(&run(trace.path(), &["notes", "tr.0000001.002"]), 1, FIRST, message);
+}
+
+#[test]
 fn a_directory_without_traces_is_status_1() {
     let empty = tempfile::tempdir().unwrap();
     assert_output(&run(empty.path(), &[]), 1, "", "trace-cat: .: no trace here (no file tr.xxxxxxx.yyy)\n");
@@ -142,6 +152,41 @@ fn a_closed_pipe_is_a_silent_end() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_output(&output, 0, "", "");
+}
+
+#[test]
+fn a_closed_pipe_hides_no_damage() {
+    let trace = trace();
+    fs::write(trace.path().join("tr.0000001.004"), format!("rubbish\n{}", SECOND.repeat(50_000))).unwrap();
+    let mut child = spawn(trace.path(), &[]);
+    drop(child.stdout.take());
+    let message = "trace-cat: ./tr.0000001.004:1: not a record: the line ends in time1\n";
+    assert_output(&child.wait_with_output().unwrap(), 1, "", message);
+}
+
+/// A socket cannot be opened by its path in `/proc`, and the file of another user may not be.
+#[test]
+fn the_standard_input_is_read_by_its_descriptor() {
+    let trace = trace();
+    let (mut writer, reader) = UnixStream::pair().unwrap();
+    reader.set_nonblocking(true).unwrap();
+    let reader = OwnedFd::from(reader);
+    let child = command(trace.path()).arg("-").stdin(reader).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    writer.write_all(format!("{SECOND}{FIRST}").as_bytes()).unwrap();
+    drop(writer);
+    assert_output(&child.unwrap().wait_with_output().unwrap(), 0, &format!("{FIRST}{SECOND}"), "");
+
+    // Nobody may open the file, not even root: it has no name.
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(format!("{FIRST}{SECOND}").as_bytes()).unwrap();
+    let from = |offset: u64| {
+        let mut file = file.try_clone().unwrap();
+        file.seek(SeekFrom::Start(offset)).unwrap();
+        command(trace.path()).arg("-").stdin(file).output().unwrap()
+    };
+    assert_output(&from(0), 0, &format!("{FIRST}{SECOND}"), "");
+    assert_output(&from(FIRST.len() as u64), 0, SECOND, "");
+    assert_output(&from(2 * FIRST.len() as u64), 0, "", "");
 }
 
 #[test]

@@ -92,6 +92,7 @@ impl<'a> Follower<'a> {
             idle_rounds: 0,
             merged,
             unready: Vec::new(),
+            has_reported_lateness: false,
             diagnostics,
         };
         for (process, leftovers) in running.chain(executing) {
@@ -100,6 +101,9 @@ impl<'a> Follower<'a> {
         }
         if let Some(offset) = follow.processes.iter().map(RunningProcess::offset).min() {
             follow.clock_offset = offset;
+        }
+        if options.begins_now() {
+            return Ok((follow, Vec::new()));
         }
         Ok((follow, texts))
     }

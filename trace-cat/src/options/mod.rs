@@ -126,6 +126,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether --follow leaves out the existing records: nothing is printed of them, and no journal has to have them.
+    pub fn begins_now(&self) -> bool {
+        self.selection.since == Some(TimePoint::Now) && self.printing.output.is_none()
+    }
+
     /// Options that print all records of the newest run in a directory.
     pub fn newest_of(directory: PathBuf, printing: Printing) -> Options {
         Options { paths: vec![directory], printing, last: true, ..Options::default() }

@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The most bytes of a trinfo that are read: enough for a hundred thousand mappings, or threads of rings.
@@ -15,12 +16,23 @@ const RESERVED: usize = 10;
 
 /// How many more files may be kept open.
 #[derive(Debug)]
-pub struct DescriptorBudget(AtomicUsize);
+pub struct DescriptorBudget(Arc<AtomicUsize>);
+
+/// One descriptor of a budget, which gets it back.
+#[derive(Debug)]
+struct Permit(Arc<AtomicUsize>);
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        // ORDERING: as in `take`.
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
 
 impl DescriptorBudget {
     /// A budget of `limit` files.
     pub fn new(limit: usize) -> DescriptorBudget {
-        DescriptorBudget(AtomicUsize::new(limit))
+        DescriptorBudget(Arc::new(AtomicUsize::new(limit)))
     }
 
     /// Half of the descriptors that the process may have, so that output, temporary files and directories always get one.
@@ -38,9 +50,10 @@ impl DescriptorBudget {
         DescriptorBudget::new(limit.saturating_sub(RESERVED) / 2)
     }
 
-    fn take(&self) -> bool {
+    fn take(&self) -> Option<Permit> {
         // ORDERING: Relaxed suffices for a counter by which nothing else is published.
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        taken.ok().map(|_| Permit(self.0.clone()))
     }
 }
 
@@ -55,25 +68,39 @@ pub struct FileHandle {
     /// Device and inode number.
     pub identity: FileIdentity,
     kept: Option<File>,
+    permit: Option<Permit>,
 }
 
 impl FileHandle {
     /// Takes over `file`, which was opened by `path`. Closes it if `descriptors` are used up.
     pub fn new(path: PathBuf, file: File, descriptors: &DescriptorBudget) -> io::Result<FileHandle> {
         let metadata = file.metadata()?;
-        let kept = descriptors.take().then_some(file);
-        Ok(FileHandle { path, identity: (metadata.dev(), metadata.ino()), kept })
+        let permit = descriptors.take();
+        let kept = permit.is_some().then_some(file);
+        Ok(FileHandle { path, identity: (metadata.dev(), metadata.ino()), kept, permit })
     }
 
     /// Takes over a file that cannot be opened again, as a temporary file; it stays open. `path` is for messages.
     pub fn unnamed(path: PathBuf, file: File) -> FileHandle {
-        FileHandle { path, identity: (0, 0), kept: Some(file) }
+        FileHandle { path, identity: (0, 0), kept: Some(file), permit: None }
     }
 
     /// Takes over `copy`, a temporary file that is read in the place of `file`, which was opened by `path`.
     pub fn copied(path: PathBuf, file: &File, copy: File) -> io::Result<FileHandle> {
         let metadata = file.metadata()?;
-        Ok(FileHandle { path, identity: (metadata.dev(), metadata.ino()), kept: Some(copy) })
+        Ok(FileHandle { path, identity: (metadata.dev(), metadata.ino()), kept: Some(copy), permit: None })
+    }
+
+    /// Closes a file that can be opened again. It is opened for each read from now on.
+    pub fn close(&mut self) {
+        if self.permit.take().is_some() {
+            self.kept = None;
+        }
+    }
+
+    /// Whether it is closed, and its path leads to no file or to another one.
+    pub fn is_lost(&self) -> bool {
+        self.kept.is_none() && !leads_to(&self.path, self.identity)
     }
 
     /// How many bytes it has now.
@@ -96,6 +123,11 @@ impl FileHandle {
             }
         }
     }
+}
+
+/// Whether the file at `path` has this number now.
+pub fn leads_to(path: &Path, identity: FileIdentity) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| (metadata.dev(), metadata.ino()) == identity)
 }
 
 /// Opens for reading; a pipe is opened without waiting for its writer.
@@ -162,7 +194,15 @@ mod tests {
             assert_eq!(&buffer[..1], text);
             assert_eq!(handle.read_at(&mut buffer, 1).unwrap(), 0);
         }
+        // A file that is closed makes room for another one.
+        let mut handles = handles;
+        handles[0].close();
+        let path = directory.path().join("b");
+        assert!(FileHandle::new(path.clone(), open(&path).unwrap(), &descriptors).unwrap().kept.is_some());
+        assert!(FileHandle::new(path.clone(), open(&path).unwrap(), &descriptors).unwrap().kept.is_some());
+        assert_eq!((handles[0].read_at(&mut buffer, 0).unwrap(), handles[0].is_lost()), (1, false));
         fs::rename(directory.path().join("a"), directory.path().join("b")).unwrap();
         assert_eq!(handles[1].read_at(&mut buffer, 0).unwrap_err().to_string(), "was replaced while being read");
+        assert!(handles[0].is_lost() && handles[1].is_lost());
     }
 }

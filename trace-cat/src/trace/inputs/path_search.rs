@@ -17,6 +17,10 @@ use crate::trace::file_names::{ProcessFiles, is_split_name, listed_directory, sp
 /// The version of the trace format that this program knows.
 const FORMAT: i64 = 1;
 
+/// The path of the standard input, which is never opened by it: a socket has no path that can be opened, a file may belong
+/// to another user, and an opened file begins anew.
+pub const STANDARD_INPUT: &str = "/dev/stdin";
+
 /// A record file to be read.
 pub struct RequestedFile {
     /// Where it is.
@@ -45,8 +49,8 @@ impl<'a> PathSearch<'a> {
     }
 
     fn add_argument(&mut self, path: &Path) {
-        let path = if path == "-" { Path::new("/dev/stdin") } else { path };
-        if path == "/dev/stdin" && inherited_state::was_closed(libc::STDIN_FILENO) {
+        let path = if path == "-" { Path::new(STANDARD_INPUT) } else { path };
+        if path == STANDARD_INPUT && inherited_state::was_closed(libc::STDIN_FILENO) {
             return self.diagnostics.report_damage(path.display(), "is closed");
         }
         if fs::metadata(path).is_ok_and(|metadata| metadata.is_dir()) {
