@@ -76,8 +76,8 @@ fn assert_nothing_lost(test: &TestDirectory) -> Trace {
         let entry = entry.unwrap();
         let (name, file) = (entry.file_name().into_string().unwrap(), entry.metadata().unwrap());
         assert_eq!((file.uid(), file.mode() & 0o777), (NOBODY, 0o600), "{name}");
-        assert!(!name.starts_with("trbuf."), "{name} was left behind");
-        if name.starts_with("tr.") {
+        // A worker whose other threads record while it ends leaves its trbuf, which the merge reads.
+        if name.starts_with("tr.") || name.starts_with("trbuf.") {
             size += file.len();
         }
     }
