@@ -79,7 +79,8 @@ impl Note {
         let reclaim = |&index: &usize| {
             let note = &NOTES[index % NOTES_MAX];
             let holder = Holder::from_word(note.holder.load(Relaxed));
-            holder.is_none_or(|holder| holder.lwp() != lwp && holder.is_abandoned(lwp, place) && note.reclaim())
+            let is_gone = |holder: Holder| holder.lwp() != lwp && holder.is_abandoned(lwp, place);
+            holder.is_none_or(|holder| is_gone(holder) && note.reclaim(&is_gone))
         };
         let free = notes().find(take).or_else(|| notes().find(|index| reclaim(index) && take(index)));
         if let Some(note) = free.map(|index| &NOTES[index % NOTES_MAX]) {
@@ -100,14 +101,14 @@ impl Note {
     }
 
     /// Closes what the holder, which has left it, may have open, and frees the note. `false` if that cannot be told from
-    /// what other threads are opening at this moment.
-    fn reclaim(&self) -> bool {
+    /// what other threads are opening at this moment. `is_left` says of which other holders nothing goes on.
+    fn reclaim(&self, is_left: &dyn Fn(Holder) -> bool) -> bool {
         let word = self.holder.load(Relaxed);
         let number = self.number.load(Acquire);
         let closed = match number {
             NONE => true,
-            OPENING => self.close_orphans(used_numbers()),
-            number => self.close_orphans(core::iter::once(number)),
+            OPENING => self.close_orphans(used_numbers(), is_left),
+            number => self.close_orphans(core::iter::once(number), is_left),
         };
         if closed {
             self.number.store(NONE, Relaxed);
@@ -117,14 +118,17 @@ impl Note {
     }
 
     /// Closes those of these numbers that are files of this library which no other note has.
-    fn close_orphans(&self, numbers: impl Iterator<Item = c_int> + Clone) -> bool {
+    fn close_orphans(&self, numbers: impl Iterator<Item = c_int>, is_left: &dyn Fn(Holder) -> bool) -> bool {
         // A number that another thread is about to note looks like an orphan. If nothing has been opened between two
         // looks at the notes, and nothing is being opened, it is one; and until it is closed nobody else can get it.
         let is_orphan = |number: c_int, inode: u64| {
             self.others().all(|other| {
                 let known = other.inode.load(Relaxed);
                 match other.number.load(Acquire) {
-                    OPENING => known != 0 && known != inode,
+                    OPENING => {
+                        known != 0 && known != inode
+                            || Holder::from_word(other.holder.load(Relaxed)).is_none_or(is_left)
+                    }
                     noted => noted != number,
                 }
             })
@@ -210,7 +214,7 @@ pub fn add_number(number: c_int) {
 }
 
 /// All numbers that this library may have had.
-fn used_numbers() -> impl Iterator<Item = c_int> + Clone {
+fn used_numbers() -> impl Iterator<Item = c_int> {
     let greatest = GREATEST.load(Relaxed);
     let words = (0..).zip(&NUMBERS).map(|(index, word)| (index, word.load(Relaxed))).filter(|(_, bits)| *bits != 0);
     let numbers = words
@@ -260,11 +264,8 @@ fn detach(number: c_int) {
 /// thread is about to end, and nothing of it goes on.
 pub fn close_abandoned(lwp: u32, here: Option<usize>) {
     for note in used_notes() {
-        if let Some(holder) = Holder::from_word(note.holder.load(Relaxed))
-            && holder.lwp() == lwp
-            && here.is_none_or(|here| holder.is_abandoned(lwp, here))
-        {
-            note.reclaim();
+        if Holder::from_word(note.holder.load(Relaxed)).is_some_and(is_left) {
+            note.reclaim(&is_left);
         }
     }
 }
@@ -272,6 +273,7 @@ pub fn close_abandoned(lwp: u32, here: Option<usize>) {
 /// Waits, up to a second, until no file is open that another thread has open now, so that each write that it was about to
 /// make is done. What the calling thread `lwp` at `here` was about to write when a signal handler interrupted it fails
 /// with `EBADF`: the handler would wait for ever ([`detach`]).
+    let is_left = |holder: Holder| holder.lwp() == lwp && here.is_none_or(|here| holder.is_abandoned(lwp, here));
 pub fn finish_writes(lwp: u32, here: usize) {
     close_abandoned(lwp, Some(here));
     let mut patience = 10_000;
