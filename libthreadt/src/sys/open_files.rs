@@ -10,6 +10,7 @@
 //! kernel keeps it, and it cannot be set later.
 
 use core::ffi::c_int;
+use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
@@ -47,7 +48,7 @@ static NOTES: [Note; NOTES_MAX] = [const {
 
 /// Threads begin their search for a free note at one of so many places, by their LWP ID: so that threads that write at
 /// the same time seldom meet, and that few notes are ever used.
-const PLACES: usize = 16;
+pub const PLACES: usize = 16;
 /// Bit n: note n has been used. The other notes need not be examined.
 static USED: [AtomicU64; NOTES_MAX / 64] = [const { AtomicU64::new(0) }; NOTES_MAX / 64];
 
@@ -152,12 +153,17 @@ impl Note {
 
     /// The notes of other files that may be open.
     fn others(&self) -> impl Iterator<Item = &'static Note> {
-        used_notes().filter(|note| !core::ptr::eq(*note, self) && note.holder.load(Acquire) != 0)
+        used_notes().filter(|note| !ptr::eq(*note, self) && note.holder.load(Acquire) != 0)
     }
 
     /// The thread that has it.
     pub fn lwp(&self) -> u32 {
         Holder::from_word(self.holder.load(Relaxed)).map_or(0, Holder::lwp)
+    }
+
+    /// A number below [`PLACES`] that few other notes have at a time, and none as long as no more are in use.
+    pub fn place(&'static self) -> c_int {
+        (ptr::from_ref(self).addr() - NOTES.as_ptr().addr()) as c_int / size_of::<Note>() as c_int % PLACES as c_int
     }
 
     /// Notes the number of the opened file.
@@ -227,6 +233,13 @@ pub fn is_marked(number: c_int) -> bool {
     control(number, libc::F_GETFL) & MARK == MARK && control(number, libc::F_GETFD) & libc::FD_CLOEXEC != 0
 }
 
+/// Whether a descriptor is open and none of this library's.
+pub fn is_foreign(number: c_int) -> bool {
+    // SAFETY: no memory is involved.
+    let flags = unsafe { call(libc::SYS_fcntl, [number as usize, libc::F_GETFL as usize]) };
+    flags.is_ok_and(|flags| flags as c_int & MARK != MARK)
+}
+
 /// The flags of a descriptor (`F_GETFL`, `F_GETFD`); none if it is not open.
 fn control(number: c_int, command: c_int) -> c_int {
     // SAFETY: no memory is involved.
@@ -263,6 +276,7 @@ fn detach(number: c_int) {
 /// Closes what the thread `lwp` left open by jumping out of a signal handler. `here` is where its stack is; with `None` the
 /// thread is about to end, and nothing of it goes on.
 pub fn close_abandoned(lwp: u32, here: Option<usize>) {
+    let is_left = |holder: Holder| holder.lwp() == lwp && here.is_none_or(|here| holder.is_abandoned(lwp, here));
     for note in used_notes() {
         if Holder::from_word(note.holder.load(Relaxed)).is_some_and(is_left) {
             note.reclaim(&is_left);
@@ -273,7 +287,6 @@ pub fn close_abandoned(lwp: u32, here: Option<usize>) {
 /// Waits, up to a second, until no file is open that another thread has open now, so that each write that it was about to
 /// make is done. What the calling thread `lwp` at `here` was about to write when a signal handler interrupted it fails
 /// with `EBADF`: the handler would wait for ever ([`detach`]).
-    let is_left = |holder: Holder| holder.lwp() == lwp && here.is_none_or(|here| holder.is_abandoned(lwp, here));
 pub fn finish_writes(lwp: u32, here: usize) {
     close_abandoned(lwp, Some(here));
     let mut patience = 10_000;
@@ -300,12 +313,12 @@ pub fn finish_writes(lwp: u32, here: usize) {
     wait_until(&|| UNNOTED.load(SeqCst) == 0);
 }
 
-/// Whether this number is, or may become, that of a file which a thread has open for whom `is_asked`.
-pub fn may_be_open(number: c_int, is_asked: impl Fn(u32) -> bool) -> bool {
+/// Whether a number that `is_meant` is, or may become, that of a file which a thread has open for whom `is_asked`.
+pub fn may_be_open(is_meant: impl Fn(c_int) -> bool, is_asked: impl Fn(u32) -> bool) -> bool {
     used_notes().any(|note| {
         // ORDERING: SeqCst: see `host_numbers`.
         let noted = note.number.load(SeqCst);
-        note.holder.load(SeqCst) != 0 && is_asked(note.lwp()) && (noted < 0 || noted == number)
+        note.holder.load(SeqCst) != 0 && is_asked(note.lwp()) && (noted < 0 || is_meant(noted))
     })
 }
 
