@@ -22,7 +22,7 @@ const PANICS: [&str; 5] =
     ["panic_bounds_check", "panic_fmt", "panic_cannot_unwind", "panic_nounwind", "panic_nounwind_fmt"];
 
 /// Hooks that record nothing: these functions change what the library may do or what the clock shows.
-const WITHOUT_RECORD: [&str; 14] = [
+const WITHOUT_RECORD: [&str; 18] = [
     "__libc_start_main",
     "close",
     "close_range",
@@ -32,9 +32,13 @@ const WITHOUT_RECORD: [&str; 14] = [
     "prctl",
     "prlimit",
     "prlimit64",
+    "seteuid",
     "setns",
+    "setresuid",
+    "setreuid",
     "setrlimit",
     "setrlimit64",
+    "setuid",
     "syscall",
     "ulimit",
 ];
