@@ -33,10 +33,13 @@ use symbols::{FIRST_VERSION, Symbol, optional_functions};
 
 /// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
 /// mostly to calibrate, and what `src/hooks/unrecorded.rs` hooks.
-const HELPERS: [&str; 24] = [
+const HELPERS: [&str; 27] = [
     "__libc_start_main",
     "_pthread_cleanup_pop",
     "_pthread_cleanup_push",
+    "close",
+    "close_range",
+    "closefrom",
     "dup2",
     "dup3",
     "prctl",
@@ -59,6 +62,9 @@ const HELPERS: [&str; 24] = [
     "syscall",
     "ulimit",
 ];
+
+/// Those of them that a libc may be without, with their versions.
+const OPTIONAL_HELPERS: [(&str, &str); 2] = [("close_range", "GLIBC_2.34"), ("closefrom", "GLIBC_2.34")];
 
 /// Functions whose `int` is 0 or -1 and errno.
 fn sets_errno(symbol: &str) -> bool {
@@ -344,7 +350,8 @@ fn main() {
     println!("cargo:rerun-if-changed=build");
     let text = fs::read_to_string(file).expect("functions.tsv is readable");
     let first_records = first_records();
-    let (mut versions, mut optional) = (BTreeSet::from([FIRST_VERSION]), BTreeSet::new());
+    let mut optional = BTreeSet::from(OPTIONAL_HELPERS);
+    let mut versions: BTreeSet<&str> = optional.iter().map(|(_, version)| *version).chain([FIRST_VERSION]).collect();
     let (mut hooks, mut names) = (String::new(), BTreeSet::from(HELPERS.map(Symbol::parse)));
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
         let row: Vec<&str> = line.split('\t').collect();
@@ -364,7 +371,7 @@ fn main() {
         let (Symbol { name, version, .. }, ident) = (symbol, symbol.ident());
         writeln!(next, "/// The next `{name}`.\n#[allow(non_upper_case_globals)]").unwrap();
         let substitute = match *name {
-            "fexecve" | "_Fork" | "forkpty" | "prctl" | "setns" | "syscall" => "missing_with_errno",
+            "close_range" | "fexecve" | "_Fork" | "forkpty" | "prctl" | "setns" | "syscall" => "missing_with_errno",
             _ if sets_errno(name) || name.starts_with("exec") => "missing_with_errno",
             _ if is_c11(name) => "missing_c11",
             _ => "missing",

@@ -94,6 +94,7 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
         if storage::is_flush_point(&slot, lines, end, full)
             && slot.become_writer(slot.lwp.load(Relaxed), 0) == WriteRight::Taken
         {
+            sys::close_abandoned(slot.lwp.load(Relaxed), Some(stack_pointer()));
             write_full(slot, depth);
             slot.append_loss_record(depth, time);
             slot.release_writer();

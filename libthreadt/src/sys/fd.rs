@@ -91,20 +91,18 @@ impl Fd {
 
     /// Gives the descriptor a number that the host's next files do not get: the kernel gives them the lowest free one. A
     /// host thread that closes descriptors that are not its own then does not meet ours by the number of its next file;
-    /// nor do two threads of ours, whose numbers begin at different ones.
+    /// nor do two threads of ours, which have different notes and so begin at different numbers.
     ///
     /// The kernel's table does not grow for that: to let it grow takes milliseconds in a process of several threads.
     pub fn keep_apart(&mut self) {
         /// The least size of the kernel's table. From 128 on the sizes are powers of two.
         const TABLE: u32 = 64;
-        /// How many numbers the threads share.
-        const PLACES: u32 = 8;
         let table = (self.number as u32 + 1).max(TABLE).next_power_of_two();
-        let least = (table - 2 * PLACES) as c_int;
+        let least = table as c_int - open_files::PLACES as c_int;
         if self.number < least
             && let Some(note) = self.note
         {
-            let wanted = least + (note.lwp() % PLACES) as c_int;
+            let wanted = least + note.place();
             note.set_opening();
             if !host_numbers::is_announced(note.lwp()) {
                 let _ = self.move_to(wanted);
