@@ -227,7 +227,7 @@ impl Slot {
     /// The half of a region's `write_position` that only the owner changes while it records.
     #[inline(always)]
     pub fn end_of(&self, depth: usize) -> &'static AtomicU32 {
-        let word = self.regions[depth & (REGIONS - 1)].write_position.as_ptr().cast::<AtomicU32>();
+        let word = self.published().regions[depth & (REGIONS - 1)].write_position.as_ptr().cast::<AtomicU32>();
         // SAFETY: the upper half of the word, which is mapped for good. Nobody stores to the complete word while the owner
         // stores to its half.
         unsafe { &*word.add(1) }

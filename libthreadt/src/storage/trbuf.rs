@@ -42,7 +42,7 @@ pub fn make(fd: &Fd, owner: &Owner) -> Result {
 /// Maps the header of a trbuf without slots, and returns whether it is the file's.
 fn map_header(fd: &Fd) -> Result<(*mut u8, bool)> {
     if fd.reserve(0, SLOTS_OFFSET as u64).is_ok() {
-        return Ok((fd.map(0, SLOTS_OFFSET)?, true));
+        return Ok((fd.map(0, SLOTS_OFFSET, true)?, true));
     }
     PROCESS.anonymous.store(1, Relaxed);
     Ok((sys::map_anonymous(SLOTS_OFFSET)?, false))
@@ -77,7 +77,7 @@ pub fn take_over(fd: &Fd, owner: &Owner) -> Result {
     let layout = owner.layout;
     let size = fd.stat()?.st_size as u64;
     let has_slots = size > SLOTS_OFFSET as u64;
-    let (header, in_file) = if has_slots { (fd.map(0, SLOTS_OFFSET)?, true) } else { map_header(fd)? };
+    let (header, in_file) = if has_slots { (fd.map(0, SLOTS_OFFSET, true)?, true) } else { map_header(fd)? };
     if !in_file {
         write_header(header, owner);
     }
@@ -90,7 +90,7 @@ pub fn take_over(fd: &Fd, owner: &Owner) -> Result {
     let mut complete = true;
     if slots != 0 {
         let length = slots as usize * layout.slot_size();
-        let first = fd.map(SLOTS_OFFSET as u64, length)?;
+        let first = map_slots(fd, SLOTS_OFFSET as u64, length)?;
         let base = NonNull::new(first).ok_or(Errno(libc::ENOMEM))?;
         // SAFETY: the mapping of a trbuf's slots.
         let controls = unsafe { new_controls(base, slots as usize, layout.slot_size()) }?;
@@ -215,6 +215,11 @@ pub fn blank() -> bool {
     is_private
 }
 
+/// Maps slots. The pages of a buffer may never be touched, those of a ring soon are.
+fn map_slots(fd: &Fd, at: u64, length: usize) -> Result<*mut u8> {
+    fd.map(at, length, !slot_layout().is_ring())
+}
+
 /// Maps a further chunk and returns one of its slots.
 pub fn grow() -> Option<Slot> {
     let slot_size = slot_layout().slot_size();
@@ -236,7 +241,7 @@ fn grow_by(slots: u32, slot_size: usize) -> Option<Slot> {
     let map_more = || {
         let fd = names_owner::open_trbuf()?;
         fd.reserve(at, length as u64)?;
-        fd.map(at, length)
+        map_slots(&fd, at, length)
     };
     let in_file = if PROCESS.anonymous.load(Relaxed) == 0 { map_more().ok() } else { None };
     let first = match in_file {
