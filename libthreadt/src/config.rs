@@ -7,7 +7,7 @@ use spec::EventSet;
 use spec::buffer::{RING_SIZES, SlotLayout};
 
 use crate::sys::diagnostics::{Warning, warn};
-use crate::sys::{SetOnce, path};
+use crate::sys::{self, SetOnce, path};
 
 pub struct Config {
     /// Which events are recorded; [`EventSet::NONE`] also where the program must not be recorded.
@@ -139,18 +139,23 @@ fn size(name: &'static [u8]) -> Option<u64> {
 /// program whose trace it reads, and would write into that trace.
 fn selects_program() -> bool {
     let mut path = [0; 256];
-    let program = program_name(&mut path);
-    if program == b"trace-cat" {
+    let file = file_name(&mut path);
+    if file == b"trace-cat" {
         return false;
     }
     match variable(b"THR_TRACE_ONLY") {
-        Some(list) if !list.is_empty() => list.to_bytes().split(|&byte| byte == b':').any(|name| name == program),
+        Some(list) if !list.is_empty() => {
+            let thread = sys::thread_name().unwrap_or_default().map(c_char::cast_unsigned);
+            let thread = thread.split(|&byte| byte == 0).next().unwrap_or(b"");
+            let names = [file, given_name(), thread];
+            list.to_bytes().split(|&byte| byte == b':').any(|name| names.contains(&name))
+        }
         _ => true,
     }
 }
 
 /// The base name of the program's file; for a script, that of its interpreter.
-fn program_name(buffer: &mut [u8]) -> &[u8] {
+fn file_name(buffer: &mut [u8]) -> &[u8] {
     let length = path::read_link(c"/proc/self/exe", buffer).unwrap_or(0);
     if length == 0 || length == buffer.len() {
         // No /proc, or a path too long for the buffer: the name by which the program was started.
@@ -161,6 +166,15 @@ fn program_name(buffer: &mut [u8]) -> &[u8] {
         };
     }
     path::base_name(buffer.get(..length).unwrap_or(b""))
+}
+
+/// The base name that the program was given as its first argument: the link's, where its file has several names.
+fn given_name() -> &'static [u8] {
+    // SAFETY: the initial stack is as the x86-64 ABI describes it, and stays mapped.
+    unsafe {
+        let name = (*__libc_stack_end.add(1)) as *const c_char;
+        if name.is_null() { b"" } else { path::base_name(CStr::from_ptr(name).to_bytes()) }
+    }
 }
 
 #[cfg(test)]
@@ -176,6 +190,7 @@ mod tests {
     #[test]
     fn the_program_is_known_by_its_base_name() {
         let expected = std::env::current_exe().unwrap();
-        assert_eq!(program_name(&mut [0; 256]), expected.file_name().unwrap().as_encoded_bytes());
+        assert_eq!(file_name(&mut [0; 256]), expected.file_name().unwrap().as_encoded_bytes());
+        assert_eq!(given_name(), expected.file_name().unwrap().as_encoded_bytes());
     }
 }

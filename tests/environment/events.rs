@@ -133,6 +133,24 @@ fn only_the_named_programs_are_recorded() {
     }
 }
 
+/// A program's names are those of its file, of its first argument and of its first thread.
+#[test]
+fn a_program_is_selected_by_each_of_its_names() {
+    let program = modest();
+    let file = program.path().file_name().unwrap().to_str().unwrap().to_owned();
+    let test = TestDirectory::new("only-names");
+    let link = test.directory().join("linked-program");
+    std::os::unix::fs::symlink(program.path(), &link).unwrap();
+    let script = "exec -a dir/given \"$0\"";
+    for only in ["given", "linked-program", &file, "dir", "linked"] {
+        let test_of_name = TestDirectory::new("only-name");
+        let run = test_of_name.traced("bash").args(["-c", script]).arg(&link);
+        assert_eq!(unchanged(run.env("THR_TRACE_ONLY", only)), [""; 0], "{only}");
+        let selected = ["given", "linked-program", &file].contains(&only);
+        assert_eq!(!files(&test_of_name).is_empty(), selected, "{only}");
+    }
+}
+
 /// The shell between is not recorded; the program that it runs as its child, or becomes, is.
 #[test]
 fn thr_trace_only_applies_to_every_image() {

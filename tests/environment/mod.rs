@@ -2,6 +2,7 @@
 
 mod directory;
 mod events;
+mod names;
 mod writing;
 
 use super::harness::{CommandOutput, Program, TestCommand, TestDirectory};

@@ -110,7 +110,8 @@ fn of_every_function_what_blocked_failed_or_woke() {
 /// Cases that the programs of `rows` do not have: a thread holds and another waits, which the test observes in /proc.
 #[test]
 fn locks_and_semaphores_exactly() {
-    for kind in ["normal", "recursive", "errorcheck", "adaptive", "inherit", "robust", "rwlock", "sema", "spin"] {
+    for kind in ["normal", "recursive", "errorcheck", "adaptive", "inherit", "robust", "rwlock", "sema", "spin", "once"]
+    {
         println!("{kind}");
         let test = TestDirectory::new("level-exactly");
         let run = test.traced(Program::c("recording_modes/level.c")).arg(kind).env("THR_TRACE_LEVEL", "blocked");

@@ -51,6 +51,47 @@ fn options_reach_the_program_and_others_are_inherited() {
     assert_eq!(output.stdout_text(), expected);
 }
 
+#[test]
+fn a_purpose_reaches_the_program() {
+    let test = TestDirectory::new("run-purpose");
+    for (purpose, expected) in
+        [("contention", "THR_TRACE_DETAIL=1\nTHR_TRACE_LEVEL=blocked\n"), ("flight", "THR_TRACE_RING=1048576\n")]
+    {
+        let output = started(&test)
+            .args(["--for", purpose, "sh", "-c", "env | grep ^THR_TRACE_[^D] | sort; env | grep ^THR_TRACE_DE"])
+            .run();
+        let mut lines: Vec<&str> = output.stdout_text().lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, expected.lines().collect::<Vec<_>>(), "{purpose}");
+    }
+    // Only calls that waited: none of these pairs.
+    let steps = super::super::harness::Program::c("hostile/steps.c");
+    let pairs = |purpose: &str| {
+        let run = started_anywhere(&test).args(["-d", purpose, "--for", purpose]).arg(&steps).args(["pairs", "100"]);
+        run.run().exited(super::super::hostile::DONE);
+        Trace::read(&test.directory().join(purpose)).of("mutex_unlock").len()
+    };
+    assert_eq!(["contention", "timeline", "everything", "flight"].map(pairs), [0, 100, 100, 100]);
+    // What `everything` says of the others is what they wrote.
+    let run =
+        started_anywhere(&test).args(["-d", "all", "--for", "everything"]).arg(&steps).args(["pairs", "100"]).run();
+    let said = run.stderr_text().lines().find_map(|line| line.strip_prefix("trace-cat: what --for would write: "));
+    let said: Vec<(&str, f64)> = said
+        .unwrap_or_else(|| panic!("{}", run.stderr_text()))
+        .split(", ")
+        .map(|item| {
+            let [purpose, size, unit] = item.split(' ').collect::<Vec<_>>()[..] else { panic!("{item}") };
+            (purpose, size.parse::<f64>().unwrap() * if unit == "kB" { 1000.0 } else { 1.0 })
+        })
+        .collect();
+    assert_eq!(said.len(), 4, "{said:?}");
+    for (purpose, size) in said {
+        let trace = Trace::read(&test.directory().join(purpose));
+        let written: usize = trace.records.iter().map(|record| record.line.len() + 1).sum();
+        assert!((size - written as f64).abs() <= 0.02 * written as f64 + 50.0, "{purpose}: {size}, wrote {written}");
+    }
+}
+
 /// An inner run has its own directory; its programs are recorded there, once.
 #[test]
 fn runs_nest() {

@@ -15,7 +15,9 @@ mod rings;
 mod trbuf_image;
 
 use std::fs;
-use std::io::Write;
+use std::io::{Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -81,6 +83,14 @@ fn damage_is_status_1_and_undamaged_records_are_printed() {
 }
 
 #[test]
+fn a_file_that_is_no_trace_has_one_message() {
+    let trace = trace();
+    fs::write(trace.path().join("notes"), "not\na\ntrace\n".repeat(1000)).unwrap();
+    let message = "trace-cat: notes:1: not a record: the line ends in time1; the file has no record\n";
+    assert_output(&run(trace.path(), &["notes", "tr.0000001.002"]), 1, FIRST, message);
+}
+
+#[test]
 fn a_directory_without_traces_is_status_1() {
     let empty = tempfile::tempdir().unwrap();
     assert_output(&run(empty.path(), &[]), 1, "", "trace-cat: .: no trace here (no file tr.xxxxxxx.yyy)\n");
@@ -103,6 +113,7 @@ fn wrong_usage_is_status_2_and_the_message_names_the_right_word() {
         (&["-F", "jsn"], "'json'"),
         (&["--time", "abs"], "--time is for -F text"),
         (&["--color", "always", "-F", "csv"], "--color is for -F text"),
+        (&["--calls", "-F", "csv"], "--calls is for -F json"),
         (&["--recover", "-o", "out"], "--recover"),
     ] {
         let output = run(trace.path(), arguments);
@@ -141,6 +152,41 @@ fn a_closed_pipe_is_a_silent_end() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_output(&output, 0, "", "");
+}
+
+#[test]
+fn a_closed_pipe_hides_no_damage() {
+    let trace = trace();
+    fs::write(trace.path().join("tr.0000001.004"), format!("rubbish\n{}", SECOND.repeat(50_000))).unwrap();
+    let mut child = spawn(trace.path(), &[]);
+    drop(child.stdout.take());
+    let message = "trace-cat: ./tr.0000001.004:1: not a record: the line ends in time1\n";
+    assert_output(&child.wait_with_output().unwrap(), 1, "", message);
+}
+
+/// A socket cannot be opened by its path in `/proc`, and the file of another user may not be.
+#[test]
+fn the_standard_input_is_read_by_its_descriptor() {
+    let trace = trace();
+    let (mut writer, reader) = UnixStream::pair().unwrap();
+    reader.set_nonblocking(true).unwrap();
+    let reader = OwnedFd::from(reader);
+    let child = command(trace.path()).arg("-").stdin(reader).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    writer.write_all(format!("{SECOND}{FIRST}").as_bytes()).unwrap();
+    drop(writer);
+    assert_output(&child.unwrap().wait_with_output().unwrap(), 0, &format!("{FIRST}{SECOND}"), "");
+
+    // Nobody may open the file, not even root: it has no name.
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(format!("{FIRST}{SECOND}").as_bytes()).unwrap();
+    let from = |offset: u64| {
+        let mut file = file.try_clone().unwrap();
+        file.seek(SeekFrom::Start(offset)).unwrap();
+        command(trace.path()).arg("-").stdin(file).output().unwrap()
+    };
+    assert_output(&from(0), 0, &format!("{FIRST}{SECOND}"), "");
+    assert_output(&from(FIRST.len() as u64), 0, SECOND, "");
+    assert_output(&from(2 * FIRST.len() as u64), 0, "", "");
 }
 
 #[test]
@@ -235,6 +281,7 @@ fn records_are_sorted_by_event_or_thread_and_split_into_files() {
     assert_output(&run(trace.path(), &["--split", "lwp", "-o", "threads"]), 0, "", "");
     assert_output(&run(trace.path(), &["threads/lwp.0000002"]), 0, &format!("{FIRST}{third}"), "");
     assert_eq!(fs::read_to_string(trace.path().join("threads/lwp.0000003")).unwrap(), SECOND);
+    assert_output(&run(trace.path(), &["threads"]), 0, &all, "");
     assert_output(&run(trace.path(), &["--split", "pid", "--sort", "tid", "-o", "processes"]), 0, "", "");
     assert_eq!(
         fs::read_to_string(trace.path().join("processes/pid.0000001")).unwrap(),
@@ -248,6 +295,36 @@ fn records_are_sorted_by_event_or_thread_and_split_into_files() {
     }
     let message = "trace-cat: tr.0000001.002: Not a directory\n";
     assert_output(&run(trace.path(), &["--split", "lwp", "-o", "tr.0000001.002", "tr.0000001.003"]), 1, "", message);
+}
+
+/// A call of two records is one line of `-F text`.
+#[test]
+fn head_and_tail_count_the_lines_of_text() {
+    let trace = tempfile::tempdir().unwrap();
+    let record =
+        |time: u64, event: &str| format!("1795174740:{time:09}:0000002:0000001:0x7fc5de3f86c0:{event}:0x30:0:0:0:0\n");
+    let pair = |time| [record(time, "02:02:1"), record(time, "02:02:2"), record(time + 1, "02:04:0")].concat();
+    let records: String = (0..10).map(|number| pair(10 * number)).collect();
+    fs::write(trace.path().join("tr.0000001.002"), &records).unwrap();
+    let lines = |options: &[&str]| -> Vec<String> {
+        let output = run(trace.path(), &[&["-F", "text"], options].concat());
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    };
+    let all = lines(&[]);
+    assert_eq!(all.len(), 1 + 20, "a heading and the calls");
+    for count in [0, 1, 2, 5, 19, 20, 21] {
+        let number = count.to_string();
+        let [head, tail] = [["--head", &number], ["--tail", &number]].map(|options| lines(&options));
+        let heading = if count == 0 { &all[..0] } else { &all[..1] };
+        assert_eq!(head, [heading, &all[1..][..count.min(20)]].concat(), "{count}");
+        assert_eq!(tail, [heading, &all[1..][20 - count.min(20)..]].concat(), "{count}");
+    }
+    assert_eq!(lines(&["--head", "7", "--tail", "3"]), [&all[..1], &all[5..8]].concat());
+    assert_eq!(lines(&["--time", "abs", "--tail", "3"]).len(), 1 + 3);
+    let calls = |options: &[&str]| run(trace.path(), &[&["-F", "json", "--calls"], options].concat()).stdout;
+    assert!(calls(&[]).ends_with(&calls(&["--tail", "4"])) && calls(&[]).starts_with(&calls(&["--head", "4"])));
+    assert_eq!(calls(&["--tail", "4"]).iter().filter(|byte| **byte == b'\n').count(), 4);
 }
 
 #[test]
@@ -301,6 +378,16 @@ fn csv_and_json_name_the_columns() {
                     \"category\":\"mutex\",\"event\":\"mutex_unlock\",\"which\":0,\
                     \"arguments\":{\"mutex\":\"0x559469ed90a0\",\"rval\":0,\"waiters?\":0}}\n";
     assert_output(&output, 0, expected, "");
+}
+
+#[test]
+fn json_has_an_object_for_each_call() {
+    let trace = trace();
+    let output = run(trace.path(), &["-F", "json", "--calls"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let [unlock, lock] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
+    let open = "{\"time\":\"1795174740.000000001\",\"duration\":1,\"open\":true,\"waited\":true,\"lwpid\":2,";
+    assert!(unlock.contains("mutex_unlock") && lock.starts_with(open), "{text}");
 }
 
 /// Adds a later run to the directory `trace`; its process has number 9. Returns its record.

@@ -1,7 +1,7 @@
 //! The contents of trinfo: what is known of the process, so that its trace can be understood later and elsewhere.
 
 use core::ffi::{CStr, c_char};
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use spec::info::RINGS_REUSED;
 use spec::record::NANOS_PER_SECOND;
@@ -12,14 +12,20 @@ use crate::config::CONFIG;
 use crate::glibc::object_words;
 use crate::process_state::{self, PROCESS};
 use crate::storage::{self, slot_layout};
-use crate::sys::{self, Fd, SetOnce, path};
+use crate::sys::{self, SetOnce, path};
 use crate::trace_dir::info_file::{self, InfoWriter};
-use crate::trace_dir::{executable_maps, identity};
+use crate::trace_dir::{command_line, executable_maps, identity};
 
 static SCRATCH: SetOnce<[u8; 4096]> = SetOnce::new([0; 4096]);
 
+/// When this process's trinfo was last written to, a reading of the clock.
+static LAST_WRITTEN: AtomicU64 = AtomicU64::new(0);
+/// Reading the mappings takes 50 microseconds or so; it is done at most once in this time.
+const REFRESH_NS: u64 = 1_000_000_000;
+
 /// At the first record: writes everything that is known.
 pub fn write_at_first_record() {
+    LAST_WRITTEN.store(clock::now_fenced(), Relaxed);
     info_file::append(|writer| {
         describe(writer);
         executable_maps::write_all(writer);
@@ -34,10 +40,31 @@ pub fn write_before_exec() {
     });
 }
 
-/// At the process's end: writes new mappings, what the rings have overwritten, and how many records were lost.
+/// Before records are written to their file: writes what is new, unless that was done less than a second ago.
+pub fn write_at_flush() {
+    let now = clock::now_fenced();
+    // A trinfo that is made while the program changes its user would be the former user's.
+    let may_write = PROCESS.changing_user.load(Relaxed) == 0;
+    if may_write && now.saturating_sub(LAST_WRITTEN.load(Relaxed)) >= REFRESH_NS {
+        LAST_WRITTEN.store(now, Relaxed);
+        info_file::append(|writer| {
+            executable_maps::write_new(writer);
+            command_line::write_if_changed(writer);
+        });
+    }
+}
+
+/// Lets [`write_at_flush`] do nothing from now on: when it does something depends on the time.
+#[cfg(test)]
+pub fn never_write_at_flush() {
+    LAST_WRITTEN.store(u64::MAX, Relaxed);
+}
+
+/// At the process's end: writes what is new, what the rings have overwritten, and how many records were lost.
 pub fn write_at_exit() {
     info_file::append(|writer| {
         executable_maps::write_last(writer);
+        command_line::write_if_changed(writer);
         write_completeness(writer);
         let lost = u64::from(PROCESS.lost.load(Relaxed)) + u64::from(PROCESS.lost_without_slot.load(Relaxed));
         writer.number("lost", lost);
@@ -64,7 +91,10 @@ fn describe(writer: &mut InfoWriter) {
     if let Ok(length) = path::read_link(c"/proc/self/exe", scratch) {
         writer.line("exe", scratch.get(..length).unwrap_or(b""));
     }
-    write_command_line(writer, scratch);
+    if let Ok(name) = sys::thread_name() {
+        writer.line("comm", text(&name));
+    }
+    command_line::write(writer);
     writer.line("clock", b"CLOCK_MONOTONIC");
     writer.line("clock_source", clock::source());
     writer.line("offset", itoa::Buffer::new().format(clock::offset()).as_bytes());
@@ -89,7 +119,7 @@ fn write_completeness(writer: &mut InfoWriter) {
     let mut number = itoa::Buffer::new();
     storage::for_each_slot(|slot| {
         let (lwp, from) = (slot.lwp.load(Relaxed), slot.published().complete_from.load(Relaxed));
-        if lwp == 0 || from == 0 {
+        if lwp == 0 || from == 0 || slot.is_stale() {
             return;
         }
         writer.raw(b"complete_from ");
@@ -113,26 +143,6 @@ fn write_completeness(writer: &mut InfoWriter) {
 fn text(field: &[c_char]) -> &[u8] {
     // SAFETY: the kernel ends each field with a NUL.
     unsafe { CStr::from_ptr(field.as_ptr()) }.to_bytes()
-}
-
-fn write_command_line(writer: &mut InfoWriter, buffer: &mut [u8]) {
-    writer.raw(b"cmdline ");
-    if let Ok(file) = Fd::open_proc(c"/proc/self/cmdline") {
-        // Each argument ends with a NUL; the last NUL is not written.
-        let mut ended = false;
-        while let Ok(length @ 1..) = file.read(buffer) {
-            for &byte in buffer.get(..length).unwrap_or(b"") {
-                if ended {
-                    writer.raw(b" ");
-                }
-                ended = byte == 0;
-                if !ended {
-                    writer.escaped(&[byte]);
-                }
-            }
-        }
-    }
-    writer.raw(b"\n");
 }
 
 /// Writes the events that are recorded, as THR_TRACE_EVENTS would name them.

@@ -19,6 +19,7 @@ pub fn calibrate() {
         (RWLOCK, rwlock_as_expected()),
         (SEM, sem_as_expected()),
         (BARRIER, barrier_as_expected()),
+        (ONCE, once_as_expected()),
     ];
     let known = layouts.iter().filter(|(_, expected)| *expected).fold(0, |known, (layout, _)| known | layout);
     set_known(known, cond_wrefs.unwrap_or(0));
@@ -118,4 +119,11 @@ fn barrier_as_expected() -> bool {
     let object = &raw mut barrier;
     let made = succeeds!(pthread_barrier_init(object, 0, 3)) && barrier.0[..3] == [0, 0, 3];
     made && succeeds!(pthread_barrier_destroy(object))
+}
+
+fn once_as_expected() -> bool {
+    extern "C" fn routine() {}
+    let mut once = ObjectMemory([0; 32]);
+    let (object, routine): (_, extern "C" fn()) = (&raw mut once, routine);
+    succeeds!(pthread_once(object, routine)) && once.0[0] == ONCE_DONE
 }

@@ -28,9 +28,10 @@ pub const COND: u32 = 2;
 pub const RWLOCK: u32 = 4;
 pub const SEM: u32 = 8;
 pub(super) const BARRIER: u32 = 16;
+pub(super) const ONCE: u32 = 32;
 /// All of them, by the names that `trinfo` uses.
-pub const LAYOUTS: [(u32, &[u8]); 5] =
-    [(MUTEX, b"mutex"), (COND, b"cond"), (RWLOCK, b"rwlock"), (SEM, b"sem"), (BARRIER, b"barrier")];
+pub const LAYOUTS: [(u32, &[u8]); 6] =
+    [(MUTEX, b"mutex"), (COND, b"cond"), (RWLOCK, b"rwlock"), (SEM, b"sem"), (BARRIER, b"barrier"), (ONCE, b"once")];
 
 /// Sets which layouts are known, and where `__wrefs` is.
 pub(super) fn set_known(layouts: u32, cond_wrefs: usize) {
@@ -264,6 +265,14 @@ pub unsafe fn barrier_missing(barrier: Ptr) -> u64 {
     let (inside, round, count) = (word(barrier, 0), word(barrier, 4), word(barrier, 8));
     // Threads of the next round may be counted in before the last one of this round has left.
     u64::from(count - inside.wrapping_sub(round).checked_rem(count).unwrap_or(0))
+}
+
+// pthread_once_t
+pub(super) const ONCE_DONE: u32 = 2;
+
+/// Whether the routine is known to have ended, so that a call does nothing.
+pub unsafe fn once_is_done(once_control: Ptr) -> bool {
+    knows(ONCE) && word(once_control, 0) == ONCE_DONE
 }
 
 #[cfg(test)]

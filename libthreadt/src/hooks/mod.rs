@@ -182,6 +182,7 @@ mod exit;
 mod fork;
 mod join;
 mod mutex;
+mod once;
 mod program_main;
 mod result;
 mod rwlock;
@@ -189,6 +190,7 @@ mod sem_open;
 mod spawn;
 mod spin;
 mod unrecorded;
+mod user;
 mod vfork;
 
 /// The hooks that `functions.tsv` describes.
@@ -208,6 +210,7 @@ mod table {
     use super::exec::proc_exec;
     use super::fork::proc_fork;
     use super::mutex::{mutex_lock, mutex_timedlock};
+    use super::once::thr_once;
     use super::result::{CallResult, SemStatus, ThrdStatus, stored};
     use super::rwlock::{rw_rdlock, rw_timedrdlock, rw_timedwrlock, rw_wrlock};
     use super::spin::spin_lock;

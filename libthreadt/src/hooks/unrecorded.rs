@@ -1,5 +1,6 @@
 //! Calls that change what the library may do or what the clock shows: `prctl`, `setns`, those that limit the size of files
-//! or give the program a descriptor of its choice, and `syscall` where it makes the same calls. These hooks record nothing.
+//! or give the program a descriptor of its choice, and `syscall` where it makes the same calls. Of these calls only those are
+//! recorded that name the thread.
 //!
 //! `prctl` and `syscall` are variadic in C. Their arguments are in registers whether they are there or not, and the
 //! seventh of `syscall` is on the stack.
@@ -8,9 +9,17 @@ use core::arch::naked_asm;
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr::with_exposed_provenance;
 
+use spec::id;
+
+use crate::clock;
+use crate::first_use::records;
+use crate::glibc::call_arguments::name_word;
 use crate::glibc::next_functions::{self, NextFunction};
-use crate::lifecycle::{Restriction, change_file_size_limit, change_namespace, replace_descriptor, restrict};
-use crate::sys;
+use crate::hooks::user::new_user_by_system_call;
+use crate::lifecycle::{
+    Restriction, change_file_size_limit, change_namespace, change_user, replace_descriptor, restrict,
+};
+use crate::{recorder, sys};
 
 /// What `prctl(option, value, more, …)` forbids.
 fn restriction_by_prctl(option: c_int, value: u64, more: u64) -> Option<Restriction> {
@@ -30,11 +39,32 @@ fn filtered(address: u64) -> Restriction {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int {
     match restriction_by_prctl(option, a, b) {
-        // SAFETY: the next function with the host's arguments.
+        None if option == libc::PR_SET_NAME => {
+            // SAFETY: the next function with the host's arguments.
+            let call_next = || unsafe { call_next!(prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int) };
+            record_name(|| call_next().into()) as c_int
+        }
+        // SAFETY: as above.
         None => unsafe { jump_to_next!(prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int) },
         // SAFETY: as above.
         Some(restriction) => unsafe { restricting_prctl(restriction, option, a, b, c, d) },
     }
+}
+
+/// Gives the calling thread a name by `call`, and records that as `pthread_setname_np` is recorded.
+#[cold]
+fn record_name(call: impl FnOnce() -> c_long) -> c_long {
+    let result = call();
+    if records(id::THR_SETNAME)
+        && result == 0
+        && let Ok(name) = sys::thread_name()
+    {
+        let name = (&raw const name).cast_mut().cast();
+        // SAFETY: the kernel has ended it with a NUL.
+        let [first, second] = [0, 1].map(|half| unsafe { name_word(name, half) });
+        recorder::put(&id::THR_SETNAME_0, clock::now_fenced(), [recorder::pthread_self(), first, second, 0, 0]);
+    }
+    result
 }
 
 /// `prctl` where it restricts the thread.
@@ -152,6 +182,12 @@ pub unsafe extern "C-unwind" fn syscall() {
         "je {known}",
         "cmp rdi, {dup3}",
         "je {known}",
+        "cmp rdi, {setuid}",
+        "je {known}",
+        "cmp rdi, {setreuid}",
+        "je {known}",
+        "cmp rdi, {setresuid}",
+        "je {known}",
         jump_to_next_with_registers!(),
         ".cfi_endproc",
         prctl = const libc::SYS_prctl,
@@ -161,6 +197,9 @@ pub unsafe extern "C-unwind" fn syscall() {
         prlimit = const libc::SYS_prlimit64,
         dup2 = const libc::SYS_dup2,
         dup3 = const libc::SYS_dup3,
+        setuid = const libc::SYS_setuid,
+        setreuid = const libc::SYS_setreuid,
+        setresuid = const libc::SYS_setresuid,
         known = sym known_syscall,
         next = sym next_functions::syscall,
         address = const NextFunction::ADDRESS_OFFSET,
@@ -177,6 +216,9 @@ unsafe extern "C-unwind" fn known_syscall(number: c_long, a: u64, b: u64, c: u64
     // SAFETY: the next function with the host's arguments.
     let call_next =
         || unsafe { call_next!(syscall(number: c_long, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> c_long) };
+    if let Some(new) = new_user_by_system_call(number, [a, b, c]) {
+        return change_user(new, call_next);
+    }
     let restriction = match number {
         libc::SYS_setns => return change_namespace(call_next),
         libc::SYS_dup2 | libc::SYS_dup3 => return replace_descriptor(b as c_int, call_next),
@@ -186,6 +228,7 @@ unsafe extern "C-unwind" fn known_syscall(number: c_long, a: u64, b: u64, c: u64
         libc::SYS_prlimit64 => {
             return with_limit(new_file_size_limit(b as c_int, with_exposed_provenance(c as usize)), call_next);
         }
+        libc::SYS_prctl if a as c_int == libc::PR_SET_NAME => return record_name(call_next),
         libc::SYS_prctl => restriction_by_prctl(a as c_int, b, c),
         _ if a as u32 == libc::SECCOMP_SET_MODE_STRICT => Some(Restriction::SystemCalls),
         _ if a as u32 == libc::SECCOMP_SET_MODE_FILTER => Some(filtered(c)),

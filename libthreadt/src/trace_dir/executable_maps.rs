@@ -10,18 +10,12 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use spec::info::escape;
 
-use super::info_file::{self, InfoWriter};
-use crate::clock;
+use super::info_file::{InfoWriter, nonzero_hash};
 use crate::sys::{Fd, SetOnce};
 
 /// Lines that trinfo has already, by hash. When it is full, every line is taken for new.
 static WRITTEN_LINES: SetOnce<[u64; 1024]> = SetOnce::new([0; 1024]);
 static TEXT: SetOnce<[u8; 8192]> = SetOnce::new([0; 8192]);
-
-/// When the mappings were last read, a reading of the clock.
-static LAST_READ: AtomicU64 = AtomicU64::new(0);
-/// Reading the mappings takes 50 microseconds or so; it is done at most once in this time.
-const REFRESH_NS: u64 = 1_000_000_000;
 
 /// The lines that trinfo has, one behind the other, for forked children.
 static KEPT_LINES: SetOnce<[u8; 16 * 1024]> = SetOnce::new([0; 16 * 1024]);
@@ -34,21 +28,6 @@ static ARE_PARENTS: AtomicBool = AtomicBool::new(false);
 
 /// Longest build ID that is written, bytes.
 const BUILD_ID_MAX: usize = 32;
-
-/// Appends the mappings that are new, unless they were read less than a second ago.
-pub fn refresh() {
-    let now = clock::now_fenced();
-    if now.saturating_sub(LAST_READ.load(Relaxed)) >= REFRESH_NS {
-        LAST_READ.store(now, Relaxed);
-        info_file::append(write_new);
-    }
-}
-
-/// Lets [`refresh`] do nothing from now on: when it does something depends on the time.
-#[cfg(test)]
-pub fn never_refresh() {
-    LAST_READ.store(u64::MAX, Relaxed);
-}
 
 /// Writes the lines of all mappings, to a trinfo that has none.
 pub fn write_all(writer: &mut InfoWriter) {
@@ -97,7 +76,6 @@ fn kibibytes(value: &[u8]) -> Option<u64> {
 
 /// Writes a `map START END OFFSET BUILD-ID PATH` line for each executable mapping that is not there yet.
 pub fn write_new(writer: &mut InfoWriter) {
-    LAST_READ.store(clock::now_fenced(), Relaxed);
     ARE_PARENTS.store(false, Relaxed);
     SIZE_AT_LAST_READ.store(0, Relaxed);
     // SAFETY: the one writer of trinfo calls this.
@@ -156,11 +134,7 @@ impl KeptLines<'_> {
 
 /// Notes a line, and returns whether it was new.
 fn is_new(written: &mut [u64], line: &[u8]) -> bool {
-    // FNV-1a, with zero kept for empty places.
-    let hash = line
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    let hash = hash.max(1);
+    let hash = nonzero_hash(line);
     for place in written {
         if *place == hash {
             return false;

@@ -45,6 +45,15 @@ pub fn append(content: impl FnOnce(&mut InfoWriter)) {
     WRITING.release();
 }
 
+/// Lets what follows go to the trinfo of the directory to which the process has moved.
+pub fn begin_anew() {
+    if WRITING.take() {
+        // SAFETY: WRITING excludes all others.
+        unsafe { WRITER.get_mut() }.known = None;
+        WRITING.release();
+    }
+}
+
 /// In a forked child: the thread that was writing in the parent does not exist. What it had open is closed by its note.
 pub fn forget() {
     // SAFETY: the child has no other thread. If this one forked in a handler that interrupted it here, it finds no file
@@ -72,6 +81,12 @@ fn open(path: &CStr, known: &mut Option<FileIdentity>) -> Result<Fd> {
     }?;
     *known = Some(identity);
     Ok(fd)
+}
+
+/// FNV-1a, but never 0: by which a line is recognised that is there already.
+pub fn nonzero_hash(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step).max(1)
 }
 
 impl InfoWriter {

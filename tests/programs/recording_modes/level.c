@@ -279,6 +279,36 @@ static void spin_locks(void) {
     expect("pthread_spin_destroy", "spin_destroy", 0, "xd", &spin, 0);
 }
 
+/* pthread_once: who runs the routine, and who waits for its end. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static volatile int may_end;
+
+static void routine(void) {
+    while (!may_end)
+        sched_yield();
+}
+
+static void *runs_or_waits(void *argument) {
+    about_to_block();
+    expect("pthread_once", "thr_once", 1, "xx", &once, routine);
+    check(pthread_once(&once, routine) == 0);
+    expect("pthread_once", "thr_once", 2, "d", 0);
+    return argument;
+}
+
+static void onces(void) {
+    struct worker first, second;
+    begin(&first, runs_or_waits, NULL);
+    until_spinning(&first);
+    begin(&second, runs_or_waits, NULL);
+    until_blocked(&second);
+    may_end = 1;
+    finish(&first, NULL);
+    finish(&second, NULL);
+    for (int i = 0; i < 6; i++)
+        SILENT(pthread_once(&once, routine));
+}
+
 int main(int argc, char **argv) {
     check(argc == 2);
     const char *kind = argv[1];
@@ -301,6 +331,8 @@ int main(int argc, char **argv) {
         semaphores();
     else if (strcmp(kind, "spin") == 0)
         spin_locks();
+    else if (strcmp(kind, "once") == 0)
+        onces();
     else
         check(!"a known kind");
     return done();

@@ -134,6 +134,7 @@ impl Splitter {
 mod tests {
     use super::*;
     use crate::testing::seeded_random::SeededRandom;
+    use crate::trace::file_names::is_split_name;
     use std::collections::BTreeMap;
 
     /// Names the file of a record.
@@ -197,6 +198,7 @@ mod tests {
             line(1, "02:02:2", "16"),
         ];
         let files = split(SplitBy::Object, 1 << 20, &lines);
+        assert!(files.keys().all(|name| is_split_name(Path::new(name))));
         for (name, places) in
             [("object.none", &[0][..]), ("object.0x10", &[1, 6]), ("object.0x20", &[2, 5]), ("object.0x30", &[3, 4])]
         {

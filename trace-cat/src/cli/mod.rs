@@ -45,16 +45,16 @@ impl Cli {
     /// Prints, recovers or follows a trace.
     fn read(&self, options: Options) -> ExitCode {
         match execute(options, &self.diagnostics) {
-            Ok(()) if self.diagnostics.has_damage() => ExitCode::FAILURE,
-            Ok(()) => ExitCode::SUCCESS,
-            Err(CommandError::Usage(message)) => self.print_usage(&usage_error(&[], message)),
+            Ok(()) => {}
+            Err(CommandError::Usage(message)) => return self.print_usage(&usage_error(&[], message)),
             // The reader of the output has closed it, and needs no more records.
-            Err(CommandError::Failed(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Err(CommandError::Failed(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
             Err(CommandError::Failed(error)) => {
                 self.print_failure(error);
-                ExitCode::FAILURE
+                return ExitCode::FAILURE;
             }
         }
+        if self.diagnostics.has_damage() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }
 
     fn print_failure(&self, message: impl std::fmt::Display) {

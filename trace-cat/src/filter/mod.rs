@@ -20,7 +20,7 @@ use crate::record::columns;
 use call_filter::{CallFilter, CallFilterCursor};
 pub use line_limit::LineLimit;
 pub use open_call_table::OpenCallTable;
-use record_filter::RecordFilter;
+pub use record_filter::RecordFilter;
 pub use streaming_filter::StreamingFilter;
 
 /// The conditions that records have to meet.

@@ -46,6 +46,12 @@ impl StreamingFilter {
         StreamingFilter { records: RecordFilter::new(selection), calls }
     }
 
+    /// The conditions by which records can be left out before they come here; `None` if all records are needed.
+    pub fn without_calls(selection: &Selection) -> Option<RecordFilter> {
+        let records = RecordFilter::new(selection);
+        (CallFilter::new(selection).is_none() && !records.accepts_all()).then_some(records)
+    }
+
     /// Takes the record `line`, and appends to `out` the records that it selects.
     pub fn push(&mut self, line: &[u8], out: &mut Vec<u8>) {
         let is_possible = self.records.wants(line);

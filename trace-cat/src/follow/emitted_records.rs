@@ -7,6 +7,7 @@
 //! read without a gap, every record between the first and the last time has been emitted. Only records of the trace itself
 //! (category 0) have times from before: they too are recognised by their text.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::BuildHasher;
 use std::ops::RangeInclusive;
@@ -15,17 +16,23 @@ use foldhash::fast::FixedState;
 
 use crate::record::columns;
 
-/// How many records are remembered: more than the regions of a slot hold. If records never reach the file, because it could
-/// not be written, the oldest are forgotten.
+/// How many records of a thread are remembered: more than the regions of its slot hold. If records never reach the file, because
+/// it could not be written, the oldest are forgotten.
 const RECORDS_MAX: usize = 8192;
+/// How many threads' records are remembered; then those of the thread are forgotten that was noted first. Threads share a file
+/// if their LWPs agree in the last three digits.
+const THREADS_MAX: usize = 64;
 /// How many spans of rings are remembered; then the oldest is forgotten.
 const SPANS_MAX: usize = 64;
+
+/// How often each record was emitted, by time and hash of the line.
+type EmittedLines = BTreeMap<(u64, u64), u32>;
 
 /// The emitted records of one file.
 #[derive(Debug, Default)]
 pub struct EmittedRecords {
-    /// How often each record was emitted, by time and hash of the line.
-    lines: BTreeMap<(u64, u64), u32>,
+    /// By LWP; no map is empty.
+    threads: VecDeque<(u32, EmittedLines)>,
     /// The spans that were emitted from rings, the latest last.
     spans: VecDeque<EmittedSpan>,
 }
@@ -51,15 +58,28 @@ pub fn is_in_order(line: &[u8]) -> bool {
 impl EmittedRecords {
     /// Notes that a record is emitted.
     pub fn note(&mut self, time: u64, line: &[u8]) {
-        *self.lines.entry(key(time, line)).or_default() += 1;
-        if self.lines.len() > RECORDS_MAX {
-            self.lines.pop_first();
+        let lwp = columns::lwpid(line);
+        let at = self.index_of(lwp).unwrap_or_else(|| {
+            if self.threads.len() == THREADS_MAX {
+                self.threads.pop_front();
+            }
+            self.threads.push_back((lwp, EmittedLines::new()));
+            self.threads.len() - 1
+        });
+        let lines = &mut self.threads[at].1;
+        *lines.entry(key(time, line)).or_default() += 1;
+        if lines.len() > RECORDS_MAX {
+            lines.pop_first();
         }
+    }
+
+    fn index_of(&self, lwp: u32) -> Option<usize> {
+        self.threads.iter().position(|thread| thread.0 == lwp)
     }
 
     /// Whether so many records wait to be read in the file that those of further buffers might not be remembered.
     pub fn is_nearly_full(&self) -> bool {
-        self.lines.len() > RECORDS_MAX / 2
+        self.threads.iter().any(|(_, lines)| lines.len() > RECORDS_MAX / 2)
     }
 
     /// Notes that all records of these times are emitted from the first region of an LWP's ring, and if the text `continues`
@@ -79,7 +99,8 @@ impl EmittedRecords {
 
     /// Whether a record that is in a buffer has been emitted.
     pub fn has(&self, time: u64, line: &[u8]) -> bool {
-        !self.lines.is_empty() && self.lines.contains_key(&key(time, line))
+        let lwp = columns::lwpid(line);
+        self.index_of(lwp).is_some_and(|at| self.threads[at].1.contains_key(&key(time, line)))
     }
 
     /// Whether a record that is in a ring's first region has been emitted.
@@ -93,13 +114,17 @@ impl EmittedRecords {
 
     /// Whether a record in the file has been emitted before. It is forgotten then, since it is in the file only once.
     pub fn take(&mut self, time: u64, line: &[u8]) -> bool {
-        let first = self.lines.first_key_value().map_or(u64::MAX, |(&(time, _), _)| time);
-        if time >= first {
-            let key = key(time, line);
-            if let Some(count) = self.lines.get_mut(&key) {
-                *count -= 1;
-                if *count == 0 {
-                    self.lines.remove(&key);
+        if let Some(at) = self.index_of(columns::lwpid(line)) {
+            let lines = &mut self.threads[at].1;
+            // The file mostly holds earlier records.
+            let may_be_known = lines.first_key_value().is_some_and(|(&(first, _), _)| first <= time);
+            if may_be_known && let Entry::Occupied(mut known) = lines.entry(key(time, line)) {
+                *known.get_mut() -= 1;
+                if *known.get() == 0 {
+                    known.remove();
+                }
+                if lines.is_empty() {
+                    self.threads.remove(at);
                 }
                 return true;
             }
@@ -124,7 +149,7 @@ mod tests {
         assert!(emitted.has(5, a.as_bytes()) && !emitted.has(6, a.as_bytes()));
         let taken = [&a, &a, &a, &b, &b].map(|line| emitted.take(5, line.as_bytes()));
         assert_eq!(taken, [true, true, false, true, false]);
-        assert!(emitted.lines.is_empty());
+        assert!(emitted.threads.is_empty());
     }
 
     #[test]
@@ -170,8 +195,22 @@ mod tests {
         for time in 0..3 * RECORDS_MAX as u64 {
             emitted.note(time, line(time).as_bytes());
         }
-        assert_eq!(emitted.lines.len(), RECORDS_MAX);
+        assert_eq!(emitted.threads[0].1.len(), RECORDS_MAX);
         assert!(!emitted.has(0, line(0).as_bytes()));
         assert!(emitted.take(3 * RECORDS_MAX as u64 - 1, line(3 * RECORDS_MAX as u64 - 1).as_bytes()));
+    }
+
+    /// Their LWPs end with the same three digits.
+    #[test]
+    fn the_full_buffers_of_threads_that_share_a_file_are_remembered() {
+        let mut emitted = EmittedRecords::default();
+        let line = |time, lwp: u32| record(time, lwp << 12 | 1, "02:04:0", time);
+        let records: Vec<_> = (1..=8).flat_map(|lwp| (0..2000).map(move |time| (time, line(time, lwp)))).collect();
+        records.iter().for_each(|(time, line)| emitted.note(*time, line.as_bytes()));
+        let forgotten = records.iter().filter(|(time, line)| !emitted.take(*time, line.as_bytes())).count();
+        assert_eq!((forgotten, emitted.threads.len()), (0, 0));
+        // Threads that never write do not fill the memory.
+        (0..1000).for_each(|lwp| emitted.note(1, line(1, lwp).as_bytes()));
+        assert_eq!(emitted.threads.len(), THREADS_MAX);
     }
 }

@@ -28,6 +28,8 @@ pub struct Follower<'a> {
     pub merged: KnownFiles,
     /// Trbufs that could not be read yet.
     pub unready: Vec<(ProcessFiles, PathBuf)>,
+    /// It was reported that more is recorded than can be read.
+    pub has_reported_lateness: bool,
     pub diagnostics: &'a Diagnostics,
 }
 

@@ -8,6 +8,7 @@ use spec::record::EVENT1_OFFSET;
 
 use super::emitted_records::EmittedRecords;
 use super::reorder_window::Intake;
+use crate::record::columns;
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::buffers::leftovers::LeftoverPlaces;
 use crate::trace::file_handle::FileHandle;
@@ -16,6 +17,9 @@ use crate::trace::record_text::RecordText;
 
 /// How many damages of one file are reported.
 const REPORTED_MAX: u32 = 10;
+
+/// After how many rounds without new text a file is closed.
+const IDLE_ROUNDS_MAX: u32 = 100;
 
 /// A file that may grow.
 #[derive(Debug, Default)]
@@ -33,8 +37,16 @@ pub struct GrowingFile {
     pub emitted: EmittedRecords,
     /// A running process writes it.
     pub owned: bool,
+    /// Up to where that process has written it or is writing it, by its trbuf.
+    pub end: u64,
     /// The time of the latest record.
     latest: u64,
+    /// It may have been written since it was read.
+    pub is_written: bool,
+    /// How many rounds in a row did not have to read it.
+    idle_rounds: u32,
+    /// The kernel reports it when the file is written.
+    pub is_reported: bool,
     /// The file holds more than was read.
     pub behind: bool,
     /// There may be text that was not read: reading waits for text that the process is writing, or for other files.
@@ -45,7 +57,7 @@ pub struct GrowingFile {
 impl GrowingFile {
     /// The file at `path`, read up to `position`.
     pub fn new(path: PathBuf, handle: Option<Arc<FileHandle>>, position: u64) -> GrowingFile {
-        GrowingFile { path, handle, position, ..GrowingFile::default() }
+        GrowingFile { path, handle, position, is_written: true, ..GrowingFile::default() }
     }
 
     /// The time up to which it has been read, if it holds more.
@@ -62,6 +74,28 @@ impl GrowingFile {
     pub fn set_handle(&mut self, handle: FileHandle) {
         if self.differs(&handle) || self.handle.is_none() {
             (self.handle, self.position, self.head) = (Some(Arc::new(handle)), 0, None);
+            self.is_written = true;
+        }
+    }
+
+    /// Whether a round has to read it.
+    pub fn is_due(&self) -> bool {
+        self.is_written
+            || self.behind
+            || self.completed.is_some()
+            || self.owned && (self.has_unread || self.position < self.end || !self.is_reported)
+    }
+
+    /// Closes a file that has not been due for long, if it is reported when it is written again: directories keep the files of
+    /// all processes that have ended. One that was written a moment ago may be removed together with its last records.
+    pub fn rest(&mut self) {
+        self.idle_rounds = if self.is_due() { 0 } else { self.idle_rounds.saturating_add(1) };
+        if self.idle_rounds == IDLE_ROUNDS_MAX
+            && self.is_reported
+            && !(self.owned || self.behind || self.has_unread)
+            && let Some(handle) = self.handle.as_mut().and_then(Arc::get_mut)
+        {
+            handle.close();
         }
     }
 
@@ -86,6 +120,7 @@ impl GrowingFile {
 
     /// Reads at most `limit` bytes of the new text. `last`: this is the last reading.
     pub fn read(&mut self, limit: u64, last: bool, intake: &mut Intake, diagnostics: &Diagnostics) {
+        self.is_written = false;
         if let Err(error) = self.try_read(limit, last, intake, diagnostics) {
             self.behind = false;
             self.report(reason(&error), diagnostics);
@@ -111,6 +146,8 @@ impl GrowingFile {
         // `base` is where the text begins in the file.
         let (text, base) = match (&self.completed, self.handle.clone()) {
             (Some(completed), _) => (completed.clone(), 0),
+            // It was read to its end, and is no longer at its path.
+            (None, Some(handle)) if handle.is_lost() => return Ok(()),
             (None, Some(handle)) => {
                 let size = handle.size()?;
                 if size < self.position {
@@ -134,11 +171,15 @@ impl GrowingFile {
         let ends = (self.completed.is_some() || last && !self.owned) && !self.behind;
         let mut records = RecordReader::new(text, range.start..stop, std::mem::take(&mut intake.buffer));
         loop {
+            if records.skip_lines(|line| intake.is_unwanted(line)) {
+                self.latest = self.latest.max(columns::time(records.line()).unwrap_or(0));
+                self.position = base + records.position;
+            }
             match records.next()? {
                 Some(RecordItem::Record { time }) => {
                     self.latest = self.latest.max(time);
                     let line = records.line();
-                    if !self.emitted.take(time, line) {
+                    if !intake.is_unwanted(line) && !self.emitted.take(time, line) {
                         intake.window.push(time, line);
                     }
                 }
@@ -165,6 +206,10 @@ impl GrowingFile {
     }
 
     fn report(&mut self, what: impl std::fmt::Display, diagnostics: &Diagnostics) {
+        if self.latest == 0 && self.reports > 0 {
+            // Without a record the file is probably no trace.
+            return;
+        }
         self.reports = self.reports.saturating_add(1);
         if self.reports <= REPORTED_MAX {
             diagnostics.report_damage(self.path.display(), what);

@@ -23,12 +23,15 @@ pub struct GrowingFiles {
     /// Files that are never taken: the outputs.
     pub outputs: Vec<FileIdentity>,
     descriptors: DescriptorBudget,
-    /// The first of the files without an owner that the next round reads.
-    next_unowned: usize,
+    /// The directories whose written files the kernel reports.
+    reported: Vec<PathBuf>,
+    all_are_reported: bool,
+    /// The first of the files that the next round reads although nothing shows that they were written.
+    next_quiet: usize,
 }
 
-/// How many files without an owner a round reads.
-const UNOWNED_PER_ROUND: usize = 512;
+/// How many files without an owner a round reads if nobody reports what is written.
+const UNREPORTED_PER_ROUND: usize = 512;
 
 impl GrowingFiles {
     /// An empty list.
@@ -39,7 +42,9 @@ impl GrowingFiles {
             known: KnownFiles::default(),
             outputs: Vec::new(),
             descriptors,
-            next_unowned: 0,
+            reported: Vec::new(),
+            all_are_reported: true,
+            next_quiet: 0,
         }
     }
 
@@ -52,15 +57,42 @@ impl GrowingFiles {
     }
 
     /// Adds a file and returns its index.
-    pub fn add(&mut self, file: GrowingFile) -> usize {
+    pub fn add(&mut self, mut file: GrowingFile) -> usize {
         if let Some(handle) = &file.handle {
             self.known.insert(handle.identity, &file.path);
         }
+        file.is_reported = self.is_reported(&file.path);
+        self.all_are_reported &= file.is_reported;
         self.list.push(None);
         let index = self.list.len() - 1;
         self.indexes.insert(file.path.clone(), index);
         self.list[index] = Some(Box::new(file));
         index
+    }
+
+    fn is_reported(&self, path: &Path) -> bool {
+        path.parent().is_some_and(|parent| self.reported.iter().any(|directory| directory == parent))
+    }
+
+    /// Sets the directories whose written files are reported by [`note_written`](GrowingFiles::note_written).
+    pub fn set_reported_directories(&mut self, directories: Vec<PathBuf>) {
+        if directories != self.reported {
+            self.reported = directories;
+            for file in self.list.iter_mut().flatten() {
+                let parent = file.path.parent();
+                file.is_reported = parent.is_some_and(|parent| self.reported.iter().any(|reported| reported == parent));
+            }
+            self.all_are_reported = self.list.iter().flatten().all(|file| file.is_reported);
+        }
+    }
+
+    /// The file at `path`, if it is one of these, has been written.
+    pub fn note_written(&mut self, path: &Path) {
+        if let Some(&index) = self.indexes.get(path)
+            && let Some(file) = self.get(index)
+        {
+            file.is_written = true;
+        }
     }
 
     /// The file with this index, unless it has been read to its end.
@@ -128,17 +160,22 @@ impl GrowingFiles {
         self.list.iter().flatten().filter_map(|file| file.behind()).min()
     }
 
+    /// The same of the files that running processes write.
+    pub fn owned_behind(&self) -> Option<u64> {
+        self.list.iter().flatten().filter(|file| file.owned).filter_map(|file| file.behind()).min()
+    }
+
     /// Reads new text, at most `limit` bytes of each file; without `room` only of those files that the others wait for.
     pub fn read(&mut self, limit: u64, room: bool, intake: &mut Intake, diagnostics: &Diagnostics) {
         let behind = self.behind();
-        let first = self.next_unowned;
-        self.next_unowned = if first + UNOWNED_PER_ROUND < self.list.len() { first + UNOWNED_PER_ROUND } else { 0 };
+        // Some file systems do not report what other computers write, so one quiet file is read all the same.
+        let quiet = if self.all_are_reported { 1 } else { UNREPORTED_PER_ROUND };
+        let quiet = self.next_quiet..self.next_quiet + quiet;
+        self.next_quiet = if quiet.end < self.list.len() { quiet.end } else { 0 };
         for (index, entry) in self.list.iter_mut().enumerate() {
             let Some(file) = entry else { continue };
-            let is_due = file.owned
-                || file.behind
-                || (first..first + UNOWNED_PER_ROUND).contains(&index)
-                || file.completed.is_some();
+            file.rest();
+            let is_due = file.is_due() || quiet.contains(&index);
             let waited_for = room || behind.is_none_or(|behind| file.behind().is_some_and(|last| last <= behind));
             if is_due && !waited_for {
                 file.has_unread = true;
@@ -156,7 +193,9 @@ impl GrowingFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::filter::RecordFilter;
     use crate::follow::reorder_window::ReorderWindow;
+    use crate::options::Selection;
     use crate::support::diagnostics::tests::recorded_diagnostics;
     use crate::testing::test_trace::record;
     use crate::trace::file_handle::{DescriptorBudget, open};
@@ -251,6 +290,33 @@ mod tests {
             assert_eq!(fixture.file.behind().is_some(), times.len() < 9, "{times:?}");
         }
         assert_eq!(times, [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(fixture.messages.text().lines().count(), 1, "{}", fixture.messages.text());
+    }
+
+    #[test]
+    fn a_new_file_that_is_no_trace_has_one_message() {
+        let mut fixture = GrowingFileFixture::new();
+        let rubbish = "rubbish\n".repeat(5);
+        assert_eq!(fixture.read(&rubbish, u64::MAX, false), []);
+        assert_eq!(fixture.messages.text().lines().count(), 1, "{}", fixture.messages.text());
+        // Among records each damage counts.
+        fixture.read(&format!("{rubbish}{}{rubbish}", lines(1..2)), u64::MAX, false);
+        assert_eq!(fixture.messages.text().lines().count(), 6, "{}", fixture.messages.text());
+    }
+
+    /// Damage is reported also among records that are not needed.
+    #[test]
+    fn records_that_are_not_needed_are_left_out() {
+        let mut fixture = GrowingFileFixture::new();
+        let mut selection = Selection { event_lists: vec!["cond".to_owned()], ..Selection::default() };
+        selection.resolve().unwrap();
+        fixture.intake.filter = Some(RecordFilter::new(&selection));
+        let wanted = record(5, 1, "03:03:1", 5);
+        let text = format!("{}rubbish\n{}{wanted}{}", lines(0..3), lines(3..5), lines(6..9));
+        assert_eq!(fixture.read(&text, text.len() as u64 - 100, false), [5]);
+        assert_eq!(fixture.file.behind(), Some(6));
+        assert_eq!(fixture.read(&text, u64::MAX, false), []);
+        assert_eq!(fixture.file.behind(), None);
         assert_eq!(fixture.messages.text().lines().count(), 1, "{}", fixture.messages.text());
     }
 

@@ -14,6 +14,7 @@
 //! The processes notice nothing, because the kernel holds their buffers in memory anyway. Buffers are read by `pread`: a mapped
 //! file that becomes shorter would raise a signal.
 
+mod directory_events;
 mod directory_watch;
 mod emitted_records;
 mod follower;
@@ -29,13 +30,13 @@ mod start;
 mod stop_signal;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::merge::{Merge, MergeLimits};
-use crate::options::{CommandError, Options};
+use crate::options::{CommandError, Options, TimePoint};
 use crate::output::destination;
 use crate::record::columns;
 use crate::support::diagnostics::{Diagnostics, reason};
@@ -58,6 +59,8 @@ const ROOM: usize = 24 << 20;
 const CHUNK: u64 = 2 << 20;
 /// A trbuf that is younger than this may not yet be open in the process that makes it.
 const CREATION_TIME: Duration = Duration::from_secs(1);
+/// How late the records of a running process may be read, nanoseconds, before that is reported, unless the window is longer.
+const REPORTED_LATENESS: u64 = 1_000_000_000;
 /// How many rounds without anything new show that no process runs any more.
 const IDLE_ROUNDS: u32 = 3;
 
@@ -70,7 +73,13 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
     let hold = window.saturating_sub(2 * interval.as_nanos() as u64);
     let began = monotonic();
     let (mut follow, texts) = Follower::start(options, hold, diagnostics)?;
-    let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, diagnostics)?;
+    let mut selection = options.selection.clone();
+    if selection.since == Some(TimePoint::Now) {
+        // The processes' time need not be that of the wall clock.
+        let now = follow.horizon(began).saturating_add(hold);
+        selection.since = (!options.begins_now()).then_some(TimePoint::At(now));
+    }
+    let mut printer = Printer::new(&options.printing, &selection, &options.paths, diagnostics)?;
     // The outputs may be files in a directory that is followed.
     let journal = options.printing.output.as_deref().and_then(|path| destination::output_identity(Some(path)));
     follow.files.outputs.extend([journal, destination::output_identity(None)].into_iter().flatten());
@@ -104,7 +113,8 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
 impl Follower<'_> {
     /// Merges the records that exist at the start. Those before `horizon` are printed, and later ones wait for others.
     fn catch_up(&mut self, texts: Vec<Arc<RecordText>>, horizon: u64, printer: &mut Printer) -> Result<(), Error> {
-        let Follower { intake, diagnostics, .. } = self;
+        let Follower { intake, clock_offset, diagnostics, .. } = self;
+        let present = monotonic().saturating_add_signed(*clock_offset);
         intake.window = ReorderWindow::new(horizon);
         let merge = Merge::prepare(&texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
         let mut result = Ok(());
@@ -114,11 +124,24 @@ impl Follower<'_> {
         };
         merge.run(0..horizon, None, &mut print).map_err(Error::temporary)?;
         result?;
+        let (mut result, mut size) = (Ok(()), 0);
         let mut wait = |lines: &[u8]| {
-            lines_of(lines).for_each(|line| intake.window.push(columns::time(line).unwrap_or(0), line));
-            Ok(!stop_signal::is_requested())
+            for line in lines_of(lines) {
+                let time = columns::time(line).unwrap_or(0);
+                intake.window.push(time, line);
+                if time <= present {
+                    size = intake.window.size();
+                } else if intake.window.size() > size + ROOM {
+                    // Nothing that is still to come can be in order with records that are ahead of the clock.
+                    let put = |line: &[u8], late| printer.put(line, late);
+                    result = intake.window.release_early(present..u64::MAX, monotonic(), put);
+                    size = intake.window.size();
+                }
+            }
+            Ok(result.is_ok() && !stop_signal::is_requested())
         };
         merge.run(horizon..u64::MAX, None, &mut wait).map_err(Error::temporary)?;
+        result?;
         printer.caught_up();
         Ok(())
     }
@@ -126,8 +149,11 @@ impl Follower<'_> {
     /// A round: reads what is new in directories, buffers and files.
     fn read_new(&mut self) {
         self.idle_rounds += 1;
-        for at in 0..self.watches.len() {
+        let mut at = 0;
+        // Reading one may add its subdirectories.
+        while at < self.watches.len() {
             self.read_directory(at);
+            at += 1;
         }
         for (process, path) in std::mem::take(&mut self.unready) {
             self.add_process(process, path, false);
@@ -138,8 +164,17 @@ impl Follower<'_> {
     /// Reads what is new in buffers and files.
     fn read_sources(&mut self) {
         let before = self.intake.window.count;
-        let Follower { processes, files, intake, diagnostics, .. } = self;
+        let Follower { watches, processes, files, intake, diagnostics, .. } = self;
         processes.retain_mut(|live| live.read_new(files, intake, diagnostics));
+        // After the buffers: what has left them by now is in files that are read in this round.
+        let reported = watches.iter().filter_map(DirectoryWatch::reported_directory);
+        files.set_reported_directories(reported.map(Path::to_owned).collect());
+        for watch in watches {
+            match watch.written() {
+                Some(paths) => paths.iter().for_each(|path| files.note_written(path)),
+                None => files.iter_mut().for_each(|file| file.is_written = true),
+            }
+        }
         if let Some(offset) = processes.iter().map(RunningProcess::offset).min() {
             self.clock_offset = offset;
         }
@@ -156,12 +191,13 @@ impl Follower<'_> {
     fn read_directory(&mut self, at: usize) {
         let Follower { watches, merged, files, .. } = self;
         let Some(watch) = watches.get_mut(at) else { return };
-        let changes = match watch.read_changes() {
-            Ok(changes) => changes,
-            // The directory is gone; it may be made again.
-            Err(error) => return log::info!("{}", reason(&error)),
-        };
+        let changes = watch.read_changes();
         let device = watch.device().unwrap_or(0);
+        for inner in changes.subdirectories {
+            if !watches.iter().any(|watch| watch.is_of(&inner)) {
+                watches.push(inner);
+            }
+        }
         for (number, path) in changes.removed {
             merged.forget((device, number), &path);
             files.known.forget((device, number), &path);
@@ -229,12 +265,26 @@ impl Follower<'_> {
     fn release(&mut self, horizon: u64, is_last: bool, printer: &mut Printer) -> Result<(), Error> {
         let Follower { files, intake, hold, .. } = self;
         let now = monotonic();
+        let recorded_at = now.saturating_add_signed(self.clock_offset);
+        let late = files.owned_behind().map_or(0, |behind| recorded_at.saturating_sub(behind));
+        if late > REPORTED_LATENESS.max(*hold) && !std::mem::replace(&mut self.has_reported_lateness, true) {
+            let what =
+                format_args!("more is recorded than can be read: records are printed {} late", duration_text(late));
+            self.diagnostics.report_note("--follow", what);
+        }
         let (horizon, overdue) = match files.behind() {
             _ if is_last => (u64::MAX, u64::MAX),
             Some(behind) => (horizon.min(behind), 0),
             None => (horizon, now.saturating_sub(*hold)),
         };
         intake.window.release(horizon, [overdue, now], |line, late| printer.put(line, late))?;
+        if intake.filter.is_none() {
+            intake.filter = printer.needed_records();
+        }
+        if let Some(behind) = files.behind().filter(|&behind| behind > recorded_at && intake.window.size() > ROOM) {
+            // The files that are read are ahead of this computer's clock.
+            intake.window.release_early(recorded_at..behind, now, |line, late| printer.put(line, late))?;
+        }
         printer.flush()
     }
 

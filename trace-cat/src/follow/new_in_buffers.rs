@@ -19,16 +19,18 @@ use crate::trace::buffers::slots::read_up_to;
 /// How often a buffer is copied before it is left for the next round.
 const ATTEMPTS: usize = 4;
 
-/// Takes what the thread has recorded since the last round. `page` is the slot's first page, which was just read.
+/// Takes what the thread has recorded since the last round. `page` is the slot's first page, which was just read, and after it
+/// `end`, that of the file.
 pub fn read_new(
     slot: &LiveSlot,
     page: &[u8; PAGE],
+    end: u64,
     thread: &mut LiveThread,
     files: &mut GrowingFiles,
     intake: &mut Intake,
 ) -> io::Result<()> {
     let Some(growing) = files.get(thread.file) else { return Ok(()) };
-    if thread.end == slot.end()? && is_taken(page, slot.layout, thread) {
+    if thread.end == end && is_taken(page, slot.layout, thread) {
         return Ok(());
     }
     for _ in 0..ATTEMPTS {
@@ -46,6 +48,9 @@ pub fn read_new(
         }
         for (text, is_new) in &new.texts {
             for line in text.split_inclusive(|&byte| byte == b'\n') {
+                if intake.is_unwanted(line) {
+                    continue;
+                }
                 let Some(time) = record_time(line) else { continue };
                 if *is_new || !growing.emitted.has(time, line) {
                     growing.emitted.note(time, line);

@@ -86,18 +86,18 @@ enum RingReadOutcome {
 }
 
 /// Takes what the thread has recorded since the last round; returns whether records were overwritten before they were read.
-/// `page` is the slot's first page, which was just read.
+/// `page` is the slot's first page, which was just read, and after it `end`, that of the file.
 ///
 /// The first region is read first, so that what signal handlers recorded before its last record is in the text of the others.
 /// All regions are taken, or none, since the first region's emitted records are known only by their times.
 pub fn read_new(
     slot: &LiveSlot,
     page: &[u8],
+    end: u64,
     thread: &mut LiveThread,
     files: &mut GrowingFiles,
     intake: &mut Intake,
 ) -> io::Result<bool> {
-    let end = slot.end()?;
     if end != thread.end {
         // The ring has been written out, for an exec, and begins anew, perhaps at the same position.
         (thread.end, thread.ring_positions) = (end, [None; REGIONS]);

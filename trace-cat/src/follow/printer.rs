@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::filter::{OpenCallTable, StreamingFilter};
+use crate::filter::{OpenCallTable, RecordFilter, StreamingFilter};
 use crate::options::{OutputFormat, Printing, Selection, TimePoint};
 use crate::output::destination::Output;
 use crate::output::{self, Formatter};
@@ -25,6 +25,8 @@ pub struct Printer<'a> {
     /// Text that is still to be written to the output.
     text: Vec<u8>,
     filter: StreamingFilter,
+    /// The conditions by which records can be left out before they come here.
+    needed: Option<RecordFilter>,
     /// The records that the filter has just selected.
     selected: Vec<u8>,
     since: Option<TimePoint>,
@@ -67,6 +69,7 @@ impl<'a> Printer<'a> {
             output: open(None, OUTPUT)?,
             text: Vec::new(),
             filter: StreamingFilter::new(selection),
+            needed: StreamingFilter::without_calls(selection).filter(|_| printing.output.is_none()),
             selected: Vec::new(),
             since: selection.since,
             until: selection.until,
@@ -81,6 +84,11 @@ impl<'a> Printer<'a> {
             printer.add_late_mark(0, false);
         }
         Ok(printer)
+    }
+
+    /// Which records are needed from now on; `None` for all: times count from the first record of all, and the journal has all.
+    pub fn needed_records(&mut self) -> Option<RecordFilter> {
+        self.needed.take_if(|_| self.times.is_some())
     }
 
     /// Takes the next record, which is `late` if later records were printed before it.

@@ -5,6 +5,10 @@
 //! the horizon when it arrives is late; it is released at once, and marked.
 
 use std::collections::VecDeque;
+use std::ops::Range;
+
+use crate::filter::RecordFilter;
+use crate::record::columns;
 
 /// Where records that are read from buffers and files go, and memory for reading.
 #[derive(Debug)]
@@ -13,11 +17,21 @@ pub struct Intake {
     pub window: ReorderWindow,
     /// Memory to read into.
     pub buffer: Vec<u8>,
+    /// Which records are needed; `None` for all.
+    pub filter: Option<RecordFilter>,
+}
+
+impl Intake {
+    /// Whether a line is a record, as far as two of its columns show, and is not needed. Most records are left out without
+    /// being parsed: a thread that locks and unlocks makes millions a second.
+    pub fn is_unwanted(&self, line: &[u8]) -> bool {
+        self.filter.as_ref().is_some_and(|filter| columns::time(line).is_some() && !filter.wants(line))
+    }
 }
 
 impl Default for Intake {
     fn default() -> Intake {
-        Intake { window: ReorderWindow::default(), buffer: vec![0; 256 << 10] }
+        Intake { window: ReorderWindow::default(), buffer: vec![0; 256 << 10], filter: None }
     }
 }
 
@@ -114,14 +128,34 @@ impl ReorderWindow {
             self.lines.retain(|line| line.arrived >= overdue);
         }
         self.sorted = self.lines.len();
-        if self.released * 2 >= self.text.len() {
-            self.compact();
-        }
+        self.compact_if_worthwhile();
         Ok(())
     }
 
-    /// Drops the text of released records.
-    fn compact(&mut self) {
+    /// Releases, in order, the records of these `times`, although earlier ones may arrive, which are not late then. Records that
+    /// were pushed since the last release have arrived by `now`.
+    pub fn release_early<E>(
+        &mut self,
+        times: Range<u64>,
+        now: u64,
+        mut put: impl FnMut(&[u8], bool) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.release(self.horizon, [0, now], &mut put)?;
+        let [first, end] = [times.start, times.end].map(|time| self.lines.partition_point(|line| line.time < time));
+        for line in self.lines.drain(first..end.max(first)) {
+            self.released += line.length;
+            put(&self.text[line.offset..line.offset + line.length], line.late)?;
+        }
+        self.sorted = self.lines.len();
+        self.compact_if_worthwhile();
+        Ok(())
+    }
+
+    /// Drops the text of released records, if it is half of all.
+    fn compact_if_worthwhile(&mut self) {
+        if self.released * 2 < self.text.len() {
+            return;
+        }
         let mut text = Vec::with_capacity(self.text.len() - self.released);
         for line in &mut self.lines {
             let offset = text.len();

@@ -172,14 +172,18 @@ impl RunningProcess {
                 continue;
             }
             let slot = LiveSlot { file: &file, at, layout: self.owner.layout, lwp };
-            if files.get(thread.file).is_some_and(|file| file.handle.is_none()) && slot.end()? > 0 {
+            let end = slot.end()?;
+            if let Some(file) = files.get(thread.file) {
+                file.end = end;
+            }
+            if end > 0 && files.get(thread.file).is_some_and(|file| file.handle.is_none()) {
                 // A large directory is read seldom, and until the file is read, what is printed from the buffer must be
                 // remembered. The directory's reading reports a file that cannot be opened.
                 let _ = files.open_if_made(thread.file, intake, diagnostics);
             }
             let missed = match slot.layout.is_ring() {
-                true => new_in_rings::read_new(&slot, &page, thread, files, intake)?,
-                false => new_in_buffers::read_new(&slot, &page, thread, files, intake).map(|()| false)?,
+                true => new_in_rings::read_new(&slot, &page, end, thread, files, intake)?,
+                false => new_in_buffers::read_new(&slot, &page, end, thread, files, intake).map(|()| false)?,
             };
             if missed && !thread.reported_loss {
                 thread.reported_loss = true;

@@ -45,6 +45,11 @@ impl<'a> Follower<'a> {
         diagnostics: &'a Diagnostics,
     ) -> Result<(Follower<'a>, Vec<Arc<RecordText>>), CommandError> {
         let mut watches: Vec<DirectoryWatch> = options.paths.iter().filter_map(watch).collect();
+        let mut at = 0;
+        while let Some(outer) = watches.get(at) {
+            watches.extend(outer.subdirectories());
+            at += 1;
+        }
         let paths = if options.last {
             // Existing files of other runs are not followed.
             watches.iter_mut().for_each(|watch| drop(watch.read_changes()));
@@ -92,6 +97,7 @@ impl<'a> Follower<'a> {
             idle_rounds: 0,
             merged,
             unready: Vec::new(),
+            has_reported_lateness: false,
             diagnostics,
         };
         for (process, leftovers) in running.chain(executing) {
@@ -100,6 +106,9 @@ impl<'a> Follower<'a> {
         }
         if let Some(offset) = follow.processes.iter().map(RunningProcess::offset).min() {
             follow.clock_offset = offset;
+        }
+        if options.begins_now() {
+            return Ok((follow, Vec::new()));
         }
         Ok((follow, texts))
     }

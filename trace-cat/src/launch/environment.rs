@@ -101,6 +101,7 @@ mod tests {
             unbuffered: true,
             detail: true,
             level: Some(RecordingLevel::Blocked),
+            purpose: None,
         };
         let expected = [
             ("THR_TRACE_DIR", "/d"),

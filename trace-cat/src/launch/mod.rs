@@ -9,6 +9,7 @@ mod group_witness;
 mod new_files;
 mod program_check;
 mod program_path;
+mod purpose_sizes;
 mod recorder_library;
 mod refusal;
 mod summary;

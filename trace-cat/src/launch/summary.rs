@@ -13,7 +13,7 @@ use crate::support::diagnostics::Diagnostics;
 /// Reports where the trace is and how to read it, or why there may be none.
 pub fn report(options: &RunOptions, directory: &Path, before: &TraceFiles, new: &NewFiles, diagnostics: &Diagnostics) {
     let place = directory.display();
-    let NewFiles { processes, files, bytes, lost, silent, running, unwritten } = *new;
+    let NewFiles { processes, files, bytes, lost, silent, running, unwritten, by_purpose } = *new;
     if lost > 0 {
         let what = if lost == 1 { "1 record was lost".to_owned() } else { format!("{lost} records were lost") };
         diagnostics.report_note(&place, format_args!("{what} (trace_lost)"));
@@ -42,6 +42,9 @@ pub fn report(options: &RunOptions, directory: &Path, before: &TraceFiles, new: 
             &place,
             format_args!("some are in the buffers of {whose} or could not write; trace-cat reads them"),
         );
+    }
+    if let Some(sizes) = by_purpose.describe(&options.recording) {
+        diagnostics.report_note("what --for would write", sizes);
     }
     if options.output.is_none() {
         let newest = if before.has_trace() { "--last " } else { "" };

@@ -17,7 +17,7 @@ pub struct Arrangement {
     /// Write a file for each process, LWP, object or category; -o names their directory
     ///
     /// The directory is made; an existing one must be empty. Its files are named pid.0019953, lwp.0019955,
-    /// object.0x559469ed90a0 or category.mutex, have the order of --sort, and can be read by trace-cat. A return
+    /// object.0x559469ed90a0 or category.mutex, have the order of --sort, and can be read by trace-cat, one by one or all by the directory. A return
     /// record belongs to the object of its entry record, and a wait for a condition to the condition. Records without an
     /// object are in object.none. Example: --split lwp -o threads
     #[arg(long, value_name = "WHAT", value_enum, requires = "output")]

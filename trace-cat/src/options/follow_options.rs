@@ -22,7 +22,8 @@ pub struct Following {
     ///
     /// Records that arrive within this time of each other are printed in order, and each at the latest when it is that old. A
     /// record that arrives later is printed at once, marked as late (in -F text, csv and json), and counted. Example: --follow --window 1s
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "100ms", requires = "follow")]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = duration,
+        default_value = "100ms", requires = "follow")]
     pub window: u64,
 
     /// End when the last process has ended

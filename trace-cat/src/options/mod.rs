@@ -23,7 +23,7 @@ pub use arrangement::{Arrangement, SortOrder, SplitBy};
 pub use command_error::CommandError;
 pub use follow_options::Following;
 pub use output_options::{ColorChoice, OutputFormat, Printing, TimeStyle};
-pub use run_command::{Recording, RecordingLevel, RunOptions};
+pub use run_command::{FLIGHT_RING, Purpose, Recording, RecordingLevel, RunOptions, is_unnoticed};
 pub use selection::Selection;
 pub use time_point::TimePoint;
 
@@ -112,7 +112,7 @@ pub struct Options {
     /// Prints the processes with their commands, threads, time spans and losses; the calls and records of each event, with
     /// their durations; and the objects of each kind. Only records that the other options select are counted. Example: trace-cat --stat
     /// -e mutex trace
-    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Arrangement", "format", "time", "color", "recover"])]
+    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Arrangement", "format", "calls", "time", "color", "recover"])]
     pub stat: bool,
 
     /// Write what dead processes left in their trbufs to the record files
@@ -126,6 +126,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether --follow leaves out the existing records: nothing is printed of them, and no journal has to have them.
+    pub fn begins_now(&self) -> bool {
+        self.selection.since == Some(TimePoint::Now) && self.printing.output.is_none()
+    }
+
     /// Options that print all records of the newest run in a directory.
     pub fn newest_of(directory: PathBuf, printing: Printing) -> Options {
         Options { paths: vec![directory], printing, last: true, ..Options::default() }
@@ -139,7 +144,8 @@ impl Task {
     /// The help that was asked for, or what is wrong with the command line.
     pub fn parse(words: impl IntoIterator<Item = OsString>, directory: Option<OsString>) -> Result<Task, clap::Error> {
         let Arguments { command, mut options } = Arguments::try_parse_from(words)?;
-        if let Some(Command::Run(run)) = command {
+        if let Some(Command::Run(mut run)) = command {
+            run.recording = run.recording.for_purpose();
             run.check().map_err(|what| usage_error(&["run"], what))?;
             return Ok(Task::Run(run));
         }

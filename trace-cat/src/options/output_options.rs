@@ -14,6 +14,13 @@ pub struct Printing {
     #[arg(short = 'F', long = "format", value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Raw)]
     pub format: OutputFormat,
 
+    /// With -F json: an object for each call instead of each record
+    ///
+    /// It has the time, the duration, the object, the arguments of both records, and whether the call waited. A call is printed
+    /// when it returns; calls that do not return are printed in the end. Example: -F json --calls --longer 1ms
+    #[arg(long)]
+    pub calls: bool,
+
     /// Which times -F text prints
     ///
     /// Example: -F text --time delta
@@ -41,6 +48,7 @@ impl Printing {
     /// The option that another format does not have.
     pub fn check(&self) -> Result<(), &'static str> {
         match self {
+            Printing { calls: true, format, .. } if *format != OutputFormat::Json => Err("--calls is for -F json"),
             Printing { format: OutputFormat::Text, .. } => Ok(()),
             Printing { time: TimeStyle::Rel, color: ColorChoice::Auto | ColorChoice::Never, .. } => Ok(()),
             Printing { time: TimeStyle::Rel, .. } => Err("--color is for -F text"),

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use spec::tables::CATEGORIES;
+use spec::{EventId, id};
 
 use super::event_list::event_set;
 use super::output_options::OutputFormat;
@@ -63,6 +65,10 @@ pub struct RunOptions {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "What is recorded")]
 pub struct Recording {
+    /// What the trace is for, which chooses among the options below; those that are given count
+    #[arg(long = "for", value_name = "PURPOSE", value_enum)]
+    pub purpose: Option<Purpose>,
+
     /// Record only these events: categories and events, separated by colons (THR_TRACE_EVENTS)
     ///
     /// A leading - removes a name, and a list that starts with - starts from all: -e mutex:cond_wait, -e -thr_self. May be
@@ -72,8 +78,8 @@ pub struct Recording {
 
     /// Record only programs of this name; may be repeated (THR_TRACE_ONLY)
     ///
-    /// The name is the last part of the program's path; of a script, that of its interpreter. Without this, all programs
-    /// that PROGRAM starts are recorded. Example: --only cc1 --only ld
+    /// The name is that of the program's file, of the link by which it was started, or of the script. Without this, all
+    /// programs that PROGRAM starts are recorded. Example: --only cc1 --only ld
     #[arg(long, value_name = "NAME")]
     pub only: Vec<OsString>,
 
@@ -102,6 +108,40 @@ pub struct Recording {
     pub detail: bool,
 }
 
+/// The values of `--for`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Purpose {
+    /// Who waits for a slow lock, and who holds it: --level blocked --detail
+    Contention,
+    /// Who did what when: everything but calls that only ask, or that concern the calling thread alone: thr_self, thr_getspecific and kin
+    Timeline,
+    /// Every call, as libthreadT records it: all events, --level all
+    Everything,
+    /// The newest records of a program that runs for days: --ring 1M
+    Flight,
+}
+
+/// What [`Purpose::Timeline`] leaves out: calls that neither wait, wake, make nor end anything that another thread can notice.
+const UNNOTICED: [EventId; 10] = [
+    id::THR_SELF,
+    id::THR_GETSPECIFIC,
+    id::THR_SETSPECIFIC,
+    id::THR_SIGSETMASK,
+    id::THR_GETCONCURRENCY,
+    id::THR_GETSCHEDULER,
+    id::THR_GET_RR_INTERVAL,
+    id::THR_SETCANCELSTATE,
+    id::THR_SETCANCELTYPE,
+    id::THR_TESTCANCEL,
+];
+/// The ring of [`Purpose::Flight`], in bytes a thread.
+pub const FLIGHT_RING: u64 = 1 << 20;
+
+/// Whether [`Purpose::Timeline`] leaves out the event with these numbers.
+pub fn is_unnoticed(category: u8, number: u8) -> bool {
+    UNNOTICED.iter().any(|id| (id.event().category, id.event().number) == (category, number))
+}
+
 /// The values of `--level`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RecordingLevel {
@@ -114,11 +154,36 @@ pub enum RecordingLevel {
 impl RunOptions {
     /// Checks that the lists of events have no unknown name.
     pub fn check(&self) -> Result<(), String> {
+        if self.recording.purpose == Some(Purpose::Flight) && self.recording.unbuffered {
+            return Err("--for flight cannot be used with --unbuffered".to_owned());
+        }
         self.recording.event_list().map_or(Ok(()), |list| event_set(&list).map(drop))
     }
 }
 
 impl Recording {
+    /// Sets what the purpose asks for and no other option has set.
+    pub fn for_purpose(mut self) -> Recording {
+        match self.purpose {
+            Some(Purpose::Contention) => {
+                self.level.get_or_insert(RecordingLevel::Blocked);
+                self.detail = true;
+            }
+            Some(Purpose::Timeline) => self.events.extend(UNNOTICED.map(|id| format!("-{}", id.event().name))),
+            Some(Purpose::Everything) => {
+                self.level.get_or_insert(RecordingLevel::All);
+                if self.events.is_empty() {
+                    // Category 0 has no name here, and func is recorded only on demand.
+                    let is_named = |name: &&str| !["trace", "func"].contains(name);
+                    self.events.push(CATEGORIES.into_iter().filter(is_named).collect::<Vec<_>>().join(":"));
+                }
+            }
+            Some(Purpose::Flight) => drop(self.ring.get_or_insert(FLIGHT_RING)),
+            None => {}
+        }
+        self
+    }
+
     /// The value of THR_TRACE_EVENTS.
     pub fn event_list(&self) -> Option<String> {
         (!self.events.is_empty()).then(|| self.events.join(":"))

@@ -66,30 +66,31 @@ pub struct Selection {
     /// long enough, it is only counted, on standard error. As with --object and --blocked, the trace is read
     /// twice, including records outside --since and --until: calls may begin before and end after. Example:
     /// --longer 1ms --since +2s
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = duration)]
     pub longer: Option<u64>,
 
     /// Print only records of this time and later: 12:00:05.25, or +1.5s from the start
     ///
     /// TIME is local time (12:00:05.25 of the day on which the trace begins, "2026-11-21 12:00:05"), seconds since the
     /// Epoch as in a record (1795174740:544763329), or the time since the first record of all: +1.5s, +200ms, +7us,
-    /// +9ns, +2m, +1h. Earlier records are not merged. Example: --since +1.5s
-    #[arg(long, value_name = "TIME", value_parser = TimePoint::parse)]
+    /// +9ns, +2m, +1h. Earlier records are not merged. With --follow, now begins behind the existing records, which are not
+    /// read, also where there is much of them. Example: --since +1.5s
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = TimePoint::parse)]
     pub since: Option<TimePoint>,
 
     /// Print only records before this time, written as for --since
     ///
     /// Example: --since +1.5s --until +1.6s
-    #[arg(long, value_name = "TIME", value_parser = TimePoint::parse)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = TimePoint::parse)]
     pub until: Option<TimePoint>,
 
-    /// Print only the first N of the selected records
+    /// Print only the first N of the selected records, or of the calls of -F text
     ///
     /// Example: -F text -e thread --head 50
     #[arg(long, value_name = "N")]
     pub head: Option<u64>,
 
-    /// Print only the last N of the selected records; with --head, of the first ones
+    /// Print only the last N of the selected records, or of the calls of -F text; with --head, of the first ones
     ///
     /// They are found from the end of the trace, not by printing all of it. Example: -l 19955 --tail 20
     #[arg(long, value_name = "N")]

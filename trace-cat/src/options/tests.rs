@@ -73,6 +73,12 @@ fn wrong_usage_is_reported_with_the_right_word() {
         (&["--tid", "0xyz"], "0x7fc5de3f86c0"),
         (&["--object", "main_lock"], "0x559469ed90a0"),
         (&["--longer", "5"], "2.5us"),
+        (&["--longer", "-1ms"], "2.5us"),
+        (&["--follow", "--window", "-1s"], "2.5us"),
+        (&["--since", "5s"], "'+5s'"),
+        (&["--until", "-1s"], "+1.5s"),
+        (&["--since", "-5"], "+1.5s"),
+        (&["--since", "2026-02-31"], "2026-11-21"),
         (&["--bloked"], "'--blocked'"),
         (&["--sort", "tim"], "'time'"),
         (&["--split", "lwpp", "-o", "d"], "'lwp'"),
@@ -128,6 +134,27 @@ fn all_options_of_run() {
 }
 
 #[test]
+fn a_purpose_sets_what_is_not_given() {
+    let recording = |words: &[&str]| parse_run(&[words, &["p"]].concat()).unwrap().recording;
+    let contention = recording(&["--for", "contention"]);
+    assert_eq!((contention.level, contention.detail), (Some(RecordingLevel::Blocked), true));
+    assert_eq!(recording(&["--for", "contention", "--level", "all"]).level, Some(RecordingLevel::All));
+    let set = |words: &[&str]| event_list::event_set(&recording(words).event_list().unwrap()).unwrap();
+    let timeline = set(&["--for", "timeline"]);
+    assert!(timeline.contains(spec::id::MUTEX_LOCK) && timeline.contains(spec::id::THR_SETNAME));
+    assert!(!timeline.contains(spec::id::THR_SELF) && !timeline.contains(spec::id::THR_GETSPECIFIC));
+    let timeline = set(&["--for", "timeline", "-e", "thread"]);
+    assert!(timeline.contains(spec::id::THR_CREATE) && !timeline.contains(spec::id::THR_SELF));
+    assert!(!timeline.contains(spec::id::MUTEX_LOCK));
+    let everything = set(&["--for", "everything"]);
+    let mut events = spec::tables::EVENTS.iter().filter(|event| (1..=12).contains(&event.category));
+    assert!(events.all(|event| everything.contains_numbers(event.category, event.number)));
+    assert_eq!(recording(&["--for", "everything"]).level, Some(RecordingLevel::All));
+    assert_eq!(recording(&["--for", "flight"]).ring, Some(1 << 20));
+    assert_eq!(recording(&["--for", "flight", "--ring", "64K"]).ring, Some(64 << 10));
+}
+
+#[test]
 fn wrong_usage_of_run_is_reported_with_the_right_word() {
     for (words, expected) in [
         (&[][..], "<PROGRAM>"),
@@ -138,6 +165,8 @@ fn wrong_usage_of_run_is_reported_with_the_right_word() {
         (&["--max", "many", "p"], "64K, 10M, 1G"),
         (&["--ring", "1M", "--unbuffered", "p"], "cannot be used with"),
         (&["-F", "text", "p"], "--output"),
+        (&["--for", "contentoin", "p"], "'contention'"),
+        (&["--for", "flight", "--unbuffered", "p"], "--for flight cannot be used with"),
     ] {
         let error = parse_run(words).unwrap_err();
         assert_eq!(error.exit_code(), 2);

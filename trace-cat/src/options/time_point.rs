@@ -1,6 +1,7 @@
 //! Points in time as a person writes them: `+1.5s`, `12:00:05.25`, `2026-11-21 12:00:05`, `1795174740.544763329`.
 
 use std::mem::zeroed;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use spec::record::NANOS_PER_SECOND;
 
@@ -19,12 +20,17 @@ pub enum TimePoint {
     OfDay(u64),
     /// Year, month from 1, day, and nanoseconds since midnight, local time.
     OfDate(i32, i32, i32, u64),
+    /// The time at which the command began.
+    Now,
 }
 
 impl TimePoint {
     /// Parses a point in time. The error is a message that lists the possible forms.
     pub fn parse(text: &str) -> Result<TimePoint, String> {
         let parsed = || {
+            if text == "now" {
+                return Some(TimePoint::Now);
+            }
             if let Some(duration) = text.strip_prefix('+') {
                 return duration_of(duration).map(TimePoint::After);
             }
@@ -41,9 +47,14 @@ impl TimePoint {
             }
         };
         parsed().ok_or_else(|| {
-            "a time is +1.5s (from the start; also ms, us, ns, m, h), 12:00:05.25, \"2026-11-21 12:00:05\" or seconds since the \
-             Epoch"
-                .to_owned()
+            let tip = match duration(text) {
+                Ok(_) => format!("\n\n  tip: from the start is '+{text}'"),
+                Err(_) => String::new(),
+            };
+            format!(
+                "a time is +1.5s (from the start; also ms, us, ns, m, h), 12:00:05.25, \"2026-11-21 12:00:05\", now, or seconds since \
+                 the Epoch{tip}"
+            )
         })
     }
 
@@ -52,6 +63,7 @@ impl TimePoint {
         match self {
             TimePoint::After(nanoseconds) => start.saturating_add(nanoseconds),
             TimePoint::At(nanoseconds) => nanoseconds,
+            TimePoint::Now => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64),
             TimePoint::OfDate(year, month, day, nanoseconds) => on_day(year, month, day, nanoseconds),
             TimePoint::OfDay(nanoseconds) => {
                 let LocalTime { year, month, day, .. } = LocalTime::at(start / NANOS_PER_SECOND);
@@ -111,7 +123,13 @@ fn duration_of(text: &str) -> Option<u64> {
 fn date_of(text: &str) -> Option<(i32, i32, i32)> {
     let mut fields = text.splitn(3, '-').map(|field| field.parse::<u16>().ok().map(i32::from));
     let (year, month, day) = (fields.next()??, fields.next()??, fields.next()??);
-    ((1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day))
+    let is_leap_year = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        2 => 28 + i32::from(is_leap_year),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    ((1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=days).contains(&day))
         .then_some((year, month, day))
 }
 
@@ -132,6 +150,7 @@ mod tests {
     fn every_form() {
         for (text, point) in [
             ("+1.5s", TimePoint::After(1_500_000_000)),
+            ("now", TimePoint::Now),
             ("+2", TimePoint::After(2_000_000_000)),
             ("+0.25ms", TimePoint::After(250_000)),
             ("+7us", TimePoint::After(7_000)),
@@ -141,6 +160,7 @@ mod tests {
             ("12:00:05.25", TimePoint::OfDay(12 * HOUR + 5_250_000_000)),
             ("7:30", TimePoint::OfDay(7 * HOUR + HOUR / 2)),
             ("2026-11-21", TimePoint::OfDate(2026, 11, 21, 0)),
+            ("2028-02-29", TimePoint::OfDate(2028, 2, 29, 0)),
             ("2026-11-21T00:00:01", TimePoint::OfDate(2026, 11, 21, NANOS_PER_SECOND)),
             ("2026-11-21 23:59", TimePoint::OfDate(2026, 11, 21, 24 * HOUR - 60 * NANOS_PER_SECOND)),
             ("1795174740", TimePoint::At(1_795_174_740_000_000_000)),
@@ -178,6 +198,11 @@ mod tests {
             "12",
             "12:00:60",
             "2026-13-01",
+            "2026-02-31",
+            "2026-02-29",
+            "2100-02-29",
+            "2026-04-31 12:00",
+            "2026-11-00",
             "2026-1",
             "x",
             "1.0123456789",

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::csv::CsvFormat;
 use super::formatter::Formatter;
 use super::json::JsonFormat;
+use super::json_calls::JsonCallsFormat;
 use super::terminal_style;
 use super::text::TextFormat;
 use crate::filter::OpenCallTable;
@@ -17,6 +18,7 @@ pub fn formatter_for(printing: &Printing, paths: &[PathBuf], open_calls: OpenCal
     match printing.format {
         OutputFormat::Raw => Formatter::Raw,
         OutputFormat::Csv => Formatter::PerRecord(Box::new(CsvFormat::default())),
+        OutputFormat::Json if printing.calls => Formatter::Timeline(Box::new(JsonCallsFormat::new(open_calls))),
         OutputFormat::Json => Formatter::PerRecord(Box::new(JsonFormat::default())),
         OutputFormat::Text => Formatter::Timeline(Box::new(text(printing, paths, open_calls))),
     }

@@ -55,8 +55,7 @@ fn hostile_files_are_reported_and_the_good_ones_are_printed() {
     assert_eq!(printed, expected);
     for message in [
         "tr.0000001.003:1: ",
-        "tr.0000001.003: ",
-        "tr.0000001.004:3: not a record: it ends with a carriage return",
+        "; the file has no record\ntrace-cat: tr.0000001.004:1: not a record: it ends with a carriage return; the file has no record",
         "tr.0000001.005:1: 100000 NUL bytes",
         "tr.0000001.006:1: incomplete record",
         "tr.0000001.006:1: 1072693253 NUL bytes",

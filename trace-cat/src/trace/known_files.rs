@@ -6,11 +6,9 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::file_handle::FileIdentity;
+use super::file_handle::{FileIdentity, leads_to};
 
 /// Such files.
 #[derive(Debug, Default)]
@@ -48,14 +46,11 @@ impl KnownFiles {
     }
 }
 
-/// Whether the file at `path` has this number now.
-fn leads_to(path: &Path, identity: FileIdentity) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| (metadata.dev(), metadata.ino()) == identity)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
 
     #[test]
     fn a_number_is_known_only_with_its_file() {

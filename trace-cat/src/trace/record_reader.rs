@@ -133,6 +133,17 @@ impl RecordReader {
         self.next_line += lines;
     }
 
+    /// Skips the complete lines in the buffer that are `unwanted`, up to the first other one; `true` if there was any. The last one
+    /// is the current line then.
+    pub fn skip_lines(&mut self, unwanted: impl Fn(&[u8]) -> bool) -> bool {
+        let mut any = false;
+        while let Some(newline) = memchr(b'\n', self.unread()).filter(|&newline| unwanted(&self.unread()[..=newline])) {
+            self.skip(newline + 1, 1);
+            any = true;
+        }
+        any
+    }
+
     /// Skips `count` unread bytes.
     fn advance(&mut self, count: usize) {
         self.current = self.current.end..self.current.end + count;

@@ -265,6 +265,8 @@ struct TextScan {
     dirty: bool,
     lines: u64,
     end: u64,
+    /// The first damages, with their places, which wait for a record: a file without one is no trace.
+    waiting: Vec<(String, TextDamage)>,
     reported: usize,
     unreported: u64,
     /// Reading failed; what follows is left out.
@@ -288,13 +290,21 @@ impl Assembly<'_> {
     }
 
     fn close(&mut self) {
-        let Some(scanned) = self.open.take() else { return };
+        let Some(mut scanned) = self.open.take() else { return };
         let text = &self.texts[scanned.text];
         let path = text.path.display();
-        if scanned.unreported > 0 {
-            self.diagnostics.report_damage(&path, format_args!("{} more places like these", scanned.unreported));
+        let damages = (scanned.reported + scanned.waiting.len()) as u64 + scanned.unreported;
+        if scanned.blocks.is_empty()
+            && damages > 1
+            && let Some((place, damage)) = scanned.waiting.first()
+        {
+            self.diagnostics.report_damage(place, format_args!("{damage}; the file has no record"));
+        } else {
+            scanned.report_waiting(self.diagnostics);
+            if scanned.unreported > 0 {
+                self.diagnostics.report_damage(&path, format_args!("{} more places like these", scanned.unreported));
+            }
         }
-        let damages = scanned.reported as u64 + scanned.unreported;
         let clean = !scanned.dirty && !text.is_growing;
         let index = TimeIndex::new(scanned.blocks, scanned.end, !scanned.descends, clean);
         let records: u64 = index.blocks.iter().map(|block| u64::from(block.records)).sum();
@@ -320,12 +330,14 @@ impl TextScan {
         self.blocks.append(&mut chunk.blocks);
         self.dirty |= chunk.dirty;
         for (at, line, damage) in chunk.damages {
-            if self.reported < REPORTED_MAX {
-                self.reported += 1;
-                diagnostics.report_damage(text.describe_place(at, self.lines + line), damage);
+            if self.reported + self.waiting.len() < REPORTED_MAX {
+                self.waiting.push((text.describe_place(at, self.lines + line), damage));
             } else {
                 self.unreported += 1;
             }
+        }
+        if !self.blocks.is_empty() {
+            self.report_waiting(diagnostics);
         }
         self.unreported += chunk.more_damages;
         self.lines += chunk.lines;
@@ -334,6 +346,11 @@ impl TextScan {
             diagnostics.report_damage(text.path.display(), reason(&error));
             (self.failed, self.dirty) = (true, true);
         }
+    }
+
+    fn report_waiting(&mut self, diagnostics: &Diagnostics) {
+        self.reported += self.waiting.len();
+        self.waiting.drain(..).for_each(|(place, damage)| diagnostics.report_damage(place, damage));
     }
 }
 

@@ -53,6 +53,38 @@ fn a_trace_that_does_not_grow_is_printed_and_ends() {
     assert_output(&run(trace.path(), &["--follow", "none"]), 1, "", message);
 }
 
+/// The existing records, and what is wrong with them, are not even read; a journal has them nevertheless.
+#[test]
+fn now_begins_behind_the_existing_records() {
+    let trace = trace();
+    let path = trace.path().join("tr.0000001.003");
+    fs::write(&path, format!("{SECOND}rubbish\n")).unwrap();
+    let damage = "trace-cat: ./tr.0000001.003:2: not a record: the line ends in time1\n";
+    assert_output(&run(trace.path(), &["--follow", "--until-exit", "--since", "now"]), 0, "", "");
+    let output = run(trace.path(), &["--follow", "--until-exit", "--since", "now", "-o", "journal"]);
+    assert_output(&output, 1, "", damage);
+    assert_eq!(fs::read_to_string(trace.path().join("journal")).unwrap(), format!("{FIRST}{SECOND}"));
+
+    let mut child = spawn(trace.path(), &["--follow", "--since", "now"]);
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    // When the first of these records is printed, following has begun. They are ahead of the clock, so none of them is late.
+    let later = SECOND.replace("1795174740:", "9000000000:");
+    let mut line = String::new();
+    let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+    let reader = std::thread::spawn(move || {
+        out.read_line(&mut line).unwrap();
+        line
+    });
+    while !reader.is_finished() {
+        file.write_all(later.as_bytes()).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert_eq!(reader.join().unwrap(), later);
+    // SAFETY: kill takes no pointers, and the child has not been waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) }, 0);
+    assert_output(&child.wait_with_output().unwrap(), 0, "", "");
+}
+
 #[test]
 fn after_a_signal_it_prints_all_records_and_ends() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {

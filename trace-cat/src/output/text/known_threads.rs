@@ -124,7 +124,8 @@ impl KnownThreads {
         &mut self.threads[thread].label_cache
     }
 
-    /// The base name of the program that a process ran last; `None` if processes of different programs had that number.
+    /// The name of the program that a process ran last: that of its first thread, or else the base name of its file. `None`
+    /// if processes of different programs had that number.
     fn program(&mut self, pid: u32) -> Option<String> {
         let groups = &self.groups;
         let find = || {
@@ -132,9 +133,11 @@ impl KnownThreads {
                 let (directory, prefix) = (directory.clone(), prefix.clone());
                 let process = ProcessFiles { directory, prefix, number: pid & PROCESS_MASK };
                 let text = read_info(&process.path(FileName::Info(process.number))).ok()?;
-                let (_, exe) = info::lines(&text).filter(|(key, _)| *key == b"exe").last()?;
-                let path: Vec<u8> = info::unescape(exe).collect();
-                name(path.rsplit(|&byte| byte == b'/').next()?)
+                // In this order for each program.
+                // A program's comm follows its exe.
+                let (key, value) = info::lines(&text).filter(|(key, _)| matches!(*key, b"exe" | b"comm")).last()?;
+                let text: Vec<u8> = info::unescape(value).collect();
+                name(if key == b"comm" { &text } else { text.rsplit(|&byte| byte == b'/').next()? })
             });
             let first = names.next()?;
             names.all(|name| name == first).then_some(first)

@@ -222,6 +222,11 @@ fn processes_have_the_names_of_their_programs() {
     let expected =
         ["  0.000000000 a very long nam/1234567   thr_yield()", "  0.000000001 a very long nam/2         thr_yield()"];
     assert_eq!(lines, expected);
+    fs::write(directory.path().join("trinfo.0000001"), "exe /bin/sh\ncomm sh\nexe /opt/check-rdb\ncomm x/server\n")
+        .unwrap();
+    let mut format =
+        TextFormat::new(TimeStyle::Rel, false, vec![directory.path().to_owned().into()], OpenCallTable::default());
+    assert_eq!(lines_by(&mut format, &[(0, 2, "01:16:0", "0")]), ["  0.000000000 x/server/2        thr_yield()"]);
 }
 
 #[test]

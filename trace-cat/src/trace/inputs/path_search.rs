@@ -5,17 +5,21 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use log::debug;
+use log::{debug, info};
 use spec::names::FileName;
 
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::inherited_state;
 use crate::trace::buffers::slots::read_up_to;
 use crate::trace::file_handle;
-use crate::trace::file_names::{ProcessFiles, listed_directory, split_name};
+use crate::trace::file_names::{ProcessFiles, is_split_name, is_subdirectory, listed_directory, split_name};
 
 /// The version of the trace format that this program knows.
 const FORMAT: i64 = 1;
+
+/// The path of the standard input, which is never opened by it: a socket has no path that can be opened, a file may belong
+/// to another user, and an opened file begins anew.
+pub const STANDARD_INPUT: &str = "/dev/stdin";
 
 /// A record file to be read.
 pub struct RequestedFile {
@@ -45,13 +49,13 @@ impl<'a> PathSearch<'a> {
     }
 
     fn add_argument(&mut self, path: &Path) {
-        let path = if path == "-" { Path::new("/dev/stdin") } else { path };
-        if path == "/dev/stdin" && inherited_state::was_closed(libc::STDIN_FILENO) {
+        let path = if path == "-" { Path::new(STANDARD_INPUT) } else { path };
+        if path == STANDARD_INPUT && inherited_state::was_closed(libc::STDIN_FILENO) {
             return self.diagnostics.report_damage(path.display(), "is closed");
         }
         if fs::metadata(path).is_ok_and(|metadata| metadata.is_dir()) {
-            let count = self.add_directory(path, |prefix, _| prefix.is_empty());
-            if count == Some(0) && !self.may_be_empty {
+            let count = self.add_directory_with_subdirectories(path);
+            if count == Some(0) && !self.add_split_files(path) && !self.may_be_empty {
                 self.diagnostics.report_damage(path.display(), "no trace here (no file tr.xxxxxxx.yyy)");
             }
             return;
@@ -63,9 +67,10 @@ impl<'a> PathSearch<'a> {
                     return self.diagnostics.report_damage(path.display(), reason(&error));
                 }
                 let process = ProcessFiles::of_file(path, number);
-                self.add_directory(listed_directory(&process.directory), |prefix, name| {
+                let accepted = |prefix: &[u8], name| {
                     *prefix == process.prefix && matches!(name, FileName::Records { process, .. } if process == number)
-                });
+                };
+                self.add_directory(listed_directory(&process.directory), accepted, &mut Vec::new());
                 self.processes.push(process);
             }
             Some(FileName::Info(_) | FileName::Clock | FileName::Spare { .. }) => {
@@ -77,10 +82,37 @@ impl<'a> PathSearch<'a> {
         }
     }
 
+    /// Adds a trace directory and what processes of other users and PID namespaces have recorded in it; returns how many files
+    /// and processes, or `None` if the directory cannot be read.
+    fn add_directory_with_subdirectories(&mut self, path: &Path) -> Option<usize> {
+        let mut subdirectories = Vec::new();
+        let mut count = self.add_directory(path, |prefix, _| prefix.is_empty(), &mut subdirectories)?;
+        while let Some(inner) = subdirectories.pop() {
+            // A subdirectory of another user's cannot be read by all.
+            count += self.add_directory(&inner, |prefix, _| prefix.is_empty(), &mut subdirectories).unwrap_or(0);
+        }
+        Some(count)
+    }
+
+    /// Adds the files that `--split` has made in a directory; returns whether there are any.
+    fn add_split_files(&mut self, directory: &Path) -> bool {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let paths = entries.map(|entry| directory.join(entry.file_name())).filter(|path| is_split_name(path));
+        let before = self.files.len();
+        self.files.extend(paths.map(|path| RequestedFile { path, is_argument: false }));
+        self.files.len() > before
+    }
+
     /// Adds a directory's record files and processes whose prefix and name are `accepted`; returns how many, or `None`
-    /// if the directory cannot be read.
-    fn add_directory(&mut self, directory: &Path, accepted: impl Fn(&[u8], FileName) -> bool) -> Option<usize> {
+    /// if the directory cannot be read. Its subdirectories are added to `subdirectories`.
+    fn add_directory(
+        &mut self,
+        directory: &Path,
+        accepted: impl Fn(&[u8], FileName) -> bool,
+        subdirectories: &mut Vec<PathBuf>,
+    ) -> Option<usize> {
         let mut count = 0;
+        let owner = file_handle::owner_of_subdirectory(directory);
         let entries = fs::read_dir(directory)
             .map_err(|error| self.diagnostics.report_damage(directory.display(), reason(&error)));
         for entry in entries.ok()? {
@@ -92,8 +124,18 @@ impl<'a> PathSearch<'a> {
                 }
             };
             let path = directory.join(OsStr::from_bytes(&name));
+            if is_subdirectory(&path) && fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir()) {
+                subdirectories.push(path);
+                continue;
+            }
             let (prefix, Some(parsed)) = split_name(&path) else { continue };
             if !accepted(prefix, parsed) {
+                continue;
+            }
+            if let Some(owner) = &owner
+                && !file_handle::is_path_of_owner(&path, owner)
+            {
+                info!("{}: no file of the directory's owner", path.display());
                 continue;
             }
             match parsed {

@@ -2,8 +2,9 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Seek as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use log::info;
 use spec::names::FileName;
 
-use super::path_search::{PathSearch, RequestedFile};
+use super::path_search::{PathSearch, RequestedFile, STANDARD_INPUT};
 use super::spooled_file::spool;
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::progress::{Amount, Phase};
@@ -174,23 +175,39 @@ impl TextCollector<'_> {
 
     /// Opens a file with its length; `None` if it is in another text already, or holds no records.
     fn open(&mut self, requested: &RequestedFile) -> io::Result<Option<(FileHandle, u64)>> {
-        let metadata = fs::metadata(&requested.path)?;
+        let mut input = match requested.path == Path::new(STANDARD_INPUT) {
+            true => Some(File::from(io::stdin().as_fd().try_clone_to_owned()?)),
+            false => None,
+        };
+        let metadata = input.as_ref().map_or_else(|| fs::metadata(&requested.path), File::metadata)?;
         if !metadata.is_file() && !requested.is_argument {
             info!("{}: not a regular file", requested.path.display());
             return Ok(None);
+        }
+        if metadata.is_file()
+            && let Some(input) = input.take_if(|input| input.stream_position().is_ok_and(|offset| offset > 0))
+        {
+            // Another process has read the beginning.
+            return spool(&requested.path, input, self.diagnostics).map(Some);
         }
         let identity = (metadata.dev(), metadata.ino());
         if self.inputs.identities.contains(&identity) {
             info!("{}: named twice, read once", requested.path.display());
             return Ok(None);
         }
-        let opened = if metadata.is_file() {
-            let file = file_handle::open(&requested.path)?;
-            // A live process may append to the file; only what it holds now is read.
-            let length = file.metadata()?.len();
-            (FileHandle::new(requested.path.clone(), file, self.descriptors)?, length)
-        } else {
-            spool(&requested.path, self.diagnostics)?
+        let path = requested.path.clone();
+        let opened = match input {
+            Some(input) if metadata.is_file() => {
+                let length = metadata.len();
+                (FileHandle::copied(path, &input.try_clone()?, input)?, length)
+            }
+            None if metadata.is_file() => {
+                let file = file_handle::open(&path)?;
+                // A live process may append to the file; only what it holds now is read.
+                let length = file.metadata()?.len();
+                (FileHandle::new(path, file, self.descriptors)?, length)
+            }
+            input => spool(&path, input.map_or_else(|| File::open(&path), Ok)?, self.diagnostics)?,
         };
         self.inputs.identities.insert(identity);
         Ok(Some(opened))

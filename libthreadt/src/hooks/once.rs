@@ -1,0 +1,43 @@
+//! `pthread_once` and `call_once`: of a call that finds the routine ended, one clock reading serves both records.
+
+use spec::id;
+
+use super::result::CallResult;
+use crate::clock;
+use crate::config::detail;
+use crate::glibc::next_functions::NextFunction;
+use crate::glibc::object_words::{self, Ptr};
+use crate::process_state::Switch;
+use crate::recorder::{self, ReturnRecord};
+
+/// Calls `next`, which is what `call_next` calls.
+///
+/// # Safety
+/// The arguments are what the host passed, and `next` takes them.
+#[inline(always)]
+pub unsafe fn thr_once<R: CallResult>(
+    switch: Switch,
+    once_control: Ptr,
+    init_routine: Ptr,
+    next: &NextFunction,
+    caller: u64,
+    call_next: impl Fn() -> R,
+) -> R {
+    let entry = [once_control as u64, init_routine as u64, 0, 0, detail(caller)];
+    // SAFETY: the next function reads it.
+    if unsafe { object_words::once_is_done(once_control) } {
+        let result = call_next();
+        if !switch.is_selective() {
+            let kinds = [&id::THR_ONCE_1, &id::THR_ONCE_2];
+            recorder::put_pair(kinds, clock::now_fenced(), entry, [result.rval(), 0, 0, 0, 0]);
+        }
+        return result;
+    }
+    recorder::put(&id::THR_ONCE_1, clock::now_unfenced(), entry);
+    // The routine may be cancelled or throw.
+    let unwound = ReturnRecord::new(&id::THR_ONCE_2, [libc::ECANCELED as u64, 0, 0, 0, 0]);
+    // SAFETY: the caller's.
+    let result: R = unsafe { unwound.call(next.address(), [once_control as u64, init_routine as u64, 0, 0]) };
+    recorder::put(&id::THR_ONCE_2, clock::now_fenced(), [result.rval(), 0, 0, 0, 0]);
+    result
+}

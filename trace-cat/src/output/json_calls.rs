@@ -1,0 +1,145 @@
+//! `-F json --calls`: an object for each call, one a line, when it returns; in the end the open calls.
+//!
+//! ```text
+//! {"time":"1795174740.544763329","duration":8000000,"open":false,"waited":true,"lwpid":19955,"pid":19953,
+//!  "tid":"0x7fc5de3f86c0","category":"mutex","event":"mutex_lock","object":"0x559469ed90a0",
+//!  "arguments":{"mutex":"0x559469ed90a0","rval":0,"block?":1}}
+//! ```
+//!
+//! (in one line). `time` is that of the entry record, and `duration` is in nanoseconds, of an open call the least that is known;
+//! both are null if there is no entry record. `object` is null if the call names none. The arguments are those of both records.
+
+use std::fmt::Write as _;
+
+use spec::record::NANOS_PER_SECOND;
+use spec::tables::CATEGORIES;
+use spec::{Argument, Base, Record};
+
+use super::formatter::TimelineFormatter;
+use crate::calls::call::Call;
+use crate::calls::call_assembler::CallAssembler;
+use crate::calls::pairing::CallKey;
+use crate::filter::OpenCallTable;
+use crate::record::record_kinds::detail_name;
+
+/// Numbers from here on are strings, as in `-F json`.
+const EXACT_END: u64 = 1_000_000_000_000_000;
+
+pub struct JsonCallsFormat {
+    assembler: CallAssembler,
+    open_calls: OpenCallTable,
+}
+
+impl JsonCallsFormat {
+    /// The format, with what is known of calls that do not return.
+    pub fn new(open_calls: OpenCallTable) -> JsonCallsFormat {
+        JsonCallsFormat { assembler: CallAssembler::new(), open_calls }
+    }
+}
+
+impl TimelineFormatter for JsonCallsFormat {
+    fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
+        let JsonCallsFormat { assembler, open_calls } = self;
+        assembler.push(line, &mut |call| put_call(call, open_calls, out));
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        let JsonCallsFormat { assembler, open_calls } = self;
+        assembler.finish(&mut |call| put_call(call, open_calls, out));
+    }
+}
+
+fn put_call(call: &Call, open_calls: &OpenCallTable, out: &mut Vec<u8>) {
+    let Call { event, pid, lwp, tid, entry, returned, .. } = call;
+    let key = CallKey { pid: *pid, lwp: *lwp, tid: *tid, category: event.category, number: event.number };
+    let open_duration = entry.filter(|_| call.is_open()).and_then(|entry| {
+        let until = open_calls.find(key, entry.time)?;
+        Some(u128::from(until.time.saturating_sub(entry.time)))
+    });
+    let duration = open_duration.or_else(|| call.duration().map(|duration| duration.as_nanos()));
+    let or_null = |text: Option<String>| text.unwrap_or_else(|| "null".to_owned());
+    let time =
+        call.entry_time().map(|time| format!("\"{:010}.{:09}\"", time / NANOS_PER_SECOND, time % NANOS_PER_SECOND));
+    let object = call.object().map(|object| format!("\"{object:#x}\""));
+    let mut text = format!(
+        "{{\"time\":{},\"duration\":{},\"open\":{},\"waited\":{},\"lwpid\":{lwp},\"pid\":{pid},\"tid\":\"{tid:#014x}\",\
+         \"category\":\"{}\",\"event\":\"{}\",\"object\":{},\"arguments\":{{",
+        or_null(time),
+        or_null(duration.map(|duration| duration.to_string())),
+        call.is_open(),
+        call.waited(),
+        CATEGORIES[usize::from(event.category)],
+        event.name,
+        or_null(object),
+    );
+    let mut names = Vec::new();
+    let second = returned.filter(|returned| Some(*returned) != *entry);
+    for record in entry.iter().chain(&second) {
+        put_arguments(record, &mut names, &mut text);
+    }
+    text += "}}\n";
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Appends the arguments of a record that have a name, each name once.
+fn put_arguments(record: &Record, names: &mut Vec<&'static str>, text: &mut String) {
+    let Some(kind) = record.kind() else { return };
+    for (index, argument) in record.arguments.iter().enumerate() {
+        let detail =
+            || detail_name((record.event1, record.event2), record.which, index).filter(|_| argument.bits() != 0);
+        let Some(name) = kind.columns[index].map(|column| column.name).or_else(detail) else { continue };
+        if names.contains(&name) {
+            continue;
+        }
+        let separator = if names.is_empty() { "" } else { "," };
+        names.push(name);
+        let is_thread = kind.columns[index].is_some_and(|column| column.base == Base::Thread);
+        let value = match *argument {
+            Argument::Hex(bits) if is_thread => format!("\"{bits:#014x}\""),
+            Argument::Hex(bits) => format!("\"{bits:#x}\""),
+            Argument::Decimal(number) if number < EXACT_END => number.to_string(),
+            Argument::Decimal(number) => format!("\"{number}\""),
+            Argument::Negative(number) if number.unsigned_abs() < EXACT_END / 10 => number.to_string(),
+            Argument::Negative(number) => format!("\"{number}\""),
+        };
+        // Writing to a String does not fail.
+        let _ = write!(text, "{separator}\"{name}\":{value}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::test_trace::record;
+
+    #[test]
+    fn a_call_has_the_values_of_both_records() {
+        let (mut format, mut out) = (JsonCallsFormat::new(OpenCallTable::default()), Vec::new());
+        for line in [
+            record(5, 2, "02:02:2", 35),
+            record(1_000_000_007, 2, "02:02:1", 0x10).replace(":0\n", ":0x401136\n"),
+            record(1_000_000_008, 3, "03:04:1", 0x20),
+            record(1_000_000_009, 2, "02:02:2", 0).replace("02:02:2:0:0", "02:02:2:0:1"),
+            record(1_000_000_010, 2, "12:05:0", 0),
+            record(1_000_000_011, 2, "02:04:0", 0x10),
+        ] {
+            format.record(line.replace(":1:16:", ":1:0x10:").replace(":1:32:", ":1:0x20:").as_bytes(), &mut out);
+        }
+        format.end(&mut out);
+        let thread = |lwp| format!(r#""lwpid":{lwp},"pid":1,"tid":"0x7fc5de3f86c0","#);
+        let text = String::from_utf8(out).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let [alone, lock, unlock, wait] = lines[..] else { panic!("{text}") };
+        let head = |values: &str, lwp| format!("{{{values},{}", thread(lwp));
+        let lone = r#""category":"mutex","event":"mutex_lock","object":null,"arguments":{"rval":35,"block?":0}}"#;
+        assert_eq!(alone, head(r#""time":null,"duration":null,"open":false,"waited":false"#, 2) + lone);
+        let arguments = r#""arguments":{"mutex":"0x10","caller":"0x401136","rval":0,"block?":1}}"#;
+        let values = r#""time":"0000000001.000000007","duration":2,"open":false,"waited":true"#;
+        let both = r#""category":"mutex","event":"mutex_lock","object":"0x10","#;
+        assert_eq!(lock, head(values, 2) + both + arguments);
+        assert!(unlock.contains(r#""event":"mutex_unlock","object":"0x10","#) && unlock.contains(r#""duration":0,"#));
+        let values = r#""time":"0000000001.000000008","duration":3,"open":true,"waited":true"#;
+        let open = r#""category":"cond","event":"cond_wait","object":"0x20","arguments":{"cond":"0x20","mutex":0}}"#;
+        assert_eq!(wait, head(values, 3) + open);
+    }
+}
