@@ -163,24 +163,25 @@ fn value(place: &str, text: &str, names: &[(String, &str)]) -> String {
 /// The hook of a row whose event has a function that makes the call: its arguments are those of the `values` cell
 /// (parameters, `0`, and next functions as `&NAME`), the call's return address, and the call.
 fn wrapped_hook(row: &[&str], declared: &str, result: &str, call: &str, jump: &str) -> String {
-    let [symbol, event, _, _, cells, prototype, ..] = row else { unreachable!("`hook` has checked the row") };
+    let [symbol, event, _, next, cells, prototype, ..] = row else { unreachable!("`hook` has checked the row") };
     let symbol = Symbol::parse(symbol);
     let (ident, exports) = (symbol.ident(), symbol.exports());
     let cells = cells.split(' ').filter(|cell| *cell != "-");
     let arguments: String = cells.map(|cell| cell.replace('&', "&next_functions::") + ", ").collect();
     // An exec and a fork have work to do also where they are not recorded.
-    let (check, switch) = match event.strip_prefix("proc_") {
-        Some(_) => (String::new(), ""),
+    let (off, check, switch) = match event.strip_prefix("proc_") {
+        Some(_) => (String::new(), String::new(), ""),
         None => {
             let event = event.to_uppercase();
             (
+                format!("[{event} {}] ", Symbol::parse(next).ident()),
                 format!("let switch = switch(id::{event});\n    if !switch.is_on() {{ return {jump}; }}\n    "),
                 "switch, ",
             )
         }
     };
     format!(
-        "hook! {{\n/// `{prototype};`\nfn {ident}{exports}({declared}; caller) -> {result} {{\n    \
+        "hook! {{\n/// `{prototype};`\nfn {ident}{exports}({declared}; caller) -> {result} {off}{{\n    \
          // SAFETY: functions.tsv has the prototype of the next function; the host grants what that demands.\n    \
          unsafe {{\n    {check}{event}({switch}{arguments}caller, || {call})\n    }}\n}}\n}}\n\n"
     )
@@ -271,19 +272,19 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     let omit_after =
         known_after.map_or(String::new(), |condition| format!("    if {condition} {{ return result; }}\n"));
     let mut text = format!(
-        "hook! {{\n/// `{prototype};`\nfn {ident}{exports}({declared}; caller) -> {result} {{\n    \
+        "hook! {{\n/// `{prototype};`\nfn {ident}{exports}({declared}; caller) -> {result} [{upper} {next}] {{\n    \
          // SAFETY: functions.tsv has the prototype of the next function; the host grants what that demands.\n    \
          unsafe {{\n    let switch = switch(id::{upper});\n    \
          if !switch.is_on() {{ return {jump}; }}\n{omit_before}"
     );
     // Until a release is recorded, the thread's slot has a note of it.
     let (note, recorded) = if *level == *"waiters" {
-        let of = |event: &str| format!("recorder::note_release(id::{event}, {object} as u64, time);");
+        let of = |event: &str| format!("recorder::note_release(id::{event}, {object} as u64, time)");
         let note = match is_mutex {
-            true => format!("if recursive {{ {} }} else {{ {} }}", of(&format!("R{upper}")), of(&upper)),
-            false => of(&upper),
+            true => format!("let noted = if recursive {{ {} }} else {{ {} }};", of(&format!("R{upper}")), of(&upper)),
+            false => format!("let noted = {};", of(&upper)),
         };
-        (note, "recorder::release_is_recorded(time);")
+        (note, "recorder::release_is_recorded(noted);")
     } else {
         (String::new(), "")
     };

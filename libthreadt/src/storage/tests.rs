@@ -12,7 +12,7 @@ use spec::{Record, id};
 use super::file_table::RecordFileEntry;
 use super::layout::capacity;
 use super::record_file;
-use super::slot::{ALL_REGIONS, Slot, WriteRight};
+use super::slot::{ALL_REGIONS, FOREIGN_WRITERS, Slot, WriteRight};
 use super::slot_control::new_controls;
 use crate::sys::Errno;
 use crate::sys::interleaving::{Actor, explore, interrupt_at, observable_step};
@@ -299,6 +299,11 @@ fn there_is_one_writer() {
     });
     assert_eq!(slot.become_writer(6, 0), WriteRight::Refused);
     slot.release_writer();
+    let has_foreign_writer = || slot.has_foreign_writer.load(Relaxed) != 0;
+    assert!(!has_foreign_writer());
     assert_eq!(slot.become_writer(6, 0), WriteRight::Taken);
+    assert!(has_foreign_writer() && FOREIGN_WRITERS.load(Relaxed) != 0);
+    slot.release_writer();
+    assert!(!has_foreign_writer());
     assert!(slot.end() && !slot.end());
 }
