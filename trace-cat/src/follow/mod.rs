@@ -329,4 +329,6 @@ fn lines_of(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 #[cfg(test)]
+mod load_tests;
+#[cfg(test)]
 mod tests;
