@@ -33,7 +33,7 @@ use symbols::{FIRST_VERSION, Symbol, optional_functions};
 
 /// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
 /// mostly to calibrate, and what `src/hooks/unrecorded.rs` hooks.
-const HELPERS: [&str; 20] = [
+const HELPERS: [&str; 24] = [
     "__libc_start_main",
     "_pthread_cleanup_pop",
     "_pthread_cleanup_push",
@@ -49,9 +49,13 @@ const HELPERS: [&str; 20] = [
     "pthread_mutexattr_settype",
     "pthread_rwlockattr_init",
     "pthread_rwlockattr_setkind_np",
+    "seteuid",
     "setns",
+    "setresuid",
+    "setreuid",
     "setrlimit",
     "setrlimit64",
+    "setuid",
     "syscall",
     "ulimit",
 ];

@@ -51,8 +51,14 @@ pub struct ProcessState {
     pub written: AtomicU64,
     /// Bytes that may be written before the file system is asked how much is free.
     pub unasked: AtomicU64,
-    /// Slots that the trbuf has room for.
-    pub slots: AtomicU32,
+    /// Slots that the trbufs have room for, by generation.
+    pub slots: [AtomicU32; GENERATIONS],
+    /// The generation of the process's files that threads record to ([`generation`]).
+    pub generation: AtomicU32,
+    /// 1 once this process itself has moved to the subdirectory of its new user, where generation 1 is.
+    pub has_moved: AtomicU32,
+    /// 1 while the program changes its user, from before the files of the next generation are made.
+    pub changing_user: AtomicU32,
     /// 1 if some of the trbuf is in anonymous memory, because it cannot be in the file: a crash loses it.
     pub anonymous: AtomicU32,
     /// The right to map several slots at once.
@@ -144,6 +150,16 @@ pub fn switch_all_off() {
             set_switch(index, Switch::OFF);
         }
     }
+}
+
+/// How many times a process may have files: those that it makes first, and those of the user that it becomes.
+pub const GENERATIONS: usize = 2;
+
+/// The generation of this process's files that threads record to: 0, or 1 once it has become another user.
+#[inline]
+pub fn generation() -> usize {
+    // ORDERING: Acquire pairs with the Release in `first_use::files`: who sees a generation sees its files.
+    PROCESS.generation.load(Acquire) as usize & (GENERATIONS - 1)
 }
 
 #[inline(always)]

@@ -22,16 +22,20 @@ const PANICS: [&str; 5] =
     ["panic_bounds_check", "panic_fmt", "panic_cannot_unwind", "panic_nounwind", "panic_nounwind_fmt"];
 
 /// Hooks that record nothing: these functions change what the library may do or what the clock shows.
-const WITHOUT_RECORD: [&str; 11] = [
+const WITHOUT_RECORD: [&str; 15] = [
     "__libc_start_main",
     "dup2",
     "dup3",
     "prctl",
     "prlimit",
     "prlimit64",
+    "seteuid",
     "setns",
+    "setresuid",
+    "setreuid",
     "setrlimit",
     "setrlimit64",
+    "setuid",
     "syscall",
     "ulimit",
 ];

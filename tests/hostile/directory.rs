@@ -86,30 +86,6 @@ fn chroot_during_the_run() {
     assert_complete(&test, 3 * 700);
 }
 
-/// A server that drops its privileges: the files that root made are not its own any more.
-#[test]
-fn setuid_during_the_run() {
-    let test = TestDirectory::new("setuid");
-    if !privileged(&test) {
-        return;
-    }
-    let output = traced_steps(&test, "pairs 100 thread 100 setuid 65534 thread 400 pairs 100").noise_expected().run();
-    complains_once(&output, "Permission denied");
-    assert_complete(&test, 3 * 700);
-}
-
-/// Where the new user may write, and nothing was recorded before, all is as usual.
-#[test]
-fn setuid_before_the_first_record() {
-    let test = TestDirectory::new("setuid-first");
-    if !privileged(&test) {
-        return;
-    }
-    open_to_all(&test);
-    traced_steps(&test, "setuid 65534 thread 400 pairs 100").run().exited(super::DONE);
-    assert_complete(&test, 3 * 500);
-}
-
 /// A sandbox that forbids to open files, in place before the first record or after it.
 #[test]
 fn a_filter_that_forbids_to_open() {

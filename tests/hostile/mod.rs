@@ -22,6 +22,7 @@ mod shared_file_numbers;
 mod signals;
 mod stacks;
 mod stages;
+mod users;
 
 pub use directory::{open_to_all, privileged};
 pub use signals::{StormWorker, post_numbers};

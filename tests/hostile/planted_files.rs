@@ -104,8 +104,9 @@ fn run(test: &TestDirectory, planted: Planted, mode: u32, text: &str, name: impl
     open_to_all(test);
     fs::set_permissions(test.trace_directory(), fs::Permissions::from_mode(mode)).unwrap();
     // The program begins when the file has been planted under the name that its process ID makes.
-    let script = "until [ -e ../go ]; do sleep 0.01; done; \
-                  exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$@\"";
+    // setpriv is not recorded: a recorded one would make a directory of the new user's own.
+    let script = "until [ -e ../go ]; do sleep 0.01; done; exec env -u LD_PRELOAD \
+                  setpriv --reuid=65534 --regid=65534 --clear-groups env LD_PRELOAD=\"$LD_PRELOAD\" \"$@\"";
     let command = test.traced("sh").current_dir(test.trace_directory()).args(["-c", script, "sh"]).arg(steps());
     let command = command.args(words(&format!("pairs {PAIRS}"))).env("THR_TRACE_EVENTS", "mutex").noise_expected();
     let running = command.spawn();

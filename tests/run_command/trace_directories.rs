@@ -86,8 +86,8 @@ fn a_purpose_reaches_the_program() {
         .collect();
     assert_eq!(said.len(), 4, "{said:?}");
     for (purpose, size) in said {
-        let written = Trace::read(&test.directory().join(purpose)).records.iter();
-        let written: usize = written.map(|record| record.line.len() + 1).sum();
+        let trace = Trace::read(&test.directory().join(purpose));
+        let written: usize = trace.records.iter().map(|record| record.line.len() + 1).sum();
         assert!((size - written as f64).abs() <= 0.02 * written as f64 + 50.0, "{purpose}: {size}, wrote {written}");
     }
 }

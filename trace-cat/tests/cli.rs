@@ -297,6 +297,36 @@ fn records_are_sorted_by_event_or_thread_and_split_into_files() {
     assert_output(&run(trace.path(), &["--split", "lwp", "-o", "tr.0000001.002", "tr.0000001.003"]), 1, "", message);
 }
 
+/// A call of two records is one line of `-F text`.
+#[test]
+fn head_and_tail_count_the_lines_of_text() {
+    let trace = tempfile::tempdir().unwrap();
+    let record =
+        |time: u64, event: &str| format!("1795174740:{time:09}:0000002:0000001:0x7fc5de3f86c0:{event}:0x30:0:0:0:0\n");
+    let pair = |time| [record(time, "02:02:1"), record(time, "02:02:2"), record(time + 1, "02:04:0")].concat();
+    let records: String = (0..10).map(|number| pair(10 * number)).collect();
+    fs::write(trace.path().join("tr.0000001.002"), &records).unwrap();
+    let lines = |options: &[&str]| -> Vec<String> {
+        let output = run(trace.path(), &[&["-F", "text"], options].concat());
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    };
+    let all = lines(&[]);
+    assert_eq!(all.len(), 1 + 20, "a heading and the calls");
+    for count in [0, 1, 2, 5, 19, 20, 21] {
+        let number = count.to_string();
+        let [head, tail] = [["--head", &number], ["--tail", &number]].map(|options| lines(&options));
+        let heading = if count == 0 { &all[..0] } else { &all[..1] };
+        assert_eq!(head, [heading, &all[1..][..count.min(20)]].concat(), "{count}");
+        assert_eq!(tail, [heading, &all[1..][20 - count.min(20)..]].concat(), "{count}");
+    }
+    assert_eq!(lines(&["--head", "7", "--tail", "3"]), [&all[..1], &all[5..8]].concat());
+    assert_eq!(lines(&["--time", "abs", "--tail", "3"]).len(), 1 + 3);
+    let calls = |options: &[&str]| run(trace.path(), &[&["-F", "json", "--calls"], options].concat()).stdout;
+    assert!(calls(&[]).ends_with(&calls(&["--tail", "4"])) && calls(&[]).starts_with(&calls(&["--head", "4"])));
+    assert_eq!(calls(&["--tail", "4"]).iter().filter(|byte| **byte == b'\n').count(), 4);
+}
+
 #[test]
 fn nothing_is_logged_without_rust_log() {
     let trace = trace();

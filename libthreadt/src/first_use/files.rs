@@ -1,10 +1,12 @@
 //! The first record of a process: its files are made.
 
+use core::sync::atomic::Ordering::{Relaxed, Release};
+
 use crate::process_state::{PROCESS, switch_all_off};
 use crate::storage;
-use crate::sys::Errno;
-use crate::trace_dir::directory;
+use crate::sys::{Errno, Result};
 use crate::trace_dir::names_owner::{self, ClaimedTrbuf};
+use crate::trace_dir::{directory, info_file};
 
 use super::process_info;
 
@@ -14,8 +16,8 @@ use super::process_info;
 pub fn prepare_files() -> bool {
     PROCESS.files.run(|| {
         // SAFETY: within `files`, which one thread of the process runs, and all users of the directory's paths have
-        // passed; so are the calls of `make_files`.
-        let prepared = unsafe { directory::resolve() } && make_files();
+        // passed.
+        let prepared = directory::resolve() && unsafe { make_files() };
         if !prepared {
             switch_all_off();
         }
@@ -26,27 +28,59 @@ pub fn prepare_files() -> bool {
 // Not inlined, so that later threads' first records need little stack.
 #[cold]
 #[inline(never)]
-fn make_files() -> bool {
-    let make_trbuf = || {
-        // SAFETY: as above.
-        unsafe { names_owner::claim() }.and_then(|trbuf| match trbuf {
-            ClaimedTrbuf::New(fd, owner) => storage::make(&fd, &owner),
-            ClaimedTrbuf::TakenOver(fd, owner) => storage::take_over(&fd, &owner),
-        })
-    };
-    let mut made = make_trbuf();
-    for _ in 0..16 {
-        if made != Err(Errno(libc::EBADF)) {
-            break;
-        }
-        // The host closes descriptors that are not its own, or a handler of this thread has lowered the limit on files.
-        made = make_trbuf();
-    }
-    match made {
+unsafe fn make_files() -> bool {
+    // SAFETY: the caller's.
+    match unsafe { make_trbuf(0) } {
         Ok(()) => {
             process_info::write_at_first_record();
             true
         }
         Err(errno) => directory::report_unusable(directory::path(), errno),
     }
+}
+
+/// # Safety
+/// One thread of the process may call this, once for each generation of files.
+unsafe fn make_trbuf(generation: usize) -> Result {
+    let make = || {
+        // SAFETY: the caller's.
+        unsafe { names_owner::claim(generation) }.and_then(|trbuf| match trbuf {
+            ClaimedTrbuf::New(fd, owner) => storage::make(generation, &fd, &owner),
+            ClaimedTrbuf::TakenOver(fd, owner) => storage::take_over(generation, &fd, &owner),
+        })
+    };
+    let mut made = make();
+    for _ in 0..16 {
+        if made != Err(Errno(libc::EBADF)) {
+            break;
+        }
+        // The host closes descriptors that are not its own, or a handler of this thread has lowered the limit on files.
+        made = make();
+    }
+    made
+}
+
+/// Begins other files, in the subdirectory for the user `uid`: every thread records there from its next record on. `false` if
+/// that is not possible; then all stays as it is.
+///
+/// # Safety
+/// One thread of the process may call this, when the files are ready.
+pub unsafe fn begin_files_of_user(uid: u32) -> bool {
+    PROCESS.has_moved.store(1, Relaxed);
+    // SAFETY: the caller's.
+    let has_moved = unsafe { names_owner::move_to_user(uid) };
+    // SAFETY: as above.
+    let begun = has_moved && unsafe { make_trbuf(1) }.is_ok();
+    if has_moved && !begun {
+        directory::move_back();
+    }
+    PROCESS.has_moved.store(begun.into(), Relaxed);
+    if begun {
+        PROCESS.anonymous.store(0, Relaxed);
+        PROCESS.dead_rings.store(0, Relaxed);
+        info_file::begin_anew();
+        // OBSERVABLE: records go to the new files.
+        PROCESS.generation.store(1, Release);
+    }
+    begun
 }

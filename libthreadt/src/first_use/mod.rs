@@ -2,5 +2,5 @@ mod files;
 mod initialise;
 pub mod process_info;
 
-pub use files::prepare_files;
+pub use files::{begin_files_of_user, prepare_files};
 pub use initialise::{after_fork_in_child, initialise, is_recording, records, switch};

@@ -43,7 +43,9 @@ pub fn write_before_exec() {
 /// Before records are written to their file: writes what is new, unless that was done less than a second ago.
 pub fn write_at_flush() {
     let now = clock::now_fenced();
-    if now.saturating_sub(LAST_WRITTEN.load(Relaxed)) >= REFRESH_NS {
+    // A trinfo that is made while the program changes its user would be the former user's.
+    let may_write = PROCESS.changing_user.load(Relaxed) == 0;
+    if may_write && now.saturating_sub(LAST_WRITTEN.load(Relaxed)) >= REFRESH_NS {
         LAST_WRITTEN.store(now, Relaxed);
         info_file::append(|writer| {
             executable_maps::write_new(writer);
@@ -117,7 +119,7 @@ fn write_completeness(writer: &mut InfoWriter) {
     let mut number = itoa::Buffer::new();
     storage::for_each_slot(|slot| {
         let (lwp, from) = (slot.lwp.load(Relaxed), slot.published().complete_from.load(Relaxed));
-        if lwp == 0 || from == 0 {
+        if lwp == 0 || from == 0 || slot.is_stale() {
             return;
         }
         writer.raw(b"complete_from ");

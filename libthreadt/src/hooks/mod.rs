@@ -159,6 +159,7 @@ mod sem_open;
 mod spawn;
 mod spin;
 mod unrecorded;
+mod user;
 mod vfork;
 
 /// The hooks that `functions.tsv` describes.

@@ -15,7 +15,10 @@ use crate::clock;
 use crate::first_use::records;
 use crate::glibc::call_arguments::name_word;
 use crate::glibc::next_functions::{self, NextFunction};
-use crate::lifecycle::{Restriction, change_file_size_limit, change_namespace, replace_descriptor, restrict};
+use crate::hooks::user::new_user_by_system_call;
+use crate::lifecycle::{
+    Restriction, change_file_size_limit, change_namespace, change_user, replace_descriptor, restrict,
+};
 use crate::{recorder, sys};
 
 /// What `prctl(option, value, more, …)` forbids.
@@ -36,10 +39,10 @@ fn filtered(address: u64) -> Restriction {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int {
     match restriction_by_prctl(option, a, b) {
-        // SAFETY: the next function with the host's arguments.
         None if option == libc::PR_SET_NAME => {
-            record_name(|| unsafe { call_next!(prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int).into() })
-                as c_int
+            // SAFETY: the next function with the host's arguments.
+            let call_next = || unsafe { call_next!(prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int) };
+            record_name(|| call_next().into()) as c_int
         }
         // SAFETY: as above.
         None => unsafe { jump_to_next!(prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int) },
@@ -179,6 +182,12 @@ pub unsafe extern "C-unwind" fn syscall() {
         "je {known}",
         "cmp rdi, {dup3}",
         "je {known}",
+        "cmp rdi, {setuid}",
+        "je {known}",
+        "cmp rdi, {setreuid}",
+        "je {known}",
+        "cmp rdi, {setresuid}",
+        "je {known}",
         jump_to_next_with_registers!(),
         ".cfi_endproc",
         prctl = const libc::SYS_prctl,
@@ -188,6 +197,9 @@ pub unsafe extern "C-unwind" fn syscall() {
         prlimit = const libc::SYS_prlimit64,
         dup2 = const libc::SYS_dup2,
         dup3 = const libc::SYS_dup3,
+        setuid = const libc::SYS_setuid,
+        setreuid = const libc::SYS_setreuid,
+        setresuid = const libc::SYS_setresuid,
         known = sym known_syscall,
         next = sym next_functions::syscall,
         address = const NextFunction::ADDRESS_OFFSET,
@@ -204,6 +216,9 @@ unsafe extern "C-unwind" fn known_syscall(number: c_long, a: u64, b: u64, c: u64
     // SAFETY: the next function with the host's arguments.
     let call_next =
         || unsafe { call_next!(syscall(number: c_long, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> c_long) };
+    if let Some(new) = new_user_by_system_call(number, [a, b, c]) {
+        return change_user(new, call_next);
+    }
     let restriction = match number {
         libc::SYS_setns => return change_namespace(call_next),
         libc::SYS_dup2 | libc::SYS_dup3 => return replace_descriptor(b as c_int, call_next),

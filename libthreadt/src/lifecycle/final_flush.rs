@@ -27,14 +27,38 @@ pub fn flush_all_slots() -> bool {
     // `in_progress`.
     let _ = sys::barrier();
     let (mut complete, mut patience) = (true, PATIENCE_STEPS);
-    for_each_slot(|slot| complete &= flush_slot(slot, &mut patience));
+    // Stale slots are left as they are: this process may no longer write to their files.
+    for_each_slot(|slot| complete &= slot.is_stale() || flush_slot(slot, &mut patience));
+    complete
+}
+
+/// Writes what is left in the slots of files that the process has left for others. `true` if nothing is, and nobody writes
+/// to these slots any more.
+pub fn flush_stale_slots() -> bool {
+    for_each_slot(|slot| {
+        if slot.is_stale() {
+            slot.set_flush_thresholds(true);
+        }
+    });
+    // ORDERING: as in `flush_all_slots`. Later records find the threshold, and go to another slot.
+    let _ = sys::barrier();
+    let (mut complete, mut patience) = (true, PATIENCE_STEPS);
+    for_each_slot(|slot| {
+        if slot.is_stale() {
+            complete &= flush_slot(slot, &mut patience) && !slot.has_record_in_progress();
+        }
+    });
     complete
 }
 
 /// Writes out one slot; `patience` is how many steps of [`PATIENCE_NS`] may still be waited.
 fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
     let lwp = slot.lwp.load(Relaxed);
-    if lwp == 0 || slot.is_empty() && is_idle(slot) && slot.lost.load(Relaxed) == 0 {
+    if lwp == 0
+        || slot.is_empty()
+            && (is_idle(slot) || slot.is_stale() && !slot.has_record_in_progress())
+            && slot.lost.load(Relaxed) == 0
+    {
         return true;
     }
     let ours = thread_local::current() == Some(slot);
@@ -42,7 +66,8 @@ fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
         let begun = clock::now_fenced();
         let is_releasing = || {
             let now = clock::now_fenced();
-            slot.is_releasing(now.saturating_sub(RELEASE_PATIENCE_NS), begun)
+            // A release in a stale slot is recorded in the next one.
+            !slot.is_stale() && slot.is_releasing(now.saturating_sub(RELEASE_PATIENCE_NS), begun)
         };
         while slot.has_record_in_progress() || is_releasing() {
             // If it takes too long, trace-cat finds the record in the trbuf.
@@ -69,10 +94,12 @@ fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
             slot.append_loss_record(depth, time);
         });
     } else {
-        slot.append_in_flight_record(0);
+        if !slot.is_stale() {
+            slot.append_in_flight_record(0);
+        }
         slot.append_loss_record(0, time);
     }
-    let written = slot.write_all(storage::file_entry(lwp));
+    let written = slot.write_all(storage::file_entry(slot, lwp));
     slot.release_writer();
     storage::report_failure(written);
     written.is_ok() && slot.is_empty()
@@ -87,7 +114,7 @@ fn is_idle(slot: Slot) -> bool {
 fn flush_releases() -> bool {
     let (mut idle, mut patience) = (true, PATIENCE_STEPS);
     for_each_slot(|slot| {
-        if !is_idle(slot) {
+        if !slot.is_stale() && !is_idle(slot) {
             flush_slot(slot, &mut patience);
             idle = false;
         }

@@ -20,7 +20,7 @@ use super::final_flush::{begin_alone, flush_all_slots};
 use crate::first_use::process_info;
 use crate::process_state::PROCESS;
 use crate::recorder::append;
-use crate::storage::testing::{HEADER, add_chunk, forget_slots, make_file_table, new_controls, set_slot_layout};
+use crate::storage::testing::{HEADERS, add_chunk, forget_slots, make_file_table, new_controls, set_slot_layout};
 use crate::storage::{Slot, capacity, file_entry, set_write_through, slot_layout};
 use crate::sys;
 use crate::sys::interleaving::{Actor, Observer, explore, interrupt_at, observable_step, waiting_step};
@@ -57,7 +57,7 @@ fn adopt(slot: Slot, lwp: u32, directory: &Path, position: u32) {
         // SAFETY: within the region's text, which nobody else knows yet.
         unsafe { slot.region_text(0).add(before as usize).write(b'\n') };
     }
-    file_entry(lwp).users.fetch_add(1, Relaxed);
+    file_entry(slot, lwp).users.fetch_add(1, Relaxed);
 }
 
 impl Scene {
@@ -73,8 +73,8 @@ impl Scene {
         PROCESS.flushing.release();
         // Forgets the scene before.
         forget_slots(|_, _| ());
-        HEADER.store(mapped(SLOTS_OFFSET), SeqCst);
-        make_file_table(false).unwrap();
+        HEADERS[0].store(mapped(SLOTS_OFFSET), SeqCst);
+        make_file_table(0, false).unwrap();
         let directory = Arc::new(tempfile::tempdir().unwrap());
         let first = NonNull::new(mapped(layout.slot_size() * lwps.len())).unwrap();
         // SAFETY: the memory of the slots.
@@ -197,7 +197,7 @@ impl Scene {
 
     fn copy_of_running(&self) -> Option<Vec<u64>> {
         let slot = &self.slots[0];
-        let entry = file_entry(slot.lwp.load(Relaxed));
+        let entry = file_entry(*slot, slot.lwp.load(Relaxed));
         let end = entry.end();
         observable_step();
         let mut copy = self.slot_bytes().swap_remove(0);

@@ -7,6 +7,7 @@ mod process_exit;
 mod restriction;
 mod thread_end;
 mod thread_start;
+mod user_change;
 
 #[cfg(test)]
 mod interleaving_tests;
@@ -24,3 +25,4 @@ pub use process_exit::record_process_exit;
 pub use restriction::{Restriction, restrict};
 pub use thread_end::{end_by_unwinding, record_thread_exit};
 pub use thread_start::{ThreadStart, run};
+pub use user_change::{NewUser, change_user};

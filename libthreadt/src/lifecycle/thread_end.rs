@@ -7,7 +7,7 @@ use spec::id;
 use crate::config::detail;
 use crate::first_use::records;
 use crate::process_state;
-use crate::storage::{ALL_REGIONS, WriteRight, file_entry, release_slot, report_failure, slot_layout, thread_local};
+use crate::storage::{ALL_REGIONS, WriteRight, file_entry, release_slot, report_unwritten, slot_layout, thread_local};
 use crate::sys::close_abandoned;
 use crate::{clock, recorder};
 
@@ -52,7 +52,7 @@ fn write_out() {
     if !keeps_ring && slot.become_writer(lwp, ALL_REGIONS) == WriteRight::Taken {
         let time = clock::since_epoch(clock::now_fenced());
         slot.in_free_region(|depth| slot.append_loss_record(depth, time));
-        report_failure(slot.write_all(file_entry(lwp)));
+        report_unwritten(slot, slot.write_all(file_entry(slot, lwp)));
         slot.release_writer();
     }
     if slot.end() {

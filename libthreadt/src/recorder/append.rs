@@ -6,7 +6,7 @@ use core::sync::atomic::compiler_fence;
 use spec::buffer::REGIONS;
 use spec::encode::UntimedRecord;
 
-use super::nesting;
+use super::{nesting, slot_adoption};
 use crate::clock;
 use crate::first_use::process_info;
 use crate::process_state::PROCESS;
@@ -19,7 +19,12 @@ use crate::trace_dir::follow_time_namespace;
 /// and even leave by `siglongjmp`.
 #[inline(always)]
 pub fn append<const N: usize>(slot: Slot, time: u64, lines: &[UntimedRecord; N]) {
-    let time = clock::since_epoch(time);
+    append_lines(slot, clock::since_epoch(time), lines);
+}
+
+/// As [`append`], with nanoseconds since the Epoch.
+#[inline(always)]
+fn append_lines(slot: Slot, time: u64, lines: &[UntimedRecord]) {
     let place = stack_pointer();
     let mut depth = 0;
     if slot.in_progress[0].load(Relaxed) != 0 {
@@ -41,7 +46,7 @@ pub fn append<const N: usize>(slot: Slot, time: u64, lines: &[UntimedRecord; N])
         observable_step();
         in_progress.store(0, Relaxed);
     } else {
-        slot.lose(N as u32, Errno(libc::ENOBUFS), time);
+        slot.lose(lines.len() as u32, Errno(libc::ENOBUFS), time);
     }
 }
 
@@ -62,6 +67,9 @@ fn append_at(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
 fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     if PROCESS.final_flush_begun.load(Relaxed) != 0 {
         PROCESS.recorded_after_final_flush.store(1, SeqCst);
+    }
+    if slot.is_stale() {
+        return append_elsewhere(slot, time, lines);
     }
     if let Some(cause) = storage::refusal(time) {
         return slot.lose(lines.len() as u32, cause, time);
@@ -95,6 +103,14 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     append_or_write(slot, depth, time, lines);
 }
 
+/// Appends to another slot: the process has left the files of this one.
+fn append_elsewhere(stale: Slot, time: u64, lines: &[UntimedRecord]) {
+    match slot_adoption::replace_stale_slot(stale) {
+        Some(slot) => append_lines(slot, time, lines),
+        None => stale.lose(lines.len() as u32, Errno(libc::ENOMEM), time),
+    }
+}
+
 /// Appends as the slot's writer. Writes the region before if it is full, and after if each record is written at once.
 fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     let records = lines.len() as u32;
@@ -113,7 +129,9 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
             return;
         }
     }
-    if let Some(cause) = storage::refusal(time) {
+    if slot.is_stale() {
+        append_elsewhere(slot, time, lines);
+    } else if let Some(cause) = storage::refusal(time) {
         slot.lose(records, cause, time);
     } else if right == WriteRight::Refused || !slot.has_room(depth) {
         slot.lose(records, Errno(libc::EBUSY), time);
@@ -128,9 +146,9 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
         if right == WriteRight::Taken && at_once && slot.flush_thresholds[depth & (REGIONS - 1)].load(Relaxed) == 0 {
             // Also what signal handlers have recorded meanwhile.
             slot.writer_depth.store(ALL_REGIONS, Relaxed);
-            let written = (depth..REGIONS).try_for_each(|other| slot.write(other, Some(depth), file_entry(lwp)));
+            let written = (depth..REGIONS).try_for_each(|other| slot.write(other, Some(depth), file_entry(slot, lwp)));
             if !slot.is_disowned() {
-                storage::report_failure(written);
+                storage::report_unwritten(slot, written);
             }
         }
     }
@@ -144,7 +162,7 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
 
 /// Writes a full region to its file; if that fails, drops its older half. Also makes the regular checks.
 fn write_full(slot: Slot, depth: usize) {
-    let written = slot.write(depth, Some(depth), file_entry(slot.lwp.load(Relaxed)));
+    let written = slot.write(depth, Some(depth), file_entry(slot, slot.lwp.load(Relaxed)));
     if slot.is_disowned() {
         return;
     }
@@ -153,6 +171,9 @@ fn write_full(slot: Slot, depth: usize) {
     }
     // The region is not filled once more.
     storage::outlast();
+    if written.is_err() && storage::is_left_for_others(slot) {
+        return;
+    }
     storage::report_failure(written);
     process_info::write_at_flush();
     if !clock::check() {

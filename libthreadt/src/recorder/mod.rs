@@ -3,6 +3,7 @@ mod nesting;
 mod record;
 mod release_note;
 mod return_record;
+mod slot_adoption;
 mod thread_slot;
 
 #[cfg(test)]
@@ -10,4 +11,5 @@ pub use append::append;
 pub use record::{put, put_mutex, put_pair};
 pub use release_note::{note_release, record_abandoned_release, release_is_recorded};
 pub use return_record::ReturnRecord;
-pub use thread_slot::{pthread_self, slot_or_claim, take_over_losses};
+pub use slot_adoption::pthread_self;
+pub use thread_slot::{slot_or_claim, take_over_losses};

@@ -1,27 +1,17 @@
 //! The slot of the calling thread: it claims one at its first record.
 
-use core::arch::asm;
-use core::sync::atomic::Ordering::{AcqRel, Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 
 use spec::encode::UntimedRecord;
 use spec::id;
 
 use super::append::append;
+use super::slot_adoption::adopt_slot;
 use crate::clock;
 use crate::first_use::{initialise, prepare_files, records};
 use crate::process_state::{self, PROCESS};
-use crate::storage::{self, Slot, file_entry, thread_local};
-use crate::sys::{Errno, thread_id, thread_word};
-use crate::trace_dir::directory;
-
-/// `pthread_self()`, as the thread's own memory has it.
-#[inline]
-pub fn pthread_self() -> u64 {
-    let tid;
-    // SAFETY: the x86-64 TLS ABI keeps the thread pointer, which is glibc's pthread_t, at fs:0x10 (and at fs:0).
-    unsafe { asm!("mov {}, qword ptr fs:[0x10]", out(reg) tid, options(nostack, readonly, preserves_flags, pure)) };
-    tid
-}
+use crate::storage::{self, Slot, thread_local};
+use crate::sys::{Errno, thread_word};
 
 /// This thread's slot; it claims one if it has none. If that fails, `records`, whose time is a reading `time` of the
 /// clock, are counted as lost.
@@ -50,18 +40,10 @@ fn claim(records: u32, time: u64) -> Option<Slot> {
     if let Some(cause) = storage::refusal(clock::since_epoch(time)) {
         return lose_without_slot(records, cause, time);
     }
-    let Some(slot) = storage::take_slot() else {
+    let Some(slot) = adopt_slot() else {
         storage::report_failure(Err(Errno(libc::ENOMEM)));
         return lose_without_slot(records, Errno(libc::ENOMEM), time);
     };
-    let lwp = thread_id();
-    slot.adopt(lwp, process_state::id(), pthread_self(), directory::path(), process_state::writes_through());
-    file_entry(lwp).users.fetch_add(1, AcqRel);
-    slot.release_writer();
-    // Set again: the final flush may have begun after the word was read and before the slot got an owner.
-    if process_state::writes_through() {
-        slot.set_flush_thresholds(true);
-    }
     if let Some(other) = thread_local::current() {
         // A signal handler was faster.
         slot.end();

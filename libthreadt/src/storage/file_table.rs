@@ -9,7 +9,9 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 use spec::buffer::{FileEntry, PAGE};
 use spec::names::LWP_MASK;
 
-use super::slot_table::HEADER;
+use super::slot::Slot;
+use super::slot_table::HEADERS;
+use crate::process_state::GENERATIONS;
 use crate::sys::{self, FileIdentity, Result};
 
 /// The state of the tr file with one `yyy`. Each entry has a cache line of its own, because threads that are made one
@@ -33,29 +35,30 @@ const ENTRIES: usize = LWP_MASK as usize + 1;
 /// Bytes of the table.
 pub const TABLE_SIZE: usize = ENTRIES * size_of::<RecordFileEntry>();
 
-/// The table; null without a trbuf.
-static TABLE: AtomicPtr<RecordFileEntry> = AtomicPtr::new(null_mut());
+/// The tables, by generation; null without a trbuf.
+static TABLES: [AtomicPtr<RecordFileEntry>; GENERATIONS] = [const { AtomicPtr::new(null_mut()) }; GENERATIONS];
 /// The files may be there already: this process made them before an exec.
 static MADE_BEFORE_EXEC: AtomicBool = AtomicBool::new(false);
 
-/// Makes the table of this process, whose files may be there if it `has_executed` another program before.
-pub fn make(has_executed: bool) -> Result {
+/// Makes the table of a generation of this process's files, which may be there if it `has_executed` another program before.
+pub fn make(generation: usize, has_executed: bool) -> Result {
     let table = sys::map_for_process(TABLE_SIZE)?;
     MADE_BEFORE_EXEC.store(has_executed, Relaxed);
-    TABLE.store(table.cast(), Release);
+    TABLES[generation & (GENERATIONS - 1)].store(table.cast(), Release);
     Ok(())
 }
 
-/// Forgets the table in a forked child, and returns it, or null.
-pub fn forget() -> *mut u8 {
-    TABLE.swap(null_mut(), Relaxed).cast()
+/// Forgets the tables in a forked child, and returns them, or null.
+pub fn forget() -> [*mut u8; GENERATIONS] {
+    TABLES.each_ref().map(|table| table.swap(null_mut(), Relaxed).cast())
 }
 
-/// The entry of the file for this LWP.
-pub fn file_entry(lwp: u32) -> &'static RecordFileEntry {
+/// The entry of the file for this LWP, to which the slot's records go.
+pub fn file_entry(slot: Slot, lwp: u32) -> &'static RecordFileEntry {
     /// For a forked child that returns into a record of its parent's.
     static NONE: RecordFileEntry = RecordFileEntry::new();
-    let (table, header) = (TABLE.load(Acquire), HEADER.load(Acquire));
+    let generation = usize::from(slot.generation.load(Relaxed)) & (GENERATIONS - 1);
+    let (table, header) = (TABLES[generation].load(Acquire), HEADERS[generation].load(Acquire));
     if table.is_null() || header.is_null() {
         return &NONE;
     }

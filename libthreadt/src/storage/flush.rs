@@ -52,6 +52,9 @@ impl Slot {
             let (long, writer) = (is_long(position), self.writer.load(Relaxed));
             // Before an exec's leftovers are taken over nobody is the writer.
             let lwp = if writer == 0 { sys::thread_id() } else { writer };
+            if entry.identity().is_none() {
+                wait_for_change_of_user(self);
+            }
             // SAFETY: the writer may use the path, and this is the only reference to it.
             let file = unsafe { record_file::open(path::in_buffer(&*self.path()), entry, long, lwp) }?;
             let (at, range) = if intent == 0 {
@@ -180,6 +183,34 @@ pub fn end_left_write_through() {
             slot_table::set_write_through(false);
         }
         PROCESS.flushing.release();
+    }
+}
+
+/// Whether the process changes its user, or has changed it, so that the slot's text stays where it is. Waits until it has
+/// been changed, a second at most.
+#[cold]
+pub fn is_left_for_others(slot: Slot) -> bool {
+    wait_for_change_of_user(slot);
+    slot.is_stale()
+}
+
+/// Reports a failure after which the text stays in the slot, unless it is meant to stay there: until the program is root again,
+/// or for trace-cat.
+pub fn report_unwritten(slot: Slot, written: Result) {
+    let is_meant = || is_left_for_others(slot) || written == Err(Errno(libc::EACCES)) && sys::may_become_root_again();
+    if written.is_err() && !is_meant() {
+        report_failure(written);
+    }
+}
+
+/// Waits until the program has changed its user, if it is about to, a second at most: a file that is made meanwhile would be the
+/// former user's. Who changes the user waits for the writers of stale slots, so that these go on.
+fn wait_for_change_of_user(slot: Slot) {
+    for _ in 0..10_000 {
+        if PROCESS.changing_user.load(Relaxed) == 0 || slot.is_stale() {
+            return;
+        }
+        sys::sleep(100_000);
     }
 }
 

@@ -21,7 +21,7 @@ mod benches;
 mod tests;
 
 pub use file_table::file_entry;
-pub use flush::{end_left_write_through, report_failure};
+pub use flush::{end_left_write_through, is_left_for_others, report_failure, report_unwritten};
 pub use flush_point::{is_flush_point, restart_count};
 pub use layout::{RECORDS_AT_ONCE, RESERVE, capacity, slot_layout};
 pub use ring::{give_up_oldest, is_check_point};
@@ -37,5 +37,5 @@ pub mod testing {
     pub use super::file_table::make as make_file_table;
     pub use super::layout::set_slot_layout;
     pub use super::slot_control::new_controls;
-    pub use super::slot_table::{HEADER, add_chunk, forget as forget_slots};
+    pub use super::slot_table::{HEADERS, add_chunk, forget as forget_slots};
 }

@@ -326,6 +326,11 @@ impl Slot {
         }
     }
 
+    /// Whether the process has begun other files since: the owner records to another slot.
+    pub fn is_stale(self) -> bool {
+        usize::from(self.generation.load(Relaxed)) != process_state::generation()
+    }
+
     /// Whether this process is a forked child of the one whose slot it was.
     pub fn is_disowned(self) -> bool {
         self.process.load(Relaxed) != process_state::id()

@@ -43,6 +43,8 @@ pub struct SlotControl {
     pub writer_depth: AtomicU8,
     /// 1 after the thread has recorded its own end.
     pub exit_recorded: AtomicU8,
+    /// The generation of the process's files to which the slot belongs.
+    pub generation: AtomicU8,
     /// 1 if the slot is in anonymous memory and not in the file.
     pub anonymous: AtomicU8,
     /// Records in a row that found as many in progress as there are regions.

@@ -27,7 +27,7 @@ const KEPT_RINGS: u32 = 16;
 /// A slot for a new owner, with nothing unwritten in it; the caller becomes its writer.
 pub fn take_slot() -> Option<Slot> {
     let take_dead = if slot_layout().is_ring() { take_longest_dead_ring } else { take_ended };
-    let slot = take_dead().or_else(|| Slot::take_from(&FRESH)).or_else(|| {
+    let slot = take_dead().or_else(take_fresh).or_else(|| {
         sweep();
         take_dead().or_else(grow)
     })?;
@@ -36,8 +36,16 @@ pub fn take_slot() -> Option<Slot> {
     Some(slot)
 }
 
+/// A slot that no thread has had yet. Those of files that the process has left are not used any more.
+fn take_fresh() -> Option<Slot> {
+    core::iter::from_fn(|| Slot::take_from(&FRESH)).find(|slot| !slot.is_stale())
+}
+
 /// Makes the slot available to another thread as soon as its own, which is about to end, is gone.
 pub fn release_slot(slot: Slot) {
+    if slot.is_stale() {
+        return;
+    }
     if slot_layout().is_ring() {
         slot.death_order.store(PROCESS.ended_threads.fetch_add(1, Relaxed) + 1, Relaxed);
         PROCESS.dead_rings.fetch_add(1, Release);
@@ -51,7 +59,8 @@ fn take_ended() -> Option<Slot> {
     let mut alive = [None; 4];
     let mut dead = None;
     for place in &mut alive {
-        let Some(slot) = Slot::take_from(&ENDED) else { break };
+        let taken = core::iter::from_fn(|| Slot::take_from(&ENDED)).find(|slot| !slot.is_stale());
+        let Some(slot) = taken else { break };
         let lwp = slot.lwp.load(Relaxed);
         if thread_exists(process_state::id(), lwp) {
             *place = Some(slot);
@@ -72,7 +81,7 @@ fn write_out(slot: Slot, lwp: u32) -> bool {
     if !take_from_dead(slot, lwp) {
         return false;
     }
-    let entry = file_entry(lwp);
+    let entry = file_entry(slot, lwp);
     slot.append_in_flight_record(0);
     let written = slot.write_all(entry).and_then(|()| {
         // For a loss record of its own there may have been no room.
@@ -102,7 +111,7 @@ fn take_from_dead(slot: Slot, lwp: u32) -> bool {
 
 /// Finds slots of threads whose end no hook has seen (`syscall(SYS_exit)`), each time the number of slots has doubled.
 fn sweep() {
-    let slots = PROCESS.slots.load(Relaxed);
+    let slots = PROCESS.slots[process_state::generation()].load(Relaxed);
     let due = PROCESS.next_sweep.load(Relaxed);
     if slots < due.max(16) || PROCESS.next_sweep.compare_exchange(due, 2 * slots, Relaxed, Relaxed).is_err() {
         return;
@@ -130,6 +139,7 @@ fn take_longest_dead_ring() -> Option<Slot> {
         for_each_slot(|slot| {
             let death_order = slot.death_order.load(Relaxed);
             if slot.state.load(Relaxed) == SLOT_ENDED
+                && !slot.is_stale()
                 && longest.is_none_or(|(first, _)| death_order < first)
                 && !thread_exists(pid, slot.lwp.load(Relaxed))
             {
@@ -159,7 +169,7 @@ fn take_longest_dead_ring() -> Option<Slot> {
         }
         // OBSERVABLE: the dead thread's records are gone.
         slot.set_lwp(0);
-        file_entry(lwp).users.fetch_sub(1, AcqRel);
+        file_entry(slot, lwp).users.fetch_sub(1, AcqRel);
         PROCESS.reused_rings.fetch_add(1, Relaxed);
         return Some(slot);
     }

@@ -7,11 +7,11 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use super::slot::Slot;
 use super::slot_control::SlotControl;
 use crate::config::CONFIG;
-use crate::process_state::{self, PROCESS};
+use crate::process_state::{self, GENERATIONS, PROCESS};
 use crate::sys::Pool;
 
-/// The mapped header of the trbuf, with the file entries behind it.
-pub static HEADER: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+/// The mapped headers of the trbufs, by generation, with the file entries behind them.
+pub static HEADERS: [AtomicPtr<u8>; GENERATIONS] = [const { AtomicPtr::new(null_mut()) }; GENERATIONS];
 /// The first slot of the chunk that was mapped last; it has the address of that of the chunk before.
 static CHUNKS: AtomicPtr<SlotControl> = AtomicPtr::new(null_mut());
 
@@ -69,13 +69,14 @@ pub fn set_write_through(on: bool) {
     let stops = PROCESS.stop_time.load(Relaxed) != 0;
     PROCESS.write_through.store(u32::from(on || stops || CONFIG.get().unbuffered), Release);
     let on = process_state::writes_through();
-    for_each_slot(|slot| slot.set_flush_thresholds(on));
+    // The owner of a stale slot must notice.
+    for_each_slot(|slot| slot.set_flush_thresholds(on || slot.is_stale()));
 }
 
 /// Empties the table in a forked child, after calling `each` with the first slot of every chunk and how many there are
-/// in it; returns the header of the parent's trbuf, or null.
-pub fn forget(each: impl FnMut(Slot, usize)) -> *mut u8 {
+/// in it; returns the headers of the parent's trbufs, or null.
+pub fn forget(each: impl FnMut(Slot, usize)) -> [*mut u8; GENERATIONS] {
     for_each_chunk(each);
     CHUNKS.store(null_mut(), Relaxed);
-    HEADER.swap(null_mut(), Relaxed)
+    HEADERS.each_ref().map(|header| header.swap(null_mut(), Relaxed))
 }

@@ -14,18 +14,18 @@ use super::file_table::{self, file_entry};
 use super::layout::{set_slot_layout, slot_layout};
 use super::slot::Slot;
 use super::slot_control::{SlotControl, new_controls};
-use super::slot_table::{self, FRESH, HEADER, add_chunk, for_each_chunk, for_each_in_chunk, for_each_slot};
+use super::slot_table::{self, FRESH, HEADERS, add_chunk, for_each_chunk, for_each_in_chunk, for_each_slot};
 use super::thread_local;
 use crate::config::CONFIG;
-use crate::process_state::PROCESS;
+use crate::process_state::{self, GENERATIONS, PROCESS};
 use crate::sys::{self, Errno, Fd, Result};
 use crate::trace_dir::{SPARE_SLOTS, directory, names_owner};
 
 /// A chunk of slots has at most so many bytes, unless a single slot has more.
 const CHUNK_MAX: usize = 4 << 20;
 
-/// Makes `fd`, a new and empty file, this process's trbuf.
-pub fn make(fd: &Fd, owner: &Owner) -> Result {
+/// Makes `fd`, a new and empty file, this process's trbuf of this generation.
+pub fn make(generation: usize, fd: &Fd, owner: &Owner) -> Result {
     let (header, in_file) = map_header(fd)?;
     write_header(header, owner);
     if !in_file {
@@ -34,8 +34,8 @@ pub fn make(fd: &Fd, owner: &Owner) -> Result {
         let _ = fd.truncate(SLOTS_OFFSET as u64).and_then(|()| unsafe { fd.write_at(header, size_of::<Header>(), 0) });
     }
     set_slot_layout(owner.layout);
-    file_table::make(false)?;
-    HEADER.store(header, Release);
+    file_table::make(generation, false)?;
+    HEADERS[generation & (GENERATIONS - 1)].store(header, Release);
     Ok(())
 }
 
@@ -73,7 +73,7 @@ fn write_header(base: *mut u8, owner: &Owner) {
 /// Takes over the trbuf that this process made before an exec: unwritten text is written, and the slots are reused.
 ///
 /// The slots keep their layout, unless the environment now asks for another one and nothing is left in them.
-pub fn take_over(fd: &Fd, owner: &Owner) -> Result {
+pub fn take_over(generation: usize, fd: &Fd, owner: &Owner) -> Result {
     let layout = owner.layout;
     let size = fd.stat()?.st_size as u64;
     let has_slots = size > SLOTS_OFFSET as u64;
@@ -81,11 +81,12 @@ pub fn take_over(fd: &Fd, owner: &Owner) -> Result {
     if !in_file {
         write_header(header, owner);
     }
-    HEADER.store(header, Release);
+    HEADERS[generation & (GENERATIONS - 1)].store(header, Release);
     set_slot_layout(layout);
-    file_table::make(true)?;
+    file_table::make(generation, true)?;
     let slots = (size.saturating_sub(SLOTS_OFFSET as u64) / layout.slot_size() as u64) as u32;
-    PROCESS.slots.store(slots, Relaxed);
+    let room = &PROCESS.slots[generation & (GENERATIONS - 1)];
+    room.store(slots, Relaxed);
     let wanted = CONFIG.get().layout;
     let mut complete = true;
     if slots != 0 {
@@ -94,6 +95,7 @@ pub fn take_over(fd: &Fd, owner: &Owner) -> Result {
         let base = NonNull::new(first).ok_or(Errno(libc::ENOMEM))?;
         // SAFETY: the mapping of a trbuf's slots.
         let controls = unsafe { new_controls(base, slots as usize, layout.slot_size()) }?;
+        set_generation(controls, slots as usize, generation);
         complete = write_out_chunk(controls, slots as usize);
         if complete && wanted != layout {
             // SAFETY: nobody has got a slot yet.
@@ -102,7 +104,7 @@ pub fn take_over(fd: &Fd, owner: &Owner) -> Result {
                 sys::unmap(controls.as_ptr().cast(), slots as usize * size_of::<SlotControl>());
             }
             fd.truncate(SLOTS_OFFSET as u64)?;
-            PROCESS.slots.store(0, Relaxed);
+            room.store(0, Relaxed);
         } else {
             // What cannot be written stays, for trace-cat.
             let offer_empty = |slot: Slot| {
@@ -114,12 +116,17 @@ pub fn take_over(fd: &Fd, owner: &Owner) -> Result {
             unsafe { add_chunk(controls, slots as usize, offer_empty) };
         }
     }
-    if complete && PROCESS.slots.load(Relaxed) == 0 {
+    if complete && room.load(Relaxed) == 0 {
         set_slot_layout(wanted);
         // SAFETY: the header is mapped, and this process's alone. OBSERVABLE: there are no slots of another layout.
         unsafe { (&raw mut (*header.cast::<Header>()).ring_size).write_volatile(wanted.ring_size()) };
     }
     Ok(())
+}
+
+/// Notes to which generation of files new slots belong.
+fn set_generation(first: NonNull<SlotControl>, slots: usize, generation: usize) {
+    for_each_in_chunk(first, slots, |slot| slot.generation.store(generation as u8, Relaxed));
 }
 
 /// Writes out the slots of the program before the exec; those that are empty then lose their owner. `true` if all are.
@@ -130,7 +137,7 @@ fn write_out_chunk(first: NonNull<SlotControl>, slots: usize) -> bool {
         for (depth, region) in slot.regions.iter().enumerate() {
             let length = slot.range_in(depth, region.write_intent.load(Relaxed)).len() as u64;
             if lwp != 0 && length != 0 {
-                file_entry(lwp).at_least(region.write_intent_offset.load(Relaxed).saturating_add(length));
+                file_entry(slot, lwp).at_least(region.write_intent_offset.load(Relaxed).saturating_add(length));
             }
         }
     });
@@ -140,7 +147,7 @@ fn write_out_chunk(first: NonNull<SlotControl>, slots: usize) -> bool {
         if lwp != 0 {
             slot.append_in_flight_record(0);
         }
-        if lwp != 0 && slot.write_all(file_entry(lwp)).is_ok() {
+        if lwp != 0 && slot.write_all(file_entry(slot, lwp)).is_ok() {
             slot.set_lwp(0);
         }
         complete &= slot.lwp.load(Relaxed) == 0;
@@ -155,7 +162,7 @@ pub fn forget(interrupted: Option<Slot>) {
         // SAFETY: the mapping is this library's, and only returns into it are left, which write and forget.
         let _ = unsafe { sys::replace_by_private(from, to as usize - from as usize) };
     };
-    let header = slot_table::forget(|first, slots| {
+    let headers = slot_table::forget(|first, slots| {
         // A write that is still continued finds no file.
         for_each_in_chunk(first.control(), slots, |slot| {
             if slot.writer.load(Relaxed) != 0 {
@@ -173,12 +180,11 @@ pub fn forget(interrupted: Option<Slot>) {
             None => replace(start, end),
         }
     });
-    if !header.is_null() {
+    for header in headers.into_iter().filter(|header| !header.is_null()) {
         replace(header, header.wrapping_add(SLOTS_OFFSET));
     }
     // Empty for whatever still returns into a write.
-    let table = file_table::forget();
-    if !table.is_null() {
+    for table in file_table::forget().into_iter().filter(|table| !table.is_null()) {
         replace(table, table.wrapping_add(file_table::TABLE_SIZE));
     }
 }
@@ -189,9 +195,9 @@ pub fn forget(interrupted: Option<Slot>) {
 /// What this thread still records goes through private memory in the trbuf's place.
 pub fn blank() -> bool {
     let Some(own) = thread_local::current() else { return false };
-    let (header, mut used) = (HEADER.load(Relaxed), 0);
+    let (header, mut used) = (HEADERS[0].load(Relaxed), 0);
     for_each_slot(|slot| used += u32::from(slot.state.load(Relaxed) != 0));
-    let is_spare = used == 1 && PROCESS.slots.load(Relaxed) == SPARE_SLOTS && !slot_layout().is_ring();
+    let is_spare = used == 1 && PROCESS.slots[0].load(Relaxed) == SPARE_SLOTS && !slot_layout().is_ring();
     if !is_spare || PROCESS.anonymous.load(Relaxed) != 0 || !sys::is_only_thread() {
         return false;
     }
@@ -201,7 +207,7 @@ pub fn blank() -> bool {
     fence(Release);
     // SAFETY: as above.
     unsafe { header.write_bytes(0, size_of::<Header>()) };
-    file_entry(own.lwp.load(Relaxed)).forget_published();
+    file_entry(own, own.lwp.load(Relaxed)).forget_published();
     own.published().lwp.store(0, Release);
     // SAFETY: the first page of this thread's slot, of which zeros are valid.
     unsafe { own.base.as_ptr().write_bytes(0, PAGE) };
@@ -221,8 +227,9 @@ pub fn grow() -> Option<Slot> {
     // Threads that start together must not each reserve a complete chunk: the later ones map one slot.
     let alone = PROCESS.growing.take();
     let most = (CHUNK_MAX / slot_size).clamp(1, 16) as u32;
-    let slots = if alone { PROCESS.slots.load(Relaxed).clamp(2, 16).min(most) } else { 1 };
-    let slot = grow_by(slots, slot_size);
+    let generation = process_state::generation();
+    let slots = if alone { PROCESS.slots[generation].load(Relaxed).clamp(2, 16).min(most) } else { 1 };
+    let slot = grow_by(generation, slots, slot_size);
     if alone {
         PROCESS.growing.release();
     }
@@ -230,11 +237,11 @@ pub fn grow() -> Option<Slot> {
 }
 
 /// Maps a chunk of so many slots and returns one of them; the others are for the next threads.
-fn grow_by(slots: u32, slot_size: usize) -> Option<Slot> {
-    let at = slot_layout().slot_offset(PROCESS.slots.fetch_add(slots, Relaxed).into());
+fn grow_by(generation: usize, slots: u32, slot_size: usize) -> Option<Slot> {
+    let at = slot_layout().slot_offset(PROCESS.slots[generation].fetch_add(slots, Relaxed).into());
     let length = slots as usize * slot_size;
     let map_more = || {
-        let fd = names_owner::open_trbuf()?;
+        let fd = names_owner::open_trbuf(generation)?;
         fd.reserve(at, length as u64)?;
         fd.map(at, length)
     };
@@ -248,6 +255,7 @@ fn grow_by(slots: u32, slot_size: usize) -> Option<Slot> {
     };
     // SAFETY: fresh slots, mapped for good.
     let controls = unsafe { new_controls(NonNull::new(first)?, slots as usize, slot_size) }.ok()?;
+    set_generation(controls, slots as usize, generation);
     let own = Cell::new(None);
     let offer = |slot: Slot| {
         slot.anonymous.store(in_file.is_none().into(), Relaxed);

@@ -188,6 +188,12 @@ impl Fd {
         unsafe { call(libc::SYS_fchmod, [self.number as usize, mode as usize]) }.map(drop)
     }
 
+    /// Gives the file to the user `uid`.
+    pub fn set_owner(&self, uid: u32) -> Result {
+        // SAFETY: no memory is involved. The group stays.
+        unsafe { call(libc::SYS_fchown, [self.number as usize, uid as usize, u32::MAX as usize]) }.map(drop)
+    }
+
     /// Makes the file `length` bytes long. Fails with `EFBIG` as [`Fd::write`] does.
     pub fn truncate(&self, length: u64) -> Result {
         if length > file_size_limit() {

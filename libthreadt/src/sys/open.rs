@@ -29,6 +29,13 @@ impl FileIdentity {
 
 /// The owner of the files that this process makes. Some file systems give all files the same one.
 static OWNER_OF_NEW_FILES: AtomicU32 = AtomicU32::new(u32::MAX);
+/// The user to whom new files are given; `u32::MAX` if they are the process's own.
+static WANTED_OWNER: AtomicU32 = AtomicU32::new(u32::MAX);
+
+/// Gives files that are made from now on to the user `uid`.
+pub fn set_owner_of_new_files(uid: u32) {
+    WANTED_OWNER.store(uid, Relaxed);
+}
 
 impl Errno {
     /// Whether opening failed because the name leads to something that this process did not make.
@@ -55,7 +62,10 @@ impl Fd {
         if stat.st_mode & 0o777 != 0o600 {
             fd.set_mode(0o600)?;
         }
-        OWNER_OF_NEW_FILES.store(stat.st_uid, Relaxed);
+        let wanted = WANTED_OWNER.load(Relaxed);
+        // It is empty, and nobody else's. Only root can, and only root needs to.
+        let is_given = wanted != u32::MAX && wanted != stat.st_uid && fd.set_owner(wanted).is_ok();
+        OWNER_OF_NEW_FILES.store(if is_given { wanted } else { stat.st_uid }, Relaxed);
         Ok((fd, identity(&stat)))
     }
 
@@ -112,6 +122,23 @@ impl Fd {
 pub fn is_own_directory(path: &CStr) -> Result<bool> {
     let flags = libc::O_RDONLY | libc::O_DIRECTORY;
     Ok(is_own(open_without_waiting(path, flags)?.stat()?.st_uid))
+}
+
+/// Whether the directory at `path`, which is no link, belongs to the user `uid` and is closed to all others.
+pub fn is_directory_of(path: &CStr, uid: u32) -> bool {
+    path::stat(path).is_ok_and(|stat| {
+        stat.st_mode & libc::S_IFMT == libc::S_IFDIR && stat.st_mode & 0o777 == 0o700 && stat.st_uid == uid
+    })
+}
+
+/// Gives the directory at `path`, which this process has just made, to the user `uid`, who alone may use it.
+pub fn give_directory_to(path: &CStr, uid: u32) -> Result {
+    let fd = open_without_waiting(path, libc::O_RDONLY | libc::O_DIRECTORY)?;
+    if fd.stat()?.st_uid != user_id() {
+        return Err(Errno(libc::EACCES));
+    }
+    fd.set_mode(0o700)?;
+    fd.set_owner(uid)
 }
 
 fn is_own(owner: u32) -> bool {

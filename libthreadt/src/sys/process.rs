@@ -40,6 +40,31 @@ pub fn user_id() -> u32 {
     number(libc::SYS_geteuid)
 }
 
+/// The real, the effective and the saved user ID of the calling thread; `None` if they are not known.
+pub fn user_ids() -> Option<[u32; 3]> {
+    let mut ids = [0u32; 3];
+    let places = ids.each_mut().map(|id| &raw mut *id as usize);
+    // SAFETY: the kernel writes the three words.
+    unsafe { call(libc::SYS_getresuid, places) }.ok()?;
+    Some(ids)
+}
+
+/// Whether the calling thread has given up root's rights for a while.
+pub fn may_become_root_again() -> bool {
+    user_ids().is_some_and(|ids| ids[1] != 0 && ids.contains(&0))
+}
+
+/// Runs `work` as the user `uid` as far as files are concerned, and only this thread. `None` if that is not permitted.
+pub fn as_file_system_user<T>(uid: u32, work: impl FnOnce() -> T) -> Option<T> {
+    // The call returns the ID before, and does not report a failure.
+    // SAFETY: no memory is involved.
+    let set = |id: u32| unsafe { call(libc::SYS_setfsuid, [id as usize]) }.ok().map(|before| before as u32);
+    let before = set(uid)?;
+    let result = (set(u32::MAX) == Some(uid)).then(work);
+    set(before);
+    result
+}
+
 /// Whether the process `pid` still has the thread `lwp`.
 pub fn thread_exists(pid: u32, lwp: u32) -> bool {
     // SAFETY: signal 0 is not delivered.

@@ -1,11 +1,13 @@
 //! The path of the trace directory.
 
+use core::ffi::CStr;
 use core::sync::atomic::AtomicBool;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use crate::process_state::PROCESS;
 use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::path::{self, DIRECTORY_MAX, PATH_MAX};
-use crate::sys::{Errno, Result, SetOnce, is_own_directory};
+use crate::sys::{Errno, Once, Result, SetOnce, is_own_directory};
 
 /// Memory for paths and texts, which no host's stack has room for.
 pub(super) struct Scratch {
@@ -19,11 +21,30 @@ static WANTED: SetOnce<[u8; PATH_MAX]> = SetOnce::new([0; PATH_MAX]);
 /// The absolute path, without a slash at its end.
 static DIRECTORY: SetOnce<[u8; PATH_MAX]> = SetOnce::new([0; PATH_MAX]);
 /// The path is absolute, in this process or in one that it was forked from.
-static RESOLVED: AtomicBool = AtomicBool::new(false);
+static RESOLVED: Once = Once::new();
+/// The subdirectory of the user that this process, or one that it was forked from, has become.
+static USER_DIRECTORY: SetOnce<[u8; PATH_MAX]> = SetOnce::new([0; PATH_MAX]);
+static IS_IN_USER_DIRECTORY: AtomicBool = AtomicBool::new(false);
 
 /// The directory's absolute path, once [`resolve`] has been called.
 pub fn path() -> &'static [u8] {
-    path::in_buffer(DIRECTORY.get()).to_bytes()
+    path::in_buffer(current().get()).to_bytes()
+}
+
+fn current() -> &'static SetOnce<[u8; PATH_MAX]> {
+    // ORDERING: Acquire pairs with the Release in `move_to_user`.
+    if IS_IN_USER_DIRECTORY.load(Acquire) { &USER_DIRECTORY } else { &DIRECTORY }
+}
+
+/// Where the files of this generation are.
+pub fn path_of(generation: usize) -> &'static [u8] {
+    let is_left = generation == 0 && PROCESS.has_moved.load(Relaxed) != 0;
+    path::in_buffer(if is_left { DIRECTORY.get() } else { current().get() }).to_bytes()
+}
+
+/// Whether [`move_to_user`] has been called, in this process or in one that it was forked from.
+pub fn is_in_user_directory() -> bool {
+    IS_IN_USER_DIRECTORY.load(Acquire)
 }
 
 /// Notes `THR_TRACE_DIR`, because the program may write over its environment before its first record. To be called
@@ -34,14 +55,12 @@ pub fn note_wanted(directory: &[u8]) {
 }
 
 /// Finds the directory's absolute path, once, so that a later chdir does not matter; or reports that there is none.
-///
-/// # Safety
-/// One thread of the process may call this, before any other uses a path of the trace directory.
-pub unsafe fn resolve() -> bool {
-    if RESOLVED.load(Relaxed) {
-        return true;
-    }
-    // SAFETY: the caller's.
+pub fn resolve() -> bool {
+    RESOLVED.is_done() || RESOLVED.run(find_absolute_path)
+}
+
+fn find_absolute_path() -> bool {
+    // SAFETY: within RESOLVED, which all who use the path have passed.
     let directory = unsafe { DIRECTORY.get_mut() };
     let wanted = path::in_buffer(WANTED.get()).to_bytes();
     let mut length = 0;
@@ -60,7 +79,6 @@ pub unsafe fn resolve() -> bool {
         length -= 1;
     }
     path::append(directory, length, &[]);
-    RESOLVED.store(true, Relaxed);
     true
 }
 
@@ -69,6 +87,29 @@ pub fn report_unusable(directory: &[u8], errno: Errno) -> bool {
     let reason = errno_text(errno);
     warn(Warning::Directory, &[b"cannot write a trace to '", directory, b"': ", reason, b"; nothing is recorded"]);
     false
+}
+
+/// Writes the path of the subdirectory for the user `uid` into `buffer`; `None` if it is too long.
+pub(super) fn path_for_user(buffer: &mut [u8; PATH_MAX], uid: u32) -> Option<&CStr> {
+    let user = path::join(buffer, &[path(), b"/u", itoa::Buffer::new().format(uid).as_bytes()]);
+    (user.count_bytes() <= DIRECTORY_MAX).then_some(user)
+}
+
+/// Uses the subdirectory at `path` from now on. Once in a process and its forked children.
+///
+/// # Safety
+/// One thread of the process may call this.
+pub(super) unsafe fn move_to_user(path: &CStr) {
+    if !is_in_user_directory() {
+        // SAFETY: the caller's; nobody reads it yet.
+        path::join(unsafe { USER_DIRECTORY.get_mut() }, &[path.to_bytes()]);
+        IS_IN_USER_DIRECTORY.store(true, Release);
+    }
+}
+
+/// Undoes [`move_to_user`].
+pub fn move_back() {
+    IS_IN_USER_DIRECTORY.store(false, Release);
 }
 
 /// Appends `/nsINODE` to the directory and makes that one: a living process of another PID namespace has our names in
@@ -80,7 +121,7 @@ pub(super) unsafe fn move_to_namespace(inode: u64, buffer: &mut [u8; PATH_MAX]) 
     let length = path().len();
     // SAFETY: the caller's.
     let moved =
-        path::append(unsafe { DIRECTORY.get_mut() }, length, &[b"/ns", itoa::Buffer::new().format(inode).as_bytes()]);
+        path::append(unsafe { current().get_mut() }, length, &[b"/ns", itoa::Buffer::new().format(inode).as_bytes()]);
     if moved.count_bytes() > DIRECTORY_MAX {
         return Err(Errno(libc::ENAMETOOLONG));
     }

@@ -45,6 +45,15 @@ pub fn append(content: impl FnOnce(&mut InfoWriter)) {
     WRITING.release();
 }
 
+/// Lets what follows go to the trinfo of the directory to which the process has moved.
+pub fn begin_anew() {
+    if WRITING.take() {
+        // SAFETY: WRITING excludes all others.
+        unsafe { WRITER.get_mut() }.known = None;
+        WRITING.release();
+    }
+}
+
 /// In a forked child: the thread that was writing in the parent does not exist. What it had open is closed by its note.
 pub fn forget() {
     // SAFETY: the child has no other thread. If this one forked in a handler that interrupted it here, it finds no file

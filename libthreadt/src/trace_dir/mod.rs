@@ -8,6 +8,7 @@ pub mod names_owner;
 mod recorded_parent;
 mod shared_clock;
 mod spare_trbufs;
+pub mod user_directory;
 
 pub use shared_clock::follow_time_namespace;
 pub use spare_trbufs::{SPARE_SLOTS, has_keeper};

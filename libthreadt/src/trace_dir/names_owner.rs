@@ -8,10 +8,10 @@ use spec::info;
 use spec::names::{FileName, PROCESS_MASK};
 
 use super::directory::{self, Scratch};
-use super::{earlier_files, identity, recorded_parent, shared_clock, spare_trbufs};
-use crate::process_state::{self, PROCESS};
+use super::{earlier_files, identity, recorded_parent, shared_clock, spare_trbufs, user_directory};
+use crate::process_state::{self, GENERATIONS, PROCESS};
 use crate::sys::path::{self, PATH_MAX};
-use crate::sys::{self, Errno, Fd, FileIdentity, Result, SetOnce};
+use crate::sys::{self, Errno, Fd, FileIdentity, Result, SetOnce, set_owner_of_new_files, user_id};
 
 pub enum ClaimedTrbuf {
     /// A new and empty one.
@@ -30,28 +30,48 @@ enum NamesHolder {
 
 static SCRATCH: SetOnce<Scratch> =
     SetOnce::new(Scratch { path: [0; PATH_MAX], other_path: [0; PATH_MAX], text: [0; 8192] });
-/// The trbuf that this process has made or taken over.
-static TRBUF_IDENTITY: SetOnce<FileIdentity> = SetOnce::new(FileIdentity { device: 0, inode: 0 });
-static TRBUF_PATH: SetOnce<[u8; PATH_MAX]> = SetOnce::new([0; PATH_MAX]);
+/// The trbufs that this process has made or taken over, by generation.
+static TRBUFS: [ClaimedFile; GENERATIONS] = [const { ClaimedFile::new() }; GENERATIONS];
 
-/// Takes this process's names in the directory, or in a subdirectory for its PID namespace. `EEXIST` if another, living
-/// process has them there too.
+struct ClaimedFile {
+    identity: SetOnce<FileIdentity>,
+    path: SetOnce<[u8; PATH_MAX]>,
+}
+
+impl ClaimedFile {
+    const fn new() -> ClaimedFile {
+        ClaimedFile { identity: SetOnce::new(FileIdentity { device: 0, inode: 0 }), path: SetOnce::new([0; PATH_MAX]) }
+    }
+}
+
+fn trbuf(generation: usize) -> &'static ClaimedFile {
+    &TRBUFS[generation & (GENERATIONS - 1)]
+}
+
+/// Takes this process's names in the directory, or in a subdirectory for its user or its PID namespace. `EEXIST` if another,
+/// living process has them there too.
 ///
 /// # Safety
-/// One thread of the process may call this, before any other uses a path of the trace directory.
-pub unsafe fn claim() -> Result<ClaimedTrbuf> {
+/// One thread of the process may call this, before any other uses a path of this generation of its files.
+pub unsafe fn claim(generation: usize) -> Result<ClaimedTrbuf> {
     // SAFETY: the caller's.
     unsafe {
-        spare_trbufs::find_keeper();
         let scratch = SCRATCH.get_mut();
-        let mut claimed = try_claim(scratch)?;
+        if generation == 0 {
+            spare_trbufs::find_keeper();
+            if user_directory::enter(user_id(), false, scratch) {
+                set_owner_of_new_files(user_id());
+            }
+        }
+        let mut claimed = try_claim(generation, scratch)?;
         if claimed.is_none() {
             directory::move_to_namespace(identity::pid_namespace(), &mut scratch.path)?;
-            claimed = try_claim(scratch)?;
+            claimed = try_claim(generation, scratch)?;
         }
-        trbuf_path(TRBUF_PATH.get_mut());
+        let own = trbuf(generation);
+        trbuf_path(own.path.get_mut());
         let (trbuf, identity) = claimed.ok_or(Errno(libc::EEXIST))?;
-        *TRBUF_IDENTITY.get_mut() = identity;
+        *own.identity.get_mut() = identity;
         Ok(trbuf)
     }
 }
@@ -61,7 +81,7 @@ fn trbuf_path(buffer: &mut [u8; PATH_MAX]) -> &CStr {
 }
 
 /// Takes the names; `None` if another, living process has them.
-fn try_claim(scratch: &mut Scratch) -> Result<Option<(ClaimedTrbuf, FileIdentity)>> {
+fn try_claim(generation: usize, scratch: &mut Scratch) -> Result<Option<(ClaimedTrbuf, FileIdentity)>> {
     let pid = process_state::id();
     // OBSERVABLE: the first file that is made; the process that makes it owns the names.
     let path = trbuf_path(&mut scratch.path);
@@ -101,7 +121,7 @@ fn try_claim(scratch: &mut Scratch) -> Result<Option<(ClaimedTrbuf, FileIdentity
     let (fd, identity) = created?;
     shared_clock::share(scratch);
     let owner = identity::owner();
-    if PROCESS.unrecorded_parent.load(Relaxed) == 0 {
+    if generation == 0 && PROCESS.unrecorded_parent.load(Relaxed) == 0 {
         PROCESS.unrecorded_parent.store(recorded_parent::find(&owner, scratch), Relaxed);
     }
     Ok(Some((ClaimedTrbuf::New(fd, owner), identity)))
@@ -133,9 +153,24 @@ fn find_holder(path: &CStr, page: &mut [u8]) -> Result<NamesHolder> {
     Ok(NamesHolder::Dead(owner.map_or(0, |owner| owner.start_time)))
 }
 
-pub fn open_trbuf() -> Result<Fd> {
-    Ok(Fd::open_known(path::in_buffer(TRBUF_PATH.get()), libc::O_RDWR, *TRBUF_IDENTITY.get(), false, sys::thread_id())?
-        .0)
+pub fn open_trbuf(generation: usize) -> Result<Fd> {
+    let trbuf = trbuf(generation);
+    let path = path::in_buffer(trbuf.path.get());
+    Fd::open_known(path, libc::O_RDWR, *trbuf.identity.get(), false, sys::thread_id()).map(|(fd, _)| fd)
+}
+
+/// Moves to the subdirectory for the user `uid`, for whom this thread works; `true` if this process has moved.
+///
+/// # Safety
+/// As [`give_up_trbuf`].
+pub unsafe fn move_to_user(uid: u32) -> bool {
+    // SAFETY: the caller's.
+    unsafe { user_directory::enter(uid, true, SCRATCH.get_mut()) }
+}
+
+/// Removes the trbuf of the files that this process has left, all of which has been written.
+pub fn remove_first_trbuf() {
+    let _ = path::unlink(path::in_buffer(trbuf(0).path.get()));
 }
 
 /// Removes this process's trbuf, all of which has been written; or leaves it to the next child if it `is_blank`.
@@ -143,7 +178,7 @@ pub fn open_trbuf() -> Result<Fd> {
 /// # Safety
 /// One thread at a time may call this or [`remove_spares`], after the names were claimed.
 pub unsafe fn give_up_trbuf(is_blank: bool) {
-    let own = path::in_buffer(TRBUF_PATH.get());
+    let own = path::in_buffer(trbuf(process_state::generation()).path.get());
     // SAFETY: the caller's.
     if !(is_blank && spare_trbufs::leave(own, unsafe { &mut SCRATCH.get_mut().path })) {
         let _ = path::unlink(own);

@@ -17,7 +17,7 @@ use super::directory::{self, Scratch};
 use super::identity::{self, UNKNOWN_BOOT};
 use crate::clock;
 use crate::sys::diagnostics::{Warning, errno_text, warn};
-use crate::sys::{self, Errno, Fd, Result, SetOnce, path};
+use crate::sys::{self, Errno, Fd, Once, Result, SetOnce, path};
 
 /// The offset is set, in this process or in one that it was forked from.
 static OFFSET_SET: AtomicBool = AtomicBool::new(false);
@@ -42,8 +42,12 @@ fn set(offset: i64, boot_id: [u8; 36]) {
 ///
 /// A forked child has its parent's offset, but may be in another time namespace.
 pub(super) fn share(scratch: &mut Scratch) {
+    static SHARING: Once = Once::new();
     follow_time_namespace();
-    if !OFFSET_SET.load(Relaxed) {
+    SHARING.run(|| {
+        if OFFSET_SET.load(Relaxed) {
+            return true;
+        }
         let (ours, boot_id) = (clock::measure_offset(), identity::boot_id());
         // Without the file this process has a clock of its own; what it records is complete nevertheless.
         let shared = adopt_or_append(scratch, &boot_id, ours);
@@ -55,6 +59,15 @@ pub(super) fn share(scratch: &mut Scratch) {
             warn(Warning::Clock, &[b"'", clock_path.to_bytes(), b"' is not used: ", errno_text(errno)]);
         }
         set(shared.unwrap_or(ours), boot_id);
+        true
+    });
+}
+
+/// Makes the offset of this process that of the directory to which it has moved, if that has none.
+pub(super) fn hand_on(scratch: &mut Scratch) {
+    if OFFSET_SET.load(Acquire) {
+        // Without it, programs that are executed later have a clock of their own.
+        let _ = adopt_or_append(scratch, &identity::boot_id(), clock::shared_offset());
     }
 }
 

@@ -29,8 +29,13 @@ static KEEPER: AtomicU32 = AtomicU32::new(0);
 /// Makes this process the keeper, unless it was forked from one that lives.
 pub(super) fn find_keeper() {
     if !has_keeper() {
-        KEEPER.store(process_state::id(), Relaxed);
+        become_keeper();
     }
+}
+
+/// Makes this process the keeper of its own and its children's: another's are in another directory.
+pub(super) fn become_keeper() {
+    KEEPER.store(process_state::id(), Relaxed);
 }
 
 /// Whether another process keeps spare trbufs for this one. A filter that the program has installed may forbid to ask.

@@ -17,7 +17,7 @@ use spec::names::FileName;
 use super::directory_events::{DirectoryEvents, NewEvents};
 use crate::support::diagnostics::reason;
 use crate::trace::file_handle::FileIdentity;
-use crate::trace::file_names::{ProcessFiles, split_name};
+use crate::trace::file_names::{ProcessFiles, is_subdirectory, split_name};
 
 /// How coarse a file system's clock may be.
 const CLOCK_TICK: Duration = Duration::from_millis(50);
@@ -65,6 +65,8 @@ pub struct DirectoryChanges {
     pub buffers: Vec<(ProcessFiles, PathBuf)>,
     /// New record files, each with the last three digits of its name.
     pub records: Vec<(ProcessFiles, u16, PathBuf)>,
+    /// New subdirectories, of other users and PID namespaces.
+    pub subdirectories: Vec<DirectoryWatch>,
     /// Files that are gone: the inode number that each had, and its path.
     pub removed: Vec<(u64, PathBuf)>,
 }
@@ -75,9 +77,26 @@ impl DirectoryWatch {
         DirectoryWatch { directory: directory.into(), only, ..DirectoryWatch::default() }
     }
 
+    /// Its subdirectories of other users and PID namespaces.
+    pub fn subdirectories(&self) -> Vec<DirectoryWatch> {
+        let entries = fs::read_dir(self.path()).into_iter().flatten().flatten();
+        entries.filter_map(|entry| self.subdirectory(&entry.file_name())).collect()
+    }
+
+    fn subdirectory(&self, name: &OsStr) -> Option<DirectoryWatch> {
+        let path = self.directory.join(name);
+        let is_one = is_subdirectory(&path) && fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir());
+        is_one.then(|| DirectoryWatch::new(&path, self.only))
+    }
+
     /// The device of the directory, to which the inode numbers belong.
     pub fn device(&self) -> io::Result<u64> {
         Ok(fs::metadata(self.path())?.dev())
+    }
+
+    /// Whether both watch the same directory.
+    pub fn is_of(&self, other: &DirectoryWatch) -> bool {
+        self.directory == other.directory
     }
 
     /// Whether all files of `process` are watched.
@@ -191,6 +210,7 @@ impl DirectoryWatch {
     }
 
     fn add(&self, name: &OsStr, changes: &mut DirectoryChanges) {
+        changes.subdirectories.extend(self.subdirectory(name));
         let path = self.directory.join(name);
         let (b"", Some(parsed)) = split_name(&path) else { return };
         let (FileName::Buffers(number) | FileName::Records { process: number, .. }) = parsed else { return };

@@ -149,8 +149,11 @@ impl Follower<'_> {
     /// A round: reads what is new in directories, buffers and files.
     fn read_new(&mut self) {
         self.idle_rounds += 1;
-        for at in 0..self.watches.len() {
+        let mut at = 0;
+        // Reading one may add its subdirectories.
+        while at < self.watches.len() {
             self.read_directory(at);
+            at += 1;
         }
         for (process, path) in std::mem::take(&mut self.unready) {
             self.add_process(process, path, false);
@@ -190,6 +193,11 @@ impl Follower<'_> {
         let Some(watch) = watches.get_mut(at) else { return };
         let changes = watch.read_changes();
         let device = watch.device().unwrap_or(0);
+        for inner in changes.subdirectories {
+            if !watches.iter().any(|watch| watch.is_of(&inner)) {
+                watches.push(inner);
+            }
+        }
         for (number, path) in changes.removed {
             merged.forget((device, number), &path);
             files.known.forget((device, number), &path);

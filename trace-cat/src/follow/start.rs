@@ -45,6 +45,11 @@ impl<'a> Follower<'a> {
         diagnostics: &'a Diagnostics,
     ) -> Result<(Follower<'a>, Vec<Arc<RecordText>>), CommandError> {
         let mut watches: Vec<DirectoryWatch> = options.paths.iter().filter_map(watch).collect();
+        let mut at = 0;
+        while let Some(outer) = watches.get(at) {
+            watches.extend(outer.subdirectories());
+            at += 1;
+        }
         let paths = if options.last {
             // Existing files of other runs are not followed.
             watches.iter_mut().for_each(|watch| drop(watch.read_changes()));

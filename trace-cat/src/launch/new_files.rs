@@ -11,11 +11,11 @@ use spec::{Record, info, record};
 use super::purpose_sizes::PurposeSizes;
 use crate::support::diagnostics::Diagnostics;
 use crate::trace::file_handle::{DescriptorBudget, read_info};
-use crate::trace::file_names::{ProcessFiles, owner_of_records, split_name};
+use crate::trace::file_names::{ProcessFiles, is_subdirectory, owner_of_records, split_name};
 use crate::trace::inputs;
 use crate::trace::record_text::RecordText;
 
-/// The files of a trace directory, those of other PID namespaces (`ns*`) included, each with inode and length.
+/// The files of a trace directory, those of other users (`u*`) and PID namespaces (`ns*`) included, each with inode and length.
 #[derive(Debug, Default)]
 pub struct TraceFiles(HashMap<PathBuf, (u64, u64)>);
 
@@ -25,7 +25,7 @@ impl TraceFiles {
         let mut files = TraceFiles::default();
         files.add(directory);
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-            if entry.file_name().as_encoded_bytes().starts_with(b"ns") {
+            if is_subdirectory(&entry.path()) && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 files.add(&entry.path());
             }
         }
@@ -84,7 +84,8 @@ impl NewFiles {
         let mut processes = HashSet::new();
         let mut lost: HashMap<Option<ProcessFiles>, u64> = HashMap::new();
         for text in &inputs.texts {
-            let (bytes, owner) = (text.size(0..text.end()), owner_of_records(&text.path).map(|(process, _)| process));
+            let owner = owner_of_records(&text.path).map(|(process, _)| process.of_all_users());
+            let bytes = text.size(0..text.end());
             if bytes > 0 {
                 new.files += 1;
                 new.bytes += bytes;
@@ -92,19 +93,26 @@ impl NewFiles {
                 processes.insert(owner);
             }
         }
+        let mut unwritten = HashSet::new();
         for (process, leftovers) in &inputs.dead {
-            new.unwritten += usize::from(!leftovers.files.is_empty());
+            let process = process.clone().of_all_users();
             *lost.entry(Some(process.clone())).or_default() += leftovers.lost;
+            if !leftovers.files.is_empty() {
+                unwritten.insert(process);
+            }
         }
+        new.unwritten = unwritten.len();
         for path in infos {
             let Some(FileName::Info(number)) = split_name(path).1 else { continue };
             let has_lost = read_info(path).is_ok_and(|text| info::number(&text, "lost").is_some_and(|lost| lost > 0));
-            let recorded = lost.get(&Some(ProcessFiles::of_file(path, number))).copied().unwrap_or(0);
+            let process = ProcessFiles::of_file(path, number).of_all_users();
+            let recorded = lost.get(&Some(process)).copied().unwrap_or(0);
             new.silent += usize::from(has_lost && recorded == 0);
         }
         new.lost = lost.into_values().sum();
         new.by_purpose = PurposeSizes::of(&inputs.texts);
-        new.running = inputs.running.len();
+        let running = inputs.running.iter().map(|(process, _)| process.clone().of_all_users());
+        new.running = running.collect::<HashSet<_>>().len();
         new.processes = processes.len();
         new
     }
@@ -168,6 +176,11 @@ mod tests {
         // Process 2 recorded nothing.
         let by_purpose = new.by_purpose;
         assert_eq!(new, NewFiles { processes: 2, files: 2, bytes, lost: 7, by_purpose, ..NewFiles::default() });
+        // Process 1 has become another user.
+        fs::create_dir(path("u65534")).unwrap();
+        fs::write(path("u65534/tr.0000001.001"), &line).unwrap();
+        let new = NewFiles::since(&before, &TraceFiles::of(directory.path()));
+        assert_eq!((new.processes, new.files, new.lost), (2, 3, 7));
         // A trinfo has its process's losses, also those that were recorded.
         for number in [1, 2] {
             fs::write(path(&format!("trinfo.000000{number}")), "lost 9\n").unwrap();

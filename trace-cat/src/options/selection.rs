@@ -84,13 +84,13 @@ pub struct Selection {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = TimePoint::parse)]
     pub until: Option<TimePoint>,
 
-    /// Print only the first N of the selected records
+    /// Print only the first N of the selected records, or of the calls of -F text
     ///
     /// Example: -F text -e thread --head 50
     #[arg(long, value_name = "N")]
     pub head: Option<u64>,
 
-    /// Print only the last N of the selected records; with --head, of the first ones
+    /// Print only the last N of the selected records, or of the calls of -F text; with --head, of the first ones
     ///
     /// They are found from the end of the trace, not by printing all of it. Example: -l 19955 --tail 20
     #[arg(long, value_name = "N")]

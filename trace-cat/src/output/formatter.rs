@@ -24,6 +24,19 @@ pub trait TimelineFormatter: Send {
     fn end(&mut self, out: &mut Vec<u8>) {
         self.pause(out);
     }
+
+    /// How many of the lines so far are headings, which come before the lines of a record.
+    fn headings(&self) -> u64 {
+        0
+    }
+
+    /// Takes back the lines of the last record or pause: they will not be shown, nor will their headings.
+    fn take_back(&mut self) {}
+
+    /// Whether no further record would be shown.
+    fn is_complete(&self) -> bool {
+        false
+    }
 }
 
 /// The output format.

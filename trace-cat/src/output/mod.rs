@@ -6,9 +6,11 @@ mod format_choice;
 mod formatter;
 mod json;
 mod json_calls;
+mod limited;
 mod terminal_style;
 mod text;
 
 pub use format_choice::{file_groups, formatter_for, shared_text_format};
 pub use formatter::{Formatter, RecordFormatter, TimelineFormatter};
+pub use limited::LimitedFormat;
 pub use text::TextFormat;

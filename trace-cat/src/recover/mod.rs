@@ -18,12 +18,14 @@ mod ring_tests;
 mod tests;
 mod trbuf_search;
 
+use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::support::diagnostics::{Diagnostics, reason, visible};
 use crate::support::progress::Amount;
-use crate::trace::file_names::{ProcessFiles, split_name};
+use crate::trace::file_names::{ProcessFiles, is_subdirectory, split_name};
 use claim::claim;
 use file_operations::{FileOperations, RealFileOperations};
 use recovery_plan::plan_recovery;
@@ -36,7 +38,7 @@ pub fn recover(paths: &[PathBuf], out: &mut dyn Write, diagnostics: &Diagnostics
     let trbufs = trbuf_search::find_trbufs(paths, diagnostics);
     let phase = diagnostics.start_phase("recovering", Amount::Files(trbufs.len() as u64));
     for path in trbufs {
-        match recover_trbuf(&path, &mut RealFileOperations, diagnostics) {
+        match as_owner_of_subdirectory(&path, || recover_trbuf(&path, &mut RealFileOperations, diagnostics)) {
             Ok(Some(result)) => {
                 let RecoveryResult { pid, records, files, removed } = result;
                 let kept = if removed { "" } else { "; the trbuf is kept" };
@@ -51,6 +53,24 @@ pub fn recover(paths: &[PathBuf], out: &mut dyn Write, diagnostics: &Diagnostics
         phase.advance(1);
     }
     out.flush()
+}
+
+/// Does `work` on the file at `path` with the rights of the directory's owner, if the directory is another user's part of a
+/// trace and this process is root's: what the owner has put there leads root nowhere.
+fn as_owner_of_subdirectory<T>(path: &Path, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let directory = path.parent().filter(|directory| is_subdirectory(directory));
+    let owner = directory.and_then(|directory| fs::symlink_metadata(directory).ok()).map(|directory| directory.uid());
+    // SAFETY: the calls take no pointers, and concern this thread only.
+    let set = |user: u32| unsafe { libc::setfsuid(user) } as u32;
+    let own = set(u32::MAX);
+    let Some(owner) = owner.filter(|&owner| own == 0 && owner != 0) else { return work() };
+    set(owner);
+    let result = match set(u32::MAX) == owner {
+        true => work(),
+        false => Err(io::Error::last_os_error()),
+    };
+    set(own);
+    result
 }
 
 /// The result of recovering a trbuf.

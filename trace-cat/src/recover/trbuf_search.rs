@@ -2,16 +2,15 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use spec::names::FileName;
 
 use crate::support::diagnostics::{Diagnostics, reason};
-use crate::trace::file_names::split_name;
+use crate::trace::file_names::{is_subdirectory, split_name};
 
 /// The trbufs that `paths` stand for, in order. A directory stands for the trbufs in it and in the subdirectories that
-/// processes of other PID namespaces made there; those that were renamed (`old.*`) are among them.
+/// processes of other users and PID namespaces made there; those that were renamed (`old.*`) are among them.
 pub fn find_trbufs(paths: &[PathBuf], diagnostics: &Diagnostics) -> Vec<PathBuf> {
     let mut trbufs = Vec::new();
     for path in paths {
@@ -27,7 +26,7 @@ pub fn find_trbufs(paths: &[PathBuf], diagnostics: &Diagnostics) -> Vec<PathBuf>
     trbufs
 }
 
-/// Adds the trbufs in a directory, and in its namespace subdirectories if it is `outermost`.
+/// Adds the trbufs in a directory, and in its subdirectories if it is `outermost`.
 fn add_directory(path: &Path, outermost: bool, trbufs: &mut Vec<PathBuf>, diagnostics: &Diagnostics) {
     let entries = match fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
         Ok(entries) => entries,
@@ -40,14 +39,8 @@ fn add_directory(path: &Path, outermost: bool, trbufs: &mut Vec<PathBuf>, diagno
     if outermost {
         // A link could lead to any directory, so it is not followed.
         let is_directory = |path: &&PathBuf| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
-        for inner in paths.iter().filter(|path| is_namespace(path)).filter(is_directory) {
+        for inner in paths.iter().filter(|path| is_subdirectory(path)).filter(is_directory) {
             add_directory(inner, false, trbufs, diagnostics);
         }
     }
-}
-
-/// Whether the name is `ns` and a number.
-fn is_namespace(path: &Path) -> bool {
-    let digits = path.file_name().and_then(|name| name.as_bytes().strip_prefix(b"ns"));
-    digits.is_some_and(|digits| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit))
 }

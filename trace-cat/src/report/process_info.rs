@@ -1,14 +1,14 @@
 //! The processes of trace directories, from the names of their files and from trinfo.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 
 use spec::info;
 use spec::names::FileName;
 
-use crate::trace::file_handle::read_info;
-use crate::trace::file_names::split_name;
+use crate::trace::file_handle::{self, read_info};
+use crate::trace::file_names::{is_subdirectory, split_name};
 
 /// A process with files in a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,21 +29,31 @@ pub struct ProcessInfo {
     pub records: Vec<PathBuf>,
     /// Reasons why calls may be missing in its records.
     pub notes: Vec<String>,
-    /// The path of its trbuf; as an input it stands for the record files, too.
-    pub buffers: Option<PathBuf>,
+    /// The paths of its trbufs; as inputs they stand for the record files, too.
+    pub buffers: Vec<PathBuf>,
 }
 
-/// The processes of one directory, in the order of their names; those whose files were renamed come last.
+/// The processes of a directory, in the order of their names; those whose files were renamed come last. What they recorded as
+/// another user or in another PID namespace, in subdirectories, is theirs.
 pub fn processes_in_directory(directory: &Path) -> Vec<ProcessInfo> {
-    let mut processes: BTreeMap<(Vec<u8>, u32), ProcessInfo> = BTreeMap::new();
+    let mut named: BTreeMap<(Vec<u8>, u32), ProcessInfo> = BTreeMap::new();
+    let owner = file_handle::owner_of_subdirectory(directory);
+    let mut inner = Vec::new();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = directory.join(entry.file_name());
+        if is_subdirectory(&path) && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            inner.extend(processes_in_directory(&path));
+            continue;
+        }
         let (prefix, Some(name)) = split_name(&path) else { continue };
         let (FileName::Records { process: number, .. } | FileName::Buffers(number) | FileName::Info(number)) = name
         else {
             continue;
         };
-        let process = processes.entry((prefix.to_owned(), number)).or_insert_with(|| ProcessInfo {
+        if owner.as_ref().is_some_and(|owner| !file_handle::is_path_of_owner(&path, owner)) {
+            continue;
+        }
+        let process = named.entry((prefix.to_owned(), number)).or_insert_with(|| ProcessInfo {
             pid: number,
             prefix: prefix.to_owned(),
             ..ProcessInfo::default()
@@ -51,17 +61,31 @@ pub fn processes_in_directory(directory: &Path) -> Vec<ProcessInfo> {
         match name {
             FileName::Records { .. } if !is_file(&entry) => {}
             FileName::Records { .. } => process.records.push(path),
-            FileName::Buffers(_) => process.buffers = Some(path),
+            FileName::Buffers(_) => process.buffers.push(path),
             FileName::Info(_) => process.read(&path),
             FileName::Clock | FileName::Spare { .. } => {}
         }
     }
-    let mut processes: Vec<ProcessInfo> = processes.into_values().collect();
     // A process with nothing but a trinfo has no record.
-    processes.retain(|process| !process.records.is_empty() || process.buffers.is_some());
+    let has_records = |process: &ProcessInfo| !process.records.is_empty() || !process.buffers.is_empty();
+    let mut processes: Vec<ProcessInfo> = named.into_values().filter(has_records).collect();
+    let mut known: HashMap<Identity, usize> =
+        processes.iter().enumerate().map(|(index, process)| (process.identity(), index)).collect();
+    for process in inner {
+        match known.get(&process.identity()) {
+            Some(&index) => processes[index].add(process),
+            None => {
+                known.insert(process.identity(), processes.len());
+                processes.push(process);
+            }
+        }
+    }
     processes.iter_mut().for_each(|process| process.records.sort());
     processes
 }
+
+/// What tells processes of one number apart: prefix, number, start and system.
+type Identity = (Vec<u8>, u32, u64, [Vec<u8>; 2]);
 
 /// Whether an entry is a regular file, or a symbolic link to one.
 fn is_file(entry: &DirEntry) -> bool {
@@ -80,6 +104,20 @@ impl ProcessInfo {
     /// The inputs that have all its records.
     pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         self.records.iter().chain(&self.buffers)
+    }
+
+    fn identity(&self) -> Identity {
+        (self.prefix.clone(), self.pid, self.start, self.system.clone())
+    }
+
+    /// Adds what the process has recorded in another directory, later.
+    fn add(&mut self, later: ProcessInfo) {
+        self.records.extend(later.records);
+        self.buffers.extend(later.buffers);
+        self.command = later.command;
+        self.notes.extend(later.notes);
+        self.notes.sort();
+        self.notes.dedup();
     }
 
     /// Takes values from a trinfo. An exec appends to the file, so the last value counts.
@@ -162,7 +200,7 @@ mod tests {
                 records: vec![path("tr.0000001.001"), path("tr.0000001.002")],
                 ..ProcessInfo::default()
             },
-            ProcessInfo { pid: 2, buffers: Some(path("trbuf.0000002")), ..ProcessInfo::default() },
+            ProcessInfo { pid: 2, buffers: vec![path("trbuf.0000002")], ..ProcessInfo::default() },
             ProcessInfo {
                 pid: 3,
                 prefix: b"old.1.".to_vec(),
@@ -172,6 +210,32 @@ mod tests {
         ];
         assert_eq!(processes, expected);
         assert!(processes_in_directory(&path("none")).is_empty());
+    }
+
+    #[test]
+    fn what_a_process_recorded_as_another_user_is_its_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::create_dir_all(path("u65534/ns7")).unwrap();
+        for (name, text) in [
+            ("trinfo.0000001", "pid 1\nstart 5\npidns 3\ncmdline root\n"),
+            ("tr.0000001.001", ""),
+            ("trbuf.0000001", ""),
+            ("u65534/trinfo.0000001", "pid 1\nstart 5\npidns 3\ncmdline nobody\n"),
+            ("u65534/tr.0000001.001", ""),
+            ("u65534/trbuf.0000001", ""),
+            ("u65534/trinfo.0000002", "pid 2\nppid 1\nstart 6\npidns 3\n"),
+            ("u65534/tr.0000002.002", ""),
+            ("u65534/ns7/trinfo.0000001", "pid 1\nstart 6\npidns 7\n"),
+            ("u65534/ns7/tr.0000001.001", ""),
+        ] {
+            fs::write(path(name), text).unwrap();
+        }
+        std::os::unix::fs::symlink(path("tr.0000001.001"), path("u65534/tr.0000009.009")).unwrap();
+        let processes = processes_in_directory(directory.path());
+        let shown: Vec<_> = processes.iter().map(|process| (process.pid, process.paths().count())).collect();
+        assert_eq!(shown, [(1, 4), (2, 1), (1, 1)]);
+        assert_eq!(processes[0].command, "nobody");
     }
 
     #[test]

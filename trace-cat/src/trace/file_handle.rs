@@ -1,12 +1,17 @@
 //! A file that can be read however many files there are: it stays open while the process has descriptors to spare, and
 //! is opened for each read otherwise.
 
-use std::fs::{self, File, OpenOptions};
+use std::ffi::{CString, OsStr};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::trace::file_names::is_subdirectory;
 
 /// The most bytes of a trinfo that are read: enough for a hundred thousand mappings, or threads of rings.
 const INFO_MAX: u64 = 16 << 20;
@@ -130,9 +135,50 @@ pub fn leads_to(path: &Path, identity: FileIdentity) -> bool {
     fs::metadata(path).is_ok_and(|metadata| (metadata.dev(), metadata.ino()) == identity)
 }
 
-/// Opens for reading; a pipe is opened without waiting for its writer.
+/// Opens for reading; a pipe is opened without waiting for its writer. In a subdirectory of a trace directory, which another
+/// user may write to, only a regular file of that user is opened.
 pub fn open(path: &Path) -> io::Result<File> {
+    if let (Some(directory), Some(name)) = (path.parent(), path.file_name())
+        && is_subdirectory(directory)
+    {
+        return open_in_subdirectory(directory, name);
+    }
     OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)
+}
+
+/// Opens the regular file `name` of the directory's owner, by way of the directory's descriptor.
+fn open_in_subdirectory(directory: &Path, name: &OsStr) -> io::Result<File> {
+    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    let directory = OpenOptions::new().read(true).custom_flags(flags).open(directory)?;
+    let name = CString::new(name.as_bytes())?;
+    let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
+    // SAFETY: the name ends with a NUL, and the borrowed directory keeps the descriptor open.
+    let number = unsafe { libc::openat(directory.as_raw_fd(), name.as_ptr(), flags) };
+    if number < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor has just been made, and is nobody else's.
+    let file = unsafe { File::from_raw_fd(number) };
+    if is_file_of_owner(&file.metadata()?, &directory.metadata()?) {
+        Ok(file)
+    } else {
+        Err(io::Error::other("no file of the directory's owner"))
+    }
+}
+
+/// Whether the file, which is in this subdirectory of a trace directory, is a regular one of its owner without another name.
+pub fn is_file_of_owner(file: &Metadata, directory: &Metadata) -> bool {
+    file.is_file() && file.uid() == directory.uid() && file.nlink() == 1
+}
+
+/// The directory's owner, if it is a subdirectory of a trace directory: only its files count.
+pub fn owner_of_subdirectory(directory: &Path) -> Option<Metadata> {
+    fs::symlink_metadata(directory).ok().filter(|metadata| is_subdirectory(directory) && metadata.is_dir())
+}
+
+/// [`is_file_of_owner`] of the file at `path`, which may be gone.
+pub fn is_path_of_owner(path: &Path, directory: &Metadata) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|file| is_file_of_owner(&file, directory))
 }
 
 /// Opens a regular file for reading. No other file is opened, since opening a device may have effects.
@@ -148,7 +194,11 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 
 /// Opens the regular file at `path` for reading, but follows no link; `None` if nothing is there.
 pub fn open_if_present(path: &Path) -> io::Result<Option<File>> {
-    match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) {
+    let opened = match path.parent().is_some_and(is_subdirectory) {
+        true => open(path),
+        false => OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path),
+    };
+    match opened {
         Ok(file) if file.metadata()?.is_file() => Ok(Some(file)),
         Ok(_) => Err(io::Error::other("not a regular file")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -24,6 +24,16 @@ impl ProcessFiles {
         ProcessFiles { directory, prefix: split_name(path).0.to_owned(), number }
     }
 
+    /// The same for all files of a process that has become another user meanwhile.
+    pub fn of_all_users(mut self) -> ProcessFiles {
+        while is_subdirectory(&self.directory)
+            && self.directory.file_name().is_some_and(|name| name.as_bytes()[0] == b'u')
+        {
+            self.directory.pop();
+        }
+        self
+    }
+
     /// The path of the process's file `name`.
     pub fn path(&self, name: FileName) -> PathBuf {
         let (text, length) = name.text();
@@ -72,6 +82,14 @@ pub fn owner_of_records(path: &Path) -> Option<(ProcessFiles, u16)> {
         Some(FileName::Records { process, lwp }) => Some((ProcessFiles::of_file(path, process), lwp)),
         _ => None,
     }
+}
+
+/// Whether a directory with this path is one that processes make within a trace directory: `u<uid>` for those that have
+/// become another user, `ns<inode>` for those of another PID namespace.
+pub fn is_subdirectory(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    let digits = name.strip_prefix(b"ns").or(name.strip_prefix(b"u"));
+    digits.is_some_and(|digits| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit))
 }
 
 /// The path by which `directory` is listed: `.` for the working directory, whose path is empty in [`ProcessFiles`].

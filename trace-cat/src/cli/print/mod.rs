@@ -11,6 +11,7 @@
 //! the records are counted or sorted is formatted after that.
 
 mod concurrent_stage;
+mod line_choice;
 mod sequential_stage;
 
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ use std::path::PathBuf;
 use crate::filter::{Filter, LineLimit, OpenCallTable};
 use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
 use crate::options::{Arrangement, CommandError, Options, Selection, SortOrder};
-use crate::output::{self, Formatter, TimelineFormatter as _, destination};
+use crate::output::{self, Formatter, LimitedFormat, TimelineFormatter as _, destination};
 use crate::report::runs::{self, ProgramRun};
 use crate::report::stat::TraceCounts;
 use crate::support::diagnostics::Diagnostics;
@@ -27,6 +28,7 @@ use crate::support::local_time::DateTime;
 use crate::trace::file_handle::DescriptorBudget;
 use crate::trace::inputs;
 use concurrent_stage::ConcurrentStage;
+use line_choice::LineRange;
 use sequential_stage::SequentialStage;
 
 /// Prints a trace.
@@ -74,7 +76,18 @@ pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandE
     let is_unchanged = matches!(concurrent, ConcurrentStage::Unchanged) && filter.accepts_all();
     let transform: BatchTransform = if is_unchanged { None } else { Some(&transform) };
     let mut times = since.map_or(0, |since| since.resolve(start))..until.map_or(u64::MAX, |until| until.resolve(start));
-    let limit = LineLimit::choose(&merge, &mut times, transform, head, tail).map_err(failed)?;
+    let counter = output::formatter_for(&options.printing, &paths, OpenCallTable::default());
+    let is_sorted = options.arrangement.sort != SortOrder::Time;
+    let (limit, format) = match (format, counter) {
+        (Formatter::Timeline(formatter), Formatter::Timeline(counter))
+            if !is_sorted && !options.stat && (head.is_some() || tail.is_some()) =>
+        {
+            let range = LineRange { head, tail, needs_all_records: options.printing.calls };
+            let (limit, lines) = range.choose(&merge, &mut times, transform, counter).map_err(failed)?;
+            (limit, Formatter::Timeline(Box::new(LimitedFormat::new(formatter, lines))))
+        }
+        (format, _) => (LineLimit::choose(&merge, &mut times, transform, head, tail).map_err(failed)?, format),
+    };
     sequential.begin(limit, format, &concurrent).map_err(failed)?;
     merge.run(times, transform, &mut |lines| sequential.take(lines)).map_err(failed)?;
     sequential.end(&mut concurrent).map_err(failed)?;

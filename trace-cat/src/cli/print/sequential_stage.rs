@@ -56,7 +56,8 @@ impl<'a> SequentialStage<'a> {
             Some(sorter) => sorter.push(lines)?,
             None => self.put(lines)?,
         }
-        Ok(more)
+        let is_complete = matches!(&self.formatter, Formatter::Timeline(formatter) if formatter.is_complete());
+        Ok(more && !is_complete)
     }
 
     /// Formats and writes lines in their final order.

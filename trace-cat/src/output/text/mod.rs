@@ -37,7 +37,7 @@ use crate::output::formatter::TimelineFormatter;
 use crate::record::fields::Fields;
 use crate::trace::file_names::FileGroup;
 use known_threads::KnownThreads;
-use line_plan::LinePlan;
+use line_plan::{BatchRecords, LinePlan};
 use line_planner::LinePlanner;
 use line_writer::LineWriter;
 use time_column::TimeColumn;
@@ -48,6 +48,8 @@ pub struct TextFormat {
     planner: Mutex<LinePlanner>,
     /// The plan for records that are shown one by one.
     plan: LinePlan,
+    /// The clock before the lines of the last one.
+    clock_before: TimeColumn,
     /// Empty batches, whose memory is used again.
     spare: Mutex<Vec<TextBatch<'static>>>,
 }
@@ -69,6 +71,7 @@ impl TextFormat {
             writer: LineWriter::new(coloured, open_calls),
             planner,
             plan: LinePlan::new(clock),
+            clock_before: clock,
             spare: Mutex::default(),
         }
     }
@@ -113,17 +116,35 @@ impl TimelineFormatter for TextFormat {
 
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
         let records = [Fields::new(line).ok_or(line)];
-        let planner = self.planner.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.plan.clear_lines();
-        planner.plan(&records, &mut self.plan);
-        planner.clock = self.writer.write(&self.plan, &records, out);
+        self.show_in_order(&records, out, |planner, plan| planner.plan(&records, plan));
     }
 
     fn pause(&mut self, out: &mut Vec<u8>) {
+        self.show_in_order(&[], out, LinePlanner::pause);
+    }
+
+    fn headings(&self) -> u64 {
+        self.planner.lock().unwrap_or_else(PoisonError::into_inner).clock.headings
+    }
+
+    fn take_back(&mut self) {
+        self.planner.get_mut().unwrap_or_else(PoisonError::into_inner).clock = self.clock_before;
+    }
+}
+
+impl TextFormat {
+    /// Appends the lines of `records` as `make_plan` plans them.
+    fn show_in_order(
+        &mut self,
+        records: &BatchRecords,
+        out: &mut Vec<u8>,
+        make_plan: impl FnOnce(&mut LinePlanner, &mut LinePlan),
+    ) {
         let planner = self.planner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.clock_before = planner.clock;
         self.plan.clear_lines();
-        planner.pause(&mut self.plan);
-        planner.clock = self.writer.write(&self.plan, &[], out);
+        make_plan(planner, &mut self.plan);
+        planner.clock = self.writer.write(&self.plan, records, out);
     }
 }
 

@@ -15,6 +15,8 @@ pub struct TimeColumn {
     has_header: bool,
     /// For [`TimeStyle::Abs`], the second of the last line, and its local time.
     second: Option<(u64, LocalTime)>,
+    /// How many lines so far were headings: a date, or the time that is 0.
+    pub headings: u64,
 }
 
 /// Columns of seconds, the sign included, that every line has.
@@ -25,7 +27,7 @@ const USUAL_WIDTH: usize = SECONDS_WIDTH + 10;
 impl TimeColumn {
     /// The column of the first line, whose time is 0 for [`TimeStyle::Rel`].
     pub fn new(time: TimeStyle) -> TimeColumn {
-        TimeColumn { time, since: None, has_header: false, second: None }
+        TimeColumn { time, since: None, has_header: false, second: None, headings: 0 }
     }
 
     /// Makes `origin` the time that is 0 for [`TimeStyle::Rel`]. A line before the first one has it.
@@ -62,6 +64,7 @@ impl TimeColumn {
     pub fn put_date(&mut self, time: u64, out: &mut Vec<u8>) {
         if let Some(origin) = self.since.filter(|_| std::mem::take(&mut self.has_header)) {
             out.extend_from_slice(format!("times since {}\n", DateTime(origin)).as_bytes());
+            self.headings += 1;
         }
         if self.time != TimeStyle::Abs {
             return;
@@ -71,6 +74,7 @@ impl TimeColumn {
         if before.map(day) != Some(day(now)) {
             out.extend_from_slice(now.date().as_bytes());
             out.push(b'\n');
+            self.headings += 1;
         }
     }
 

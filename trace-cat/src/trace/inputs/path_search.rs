@@ -5,14 +5,14 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use log::debug;
+use log::{debug, info};
 use spec::names::FileName;
 
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::inherited_state;
 use crate::trace::buffers::slots::read_up_to;
 use crate::trace::file_handle;
-use crate::trace::file_names::{ProcessFiles, is_split_name, listed_directory, split_name};
+use crate::trace::file_names::{ProcessFiles, is_split_name, is_subdirectory, listed_directory, split_name};
 
 /// The version of the trace format that this program knows.
 const FORMAT: i64 = 1;
@@ -54,7 +54,7 @@ impl<'a> PathSearch<'a> {
             return self.diagnostics.report_damage(path.display(), "is closed");
         }
         if fs::metadata(path).is_ok_and(|metadata| metadata.is_dir()) {
-            let count = self.add_directory(path, |prefix, _| prefix.is_empty());
+            let count = self.add_directory_with_subdirectories(path);
             if count == Some(0) && !self.add_split_files(path) && !self.may_be_empty {
                 self.diagnostics.report_damage(path.display(), "no trace here (no file tr.xxxxxxx.yyy)");
             }
@@ -67,9 +67,10 @@ impl<'a> PathSearch<'a> {
                     return self.diagnostics.report_damage(path.display(), reason(&error));
                 }
                 let process = ProcessFiles::of_file(path, number);
-                self.add_directory(listed_directory(&process.directory), |prefix, name| {
+                let accepted = |prefix: &[u8], name| {
                     *prefix == process.prefix && matches!(name, FileName::Records { process, .. } if process == number)
-                });
+                };
+                self.add_directory(listed_directory(&process.directory), accepted, &mut Vec::new());
                 self.processes.push(process);
             }
             Some(FileName::Info(_) | FileName::Clock | FileName::Spare { .. }) => {
@@ -79,6 +80,18 @@ impl<'a> PathSearch<'a> {
                 self.files.push(RequestedFile { path: path.to_owned(), is_argument: true })
             }
         }
+    }
+
+    /// Adds a trace directory and what processes of other users and PID namespaces have recorded in it; returns how many files
+    /// and processes, or `None` if the directory cannot be read.
+    fn add_directory_with_subdirectories(&mut self, path: &Path) -> Option<usize> {
+        let mut subdirectories = Vec::new();
+        let mut count = self.add_directory(path, |prefix, _| prefix.is_empty(), &mut subdirectories)?;
+        while let Some(inner) = subdirectories.pop() {
+            // A subdirectory of another user's cannot be read by all.
+            count += self.add_directory(&inner, |prefix, _| prefix.is_empty(), &mut subdirectories).unwrap_or(0);
+        }
+        Some(count)
     }
 
     /// Adds the files that `--split` has made in a directory; returns whether there are any.
@@ -91,9 +104,15 @@ impl<'a> PathSearch<'a> {
     }
 
     /// Adds a directory's record files and processes whose prefix and name are `accepted`; returns how many, or `None`
-    /// if the directory cannot be read.
-    fn add_directory(&mut self, directory: &Path, accepted: impl Fn(&[u8], FileName) -> bool) -> Option<usize> {
+    /// if the directory cannot be read. Its subdirectories are added to `subdirectories`.
+    fn add_directory(
+        &mut self,
+        directory: &Path,
+        accepted: impl Fn(&[u8], FileName) -> bool,
+        subdirectories: &mut Vec<PathBuf>,
+    ) -> Option<usize> {
         let mut count = 0;
+        let owner = file_handle::owner_of_subdirectory(directory);
         let entries = fs::read_dir(directory)
             .map_err(|error| self.diagnostics.report_damage(directory.display(), reason(&error)));
         for entry in entries.ok()? {
@@ -105,8 +124,18 @@ impl<'a> PathSearch<'a> {
                 }
             };
             let path = directory.join(OsStr::from_bytes(&name));
+            if is_subdirectory(&path) && fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir()) {
+                subdirectories.push(path);
+                continue;
+            }
             let (prefix, Some(parsed)) = split_name(&path) else { continue };
             if !accepted(prefix, parsed) {
+                continue;
+            }
+            if let Some(owner) = &owner
+                && !file_handle::is_path_of_owner(&path, owner)
+            {
+                info!("{}: no file of the directory's owner", path.display());
                 continue;
             }
             match parsed {

@@ -1,0 +1,84 @@
+//! Calls by which the program becomes another user. These hooks record nothing.
+//!
+//! No other call needs one. Groups (`setgid`, `setgroups`, `initgroups`) and capabilities (`capset`, `PR_SET_KEEPCAPS`) do not
+//! matter to files that their owner uses. `unshare` and `setns` change what user IDs are called, not whose the files are.
+//! `setfsuid` concerns one thread, for a while: its text stays in the buffer meanwhile.
+
+use core::ffi::{c_int, c_long};
+
+use crate::lifecycle::{NewUser, change_user};
+use crate::sys::user_id;
+
+/// The ID that a call sets; `None` for -1, which leaves it as it is.
+fn given(id: u32) -> Option<u32> {
+    (id != u32::MAX).then_some(id)
+}
+
+/// `setuid` sets all IDs of a thread that may become any user, else the effective one.
+fn by_setuid(id: u32) -> NewUser {
+    if user_id() == 0 { [given(id); 3] } else { [None, given(id), None] }
+}
+
+/// `setreuid` sets the saved ID with the real one, or with an effective one that differs from it, to the new effective one.
+fn by_setreuid(real: u32, effective: u32) -> NewUser {
+    let saved = if given(real).is_some() { effective } else { u32::MAX };
+    [given(real), given(effective), given(saved)]
+}
+
+/// What the system call `number` sets, by which only the calling thread becomes another user; `None` for any other call.
+pub fn new_user_by_system_call(number: c_long, arguments: [u64; 3]) -> Option<NewUser> {
+    let [a, b, c] = arguments.map(|argument| argument as u32);
+    match number {
+        libc::SYS_setuid => Some(by_setuid(a)),
+        libc::SYS_setreuid => Some(by_setreuid(a, b)),
+        libc::SYS_setresuid => Some([a, b, c].map(given)),
+        _ => None,
+    }
+}
+
+/// `int setuid(uid_t uid);`
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn setuid(uid: u32) -> c_int {
+    // SAFETY: the next function with the host's arguments.
+    let call_next = || unsafe { call_next!(setuid(uid: u32) -> c_int) };
+    change_user(by_setuid(uid), || call_next().into()) as c_int
+}
+
+/// `int seteuid(uid_t uid);`
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn seteuid(uid: u32) -> c_int {
+    // SAFETY: as above.
+    let call_next = || unsafe { call_next!(seteuid(uid: u32) -> c_int) };
+    change_user([None, given(uid), None], || call_next().into()) as c_int
+}
+
+/// `int setreuid(uid_t real, uid_t effective);`
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn setreuid(real: u32, effective: u32) -> c_int {
+    // SAFETY: as above.
+    let call_next = || unsafe { call_next!(setreuid(real: u32, effective: u32) -> c_int) };
+    change_user(by_setreuid(real, effective), || call_next().into()) as c_int
+}
+
+/// `int setresuid(uid_t real, uid_t effective, uid_t saved);`
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn setresuid(real: u32, effective: u32, saved: u32) -> c_int {
+    // SAFETY: as above.
+    let call_next = || unsafe { call_next!(setresuid(real: u32, effective: u32, saved: u32) -> c_int) };
+    change_user([real, effective, saved].map(given), || call_next().into()) as c_int
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_calls_set_what_the_functions_set() {
+        let set = |number, arguments| new_user_by_system_call(number, arguments);
+        let all = u64::from(u32::MAX);
+        assert_eq!(set(libc::SYS_setresuid, [1, all, 3]), Some([Some(1), None, Some(3)]));
+        assert_eq!(set(libc::SYS_setreuid, [1, 2, 0]), Some([Some(1), Some(2), Some(2)]));
+        assert_eq!(set(libc::SYS_setreuid, [all, 2, 0]), Some([None, Some(2), None]));
+        assert_eq!(set(libc::SYS_getuid, [1, 2, 3]), None);
+    }
+}

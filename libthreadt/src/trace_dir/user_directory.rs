@@ -1,0 +1,72 @@
+//! The subdirectory `u<uid>` of the trace directory, for processes that become another user.
+//!
+//! A daemon that root has started gives up its rights: afterwards it can neither make files in root's directory nor open
+//! those that it made. So the subdirectory is made before, while that is still permitted, and given to the new user, who
+//! alone may use it.
+
+use core::ffi::CStr;
+
+use super::directory::{self, Scratch};
+use super::{shared_clock, spare_trbufs};
+use crate::sys::path::{self, PATH_MAX};
+use crate::sys::{Hold, SetOnce, give_directory_to, is_directory_of, user_id};
+
+static SCRATCH: SetOnce<Scratch> =
+    SetOnce::new(Scratch { path: [0; PATH_MAX], other_path: [0; PATH_MAX], text: [0; 8192] });
+/// The right to use it.
+static MAKING: Hold = Hold::new();
+
+/// Makes the subdirectory for the user `uid` where only this one can. The directory must have been resolved.
+pub fn make(uid: u32) {
+    if directory::is_in_user_directory() || !MAKING.take() {
+        return;
+    }
+    // SAFETY: MAKING excludes all others.
+    let scratch = unsafe { SCRATCH.get_mut() };
+    if make_in(scratch, uid) {
+        // The clock of all who record here, while its file can be read.
+        shared_clock::share(scratch);
+    }
+    MAKING.release();
+}
+
+/// `true` if there is one that can be used.
+fn make_in(scratch: &mut Scratch, uid: u32) -> bool {
+    let is_safe = is_closed_to_others(path::join(&mut scratch.path, &[directory::path()]));
+    let Some(path) = directory::path_for_user(&mut scratch.path, uid) else { return false };
+    // OBSERVABLE: until it has been given to the user, it is root's and empty.
+    if is_safe && path::make_directory(path, 0o700).is_ok() {
+        let _ = give_directory_to(path, uid);
+    }
+    is_directory_of(path, uid)
+}
+
+/// Whether nobody but this user and root can put another directory in the place of one that was just made here.
+fn is_closed_to_others(directory: &CStr) -> bool {
+    path::stat(directory).is_ok_and(|stat| {
+        [0, user_id()].contains(&stat.st_uid) && (stat.st_mode & 0o022 == 0 || stat.st_mode & libc::S_ISVTX != 0)
+    })
+}
+
+/// Moves this process to the subdirectory for the user `uid`, if there is one, or if it `may_make` one; `true` if it has moved.
+///
+/// # Safety
+/// One thread of the process may call this.
+pub(super) unsafe fn enter(uid: u32, may_make: bool, scratch: &mut Scratch) -> bool {
+    if directory::is_in_user_directory() {
+        return false;
+    }
+    let Some(path) = directory::path_for_user(&mut scratch.path, uid) else { return false };
+    if may_make {
+        // Where everybody may make files, also the user itself may.
+        let _ = path::make_directory(path, 0o700);
+    }
+    if !is_directory_of(path, uid) {
+        return false;
+    }
+    // SAFETY: the caller's.
+    unsafe { directory::move_to_user(path) };
+    spare_trbufs::become_keeper();
+    shared_clock::hand_on(scratch);
+    true
+}

@@ -1,0 +1,182 @@
+//! Programs that root starts and that become another user, as daemons do: nothing is lost, and the new user's files are in
+//! a subdirectory that no third user may enter. Only root may do this: elsewhere these tests print a message and test nothing.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::Path;
+
+use super::super::harness::{Program, TestDirectory};
+use super::directory::{open_to_all, privileged};
+use super::{DONE, assert_complete, traced_mutexes, traced_steps};
+
+const NOBODY: u32 = 65534;
+
+/// A trace directory that is root's, as the launcher makes it; the way to it is open to all. `None` for others than root.
+fn closed(name: &str) -> Option<TestDirectory> {
+    let test = TestDirectory::new(name);
+    if !privileged(&test) {
+        return None;
+    }
+    open_to_all(&test);
+    fs::set_permissions(test.trace_directory(), fs::Permissions::from_mode(0o755)).unwrap();
+    Some(test)
+}
+
+/// Fails unless the subdirectory and all that is in it belong to the new user alone, and all beside it to root.
+#[track_caller]
+fn assert_separate(test: &TestDirectory) {
+    let owners = |directory: &Path| -> Vec<(String, u32, u32)> {
+        let entries = fs::read_dir(directory).unwrap().map(Result::unwrap);
+        let described = entries.map(|entry| (entry.file_name(), entry.metadata().unwrap()));
+        described.map(|(name, file)| (name.into_string().unwrap(), file.uid(), file.mode() & 0o777)).collect()
+    };
+    for (name, owner, mode) in owners(&test.trace_directory()) {
+        let expected = if name == "u65534" { (NOBODY, 0o700) } else { (0, 0o600) };
+        assert_eq!((owner, mode), expected, "{name}");
+    }
+    for (name, owner, mode) in owners(&test.trace_directory().join("u65534")) {
+        assert_eq!((owner, mode), (NOBODY, 0o600), "{name}");
+    }
+}
+
+/// Threads that record before, during and after the change, in every way to make it.
+#[test]
+fn threads_record_while_root_is_given_up() {
+    for way in ["setuid", "setreuid", "setresuid", "syscall"] {
+        println!("{way}");
+        let Some(test) = closed("drops-root") else { return };
+        let run = traced_mutexes(&test, &Program::c("hostile/drops_root.c")).args([way, "65534", "20000"]);
+        run.run().exited(DONE);
+        assert_complete(&test, 3 * (8 * 20_000 + 20));
+        assert_separate(&test);
+        let names = fs::read_dir(test.trace_directory().join("u65534")).unwrap();
+        let names: Vec<_> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        assert!(!names.iter().any(|name| name.starts_with("trbuf.")), "left behind: {names:?}");
+    }
+}
+
+/// While there is a way back the records stay in the buffers; when it is given up, they are left in root's trbuf.
+#[test]
+fn root_is_given_up_for_a_while_and_then_for_good() {
+    let Some(test) = closed("drops-root-twice") else { return };
+    let run = traced_mutexes(&test, &Program::c("hostile/drops_root.c")).args(["back", "65534", "400"]);
+    run.run().exited(DONE);
+    assert_complete(&test, 3 * (8 * 400 + 30));
+    assert_separate(&test);
+}
+
+#[test]
+fn rings_of_both_users_are_read() {
+    let Some(test) = closed("drops-root-ring") else { return };
+    let run = traced_mutexes(&test, &Program::c("hostile/drops_root.c")).args(["setuid", "65534", "2000"]);
+    run.env("THR_TRACE_RING", "1M").run().exited(DONE);
+    assert_complete(&test, 3 * (8 * 2_000 + 20));
+    assert_separate(&test);
+}
+
+#[test]
+fn each_record_is_written_at_once_before_and_after() {
+    let Some(test) = closed("drops-root-at-once") else { return };
+    let run = traced_mutexes(&test, &Program::c("hostile/drops_root.c")).args(["setuid", "65534", "2000"]);
+    run.env("THR_TRACE_BUF", "1").run().exited(DONE);
+    assert_complete(&test, 3 * (8 * 2_000 + 20));
+    assert_separate(&test);
+}
+
+/// Also where everybody may write to the trace directory.
+#[test]
+fn setuid_before_the_first_record_and_after_it() {
+    for arguments in ["setuid 65534 thread 400 pairs 100", "pairs 100 setuid 65534 thread 400"] {
+        for mode in [0o755, 0o777, 0o1777] {
+            println!("{arguments}, {mode:o}");
+            let Some(test) = closed("setuid") else { return };
+            fs::set_permissions(test.trace_directory(), fs::Permissions::from_mode(mode)).unwrap();
+            traced_steps(&test, arguments).run().exited(DONE);
+            assert_complete(&test, 3 * 500);
+        }
+    }
+}
+
+/// Nothing can be made for a user who cannot reach the directory: the newest records stay in the buffers.
+#[test]
+fn setuid_where_the_new_user_cannot_reach_the_directory() {
+    let test = TestDirectory::new("setuid-unreachable");
+    if !privileged(&test) {
+        return;
+    }
+    fs::set_permissions(test.directory(), fs::Permissions::from_mode(0o700)).unwrap();
+    let output = traced_steps(&test, "pairs 100 thread 100 setuid 65534 thread 400 pairs 100").noise_expected().run();
+    super::complains_once(&output, "Permission denied");
+    assert_complete(&test, 3 * 700);
+}
+
+/// A child that becomes another user, as a server's workers do, its children, and what it executes.
+#[test]
+fn children_and_executed_programs_of_the_new_user() {
+    let Some(test) = closed("setuid-exec") else { return };
+    traced_steps(&test, "pairs 100 setuid 65534 thread 100 clone 50 vforkexec 20 exec pairs 30").run().exited(DONE);
+    let trace = test.merged();
+    assert_eq!(trace.of("trace_lost").len(), 0);
+    // The vforked child's pairs are its parent's.
+    assert_eq!(trace.of("mutex_unlock").len(), 100 + 100 + 50 + 20 + 20 + 30);
+    assert_separate(&test);
+}
+
+/// The subdirectory appears while the trace is followed, or is there already.
+#[test]
+fn the_new_users_records_are_followed() {
+    let Some(test) = closed("drops-root-followed") else { return };
+    let follow = || test.trace_cat().args(["--follow", "--until-exit", "--window", "30s"]);
+    let follower = follow().spawn();
+    let run = traced_mutexes(&test, &Program::c("hostile/drops_root.c")).args(["setuid", "65534", "20000"]);
+    run.run().exited(DONE);
+    for output in [follower.wait(), follow().run()] {
+        let lines = output.stdout.iter().filter(|&&byte| byte == b'\n').count();
+        assert_eq!(lines, 3 * (8 * 20_000 + 20), "{}", output.command);
+    }
+}
+
+/// Killed, the process leaves records in the buffers of both users. Recovered, they are in the files, which keep their owners.
+#[test]
+fn both_users_buffers_are_recovered() {
+    let Some(test) = closed("setuid-killed") else { return };
+    let run = traced_steps(&test, "threads 4 100 pairs 100 setuid 65534 pairs 50 threads 4 100 kill");
+    let output = run.run();
+    assert!(!output.status.success());
+    assert_complete(&test, 3 * 950);
+    test.native(super::super::harness::trace_cat()).arg("--recover").arg(test.trace_directory()).run().success();
+    assert_complete(&test, 3 * 950);
+    assert_separate(&test);
+    let left = fs::read_dir(test.trace_directory().join("u65534")).unwrap();
+    assert!(left.map(Result::unwrap).all(|entry| !entry.file_name().to_str().unwrap().starts_with("trbuf.")));
+}
+
+/// Somebody else has put a directory or a link there: nothing is written to it.
+#[test]
+fn a_planted_subdirectory_is_not_used() {
+    for plant in [|path: &Path| fs::create_dir(path), |path: &Path| symlink("/tmp", path)] {
+        let Some(test) = closed("setuid-planted") else { return };
+        let planted = test.trace_directory().join("u65534");
+        plant(&planted).unwrap();
+        let output = traced_steps(&test, "pairs 100 setuid 65534 pairs 100").noise_expected().run();
+        super::complains_once(&output, "Permission denied");
+        assert_complete(&test, 3 * 200);
+        assert_eq!(fs::symlink_metadata(&planted).unwrap().uid(), 0);
+    }
+}
+
+/// What else is in the subdirectory, which another user may write to, is not read.
+#[test]
+fn only_files_of_the_owner_are_read() {
+    let Some(test) = closed("setuid-foreign") else { return };
+    traced_steps(&test, "pairs 100 setuid 65534 pairs 100").run().exited(DONE);
+    let directory = test.trace_directory().join("u65534");
+    let secret = test.directory().join("secret");
+    fs::write(&secret, "secret\n").unwrap();
+    symlink(&secret, directory.join("tr.0000001.001")).unwrap();
+    fs::hard_link(&secret, directory.join("tr.0000001.002")).unwrap();
+    fs::write(directory.join("tr.0000001.003"), "root's\n").unwrap();
+    symlink(&secret, directory.join("trbuf.0000001")).unwrap();
+    symlink(&secret, directory.join("trinfo.0000001")).unwrap();
+    assert_complete(&test, 3 * 200);
+}
