@@ -333,3 +333,5 @@ fn lines_of(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod window_tests;
