@@ -33,10 +33,13 @@ use symbols::{FIRST_VERSION, Symbol, optional_functions};
 
 /// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
 /// mostly to calibrate, and what `src/hooks/unrecorded.rs` hooks.
-const HELPERS: [&str; 24] = [
+const HELPERS: [&str; 27] = [
     "__libc_start_main",
     "_pthread_cleanup_pop",
     "_pthread_cleanup_push",
+    "close",
+    "close_range",
+    "closefrom",
     "dup2",
     "dup3",
     "prctl",
@@ -59,6 +62,9 @@ const HELPERS: [&str; 24] = [
     "syscall",
     "ulimit",
 ];
+
+/// Those of them that a libc may be without, with their versions.
+const OPTIONAL_HELPERS: [(&str, &str); 2] = [("close_range", "GLIBC_2.34"), ("closefrom", "GLIBC_2.34")];
 
 /// Functions whose `int` is 0 or -1 and errno.
 fn sets_errno(symbol: &str) -> bool {
@@ -157,24 +163,25 @@ fn value(place: &str, text: &str, names: &[(String, &str)]) -> String {
 /// The hook of a row whose event has a function that makes the call: its arguments are those of the `values` cell
 /// (parameters, `0`, and next functions as `&NAME`), the call's return address, and the call.
 fn wrapped_hook(row: &[&str], declared: &str, result: &str, call: &str, jump: &str) -> String {
-    let [symbol, event, _, _, cells, prototype, ..] = row else { unreachable!("`hook` has checked the row") };
+    let [symbol, event, _, next, cells, prototype, ..] = row else { unreachable!("`hook` has checked the row") };
     let symbol = Symbol::parse(symbol);
     let (ident, exports) = (symbol.ident(), symbol.exports());
     let cells = cells.split(' ').filter(|cell| *cell != "-");
     let arguments: String = cells.map(|cell| cell.replace('&', "&next_functions::") + ", ").collect();
     // An exec and a fork have work to do also where they are not recorded.
-    let (check, switch) = match event.strip_prefix("proc_") {
-        Some(_) => (String::new(), ""),
+    let (off, check, switch) = match event.strip_prefix("proc_") {
+        Some(_) => (String::new(), String::new(), ""),
         None => {
             let event = event.to_uppercase();
             (
+                format!("[{event} {}] ", Symbol::parse(next).ident()),
                 format!("let switch = switch(id::{event});\n    if !switch.is_on() {{ return {jump}; }}\n    "),
                 "switch, ",
             )
         }
     };
     format!(
-        "hook! {{\n/// `{prototype};`\nfn {ident}{exports}({declared}; caller) -> {result} {{\n    \
+        "hook! {{\n/// `{prototype};`\nfn {ident}{exports}({declared}; caller) -> {result} {off}{{\n    \
          // SAFETY: functions.tsv has the prototype of the next function; the host grants what that demands.\n    \
          unsafe {{\n    {check}{event}({switch}{arguments}caller, || {call})\n    }}\n}}\n}}\n\n"
     )
@@ -265,19 +272,19 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     let omit_after =
         known_after.map_or(String::new(), |condition| format!("    if {condition} {{ return result; }}\n"));
     let mut text = format!(
-        "hook! {{\n/// `{prototype};`\nfn {ident}{exports}({declared}; caller) -> {result} {{\n    \
+        "hook! {{\n/// `{prototype};`\nfn {ident}{exports}({declared}; caller) -> {result} [{upper} {next}] {{\n    \
          // SAFETY: functions.tsv has the prototype of the next function; the host grants what that demands.\n    \
          unsafe {{\n    let switch = switch(id::{upper});\n    \
          if !switch.is_on() {{ return {jump}; }}\n{omit_before}"
     );
     // Until a release is recorded, the thread's slot has a note of it.
     let (note, recorded) = if *level == *"waiters" {
-        let of = |event: &str| format!("recorder::note_release(id::{event}, {object} as u64, time);");
+        let of = |event: &str| format!("recorder::note_release(id::{event}, {object} as u64, time)");
         let note = match is_mutex {
-            true => format!("if recursive {{ {} }} else {{ {} }}", of(&format!("R{upper}")), of(&upper)),
-            false => of(&upper),
+            true => format!("let noted = if recursive {{ {} }} else {{ {} }};", of(&format!("R{upper}")), of(&upper)),
+            false => format!("let noted = {};", of(&upper)),
         };
-        (note, "recorder::release_is_recorded(time);")
+        (note, "recorder::release_is_recorded(noted);")
     } else {
         (String::new(), "")
     };
@@ -344,7 +351,8 @@ fn main() {
     println!("cargo:rerun-if-changed=build");
     let text = fs::read_to_string(file).expect("functions.tsv is readable");
     let first_records = first_records();
-    let (mut versions, mut optional) = (BTreeSet::from([FIRST_VERSION]), BTreeSet::new());
+    let mut optional = BTreeSet::from(OPTIONAL_HELPERS);
+    let mut versions: BTreeSet<&str> = optional.iter().map(|(_, version)| *version).chain([FIRST_VERSION]).collect();
     let (mut hooks, mut names) = (String::new(), BTreeSet::from(HELPERS.map(Symbol::parse)));
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
         let row: Vec<&str> = line.split('\t').collect();
@@ -364,7 +372,7 @@ fn main() {
         let (Symbol { name, version, .. }, ident) = (symbol, symbol.ident());
         writeln!(next, "/// The next `{name}`.\n#[allow(non_upper_case_globals)]").unwrap();
         let substitute = match *name {
-            "fexecve" | "_Fork" | "forkpty" | "prctl" | "setns" | "syscall" => "missing_with_errno",
+            "close_range" | "fexecve" | "_Fork" | "forkpty" | "prctl" | "setns" | "syscall" => "missing_with_errno",
             _ if sets_errno(name) || name.starts_with("exec") => "missing_with_errno",
             _ if is_c11(name) => "missing_c11",
             _ => "missing",

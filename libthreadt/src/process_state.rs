@@ -107,6 +107,11 @@ impl Switch {
     /// Only those calls are recorded that waited, failed or found a waiter, as the event's level says.
     pub const SELECTIVE: Switch = Switch(8);
 
+    /// As it stands in the page.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
     pub fn with(self, other: Switch) -> Switch {
         Switch(self.0 | other.0)
     }
@@ -137,6 +142,11 @@ pub fn loaded_switch(id: EventId) -> Option<Switch> {
         0 => None,
         switch => Some(Switch(switch)),
     }
+}
+
+/// Where in the page an event's switch is, for hooks that are written in assembly.
+pub const fn switch_offset(id: EventId) -> usize {
+    offset_of!(ProcessState, switches) + id.index()
 }
 
 pub fn set_switch(index: usize, switch: Switch) {

@@ -139,28 +139,22 @@ impl Template {
     unsafe fn encode_record(&self, out: *mut u8, digits: [u8; 4], record: &UntimedRecord) -> *mut u8 {
         let UntimedRecord { kind, arguments } = record;
         // SAFETY: the caller grants ENCODE_ROOM bytes. By the assertions above they have room for the stores of the text,
-        // the event behind it, five arguments and the zeros behind them. ZEROS has ZEROS_STORE bytes from 10 on.
+        // the event behind it, five arguments and the zeros behind them.
         unsafe {
             out.cast::<[u8; TEXT_STORE]>().write_unaligned(self.text);
             out.add(TIME_WIDTH - 4).cast::<[u8; 4]>().write_unaligned(digits);
             let mut end = out.add(self.width);
             end.cast::<[u8; EVENT_TEXT_WIDTH]>().write_unaligned(kind.event_text);
             end = end.add(EVENT_TEXT_WIDTH);
+            // Most records have an object and no more, or nothing.
             let [first, others @ ..] = arguments;
-            let used = if others.iter().fold(0, |all, argument| all | argument) != 0 {
-                arguments.iter().rposition(|argument| *argument != 0).map_or(0, |last| last + 1)
-            } else {
-                // Most records have an object and no more, or nothing.
-                usize::from(*first != 0)
-            };
-            for (argument, base) in arguments.iter().zip(&kind.bases).take(used) {
-                end = write_argument(end, *argument, *base);
-                end.write(b':');
-                end = end.add(1);
+            if others.iter().fold(0, |all, argument| all | argument) != 0 {
+                return write_arguments(end, kind, arguments);
             }
-            // The zeros overwrite the last colon, with the one that they begin with.
-            end.sub(1).cast::<[u8; ZEROS_STORE]>().write_unaligned(*ZEROS.as_ptr().add(2 * used).cast());
-            end.add(10 - 2 * used)
+            if *first == 0 {
+                return write_zeros(end, 0);
+            }
+            write_zeros(write_argument(end, *first, kind.bases[0]).add(1), 1)
         }
     }
 }
@@ -178,6 +172,37 @@ fn hex_digit_count(value: u64) -> usize {
     16 - value.leading_zeros() as usize / 4
 }
 
+/// Writes the arguments and the end of a record, and returns where that is.
+///
+/// # Safety
+/// As for [`Template::encode_record`], from behind the event on.
+unsafe fn write_arguments(mut end: *mut u8, kind: &RecordKind, arguments: &[u64; 5]) -> *mut u8 {
+    let used = arguments.iter().rposition(|argument| *argument != 0).map_or(0, |last| last + 1);
+    // SAFETY: the caller's.
+    unsafe {
+        for (argument, base) in arguments.iter().zip(&kind.bases).take(used) {
+            end = write_argument(end, *argument, *base);
+            end.write(b':');
+            end = end.add(1);
+        }
+        write_zeros(end, used)
+    }
+}
+
+/// Writes the end of a record behind `used` arguments and their colons, and returns where that is.
+///
+/// # Safety
+/// The byte before `end` and [`ZEROS_STORE`] bytes from there on must be writable.
+#[inline(always)]
+unsafe fn write_zeros(end: *mut u8, used: usize) -> *mut u8 {
+    // SAFETY: the caller's. ZEROS has ZEROS_STORE bytes from 10 on.
+    unsafe {
+        // The zeros begin with a colon, in the place of the last one.
+        end.sub(1).cast::<[u8; ZEROS_STORE]>().write_unaligned(*ZEROS.as_ptr().add(2 * used).cast());
+        end.add(10 - 2 * used)
+    }
+}
+
 /// Writes one argument and returns where it ends.
 ///
 /// # Safety
@@ -186,6 +211,9 @@ fn hex_digit_count(value: u64) -> usize {
 unsafe fn write_argument(out: *mut u8, value: u64, base: Base) -> *mut u8 {
     // SAFETY: the caller grants 20 bytes: one digit, "0x" and sixteen hex digits, or the longest decimal.
     unsafe {
+        if value != 0 && base == Base::Hex {
+            return write_hex(out, value, hex_digit_count(value));
+        }
         if value < 10 && (base != Base::Hex && base != Base::Thread || value == 0) {
             out.write(b'0' + value as u8);
             return out.add(1);

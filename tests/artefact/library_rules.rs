@@ -22,8 +22,11 @@ const PANICS: [&str; 5] =
     ["panic_bounds_check", "panic_fmt", "panic_cannot_unwind", "panic_nounwind", "panic_nounwind_fmt"];
 
 /// Hooks that record nothing: these functions change what the library may do or what the clock shows.
-const WITHOUT_RECORD: [&str; 15] = [
+const WITHOUT_RECORD: [&str; 18] = [
     "__libc_start_main",
+    "close",
+    "close_range",
+    "closefrom",
     "dup2",
     "dup3",
     "prctl",

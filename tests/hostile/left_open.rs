@@ -47,18 +47,24 @@ fn forked_children_have_no_descriptor_of_another_thread() {
 }
 
 /// A host that closes all descriptors again and again, while others write: its own files get their numbers, and nothing
-/// else gets into them.
+/// else gets into them, nor into another file of the trace. Only where it does so by an instruction of its own no attempt to
+/// write may come between two of its turns.
 #[test]
 fn a_host_that_closes_everything_keeps_its_files() {
     let program = Program::c("hostile/closing.c");
-    let test = TestDirectory::new("closing");
-    let own = test.directory().join("own");
-    let run = test.traced(&program).arg("2000").arg(&own).env("THR_TRACE_EVENTS", "mutex");
-    // Now and then no attempt to write comes between two of its turns.
-    let output = run.noise_expected().run();
-    let foreign = output.success().stdout_text().split_whitespace().nth(1);
-    assert_eq!(foreign, Some("0"), "times that the host's file held something else");
-    assert!(test.trace_cat().run().success().stdout_text().lines().count() > 1000);
+    let at_once = ["close_range", "closefrom", "close", "syscall"].map(|how| (how, "100", "8", true));
+    for (how, rounds, threads, unbuffered) in
+        [("close_range", "2000", "2", false), ("instruction", "2000", "2", false)].into_iter().chain(at_once)
+    {
+        let test = TestDirectory::new("closing");
+        let own = test.directory().join("own");
+        let run = test.traced(&program).arg(rounds).arg(&own).args([threads, how]).env("THR_TRACE_EVENTS", "mutex");
+        let run = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run };
+        let output = if how == "instruction" { run.noise_expected().run() } else { run.run() };
+        let foreign = output.success().stdout_text().split_whitespace().nth(1);
+        assert_eq!(foreign, Some("0"), "times that the host's file held something else: {}", output.command);
+        assert!(test.trace_cat().run().success().stdout_text().lines().count() > 1000);
+    }
 }
 
 /// A host that gives a file of its own numbers which it has never opened, as dup2 allows: none of them is ours at that moment,

@@ -55,6 +55,17 @@ fn threads_record_while_root_is_given_up() {
     }
 }
 
+/// As a server's workers do: the subdirectory is made once, and each finds it complete.
+#[test]
+fn many_children_become_the_same_user_at_the_same_time() {
+    for _ in 0..50 {
+        let Some(test) = closed("drops-root-workers") else { return };
+        traced_mutexes(&test, &Program::c("hostile/workers.c")).args(["65534", "2"]).run().exited(DONE);
+        assert_complete(&test, 3 * 10 * (1 + 2 * 2));
+        assert_separate(&test);
+    }
+}
+
 /// While there is a way back the records stay in the buffers; when it is given up, they are left in root's trbuf.
 #[test]
 fn root_is_given_up_for_a_while_and_then_for_good() {

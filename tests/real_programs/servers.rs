@@ -2,6 +2,7 @@
 //! was recorded afterwards belongs to the new user alone. Only root may do this: elsewhere these tests print a message and test
 //! nothing.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -170,4 +171,44 @@ fn mariadb() {
     server.signal(libc::SIGTERM);
     assert!(server.wait().status.success());
     assert!(assert_nothing_lost(&test).of("mutex_lock").len() > 1000);
+}
+
+/// It refuses to be root's: `setpriv`, which is recorded as well, executes it as another user.
+#[test]
+fn postgres() {
+    let Some((test, port)) = prepare("postgres") else { return };
+    let newest = fs::read_dir("/usr/lib/postgresql").unwrap().map(|version| version.unwrap().path()).max().unwrap();
+    let program = |name: &str| newest.join("bin").join(name);
+    let data = test.directory().join("data");
+    fs::create_dir(&data).unwrap();
+    chown(&data, Some(NOBODY), None).unwrap();
+    let data = data.to_str().unwrap();
+    let as_nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let initialise =
+        test.native("setpriv").args(as_nobody).arg(program("initdb")).args(["-A", "trust", "-N", "-D", data]);
+    initialise.run().success();
+    let port = port.to_string();
+    let server = test.traced("setpriv").args(as_nobody).arg(program("postgres"));
+    let server = server.args(["-D", data, "-k", data, "-p", &port, "-c", "listen_addresses=127.0.0.1"]);
+    let mut server = server.spawn();
+    connect(&mut server, port.parse().unwrap());
+    let client = |statements: &str| {
+        let mut client = Command::new(program("psql"));
+        client.args(["-h", "127.0.0.1", "-p", &port, "-U", "nobody", "-d", "postgres", "-qAtc", statements]);
+        let output = client.output().unwrap();
+        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    };
+    // It may listen before it serves.
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !client("create table if not exists t(n int)").0 {
+        assert!(Instant::now() < deadline && !server.has_ended(), "it does not serve");
+        thread::sleep(Duration::from_millis(10));
+    }
+    serve(|_| assert_eq!(client("insert into t select generate_series(1, 100)"), (true, String::new())));
+    assert_eq!(client("select count(*), sum(n) from t"), (true, "400|20200\n".to_owned()));
+    server.signal(libc::SIGINT);
+    assert!(server.wait().status.success());
+    let trace = assert_nothing_lost(&test);
+    let processes: HashSet<&str> = trace.records.iter().map(|record| record.line.split(':').nth(2).unwrap()).collect();
+    assert!(processes.len() > CLIENTS, "{processes:?}");
 }

@@ -10,13 +10,16 @@ use crate::config::{self, CONFIG};
 use crate::glibc::{self, next_functions};
 use crate::process_state::{self, PROCESS, ProcessState, Switch, is_initialised};
 use crate::storage::{self, thread_local};
-use crate::sys::{self, Once, diagnostics, seccomp};
+use crate::sys::{self, Once, SetOnce, diagnostics, seccomp};
 use crate::trace_dir::{directory, info_file};
 
 /// The PID of the process in which the library was initialised last: this one, or the one that it was forked from.
 static LAST_PID: AtomicU32 = AtomicU32::new(0);
 /// The library has read its environment, in this process or in one that it was forked from.
 static CONFIGURED: Once = Once::new();
+
+/// The switches of a process in which recording begins.
+static SWITCHES: SetOnce<[Switch; EVENTS.len()]> = SetOnce::new([Switch::OFF; EVENTS.len()]);
 
 /// Whether calls of this event are recorded; for mutex events, of either category.
 #[inline(always)]
@@ -69,8 +72,8 @@ pub fn initialise() -> bool {
         PROCESS.pid.store(pid, Relaxed);
         LAST_PID.store(pid, Relaxed);
         PROCESS.write_through.store(u32::from(CONFIG.get().unbuffered), Relaxed);
-        for (index, event) in EVENTS.iter().enumerate() {
-            process_state::set_switch(index, configured_switch(event));
+        for (index, switch) in SWITCHES.get().iter().enumerate() {
+            process_state::set_switch(index, *switch);
         }
         true
     })
@@ -108,7 +111,10 @@ fn configure() {
     directory::note_wanted(config::directory());
     seccomp::note_filter();
     // SAFETY: within CONFIGURED, which all readers have passed.
-    unsafe { *CONFIG.get_mut() = config::read() };
+    unsafe {
+        *CONFIG.get_mut() = config::read();
+        *SWITCHES.get_mut() = core::array::from_fn(|index| configured_switch(&EVENTS[index]));
+    }
     if CONFIG.get().events.is_none() {
         // Children inherit switches that are all off.
         return;

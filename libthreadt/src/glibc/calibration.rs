@@ -125,5 +125,6 @@ fn once_as_expected() -> bool {
     extern "C" fn routine() {}
     let mut once = ObjectMemory([0; 32]);
     let (object, routine): (_, extern "C" fn()) = (&raw mut once, routine);
-    succeeds!(pthread_once(object, routine)) && once.0[0] == ONCE_DONE
+    // ThreadSanitizer's has other values, and cannot be called so early.
+    next_functions::pthread_once.is_libc() && succeeds!(pthread_once(object, routine)) && once.0[0] == ONCE_DONE
 }

@@ -16,13 +16,19 @@
 /// What the host calls is a stub that passes the return address on in the register of a sixth argument and jumps to the
 /// hook, or on the stack if the function has six arguments. The address is right also if the host made a tail call.
 ///
+/// With `[EVENT next]` behind the result's type the stub jumps to the next function where nothing of the event is
+/// recorded: so a call costs a comparison and a jump more, and touches neither stack nor registers that have a meaning.
+///
+/// With `[EVENT next]` behind the result's type the stub jumps to the next function where nothing of the event is
+/// recorded. Such a call costs a comparison and a jump, and touches no stack.
+///
 /// The stub is exported as `symbol`, which stands for every version of the function; or, with
 /// `fn ident = "symbol@VERSION" …(…)`, under just these versions.
 macro_rules! hook {
     ($(#[$meta:meta])* fn $symbol:ident $(= $($export:literal)+)? ($($name:ident: $kind:ty),*; $caller:ident)
-        -> $result:ty $body:block) => {
+        -> $result:ty $([$event:ident $next:ident])? $body:block) => {
         hook! {
-            @pad [$(#[$meta])* $symbol $($($export)+)?] [$($name: $kind,)*] $caller [$result] $body
+            @pad [[$(#[$meta])* $symbol $($($export)+)?] [$($event $next)?]] [$($name: $kind,)*] $caller [$result] $body
             [$($name)*] [_a _b _c _d _e]
         }
     };
@@ -53,7 +59,30 @@ macro_rules! hook {
             }
         };
     };
-    (@stub [$(#[$meta:meta])* $symbol:ident] $($instruction:literal)+) => {
+    (@stub [$names:tt []] $($instruction:literal)+) => {
+        hook! { @export $names [] $($instruction)+ }
+    };
+    (@stub [$names:tt [$event:ident $next:ident]] $($instruction:literal)+) => {
+        hook! {
+            @export $names [
+                switches = sym crate::process_state::PROCESS,
+                switch = const crate::process_state::switch_offset(spec::id::$event),
+                off = const crate::process_state::Switch::OFF.bits(),
+                next = sym crate::glibc::next_functions::$next,
+                address = const crate::glibc::next_functions::NextFunction::ADDRESS_OFFSET,
+            ]
+            "cmp byte ptr [rip + {switches} + {switch}], {off}"
+            "je 3f"
+            "2:"
+            $($instruction)+
+            "3: mov r11, qword ptr [rip + {next} + {address}]"
+            "test r11, r11"
+            // The hook looks it up.
+            "jz 2b"
+            "jmp r11"
+        }
+    };
+    (@export [$(#[$meta:meta])* $symbol:ident] [$($operand:tt)*] $($instruction:literal)+) => {
         $(#[$meta])*
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
@@ -63,11 +92,12 @@ macro_rules! hook {
                 ".cfi_startproc",
                 $($instruction,)+
                 ".cfi_endproc",
+                $($operand)*
                 hook = sym hook
             )
         }
     };
-    (@stub [$(#[$meta:meta])* $symbol:ident $($export:literal)+] $($instruction:literal)+) => {
+    (@export [$(#[$meta:meta])* $symbol:ident $($export:literal)+] [$($operand:tt)*] $($instruction:literal)+) => {
         $(#[$meta])*
         #[cfg(not(test))]
         #[unsafe(naked)]
@@ -82,6 +112,7 @@ macro_rules! hook {
                 $($instruction,)+
                 ".cfi_endproc",
                 concat!(".size threadt_", stringify!($symbol), ", . - threadt_", stringify!($symbol)),
+                $($operand)*
                 hook = sym hook
             )
         }

@@ -1,12 +1,12 @@
-//! Calls that change what the library may do or what the clock shows: `prctl`, `setns`, those that limit the size of files
-//! or give the program a descriptor of its choice, and `syscall` where it makes the same calls. Of these calls only those are
-//! recorded that name the thread.
+//! Calls that change what the library may do or what the clock shows: `prctl`, `setns`, those that limit the size of files,
+//! close descriptors or give the program one of its choice, and `syscall` where it makes the same calls. Of these calls only
+//! those are recorded that name the thread.
 //!
 //! `prctl` and `syscall` are variadic in C. Their arguments are in registers whether they are there or not, and the
 //! seventh of `syscall` is on the stack.
 
 use core::arch::naked_asm;
-use core::ffi::{c_int, c_long, c_void};
+use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::ptr::with_exposed_provenance;
 
 use spec::id;
@@ -17,9 +17,11 @@ use crate::glibc::call_arguments::name_word;
 use crate::glibc::next_functions::{self, NextFunction};
 use crate::hooks::user::new_user_by_system_call;
 use crate::lifecycle::{
-    Restriction, change_file_size_limit, change_namespace, change_user, replace_descriptor, restrict,
+    Restriction, change_file_size_limit, change_namespace, change_user, close_descriptor, close_descriptors_from,
+    replace_descriptor, restrict,
 };
-use crate::{recorder, sys};
+use crate::recorder;
+use crate::sys::{self, host_numbers};
 
 /// What `prctl(option, value, more, …)` forbids.
 fn restriction_by_prctl(option: c_int, value: u64, more: u64) -> Option<Restriction> {
@@ -98,6 +100,44 @@ pub unsafe extern "C-unwind" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_
     // SAFETY: as above.
     let call_next = || unsafe { call_next!(dup3(old: c_int, new: c_int, flags: c_int) -> c_int) };
     replace_descriptor(new, || call_next().into()) as c_int
+}
+
+/// `int close(int fd);`
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
+    if host_numbers::may_be_ours(fd) {
+        // SAFETY: the next function with the host's arguments.
+        close_descriptor(fd, || unsafe { call_next!(close(fd: c_int) -> c_int) }.into()) as c_int
+    } else {
+        // SAFETY: as above.
+        unsafe { jump_to_next!(close(fd: c_int) -> c_int) }
+    }
+}
+
+/// `int close_range(unsigned int first, unsigned int last, int flags);`
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    // SAFETY: as above.
+    let call_next = || unsafe { call_next!(close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int) };
+    close_in_range(first, flags, || call_next().into()) as c_int
+}
+
+/// `void closefrom(int least);`
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn closefrom(least: c_int) {
+    close_descriptors_from(least, || {
+        // SAFETY: as above.
+        unsafe { call_next!(closefrom(least: c_int) -> ()) };
+        0
+    });
+}
+
+/// `close_range` by `call_next`. With a flag it does not close anything, but marks what an exec closes.
+fn close_in_range(first: c_uint, flags: c_int, call_next: impl FnOnce() -> c_long) -> c_long {
+    match c_int::try_from(first) {
+        Ok(first) if flags as c_uint & libc::CLOSE_RANGE_CLOEXEC == 0 => close_descriptors_from(first, call_next),
+        _ => call_next(),
+    }
 }
 
 /// The limit that is set on the size of files when this resource gets the limits at `new`, as far as they can be read;
@@ -182,6 +222,10 @@ pub unsafe extern "C-unwind" fn syscall() {
         "je {known}",
         "cmp rdi, {dup3}",
         "je {known}",
+        "cmp rdi, {close}",
+        "je {known}",
+        "cmp rdi, {close_range}",
+        "je {known}",
         "cmp rdi, {setuid}",
         "je {known}",
         "cmp rdi, {setreuid}",
@@ -197,6 +241,8 @@ pub unsafe extern "C-unwind" fn syscall() {
         prlimit = const libc::SYS_prlimit64,
         dup2 = const libc::SYS_dup2,
         dup3 = const libc::SYS_dup3,
+        close = const libc::SYS_close,
+        close_range = const libc::SYS_close_range,
         setuid = const libc::SYS_setuid,
         setreuid = const libc::SYS_setreuid,
         setresuid = const libc::SYS_setresuid,
@@ -222,6 +268,8 @@ unsafe extern "C-unwind" fn known_syscall(number: c_long, a: u64, b: u64, c: u64
     let restriction = match number {
         libc::SYS_setns => return change_namespace(call_next),
         libc::SYS_dup2 | libc::SYS_dup3 => return replace_descriptor(b as c_int, call_next),
+        libc::SYS_close => return close_descriptor(a as c_int, call_next),
+        libc::SYS_close_range => return close_in_range(a as c_uint, c as c_int, call_next),
         libc::SYS_setrlimit => {
             return with_limit(new_file_size_limit(a as c_int, with_exposed_provenance(b as usize)), call_next);
         }

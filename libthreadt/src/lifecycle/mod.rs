@@ -18,7 +18,7 @@ pub use daemon::{Daemon, daemon};
 pub use exec::exec;
 pub use final_flush::finish;
 pub use namespace::change_namespace;
-pub use open_files::{change_file_size_limit, replace_descriptor};
+pub use open_files::{change_file_size_limit, close_descriptor, close_descriptors_from, replace_descriptor};
 #[cfg(not(test))]
 pub use process_exit::at_exit;
 pub use process_exit::record_process_exit;

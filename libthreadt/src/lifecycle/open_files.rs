@@ -4,7 +4,8 @@
 use core::ffi::{c_int, c_long};
 
 use crate::process_state::{is_initialised, is_vfork_child};
-use crate::sys::{file_size, finish_writes, host_numbers, stack, thread_id};
+use crate::sys::host_numbers::{Numbers, with_numbers};
+use crate::sys::{file_size, finish_writes, is_foreign, stack, thread_id};
 
 /// Changes the limit to `limit` bytes by `call_next`, in such a way that no write of this library goes beyond it: the
 /// signal would be the host's.
@@ -21,7 +22,30 @@ pub fn change_file_size_limit(limit: u64, call_next: impl FnOnce() -> c_long) ->
 
 /// Gives the program the descriptor `number` by `call_next`, in such a way that it does not replace one of this library.
 pub fn replace_descriptor(number: c_int, call_next: impl FnOnce() -> c_long) -> c_long {
-    if is_concerned() { host_numbers::with_number(number, thread_id(), call_next) } else { call_next() }
+    change_descriptors((number >= 0).then_some(Numbers::one(number)), call_next)
+}
+
+/// Closes the descriptor `number` by `call_next`, unless it is one of this library: then the call fails as for any other that
+/// the program has not opened.
+#[cold]
+#[inline(never)]
+pub fn close_descriptor(number: c_int, call_next: impl FnOnce() -> c_long) -> c_long {
+    // The program's own, mostly: nothing of this library gets that number before it is closed.
+    let is_own = number < 0 || is_foreign(number);
+    change_descriptors((!is_own).then_some(Numbers::one(number)), call_next)
+}
+
+/// Closes the descriptors from `least` on, or some of them, by `call_next`; none of this library.
+pub fn close_descriptors_from(least: c_int, call_next: impl FnOnce() -> c_long) -> c_long {
+    change_descriptors(Some(Numbers::from(least.max(0))), call_next)
+}
+
+/// Makes a call that closes these descriptors or gives them to the program, while none is this library's.
+fn change_descriptors(numbers: Option<Numbers>, call_next: impl FnOnce() -> c_long) -> c_long {
+    match numbers.filter(|_| is_concerned()) {
+        Some(numbers) => with_numbers(numbers, thread_id(), call_next),
+        None => call_next(),
+    }
 }
 
 /// Whether the process's own files are concerned. A vfork child's limits and descriptors are its own, though it shares the

@@ -26,32 +26,36 @@ pub fn append<const N: usize>(slot: Slot, time: u64, lines: &[UntimedRecord; N])
 #[inline(always)]
 fn append_lines(slot: Slot, time: u64, lines: &[UntimedRecord]) {
     let place = stack_pointer();
-    let mut depth = 0;
-    if slot.in_progress[0].load(Relaxed) != 0 {
-        depth = nesting::free_depth(slot, place);
-    }
-    if depth < REGIONS {
-        // ORDERING: plain stores, ordered for this thread's own signal handlers by the compiler fences: a handler
-        // either comes before the record and leaves everything as it was, or it sees that it is in progress. The thread
-        // that ends the process makes every thread pass a barrier (membarrier) between setting the flush thresholds and
-        // reading `in_progress`: then either this thread sees the new threshold, or the other one sees that a record is
-        // in progress.
-        let in_progress = &slot.in_progress[depth & (REGIONS - 1)];
-        observable_step();
-        in_progress.store(place as u64, Relaxed);
-        compiler_fence(SeqCst);
-        observable_step();
-        append_at(slot, depth, time, lines);
-        compiler_fence(SeqCst);
-        observable_step();
-        in_progress.store(0, Relaxed);
+    if slot.in_progress[0].load(Relaxed) == 0 {
+        append_at(slot, 0, place, time, lines);
     } else {
-        slot.lose(lines.len() as u32, Errno(libc::ENOBUFS), time);
+        append_nested(slot, place, time, lines);
     }
 }
 
+/// The thread has a record in progress, or has left one by a jump.
+#[cold]
+#[inline(never)]
+fn append_nested(slot: Slot, place: usize, time: u64, lines: &[UntimedRecord]) {
+    match nesting::free_depth(slot, place) {
+        REGIONS.. => slot.lose(lines.len() as u32, Errno(libc::ENOBUFS), time),
+        depth => append_at(slot, depth, place, time, lines),
+    }
+}
+
+/// Appends to region `depth`, in which no record is in progress. `place` is where the caller's stack is.
 #[inline(always)]
-fn append_at(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
+fn append_at(slot: Slot, depth: usize, place: usize, time: u64, lines: &[UntimedRecord]) {
+    // ORDERING: plain stores, ordered for this thread's own signal handlers by the compiler fences: a handler
+    // either comes before the record and leaves everything as it was, or it sees that it is in progress. The thread
+    // that ends the process makes every thread pass a barrier (membarrier) between setting the flush thresholds and
+    // reading `in_progress`: then either this thread sees the new threshold, or the other one sees that a record is
+    // in progress.
+    let in_progress = &slot.in_progress[depth & (REGIONS - 1)];
+    observable_step();
+    in_progress.store(place as u64, Relaxed);
+    compiler_fence(SeqCst);
+    observable_step();
     let end = slot.end_of(depth).load(Relaxed);
     if end >= slot.flush_thresholds[depth & (REGIONS - 1)].load(Relaxed) {
         append_slowly(slot, depth, time, lines);
@@ -59,6 +63,9 @@ fn append_at(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
         // SAFETY: this thread owns the slot, its record is the one in this region, and below the threshold there is room.
         unsafe { slot.append_at(depth, end, time, lines) };
     }
+    compiler_fence(SeqCst);
+    observable_step();
+    in_progress.store(0, Relaxed);
 }
 
 /// The region is nearly full (if it is a ring: its oldest records are in the way), or each record is written at once.
@@ -94,6 +101,7 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
         if storage::is_flush_point(&slot, lines, end, full)
             && slot.become_writer(slot.lwp.load(Relaxed), 0) == WriteRight::Taken
         {
+            sys::close_abandoned(slot.lwp.load(Relaxed), Some(stack_pointer()));
             write_full(slot, depth);
             slot.append_loss_record(depth, time);
             slot.release_writer();

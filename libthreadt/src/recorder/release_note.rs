@@ -18,30 +18,28 @@ use crate::storage::{Slot, thread_local};
 /// A release that began so long ago was abandoned by a jump out of a signal handler.
 const ABANDONED_NS: u64 = 1_000_000_000;
 
-/// Notes a release that begins at `time`, a reading of the clock.
+/// Notes a release that begins at `time`, a reading of the clock. Returns the slot that has the note, if one has.
 #[inline(always)]
-pub fn note_release(event: EventId, object: u64, time: u64) {
-    if let Some(slot) = thread_local::current() {
-        if slot.published().in_flight.load(Relaxed) != 0 && !replaces_abandoned(slot, time) {
-            return;
-        }
-        slot.published().in_flight_since.store(time, Relaxed);
-        // ORDERING: the compiler keeps the order of the two stores, and so does x86-64: a note has its time.
-        compiler_fence(SeqCst);
-        slot.published().in_flight.store(note(event, object), Relaxed);
-        compiler_fence(SeqCst);
-        // Again: between the two stores a signal handler may have noted a release of its own. From the note on none does.
-        slot.published().in_flight_since.store(time, Relaxed);
-        compiler_fence(SeqCst);
+pub fn note_release(event: EventId, object: u64, time: u64) -> Option<Slot> {
+    let slot = thread_local::current()?;
+    let published = slot.published();
+    if published.in_flight.load(Relaxed) != 0 && !replaces_abandoned(slot, time) {
+        return None;
     }
+    published.in_flight_since.store(time, Relaxed);
+    // ORDERING: the compiler keeps the order of the two stores, and so does x86-64: a note has its time, or that of a
+    // release by a signal handler that came between the two, which is also before this one takes effect.
+    compiler_fence(SeqCst);
+    published.in_flight.store(note(event, object), Relaxed);
+    compiler_fence(SeqCst);
+    Some(slot)
 }
 
-/// Removes the note of the release that began at `time`: its record is written.
+/// Removes the note that [`note_release`] has made: the release's record is written. Notes of signal handlers that
+/// have interrupted it are gone, because they have returned.
 #[inline(always)]
-pub fn release_is_recorded(time: u64) {
-    if let Some(slot) = thread_local::current()
-        && slot.published().in_flight_since.load(Relaxed) == time
-    {
+pub fn release_is_recorded(noted: Option<Slot>) {
+    if let Some(slot) = noted {
         compiler_fence(SeqCst);
         slot.published().in_flight.store(0, Relaxed);
     }

@@ -38,6 +38,11 @@ impl Slot {
         let region = &self.regions[depth & (REGIONS - 1)];
         let mut repetitions = 16;
         for _ in 0..WRITES_MAX {
+            if self.is_disowned() {
+                // A signal handler has forked this child before this became the writer: the path is still the parent's file's,
+                // of which the child's table has nothing.
+                return Ok(());
+            }
             let intent = region.write_intent.load(Acquire);
             let position = region.write_position.load(Acquire);
             if intent == 0 && is_empty_range(position) {

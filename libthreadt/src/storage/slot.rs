@@ -46,6 +46,9 @@ impl Deref for Slot {
     }
 }
 
+/// How many slots have a writer that is not their owner. A jump may leave it too high.
+pub static FOREIGN_WRITERS: AtomicU32 = AtomicU32::new(0);
+
 /// As a writer's depth: it writes all regions.
 pub const ALL_REGIONS: u8 = u8::MAX;
 
@@ -227,7 +230,7 @@ impl Slot {
     /// The half of a region's `write_position` that only the owner changes while it records.
     #[inline(always)]
     pub fn end_of(&self, depth: usize) -> &'static AtomicU32 {
-        let word = self.regions[depth & (REGIONS - 1)].write_position.as_ptr().cast::<AtomicU32>();
+        let word = self.published().regions[depth & (REGIONS - 1)].write_position.as_ptr().cast::<AtomicU32>();
         // SAFETY: the upper half of the word, which is mapped for good. Nobody stores to the complete word while the owner
         // stores to its half.
         unsafe { &*word.add(1) }
@@ -241,6 +244,20 @@ impl Slot {
     /// Takes the right to take text out of region `depth`, or out of all of them ([`ALL_REGIONS`]), for the LWP `me`.
     /// Waits up to a second for another thread that has the right.
     pub fn become_writer(self, me: u32, depth: u8) -> WriteRight {
+        if me == self.lwp.load(Relaxed) {
+            return self.take_right(me, depth);
+        }
+        // Before the right is taken: a signal handler may fork at once.
+        FOREIGN_WRITERS.fetch_add(1, Relaxed);
+        let right = self.take_right(me, depth);
+        match right {
+            WriteRight::Taken => self.has_foreign_writer.store(1, Relaxed),
+            _ => _ = FOREIGN_WRITERS.fetch_sub(1, Relaxed),
+        }
+        right
+    }
+
+    fn take_right(self, me: u32, depth: u8) -> WriteRight {
         for _ in 0..10_000 {
             sys::observable_step();
             if self.writer.load(Relaxed) == 0 && me == self.lwp.load(Relaxed) {
@@ -275,8 +292,13 @@ impl Slot {
     /// Gives up the right that [`Slot::become_writer`] took.
     pub fn release_writer(self) {
         sys::observable_step();
+        let has_foreign_writer = self.has_foreign_writer.load(Relaxed) != 0;
+        self.has_foreign_writer.store(0, Relaxed);
         self.published().writer.store(0, Release);
         self.writer.store(0, Release);
+        if has_foreign_writer {
+            FOREIGN_WRITERS.fetch_sub(1, Relaxed);
+        }
     }
 
     /// Notes what the writer `me` is about to do, and if it is the owner, where.

@@ -41,6 +41,8 @@ pub struct SlotControl {
     pub writer: AtomicU32,
     /// If the owner is the writer: the depth of nesting at which it writes, or 255 if it writes all regions.
     pub writer_depth: AtomicU8,
+    /// 1 while a thread other than the owner is the writer.
+    pub has_foreign_writer: AtomicU8,
     /// 1 after the thread has recorded its own end.
     pub exit_recorded: AtomicU8,
     /// The generation of the process's files to which the slot belongs.

@@ -12,7 +12,7 @@ use spec::{Record, id};
 use super::file_table::RecordFileEntry;
 use super::layout::capacity;
 use super::record_file;
-use super::slot::{ALL_REGIONS, Slot, WriteRight};
+use super::slot::{ALL_REGIONS, FOREIGN_WRITERS, Slot, WriteRight};
 use super::slot_control::new_controls;
 use crate::sys::Errno;
 use crate::sys::interleaving::{Actor, explore, interrupt_at, observable_step};
@@ -225,6 +225,21 @@ fn another_file_of_that_name_is_left_alone() {
     assert_eq!(fs::read(&file).unwrap(), b"not ours");
 }
 
+/// A signal handler has forked a child, which returns into its parent's record before that became the writer.
+#[test]
+fn a_child_leaves_its_parents_file_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = file_of(directory.path(), 5);
+    let (slot, entry) = (new_slot(directory.path(), 5), new_entry());
+    append(slot, 0, 1);
+    slot.write_all(&entry).unwrap();
+    append(slot, 0, 2);
+    slot.process.fetch_add(1, Relaxed);
+    slot.write_all(&new_entry()).unwrap();
+    assert_eq!(numbers(&fs::read(&file).unwrap()), [1]);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+}
+
 #[test]
 fn the_newest_records_stay_when_nothing_can_be_written() {
     let directory = tempfile::tempdir().unwrap();
@@ -284,6 +299,11 @@ fn there_is_one_writer() {
     });
     assert_eq!(slot.become_writer(6, 0), WriteRight::Refused);
     slot.release_writer();
+    let has_foreign_writer = || slot.has_foreign_writer.load(Relaxed) != 0;
+    assert!(!has_foreign_writer());
     assert_eq!(slot.become_writer(6, 0), WriteRight::Taken);
+    assert!(has_foreign_writer() && FOREIGN_WRITERS.load(Relaxed) != 0);
+    slot.release_writer();
+    assert!(!has_foreign_writer());
     assert!(slot.end() && !slot.end());
 }

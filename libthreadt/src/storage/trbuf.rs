@@ -4,7 +4,7 @@
 //! file cannot be opened any more, after a chroot for example) a chunk is anonymous memory, which a crash loses.
 
 use core::cell::Cell;
-use core::ptr::NonNull;
+use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::fence;
 
@@ -12,7 +12,7 @@ use spec::buffer::{Header, MAGIC, Owner, PAGE, SLOTS_OFFSET, VERSION};
 
 use super::file_table::{self, file_entry};
 use super::layout::{set_slot_layout, slot_layout};
-use super::slot::Slot;
+use super::slot::{FOREIGN_WRITERS, Slot};
 use super::slot_control::{SlotControl, new_controls};
 use super::slot_table::{self, FRESH, HEADERS, add_chunk, for_each_chunk, for_each_in_chunk, for_each_slot};
 use super::thread_local;
@@ -22,27 +22,45 @@ use crate::sys::{self, Errno, Fd, Result};
 use crate::trace_dir::{SPARE_SLOTS, directory, names_owner};
 
 /// A chunk of slots has at most so many bytes, unless a single slot has more.
-const CHUNK_MAX: usize = 4 << 20;
+const CHUNK_MAX: usize = 16 << 20;
 
-/// Makes `fd`, a new and empty file, this process's trbuf of this generation.
+/// Makes `fd`, a new and empty file or a spare one, this process's trbuf of this generation; the first one with slots for its
+/// first threads.
 pub fn make(generation: usize, fd: &Fd, owner: &Owner) -> Result {
-    let (header, in_file) = map_header(fd)?;
+    set_slot_layout(owner.layout);
+    let slots = if generation != 0 || slot_layout().is_ring() { 0 } else { SPARE_SLOTS as usize };
+    let size = SLOTS_OFFSET + slots * slot_layout().slot_size();
+    let (header, in_file, slots) = match fd.reserve(0, size as u64).and_then(|()| fd.map(0, size, true)) {
+        Ok(header) => (header, true, slots),
+        // The host has closed it: this is tried again with another one.
+        Err(Errno(libc::EBADF)) => return Err(Errno(libc::EBADF)),
+        Err(_) => {
+            let (header, in_file) = map_header(fd)?;
+            (header, in_file, 0)
+        }
+    };
     write_header(header, owner);
     if !in_file {
         // The file shows only whose it is: to readers, and to the program that this one may become by an exec.
         // SAFETY: the header was written above.
         let _ = fd.truncate(SLOTS_OFFSET as u64).and_then(|()| unsafe { fd.write_at(header, size_of::<Header>(), 0) });
     }
-    set_slot_layout(owner.layout);
     file_table::make(generation, false)?;
     HEADERS[generation & (GENERATIONS - 1)].store(header, Release);
+    if let Some(first) = NonNull::new(header.wrapping_add(SLOTS_OFFSET)).filter(|_| slots != 0) {
+        PROCESS.slots[generation & (GENERATIONS - 1)].store(slots as u32, Relaxed);
+        // SAFETY: fresh slots, mapped for good.
+        unsafe {
+            add_chunk(new_controls(first, slots, slot_layout().slot_size())?, slots, |slot| slot.put_into(&FRESH))
+        };
+    }
     Ok(())
 }
 
 /// Maps the header of a trbuf without slots, and returns whether it is the file's.
 fn map_header(fd: &Fd) -> Result<(*mut u8, bool)> {
     if fd.reserve(0, SLOTS_OFFSET as u64).is_ok() {
-        return Ok((fd.map(0, SLOTS_OFFSET)?, true));
+        return Ok((fd.map(0, SLOTS_OFFSET, true)?, true));
     }
     PROCESS.anonymous.store(1, Relaxed);
     Ok((sys::map_anonymous(SLOTS_OFFSET)?, false))
@@ -77,7 +95,7 @@ pub fn take_over(generation: usize, fd: &Fd, owner: &Owner) -> Result {
     let layout = owner.layout;
     let size = fd.stat()?.st_size as u64;
     let has_slots = size > SLOTS_OFFSET as u64;
-    let (header, in_file) = if has_slots { (fd.map(0, SLOTS_OFFSET)?, true) } else { map_header(fd)? };
+    let (header, in_file) = if has_slots { (fd.map(0, SLOTS_OFFSET, true)?, true) } else { map_header(fd)? };
     if !in_file {
         write_header(header, owner);
     }
@@ -91,7 +109,7 @@ pub fn take_over(generation: usize, fd: &Fd, owner: &Owner) -> Result {
     let mut complete = true;
     if slots != 0 {
         let length = slots as usize * layout.slot_size();
-        let first = fd.map(SLOTS_OFFSET as u64, length)?;
+        let first = map_slots(fd, SLOTS_OFFSET as u64, length)?;
         let base = NonNull::new(first).ok_or(Errno(libc::ENOMEM))?;
         // SAFETY: the mapping of a trbuf's slots.
         let controls = unsafe { new_controls(base, slots as usize, layout.slot_size()) }?;
@@ -155,38 +173,73 @@ fn write_out_chunk(first: NonNull<SlotControl>, slots: usize) -> bool {
     complete
 }
 
+/// Memory that is about to be replaced by private memory. Adjacent mappings are replaced by one.
+struct Replaced {
+    start: *mut u8,
+    end: *mut u8,
+    /// Whether all was replaced so far.
+    complete: bool,
+}
+
+impl Replaced {
+    const NONE: Replaced = Replaced { start: null_mut(), end: null_mut(), complete: true };
+
+    /// Adds a mapping of this library's; nobody needs its contents.
+    fn add(&mut self, start: *mut u8, end: *mut u8) {
+        if end == self.start {
+            self.start = start;
+        } else if start == self.end {
+            self.end = end;
+        } else {
+            self.finish();
+            (self.start, self.end) = (start, end);
+        }
+    }
+
+    /// Replaces what is still to be replaced; whether all has been.
+    fn finish(&mut self) -> bool {
+        let length = self.end as usize - self.start as usize;
+        // SAFETY: the mappings are this library's, and only returns into it are left, which write and forget.
+        self.complete &= length == 0 || unsafe { sys::replace_by_private(self.start, length) }.is_ok();
+        (self.start, self.end) = (null_mut(), null_mut());
+        self.complete
+    }
+}
+
 /// Replaces the parent's buffers by private memory, in a forked child, so that nothing that still returns can write
 /// into them. Of the slot `interrupted`, in which a record is in progress, the text stays, privately.
 pub fn forget(interrupted: Option<Slot>) {
-    let replace = |from: *mut u8, to: *mut u8| {
-        // SAFETY: the mapping is this library's, and only returns into it are left, which write and forget.
-        let _ = unsafe { sys::replace_by_private(from, to as usize - from as usize) };
+    // A write that is still continued finds no file.
+    let end_write = |slot: Slot| {
+        if slot.writer.load(Relaxed) != 0 {
+            // SAFETY: the child has no other thread, and this one uses the path only in calls that have it as a pointer.
+            unsafe { slot.path().cast::<u8>().write_volatile(0) };
+        }
     };
+    interrupted.iter().copied().for_each(end_write);
+    if FOREIGN_WRITERS.swap(0, Relaxed) != 0 {
+        for_each_slot(end_write);
+    }
+    let mut replaced = Replaced::NONE;
     let headers = slot_table::forget(|first, slots| {
-        // A write that is still continued finds no file.
-        for_each_in_chunk(first.control(), slots, |slot| {
-            if slot.writer.load(Relaxed) != 0 {
-                // SAFETY: the child has no other thread, and this one uses the path only in calls that have it as a pointer.
-                unsafe { slot.path().cast::<u8>().write_volatile(0) };
-            }
-        });
         let (start, end) = (first.neighbour(0), first.neighbour(slots));
         match interrupted.filter(|slot| (start..end).contains(&slot.base.as_ptr())) {
             Some(slot) => {
                 slot.disown();
-                replace(start, slot.neighbour(0));
-                replace(slot.neighbour(1), end);
+                replaced.add(start, slot.neighbour(0));
+                replaced.add(slot.neighbour(1), end);
             }
-            None => replace(start, end),
+            None => replaced.add(start, end),
         }
     });
     for header in headers.into_iter().filter(|header| !header.is_null()) {
-        replace(header, header.wrapping_add(SLOTS_OFFSET));
+        replaced.add(header, header.wrapping_add(SLOTS_OFFSET));
     }
     // Empty for whatever still returns into a write.
     for table in file_table::forget().into_iter().filter(|table| !table.is_null()) {
-        replace(table, table.wrapping_add(file_table::TABLE_SIZE));
+        replaced.add(table, table.wrapping_add(file_table::TABLE_SIZE));
     }
+    replaced.finish();
 }
 
 /// Empties the trbuf, which is complete in its files, so that it is as one that was just made. `false` if it cannot be
@@ -211,14 +264,16 @@ pub fn blank() -> bool {
     own.published().lwp.store(0, Release);
     // SAFETY: the first page of this thread's slot, of which zeros are valid.
     unsafe { own.base.as_ptr().write_bytes(0, PAGE) };
-    let mut is_private = true;
-    let mut replace = |from: *mut u8, length: usize| {
-        // SAFETY: the mapping is this library's, and all its text is in the files.
-        is_private &= unsafe { sys::replace_by_private(from, length) }.is_ok();
-    };
-    for_each_chunk(|first, slots| replace(first.neighbour(0), slots * slot_layout().slot_size()));
-    replace(header, SLOTS_OFFSET);
-    is_private
+    // All its text is in the files.
+    let mut replaced = Replaced::NONE;
+    for_each_chunk(|first, slots| replaced.add(first.neighbour(0), first.neighbour(slots)));
+    replaced.add(header, header.wrapping_add(SLOTS_OFFSET));
+    replaced.finish()
+}
+
+/// Maps slots. The pages of a buffer may never be touched, those of a ring soon are.
+fn map_slots(fd: &Fd, at: u64, length: usize) -> Result<*mut u8> {
+    fd.map(at, length, !slot_layout().is_ring())
 }
 
 /// Maps a further chunk and returns one of its slots.
@@ -226,9 +281,9 @@ pub fn grow() -> Option<Slot> {
     let slot_size = slot_layout().slot_size();
     // Threads that start together must not each reserve a complete chunk: the later ones map one slot.
     let alone = PROCESS.growing.take();
-    let most = (CHUNK_MAX / slot_size).clamp(1, 16) as u32;
+    let most = (CHUNK_MAX / slot_size).max(1) as u32;
     let generation = process_state::generation();
-    let slots = if alone { PROCESS.slots[generation].load(Relaxed).clamp(2, 16).min(most) } else { 1 };
+    let slots = if alone { PROCESS.slots[generation].load(Relaxed).clamp(1, most) } else { 1 };
     let slot = grow_by(generation, slots, slot_size);
     if alone {
         PROCESS.growing.release();
@@ -243,7 +298,7 @@ fn grow_by(generation: usize, slots: u32, slot_size: usize) -> Option<Slot> {
     let map_more = || {
         let fd = names_owner::open_trbuf(generation)?;
         fd.reserve(at, length as u64)?;
-        fd.map(at, length)
+        map_slots(&fd, at, length)
     };
     let in_file = if PROCESS.anonymous.load(Relaxed) == 0 { map_more().ok() } else { None };
     let first = match in_file {
@@ -268,4 +323,30 @@ fn grow_by(generation: usize, slots: u32, slot_size: usize) -> Option<Slot> {
     // SAFETY: made above, and mapped for good.
     unsafe { add_chunk(controls, slots as usize, offer) };
     own.get()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adjacent_mappings_are_replaced_by_one() {
+        let pages = sys::map_anonymous(6 * PAGE).unwrap();
+        let page = |number: usize| pages.wrapping_add(number * PAGE);
+        // SAFETY: the mapping is this test's.
+        let filled = || (0..6).map(|number| unsafe { page(number).read() }).collect::<Vec<_>>();
+        // SAFETY: as above.
+        unsafe { pages.write_bytes(1, 6 * PAGE) };
+        let mut replaced = Replaced::NONE;
+        replaced.add(page(2), page(3));
+        replaced.add(page(1), page(2));
+        replaced.add(page(3), page(4));
+        assert_eq!(filled(), [1; 6]);
+        replaced.add(page(5), page(6));
+        assert_eq!(filled(), [1, 0, 0, 0, 1, 1]);
+        assert!(replaced.finish() && replaced.finish());
+        assert_eq!(filled(), [1, 0, 0, 0, 1, 0]);
+        // SAFETY: as above.
+        unsafe { sys::unmap(pages, 6 * PAGE) };
+    }
 }

@@ -98,6 +98,8 @@ pub fn errno_text(errno: Errno) -> &'static [u8] {
         libc::EISDIR => b"Is a directory",
         libc::EMLINK => b"Too many links",
         libc::ELOOP => b"Too many levels of symbolic links",
+        libc::EBADF => b"Bad file descriptor",
+        libc::ESRCH => b"No such process",
         libc::EBUSY => b"Device or resource busy",
         libc::ESTALE => b"Stale file handle",
         libc::EIO => b"Input/output error",

@@ -91,20 +91,18 @@ impl Fd {
 
     /// Gives the descriptor a number that the host's next files do not get: the kernel gives them the lowest free one. A
     /// host thread that closes descriptors that are not its own then does not meet ours by the number of its next file;
-    /// nor do two threads of ours, whose numbers begin at different ones.
+    /// nor do two threads of ours, which have different notes and so begin at different numbers.
     ///
     /// The kernel's table does not grow for that: to let it grow takes milliseconds in a process of several threads.
     pub fn keep_apart(&mut self) {
         /// The least size of the kernel's table. From 128 on the sizes are powers of two.
         const TABLE: u32 = 64;
-        /// How many numbers the threads share.
-        const PLACES: u32 = 8;
         let table = (self.number as u32 + 1).max(TABLE).next_power_of_two();
-        let least = (table - 2 * PLACES) as c_int;
+        let least = table as c_int - open_files::PLACES as c_int;
         if self.number < least
             && let Some(note) = self.note
         {
-            let wanted = least + (note.lwp() % PLACES) as c_int;
+            let wanted = least + note.place();
             note.set_opening();
             if !host_numbers::is_announced(note.lwp()) {
                 let _ = self.move_to(wanted);
@@ -214,15 +212,16 @@ impl Fd {
         uninterrupted(|| unsafe { call(libc::SYS_fallocate, arguments) }).map(drop)
     }
 
-    /// Maps `length` bytes from `at` on, shared. The kernel does not read ahead of a page that is touched: most pages of a
-    /// trbuf never are.
-    pub fn map(&self, at: u64, length: usize) -> Result<*mut u8> {
+    /// Maps `length` bytes from `at` on, shared. Where only single pages will be touched, the kernel does not read ahead.
+    pub fn map(&self, at: u64, length: usize, sparse: bool) -> Result<*mut u8> {
         let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
         let arguments = [0, length, protection, libc::MAP_SHARED as usize, self.number as usize, at as usize];
         // SAFETY: the kernel chooses a free range, and the advice changes no contents.
         unsafe {
             let address = call(libc::SYS_mmap, arguments)?;
-            let _ = call(libc::SYS_madvise, [address, length, libc::MADV_RANDOM as usize]);
+            if sparse {
+                let _ = call(libc::SYS_madvise, [address, length, libc::MADV_RANDOM as usize]);
+            }
             Ok(address as *mut u8)
         }
     }

@@ -1,7 +1,7 @@
-//! Descriptor numbers that the host is about to give to files of its own (`dup2`), whatever they are now.
+//! Descriptor numbers that the host is about to close, or to give to files of its own (`dup2`), whatever they are now.
 //!
 //! A file of this library that had such a number at that moment would be closed, and what is written to it would go to the
-//! host's file. So a hook first announces the number, then waits until no file of this library has it or may get it. Who
+//! file that has the number next: the host's, or another of this library's. So a hook first announces the number, then waits until no file of this library has it or may get it. Who
 //! opens a file takes a note first (`open_files`), then looks for an announcement, and opens none while there is one. Either
 //! the opener learns of the announcement, or the hook of the note.
 
@@ -11,7 +11,34 @@ use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use super::open_files::{has_unnoted, may_be_open};
 use super::time::sleep;
 
-/// The announcements: the LWP above the number, 0 where there is none.
+/// The numbers that a call concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers(u32);
+
+/// The bit of a [`Numbers`] that stands for all greater ones, too: no number has it.
+const AND_GREATER: u32 = 1 << 31;
+
+impl Numbers {
+    pub fn one(number: c_int) -> Numbers {
+        Numbers(number as u32 & !AND_GREATER)
+    }
+
+    pub fn from(least: c_int) -> Numbers {
+        Numbers(least as u32 | AND_GREATER)
+    }
+
+    fn contains(self, number: c_int) -> bool {
+        let least = (self.0 & !AND_GREATER) as c_int;
+        number == least || number > least && self.0 & AND_GREATER != 0
+    }
+
+    /// Whether one is, or may become, that of a file which a thread has open for whom `is_asked`.
+    fn may_be_open(self, is_asked: impl Fn(u32) -> bool) -> bool {
+        may_be_open(|number| self.contains(number), is_asked)
+    }
+}
+
+/// The announcements: the LWP above the numbers, 0 where there is none.
 static ANNOUNCED: [AtomicU64; 16] = [const { AtomicU64::new(0) }; 16];
 const LWP_AT: u32 = 32;
 /// How often, and for how long in nanoseconds, one waits for the other: a second at most.
@@ -19,10 +46,10 @@ const PATIENCE: u32 = 10_000;
 const PAUSE: i64 = 100_000;
 
 /// The numbers that other threads than `lwp` have announced.
-fn announced(lwp: u32) -> impl Iterator<Item = c_int> {
+fn announced(lwp: u32) -> impl Iterator<Item = Numbers> {
     // ORDERING: SeqCst, as what `may_be_open` reads, so that of two threads one sees what the other has written.
     let words = ANNOUNCED.iter().map(|place| place.load(SeqCst));
-    words.filter(move |word| *word != 0 && (word >> LWP_AT) as u32 != lwp).map(|word| word as u32 as c_int)
+    words.filter(move |word| *word != 0 && (word >> LWP_AT) as u32 != lwp).map(|word| Numbers(word as u32))
 }
 
 /// Whether another thread than `lwp` has announced a number.
@@ -40,7 +67,7 @@ pub fn without_announcement<T>(lwp: u32, take: impl Fn() -> T, release: impl Fn(
         }
         release(taken);
         // A hook that waits for another file of this thread goes on only when that is closed, which is later.
-        let is_awaited = announced(lwp).any(|number| !may_be_open(number, |holder| holder == lwp));
+        let is_awaited = announced(lwp).any(|numbers| !numbers.may_be_open(|holder| holder == lwp));
         if is_awaited {
             sleep(PAUSE);
         }
@@ -52,19 +79,25 @@ pub fn without_announcement<T>(lwp: u32, take: impl Fn() -> T, release: impl Fn(
     taken
 }
 
-/// Calls `replace`, which gives the host this number, once no other thread than `lwp`, the calling one, has a file of this
-/// library there or opens one.
-pub fn with_number<T>(number: c_int, lwp: u32, replace: impl FnOnce() -> T) -> T {
-    let word = u64::from(lwp) << LWP_AT | u64::from(number as u32);
+/// Whether this number is, or may become, that of a file of this library.
+#[inline]
+pub fn may_be_ours(number: c_int) -> bool {
+    Numbers::one(number).may_be_open(|_| true) || has_unnoted()
+}
+
+/// Calls `change`, which closes these numbers or gives them to the host, once no other thread than `lwp`, the calling one,
+/// has a file of this library there or opens one.
+pub fn with_numbers<T>(numbers: Numbers, lwp: u32, change: impl FnOnce() -> T) -> T {
+    let word = u64::from(lwp) << LWP_AT | u64::from(numbers.0);
     // More than so many calls at a time are not protected.
     let place = ANNOUNCED.iter().find(|place| place.compare_exchange(0, word, SeqCst, SeqCst).is_ok());
     for _ in 0..PATIENCE {
-        if !has_unnoted() && !may_be_open(number, |holder| holder != lwp) {
+        if !has_unnoted() && !numbers.may_be_open(|holder| holder != lwp) {
             break;
         }
         sleep(PAUSE);
     }
-    let result = replace();
+    let result = change();
     if let Some(place) = place {
         place.store(0, SeqCst);
     }
@@ -74,4 +107,16 @@ pub fn with_number<T>(number: c_int, lwp: u32, replace: impl FnOnce() -> T) -> T
 /// Forgets what other threads have announced, in a forked child.
 pub fn forget() {
     ANNOUNCED.iter().for_each(|place| place.store(0, SeqCst));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_concerns_one_number_or_all_from_one_on() {
+        let concerned = |numbers: Numbers| [2, 3, 4, c_int::MAX].map(|number| numbers.contains(number));
+        assert_eq!(concerned(Numbers::one(3)), [false, true, false, false]);
+        assert_eq!(concerned(Numbers::from(3)), [false, true, true, true]);
+    }
 }

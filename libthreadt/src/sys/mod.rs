@@ -38,7 +38,7 @@ pub use memory::{
 };
 pub use once::{Once, SetOnce};
 pub use open::{FileIdentity, give_directory_to, is_directory_of, is_own_directory, set_owner_of_new_files};
-pub use open_files::{close_abandoned, close_inherited, finish_writes};
+pub use open_files::{close_abandoned, close_inherited, finish_writes, is_foreign};
 pub use pidfd::pid_of_pidfd;
 pub use pool::{Pool, PoolHead, Pooled};
 pub use process::{

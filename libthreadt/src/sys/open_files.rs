@@ -10,6 +10,7 @@
 //! kernel keeps it, and it cannot be set later.
 
 use core::ffi::c_int;
+use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
@@ -47,7 +48,7 @@ static NOTES: [Note; NOTES_MAX] = [const {
 
 /// Threads begin their search for a free note at one of so many places, by their LWP ID: so that threads that write at
 /// the same time seldom meet, and that few notes are ever used.
-const PLACES: usize = 16;
+pub const PLACES: usize = 16;
 /// Bit n: note n has been used. The other notes need not be examined.
 static USED: [AtomicU64; NOTES_MAX / 64] = [const { AtomicU64::new(0) }; NOTES_MAX / 64];
 
@@ -79,7 +80,8 @@ impl Note {
         let reclaim = |&index: &usize| {
             let note = &NOTES[index % NOTES_MAX];
             let holder = Holder::from_word(note.holder.load(Relaxed));
-            holder.is_none_or(|holder| holder.lwp() != lwp && holder.is_abandoned(lwp, place) && note.reclaim())
+            let is_gone = |holder: Holder| holder.lwp() != lwp && holder.is_abandoned(lwp, place);
+            holder.is_none_or(|holder| is_gone(holder) && note.reclaim(&is_gone))
         };
         let free = notes().find(take).or_else(|| notes().find(|index| reclaim(index) && take(index)));
         if let Some(note) = free.map(|index| &NOTES[index % NOTES_MAX]) {
@@ -100,14 +102,14 @@ impl Note {
     }
 
     /// Closes what the holder, which has left it, may have open, and frees the note. `false` if that cannot be told from
-    /// what other threads are opening at this moment.
-    fn reclaim(&self) -> bool {
+    /// what other threads are opening at this moment. `is_left` says of which other holders nothing goes on.
+    fn reclaim(&self, is_left: &dyn Fn(Holder) -> bool) -> bool {
         let word = self.holder.load(Relaxed);
         let number = self.number.load(Acquire);
         let closed = match number {
             NONE => true,
-            OPENING => self.close_orphans(used_numbers()),
-            number => self.close_orphans(core::iter::once(number)),
+            OPENING => self.close_orphans(used_numbers(), is_left),
+            number => self.close_orphans(core::iter::once(number), is_left),
         };
         if closed {
             self.number.store(NONE, Relaxed);
@@ -117,14 +119,17 @@ impl Note {
     }
 
     /// Closes those of these numbers that are files of this library which no other note has.
-    fn close_orphans(&self, numbers: impl Iterator<Item = c_int> + Clone) -> bool {
+    fn close_orphans(&self, numbers: impl Iterator<Item = c_int>, is_left: &dyn Fn(Holder) -> bool) -> bool {
         // A number that another thread is about to note looks like an orphan. If nothing has been opened between two
         // looks at the notes, and nothing is being opened, it is one; and until it is closed nobody else can get it.
         let is_orphan = |number: c_int, inode: u64| {
             self.others().all(|other| {
                 let known = other.inode.load(Relaxed);
                 match other.number.load(Acquire) {
-                    OPENING => known != 0 && known != inode,
+                    OPENING => {
+                        known != 0 && known != inode
+                            || Holder::from_word(other.holder.load(Relaxed)).is_none_or(is_left)
+                    }
                     noted => noted != number,
                 }
             })
@@ -148,12 +153,17 @@ impl Note {
 
     /// The notes of other files that may be open.
     fn others(&self) -> impl Iterator<Item = &'static Note> {
-        used_notes().filter(|note| !core::ptr::eq(*note, self) && note.holder.load(Acquire) != 0)
+        used_notes().filter(|note| !ptr::eq(*note, self) && note.holder.load(Acquire) != 0)
     }
 
     /// The thread that has it.
     pub fn lwp(&self) -> u32 {
         Holder::from_word(self.holder.load(Relaxed)).map_or(0, Holder::lwp)
+    }
+
+    /// A number below [`PLACES`] that few other notes have at a time, and none as long as no more are in use.
+    pub fn place(&'static self) -> c_int {
+        (ptr::from_ref(self).addr() - NOTES.as_ptr().addr()) as c_int / size_of::<Note>() as c_int % PLACES as c_int
     }
 
     /// Notes the number of the opened file.
@@ -210,7 +220,7 @@ pub fn add_number(number: c_int) {
 }
 
 /// All numbers that this library may have had.
-fn used_numbers() -> impl Iterator<Item = c_int> + Clone {
+fn used_numbers() -> impl Iterator<Item = c_int> {
     let greatest = GREATEST.load(Relaxed);
     let words = (0..).zip(&NUMBERS).map(|(index, word)| (index, word.load(Relaxed))).filter(|(_, bits)| *bits != 0);
     let numbers = words
@@ -221,6 +231,13 @@ fn used_numbers() -> impl Iterator<Item = c_int> + Clone {
 /// Whether a descriptor is one that this library has opened.
 pub fn is_marked(number: c_int) -> bool {
     control(number, libc::F_GETFL) & MARK == MARK && control(number, libc::F_GETFD) & libc::FD_CLOEXEC != 0
+}
+
+/// Whether a descriptor is open and none of this library's.
+pub fn is_foreign(number: c_int) -> bool {
+    // SAFETY: no memory is involved.
+    let flags = unsafe { call(libc::SYS_fcntl, [number as usize, libc::F_GETFL as usize]) };
+    flags.is_ok_and(|flags| flags as c_int & MARK != MARK)
 }
 
 /// The flags of a descriptor (`F_GETFL`, `F_GETFD`); none if it is not open.
@@ -259,12 +276,10 @@ fn detach(number: c_int) {
 /// Closes what the thread `lwp` left open by jumping out of a signal handler. `here` is where its stack is; with `None` the
 /// thread is about to end, and nothing of it goes on.
 pub fn close_abandoned(lwp: u32, here: Option<usize>) {
+    let is_left = |holder: Holder| holder.lwp() == lwp && here.is_none_or(|here| holder.is_abandoned(lwp, here));
     for note in used_notes() {
-        if let Some(holder) = Holder::from_word(note.holder.load(Relaxed))
-            && holder.lwp() == lwp
-            && here.is_none_or(|here| holder.is_abandoned(lwp, here))
-        {
-            note.reclaim();
+        if Holder::from_word(note.holder.load(Relaxed)).is_some_and(is_left) {
+            note.reclaim(&is_left);
         }
     }
 }
@@ -298,12 +313,12 @@ pub fn finish_writes(lwp: u32, here: usize) {
     wait_until(&|| UNNOTED.load(SeqCst) == 0);
 }
 
-/// Whether this number is, or may become, that of a file which a thread has open for whom `is_asked`.
-pub fn may_be_open(number: c_int, is_asked: impl Fn(u32) -> bool) -> bool {
+/// Whether a number that `is_meant` is, or may become, that of a file which a thread has open for whom `is_asked`.
+pub fn may_be_open(is_meant: impl Fn(c_int) -> bool, is_asked: impl Fn(u32) -> bool) -> bool {
     used_notes().any(|note| {
         // ORDERING: SeqCst: see `host_numbers`.
         let noted = note.number.load(SeqCst);
-        note.holder.load(SeqCst) != 0 && is_asked(note.lwp()) && (noted < 0 || noted == number)
+        note.holder.load(SeqCst) != 0 && is_asked(note.lwp()) && (noted < 0 || is_meant(noted))
     })
 }
 

@@ -102,6 +102,12 @@ pub fn make_directory(path: &CStr, mode: u32) -> Result {
     unsafe { call(libc::SYS_mkdir, [path.as_ptr() as usize, mode as usize]) }.map(drop)
 }
 
+/// Removes an empty directory.
+pub fn remove_directory(path: &CStr) -> Result {
+    // SAFETY: the path is NUL-terminated.
+    unsafe { call(libc::SYS_rmdir, [path.as_ptr() as usize]) }.map(drop)
+}
+
 /// The text of a symbolic link, as much as the buffer holds; returns its length.
 pub fn read_link(path: &CStr, buffer: &mut [u8]) -> Result<usize> {
     // SAFETY: the path is NUL-terminated, the buffer writable.

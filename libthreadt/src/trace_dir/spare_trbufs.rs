@@ -54,16 +54,22 @@ pub(super) fn take(own: &CStr, buffer: &mut [u8; PATH_MAX]) -> Option<(Fd, FileI
     if KEEPER.load(Relaxed) == process_state::id() {
         return None;
     }
-    (0..SPARES).find_map(|number| {
+    let (fd, identity) = (0..SPARES).find_map(|number| {
         let spare = spare_path(buffer, number);
-        let (fd, identity, size) = Fd::open_trusted(spare, libc::O_RDWR).ok()?;
-        let mut header = [1; size_of::<Header>()];
-        let is_blank = size == SIZE && fd.read_at(&mut header, 0).is_ok() && header.iter().all(|&byte| byte == 0);
+        let examined = open_blank(spare)?;
         // OBSERVABLE: it is this process's from here on, as if it had just been made.
-        let is_taken = is_blank && path::rename(spare, own).is_ok();
-        // Meanwhile another child may have taken the one that was examined, and left another.
-        (is_taken && identity.is_at(own)).then_some((fd, identity))
-    })
+        path::rename(spare, own).ok().map(|()| examined)
+    })?;
+    // Meanwhile another child may have taken the one that was examined, and left another one.
+    if identity.is_at(own) { Some((fd, identity)) } else { open_blank(own) }
+}
+
+/// Opens a trbuf if it is one that can be left to another process, and emptied.
+fn open_blank(path: &CStr) -> Option<(Fd, FileIdentity)> {
+    let (fd, identity, size) = Fd::open_trusted(path, libc::O_RDWR).ok()?;
+    let mut header = [1; size_of::<Header>()];
+    let is_blank = size == SIZE && fd.read_at(&mut header, 0).is_ok() && header.iter().all(|&byte| byte == 0);
+    is_blank.then_some((fd, identity))
 }
 
 /// Leaves the emptied trbuf at `own` to the next child; `false` if there are enough. `buffer` is overwritten.

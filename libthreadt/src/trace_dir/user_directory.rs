@@ -8,8 +8,9 @@ use core::ffi::CStr;
 
 use super::directory::{self, Scratch};
 use super::{shared_clock, spare_trbufs};
+use crate::process_state;
 use crate::sys::path::{self, PATH_MAX};
-use crate::sys::{Hold, SetOnce, give_directory_to, is_directory_of, user_id};
+use crate::sys::{Errno, Hold, SetOnce, give_directory_to, is_directory_of, user_id};
 
 static SCRATCH: SetOnce<Scratch> =
     SetOnce::new(Scratch { path: [0; PATH_MAX], other_path: [0; PATH_MAX], text: [0; 8192] });
@@ -34,9 +35,17 @@ pub fn make(uid: u32) {
 fn make_in(scratch: &mut Scratch, uid: u32) -> bool {
     let is_safe = is_closed_to_others(path::join(&mut scratch.path, &[directory::path()]));
     let Some(path) = directory::path_for_user(&mut scratch.path, uid) else { return false };
-    // OBSERVABLE: until it has been given to the user, it is root's and empty.
-    if is_safe && path::make_directory(path, 0o700).is_ok() {
-        let _ = give_directory_to(path, uid);
+    // Workers of a server become the same user at the same time: whoever finds the directory must find it complete.
+    if is_safe && path::stat(path).is_err_and(|errno| errno == Errno(libc::ENOENT)) {
+        let mut number = itoa::Buffer::new();
+        let pid = number.format(process_state::id());
+        let temporary = path::join(&mut scratch.other_path, &[path.to_bytes(), b".", pid.as_bytes()]);
+        // OBSERVABLE: a directory that nobody uses.
+        if path::make_directory(temporary, 0o700).is_ok()
+            && (give_directory_to(temporary, uid).is_err() || path::rename(temporary, path).is_err())
+        {
+            let _ = path::remove_directory(temporary);
+        }
     }
     is_directory_of(path, uid)
 }

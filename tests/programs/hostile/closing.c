@@ -1,4 +1,5 @@
-// Closes all descriptors and opens files of its own at full speed, while other threads record: `closing ROUNDS FILE`.
+// Closes all descriptors and opens files of its own at full speed, while other threads record:
+// `closing ROUNDS FILE THREADS HOW`. HOW: by which function it closes them.
 //
 // Prints how often a descriptor of its own was bad, and how often its file held anything but what it wrote.
 
@@ -7,21 +8,41 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../lifecycle/calls.h"
 #include "busy.h"
 
+static int close_all(const char *how) {
+    if (strcmp(how, "close_range") == 0)
+        return close_range(3, ~0U, 0);
+    if (strcmp(how, "closefrom") == 0)
+        closefrom(3);
+    else if (strcmp(how, "syscall") == 0)
+        return syscall(SYS_close_range, 3, ~0U, 0);
+    else if (strcmp(how, "close") == 0)
+        for (int fd = 3; fd < 80; fd++)
+            close(fd);
+    else {
+        // Without a function of libc's.
+        long result = SYS_close_range;
+        __asm__ volatile("syscall" : "+a"(result) : "D"(3), "S"(~0U), "d"(0) : "rcx", "r11", "memory");
+        return result;
+    }
+    return 0;
+}
+
 int main(int argc, char **argv) {
-    if (argc != 3)
+    if (argc != 5)
         return 2;
     pthread_t thread;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0, threads = atoi(argv[3]); i < threads; i++)
         if (pthread_create(&thread, NULL, work, NULL))
             return 2;
     long bad = 0, foreign = 0;
     for (long round = 0, rounds = atol(argv[1]); round < rounds; round++) {
-        if (close_range(3, ~0U, 0))
+        if (close_all(argv[4]))
             return 2;
         int fd = open(argv[2], O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
         if (fd < 0)

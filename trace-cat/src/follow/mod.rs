@@ -332,6 +332,6 @@ fn lines_of(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 #[cfg(test)]
-mod tests;
+mod load_tests;
 #[cfg(test)]
-mod window_tests;
+mod tests;

@@ -13,9 +13,9 @@ use crate::testing::test_trace::{TRBUF, TestTrace, record};
 use crate::testing::trbuf_image::TrbufImage;
 
 /// A directory with a trbuf and a record file, and what following it prints.
-pub struct FollowFixture {
-    pub trace: TestTrace,
-    pub journal: tempfile::NamedTempFile,
+pub(super) struct FollowFixture {
+    pub(super) trace: TestTrace,
+    pub(super) journal: tempfile::NamedTempFile,
 }
 
 impl FollowFixture {
@@ -25,11 +25,11 @@ impl FollowFixture {
         fixture
     }
 
-    pub fn empty() -> FollowFixture {
+    pub(super) fn empty() -> FollowFixture {
         FollowFixture { trace: TestTrace::new(), journal: tempfile::NamedTempFile::new().unwrap() }
     }
 
-    pub fn options(&self) -> Options {
+    pub(super) fn options(&self) -> Options {
         let printing = Printing { output: Some(self.journal.path().to_owned()), ..Printing::default() };
         let mut options = Options::newest_of(self.trace.path(""), printing);
         options.last = false;
@@ -54,7 +54,7 @@ impl FollowFixture {
     }
 
     /// Does the same with `steps` instead of rounds.
-    fn follow_steps(&self, meanwhile: impl FnOnce(), steps: impl FnOnce(&mut Follower)) -> (String, String) {
+    pub(super) fn follow_steps(&self, meanwhile: impl FnOnce(), steps: impl FnOnce(&mut Follower)) -> (String, String) {
         let (options, (diagnostics, messages)) = (self.options(), recorded_diagnostics());
         let (mut follow, texts) =
             Follower::start(&options, 0, &diagnostics).unwrap_or_else(|error| panic!("{error:?}"));
@@ -275,80 +275,4 @@ fn the_next_owner_of_a_trbuf_has_its_records_printed_once_and_as_its_own() {
         }
     };
     assert_eq!(fixture.follow_steps(|| (), steps), (written.clone() + &new, String::new()));
-}
-
-#[test]
-fn a_process_that_records_more_than_can_be_read_is_reported_at_once() {
-    let fixture = FollowFixture::empty();
-    let steps = |follow: &mut Follower| {
-        let text: String = (0..40_000).map(|time| record(time, 2, "02:04:0", time)).collect();
-        fixture.trace.file("tr.0000001.002", text).file("tr.0000003.002", record(1, 3, "02:04:0", 1));
-        let mut printer =
-            Printer::new(&Printing::default(), &fixture.options().selection, &[], follow.diagnostics).unwrap();
-        for number in ["tr.0000001.002", "tr.0000003.002"] {
-            let path = fixture.trace.path(number);
-            let index = follow.files.open(&path, &mut follow.intake, follow.diagnostics).unwrap().unwrap();
-            follow.files.get(index).unwrap().owned = true;
-        }
-        for _ in 0..5 {
-            follow.read_sources();
-            follow.release(0, false, &mut printer).unwrap();
-        }
-    };
-    let (_, messages) = fixture.follow_steps(|| (), steps);
-    assert!(messages.starts_with("trace-cat: --follow: more is recorded than can be read: "), "{messages}");
-    assert_eq!(messages.lines().count(), 1, "{messages}");
-}
-
-/// How many descriptors of this process lead to record files of the trace.
-fn open_record_files(trace: &TestTrace) -> usize {
-    let descriptors = fs::read_dir("/proc/self/fd").unwrap().flatten();
-    let paths = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
-    paths.filter(|path| path.starts_with(trace.path("")) && path.to_string_lossy().contains("/tr.")).count()
-}
-
-#[test]
-fn files_of_ended_processes_are_closed_and_not_inspected() {
-    const FILES: u64 = 50;
-    let name = |number: u64| format!("tr.{number:07x}.002");
-    let line = |number: u64, time: u64| record(time, number as u32, "02:04:0", number);
-    let fixture = FollowFixture::empty();
-    for number in 1..FILES {
-        fixture.trace.file(&name(number), line(number, 1));
-    }
-    let elsewhere = tempfile::tempdir_in(fixture.trace.path("").parent().unwrap()).unwrap();
-    let steps = |follow: &mut Follower| {
-        for number in FILES..2 * FILES {
-            fixture.trace.file(&name(number), line(number, 1));
-        }
-        for _ in 0..150 {
-            follow.read_new();
-        }
-        assert_eq!(open_record_files(&fixture.trace), 0);
-        // What is written by another name of a file is not reported: it is read when the file's turn comes.
-        for number in 1..2 * FILES {
-            let link = elsewhere.path().join(name(number));
-            fs::hard_link(fixture.trace.path(&name(number)), &link).unwrap();
-        }
-        follow.read_new();
-        let count = follow.intake.window.count;
-        for number in 1..2 * FILES {
-            let mut file = OpenOptions::new().append(true).open(elsewhere.path().join(name(number))).unwrap();
-            file.write_all(line(number, 2).as_bytes()).unwrap();
-        }
-        follow.read_new();
-        assert!(follow.intake.window.count <= count + 1, "no file is inspected without a reason but one");
-        for _ in 0..2 * FILES {
-            follow.read_new();
-        }
-        assert_eq!(follow.intake.window.count, count + 2 * FILES - 1);
-        // What is reported is read at once.
-        let mut file = OpenOptions::new().append(true).open(fixture.trace.path(&name(7))).unwrap();
-        file.write_all(line(7, 3).as_bytes()).unwrap();
-        drop(file);
-        follow.read_sources();
-        assert_eq!(follow.intake.window.count, count + 2 * FILES);
-    };
-    let (records, messages) = fixture.follow_steps(|| (), steps);
-    assert_eq!((records.lines().count() as u64, &*messages), (2 * (2 * FILES - 1) + 1, ""));
 }

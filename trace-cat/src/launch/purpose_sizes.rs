@@ -125,10 +125,11 @@ struct Sample<'a> {
     read: u64,
     timeline: u64,
     contention: u64,
-    open_calls: OpenCalls<EntryRecord>,
+    open_calls: OpenCalls<DetailedEntry>,
 }
 
-struct EntryRecord {
+/// What is needed of an entry record; `length` is with its return address.
+struct DetailedEntry {
     time: u64,
     length: u64,
     shows_wait: bool,
@@ -176,7 +177,7 @@ impl Sample<'_> {
                 let shows_wait = rule.record_shows_wait(which, line);
                 let (call, time) = (CallKey::of(line, event), columns::time(line).unwrap_or(0));
                 if which == 1 {
-                    self.open_calls.begin(call, EntryRecord { time, length: detailed, shows_wait });
+                    self.open_calls.begin(call, DetailedEntry { time, length: detailed, shows_wait });
                     0
                 } else {
                     let entry = self.open_calls.end(call);

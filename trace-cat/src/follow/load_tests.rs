@@ -1,12 +1,14 @@
-//! Which records wait for others, and which do not because they are ahead of the clock.
+//! Following much at a time: what it keeps in memory and open, and what it says when it cannot keep up.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::tests::FollowFixture;
 use super::*;
+use crate::options::Printing;
 use crate::support::diagnostics::tests::recorded_diagnostics;
-use crate::testing::test_trace::record;
+use crate::testing::test_trace::{TestTrace, record};
 
 /// A time that is ahead of any computer's clock, nanoseconds since the Epoch.
 const AHEAD: u64 = 9_000_000_000_000_000_000;
@@ -81,4 +83,80 @@ fn records_of_the_present_wait_for_others_however_many_they_are() {
     let printed = fs::read_to_string(fixture.journal.path()).unwrap();
     assert_eq!((printed.lines().count() as u64, messages.text()), (3 * COUNT + 1, String::new()));
     assert!(printed.lines().is_sorted_by_key(|line| &line[..20]));
+}
+
+#[test]
+fn a_process_that_records_more_than_can_be_read_is_reported_at_once() {
+    let fixture = FollowFixture::empty();
+    let steps = |follow: &mut Follower| {
+        let text: String = (0..40_000).map(|time| record(time, 2, "02:04:0", time)).collect();
+        fixture.trace.file("tr.0000001.002", text).file("tr.0000003.002", record(1, 3, "02:04:0", 1));
+        let mut printer =
+            Printer::new(&Printing::default(), &fixture.options().selection, &[], follow.diagnostics).unwrap();
+        for number in ["tr.0000001.002", "tr.0000003.002"] {
+            let path = fixture.trace.path(number);
+            let index = follow.files.open(&path, &mut follow.intake, follow.diagnostics).unwrap().unwrap();
+            follow.files.get(index).unwrap().owned = true;
+        }
+        for _ in 0..5 {
+            follow.read_sources();
+            follow.release(0, false, &mut printer).unwrap();
+        }
+    };
+    let (_, messages) = fixture.follow_steps(|| (), steps);
+    assert!(messages.starts_with("trace-cat: --follow: more is recorded than can be read: "), "{messages}");
+    assert_eq!(messages.lines().count(), 1, "{messages}");
+}
+
+/// How many descriptors of this process lead to record files of the trace.
+fn open_record_files(trace: &TestTrace) -> usize {
+    let descriptors = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let paths = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
+    paths.filter(|path| path.starts_with(trace.path("")) && path.to_string_lossy().contains("/tr.")).count()
+}
+
+#[test]
+fn files_of_ended_processes_are_closed_and_not_inspected() {
+    const FILES: u64 = 50;
+    let name = |number: u64| format!("tr.{number:07x}.002");
+    let line = |number: u64, time: u64| record(time, number as u32, "02:04:0", number);
+    let fixture = FollowFixture::empty();
+    for number in 1..FILES {
+        fixture.trace.file(&name(number), line(number, 1));
+    }
+    let elsewhere = tempfile::tempdir_in(fixture.trace.path("").parent().unwrap()).unwrap();
+    let steps = |follow: &mut Follower| {
+        for number in FILES..2 * FILES {
+            fixture.trace.file(&name(number), line(number, 1));
+        }
+        for _ in 0..150 {
+            follow.read_new();
+        }
+        assert_eq!(open_record_files(&fixture.trace), 0);
+        // What is written by another name of a file is not reported: it is read when the file's turn comes.
+        for number in 1..2 * FILES {
+            let link = elsewhere.path().join(name(number));
+            fs::hard_link(fixture.trace.path(&name(number)), &link).unwrap();
+        }
+        follow.read_new();
+        let count = follow.intake.window.count;
+        for number in 1..2 * FILES {
+            let mut file = OpenOptions::new().append(true).open(elsewhere.path().join(name(number))).unwrap();
+            file.write_all(line(number, 2).as_bytes()).unwrap();
+        }
+        follow.read_new();
+        assert!(follow.intake.window.count <= count + 1, "no file is inspected without a reason but one");
+        for _ in 0..2 * FILES {
+            follow.read_new();
+        }
+        assert_eq!(follow.intake.window.count, count + 2 * FILES - 1);
+        // What is reported is read at once.
+        let mut file = OpenOptions::new().append(true).open(fixture.trace.path(&name(7))).unwrap();
+        file.write_all(line(7, 3).as_bytes()).unwrap();
+        drop(file);
+        follow.read_sources();
+        assert_eq!(follow.intake.window.count, count + 2 * FILES);
+    };
+    let (records, messages) = fixture.follow_steps(|| (), steps);
+    assert_eq!((records.lines().count() as u64, &*messages), (2 * (2 * FILES - 1) + 1, ""));
 }
