@@ -141,3 +141,20 @@ fn calls_are_chosen_as_they_end() {
     assert!(!expected.is_empty());
     assert_same_lines_in_any_order(&output.stdout, &expected);
 }
+
+/// It began after the follower, and never returns.
+#[test]
+fn a_call_that_hangs_is_printed_while_it_hangs() {
+    for filter in [&["--blocked"][..], &["--longer", "300ms"]] {
+        let test = TestDirectory::new("follow-hanging");
+        let mut follower = follow(&test, filter).args(["-F", "text"]).spawn();
+        let mut program = test.traced(Program::c("kill/hanging.c")).spawn();
+        program.wait_for("ready\n");
+        follower.wait_for("> mutex_lock(");
+        program.signal(libc::SIGKILL);
+        program.wait().killed(libc::SIGKILL);
+        let output = end(follower);
+        output.success();
+        assert_eq!(output.stdout_text().matches("> mutex_lock(").count(), 1, "{}", output.stdout_text());
+    }
+}

@@ -93,6 +93,11 @@ impl<T> OpenCalls<T> {
         value
     }
 
+    /// The calls without a return record so far, in any order.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (CallKey, &mut T)> {
+        self.calls.iter_mut().filter_map(|entry| Some((entry.call, entry.value.as_mut()?)))
+    }
+
     /// All calls without a return record; among those with the same key, earlier calls come first.
     pub fn into_open_calls(self) -> Vec<(CallKey, T)> {
         let OpenCalls { last, mut calls, .. } = self;

@@ -153,6 +153,13 @@ impl CallFilter {
         !self.blocked && self.longer.is_none()
     }
 
+    /// How many nanoseconds a call that runs has to have lasted before it is selected: one that may have to wait, and has
+    /// nothing else to be selected for, `WAIT`.
+    pub fn least_duration(&self) -> u64 {
+        const WAIT: u64 = 1_000_000_000;
+        self.longer.unwrap_or(0).max(if self.blocked { WAIT } else { 0 })
+    }
+
     /// True if a call meets the conditions. `open` is for a call without a return record; the duration of one without an entry
     /// record is unknown.
     pub fn wants(

@@ -6,6 +6,7 @@
 mod batch_note;
 mod call_filter;
 mod line_limit;
+mod needed_records;
 mod open_call_table;
 mod record_filter;
 mod selected_records;
@@ -19,8 +20,9 @@ use crate::options::Selection;
 use crate::record::columns;
 use call_filter::{CallFilter, CallFilterCursor};
 pub use line_limit::LineLimit;
+pub use needed_records::NeededRecords;
 pub use open_call_table::OpenCallTable;
-pub use record_filter::RecordFilter;
+use record_filter::RecordFilter;
 pub use streaming_filter::StreamingFilter;
 
 /// The conditions that records have to meet.

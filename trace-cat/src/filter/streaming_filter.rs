@@ -2,7 +2,7 @@
 //! of a call does not exist yet when its entry record arrives.
 //!
 //! An entry record that is decided alone is selected at once. Another one is kept until its return record arrives, and then
-//! both are selected or neither. Calls that have not ended are decided at the end.
+//! both are selected or neither. Calls that do not end are selected when they have lasted long enough, or decided at the end.
 
 use super::batch_note::CallRecord;
 use super::call_filter::CallFilter;
@@ -32,6 +32,8 @@ struct PendingEntry {
     record: CallRecord,
     /// `None` if the record was selected already.
     line: Option<Box<[u8]>>,
+    /// It was selected because the call lasts.
+    lasts: bool,
 }
 
 impl StreamingFilter {
@@ -46,12 +48,6 @@ impl StreamingFilter {
         StreamingFilter { records: RecordFilter::new(selection), calls }
     }
 
-    /// The conditions by which records can be left out before they come here; `None` if all records are needed.
-    pub fn without_calls(selection: &Selection) -> Option<RecordFilter> {
-        let records = RecordFilter::new(selection);
-        (CallFilter::new(selection).is_none() && !records.accepts_all()).then_some(records)
-    }
-
     /// Takes the record `line`, and appends to `out` the records that it selects.
     pub fn push(&mut self, line: &[u8], out: &mut Vec<u8>) {
         let is_possible = self.records.wants(line);
@@ -59,6 +55,13 @@ impl StreamingFilter {
             Some(calls) => calls.push(line, is_possible, out),
             None if is_possible => out.extend_from_slice(line),
             None => {}
+        }
+    }
+
+    /// Appends, in the order of time, the entry records of calls that are selected because they have not ended before `now`.
+    pub fn push_lasting_calls(&mut self, now: u64, out: &mut Vec<u8>) {
+        if let Some(calls) = &mut self.calls {
+            calls.push_lasting(now, out);
         }
     }
 
@@ -87,14 +90,15 @@ impl StreamingCallFilter {
         match event.2 {
             1 => {
                 let line = (!is_decided).then(|| line.into());
-                self.open_calls.begin(call, PendingEntry { record, line });
+                self.open_calls.begin(call, PendingEntry { record, line, lasts: false });
                 if self.open_calls.len() > OPEN_CALLS_MAX {
                     self.close_all(out);
                 }
             }
             2 => {
                 let entry = self.open_calls.end(call);
-                if self.filter.wants(call, entry.as_ref().map(|entry| entry.record), Some(record), None) {
+                let lasts = entry.as_ref().is_some_and(|entry| entry.lasts);
+                if lasts || self.filter.wants(call, entry.as_ref().map(|entry| entry.record), Some(record), None) {
                     out.extend_from_slice(entry.and_then(|entry| entry.line).as_deref().unwrap_or_default());
                     out.extend_from_slice(line);
                 }
@@ -103,10 +107,30 @@ impl StreamingCallFilter {
         }
     }
 
+    fn push_lasting(&mut self, now: u64, out: &mut Vec<u8>) {
+        if self.filter.decides_by_one_record() {
+            return;
+        }
+        let mut selected = Vec::new();
+        let until = OpenUntil { time: now, reason: OpenReason::Runs };
+        let began = now.saturating_sub(self.filter.least_duration());
+        for (call, entry) in self.open_calls.iter_mut().filter(|(_, entry)| entry.record.time <= began) {
+            if entry.line.is_some()
+                && self.ends.open_until(call.pid, call.lwp, entry.record.time).reason == OpenReason::LastSeen
+                && self.filter.wants(call, Some(entry.record), None, Some(until))
+            {
+                entry.lasts = true;
+                selected.extend(entry.line.take().map(|line| (entry.record.time, line)));
+            }
+        }
+        selected.sort();
+        selected.iter().for_each(|(_, line)| out.extend_from_slice(line));
+    }
+
     /// Takes all open calls for calls that do not end.
     fn close_all(&mut self, out: &mut Vec<u8>) {
         let mut selected = Vec::new();
-        for (call, PendingEntry { record, line }) in std::mem::take(&mut self.open_calls).into_open_calls() {
+        for (call, PendingEntry { record, line, .. }) in std::mem::take(&mut self.open_calls).into_open_calls() {
             let Some(line) = line else { continue };
             let mut until = self.ends.open_until(call.pid, call.lwp, record.time);
             if until.reason == OpenReason::LastSeen {
@@ -169,6 +193,40 @@ mod tests {
         assert_eq!(selected_times(&longer, &RECORDS), [vec![1, 9], vec![10]]);
         let longer = Selection { longer: Some(11), ..Selection::default() };
         assert_eq!(selected_times(&longer, &RECORDS), [vec![], vec![]]);
+    }
+
+    #[test]
+    fn a_call_that_lasts_is_selected_before_it_ends() {
+        let second = 1_000_000_000;
+        let times = |filter: &mut StreamingFilter, lines: &[(u64, u32, &str, &str)], now| {
+            let mut out = Vec::new();
+            for (time, lwp, event, arguments) in lines {
+                let time = format!("{:010}:{:09}", time / second, time % second);
+                let line = format!("{time}:{lwp:07}:0000001:0x7fc5de3f86c0:{event}:{arguments}\n");
+                filter.push(line.as_bytes(), &mut out);
+            }
+            filter.push_lasting_calls(now, &mut out);
+            columns::lines(&out).map(|line| columns::time(line).unwrap()).collect::<Vec<u64>>()
+        };
+        // A lock, a call that cannot wait, and one whose end may be lost.
+        let begun = [
+            (1, 1, "02:02:1", "0x10:0:0:0:0"),
+            (2, 2, "01:01:1", "0:0x5:0:0:0"),
+            (3, 3, "02:02:1", "0x10:0:0:0:0"),
+            (4, 3, "00:01:0", "7:28:0:0:0"),
+        ];
+        for (selection, least) in [
+            (Selection { blocked: true, ..Selection::default() }, second),
+            (Selection { longer: Some(5), ..Selection::default() }, 5),
+            (Selection { longer: Some(3 * second), blocked: true, ..Selection::default() }, 3 * second),
+        ] {
+            let mut filter = StreamingFilter::new(&selection);
+            assert_eq!(times(&mut filter, &begun, least), [4]);
+            assert_eq!(times(&mut filter, &[], least + 1), [1], "{selection:?}");
+            assert_eq!(times(&mut filter, &[], least + 2), []);
+            // It did not have to wait after all, but its end belongs to the beginning.
+            assert_eq!(times(&mut filter, &[(least + 3, 1, "02:02:2", "0:0:0:0:0")], least + 3), [least + 3]);
+        }
     }
 
     #[test]

@@ -49,6 +49,11 @@ fn key(time: u64, line: &[u8]) -> (u64, u64) {
     (time, FixedState::default().hash_one(line))
 }
 
+/// Whether these may be lines of this time: the file mostly holds earlier records.
+fn may_have(lines: &EmittedLines, time: u64) -> bool {
+    lines.first_key_value().is_some_and(|(&(first, _), _)| first <= time)
+}
+
 /// Whether a ring has this record in the order of its time. A record of a loss or of a release in flight has the time of the
 /// event that it reports, and may be written much later.
 pub fn is_in_order(line: &[u8]) -> bool {
@@ -97,10 +102,17 @@ impl EmittedRecords {
         }
     }
 
+    /// Whether no record is remembered by its text.
+    pub fn has_no_lines(&self) -> bool {
+        self.threads.is_empty()
+    }
+
     /// Whether a record that is in a buffer has been emitted.
     pub fn has(&self, time: u64, line: &[u8]) -> bool {
-        let lwp = columns::lwpid(line);
-        self.index_of(lwp).is_some_and(|at| self.threads[at].1.contains_key(&key(time, line)))
+        self.index_of(columns::lwpid(line)).is_some_and(|at| {
+            let lines = &self.threads[at].1;
+            may_have(lines, time) && lines.contains_key(&key(time, line))
+        })
     }
 
     /// Whether a record that is in a ring's first region has been emitted.
@@ -116,9 +128,9 @@ impl EmittedRecords {
     pub fn take(&mut self, time: u64, line: &[u8]) -> bool {
         if let Some(at) = self.index_of(columns::lwpid(line)) {
             let lines = &mut self.threads[at].1;
-            // The file mostly holds earlier records.
-            let may_be_known = lines.first_key_value().is_some_and(|(&(first, _), _)| first <= time);
-            if may_be_known && let Entry::Occupied(mut known) = lines.entry(key(time, line)) {
+            if may_have(lines, time)
+                && let Entry::Occupied(mut known) = lines.entry(key(time, line))
+            {
                 *known.get_mut() -= 1;
                 if *known.get() == 0 {
                     known.remove();

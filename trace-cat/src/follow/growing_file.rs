@@ -171,7 +171,7 @@ impl GrowingFile {
         let ends = (self.completed.is_some() || last && !self.owned) && !self.behind;
         let mut records = RecordReader::new(text, range.start..stop, std::mem::take(&mut intake.buffer));
         loop {
-            if records.skip_lines(|line| intake.is_unwanted(line)) {
+            if records.skip_lines(|text| intake.unneeded(text, &self.emitted)) {
                 self.latest = self.latest.max(columns::time(records.line()).unwrap_or(0));
                 self.position = base + records.position;
             }
@@ -179,7 +179,7 @@ impl GrowingFile {
                 Some(RecordItem::Record { time }) => {
                     self.latest = self.latest.max(time);
                     let line = records.line();
-                    if !intake.is_unwanted(line) && !self.emitted.take(time, line) {
+                    if !self.emitted.take(time, line) && intake.unneeded(line, &self.emitted) == 0 {
                         intake.window.push(time, line);
                     }
                 }

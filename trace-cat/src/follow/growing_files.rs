@@ -193,7 +193,7 @@ impl GrowingFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::filter::RecordFilter;
+    use crate::filter::NeededRecords;
     use crate::follow::reorder_window::ReorderWindow;
     use crate::options::Selection;
     use crate::support::diagnostics::tests::recorded_diagnostics;
@@ -310,7 +310,7 @@ mod tests {
         let mut fixture = GrowingFileFixture::new();
         let mut selection = Selection { event_lists: vec!["cond".to_owned()], ..Selection::default() };
         selection.resolve().unwrap();
-        fixture.intake.filter = Some(RecordFilter::new(&selection));
+        fixture.intake.filter = NeededRecords::new(&selection);
         let wanted = record(5, 1, "03:03:1", 5);
         let text = format!("{}rubbish\n{}{wanted}{}", lines(0..3), lines(3..5), lines(6..9));
         assert_eq!(fixture.read(&text, text.len() as u64 - 100, false), [5]);

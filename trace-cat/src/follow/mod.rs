@@ -278,6 +278,9 @@ impl Follower<'_> {
             None => (horizon, now.saturating_sub(*hold)),
         };
         intake.window.release(horizon, [overdue, now], |line, late| printer.put(line, late))?;
+        if !is_last {
+            printer.put_lasting_calls(intake.window.horizon);
+        }
         if intake.filter.is_none() {
             intake.filter = printer.needed_records();
         }

@@ -7,6 +7,7 @@
 use std::io;
 use std::ops::Range;
 
+use memchr::memchr;
 use spec::buffer::{self, PAGE, REGIONS, SlotLayout};
 
 use super::growing_files::GrowingFiles;
@@ -47,10 +48,15 @@ pub fn read_new(
             continue;
         }
         for (text, is_new) in &new.texts {
-            for line in text.split_inclusive(|&byte| byte == b'\n') {
-                if intake.is_unwanted(line) {
+            let mut text = &text[..];
+            while !text.is_empty() {
+                let length = intake.unneeded(text, &growing.emitted);
+                text = &text[length..];
+                if length > 0 {
                     continue;
                 }
+                let (line, after) = text.split_at(memchr(b'\n', text).map_or(text.len(), |newline| newline + 1));
+                text = after;
                 let Some(time) = record_time(line) else { continue };
                 if *is_new || !growing.emitted.has(time, line) {
                     growing.emitted.note(time, line);

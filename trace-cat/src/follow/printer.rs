@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::filter::{OpenCallTable, RecordFilter, StreamingFilter};
+use crate::filter::{NeededRecords, OpenCallTable, StreamingFilter};
 use crate::options::{OutputFormat, Printing, Selection, TimePoint};
 use crate::output::destination::Output;
 use crate::output::{self, Formatter};
@@ -26,7 +26,7 @@ pub struct Printer<'a> {
     text: Vec<u8>,
     filter: StreamingFilter,
     /// The conditions by which records can be left out before they come here.
-    needed: Option<RecordFilter>,
+    needed: Option<NeededRecords>,
     /// The records that the filter has just selected.
     selected: Vec<u8>,
     since: Option<TimePoint>,
@@ -69,7 +69,7 @@ impl<'a> Printer<'a> {
             output: open(None, OUTPUT)?,
             text: Vec::new(),
             filter: StreamingFilter::new(selection),
-            needed: StreamingFilter::without_calls(selection).filter(|_| printing.output.is_none()),
+            needed: NeededRecords::new(selection).filter(|_| printing.output.is_none()),
             selected: Vec::new(),
             since: selection.since,
             until: selection.until,
@@ -87,7 +87,7 @@ impl<'a> Printer<'a> {
     }
 
     /// Which records are needed from now on; `None` for all: times count from the first record of all, and the journal has all.
-    pub fn needed_records(&mut self) -> Option<RecordFilter> {
+    pub fn needed_records(&mut self) -> Option<NeededRecords> {
         self.needed.take_if(|_| self.times.is_some())
     }
 
@@ -111,6 +111,15 @@ impl<'a> Printer<'a> {
         selected.clear();
         self.selected = selected;
         if self.text.len() > CHUNK_LEN || self.journal_text.len() > CHUNK_LEN { self.write() } else { Ok(()) }
+    }
+
+    /// Prints calls that are selected because they have not ended before `now`.
+    pub fn put_lasting_calls(&mut self, now: u64) {
+        let mut selected = std::mem::take(&mut self.selected);
+        self.filter.push_lasting_calls(now, &mut selected);
+        self.select(&selected, false);
+        selected.clear();
+        self.selected = selected;
     }
 
     /// Prints those of `lines` that are in the selected time, up to the limits.

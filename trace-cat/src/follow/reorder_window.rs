@@ -7,7 +7,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::filter::RecordFilter;
+use super::emitted_records::EmittedRecords;
+use crate::filter::NeededRecords;
 use crate::record::columns;
 
 /// Where records that are read from buffers and files go, and memory for reading.
@@ -18,14 +19,19 @@ pub struct Intake {
     /// Memory to read into.
     pub buffer: Vec<u8>,
     /// Which records are needed; `None` for all.
-    pub filter: Option<RecordFilter>,
+    pub filter: Option<NeededRecords>,
 }
 
 impl Intake {
-    /// Whether a line is a record, as far as two of its columns show, and is not needed. Most records are left out without
-    /// being parsed: a thread that locks and unlocks makes millions a second.
-    pub fn is_unwanted(&self, line: &[u8]) -> bool {
-        self.filter.as_ref().is_some_and(|filter| columns::time(line).is_some() && !filter.wants(line))
+    /// How many bytes at the beginning of `text` are records that are not needed (see [`NeededRecords`]). A call is needed if
+    /// one of its records was emitted.
+    pub fn unneeded(&self, text: &[u8], emitted: &EmittedRecords) -> usize {
+        let length = self.filter.as_ref().map_or(0, |filter| filter.unneeded(text));
+        if length == 0 || emitted.has_no_lines() {
+            return length;
+        }
+        let is_emitted = |line: &[u8]| columns::time(line).is_some_and(|time| emitted.has(time, line));
+        if columns::lines(&text[..length]).any(is_emitted) { 0 } else { length }
     }
 }
 

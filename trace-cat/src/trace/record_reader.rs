@@ -133,14 +133,15 @@ impl RecordReader {
         self.next_line += lines;
     }
 
-    /// Skips the complete lines in the buffer that are `unwanted`, up to the first other one; `true` if there was any. The last one
-    /// is the current line then.
-    pub fn skip_lines(&mut self, unwanted: impl Fn(&[u8]) -> bool) -> bool {
+    /// Skips the complete lines in the buffer that are not needed; `true` if there was any. `unneeded` returns how many bytes of
+    /// such lines the unread bytes begin with. The last ones are the current line then. They have no line numbers.
+    pub fn skip_lines(&mut self, unneeded: impl Fn(&[u8]) -> usize) -> bool {
         let mut any = false;
-        while let Some(newline) = memchr(b'\n', self.unread()).filter(|&newline| unwanted(&self.unread()[..=newline])) {
-            self.skip(newline + 1, 1);
+        while let length @ 1.. = unneeded(self.unread()) {
+            self.advance(length);
             any = true;
         }
+        self.at_line |= any;
         any
     }
 
