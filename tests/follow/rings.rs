@@ -76,7 +76,7 @@ fn rings_that_are_overtaken_are_reported_once() {
         // On a busy machine the process may have begun first; then its rings are copied, if that can be done, and may have
         // overwritten records already.
         let is_of_the_start = |line: &&str| {
-            ["its rings are read as they stand", "cannot be copied", "on; earlier records were overwritten"]
+            ["its rings are read as they stand", "cannot be copied", "earlier records were overwritten"]
                 .iter()
                 .any(|message| line.contains(message))
         };

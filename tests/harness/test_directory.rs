@@ -62,6 +62,11 @@ impl TestDirectory {
         self.native(trace_cat()).arg(self.trace_directory())
     }
 
+    /// The same, with a message for each thread whose ring has overwritten records.
+    pub fn trace_cat_by_thread(&self) -> TestCommand<'_> {
+        self.trace_cat().env("RUST_LOG", "trace_cat::trace::thread_completeness=info")
+    }
+
     /// Every record that stands in the directory's `tr.*` files; each must decode.
     pub fn trace(&self) -> Trace {
         Trace::read(&self.trace_directory())

@@ -89,14 +89,14 @@ fn trinfo_values(test: &TestDirectory, key: &str) -> Vec<String> {
 
 /// The records that trace-cat prints, and the threads that it reports as incomplete: LWP and time.
 fn read(test: &TestDirectory, further: &[&str]) -> (Trace, BTreeMap<u32, String>) {
-    let output = test.trace_cat().args(further).run();
+    let output = test.trace_cat_by_thread().args(further).run();
     output.success();
     let mut complete_from = BTreeMap::new();
     for line in output.stderr_text().lines() {
         let Some((_, note)) = line.split_once(": LWP ") else { panic!("trace-cat prints {line}") };
         let (lwp, note) = note.split_once(" is complete from ").expect("the time");
         let time = note.split(['(', ')']).nth(1).expect("the time as in the records");
-        assert!(note.ends_with("on; earlier records were overwritten"), "{line}");
+        assert!(note.ends_with(" on") || note.ends_with("; earlier records were overwritten"), "{line}");
         complete_from.insert(lwp.parse().unwrap(), time.to_owned());
     }
     (Trace::parse("trace-cat", &output.stdout), complete_from)

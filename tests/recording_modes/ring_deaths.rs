@@ -125,7 +125,7 @@ fn kill_one(mode: &str, within: u64, random: &mut SeededRandom) -> bool {
     let Some((finished, semaphores)) = kill(running, &counts, mode, kill_after) else {
         return false;
     };
-    let read = test.trace_cat().run();
+    let read = test.trace_cat_by_thread().run();
     let (records, overwrote) = check(&read.stdout, read.stderr_text(), semaphores, &finished, 64 << 10)
         .unwrap_or_else(|why| panic!("{mode}, killed after {kill_after} calls: {why}"));
     if records > 0 {
@@ -159,7 +159,7 @@ fn an_end_while_others_run_leaves_the_newest() {
         let run = test.traced(Program::c("kill/counting.c")).arg(&counts).args(["steady", ending, "5000"]);
         let output = run.env("THR_TRACE_RING", "64K").env("THR_TRACE_EVENTS", "sema:mutex").run();
         let (finished, semaphores) = ended(&output, status, &counts);
-        let read = test.trace_cat().run();
+        let read = test.trace_cat_by_thread().run();
         read.success();
         let (_, overwrote) = check(&read.stdout, read.stderr_text(), semaphores, &finished, 64 << 10)
             .unwrap_or_else(|why| panic!("{ending}: {why}"));

@@ -9,7 +9,7 @@ fn storm(mode: &str, size: &str) -> (Vec<StormWorker>, Trace, String) {
     let run = test.traced(Program::c("hostile/storm.c")).args([mode, "200"]);
     let output = run.env("THR_TRACE_EVENTS", "sema:mutex:process").env("THR_TRACE_RING", size).run();
     let workers = StormWorker::parse_all(&output);
-    let read = test.trace_cat().run();
+    let read = test.trace_cat_by_thread().run();
     read.success();
     (workers, Trace::parse("trace-cat", &read.stdout), read.stderr_text().to_owned())
 }

@@ -453,7 +453,7 @@ fn stat_counts_what_is_selected() {
     assert_eq!(lines(&["--stat"]), ["records    3, 0 lost", "processes  2, 3 threads", "runs       2"]);
     assert_eq!(lines(&["--stat", "-e", "mutex_lock"])[..2], ["records    1, 0 lost", "processes  1, 1 threads"]);
     assert_eq!(lines(&["--stat", "--last"]), ["records    1, 0 lost", "processes  1, 1 threads", "runs       1"]);
-    for format in ["-Ftext", "--recover", "--time=abs"] {
+    for format in ["-Fcsv", "--recover", "--time=abs"] {
         assert_eq!(run(trace.path(), &["--stat", format]).status.code(), Some(2), "{format}");
     }
 }

@@ -113,7 +113,7 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
 
 /// Appends to another slot: the process has left the files of this one.
 fn append_elsewhere(stale: Slot, time: u64, lines: &[UntimedRecord]) {
-    match slot_adoption::replace_stale_slot(stale) {
+    match slot_adoption::replace_stale_slot() {
         Some(slot) => append_lines(slot, time, lines),
         None => stale.lose(lines.len() as u32, Errno(libc::ENOMEM), time),
     }

@@ -32,18 +32,15 @@ pub fn adopt_slot() -> Option<Slot> {
     Some(slot)
 }
 
-/// The slot in which this thread records from now on, because `stale` is in a trbuf that the process has left; `None` if it
-/// gets none.
-pub fn replace_stale_slot(stale: Slot) -> Option<Slot> {
+/// The slot in which this thread records from now on, because its slot is in a trbuf that the process has left; `None` if
+/// it gets none.
+pub fn replace_stale_slot() -> Option<Slot> {
     // A signal handler may have replaced it already.
     if let Some(current) = thread_local::current().filter(|current| !current.is_stale()) {
         return Some(current);
     }
     let slot = adopt_slot().filter(|slot| !slot.is_stale())?;
-    // A release in flight goes along, and its record will be here.
-    let (from, to) = (stale.published(), slot.published());
-    to.in_flight_since.store(from.in_flight_since.load(Relaxed), Relaxed);
-    to.in_flight.store(from.in_flight.swap(0, Relaxed), Relaxed);
+    // The note of a release in flight stays where it is, since its thread removes it there. The record is about to be here.
     thread_local::set_current(Some(slot));
     Some(slot)
 }

@@ -172,7 +172,7 @@ mod tests {
         let object = Selection { objects: vec![0x10], blocked: true, longer: Some(8), ..Selection::default() };
         assert_eq!(selected_times(&object, &lost), [vec![5], vec![]]);
         let other_lwp = Selection { lwps: vec![2], blocked: true, ..Selection::default() };
-        assert_eq!(selected_times(&other_lwp, &lost), [vec![], vec![]]);
+        assert_eq!(selected_times(&other_lwp, &lost), [Vec::<u64>::new(), vec![]]);
     }
 
     const RECORDS: [(u64, u32, &str, &str); 7] = [
@@ -192,7 +192,7 @@ mod tests {
         let longer = Selection { longer: Some(8), ..Selection::default() };
         assert_eq!(selected_times(&longer, &RECORDS), [vec![1, 9], vec![10]]);
         let longer = Selection { longer: Some(11), ..Selection::default() };
-        assert_eq!(selected_times(&longer, &RECORDS), [vec![], vec![]]);
+        assert_eq!(selected_times(&longer, &RECORDS), [Vec::<u64>::new(), vec![]]);
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
             let mut filter = StreamingFilter::new(&selection);
             assert_eq!(times(&mut filter, &begun, least), [4]);
             assert_eq!(times(&mut filter, &[], least + 1), [1], "{selection:?}");
-            assert_eq!(times(&mut filter, &[], least + 2), []);
+            assert_eq!(times(&mut filter, &[], least + 2), [0u64; 0]);
             // It did not have to wait after all, but its end belongs to the beginning.
             assert_eq!(times(&mut filter, &[(least + 3, 1, "02:02:2", "0:0:0:0:0")], least + 3), [least + 3]);
         }

@@ -247,11 +247,11 @@ mod tests {
         let text = lines(0..9);
         let length = record(0, 1, "02:04:0", 0).len();
         assert_eq!(fixture.read(&text[..3 * length], u64::MAX, false), [0, 1, 2]);
-        assert_eq!(fixture.read(&text[..4 * length - 1], u64::MAX, false), []);
+        assert_eq!(fixture.read(&text[..4 * length - 1], u64::MAX, false), [0u64; 0]);
         assert_eq!(fixture.read(&text[..5 * length + 7], u64::MAX, false), [3, 4]);
         assert_eq!(fixture.read(&text, u64::MAX, false), [5, 6, 7, 8]);
         assert_eq!(fixture.messages.text(), "");
-        assert_eq!(fixture.read(&format!("{text}0000"), u64::MAX, true), []);
+        assert_eq!(fixture.read(&format!("{text}0000"), u64::MAX, true), [0u64; 0]);
         assert!(fixture.messages.text().ends_with("incomplete record\n"), "{}", fixture.messages.text());
     }
 
@@ -297,7 +297,7 @@ mod tests {
     fn a_new_file_that_is_no_trace_has_one_message() {
         let mut fixture = GrowingFileFixture::new();
         let rubbish = "rubbish\n".repeat(5);
-        assert_eq!(fixture.read(&rubbish, u64::MAX, false), []);
+        assert_eq!(fixture.read(&rubbish, u64::MAX, false), [0u64; 0]);
         assert_eq!(fixture.messages.text().lines().count(), 1, "{}", fixture.messages.text());
         // Among records each damage counts.
         fixture.read(&format!("{rubbish}{}{rubbish}", lines(1..2)), u64::MAX, false);
@@ -315,7 +315,7 @@ mod tests {
         let text = format!("{}rubbish\n{}{wanted}{}", lines(0..3), lines(3..5), lines(6..9));
         assert_eq!(fixture.read(&text, text.len() as u64 - 100, false), [5]);
         assert_eq!(fixture.file.behind(), Some(6));
-        assert_eq!(fixture.read(&text, u64::MAX, false), []);
+        assert_eq!(fixture.read(&text, u64::MAX, false), [0u64; 0]);
         assert_eq!(fixture.file.behind(), None);
         assert_eq!(fixture.messages.text().lines().count(), 1, "{}", fixture.messages.text());
     }
@@ -327,7 +327,7 @@ mod tests {
         let length = record(0, 1, "02:04:0", 0).len();
         let hole = "\0".repeat(length);
         assert_eq!(fixture.read(&format!("{}{hole}{}", lines(0..1), lines(2..3)), u64::MAX, false), [0]);
-        assert_eq!(fixture.read(&format!("{}{hole}{}", lines(0..1), lines(2..3)), u64::MAX, false), []);
+        assert_eq!(fixture.read(&format!("{}{hole}{}", lines(0..1), lines(2..3)), u64::MAX, false), [0u64; 0]);
         assert_eq!(fixture.read(&lines(0..3), u64::MAX, false), [1, 2]);
         assert_eq!(fixture.messages.text(), "");
         // Without a running process the range is damage.

@@ -110,9 +110,9 @@ pub struct Options {
     /// Count what is in the trace instead of printing it
     ///
     /// Prints the processes with their commands, threads, time spans and losses; the calls and records of each event, with
-    /// their durations; and the objects of each kind. Only records that the other options select are counted. Example: trace-cat --stat
-    /// -e mutex trace
-    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Arrangement", "format", "calls", "time", "color", "recover"])]
+    /// their durations; and the objects of each kind. Only records that the other options select are counted. -F json makes
+    /// one document of them. Example: trace-cat --stat -e mutex trace
+    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Arrangement", "calls", "time", "color", "recover"])]
     pub stat: bool,
 
     /// Write what dead processes left in their trbufs to the record files
@@ -154,6 +154,9 @@ impl Task {
             options.paths.push(directory.map_or_else(|| ".".into(), PathBuf::from));
         }
         options.printing.check().map_err(|what| usage_error(&[], what))?;
+        if options.stat && options.printing.format == OutputFormat::Csv {
+            return Err(usage_error(&[], "--stat prints tables, or a document with -F json"));
+        }
         if options.arrangement.split.is_some() && options.printing.format != OutputFormat::Raw {
             return Err(usage_error(
                 &[],

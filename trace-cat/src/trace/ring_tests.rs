@@ -15,17 +15,26 @@ use crate::trace::buffers::ring_snapshot::RingSnapshot;
 const EVENT: &str = "02:04:0";
 const RING: u64 = 64 * 1024;
 
-/// The threads and times of messages that a thread is complete from a time on. The local time in a message is ignored.
+/// The thread and the time of a message that threads are complete from a time on, and how many others it counts. The local
+/// time in a message is ignored.
 fn reported_threads(messages: &str) -> Vec<(u32, u64)> {
-    let thread = |line: &str| {
+    let (threads, others) = reported(messages);
+    assert_eq!(others, "");
+    threads
+}
+
+fn reported(messages: &str) -> (Vec<(u32, u64)>, String) {
+    let mut others = String::new();
+    let mut thread = |line: &str| {
         let (_, line) = line.split_once("LWP ")?;
         let (lwp, line) = line.split_once(" is complete from ")?;
         let (_, line) = line.split_once('(')?;
         let (time, line) = line.split_once(')')?;
-        assert_eq!(line, " on; earlier records were overwritten");
+        others += line.strip_prefix(" on")?.strip_suffix("; earlier records were overwritten")?;
         Some((lwp.parse().ok()?, time.replace('.', "").parse().ok()?))
     };
-    messages.lines().map(|line| thread(line).unwrap_or_else(|| panic!("{line}"))).collect()
+    let threads = messages.lines().map(|line| thread(line).unwrap_or_else(|| panic!("{line}"))).collect();
+    (threads, others)
 }
 
 #[test]
@@ -46,7 +55,8 @@ fn the_older_records_come_before_the_newer_ones() {
     trace.file(TRBUF, &image.bytes);
     let (out, messages) = trace.cat(&[]);
     assert_eq!(out, numbered(5..12) + &record_lines(20..24, 2) + &record_lines(30..32, 3));
-    assert_eq!(reported_threads(&messages), [(3, 30), (1, 9)]);
+    assert_eq!(reported(&messages), (vec![(3, 30)], ", 1 other before".to_owned()));
+    assert_eq!(reported_threads(&trace.cat(&["tr.0000001.001"]).1), [(1, 9)]);
     assert_eq!(reported_threads(&trace.cat(&["tr.0000001.003"]).1), [(3, 30)]);
     assert_eq!(trace.cat(&["tr.0000001.002"]).1, "");
 }
@@ -70,7 +80,9 @@ fn a_thread_is_complete_when_all_its_rings_are() {
     trace.file(TRBUF, &image.bytes).file("tr.0000001.002", record_lines(3..4, 2));
     let (out, messages) = trace.cat(&[]);
     assert_eq!(out.lines().count(), 3 + 3 + 3 + 2);
-    assert_eq!(reported_threads(&messages), [(1, 6), (3, 6), (2, 3)]);
+    assert_eq!(reported(&messages), (vec![(1, 6)], ", 2 others before".to_owned()));
+    let of_file = |lwp| reported_threads(&trace.cat(&[&format!("tr.0000001.00{lwp}")]).1);
+    assert_eq!([of_file(2), of_file(3)], [vec![(2, 3)], vec![(3, 6)]]);
 }
 
 #[test]

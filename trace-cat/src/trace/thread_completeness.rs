@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+use log::info;
 use spec::info::RINGS_REUSED;
 use spec::names::{FileName, LWP_MASK};
 
@@ -19,8 +20,6 @@ use crate::support::local_time::DateTime;
 
 /// The most bytes that a line about completeness has.
 const LINE_MAX: usize = 128;
-/// The most threads that are reported one by one; the others are counted.
-const REPORTED_MAX: usize = 10;
 
 /// What a trinfo holds about completeness.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -93,39 +92,46 @@ impl ThreadCompleteness {
         }
     }
 
-    /// Reports the threads whose files are read, that with the latest time first, and the processes that reused rings.
-    pub fn report(&self, diagnostics: &Diagnostics) {
-        let mut threads: Vec<(u64, &ProcessFiles, u32)> = self
-            .threads
-            .iter()
-            .filter(|((process, lwp), _)| self.read.contains(&(process.clone(), (lwp & LWP_MASK) as u16)))
-            .map(|((process, lwp), &from)| (from, process, *lwp))
-            .collect();
+    /// The threads whose files are read, each with its time, its process and its LWP: that with the latest time first.
+    fn threads_read(&self) -> Vec<(u64, &ProcessFiles, u32)> {
+        let is_read =
+            |process: &ProcessFiles, lwp: u32| self.read.contains(&(process.clone(), (lwp & LWP_MASK) as u16));
+        let threads = self.threads.iter().filter(|((process, lwp), _)| is_read(process, *lwp));
+        let mut threads: Vec<_> = threads.map(|((process, lwp), &from)| (from, process, *lwp)).collect();
         threads.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| (a.1, a.2).cmp(&(b.1, b.2))));
-        let display = |from| format!("{} ({})", DateTime(from), raw(from));
-        for &(from, process, lwp) in threads.iter().take(REPORTED_MAX) {
-            let file = process.path(FileName::Records { process: process.number, lwp: (lwp & LWP_MASK) as u16 });
-            let what =
-                format_args!("LWP {lwp} is complete from {} on; earlier records were overwritten", display(from));
-            diagnostics.report_note(file.display(), what);
+        threads
+    }
+
+    /// Reports in a line from when on the threads are complete whose files are read, and in another how many threads'
+    /// rings were reused. The time of each of several threads is logged.
+    pub fn report(&self, diagnostics: &Diagnostics) {
+        let threads = self.threads_read();
+        let place = |process: &ProcessFiles, lwp: u32| {
+            process.path(FileName::Records { process: process.number, lwp: (lwp & LWP_MASK) as u16 })
+        };
+        let what = |from, lwp| format!("LWP {lwp} is complete from {} ({}) on", DateTime(from), raw(from));
+        const OVERWRITTEN: &str = "earlier records were overwritten";
+        match threads[..] {
+            [] => {}
+            [(from, process, lwp)] => {
+                let what = format_args!("{}; {OVERWRITTEN}", what(from, lwp));
+                diagnostics.report_note(place(process, lwp).display(), what);
+            }
+            [(from, _, lwp), ..] => {
+                for &(from, process, lwp) in &threads {
+                    info!("{}: {}", place(process, lwp).display(), what(from, lwp));
+                }
+                let others = threads.len() - 1;
+                let others = if others == 1 { "1 other".to_owned() } else { format!("{others} others") };
+                diagnostics.report_note("rings", format_args!("{}, {others} before; {OVERWRITTEN}", what(from, lwp)));
+            }
         }
-        if let Some(&(from, ..)) = threads.get(REPORTED_MAX) {
-            let count = threads.len() - REPORTED_MAX;
-            diagnostics
-                .report_note("rings", format_args!("and {count} more threads, the latest from {} on", display(from)));
-        }
-        for (process, count) in self.reused.iter().take(REPORTED_MAX) {
+        let reused: u64 = self.reused.values().sum();
+        if let Some(process) = self.reused.keys().next() {
+            let path = process.path(FileName::Info(process.number));
+            let place = if self.reused.len() == 1 { path.display().to_string() } else { "rings".to_owned() };
             let [before, after] = RINGS_REUSED;
-            diagnostics.report_note(
-                process.path(FileName::Info(process.number)).display(),
-                format_args!("{before}{count}{after}"),
-            );
-        }
-        if self.reused.len() > REPORTED_MAX {
-            let (processes, threads) =
-                (self.reused.len() - REPORTED_MAX, self.reused.values().skip(REPORTED_MAX).sum::<u64>());
-            diagnostics
-                .report_note("rings", format_args!("and those of {threads} more threads of {processes} processes"));
+            diagnostics.report_note(place, format_args!("{before}{reused}{after}"));
         }
     }
 }
@@ -193,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_ten_threads_are_reported_and_the_others_counted() {
+    fn the_latest_thread_is_reported_and_the_others_counted() {
         let report = |count: u32| {
             let process = ProcessFiles { directory: "d".into(), prefix: Vec::new(), number: 1 };
             let mut completeness = ThreadCompleteness::default();
@@ -208,21 +214,21 @@ mod tests {
             (0..200).filter(|number| *number != 5).for_each(|number| completeness.add_file(&process, number));
             completeness.report(&diagnostics);
             assert!(!diagnostics.has_damage());
-            messages.text()
+            let threads = completeness.threads_read().into_iter().map(|(from, _, lwp)| (from / NANOS_PER_SECOND, lwp));
+            (threads.collect::<Vec<_>>(), messages.text())
         };
-        assert_eq!(report(0), "");
-        let eleven = report(11);
-        assert_eq!(eleven.lines().count(), 10, "the fifth one's file is not read: {eleven}");
-        assert!(eleven.starts_with("trace-cat: d/tr.0000001.00b: LWP 11 is complete from "), "{eleven}");
-        let last = eleven.lines().last().unwrap();
-        assert!(
-            last.contains("LWP 1 ") && last.ends_with(" (0000000001.000000000) on; earlier records were overwritten")
-        );
-        let hundred = report(100);
-        assert_eq!(hundred.lines().count(), 11);
-        let last = hundred.lines().last().unwrap();
-        assert!(last.starts_with("trace-cat: rings: and 89 more threads, the latest from 19"), "{last}");
-        assert!(last.ends_with(" (0000000090.000000000) on"), "{last}");
+        assert_eq!(report(0), (vec![], String::new()));
+        let (threads, text) = report(1);
+        assert_eq!(threads, [(1, 1)]);
+        assert!(text.starts_with("trace-cat: d/tr.0000001.001: LWP 1 is complete from "), "{text}");
+        assert!(text.ends_with(" (0000000001.000000000) on; earlier records were overwritten\n"), "{text}");
+        let (threads, text) = report(11);
+        let expected: Vec<(u64, u32)> =
+            (1..=11).rev().filter(|lwp| *lwp != 5).map(|lwp| (u64::from(lwp), lwp)).collect();
+        assert_eq!(threads, expected, "the fifth one's file is not read");
+        assert!(text.starts_with("trace-cat: rings: LWP 11 is complete from "), "{text}");
+        let end = " (0000000011.000000000) on, 9 others before; earlier records were overwritten\n";
+        assert!(text.ends_with(end) && text.lines().count() == 1, "{text}");
     }
 
     #[test]
@@ -237,18 +243,9 @@ mod tests {
             completeness.add_process(&process, &[], &diagnostics);
         }
         completeness.report(&diagnostics);
-        let text = messages.text();
-        let lines: Vec<&str> = text.lines().collect();
-        let path = directory.path().display();
-        assert_eq!(
-            lines[0],
-            format!(
-                "trace-cat: {path}/trinfo.0000001: \
-                 the rings of 100 threads that had ended were reused, and their records are gone"
-            )
-        );
-        assert_eq!(lines[10], "trace-cat: rings: and those of 2300 more threads of 2 processes");
-        assert_eq!(lines.len(), 11);
+        let expected =
+            "trace-cat: rings: the rings of 7800 threads that had ended were reused, and their records are gone\n";
+        assert_eq!(messages.text(), expected);
         assert!(!diagnostics.has_damage());
     }
 }

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 use crate::filter::{Filter, LineLimit, OpenCallTable};
 use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
-use crate::options::{Arrangement, CommandError, Options, Selection, SortOrder};
+use crate::options::{Arrangement, CommandError, Options, OutputFormat, Selection, SortOrder};
 use crate::output::{self, Formatter, LimitedFormat, TimelineFormatter as _, destination};
 use crate::report::runs::{self, ProgramRun};
 use crate::report::stat::TraceCounts;
@@ -150,6 +150,7 @@ fn formats(
         let count = if is_one { runs.len().min(1) } else { runs.len() };
         let mut stat = TraceCounts::new(output::file_groups(paths), (count > 0).then_some(count))
             .with_open_calls(open_calls, running);
+        stat.as_document = printing.format == OutputFormat::Json;
         if count > 1 {
             stat.run_lines = runs::run_lines(runs);
         }

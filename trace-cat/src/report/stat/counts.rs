@@ -28,6 +28,8 @@ pub struct TraceCounts {
     pub runs: Option<usize>,
     /// A line for each run, if there are several.
     pub run_lines: String,
+    /// They are printed as a JSON document, not as tables.
+    pub as_document: bool,
     table: RecordKindTable,
     /// Records of all processes.
     pub records: u64,
@@ -88,6 +90,7 @@ impl TraceCounts {
             groups,
             runs,
             run_lines: String::new(),
+            as_document: false,
             table: RecordKindTable::default(),
             records: 0,
             processes: HashMap::new(),

@@ -3,6 +3,7 @@
 //! Memory grows with threads, events and objects, not with records. The number of objects is limited.
 
 mod counts;
+mod document;
 mod tables;
 
 use std::collections::HashMap;
@@ -36,7 +37,8 @@ impl TimelineFormatter for TraceCounts {
             }
         }
         self.count_open_calls();
-        tables::append_tables(self, &processes, out);
+        let append = if self.as_document { document::append_document } else { tables::append_tables };
+        append(self, &processes, out);
     }
 }
 

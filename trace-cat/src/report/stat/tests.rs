@@ -63,6 +63,43 @@ process 1: only the newest 65536 bytes of each thread's records were kept (THR_T
 }
 
 #[test]
+fn the_document_has_what_the_tables_have() {
+    let directory = tempfile::tempdir().unwrap();
+    let trinfo = "pid 1\nppid 7\ncmdline sh -c echo\\x20\\x22x\\x22\nlevel blocked\n";
+    fs::write(directory.path().join("trinfo.0000001"), trinfo).unwrap();
+    fs::write(directory.path().join("tr.0000001.001"), "").unwrap();
+    let mut counts = TraceCounts::new(vec![directory.path().to_owned().into()], Some(2));
+    counts.as_document = true;
+    let mut out = Vec::new();
+    for line in [
+        record(1_000_000_000, 1, "02:02:1", 16),
+        record(1_000_001_500, 1, "02:02:2", 0).replace("02:02:2:0:0", "02:02:2:0:1"),
+        record(1_000_002_000, 3, "02:04:0", 16),
+        record(3_000_000_000, 1, "00:01:0", 5),
+    ] {
+        counts.record(line.as_bytes(), &mut out);
+    }
+    counts.end(&mut out);
+    let document: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    let event = |name: &str, category: &str, numbers: [u64; 2]| {
+        serde_json::json!({ "event": name, "category": category, "calls": numbers[0], "records": numbers[1],
+                            "blocked": null, "duration": null, "open": 0 })
+    };
+    let mut lock = event("mutex_lock", "mutex", [1, 2]);
+    (lock["blocked"], lock["duration"]) = (1.into(), 1500.into());
+    let expected = serde_json::json!({
+        "format": 1, "origin": "0000000001.000000000", "span": 2_000_000_000, "records": 4, "lost": 5, "runs": 2,
+        "processes": [{
+            "pid": 1, "parent": 7, "command": "sh -c 'echo \"x\"'", "threads": 2, "records": 4, "lost": 5, "begin": 0,
+            "end": 2_000_000_000, "notes": ["only calls that blocked were recorded (THR_TRACE_LEVEL)"],
+        }],
+        "events": [lock, event("trace_lost", "trace", [1, 1]), event("mutex_unlock", "mutex", [1, 1])],
+        "objects": { "mutex": 1 },
+    });
+    assert_eq!(document, expected);
+}
+
+#[test]
 fn an_empty_trace_has_counts() {
     let mut out = Vec::new();
     TraceCounts::new(Vec::new(), None).end(&mut out);
