@@ -13,7 +13,7 @@ fn pass_locks(variable: &str, value: &str, seed: u64, turns: &str) -> (Trace, St
     let test = TestDirectory::new("mode-order");
     let run = test.traced(Program::c("order/handing.c")).args([&seed.to_string(), turns, "100"]);
     run.env(variable, value).run().success();
-    let output = test.trace_cat().run();
+    let output = test.trace_cat_by_thread().run();
     output.success();
     (Trace::parse("trace-cat", &output.stdout), output.stderr_text().to_owned())
 }

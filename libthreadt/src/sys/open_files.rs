@@ -313,12 +313,13 @@ pub fn finish_writes(lwp: u32, here: usize) {
     wait_until(&|| UNNOTED.load(SeqCst) == 0);
 }
 
-/// Whether a number that `is_meant` is, or may become, that of a file which a thread has open for whom `is_asked`.
-pub fn may_be_open(is_meant: impl Fn(c_int) -> bool, is_asked: impl Fn(u32) -> bool) -> bool {
+/// Whether a number that `is_meant` is that of a file which a thread has open for whom `is_asked`; or may become that of one,
+/// if `opening` ones count.
+pub fn may_be_open(is_meant: impl Fn(c_int) -> bool, is_asked: impl Fn(u32) -> bool, opening: bool) -> bool {
     used_notes().any(|note| {
         // ORDERING: SeqCst: see `host_numbers`.
         let noted = note.number.load(SeqCst);
-        note.holder.load(SeqCst) != 0 && is_asked(note.lwp()) && (noted < 0 || is_meant(noted))
+        note.holder.load(SeqCst) != 0 && is_asked(note.lwp()) && if noted < 0 { opening } else { is_meant(noted) }
     })
 }
 

@@ -44,7 +44,7 @@ int main(int argc, char **argv) {
     long rounds = atol(argv[1]), calls = 0;
     // On a busy machine the threads may begin late, or record gigabytes before the last round.
     for (long round = 0; (round < rounds && calls < 2000000) || calls < 1000; round++) {
-        calls = __atomic_load_n(&pairs, __ATOMIC_RELAXED);
+        calls = __atomic_load_n(&busy_pairs, __ATOMIC_RELAXED);
         if (close_all(argv[4]))
             return 2;
         int fd = open(argv[2], O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
+use spec::tables::{MUTEX, RMUTEX};
 use spec::{Event, FUNCTIONS, Record};
 
 use super::call::Call;
@@ -31,10 +32,15 @@ struct EntryRecord {
 
 impl CallAssembler {
     pub fn new() -> CallAssembler {
-        let functions = FUNCTIONS.iter().map(|function| function.event.event());
+        let events = FUNCTIONS.iter().map(|function| function.event.event());
+        // The functions of mutexes make other events for recursive ones, with the same numbers.
+        let functions = events.flat_map(|event| {
+            let recursive = (event.category == MUTEX).then_some((RMUTEX, event.number));
+            [Some((event.category, event.number)), recursive].into_iter().flatten()
+        });
         CallAssembler {
             rules: wait_rules(),
-            functions: functions.map(|event| (event.category, event.number)).collect(),
+            functions: functions.collect(),
             open: OpenCalls::default(),
             last_record_times: HashMap::default(),
         }
@@ -112,6 +118,16 @@ mod tests {
         lines.iter().for_each(|line| assembler.push(line.as_bytes(), &mut visit));
         assembler.finish(&mut visit);
         calls
+    }
+
+    #[test]
+    fn calls_on_recursive_mutexes_are_calls() {
+        let events = ["06:02:1", "06:02:2", "06:03:0", "06:04:0", "06:01:0", "06:05:0"];
+        let lines: Vec<String> = (1..).zip(events).map(|(time, event)| record(time, 1, event, 48)).collect();
+        let names: Vec<&str> = calls(&lines).iter().map(|call| call.0).collect();
+        assert_eq!(names, ["rmutex_lock", "rmutex_trylock", "rmutex_unlock", "rmutex_init", "rmutex_destroy"]);
+        // The beginning of a thread is no call.
+        assert_eq!(calls(&[record(1, 1, "01:30:0", 48)]), []);
     }
 
     #[test]

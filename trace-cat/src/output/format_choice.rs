@@ -1,6 +1,7 @@
 //! The output format that the options ask for.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use super::csv::CsvFormat;
 use super::formatter::Formatter;
@@ -10,7 +11,7 @@ use super::terminal_style;
 use super::text::TextFormat;
 use crate::filter::OpenCallTable;
 use crate::options::{ColorChoice, OutputFormat, Printing};
-use crate::trace::file_names::{FileGroup, split_name};
+use crate::trace::file_names::{FileGroup, is_subdirectory, split_name};
 
 /// The format that the options ask for. `paths` are the inputs, in whose directories the names of programs are found; `open_calls` are
 /// known not to return.
@@ -38,14 +39,39 @@ fn text(printing: &Printing, paths: &[PathBuf], open_calls: OpenCallTable) -> Te
     TextFormat::new(printing.time, coloured, file_groups(paths), open_calls)
 }
 
-/// The groups of files that `paths` are, or are of.
+/// The groups of files that `paths` are, or are of. A directory has also those of its subdirectories.
 pub fn file_groups(paths: &[PathBuf]) -> Vec<FileGroup> {
-    let group = |path: &PathBuf| match path.is_dir() {
-        true => Some(path.clone().into()),
-        false => Some(FileGroup { directory: path.parent()?.into(), prefix: split_name(path).0.to_owned() }),
+    let groups_of = |path: &PathBuf| -> Vec<FileGroup> {
+        if !path.is_dir() {
+            let group =
+                |directory: &Path| FileGroup { directory: directory.into(), prefix: split_name(path).0.to_owned() };
+            return path.parent().map(group).into_iter().collect();
+        }
+        let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| path.join(entry.file_name()));
+        let inner = entries.filter(|path| is_subdirectory(path) && path.is_dir());
+        inner.chain([path.clone()]).map(FileGroup::from).collect()
     };
-    let mut groups: Vec<FileGroup> = paths.iter().filter_map(group).collect();
+    let mut groups: Vec<FileGroup> = paths.iter().flat_map(groups_of).collect();
     groups.sort();
     groups.dedup();
     groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_has_its_subdirectories_files_too() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        for name in ["u65534", "ns12", "under", "u"] {
+            fs::create_dir(path(name)).unwrap();
+        }
+        fs::write(path("u7"), "").unwrap();
+        let groups =
+            |paths: &[PathBuf]| file_groups(paths).into_iter().map(|group| group.directory).collect::<Vec<_>>();
+        assert_eq!(groups(&[path("")]), [path(""), path("ns12"), path("u65534")]);
+        assert_eq!(groups(&[path("ns12/tr.0000001.001")]), [path("ns12")]);
+    }
 }
