@@ -49,7 +49,7 @@ use crate::trace::process_liveness::has_writer;
 use crate::trace::record_text::RecordText;
 use directory_watch::DirectoryWatch;
 use follower::Follower;
-use printer::Printer;
+use printer::{LateRecords, Printer};
 use reorder_window::ReorderWindow;
 use running_process::RunningProcess;
 
@@ -106,7 +106,7 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
             sleep(interval.saturating_sub(began.elapsed()));
         }
     }
-    follow.report_late(window);
+    follow.report_late(printer.late, window);
     Ok(printer.end()?)
 }
 
@@ -119,7 +119,7 @@ impl Follower<'_> {
         let merge = Merge::prepare(&texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
         let mut result = Ok(());
         let mut print = |lines: &[u8]| {
-            result = lines_of(lines).try_for_each(|line| printer.put(line, false));
+            result = lines_of(lines).try_for_each(|line| printer.put(line, 0));
             Ok(result.is_ok() && !stop_signal::is_requested())
         };
         merge.run(0..horizon, None, &mut print).map_err(Error::temporary)?;
@@ -133,7 +133,7 @@ impl Follower<'_> {
                     size = intake.window.size();
                 } else if intake.window.size() > size + ROOM {
                     // Nothing that is still to come can be in order with records that are ahead of the clock.
-                    let put = |line: &[u8], late| printer.put(line, late);
+                    let put = |line: &[u8], delay| printer.put(line, delay);
                     result = intake.window.release_early(present..u64::MAX, monotonic(), put);
                     size = intake.window.size();
                 }
@@ -277,7 +277,7 @@ impl Follower<'_> {
             Some(behind) => (horizon.min(behind), 0),
             None => (horizon, now.saturating_sub(*hold)),
         };
-        intake.window.release(horizon, [overdue, now], |line, late| printer.put(line, late))?;
+        intake.window.release(horizon, [overdue, now], |line, delay| printer.put(line, delay))?;
         if !is_last {
             printer.put_lasting_calls(intake.window.horizon);
         }
@@ -286,7 +286,7 @@ impl Follower<'_> {
         }
         if let Some(behind) = files.behind().filter(|&behind| behind > recorded_at && intake.window.size() > ROOM) {
             // The files that are read are ahead of this computer's clock.
-            intake.window.release_early(recorded_at..behind, now, |line, late| printer.put(line, late))?;
+            intake.window.release_early(recorded_at..behind, now, |line, delay| printer.put(line, delay))?;
         }
         printer.flush()
     }
@@ -314,15 +314,13 @@ impl Follower<'_> {
         }
     }
 
-    /// Reports how many records were late.
-    fn report_late(&self, window: u64) {
-        let Follower { intake, diagnostics, .. } = self;
-        let late = intake.window.late;
+    /// Reports how many of the printed records were late.
+    fn report_late(&self, late: LateRecords, window: u64) {
         if late.count > 0 {
             let [delay, window] = [late.delay_max, window].map(duration_text);
             let what =
                 format_args!("{} records arrived later than the window of {window}, by up to {delay}", late.count);
-            diagnostics.report_note("--follow", what);
+            self.diagnostics.report_note("--follow", what);
         }
     }
 }

@@ -38,6 +38,25 @@ pub struct Printer<'a> {
     tail: Option<LastLines>,
     formatter: Formatter,
     format: OutputFormat,
+    /// Of the records that were printed, or written to the journal.
+    pub late: LateRecords,
+}
+
+/// How many records were late, and how late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LateRecords {
+    /// How many there were.
+    pub count: u64,
+    /// The longest delay, nanoseconds.
+    pub delay_max: u64,
+}
+
+impl LateRecords {
+    /// Counts a record if it is late.
+    fn add(&mut self, delay: u64) {
+        self.count += u64::from(delay > 0);
+        self.delay_max = self.delay_max.max(delay);
+    }
 }
 
 /// The last of the existing lines.
@@ -78,6 +97,7 @@ impl<'a> Printer<'a> {
             tail: selection.tail.map(|limit| LastLines { limit, lines: VecDeque::new() }),
             formatter,
             format: printing.format,
+            late: LateRecords::default(),
         };
         if let Formatter::PerRecord(view) = &printer.formatter {
             view.head(&mut printer.text);
@@ -91,9 +111,10 @@ impl<'a> Printer<'a> {
         self.needed.take_if(|_| self.times.is_some())
     }
 
-    /// Takes the next record, which is `late` if later records were printed before it.
-    pub fn put(&mut self, line: &[u8], late: bool) -> Result<(), Error> {
+    /// Takes the next record. It is late, by `delay` nanoseconds, if later records may have been printed before it.
+    pub fn put(&mut self, line: &[u8], delay: u64) -> Result<(), Error> {
         if self.journal.is_some() {
+            self.late.add(delay);
             self.journal_text.extend_from_slice(line);
         }
         let (since, until) = (self.since, self.until);
@@ -107,7 +128,7 @@ impl<'a> Printer<'a> {
         });
         let mut selected = std::mem::take(&mut self.selected);
         self.filter.push(line, &mut selected);
-        self.select(&selected, late);
+        self.select(&selected, delay);
         selected.clear();
         self.selected = selected;
         if self.text.len() > CHUNK_LEN || self.journal_text.len() > CHUNK_LEN { self.write() } else { Ok(()) }
@@ -117,13 +138,13 @@ impl<'a> Printer<'a> {
     pub fn put_lasting_calls(&mut self, now: u64) {
         let mut selected = std::mem::take(&mut self.selected);
         self.filter.push_lasting_calls(now, &mut selected);
-        self.select(&selected, false);
+        self.select(&selected, 0);
         selected.clear();
         self.selected = selected;
     }
 
     /// Prints those of `lines` that are in the selected time, up to the limits.
-    fn select(&mut self, lines: &[u8], late: bool) {
+    fn select(&mut self, lines: &[u8], delay: u64) {
         for line in lines.split_inclusive(|&byte| byte == b'\n') {
             let time = columns::time(line).unwrap_or(0);
             if self.times.as_ref().is_some_and(|times| !times.contains(&time)) {
@@ -138,7 +159,10 @@ impl<'a> Printer<'a> {
                 }
                 None if self.remaining > 0 => {
                     self.remaining -= 1;
-                    self.format_line(line, late);
+                    if self.journal.is_none() {
+                        self.late.add(delay);
+                    }
+                    self.format_line(line, delay > 0);
                 }
                 None => {}
             }
@@ -218,7 +242,7 @@ impl<'a> Printer<'a> {
     pub fn end(mut self) -> Result<(), Error> {
         let mut selected = std::mem::take(&mut self.selected);
         self.filter.end(&mut selected);
-        self.select(&selected, false);
+        self.select(&selected, 0);
         if let Formatter::Timeline(view) = &mut self.formatter {
             view.end(&mut self.text);
         }

@@ -54,8 +54,6 @@ pub struct ReorderWindow {
     pub horizon: u64,
     /// How many records were pushed.
     pub count: u64,
-    /// The late records until now.
-    pub late: LateRecords,
 }
 
 /// A record that waits.
@@ -68,16 +66,8 @@ struct WaitingLine {
     length: usize,
     /// The time of the first [`release`](ReorderWindow::release) after it arrived; `u64::MAX` before that.
     arrived: u64,
-    late: bool,
-}
-
-/// How many records were late, and how late.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LateRecords {
-    /// How many there were.
-    pub count: u64,
-    /// The longest delay, nanoseconds.
-    pub delay_max: u64,
+    /// By how much it was late, nanoseconds; 0 if it was not.
+    delay: u64,
 }
 
 impl ReorderWindow {
@@ -89,28 +79,23 @@ impl ReorderWindow {
     /// Takes a record of this time.
     pub fn push(&mut self, time: u64, line: &[u8]) {
         self.count += 1;
-        let late = time < self.horizon;
-        if late {
-            self.late.count += 1;
-            self.late.delay_max = self.late.delay_max.max(self.horizon - time);
-        }
         self.lines.push_back(WaitingLine {
             time,
             offset: self.text.len(),
             length: line.len(),
             arrived: u64::MAX,
-            late,
+            delay: self.horizon.saturating_sub(time),
         });
         self.text.extend_from_slice(line);
     }
 
     /// Releases, in order, the records before `horizon`, and those that have waited since before `overdue`; `put` gets each
-    /// with whether it is late. Records that were pushed since the last call have arrived by `now`.
+    /// with how late it is, nanoseconds. Records that were pushed since the last call have arrived by `now`.
     pub fn release<E>(
         &mut self,
         horizon: u64,
         [overdue, now]: [u64; 2],
-        mut put: impl FnMut(&[u8], bool) -> Result<(), E>,
+        mut put: impl FnMut(&[u8], u64) -> Result<(), E>,
     ) -> Result<(), E> {
         self.horizon = self.horizon.max(horizon);
         let lines = self.lines.make_contiguous();
@@ -123,13 +108,13 @@ impl ReorderWindow {
         let ready = lines.partition_point(|line| line.time < self.horizon);
         for line in self.lines.drain(..ready) {
             self.released += line.length;
-            put(&self.text[line.offset..line.offset + line.length], line.late)?;
+            put(&self.text[line.offset..line.offset + line.length], line.delay)?;
         }
         // Mostly no record is overdue: only those whose clock is ahead.
         if self.lines.iter().any(|line| line.arrived < overdue) {
             for line in self.lines.iter().filter(|line| line.arrived < overdue) {
                 self.released += line.length;
-                put(&self.text[line.offset..line.offset + line.length], line.late)?;
+                put(&self.text[line.offset..line.offset + line.length], line.delay)?;
             }
             self.lines.retain(|line| line.arrived >= overdue);
         }
@@ -144,13 +129,13 @@ impl ReorderWindow {
         &mut self,
         times: Range<u64>,
         now: u64,
-        mut put: impl FnMut(&[u8], bool) -> Result<(), E>,
+        mut put: impl FnMut(&[u8], u64) -> Result<(), E>,
     ) -> Result<(), E> {
         self.release(self.horizon, [0, now], &mut put)?;
         let [first, end] = [times.start, times.end].map(|time| self.lines.partition_point(|line| line.time < time));
         for line in self.lines.drain(first..end.max(first)) {
             self.released += line.length;
-            put(&self.text[line.offset..line.offset + line.length], line.late)?;
+            put(&self.text[line.offset..line.offset + line.length], line.delay)?;
         }
         self.sorted = self.lines.len();
         self.compact_if_worthwhile();
@@ -184,9 +169,9 @@ mod tests {
 
     fn release(window: &mut ReorderWindow, horizon: u64, times: [u64; 2]) -> String {
         let mut out = String::new();
-        let put = |line: &[u8], late| {
+        let put = |line: &[u8], delay: u64| {
             out += std::str::from_utf8(line).unwrap();
-            out += if late { "! " } else { " " };
+            out += &if delay > 0 { format!("!{delay} ") } else { " ".to_owned() };
             Ok::<(), ()>(())
         };
         window.release(horizon, times, put).unwrap();
@@ -204,7 +189,6 @@ mod tests {
         assert_eq!(release(&mut window, 31, [0, 2]), "b z c d");
         assert_eq!(release(&mut window, 31, [0, 3]), "");
         assert_eq!((release(&mut window, 51, [0, 4]), window.size()), ("e".to_owned(), 0));
-        assert_eq!(window.late, LateRecords::default());
     }
 
     #[test]
@@ -213,10 +197,9 @@ mod tests {
         for (time, line) in [(40, "a"), (100, "b"), (90, "c")] {
             window.push(time, line.as_bytes());
         }
-        assert_eq!(release(&mut window, 100, [0, 1]), "a! c!");
+        assert_eq!(release(&mut window, 100, [0, 1]), "a!60 c!10");
         assert_eq!(release(&mut window, 50, [0, 2]), "", "the horizon does not go back");
         assert_eq!(release(&mut window, 101, [0, 3]), "b");
-        assert_eq!(window.late, LateRecords { count: 2, delay_max: 60 });
     }
 
     #[test]
@@ -228,8 +211,7 @@ mod tests {
         assert_eq!(release(&mut window, 5, [5, 7]), "");
         assert_eq!(release(&mut window, 5, [6, 8]), "far");
         window.push(8, b"x");
-        assert_eq!(release(&mut window, 20, [6, 9]), "x near");
-        assert_eq!(window.late.count, 0, "the one ahead does not make the others late");
+        assert_eq!(release(&mut window, 20, [6, 9]), "x near", "the one ahead does not make the others late");
     }
 
     #[test]
@@ -242,8 +224,8 @@ mod tests {
                 window.push(time, format!("{time}\n").as_bytes());
                 pushed += 1;
             }
-            let put = |line: &[u8], late| {
-                out.push((std::str::from_utf8(line).unwrap().trim_end().parse::<u64>().unwrap(), late));
+            let put = |line: &[u8], delay: u64| {
+                out.push((std::str::from_utf8(line).unwrap().trim_end().parse::<u64>().unwrap(), delay > 0));
                 Ok::<(), ()>(())
             };
             window.release((now * 10).saturating_sub(300), [0, now], put).unwrap();
@@ -257,6 +239,6 @@ mod tests {
         assert_eq!(out.len() as u64 + waiting, pushed);
         assert!(out.iter().filter(|(_, late)| !late).is_sorted_by_key(|(time, _)| time));
         let late = out.iter().filter(|(_, late)| *late).count() as u64;
-        assert!(late > 100 && late == window.late.count, "{late}");
+        assert!(late > 100, "{late}");
     }
 }

@@ -142,8 +142,10 @@ fn late_records_are_marked_in_each_format() {
             next();
         }
         next();
+        // Of late records only those are counted that are printed.
         let late = SECOND.replace(":000000002:", ":000000001:");
-        fs::write(trace.path().join("tr.0000001.004"), late).unwrap();
+        let unselected = late.replace(":02:04:0:", ":02:03:0:").repeat(3);
+        fs::write(trace.path().join("tr.0000001.004"), unselected + &late).unwrap();
         next();
         // SAFETY: kill takes no pointers, and the child has not been waited for.
         assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) }, 0);
