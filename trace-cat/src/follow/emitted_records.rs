@@ -5,7 +5,9 @@
 //!
 //! A ring holds too many records for that. But its first region holds a thread's records in the order of time: if they are
 //! read without a gap, every record between the first and the last time has been emitted. Only records of the trace itself
-//! (category 0) have times from before: they too are recognised by their text.
+//! (category 0) have times from before: they too are recognised by their text. So has a record that signal handlers interrupted
+//! after it had read the clock: it comes after theirs. But the file has the first region before the others, in the same order:
+//! once the record that was emitted last is read there, only records of the other regions can have been emitted.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -33,15 +35,55 @@ type EmittedLines = BTreeMap<(u64, u64), u32>;
 pub struct EmittedRecords {
     /// By LWP; no map is empty.
     threads: VecDeque<(u32, EmittedLines)>,
-    /// The spans that were emitted from rings, the latest last.
-    spans: VecDeque<EmittedSpan>,
+    spans: EmittedSpans,
 }
 
-/// Times between which every record of a thread has been emitted.
-#[derive(Debug)]
+/// Times between which every record of a thread has been emitted, up to the one that was emitted last.
+#[derive(Clone, Debug)]
 struct EmittedSpan {
     lwp: u32,
     times: RangeInclusive<u64>,
+    last: LastEmitted,
+}
+
+/// The records that end what was emitted of a ring's first region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastEmitted {
+    time: u64,
+    /// How many records of this time, one after the other, were emitted.
+    count: u32,
+}
+
+impl LastEmitted {
+    /// The record of this time that follows `before`.
+    pub fn after(before: Option<LastEmitted>, time: u64) -> LastEmitted {
+        let same = before.filter(|before| before.time == time);
+        LastEmitted { time, count: 1 + same.map_or(0, |before| before.count) }
+    }
+}
+
+/// The spans that were emitted from the rings of a file's threads, the latest last.
+#[derive(Clone, Debug, Default)]
+pub struct EmittedSpans(VecDeque<EmittedSpan>);
+
+impl EmittedSpans {
+    /// Whether a record that is read in the order of recording has been emitted. With the last one that was emitted its spans
+    /// end, and those before.
+    pub fn take(&mut self, lwp: u32, time: u64) -> bool {
+        let is_known = self.0.iter().any(|span| span.lwp == lwp && span.times.contains(&time));
+        if let Some(at) = self.0.iter().rposition(|span| is_known && span.lwp == lwp && span.last.time == time) {
+            let last = &mut self.0[at].last;
+            last.count = last.count.saturating_sub(1);
+            if last.count == 0 {
+                let mut index = 0;
+                self.0.retain(|span| {
+                    index += 1;
+                    span.lwp != lwp || index > at + 1
+                });
+            }
+        }
+        is_known
+    }
 }
 
 /// What a line is recognised by.
@@ -87,19 +129,27 @@ impl EmittedRecords {
         self.threads.iter().any(|(_, lines)| lines.len() > RECORDS_MAX / 2)
     }
 
-    /// Notes that all records of these times are emitted from the first region of an LWP's ring, and if the text `continues`
-    /// what was read before, also all records since then.
-    pub fn note_span(&mut self, lwp: u32, times: RangeInclusive<u64>, continues: bool) {
-        let latest = self.spans.iter_mut().rfind(|span| span.lwp == lwp);
+    /// Notes that all records of these times, up to `last`, are emitted from the first region of an LWP's ring, and if the text
+    /// `continues` what was read before, also all records since then.
+    pub fn note_span(&mut self, lwp: u32, times: RangeInclusive<u64>, last: LastEmitted, continues: bool) {
+        let spans = &mut self.spans.0;
+        let latest = spans.iter_mut().rfind(|span| span.lwp == lwp);
         match latest.filter(|span| continues || span.times.contains(times.start())) {
-            Some(EmittedSpan { times: known, .. }) => {
-                *known = *times.start().min(known.start())..=*times.end().max(known.end());
+            Some(span) => {
+                let same = if continues && span.last.time == last.time { span.last.count } else { 0 };
+                span.last = LastEmitted { count: last.count + same, ..last };
+                span.times = *times.start().min(span.times.start())..=*times.end().max(span.times.end());
             }
-            None => self.spans.push_back(EmittedSpan { lwp, times }),
+            None => spans.push_back(EmittedSpan { lwp, times, last }),
         }
-        if self.spans.len() > SPANS_MAX {
-            self.spans.pop_front();
+        if spans.len() > SPANS_MAX {
+            spans.pop_front();
         }
+    }
+
+    /// What was emitted of rings' first regions.
+    pub fn spans(&self) -> &EmittedSpans {
+        &self.spans
     }
 
     /// Whether no record is remembered by its text.
@@ -113,15 +163,6 @@ impl EmittedRecords {
             let lines = &self.threads[at].1;
             may_have(lines, time) && lines.contains_key(&key(time, line))
         })
-    }
-
-    /// Whether a record that is in a ring's first region has been emitted.
-    pub fn has_in_span(&self, time: u64, line: &[u8]) -> bool {
-        if !is_in_order(line) {
-            return self.has(time, line);
-        }
-        let lwp = columns::lwpid(line);
-        self.spans.iter().any(|span| span.lwp == lwp && span.times.contains(&time))
     }
 
     /// Whether a record in the file has been emitted before. It is forgotten then, since it is in the file only once.
@@ -141,7 +182,7 @@ impl EmittedRecords {
                 return true;
             }
         }
-        !self.spans.is_empty() && self.has_in_span(time, line)
+        is_in_order(line) && self.spans.take(columns::lwpid(line), time)
     }
 }
 
@@ -168,11 +209,12 @@ mod tests {
     fn records_of_rings_are_recognised_by_time() {
         let mut emitted = EmittedRecords::default();
         let line = |time, lwp| record(time, lwp, "02:04:0", 1);
-        emitted.note_span(1, 3..=5, false);
-        emitted.note_span(1, 5..=6, false);
-        emitted.note_span(1, 9..=9, true);
-        emitted.note_span(1, 20..=30, false);
-        emitted.note_span(2, 40..=40, true);
+        let last = |time| LastEmitted::after(None, time);
+        emitted.note_span(1, 3..=5, last(5), false);
+        emitted.note_span(1, 5..=6, last(6), false);
+        emitted.note_span(1, 9..=9, last(9), true);
+        emitted.note_span(1, 20..=30, last(30), false);
+        emitted.note_span(2, 40..=40, last(40), true);
         for (time, lwp, known) in [
             (2, 1, false),
             (3, 1, true),
@@ -183,20 +225,38 @@ mod tests {
             (4, 2, false),
             (40, 2, true),
         ] {
-            assert_eq!(emitted.take(time, line(time, lwp).as_bytes()), known);
-            assert_eq!(emitted.has_in_span(time, line(time, lwp).as_bytes()), known);
             assert!(!emitted.has(time, line(time, lwp).as_bytes()));
+            assert_eq!(emitted.take(time, line(time, lwp).as_bytes()), known);
         }
+    }
+
+    /// What is recorded after the last emitted record was not emitted, whatever its time; nor is the second of two records of
+    /// one time, if only the first was.
+    #[test]
+    fn the_last_emitted_record_ends_its_spans() {
+        let mut emitted = EmittedRecords::default();
+        let last = |time| LastEmitted::after(None, time);
+        emitted.note_span(1, 3..=5, last(5), false);
+        emitted.note_span(1, 7..=9, LastEmitted::after(Some(last(9)), 9), false);
+        emitted.note_span(1, 9..=9, last(9), true);
+        emitted.note_span(1, 20..=30, last(30), false);
+        emitted.note_span(2, 3..=9, last(9), false);
+        let mut take = |time, lwp| emitted.take(time, record(time, lwp, "02:04:0", 1).as_bytes());
+        assert_eq!(
+            [4, 8, 9, 9, 9, 9, 8, 4].map(|time| take(time, 1)),
+            [true, true, true, true, true, false, false, false]
+        );
+        assert_eq!([25, 30, 30, 25].map(|time| take(time, 1)), [true, true, false, false]);
+        assert_eq!([9, 9].map(|time| take(time, 2)), [true, false]);
     }
 
     #[test]
     fn a_late_record_of_the_trace_itself_is_recognised_by_its_text() {
         let mut emitted = EmittedRecords::default();
-        emitted.note_span(1, 3..=9, false);
+        emitted.note_span(1, 3..=9, LastEmitted::after(None, 9), false);
         let [in_flight, unlock] = ["00:04:0", "02:04:0"].map(|event| record(5, 1, event, 204));
-        assert!(emitted.has_in_span(5, unlock.as_bytes()) && !emitted.has_in_span(5, in_flight.as_bytes()));
+        assert!(emitted.take(5, unlock.as_bytes()) && !emitted.take(5, in_flight.as_bytes()));
         emitted.note(5, in_flight.as_bytes());
-        assert!(emitted.has_in_span(5, in_flight.as_bytes()));
         assert!(emitted.take(5, in_flight.as_bytes()) && !emitted.take(5, in_flight.as_bytes()));
     }
 

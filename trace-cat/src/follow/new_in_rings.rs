@@ -4,9 +4,9 @@ use std::io;
 use std::ops::RangeInclusive;
 
 use memchr::memchr;
-use spec::buffer::REGIONS;
+use spec::buffer::{PAGE, REGIONS};
 
-use super::emitted_records::is_in_order;
+use super::emitted_records::{LastEmitted, is_in_order};
 use super::growing_file::GrowingFile;
 use super::growing_files::GrowingFiles;
 use super::live_thread::{LiveThread, RingPosition, record_time};
@@ -92,7 +92,7 @@ enum RingReadOutcome {
 /// All regions are taken, or none, since the first region's emitted records are known only by their times.
 pub fn read_new(
     slot: &LiveSlot,
-    page: &[u8],
+    page: &[u8; PAGE],
     end: u64,
     thread: &mut LiveThread,
     files: &mut GrowingFiles,
@@ -102,9 +102,9 @@ pub fn read_new(
         // The ring has been written out, for an exec, and begins anew, perhaps at the same position.
         (thread.end, thread.ring_positions) = (end, [None; REGIONS]);
     }
-    let mut texts = [const { None }; REGIONS];
+    let (mut page, mut texts) = (*page, [const { None }; REGIONS]);
     for (region, text) in texts.iter_mut().enumerate() {
-        let now = RingSnapshot::after([page, page], slot.layout, region)
+        let now = RingSnapshot::after([&page, &page], slot.layout, region)
             .map(|snapshot| RingPosition { wrap_count: snapshot.wrap_count, end: snapshot.end });
         if now.is_some() && now == thread.ring_positions[region] {
             continue;
@@ -115,6 +115,9 @@ pub fn read_new(
             RingReadOutcome::Overtaken if region == 0 => {}
             RingReadOutcome::Overtaken | RingReadOutcome::BeingWritten => return Ok(false),
         }
+        // Before the last record that was read, signal handlers may have recorded what the page did not show.
+        let Some(now) = slot.page()? else { return Ok(false) };
+        page = now;
     }
     if slot.end()? != end {
         return Ok(false);
@@ -165,24 +168,27 @@ fn read_region(slot: &LiveSlot, region: usize, known: Option<RingPosition>) -> i
 /// `continues` what was read before.
 fn emit(region: usize, text: &[u8], [truncated, continues]: [bool; 2], growing: &mut GrowingFile, intake: &mut Intake) {
     let from = if truncated { memchr(b'\n', text).map_or(text.len(), |newline| newline + 1) } else { 0 };
-    let mut span: Option<(u32, RangeInclusive<u64>)> = None;
+    let mut known = (!continues).then(|| growing.emitted.spans().clone());
+    let mut span: Option<(u32, RangeInclusive<u64>, LastEmitted)> = None;
     for line in text[from..].split_inclusive(|&byte| byte == b'\n') {
         let Some(time) = record_time(line) else { continue };
         if region == 0 && is_in_order(line) {
             // A signal handler may record between a thread's clock reading and its record: then a new record may be earlier
             // than the last emitted one.
-            if continues || !growing.emitted.has_in_span(time, line) {
+            let lwp = columns::lwpid(line);
+            if known.as_mut().is_none_or(|known| !known.take(lwp, time)) {
                 intake.window.push(time, line);
             }
-            let (first, last) = span.map_or((time, time), |(_, times)| times.into_inner());
-            span = Some((columns::lwpid(line), first.min(time)..=last.max(time)));
+            let last = LastEmitted::after(span.as_ref().map(|&(_, _, last)| last), time);
+            let (first, latest) = span.map_or((time, time), |(_, times, _)| times.into_inner());
+            span = Some((lwp, first.min(time)..=latest.max(time), last));
         } else if continues || !growing.emitted.has(time, line) {
             growing.emitted.note(time, line);
             intake.window.push(time, line);
         }
     }
-    if let Some((lwp, times)) = span {
-        growing.emitted.note_span(lwp, times, continues);
+    if let Some((lwp, times, last)) = span {
+        growing.emitted.note_span(lwp, times, last, continues);
     }
 }
 

@@ -3,7 +3,12 @@
 use super::*;
 use crate::testing::ring_recorder::{EMPTY_RING, make_room};
 use crate::testing::seeded_random::SeededRandom;
+use crate::testing::test_trace::record;
+use crate::testing::trbuf_image::TrbufImage;
+use crate::trace::file_handle::DescriptorBudget;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 /// Bytes of the region, by how many it gives up its oldest records, and what is kept free behind the newest.
 const SIZE: u32 = 4096;
@@ -90,4 +95,33 @@ fn the_oldest_text_comes_first() {
     assert_eq!(oldest(&text, 40), SurvivingText { older: 100..140, newer: 0..0, truncated: true });
     assert_eq!(oldest(&text, 70), SurvivingText { older: 100..160, newer: 0..10, truncated: true });
     assert_eq!(oldest(&text, 1000), text);
+}
+
+/// What a signal handler records after the page is read is taken together with the later records of the first region.
+#[test]
+fn what_a_handler_recorded_after_the_page_is_read_is_taken() {
+    let file = tempfile::tempfile().unwrap();
+    let (mut files, mut intake) = (GrowingFiles::new(DescriptorBudget::new(1)), Intake::default());
+    let mut thread = LiveThread::new(2, files.index(Path::new("tr.0000001.002")));
+    let line = |time| record(time, 2, "02:04:0", time);
+    let mut page = [0; PAGE];
+    for (first, second, is_seen) in
+        [("", "", true), (&*line(1), "", true), (&*[line(1), line(3)].concat(), &*line(2), false)]
+    {
+        let mut image = TrbufImage::ring(64 << 10);
+        let slot = image.add_slot(2);
+        image.put_text(slot, 0, first);
+        let at = image.slot_offset(slot);
+        if !is_seen {
+            page.copy_from_slice(&image.bytes[at..at + PAGE]);
+        }
+        image.put_text(slot, 1, second);
+        file.write_all_at(&image.bytes, 0).unwrap();
+        if is_seen {
+            page.copy_from_slice(&image.bytes[at..at + PAGE]);
+        }
+        let slot = LiveSlot { file: &file, at: at as u64, layout: image.layout, lwp: 2 };
+        read_new(&slot, &page, 0, &mut thread, &mut files, &mut intake).unwrap();
+    }
+    assert_eq!(intake.window.count, 3);
 }

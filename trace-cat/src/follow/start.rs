@@ -14,7 +14,7 @@ use spec::names::FileName;
 use spec::record::{RECORD_LEN_MAX, TIME_WIDTH};
 
 use super::directory_watch::DirectoryWatch;
-use super::emitted_records::{EmittedRecords, is_in_order};
+use super::emitted_records::{EmittedRecords, LastEmitted, is_in_order};
 use super::follower::Follower;
 use super::growing_file::GrowingFile;
 use super::growing_files::GrowingFiles;
@@ -194,7 +194,7 @@ fn note_emitted(emitted: &mut EmittedRecords, leftovers: &ProcessLeftovers, rang
         match record_time(line) {
             Some(last) if is_ring && is_in_order(line) => {
                 let first = first.unwrap_or(last);
-                emitted.note_span(columns::lwpid(line), first.min(last)..=last, true);
+                emitted.note_span(columns::lwpid(line), first.min(last)..=last, LastEmitted::after(None, last), true);
             }
             Some(time) => emitted.note(time, line),
             None => {}

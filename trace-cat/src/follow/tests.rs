@@ -276,3 +276,36 @@ fn the_next_owner_of_a_trbuf_has_its_records_printed_once_and_as_its_own() {
     };
     assert_eq!(fixture.follow_steps(|| (), steps), (written.clone() + &new, String::new()));
 }
+
+/// A record that signal handlers interrupted after it had read the clock comes after theirs. Here the ring is read before it does,
+/// and written to its file afterwards, with a record of the second region that was not read.
+#[test]
+fn a_record_that_handlers_delayed_is_printed_when_its_ring_was_read_before_it() {
+    let line = |time| record(time, 2, "02:04:0", time);
+    let [before, delayed, nested, in_handler, after] = [10, 20, 25, 30, 40].map(line);
+    for known_at_the_start in [false, true] {
+        let fixture = FollowFixture::empty();
+        let image = |text: &str, end: usize| {
+            let mut image = TrbufImage::ring(64 << 10);
+            own(&mut image);
+            let slot = image.add_slot(2);
+            image.put_text(slot, 0, text);
+            image.set_file_end(2, end);
+            image.bytes
+        };
+        let read = [&*before, &*in_handler].concat();
+        fixture.trace.file(TRBUF, image(if known_at_the_start { &read } else { "" }, 0));
+        let _process = fixture.trace.open_trbuf_as_owner();
+        let steps = |follow: &mut Follower| {
+            fixture.trace.file(TRBUF, image(&read, 0));
+            follow.read_new();
+            let written = [&*read, &*delayed, &*after, &*nested].concat();
+            fixture.trace.file(TRBUF, image("", written.len())).file("tr.0000001.002", &written);
+            (0..3).for_each(|_| follow.read_new());
+        };
+        let (records, _) = fixture.follow_steps(|| (), steps);
+        // What is known at the start is printed at once.
+        let next = if known_at_the_start { [&in_handler, &delayed, &nested] } else { [&delayed, &nested, &in_handler] };
+        assert_eq!(records, [&*before, next[0], next[1], next[2], &*after].concat());
+    }
+}
