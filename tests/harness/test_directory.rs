@@ -170,6 +170,16 @@ impl<'a> TestCommand<'a> {
             .stdin(Stdio::null())
             .stdout(File::create(&stdout).unwrap())
             .stderr(File::create(&stderr).unwrap());
+        // A shell starts what runs in its background with these signals ignored, the tests perhaps, too.
+        let as_usual = || {
+            for signal in [libc::SIGINT, libc::SIGQUIT] {
+                // SAFETY: signal() may be called in a forked child, and takes no pointer but this constant.
+                unsafe { libc::signal(signal, libc::SIG_DFL) };
+            }
+            Ok(())
+        };
+        // SAFETY: it only calls signal().
+        unsafe { self.command.pre_exec(as_usual) };
         let child = self.command.spawn().unwrap_or_else(|error| panic!("{shown}: {error}"));
         RunningCommand { child, shown, stdout, stderr, noise: self.noise, deadline: Instant::now() + PATIENCE }
     }
