@@ -57,7 +57,9 @@ pub unsafe extern "C-unwind" fn prctl(option: c_int, a: u64, b: u64, c: u64, d: 
 #[cold]
 fn record_name(call: impl FnOnce() -> c_long) -> c_long {
     let result = call();
-    if records(id::THR_SETNAME)
+    // In a libc without _Fork, before glibc 2.34, libpthread's pthread_setname_np comes here, too, and is recorded already.
+    if next_functions::_Fork.is_known()
+        && records(id::THR_SETNAME)
         && result == 0
         && let Ok(name) = sys::thread_name()
     {
