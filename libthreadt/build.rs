@@ -32,11 +32,12 @@ mod symbols;
 use symbols::{FIRST_VERSION, Symbol, optional_functions};
 
 /// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
-/// mostly to calibrate, and what `src/hooks/unrecorded.rs` hooks.
-const HELPERS: [&str; 27] = [
+/// mostly to calibrate, and what `src/hooks/unrecorded.rs`, `user.rs` and `sandbox.rs` hook.
+const HELPERS: [&str; 29] = [
     "__libc_start_main",
     "_pthread_cleanup_pop",
     "_pthread_cleanup_push",
+    "chroot",
     "close",
     "close_range",
     "closefrom",
@@ -61,6 +62,7 @@ const HELPERS: [&str; 27] = [
     "setuid",
     "syscall",
     "ulimit",
+    "unshare",
 ];
 
 /// Those of them that a libc may be without, with their versions.
@@ -372,7 +374,9 @@ fn main() {
         let (Symbol { name, version, .. }, ident) = (symbol, symbol.ident());
         writeln!(next, "/// The next `{name}`.\n#[allow(non_upper_case_globals)]").unwrap();
         let substitute = match *name {
-            "close_range" | "fexecve" | "_Fork" | "forkpty" | "prctl" | "setns" | "syscall" => "missing_with_errno",
+            "chroot" | "close_range" | "fexecve" | "_Fork" | "forkpty" | "prctl" | "setns" | "syscall" | "unshare" => {
+                "missing_with_errno"
+            }
             _ if sets_errno(name) || name.starts_with("exec") => "missing_with_errno",
             _ if is_c11(name) => "missing_c11",
             _ => "missing",

@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use spec::EventId;
 use spec::tables::EVENTS;
 
-use crate::sys::{Hold, Once, PoolHead, process_id};
+use crate::sys::{Errno, Hold, Once, PoolHead, process_id};
 
 /// The per-process page. What every record reads comes first, and nothing that threads write while others record shares
 /// a cache line with it.
@@ -55,6 +55,13 @@ pub struct ProcessState {
     pub slots: [AtomicU32; GENERATIONS],
     /// The generation of the process's files that threads record to ([`generation`]).
     pub generation: AtomicU32,
+    /// Why the process can make no files, an errno value, so that it records in a spare trbuf or is only counted
+    /// (`trace_dir::sandbox_spares`); else 0.
+    pub sandboxed: AtomicU32,
+    /// The ID in the process's records if it is not `pid`, else 0.
+    pub recorded_id: AtomicU32,
+    /// 1 once this process itself has made trbufs for children in a sandbox.
+    pub has_made_spares: AtomicU32,
     /// 1 once this process itself has moved to the subdirectory of its new user, where generation 1 is.
     pub has_moved: AtomicU32,
     /// 1 while the program changes its user, from before the files of the next generation are made.
@@ -180,6 +187,21 @@ pub fn is_initialised() -> bool {
 #[inline]
 pub fn id() -> u32 {
     PROCESS.pid.load(Relaxed)
+}
+
+/// The process ID in this process's records: what the kernel shows it, unless that is its ID in a PID namespace of which
+/// nobody outside knows.
+pub fn recorded_id() -> u32 {
+    match PROCESS.recorded_id.load(Relaxed) {
+        0 => id(),
+        recorded => recorded,
+    }
+}
+
+/// Why this process can make no files, if it is in a sandbox.
+pub fn sandboxed() -> Option<Errno> {
+    let cause = PROCESS.sandboxed.load(Relaxed);
+    (cause != 0).then_some(Errno(cause as i32))
 }
 
 /// Whether the caller is a vfork child, which shares this process's memory but is another process; or a forked child

@@ -1,5 +1,7 @@
 //! The names of a trace directory's files.
 
+use core::ops::Range;
+
 use crate::digits::{hex_digit, hex_value};
 
 /// The name of a trace directory's file, decoded.
@@ -14,11 +16,12 @@ pub enum FileName {
     },
     /// `trbuf.xxxxxxx`: the record buffers of a process.
     Buffers(u32),
-    /// `trspare.xxxxxxx.n`: an emptied trbuf, for the next child that this process or one of its children forks.
+    /// `trspare.xxxxxxx.n`: an emptied trbuf, for the next child that this process or one of its children forks; or one that
+    /// the process made for a child in a sandbox, or the page where such children count what they lose ([`SANDBOX_SPARES`]).
     Spare {
         /// The seven least significant hex digits of the process ID.
         process: u32,
-        /// Less than [`SPARES`].
+        /// Less than [`SPARES`], or one of [`SANDBOX_SPARES`].
         number: u8,
     },
     /// `trinfo.xxxxxxx`: facts about a process.
@@ -27,10 +30,16 @@ pub enum FileName {
     Clock,
 }
 
-/// Longest name of a trace directory's file, with its terminating NUL: `trspare.xxxxxxx.n`.
-pub const NAME_MAX: usize = 18;
-/// How many spare trbufs a process has at most.
+/// Longest name of a trace directory's file, with its terminating NUL: `trspare.xxxxxxx.nn`.
+pub const NAME_MAX: usize = 19;
+/// How many emptied trbufs a process keeps at most for its next children.
 pub const SPARES: u8 = 8;
+/// The numbers of the trbufs that a process makes for children in a sandbox, and of the page where those without one count.
+pub const SANDBOX_SPARES: Range<u8> = SPARES..32;
+/// Bits of a process ID: the kernel has no greater ones.
+const PROCESS_BITS: u32 = 22;
+/// Greater than every process ID, in the numbers of [`FileName::number_of_spare`].
+const SPARE_FLAG: u32 = 1 << (4 * PROCESS_DIGITS - 1);
 /// Hex digits of a process ID in a name.
 const PROCESS_DIGITS: usize = 7;
 /// Hex digits of an LWP ID in a name.
@@ -40,10 +49,31 @@ pub const PROCESS_MASK: u32 = (1 << (4 * PROCESS_DIGITS)) - 1;
 /// The digits of an LWP ID that a name shows, as a mask.
 pub const LWP_MASK: u32 = (1 << (4 * LWP_DIGITS)) - 1;
 
+/// The process ID in the records of a child that records in the spare trbuf with this number, and does not know its own ID:
+/// one of seven digits that no process has.
+pub const fn pid_of_spare(number: u32) -> u32 {
+    const LEAST: u32 = (1 << PROCESS_BITS) + 1;
+    LEAST + (number & (SPARE_FLAG - 1)) % (10_000_000 - LEAST)
+}
+
 impl FileName {
     /// The record file of the thread `lwpid` of the process `pid`.
     pub const fn records(pid: u32, lwpid: u32) -> FileName {
         FileName::Records { process: pid & PROCESS_MASK, lwp: (lwpid & LWP_MASK) as u16 }
+    }
+
+    /// The number that stands for a process in the names of its files, for a child that records in a spare trbuf: no process
+    /// has such an ID, and no other spare trbuf of the directory has the same number.
+    pub const fn number_of_spare(process: u32, number: u8) -> u32 {
+        SPARE_FLAG | (process & ((1 << PROCESS_BITS) - 1)) << 5 | (number & 31) as u32
+    }
+
+    /// The trbuf of the process with this number in the names of its files.
+    pub const fn buffers(number: u32) -> FileName {
+        if number & SPARE_FLAG == 0 {
+            return FileName::Buffers(number);
+        }
+        FileName::Spare { process: number >> 5 & ((1 << PROCESS_BITS) - 1), number: (number & 31) as u8 }
     }
 
     /// The name as text, NUL-terminated, and its length without the NUL.
@@ -51,7 +81,9 @@ impl FileName {
         let (prefix, process, suffix): (&[u8], _, _) = match self {
             FileName::Records { process, lwp } => (b"tr.", Some(process), Some((u32::from(lwp), LWP_DIGITS))),
             FileName::Buffers(process) => (b"trbuf.", Some(process), None),
-            FileName::Spare { process, number } => (b"trspare.", Some(process), Some((number.into(), 1))),
+            FileName::Spare { process, number } => {
+                (b"trspare.", Some(process), Some((number.into(), if number < 16 { 1 } else { 2 })))
+            }
             FileName::Info(process) => (b"trinfo.", Some(process), None),
             FileName::Clock => (b"trclock", None, None),
         };
@@ -79,8 +111,12 @@ impl FileName {
         }
         if let Some(rest) = name.strip_prefix(b"trspare.") {
             let (process, number) = rest.split_at_checked(PROCESS_DIGITS)?;
-            let number = hex(number.strip_prefix(b".")?, 1).filter(|&number| number < SPARES.into())?;
-            return Some(FileName::Spare { process: hex(process, PROCESS_DIGITS)?, number: number as u8 });
+            let process = hex(process, PROCESS_DIGITS)?;
+            let digits = number.strip_prefix(b".")?;
+            let number = hex(digits, digits.len().clamp(1, 2))? as u8;
+            let name = FileName::Spare { process, number };
+            let is_valid = number < SPARES || SANDBOX_SPARES.contains(&number) && process >> PROCESS_BITS == 0;
+            return (is_valid && (digits.len() == 1) == (number < 16)).then_some(name);
         }
         let (process, lwp) = name.strip_prefix(b"tr.")?.split_at_checked(PROCESS_DIGITS)?;
         let lwp = hex(lwp.strip_prefix(b".")?, LWP_DIGITS)? as u16;
@@ -106,6 +142,7 @@ mod tests {
             (FileName::records(0x1234, 0x1abcd), "tr.0001234.bcd"),
             (FileName::Buffers(0xfff_ffff), "trbuf.fffffff"),
             (FileName::Spare { process: 0x1234, number: 7 }, "trspare.0001234.7"),
+            (FileName::Spare { process: 0x3f_ffff, number: 31 }, "trspare.03fffff.1f"),
             (FileName::Info(7), "trinfo.0000007"),
             (FileName::Clock, "trclock"),
         ] {
@@ -117,6 +154,17 @@ mod tests {
     }
 
     #[test]
+    fn a_spare_trbuf_has_a_number_like_a_process() {
+        for (process, number) in [(0, 8), (1, 31), (0x3f_ffff, 20)] {
+            let given = FileName::number_of_spare(process, number);
+            assert_eq!(FileName::buffers(given), FileName::Spare { process, number });
+            assert!((0x40_0001..10_000_000).contains(&pid_of_spare(given)));
+            assert_eq!(FileName::parse(&FileName::records(given, 7).text().0[..14]), Some(FileName::records(given, 7)));
+        }
+        assert_eq!(FileName::buffers(0x3f_ffff), FileName::Buffers(0x3f_ffff));
+    }
+
+    #[test]
     fn names_of_other_files_are_refused() {
         for name in [
             "tr.0001234.bcde",
@@ -124,7 +172,10 @@ mod tests {
             "trbuf.",
             "old.5.tr.0001234.bcd",
             "tr.000123G.bcd",
-            "trspare.0001234.8",
+            "trspare.0001234.0f",
+            "trspare.0001234.20",
+            "trspare.0001234.",
+            "trspare.0400000.8",
             "",
         ] {
             assert_eq!(FileName::parse(name.as_bytes()), None, "{name}");

@@ -22,8 +22,9 @@ const PANICS: [&str; 5] =
     ["panic_bounds_check", "panic_fmt", "panic_cannot_unwind", "panic_nounwind", "panic_nounwind_fmt"];
 
 /// Hooks that record nothing: these functions change what the library may do or what the clock shows.
-const WITHOUT_RECORD: [&str; 18] = [
+const WITHOUT_RECORD: [&str; 20] = [
     "__libc_start_main",
+    "chroot",
     "close",
     "close_range",
     "closefrom",
@@ -41,6 +42,7 @@ const WITHOUT_RECORD: [&str; 18] = [
     "setuid",
     "syscall",
     "ulimit",
+    "unshare",
 ];
 
 /// The names of all hooks.

@@ -17,6 +17,7 @@ mod plugins;
 mod privileges;
 mod processes;
 mod restrictions;
+mod sandboxes;
 mod sanitizers;
 mod shared_file_numbers;
 mod signals;

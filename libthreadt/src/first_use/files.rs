@@ -2,11 +2,14 @@
 
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
-use crate::process_state::{PROCESS, switch_all_off};
+use spec::buffer::Owner;
+
+use crate::config::CONFIG;
+use crate::process_state::{self, PROCESS, switch_all_off};
 use crate::storage;
 use crate::sys::{Errno, Result};
 use crate::trace_dir::names_owner::{self, ClaimedTrbuf};
-use crate::trace_dir::{directory, info_file};
+use crate::trace_dir::{directory, identity, info_file, sandbox_spares};
 
 use super::process_info;
 
@@ -18,7 +21,8 @@ pub fn prepare_files() -> bool {
         // SAFETY: within `files`, which one thread of the process runs, and all users of the directory's paths have
         // passed.
         let prepared = directory::resolve() && unsafe { make_files() };
-        if !prepared {
+        // Without a trbuf a process in a sandbox goes on counting.
+        if !prepared && process_state::sandboxed().is_none() {
             switch_all_off();
         }
         prepared
@@ -30,13 +34,23 @@ pub fn prepare_files() -> bool {
 #[inline(never)]
 unsafe fn make_files() -> bool {
     // SAFETY: the caller's.
-    match unsafe { make_trbuf(0) } {
+    let made = sandbox_spares::hindrance().map_or_else(|| unsafe { make_trbuf(0) }, Err);
+    match made {
         Ok(()) => {
             process_info::write_at_first_record();
             true
         }
-        Err(errno) => directory::report_unusable(directory::path(), errno),
+        Err(errno) => use_spare(errno) || directory::report_unusable(directory::path(), errno),
     }
+}
+
+/// Lets this process, which can make no files because of `cause`, record in a trbuf that was made for that before; `false` if
+/// there is none.
+fn use_spare(cause: Errno) -> bool {
+    let Some(spare) = sandbox_spares::claim(cause) else { return false };
+    let owner = Owner { pid: process_state::recorded_id(), layout: CONFIG.get().layout, ..identity::owner() };
+    // SAFETY: the memory is this process's from now on, and stays mapped.
+    unsafe { storage::make_in_spare(spare.base, spare.slots, &owner) }.is_ok()
 }
 
 /// # Safety

@@ -44,7 +44,7 @@ pub fn write_before_exec() {
 pub fn write_at_flush() {
     let now = clock::now_fenced();
     // A trinfo that is made while the program changes its user would be the former user's.
-    let may_write = PROCESS.changing_user.load(Relaxed) == 0;
+    let may_write = PROCESS.changing_user.load(Relaxed) == 0 && process_state::sandboxed().is_none();
     if may_write && now.saturating_sub(LAST_WRITTEN.load(Relaxed)) >= REFRESH_NS {
         LAST_WRITTEN.store(now, Relaxed);
         info_file::append(|writer| {

@@ -186,6 +186,7 @@ mod once;
 mod program_main;
 mod result;
 mod rwlock;
+mod sandbox;
 mod sem_open;
 mod spawn;
 mod spin;

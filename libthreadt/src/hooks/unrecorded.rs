@@ -1,4 +1,4 @@
-//! Calls that change what the library may do or what the clock shows: `prctl`, `setns`, those that limit the size of files,
+//! Calls that change what the library may do or what the clock shows: `prctl`, those that limit the size of files,
 //! close descriptors or give the program one of its choice, and `syscall` where it makes the same calls. Of these calls only
 //! those are recorded that name the thread.
 //!
@@ -15,10 +15,13 @@ use crate::clock;
 use crate::first_use::records;
 use crate::glibc::call_arguments::name_word;
 use crate::glibc::next_functions::{self, NextFunction};
+use crate::hooks::sandbox::{
+    MOVES_FILES, SYS_LANDLOCK_RESTRICT_SELF, enter_namespace, prepare_for_clone, prepare_for_system_call,
+};
 use crate::hooks::user::new_user_by_system_call;
 use crate::lifecycle::{
-    Restriction, change_file_size_limit, change_namespace, change_user, close_descriptor, close_descriptors_from,
-    replace_descriptor, restrict,
+    Restriction, change_file_size_limit, change_user, close_descriptor, close_descriptors_from, replace_descriptor,
+    restrict,
 };
 use crate::recorder;
 use crate::sys::{self, host_numbers};
@@ -78,14 +81,6 @@ unsafe fn restricting_prctl(restriction: Restriction, option: c_int, a: u64, b: 
     // SAFETY: the next function with the host's arguments.
     let call_next = || unsafe { call_next!(prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int) };
     restrict(restriction, || call_next().into()) as c_int
-}
-
-/// `int setns(int fd, int nstype);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn setns(fd: c_int, nstype: c_int) -> c_int {
-    // SAFETY: the next function with the host's arguments.
-    let call_next = || unsafe { call_next!(setns(fd: c_int, nstype: c_int) -> c_int) };
-    change_namespace(|| call_next().into()) as c_int
 }
 
 /// `int dup2(int old, int new);`
@@ -234,6 +229,37 @@ pub unsafe extern "C-unwind" fn syscall() {
         "je {known}",
         "cmp rdi, {setresuid}",
         "je {known}",
+        "cmp rdi, {chroot}",
+        "je {known}",
+        "cmp rdi, {pivot_root}",
+        "je {known}",
+        "cmp rdi, {unshare}",
+        "je {known}",
+        "cmp rdi, {landlock}",
+        "je {known}",
+        // A child that begins in other namespaces.
+        "cmp rdi, {clone}",
+        "jne 3f",
+        "test rsi, {moves_files}",
+        "jz 3f",
+        "push rdi",
+        "push rsi",
+        "push rdx",
+        "push rcx",
+        "push r8",
+        "push r9",
+        "push rax",
+        ".cfi_adjust_cfa_offset 56",
+        "call {prepare}",
+        "pop rax",
+        "pop r9",
+        "pop r8",
+        "pop rcx",
+        "pop rdx",
+        "pop rsi",
+        "pop rdi",
+        ".cfi_adjust_cfa_offset -56",
+        "3:",
         jump_to_next_with_registers!(),
         ".cfi_endproc",
         prctl = const libc::SYS_prctl,
@@ -248,6 +274,13 @@ pub unsafe extern "C-unwind" fn syscall() {
         setuid = const libc::SYS_setuid,
         setreuid = const libc::SYS_setreuid,
         setresuid = const libc::SYS_setresuid,
+        chroot = const libc::SYS_chroot,
+        pivot_root = const libc::SYS_pivot_root,
+        unshare = const libc::SYS_unshare,
+        landlock = const SYS_LANDLOCK_RESTRICT_SELF,
+        clone = const libc::SYS_clone,
+        moves_files = const MOVES_FILES,
+        prepare = sym prepare_for_clone,
         known = sym known_syscall,
         next = sym next_functions::syscall,
         address = const NextFunction::ADDRESS_OFFSET,
@@ -267,8 +300,11 @@ unsafe extern "C-unwind" fn known_syscall(number: c_long, a: u64, b: u64, c: u64
     if let Some(new) = new_user_by_system_call(number, [a, b, c]) {
         return change_user(new, call_next);
     }
+    if prepare_for_system_call(number, a) {
+        return call_next();
+    }
     let restriction = match number {
-        libc::SYS_setns => return change_namespace(call_next),
+        libc::SYS_setns => return enter_namespace(b as c_int, call_next),
         libc::SYS_dup2 | libc::SYS_dup3 => return replace_descriptor(b as c_int, call_next),
         libc::SYS_close => return close_descriptor(a as c_int, call_next),
         libc::SYS_close_range => return close_in_range(a as c_uint, c as c_int, call_next),

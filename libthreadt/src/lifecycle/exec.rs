@@ -5,8 +5,9 @@ use core::sync::atomic::Ordering::SeqCst;
 
 use super::final_flush::{begin_alone, end_alone, flush_all_slots, must_keep_rings};
 use crate::first_use::process_info;
-use crate::process_state::PROCESS;
+use crate::process_state::{self, PROCESS};
 use crate::storage::{self, slot_layout};
+use crate::trace_dir::sandbox_spares;
 
 /// Runs another program by `call_next`, which only returns if it fails. The trbuf stays for that program, which appends
 /// to the same files.
@@ -19,11 +20,17 @@ pub(super) fn run(possible: bool, call_next: impl Fn() -> c_int) -> c_int {
     let alone = possible && begin_alone();
     if alone {
         flush_all_slots();
-        if slot_layout().is_ring() {
+        if slot_layout().is_ring() && process_state::sandboxed().is_none() {
             process_info::write_before_exec();
         }
     }
+    // The next program does not know them.
+    let has_removed_spares = !process_state::is_vfork_child() && sandbox_spares::remove_all();
+    sandbox_spares::report_before_exec();
     let result = call_next();
+    if has_removed_spares {
+        sandbox_spares::make();
+    }
     if alone {
         if PROCESS.final_flush_begun.load(SeqCst) == 0 {
             storage::set_write_through(false);

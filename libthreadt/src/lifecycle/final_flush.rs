@@ -10,7 +10,7 @@ use crate::first_use::process_info;
 use crate::process_state::{self, PROCESS};
 use crate::storage::{self, ALL_REGIONS, Slot, WriteRight, for_each_slot, slot_layout, thread_local};
 use crate::sys::{self, Errno, seccomp};
-use crate::trace_dir::{has_keeper, names_owner};
+use crate::trace_dir::{has_keeper, names_owner, sandbox_spares};
 use crate::{clock, recorder};
 
 /// How long records in progress are waited for, all of them together: a thread may have been stopped, or have abandoned
@@ -101,7 +101,9 @@ fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
     }
     let written = slot.write_all(storage::file_entry(slot, lwp));
     slot.release_writer();
-    storage::report_failure(written);
+    if process_state::sandboxed().is_none() {
+        storage::report_failure(written);
+    }
     written.is_ok() && slot.is_empty()
 }
 
@@ -187,7 +189,13 @@ pub fn finish() {
     if let Some(slot) = thread_local::current() {
         recorder::take_over_losses(slot);
     }
-    let complete = flush_all_slots() || count_anonymous();
+    let complete = flush_all_slots();
+    if process_state::sandboxed().is_some() {
+        // Everything stays in the trbuf.
+        flush_releases();
+        return end_alone();
+    }
+    let complete = complete || count_anonymous();
     process_info::write_at_exit();
     let idle = flush_releases();
     if complete && idle && PROCESS.recorded_after_final_flush.load(SeqCst) == 0 {
@@ -197,5 +205,6 @@ pub fn finish() {
     }
     // SAFETY: as above.
     unsafe { names_owner::remove_spares() };
+    sandbox_spares::remove_all();
     end_alone();
 }

@@ -5,10 +5,12 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use libc::sock_fprog;
 
+use super::sandbox::prepare_for_sandbox;
 use crate::first_use::{initialise, is_recording};
 use crate::process_state;
 use crate::storage::thread_local;
 use crate::sys::{Errno, seccomp, thread_word};
+use crate::trace_dir::sandbox_spares;
 use crate::{clock, recorder};
 
 /// What a call forbids to the calling thread, and to threads that it makes later.
@@ -51,6 +53,12 @@ fn install(filter: *const sock_fprog, call_next: impl Fn() -> c_long) -> c_long 
     };
     if filter.kills_for_writing() && is_recording() {
         recorder::slot_or_claim(0, clock::now_fenced());
+    }
+    if filter.refuses_files() {
+        prepare_for_sandbox();
+        if process_state::sandboxed().is_some() {
+            sandbox_spares::give_up();
+        }
     }
     // Before the call: a signal handler may come right after it.
     filter.apply();

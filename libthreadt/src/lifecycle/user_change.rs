@@ -46,7 +46,13 @@ fn begin(new: NewUser) -> bool {
     user_directory::make(effective);
     // As long as there is a way back, the records stay in the buffers.
     let is_final = real != 0 && saved != 0;
-    if is_guest || !is_final || !PROCESS.files.is_done() || process_state::generation() != 0 || !begin_alone() {
+    if is_guest
+        || !is_final
+        || process_state::sandboxed().is_some()
+        || !PROCESS.files.is_done()
+        || process_state::generation() != 0
+        || !begin_alone()
+    {
         return false;
     }
     PROCESS.changing_user.store(1, SeqCst);

@@ -21,7 +21,7 @@ pub fn pthread_self() -> u64 {
 pub fn adopt_slot() -> Option<Slot> {
     let slot = storage::take_slot()?;
     let (lwp, directory) = (thread_id(), directory::path_of(slot.generation.load(Relaxed).into()));
-    slot.adopt(lwp, process_state::id(), pthread_self(), directory, process_state::writes_through());
+    slot.adopt(lwp, process_state::recorded_id(), pthread_self(), directory, process_state::writes_through());
     file_entry(slot, lwp).users.fetch_add(1, AcqRel);
     slot.release_writer();
     // Set again: the final flush may have begun, or the slot become stale, after the word was read and before the slot got an

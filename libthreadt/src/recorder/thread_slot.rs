@@ -12,6 +12,7 @@ use crate::first_use::{initialise, prepare_files, records};
 use crate::process_state::{self, PROCESS};
 use crate::storage::{self, Slot, thread_local};
 use crate::sys::{Errno, thread_word};
+use crate::trace_dir::sandbox_spares;
 
 /// This thread's slot; it claims one if it has none. If that fails, `records`, whose time is a reading `time` of the
 /// clock, are counted as lost.
@@ -64,6 +65,11 @@ fn claim(records: u32, time: u64) -> Option<Slot> {
 
 /// Counts records whose thread has no slot; always `None`.
 fn lose_without_slot(records: u32, cause: Errno, time: u64) -> Option<Slot> {
+    if let Some(hindrance) = process_state::sandboxed() {
+        let cause = if PROCESS.files.is_done() { cause } else { hindrance };
+        sandbox_spares::count_losses(records, cause, if time == 0 { 0 } else { clock::since_epoch(time) });
+        return None;
+    }
     let _ = PROCESS.without_slot_since.compare_exchange(0, time, Relaxed, Relaxed);
     PROCESS.lost_without_slot.fetch_add(records, Relaxed);
     PROCESS.without_slot_cause.store(cause.0 as u32, Relaxed);

@@ -12,7 +12,7 @@ use crate::config::CONFIG;
 use crate::process_state::{self, PROCESS};
 use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::{self, Errno, Result, observable_step, path};
-use crate::trace_dir::directory;
+use crate::trace_dir::{directory, sandbox_spares};
 
 /// How often a region is written before its owner records on: signal handlers may append to it meanwhile, and another
 /// process might change its words for ever.
@@ -53,6 +53,10 @@ impl Slot {
                     let _ = region.write_position.compare_exchange(position, 0, AcqRel, Relaxed);
                 }
                 return Ok(());
+            }
+            if let Some(cause) = process_state::sandboxed().or_else(sandbox_spares::hindrance) {
+                // The path may lead to another file in a new root.
+                return Err(cause);
             }
             let (long, writer) = (is_long(position), self.writer.load(Relaxed));
             // Before an exec's leftovers are taken over nobody is the writer.
@@ -202,7 +206,11 @@ pub fn is_left_for_others(slot: Slot) -> bool {
 /// Reports a failure after which the text stays in the slot, unless it is meant to stay there: until the program is root again,
 /// or for trace-cat.
 pub fn report_unwritten(slot: Slot, written: Result) {
-    let is_meant = || is_left_for_others(slot) || written == Err(Errno(libc::EACCES)) && sys::may_become_root_again();
+    let is_meant = || {
+        process_state::sandboxed().is_some()
+            || is_left_for_others(slot)
+            || written == Err(Errno(libc::EACCES)) && sys::may_become_root_again()
+    };
     if written.is_err() && !is_meant() {
         report_failure(written);
     }

@@ -29,7 +29,7 @@ pub use slot::{ALL_REGIONS, Slot, WriteRight};
 pub use slot_reuse::{release_slot, take_slot};
 pub use slot_table::{for_each_slot, set_write_through};
 pub use stop_time::{outlast, refusal, stopped};
-pub use trbuf::{blank, forget, make, take_over};
+pub use trbuf::{blank, forget, make, make_in_spare, take_over};
 
 /// What tests of other layers need to make slots of their own.
 #[cfg(test)]

@@ -13,14 +13,19 @@ use super::slot_table::{FRESH, for_each_slot};
 use super::trbuf::grow;
 use crate::clock;
 use crate::process_state::{self, PROCESS};
-use crate::sys::{Pool, thread_exists, thread_id};
+use crate::sys::{Pool, reserve_pages, thread_exists, thread_id};
 
 /// Slots of threads that have ended or are about to.
 // SAFETY: the only pool at this head.
 static ENDED: Pool<SlotControl> = unsafe { Pool::at(&PROCESS.ended_slots) };
 
-/// How many slots of dead threads whose text cannot be written are kept for whoever reads the trbuf.
-const UNWRITABLE_MAX: u32 = 16;
+/// How many slots of dead threads whose text cannot be written are kept for whoever reads the trbuf. A spare trbuf does not
+/// grow: half of its slots are for threads that live.
+fn unwritable_max() -> u32 {
+    const MAX: u32 = 16;
+    if process_state::sandboxed().is_some() { PROCESS.slots[0].load(Relaxed) / 2 } else { MAX }
+}
+
 /// How many rings of dead threads are kept.
 const KEPT_RINGS: u32 = 16;
 
@@ -31,6 +36,12 @@ pub fn take_slot() -> Option<Slot> {
         sweep();
         take_dead().or_else(grow)
     })?;
+    // SAFETY: the memory of a slot that nobody uses.
+    let is_there = || unsafe { reserve_pages(slot.base.as_ptr(), slot_layout().slot_size()) }.is_ok();
+    if slot.is_hole.load(Relaxed) != 0 && !is_there() {
+        return None;
+    }
+    slot.is_hole.store(0, Relaxed);
     // Nobody else uses a slot without an LWP.
     slot.writer.store(thread_id(), Relaxed);
     Some(slot)
@@ -90,7 +101,7 @@ fn write_out(slot: Slot, lwp: u32) -> bool {
     });
     if let Err(errno) = written {
         // What cannot be written stays in the trbuf, but not of any number of threads.
-        if PROCESS.unwritable_slots.fetch_add(1, Relaxed) < UNWRITABLE_MAX {
+        if PROCESS.unwritable_slots.fetch_add(1, Relaxed) < unwritable_max() {
             slot.release_writer();
             return false;
         }

@@ -57,6 +57,28 @@ pub fn make(generation: usize, fd: &Fd, owner: &Owner) -> Result {
     Ok(())
 }
 
+/// Makes the memory at `base`, a spare trbuf with so many slots, this process's trbuf.
+///
+/// # Safety
+/// The memory must be mapped for good, and nobody else's.
+pub unsafe fn make_in_spare(base: NonNull<u8>, slots: usize, owner: &Owner) -> Result {
+    set_slot_layout(owner.layout);
+    file_table::make(0, false)?;
+    let first = NonNull::new(base.as_ptr().wrapping_add(SLOTS_OFFSET)).ok_or(Errno(libc::ENOMEM))?;
+    // SAFETY: the caller's.
+    let controls = unsafe { new_controls(first, slots, slot_layout().slot_size()) }?;
+    write_header(base.as_ptr(), owner);
+    HEADERS[0].store(base.as_ptr(), Release);
+    PROCESS.slots[0].store(slots as u32, Relaxed);
+    let offer = |slot: Slot| {
+        slot.is_hole.store(1, Relaxed);
+        slot.put_into(&FRESH);
+    };
+    // SAFETY: made above, and mapped for good.
+    unsafe { add_chunk(controls, slots, offer) };
+    Ok(())
+}
+
 /// Maps the header of a trbuf without slots, and returns whether it is the file's.
 fn map_header(fd: &Fd) -> Result<(*mut u8, bool)> {
     if fd.reserve(0, SLOTS_OFFSET as u64).is_ok() {
@@ -278,6 +300,10 @@ fn map_slots(fd: &Fd, at: u64, length: usize) -> Result<*mut u8> {
 
 /// Maps a further chunk and returns one of its slots.
 pub fn grow() -> Option<Slot> {
+    if process_state::sandboxed().is_some() {
+        // No file can be opened, and in anonymous memory nothing would be left of a process that is killed.
+        return None;
+    }
     let slot_size = slot_layout().slot_size();
     // Threads that start together must not each reserve a complete chunk: the later ones map one slot.
     let alone = PROCESS.growing.take();

@@ -47,6 +47,26 @@ unsafe fn map_private(address: usize, length: usize, flags: libc::c_int) -> Resu
     unsafe { call(libc::SYS_mmap, [address, length, protection, flags, usize::MAX]) }
 }
 
+/// Lets the kernel find room for complete pages of a sparse file's mapping. It fails where touching them would raise SIGBUS.
+/// They may get other contents, but not at the beginning of a page.
+///
+/// # Safety
+/// The pages must be mapped and the caller's alone, whatever they hold.
+pub unsafe fn reserve_pages(address: *mut u8, length: usize) -> Result {
+    const MADV_POPULATE_WRITE: usize = 23;
+    // SAFETY: nothing is changed.
+    if unsafe { call(libc::SYS_madvise, [address as usize, length, MADV_POPULATE_WRITE]) }.is_ok() {
+        return Ok(());
+    }
+    // Before Linux 5.14: the kernel returns an error where it cannot write what it is asked for.
+    for page in (0..length).step_by(PAGE) {
+        let place = address as usize + page + PAGE - size_of::<libc::timespec>();
+        // SAFETY: a place in the caller's pages.
+        unsafe { call(libc::SYS_clock_gettime, [libc::CLOCK_MONOTONIC as usize, place]) }?;
+    }
+    Ok(())
+}
+
 /// Lets the kernel zero the range in every child that does not share this process's memory (Linux 4.14).
 ///
 /// # Safety

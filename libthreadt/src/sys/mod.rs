@@ -34,7 +34,8 @@ pub use hold::Hold;
 #[cfg(test)]
 pub use interleaving::observable_step;
 pub use memory::{
-    PAGE, barrier, map_anonymous, map_for_process, register_barrier, replace_by_private, unmap, wipe_on_fork,
+    PAGE, barrier, map_anonymous, map_for_process, register_barrier, replace_by_private, reserve_pages, unmap,
+    wipe_on_fork,
 };
 pub use once::{Once, SetOnce};
 pub use open::{FileIdentity, give_directory_to, is_directory_of, is_own_directory, set_owner_of_new_files};

@@ -63,6 +63,18 @@ impl Filter {
             .any(|number| self.kills(&call_data(*number, &[0; 6])))
     }
 
+    /// Whether a process under the filter may be unable to make the files of a trace.
+    pub fn refuses_files(&self) -> bool {
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NOCTTY;
+        let open = (libc::SYS_openat, [libc::AT_FDCWD as usize, 0, flags as usize, 0o600, 0, 0]);
+        let others = [libc::SYS_fstat, libc::SYS_fallocate, libc::SYS_close].map(|number| (number, [0; 6]));
+        let instructions = self.instructions();
+        [open].into_iter().chain(others).any(|(number, arguments)| {
+            let action = run(instructions, &call_data(number, &arguments)) & libc::SECCOMP_RET_ACTION_FULL;
+            !lets_live(action) || action == libc::SECCOMP_RET_ERRNO
+        })
+    }
+
     /// Adds the filter, which is about to be installed, to those that are asked.
     pub fn apply(&'static self) {
         let mut newest = NEWEST.load(Relaxed);

@@ -28,7 +28,12 @@ static IS_IN_USER_DIRECTORY: AtomicBool = AtomicBool::new(false);
 
 /// The directory's absolute path, once [`resolve`] has been called.
 pub fn path() -> &'static [u8] {
-    path::in_buffer(current().get()).to_bytes()
+    c_path().to_bytes()
+}
+
+/// As [`path`], NUL-terminated.
+pub(super) fn c_path() -> &'static CStr {
+    path::in_buffer(current().get())
 }
 
 fn current() -> &'static SetOnce<[u8; PATH_MAX]> {

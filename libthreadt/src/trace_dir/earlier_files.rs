@@ -2,7 +2,7 @@
 
 use core::ffi::CStr;
 
-use spec::names::{FileName, PROCESS_MASK};
+use spec::names::{FileName, PROCESS_MASK, SANDBOX_SPARES};
 
 use super::directory::{self, Scratch};
 use crate::sys::path::{self, PATH_MAX};
@@ -28,6 +28,7 @@ pub(super) fn rename_all(pid: u32, start: u64, with_trbuf: bool, scratch: &mut S
             let name = CStr::from_bytes_until_nul(entry.get(19..).unwrap_or(b"")).unwrap_or(c"").to_bytes();
             let earlier = match FileName::parse(name) {
                 Some(FileName::Records { process, .. } | FileName::Info(process)) => process == wanted,
+                Some(FileName::Spare { process, number }) => process == wanted && SANDBOX_SPARES.contains(&number),
                 Some(FileName::Buffers(process)) => process == wanted && with_trbuf,
                 _ => false,
             };

@@ -5,7 +5,7 @@ use core::ffi::CStr;
 use spec::info::escape;
 use spec::names::{FileName, PROCESS_MASK};
 
-use super::directory;
+use super::{directory, sandbox_spares};
 use crate::process_state;
 use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::path::{self, PATH_MAX};
@@ -91,6 +91,9 @@ pub fn nonzero_hash(bytes: &[u8]) -> u64 {
 
 impl InfoWriter {
     fn open(&mut self) -> bool {
+        if sandbox_spares::hindrance().is_some() {
+            return false;
+        }
         let name = FileName::Info(process_state::id() & PROCESS_MASK);
         let path = path::trace_file(&mut self.path, directory::path(), name);
         self.length = 0;

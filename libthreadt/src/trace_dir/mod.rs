@@ -6,6 +6,7 @@ pub mod identity;
 pub mod info_file;
 pub mod names_owner;
 mod recorded_parent;
+pub mod sandbox_spares;
 mod shared_clock;
 mod spare_trbufs;
 pub mod user_directory;

@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use super::damage::Damage;
 use super::layout::{REGION_OFFSETS, SlotLayout};
-use super::mapped::{SlotHeader, region_word_offsets};
+use super::mapped::{SlotHeader, SpareWords, region_word_offsets};
 use super::words::{u32_at, u64_at, unpack_range};
 
 /// The text that one region of a dead process's slot still holds, as ranges of the slot's bytes.
@@ -37,6 +37,28 @@ pub fn slot_lost(slot: &[u8]) -> Result<Option<(u32, u32)>, Damage> {
     let lost = u32_at(slot, offset_of!(SlotHeader, lost)).ok_or(Damage::Short)?;
     let cause = u32_at(slot, offset_of!(SlotHeader, cause)).ok_or(Damage::Short)?;
     Ok((lost != 0).then_some((lost, cause)))
+}
+
+/// What processes in a sandbox lost because they found no trbuf, or their threads no slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpareLosses {
+    /// Records.
+    pub records: u64,
+    /// The errno of the last one's cause.
+    pub cause: u32,
+    /// The time of the first one, nanoseconds since the Epoch.
+    pub since: u64,
+    /// Processes that found no trbuf.
+    pub processes: u32,
+}
+
+/// The losses in the page where such processes count them; `None` if there are none.
+pub fn spare_losses(page: &[u8]) -> Option<SpareLosses> {
+    let records = u64_at(page, offset_of!(SpareWords, lost))?;
+    let since = u64_at(page, offset_of!(SpareWords, since))?;
+    let [cause, processes] =
+        [offset_of!(SpareWords, cause), offset_of!(SpareWords, processes)].map(|at| u32_at(page, at).unwrap_or(0));
+    (records != 0).then_some(SpareLosses { records, cause, since, processes })
 }
 
 /// The LWP that is writing a slot's text to its file, 0 for none.

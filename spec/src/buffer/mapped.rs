@@ -37,6 +37,26 @@ pub struct Header {
     pub ring_size: u64,
 }
 
+/// Words that processes in a sandbox share, in a page of their own (at its beginning) and in the first page of each trbuf
+/// that was made for one of them (at [`SPARE_WORDS_OFFSET`]).
+#[derive(Debug)]
+#[repr(C)]
+pub struct SpareWords {
+    /// 1 once a process has taken the trbuf; nobody gives it back.
+    pub claimed: AtomicU32,
+    /// In the page: the errno of the last loss's cause.
+    pub cause: AtomicU32,
+    /// In the page: records of processes that found no trbuf, and of threads that found no slot.
+    pub lost: AtomicU64,
+    /// In the page: the time of the first of them, nanoseconds since the Epoch.
+    pub since: AtomicU64,
+    /// In the page: processes that found no trbuf.
+    pub processes: AtomicU32,
+}
+
+/// Where in a trbuf its [`SpareWords`] are.
+pub const SPARE_WORDS_OFFSET: usize = PAGE / 2;
+
 /// The state of the tr file with one `yyy`. Each entry has a cache line of its own, because threads that are made one
 /// after the other have neighbouring entries.
 #[derive(Debug)]
@@ -90,7 +110,7 @@ pub struct SlotHeader {
 }
 
 const _: () = {
-    assert!(size_of::<Header>() <= PAGE);
+    assert!(size_of::<Header>() <= SPARE_WORDS_OFFSET);
     // No two threads write to one cache line while they record: slots have pages of their own, file entries lines.
     assert!(size_of::<FileEntry>() == FILE_ENTRY_SIZE && align_of::<FileEntry>() == FILE_ENTRY_SIZE);
     assert!(size_of::<SlotHeader>() <= PAGE);

@@ -130,7 +130,7 @@ impl<'a> Follower<'a> {
                 }
             }
         }
-        let path = process.path(FileName::Buffers(process.number));
+        let path = process.buffers_path();
         // If the process has ended meanwhile, its record files hold the records that are not printed yet.
         if let Ok(Some(mut live)) = file_handle::open(&path).and_then(|file| RunningProcess::new(process, path, file)) {
             for &(number, index) in indexes {
@@ -165,7 +165,7 @@ fn line_start(handle: &FileHandle, length: u64) -> io::Result<u64> {
 
 /// Whether the process, whose trbuf nobody has mapped, may map it again, because it has not ended.
 fn may_be_executing(process: &ProcessFiles) -> bool {
-    let path = process.path(FileName::Buffers(process.number));
+    let path = process.buffers_path();
     let opened = file_handle::open(&path).and_then(|file| RunningProcess::new(process.clone(), path, file));
     matches!(opened, Ok(Some(process)) if !process.is_gone())
 }

@@ -75,8 +75,10 @@ impl NewFiles {
         let changed = after.0.iter().filter(|(path, now)| before.0.get(*path) != Some(*now)).map(|(path, _)| path);
         let (infos, paths): (Vec<&PathBuf>, Vec<&PathBuf>) =
             changed.partition(|path| matches!(split_name(path).1, Some(FileName::Info(_))));
-        let is_text =
-            |path: &PathBuf| matches!(split_name(path).1, Some(FileName::Records { .. } | FileName::Buffers(_)));
+        let is_text = |path: &PathBuf| {
+            let name = split_name(path).1;
+            matches!(name, Some(FileName::Records { .. } | FileName::Buffers(_) | FileName::Spare { .. }))
+        };
         let paths: Vec<PathBuf> = paths.into_iter().filter(|path| is_text(path)).cloned().collect();
         // Damage is reported to those who read the trace.
         let inputs = inputs::collect_if_any(&paths, &DescriptorBudget::new(64), &Diagnostics::new(drop));

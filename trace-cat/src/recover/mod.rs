@@ -25,7 +25,10 @@ use std::path::{Path, PathBuf};
 
 use crate::support::diagnostics::{Diagnostics, reason, visible};
 use crate::support::progress::Amount;
+use crate::trace::buffers::spare::{self, SpareContents};
+use crate::trace::file_handle;
 use crate::trace::file_names::{ProcessFiles, is_subdirectory, split_name};
+use crate::trace::process_liveness::has_writer;
 use claim::claim;
 use file_operations::{FileOperations, RealFileOperations};
 use recovery_plan::plan_recovery;
@@ -95,10 +98,17 @@ fn recover_trbuf(
 ) -> io::Result<Option<RecoveryResult>> {
     let number = match split_name(path).1 {
         Some(FileName::Buffers(number)) => number,
-        // It holds nothing. Its process was killed, or else does without it.
-        Some(FileName::Spare { .. }) => match operations.remove(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => return Ok(None),
+        Some(FileName::Spare { process, number }) => match spare::contents(path, number)? {
+            Some(SpareContents::Buffers) => FileName::number_of_spare(process, number),
+            // Only this file has the number.
+            Some(SpareContents::Losses(_)) => return Ok(None),
+            // A child in a sandbox may claim it.
+            Some(SpareContents::Blank) if has_writer(&file_handle::open(path)?) != Some(false) => return Ok(None),
+            // It holds nothing. Its process was killed, or else does without it.
+            _ => match operations.remove(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => return Ok(None),
+            },
         },
         _ => return Err(io::Error::other("neither a directory nor a trbuf")),
     };

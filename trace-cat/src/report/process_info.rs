@@ -4,9 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 
+use spec::Record;
+use spec::buffer::{Owner, PAGE};
 use spec::info;
-use spec::names::FileName;
+use spec::names::{FileName, pid_of_spare};
+use spec::record::RECORD_LEN_MAX;
 
+use crate::trace::buffers::slots::read_up_to;
+use crate::trace::buffers::spare::{self, SpareContents};
 use crate::trace::file_handle::{self, read_info};
 use crate::trace::file_names::{is_subdirectory, split_name};
 
@@ -46,9 +51,10 @@ pub fn processes_in_directory(directory: &Path) -> Vec<ProcessInfo> {
             continue;
         }
         let (prefix, Some(name)) = split_name(&path) else { continue };
-        let (FileName::Records { process: number, .. } | FileName::Buffers(number) | FileName::Info(number)) = name
-        else {
-            continue;
+        let number = match name {
+            FileName::Records { process: number, .. } | FileName::Buffers(number) | FileName::Info(number) => number,
+            FileName::Spare { process, number } => FileName::number_of_spare(process, number),
+            FileName::Clock => continue,
         };
         if owner.as_ref().is_some_and(|owner| !file_handle::is_path_of_owner(&path, owner)) {
             continue;
@@ -63,9 +69,11 @@ pub fn processes_in_directory(directory: &Path) -> Vec<ProcessInfo> {
             FileName::Records { .. } => process.records.push(path),
             FileName::Buffers(_) => process.buffers.push(path),
             FileName::Info(_) => process.read(&path),
-            FileName::Clock | FileName::Spare { .. } => {}
+            FileName::Spare { number, .. } => process.read_spare(path, number),
+            FileName::Clock => {}
         }
     }
+    add_programs_of_makers(&mut named);
     // A process with nothing but a trinfo has no record.
     let has_records = |process: &ProcessInfo| !process.records.is_empty() || !process.buffers.is_empty();
     let mut processes: Vec<ProcessInfo> = named.into_values().filter(has_records).collect();
@@ -82,6 +90,38 @@ pub fn processes_in_directory(directory: &Path) -> Vec<ProcessInfo> {
     }
     processes.iter_mut().for_each(|process| process.records.sort());
     processes
+}
+
+/// Gives processes that recorded in spare trbufs, and so have no trinfo, the program of the process that made the trbufs, which
+/// is their ancestor; and those whose trbufs have been recovered the ID that is in their records.
+fn add_programs_of_makers(named: &mut BTreeMap<(Vec<u8>, u32), ProcessInfo>) {
+    let keys: Vec<(Vec<u8>, u32)> = named.keys().cloned().collect();
+    for (prefix, number) in keys {
+        let FileName::Spare { process: maker, .. } = FileName::buffers(number) else { continue };
+        let first = FileName::number_of_spare(maker, 0);
+        let maker = named.get(&(prefix.clone(), maker)).or_else(|| {
+            // It has recorded nothing itself: the first of its children stands for it.
+            let others = named.range((prefix.clone(), first)..=(prefix.clone(), first | 31));
+            let mut others = others.map(|(_, process)| process);
+            others.find(|process| !process.buffers.is_empty() || !process.records.is_empty())
+        });
+        let Some(maker) = maker.cloned() else { continue };
+        let Some(process) = named.get_mut(&(prefix, number)) else { continue };
+        process.parent = if maker.pid == process.pid { 0 } else { maker.pid };
+        process.command = maker.command;
+        (process.start, process.system) = (maker.start, maker.system);
+        if let Some(first) = process.records.first().filter(|_| process.pid == number) {
+            process.pid = pid_in_records(first).unwrap_or(number);
+        }
+    }
+}
+
+/// The process ID in the first record of a file.
+fn pid_in_records(path: &Path) -> Option<u32> {
+    let mut head = [0; RECORD_LEN_MAX];
+    let length = read_up_to(&file_handle::open(path).ok()?, &mut head, 0).ok()?;
+    let line = head[..length].split(|&byte| byte == b'\n').next()?;
+    Record::parse(line).ok().map(|record| record.pid)
 }
 
 /// What tells processes of one number apart: prefix, number, start and system.
@@ -108,6 +148,28 @@ impl ProcessInfo {
 
     fn identity(&self) -> Identity {
         (self.prefix.clone(), self.pid, self.start, self.system.clone())
+    }
+
+    /// Takes the spare trbuf at `path`, if a child in a sandbox has claimed it or counts losses there.
+    fn read_spare(&mut self, path: PathBuf, number: u8) {
+        let stand_in = pid_of_spare(self.pid);
+        match spare::contents(&path, number).ok().flatten() {
+            Some(SpareContents::Buffers) => {
+                let mut page = [0; PAGE];
+                let length = file_handle::open(&path).and_then(|file| read_up_to(&file, &mut page, 0)).unwrap_or(0);
+                self.pid = Owner::parse(&page[..length]).map_or(self.pid, |owner| owner.pid);
+                if self.pid == stand_in {
+                    let note = "its process ID is one that no process has: it ran in a PID namespace of its own";
+                    self.notes.push(note.to_owned());
+                }
+            }
+            Some(SpareContents::Losses(_)) => {
+                self.pid = stand_in;
+                self.notes.push("it stands for processes in a sandbox that found no buffer".to_owned());
+            }
+            Some(SpareContents::Blank) | None => return,
+        }
+        self.buffers.push(path);
     }
 
     /// Adds what the process has recorded in another directory, later.

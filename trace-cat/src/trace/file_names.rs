@@ -34,6 +34,11 @@ impl ProcessFiles {
         self
     }
 
+    /// The path of the process's trbuf.
+    pub fn buffers_path(&self) -> PathBuf {
+        self.path(FileName::buffers(self.number))
+    }
+
     /// The path of the process's file `name`.
     pub fn path(&self, name: FileName) -> PathBuf {
         let (text, length) = name.text();

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use spec::buffer::{Owner, PAGE};
+use spec::names::FileName;
 
 use super::dead_process::read_leftovers;
 use super::leftovers::ProcessState;
@@ -12,6 +13,7 @@ use super::running_process_copy;
 use super::slots::read_up_to;
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::file_handle::open_if_present;
+use crate::trace::file_names::split_name;
 use crate::trace::process_liveness::{has_writer, owner_is_alive};
 
 /// Inspects the trbuf at `path`, which need not exist. Reports what is wrong with it.
@@ -44,7 +46,9 @@ fn try_inspect(path: &Path, diagnostics: &Diagnostics) -> io::Result<ProcessStat
             return Ok(ProcessState::None);
         }
     };
-    let is_alive = owner_is_alive(&file, &owner);
+    // In a sandbox a process does not know what /proc says of it: it is read as if it ran.
+    let is_spare = matches!(split_name(path).1, Some(FileName::Spare { .. }));
+    let is_alive = owner_is_alive(&file, &owner).or_else(|| is_spare.then_some(true));
     if read_layout(&file, &owner)?.is_none() {
         // It ended a moment ago, and all that it recorded is in its files.
         return Ok(ProcessState::None);

@@ -68,6 +68,8 @@ impl ProcessLeftovers {
 /// A copy of the buffers of a running process.
 #[derive(Debug)]
 pub struct CopiedBuffers {
+    /// The process ID in the process's records.
+    pub pid: u32,
     /// What they held when they were copied.
     pub leftovers: ProcessLeftovers,
     /// How many bytes of each record file were written or given to a writer then, by the file's number.

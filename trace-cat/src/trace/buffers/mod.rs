@@ -16,4 +16,5 @@ pub mod region_text;
 pub mod ring_snapshot;
 mod running_process_copy;
 pub mod slots;
+pub mod spare;
 pub mod surviving_copy;

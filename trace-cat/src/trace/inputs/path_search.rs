@@ -6,11 +6,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use log::{debug, info};
+use spec::buffer::SpareLosses;
 use spec::names::FileName;
 
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::inherited_state;
 use crate::trace::buffers::slots::read_up_to;
+use crate::trace::buffers::spare::{self, SpareContents};
 use crate::trace::file_handle;
 use crate::trace::file_names::{ProcessFiles, is_split_name, is_subdirectory, listed_directory, split_name};
 
@@ -35,6 +37,8 @@ pub struct PathSearch<'a> {
     pub files: Vec<RequestedFile>,
     /// The processes that have a trbuf, perhaps some of them twice.
     pub processes: Vec<ProcessFiles>,
+    /// The pages where children in a sandbox have counted what they lost, each with the number of its name.
+    pub losses: Vec<(PathBuf, u32, SpareLosses)>,
     /// A directory without a trace is no damage.
     may_be_empty: bool,
     diagnostics: &'a Diagnostics,
@@ -43,7 +47,8 @@ pub struct PathSearch<'a> {
 impl<'a> PathSearch<'a> {
     /// Finds what `paths`, which are files or directories, stand for, and reports what cannot be read.
     pub fn of(paths: &[PathBuf], may_be_empty: bool, diagnostics: &'a Diagnostics) -> PathSearch<'a> {
-        let mut search = PathSearch { files: Vec::new(), processes: Vec::new(), may_be_empty, diagnostics };
+        let mut search =
+            PathSearch { files: Vec::new(), processes: Vec::new(), losses: Vec::new(), may_be_empty, diagnostics };
         paths.iter().for_each(|path| search.add_argument(path));
         search
     }
@@ -73,7 +78,8 @@ impl<'a> PathSearch<'a> {
                 self.add_directory(listed_directory(&process.directory), accepted, &mut Vec::new());
                 self.processes.push(process);
             }
-            Some(FileName::Info(_) | FileName::Clock | FileName::Spare { .. }) => {
+            Some(FileName::Spare { process, number }) => _ = self.add_spare(path.to_owned(), process, number),
+            Some(FileName::Info(_) | FileName::Clock) => {
                 debug!("{}: holds no records", path.display())
             }
             Some(FileName::Records { .. }) | None => {
@@ -145,11 +151,31 @@ impl<'a> PathSearch<'a> {
                     self.check_format(&path);
                     continue;
                 }
-                FileName::Clock | FileName::Spare { .. } => continue,
+                FileName::Spare { process, number } => {
+                    if !self.add_spare(path, process, number) {
+                        continue;
+                    }
+                }
+                FileName::Clock => continue,
             }
             count += 1;
         }
         Some(count)
+    }
+
+    /// Adds a spare trbuf if a child in a sandbox has claimed it, or if it counts losses; whether that is so.
+    fn add_spare(&mut self, path: PathBuf, process: u32, number: u8) -> bool {
+        let files = FileName::number_of_spare(process, number);
+        match spare::contents(&path, number) {
+            Ok(Some(SpareContents::Buffers)) => self.processes.push(ProcessFiles::of_file(&path, files)),
+            Ok(Some(SpareContents::Losses(losses))) => self.losses.push((path, files, losses)),
+            Ok(Some(SpareContents::Blank) | None) => return false,
+            Err(error) => {
+                self.diagnostics.report_damage(path.display(), reason(&error));
+                return false;
+            }
+        }
+        true
     }
 
     /// Reports a process whose trinfo names another format than this program knows. Its files are read all the same:

@@ -3,21 +3,24 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
-use std::io::{self, Seek as _};
+use std::io::{self, Seek as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use log::info;
+use spec::buffer::SpareLosses;
 use spec::names::FileName;
 
 use super::path_search::{PathSearch, RequestedFile, STANDARD_INPUT};
 use super::spooled_file::spool;
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::progress::{Amount, Phase};
+use crate::support::temporary_files::temporary_file_error;
 use crate::trace::buffers::inspection;
 use crate::trace::buffers::leftovers::{CopiedBuffers, ProcessLeftovers, ProcessState};
+use crate::trace::buffers::spare;
 use crate::trace::file_handle::{self, DescriptorBudget, FileHandle, FileIdentity};
 use crate::trace::file_names::{ProcessFiles, listed_directory, owner_of_records, split_name};
 use crate::trace::known_files::KnownFiles;
@@ -40,9 +43,9 @@ pub struct TraceInputs {
 }
 
 impl TraceInputs {
-    /// The numbers of the processes that run, each with the time of its copy.
+    /// The IDs of the processes that run, as their records have them, each with the time of its copy.
     pub fn running_until(&self) -> Vec<(u32, u64)> {
-        self.running.iter().map(|(process, copied)| (process.number, copied.copied_at)).collect()
+        self.running.iter().map(|(_, copied)| (copied.pid, copied.copied_at)).collect()
     }
 
     /// Whether the existing file with this number is one of those that are read.
@@ -84,6 +87,9 @@ fn collect_found(search: PathSearch, descriptors: &DescriptorBudget, diagnostics
     for process in search.processes {
         collector.add_files_never_made(&process);
     }
+    for (path, number, losses) in search.losses {
+        collector.add_losses(path, number, &losses);
+    }
     collector.completeness.report(diagnostics);
     let TextCollector { mut inputs, states, .. } = collector;
     for (process, state) in states.into_values() {
@@ -113,7 +119,7 @@ struct TextCollector<'a> {
 impl TextCollector<'_> {
     /// The state of a process, whose trbuf is inspected the first time.
     fn state(&mut self, process: &ProcessFiles) -> &ProcessState {
-        match self.states.entry(process.path(FileName::Buffers(process.number))) {
+        match self.states.entry(process.buffers_path()) {
             Entry::Occupied(known) => &known.into_mut().1,
             Entry::Vacant(new) => {
                 // `DIR ./DIR` gives the same trbuf by two paths.
@@ -234,6 +240,24 @@ impl TextCollector<'_> {
                     self.add_file(RequestedFile { path, is_argument: false });
                 }
             }
+        }
+    }
+
+    /// Adds a text with the record of what children in a sandbox have counted.
+    fn add_losses(&mut self, path: PathBuf, number: u32, losses: &SpareLosses) {
+        let Ok(metadata) = fs::metadata(&path) else { return };
+        if !self.inputs.buffers.insert((metadata.dev(), metadata.ino()), &path) {
+            return;
+        }
+        spare::report(&path, losses, self.diagnostics);
+        let line = spare::loss_record(losses, number);
+        let file = tempfile::tempfile().and_then(|mut file| file.write_all(line.as_bytes()).map(|()| file));
+        match file.map_err(temporary_file_error) {
+            Ok(file) => {
+                let file = Arc::new(FileHandle::unnamed(path.clone(), file));
+                self.inputs.texts.push(Arc::new(RecordText::new(path, Some(file), line.len() as u64, false)));
+            }
+            Err(error) => self.diagnostics.report_damage(path.display(), reason(&error)),
         }
     }
 

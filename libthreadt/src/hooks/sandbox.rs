@@ -1,0 +1,65 @@
+//! Calls by which the program changes what paths lead to, or which of them it may follow. These hooks record nothing. Seccomp
+//! filters are in `unrecorded`.
+
+use core::ffi::{c_char, c_int, c_long};
+
+use crate::lifecycle::{change_namespace, prepare_for_sandbox};
+
+/// `landlock_restrict_self`, which older versions of the crate libc do not name.
+pub const SYS_LANDLOCK_RESTRICT_SELF: c_long = 446;
+
+/// The flags of the namespaces that decide which files a process finds by a path, and what it may do with them.
+pub const MOVES_FILES: c_int = libc::CLONE_NEWNS | libc::CLONE_NEWUSER;
+
+fn moves_files(flags: c_int) -> bool {
+    flags & MOVES_FILES != 0
+}
+
+/// Prepares for `clone` with such a flag by `syscall`.
+pub extern "C" fn prepare_for_clone() {
+    prepare_for_sandbox();
+}
+
+/// `int chroot(const char *path);`
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn chroot(path: *const c_char) -> c_int {
+    prepare_for_sandbox();
+    // SAFETY: the next function with the host's arguments.
+    unsafe { call_next!(chroot(path: *const c_char) -> c_int) }
+}
+
+/// `int unshare(int flags);`
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn unshare(flags: c_int) -> c_int {
+    if moves_files(flags) {
+        prepare_for_sandbox();
+    }
+    // SAFETY: as above.
+    unsafe { call_next!(unshare(flags: c_int) -> c_int) }
+}
+
+/// `int setns(int fd, int nstype);`
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn setns(fd: c_int, nstype: c_int) -> c_int {
+    // SAFETY: as above.
+    let call_next = || unsafe { call_next!(setns(fd: c_int, nstype: c_int) -> c_int) };
+    enter_namespace(nstype, || call_next().into()) as c_int
+}
+
+/// `setns` by `call_next`. Without a type it may be any namespace.
+pub fn enter_namespace(nstype: c_int, call_next: impl FnOnce() -> c_long) -> c_long {
+    if nstype == 0 || moves_files(nstype) {
+        prepare_for_sandbox();
+    }
+    change_namespace(call_next)
+}
+
+/// Prepares for the system call `number` if it is one of these; `true` if it is.
+pub fn prepare_for_system_call(number: c_long, first_argument: u64) -> bool {
+    let is_known =
+        [libc::SYS_chroot, libc::SYS_pivot_root, libc::SYS_unshare, SYS_LANDLOCK_RESTRICT_SELF].contains(&number);
+    if is_known && (number != libc::SYS_unshare || moves_files(first_argument as c_int)) {
+        prepare_for_sandbox();
+    }
+    is_known
+}

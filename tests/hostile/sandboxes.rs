@@ -1,0 +1,237 @@
+//! Programs that go into a sandbox and fork children there, which can open no file: each child's records are in the trace, or
+//! counted in it. What is not permitted where the tests run is left out, with a message.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::super::harness::{Program, TestCommand, TestDirectory, Trace};
+use super::{DONE, account, assert_complete, traced_mutexes, words};
+
+/// The status of a program that was not permitted to take a step.
+const NOT_PERMITTED: i32 = 77;
+/// How many buffers for children a process makes.
+const SPARES: usize = 15;
+/// IDs that no process has are greater.
+const GREATEST_PID: u32 = 1 << 22;
+
+fn sandboxed() -> Program {
+    Program::c("hostile/sandboxed.c")
+}
+
+fn command<'a>(test: &'a TestDirectory, steps: &str) -> TestCommand<'a> {
+    fs::create_dir_all(test.directory().join("empty")).unwrap();
+    traced_mutexes(test, &sandboxed()).args(words(steps)).noise_expected()
+}
+
+/// Takes these steps, with an environment variable; `false` if that is not permitted.
+fn takes(test: &TestDirectory, steps: &str, (name, value): (&str, &str)) -> bool {
+    let output = command(test, steps).env(name, value).run();
+    if output.status.code() == Some(NOT_PERMITTED) {
+        println!("skipped: {steps}: {}", output.stdout_text().trim_end());
+        return false;
+    }
+    output.exited(DONE);
+    true
+}
+
+/// No variable at all: one that nothing reads.
+const PLAIN: (&str, &str) = ("THR_TRACE_NOTHING", "");
+
+/// How many records each process has, those that were lost included.
+fn records_by_process(trace: &Trace) -> BTreeMap<u32, u64> {
+    let mut records = BTreeMap::new();
+    for record in &trace.records {
+        let count = if record.is("trace_lost") { record.fields.arguments[0].bits() } else { 1 };
+        *records.entry(record.fields.pid).or_default() += count;
+    }
+    records
+}
+
+/// The names of spare trbufs that are there.
+fn spares(directory: &Path) -> Vec<String> {
+    let names = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with("trspare.")).collect()
+}
+
+#[test]
+fn children_are_recorded_in_every_sandbox() {
+    for way in [
+        "chroot",
+        "chroot-call",
+        "helper",
+        "pivot",
+        "readonly",
+        "landlock",
+        "unprivileged",
+        "unprivileged chroot",
+        "unprivileged chroot filter kill",
+        "filter refuse",
+        "filter kill",
+    ] {
+        for mode in [PLAIN, ("THR_TRACE_BUF", "1"), ("THR_TRACE_RING", "1M"), ("THR_TRACE_DETAIL", "1")] {
+            for ending in ["exit", "_exit", "kill"] {
+                println!("{way} {mode:?} {ending}");
+                let test = TestDirectory::new("sandbox");
+                if takes(&test, &format!("pairs 10 {way} children 3 10 {ending}"), mode) {
+                    let records = records_by_process(&assert_complete(&test, 3 * (10 + 3 * 20)));
+                    let mut counts: Vec<u64> = records.into_values().collect();
+                    counts.sort_unstable();
+                    assert_eq!(counts, [30, 60, 60, 60]);
+                }
+            }
+        }
+    }
+}
+
+/// The process that goes there need not have recorded anything before.
+#[test]
+fn a_process_that_begins_to_record_in_a_sandbox_is_recorded() {
+    for steps in ["chroot pairs 10", "unprivileged chroot pairs 10", "filter kill pairs 10"] {
+        let test = TestDirectory::new("sandbox-first");
+        if takes(&test, steps, PLAIN) {
+            assert_eq!(records_by_process(&assert_complete(&test, 30)).len(), 1);
+        }
+    }
+}
+
+/// As Chromium's renderers are: the first processes of PID namespaces, under filters of their own. None knows its ID outside.
+#[test]
+fn children_in_namespaces_and_under_filters_are_told_apart() {
+    for (way, count) in [("helper", 10), ("chroot", 6000), ("unprivileged chroot", 10)] {
+        println!("{way} {count}");
+        let test = TestDirectory::new("sandbox-renderers");
+        if !takes(&test, &format!("{way} renderers 4 {count}"), PLAIN) {
+            continue;
+        }
+        let trace = test.merged();
+        let records = records_by_process(&trace);
+        assert_eq!(records.values().copied().collect::<Vec<_>>(), [3 * (2 * count + 1); 4]);
+        assert!(records.keys().all(|&pid| pid > GREATEST_PID), "{records:?}");
+        assert_eq!(account(&trace).lost > 0, count > 1000);
+    }
+}
+
+#[test]
+fn what_a_child_cannot_keep_is_counted() {
+    for way in ["chroot", "unprivileged chroot", "filter refuse"] {
+        let test = TestDirectory::new("sandbox-much");
+        if takes(&test, &format!("{way} children 3 20000 _exit"), PLAIN) {
+            let trace = test.merged();
+            let records = records_by_process(&trace);
+            assert_eq!(records.values().copied().collect::<Vec<_>>(), [3 * 40_000; 3]);
+            let account = account(&trace);
+            assert!(account.lost > 0 && account.records > 3 * 2 * 800, "{} kept", account.records);
+        }
+    }
+}
+
+/// A child that lives in the sandbox and forks has what is left.
+#[test]
+fn children_of_children_are_recorded() {
+    for way in ["chroot", "unprivileged chroot"] {
+        let test = TestDirectory::new("sandbox-family");
+        if takes(&test, &format!("{way} family 3 10"), PLAIN) {
+            assert_eq!(records_by_process(&assert_complete(&test, 3 * (10 + 3 * 20))).len(), 4);
+        }
+    }
+}
+
+#[test]
+fn children_that_find_no_buffer_are_counted() {
+    const FURTHER: usize = 5;
+    for way in ["chroot", "unprivileged chroot", "filter refuse"] {
+        let test = TestDirectory::new("sandbox-many");
+        let children = SPARES + FURTHER;
+        if !takes(&test, &format!("pairs 10 {way} children {children} 10 _exit"), PLAIN) {
+            continue;
+        }
+        let merged = || Trace::parse("merged", &test.trace_cat().run().stdout);
+        let account = account(&merged());
+        assert_eq!((account.records, account.lost), (30 + 60 * SPARES, 60 * FURTHER as u64));
+        let counted = format!("{FURTHER} processes in a sandbox that found no buffers lost {} records", 60 * FURTHER);
+        let stat = test.trace_cat().arg("--stat").run();
+        assert!(stat.stderr_text().contains(&counted), "{}", stat.stderr_text());
+        assert!(stat.stdout_text().contains(&format!(" {} lost\n", 60 * FURTHER)), "{}", stat.stdout_text());
+        assert!(stat.stdout_text().contains("runs       1\n"), "{}", stat.stdout_text());
+        // What is recovered is in files; the count stays.
+        let recovered = test.trace_cat().arg("--recover").run();
+        recovered.success();
+        assert_eq!(spares(&test.trace_directory()).len(), 1);
+        let after = super::account(&merged());
+        assert_eq!((after.records, after.lost), (account.records, account.lost));
+    }
+}
+
+#[test]
+fn what_nobody_has_claimed_is_removed() {
+    // The process itself removes it if it can.
+    let test = TestDirectory::new("sandbox-unclaimed");
+    if takes(&test, "pairs 10 unprivileged children 2 10 exit", PLAIN) {
+        assert_eq!(spares(&test.trace_directory()), [""; 0]);
+    }
+    for way in ["chroot", "unprivileged chroot"] {
+        let test = TestDirectory::new("sandbox-left");
+        if !takes(&test, &format!("pairs 10 {way} children 2 10 exit"), PLAIN) {
+            continue;
+        }
+        assert_eq!(spares(&test.trace_directory()).len(), SPARES + 1);
+        test.trace_cat().arg("--recover").run().success();
+        assert_eq!(spares(&test.trace_directory()), [""; 0]);
+        assert_eq!(test.trace().records.len(), 30 + 2 * 60);
+        assert_complete(&test, 30 + 2 * 60);
+    }
+}
+
+#[test]
+fn a_program_that_goes_nowhere_makes_no_buffers() {
+    for (way, made) in [("", 0), ("chroot ", SPARES + 1), ("unprivileged chroot ", SPARES + 1)] {
+        let test = TestDirectory::new("sandbox-none");
+        let mut running = command(&test, &format!("pairs 10 {way}stay")).spawn();
+        // Also the reason why something is not permitted ends with a newline.
+        running.wait_for("\n");
+        if running.stdout() == b"here\n" {
+            assert_eq!(spares(&test.trace_directory()).len(), made, "{way}");
+            // A child may still come.
+            test.trace_cat().arg("--recover").run().success();
+            assert_eq!(spares(&test.trace_directory()).len(), made, "{way}");
+            running.signal(libc::SIGKILL);
+        }
+        running.wait();
+    }
+}
+
+/// In a new root the directory's path may lead to another one.
+#[test]
+fn another_directory_of_the_same_name_is_not_used() {
+    for way in ["chroot", "unprivileged chroot"] {
+        let test = TestDirectory::new("sandbox-same-name");
+        let inner = test.directory().join("empty").join(test.trace_directory().strip_prefix("/").unwrap());
+        fs::create_dir_all(&inner).unwrap();
+        if takes(&test, &format!("pairs 10 {way} children 2 10 exit"), PLAIN) {
+            assert_complete(&test, 30 + 2 * 60);
+            assert_eq!(fs::read_dir(inner).unwrap().count(), 0);
+        }
+    }
+}
+
+/// What bwrap executes cannot find the directory, and says so.
+#[test]
+fn a_container_says_that_nothing_is_recorded_in_it() {
+    let is_permitted = |program: &str| {
+        let output = Command::new("bwrap").args(["--unshare-all", "--ro-bind", "/", "/", program]).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    if !is_permitted("true") {
+        return println!("skipped: no bwrap, or it may not do what it does");
+    }
+    let test = TestDirectory::new("sandbox-bwrap");
+    let directory = test.trace_directory();
+    let run = test.traced("bwrap").args(["--unshare-all", "--ro-bind", "/", "/", "--tmpfs"]).arg(&directory);
+    let output = run.arg(sandboxed()).args(["pairs", "10"]).noise_expected().run();
+    output.exited(DONE);
+    // There is another directory of that name, which is gone when the container ends.
+    let stderr = output.stderr_text();
+    assert!(stderr.contains(&format!("cannot write a trace to '{}'", directory.display())), "{stderr}");
+}

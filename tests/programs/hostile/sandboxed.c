@@ -1,0 +1,231 @@
+// Goes into a sandbox, and forks children there that can open no file. Steps, taken in order:
+//
+//   pairs N             N pairs of lock and unlock
+//   chroot              changes the root to an empty directory; `chroot-call` by syscall(); `helper` by a child that shares memory
+//                       and root with this process, and has no thread pointer, as Chromium does
+//   pivot               moves to another mount namespace, and there to an empty file system
+//   readonly            moves to another mount namespace, and makes all there read-only
+//   unprivileged        moves to a user namespace without any users
+//   landlock            forbids itself to make files
+//   filter refuse|kill  forbids itself to open files, by errno or by death
+//   children C N END    forks C children. Each makes N pairs in each of two threads, and ends: by `exit`, by `_exit`, or by a system `call`; or it is `kill`ed
+//   renderers C N       the same in a PID namespace for each, under a filter, from which they are killed
+//   family C N          forks a child, which forks C children and makes N pairs, as they do
+//   stay                says so, and waits for ever
+//
+// All children of a step live until all have made their pairs. Ends with 7; with 77 if something is not permitted here.
+
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "../check.h"
+
+#define PERMITTED(condition)                                       \
+    do                                                             \
+        if (!(condition)) {                                        \
+            printf("line %d: %s\n", __LINE__, strerror(errno));    \
+            fflush(stdout);                                        \
+            _exit(77);                                             \
+        }                                                          \
+    while (0)
+
+static void pairs(int count) {
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    for (int i = 0; i < count; i++)
+        if (pthread_mutex_lock(&mutex) || pthread_mutex_unlock(&mutex))
+            abort();
+}
+
+static void *thread(void *count) {
+    pairs((int)(long)count);
+    return NULL;
+}
+
+static void work(int count) {
+    pthread_t other;
+    CHECK(pthread_create(&other, NULL, thread, (void *)(long)count) == 0);
+    pairs(count);
+    CHECK(pthread_join(other, NULL) == 0);
+}
+
+static void filter(unsigned action) {
+    struct sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, action),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof program / sizeof *program, program};
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0);
+}
+
+// Children make their pairs, write to this pipe, and wait until the other one has no writer.
+static int done[2], held[2];
+
+static void child(int count, const char *ending) {
+    char byte = 0;
+    close(held[1]);
+    work(count);
+    CHECK(write(done[1], &byte, 1) == 1);
+    CHECK(read(held[0], &byte, 1) == 0);
+    if (strcmp(ending, "exit") == 0)
+        exit(7);
+    if (strcmp(ending, "_exit") == 0)
+        _exit(7);
+    // The first process of a PID namespace can end itself by no signal.
+    syscall(SYS_exit_group, 7);
+}
+
+static void reap(int children) {
+    char byte;
+    close(held[0]);
+    close(done[1]);
+    for (int i = 0; i < children; i++)
+        CHECK(read(done[0], &byte, 1) == 1);
+    close(held[1]);
+    close(done[0]);
+    for (int i = 0; i < children; i++) {
+        int status;
+        CHECK(waitpid(-1, &status, 0) > 0);
+        CHECK(WIFEXITED(status) ? WEXITSTATUS(status) == 7 : WTERMSIG(status) == SIGKILL);
+    }
+}
+
+static void children(int number, int count, const char *ending) {
+    CHECK(pipe(done) == 0 && pipe(held) == 0);
+    for (int i = 0; i < number; i++) {
+        pid_t pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0)
+            child(count, ending);
+    }
+    reap(number);
+}
+
+static void renderers(int number, int count) {
+    CHECK(pipe(done) == 0 && pipe(held) == 0);
+    for (int i = 0; i < number; i++) {
+        long pid = syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+        PERMITTED(pid >= 0);
+        if (pid == 0) {
+            pairs(1);
+            filter(SECCOMP_RET_KILL_PROCESS);
+            child(count, "call");
+        }
+    }
+    reap(number);
+}
+
+static void family(int number, int count) {
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        pairs(count);
+        children(number, count, "_exit");
+        _exit(7);
+    }
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
+static int change_root(void *how) {
+    CHECK(mkdir("empty", 0700) == 0 || errno == EEXIST);
+    if (strcmp(how, "chroot-call") == 0)
+        PERMITTED(syscall(SYS_chroot, "empty") == 0);
+    else
+        PERMITTED(chroot("empty") == 0);
+    CHECK(chdir("/") == 0);
+    return 0;
+}
+
+// chroot by a child without a thread pointer of its own: whoever uses thread-local storage there finds zeros.
+static int root_of_helper(void *unused) {
+    (void)unused;
+    long failed = chroot("empty") != 0;
+    syscall(SYS_exit, failed);
+    return 0;
+}
+
+static void helper(void) {
+    static char stack[65536], thread_area[16384] __attribute__((aligned(64)));
+    CHECK(mkdir("empty", 0700) == 0 || errno == EEXIST);
+    void **area = (void **)(thread_area + sizeof thread_area / 2);
+    int status;
+    pid_t pid = clone(root_of_helper, stack + sizeof stack, CLONE_FS | CLONE_VM | CLONE_VFORK | CLONE_SETTLS | SIGCHLD,
+                      NULL, NULL, area, NULL);
+    PERMITTED(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+    CHECK(chdir("/") == 0);
+}
+
+static void pivot(void) {
+    PERMITTED(unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+    CHECK(mkdir("empty", 0700) == 0 || errno == EEXIST);
+    PERMITTED(mount("none", "empty", "tmpfs", 0, NULL) == 0 && mkdir("empty/old", 0700) == 0);
+    PERMITTED(chdir("empty") == 0 && syscall(SYS_pivot_root, ".", "old") == 0);
+    PERMITTED(chdir("/") == 0 && umount2("/old", MNT_DETACH) == 0);
+}
+
+static void readonly(void) {
+    struct { unsigned long long set, clear, propagation, namespace; } attributes = {1 /* MOUNT_ATTR_RDONLY */, 0, 0, 0};
+    PERMITTED(unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+    // mount_setattr, Linux 5.12.
+    PERMITTED(syscall(442, AT_FDCWD, "/", 0x8000 /* AT_RECURSIVE */, &attributes, sizeof attributes) == 0);
+}
+
+static void landlock(void) {
+    unsigned long long handled = 1 << 8 /* LANDLOCK_ACCESS_FS_MAKE_REG */;
+    int rules = (int)syscall(444, &handled, sizeof handled, 0);
+    PERMITTED(rules >= 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    PERMITTED(syscall(446, rules, 0) == 0);
+    close(rules);
+}
+
+int main(int count, char **steps) {
+    (void)count;
+    for (char **step = steps + 1; *step; step++) {
+        const char *name = *step;
+        if (strcmp(name, "pairs") == 0)
+            pairs(atoi(*++step));
+        else if (strcmp(name, "chroot") == 0 || strcmp(name, "chroot-call") == 0)
+            change_root(*step);
+        else if (strcmp(name, "helper") == 0)
+            helper();
+        else if (strcmp(name, "pivot") == 0)
+            pivot();
+        else if (strcmp(name, "readonly") == 0)
+            readonly();
+        else if (strcmp(name, "unprivileged") == 0)
+            PERMITTED(unshare(CLONE_NEWUSER) == 0);
+        else if (strcmp(name, "landlock") == 0)
+            landlock();
+        else if (strcmp(name, "filter") == 0) {
+            filter(strcmp(*++step, "kill") == 0 ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EACCES);
+        } else if (strcmp(name, "children") == 0) {
+            children(atoi(step[1]), atoi(step[2]), step[3]);
+            step += 3;
+        } else if (strcmp(name, "renderers") == 0 || strcmp(name, "family") == 0) {
+            (*name == 'r' ? renderers : family)(atoi(step[1]), atoi(step[2]));
+            step += 2;
+        } else if (strcmp(name, "stay") == 0) {
+            printf("here\n");
+            fflush(stdout);
+            for (;;)
+                pause();
+        } else
+            return 1;
+    }
+    return 7;
+}
