@@ -9,6 +9,7 @@ use super::descriptor::stat;
 use super::file_size::file_size_limit;
 use super::host_numbers;
 use super::open_files::{self, Note, NoteOrNone};
+use super::opened_inodes;
 use super::process::thread_id;
 use super::stack::stack_pointer;
 
@@ -68,6 +69,9 @@ impl Fd {
     pub(super) fn open_inode(path: &CStr, flags: c_int, mode: u32, inode: u64, lwp: u32) -> Result<Fd> {
         let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY | open_files::MARK;
         let place = stack_pointer();
+        if inode != 0 {
+            opened_inodes::add(inode);
+        }
         let note = host_numbers::without_announcement(lwp, || Note::begin(lwp, place, inode), Note::end);
         // SAFETY: the path is NUL-terminated.
         let opened = uninterrupted(|| unsafe {
@@ -84,6 +88,9 @@ impl Fd {
         if number <= 2 {
             // The host has closed one of the standard descriptors; what it writes there must not reach our file.
             fd.move_to(3)?;
+        }
+        if inode == 0 {
+            fd.note_inode();
         }
         fd.note_number();
         Ok(fd)
@@ -108,6 +115,14 @@ impl Fd {
                 let _ = self.move_to(wanted);
             }
             self.note_number();
+        }
+    }
+
+    fn note_inode(&self) {
+        let Ok(stat) = self.stat() else { return };
+        opened_inodes::add(stat.st_ino);
+        if let Some(note) = self.note {
+            note.set_inode(stat.st_ino);
         }
     }
 

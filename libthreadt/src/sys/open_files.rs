@@ -6,8 +6,8 @@
 //! child examines all numbers that this library has ever had, which are few because numbers are used again.
 //!
 //! A number alone proves nothing: the host may have closed it and got it for a file of its own. So every file is opened
-//! with flags that no program gives for a regular file or a directory ([`MARK`]): `O_ASYNC` does nothing there, but the
-//! kernel keeps it, and it cannot be set later.
+//! with flags that hardly a program gives for a regular file or a directory ([`MARK`]): `O_ASYNC` does nothing there, but the
+//! kernel keeps it, and it cannot be set later. And only what this library has opened at some time (`opened_inodes`) is closed.
 
 use core::ffi::c_int;
 use core::ptr;
@@ -17,6 +17,7 @@ use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 use super::call::call;
 use super::descriptor::stat;
 use super::hold::Holder;
+use super::opened_inodes;
 use super::time::sleep;
 
 /// What all files of this library are opened with.
@@ -35,7 +36,7 @@ pub struct Note {
     number: AtomicI32,
     /// How often the note has been used.
     uses: AtomicU32,
-    /// The file's inode number if it was known before it was opened, else 0.
+    /// The file's inode number; 0 while it is not known.
     inode: AtomicU64,
 }
 
@@ -164,6 +165,11 @@ impl Note {
     /// A number below [`PLACES`] that few other notes have at a time, and none as long as no more are in use.
     pub fn place(&'static self) -> c_int {
         (ptr::from_ref(self).addr() - NOTES.as_ptr().addr()) as c_int / size_of::<Note>() as c_int % PLACES as c_int
+    }
+
+    /// Notes which file it is, once it is known.
+    pub fn set_inode(&self, inode: u64) {
+        self.inode.store(inode, Relaxed);
     }
 
     /// Notes the number of the opened file.
@@ -340,9 +346,16 @@ pub fn close_inherited(lwp: u32, new_lwp: u32, here: usize) {
         })
     };
     let is_opening = |note: &Note| note.holder.load(Relaxed) != 0 && note.number.load(Relaxed) == OPENING;
+    // What was being opened may be a file that is not known yet.
+    let is_unknown = |note: &Note| is_opening(note) && note.inode.load(Relaxed) == 0;
+    let may_be_unknown = UNNOTED.load(Relaxed) != 0 || used_notes().any(is_unknown);
+    // The memory of the notes may have been copied a little later than that of the known files.
+    let is_noted = |inode: u64| used_notes().any(|note| note.inode.load(Relaxed) == inode);
+    let is_known = |inode: u64| may_be_unknown || opened_inodes::contains(inode) || is_noted(inode);
+    let is_ours = |number: c_int| marked_inode(number).is_some_and(is_known);
     for note in used_notes().filter(|note| is_live(note)) {
         let number = note.number.load(Relaxed);
-        if number >= 0 && marked_inode(number).is_some() {
+        if number >= 0 && is_ours(number) {
             detach(number);
         }
     }
@@ -352,13 +365,12 @@ pub fn close_inherited(lwp: u32, new_lwp: u32, here: usize) {
             noted => noted == number,
         })
     };
-    let close_if_marked = |number: c_int| {
-        let inode = marked_inode(number);
-        if inode.is_some() && !is_kept(number) {
+    let close_if_ours = |number: c_int| {
+        if is_ours(number) && !is_kept(number) {
             close(number);
         }
     };
-    used_numbers().for_each(close_if_marked);
+    used_numbers().for_each(close_if_ours);
     if UNNOTED.load(Relaxed) != 0 || used_notes().any(is_opening) {
         // One that was being opened may have a number that was not noted yet.
         let (mut number, mut unused) = (0, 0);
@@ -366,7 +378,7 @@ pub fn close_inherited(lwp: u32, new_lwp: u32, here: usize) {
             // SAFETY: no memory is involved.
             let open = unsafe { call(libc::SYS_fcntl, [number as usize, libc::F_GETFD as usize]) }.is_ok();
             unused = if open { 0 } else { unused + 1 };
-            close_if_marked(number);
+            close_if_ours(number);
             number += 1;
         }
     }
