@@ -172,3 +172,12 @@ fn a_refused_restriction_changes_nothing() {
         assert_recorded(&test, pairs(10) + pairs(1500), began);
     }
 }
+
+/// The kernel refuses a filter for all threads where one has a filter that the others have not, and returns that thread's ID: it is
+/// recorded as before.
+#[test]
+fn a_filter_that_was_refused_because_of_a_thread_forbids_nothing() {
+    let test = TestDirectory::new("sync-refused");
+    super::traced_steps(&test, "pairs 100 refusedsync 5000 pairs 100").run().exited(DONE);
+    super::assert_complete(&test, 3 * 5200);
+}
