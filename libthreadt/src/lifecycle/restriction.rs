@@ -40,11 +40,7 @@ pub fn restrict(restriction: Restriction, call_next: impl Fn() -> c_long) -> c_l
 
 /// Installs a filter. System calls for which it kills are not made any more; where no file can be opened under it, the
 /// records stay in the thread's slot until that is full. `is_done` judges what `call_next` returns.
-fn install(
-    filter: *const sock_fprog,
-    is_done: impl Fn(c_long) -> bool,
-    call_next: impl Fn() -> c_long,
-) -> c_long {
+fn install(filter: *const sock_fprog, is_done: impl Fn(c_long) -> bool, call_next: impl Fn() -> c_long) -> c_long {
     // A vfork child's memory is its parent's, whom its filter does not concern.
     if process_state::is_vfork_child() {
         return call_next();

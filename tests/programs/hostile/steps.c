@@ -7,6 +7,8 @@
 //   chdir DIR, chroot DIR, setuid UID
 //   run COMMAND      by the shell, without the library
 //   deny             a seccomp filter: every further open fails with EPERM
+//   keep LEAST MOST  a seccomp filter that kills for closing one of these descriptors
+//   descriptors WHEN counts those that are open: `before`; fails unless as many are open now: `after`
 //   allow CALLS      a seccomp filter that kills for every system call but those that the steps `pairs`, `thread` and `threads`
 //                    and the end of the program make by themselves (`host`), and what the recorder makes with rings: `rings`
 //                    for threads that are there already, `threads` also for new ones
@@ -91,6 +93,28 @@ static void deny_open(void) {
     CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
     CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0);
     CHECK(open("/dev/null", O_RDONLY) == -1 && errno == EPERM);
+}
+
+static void keep_open(int least, int most) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, least, 0, 2),
+        BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, most, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0);
+}
+
+static int open_descriptors(void) {
+    int open = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        open += fcntl(fd, F_GETFD) >= 0;
+    return open;
 }
 
 static void end_at_signal(int signal) {
@@ -237,6 +261,14 @@ int main(int argc, char **argv) {
             pthread_t id;
             CHECK(pthread_create(&id, NULL, allow_in_thread, next - 1) == 0 && pthread_join(id, NULL) == 0);
             next++;
+        }
+        else if (strcmp(step, "keep") == 0)
+            keep_open((int)number, atoi(*next++));
+        else if (strcmp(step, "descriptors") == 0) {
+            static int before;
+            if (strcmp(value, "before") == 0)
+                before = open_descriptors();
+            CHECK(open_descriptors() == before);
         }
         else if (strcmp(step, "refusedsync") == 0)
             refused_for_all(number);
