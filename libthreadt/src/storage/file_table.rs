@@ -22,6 +22,8 @@ pub struct RecordFileEntry {
     inode: AtomicU64,
     /// The device that holds the file.
     device: AtomicU64,
+    /// The user whose it was when it was made.
+    owner: AtomicU32,
     /// Bytes of the file that are written or given to a writer.
     end: AtomicU64,
     /// The copy for readers.
@@ -75,6 +77,7 @@ impl RecordFileEntry {
         RecordFileEntry {
             inode: AtomicU64::new(0),
             device: AtomicU64::new(0),
+            owner: AtomicU32::new(0),
             end: AtomicU64::new(0),
             published: AtomicPtr::new(null_mut()),
             users: AtomicU32::new(0),
@@ -83,14 +86,16 @@ impl RecordFileEntry {
 
     /// The file, once this process has made it or found it.
     pub fn identity(&self) -> Option<FileIdentity> {
-        // ORDERING: Acquire pairs with the Release in `note`: the device belongs to the inode.
+        // ORDERING: Acquire pairs with the Release in `note`: device and owner belong to the inode.
         let inode = self.inode.load(Acquire);
-        (inode != 0).then(|| FileIdentity { device: self.device.load(Relaxed), inode })
+        let others = || (self.device.load(Relaxed), self.owner.load(Relaxed));
+        (inode != 0).then(others).map(|(device, owner)| FileIdentity { device, inode, owner })
     }
 
     /// Notes that the file is this one.
     pub fn note(&self, identity: FileIdentity) {
         self.device.store(identity.device, Relaxed);
+        self.owner.store(identity.owner, Relaxed);
         self.inode.store(identity.inode, Release);
     }
 

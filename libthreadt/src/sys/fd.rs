@@ -89,10 +89,10 @@ impl Fd {
             // The host has closed one of the standard descriptors; what it writes there must not reach our file.
             fd.move_to(3)?;
         }
+        fd.note_number();
         if inode == 0 {
             fd.note_inode();
         }
-        fd.note_number();
         Ok(fd)
     }
 

@@ -38,7 +38,10 @@ pub use memory::{
     PAGE, barrier, map_anonymous, map_for_process, register_barrier, replace_by_private, unmap, wipe_on_fork,
 };
 pub use once::{Once, SetOnce};
-pub use open::{FileIdentity, give_directory_to, is_directory_of, is_own_directory, set_owner_of_new_files};
+pub use open::{
+    FileIdentity, give_directory_to, is_directory_of, is_own_directory, read_proc, repeat_if_closed,
+    set_owner_of_new_files,
+};
 pub use open_files::{close_abandoned, close_inherited, finish_writes, is_foreign};
 pub use pidfd::pid_of_pidfd;
 pub use pool::{Pool, PoolHead, Pooled};

@@ -347,7 +347,7 @@ pub fn close_inherited(lwp: u32, new_lwp: u32, here: usize) {
     };
     let is_opening = |note: &Note| note.holder.load(Relaxed) != 0 && note.number.load(Relaxed) == OPENING;
     // What was being opened may be a file that is not known yet.
-    let is_unknown = |note: &Note| is_opening(note) && note.inode.load(Relaxed) == 0;
+    let is_unknown = |note: &Note| note.holder.load(Relaxed) != 0 && note.inode.load(Relaxed) == 0;
     let may_be_unknown = UNNOTED.load(Relaxed) != 0 || used_notes().any(is_unknown);
     // The memory of the notes may have been copied a little later than that of the known files.
     let is_noted = |inode: u64| used_notes().any(|note| note.inode.load(Relaxed) == inode);

@@ -61,7 +61,14 @@ pub(super) fn take(own: &CStr, buffer: &mut [u8; PATH_MAX]) -> Option<(Fd, FileI
         path::rename(spare, own).ok().map(|()| examined)
     })?;
     // Meanwhile another child may have taken the one that was examined, and left another one.
-    if identity.is_at(own) { Some((fd, identity)) } else { open_blank(own) }
+    if identity.is_at(own) {
+        return Some((fd, identity));
+    }
+    let other = open_blank(own);
+    if other.is_none() {
+        let _ = path::unlink(own);
+    }
+    other
 }
 
 /// Opens a trbuf if it is one that can be left to another process, and emptied.
