@@ -40,7 +40,10 @@ struct ClaimedFile {
 
 impl ClaimedFile {
     const fn new() -> ClaimedFile {
-        ClaimedFile { identity: SetOnce::new(FileIdentity { device: 0, inode: 0, owner: 0 }), path: SetOnce::new([0; PATH_MAX]) }
+        ClaimedFile {
+            identity: SetOnce::new(FileIdentity { device: 0, inode: 0, owner: 0 }),
+            path: SetOnce::new([0; PATH_MAX]),
+        }
     }
 }
 
