@@ -1,6 +1,11 @@
-//! Calls that change what the library may do or what the clock shows: `prctl`, `setns`, those that limit the size of files,
-//! close descriptors or give the program one of its choice, and `syscall` where it makes the same calls. Of these calls only
-//! those are recorded that name the thread.
+//! Calls that this library has to know of, though they are not recorded:
+//! - `prctl` where it forbids the thread the processor's counter or system calls,
+//! - `setns`, after which the clock may show another time,
+//! - `setrlimit`, `prlimit` and `ulimit`, which limit the size of files,
+//! - `close`, `close_range`, `closefrom`, `dup2` and `dup3`, after which a descriptor's number stands for something else,
+//! - `syscall` where it makes one of these calls, `seccomp` or one that changes the user.
+//!
+//! `prctl` is recorded where it names the thread.
 //!
 //! `prctl` and `syscall` are variadic in C. Their arguments are in registers whether they are there or not, and the
 //! seventh of `syscall` is on the stack.

@@ -11,7 +11,7 @@ use spec::names::LWP_MASK;
 
 use super::slot::Slot;
 use super::slot_table::HEADERS;
-use crate::process_state::GENERATIONS;
+use crate::process_state::{GENERATIONS, of_generation};
 use crate::sys::{self, FileIdentity, Result};
 
 /// The state of the tr file with one `yyy`. Each entry has a cache line of its own, because threads that are made one
@@ -46,7 +46,7 @@ static MADE_BEFORE_EXEC: AtomicBool = AtomicBool::new(false);
 pub fn make(generation: usize, has_executed: bool) -> Result {
     let table = sys::map_for_process(TABLE_SIZE)?;
     MADE_BEFORE_EXEC.store(has_executed, Relaxed);
-    TABLES[generation & (GENERATIONS - 1)].store(table.cast(), Release);
+    of_generation(&TABLES, generation).store(table.cast(), Release);
     Ok(())
 }
 
@@ -59,8 +59,9 @@ pub fn forget() -> [*mut u8; GENERATIONS] {
 pub fn file_entry(slot: Slot, lwp: u32) -> &'static RecordFileEntry {
     /// For a forked child that returns into a record of its parent's.
     static NONE: RecordFileEntry = RecordFileEntry::new();
-    let generation = usize::from(slot.generation.load(Relaxed)) & (GENERATIONS - 1);
-    let (table, header) = (TABLES[generation].load(Acquire), HEADERS[generation].load(Acquire));
+    let generation = usize::from(slot.generation.load(Relaxed));
+    let table = of_generation(&TABLES, generation).load(Acquire);
+    let header = of_generation(&HEADERS, generation).load(Acquire);
     if table.is_null() || header.is_null() {
         return &NONE;
     }

@@ -48,7 +48,7 @@ impl ClaimedFile {
 }
 
 fn trbuf(generation: usize) -> &'static ClaimedFile {
-    &TRBUFS[generation & (GENERATIONS - 1)]
+    process_state::of_generation(&TRBUFS, generation)
 }
 
 /// Takes this process's names in the directory, or in a subdirectory for its user or its PID namespace. `EEXIST` if another,
