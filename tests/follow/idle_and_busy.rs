@@ -82,7 +82,7 @@ fn assert_read(output: &CommandOutput, made: u64) {
 
 #[test]
 fn at_full_speed_each_thread_is_read_without_gap_or_double() {
-    for _ in 0..4 {
+    for _ in 0..3 {
         let test = TestDirectory::new("follow-plain");
         let program = start_counting(&test, &[]);
         let readings = [(); 3].map(|()| {
@@ -109,7 +109,7 @@ fn at_full_speed_each_thread_is_read_without_gap_or_double() {
 /// The last readings are at the end of the program, and after it.
 #[test]
 fn a_program_that_ends_is_read_without_gap_or_double() {
-    for _ in 0..6 {
+    for _ in 0..4 {
         let test = TestDirectory::new("follow-ends");
         let mut program = start_counting(&test, &["exit", "60000"]);
         loop {
