@@ -26,12 +26,23 @@ pub const MARK: c_int = libc::O_ASYNC | libc::O_NONBLOCK;
 const NONE: i32 = -1;
 /// The file is being opened: it may be open by any number.
 const OPENING: i32 = -2;
+/// The file gets another number, which may be any, in place of `n`: this less `n`.
+const MOVING: i32 = -3;
+
+/// The number that a file has for certain.
+fn known_number(noted: i32) -> Option<c_int> {
+    match noted {
+        0.. => Some(noted),
+        ..=MOVING => Some(MOVING - noted),
+        _ => None,
+    }
+}
 
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct Note {
     holder: AtomicU64,
-    /// The descriptor, [`NONE`] or [`OPENING`].
+    /// The descriptor, [`NONE`], [`OPENING`], or from [`MOVING`] downwards.
     number: AtomicI32,
     /// How often the note has been used.
     uses: AtomicU32,
@@ -108,7 +119,7 @@ impl Note {
         let number = self.number.load(Acquire);
         let closed = match number {
             NONE => true,
-            OPENING => self.close_orphans(used_numbers(), is_left),
+            ..=OPENING => self.close_orphans(used_numbers(), is_left),
             number => self.close_orphans(core::iter::once(number), is_left),
         };
         if closed {
@@ -126,7 +137,7 @@ impl Note {
             self.others().all(|other| {
                 let known = other.inode.load(Relaxed);
                 match other.number.load(Acquire) {
-                    OPENING => {
+                    ..=OPENING => {
                         known != 0 && known != inode
                             || Holder::from_word(other.holder.load(Relaxed)).is_none_or(is_left)
                     }
@@ -139,7 +150,7 @@ impl Note {
         for number in numbers {
             let uses = uses();
             let Some(inode) = marked_inode(number).filter(|inode| wanted == 0 || wanted == *inode) else { continue };
-            if self.others().any(|other| other.number.load(Acquire) == number) {
+            if self.others().any(|other| known_number(other.number.load(Acquire)) == Some(number)) {
                 continue;
             }
             if is_orphan(number, inode) && uses == self::uses() && UNNOTED.load(Acquire) == 0 {
@@ -172,11 +183,11 @@ impl Note {
         self.number.store(number, Release);
     }
 
-    /// Notes that the file may get another number.
-    pub fn set_opening(&self) {
+    /// Notes that the file may get another number than `number`, which it has until then.
+    pub fn set_moving(&self, number: c_int) {
         self.count_use();
         // ORDERING: SeqCst: see `host_numbers`.
-        self.number.store(OPENING, SeqCst);
+        self.number.store(MOVING - number, SeqCst);
     }
 
     /// Frees the note: the file is closed, or was not opened.
@@ -305,8 +316,10 @@ pub fn finish_writes(lwp: u32, here: usize) {
             wait_until(&|| note.holder.load(Acquire) != holder || note.uses.load(Acquire) != uses);
             continue;
         }
-        let number = note.number.load(Relaxed);
-        if number >= 0 && is_marked(number) && control(number, libc::F_GETFL) & libc::O_ACCMODE != libc::O_RDONLY {
+        if let Some(number) = known_number(note.number.load(Relaxed))
+            && is_marked(number)
+            && control(number, libc::F_GETFL) & libc::O_ACCMODE != libc::O_RDONLY
+        {
             detach(number);
         }
     }
@@ -319,7 +332,8 @@ pub fn may_be_open(is_meant: impl Fn(c_int) -> bool, is_asked: impl Fn(u32) -> b
     used_notes().any(|note| {
         // ORDERING: SeqCst: see `host_numbers`.
         let noted = note.number.load(SeqCst);
-        note.holder.load(SeqCst) != 0 && is_asked(note.lwp()) && if noted < 0 { opening } else { is_meant(noted) }
+        let is_concerned = known_number(noted).is_some_and(&is_meant) || noted < 0 && opening;
+        is_concerned && note.holder.load(SeqCst) != 0 && is_asked(note.lwp())
     })
 }
 
@@ -339,16 +353,15 @@ pub fn close_inherited(lwp: u32, new_lwp: u32, here: usize) {
             _ => holder.lwp() == lwp && !holder.is_abandoned(lwp, here),
         })
     };
-    let is_opening = |note: &Note| note.holder.load(Relaxed) != 0 && note.number.load(Relaxed) == OPENING;
+    let is_opening = |note: &Note| note.holder.load(Relaxed) != 0 && note.number.load(Relaxed) <= OPENING;
     for note in used_notes().filter(|note| is_live(note)) {
-        let number = note.number.load(Relaxed);
-        if number >= 0 && marked_inode(number).is_some() {
+        if let Some(number) = known_number(note.number.load(Relaxed)).filter(|number| marked_inode(*number).is_some()) {
             detach(number);
         }
     }
     let is_kept = |number: c_int| {
         used_notes().filter(|note| is_live(note)).any(|note| match note.number.load(Relaxed) {
-            OPENING => true,
+            ..=OPENING => true,
             noted => noted == number,
         })
     };
