@@ -20,6 +20,7 @@ use crate::clock;
 use crate::first_use::records;
 use crate::glibc::call_arguments::name_word;
 use crate::glibc::next_functions::{self, NextFunction};
+use crate::hooks::result::errno;
 use crate::hooks::user::new_user_by_system_call;
 use crate::lifecycle::{
     Restriction, change_file_size_limit, change_namespace, change_user, close_descriptor, close_descriptors_from,
@@ -99,12 +100,17 @@ pub unsafe extern "C-unwind" fn setns(fd: c_int, nstype: c_int) -> c_int {
     change_namespace(|| call_next().into()) as c_int
 }
 
+/// Whether a call that returned this found that another thread was just opening a file with the same number.
+fn is_busy(result: &c_long) -> bool {
+    *result == -1 && errno() == libc::EBUSY
+}
+
 /// `int dup2(int old, int new);`
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn dup2(old: c_int, new: c_int) -> c_int {
     // SAFETY: the next function with the host's arguments.
     let call_next = || unsafe { call_next!(dup2(old: c_int, new: c_int) -> c_int) };
-    replace_descriptor(new, || call_next().into()) as c_int
+    replace_descriptor(new, || call_next().into(), is_busy) as c_int
 }
 
 /// `int dup3(int old, int new, int flags);`
@@ -112,7 +118,7 @@ pub unsafe extern "C-unwind" fn dup2(old: c_int, new: c_int) -> c_int {
 pub unsafe extern "C-unwind" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
     // SAFETY: as above.
     let call_next = || unsafe { call_next!(dup3(old: c_int, new: c_int, flags: c_int) -> c_int) };
-    replace_descriptor(new, || call_next().into()) as c_int
+    replace_descriptor(new, || call_next().into(), is_busy) as c_int
 }
 
 /// `int close(int fd);`
@@ -146,7 +152,7 @@ pub unsafe extern "C-unwind" fn closefrom(least: c_int) {
 }
 
 /// `close_range` by `call_next`. With a flag it does not close anything, but marks what an exec closes.
-fn close_in_range(first: c_uint, flags: c_int, call_next: impl FnOnce() -> c_long) -> c_long {
+fn close_in_range(first: c_uint, flags: c_int, call_next: impl Fn() -> c_long) -> c_long {
     match c_int::try_from(first) {
         Ok(first) if flags as c_uint & libc::CLOSE_RANGE_CLOEXEC == 0 => close_descriptors_from(first, call_next),
         _ => call_next(),
@@ -280,7 +286,7 @@ unsafe extern "C-unwind" fn known_syscall(number: c_long, a: u64, b: u64, c: u64
     }
     let restriction = match number {
         libc::SYS_setns => return change_namespace(call_next),
-        libc::SYS_dup2 | libc::SYS_dup3 => return replace_descriptor(b as c_int, call_next),
+        libc::SYS_dup2 | libc::SYS_dup3 => return replace_descriptor(b as c_int, call_next, is_busy),
         libc::SYS_close => return close_descriptor(a as c_int, call_next),
         libc::SYS_close_range => return close_in_range(a as c_uint, c as c_int, call_next),
         libc::SYS_setrlimit => {

@@ -15,7 +15,7 @@ mod open;
 mod open_files;
 #[cfg(test)]
 mod open_files_tests;
-mod opened_inodes;
+mod opened_before;
 pub mod own_exports;
 pub mod own_relocations;
 pub mod path;

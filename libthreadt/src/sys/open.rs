@@ -172,9 +172,7 @@ fn identity(stat: &libc::stat) -> FileIdentity {
 }
 
 fn open_without_waiting(path: &CStr, flags: c_int) -> Result<Fd> {
-    let mut fd = open_inode(path, flags, 0, thread_id())?;
-    fd.keep_apart();
-    Ok(fd)
+    open_inode(path, flags, 0, thread_id())?.kept_apart()
 }
 
 /// `inode` is the file's inode number if that is known, else 0, and `lwp` the calling thread's.
