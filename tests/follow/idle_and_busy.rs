@@ -1,7 +1,11 @@
 //! The records of a running process are read while it is idle, and while it records at full speed.
 
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::Duration;
+
 use super::{assert_contiguous, end, files, follow, go, posts};
-use crate::harness::{Program, TestDirectory};
+use crate::harness::{CommandOutput, Program, RunningCommand, TestDirectory};
 use crate::kill::finished;
 
 /// The program makes three calls and then waits. None of their records is in a file.
@@ -47,37 +51,74 @@ fn records_of_a_waiting_thread_are_printed_beside_threads_that_end() {
     assert_eq!(output.stdout_text().lines().filter(|line| line.contains("sema_post")).count(), 2 + 3 + 4 + 5 + 6);
 }
 
-/// Read again and again at full speed: of each thread everything up to some moment, which is not before the one at which reading
-/// began.
+/// A program that records posts of semaphores at full speed; `ending` is how it ends by itself. It has begun to record.
+fn start_counting(test: &TestDirectory, ending: &[&str]) -> RunningCommand {
+    let program = test.traced(Program::c("kill/counting.c")).arg(counts(test)).arg("steady").args(ending);
+    let mut program = program.env("THR_TRACE_EVENTS", "sema").spawn();
+    while posts_made(test) == 0 {
+        assert!(!program.has_ended() || posts_made(test) > 0);
+        sleep(Duration::from_micros(100));
+    }
+    program
+}
+
+fn counts(test: &TestDirectory) -> PathBuf {
+    test.directory().join("counts")
+}
+
+/// How many posts such a program has made at least.
+fn posts_made(test: &TestDirectory) -> u64 {
+    finished(&counts(test)).iter().map(|calls| calls.div_ceil(3)).sum()
+}
+
+/// Fails unless all posts of each thread up to some moment were read, and at least as many as were `made` when reading began.
+#[track_caller]
+fn assert_read(output: &CommandOutput, made: u64) {
+    output.success();
+    assert_eq!(output.stderr_text(), "");
+    let read: u64 = assert_contiguous(&output.stdout).iter().sum();
+    assert!(read >= made, "{read} posts were read, {made} had been made before");
+}
+
 #[test]
 fn at_full_speed_each_thread_is_read_without_gap_or_double() {
-    let mut alive = 0;
-    for round in 0..40 {
+    for _ in 0..3 {
         let test = TestDirectory::new("follow-plain");
-        let counts = test.directory().join("counts");
-        // The busier the machine, the longer it has to run to be read while it does.
-        let calls = 100_000 * (1 + round / 4).min(8);
-        let program = test.traced(Program::c("kill/counting.c")).arg(&counts).args(["steady", "exit"]);
-        let mut program = program.arg(calls.to_string()).env("THR_TRACE_EVENTS", "sema").spawn();
-        loop {
-            let ended = program.has_ended();
-            let before: u64 = finished(&counts).iter().map(|calls| calls.div_ceil(3)).sum();
-            let output = test.trace_cat().run();
-            if before > 0 {
-                output.success();
-                assert_eq!(output.stderr_text(), "");
+        let program = start_counting(&test, &[]);
+        let readings = [(); 3].map(|()| {
+            let made = posts_made(&test);
+            let mut reader = test.trace_cat().spawn();
+            while !reader.has_ended() {
+                // However long reading takes, the trace stays small.
+                if posts_made(&test) > made + 50_000 {
+                    program.signal(libc::SIGSTOP);
+                }
+                sleep(Duration::from_millis(1));
             }
-            let found: u64 = assert_contiguous(&output.stdout).iter().sum();
-            assert!(found >= before, "{found} posts were read, {before} had been made before");
-            alive += usize::from(before > 0 && !ended && !program.has_ended());
+            program.signal(libc::SIGCONT);
+            (made, reader.wait())
+        });
+        program.signal(libc::SIGKILL);
+        program.wait().killed(libc::SIGKILL);
+        for (made, output) in readings {
+            assert_read(&output, made);
+        }
+    }
+}
+
+/// The last readings are at the end of the program, and after it.
+#[test]
+fn a_program_that_ends_is_read_without_gap_or_double() {
+    for _ in 0..4 {
+        let test = TestDirectory::new("follow-ends");
+        let mut program = start_counting(&test, &["exit", "60000"]);
+        loop {
+            let (ended, made) = (program.has_ended(), posts_made(&test));
+            assert_read(&test.trace_cat().run(), made);
             if ended {
                 break;
             }
         }
         program.wait().exited(40);
-        if alive >= 6 {
-            return;
-        }
     }
-    assert!(alive > 0, "it was never read while it ran");
 }

@@ -60,10 +60,11 @@ fn many_threads_at_once_are_followed() {
     let all = (0..110).map(|count| format!("stay {} ", 1 + count % 7)).collect::<String>();
     let test = TestDirectory::new("follow-many");
     let follower = follow_all(&test);
-    let programs: Vec<_> = (0..2).map(|_| posts(&test, &format!("{all} go posts 9")).spawn()).collect();
-    for mut program in programs {
-        program.wait_for("ready\n");
-        go(&test);
+    let mut programs: Vec<_> = (0..2).map(|_| posts(&test, &format!("{all} go posts 9")).spawn()).collect();
+    // Following ends when one has ended before the other has begun.
+    programs.iter_mut().for_each(|program| program.wait_for("ready\n"));
+    go(&test);
+    for program in programs {
         program.wait().exited(7);
     }
     let made: usize = (0..110).map(|count| 1 + count % 7).sum();
@@ -129,8 +130,9 @@ fn following_may_begin_at_any_moment() {
         waits.wait_for("ready\n");
         let counts = test.directory().join("counts");
         let mut busy = counting(&test, "exit", 150_000).spawn();
-        while finished(&counts).iter().sum::<u64>() < calls {
-            assert!(!busy.has_ended());
+        let has_begun = || finished(&counts).iter().sum::<u64>() >= calls;
+        while !has_begun() {
+            assert!(!busy.has_ended() || has_begun());
             std::thread::sleep(Duration::from_micros(50));
         }
         let follower = follow_all(&test);

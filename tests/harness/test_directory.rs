@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::{CommandOutput, Trace, library, trace_cat};
 
-/// How long a command may take before it counts as hanging.
+/// How long a test waits for a command before that counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A fresh directory for one test. It is removed when the test succeeds. When the test fails, it stays, and the commands that ran
@@ -181,7 +181,7 @@ impl<'a> TestCommand<'a> {
         // SAFETY: it only calls signal().
         unsafe { self.command.pre_exec(as_usual) };
         let child = self.command.spawn().unwrap_or_else(|error| panic!("{shown}: {error}"));
-        RunningCommand { child, shown, stdout, stderr, noise: self.noise, deadline: Instant::now() + PATIENCE }
+        RunningCommand { child, shown, stdout, stderr, noise: self.noise }
     }
 }
 
@@ -222,7 +222,6 @@ pub struct RunningCommand {
     stdout: PathBuf,
     stderr: PathBuf,
     noise: bool,
-    deadline: Instant,
 }
 
 impl RunningCommand {
@@ -246,11 +245,12 @@ impl RunningCommand {
     /// # Panics
     /// If it ends before, or takes too long.
     pub fn wait_for(&mut self, text: &str) {
+        let deadline = Instant::now() + PATIENCE;
         while memchr::memmem::find(&self.stdout(), text.as_bytes()).is_none() {
             let ended = self.has_ended();
             let printed = memchr::memmem::find(&self.stdout(), text.as_bytes()).is_some();
             assert!(printed || !ended, "{}: ended before it printed {text:?}", self.shown);
-            self.check_patience();
+            self.check_patience(deadline);
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -276,12 +276,13 @@ impl RunningCommand {
     /// # Panics
     /// As [`TestCommand::run`].
     pub fn wait(mut self) -> CommandOutput {
+        let deadline = Instant::now() + PATIENCE;
         let mut pause = Duration::from_micros(200);
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            self.check_patience();
+            self.check_patience(deadline);
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(10));
         };
@@ -299,8 +300,8 @@ impl RunningCommand {
     }
 
     /// Fails, and ends the command with its children, when its time is up.
-    fn check_patience(&mut self) {
-        if Instant::now() > self.deadline {
+    fn check_patience(&self, deadline: Instant) {
+        if Instant::now() > deadline {
             panic!("{}: still running after its time; killed", self.shown);
         }
     }

@@ -7,7 +7,7 @@ use spec::buffer::Owner;
 use crate::config::CONFIG;
 use crate::process_state::{self, PROCESS, switch_all_off};
 use crate::storage;
-use crate::sys::{Errno, Result};
+use crate::sys::{self, Errno, Result};
 use crate::trace_dir::names_owner::{self, ClaimedTrbuf};
 use crate::trace_dir::{directory, identity, info_file, sandbox_spares};
 
@@ -56,22 +56,16 @@ fn use_spare(cause: Errno) -> bool {
 /// # Safety
 /// One thread of the process may call this, once for each generation of files.
 unsafe fn make_trbuf(generation: usize) -> Result {
-    let make = || {
+    // Closed, or a handler of this thread has lowered the limit on files.
+    sys::repeat_if_closed(|| {
         // SAFETY: the caller's.
-        unsafe { names_owner::claim(generation) }.and_then(|trbuf| match trbuf {
-            ClaimedTrbuf::New(fd, owner) => storage::make(generation, &fd, &owner),
+        match unsafe { names_owner::claim(generation) }? {
+            ClaimedTrbuf::New(fd, owner) => {
+                storage::make(generation, &fd, &owner).inspect_err(|_| names_owner::abandon_trbuf(generation))
+            }
             ClaimedTrbuf::TakenOver(fd, owner) => storage::take_over(generation, &fd, &owner),
-        })
-    };
-    let mut made = make();
-    for _ in 0..16 {
-        if made != Err(Errno(libc::EBADF)) {
-            break;
         }
-        // The host closes descriptors that are not its own, or a handler of this thread has lowered the limit on files.
-        made = make();
-    }
-    made
+    })
 }
 
 /// Begins other files, in the subdirectory for the user `uid`: every thread records there from its next record on. `false` if

@@ -1,6 +1,11 @@
-//! Calls that change what the library may do or what the clock shows: `prctl`, those that limit the size of files,
-//! close descriptors or give the program one of its choice, and `syscall` where it makes the same calls. Of these calls only
-//! those are recorded that name the thread.
+//! Calls that this library has to know of, though they are not recorded:
+//! - `prctl` where it forbids the thread the processor's counter or system calls,
+//! - `setrlimit`, `prlimit` and `ulimit`, which limit the size of files,
+//! - `close`, `close_range`, `closefrom`, `dup2` and `dup3`, after which a descriptor's number stands for something else,
+//! - `syscall` where it makes one of these calls, `seccomp`, one that changes the user (`user`) or one that goes into a sandbox
+//!   (`sandbox`).
+//!
+//! `prctl` is recorded where it names the thread.
 //!
 //! `prctl` and `syscall` are variadic in C. Their arguments are in registers whether they are there or not, and the
 //! seventh of `syscall` is on the stack.
@@ -15,6 +20,7 @@ use crate::clock;
 use crate::first_use::records;
 use crate::glibc::call_arguments::name_word;
 use crate::glibc::next_functions::{self, NextFunction};
+use crate::hooks::result::errno;
 use crate::hooks::sandbox::{
     MOVES_FILES, SYS_LANDLOCK_RESTRICT_SELF, enter_namespace, prepare_for_clone, prepare_for_system_call,
 };
@@ -31,13 +37,19 @@ fn restriction_by_prctl(option: c_int, value: u64, more: u64) -> Option<Restrict
     match option {
         libc::PR_SET_TSC if value as c_int == libc::PR_TSC_SIGSEGV => Some(Restriction::Counter),
         libc::PR_SET_SECCOMP if value == u64::from(libc::SECCOMP_MODE_STRICT) => Some(Restriction::SystemCalls),
-        libc::PR_SET_SECCOMP if value == u64::from(libc::SECCOMP_MODE_FILTER) => Some(filtered(more)),
+        libc::PR_SET_SECCOMP if value == u64::from(libc::SECCOMP_MODE_FILTER) => Some(filtered(more, 0)),
         _ => None,
     }
 }
 
-fn filtered(address: u64) -> Restriction {
-    Restriction::Filtered(with_exposed_provenance(address as usize))
+/// A filter at this address, with the flags of `seccomp`.
+fn filtered(address: u64, flags: u64) -> Restriction {
+    let [synchronised, listener] = [libc::SECCOMP_FILTER_FLAG_TSYNC, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER];
+    Restriction::Filtered {
+        filter: with_exposed_provenance(address as usize),
+        // A listener's descriptor is greater than 0, too, but with both flags no thread is named.
+        may_name_thread: flags & (synchronised | listener) == synchronised,
+    }
 }
 
 /// `int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);`
@@ -83,12 +95,17 @@ unsafe fn restricting_prctl(restriction: Restriction, option: c_int, a: u64, b: 
     restrict(restriction, || call_next().into()) as c_int
 }
 
+/// Whether a call that returned this found that another thread was just opening a file with the same number.
+fn is_busy(result: &c_long) -> bool {
+    *result == -1 && errno() == libc::EBUSY
+}
+
 /// `int dup2(int old, int new);`
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn dup2(old: c_int, new: c_int) -> c_int {
     // SAFETY: the next function with the host's arguments.
     let call_next = || unsafe { call_next!(dup2(old: c_int, new: c_int) -> c_int) };
-    replace_descriptor(new, || call_next().into()) as c_int
+    replace_descriptor(new, || call_next().into(), is_busy) as c_int
 }
 
 /// `int dup3(int old, int new, int flags);`
@@ -96,7 +113,7 @@ pub unsafe extern "C-unwind" fn dup2(old: c_int, new: c_int) -> c_int {
 pub unsafe extern "C-unwind" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
     // SAFETY: as above.
     let call_next = || unsafe { call_next!(dup3(old: c_int, new: c_int, flags: c_int) -> c_int) };
-    replace_descriptor(new, || call_next().into()) as c_int
+    replace_descriptor(new, || call_next().into(), is_busy) as c_int
 }
 
 /// `int close(int fd);`
@@ -130,7 +147,7 @@ pub unsafe extern "C-unwind" fn closefrom(least: c_int) {
 }
 
 /// `close_range` by `call_next`. With a flag it does not close anything, but marks what an exec closes.
-fn close_in_range(first: c_uint, flags: c_int, call_next: impl FnOnce() -> c_long) -> c_long {
+fn close_in_range(first: c_uint, flags: c_int, call_next: impl Fn() -> c_long) -> c_long {
     match c_int::try_from(first) {
         Ok(first) if flags as c_uint & libc::CLOSE_RANGE_CLOEXEC == 0 => close_descriptors_from(first, call_next),
         _ => call_next(),
@@ -305,7 +322,7 @@ unsafe extern "C-unwind" fn known_syscall(number: c_long, a: u64, b: u64, c: u64
     }
     let restriction = match number {
         libc::SYS_setns => return enter_namespace(b as c_int, call_next),
-        libc::SYS_dup2 | libc::SYS_dup3 => return replace_descriptor(b as c_int, call_next),
+        libc::SYS_dup2 | libc::SYS_dup3 => return replace_descriptor(b as c_int, call_next, is_busy),
         libc::SYS_close => return close_descriptor(a as c_int, call_next),
         libc::SYS_close_range => return close_in_range(a as c_uint, c as c_int, call_next),
         libc::SYS_setrlimit => {
@@ -317,7 +334,7 @@ unsafe extern "C-unwind" fn known_syscall(number: c_long, a: u64, b: u64, c: u64
         libc::SYS_prctl if a as c_int == libc::PR_SET_NAME => return record_name(call_next),
         libc::SYS_prctl => restriction_by_prctl(a as c_int, b, c),
         _ if a as u32 == libc::SECCOMP_SET_MODE_STRICT => Some(Restriction::SystemCalls),
-        _ if a as u32 == libc::SECCOMP_SET_MODE_FILTER => Some(filtered(c)),
+        _ if a as u32 == libc::SECCOMP_SET_MODE_FILTER => Some(filtered(c, b)),
         _ => None,
     };
     match restriction {
@@ -336,7 +353,7 @@ mod tests {
         assert_eq!(forbids(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV as u64), Some(Restriction::Counter));
         assert_eq!(forbids(libc::PR_SET_TSC, libc::PR_TSC_ENABLE as u64), None);
         assert_eq!(forbids(libc::PR_SET_SECCOMP, 1), Some(Restriction::SystemCalls));
-        assert_eq!(forbids(libc::PR_SET_SECCOMP, 2), Some(filtered(0x7fff_0000)));
+        assert_eq!(forbids(libc::PR_SET_SECCOMP, 2), Some(filtered(0x7fff_0000, 0)));
         assert_eq!(forbids(libc::PR_GET_TSC, 0x7fff_0000), None);
     }
 }

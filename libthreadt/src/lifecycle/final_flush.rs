@@ -101,8 +101,9 @@ fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
     }
     let written = slot.write_all(storage::file_entry(slot, lwp));
     slot.release_writer();
-    if process_state::sandboxed().is_none() {
-        storage::report_failure(written);
+    match slot.anonymous.load(Relaxed) {
+        0 => storage::report_unwritten(slot, written),
+        _ => storage::report_failure(written),
     }
     written.is_ok() && slot.is_empty()
 }

@@ -21,29 +21,37 @@ pub fn change_file_size_limit(limit: u64, call_next: impl FnOnce() -> c_long) ->
 }
 
 /// Gives the program the descriptor `number` by `call_next`, in such a way that it does not replace one of this library.
-pub fn replace_descriptor(number: c_int, call_next: impl FnOnce() -> c_long) -> c_long {
-    change_descriptors((number >= 0).then_some(Numbers::one(number)), call_next)
+/// `is_busy` says whether that failed because somebody was just opening a file with this number.
+pub fn replace_descriptor(number: c_int, call_next: impl Fn() -> c_long, is_busy: impl Fn(&c_long) -> bool) -> c_long {
+    change_descriptors(not_owned(number).then_some(Numbers::one(number)), call_next, is_busy)
 }
 
 /// Closes the descriptor `number` by `call_next`, unless it is one of this library: then the call fails as for any other that
 /// the program has not opened.
 #[cold]
 #[inline(never)]
-pub fn close_descriptor(number: c_int, call_next: impl FnOnce() -> c_long) -> c_long {
-    // The program's own, mostly: nothing of this library gets that number before it is closed.
-    let is_own = number < 0 || is_foreign(number);
-    change_descriptors((!is_own).then_some(Numbers::one(number)), call_next)
+pub fn close_descriptor(number: c_int, call_next: impl Fn() -> c_long) -> c_long {
+    change_descriptors(not_owned(number).then_some(Numbers::one(number)), call_next, |_| false)
 }
 
 /// Closes the descriptors from `least` on, or some of them, by `call_next`; none of this library.
-pub fn close_descriptors_from(least: c_int, call_next: impl FnOnce() -> c_long) -> c_long {
-    change_descriptors(Some(Numbers::from(least.max(0))), call_next)
+pub fn close_descriptors_from(least: c_int, call_next: impl Fn() -> c_long) -> c_long {
+    change_descriptors(Some(Numbers::from(least.max(0))), call_next, |_| false)
+}
+
+/// Whether the number is not one that the program has open. Nothing of this library gets such a number before it is closed.
+fn not_owned(number: c_int) -> bool {
+    number >= 0 && !is_foreign(number)
 }
 
 /// Makes a call that closes these descriptors or gives them to the program, while none is this library's.
-fn change_descriptors(numbers: Option<Numbers>, call_next: impl FnOnce() -> c_long) -> c_long {
+fn change_descriptors(
+    numbers: Option<Numbers>,
+    call_next: impl Fn() -> c_long,
+    is_busy: impl Fn(&c_long) -> bool,
+) -> c_long {
     match numbers.filter(|_| is_concerned()) {
-        Some(numbers) => with_numbers(numbers, thread_id(), call_next),
+        Some(numbers) => with_numbers(numbers, thread_id(), call_next, is_busy),
         None => call_next(),
     }
 }

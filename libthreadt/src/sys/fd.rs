@@ -9,6 +9,7 @@ use super::descriptor::stat;
 use super::file_size::file_size_limit;
 use super::host_numbers;
 use super::open_files::{self, Note, NoteOrNone};
+use super::opened_before;
 use super::process::thread_id;
 use super::stack::stack_pointer;
 
@@ -58,9 +59,18 @@ impl Drop for Fd {
 impl Fd {
     /// As [`Fd::open_inode`], for a file of which nothing is known.
     pub(super) fn open(path: &CStr, flags: c_int, mode: u32) -> Result<Fd> {
-        let mut fd = Fd::open_inode(path, flags, mode, 0, thread_id())?;
-        fd.keep_apart();
-        Ok(fd)
+        Fd::open_inode(path, flags, mode, 0, thread_id())?.kept_apart()
+    }
+
+    /// The same file by a number that the host's next files do not get ([`Fd::keep_apart`]). `EBADF` if the host has taken
+    /// the number that it had.
+    pub(super) fn kept_apart(mut self) -> Result<Fd> {
+        if self.was_replaced() {
+            self.forget();
+            return Err(Errno(libc::EBADF));
+        }
+        self.keep_apart();
+        Ok(self)
     }
 
     /// Opens `path`; the descriptor does not survive an exec. For the functions in `open`, which check what it is. `inode` is
@@ -68,6 +78,9 @@ impl Fd {
     pub(super) fn open_inode(path: &CStr, flags: c_int, mode: u32, inode: u64, lwp: u32) -> Result<Fd> {
         let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY | open_files::MARK;
         let place = stack_pointer();
+        if inode != 0 {
+            opened_before::add_inode(inode);
+        }
         let note = host_numbers::without_announcement(lwp, || Note::begin(lwp, place, inode), Note::end);
         // SAFETY: the path is NUL-terminated.
         let opened = uninterrupted(|| unsafe {
@@ -81,11 +94,20 @@ impl Fd {
             }
         };
         let mut fd = Fd { number, note };
+        fd.note_number();
         if number <= 2 {
             // The host has closed one of the standard descriptors; what it writes there must not reach our file.
-            fd.move_to(3)?;
+            match fd.move_to(3, true) {
+                Err(_) if fd.was_replaced() => {
+                    fd.forget();
+                    return Err(Errno(libc::EBADF));
+                }
+                moved => moved?,
+            }
         }
-        fd.note_number();
+        if inode == 0 {
+            fd.note_inode();
+        }
         Ok(fd)
     }
 
@@ -103,16 +125,20 @@ impl Fd {
             && let Some(note) = self.note
         {
             let wanted = least + note.place();
-            note.set_opening();
-            if !host_numbers::is_announced(note.lwp()) {
-                let _ = self.move_to(wanted);
-            }
-            self.note_number();
+            let _ = self.move_to(wanted, false);
+        }
+    }
+
+    fn note_inode(&self) {
+        let Ok(stat) = self.stat() else { return };
+        opened_before::add_inode(stat.st_ino);
+        if let Some(note) = self.note {
+            note.set_inode(stat.st_ino);
         }
     }
 
     fn note_number(&self) {
-        open_files::add_number(self.number);
+        opened_before::add_number(self.number);
         if let Some(note) = self.note {
             note.set_number(self.number);
         }
@@ -129,13 +155,25 @@ impl Fd {
         core::mem::forget(self);
     }
 
-    /// Changes the number to one from `least` on.
-    fn move_to(&mut self, least: c_int) -> Result {
-        let arguments = [self.number as usize, libc::F_DUPFD_CLOEXEC as usize, least as usize];
-        // SAFETY: no memory is involved.
-        let moved = unsafe { call(libc::SYS_fcntl, arguments) }?;
-        open_files::close(core::mem::replace(&mut self.number, moved as c_int));
-        Ok(())
+    /// Changes the number to one from `least` on; unless it has to be, only if the host changes none at this moment.
+    fn move_to(&mut self, least: c_int, has_to_be: bool) -> Result {
+        if let Some(note) = self.note {
+            note.set_moving(self.number);
+        }
+        let is_announced = || self.note.is_some_and(|note| host_numbers::is_announced(note.lwp()));
+        // The host may have taken the number before it was noted.
+        let moved = if self.was_replaced() || !has_to_be && is_announced() {
+            Err(Errno(libc::EBADF))
+        } else {
+            let arguments = [self.number as usize, libc::F_DUPFD_CLOEXEC as usize, least as usize];
+            // SAFETY: no memory is involved.
+            unsafe { call(libc::SYS_fcntl, arguments) }
+        };
+        if let Ok(moved) = moved {
+            open_files::close(core::mem::replace(&mut self.number, moved as c_int));
+        }
+        self.note_number();
+        moved.map(drop)
     }
 
     /// Bytes read into `buffer` from `at` on; 0 at the end of the file.

@@ -1,15 +1,22 @@
 //! Descriptor numbers that the host is about to close, or to give to files of its own (`dup2`), whatever they are now.
 //!
 //! A file of this library that had such a number at that moment would be closed, and what is written to it would go to the
-//! file that has the number next: the host's, or another of this library's. So a hook first announces the number, then waits until no file of this library has it or may get it. Who
-//! opens a file takes a note first (`open_files`), then looks for an announcement, and opens none while there is one. Either
-//! the opener learns of the announcement, or the hook of the note.
+//! file that has the number next: the host's, or another of this library's. So a hook first announces the number, then waits
+//! until no file of this library has it or may get it. Who opens a file takes a note first (`open_files`), then looks for an
+//! announcement, and opens none while there is one. Either the opener learns of the announcement, or the hook of the note.
+//!
+//! Each waits for the other for a second at most: so long a thread may wait for a processor, but one that is stopped must not
+//! stop all.
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
+use super::hold::Holder;
 use super::open_files::{has_unnoted, may_be_open};
-use super::time::sleep;
+use super::process::{process_id, thread_exists};
+use super::stack::stack_pointer;
+use super::time::{sleep, time_used_by};
 
 /// The numbers that a call concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,23 +45,33 @@ impl Numbers {
     }
 }
 
-/// The announcements: the LWP above the numbers, 0 where there is none.
-static ANNOUNCED: [AtomicU64; 16] = [const { AtomicU64::new(0) }; 16];
+/// That a thread is about to change what numbers stand for.
+struct Announcement {
+    /// The LWP above the numbers; 0 if there is none.
+    word: AtomicU64,
+    /// Where the thread's stack was, as a [`Holder`].
+    place: AtomicU64,
+    /// The processor time that the thread had used when it began the host's call; `u64::MAX` before.
+    began: AtomicU64,
+}
+
+static ANNOUNCEMENTS: [Announcement; 16] = [const { Announcement::none() }; 16];
 const LWP_AT: u32 = 32;
 /// For how long, in nanoseconds, one waits for the other before it looks again.
 const PAUSE: i64 = 100_000;
-/// How often a hook looks whether a file of this library still has an announced number: for a second. If the thread that
-/// is about to write to it does not run, it does not help the host to wait for it longer.
-const HOOK_PATIENCE: u32 = 10_000;
-/// How often it looks for files that are being opened, which seldom get just this number.
+/// How often it looks: for a second at least.
+const PATIENCE: u32 = 10_000;
+/// How often a hook looks for files that are being opened, which seldom get just this number.
 const OPENING_PATIENCE: u32 = 100;
-/// How often an opener looks whether an announcement is gone.
-const OPENER_PATIENCE: u32 = 50;
+/// How often an opener looks before it asks whether the announcer has left its call.
+const LOOKS_PER_QUESTION: u32 = 50;
+/// More processor time than this, in nanoseconds, no call takes that closes or replaces descriptors.
+const CALL_TIME: u64 = 5_000_000;
 
 /// The numbers that other threads than `lwp` have announced.
 fn announced(lwp: u32) -> impl Iterator<Item = Numbers> {
     // ORDERING: SeqCst, as what `may_be_open` reads, so that of two threads one sees what the other has written.
-    let words = ANNOUNCED.iter().map(|place| place.load(SeqCst));
+    let words = ANNOUNCEMENTS.iter().map(|place| place.word.load(SeqCst));
     words.filter(move |word| *word != 0 && (word >> LWP_AT) as u32 != lwp).map(|word| Numbers(word as u32))
 }
 
@@ -66,12 +83,12 @@ pub fn is_announced(lwp: u32) -> bool {
 /// Calls `take`, which takes a note, again and again until no other thread than `lwp`, the calling one, has announced a number
 /// after that. In between `release` gives it back.
 ///
-/// An announcement that stays for some milliseconds is withdrawn. It may be left over: the host's call was cancelled, or a
-/// handler jumped out of it. Or the call blocks, as the `dup2` that closes a socket does; then it has taken effect, because
-/// the kernel first changes its table and then waits.
+/// An announcement that stays is withdrawn. It may be left over: the host's call was cancelled, or a handler jumped out of it,
+/// and then its thread is gone or goes on computing. Or the call blocks, as the closing of many descriptors may do. But
+/// the thread may also be waiting for a processor; only a second tells that from one which sleeps elsewhere.
 pub fn without_announcement<T>(lwp: u32, take: impl Fn() -> T, release: impl Fn(T)) -> T {
     let mut taken = take();
-    for _ in 0..OPENER_PATIENCE {
+    for turn in 1..PATIENCE {
         if !is_announced(lwp) {
             return taken;
         }
@@ -85,18 +102,40 @@ pub fn without_announcement<T>(lwp: u32, take: impl Fn() -> T, release: impl Fn(
         if !is_awaited {
             return taken;
         }
+        if turn % LOOKS_PER_QUESTION == 0 {
+            withdraw(lwp, |announcement, announcer| announcement.is_left(announcer));
+        }
     }
-    withdraw(lwp);
+    withdraw(lwp, |_, _| true);
     taken
 }
 
-/// Withdraws what other threads than `lwp` have announced.
+/// Withdraws those announcements of other threads than `lwp` for which `is_meant`, which gets the announcer's LWP, is true.
 #[cold]
-fn withdraw(lwp: u32) {
-    for place in &ANNOUNCED {
-        let word = place.load(SeqCst);
-        if word != 0 && (word >> LWP_AT) as u32 != lwp {
-            let _ = place.compare_exchange(word, 0, SeqCst, SeqCst);
+fn withdraw(lwp: u32, is_meant: impl Fn(&Announcement, u32) -> bool) {
+    for announcement in &ANNOUNCEMENTS {
+        let word = announcement.word.load(SeqCst);
+        let announcer = (word >> LWP_AT) as u32;
+        if word != 0 && announcer != lwp && is_meant(announcement, announcer) {
+            // Before somebody else announces something here.
+            announcement.began.store(u64::MAX, SeqCst);
+            let _ = announcement.word.compare_exchange(word, 0, SeqCst, SeqCst);
+        }
+    }
+}
+
+impl Announcement {
+    const fn none() -> Announcement {
+        Announcement { word: AtomicU64::new(0), place: AtomicU64::new(0), began: AtomicU64::new(u64::MAX) }
+    }
+
+    /// Whether the thread `announcer`, which has made it, has certainly left its call.
+    fn is_left(&self, announcer: u32) -> bool {
+        let began = self.began.load(SeqCst);
+        match time_used_by(announcer) {
+            // It may have announced something else meanwhile.
+            Ok(now) => now.saturating_sub(began) > CALL_TIME && self.began.load(SeqCst) == began,
+            Err(_) => !thread_exists(process_id(), announcer),
         }
     }
 }
@@ -108,39 +147,68 @@ pub fn may_be_ours(number: c_int) -> bool {
 }
 
 /// Calls `change`, which closes these numbers or gives them to the host, once no other thread than `lwp`, the calling one,
-/// has a file of this library there or opens one.
-pub fn with_numbers<T>(numbers: Numbers, lwp: u32, change: impl FnOnce() -> T) -> T {
+/// has a file of this library there or opens one; and again as long as `is_busy` after it, because somebody is opening one
+/// after all.
+pub fn with_numbers<T>(numbers: Numbers, lwp: u32, change: impl Fn() -> T, is_busy: impl Fn(&T) -> bool) -> T {
     let word = u64::from(lwp) << LWP_AT | u64::from(numbers.0);
+    let here = stack_pointer();
+    withdraw_own(lwp, here);
     // More than so many calls at a time are not protected.
-    let place = ANNOUNCED.iter().find(|place| place.compare_exchange(0, word, SeqCst, SeqCst).is_ok());
-    for turn in 0..HOOK_PATIENCE {
-        let may_be_opened = turn < OPENING_PATIENCE;
+    let is_free = |free: &&Announcement| free.word.compare_exchange(0, word, SeqCst, SeqCst).is_ok();
+    let announcement = ANNOUNCEMENTS.iter().find(is_free);
+    if let Some(announcement) = announcement {
+        announcement.place.store(Holder::new(lwp, here).word(), Relaxed);
+    }
+    let is_awaited = |opening: bool| {
         let is_another = |holder| holder != lwp;
-        let is_awaited = match may_be_opened {
-            true => has_unnoted() || numbers.may_be_open(is_another),
-            false => may_be_open(|number| numbers.contains(number), is_another, false),
-        };
-        if !is_awaited {
-            break;
-        }
+        opening && has_unnoted() || may_be_open(|number| numbers.contains(number), is_another, opening)
+    };
+    let mut turns = 0..PATIENCE;
+    while turns.next().is_some_and(|turn| is_awaited(turn < OPENING_PATIENCE)) {
         sleep(PAUSE);
     }
-    let result = change();
-    if let Some(place) = place {
+    if let Some(announcement) = announcement {
+        announcement.began.store(time_used_by(lwp).unwrap_or(u64::MAX), SeqCst);
+    }
+    let mut result = change();
+    while is_busy(&result) && is_awaited(true) && turns.next().is_some() {
+        sleep(PAUSE);
+        result = change();
+    }
+    if let Some(announcement) = announcement {
+        announcement.began.store(u64::MAX, SeqCst);
         // An opener may have withdrawn it.
-        let _ = place.compare_exchange(word, 0, SeqCst, SeqCst);
+        let _ = announcement.word.compare_exchange(word, 0, SeqCst, SeqCst);
     }
     result
 }
 
+/// Withdraws what the thread `lwp`, the calling one, with its stack at `here`, has announced for calls that it has left by a
+/// jump.
+fn withdraw_own(lwp: u32, here: usize) {
+    for announcement in &ANNOUNCEMENTS {
+        let word = announcement.word.load(SeqCst);
+        let holder = Holder::from_word(announcement.place.load(Relaxed));
+        if (word >> LWP_AT) as u32 == lwp
+            && holder.is_some_and(|holder| holder.lwp() == lwp && holder.is_abandoned(lwp, here))
+        {
+            let _ = announcement.word.compare_exchange(word, 0, SeqCst, SeqCst);
+        }
+    }
+}
+
 /// Forgets what other threads have announced, in a forked child.
 pub fn forget() {
-    ANNOUNCED.iter().for_each(|place| place.store(0, SeqCst));
+    for announcement in &ANNOUNCEMENTS {
+        announcement.word.store(0, SeqCst);
+        announcement.began.store(u64::MAX, SeqCst);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::thread_id;
 
     #[test]
     fn a_call_concerns_one_number_or_all_from_one_on() {
@@ -149,12 +217,26 @@ mod tests {
         assert_eq!(concerned(Numbers::from(3)), [false, true, true, true]);
     }
 
+    #[test]
+    fn only_a_thread_that_is_gone_or_goes_on_computing_has_left_its_call() {
+        let announcement = Announcement::none();
+        let me = thread_id();
+        assert!(!announcement.is_left(me), "it waits");
+        assert!(announcement.is_left(u32::MAX >> 10), "no thread has that ID");
+        announcement.began.store(time_used_by(me).unwrap(), SeqCst);
+        assert!(!announcement.is_left(me), "it has just begun");
+        announcement.began.store(0, SeqCst);
+        while time_used_by(me).unwrap() <= CALL_TIME {}
+        assert!(announcement.is_left(me));
+    }
+
     /// A handler that jumps out of the host's call, or a cancellation, leaves it behind.
     #[test]
     fn an_announcement_that_stays_is_withdrawn() {
-        let word = 1 << LWP_AT | u64::from(Numbers::from(3).0);
-        let place = ANNOUNCED.iter().find(|place| place.compare_exchange(0, word, SeqCst, SeqCst).is_ok()).unwrap();
-        without_announcement(2, || (), |()| ());
-        assert_ne!(place.load(SeqCst), word);
+        let word = u64::from(thread_id()) << LWP_AT | u64::from(Numbers::from(3).0);
+        let is_free = |free: &&Announcement| free.word.compare_exchange(0, word, SeqCst, SeqCst).is_ok();
+        let announcement = ANNOUNCEMENTS.iter().find(is_free).unwrap();
+        without_announcement(1, || (), |()| ());
+        assert_ne!(announcement.word.load(SeqCst), word);
     }
 }

@@ -3,7 +3,7 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::AtomicU32;
 
-use super::call::{Errno, call};
+use super::call::{Errno, Result, call, filled_by};
 
 const FUTEX_WAIT_PRIVATE: usize = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
 
@@ -32,6 +32,17 @@ pub fn wake_all(word: &AtomicU32) {
     const FUTEX_WAKE_PRIVATE: usize = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
     // SAFETY: the word is only an address here.
     let _ = unsafe { call(libc::SYS_futex, [word.as_ptr() as usize, FUTEX_WAKE_PRIVATE, i32::MAX as usize]) };
+}
+
+/// The processor time that the thread `lwp` of this process has used, in nanoseconds.
+pub fn time_used_by(lwp: u32) -> Result<u64> {
+    // A thread's own clock; the number is the kernel's convention (MAKE_THREAD_CPUCLOCK in linux/posix-timers.h).
+    const CPUCLOCK_SCHED: u32 = 2;
+    const CPUCLOCK_PERTHREAD: u32 = 4;
+    let clock = (!lwp << 3 | CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED) as c_int;
+    // SAFETY: the kernel fills the struct when it returns 0.
+    let time: libc::timespec = unsafe { filled_by(|time| call(libc::SYS_clock_gettime, [clock as usize, time])) }?;
+    Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
 /// The clock's time, for systems whose vDSO has no such function.

@@ -1,7 +1,7 @@
 // Counts its finished calls in a shared file until it ends: `counting FILE steady|churn [ENDING [CALLS]]`.
 //
 // With `steady` the first workers go on for ever; with `churn` each does a few turns and ends, and others come, until all
-// have had their life. With an ENDING the main thread ends the process in that way when each worker has finished CALLS
+// have had their life, and the process waits. With an ENDING the main thread ends the process in that way when each worker has finished CALLS
 // (2000) calls, and runs on.
 
 #define _GNU_SOURCE
@@ -87,5 +87,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < AT_ONCE; i++)
         if (pthread_join(threads[i], NULL))
             return 2;
-    return 0;
+    // Whoever kills it may be late.
+    for (;;)
+        pause();
 }

@@ -80,9 +80,7 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
         selection.since = (!options.begins_now()).then_some(TimePoint::At(now));
     }
     let mut printer = Printer::new(&options.printing, &selection, &options.paths, diagnostics)?;
-    // The outputs may be files in a directory that is followed.
-    let journal = options.printing.output.as_deref().and_then(|path| destination::output_identity(Some(path)));
-    follow.files.outputs.extend([journal, destination::output_identity(None)].into_iter().flatten());
+    follow.leave_out_outputs(options);
     follow.catch_up(texts, follow.horizon(began), &mut printer)?;
     loop {
         let began = Instant::now();
@@ -111,6 +109,12 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
 }
 
 impl Follower<'_> {
+    /// Never follows the outputs, which may be files in a directory that is followed.
+    fn leave_out_outputs(&mut self, options: &Options) {
+        let journal = options.printing.output.as_deref().and_then(|path| destination::output_identity(Some(path)));
+        self.files.outputs.extend([journal, destination::output_identity(None)].into_iter().flatten());
+    }
+
     /// Merges the records that exist at the start. Those before `horizon` are printed, and later ones wait for others.
     fn catch_up(&mut self, texts: Vec<Arc<RecordText>>, horizon: u64, printer: &mut Printer) -> Result<(), Error> {
         let Follower { intake, clock_offset, diagnostics, .. } = self;
@@ -202,13 +206,16 @@ impl Follower<'_> {
             merged.forget((device, number), &path);
             files.known.forget((device, number), &path);
         }
-        self.has_begun |= !(changes.buffers.is_empty() && changes.records.is_empty());
+        self.has_begun |= !changes.buffers.is_empty();
         for (process, path) in changes.buffers {
             self.add_process(process, path, true);
         }
-        let Follower { processes, files, intake, diagnostics, .. } = self;
+        let Follower { processes, files, intake, has_begun, diagnostics, .. } = self;
         for (process, number, path) in changes.records {
-            match files.open(&path, intake, diagnostics) {
+            let opened = files.open(&path, intake, diagnostics);
+            // An output with such a name is no sign of a process.
+            *has_begun |= !matches!(opened, Ok(None));
+            match opened {
                 Ok(Some(index)) => {
                     let owner = processes.iter_mut().find(|live| live.process == process);
                     if let Some(owner) = owner {

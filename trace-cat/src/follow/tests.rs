@@ -60,6 +60,7 @@ impl FollowFixture {
             Follower::start(&options, 0, &diagnostics).unwrap_or_else(|error| panic!("{error:?}"));
         meanwhile();
         let mut printer = Printer::new(&options.printing, &options.selection, &options.paths, &diagnostics).unwrap();
+        follow.leave_out_outputs(&options);
         follow.catch_up(texts, u64::MAX, &mut printer).unwrap();
         steps(&mut follow);
         follow.release(u64::MAX, true, &mut printer).unwrap();
@@ -81,6 +82,29 @@ fn killed_in_a_write(lines: &[String; 3]) -> TrbufImage {
     image.put_region(slot, 0, &text, second..text.len(), Some((lines[0].len() as u64, 0..second)));
     image.set_file_end(2, lines[0].len() + second);
     image
+}
+
+/// The output has the name of a record file, and is made before the first process.
+#[test]
+fn an_output_in_the_directory_is_no_process_that_has_ended() {
+    let trace = TestTrace::new();
+    let journal =
+        tempfile::Builder::new().prefix("tr.0000007.").suffix("007").rand_bytes(0).tempfile_in(trace.path(""));
+    let fixture = FollowFixture { trace, journal: journal.unwrap() };
+    fs::remove_file(fixture.journal.path()).unwrap();
+    let lines = lines().concat();
+    let steps = |follow: &mut Follower| {
+        for _ in 0..10 {
+            follow.read_new();
+            assert!(!follow.has_ended());
+        }
+        fixture.trace.file("tr.0000001.002", &lines);
+        for _ in 0..10 {
+            follow.read_new();
+        }
+        assert!(follow.has_ended());
+    };
+    assert_eq!(fixture.follow_steps(|| (), steps), (lines.clone(), String::new()));
 }
 
 #[test]
