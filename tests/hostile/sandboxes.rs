@@ -174,8 +174,9 @@ fn children_that_find_no_buffer_are_counted() {
 /// Whether the file system knows who has a file mapped; on others nothing is removed that somebody might still use.
 fn has_leases(test: &TestDirectory) -> bool {
     let file = fs::File::create(test.directory().join("leased")).unwrap();
-    // SAFETY: statfs consists of integers, and fstatfs fills it; the descriptor is open.
+    // SAFETY: statfs consists of integers.
     let mut system: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open, and fstatfs fills the struct.
     let known = unsafe { libc::fstatfs(std::os::fd::AsRawFd::as_raw_fd(&file), &mut system) } == 0;
     let has = known && system.f_type != libc::OVERLAYFS_SUPER_MAGIC;
     if !has {
@@ -235,6 +236,25 @@ fn another_directory_of_the_same_name_is_not_used() {
         if takes(&test, &format!("pairs 10 {way} children 2 10 exit"), PLAIN) {
             assert_complete(&test, 30 + 2 * 60);
             assert_eq!(fs::read_dir(inner).unwrap().count(), 0);
+        }
+    }
+}
+
+/// As a service that has a mount namespace of its own, and goes on as another user, or has children whose numbers others have.
+#[test]
+fn a_process_that_may_move_but_stays_loses_nothing() {
+    for (steps, pairs) in [
+        ("pairs 10 mounts user 65534 children 3 3000 exit pairs 3000", 10 + 6 * 3000 + 3000),
+        ("mounts spaces 3 3000 pairs 10", 3 * 6001 + 10),
+    ] {
+        println!("{steps}");
+        let test = TestDirectory::new("sandbox-moves");
+        if !super::privileged(&test) {
+            return;
+        }
+        super::open_to_all(&test);
+        if takes(&test, steps, PLAIN) {
+            assert_complete(&test, 3 * pairs);
         }
     }
 }

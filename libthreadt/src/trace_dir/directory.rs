@@ -28,12 +28,7 @@ static IS_IN_USER_DIRECTORY: AtomicBool = AtomicBool::new(false);
 
 /// The directory's absolute path, once [`resolve`] has been called.
 pub fn path() -> &'static [u8] {
-    c_path().to_bytes()
-}
-
-/// As [`path`], NUL-terminated.
-pub(super) fn c_path() -> &'static CStr {
-    path::in_buffer(current().get())
+    path::in_buffer(current().get()).to_bytes()
 }
 
 fn current() -> &'static SetOnce<[u8; PATH_MAX]> {

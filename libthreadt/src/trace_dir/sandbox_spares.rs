@@ -37,7 +37,9 @@ const SLOTS_MAX: usize = 32;
 static SPARES: [Spare; COUNT] = [const { Spare { base: AtomicPtr::new(null_mut()), number: AtomicU8::new(0) } }; COUNT];
 /// The page of counts; null until this process, or one that it was forked from, has made it.
 static PAGE_OF_COUNTS: Spare = Spare { base: AtomicPtr::new(null_mut()), number: AtomicU8::new(0) };
-/// The directory as its maker sees it, device and inode; and the maker's PID namespace, 0 if unknown.
+/// The directory where they are, and how their maker sees it, device and inode; and the maker's PID namespace, 0 if unknown. A
+/// process may go on in a subdirectory.
+static PATH: SetOnce<[u8; PATH_MAX]> = SetOnce::new([0; PATH_MAX]);
 static DIRECTORY: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 static NAMESPACE: AtomicU64 = AtomicU64::new(0);
 /// The number by which the maker's files are known.
@@ -71,7 +73,9 @@ pub fn make() {
     }
     // SAFETY: WORKING excludes all others.
     let scratch = unsafe { SCRATCH.get_mut() };
-    if let Ok(stat) = path::stat(directory::c_path()) {
+    // SAFETY: as above, and nobody reads it before there is a page.
+    let directory = path::join(unsafe { PATH.get_mut() }, &[directory::path()]);
+    if let Ok(stat) = path::stat(directory) {
         let mut numbers = SANDBOX_SPARES;
         let page = make_next(&mut scratch.path, &mut numbers, PAGE);
         if let Some((page, number)) = page {
@@ -95,7 +99,8 @@ pub fn make() {
 }
 
 fn path_of(buffer: &mut [u8; PATH_MAX], maker: u32, number: u8) -> &core::ffi::CStr {
-    path::trace_file(buffer, directory::path(), FileName::Spare { process: maker & PROCESS_MASK, number })
+    let directory = path::in_buffer(PATH.get()).to_bytes();
+    path::trace_file(buffer, directory, FileName::Spare { process: maker & PROCESS_MASK, number })
 }
 
 /// Makes and maps a file with the next free one of `numbers`, sparse but for its first page.
@@ -149,7 +154,7 @@ pub fn hindrance() -> Option<Errno> {
     if PAGE_OF_COUNTS.base.load(Acquire).is_null() {
         return None;
     }
-    match path::stat(directory::c_path()) {
+    match path::stat(path::in_buffer(PATH.get())) {
         Ok(stat) if [stat.st_dev, stat.st_ino] == DIRECTORY.each_ref().map(|word| word.load(Relaxed)) => None,
         Ok(_) => Some(Errno(libc::ENOENT)),
         Err(errno) => Some(errno),

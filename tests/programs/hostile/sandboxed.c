@@ -5,11 +5,14 @@
 //                       and root with this process, and has no thread pointer, as Chromium does
 //   pivot               moves to another mount namespace, and there to an empty file system
 //   readonly            moves to another mount namespace, and makes all there read-only
+//   mounts              moves to another mount namespace, in which nothing is changed
+//   user UID            becomes this user
 //   unprivileged        moves to a user namespace without any users
 //   landlock            forbids itself to make files
 //   filter refuse|kill  forbids itself to open files, by errno or by death
 //   children C N END    forks C children. Each makes N pairs in each of two threads, and ends: by `exit`, by `_exit`, or by a system `call`; or it is `kill`ed
 //   renderers C N       the same in a PID namespace for each, under a filter, from which they are killed
+//   spaces C N          the same without a filter
 //   family C N          forks a child, which forks C children and makes N pairs, as they do
 //   stay                says so, and waits for ever
 //
@@ -115,14 +118,15 @@ static void children(int number, int count, const char *ending) {
     reap(number);
 }
 
-static void renderers(int number, int count) {
+static void renderers(int number, int count, int are_filtered) {
     CHECK(pipe(done) == 0 && pipe(held) == 0);
     for (int i = 0; i < number; i++) {
         long pid = syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
         PERMITTED(pid >= 0);
         if (pid == 0) {
             pairs(1);
-            filter(SECCOMP_RET_KILL_PROCESS);
+            if (are_filtered)
+                filter(SECCOMP_RET_KILL_PROCESS);
             child(count, "call");
         }
     }
@@ -207,6 +211,10 @@ int main(int count, char **steps) {
             pivot();
         else if (strcmp(name, "readonly") == 0)
             readonly();
+        else if (strcmp(name, "mounts") == 0)
+            PERMITTED(unshare(CLONE_NEWNS) == 0);
+        else if (strcmp(name, "user") == 0)
+            PERMITTED(setuid((uid_t)atoi(*++step)) == 0);
         else if (strcmp(name, "unprivileged") == 0)
             PERMITTED(unshare(CLONE_NEWUSER) == 0);
         else if (strcmp(name, "landlock") == 0)
@@ -216,8 +224,11 @@ int main(int count, char **steps) {
         } else if (strcmp(name, "children") == 0) {
             children(atoi(step[1]), atoi(step[2]), step[3]);
             step += 3;
-        } else if (strcmp(name, "renderers") == 0 || strcmp(name, "family") == 0) {
-            (*name == 'r' ? renderers : family)(atoi(step[1]), atoi(step[2]));
+        } else if (strcmp(name, "renderers") == 0 || strcmp(name, "spaces") == 0) {
+            renderers(atoi(step[1]), atoi(step[2]), *name == 'r');
+            step += 2;
+        } else if (strcmp(name, "family") == 0) {
+            family(atoi(step[1]), atoi(step[2]));
             step += 2;
         } else if (strcmp(name, "stay") == 0) {
             printf("here\n");
