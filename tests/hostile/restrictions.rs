@@ -210,3 +210,22 @@ fn another_thread_answers_only_the_programs_own_calls() {
     super::complains_once(&output, "Operation not permitted");
     super::assert_complete(&test, 3 * 301);
 }
+
+/// System calls that the kernel hands to the program by a SIGSYS, which it does not expect where it makes none: there are none
+/// while its byte forbids them. What the buffer does not hold meanwhile is counted.
+#[test]
+fn no_call_goes_to_a_program_that_has_its_own_dispatched() {
+    for (blocked, mode) in [(100, ("THR_TRACE_BUF", "1")), (5000, MODES[0]), (5000, ("THR_TRACE_BUF", "1"))] {
+        let test = TestDirectory::new("dispatched");
+        let program = Program::c("hostile/dispatched.c");
+        let run = super::traced_mutexes(&test, &program).args(["300", &blocked.to_string()]).env(mode.0, mode.1);
+        let output = run.noise_expected().run();
+        if output.status.code() == Some(77) {
+            return println!("skipped: this kernel does not dispatch system calls to programs");
+        }
+        output.exited(DONE);
+        let account = super::account(&test.merged());
+        assert_eq!(account.records as u64 + account.lost, 3 * (4 * 300 + 2 * blocked), "{blocked} {mode:?}");
+        assert!(blocked > 100 || account.lost == 0);
+    }
+}
