@@ -39,6 +39,22 @@ fn what_is_no_regular_file_is_reported_once() {
     assert_eq!(trace.cat(&[]).1, expected);
 }
 
+/// Its process was killed, and something has overwritten the page.
+#[test]
+fn buffers_without_their_first_page_are_reported() {
+    let trace = TestTrace::new();
+    let mut image = TrbufImage::with_text(2, &record_lines(5..7, 2)).bytes;
+    image[..4096].fill(0);
+    trace.file("tr.0000001.002", record_lines(0..2, 2)).file(TRBUF, &image);
+    let (out, messages) = trace.cat(&[]);
+    assert_eq!(out, record_lines(0..2, 2));
+    assert_eq!(messages, "trace-cat: trbuf.0000001: its first page is blank; what its process left is not read\n");
+    // A process that was killed before its first record leaves such a trbuf.
+    image.fill(0);
+    trace.file(TRBUF, &image);
+    assert_eq!(trace.cat(&[]), (record_lines(0..2, 2), String::new()));
+}
+
 #[test]
 fn a_later_format_is_reported_and_read_as_far_as_it_is_known() {
     let trace = TestTrace::new();
