@@ -82,7 +82,7 @@ pub fn read() -> Config {
     // SAFETY: getauxval only reads what the kernel gave to the process.
     let privileged = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     let events = match variable(b"THR_TRACE_EVENTS") {
-        _ if privileged || !selects_program() => EventSet::NONE,
+        _ if privileged || sys::elf::is_second_copy() || !selects_program() => EventSet::NONE,
         None => EventSet::ALL,
         Some(list) => EventSet::parse(list.to_bytes(), &mut |name| {
             warn(Warning::UnknownEvent, &[b"THR_TRACE_EVENTS: unknown category or event '", name, b"', ignored"]);

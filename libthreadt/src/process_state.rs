@@ -165,6 +165,11 @@ pub fn switch_all_off() {
 /// How many times a process may have files: those that it makes first, and those of the user that it becomes.
 pub const GENERATIONS: usize = 2;
 
+/// What belongs to a generation of this process's files.
+pub fn of_generation<T>(of_each: &[T; GENERATIONS], generation: usize) -> &T {
+    &of_each[generation & (GENERATIONS - 1)]
+}
+
 /// The generation of this process's files that threads record to: 0, or 1 once it has become another user.
 #[inline]
 pub fn generation() -> usize {

@@ -46,6 +46,17 @@ fn forked_children_have_no_descriptor_of_another_thread() {
     }
 }
 
+/// A file of the program's own with flags as the library gives them, and by a number that the library has used: forked children
+/// keep it.
+#[test]
+fn forked_children_keep_the_programs_files_whatever_their_flags() {
+    let test = TestDirectory::new("odd-flags");
+    let run = test.traced(Program::c("hostile/odd_flags.c")).arg(test.directory().join("own"));
+    let output = run.env("THR_TRACE_EVENTS", "mutex").env("THR_TRACE_BUF", "1").run();
+    assert_eq!(output.success().stdout_text(), "own\n");
+    super::assert_complete(&test, 3 * 20);
+}
+
 /// A host that closes all descriptors again and again, while others write: its own files get their numbers, and nothing
 /// else gets into them, nor into another file of the trace. Only where it does so by an instruction of its own no attempt to
 /// write may come between two of its turns.

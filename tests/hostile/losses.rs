@@ -18,6 +18,21 @@ fn without_a_descriptor() {
     }
 }
 
+/// Where nothing can be opened from the start, nothing is recorded, and one line says so: also in a pipe where the kernel polls no
+/// descriptor.
+#[test]
+fn no_descriptor_from_the_start() {
+    for limit in [0, 3] {
+        let test = TestDirectory::new("nofile-first");
+        let script = format!("{{ \"$0\" nofile {limit} pairs 100 thread 100 2>&1 >/dev/null; echo $? >&2; }} | cat");
+        let run = test.traced("sh").args(["-c", &script]).arg(super::steps()).env("THR_TRACE_EVENTS", "mutex");
+        let output = run.noise_expected().run();
+        assert_eq!(output.success().stderr_text(), format!("{DONE}\n"));
+        let lines: Vec<&str> = output.stdout_text().lines().collect();
+        assert!(lines.len() == 1 && lines[0].contains("Too many open files"), "{lines:?}");
+    }
+}
+
 /// A file system of its own with this much room, a program that writes more, and what trace-cat prints then.
 #[track_caller]
 fn on_a_disk_of(size: &str, arguments: &str) -> Option<(TestDirectory, CommandOutput)> {

@@ -4,6 +4,7 @@
 //! trace once, or counted in it as lost.
 
 mod allocators;
+mod bad_descriptors;
 mod descriptors;
 mod directory;
 mod disk;

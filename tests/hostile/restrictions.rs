@@ -172,3 +172,41 @@ fn a_refused_restriction_changes_nothing() {
         assert_recorded(&test, pairs(10) + pairs(1500), began);
     }
 }
+
+/// The kernel refuses a filter for all threads where one has a filter that the others have not, and returns that thread's ID: it is
+/// recorded as before.
+#[test]
+fn a_filter_that_was_refused_because_of_a_thread_forbids_nothing() {
+    let test = TestDirectory::new("sync-refused");
+    super::traced_steps(&test, "pairs 100 refusedsync 5000 pairs 100").run().exited(DONE);
+    super::assert_complete(&test, 3 * 5200);
+}
+
+/// A filter that kills for closing what is above the program's own descriptors: nothing is opened any more, so that nothing stays
+/// open. One that keeps the standard descriptors does not matter.
+#[test]
+fn a_filter_may_judge_close_by_the_descriptor() {
+    for (keeps, records) in [("10 1000", 3 * 12_200), ("0 2", 3 * 12_200)] {
+        let test = TestDirectory::new("kept-open");
+        let steps = format!("descriptors before pairs 100 keep {keeps} threads 4 3000 pairs 100 descriptors after");
+        let run = super::traced_steps(&test, &steps).env("THR_TRACE_BUF", "1");
+        if keeps == "0 2" {
+            run.run().exited(DONE);
+            super::assert_complete(&test, records);
+        } else {
+            super::complains_once(&run.noise_expected().run(), "Operation not permitted");
+            super::assert_counted(&test, records, libc::EPERM);
+        }
+    }
+}
+
+/// A thread whose opens another one answers, under a lock that the thread takes and gives back: it is not asked about the
+/// library's, or both would wait for ever.
+#[test]
+fn another_thread_answers_only_the_programs_own_calls() {
+    let test = TestDirectory::new("asked");
+    let run = super::traced_mutexes(&test, &Program::c("hostile/asked.c")).arg("300").env("THR_TRACE_BUF", "1");
+    let output = run.noise_expected().run();
+    super::complains_once(&output, "Operation not permitted");
+    super::assert_complete(&test, 3 * 301);
+}

@@ -76,6 +76,34 @@ fn root_is_given_up_for_a_while_and_then_for_good() {
     assert_separate(&test);
 }
 
+/// A thread that begins while root is another user makes its file as that user, where all may make files: it goes on with it when
+/// the program is root again and has made other files.
+#[test]
+fn threads_that_begin_while_root_is_another_user_for_a_while() {
+    for mode in [0o777, 0o755] {
+        let Some(test) = closed("other-user") else { return };
+        fs::set_permissions(test.trace_directory(), fs::Permissions::from_mode(mode)).unwrap();
+        let run = traced_mutexes(&test, &Program::c("hostile/other_user.c")).args(["65534", "500"]);
+        let output = run.env("THR_TRACE_BUF", "1").run();
+        output.exited(DONE);
+        assert_eq!(output.stderr_text(), "");
+        assert_complete(&test, 3 * (10 + 3 * 500));
+    }
+}
+
+/// What cannot be written while root is another user is written when the program is root again: no message.
+#[test]
+fn nothing_is_reported_where_root_is_another_user_again_and_again() {
+    for _ in 0..20 {
+        let Some(test) = closed("to-and-fro") else { return };
+        let run = traced_mutexes(&test, &Program::c("hostile/to_and_fro.c")).args(["65534", "400"]);
+        let output = run.env("THR_TRACE_BUF", "1").run();
+        output.exited(DONE);
+        assert_eq!(output.stderr_text(), "");
+        assert_complete(&test, 3 * 410);
+    }
+}
+
 #[test]
 fn rings_of_both_users_are_read() {
     let Some(test) = closed("drops-root-ring") else { return };

@@ -1,5 +1,6 @@
 //! Beside other libraries that are preloaded.
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -37,6 +38,22 @@ fn jemalloc_before_and_behind() {
         let others = trace.of("mutex_trylock").len() + trace.of("mutex_lock").len() - 4000;
         assert!(others > 0, "jemalloc's own locks are not there: it was not in use");
     }
+}
+
+/// Two copies of the library: the first one records, and only that.
+#[test]
+fn a_second_copy_records_nothing() {
+    let test = TestDirectory::new("copy");
+    let copy = test.directory().join("copy.so");
+    fs::copy(library(), &copy).unwrap();
+    for order in [[&library(), &copy], [&copy, &library()]] {
+        let preload = format!("{}:{}", order[0].display(), order[1].display());
+        let run = test.traced(Program::c("hostile/odd_flags.c")).arg(test.directory().join("own"));
+        let output = run.env("LD_PRELOAD", preload).env("THR_TRACE_EVENTS", "mutex").run();
+        assert_eq!(output.success().stderr_text(), "");
+    }
+    let trace = test.merged();
+    assert_eq!((trace.of("mutex_lock").len(), trace.of("mutex_unlock").len()), (2 * 2 * 20, 2 * 20));
 }
 
 /// A lock checker behind the library, which reads its return address, finds the program: a hook that records nothing leaves no frame.

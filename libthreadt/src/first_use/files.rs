@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use crate::process_state::{PROCESS, switch_all_off};
 use crate::storage;
-use crate::sys::{Errno, Result};
+use crate::sys::{self, Result};
 use crate::trace_dir::names_owner::{self, ClaimedTrbuf};
 use crate::trace_dir::{directory, info_file};
 
@@ -42,22 +42,16 @@ unsafe fn make_files() -> bool {
 /// # Safety
 /// One thread of the process may call this, once for each generation of files.
 unsafe fn make_trbuf(generation: usize) -> Result {
-    let make = || {
+    // Closed, or a handler of this thread has lowered the limit on files.
+    sys::repeat_if_closed(|| {
         // SAFETY: the caller's.
-        unsafe { names_owner::claim(generation) }.and_then(|trbuf| match trbuf {
-            ClaimedTrbuf::New(fd, owner) => storage::make(generation, &fd, &owner),
+        match unsafe { names_owner::claim(generation) }? {
+            ClaimedTrbuf::New(fd, owner) => {
+                storage::make(generation, &fd, &owner).inspect_err(|_| names_owner::abandon_trbuf(generation))
+            }
             ClaimedTrbuf::TakenOver(fd, owner) => storage::take_over(generation, &fd, &owner),
-        })
-    };
-    let mut made = make();
-    for _ in 0..16 {
-        if made != Err(Errno(libc::EBADF)) {
-            break;
         }
-        // The host closes descriptors that are not its own, or a handler of this thread has lowered the limit on files.
-        made = make();
-    }
-    made
+    })
 }
 
 /// Begins other files, in the subdirectory for the user `uid`: every thread records there from its next record on. `false` if

@@ -1,6 +1,11 @@
-//! Calls that change what the library may do or what the clock shows: `prctl`, `setns`, those that limit the size of files,
-//! close descriptors or give the program one of its choice, and `syscall` where it makes the same calls. Of these calls only
-//! those are recorded that name the thread.
+//! Calls that this library has to know of, though they are not recorded:
+//! - `prctl` where it forbids the thread the processor's counter or system calls,
+//! - `setns`, after which the clock may show another time,
+//! - `setrlimit`, `prlimit` and `ulimit`, which limit the size of files,
+//! - `close`, `close_range`, `closefrom`, `dup2` and `dup3`, after which a descriptor's number stands for something else,
+//! - `syscall` where it makes one of these calls, `seccomp` or one that changes the user.
+//!
+//! `prctl` is recorded where it names the thread.
 //!
 //! `prctl` and `syscall` are variadic in C. Their arguments are in registers whether they are there or not, and the
 //! seventh of `syscall` is on the stack.
@@ -29,13 +34,19 @@ fn restriction_by_prctl(option: c_int, value: u64, more: u64) -> Option<Restrict
     match option {
         libc::PR_SET_TSC if value as c_int == libc::PR_TSC_SIGSEGV => Some(Restriction::Counter),
         libc::PR_SET_SECCOMP if value == u64::from(libc::SECCOMP_MODE_STRICT) => Some(Restriction::SystemCalls),
-        libc::PR_SET_SECCOMP if value == u64::from(libc::SECCOMP_MODE_FILTER) => Some(filtered(more)),
+        libc::PR_SET_SECCOMP if value == u64::from(libc::SECCOMP_MODE_FILTER) => Some(filtered(more, 0)),
         _ => None,
     }
 }
 
-fn filtered(address: u64) -> Restriction {
-    Restriction::Filtered(with_exposed_provenance(address as usize))
+/// A filter at this address, with the flags of `seccomp`.
+fn filtered(address: u64, flags: u64) -> Restriction {
+    let [synchronised, listener] = [libc::SECCOMP_FILTER_FLAG_TSYNC, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER];
+    Restriction::Filtered {
+        filter: with_exposed_provenance(address as usize),
+        // A listener's descriptor is greater than 0, too, but with both flags no thread is named.
+        may_name_thread: flags & (synchronised | listener) == synchronised,
+    }
 }
 
 /// `int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);`
@@ -287,7 +298,7 @@ unsafe extern "C-unwind" fn known_syscall(number: c_long, a: u64, b: u64, c: u64
         libc::SYS_prctl if a as c_int == libc::PR_SET_NAME => return record_name(call_next),
         libc::SYS_prctl => restriction_by_prctl(a as c_int, b, c),
         _ if a as u32 == libc::SECCOMP_SET_MODE_STRICT => Some(Restriction::SystemCalls),
-        _ if a as u32 == libc::SECCOMP_SET_MODE_FILTER => Some(filtered(c)),
+        _ if a as u32 == libc::SECCOMP_SET_MODE_FILTER => Some(filtered(c, b)),
         _ => None,
     };
     match restriction {
@@ -306,7 +317,7 @@ mod tests {
         assert_eq!(forbids(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV as u64), Some(Restriction::Counter));
         assert_eq!(forbids(libc::PR_SET_TSC, libc::PR_TSC_ENABLE as u64), None);
         assert_eq!(forbids(libc::PR_SET_SECCOMP, 1), Some(Restriction::SystemCalls));
-        assert_eq!(forbids(libc::PR_SET_SECCOMP, 2), Some(filtered(0x7fff_0000)));
+        assert_eq!(forbids(libc::PR_SET_SECCOMP, 2), Some(filtered(0x7fff_0000, 0)));
         assert_eq!(forbids(libc::PR_GET_TSC, 0x7fff_0000), None);
     }
 }

@@ -101,7 +101,10 @@ fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
     }
     let written = slot.write_all(storage::file_entry(slot, lwp));
     slot.release_writer();
-    storage::report_failure(written);
+    match slot.anonymous.load(Relaxed) {
+        0 => storage::report_unwritten(slot, written),
+        _ => storage::report_failure(written),
+    }
     written.is_ok() && slot.is_empty()
 }
 

@@ -18,11 +18,11 @@ pub enum Restriction {
     Counter,
     /// Strict seccomp: reading the counter, and every system call but read, write, exit and sigreturn: SIGKILL.
     SystemCalls,
-    /// What a seccomp filter decides. It is at this address.
-    Filtered(*const sock_fprog),
+    /// What a seccomp filter decides. It is at this address. `may_name_thread`: the call may return a thread that is in its way.
+    Filtered { filter: *const sock_fprog, may_name_thread: bool },
 }
 
-/// Restricts the thread by `call_next`, which returns less than 0 if it does not.
+/// Restricts the thread by `call_next`.
 pub fn restrict(restriction: Restriction, call_next: impl Fn() -> c_long) -> c_long {
     // What needs system calls is done now.
     initialise();
@@ -31,14 +31,16 @@ pub fn restrict(restriction: Restriction, call_next: impl Fn() -> c_long) -> c_l
             clock::avoid_counter();
             call_next()
         }
-        Restriction::SystemCalls => mute(call_next),
-        Restriction::Filtered(filter) => install(filter, call_next),
+        Restriction::SystemCalls => mute(|result| result == 0, call_next),
+        Restriction::Filtered { filter, may_name_thread } => {
+            install(filter, |result| result >= 0 && !(may_name_thread && result > 0), call_next)
+        }
     }
 }
 
 /// Installs a filter. System calls for which it kills are not made any more; where no file can be opened under it, the
-/// records stay in the thread's slot until that is full.
-fn install(filter: *const sock_fprog, call_next: impl Fn() -> c_long) -> c_long {
+/// records stay in the thread's slot until that is full. `is_done` judges what `call_next` returns.
+fn install(filter: *const sock_fprog, is_done: impl Fn(c_long) -> bool, call_next: impl Fn() -> c_long) -> c_long {
     // A vfork child's memory is its parent's, whom its filter does not concern.
     if process_state::is_vfork_child() {
         return call_next();
@@ -47,7 +49,7 @@ fn install(filter: *const sock_fprog, call_next: impl Fn() -> c_long) -> c_long 
         Ok(filter) => filter,
         Err(Errno(libc::EFAULT)) => return call_next(),
         // No memory: the filter may forbid anything.
-        Err(_) => return mute(call_next),
+        Err(_) => return mute(is_done, call_next),
     };
     if filter.kills_for_writing() && is_recording() {
         recorder::slot_or_claim(0, clock::now_fenced());
@@ -55,17 +57,17 @@ fn install(filter: *const sock_fprog, call_next: impl Fn() -> c_long) -> c_long 
     // Before the call: a signal handler may come right after it.
     filter.apply();
     let result = call_next();
-    if result < 0 {
+    if !is_done(result) {
         filter.withdraw();
     }
     result
 }
 
-/// Puts the thread under strict seccomp.
+/// Puts the thread under strict seccomp, or what may be as strict.
 ///
 /// Records of a thread without system calls have no time and no way to a file: from here on they are counted as lost, in
 /// memory that the thread has already. What it recorded before stays in its slot.
-fn mute(call_next: impl Fn() -> c_long) -> c_long {
+fn mute(is_done: impl Fn(c_long) -> bool, call_next: impl Fn() -> c_long) -> c_long {
     clock::avoid_counter();
     let now = clock::since_epoch(clock::now_fenced());
     let slot =
@@ -73,7 +75,7 @@ fn mute(call_next: impl Fn() -> c_long) -> c_long {
     // Before the call: a signal handler may come right after it.
     thread_word::set_muted(true);
     let result = call_next();
-    if result != 0 {
+    if !is_done(result) {
         thread_word::set_muted(false);
         slot.inspect(|slot| slot.lost_since.store(0, Relaxed));
     }

@@ -11,7 +11,7 @@ use spec::names::LWP_MASK;
 
 use super::slot::Slot;
 use super::slot_table::HEADERS;
-use crate::process_state::GENERATIONS;
+use crate::process_state::{GENERATIONS, of_generation};
 use crate::sys::{self, FileIdentity, Result};
 
 /// The state of the tr file with one `yyy`. Each entry has a cache line of its own, because threads that are made one
@@ -22,6 +22,8 @@ pub struct RecordFileEntry {
     inode: AtomicU64,
     /// The device that holds the file.
     device: AtomicU64,
+    /// The user whose it was when it was made.
+    owner: AtomicU32,
     /// Bytes of the file that are written or given to a writer.
     end: AtomicU64,
     /// The copy for readers.
@@ -44,7 +46,7 @@ static MADE_BEFORE_EXEC: AtomicBool = AtomicBool::new(false);
 pub fn make(generation: usize, has_executed: bool) -> Result {
     let table = sys::map_for_process(TABLE_SIZE)?;
     MADE_BEFORE_EXEC.store(has_executed, Relaxed);
-    TABLES[generation & (GENERATIONS - 1)].store(table.cast(), Release);
+    of_generation(&TABLES, generation).store(table.cast(), Release);
     Ok(())
 }
 
@@ -57,8 +59,9 @@ pub fn forget() -> [*mut u8; GENERATIONS] {
 pub fn file_entry(slot: Slot, lwp: u32) -> &'static RecordFileEntry {
     /// For a forked child that returns into a record of its parent's.
     static NONE: RecordFileEntry = RecordFileEntry::new();
-    let generation = usize::from(slot.generation.load(Relaxed)) & (GENERATIONS - 1);
-    let (table, header) = (TABLES[generation].load(Acquire), HEADERS[generation].load(Acquire));
+    let generation = usize::from(slot.generation.load(Relaxed));
+    let table = of_generation(&TABLES, generation).load(Acquire);
+    let header = of_generation(&HEADERS, generation).load(Acquire);
     if table.is_null() || header.is_null() {
         return &NONE;
     }
@@ -75,6 +78,7 @@ impl RecordFileEntry {
         RecordFileEntry {
             inode: AtomicU64::new(0),
             device: AtomicU64::new(0),
+            owner: AtomicU32::new(0),
             end: AtomicU64::new(0),
             published: AtomicPtr::new(null_mut()),
             users: AtomicU32::new(0),
@@ -83,14 +87,16 @@ impl RecordFileEntry {
 
     /// The file, once this process has made it or found it.
     pub fn identity(&self) -> Option<FileIdentity> {
-        // ORDERING: Acquire pairs with the Release in `note`: the device belongs to the inode.
+        // ORDERING: Acquire pairs with the Release in `note`: device and owner belong to the inode.
         let inode = self.inode.load(Acquire);
-        (inode != 0).then(|| FileIdentity { device: self.device.load(Relaxed), inode })
+        let others = || (self.device.load(Relaxed), self.owner.load(Relaxed));
+        (inode != 0).then(others).map(|(device, owner)| FileIdentity { device, inode, owner })
     }
 
     /// Notes that the file is this one.
     pub fn note(&self, identity: FileIdentity) {
         self.device.store(identity.device, Relaxed);
+        self.owner.store(identity.owner, Relaxed);
         self.inode.store(identity.inode, Release);
     }
 

@@ -200,9 +200,9 @@ pub fn is_left_for_others(slot: Slot) -> bool {
 }
 
 /// Reports a failure after which the text stays in the slot, unless it is meant to stay there: until the program is root again,
-/// or for trace-cat.
+/// or for trace-cat. What is lost later is reported then.
 pub fn report_unwritten(slot: Slot, written: Result) {
-    let is_meant = || is_left_for_others(slot) || written == Err(Errno(libc::EACCES)) && sys::may_become_root_again();
+    let is_meant = || is_left_for_others(slot) || written == Err(Errno(libc::EACCES)) && sys::is_or_may_become_root();
     if written.is_err() && !is_meant() {
         report_failure(written);
     }

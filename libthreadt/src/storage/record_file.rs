@@ -21,6 +21,10 @@ pub struct RecordFile {
 ///
 /// `long` says that it will be open for longer than a few microseconds; `lwp` is the calling thread's.
 pub fn open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32) -> Result<RecordFile> {
+    sys::repeat_if_closed(|| try_open(path, entry, long, lwp))
+}
+
+fn try_open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32) -> Result<RecordFile> {
     for _ in 0..16 {
         let (known, end) = (entry.identity(), entry.end());
         let Some(known) = known else {
@@ -48,8 +52,6 @@ pub fn open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32) -> Resul
             Ok((fd, size)) => return Ok(RecordFile { fd, size, end }),
             // It was removed; the next records go to a new one.
             Err(Errno(libc::ENOENT)) => entry.note_removal(known),
-            // The host closes descriptors that are not its own.
-            Err(Errno(libc::EBADF)) => {}
             Err(errno) => return Err(errno),
         }
     }

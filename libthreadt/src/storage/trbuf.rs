@@ -17,7 +17,7 @@ use super::slot_control::{SlotControl, new_controls};
 use super::slot_table::{self, FRESH, HEADERS, add_chunk, for_each_chunk, for_each_in_chunk, for_each_slot};
 use super::thread_local;
 use crate::config::CONFIG;
-use crate::process_state::{self, GENERATIONS, PROCESS};
+use crate::process_state::{self, PROCESS, of_generation};
 use crate::sys::{self, Errno, Fd, Result};
 use crate::trace_dir::{SPARE_SLOTS, directory, names_owner};
 
@@ -46,9 +46,9 @@ pub fn make(generation: usize, fd: &Fd, owner: &Owner) -> Result {
         let _ = fd.truncate(SLOTS_OFFSET as u64).and_then(|()| unsafe { fd.write_at(header, size_of::<Header>(), 0) });
     }
     file_table::make(generation, false)?;
-    HEADERS[generation & (GENERATIONS - 1)].store(header, Release);
+    of_generation(&HEADERS, generation).store(header, Release);
     if let Some(first) = NonNull::new(header.wrapping_add(SLOTS_OFFSET)).filter(|_| slots != 0) {
-        PROCESS.slots[generation & (GENERATIONS - 1)].store(slots as u32, Relaxed);
+        of_generation(&PROCESS.slots, generation).store(slots as u32, Relaxed);
         // SAFETY: fresh slots, mapped for good.
         unsafe {
             add_chunk(new_controls(first, slots, slot_layout().slot_size())?, slots, |slot| slot.put_into(&FRESH))
@@ -99,11 +99,11 @@ pub fn take_over(generation: usize, fd: &Fd, owner: &Owner) -> Result {
     if !in_file {
         write_header(header, owner);
     }
-    HEADERS[generation & (GENERATIONS - 1)].store(header, Release);
+    of_generation(&HEADERS, generation).store(header, Release);
     set_slot_layout(layout);
     file_table::make(generation, true)?;
     let slots = (size.saturating_sub(SLOTS_OFFSET as u64) / layout.slot_size() as u64) as u32;
-    let room = &PROCESS.slots[generation & (GENERATIONS - 1)];
+    let room = of_generation(&PROCESS.slots, generation);
     room.store(slots, Relaxed);
     let wanted = CONFIG.get().layout;
     let mut complete = true;

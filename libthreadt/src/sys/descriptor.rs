@@ -2,7 +2,7 @@
 
 use core::ffi::c_int;
 
-use super::call::{Result, call, filled_by};
+use super::call::{Errno, Result, call, filled_by};
 
 /// The status of the file behind a descriptor.
 pub fn stat(fd: c_int) -> Result<libc::stat> {
@@ -10,16 +10,52 @@ pub fn stat(fd: c_int) -> Result<libc::stat> {
     unsafe { filled_by(|stat| call(libc::SYS_fstat, [fd as usize, stat])) }
 }
 
-/// Whether a write to the descriptor would neither wait nor fail for want of a reader.
+/// Whether a write to the descriptor, one below 64, would neither wait nor fail for want of a reader.
 pub fn is_writable(fd: c_int) -> bool {
     let mut poll = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
     // SAFETY: one struct, which is writable; the call does not wait.
-    let ready = unsafe { call(libc::SYS_poll, [&raw mut poll as usize, 1]) };
-    ready == Ok(1) && poll.revents == libc::POLLOUT
+    match unsafe { call(libc::SYS_poll, [&raw mut poll as usize, 1]) } {
+        // The kernel polls no more descriptors than may be opened: none.
+        Err(Errno(libc::EINVAL)) => is_selected_for_writing(fd),
+        ready => ready == Ok(1) && poll.revents == libc::POLLOUT,
+    }
+}
+
+/// As [`is_writable`], but `false` also if there is something to be read.
+fn is_selected_for_writing(fd: c_int) -> bool {
+    let asked = 1u64 << (fd & 63);
+    let (mut readable, mut writable, mut at_once) = (asked, asked, [0i64; 2]);
+    let sets = [&raw mut readable as usize, &raw mut writable as usize];
+    // SAFETY: words for 64 descriptors and a time, which are writable; the call does not wait.
+    let selected =
+        unsafe { call(libc::SYS_select, [fd as usize + 1, sets[0], sets[1], 0, at_once.as_mut_ptr() as usize]) };
+    // What has no reader any more counts as readable.
+    selected == Ok(1) && writable == asked
 }
 
 /// Writes the slices to a descriptor in one call; what the file does not take at once is lost.
 pub fn write_slices(fd: c_int, slices: &[libc::iovec]) {
     // SAFETY: the slices describe readable memory; writev does not write to it.
     let _ = unsafe { call(libc::SYS_writev, [fd as usize, slices.as_ptr() as usize, slices.len()]) };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::fd::AsRawFd as _;
+
+    use super::*;
+
+    #[test]
+    fn full_pipes_and_pipes_without_a_reader_are_not_writable() {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let is_writable = |fd| [is_writable(fd), is_selected_for_writing(fd)];
+        // The first descriptors of a test are below 64.
+        let fd = writer.as_raw_fd();
+        assert_eq!(is_writable(fd), [true; 2]);
+        writer.write_all(&[0; 1 << 16]).unwrap();
+        assert_eq!(is_writable(fd), [false; 2], "full");
+        drop(reader);
+        assert_eq!(is_writable(fd), [false; 2], "without a reader");
+    }
 }

@@ -46,6 +46,7 @@ const DT_PLTRELSZ: i64 = 2;
 const DT_SYMTAB: i64 = 6;
 const DT_RELA: i64 = 7;
 const DT_RELASZ: i64 = 8;
+const DT_SONAME: i64 = 14;
 const DT_JMPREL: i64 = 23;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 const DT_VERSYM: i64 = 0x6fff_fff0;
@@ -81,6 +82,8 @@ pub(super) struct Tables {
     version_definitions: *const VersionDefinition,
     gnu_hash: *const u32,
     hash: *const u32,
+    /// Where among the strings the object's own name is; 0 if it has none.
+    name: usize,
 }
 
 /// The loaded objects, in the order in which the linker searches those that were there at the start.
@@ -132,6 +135,7 @@ impl LinkMap {
                     DT_VERSYM => tables.versions = address as *const u16,
                     DT_VERDEF => tables.version_definitions = address as *const VersionDefinition,
                     DT_RELA => tables.relocations[0].0 = address as *const Elf64_Rela,
+                    DT_SONAME => tables.name = value,
                     DT_RELASZ => tables.relocations[0].1 = value,
                     DT_JMPREL => tables.relocations[1].0 = address as *const Elf64_Rela,
                     DT_PLTRELSZ => tables.relocations[1].1 = value,
@@ -322,6 +326,13 @@ pub fn next_definition(name: &CStr, version: Option<&CStr>) -> Option<Definition
     let mut behind = objects().skip_while(|object| !object.is_ours());
     behind.next();
     behind.find_map(|object| in_object(object, name, version))
+}
+
+/// Whether another copy of this library stands before this one.
+pub fn is_second_copy() -> bool {
+    // SAFETY: the tables are a loaded object's, whose strings are NUL-terminated.
+    let name = |tables: Tables| unsafe { CStr::from_ptr(tables.strings.add(tables.name)) } == c"libthreadt.so";
+    objects().take_while(|object| !object.is_ours()).filter_map(LinkMap::tables).any(name)
 }
 
 /// The first definition in any other object.

@@ -9,6 +9,7 @@ use super::descriptor::stat;
 use super::file_size::file_size_limit;
 use super::host_numbers;
 use super::open_files::{self, Note, NoteOrNone};
+use super::opened_before;
 use super::process::thread_id;
 use super::stack::stack_pointer;
 
@@ -77,6 +78,9 @@ impl Fd {
     pub(super) fn open_inode(path: &CStr, flags: c_int, mode: u32, inode: u64, lwp: u32) -> Result<Fd> {
         let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY | open_files::MARK;
         let place = stack_pointer();
+        if inode != 0 {
+            opened_before::add_inode(inode);
+        }
         let note = host_numbers::without_announcement(lwp, || Note::begin(lwp, place, inode), Note::end);
         // SAFETY: the path is NUL-terminated.
         let opened = uninterrupted(|| unsafe {
@@ -101,6 +105,9 @@ impl Fd {
                 moved => moved?,
             }
         }
+        if inode == 0 {
+            fd.note_inode();
+        }
         Ok(fd)
     }
 
@@ -122,8 +129,16 @@ impl Fd {
         }
     }
 
+    fn note_inode(&self) {
+        let Ok(stat) = self.stat() else { return };
+        opened_before::add_inode(stat.st_ino);
+        if let Some(note) = self.note {
+            note.set_inode(stat.st_ino);
+        }
+    }
+
     fn note_number(&self) {
-        open_files::add_number(self.number);
+        opened_before::add_number(self.number);
         if let Some(note) = self.note {
             note.set_number(self.number);
         }

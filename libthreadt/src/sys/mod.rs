@@ -15,6 +15,7 @@ mod open;
 mod open_files;
 #[cfg(test)]
 mod open_files_tests;
+mod opened_before;
 pub mod own_exports;
 pub mod own_relocations;
 pub mod path;
@@ -37,12 +38,15 @@ pub use memory::{
     PAGE, barrier, map_anonymous, map_for_process, register_barrier, replace_by_private, unmap, wipe_on_fork,
 };
 pub use once::{Once, SetOnce};
-pub use open::{FileIdentity, give_directory_to, is_directory_of, is_own_directory, set_owner_of_new_files};
+pub use open::{
+    FileIdentity, give_directory_to, is_directory_of, is_own_directory, read_proc, repeat_if_closed,
+    set_owner_of_new_files,
+};
 pub use open_files::{close_abandoned, close_inherited, finish_writes, is_foreign};
 pub use pidfd::pid_of_pidfd;
 pub use pool::{Pool, PoolHead, Pooled};
 pub use process::{
-    as_file_system_user, counter_is_forbidden, is_only_thread, may_become_root_again, parent_id, process_id,
+    as_file_system_user, counter_is_forbidden, is_only_thread, is_or_may_become_root, parent_id, process_id,
     shares_memory, system_name, thread_exists, thread_id, thread_name, user_id, user_ids,
 };
 pub use time::{clock_gettime, read_pair, read_timespec, sleep, wait};

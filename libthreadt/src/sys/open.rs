@@ -13,11 +13,13 @@ use super::path;
 use super::process::{thread_id, user_id};
 use super::time::sleep;
 
-/// Device and inode number, which identify a file whatever its names are.
+/// Device and inode number, which identify a file whatever its names are, and its owner when this process made or found it: the
+/// number may be another file's once this one is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileIdentity {
     pub device: u64,
     pub inode: u64,
+    pub owner: u32,
 }
 
 impl FileIdentity {
@@ -35,6 +37,23 @@ static WANTED_OWNER: AtomicU32 = AtomicU32::new(u32::MAX);
 /// Gives files that are made from now on to the user `uid`.
 pub fn set_owner_of_new_files(uid: u32) {
     WANTED_OWNER.store(uid, Relaxed);
+}
+
+/// Calls `work` again and again, up to a limit, as long as it fails because the host has closed a descriptor that is not its own.
+pub fn repeat_if_closed<T>(mut work: impl FnMut() -> Result<T>) -> Result<T> {
+    let mut result = work();
+    for _ in 0..16 {
+        if !matches!(result, Err(Errno(libc::EBADF))) {
+            break;
+        }
+        result = work();
+    }
+    result
+}
+
+/// Reads the beginning of a file of `/proc` into `buffer`; returns how many bytes.
+pub fn read_proc(path: &CStr, buffer: &mut [u8]) -> Result<usize> {
+    repeat_if_closed(|| Fd::open_proc(path)?.read(buffer))
 }
 
 impl Errno {
@@ -65,8 +84,9 @@ impl Fd {
         let wanted = WANTED_OWNER.load(Relaxed);
         // It is empty, and nobody else's. Only root can, and only root needs to.
         let is_given = wanted != u32::MAX && wanted != stat.st_uid && fd.set_owner(wanted).is_ok();
-        OWNER_OF_NEW_FILES.store(if is_given { wanted } else { stat.st_uid }, Relaxed);
-        Ok((fd, identity(&stat)))
+        let owner = if is_given { wanted } else { stat.st_uid };
+        OWNER_OF_NEW_FILES.store(owner, Relaxed);
+        Ok((fd, FileIdentity { owner, ..identity(&stat) }))
     }
 
     /// Opens a file of which only the name is known, and returns its size with it.
@@ -101,9 +121,11 @@ impl Fd {
             fd.keep_apart();
         }
         let is_known = |stat: &libc::stat| {
-            // The inode of a file that was removed may be another one's by now.
+            // The inode of a file that was removed may be another one's by now, also somebody else's.
             let is_regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
-            identity(stat) == known && is_regular && is_own(stat.st_uid)
+            let is_same = (stat.st_dev, stat.st_ino) == (known.device, known.inode);
+            // In a user namespace that was made since, this user and root have other numbers.
+            is_same && is_regular && (stat.st_uid == known.owner || [0, user_id()].contains(&stat.st_uid))
         };
         let stat = fd.stat()?;
         if !is_known(&stat) {
@@ -146,7 +168,7 @@ fn is_own(owner: u32) -> bool {
 }
 
 fn identity(stat: &libc::stat) -> FileIdentity {
-    FileIdentity { device: stat.st_dev, inode: stat.st_ino }
+    FileIdentity { device: stat.st_dev, inode: stat.st_ino, owner: stat.st_uid }
 }
 
 fn open_without_waiting(path: &CStr, flags: c_int) -> Result<Fd> {

@@ -6,17 +6,18 @@
 //! child examines all numbers that this library has ever had, which are few because numbers are used again.
 //!
 //! A number alone proves nothing: the host may have closed it and got it for a file of its own. So every file is opened
-//! with flags that no program gives for a regular file or a directory ([`MARK`]): `O_ASYNC` does nothing there, but the
-//! kernel keeps it, and it cannot be set later.
+//! with flags that hardly a program gives for a regular file or a directory ([`MARK`]): `O_ASYNC` does nothing there, but the
+//! kernel keeps it, and it cannot be set later. And only what this library has opened at some time (`opened_before`) is closed.
 
 use core::ffi::c_int;
 use core::ptr;
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 use super::call::call;
 use super::descriptor::stat;
 use super::hold::Holder;
+use super::opened_before::{self, used_numbers};
 use super::time::sleep;
 
 /// What all files of this library are opened with.
@@ -46,7 +47,7 @@ pub struct Note {
     number: AtomicI32,
     /// How often the note has been used.
     uses: AtomicU32,
-    /// The file's inode number if it was known before it was opened, else 0.
+    /// The file's inode number; 0 while it is not known.
     inode: AtomicU64,
 }
 
@@ -63,10 +64,6 @@ pub const PLACES: usize = 16;
 /// Bit n: note n has been used. The other notes need not be examined.
 static USED: [AtomicU64; NOTES_MAX / 64] = [const { AtomicU64::new(0) }; NOTES_MAX / 64];
 
-/// Bit n: this library has had a descriptor n, modulo the number of bits.
-static NUMBERS: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
-/// The greatest that it has had.
-static GREATEST: AtomicI32 = AtomicI32::new(0);
 /// How many numbers that are not open end a search of all.
 const HOLE: u32 = 1024;
 
@@ -177,6 +174,11 @@ impl Note {
         (ptr::from_ref(self).addr() - NOTES.as_ptr().addr()) as c_int / size_of::<Note>() as c_int % PLACES as c_int
     }
 
+    /// Notes which file it is, once it is known.
+    pub fn set_inode(&self, inode: u64) {
+        self.inode.store(inode, Relaxed);
+    }
+
     /// Notes the number of the opened file.
     pub fn set_number(&self, number: c_int) {
         // ORDERING: Release; whoever sees the number finds it among the used ones.
@@ -217,26 +219,6 @@ fn used_notes() -> impl Iterator<Item = &'static Note> {
 /// How many files have been opened with a note.
 fn uses() -> u32 {
     used_notes().fold(0, |sum, note| sum.wrapping_add(note.uses.load(Acquire)))
-}
-
-/// Notes that this library has had this number.
-pub fn add_number(number: c_int) {
-    let (word, bit) = (&NUMBERS[(number / 64) as usize % NUMBERS.len()], 1 << (number % 64));
-    if word.load(Relaxed) & bit == 0 {
-        word.fetch_or(bit, AcqRel);
-    }
-    if GREATEST.load(Relaxed) < number {
-        GREATEST.fetch_max(number, AcqRel);
-    }
-}
-
-/// All numbers that this library may have had.
-fn used_numbers() -> impl Iterator<Item = c_int> {
-    let greatest = GREATEST.load(Relaxed);
-    let words = (0..).zip(&NUMBERS).map(|(index, word)| (index, word.load(Relaxed))).filter(|(_, bits)| *bits != 0);
-    let numbers = words
-        .flat_map(|(index, bits)| (0..64).filter(move |bit| bits >> bit & 1 != 0).map(move |bit| 64 * index + bit));
-    numbers.flat_map(move |number: c_int| (number..=greatest).step_by(64 * NUMBERS.len()))
 }
 
 /// Whether a descriptor is one that this library has opened.
@@ -354,8 +336,15 @@ pub fn close_inherited(lwp: u32, new_lwp: u32, here: usize) {
         })
     };
     let is_opening = |note: &Note| note.holder.load(Relaxed) != 0 && note.number.load(Relaxed) <= OPENING;
+    // What was being opened may be a file that is not known yet.
+    let is_unknown = |note: &Note| note.holder.load(Relaxed) != 0 && note.inode.load(Relaxed) == 0;
+    let may_be_unknown = UNNOTED.load(Relaxed) != 0 || used_notes().any(is_unknown);
+    // The memory of the notes may have been copied a little later than that of the known files.
+    let is_noted = |inode: u64| used_notes().any(|note| note.inode.load(Relaxed) == inode);
+    let is_known = |inode: u64| may_be_unknown || opened_before::has_opened(inode) || is_noted(inode);
+    let is_ours = |number: c_int| marked_inode(number).is_some_and(is_known);
     for note in used_notes().filter(|note| is_live(note)) {
-        if let Some(number) = known_number(note.number.load(Relaxed)).filter(|number| marked_inode(*number).is_some()) {
+        if let Some(number) = known_number(note.number.load(Relaxed)).filter(|number| is_ours(*number)) {
             detach(number);
         }
     }
@@ -365,13 +354,12 @@ pub fn close_inherited(lwp: u32, new_lwp: u32, here: usize) {
             noted => noted == number,
         })
     };
-    let close_if_marked = |number: c_int| {
-        let inode = marked_inode(number);
-        if inode.is_some() && !is_kept(number) {
+    let close_if_ours = |number: c_int| {
+        if is_ours(number) && !is_kept(number) {
             close(number);
         }
     };
-    used_numbers().for_each(close_if_marked);
+    used_numbers().for_each(close_if_ours);
     if UNNOTED.load(Relaxed) != 0 || used_notes().any(is_opening) {
         // One that was being opened may have a number that was not noted yet.
         let (mut number, mut unused) = (0, 0);
@@ -379,7 +367,7 @@ pub fn close_inherited(lwp: u32, new_lwp: u32, here: usize) {
             // SAFETY: no memory is involved.
             let open = unsafe { call(libc::SYS_fcntl, [number as usize, libc::F_GETFD as usize]) }.is_ok();
             unused = if open { 0 } else { unused + 1 };
-            close_if_marked(number);
+            close_if_ours(number);
             number += 1;
         }
     }

@@ -8,7 +8,8 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicI32, AtomicU32};
 
-use super::open_files::{MARK, Note, add_number, close_abandoned, close_inherited, is_marked};
+use super::open_files::{MARK, Note, close_abandoned, close_inherited, is_marked};
+use super::opened_before::add_number;
 use super::stack::stack_pointer;
 use super::{Fd, process_id, sleep, thread_id};
 

@@ -2,7 +2,7 @@
 
 use core::ffi::{CStr, c_int};
 
-use super::fd::Fd;
+use super::open::read_proc;
 
 /// The PID of the process that `pidfd` refers to; 0 if /proc does not have it.
 pub fn pid_of_pidfd(pidfd: c_int) -> u32 {
@@ -12,10 +12,7 @@ pub fn pid_of_pidfd(pidfd: c_int) -> u32 {
     let bytes = DIRECTORY.iter().chain(number.format(pidfd).as_bytes());
     path[..31].iter_mut().zip(bytes).for_each(|(place, &byte)| *place = byte);
     let mut text = [0; 256];
-    let length = CStr::from_bytes_until_nul(&path)
-        .ok()
-        .and_then(|path| Fd::open_proc(path).ok())
-        .and_then(|file| file.read(&mut text).ok());
+    let length = CStr::from_bytes_until_nul(&path).ok().and_then(|path| read_proc(path, &mut text).ok());
     let mut lines = text.get(..length.unwrap_or(0)).unwrap_or(b"").split(|&byte| byte == b'\n');
     let digits = lines.find_map(|line| line.strip_prefix(b"Pid:")).unwrap_or(b"").trim_ascii();
     core::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or(0)

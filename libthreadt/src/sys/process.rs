@@ -49,9 +49,9 @@ pub fn user_ids() -> Option<[u32; 3]> {
     Some(ids)
 }
 
-/// Whether the calling thread has given up root's rights for a while.
-pub fn may_become_root_again() -> bool {
-    user_ids().is_some_and(|ids| ids[1] != 0 && ids.contains(&0))
+/// Whether the calling thread is root or may become root again, so that it may have given up root's rights a moment ago.
+pub fn is_or_may_become_root() -> bool {
+    user_ids().is_some_and(|ids| ids.contains(&0))
 }
 
 /// Runs `work` as the user `uid` as far as files are concerned, and only this thread. `None` if that is not permitted.

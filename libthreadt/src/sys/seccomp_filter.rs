@@ -1,6 +1,7 @@
 //! The seccomp filters that the program has installed: they are asked before each system call of this library.
 //!
-//! A filter that kills for a call that the program never makes must not meet that call. Filters from before the program
+//! A filter that kills for a call that the program never makes must not meet that call; nor must one that lets another
+//! thread answer it, which may wait for the asking one. Filters from before the program
 //! began, and those of an inlined system call, are not known here.
 
 use core::ptr::null_mut;
@@ -50,7 +51,7 @@ impl Filter {
         unsafe { core::slice::from_raw_parts(first, self.length.load(Relaxed) as usize) }
     }
 
-    /// Whether the filter would kill for this call.
+    /// Whether the filter would kill for this call, or have it answered by somebody else.
     fn kills(&self, data: &CallData) -> bool {
         let instructions = self.instructions();
         !instructions.is_empty() && !lets_live(run(instructions, data))
@@ -60,7 +61,7 @@ impl Filter {
     pub fn kills_for_writing(&self) -> bool {
         [libc::SYS_openat, libc::SYS_fstat, libc::SYS_pwrite64, libc::SYS_close]
             .iter()
-            .any(|number| self.kills(&call_data(*number, &[0; 6])))
+            .any(|number| self.kills(&call_data(*number, &LATER)))
     }
 
     /// Adds the filter, which is about to be installed, to those that are asked.
@@ -82,7 +83,11 @@ impl Filter {
     }
 }
 
-/// Whether a filter would kill for this system call, or raise SIGSYS; or for closing what it opens, or writing to it.
+/// Arguments of the calls that follow the opening of a file. Its number is not known before, and a filter may judge by it: of
+/// the program's own ones, which are the least. This is one of those to which this library moves its files.
+const LATER: [usize; 6] = [63, 0, 0, 0, 0, 0];
+
+/// Whether a filter would kill for this system call, raise SIGSYS or have it answered by somebody else; or for closing what it opens, or writing to it.
 #[inline]
 pub fn would_kill(number: libc::c_long, arguments: &[usize; 6]) -> bool {
     !NEWEST.load(Relaxed).is_null() && would_kill_for_all(number, arguments)
@@ -99,7 +104,7 @@ fn would_kill_for_all(number: libc::c_long, arguments: &[usize; 6]) -> bool {
         libc::SYS_openat => &[libc::SYS_close, libc::SYS_fstat],
         _ => &[],
     };
-    some_filter_kills(number, arguments) || later.iter().any(|number| some_filter_kills(*number, &[0; 6]))
+    some_filter_kills(number, arguments) || later.iter().any(|number| some_filter_kills(*number, &LATER))
 }
 
 fn some_filter_kills(number: libc::c_long, arguments: &[usize; 6]) -> bool {
@@ -130,15 +135,9 @@ fn call_data(number: libc::c_long, arguments: &[usize; 6]) -> CallData {
     })
 }
 
-/// Whether the call is made, or refused without a signal.
+/// Whether the kernel makes the call, or refuses it without a signal.
 fn lets_live(action: u32) -> bool {
-    let harmless = [
-        libc::SECCOMP_RET_ALLOW,
-        libc::SECCOMP_RET_LOG,
-        libc::SECCOMP_RET_TRACE,
-        libc::SECCOMP_RET_USER_NOTIF,
-        libc::SECCOMP_RET_ERRNO,
-    ];
+    let harmless = [libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_LOG, libc::SECCOMP_RET_TRACE, libc::SECCOMP_RET_ERRNO];
     harmless.contains(&(action & libc::SECCOMP_RET_ACTION_FULL))
 }
 
@@ -294,13 +293,17 @@ mod tests {
     }
 
     #[test]
-    fn only_actions_with_a_signal_forbid() {
+    fn only_actions_with_a_signal_or_an_answer_forbid() {
         for action in [libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_ERRNO | 13, libc::SECCOMP_RET_LOG] {
             assert!(lets_live(action), "{action:#x}");
         }
-        for action in
-            [libc::SECCOMP_RET_KILL_PROCESS, libc::SECCOMP_RET_KILL_THREAD, libc::SECCOMP_RET_TRAP | 1, 77 << 16]
-        {
+        for action in [
+            libc::SECCOMP_RET_KILL_PROCESS,
+            libc::SECCOMP_RET_KILL_THREAD,
+            libc::SECCOMP_RET_TRAP | 1,
+            libc::SECCOMP_RET_USER_NOTIF,
+            77 << 16,
+        ] {
             assert!(!lets_live(action), "{action:#x}");
         }
     }

@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use spec::info::escape;
 
 use super::info_file::{InfoWriter, nonzero_hash};
-use crate::sys::{Fd, SetOnce};
+use crate::sys::{self, Fd, SetOnce};
 
 /// Lines that trinfo has already, by hash. When it is full, every line is taken for new.
 static WRITTEN_LINES: SetOnce<[u64; 1024]> = SetOnce::new([0; 1024]);
@@ -61,7 +61,7 @@ fn has_size_of_last_read() -> bool {
 /// The size of all executable mappings, KiB: the kernel divides it between the program and its libraries. `text` is
 /// overwritten.
 fn executable_size(text: &mut [u8]) -> Option<u64> {
-    let length = Fd::open_proc(c"/proc/self/status").and_then(|file| file.read(text)).ok()?;
+    let length = sys::read_proc(c"/proc/self/status", text).ok()?;
     let mut lines = text.get(..length)?.split(|&byte| byte == b'\n');
     let mut size_of = |key| lines.find_map(|line| line.strip_prefix(key)).and_then(kibibytes);
     // In the order of the file.

@@ -11,7 +11,7 @@ use crate::clock;
 use crate::config::CONFIG;
 use crate::process_state::{self, PROCESS};
 use crate::sys::path::{self, PATH_MAX};
-use crate::sys::{Fd, Once, SetOnce, decimal};
+use crate::sys::{self, Once, SetOnce, decimal};
 
 static BOOT_ID: SetOnce<[u8; 36]> = SetOnce::new(UNKNOWN_BOOT);
 /// The boot ID has been read, in this process or in one that it was forked from.
@@ -25,8 +25,7 @@ pub fn boot_id() -> [u8; 36] {
     if !BOOT_ID_READ.is_done() {
         BOOT_ID_READ.run(|| {
             let mut text = [0; 36];
-            let file = Fd::open_proc(c"/proc/sys/kernel/random/boot_id");
-            if file.and_then(|file| file.read(&mut text)) == Ok(text.len()) {
+            if sys::read_proc(c"/proc/sys/kernel/random/boot_id", &mut text) == Ok(text.len()) {
                 // SAFETY: within BOOT_ID_READ, which all readers have passed.
                 unsafe { *BOOT_ID.get_mut() = text };
             }
@@ -76,7 +75,7 @@ pub fn time_namespace_shift() -> Option<i64> {
         return Some(SHIFT.load(Relaxed));
     }
     let mut text = [0; 128];
-    let length = Fd::open_proc(c"/proc/self/timens_offsets").and_then(|file| file.read(&mut text)).ok()?;
+    let length = sys::read_proc(c"/proc/self/timens_offsets", &mut text).ok()?;
     // The file is about the namespace of this process's children.
     let is_own = own == inode_at(c"/proc/self/ns/time_for_children")?;
     let shift = is_own.then(|| info::monotonic_shift(text.get(..length).unwrap_or(b""))).flatten()?;
@@ -98,7 +97,7 @@ pub fn start_of(pid: u32, buffer: &mut [u8; PATH_MAX]) -> u64 {
 
 fn start_in_file(path: &CStr) -> u64 {
     let mut text = [0; 512];
-    let length = Fd::open_proc(path).and_then(|file| file.read(&mut text)).unwrap_or(0);
+    let length = sys::read_proc(path, &mut text).unwrap_or(0);
     start_in(text.get(..length).unwrap_or(b""))
 }
 

@@ -94,7 +94,7 @@ impl InfoWriter {
         let name = FileName::Info(process_state::id() & PROCESS_MASK);
         let path = path::trace_file(&mut self.path, directory::path(), name);
         self.length = 0;
-        match open(path, &mut self.known) {
+        match sys::repeat_if_closed(|| open(path, &mut self.known)) {
             Ok(fd) => self.fd = Some(fd),
             // Something else has the name.
             Err(errno) if errno.is_foreign_file() && self.known.is_none() => {

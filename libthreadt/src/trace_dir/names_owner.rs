@@ -40,12 +40,15 @@ struct ClaimedFile {
 
 impl ClaimedFile {
     const fn new() -> ClaimedFile {
-        ClaimedFile { identity: SetOnce::new(FileIdentity { device: 0, inode: 0 }), path: SetOnce::new([0; PATH_MAX]) }
+        ClaimedFile {
+            identity: SetOnce::new(FileIdentity { device: 0, inode: 0, owner: 0 }),
+            path: SetOnce::new([0; PATH_MAX]),
+        }
     }
 }
 
 fn trbuf(generation: usize) -> &'static ClaimedFile {
-    &TRBUFS[generation & (GENERATIONS - 1)]
+    process_state::of_generation(&TRBUFS, generation)
 }
 
 /// Takes this process's names in the directory, or in a subdirectory for its user or its PID namespace. `EEXIST` if another,
@@ -87,7 +90,7 @@ fn try_claim(generation: usize, scratch: &mut Scratch) -> Result<Option<(Claimed
     let path = trbuf_path(&mut scratch.path);
     let mut created = match spare_trbufs::take(path, &mut scratch.other_path) {
         Some(taken) => Ok(taken),
-        None => Fd::create(path, libc::O_RDWR),
+        None => create(path),
     };
     if created.as_ref().err() == Some(&Errno(libc::EEXIST)) {
         match find_holder(path, &mut scratch.text)? {
@@ -99,24 +102,14 @@ fn try_claim(generation: usize, scratch: &mut Scratch) -> Result<Option<(Claimed
             NamesHolder::Alive => return Ok(None),
             NamesHolder::Dead(start) => {
                 earlier_files::rename_all(pid, start, true, scratch)?;
-                created = Fd::create(trbuf_path(&mut scratch.path), libc::O_RDWR);
+                created = create(trbuf_path(&mut scratch.path));
             }
         }
-    } else if created.is_ok() {
-        // A clean exit leaves no trbuf, but the other files.
-        let info = path::trace_file(&mut scratch.path, directory::path(), FileName::Info(pid & PROCESS_MASK));
-        let start = match Fd::open_trusted(info, libc::O_RDONLY) {
-            Ok((file, ..)) => {
-                let length = file.read_at(&mut scratch.text, 0).unwrap_or(0);
-                Some(info::number(scratch.text.get(..length).unwrap_or(b""), "start").unwrap_or(0) as u64)
-            }
-            // Something that is no trinfo of ours has its name.
-            Err(errno) if errno.is_foreign_file() => Some(0),
-            Err(_) => None,
-        };
-        if let Some(start) = start {
-            earlier_files::rename_all(pid, start, false, scratch)?;
-        }
+    } else if created.is_ok()
+        && let Err(errno) = rename_files_of_ended(pid, scratch)
+    {
+        let _ = path::unlink(trbuf_path(&mut scratch.path));
+        return Err(errno);
     }
     let (fd, identity) = created?;
     shared_clock::share(scratch);
@@ -125,6 +118,31 @@ fn try_claim(generation: usize, scratch: &mut Scratch) -> Result<Option<(Claimed
         PROCESS.unrecorded_parent.store(recorded_parent::find(&owner, scratch), Relaxed);
     }
     Ok(Some((ClaimedTrbuf::New(fd, owner), identity)))
+}
+
+/// Makes the trbuf. One that the host has closed at once is removed: the next attempt would take it for another process's.
+fn create(path: &CStr) -> Result<(Fd, FileIdentity)> {
+    let created = Fd::create(path, libc::O_RDWR);
+    if created.as_ref().err() == Some(&Errno(libc::EBADF)) {
+        let _ = path::unlink(path);
+    }
+    created
+}
+
+/// Renames the files of an earlier process with this number that has ended in order: it has left no trbuf, but the others.
+fn rename_files_of_ended(pid: u32, scratch: &mut Scratch) -> Result {
+    let info = path::trace_file(&mut scratch.path, directory::path(), FileName::Info(pid & PROCESS_MASK));
+    let start = match Fd::open_trusted(info, libc::O_RDONLY) {
+        Ok((file, ..)) => {
+            let length = file.read_at(&mut scratch.text, 0)?;
+            info::number(scratch.text.get(..length).unwrap_or(b""), "start").unwrap_or(0) as u64
+        }
+        // Something that is no trinfo of ours has its name.
+        Err(errno) if errno.is_foreign_file() => 0,
+        Err(Errno(libc::EBADF)) => return Err(Errno(libc::EBADF)),
+        Err(_) => return Ok(()),
+    };
+    earlier_files::rename_all(pid, start, false, scratch)
 }
 
 /// Finds the process that made the trbuf at `path`. `page` is overwritten.
@@ -142,9 +160,12 @@ fn find_holder(path: &CStr, page: &mut [u8]) -> Result<NamesHolder> {
             return Ok(NamesHolder::Dead(owner.start_time));
         }
     }
-    // Where leases cannot be relied on, the process of the other namespace is taken for alive.
-    if fd.has_no_writer() != Ok(true) {
-        return Ok(NamesHolder::Alive);
+    match fd.has_no_writer() {
+        Ok(true) => {}
+        // The host has closed it: nothing is known.
+        Err(Errno(libc::EBADF)) => return Err(Errno(libc::EBADF)),
+        // Where leases cannot be relied on, the process of the other namespace is taken for alive.
+        _ => return Ok(NamesHolder::Alive),
     }
     if page.iter().take(length).all(|&byte| byte == 0) {
         // Whoever made it did not get as far as to record.
@@ -171,6 +192,11 @@ pub unsafe fn move_to_user(uid: u32) -> bool {
 /// Removes the trbuf of the files that this process has left, all of which has been written.
 pub fn remove_first_trbuf() {
     let _ = path::unlink(path::in_buffer(trbuf(0).path.get()));
+}
+
+/// Removes the new trbuf of a generation, of which nothing has become: the next attempt would take it for another process's.
+pub fn abandon_trbuf(generation: usize) {
+    let _ = path::unlink(path::in_buffer(trbuf(generation).path.get()));
 }
 
 /// Removes this process's trbuf, all of which has been written; or leaves it to the next child if it `is_blank`.

@@ -54,14 +54,22 @@ pub(super) fn take(own: &CStr, buffer: &mut [u8; PATH_MAX]) -> Option<(Fd, FileI
     if KEEPER.load(Relaxed) == process_state::id() {
         return None;
     }
-    let (fd, identity) = (0..SPARES).find_map(|number| {
-        let spare = spare_path(buffer, number);
-        let examined = open_blank(spare)?;
-        // OBSERVABLE: it is this process's from here on, as if it had just been made.
-        path::rename(spare, own).ok().map(|()| examined)
-    })?;
+    (0..SPARES).find_map(|number| take_from(spare_path(buffer, number), own))
+}
+
+fn take_from(spare: &CStr, own: &CStr) -> Option<(Fd, FileIdentity)> {
+    let (fd, identity) = open_blank(spare)?;
+    // OBSERVABLE: it is this process's from here on, as if it had just been made.
+    path::rename(spare, own).ok()?;
     // Meanwhile another child may have taken the one that was examined, and left another one.
-    if identity.is_at(own) { Some((fd, identity)) } else { open_blank(own) }
+    if identity.is_at(own) {
+        return Some((fd, identity));
+    }
+    let other = open_blank(own);
+    if other.is_none() {
+        let _ = path::unlink(own);
+    }
+    other
 }
 
 /// Opens a trbuf if it is one that can be left to another process, and emptied.
@@ -84,5 +92,46 @@ pub(super) fn remove_all(buffer: &mut [u8; PATH_MAX]) {
         for number in 0..SPARES {
             let _ = path::unlink(spare_path(buffer, number));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CString;
+    use std::fs::File;
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::sys::interleaving::{Actor, explore};
+
+    /// Two children take one spare trbuf, and one of them leaves another in its place: what a child gets is what has its name.
+    #[test]
+    fn a_trbuf_that_was_taken_is_the_one_with_the_childs_name() {
+        let scene = || {
+            let directory = Arc::new(tempfile::tempdir().unwrap());
+            for name in ["spare", "other"] {
+                File::create(directory.path().join(name)).unwrap().set_len(SIZE).unwrap();
+            }
+            let child = |own: &'static str, left: Option<&'static str>| -> Actor {
+                let directory = directory.clone();
+                Box::new(move || {
+                    let at = |name| CString::new(directory.path().join(name).as_os_str().as_bytes()).unwrap();
+                    let (spare, own) = (at("spare"), at(own));
+                    match take_from(&spare, &own) {
+                        Some((fd, identity)) => {
+                            assert!(identity.is_at(&own), "another one has the name");
+                            assert_eq!(fd.stat().unwrap().st_ino, identity.inode);
+                        }
+                        None => assert!(path::stat(&own).is_err()),
+                    }
+                    if let Some(left) = left {
+                        let _ = path::rename(&at(left), &spare);
+                    }
+                })
+            };
+            (vec![child("first", None), child("second", Some("other"))], Box::new(|| {}) as _)
+        };
+        assert!(explore(2, scene) > 10);
     }
 }

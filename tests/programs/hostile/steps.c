@@ -7,11 +7,15 @@
 //   chdir DIR, chroot DIR, setuid UID
 //   run COMMAND      by the shell, without the library
 //   deny             a seccomp filter: every further open fails with EPERM
+//   keep LEAST MOST  a seccomp filter that kills for closing one of these descriptors
+//   descriptors WHEN counts those that are open: `before`; fails unless as many are open now: `after`
 //   allow CALLS      a seccomp filter that kills for every system call but those that the steps `pairs`, `thread` and `threads`
 //                    and the end of the program make by themselves (`host`), and what the recorder makes with rings: `rings`
 //                    for threads that are there already, `threads` also for new ones
 //   trap CALLS       the same with a SIGSYS, which has a handler that ends the program with 4, and by the system call seccomp
 //   allowthread CALLS N        a thread that puts itself alone under that filter, then makes N pairs, and is joined
+//   refusedsync N    a thread with a filter of its own, which makes the kernel refuse one for all threads that kills for every
+//                    open, makes N pairs
 //   stderr FILE      closes descriptor 2 and opens FILE, which gets its number
 //   print TEXT       writes TEXT to descriptor 2
 //   clone N          a child made by syscall(SYS_clone, SIGCHLD) makes N pairs and ends by _exit
@@ -91,6 +95,28 @@ static void deny_open(void) {
     CHECK(open("/dev/null", O_RDONLY) == -1 && errno == EPERM);
 }
 
+static void keep_open(int least, int most) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, least, 0, 2),
+        BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, most, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0);
+}
+
+static int open_descriptors(void) {
+    int open = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        open += fcntl(fd, F_GETFD) >= 0;
+    return open;
+}
+
 static void end_at_signal(int signal) {
     (void)signal;
     _exit(4);
@@ -132,6 +158,38 @@ static void *allow_in_thread(void *arguments) {
     allow_only(words[0], 0);
     pairs(atoi(words[1]));
     return NULL;
+}
+
+static sem_t filtered, refused;
+
+static void *filter_and_wait(void *count) {
+    struct sock_filter filter[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog program = {1, filter};
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0);
+    sem_post(&filtered);
+    sem_wait(&refused);
+    return work(count);
+}
+
+static void refused_for_all(long count) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    pthread_t id;
+    sem_init(&filtered, 0, 0);
+    sem_init(&refused, 0, 0);
+    CHECK(pthread_create(&id, NULL, filter_and_wait, (void *)count) == 0);
+    sem_wait(&filtered);
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    // The kernel returns the other thread's ID.
+    CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) > 0);
+    sem_post(&refused);
+    CHECK(pthread_join(id, NULL) == 0);
 }
 
 static void wait_for(pid_t child, int status) {
@@ -204,6 +262,16 @@ int main(int argc, char **argv) {
             CHECK(pthread_create(&id, NULL, allow_in_thread, next - 1) == 0 && pthread_join(id, NULL) == 0);
             next++;
         }
+        else if (strcmp(step, "keep") == 0)
+            keep_open((int)number, atoi(*next++));
+        else if (strcmp(step, "descriptors") == 0) {
+            static int before;
+            if (strcmp(value, "before") == 0)
+                before = open_descriptors();
+            CHECK(open_descriptors() == before);
+        }
+        else if (strcmp(step, "refusedsync") == 0)
+            refused_for_all(number);
         else if (strcmp(step, "setuid") == 0)
             CHECK(setgid(number) == 0 && setuid(number) == 0);
         else if (strcmp(step, "run") == 0) {
