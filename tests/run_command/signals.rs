@@ -5,25 +5,22 @@ use std::path::Path;
 use super::super::harness::{Program, TestDirectory};
 use super::{script, started};
 
-/// Prints each signal that it gets; ends at SIGUSR2, and after a while in any case.
-const COUNTS: &str = r#"
-    for name in HUP INT QUIT TERM USR1; do trap "echo $name" $name; done
-    trap 'echo end; exit 9' USR2
-    echo ready
-    n=0
-    while [ $((n += 1)) -lt 5000 ]; do sleep 0.01; done"#;
+/// Prints each signal that it gets; ends at SIGUSR2.
+fn counts() -> Program {
+    Program::c("run_command/counts.c")
+}
 
 #[test]
 fn what_a_process_sends_is_forwarded() {
     let test = TestDirectory::new("run-signals");
-    let mut running = started(&test).args(["sh", "-c", COUNTS]).spawn();
+    let mut running = started(&test).arg(counts()).spawn();
     running.wait_for("ready");
     for (signal, name) in [
         (libc::SIGTERM, "TERM"),
         (libc::SIGINT, "INT"),
         (libc::SIGHUP, "HUP"),
         (libc::SIGQUIT, "QUIT"),
-        (libc::SIGUSR1, "USR1"),
+        (libc::SIGUSR1, "signal 1"),
     ] {
         running.signal(signal);
         running.wait_for(name);
@@ -31,7 +28,7 @@ fn what_a_process_sends_is_forwarded() {
     running.signal(libc::SIGUSR2);
     let output = running.wait();
     output.exited(9);
-    assert_eq!(output.stdout_text(), "ready\nTERM\nINT\nHUP\nQUIT\nUSR1\nend\n");
+    assert_eq!(output.stdout_text(), "ready\nTERM\nINT\nHUP\nQUIT\nsignal 1\nend\n");
 }
 
 #[test]
@@ -48,7 +45,7 @@ fn what_the_program_sends_to_its_group_reaches_it_once() {
 #[test]
 fn what_a_process_sends_to_the_group_reaches_the_program_once() {
     let test = TestDirectory::new("run-other-group");
-    let mut running = started(&test).arg(Program::c("run_command/counts.c")).spawn();
+    let mut running = started(&test).arg(counts()).spawn();
     running.wait_for("ready");
     for number in 1..=20 {
         running.signal_group(libc::SIGUSR1);
@@ -57,14 +54,14 @@ fn what_a_process_sends_to_the_group_reaches_the_program_once() {
     running.signal(libc::SIGUSR2);
     let output = running.wait();
     output.exited(9);
-    assert!(output.stdout_text().ends_with("signal 20\n"), "{}", output.stdout_text());
+    assert!(output.stdout_text().ends_with("signal 20\nend\n"), "{}", output.stdout_text());
 }
 
 /// `timeout` sends the signal to trace-cat, and then to the group.
 #[test]
 fn the_signal_of_timeout_reaches_the_program_once() {
     let test = TestDirectory::new("run-timeout");
-    let counts = Program::c("run_command/counts.c");
+    let counts = counts();
     let signals = || {
         let output = script(&test, "timeout -s USR1 0.1 $run $counts once").env("counts", &counts).run();
         output.exited(124);
@@ -80,10 +77,8 @@ fn the_signal_of_timeout_reaches_the_program_once() {
 fn the_terminals_keys_reach_the_program_once() {
     let test = TestDirectory::new("run-terminal");
     let terminal = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/run_command/terminal.py");
-    let output = script(&test, "python3 \"$terminal\" $run sh -c \"$counts\"")
-        .env("terminal", terminal)
-        .env("counts", COUNTS)
-        .run();
+    let output =
+        script(&test, "python3 \"$terminal\" $run \"$counts\"").env("terminal", terminal).env("counts", counts()).run();
     output.success();
     assert_eq!(output.stdout_text(), "ready\nINT\nQUIT\nend\nstatus 9\n");
 }

@@ -127,6 +127,7 @@ fn configure() {
 
 /// Forgets what a forked child has inherited from its parent.
 fn forget_parent() {
+    sys::user_dispatch::forget();
     let is_interrupted = |slot: &storage::Slot| slot.has_record_in_progress() || slot.writer.load(Relaxed) != 0;
     let slot = thread_local::current();
     let lwp = slot.map_or(0, |slot| slot.lwp.load(Relaxed));

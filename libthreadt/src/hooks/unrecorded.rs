@@ -12,7 +12,7 @@
 
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_long, c_uint, c_void};
-use core::ptr::with_exposed_provenance;
+use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 
 use spec::id;
 
@@ -30,11 +30,17 @@ use crate::lifecycle::{
     restrict,
 };
 use crate::recorder;
-use crate::sys::{self, host_numbers};
+use crate::sys::{self, host_numbers, user_dispatch};
 
-/// What `prctl(option, value, more, …)` forbids.
-fn restriction_by_prctl(option: c_int, value: u64, more: u64) -> Option<Restriction> {
+/// What `prctl(option, value, more, length, selector)` forbids.
+fn restriction_by_prctl(option: c_int, [value, more, length, selector]: [u64; 4]) -> Option<Restriction> {
+    const PR_SET_SYSCALL_USER_DISPATCH: c_int = 59;
+    const PR_SYS_DISPATCH_OFF: u64 = 0;
     match option {
+        PR_SET_SYSCALL_USER_DISPATCH if value == PR_SYS_DISPATCH_OFF => Some(Restriction::NotDispatched),
+        PR_SET_SYSCALL_USER_DISPATCH if !user_dispatch::is_exempt(more, length) => {
+            Some(Restriction::Dispatched(with_exposed_provenance_mut(selector as usize)))
+        }
         libc::PR_SET_TSC if value as c_int == libc::PR_TSC_SIGSEGV => Some(Restriction::Counter),
         libc::PR_SET_SECCOMP if value == u64::from(libc::SECCOMP_MODE_STRICT) => Some(Restriction::SystemCalls),
         libc::PR_SET_SECCOMP if value == u64::from(libc::SECCOMP_MODE_FILTER) => Some(filtered(more, 0)),
@@ -55,7 +61,7 @@ fn filtered(address: u64, flags: u64) -> Restriction {
 /// `int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);`
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int {
-    match restriction_by_prctl(option, a, b) {
+    match restriction_by_prctl(option, [a, b, c, d]) {
         None if option == libc::PR_SET_NAME => {
             // SAFETY: the next function with the host's arguments.
             let call_next = || unsafe { call_next!(prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int) };
@@ -332,7 +338,7 @@ unsafe extern "C-unwind" fn known_syscall(number: c_long, a: u64, b: u64, c: u64
             return with_limit(new_file_size_limit(b as c_int, with_exposed_provenance(c as usize)), call_next);
         }
         libc::SYS_prctl if a as c_int == libc::PR_SET_NAME => return record_name(call_next),
-        libc::SYS_prctl => restriction_by_prctl(a as c_int, b, c),
+        libc::SYS_prctl => restriction_by_prctl(a as c_int, [b, c, d, e]),
         _ if a as u32 == libc::SECCOMP_SET_MODE_STRICT => Some(Restriction::SystemCalls),
         _ if a as u32 == libc::SECCOMP_SET_MODE_FILTER => Some(filtered(c, b)),
         _ => None,
@@ -349,7 +355,7 @@ mod tests {
 
     #[test]
     fn only_calls_that_forbid_something_restrict() {
-        let forbids = |option, value| restriction_by_prctl(option, value, 0x7fff_0000);
+        let forbids = |option, value| restriction_by_prctl(option, [value, 0x7fff_0000, 0, 0]);
         assert_eq!(forbids(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV as u64), Some(Restriction::Counter));
         assert_eq!(forbids(libc::PR_SET_TSC, libc::PR_TSC_ENABLE as u64), None);
         assert_eq!(forbids(libc::PR_SET_SECCOMP, 1), Some(Restriction::SystemCalls));

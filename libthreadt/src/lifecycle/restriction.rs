@@ -9,7 +9,7 @@ use super::sandbox::prepare_for_sandbox;
 use crate::first_use::{initialise, is_recording};
 use crate::process_state;
 use crate::storage::thread_local;
-use crate::sys::{Errno, seccomp, thread_word};
+use crate::sys::{Errno, seccomp, thread_word, user_dispatch};
 use crate::trace_dir::sandbox_spares;
 use crate::{clock, recorder};
 
@@ -20,6 +20,10 @@ pub enum Restriction {
     Counter,
     /// Strict seccomp: reading the counter, and every system call but read, write, exit and sigreturn: SIGKILL.
     SystemCalls,
+    /// System calls, while the byte at this address says so: SIGSYS.
+    Dispatched(*mut u8),
+    /// Nothing any more of what [`Restriction::Dispatched`] forbids.
+    NotDispatched,
     /// What a seccomp filter decides. It is at this address. `may_name_thread`: the call may return a thread that is in its way.
     Filtered { filter: *const sock_fprog, may_name_thread: bool },
 }
@@ -34,6 +38,14 @@ pub fn restrict(restriction: Restriction, call_next: impl Fn() -> c_long) -> c_l
             call_next()
         }
         Restriction::SystemCalls => mute(|result| result == 0, call_next),
+        Restriction::Dispatched(selector) => dispatch(selector, call_next),
+        Restriction::NotDispatched => {
+            let result = call_next();
+            if result == 0 {
+                user_dispatch::end();
+            }
+            result
+        }
         Restriction::Filtered { filter, may_name_thread } => {
             install(filter, |result| result >= 0 && !(may_name_thread && result > 0), call_next)
         }
@@ -67,6 +79,23 @@ fn install(filter: *const sock_fprog, is_done: impl Fn(c_long) -> bool, call_nex
     let result = call_next();
     if !is_done(result) {
         filter.withdraw();
+    }
+    result
+}
+
+/// Lets the thread's system calls go to the program while the byte says so.
+fn dispatch(selector: *mut u8, call_next: impl Fn() -> c_long) -> c_long {
+    if is_recording() {
+        recorder::slot_or_claim(0, clock::now_fenced());
+    }
+    // Before the call: if there is no byte, its return is too late.
+    let before = user_dispatch::begin(selector);
+    let result = call_next();
+    if result != 0 {
+        match before {
+            Some(selector) => _ = user_dispatch::begin(selector),
+            None => user_dispatch::end(),
+        }
     }
     result
 }

@@ -8,7 +8,7 @@ use crate::config::detail;
 use crate::first_use::records;
 use crate::process_state;
 use crate::storage::{ALL_REGIONS, WriteRight, file_entry, release_slot, report_unwritten, slot_layout, thread_local};
-use crate::sys::close_abandoned;
+use crate::sys::{close_abandoned, user_dispatch};
 use crate::{clock, recorder};
 
 /// The thread's routine was left by unwinding.
@@ -55,6 +55,7 @@ fn write_out() {
         report_unwritten(slot, slot.write_all(file_entry(slot, lwp)));
         slot.release_writer();
     }
+    user_dispatch::end();
     if slot.end() {
         release_slot(slot);
     }

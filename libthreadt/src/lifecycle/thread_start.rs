@@ -18,7 +18,7 @@ use super::thread_end;
 use crate::first_use::records;
 use crate::glibc::cleanup_handler::with_cleanup_handler;
 use crate::process_state::PROCESS;
-use crate::sys::{PAGE, Pool, Pooled, map_anonymous, wait};
+use crate::sys::{PAGE, Pool, Pooled, map_anonymous, user_dispatch, wait};
 use crate::{clock, recorder};
 
 /// The routine and argument of a new thread.
@@ -104,6 +104,8 @@ pub extern "C-unwind" fn run(start: *mut c_void) -> *mut c_void {
     let start: &'static ThreadStart = unsafe { &*start.cast::<ThreadStart>() };
     let (routine, argument) = (start.routine.load(Relaxed) as u64, start.argument.load(Relaxed) as u64);
     let is_c11 = start.is_c11.load(Relaxed) != 0;
+    // An earlier thread in the same memory may have ended unnoticed.
+    user_dispatch::end();
     if records(id::THR_BEGIN) {
         recorder::put(&id::THR_BEGIN_0, clock::now_fenced(), [routine, argument, 0, 0, 0]);
     }

@@ -7,7 +7,7 @@ use core::arch::asm;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 
-use super::{seccomp_filter, thread_word};
+use super::{seccomp_filter, thread_word, user_dispatch};
 
 /// A positive errno value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,10 @@ pub unsafe fn call<const N: usize>(number: libc::c_long, arguments: [usize; N]) 
         super::observable_step();
     }
     let arguments = core::array::from_fn(|at| arguments.get(at).copied().unwrap_or(0));
-    if thread_word::is_muted() || seccomp_filter::would_kill(number, &arguments) && is_filtered() {
+    if thread_word::is_muted()
+        || user_dispatch::is_on()
+        || seccomp_filter::would_kill(number, &arguments) && is_filtered()
+    {
         return Err(Errno(libc::EPERM));
     }
     // SAFETY: the caller's.

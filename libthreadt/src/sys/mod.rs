@@ -27,6 +27,7 @@ mod seccomp_filter;
 pub mod stack;
 pub mod thread_word;
 mod time;
+pub mod user_dispatch;
 
 pub use call::{Errno, Result};
 pub use decimal::decimal;

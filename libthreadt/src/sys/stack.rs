@@ -90,15 +90,19 @@ fn is_left(span: &Range<usize>, here: usize) -> bool {
     }
 }
 
+/// Where the calling thread's structure is, which no other living thread shares.
+pub fn thread_pointer() -> usize {
+    let thread: usize;
+    // SAFETY: the x86-64 TLS ABI keeps the thread pointer at fs:0.
+    unsafe { asm!("mov {}, qword ptr fs:[0]", out(reg) thread, options(nostack, readonly, preserves_flags, pure)) };
+    thread
+}
+
 /// Whether the address is on the stack that the thread was made with.
 fn is_on_own_stack(address: usize) -> bool {
     // glibc puts its thread structure at the upper end of the thread's stack; the first thread's has another place.
-    let thread: usize;
-    // SAFETY: the x86-64 TLS ABI keeps the thread pointer at fs:0; libc sets its variable before any code of ours runs.
-    let ends = unsafe {
-        asm!("mov {}, qword ptr fs:[0]", out(reg) thread, options(nostack, readonly, preserves_flags, pure));
-        [thread, __libc_stack_end]
-    };
+    // SAFETY: libc sets its variable before any code of ours runs.
+    let ends = [thread_pointer(), unsafe { __libc_stack_end }];
     ends.into_iter().any(|end| end > address && end - address <= REACH && is_mapped(address, end))
 }
 

@@ -1,5 +1,6 @@
-/* Prints a line for each SIGUSR1 that it gets. Ends at SIGUSR2, and after a minute in any case; with an argument also a
-   tenth of a second after the first SIGUSR1. */
+/* Prints a line for each SIGUSR1 that it gets, and the names of some others. Ends at SIGUSR2, and after a minute in any case;
+   with an argument also a tenth of a second after the first SIGUSR1. (A shell is no such program: dash forgets what
+   arrives while it begins a command.) */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,25 +9,41 @@
 
 static volatile sig_atomic_t count;
 
-static void on_signal(int signal) {
-    if (signal == SIGUSR2) {
-        _exit(9);
-    }
-    char line[32];
-    int length = snprintf(line, sizeof line, "signal %d\n", (int)++count);
-    if (write(1, line, (size_t)length) != length) {
+static void print(const char *text) {
+    ssize_t length = (ssize_t)strlen(text);
+    if (write(1, text, (size_t)length) != length) {
         _exit(1);
     }
+}
+
+static void on_signal(int signal) {
+    char line[32];
+    switch (signal) {
+    case SIGHUP:
+        return print("HUP\n");
+    case SIGINT:
+        return print("INT\n");
+    case SIGQUIT:
+        return print("QUIT\n");
+    case SIGTERM:
+        return print("TERM\n");
+    case SIGUSR2:
+        print("end\n");
+        _exit(9);
+    }
+    snprintf(line, sizeof line, "signal %d\n", (int)++count);
+    print(line);
 }
 
 int main(int argc, char **argv) {
     (void)argv;
     struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGUSR1, &action, NULL);
-    sigaction(SIGUSR2, &action, NULL);
-    if (write(1, "ready\n", 6) != 6) {
-        return 1;
+    sigfillset(&action.sa_mask);
+    const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        sigaction(signals[i], &action, NULL);
     }
+    print("ready\n");
     for (int rounds = 0, after = 0; rounds < 6000 && after < 10; rounds++) {
         struct timespec pause = {.tv_nsec = 10000000};
         nanosleep(&pause, NULL);
