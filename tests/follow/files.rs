@@ -60,6 +60,28 @@ fn a_file_that_is_written_by_hand_is_printed_line_by_line() {
     assert!(messages.contains(" arrived later than the window of "), "{messages}");
 }
 
+/// The records from before are not read.
+#[test]
+fn times_count_from_the_first_record_also_from_now_on() {
+    let test = TestDirectory::new("follow-origin");
+    let path = test.trace_directory().join("tr.0000001.001");
+    let first = now(-100);
+    append(&path, &post(first, 0));
+    let mut follower = follow(&test, &["--since", "now", "-F", "text"]).spawn();
+    for number in 1.. {
+        append(&path, &post(now(0), number));
+        if follower.stdout().windows(10).any(|text| text == b"sema_post(") {
+            break;
+        }
+        assert!(!follower.has_ended());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let output = end(follower);
+    let line = output.stdout_text().lines().find(|line| line.contains("sema_post(")).unwrap();
+    let seconds: f64 = line.split_whitespace().next().unwrap().parse().unwrap();
+    assert!(seconds >= 100.0, "{line}");
+}
+
 /// A clock that is an hour ahead delays neither its own records nor those of others.
 #[test]
 fn a_clock_far_ahead_holds_up_nothing() {

@@ -18,6 +18,8 @@ pub struct Follower<'a> {
     pub intake: Intake,
     /// The difference between the processes' time and `CLOCK_MONOTONIC`, nanoseconds.
     pub clock_offset: i64,
+    /// The time of the first record, if it is not read.
+    pub origin: Option<u64>,
     /// How long a record waits for earlier ones, nanoseconds.
     pub hold: u64,
     /// A process or a file has been discovered.

@@ -61,7 +61,7 @@ impl GrowingFiles {
         if let Some(handle) = &file.handle {
             self.known.insert(handle.identity, &file.path);
         }
-        file.is_reported = self.is_reported(&file.path);
+        file.is_reported = is_reported(&self.reported, &file.path);
         self.all_are_reported &= file.is_reported;
         self.list.push(None);
         let index = self.list.len() - 1;
@@ -70,17 +70,12 @@ impl GrowingFiles {
         index
     }
 
-    fn is_reported(&self, path: &Path) -> bool {
-        path.parent().is_some_and(|parent| self.reported.iter().any(|directory| directory == parent))
-    }
-
     /// Sets the directories whose written files are reported by [`note_written`](GrowingFiles::note_written).
     pub fn set_reported_directories(&mut self, directories: Vec<PathBuf>) {
         if directories != self.reported {
             self.reported = directories;
             for file in self.list.iter_mut().flatten() {
-                let parent = file.path.parent();
-                file.is_reported = parent.is_some_and(|parent| self.reported.iter().any(|reported| reported == parent));
+                file.is_reported = is_reported(&self.reported, &file.path);
             }
             self.all_are_reported = self.list.iter().flatten().all(|file| file.is_reported);
         }
@@ -188,6 +183,11 @@ impl GrowingFiles {
             }
         }
     }
+}
+
+/// Whether the file at `path` is in one of these directories.
+fn is_reported(directories: &[PathBuf], path: &Path) -> bool {
+    path.parent().is_some_and(|parent| directories.iter().any(|directory| directory == parent))
 }
 
 #[cfg(test)]

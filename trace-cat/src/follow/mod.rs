@@ -81,6 +81,9 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
     }
     let mut printer = Printer::new(&options.printing, &selection, &options.paths, diagnostics)?;
     follow.leave_out_outputs(options);
+    if let Some(origin) = follow.origin {
+        printer.begin(origin);
+    }
     follow.catch_up(texts, follow.horizon(began), &mut printer)?;
     loop {
         let began = Instant::now();

@@ -111,21 +111,24 @@ impl<'a> Printer<'a> {
         self.needed.take_if(|_| self.times.is_some())
     }
 
+    /// Takes `start` for the time of the first record, which the others' times are counted from.
+    pub fn begin(&mut self, start: u64) {
+        if let Formatter::Timeline(formatter) = &mut self.formatter {
+            formatter.begin(start);
+        }
+        let since = self.since.map_or(0, |since| since.resolve(start));
+        self.times = Some(since..self.until.map_or(u64::MAX, |until| until.resolve(start)));
+    }
+
     /// Takes the next record. It is late, by `delay` nanoseconds, if later records may have been printed before it.
     pub fn put(&mut self, line: &[u8], delay: u64) -> Result<(), Error> {
         if self.journal.is_some() {
             self.late.add(delay);
             self.journal_text.extend_from_slice(line);
         }
-        let (since, until) = (self.since, self.until);
-        let formatter = &mut self.formatter;
-        self.times.get_or_insert_with(|| {
-            let time = columns::time(line).unwrap_or(0);
-            if let Formatter::Timeline(formatter) = formatter {
-                formatter.begin(time);
-            }
-            since.map_or(0, |since| since.resolve(time))..until.map_or(u64::MAX, |until| until.resolve(time))
-        });
+        if self.times.is_none() {
+            self.begin(columns::time(line).unwrap_or(0));
+        }
         let mut selected = std::mem::take(&mut self.selected);
         self.filter.push(line, &mut selected);
         self.select(&selected, delay);

@@ -34,6 +34,9 @@ use crate::trace::inputs;
 use crate::trace::known_files::KnownFiles;
 use crate::trace::record_text::RecordText;
 
+/// How many bytes of a text have its first record: one that signal handlers interrupted comes after theirs.
+const BEGINNING: usize = 16 << 10;
+
 impl<'a> Follower<'a> {
     /// Finds the existing files and processes. The returned texts are to be merged; following goes on from there.
     ///
@@ -93,6 +96,7 @@ impl<'a> Follower<'a> {
             files,
             intake: Intake::default(),
             clock_offset: realtime_offset(),
+            origin: None,
             hold,
             idle_rounds: 0,
             merged,
@@ -108,6 +112,7 @@ impl<'a> Follower<'a> {
             follow.clock_offset = offset;
         }
         if options.begins_now() {
+            follow.origin = texts.iter().filter_map(|text| first_time(text)).min();
             return Ok((follow, Vec::new()));
         }
         Ok((follow, texts))
@@ -161,6 +166,14 @@ fn line_start(handle: &FileHandle, length: u64) -> io::Result<u64> {
     let from = length.saturating_sub(bytes.len() as u64);
     let count = handle.read_at(&mut bytes[..(length - from) as usize], from)?;
     Ok(memrchr(b'\n', &bytes[..count]).map_or(length, |newline| from + newline as u64 + 1))
+}
+
+/// The least time of the first records of `text`.
+fn first_time(text: &RecordText) -> Option<u64> {
+    let mut bytes = vec![0; BEGINNING];
+    let length = text.read_at(&mut bytes, text.stretch(0)?.start).ok()?;
+    let lines = bytes[..length].split_inclusive(|&byte| byte == b'\n');
+    lines.filter_map(record_time).min()
 }
 
 /// Whether the process, whose trbuf nobody has mapped, may map it again, because it has not ended.

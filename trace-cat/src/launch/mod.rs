@@ -79,7 +79,7 @@ fn record(
         let status = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_EXECUTE };
         Refusal::new(status, format_args!("{}: {}", path.display(), reason(&error)))
     })?;
-    let new = NewFiles::since(&before, &TraceFiles::of(&directory));
+    let new = NewFiles::since(&before, &TraceFiles::of(&directory), &options.recording);
     summary::report(options, &directory, &before, &new, diagnostics);
     if let Some(output) = &options.output {
         let merged = if new.processes == 0 {

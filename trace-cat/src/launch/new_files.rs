@@ -9,6 +9,7 @@ use spec::names::FileName;
 use spec::{Record, info, record};
 
 use super::purpose_sizes::PurposeSizes;
+use crate::options::Recording;
 use crate::support::diagnostics::Diagnostics;
 use crate::trace::file_handle::{DescriptorBudget, read_info};
 use crate::trace::file_names::{ProcessFiles, is_subdirectory, owner_of_records, split_name};
@@ -65,13 +66,13 @@ pub struct NewFiles {
     pub running: usize,
     /// Processes that ended and left records in their buffers.
     pub unwritten: usize,
-    /// What the values of `--for` would have written.
-    pub by_purpose: PurposeSizes,
+    /// What the values of `--for` would have written, if that is told.
+    pub by_purpose: Option<PurposeSizes>,
 }
 
 impl NewFiles {
-    /// Summarises the files that changed between `before` and `after`.
-    pub fn since(before: &TraceFiles, after: &TraceFiles) -> NewFiles {
+    /// Summarises the files that changed between `before` and `after`, when this was recorded.
+    pub fn since(before: &TraceFiles, after: &TraceFiles, recording: &Recording) -> NewFiles {
         let changed = after.0.iter().filter(|(path, now)| before.0.get(*path) != Some(*now)).map(|(path, _)| path);
         let (infos, paths): (Vec<&PathBuf>, Vec<&PathBuf>) =
             changed.partition(|path| matches!(split_name(path).1, Some(FileName::Info(_))));
@@ -110,7 +111,8 @@ impl NewFiles {
             new.silent += usize::from(has_lost && recorded == 0);
         }
         new.lost = lost.into_values().sum();
-        new.by_purpose = PurposeSizes::of(&inputs.texts);
+        // To find them out, much of the trace is read.
+        new.by_purpose = PurposeSizes::are_told(recording, new.bytes).then(|| PurposeSizes::of(&inputs.texts));
         let running = inputs.running.iter().map(|(process, _)| process.clone().of_all_users());
         new.running = running.collect::<HashSet<_>>().len();
         new.processes = processes.len();
@@ -150,19 +152,20 @@ fn last_loss(text: &RecordText) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Purpose;
     use crate::testing::test_trace::record;
     use crate::testing::trbuf_image::TrbufImage;
 
     #[test]
     fn only_new_files_count() {
-        let directory = tempfile::tempdir().unwrap();
+        let (directory, recording) = (tempfile::tempdir().unwrap(), Recording::default());
         let path = |name: &str| directory.path().join(name);
         let line = record(1, 2, "02:04:0", 0);
         fs::write(path("tr.0000001.001"), &line).unwrap();
         fs::write(path("trclock"), "").unwrap();
         let before = TraceFiles::of(directory.path());
         assert!(before.has_trace());
-        assert_eq!(NewFiles::since(&before, &TraceFiles::of(directory.path())), NewFiles::default());
+        assert_eq!(NewFiles::since(&before, &TraceFiles::of(directory.path()), &recording), NewFiles::default());
         let lost = record(2, 2, "00:01:0", 7).replace(":7:0:0:0:0", ":7:28:0:0:0");
         fs::write(path("tr.0000001.001"), format!("{line}{lost}")).unwrap();
         fs::write(path("tr.0000002.003"), "").unwrap();
@@ -171,36 +174,36 @@ mod tests {
         fs::write(path("old.1.tr.0000002.003"), &line).unwrap();
         fs::create_dir(path("ns12")).unwrap();
         fs::write(path("ns12/tr.0000001.001"), &line).unwrap();
-        let new = NewFiles::since(&before, &TraceFiles::of(directory.path()));
+        let new = NewFiles::since(&before, &TraceFiles::of(directory.path()), &recording);
         let bytes = (2 * line.len() + lost.len()) as u64;
-        // Process 2 recorded nothing.
-        let by_purpose = new.by_purpose;
-        assert_eq!(new, NewFiles { processes: 2, files: 2, bytes, lost: 7, by_purpose, ..NewFiles::default() });
+        // Process 2 recorded nothing. Nobody is told what --for would have written of so little.
+        assert_eq!(new, NewFiles { processes: 2, files: 2, bytes, lost: 7, ..NewFiles::default() });
+        let everything = Recording { purpose: Some(Purpose::Everything), ..Recording::default() };
+        let after = TraceFiles::of(directory.path());
+        assert!(NewFiles::since(&before, &after, &everything).by_purpose.is_some());
         // Process 1 has become another user.
         fs::create_dir(path("u65534")).unwrap();
         fs::write(path("u65534/tr.0000001.001"), &line).unwrap();
-        let new = NewFiles::since(&before, &TraceFiles::of(directory.path()));
+        let new = NewFiles::since(&before, &TraceFiles::of(directory.path()), &recording);
         assert_eq!((new.processes, new.files, new.lost), (2, 3, 7));
         // A trinfo has its process's losses, also those that were recorded.
         for number in [1, 2] {
             fs::write(path(&format!("trinfo.000000{number}")), "lost 9\n").unwrap();
         }
-        let new = NewFiles::since(&before, &TraceFiles::of(directory.path()));
+        let new = NewFiles::since(&before, &TraceFiles::of(directory.path()), &recording);
         assert_eq!((new.lost, new.silent), (7, 1));
     }
 
     #[test]
     fn what_a_killed_process_left_in_its_buffers_counts() {
-        let directory = tempfile::tempdir().unwrap();
+        let (directory, recording) = (tempfile::tempdir().unwrap(), Recording::default());
         let text = record(1, 1, "02:04:0", 0);
         let mut image = TrbufImage::with_text(1, &text);
         image.set_lost(0, 8, 28);
         fs::write(directory.path().join("trbuf.0000001"), &image.bytes).unwrap();
-        let new = NewFiles::since(&TraceFiles::default(), &TraceFiles::of(directory.path()));
+        let new = NewFiles::since(&TraceFiles::default(), &TraceFiles::of(directory.path()), &recording);
         let bytes = text.len() as u64;
-        let by_purpose = new.by_purpose;
-        let expected =
-            NewFiles { processes: 1, files: 1, bytes, lost: 8, unwritten: 1, by_purpose, ..NewFiles::default() };
+        let expected = NewFiles { processes: 1, files: 1, bytes, lost: 8, unwritten: 1, ..NewFiles::default() };
         assert_eq!(new, expected);
     }
 

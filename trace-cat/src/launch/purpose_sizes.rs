@@ -86,28 +86,39 @@ impl PurposeSizes {
         all
     }
 
-    /// What is known of the sizes if this was recorded; `None` if that is nothing new, or not worth telling.
-    pub fn describe(&self, recording: &Recording) -> Option<String> {
-        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    /// Whether the sizes are known of a trace of `bytes` bytes if this was recorded, and are new and worth telling.
+    pub fn are_told(recording: &Recording, bytes: u64) -> bool {
         let is_partial = recording.ring.is_some()
             || recording.level == Some(RecordingLevel::Blocked)
             || recording.max.is_some()
             || ["THR_TRACE_RING", "THR_TRACE_LEVEL", "THR_TRACE_MAX"].into_iter().any(is_set);
-        let lacks_events = !recording.events.is_empty() || is_set("THR_TRACE_EVENTS");
+        let is_everything = !lacks_events(recording) && bytes >= WORTH_TELLING;
+        !is_partial && (is_everything || recording.purpose.is_some())
+    }
+
+    /// What is known of the sizes if this was recorded.
+    pub fn describe(&self, recording: &Recording) -> String {
+        let has_everything = !lacks_events(recording) || recording.purpose == Some(Purpose::Everything);
         let all = [
-            ("everything", self.everything, !lacks_events || recording.purpose == Some(Purpose::Everything)),
+            ("everything", self.everything, has_everything),
             ("timeline", self.timeline, true),
             ("contention", self.contention, true),
             ("flight", self.flight, true),
         ];
-        let selects = lacks_events && recording.purpose.is_none();
-        if is_partial || selects || recording.purpose.is_none() && self.everything < WORTH_TELLING {
-            return None;
-        }
         let known = all.into_iter().filter(|(_, _, is_known)| *is_known);
         let sizes: Vec<String> = known.map(|(name, size, _)| format!("{name} {}", DecimalBytes(size))).collect();
-        Some(sizes.join(", "))
+        sizes.join(", ")
     }
+}
+
+/// Whether a variable of the environment is set and not empty.
+fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty())
+}
+
+/// Whether only some events were recorded.
+fn lacks_events(recording: &Recording) -> bool {
+    !recording.events.is_empty() || is_set("THR_TRACE_EVENTS")
 }
 
 fn blocked_rule(category: u8, number: u8) -> BlockedRule {
@@ -236,12 +247,15 @@ mod tests {
             PurposeSizes { contention: 1_000_000, timeline: 2_000_000, everything: 3_000_000, flight: 4_000_000 };
         let of = |purpose| Recording { purpose, ..Recording::default() }.for_purpose();
         let all = "everything 3.00 MB, timeline 2.00 MB, contention 1.00 MB, flight 4.00 MB";
-        assert_eq!(sizes.describe(&of(None)).as_deref(), Some(all));
-        assert_eq!(sizes.describe(&of(Some(Purpose::Everything))).as_deref(), Some(all));
-        let timeline = sizes.describe(&of(Some(Purpose::Timeline)));
-        assert_eq!(timeline.as_deref(), all.strip_prefix("everything 3.00 MB, "));
-        assert_eq!(sizes.describe(&of(Some(Purpose::Contention))), None);
-        assert_eq!(sizes.describe(&of(Some(Purpose::Flight))), None);
-        assert_eq!(PurposeSizes::default().describe(&of(None)), None);
+        let told = |purpose, bytes| {
+            let recording = of(purpose);
+            PurposeSizes::are_told(&recording, bytes).then(|| sizes.describe(&recording))
+        };
+        assert_eq!(told(None, 3_000_000).as_deref(), Some(all));
+        assert_eq!(told(None, 9), None);
+        assert_eq!(told(Some(Purpose::Everything), 9).as_deref(), Some(all));
+        assert_eq!(told(Some(Purpose::Timeline), 9).as_deref(), all.strip_prefix("everything 3.00 MB, "));
+        assert_eq!(told(Some(Purpose::Contention), 3_000_000), None);
+        assert_eq!(told(Some(Purpose::Flight), 3_000_000), None);
     }
 }

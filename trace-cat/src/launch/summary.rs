@@ -43,8 +43,8 @@ pub fn report(options: &RunOptions, directory: &Path, before: &TraceFiles, new: 
             format_args!("some are in the buffers of {whose} or could not write; trace-cat reads them"),
         );
     }
-    if let Some(sizes) = by_purpose.describe(&options.recording) {
-        diagnostics.report_note("what --for would write", sizes);
+    if let Some(sizes) = by_purpose {
+        diagnostics.report_note("what --for would write", sizes.describe(&options.recording));
     }
     if options.output.is_none() {
         let newest = if before.has_trace() { "--last " } else { "" };

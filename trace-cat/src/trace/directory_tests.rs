@@ -17,9 +17,42 @@ fn a_directory_gives_its_record_files_and_nothing_else() {
     for name in ["trinfo.0000001", "trclock", "old.5.tr.0000001.001", "tr.0000001.0011", "notes"] {
         trace.file(name, "not a record\n");
     }
-    fs::create_dir(trace.path("tr.0000001.002")).unwrap();
     assert_eq!(trace.cat(&[]), (record_lines(0..2, 1), String::new()));
     assert_eq!(trace.cat(&["trinfo.0000001", "trclock"]), Default::default());
+}
+
+/// They have names of record files.
+#[test]
+fn what_is_no_regular_file_is_reported_once() {
+    let trace = TestTrace::new();
+    trace.file("tr.0000001.001", record_lines(0..2, 1));
+    fs::create_dir(trace.path("tr.0000001.002")).unwrap();
+    let (out, messages) = trace.cat(&[]);
+    assert_eq!(out, record_lines(0..2, 1));
+    assert_eq!(messages, "trace-cat: tr.0000001.002: not a regular file; it is not read\n");
+    for number in 3..6 {
+        fs::create_dir(trace.path(&format!("tr.0000001.00{number}"))).unwrap();
+    }
+    // The directory of a process with a trbuf is read twice.
+    trace.file(TRBUF, TrbufImage::new().bytes);
+    let expected = "trace-cat: tr.0000001.002: not a regular file; it is not read, nor are 3 more\n";
+    assert_eq!(trace.cat(&[]).1, expected);
+}
+
+/// Its process was killed, and something has overwritten the page.
+#[test]
+fn buffers_without_their_first_page_are_reported() {
+    let trace = TestTrace::new();
+    let mut image = TrbufImage::with_text(2, &record_lines(5..7, 2)).bytes;
+    image[..4096].fill(0);
+    trace.file("tr.0000001.002", record_lines(0..2, 2)).file(TRBUF, &image);
+    let (out, messages) = trace.cat(&[]);
+    assert_eq!(out, record_lines(0..2, 2));
+    assert_eq!(messages, "trace-cat: trbuf.0000001: its first page is blank; what its process left is not read\n");
+    // A process that was killed before its first record leaves such a trbuf.
+    image.fill(0);
+    trace.file(TRBUF, &image);
+    assert_eq!(trace.cat(&[]), (record_lines(0..2, 2), String::new()));
 }
 
 #[test]

@@ -51,29 +51,29 @@ impl<'a> Slots<'a> {
             if self.size - at < slot_size {
                 self.size = 0;
                 // A process that is killed while it lengthens the file leaves an unused, incomplete slot.
-                return Ok((!self.is_unused(at)?).then_some(SlotEntry::Incomplete { index }));
+                return Ok((!holds_only_zeros(self.file, at)?).then_some(SlotEntry::Incomplete { index }));
             }
             self.index += 1;
             read_up_to(self.file, page, at)?;
             return Ok(Some(SlotEntry::Slot { index, at }));
         }
     }
+}
 
-    /// Whether the file holds only zeros from `at` on.
-    fn is_unused(&self, mut at: u64) -> io::Result<bool> {
-        let mut chunk = vec![0; CHUNK_LEN];
-        while let Some(data) = next_data(self.file, at) {
-            let length = read_up_to(self.file, &mut chunk, data)?;
-            if length == 0 {
-                break;
-            }
-            if chunk[..length].iter().any(|&byte| byte != 0) {
-                return Ok(false);
-            }
-            at = data + length as u64;
+/// Whether `file` holds only zeros from `at` on.
+pub fn holds_only_zeros(file: &File, mut at: u64) -> io::Result<bool> {
+    let mut chunk = vec![0; CHUNK_LEN];
+    while let Some(data) = next_data(file, at) {
+        let length = read_up_to(file, &mut chunk, data)?;
+        if length == 0 {
+            break;
         }
-        Ok(true)
+        if chunk[..length].iter().any(|&byte| byte != 0) {
+            return Ok(false);
+        }
+        at = data + length as u64;
     }
+    Ok(true)
 }
 
 /// Fills `buffer` with the bytes from `at` on, up to the end of the file; returns how many.

@@ -1,11 +1,12 @@
 //! The record files and the processes that paths stand for. Only names decide here; no record file is opened.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use log::{debug, info};
+use log::debug;
 use spec::names::FileName;
 
 use crate::support::diagnostics::{Diagnostics, reason};
@@ -27,6 +28,27 @@ pub struct RequestedFile {
     pub path: PathBuf,
     /// It stands on the command line, and was not discovered in a directory.
     pub is_argument: bool,
+}
+
+/// Files that have names of a trace's files and are not read.
+#[derive(Debug, Default)]
+pub struct UnreadFiles(BTreeSet<PathBuf>);
+
+impl UnreadFiles {
+    pub fn add(&mut self, path: PathBuf) {
+        self.0.insert(path);
+    }
+
+    /// Reports them in one message, if there are any.
+    pub fn report(&self, why: &str, diagnostics: &Diagnostics) {
+        let Some(first) = self.0.first() else { return };
+        match self.0.len() - 1 {
+            0 => diagnostics.report_note(first.display(), format_args!("{why}; it is not read")),
+            more => {
+                diagnostics.report_note(first.display(), format_args!("{why}; it is not read, nor are {more} more"))
+            }
+        }
+    }
 }
 
 /// The result of the search, and how it is made.
@@ -112,6 +134,7 @@ impl<'a> PathSearch<'a> {
         subdirectories: &mut Vec<PathBuf>,
     ) -> Option<usize> {
         let mut count = 0;
+        let mut unread = UnreadFiles::default();
         let owner = file_handle::owner_of_subdirectory(directory);
         let entries = fs::read_dir(directory)
             .map_err(|error| self.diagnostics.report_damage(directory.display(), reason(&error)));
@@ -135,7 +158,7 @@ impl<'a> PathSearch<'a> {
             if let Some(owner) = &owner
                 && !file_handle::is_path_of_owner(&path, owner)
             {
-                info!("{}: no file of the directory's owner", path.display());
+                unread.add(path);
                 continue;
             }
             match parsed {
@@ -149,6 +172,7 @@ impl<'a> PathSearch<'a> {
             }
             count += 1;
         }
+        unread.report("no file of the directory's owner", self.diagnostics);
         Some(count)
     }
 

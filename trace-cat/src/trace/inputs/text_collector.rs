@@ -12,7 +12,7 @@ use std::sync::Arc;
 use log::info;
 use spec::names::FileName;
 
-use super::path_search::{PathSearch, RequestedFile, STANDARD_INPUT};
+use super::path_search::{PathSearch, RequestedFile, STANDARD_INPUT, UnreadFiles};
 use super::spooled_file::spool;
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::progress::{Amount, Phase};
@@ -67,6 +67,7 @@ fn collect_found(search: PathSearch, descriptors: &DescriptorBudget, diagnostics
         states: HashMap::new(),
         used_leftovers: HashSet::new(),
         completeness: ThreadCompleteness::default(),
+        irregular: UnreadFiles::default(),
         descriptors,
         diagnostics,
     };
@@ -85,6 +86,7 @@ fn collect_found(search: PathSearch, descriptors: &DescriptorBudget, diagnostics
         collector.add_files_never_made(&process);
     }
     collector.completeness.report(diagnostics);
+    collector.irregular.report("not a regular file", diagnostics);
     let TextCollector { mut inputs, states, .. } = collector;
     for (process, state) in states.into_values() {
         match state {
@@ -106,6 +108,8 @@ struct TextCollector<'a> {
     /// The record files whose leftovers are in a text: the trbuf, and the file's number.
     used_leftovers: HashSet<(FileIdentity, u16)>,
     completeness: ThreadCompleteness,
+    /// Pipes, directories and the like.
+    irregular: UnreadFiles,
     descriptors: &'a DescriptorBudget,
     diagnostics: &'a Diagnostics,
 }
@@ -181,7 +185,7 @@ impl TextCollector<'_> {
         };
         let metadata = input.as_ref().map_or_else(|| fs::metadata(&requested.path), File::metadata)?;
         if !metadata.is_file() && !requested.is_argument {
-            info!("{}: not a regular file", requested.path.display());
+            self.irregular.add(requested.path.clone());
             return Ok(None);
         }
         if metadata.is_file()

@@ -1,0 +1,60 @@
+//! The output formats.
+
+use std::process::{Command, Stdio};
+
+use super::{assert_output, command, run, trace};
+
+#[test]
+fn colours_are_for_terminals() {
+    let trace = trace();
+    let is_coloured = |arguments: &[&str], environment: &[(&str, &str)]| {
+        let output = command(trace.path()).args(["-F", "text"]).args(arguments).envs(environment.to_vec()).output();
+        output.unwrap().stdout.contains(&0x1b)
+    };
+    assert!(!is_coloured(&[], &[]) && !is_coloured(&["--color", "never"], &[]));
+    assert!(is_coloured(&["--color", "always"], &[("NO_COLOR", "1")]));
+    // script(1) runs the command on a terminal.
+    let on_terminal = |environment: &[(&str, &str)], arguments: &str| {
+        let line = format!("{} -F text {arguments} .", env!("CARGO_BIN_EXE_trace-cat"));
+        let mut script = Command::new("script");
+        script.args(["-q", "-e", "-c", &line, "/dev/null"]).current_dir(trace.path()).stdin(Stdio::null());
+        script.env("TERM", "xterm").env_remove("NO_COLOR").envs(environment.to_vec()).env_remove("THR_TRACE_DIR");
+        match script.output() {
+            Ok(output) if output.status.success() => Some(output.stdout.contains(&0x1b)),
+            other => {
+                println!("script(1) provides no terminal here: {other:?}");
+                None
+            }
+        }
+    };
+    assert!(on_terminal(&[], "").is_none_or(|coloured| coloured));
+    for (environment, arguments) in
+        [(&[("NO_COLOR", "1")][..], ""), (&[("TERM", "dumb")], ""), (&[], "--color never"), (&[], "-o out")]
+    {
+        assert!(on_terminal(environment, arguments).is_none_or(|coloured| !coloured), "{environment:?} {arguments}");
+    }
+}
+
+#[test]
+fn csv_and_json_name_the_columns() {
+    let trace = trace();
+    let output = run(trace.path(), &["-F", "csv", "-e", "mutex_lock"]);
+    let expected = "time,lwpid,pid,tid,category,event,which,a1,a2,a3,a4,a5,columns\n\
+                    1795174740.000000001,2,1,0x7fc5de3f86c0,mutex,mutex_lock,1,0x559469ed90a0,0,0,0,0,mutex\n";
+    assert_output(&output, 0, expected, "");
+    let output = run(trace.path(), &["-F", "json", "-e", "mutex_unlock"]);
+    let expected = "{\"time\":\"1795174740.000000002\",\"lwpid\":3,\"pid\":1,\"tid\":\"0x7fc5de3f86c0\",\
+                    \"category\":\"mutex\",\"event\":\"mutex_unlock\",\"which\":0,\
+                    \"arguments\":{\"mutex\":\"0x559469ed90a0\",\"rval\":0,\"waiters?\":0}}\n";
+    assert_output(&output, 0, expected, "");
+}
+
+#[test]
+fn json_has_an_object_for_each_call() {
+    let trace = trace();
+    let output = run(trace.path(), &["-F", "json", "--calls"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let [unlock, lock] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
+    let open = "{\"time\":\"1795174740.000000001\",\"duration\":1,\"open\":true,\"waited\":true,\"lwpid\":2,";
+    assert!(unlock.contains("mutex_unlock") && lock.starts_with(open), "{text}");
+}
