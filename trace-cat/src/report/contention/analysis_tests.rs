@@ -198,6 +198,15 @@ fn deadlocks_are_cycles_and_stuck_threads_wait_for_them() {
 }
 
 #[test]
+fn a_thread_that_is_joined_before_its_first_record_is_found() {
+    let mut lines: Vec<Line> = vec![(5, 1, "1:3:1", &[2])];
+    lines.extend(lock(10, 2, &[16]));
+    lines.push((11, 2, "2:2:1", &[16]));
+    let (analysis, graph) = analysed(&lines);
+    assert_eq!(wrong(&analysis, &graph), (vec![vec![2]], vec![(1, 2)]));
+}
+
+#[test]
 fn a_thread_alone_can_be_in_a_deadlock() {
     let mut lines = lock(10, 1, &[16]).to_vec();
     lines.push((11, 1, "2:2:1", &[16]));

@@ -166,7 +166,7 @@ impl Analysis {
         });
         self.open_call(thread, record, site, None, !had_ended);
         if let Some(call) = self.threads[thread as usize].open.last_mut() {
-            call.joined = joined;
+            (call.joined, call.joined_tid) = (joined, record.arguments[0]);
         }
     }
 

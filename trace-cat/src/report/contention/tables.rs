@@ -89,6 +89,8 @@ pub struct OngoingCall {
     pub mutex: Option<(u32, u32)>,
     /// The thread that is joined.
     pub joined: Option<u32>,
+    /// Its pthread_t: it may have no record yet.
+    pub joined_tid: u64,
     /// The entry record shows that the call waits, or whether it does shows only later.
     pub waits: bool,
     /// The thread that held the object when the call began, if that was recorded.

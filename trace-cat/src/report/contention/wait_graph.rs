@@ -88,7 +88,9 @@ impl WaitGraph {
 fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
     let state = &analysis.threads[thread as usize];
     let process = &analysis.processes[state.process as usize];
-    let call = *state.open.last().filter(|_| process.end != ImageEnd::Exec && !state.is_in_gap)?;
+    let mut call = *state.open.last().filter(|_| process.end != ImageEnd::Exec && !state.is_in_gap)?;
+    let joined = analysis.thread_of_tid.get(&(state.process, call.joined_tid)).copied();
+    call.joined = call.joined.or(joined.filter(|_| call.event == (1, 3)));
     let blockers = match call.event {
         (1, 3) => call.joined.filter(|joined| !analysis.threads[*joined as usize].has_exited).into_iter().collect(),
         (1, 38) | (2 | 6, 2) | (5, 2 | 3) | (9, 2) if call.waits => holders(analysis, call),
