@@ -55,7 +55,10 @@ struct Announcement {
     began: AtomicU64,
 }
 
-static ANNOUNCEMENTS: [Announcement; 16] = [const { Announcement::none() }; 16];
+/// More than so many calls at a time are not protected.
+struct Announcements([Announcement; 16]);
+
+static ANNOUNCEMENTS: Announcements = Announcements::none();
 const LWP_AT: u32 = 32;
 /// For how long, in nanoseconds, one waits for the other before it looks again.
 const PAUSE: i64 = 100_000;
@@ -68,16 +71,9 @@ const LOOKS_PER_QUESTION: u32 = 50;
 /// More processor time than this, in nanoseconds, no call takes that closes or replaces descriptors.
 const CALL_TIME: u64 = 5_000_000;
 
-/// The numbers that other threads than `lwp` have announced.
-fn announced(lwp: u32) -> impl Iterator<Item = Numbers> {
-    // ORDERING: SeqCst, as what `may_be_open` reads, so that of two threads one sees what the other has written.
-    let words = ANNOUNCEMENTS.iter().map(|place| place.word.load(SeqCst));
-    words.filter(move |word| *word != 0 && (word >> LWP_AT) as u32 != lwp).map(|word| Numbers(word as u32))
-}
-
 /// Whether another thread than `lwp` has announced a number.
 pub fn is_announced(lwp: u32) -> bool {
-    announced(lwp).next().is_some()
+    ANNOUNCEMENTS.of_others(lwp).next().is_some()
 }
 
 /// Calls `take`, which takes a note, again and again until no other thread than `lwp`, the calling one, has announced a number
@@ -87,39 +83,75 @@ pub fn is_announced(lwp: u32) -> bool {
 /// and then its thread is gone or goes on computing. Or the call blocks, as the closing of many descriptors may do. But
 /// the thread may also be waiting for a processor; only a second tells that from one which sleeps elsewhere.
 pub fn without_announcement<T>(lwp: u32, take: impl Fn() -> T, release: impl Fn(T)) -> T {
-    let mut taken = take();
-    for turn in 1..PATIENCE {
-        if !is_announced(lwp) {
-            return taken;
-        }
-        release(taken);
-        // A hook that waits for another file of this thread goes on only when that is closed, which is later.
-        let is_awaited = announced(lwp).any(|numbers| !numbers.may_be_open(|holder| holder == lwp));
-        if is_awaited {
-            sleep(PAUSE);
-        }
-        taken = take();
-        if !is_awaited {
-            return taken;
-        }
-        if turn % LOOKS_PER_QUESTION == 0 {
-            withdraw(lwp, |announcement, announcer| announcement.is_left(announcer));
-        }
-    }
-    withdraw(lwp, |_, _| true);
-    taken
+    ANNOUNCEMENTS.wait_until_none(lwp, take, release)
 }
 
-/// Withdraws those announcements of other threads than `lwp` for which `is_meant`, which gets the announcer's LWP, is true.
-#[cold]
-fn withdraw(lwp: u32, is_meant: impl Fn(&Announcement, u32) -> bool) {
-    for announcement in &ANNOUNCEMENTS {
-        let word = announcement.word.load(SeqCst);
-        let announcer = (word >> LWP_AT) as u32;
-        if word != 0 && announcer != lwp && is_meant(announcement, announcer) {
-            // Before somebody else announces something here.
-            announcement.began.store(u64::MAX, SeqCst);
-            let _ = announcement.word.compare_exchange(word, 0, SeqCst, SeqCst);
+impl Announcements {
+    const fn none() -> Announcements {
+        Announcements([const { Announcement::none() }; 16])
+    }
+
+    /// The numbers that other threads than `lwp` have announced.
+    fn of_others(&self, lwp: u32) -> impl Iterator<Item = Numbers> {
+        // ORDERING: SeqCst, as what `may_be_open` reads, so that of two threads one sees what the other has written.
+        let words = self.0.iter().map(|announcement| announcement.word.load(SeqCst));
+        words.filter(move |word| *word != 0 && (word >> LWP_AT) as u32 != lwp).map(|word| Numbers(word as u32))
+    }
+
+    /// Makes one if there is room for it.
+    fn add(&self, word: u64) -> Option<&Announcement> {
+        self.0.iter().find(|free| free.word.compare_exchange(0, word, SeqCst, SeqCst).is_ok())
+    }
+
+    fn wait_until_none<T>(&self, lwp: u32, take: impl Fn() -> T, release: impl Fn(T)) -> T {
+        let mut taken = take();
+        for turn in 1..PATIENCE {
+            if self.of_others(lwp).next().is_none() {
+                return taken;
+            }
+            release(taken);
+            // A hook that waits for another file of this thread goes on only when that is closed, which is later.
+            let is_awaited = self.of_others(lwp).any(|numbers| !numbers.may_be_open(|holder| holder == lwp));
+            if is_awaited {
+                sleep(PAUSE);
+            }
+            taken = take();
+            if !is_awaited {
+                return taken;
+            }
+            if turn % LOOKS_PER_QUESTION == 0 {
+                self.withdraw(lwp, |announcement, announcer| announcement.is_left(announcer));
+            }
+        }
+        self.withdraw(lwp, |_, _| true);
+        taken
+    }
+
+    /// Withdraws those of other threads than `lwp` for which `is_meant`, which gets the announcer's LWP, is true.
+    #[cold]
+    fn withdraw(&self, lwp: u32, is_meant: impl Fn(&Announcement, u32) -> bool) {
+        for announcement in &self.0 {
+            let word = announcement.word.load(SeqCst);
+            let announcer = (word >> LWP_AT) as u32;
+            if word != 0 && announcer != lwp && is_meant(announcement, announcer) {
+                // Before somebody else announces something here.
+                announcement.began.store(u64::MAX, SeqCst);
+                let _ = announcement.word.compare_exchange(word, 0, SeqCst, SeqCst);
+            }
+        }
+    }
+
+    /// Withdraws what the thread `lwp`, the calling one, with its stack at `here`, has announced for calls that it has left by
+    /// a jump.
+    fn withdraw_own(&self, lwp: u32, here: usize) {
+        for announcement in &self.0 {
+            let word = announcement.word.load(SeqCst);
+            let holder = Holder::from_word(announcement.place.load(Relaxed));
+            if (word >> LWP_AT) as u32 == lwp
+                && holder.is_some_and(|holder| holder.lwp() == lwp && holder.is_abandoned(lwp, here))
+            {
+                let _ = announcement.word.compare_exchange(word, 0, SeqCst, SeqCst);
+            }
         }
     }
 }
@@ -152,10 +184,8 @@ pub fn may_be_ours(number: c_int) -> bool {
 pub fn with_numbers<T>(numbers: Numbers, lwp: u32, change: impl Fn() -> T, is_busy: impl Fn(&T) -> bool) -> T {
     let word = u64::from(lwp) << LWP_AT | u64::from(numbers.0);
     let here = stack_pointer();
-    withdraw_own(lwp, here);
-    // More than so many calls at a time are not protected.
-    let is_free = |free: &&Announcement| free.word.compare_exchange(0, word, SeqCst, SeqCst).is_ok();
-    let announcement = ANNOUNCEMENTS.iter().find(is_free);
+    ANNOUNCEMENTS.withdraw_own(lwp, here);
+    let announcement = ANNOUNCEMENTS.add(word);
     if let Some(announcement) = announcement {
         announcement.place.store(Holder::new(lwp, here).word(), Relaxed);
     }
@@ -183,23 +213,9 @@ pub fn with_numbers<T>(numbers: Numbers, lwp: u32, change: impl Fn() -> T, is_bu
     result
 }
 
-/// Withdraws what the thread `lwp`, the calling one, with its stack at `here`, has announced for calls that it has left by a
-/// jump.
-fn withdraw_own(lwp: u32, here: usize) {
-    for announcement in &ANNOUNCEMENTS {
-        let word = announcement.word.load(SeqCst);
-        let holder = Holder::from_word(announcement.place.load(Relaxed));
-        if (word >> LWP_AT) as u32 == lwp
-            && holder.is_some_and(|holder| holder.lwp() == lwp && holder.is_abandoned(lwp, here))
-        {
-            let _ = announcement.word.compare_exchange(word, 0, SeqCst, SeqCst);
-        }
-    }
-}
-
 /// Forgets what other threads have announced, in a forked child.
 pub fn forget() {
-    for announcement in &ANNOUNCEMENTS {
+    for announcement in &ANNOUNCEMENTS.0 {
         announcement.word.store(0, SeqCst);
         announcement.began.store(u64::MAX, SeqCst);
     }
@@ -233,10 +249,9 @@ mod tests {
     /// A handler that jumps out of the host's call, or a cancellation, leaves it behind.
     #[test]
     fn an_announcement_that_stays_is_withdrawn() {
-        let word = u64::from(thread_id()) << LWP_AT | u64::from(Numbers::from(3).0);
-        let is_free = |free: &&Announcement| free.word.compare_exchange(0, word, SeqCst, SeqCst).is_ok();
-        let announcement = ANNOUNCEMENTS.iter().find(is_free).unwrap();
-        without_announcement(1, || (), |()| ());
-        assert_ne!(announcement.word.load(SeqCst), word);
+        let announcements = Announcements::none();
+        let announcement = announcements.add(u64::from(thread_id()) << LWP_AT | u64::from(Numbers::from(3).0)).unwrap();
+        announcements.wait_until_none(1, || (), |()| ());
+        assert_eq!(announcement.word.load(SeqCst), 0);
     }
 }

@@ -13,6 +13,7 @@ use core::ops::Range;
 
 use super::memory::PAGE;
 use super::process::signal_stack;
+use super::thread_word::thread_pointer;
 use super::time::read_timespec;
 
 /// How far up the stack a signal frame is searched for, bytes.
@@ -88,14 +89,6 @@ fn is_left(span: &Range<usize>, here: usize) -> bool {
     } else {
         span.start - here < SEARCH && !has_signal_frame(here, span.end)
     }
-}
-
-/// Where the calling thread's structure is, which no other living thread shares.
-pub fn thread_pointer() -> usize {
-    let thread: usize;
-    // SAFETY: the x86-64 TLS ABI keeps the thread pointer at fs:0.
-    unsafe { asm!("mov {}, qword ptr fs:[0]", out(reg) thread, options(nostack, readonly, preserves_flags, pure)) };
-    thread
 }
 
 /// Whether the address is on the stack that the thread was made with.

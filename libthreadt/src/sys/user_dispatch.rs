@@ -7,7 +7,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicUsize};
 
-use super::stack::thread_pointer;
+use super::thread_word::thread_pointer;
 
 struct Dispatched {
     /// The thread's pointer, by which it is known without a system call; 0 for none.
