@@ -40,5 +40,8 @@ mod run_command;
 // THR_TRACE_LEVEL, THR_TRACE_RING, THR_TRACE_DETAIL: fewer records, only the newest records, more columns.
 mod recording_modes;
 
+// trace-cat report: who waits for whom, how long, and who is stuck.
+mod report;
+
 // trace-cat --follow: what running processes record is printed as it happens, once, and in order.
 mod follow;

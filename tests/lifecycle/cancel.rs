@@ -71,7 +71,7 @@ fn cpp_destructors_run() {
     assert_eq!(exits.iter().map(|record| record.get("exit_status")).collect::<Vec<_>>(), [CANCELED; 6]);
     for event in ["cond_wait", "sema_wait", "thr_join", "thr_once"] {
         let cancelled = trace.of(event).into_iter().filter(|record| record.fields.which == 2);
-        let cancelled = cancelled.filter(|record| record.rval() == libc::ECANCELED.into()).count();
+        let cancelled = cancelled.filter(|record| record.rval() == i64::from(libc::ECANCELED)).count();
         // The semaphore's wait was cancelled on its own and within pthread_once.
         assert_eq!(cancelled, if event == "sema_wait" { 2 } else { 1 }, "{event}");
     }

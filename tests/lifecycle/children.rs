@@ -150,7 +150,7 @@ fn spawned_children_record_for_themselves() {
         // The shell, which runs the program in its own process or in one that it forks.
         let shell = family.trace.records.iter().find(is_other).unwrap();
         assert!(shell.is("proc_begin"), "{mode}: {}", shell.line);
-        assert_eq!(shell.fields.arguments[0].bits(), family.parent.into(), "{mode}");
+        assert_eq!(shell.fields.arguments[0].bits(), u64::from(family.parent), "{mode}");
     }
 }
 

@@ -216,12 +216,12 @@ fn the_cpp_standard_library() {
     let rvals = |event: &str| -> Vec<i64> {
         trace.of(event).iter().filter(|record| record.fields.which == 2).map(|record| record.rval()).collect()
     };
-    assert_eq!(rvals("cond_clockwait").iter().filter(|&&rval| rval == libc::ETIMEDOUT.into()).count(), 1);
+    assert_eq!(rvals("cond_clockwait").iter().filter(|&&rval| rval == i64::from(libc::ETIMEDOUT)).count(), 1);
     assert_eq!(succeeded(&trace, "rw_wrlock"), 1000);
     assert_eq!(succeeded(&trace, "rw_rdlock"), 3000);
     assert_eq!(succeeded(&trace, "rmutex_timedlock"), 5);
     // Two calls of std::call_once were left by an exception, before one came back; std::async makes its own.
-    let left = rvals("thr_once").iter().filter(|&&rval| rval == libc::ECANCELED.into()).count();
+    let left = rvals("thr_once").iter().filter(|&&rval| rval == i64::from(libc::ECANCELED)).count();
     assert_eq!(left, 2, "{:?}", rvals("thr_once"));
     assert!(succeeded(&trace, "mutex_lock") >= 5000 && succeeded(&trace, "cond_signal") == 5000);
 }

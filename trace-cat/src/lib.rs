@@ -64,7 +64,7 @@
 //! - `cli`: the command line: dispatch, messages, exit statuses, printing
 //! - `launch`: `trace-cat run`
 //! - `follow`, `recover`: `--follow` and `--recover`
-//! - `report`: the runs of a directory, and counts of processes, calls and objects
+//! - `report`: `trace-cat report`, the runs of a directory, and counts of processes, calls and objects
 //! - `output`: the output formats, and where output goes
 //! - `filter`, `arrange`: which records, and other orders than that of time
 //! - `timeline`: the library's interface: records and calls of a trace, in order

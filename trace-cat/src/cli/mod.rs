@@ -2,17 +2,21 @@
 
 mod messages;
 mod print;
+mod report;
 
 use std::io;
 use std::process::ExitCode;
 
 pub use crate::options::command;
-use crate::options::{CommandError, Options, Task, usage_error};
+use crate::options::{CommandError, Options, ReportOptions, Task, usage_error};
 use crate::output::destination;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
 use crate::{follow, launch, recover};
 use messages::Messages;
+
+/// The exit status of a report with a deadlock.
+const DEADLOCK: u8 = 3;
 
 /// Runs the program: parses the command line, executes the command, and returns the exit status.
 pub fn main() -> ExitCode {
@@ -21,6 +25,7 @@ pub fn main() -> ExitCode {
     let cli = Cli { diagnostics: messages.diagnostics(), messages };
     match Task::parse(std::env::args_os(), std::env::var_os("THR_TRACE_DIR")) {
         Ok(Task::Read(options)) => cli.read(options),
+        Ok(Task::Report(options)) => cli.report(options),
         Ok(Task::Run(options)) => {
             let merge = |options| cli.read(options) == ExitCode::SUCCESS;
             match launch::run(&options, merge, &cli.diagnostics) {
@@ -44,9 +49,21 @@ struct Cli {
 impl Cli {
     /// Prints, recovers or follows a trace.
     fn read(&self, options: Options) -> ExitCode {
-        match execute(options, &self.diagnostics) {
-            Ok(()) => {}
-            Err(CommandError::Usage(message)) => return self.print_usage(&usage_error(&[], message)),
+        self.status(execute(options, &self.diagnostics).map(|()| false), &[])
+    }
+
+    /// Reports on a trace.
+    fn report(&self, options: ReportOptions) -> ExitCode {
+        destination::ignore_file_size_signal();
+        self.status(report::report(options, &self.diagnostics), &["report"])
+    }
+
+    /// The exit status of a command that found a deadlock, or that failed. `subcommands` is its name.
+    fn status(&self, result: Result<bool, CommandError>, subcommands: &[&str]) -> ExitCode {
+        match result {
+            Ok(true) => return ExitCode::from(DEADLOCK),
+            Ok(false) => {}
+            Err(CommandError::Usage(message)) => return self.print_usage(&usage_error(subcommands, message)),
             // The reader of the output has closed it, and needs no more records.
             Err(CommandError::Failed(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
             Err(CommandError::Failed(error)) => {

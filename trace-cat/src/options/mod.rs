@@ -9,6 +9,7 @@ mod event_list;
 mod follow_options;
 mod nearest_name;
 mod output_options;
+mod report_command;
 mod run_command;
 mod selection;
 mod time_point;
@@ -23,6 +24,7 @@ pub use arrangement::{Arrangement, SortOrder, SplitBy};
 pub use command_error::CommandError;
 pub use follow_options::Following;
 pub use output_options::{ColorChoice, OutputFormat, Printing, TimeStyle};
+pub use report_command::{ReportFormat, ReportOptions, ReportTable};
 pub use run_command::{FLIGHT_RING, Purpose, Recording, RecordingLevel, RunOptions, is_unnoticed};
 pub use selection::Selection;
 pub use time_point::TimePoint;
@@ -42,6 +44,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(RunOptions),
+    Report(ReportOptions),
 }
 
 const ABOUT: &str = "Print the records of a trace in the order of time";
@@ -61,6 +64,8 @@ pub enum Task {
     Read(Options),
     /// Run a program and record it.
     Run(RunOptions),
+    /// Report on a trace.
+    Report(ReportOptions),
 }
 
 /// The options for reading a trace.
@@ -144,14 +149,23 @@ impl Task {
     /// The help that was asked for, or what is wrong with the command line.
     pub fn parse(words: impl IntoIterator<Item = OsString>, directory: Option<OsString>) -> Result<Task, clap::Error> {
         let Arguments { command, mut options } = Arguments::try_parse_from(words)?;
-        if let Some(Command::Run(mut run)) = command {
-            run.recording = run.recording.for_purpose();
-            run.check().map_err(|what| usage_error(&["run"], what))?;
-            return Ok(Task::Run(run));
-        }
-        if options.paths.is_empty() {
-            let directory = directory.filter(|directory| !directory.is_empty());
-            options.paths.push(directory.map_or_else(|| ".".into(), PathBuf::from));
+        let add_directory = |paths: &mut Vec<PathBuf>| {
+            if paths.is_empty() {
+                let directory = directory.filter(|directory| !directory.is_empty());
+                paths.push(directory.map_or_else(|| ".".into(), PathBuf::from));
+            }
+        };
+        match command {
+            Some(Command::Run(mut run)) => {
+                run.recording = run.recording.for_purpose();
+                run.check().map_err(|what| usage_error(&["run"], what))?;
+                return Ok(Task::Run(run));
+            }
+            Some(Command::Report(mut report)) => {
+                add_directory(&mut report.paths);
+                return Ok(Task::Report(report));
+            }
+            None => add_directory(&mut options.paths),
         }
         options.printing.check().map_err(|what| usage_error(&[], what))?;
         if options.stat && options.printing.format == OutputFormat::Csv {

@@ -106,7 +106,8 @@ impl Selection {
     }
 }
 
-fn address(text: &str) -> Result<u64, String> {
+/// Parses an address as the records have it.
+pub fn address(text: &str) -> Result<u64, String> {
     let digits = text.strip_prefix("0x").filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
     let address = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
     address.ok_or_else(|| "an address is written as in the records: 0x559469ed90a0".to_owned())

@@ -7,6 +7,7 @@ fn parse(words: &[&str]) -> Result<Options, clap::Error> {
     match Task::parse(words, Some("/trace".into()))? {
         Task::Read(options) => Ok(options),
         Task::Run(options) => panic!("{options:?}"),
+        Task::Report(options) => panic!("{options:?}"),
     }
 }
 
@@ -105,6 +106,7 @@ fn parse_run(words: &[&str]) -> Result<RunOptions, clap::Error> {
     match Task::parse(words, Some("/trace".into()))? {
         Task::Run(options) => Ok(options),
         Task::Read(options) => panic!("{options:?}"),
+        Task::Report(options) => panic!("{options:?}"),
     }
 }
 

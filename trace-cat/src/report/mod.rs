@@ -1,5 +1,8 @@
-//! The processes and runs of a trace, and counts of its records.
+//! Reports: who waits for whom (`contention`, `page`), the processes and runs of a trace, and counts of its records.
 
+pub mod contention;
+pub mod page;
 pub mod process_info;
+pub mod recorded_process;
 pub mod runs;
 pub mod stat;

@@ -1,5 +1,6 @@
 //! The processes of trace directories, from the names of their files and from trinfo.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use spec::record::RECORD_LEN_MAX;
 use crate::trace::buffers::slots::read_up_to;
 use crate::trace::buffers::spare::{self, SpareContents};
 use crate::trace::file_handle::{self, read_info};
-use crate::trace::file_names::{is_subdirectory, split_name};
+use crate::trace::file_names::{FileGroup, ProcessFiles, is_subdirectory, split_name};
 
 /// A process with files in a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -124,6 +125,25 @@ fn pid_in_records(path: &Path) -> Option<u32> {
     Record::parse(line).ok().map(|record| record.pid)
 }
 
+/// The processes with files in these groups, by their numbers. The commands of processes of one number are joined: records do not
+/// tell them apart.
+pub fn processes_in_groups(groups: &[FileGroup]) -> HashMap<u32, ProcessInfo> {
+    let mut processes: HashMap<u32, ProcessInfo> = HashMap::new();
+    for process in groups.chunk_by(|a, b| a.directory == b.directory).flat_map(|groups| {
+        let processes = processes_in_directory(&groups[0].directory).into_iter();
+        processes.filter(|process| groups.iter().any(|group| group.prefix == process.prefix))
+    }) {
+        match processes.entry(process.pid) {
+            Entry::Vacant(place) => drop(place.insert(process)),
+            Entry::Occupied(known) if known.get().command != process.command => {
+                known.into_mut().command += &format!(", {}", process.command);
+            }
+            Entry::Occupied(_) => {}
+        }
+    }
+    processes
+}
+
 /// What tells processes of one number apart: prefix, number, start and system.
 type Identity = (Vec<u8>, u32, u64, [Vec<u8>; 2]);
 
@@ -144,6 +164,21 @@ impl ProcessInfo {
     /// The inputs that have all its records.
     pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         self.records.iter().chain(&self.buffers)
+    }
+
+    /// The paths of its trinfos: in each directory of its files there may be one.
+    pub fn info_paths(&self) -> Vec<PathBuf> {
+        let path = |path: &PathBuf| {
+            let number = match split_name(path).1? {
+                FileName::Records { process, .. } | FileName::Buffers(process) => process,
+                _ => return None,
+            };
+            Some(ProcessFiles::of_file(path, number).path(FileName::Info(number)))
+        };
+        let mut paths: Vec<PathBuf> = self.paths().filter_map(path).collect();
+        paths.sort();
+        paths.dedup();
+        paths
     }
 
     fn identity(&self) -> Identity {

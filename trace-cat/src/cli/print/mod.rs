@@ -95,7 +95,7 @@ pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandE
 }
 
 /// The paths to read. What they leave out is reported.
-fn selected_paths(
+pub fn selected_paths(
     options: &Options,
     runs: &[ProgramRun],
     diagnostics: &Diagnostics,

@@ -1,0 +1,87 @@
+//! `trace-cat report`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+
+use super::selection::address;
+
+/// Report who waits for whom, for how long, and who is stuck
+///
+/// Reads a trace and prints a page: what was recorded and what is missing; how long threads waited for locks (contention) and for
+/// work or other threads (idleness); deadlocks and stuck threads; the objects that cost most, and who held them meanwhile; and
+/// the next command. It works on traces of programs that run, that ended and that were killed.
+///
+/// Exit status: 0 if everything was read; 1 if something was damaged or could not be read; 2 for wrong usage; 3 if there is a
+/// deadlock.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ReportOptions {
+    /// Files or directories to read [default: $THR_TRACE_DIR, else .]
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+
+    /// Print this table instead of the page
+    #[arg(long, value_name = "TABLE", value_enum)]
+    pub by: Option<ReportTable>,
+
+    /// Print at most N rows of a table [default: 10 on the page, all with --by]
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+
+    /// Text, or a JSON document
+    #[arg(short = 'F', long = "format", value_name = "FORMAT", value_enum, default_value_t = ReportFormat::Text)]
+    pub format: ReportFormat,
+
+    /// Write to FILE, which must not be one of the files read
+    #[arg(short = 'o', long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+
+    /// Only waits of threads of this process, and its objects; may be repeated
+    #[arg(short = 'p', long = "pid", value_name = "PID", help_heading = "Which waits")]
+    pub pids: Vec<u32>,
+
+    /// Only waits of this LWP, that is, kernel thread; may be repeated
+    ///
+    /// Who held the objects meanwhile is found from the records of all threads.
+    #[arg(short = 'l', long = "lwp", value_name = "LWP", help_heading = "Which waits")]
+    pub lwps: Vec<u32>,
+
+    /// Only waits for this object; may be repeated
+    #[arg(long = "object", value_name = "ADDRESS", value_parser = address, help_heading = "Which waits")]
+    pub objects: Vec<u64>,
+
+    /// Read only the newest run
+    #[arg(long, help_heading = "Which records")]
+    pub last: bool,
+
+    /// Read only the run with this number: 1 is the oldest (see trace-cat --stat)
+    #[arg(long, value_name = "N", help_heading = "Which records", conflicts_with = "last")]
+    pub run: Option<usize>,
+
+    /// Read all runs, renamed files (old.*) included
+    #[arg(long, help_heading = "Which records", conflicts_with_all = ["last", "run"])]
+    pub all_runs: bool,
+}
+
+/// The tables of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReportTable {
+    /// Mutexes, conditions and so on, with who held them
+    Object,
+    /// How long each thread waited, and how long others waited for it
+    Thread,
+    /// Where calls are, as file+0xoffset, if that was recorded (run --detail)
+    Site,
+    /// Who waited for whom
+    Pair,
+}
+
+/// The formats of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    #[default]
+    /// For people, 100 columns wide
+    Text,
+    /// One document with all lists
+    Json,
+}

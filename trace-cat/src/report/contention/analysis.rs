@@ -1,0 +1,290 @@
+//! The state of the analysis: processes, threads, objects and sites, and what waits cost.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use super::holds::{FinishedWait, Hold, Knowledge};
+use super::object_state::{ObjectKind, ObjectState, WorstWait};
+
+use super::tables::{InheritedHold, ProgramState, SiteTable, ThreadState};
+use super::wait_selection::WaitSelection;
+use super::wait_shares::Holder;
+use super::wakeups::Wakeup;
+
+/// The most pairs of waiter and holder that are kept.
+const PAIRS_MAX: usize = 1 << 20;
+
+/// What the records of a trace show so far.
+#[derive(Debug)]
+pub struct Analysis {
+    /// What each process's trinfo shows of its records.
+    pub knowledge: HashMap<u32, Knowledge>,
+    pub selection: WaitSelection,
+    pub processes: Vec<ProgramState>,
+    pub threads: Vec<ThreadState>,
+    pub objects: Vec<ObjectState>,
+    pub sites: SiteTable,
+    /// The times of the first and the last record.
+    pub span: Option<(u64, u64)>,
+    pub missing: MissingRecords,
+    /// By object and holder: the time that others waited for it.
+    pub blame: HashMap<(u32, Holder), u64, RandomState>,
+    /// By waiter, holder and object: how many waits, and how long.
+    pub pairs: HashMap<(u32, u32, u32), (u64, u64), RandomState>,
+    /// How many pairs were left out.
+    pub pairs_left_out: u64,
+    /// By object: who ended how many waits, and where.
+    pub wakers: HashMap<(u32, u32, u32), u64, RandomState>,
+    /// The latest process of each number.
+    pub process_of_pid: HashMap<u32, u32, RandomState>,
+    /// By process and LWP.
+    pub thread_of_lwp: HashMap<(u32, u32), u32, RandomState>,
+    /// By process and pthread_t.
+    pub thread_of_tid: HashMap<(u32, u64), u32, RandomState>,
+    /// The living objects, by process and address.
+    object_of_address: HashMap<(u32, u64), u32, RandomState>,
+    /// How many objects each address of a process has had.
+    object_numbers: HashMap<(u32, u64), u32, RandomState>,
+    /// Threads of the last records, by the low bits of the LWP: process ID, LWP, thread.
+    pub recent_threads: Box<[(u32, u32, u32); 256]>,
+    /// How many times mutexes were watched for waits for conditions.
+    pub watches: u64,
+    /// How many processes are about to execute another program.
+    pub execs: u32,
+}
+
+/// How many records are missing, as other records show.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MissingRecords {
+    /// Holds that ended without a recorded release.
+    pub releases: u64,
+    /// Releases without a recorded acquisition.
+    pub acquisitions: u64,
+    /// Return records without an entry record.
+    pub entries: u64,
+    /// Entry records whose return record was lost, or whose call was left by a jump.
+    pub returns: u64,
+}
+
+/// Who ended a wait, and where.
+pub type Waker = Option<(u32, u32)>;
+
+/// A wait as it is accounted.
+#[derive(Clone, Copy, Debug)]
+pub struct WaitPlace {
+    pub thread: u32,
+    pub site: u32,
+    pub entry: u64,
+    pub is_open: bool,
+    pub has_timed_out: bool,
+}
+
+impl Analysis {
+    /// An analysis without records. `knowledge` has what is known of each process before its first record.
+    pub fn new(knowledge: HashMap<u32, Knowledge>, selection: WaitSelection) -> Analysis {
+        Analysis {
+            knowledge,
+            selection,
+            processes: Vec::new(),
+            threads: Vec::new(),
+            objects: Vec::new(),
+            sites: SiteTable::new(),
+            span: None,
+            missing: MissingRecords::default(),
+            blame: HashMap::default(),
+            pairs: HashMap::default(),
+            pairs_left_out: 0,
+            wakers: HashMap::default(),
+            process_of_pid: HashMap::default(),
+            thread_of_lwp: HashMap::default(),
+            thread_of_tid: HashMap::default(),
+            object_of_address: HashMap::default(),
+            object_numbers: HashMap::default(),
+            recent_threads: Box::new([(0, 0, u32::MAX); 256]),
+            watches: 0,
+            execs: 0,
+        }
+    }
+
+    /// What is known of the records of an object's process.
+    pub fn knowledge_of(&self, object: u32) -> Knowledge {
+        self.processes[self.objects[object as usize].process as usize].knowledge
+    }
+
+    /// The object at an address, which begins to exist if it did not, or was of another kind.
+    pub fn object(&mut self, process: u32, address: u64, kind: ObjectKind, site: u32) -> u32 {
+        if let Some(&known) = self.object_of_address.get(&(process, address)) {
+            if self.objects[known as usize].kind == kind {
+                return known;
+            }
+            self.end_object(process, address);
+        }
+        let inherited = (kind == ObjectKind::Sema).then(|| self.shared_semaphore(process, address)).flatten();
+        let index = inherited.unwrap_or_else(|| {
+            let pid = self.processes[process as usize].pid;
+            let number = self.object_numbers.entry((pid, address)).or_default();
+            *number += 1;
+            self.objects.push(ObjectState::new(process, address, *number, kind, site));
+            self.objects.len() as u32 - 1
+        });
+        self.object_of_address.insert((process, address), index);
+        index
+    }
+
+    /// The semaphore at an address that an ancestor of a process made and that processes share.
+    fn shared_semaphore(&self, mut process: u32, address: u64) -> Option<u32> {
+        while let Some(parent) = self.processes[process as usize].parent {
+            if let Some(&known) = self.object_of_address.get(&(parent, address)) {
+                return self.objects[known as usize].is_shared.then_some(known);
+            }
+            process = parent;
+        }
+        None
+    }
+
+    /// The kind of the living object at an address.
+    pub fn kind_at(&self, process: u32, address: u64) -> Option<ObjectKind> {
+        let object = self.object_of_address.get(&(process, address))?;
+        Some(self.objects[*object as usize].kind)
+    }
+
+    /// Ends the life of the object at an address. Its holds end without a release.
+    pub fn end_object(&mut self, process: u32, address: u64) {
+        let Some(object) = self.object_of_address.remove(&(process, address)) else { return };
+        if self.objects[object as usize].process == process {
+            let lost = self.objects[object as usize].occupancy.lose_holds();
+            self.lose_holds(object, &lost);
+            // What is left of its log cannot be asked for any more.
+            self.objects[object as usize].last_release = None;
+        }
+    }
+
+    /// Notes that a thread has an object.
+    pub fn begin_hold(&mut self, object: u32, thread: u32) {
+        let state = &mut self.objects[object as usize];
+        state.figures.owner_changes += u64::from(state.last_holder.is_some_and(|last| last != thread));
+        state.last_holder = Some(thread);
+        let holds = &mut self.threads[thread as usize].holds;
+        if !holds.contains(&object) {
+            holds.push(object);
+        }
+    }
+
+    /// Notes that a thread does not have an object any more.
+    pub fn drop_hold(&mut self, object: u32, thread: u32) {
+        let holds = &mut self.threads[thread as usize].holds;
+        if let Some(index) = holds.iter().rposition(|held| *held == object) {
+            holds.swap_remove(index);
+        }
+    }
+
+    /// Accounts a hold that ended at `now`, or lasted until then.
+    pub fn account_hold(&mut self, object: u32, hold: Hold, now: u64) {
+        self.drop_hold(object, hold.holder.thread);
+        if hold.is_recorded {
+            let held = now.saturating_sub(hold.from);
+            self.objects[object as usize].figures.hold.add(held);
+            self.sites.sites[hold.holder.site as usize].held += held;
+        }
+    }
+
+    /// Accounts holds that ended nobody knows when.
+    pub fn lose_holds(&mut self, object: u32, holds: &[Hold]) {
+        // Where only some releases are recorded, none is missing.
+        let are_missing = !self.knowledge_of(object).only_blocked;
+        for hold in holds {
+            self.drop_hold(object, hold.holder.thread);
+            self.objects[object as usize].figures.lost_holds += 1;
+            self.missing.releases += u64::from(are_missing);
+        }
+    }
+
+    /// Whether waits of a thread for an object are accounted.
+    fn is_selected(&self, thread: u32, object: Option<u32>) -> bool {
+        let thread = &self.threads[thread as usize];
+        let address = object.map(|object| self.objects[object as usize].address);
+        self.selection.wants(self.processes[thread.process as usize].pid, thread.lwp, address)
+    }
+
+    /// Accounts a wait for a lock.
+    pub fn account_contention(&mut self, object: u32, wait: FinishedWait, place: WaitPlace, waker: Waker) {
+        if !self.is_selected(place.thread, Some(object)) {
+            return;
+        }
+        let waited = wait.shares.total();
+        let figures = &mut self.objects[object as usize].figures;
+        figures.contention += waited;
+        figures.handoff += wait.shares.handoff;
+        figures.unknown += wait.shares.unknown;
+        figures.max_waiters = figures.max_waiters.max(wait.rank);
+        let holder = wait.shares.blamed.iter().max_by_key(|(_, time)| *time).map(|(holder, _)| holder.thread);
+        for &(holder, time) in wait.shares.blamed.iter().filter(|(_, time)| *time > 0) {
+            *self.blame.entry((object, holder)).or_default() += time;
+        }
+        // A thread may have held the object several times, and at several sites.
+        let mut by_thread: Vec<(u32, u64)> = Vec::new();
+        for &(holder, time) in wait.shares.blamed.iter().filter(|(_, time)| *time > 0) {
+            match by_thread.iter_mut().find(|(thread, _)| *thread == holder.thread) {
+                Some((_, sum)) => *sum += time,
+                None => by_thread.push((holder.thread, time)),
+            }
+        }
+        for (holder, time) in by_thread {
+            let key = (place.thread, holder, object);
+            if self.pairs.len() < PAIRS_MAX || self.pairs.contains_key(&key) {
+                let (waits, sum) = self.pairs.entry(key).or_default();
+                (*waits, *sum) = (*waits + 1, *sum + time);
+            } else {
+                self.pairs_left_out += 1;
+            }
+        }
+        self.account(Some(object), waited, place, holder, waker);
+        self.threads[place.thread as usize].contention += waited;
+        self.sites.sites[place.site as usize].contention += waited;
+    }
+
+    /// Accounts a wait that is idleness, for an object or the end of a thread.
+    pub fn account_idleness(&mut self, object: Option<u32>, waited: u64, place: WaitPlace, waker: Waker) {
+        if self.is_selected(place.thread, object) {
+            if let Some(object) = object {
+                self.objects[object as usize].figures.idleness += waited;
+            }
+            self.account(object, waited, place, None, waker);
+            self.threads[place.thread as usize].idleness += waited;
+            self.sites.sites[place.site as usize].idleness += waited;
+        }
+    }
+
+    fn account(&mut self, object: Option<u32>, waited: u64, place: WaitPlace, holder: Option<u32>, waker: Waker) {
+        self.threads[place.thread as usize].waits += 1;
+        self.sites.sites[place.site as usize].waits += 1;
+        let Some(object) = object else { return };
+        let figures = &mut self.objects[object as usize].figures;
+        figures.wait.add(waited);
+        figures.open_waits += u64::from(place.is_open);
+        figures.timeouts += u64::from(place.has_timed_out);
+        let WaitPlace { thread, site, entry, .. } = place;
+        figures.add_worst(WorstWait { time: entry, thread, waited, holder, site });
+        if let Some((thread, site)) = waker {
+            *self.wakers.entry((object, thread, site)).or_default() += 1;
+        }
+    }
+
+    /// Stops watching the holders of a mutex for wake-ups that are over.
+    pub fn end_watches(&mut self, wakeups: &[Wakeup]) {
+        for (mutex, key) in wakeups.iter().filter_map(|wakeup| wakeup.watch) {
+            self.objects[mutex as usize].occupancy.cancel_wait(key);
+        }
+    }
+
+    /// What a thread holds, for a child that it forks.
+    pub fn inherited_holds(&self, thread: u32) -> Vec<InheritedHold> {
+        let hold = |&object: &u32| {
+            let holds = &self.objects[object as usize].occupancy.holds;
+            let hold = holds.iter().find(|hold| hold.holder.thread == thread)?;
+            Some(InheritedHold { object, site: hold.holder.site, depth: hold.depth })
+        };
+        self.threads[thread as usize].holds.iter().filter_map(hold).collect()
+    }
+}

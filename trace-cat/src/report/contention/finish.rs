@@ -1,0 +1,37 @@
+//! The end of the analysis: open calls and holds last until their process's end.
+
+use super::analysis::Analysis;
+use super::tables::ImageEnd;
+use super::wait_graph::WaitGraph;
+
+impl Analysis {
+    /// Ends the analysis after the last record. `running` are the numbers of the processes that run, each with the present in the
+    /// time of its records.
+    pub fn finish(&mut self, running: &[(u32, u64)]) -> WaitGraph {
+        for (pid, now) in running {
+            let Some(&process) = self.process_of_pid.get(pid) else { continue };
+            let process = &mut self.processes[process as usize];
+            (process.end, process.last) = (ImageEnd::Running, process.last.max(*now));
+        }
+        let graph = WaitGraph::of(self);
+        let mut waiting: Vec<(u64, u32)> = Vec::new();
+        for (index, thread) in (0..).zip(&self.threads) {
+            let process = &self.processes[thread.process as usize];
+            if process.end != ImageEnd::Exec {
+                waiting.push((process.last, index));
+            }
+        }
+        // Logs of objects that processes share need the order of time.
+        waiting.sort_unstable();
+        for &(end, thread) in &waiting {
+            self.account_open_wait(thread, end);
+        }
+        for object in 0..self.objects.len() as u32 {
+            self.account_given_up(object);
+        }
+        for (end, thread) in waiting {
+            self.account_last_holds(thread, end);
+        }
+        graph
+    }
+}

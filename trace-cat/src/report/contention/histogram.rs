@@ -1,0 +1,111 @@
+//! Percentiles of durations in little memory.
+
+/// How many buckets there are between a power of two and the next. Durations in one bucket differ by at most 1/32.
+const BUCKETS_PER_OCTAVE_LOG: u32 = 5;
+
+/// Counts of durations in buckets whose width grows with the duration. Only buckets that are not empty take memory.
+#[derive(Clone, Debug, Default)]
+pub struct DurationHistogram {
+    /// The number of each bucket, in ascending order, and how many durations it has.
+    buckets: Vec<(u16, u64)>,
+    count: u64,
+    sum: u64,
+    max: u64,
+}
+
+/// What is shown of a histogram, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DurationSummary {
+    pub mean: u64,
+    pub p50: u64,
+    pub p90: u64,
+    pub p99: u64,
+    pub max: u64,
+}
+
+impl DurationHistogram {
+    /// Adds a duration in nanoseconds.
+    pub fn add(&mut self, duration: u64) {
+        self.count += 1;
+        self.sum = self.sum.saturating_add(duration);
+        self.max = self.max.max(duration);
+        let bucket = bucket(duration);
+        match self.buckets.binary_search_by_key(&bucket, |(number, _)| *number) {
+            Ok(index) => self.buckets[index].1 += 1,
+            Err(index) => self.buckets.insert(index, (bucket, 1)),
+        }
+    }
+
+    /// How many durations were added.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The sum of all durations.
+    pub fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    /// The mean, percentiles (nearest rank, at most 3 % off) and the longest; `None` without a duration.
+    pub fn summary(&self) -> Option<DurationSummary> {
+        let mean = self.sum.checked_div(self.count)?;
+        let percentile = |percent: u64| {
+            let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100) as u64;
+            let mut below = 0;
+            let bucket = self.buckets.iter().find(|(_, count)| {
+                below += count;
+                below >= rank
+            });
+            bucket.map_or(0, |(number, _)| middle(*number)).min(self.max)
+        };
+        Some(DurationSummary { mean, p50: percentile(50), p90: percentile(90), p99: percentile(99), max: self.max })
+    }
+}
+
+/// The bucket of a duration.
+fn bucket(duration: u64) -> u16 {
+    let octave = (duration | 1).ilog2().saturating_sub(BUCKETS_PER_OCTAVE_LOG);
+    ((u64::from(octave) << BUCKETS_PER_OCTAVE_LOG) + (duration >> octave)) as u16
+}
+
+/// The duration in the middle of a bucket.
+fn middle(bucket: u16) -> u64 {
+    let octave = (u64::from(bucket) >> BUCKETS_PER_OCTAVE_LOG).saturating_sub(1);
+    let low = (u64::from(bucket) - (octave << BUCKETS_PER_OCTAVE_LOG)) << octave;
+    low + ((1 << octave) - 1) / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::seeded_random::SeededRandom;
+
+    #[test]
+    fn a_duration_is_near_the_middle_of_its_bucket() {
+        for octave in 0..64 {
+            for value in [1u64 << octave, (1 << octave) + (1 << octave) / 3, u64::MAX >> (63 - octave)] {
+                let off = middle(bucket(value)).abs_diff(value);
+                assert!(off <= value / 33, "{value} {}", middle(bucket(value)));
+            }
+        }
+        (0..64).for_each(|value| assert_eq!(middle(bucket(value)), value));
+    }
+
+    #[test]
+    fn percentiles_are_of_the_nearest_rank() {
+        let mut random = SeededRandom::seeded("histogram", 7);
+        for count in [1usize, 2, 3, 10, 99, 100, 101, 5000] {
+            let mut values: Vec<u64> = (0..count).map(|_| random.next() >> random.below(64)).collect();
+            let mut histogram = DurationHistogram::default();
+            values.iter().for_each(|&value| histogram.add(value));
+            values.sort_unstable();
+            let summary = histogram.summary().unwrap();
+            for (percent, got) in [(50, summary.p50), (90, summary.p90), (99, summary.p99)] {
+                let exact = values[(count * percent).div_ceil(100) - 1];
+                assert!(got.abs_diff(exact) <= exact / 33, "{percent} of {count}: {got} {exact}");
+            }
+            assert_eq!((summary.max, histogram.count()), (values[count - 1], count as u64));
+        }
+        assert_eq!(DurationHistogram::default().summary(), None);
+    }
+}

@@ -1,0 +1,66 @@
+//! Holds of objects, and waits for them, as they are accounted.
+
+use super::wait_shares::{Holder, WaitShares};
+
+/// A hold of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    pub holder: Holder,
+    /// When it began; if its acquisition is not recorded, from when on it is known.
+    pub from: u64,
+    /// Its acquisition is recorded.
+    pub is_recorded: bool,
+    /// How often the thread has the object.
+    pub depth: u32,
+}
+
+/// The result of a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Released {
+    /// The hold ended; of its own thread, or of another one if that released what it does not hold.
+    Hold(Hold),
+    /// The thread still has the object.
+    Inner,
+    /// No acquisition of the thread is known.
+    NotHeld,
+}
+
+/// How a thread releases an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// Once: it may have it several times.
+    Once,
+    /// However often it has it.
+    Complete,
+    /// Once; if its acquisition is not recorded, it may have been one of several readers.
+    PerhapsShared,
+    /// Once; if its acquisition is not recorded, it may still have it.
+    PerhapsInner,
+}
+
+/// What is known of the records that concern an object.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Knowledge {
+    /// From when on the records of all threads are complete.
+    pub complete_from: u64,
+    /// Acquisitions are recorded only where they waited, and releases only where others wait.
+    pub only_blocked: bool,
+    /// Some kinds of acquisitions or releases are not recorded.
+    pub is_partial: bool,
+}
+
+/// The keys of waits are threads; times that are watched have this or greater keys.
+pub const WATCH: u64 = 1 << 32;
+
+/// A wait that ended.
+#[derive(Debug)]
+pub struct FinishedWait {
+    pub key: u64,
+    pub entry: u64,
+    pub shares: WaitShares,
+    pub has_timed_out: bool,
+    /// Where the thread waited.
+    pub site: u32,
+    /// How many waited when it began, itself included.
+    pub rank: u32,
+}

@@ -1,0 +1,184 @@
+//! Waits for conditions, semaphores, barriers, futexes and the ends of threads.
+
+use super::analysis::{Analysis, WaitPlace, Waker};
+use super::holds::{FinishedWait, Release, WATCH};
+use super::locks::EOWNERDEAD;
+use super::numeric_record::NumericRecord;
+use super::object_state::ObjectKind;
+
+use super::tables::OngoingCall;
+use super::wait_shares::{Holder, WaitShares};
+use super::wakeups::{IdleWait, Wakeup};
+
+impl Analysis {
+    /// Takes the entry record of a wait for a condition, which releases the mutex in a2.
+    pub fn enter_cond_wait(&mut self, thread: u32, record: &NumericRecord, site: u64) {
+        let (cond, site) = self.called_object(thread, record, ObjectKind::Cond, site);
+        let process = self.threads[thread as usize].process;
+        let address = record.arguments[1];
+        let kind = match self.kind_at(process, address) {
+            Some(ObjectKind::Rmutex) => ObjectKind::Rmutex,
+            _ => ObjectKind::Mutex,
+        };
+        let mutex = self.object(process, address, kind, site);
+        let depth = self.release(mutex, thread, site, Release::Complete, record.time);
+        let wait = IdleWait { thread, entry: record.time, mutex: Some(mutex) };
+        self.objects[cond as usize].wakeups.waits.push(wait);
+        self.open_call(thread, record, site, Some(cond), true);
+        if let Some(call) = self.threads[thread as usize].open.last_mut() {
+            call.mutex = Some((mutex, depth));
+        }
+    }
+
+    /// Takes the return record of a wait for a condition: the thread has its mutex again. From the wake-up on, the time that
+    /// others held the mutex is contention of the mutex.
+    pub fn return_from_cond_wait(&mut self, thread: u32, record: &NumericRecord) {
+        let Some(OngoingCall { object: Some(cond), mutex: Some((mutex, depth)), site, entry, .. }) =
+            self.close_call(thread, record)
+        else {
+            return;
+        };
+        let (now, rval) = (record.time, record.arguments[0]);
+        let has_mutex = [0, libc::ETIMEDOUT as u64, libc::ECANCELED as u64, EOWNERDEAD].contains(&rval);
+        let mut mutex_waker = None;
+        if has_mutex || depth > 0 {
+            mutex_waker = self.acquire(mutex, Holder { thread, site }, depth.max(1), true, now, rval == EOWNERDEAD);
+        }
+        let queue = &mut self.objects[cond as usize].wakeups;
+        let wait = queue.end_wait(thread);
+        let wakeup = wait.filter(|_| rval == 0 || rval == EOWNERDEAD).and_then(|wait| queue.take(wait));
+        let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out: rval == libc::ETIMEDOUT as u64 };
+        let mut contended = 0;
+        if let Some(Wakeup { watch: Some((watched, key)), time, .. }) = wakeup
+            && watched == mutex
+        {
+            let knowledge = self.knowledge_of(mutex);
+            let shares = self.objects[mutex as usize].occupancy.watched(key, now, knowledge);
+            contended = shares.sum_of_blame();
+            if contended > 0 {
+                let shares = WaitShares { handoff: 0, unknown: 0, ..shares };
+                let wait = FinishedWait { key, entry: time, shares, has_timed_out: false, site, rank: 0 };
+                self.account_contention(
+                    mutex,
+                    wait,
+                    WaitPlace { entry: time, has_timed_out: false, ..place },
+                    mutex_waker,
+                );
+            }
+        }
+        let waker = wakeup.map(|wakeup| (wakeup.thread, wakeup.site));
+        self.account_idleness(Some(cond), now.saturating_sub(entry).saturating_sub(contended), place, waker);
+        self.expire_wakeups(cond);
+    }
+
+    /// Removes the wake-ups that no wait can take any more, and counts the signals among them.
+    fn expire_wakeups(&mut self, object: u32) {
+        let state = &mut self.objects[object as usize];
+        let expired = state.wakeups.take_expired();
+        if state.kind == ObjectKind::Cond {
+            let wasted = expired.iter().filter(|wakeup| wakeup.remaining == wakeup.capacity).count();
+            state.figures.wasted_signals += wasted as u64;
+        }
+        self.end_watches(&expired);
+    }
+
+    /// Takes a signal or broadcast, post or wake-up, for which up to `most` threads wait no longer.
+    pub fn wake(&mut self, thread: u32, record: &NumericRecord, kind: ObjectKind, most: u64) {
+        let (object, site) = self.called_object(thread, record, kind, record.arguments[4]);
+        let queue = &mut self.objects[object as usize].wakeups;
+        let Some(&IdleWait { mutex, .. }) = queue.waits.first() else {
+            let is_signal = kind == ObjectKind::Cond;
+            self.objects[object as usize].figures.wasted_signals += u64::from(is_signal);
+            return;
+        };
+        let capacity = u64::min(most, queue.waits.len() as u64) as u32;
+        let watch = mutex.map(|mutex| {
+            self.watches += 1;
+            let (key, knowledge) = (WATCH + self.watches, self.knowledge_of(mutex));
+            self.objects[mutex as usize].occupancy.begin_wait(key, 0, record.time, knowledge);
+            (mutex, key)
+        });
+        let wakeup = Wakeup { time: record.time, thread, site, remaining: capacity, capacity, watch };
+        self.objects[object as usize].wakeups.push(wakeup);
+    }
+
+    /// Takes the entry record of a wait for a semaphore or futex; `waits` if it blocks for certain.
+    pub fn enter_idle_wait(&mut self, thread: u32, record: &NumericRecord, kind: ObjectKind, waits: bool) {
+        let (object, site) = self.called_object(thread, record, kind, record.arguments[4]);
+        if waits {
+            let wait = IdleWait { thread, entry: record.time, mutex: None };
+            self.objects[object as usize].wakeups.waits.push(wait);
+        }
+        self.open_call(thread, record, site, Some(object), waits);
+    }
+
+    /// Takes the return record of such a wait, which was none if it returned `unless`.
+    pub fn return_from_idle_wait(&mut self, thread: u32, record: &NumericRecord, unless: Option<u64>) {
+        let Some(OngoingCall { object: Some(object), site, entry, waits: true, .. }) = self.close_call(thread, record)
+        else {
+            return;
+        };
+        let rval = record.arguments[0];
+        let queue = &mut self.objects[object as usize].wakeups;
+        let wait = queue.end_wait(thread);
+        if unless != Some(rval) {
+            let wakeup = wait.filter(|_| rval == 0).and_then(|wait| queue.take(wait));
+            let waker = wakeup.map(|wakeup| (wakeup.thread, wakeup.site));
+            let has_timed_out = rval == libc::ETIMEDOUT as u64;
+            let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out };
+            self.account_idleness(Some(object), record.time.saturating_sub(entry), place, waker);
+        }
+        self.expire_wakeups(object);
+    }
+
+    /// Takes the entry record of a wait at a barrier; a2 is how many threads are missing.
+    pub fn enter_barrier(&mut self, thread: u32, record: &NumericRecord) {
+        let (object, site) = self.called_object(thread, record, ObjectKind::Barrier, record.arguments[4]);
+        let waits = record.arguments[1] != 1;
+        if !waits {
+            self.objects[object as usize].wakeups.last_arrival = Some((record.time, thread, site));
+        }
+        self.open_call(thread, record, site, Some(object), waits);
+    }
+
+    /// Takes the return record of a wait at a barrier.
+    pub fn return_from_barrier(&mut self, thread: u32, record: &NumericRecord) {
+        let Some(OngoingCall { object: Some(object), site, entry, waits: true, .. }) = self.close_call(thread, record)
+        else {
+            return;
+        };
+        let arrival = self.objects[object as usize].wakeups.last_arrival.filter(|(time, ..)| *time >= entry);
+        let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out: false };
+        let waker: Waker = arrival.map(|(_, thread, site)| (thread, site));
+        self.account_idleness(Some(object), record.time.saturating_sub(entry), place, waker);
+    }
+
+    /// Takes the entry record of a join.
+    pub fn enter_join(&mut self, thread: u32, record: &NumericRecord) {
+        let process = self.threads[thread as usize].process;
+        let site = self.sites.intern(process, record.arguments[4]);
+        self.sites.sites[site as usize].calls += 1;
+        let joined = self.thread_of_tid.get(&(process, record.arguments[0])).copied();
+        // A thread that had ended is not waited for.
+        let had_ended = joined.is_some_and(|joined| {
+            let joined = &self.threads[joined as usize];
+            joined.has_exited && joined.last < record.time
+        });
+        self.open_call(thread, record, site, None, !had_ended);
+        if let Some(call) = self.threads[thread as usize].open.last_mut() {
+            (call.joined, call.joined_tid) = (joined, record.arguments[0]);
+        }
+    }
+
+    /// Takes the return record of a join.
+    pub fn return_from_join(&mut self, thread: u32, record: &NumericRecord) {
+        let Some(OngoingCall { site, entry, joined, waits, .. }) = self.close_call(thread, record) else { return };
+        // A thread whose exit was recorded while it was waited for may have had no record before.
+        if waits && record.time > entry {
+            let has_timed_out = record.arguments[2] == libc::ETIMEDOUT as u64;
+            let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out };
+            let waker = joined.filter(|_| record.arguments[2] == 0).map(|joined| (joined, 0));
+            self.account_idleness(None, record.time - entry, place, waker);
+        }
+    }
+}

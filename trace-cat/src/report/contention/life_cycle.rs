@@ -1,0 +1,257 @@
+//! Processes and threads: when they begin, fork, execute other programs, lose records, and end.
+
+use super::analysis::{Analysis, WaitPlace};
+use super::numeric_record::NumericRecord;
+use super::tables::{ImageEnd, InheritedHold, OngoingCall, ProgramState, ThreadState};
+use super::wait_shares::Holder;
+
+/// The event futex_op, whose calls wait if they lock.
+const FUTEX_OP: (u8, u8) = (10, 3);
+/// Kinds of proc_fork whose child goes on with the parent's memory.
+const COPYING_FORKS: [u64; 4] = [0, 6, 7, 8];
+
+impl Analysis {
+    /// The thread of a record, which is noted as its latest one.
+    pub fn thread_of(&mut self, record: &NumericRecord) -> u32 {
+        let NumericRecord { time, pid, lwp, event, .. } = *record;
+        let is_first = matches!(event, (1, 30) | (11, 2));
+        let recent = &self.recent_threads[(lwp & 255) as usize];
+        let thread = if (recent.0, recent.1) == (pid, lwp) && recent.2 != u32::MAX && !is_first && self.execs == 0 {
+            recent.2
+        } else {
+            let thread = self.find_thread(record, is_first);
+            self.recent_threads[(lwp & 255) as usize] = (pid, lwp, thread);
+            thread
+        };
+        let state = &mut self.threads[thread as usize];
+        state.last = time;
+        let process = &mut self.processes[state.process as usize];
+        process.last = process.last.max(time);
+        process.records += 1;
+        if state.is_in_gap && event != (0, 1) {
+            state.is_in_gap = false;
+            process.gaps -= 1;
+            if process.gaps == 0 {
+                process.knowledge.complete_from = time.max(process.complete_from);
+            }
+        }
+        thread
+    }
+
+    fn find_thread(&mut self, record: &NumericRecord, is_first: bool) -> u32 {
+        let process = self.find_process(record);
+        if let Some(&thread) = self.thread_of_lwp.get(&(process, record.lwp))
+            && !(is_first && record.event == (1, 30))
+        {
+            return thread;
+        }
+        self.threads.push(ThreadState {
+            process,
+            lwp: record.lwp,
+            tid: record.tid,
+            begin: record.time,
+            last: record.time,
+            has_exited: false,
+            name: None,
+            start: None,
+            open: Vec::new(),
+            holds: Vec::new(),
+            contention: 0,
+            idleness: 0,
+            waits: 0,
+            is_in_gap: false,
+        });
+        let thread = self.threads.len() as u32 - 1;
+        self.processes[process as usize].threads += 1;
+        self.thread_of_lwp.insert((process, record.lwp), thread);
+        self.thread_of_tid.insert((process, record.tid), thread);
+        thread
+    }
+
+    fn find_process(&mut self, record: &NumericRecord) -> u32 {
+        let is_begin = record.event == (11, 2);
+        let known = self.process_of_pid.get(&record.pid).copied();
+        if let Some(process) = known.filter(|_| !is_begin) {
+            if !self.has_executed(process, record) {
+                return process;
+            }
+            let time = self.processes[process as usize].exec.map_or(record.time, |(_, time)| time);
+            self.end_exec(process);
+            self.end_process(process, time, ImageEnd::Exec);
+            let image = self.processes[process as usize].image + 1;
+            return self.add_process(record, image, None);
+        }
+        let parent = self.process_of_pid.get(&(record.arguments[0] as u32)).copied().filter(|_| is_begin);
+        self.add_process(record, 0, parent)
+    }
+
+    fn add_process(&mut self, record: &NumericRecord, image: u32, parent: Option<u32>) -> u32 {
+        let knowledge = self.knowledge.get(&record.pid).copied().unwrap_or_default();
+        let NumericRecord { time, pid, .. } = *record;
+        self.processes.push(ProgramState {
+            pid,
+            image,
+            parent,
+            begin: time,
+            last: time,
+            end: ImageEnd::Unknown,
+            knowledge,
+            complete_from: knowledge.complete_from,
+            gaps: 0,
+            threads: 0,
+            records: 0,
+            lost: 0,
+            exec: None,
+            fork_holds: Default::default(),
+        });
+        let process = self.processes.len() as u32 - 1;
+        self.process_of_pid.insert(pid, process);
+        self.recent_threads.iter_mut().for_each(|recent| recent.2 = u32::MAX);
+        process
+    }
+
+    /// Whether a record shows that a process has executed another program: the thread that began to has made it, and it is not the
+    /// return record of a failure; or the main thread is another one.
+    fn has_executed(&self, process: u32, record: &NumericRecord) -> bool {
+        let Some((by, _)) = self.processes[process as usize].exec else { return false };
+        if record.lwp == by {
+            return by == record.pid && (record.event, record.which) != ((11, 3), 2);
+        }
+        let main = self.thread_of_lwp.get(&(process, record.lwp));
+        let is_other = main.is_none_or(|main| self.threads[*main as usize].tid != record.tid);
+        record.lwp == record.pid && is_other
+    }
+
+    /// Takes the record of a thread that begins to execute another program.
+    pub fn begin_exec(&mut self, process: u32, record: &NumericRecord) {
+        let state = &mut self.processes[process as usize];
+        self.execs += u32::from(state.exec.is_none());
+        state.exec = Some((record.lwp, record.time));
+    }
+
+    /// Notes that a process does not execute another program, or has done so.
+    pub fn end_exec(&mut self, process: u32) {
+        self.execs -= u32::from(self.processes[process as usize].exec.take().is_some());
+    }
+
+    /// Takes a loss record: what the thread has done since, and what it holds, is not known.
+    pub fn begin_gap(&mut self, thread: u32, record: &NumericRecord) {
+        let process = self.threads[thread as usize].process as usize;
+        self.processes[process].lost += record.arguments[0];
+        for call in std::mem::take(&mut self.threads[thread as usize].open) {
+            self.abandon_call(thread, call);
+        }
+        for object in std::mem::take(&mut self.threads[thread as usize].holds) {
+            let knowledge = self.knowledge_of(object);
+            let state = &mut self.objects[object as usize];
+            let hold = state.occupancy.forget_thread(thread, record.time, knowledge);
+            state.last_release = None;
+            hold.into_iter().for_each(|hold| self.lose_holds(object, &[hold]));
+        }
+        if !self.threads[thread as usize].is_in_gap {
+            self.threads[thread as usize].is_in_gap = true;
+            self.processes[process].gaps += 1;
+        }
+        self.processes[process].knowledge.complete_from = u64::MAX;
+    }
+
+    /// Takes the return record of a fork in the parent: what the thread holds then is what the child began with.
+    pub fn return_from_fork(&mut self, thread: u32, record: &NumericRecord) {
+        self.close_call(thread, record);
+        let [child, _, kind, ..] = record.arguments;
+        if child != 0 && COPYING_FORKS.contains(&kind) {
+            let holds = self.inherited_holds(thread);
+            let process = self.threads[thread as usize].process as usize;
+            if !holds.is_empty() {
+                self.processes[process].fork_holds.insert(child as u32, holds);
+            }
+        }
+    }
+
+    /// Takes the first record of a forked child: its thread has what the forking thread had.
+    pub fn begin_forked_process(&mut self, thread: u32, record: &NumericRecord) {
+        let process = self.threads[thread as usize].process;
+        let Some(parent) = self.processes[process as usize].parent else { return };
+        let returned = self.processes[parent as usize].fork_holds.remove(&record.pid);
+        let holds = returned.unwrap_or_else(|| self.holds_of_forking_thread(parent, record.tid));
+        for InheritedHold { object, site, depth } in holds {
+            let inherited = &self.objects[object as usize];
+            let (address, kind, is_exclusive) = (inherited.address, inherited.kind, inherited.occupancy.is_exclusive());
+            let own = self.object(process, address, kind, site);
+            self.acquire(own, Holder { thread, site }, depth, is_exclusive, record.time, false);
+        }
+    }
+
+    /// What the thread of a process holds that has this pthread_t and is forking now.
+    fn holds_of_forking_thread(&self, process: u32, tid: u64) -> Vec<InheritedHold> {
+        let Some(&thread) = self.thread_of_tid.get(&(process, tid)) else { return Vec::new() };
+        let open = &self.threads[thread as usize].open;
+        let is_copying = |call: &OngoingCall| call.event == (11, 1) && call.waits;
+        if open.iter().any(is_copying) { self.inherited_holds(thread) } else { Vec::new() }
+    }
+
+    /// Takes the entry record of a fork.
+    pub fn enter_fork(&mut self, thread: u32, record: &NumericRecord) {
+        self.open_call(thread, record, 0, None, COPYING_FORKS.contains(&record.arguments[0]));
+    }
+
+    /// Takes the first record of a thread.
+    pub fn begin_thread(&mut self, thread: u32, record: &NumericRecord) {
+        self.threads[thread as usize].start = Some(record.arguments[0]);
+    }
+
+    /// Takes a thread's name: 16 bytes, the first most significant.
+    pub fn name_thread(&mut self, thread: u32, record: &NumericRecord) {
+        let [tid, first, second, rval, ..] = record.arguments;
+        let process = self.threads[thread as usize].process;
+        if rval == 0
+            && let Some(&named) = self.thread_of_tid.get(&(process, tid))
+        {
+            let name = (u128::from(first) << 64 | u128::from(second)).to_be_bytes();
+            self.threads[named as usize].name = Some(name);
+        }
+    }
+
+    /// Accounts a thread's open wait, which lasted at least until `end`.
+    pub fn account_open_wait(&mut self, thread: u32, end: u64) {
+        // Outer calls were interrupted by a signal handler.
+        let Some(&call) = self.threads[thread as usize].open.last().filter(|call| call.waits) else { return };
+        let OngoingCall { event, entry, site, object, .. } = call;
+        let place = WaitPlace { thread, site, entry, is_open: true, has_timed_out: false };
+        let waited = end.saturating_sub(entry);
+        match object {
+            Some(object) if self.objects[object as usize].kind.is_lock() || event == FUTEX_OP => {
+                let knowledge = self.knowledge_of(object);
+                let occupancy = &mut self.objects[object as usize].occupancy;
+                if let Some(wait) = occupancy.end_wait(u64::from(thread), end.max(entry), knowledge) {
+                    self.account_contention(object, wait, place, None);
+                }
+            }
+            Some(_) => self.account_idleness(object, waited, place, None),
+            None if matches!(event, (1, 3 | 37)) => self.account_idleness(None, waited, place, None),
+            None => {}
+        }
+    }
+
+    /// Accounts a thread's holds, which lasted until `end`.
+    pub fn account_last_holds(&mut self, thread: u32, end: u64) {
+        for object in std::mem::take(&mut self.threads[thread as usize].holds) {
+            let holds = &self.objects[object as usize].occupancy.holds;
+            if let Some(hold) = holds.iter().find(|hold| hold.holder.thread == thread).copied() {
+                self.account_hold(object, hold, end);
+            }
+        }
+    }
+
+    /// Ends a process that executes another program: its waits and holds end with it.
+    fn end_process(&mut self, process: u32, end: u64, how: ImageEnd) {
+        self.processes[process as usize].end = how;
+        for thread in 0..self.threads.len() as u32 {
+            if self.threads[thread as usize].process == process {
+                self.account_open_wait(thread, end);
+                self.account_last_holds(thread, end);
+                self.threads[thread as usize].open.clear();
+            }
+        }
+    }
+}

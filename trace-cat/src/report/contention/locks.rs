@@ -1,0 +1,282 @@
+//! Calls on mutexes, rwlocks, spin locks, and pthread_once.
+
+use super::analysis::{Analysis, WaitPlace, Waker};
+use super::holds::{FinishedWait, Knowledge, Release, Released};
+use super::numeric_record::NumericRecord;
+use super::object_state::ObjectKind;
+
+use super::tables::OngoingCall;
+use super::wait_shares::Holder;
+
+/// What a lock function returned that acquired a robust mutex whose owner had died.
+pub const EOWNERDEAD: u64 = libc::EOWNERDEAD as u64;
+
+impl Analysis {
+    /// The object that a record names in a1, with the call counted, and the site.
+    pub fn called_object(&mut self, thread: u32, record: &NumericRecord, kind: ObjectKind, site: u64) -> (u32, u32) {
+        let process = self.threads[thread as usize].process;
+        let site = self.sites.intern(process, site);
+        self.sites.sites[site as usize].calls += 1;
+        let object = self.object(process, record.arguments[0], kind, site);
+        self.objects[object as usize].figures.calls += 1;
+        (object, site)
+    }
+
+    /// Takes the entry record of a lock call. `owner` is the LWP that held the object, 0 if unknown.
+    pub fn enter_lock(&mut self, thread: u32, record: &NumericRecord, kind: ObjectKind, owner: u64) {
+        let (object, site) = self.called_object(thread, record, kind, record.arguments[4]);
+        let knowledge = self.knowledge_of(object);
+        let process = self.threads[thread as usize].process;
+        self.objects[object as usize].occupancy.begin_wait(u64::from(thread), site, record.time, knowledge);
+        let owner = self.thread_of_lwp.get(&(process, owner as u32)).copied().filter(|_| owner != 0);
+        if let Some(owner) = owner {
+            let lost = self.objects[object as usize].occupancy.observe_owner(owner, record.time, knowledge);
+            self.lose_holds(object, &lost);
+            if self.objects[object as usize].occupancy.depth(owner) > 0 {
+                self.begin_hold(object, owner);
+            }
+        }
+        self.open_call(thread, record, site, Some(object), true);
+        if let Some(call) = self.threads[thread as usize].open.last_mut() {
+            call.owner = owner;
+        }
+    }
+
+    /// Takes the return record of a lock call.
+    pub fn return_from_lock(
+        &mut self,
+        thread: u32,
+        record: &NumericRecord,
+        rval: u64,
+        blocked: bool,
+        is_exclusive: bool,
+        depth: u64,
+    ) {
+        let Some(OngoingCall { object: Some(object), site, entry, .. }) = self.close_call(thread, record) else {
+            return;
+        };
+        let (key, now, knowledge) = (u64::from(thread), record.time, self.knowledge_of(object));
+        let occupancy = &mut self.objects[object as usize].occupancy;
+        if rval != 0 && rval != EOWNERDEAD {
+            match blocked {
+                true => occupancy.give_up_wait(key, rval == libc::ETIMEDOUT as u64, now, knowledge),
+                false => occupancy.cancel_wait(key),
+            }
+            return;
+        }
+        if !blocked {
+            occupancy.cancel_wait(key);
+        }
+        let depth = u32::try_from(depth).unwrap_or(1).max(1);
+        let waker = self.acquire(object, Holder { thread, site }, depth, is_exclusive, now, rval == EOWNERDEAD);
+        if blocked && let Some(wait) = self.objects[object as usize].occupancy.end_wait(key, now, knowledge) {
+            let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out: false };
+            self.account_contention(object, wait, place, waker);
+        }
+    }
+
+    /// Takes an acquisition; returns whose release preceded it.
+    pub fn acquire(
+        &mut self,
+        object: u32,
+        holder: Holder,
+        depth: u32,
+        is_exclusive: bool,
+        now: u64,
+        owner_died: bool,
+    ) -> Waker {
+        let knowledge = self.knowledge_of(object);
+        if owner_died {
+            let owner = self.objects[object as usize].occupancy.holds.first().map(|hold| hold.holder.thread);
+            if let Some(owner) = owner.filter(|owner| *owner != holder.thread) {
+                let end = self.threads[owner as usize].last;
+                let hold = self.objects[object as usize].occupancy.end_dead_hold(end, now, knowledge);
+                hold.into_iter().for_each(|hold| self.account_hold(object, hold, end));
+            }
+        }
+        let state = &mut self.objects[object as usize];
+        let was_held = state.occupancy.depth(holder.thread) > 0;
+        let lost = state.occupancy.acquire(holder, depth, is_exclusive, now, knowledge);
+        let waker = state.last_release.filter(|_| lost.is_empty());
+        if !lost.is_empty() {
+            state.last_release = None;
+        }
+        let is_new = !was_held || lost.iter().any(|hold| hold.holder.thread == holder.thread);
+        let is_held = state.occupancy.depth(holder.thread) > 0;
+        self.lose_holds(object, &lost);
+        if is_new && is_held {
+            self.begin_hold(object, holder.thread);
+        }
+        self.account_given_up(object);
+        waker
+    }
+
+    /// Accounts the waits for an object that ended without an acquisition.
+    pub fn account_given_up(&mut self, object: u32) {
+        for wait in self.objects[object as usize].occupancy.take_finished() {
+            let FinishedWait { key, site, entry, has_timed_out, .. } = wait;
+            let place = WaitPlace { thread: key as u32, site, entry, is_open: false, has_timed_out };
+            self.account_contention(object, wait, place, None);
+        }
+    }
+
+    /// Takes a try to lock.
+    pub fn try_lock(&mut self, thread: u32, record: &NumericRecord, kind: ObjectKind, is_exclusive: bool) {
+        let (object, site) = self.called_object(thread, record, kind, record.arguments[4]);
+        let rval = record.arguments[1];
+        if rval == 0 || rval == EOWNERDEAD {
+            let knowledge = self.knowledge_of(object);
+            let occupancy = &mut self.objects[object as usize].occupancy;
+            if kind == ObjectKind::Rmutex && occupancy.depth(thread) == 0 && !occupancy.is_free(knowledge) {
+                // The thread may have had it before.
+                let lost = occupancy.lose_track(record.time, knowledge);
+                self.lose_holds(object, &lost);
+                return;
+            }
+            let depth = match kind {
+                ObjectKind::Rmutex => self.objects[object as usize].occupancy.depth(thread) + 1,
+                _ => 1,
+            };
+            self.acquire(object, Holder { thread, site }, depth, is_exclusive, record.time, rval == EOWNERDEAD);
+        } else if rval == libc::EBUSY as u64 {
+            self.objects[object as usize].figures.failed_tries += 1;
+        }
+    }
+
+    /// Takes an unlock, which returned `rval`.
+    pub fn unlock(&mut self, thread: u32, record: &NumericRecord, kind: ObjectKind, rval: u64) {
+        let (object, site) = self.called_object(thread, record, kind, record.arguments[4]);
+        if rval == 0 {
+            // With DETAIL, a4 is 1 if a write lock ended.
+            let may_be_shared = record.arguments[3] != 1;
+            let how = match kind {
+                ObjectKind::Rwlock if may_be_shared => Release::PerhapsShared,
+                ObjectKind::Rmutex => Release::PerhapsInner,
+                _ => Release::Once,
+            };
+            self.release(object, thread, site, how, record.time);
+        }
+    }
+
+    /// Takes a release. Returns how often the thread had the object.
+    pub fn release(&mut self, object: u32, thread: u32, site: u32, how: Release, now: u64) -> u32 {
+        let knowledge = self.knowledge_of(object);
+        let state = &mut self.objects[object as usize];
+        let depth = state.occupancy.depth(thread);
+        let (released, lost) = state.occupancy.release(thread, how, now, knowledge);
+        if released != Released::Inner {
+            (state.last_release, state.last_holder) = (Some((thread, site)), Some(thread));
+        }
+        self.lose_holds(object, &lost);
+        match released {
+            Released::Hold(hold) => self.account_hold(object, hold, now),
+            Released::NotHeld => {
+                self.missing.acquisitions += u64::from(!knowledge.only_blocked && !knowledge.is_partial)
+            }
+            Released::Inner => {}
+        }
+        self.account_given_up(object);
+        depth
+    }
+
+    /// Takes the entry record of pthread_once. The first thread holds the control while it runs the routine.
+    pub fn enter_once(&mut self, thread: u32, record: &NumericRecord) {
+        let (object, site) = self.called_object(thread, record, ObjectKind::Once, record.arguments[4]);
+        let (now, knowledge) = (record.time, self.knowledge_of(object));
+        let occupancy = &mut self.objects[object as usize].occupancy;
+        let waits = !occupancy.holds.is_empty();
+        if waits {
+            occupancy.begin_wait(u64::from(thread), site, now, knowledge);
+        } else {
+            occupancy.acquire(Holder { thread, site }, 1, true, now, knowledge);
+        }
+        self.open_call(thread, record, site, Some(object), waits);
+    }
+
+    /// Takes the return record of pthread_once.
+    pub fn return_from_once(&mut self, thread: u32, record: &NumericRecord) {
+        let Some(OngoingCall { object: Some(object), site, entry, waits, .. }) = self.close_call(thread, record) else {
+            return;
+        };
+        let (now, knowledge) = (record.time, self.knowledge_of(object));
+        let state = &mut self.objects[object as usize];
+        if waits {
+            let waker = state.last_release;
+            if now > entry
+                && let Some(wait) = state.occupancy.end_wait(u64::from(thread), now, knowledge)
+            {
+                let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out: false };
+                self.account_contention(object, wait, place, waker);
+            } else {
+                state.occupancy.cancel_wait(u64::from(thread));
+            }
+        } else if let (Released::Hold(hold), _) = state.occupancy.release(thread, Release::Complete, now, knowledge)
+            // A call that found the routine ended has one time for both records.
+            && now > entry
+        {
+            state.last_release = Some((thread, site));
+            self.account_hold(object, hold, now);
+        }
+    }
+
+    /// Takes the return record of a futex operation. One that locks is made only where it has to wait, and the lock's other
+    /// acquisitions make no records, so nobody is known to have held it.
+    pub fn return_from_futex_lock(&mut self, thread: u32, record: &NumericRecord) {
+        let Some(OngoingCall { object: Some(object), site, entry, .. }) = self.close_call(thread, record) else {
+            return;
+        };
+        let knowledge = Knowledge { only_blocked: true, ..Knowledge::default() };
+        let wait = self.objects[object as usize].occupancy.end_wait(u64::from(thread), record.time, knowledge);
+        if let Some(wait) = wait {
+            let has_timed_out = record.arguments[0] == libc::ETIMEDOUT as u64;
+            let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out };
+            self.account_contention(object, wait, place, None);
+        }
+    }
+
+    /// Takes the entry record of a call.
+    pub fn open_call(&mut self, thread: u32, record: &NumericRecord, site: u32, object: Option<u32>, waits: bool) {
+        let (event, entry) = (record.event, record.time);
+        self.threads[thread as usize].open.push(OngoingCall {
+            event,
+            entry,
+            site,
+            object,
+            waits,
+            ..OngoingCall::default()
+        });
+    }
+
+    /// Takes the return record of a call; returns what its entry record showed. Calls that began later have been left by a jump.
+    pub fn close_call(&mut self, thread: u32, record: &NumericRecord) -> Option<OngoingCall> {
+        let Some(index) = self.threads[thread as usize].find_open(record.event) else {
+            self.missing.entries += 1;
+            // If the call acquired an object, nobody knows which.
+            let process = self.threads[thread as usize].process as usize;
+            let knowledge = &mut self.processes[process].knowledge;
+            knowledge.complete_from = knowledge.complete_from.max(record.time);
+            return None;
+        };
+        while self.threads[thread as usize].open.len() > index + 1 {
+            if let Some(call) = self.threads[thread as usize].open.pop() {
+                self.abandon_call(thread, call);
+            }
+        }
+        self.threads[thread as usize].open.pop()
+    }
+
+    /// Forgets a call whose return record is missing: nobody knows how long it lasted.
+    pub fn abandon_call(&mut self, thread: u32, call: OngoingCall) {
+        self.missing.returns += 1;
+        let Some(object) = call.object else { return };
+        let state = &mut self.objects[object as usize];
+        state.occupancy.cancel_wait(u64::from(thread));
+        state.wakeups.end_wait(thread);
+        if state.kind == ObjectKind::Once && !call.waits {
+            let knowledge = Knowledge { complete_from: u64::MAX, ..Knowledge::default() };
+            state.occupancy.forget_thread(thread, call.entry, knowledge);
+        }
+        let expired = state.wakeups.take_expired();
+        self.end_watches(&expired);
+    }
+}

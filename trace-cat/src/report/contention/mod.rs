@@ -1,0 +1,42 @@
+//! Who waits for whom, for how long, and who holds what: the analysis of a report.
+//!
+//! ```text
+//! merge ──► numeric_record ──► dispatch ──► locks, idle_waits, life_cycle ──► analysis
+//! lines     numbers            by event     what the call means               objects, threads, blame
+//! ```
+//!
+//! The threads that merge make numbers of the lines. One thread at a time takes them in the order of time. `occupancy` knows who
+//! holds an object, and divides the waits for it by that; `wakeups` knows who ended which other wait. `finish` ends what is open
+//! after the last record, and `wait_graph` finds deadlocks there.
+
+mod analysis;
+mod dispatch;
+mod finish;
+mod histogram;
+mod holds;
+mod idle_waits;
+mod life_cycle;
+mod locks;
+mod numeric_record;
+mod object_state;
+mod occupancy;
+mod tables;
+mod wait_graph;
+mod wait_selection;
+mod wait_shares;
+mod wakeups;
+
+pub use analysis::Analysis;
+pub use histogram::DurationSummary;
+pub use holds::Knowledge;
+pub use numeric_record::NumericRecord;
+pub use object_state::{ObjectKind, ObjectState};
+pub use tables::{ImageEnd, OngoingCall, ThreadState};
+pub use wait_graph::{BlockedThread, ChainEnd, WaitGraph};
+pub use wait_selection::WaitSelection;
+pub use wait_shares::Holder;
+
+#[cfg(test)]
+mod analysis_tests;
+#[cfg(test)]
+mod oracle_tests;

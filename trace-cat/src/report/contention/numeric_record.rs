@@ -1,0 +1,100 @@
+//! A record as numbers. The threads that merge parse the lines, so that the one thread that analyses them need not.
+
+use crate::record::columns;
+use crate::record::fields::{Fields, bits};
+
+/// The numbers of a record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NumericRecord {
+    /// Nanoseconds since the Epoch.
+    pub time: u64,
+    pub tid: u64,
+    /// a1 to a5, each with its 64 bits.
+    pub arguments: [u64; 5],
+    pub pid: u32,
+    pub lwp: u32,
+    /// Category, and the event's number within it.
+    pub event: (u8, u8),
+    /// 0 for the only record of a call, 1 for the first of two, 2 for the second.
+    pub which: u8,
+}
+
+/// How many bytes [`NumericRecord::append_lines`] appends for each record.
+const WIDTH: usize = 9 * 8;
+
+impl NumericRecord {
+    /// The numbers of a line; `None` if it is not a record.
+    pub fn parse(line: &[u8]) -> Option<NumericRecord> {
+        let fields = Fields::new(line)?;
+        Some(NumericRecord {
+            time: fields.time(),
+            tid: columns::hex(fields.tid()),
+            arguments: fields.arguments().map(bits),
+            pid: fields.pid(),
+            lwp: fields.lwpid(),
+            event: fields.event(),
+            which: fields.which(),
+        })
+    }
+
+    /// Appends the numbers of `lines` as bytes. Lines that are no records are left out.
+    pub fn append_lines(lines: &[u8], out: &mut Vec<u8>) {
+        for record in columns::lines(lines).filter_map(NumericRecord::parse) {
+            let NumericRecord { time, tid, arguments, pid, lwp, event, which } = record;
+            let mut bytes = [0; WIDTH];
+            let numbers = [time, tid].into_iter().chain(arguments).chain([u64::from(pid) | u64::from(lwp) << 32]);
+            let numbers = numbers.chain([u64::from_le_bytes([event.0, event.1, which, 0, 0, 0, 0, 0])]);
+            bytes.as_chunks_mut().0.iter_mut().zip(numbers).for_each(|(place, number)| *place = number.to_le_bytes());
+            out.extend_from_slice(&bytes);
+        }
+    }
+
+    /// The records whose numbers were appended to `bytes`.
+    pub fn of_bytes(bytes: &[u8]) -> impl Iterator<Item = NumericRecord> {
+        bytes.as_chunks::<WIDTH>().0.iter().map(|bytes| {
+            let number = |index: usize| bytes[index * 8..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            let [category, event, which, ..] = number(8).to_le_bytes();
+            NumericRecord {
+                time: number(0),
+                tid: number(1),
+                arguments: std::array::from_fn(|index| number(2 + index)),
+                pid: number(7) as u32,
+                lwp: (number(7) >> 32) as u32,
+                event: (category, event),
+                which,
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_survive_the_way_as_bytes() {
+        let lines = "1795174740:544763329:0019955:0000007:0x7fc5de3f86c0:02:30:1:0x559469ed90a0:0:-7:110:5\nrubbish\n\
+                     9999999999:999999999:9999999:8888888:0xff7fc5de3f86c0:99:98:2:18446744073709551615:0:0:0:0\n";
+        let mut bytes = Vec::new();
+        NumericRecord::append_lines(lines.as_bytes(), &mut bytes);
+        let first = NumericRecord {
+            time: 1_795_174_740_544_763_329,
+            tid: 0x7fc5_de3f_86c0,
+            arguments: [0x5594_69ed_90a0, 0, -7i64 as u64, 110, 5],
+            pid: 7,
+            lwp: 19955,
+            event: (2, 30),
+            which: 1,
+        };
+        let second = NumericRecord {
+            time: 9_999_999_999_999_999_999,
+            tid: 0xff_7fc5_de3f_86c0,
+            arguments: [u64::MAX, 0, 0, 0, 0],
+            pid: 8_888_888,
+            lwp: 9_999_999,
+            event: (99, 98),
+            which: 2,
+        };
+        assert_eq!(NumericRecord::of_bytes(&bytes).collect::<Vec<_>>(), [first, second]);
+    }
+}

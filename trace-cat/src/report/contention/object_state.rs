@@ -1,0 +1,141 @@
+//! Objects: what is known of each, and its figures.
+
+use super::histogram::DurationHistogram;
+use super::occupancy::Occupancy;
+use super::wakeups::WakeupQueue;
+
+/// The kinds of objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ObjectKind {
+    Mutex,
+    Rmutex,
+    Rwlock,
+    Spin,
+    Once,
+    Cond,
+    Sema,
+    Barrier,
+    Futex,
+}
+
+impl ObjectKind {
+    /// Waiting for it is contention, not idleness.
+    pub fn is_lock(self) -> bool {
+        use ObjectKind::{Mutex, Once, Rmutex, Rwlock, Spin};
+        matches!(self, Mutex | Rmutex | Rwlock | Spin | Once)
+    }
+
+    /// Its name, which is that of its category of events.
+    pub fn name(self) -> &'static str {
+        match self {
+            ObjectKind::Mutex => "mutex",
+            ObjectKind::Rmutex => "rmutex",
+            ObjectKind::Rwlock => "rwlock",
+            ObjectKind::Spin => "spin",
+            ObjectKind::Once => "once",
+            ObjectKind::Cond => "cond",
+            ObjectKind::Sema => "sema",
+            ObjectKind::Barrier => "barrier",
+            ObjectKind::Futex => "futex",
+        }
+    }
+}
+
+/// An object during its life.
+#[derive(Debug)]
+pub struct ObjectState {
+    /// The index of the process that used it first.
+    pub process: u32,
+    pub address: u64,
+    /// How many objects this address has had, this one included.
+    pub number: u32,
+    pub kind: ObjectKind,
+    /// Where it was initialised, or else first used.
+    pub site: u32,
+    /// Processes share it: a semaphore that was opened, or initialised so.
+    pub is_shared: bool,
+    pub occupancy: Occupancy,
+    /// The waits and wake-ups of a condition, semaphore, barrier or futex word.
+    pub wakeups: WakeupQueue,
+    /// The thread that had it last.
+    pub last_holder: Option<u32>,
+    /// The last release, and its site, if no later one is missing.
+    pub last_release: Option<(u32, u32)>,
+    pub figures: ObjectFigures,
+}
+
+impl ObjectState {
+    pub fn new(process: u32, address: u64, number: u32, kind: ObjectKind, site: u32) -> ObjectState {
+        ObjectState {
+            process,
+            address,
+            number,
+            kind,
+            site,
+            is_shared: false,
+            occupancy: Occupancy::default(),
+            wakeups: WakeupQueue::default(),
+            last_holder: None,
+            last_release: None,
+            figures: ObjectFigures::default(),
+        }
+    }
+}
+
+/// The figures of an object.
+#[derive(Debug, Default)]
+pub struct ObjectFigures {
+    /// Calls on it; the mutex of a wait for a condition is not counted.
+    pub calls: u64,
+    /// The waits that ended or were open in the end.
+    pub wait: DurationHistogram,
+    /// The time waited that is contention, and the time that is idleness.
+    pub contention: u64,
+    pub idleness: u64,
+    /// How many of these were open.
+    pub open_waits: u64,
+    /// Tries that found it taken.
+    pub failed_tries: u64,
+    pub timeouts: u64,
+    /// Acquisitions by another thread than the last one.
+    pub owner_changes: u64,
+    /// Holds whose end is known, or which lasted in the end.
+    pub hold: DurationHistogram,
+    /// Holds whose release is missing.
+    pub lost_holds: u64,
+    /// The most threads that waited at a time.
+    pub max_waiters: u32,
+    pub handoff: u64,
+    pub unknown: u64,
+    /// Signals and broadcasts that no thread waited for.
+    pub wasted_signals: u64,
+    /// The longest waits, the longest first.
+    pub worst: Vec<WorstWait>,
+}
+
+/// One of an object's longest waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorstWait {
+    /// When it began.
+    pub time: u64,
+    pub thread: u32,
+    pub waited: u64,
+    /// Who is to blame for most of it.
+    pub holder: Option<u32>,
+    /// Where the thread waited.
+    pub site: u32,
+}
+
+/// How many of an object's longest waits are kept.
+const WORST_MAX: usize = 5;
+
+impl ObjectFigures {
+    /// Adds a wait to the longest, if it is one of them.
+    pub fn add_worst(&mut self, wait: WorstWait) {
+        let place = self.worst.partition_point(|known| known.waited >= wait.waited);
+        if place < WORST_MAX {
+            self.worst.insert(place, wait);
+            self.worst.truncate(WORST_MAX);
+        }
+    }
+}

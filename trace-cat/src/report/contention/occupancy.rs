@@ -1,0 +1,392 @@
+//! Who holds an object, and who has held it while others wait for it.
+//!
+//! While threads wait, each change of holders adds a segment of time to a log. When a wait ends, the segments that it covers
+//! are its shares. Nothing is logged while nobody waits. A release whose record is missing shows only at the next acquisition:
+//! then the segments of that hold are changed, because nobody knows when it ended.
+
+use std::collections::VecDeque;
+
+use super::holds::{FinishedWait, Hold, Knowledge, Release, Released, WATCH};
+use super::wait_shares::{Holder, Occupant, WaitShares};
+
+/// The most segments of a log; of more, the older ones are added to the shares of the waits that cover them.
+const SEGMENTS_MAX: usize = 4096;
+
+/// Holders of an object, and the waits for it.
+#[derive(Debug, Default)]
+pub struct Occupancy {
+    /// One, or several readers, those first that have held it longest.
+    pub holds: Vec<Hold>,
+    is_exclusive: bool,
+    /// When the last hold was released, if nobody has had the object since as far as the records show.
+    released_at: Option<u64>,
+    /// The last recorded acquisition or release.
+    changed_at: u64,
+    /// When it was last certain that nobody had it for reading.
+    no_readers_at: u64,
+    /// The end of the log.
+    logged_until: u64,
+    log: VecDeque<Segment>,
+    /// How many segments were removed from the beginning of the log.
+    removed: u64,
+    waits: Vec<PendingWait>,
+    /// How many waits ended without an acquisition.
+    given_up: u32,
+}
+
+#[derive(Debug)]
+struct Segment {
+    from: u64,
+    to: u64,
+    occupant: Occupant,
+}
+
+/// A wait whose shares are not known yet.
+#[derive(Debug, Default)]
+struct PendingWait {
+    key: u64,
+    entry: u64,
+    /// The shares of the time before are in `shares`.
+    divided_until: u64,
+    shares: WaitShares,
+    /// The number of the first segment that it covers.
+    first: u64,
+    /// When it ended, if it did so without an acquisition.
+    end: Option<u64>,
+    has_timed_out: bool,
+    site: u32,
+    /// How many waited when it began, itself included.
+    rank: u32,
+}
+
+impl Occupancy {
+    fn occupant(&self, knowledge: Knowledge) -> Occupant {
+        match self.holds[..] {
+            [] if knowledge.only_blocked || knowledge.is_partial => Occupant::Unknown,
+            [] if self.released_at.is_some_and(|time| time >= knowledge.complete_from) => Occupant::Nobody,
+            [] => Occupant::Unknown,
+            // Readers whose records are missing would share the time.
+            _ if !self.is_exclusive && (knowledge.only_blocked || self.no_readers_at < knowledge.complete_from) => {
+                Occupant::Unknown
+            }
+            [hold] => Occupant::One(hold.holder),
+            _ => Occupant::Several(self.holds.iter().map(|hold| hold.holder).collect()),
+        }
+    }
+
+    /// Logs the time up to `now`, which has been as it is.
+    fn advance(&mut self, now: u64, knowledge: Knowledge) {
+        let from = self.logged_until;
+        self.logged_until = now.max(from);
+        if self.waits.is_empty() || now <= from {
+            return;
+        }
+        let occupant = self.occupant(knowledge);
+        match self.log.back_mut() {
+            Some(last) if last.occupant == occupant => last.to = now,
+            _ => self.log.push_back(Segment { from, to: now, occupant }),
+        }
+        if self.log.len() > SEGMENTS_MAX {
+            self.fold(SEGMENTS_MAX / 2);
+        }
+    }
+
+    /// Adds the first `count` segments to the shares of the waits that cover them, and removes them.
+    fn fold(&mut self, count: usize) {
+        let until = self.log[count].from;
+        for index in 0..self.waits.len() {
+            let until = self.waits[index].end.map_or(until, |end| end.min(until));
+            let shares = self.shares(&self.waits[index], until);
+            let wait = &mut self.waits[index];
+            (wait.shares, wait.divided_until) = (shares, until.max(wait.divided_until));
+        }
+        self.log.drain(..count);
+        self.removed += count as u64;
+    }
+
+    /// The shares of a wait up to `until`, which is not after the end of the log.
+    fn shares(&self, wait: &PendingWait, until: u64) -> WaitShares {
+        let mut shares = wait.shares.clone();
+        let mut divided_until = wait.divided_until;
+        let first = wait.first.saturating_sub(self.removed) as usize;
+        for segment in self.log.iter().skip(first) {
+            let (from, to) = (segment.from.max(divided_until), segment.to.min(until));
+            if from < to {
+                shares.add(&Occupant::Unknown, from - divided_until);
+                shares.add(&segment.occupant, to - from);
+                divided_until = to;
+            } else if segment.from >= until {
+                break;
+            }
+        }
+        shares.add(&Occupant::Unknown, until.saturating_sub(divided_until));
+        shares
+    }
+
+    /// Replaces the occupants of the log's segments from `from` on.
+    fn rewrite(&mut self, from: u64, change: impl Fn(&Occupant) -> Option<Occupant>) {
+        let mut index = self.log.len();
+        while index > 0 && self.log[index - 1].to > from {
+            index -= 1;
+            let segment = &mut self.log[index];
+            let Some(occupant) = change(&segment.occupant) else { continue };
+            let old = std::mem::replace(&mut segment.occupant, occupant);
+            if segment.from < from {
+                let before = Segment { from: segment.from, to: from, occupant: old };
+                segment.from = from;
+                // Waits whose first segment has a later number begin one segment earlier, which their times leave out.
+                self.log.insert(index, before);
+                break;
+            }
+        }
+    }
+
+    /// Forgets a hold from `from` on: then somebody unknown had the object, or nobody if `is_free`.
+    fn rewrite_hold(&mut self, holder: Holder, from: u64, is_free: bool) {
+        self.rewrite(from, |occupant| match occupant {
+            Occupant::One(known) if *known == holder => {
+                Some(if is_free { Occupant::Nobody } else { Occupant::Unknown })
+            }
+            Occupant::Several(holders) if holders.contains(&holder) => {
+                let others: Box<[Holder]> = holders.iter().copied().filter(|known| *known != holder).collect();
+                Some(if let [one] = others[..] { Occupant::One(one) } else { Occupant::Several(others) })
+            }
+            _ => None,
+        });
+    }
+
+    /// Ends all holds, because somebody else has the object although no release is recorded. Returns those that were recorded.
+    pub fn lose_holds(&mut self) -> Vec<Hold> {
+        let holds = std::mem::take(&mut self.holds);
+        if !holds.is_empty() {
+            holds.iter().for_each(|hold| self.rewrite_hold(hold.holder, hold.from, false));
+            self.released_at = None;
+        }
+        holds.into_iter().filter(|hold| hold.is_recorded).collect()
+    }
+
+    /// Takes an acquisition after which it is not known how often the thread has the object. Returns recorded holds whose release
+    /// is missing.
+    pub fn lose_track(&mut self, now: u64, knowledge: Knowledge) -> Vec<Hold> {
+        let lost = self.lose_holds();
+        self.advance(now, knowledge);
+        (self.released_at, self.changed_at) = (None, now);
+        lost
+    }
+
+    /// Whether it is certain that nobody has the object.
+    pub fn is_free(&self, knowledge: Knowledge) -> bool {
+        let is_complete = knowledge.complete_from == 0 && !knowledge.only_blocked;
+        self.holds.is_empty() && (is_complete || self.occupant(knowledge) == Occupant::Nobody)
+    }
+
+    /// Ends the hold of a thread that died at `end`, which the next owner learns.
+    pub fn end_dead_hold(&mut self, end: u64, now: u64, knowledge: Knowledge) -> Option<Hold> {
+        self.advance(now, knowledge);
+        let hold = self.holds.pop()?;
+        self.rewrite_hold(hold.holder, end.max(hold.from), true);
+        self.released_at = Some(now);
+        Some(hold)
+    }
+
+    /// Ends a thread's hold at `now`: what the thread does then is not recorded.
+    pub fn forget_thread(&mut self, thread: u32, now: u64, knowledge: Knowledge) -> Option<Hold> {
+        self.advance(now, knowledge);
+        let index = self.position(thread)?;
+        (self.released_at, self.changed_at) = (None, now);
+        Some(self.holds.remove(index))
+    }
+
+    fn position(&self, thread: u32) -> Option<usize> {
+        self.holds.iter().position(|hold| hold.holder.thread == thread)
+    }
+
+    /// Whether the one holder has the object for itself.
+    pub fn is_exclusive(&self) -> bool {
+        self.is_exclusive && !self.holds.is_empty()
+    }
+
+    /// How often a thread has the object.
+    pub fn depth(&self, thread: u32) -> u32 {
+        self.position(thread).map_or(0, |index| self.holds[index].depth)
+    }
+
+    /// Takes an acquisition; `depth` is how often the thread has the object then. Returns recorded holds whose release is missing.
+    pub fn acquire(
+        &mut self,
+        holder: Holder,
+        depth: u32,
+        is_exclusive: bool,
+        now: u64,
+        knowledge: Knowledge,
+    ) -> Vec<Hold> {
+        let own = self.position(holder.thread).map(|index| self.holds[index]);
+        let mut lost = Vec::new();
+        if knowledge.is_partial {
+            self.advance(now, knowledge);
+            return lost;
+        }
+        match own {
+            // Its acquisition was recorded after others had seen the owner.
+            Some(own) if !own.is_recorded && self.holds.len() == 1 => {
+                self.advance(now, knowledge);
+                self.holds.clear();
+            }
+            Some(own) if depth > 1 || (!is_exclusive && !self.is_exclusive) => {
+                if let Some(hold) = self.holds.iter_mut().find(|hold| hold.holder.thread == holder.thread) {
+                    hold.depth = if is_exclusive { depth } else { own.depth + 1 };
+                }
+                return lost;
+            }
+            _ if is_exclusive || self.is_exclusive => {
+                lost = self.lose_holds();
+                self.advance(now, knowledge);
+            }
+            _ => self.advance(now, knowledge),
+        }
+        self.holds.push(Hold { holder, from: now, is_recorded: true, depth });
+        (self.is_exclusive, self.released_at, self.changed_at) = (is_exclusive, None, now);
+        if is_exclusive {
+            self.no_readers_at = now;
+        }
+        lost
+    }
+
+    /// Takes a release. Where no acquisition is known, the thread had the object since the last
+    /// change, or since records are complete. Returns also recorded holds whose release is missing.
+    pub fn release(&mut self, thread: u32, how: Release, now: u64, knowledge: Knowledge) -> (Released, Vec<Hold>) {
+        if let Some(index) = self.position(thread) {
+            if self.holds[index].depth > 1 && how != Release::Complete {
+                self.holds[index].depth -= 1;
+                return (Released::Inner, Vec::new());
+            }
+            self.advance(now, knowledge);
+            let hold = self.holds.remove(index);
+            self.changed_at = now;
+            // Other readers may hold it whose records are missing.
+            let is_outer = how != Release::PerhapsInner || hold.is_recorded;
+            let is_free = is_outer && (self.is_exclusive || self.no_readers_at >= knowledge.complete_from);
+            self.released_at = (self.holds.is_empty() && is_free).then_some(now);
+            if self.is_exclusive {
+                self.no_readers_at = now;
+            }
+            return (Released::Hold(hold), Vec::new());
+        }
+        let mut lost = Vec::new();
+        if let Some(&hold) = self.holds.first() {
+            if !self.is_exclusive {
+                return (Released::NotHeld, lost);
+            }
+            let is_certain = !knowledge.only_blocked && hold.from >= knowledge.complete_from && hold.is_recorded;
+            if is_certain {
+                self.advance(now, knowledge);
+                self.holds.clear();
+                (self.changed_at, self.released_at) = (now, Some(now));
+                return (Released::Hold(hold), lost);
+            }
+            lost = self.lose_holds();
+        }
+        self.advance(now, knowledge);
+        if knowledge.is_partial {
+            return (Released::NotHeld, lost);
+        }
+        if how == Release::PerhapsShared && !knowledge.only_blocked {
+            // Others may still have it for reading.
+            (self.changed_at, self.released_at) = (now, None);
+            return (Released::NotHeld, lost);
+        }
+        let from = if knowledge.only_blocked { 0 } else { knowledge.complete_from }.max(self.changed_at);
+        if from < now {
+            let holder = Holder { thread, site: 0 };
+            self.rewrite(from, |occupant| (*occupant == Occupant::Unknown).then_some(Occupant::One(holder)));
+        }
+        let is_outer = how != Release::PerhapsInner || knowledge.complete_from == 0;
+        (self.changed_at, self.released_at) = (now, is_outer.then_some(now));
+        (Released::NotHeld, lost)
+    }
+
+    /// Takes what a waiting thread saw: this thread holds the object. It counts only where acquisitions may not be recorded.
+    /// Returns recorded holds whose release is missing.
+    pub fn observe_owner(&mut self, thread: u32, now: u64, knowledge: Knowledge) -> Vec<Hold> {
+        let is_complete = !knowledge.only_blocked && knowledge.complete_from <= self.changed_at;
+        if is_complete || knowledge.is_partial || self.position(thread).is_some() {
+            return Vec::new();
+        }
+        let lost = self.lose_holds();
+        self.advance(now, knowledge);
+        self.holds.push(Hold { holder: Holder { thread, site: 0 }, from: now, is_recorded: false, depth: 1 });
+        (self.is_exclusive, self.changed_at) = (true, now);
+        lost
+    }
+
+    /// Takes the beginning of a wait, or of a time that is watched, with a key that no other wait for the object has.
+    pub fn begin_wait(&mut self, key: u64, site: u32, now: u64, knowledge: Knowledge) {
+        self.advance(now, knowledge);
+        if self.waits.is_empty() {
+            self.removed += self.log.len() as u64;
+            self.log.clear();
+            if knowledge.only_blocked {
+                // While nobody waited, a release made no record.
+                self.holds.clear();
+            }
+        }
+        let rank = self.waits.iter().filter(|wait| wait.end.is_none() && wait.key < WATCH).count() as u32 + 1;
+        let first = (self.removed + self.log.len() as u64).saturating_sub(1);
+        let wait = PendingWait { key, entry: now, divided_until: now, site, first, rank, ..PendingWait::default() };
+        self.waits.push(wait);
+    }
+
+    /// Ends a wait at `now`, when the thread has not acquired the object yet.
+    pub fn end_wait(&mut self, key: u64, now: u64, knowledge: Knowledge) -> Option<FinishedWait> {
+        self.advance(now, knowledge);
+        let index = self.waits.iter().position(|wait| wait.key == key && wait.end.is_none())?;
+        Some(self.finish(index, now))
+    }
+
+    /// The shares of the time that has been watched under a key, up to `now`.
+    pub fn watched(&mut self, key: u64, now: u64, knowledge: Knowledge) -> WaitShares {
+        self.advance(now, knowledge);
+        let wait = self.waits.iter().find(|wait| wait.key == key);
+        wait.map_or_else(WaitShares::default, |wait| self.shares(wait, now))
+    }
+
+    /// Forgets what had been taken for a wait.
+    pub fn cancel_wait(&mut self, key: u64) {
+        if let Some(index) = self.waits.iter().rposition(|wait| wait.key == key && wait.end.is_none()) {
+            // Those that began later had one waiter less before them.
+            self.waits.remove(index);
+            self.waits[index..].iter_mut().for_each(|wait| wait.rank = wait.rank.saturating_sub(1));
+        }
+    }
+
+    /// Ends a wait at `now` without an acquisition. Its shares are known after the next change, which may show that a release is
+    /// missing: [`take_finished`](Occupancy::take_finished) returns it then.
+    pub fn give_up_wait(&mut self, key: u64, has_timed_out: bool, now: u64, knowledge: Knowledge) {
+        self.advance(now, knowledge);
+        if let Some(wait) = self.waits.iter_mut().find(|wait| wait.key == key && wait.end.is_none()) {
+            (wait.end, wait.has_timed_out) = (Some(now), has_timed_out);
+            self.given_up += 1;
+        }
+    }
+
+    /// Removes the waits that ended without an acquisition.
+    pub fn take_finished(&mut self) -> Vec<FinishedWait> {
+        let mut finished = Vec::new();
+        if self.given_up == 0 {
+            return finished;
+        }
+        self.given_up = 0;
+        while let Some((index, end)) = self.waits.iter().enumerate().find_map(|(index, wait)| Some((index, wait.end?)))
+        {
+            finished.push(self.finish(index, end));
+        }
+        finished
+    }
+
+    fn finish(&mut self, index: usize, end: u64) -> FinishedWait {
+        let wait = self.waits.remove(index);
+        let shares = self.shares(&wait, end);
+        let PendingWait { key, entry, has_timed_out, site, rank, .. } = wait;
+        FinishedWait { key, entry, shares, has_timed_out, site, rank }
+    }
+}

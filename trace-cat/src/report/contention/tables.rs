@@ -1,0 +1,144 @@
+//! Processes and threads as the records show them, and the sites of calls.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use super::holds::Knowledge;
+
+/// A program that a process executes: an exec begins another.
+#[derive(Debug)]
+pub struct ProgramState {
+    pub pid: u32,
+    /// How many programs the process executed before.
+    pub image: u32,
+    /// The index of the process that forked it, if that is recorded.
+    pub parent: Option<u32>,
+    /// The time of the first record.
+    pub begin: u64,
+    /// The time of the last record.
+    pub last: u64,
+    pub end: ImageEnd,
+    pub knowledge: Knowledge,
+    /// From when on no ring has overwritten records.
+    pub complete_from: u64,
+    /// How many of its threads lose records at the moment.
+    pub gaps: u32,
+    pub threads: u32,
+    pub records: u64,
+    pub lost: u64,
+    /// The LWP that executes another program, and when it began to.
+    pub exec: Option<(u32, u64)>,
+    /// What the forking thread of each child held: address, site, and how often.
+    pub fork_holds: HashMap<u32, Vec<InheritedHold>, RandomState>,
+}
+
+/// A hold that a forked child begins with.
+#[derive(Clone, Copy, Debug)]
+pub struct InheritedHold {
+    pub object: u32,
+    pub site: u32,
+    pub depth: u32,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageEnd {
+    /// No record shows it.
+    Unknown,
+    Exit,
+    Exec,
+    Running,
+}
+
+/// A thread.
+#[derive(Debug)]
+pub struct ThreadState {
+    pub process: u32,
+    pub lwp: u32,
+    pub tid: u64,
+    /// The time of the first record.
+    pub begin: u64,
+    /// The time of the last record.
+    pub last: u64,
+    pub has_exited: bool,
+    /// The name that pthread_setname_np gave it.
+    pub name: Option<[u8; 16]>,
+    /// The address of its start routine.
+    pub start: Option<u64>,
+    /// Its calls without a return record so far, the innermost last.
+    pub open: Vec<OngoingCall>,
+    /// The objects that it holds.
+    pub holds: Vec<u32>,
+    pub contention: u64,
+    pub idleness: u64,
+    pub waits: u64,
+    /// Its records are being lost.
+    pub is_in_gap: bool,
+}
+
+/// A call without a return record so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OngoingCall {
+    pub event: (u8, u8),
+    pub entry: u64,
+    pub site: u32,
+    /// The index of its object.
+    pub object: Option<u32>,
+    /// The mutex of a wait for a condition, and how often the thread had it.
+    pub mutex: Option<(u32, u32)>,
+    /// The thread that is joined.
+    pub joined: Option<u32>,
+    /// Its pthread_t: it may have no record yet.
+    pub joined_tid: u64,
+    /// The entry record shows that the call waits, or whether it does shows only later.
+    pub waits: bool,
+    /// The thread that held the object when the call began, if that was recorded.
+    pub owner: Option<u32>,
+}
+
+impl ThreadState {
+    /// The index of the innermost open call of an event.
+    pub fn find_open(&self, event: (u8, u8)) -> Option<usize> {
+        self.open.iter().rposition(|call| call.event == event)
+    }
+}
+
+/// Where calls are: an address for each image of each process.
+#[derive(Debug)]
+pub struct SiteTable {
+    pub sites: Vec<SiteState>,
+    indexes: HashMap<(u32, u64), u32, RandomState>,
+}
+
+/// The figures of a site.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SiteState {
+    pub process: u32,
+    /// The return address of the calls.
+    pub address: u64,
+    pub calls: u64,
+    pub waits: u64,
+    pub contention: u64,
+    pub idleness: u64,
+    pub held: u64,
+}
+
+impl SiteTable {
+    /// A table whose site 0 stands for calls whose site is not known.
+    pub fn new() -> SiteTable {
+        SiteTable { sites: vec![SiteState::default()], indexes: HashMap::default() }
+    }
+
+    /// The index of the site at an address; 0 if it is 0.
+    pub fn intern(&mut self, process: u32, address: u64) -> u32 {
+        if address == 0 {
+            return 0;
+        }
+        let sites = &mut self.sites;
+        *self.indexes.entry((process, address)).or_insert_with(|| {
+            sites.push(SiteState { process, address, ..SiteState::default() });
+            sites.len() as u32 - 1
+        })
+    }
+}

@@ -1,0 +1,176 @@
+//! Who waits for whom in the end: deadlocks, and threads whose chain of waits reaches no running thread.
+//!
+//! A thread waits for who holds the lock that it wants, or for the thread that it joins. A wait with a time limit ends by itself.
+//! Holders count only where the records leave no doubt.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use super::analysis::Analysis;
+use super::object_state::ObjectKind;
+use super::tables::{ImageEnd, OngoingCall};
+
+/// A thread in a call that does not return.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockedThread {
+    pub thread: u32,
+    pub call: OngoingCall,
+    /// The objects that it holds.
+    pub holds: Vec<u32>,
+}
+
+/// A thread that waits, directly or through others, for one that does not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StuckThread {
+    pub thread: u32,
+    pub call: OngoingCall,
+    /// The thread that it waits for.
+    pub held_by: u32,
+    /// What is at the end of the chain.
+    pub end: ChainEnd,
+}
+
+/// What a chain of waits ends in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChainEnd {
+    /// A thread that has ended.
+    Ended(u32),
+    /// A thread that waits for a condition, semaphore, barrier or futex.
+    Idle(u32),
+    /// A deadlock.
+    Deadlock(u32),
+}
+
+/// The deadlocks and the stuck threads.
+#[derive(Debug, Default)]
+pub struct WaitGraph {
+    pub deadlocks: Vec<Vec<BlockedThread>>,
+    pub stuck: Vec<StuckThread>,
+}
+
+/// A blocked thread's call, and the threads that it waits for for certain.
+struct Node {
+    call: OngoingCall,
+    blockers: Vec<u32>,
+}
+
+impl WaitGraph {
+    /// The graph at the end of the records.
+    pub fn of(analysis: &Analysis) -> WaitGraph {
+        let nodes: HashMap<u32, Node> =
+            (0..analysis.threads.len() as u32).filter_map(|thread| Some((thread, node(analysis, thread)?))).collect();
+        let mut threads: Vec<u32> = nodes.keys().copied().collect();
+        threads.sort_unstable();
+        let (mut graph, mut in_cycle) = (WaitGraph::default(), HashSet::new());
+        for &thread in &threads {
+            let Some(cycle) = shortest_cycle(&nodes, thread) else { continue };
+            // One cycle for all that have a thread in common.
+            if !cycle.iter().any(|thread| in_cycle.contains(thread)) {
+                let blocked =
+                    |&thread: &u32| BlockedThread { thread, call: nodes[&thread].call, holds: holds(analysis, thread) };
+                graph.deadlocks.push(cycle.iter().map(blocked).collect());
+            }
+            in_cycle.extend(cycle);
+        }
+        for &thread in threads.iter().filter(|thread| !in_cycle.contains(thread)) {
+            let chain = nodes[&thread]
+                .blockers
+                .iter()
+                .find_map(|&held_by| Some((held_by, chain_end(analysis, &nodes, &in_cycle, held_by)?)));
+            if let Some((held_by, end)) = chain {
+                graph.stuck.push(StuckThread { thread, call: nodes[&thread].call, held_by, end });
+            }
+        }
+        graph
+    }
+}
+
+/// The node of a thread; `None` if it is not in a call that waits for other threads.
+fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
+    let state = &analysis.threads[thread as usize];
+    let process = &analysis.processes[state.process as usize];
+    let mut call = *state.open.last().filter(|_| process.end != ImageEnd::Exec && !state.is_in_gap)?;
+    let joined = analysis.thread_of_tid.get(&(state.process, call.joined_tid)).copied();
+    call.joined = call.joined.or(joined.filter(|_| call.event == (1, 3)));
+    let blockers = match call.event {
+        (1, 3) => call.joined.filter(|joined| !analysis.threads[*joined as usize].has_exited).into_iter().collect(),
+        (1, 38) | (2 | 6, 2) | (5, 2 | 3) | (9, 2) if call.waits => holders(analysis, call),
+        _ => return None,
+    };
+    Some(Node { call, blockers })
+}
+
+/// The objects that a thread holds.
+fn holds(analysis: &Analysis, thread: u32) -> Vec<u32> {
+    let is_held = |object: &u32| analysis.objects[*object as usize].occupancy.depth(thread) > 0;
+    analysis.threads[thread as usize].holds.iter().copied().filter(is_held).collect()
+}
+
+/// The threads that hold the object of a lock call for certain.
+fn holders(analysis: &Analysis, call: OngoingCall) -> Vec<u32> {
+    let Some(object) = call.object else { return Vec::new() };
+    let knowledge = analysis.knowledge_of(object);
+    let state = &analysis.objects[object as usize];
+    let waits_for_readers = state.kind == ObjectKind::Rwlock && call.event.1 == 3;
+    if !state.occupancy.is_exclusive() && !waits_for_readers {
+        return Vec::new();
+    }
+    // Where releases are recorded only if others wait, an earlier hold may have ended before the wait began.
+    let is_certain =
+        |from: u64, thread: u32| !knowledge.only_blocked || from >= call.entry || call.owner == Some(thread);
+    let holds = state.occupancy.holds.iter();
+    holds.filter(|hold| is_certain(hold.from, hold.holder.thread)).map(|hold| hold.holder.thread).collect()
+}
+
+/// The shortest cycle through a thread, from that on.
+fn shortest_cycle(nodes: &HashMap<u32, Node>, start: u32) -> Option<Vec<u32>> {
+    let mut previous: HashMap<u32, u32> = HashMap::new();
+    let mut queue = VecDeque::from([start]);
+    while let Some(thread) = queue.pop_front() {
+        for &blocker in nodes.get(&thread).map_or(&[][..], |node| &node.blockers) {
+            if blocker == start {
+                let mut cycle = vec![thread];
+                while let Some(&before) =
+                    cycle.last().filter(|last| **last != start).and_then(|last| previous.get(last))
+                {
+                    cycle.push(before);
+                }
+                cycle.reverse();
+                return Some(cycle);
+            }
+            if let std::collections::hash_map::Entry::Vacant(new) = previous.entry(blocker) {
+                new.insert(thread);
+                queue.push_back(blocker);
+            }
+        }
+    }
+    None
+}
+
+/// What the chain of waits ends in that begins with a thread; `None` if that is a running thread, or nobody knows.
+fn chain_end(
+    analysis: &Analysis,
+    nodes: &HashMap<u32, Node>,
+    in_cycle: &HashSet<u32>,
+    mut thread: u32,
+) -> Option<ChainEnd> {
+    for _ in 0..=nodes.len() {
+        if in_cycle.contains(&thread) {
+            return Some(ChainEnd::Deadlock(thread));
+        }
+        let Some(node) = nodes.get(&thread) else { return last_of_chain(analysis, thread) };
+        thread = *node.blockers.first()?;
+    }
+    None
+}
+
+/// What a thread does that waits for no other one.
+fn last_of_chain(analysis: &Analysis, thread: u32) -> Option<ChainEnd> {
+    let state = &analysis.threads[thread as usize];
+    match state.open.last() {
+        _ if state.is_in_gap => None,
+        None => state.has_exited.then_some(ChainEnd::Ended(thread)),
+        // Only waits without a time limit.
+        Some(call) if call.waits && matches!(call.event, (3, 4) | (4, 2) | (7, 2)) => Some(ChainEnd::Idle(thread)),
+        Some(_) => None,
+    }
+}

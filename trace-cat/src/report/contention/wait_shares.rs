@@ -1,0 +1,64 @@
+//! How the time of a wait is divided: to those who held the object meanwhile, to handoff, and to nobody known.
+
+/// A thread that holds an object, and where it got it; both are indexes of the analysis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Holder {
+    pub thread: u32,
+    pub site: u32,
+}
+
+/// Who held an object for some time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Occupant {
+    /// It is not known who.
+    Unknown,
+    /// Nobody: it had been released, and nobody had it again.
+    Nobody,
+    One(Holder),
+    /// Readers, those first that have held it longest.
+    Several(Box<[Holder]>),
+}
+
+/// The nanoseconds of a wait, divided. The sum of all is the time waited.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WaitShares {
+    pub blamed: Vec<(Holder, u64)>,
+    /// Between a release and the next acquisition.
+    pub handoff: u64,
+    pub unknown: u64,
+}
+
+impl WaitShares {
+    /// Adds the nanoseconds during which an object had this occupant. Readers share them equally; what cannot be divided goes to
+    /// those first that have held the object longest, a nanosecond each.
+    pub fn add(&mut self, occupant: &Occupant, duration: u64) {
+        match occupant {
+            Occupant::Unknown => self.unknown += duration,
+            Occupant::Nobody => self.handoff += duration,
+            Occupant::One(holder) => self.blame(*holder, duration),
+            Occupant::Several(holders) => {
+                let (each, more) = (duration / holders.len() as u64, duration % holders.len() as u64);
+                for (index, holder) in (0..).zip(holders) {
+                    self.blame(*holder, each + u64::from(index < more));
+                }
+            }
+        }
+    }
+
+    fn blame(&mut self, holder: Holder, duration: u64) {
+        match self.blamed.iter_mut().find(|(known, _)| *known == holder) {
+            Some((_, sum)) => *sum += duration,
+            None => self.blamed.push((holder, duration)),
+        }
+    }
+
+    /// The time waited.
+    pub fn total(&self) -> u64 {
+        self.sum_of_blame() + self.handoff + self.unknown
+    }
+
+    /// The nanoseconds that are given to holders.
+    pub fn sum_of_blame(&self) -> u64 {
+        self.blamed.iter().map(|(_, duration)| duration).sum()
+    }
+}

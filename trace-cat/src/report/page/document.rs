@@ -1,0 +1,287 @@
+//! The report as a JSON document. Times are nanoseconds since `origin`, durations nanoseconds. What is not known is null.
+
+use serde_json::{Map, Value, json};
+use spec::record::NANOS_PER_SECOND;
+
+use super::view::{PairRow, ReportView, event_name};
+use crate::report::contention::{BlockedThread, ChainEnd, DurationSummary, ImageEnd, ObjectKind, OngoingCall};
+
+/// The version of the document.
+const FORMAT: u32 = 1;
+/// The most entries of a list.
+const LIST_MAX: usize = 10_000;
+
+/// Appends the document.
+pub fn append_document(view: &ReportView, out: &mut Vec<u8>) {
+    let mut document = Document { view, origin: view.analysis.span.map_or(0, |span| span.0), left_out: Map::new() };
+    let [thread_time, contention, idleness] = view.thread_sums();
+    let origin = format!("{:010}.{:09}", document.origin / NANOS_PER_SECOND, document.origin % NANOS_PER_SECOND);
+    let processes = document.processes();
+    let objects = document.list("objects", &view.objects, Document::object);
+    let threads = document.list("threads", &view.threads, Document::thread);
+    let sites: Vec<usize> = (0..view.sites.len()).collect();
+    let sites = document.list("sites", &sites, Document::site);
+    let pairs = document.pairs();
+    let stuck = document.stuck();
+    let text = json!({
+        "format": FORMAT,
+        "origin": view.analysis.span.map(|_| origin),
+        "span": view.analysis.span.map(|(start, end)| end - start),
+        "thread_time": thread_time,
+        "contention": contention,
+        "idleness": idleness,
+        "processes": processes,
+        "incomplete": document.incomplete(),
+        "objects": objects,
+        "threads": threads,
+        "sites": sites,
+        "pairs": pairs,
+        "deadlocks": document.deadlocks(),
+        "stuck": stuck,
+        "left_out": document.left_out,
+    });
+    out.extend_from_slice(format!("{text:#}\n").as_bytes());
+}
+
+struct Document<'a> {
+    view: &'a ReportView<'a>,
+    /// The time of the first record.
+    origin: u64,
+    /// How many entries each list lacks.
+    left_out: Map<String, Value>,
+}
+
+impl Document<'_> {
+    fn list<T: Copy>(&mut self, name: &str, entries: &[T], entry: impl Fn(&Self, T) -> Value) -> Vec<Value> {
+        self.leave_out(name, entries.len().saturating_sub(LIST_MAX) as u64);
+        entries.iter().take(LIST_MAX).map(|value| entry(self, *value)).collect()
+    }
+
+    fn leave_out(&mut self, name: &str, count: u64) {
+        if count > 0 {
+            self.left_out.insert(name.to_owned(), count.into());
+        }
+    }
+
+    fn time(&self, time: u64) -> u64 {
+        time.saturating_sub(self.origin)
+    }
+
+    fn lwp(&self, thread: u32) -> u32 {
+        self.view.thread(thread).lwp
+    }
+
+    fn processes(&mut self) -> Vec<Value> {
+        let wanted = |process: u32| self.view.analysis.selection.wants_process(self.view.pid(process));
+        let indexes: Vec<u32> = (0..self.view.analysis.processes.len() as u32).filter(|index| wanted(*index)).collect();
+        self.list("processes", &indexes, |document, index| {
+            let process = &document.view.analysis.processes[index as usize];
+            let recorded = document.view.recorded.get(&process.pid);
+            let program = recorded.and_then(|recorded| recorded.programs.get(process.image as usize));
+            let ended = match process.end {
+                ImageEnd::Exit => Some("exit"),
+                ImageEnd::Exec => Some("exec"),
+                ImageEnd::Running => Some("running"),
+                ImageEnd::Unknown => recorded.filter(|recorded| recorded.has_ends()).map(|_| "killed"),
+            };
+            let has_end = matches!(process.end, ImageEnd::Exit | ImageEnd::Exec);
+            json!({
+                "pid": process.pid,
+                "image": process.image,
+                "exe": program.map(|program| &program.exe),
+                "command": document.view.known.get(&process.pid).map(|known| &known.command),
+                "begin": document.time(process.begin),
+                "end": has_end.then(|| document.time(process.last)),
+                "last_seen": document.time(process.last),
+                "ended": ended,
+                "threads": process.threads,
+                "records": process.records,
+                "lost": process.lost,
+            })
+        })
+    }
+
+    fn incomplete(&self) -> Vec<Value> {
+        let analysis = self.view.analysis;
+        let entry = |kind: &str, pid: Option<u32>, until: Option<u64>, count: Option<u64>| json!({ "kind": kind, "pid": pid, "thread": null, "from": null, "until": until, "count": count });
+        let mut entries = Vec::new();
+        for process in &analysis.processes {
+            let pid = Some(process.pid);
+            if process.lost > 0 {
+                entries.push(entry("lost", pid, None, Some(process.lost)));
+            }
+            if process.complete_from > 0 {
+                let until = (process.complete_from < u64::MAX).then(|| self.time(process.complete_from));
+                entries.push(entry("ring", pid, until, None));
+            }
+            if process.knowledge.only_blocked {
+                entries.push(entry("level", pid, None, None));
+            }
+            if process.knowledge.is_partial {
+                entries.push(entry("events", pid, None, None));
+            }
+        }
+        let missing = analysis.missing;
+        let counts = [
+            ("release", missing.releases),
+            ("acquisition", missing.acquisitions),
+            ("entry", missing.entries),
+            ("return", missing.returns),
+        ];
+        let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+        entries.extend(counts.map(|(kind, count)| entry(kind, None, None, Some(count))));
+        entries
+    }
+
+    fn object(&self, index: u32) -> Value {
+        let object = self.view.object(index);
+        let figures = &object.figures;
+        let has_holds = self.view.has_holds(object);
+        let has_blame = ReportView::has_blame(object);
+        let only_blocked = self.view.analysis.processes[object.process as usize].knowledge.only_blocked;
+        let place = |site: u32| self.view.place(site);
+        let blamed = self.view.blamed.get(&index).into_iter().flatten().take(LIST_MAX).map(
+            |(holder, time)| json!({ "thread": self.lwp(holder.thread), "site": place(holder.site), "time": time }),
+        );
+        let blamed: Vec<Value> = blamed.collect();
+        let wakers = self
+            .view
+            .wakers
+            .get(&index)
+            .into_iter()
+            .flatten()
+            .take(LIST_MAX)
+            .map(|row| json!({ "thread": self.lwp(row.thread), "site": place(row.site), "count": row.count }));
+        let worst = figures.worst.iter().map(|wait| {
+            json!({
+                "time": self.time(wait.time),
+                "thread": self.lwp(wait.thread),
+                "waited": wait.waited,
+                "holder": wait.holder.map(|holder| self.lwp(holder)),
+                "site": place(wait.site),
+            })
+        });
+        let wasted = object.kind == ObjectKind::Cond && !only_blocked;
+        let waiters = has_blame.then_some(figures.max_waiters);
+        json!({
+            "object": self.view.object_name(index),
+            "pid": self.view.pid(object.process),
+            "address": format!("{:#x}", object.address),
+            "kind": object.kind.name(),
+            "name": null,
+            "site": place(object.site),
+            "calls": figures.calls,
+            "waits": figures.wait.count(),
+            "waited": figures.wait.sum(),
+            "failed_tries": figures.failed_tries,
+            "timeouts": figures.timeouts,
+            "owner_changes": has_holds.then_some(figures.owner_changes),
+            "wait": figures.wait.summary().map(summary),
+            "holds": has_holds.then(|| figures.hold.count() + figures.lost_holds),
+            "held": has_holds.then(|| figures.hold.sum()),
+            "hold": figures.hold.summary().filter(|_| has_holds).map(summary),
+            "max_waiters": waiters,
+            "handoff": has_blame.then_some(figures.handoff),
+            "unknown": has_blame.then_some(figures.unknown),
+            "blamed": has_blame.then_some(blamed),
+            "wakers": wakers.collect::<Vec<Value>>(),
+            "wasted_signals": wasted.then_some(figures.wasted_signals),
+            "worst": worst.collect::<Vec<Value>>(),
+        })
+    }
+
+    fn thread(&self, index: u32) -> Value {
+        let thread = self.view.thread(index);
+        let process = &self.view.analysis.processes[thread.process as usize];
+        let has_end = thread.has_exited || matches!(process.end, ImageEnd::Exit | ImageEnd::Exec);
+        json!({
+            "thread": thread.lwp,
+            "pid": process.pid,
+            "name": self.view.thread_name(index),
+            "start": thread.start.map(|start| self.view.code_place(thread.process, start)),
+            "begin": self.time(thread.begin),
+            "end": has_end.then(|| self.time(self.view.thread_end(thread))),
+            "contention": thread.contention,
+            "idleness": thread.idleness,
+            "waits": thread.waits,
+            "caused": self.view.caused[index as usize],
+        })
+    }
+
+    fn site(&self, index: usize) -> Value {
+        let site = &self.view.sites[index];
+        json!({
+            "site": site.place,
+            "stack": null,
+            "calls": site.calls,
+            "waits": site.waits,
+            "contention": site.contention,
+            "idleness": site.idleness,
+            "held": site.held,
+            "blamed": site.blamed,
+        })
+    }
+
+    fn pairs(&mut self) -> Vec<Value> {
+        let pairs = self.view.pairs();
+        self.leave_out("pairs", self.view.analysis.pairs_left_out + pairs.len().saturating_sub(LIST_MAX) as u64);
+        let pair = |row: &PairRow| {
+            json!({
+                "waiter": self.lwp(row.waiter),
+                "holder": self.lwp(row.holder),
+                "object": self.view.object_name(row.object),
+                "waits": row.waits,
+                "waited": row.waited,
+            })
+        };
+        pairs.iter().take(LIST_MAX).map(pair).collect()
+    }
+
+    fn object_name(&self, call: &OngoingCall) -> Option<String> {
+        call.object.map(|object| self.view.object_name(object))
+    }
+
+    fn deadlocks(&self) -> Vec<Value> {
+        let thread = |thread: &BlockedThread| {
+            let holds = thread.holds.iter().map(|object| self.view.object_name(*object));
+            json!({
+                "thread": self.lwp(thread.thread),
+                "call": event_name(thread.call.event),
+                "object": self.object_name(&thread.call),
+                "since": self.time(thread.call.entry),
+                "site": self.view.place(thread.call.site),
+                "holds": holds.collect::<Vec<_>>(),
+            })
+        };
+        let deadlocks = self.view.graph.deadlocks.iter();
+        deadlocks.map(|threads| json!({ "threads": threads.iter().map(thread).collect::<Vec<Value>>() })).collect()
+    }
+
+    fn stuck(&mut self) -> Vec<Value> {
+        self.leave_out("stuck", self.view.graph.stuck.len().saturating_sub(LIST_MAX) as u64);
+        let stuck = self.view.graph.stuck.iter().take(LIST_MAX).map(|stuck| {
+            let note = match stuck.end {
+                ChainEnd::Ended(thread) => format!("LWP {} has ended", self.lwp(thread)),
+                ChainEnd::Idle(thread) => {
+                    let call = self.view.thread(thread).open.last().map_or("unknown", |call| event_name(call.event));
+                    format!("LWP {} is in {call}", self.lwp(thread))
+                }
+                ChainEnd::Deadlock(thread) => format!("LWP {} is in a deadlock", self.lwp(thread)),
+            };
+            json!({
+                "thread": self.lwp(stuck.thread),
+                "call": event_name(stuck.call.event),
+                "object": self.object_name(&stuck.call),
+                "since": self.time(stuck.call.entry),
+                "held_by": self.lwp(stuck.held_by),
+                "site": self.view.place(stuck.call.site),
+                "note": note,
+            })
+        });
+        stuck.collect()
+    }
+}
+
+fn summary(DurationSummary { mean, p50, p90, p99, max }: DurationSummary) -> Value {
+    json!({ "mean": mean, "p50": p50, "p90": p90, "p99": p99, "max": max })
+}

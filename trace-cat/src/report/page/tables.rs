@@ -1,0 +1,164 @@
+//! The tables of the report.
+
+use super::view::{PairRow, ReportView, WakerRow};
+use crate::report::contention::DurationSummary;
+
+/// How many holders of an object are named.
+const HOLDERS_MAX: usize = 3;
+
+/// Appends the objects that threads waited for, with those who held them.
+pub fn objects(view: &ReportView, top: usize, text: &mut String) {
+    let waited: Vec<u32> =
+        view.objects.iter().copied().filter(|index| view.object(*index).figures.wait.count() > 0).collect();
+    let (total, others) = (waited.len(), view.objects.len() - waited.len());
+    if total == 0 {
+        *text += &format!("\nObjects, none of which a thread waited for: {others}\n");
+        return;
+    }
+    *text += &format!(
+        "\n{:<34}{:>8}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}\n",
+        "object", "waits", "waited", "mean", "p50", "p99", "max", "held"
+    );
+    for &index in waited.iter().take(top) {
+        let object = view.object(index);
+        let figures = &object.figures;
+        let name = format!("{} {}", object.kind.name(), view.object_name(index));
+        let DurationSummary { mean, p50, p99, max, .. } = figures.wait.summary().unwrap_or_default();
+        let [waited, mean, p50, p99, max] = [figures.wait.sum(), mean, p50, p99, max].map(short_duration);
+        let held = if view.has_holds(object) { short_duration(figures.hold.sum()) } else { "-".to_owned() };
+        let waits = figures.wait.count();
+        *text += &format!("{name:<34}{waits:>8}{waited:>9}{mean:>9}{p50:>9}{p99:>9}{max:>9}{held:>9}\n");
+        if object.kind.is_lock() {
+            holders(view, index, text);
+        } else if let Some(WakerRow { thread, site, count }) = view.wakers.get(&index).and_then(|wakers| wakers.first())
+        {
+            let at = view.place(*site).map(|place| format!(" at {place}")).unwrap_or_default();
+            *text += &format!("    {count} ended by {}{at}\n", thread_label(view, *thread));
+        }
+        if figures.open_waits > 0 {
+            *text += &format!("    open: {}, which lasted at least so long\n", figures.open_waits);
+        }
+        if figures.wasted_signals > 0 {
+            *text += &format!("    signals that woke nobody: {}\n", figures.wasted_signals);
+        }
+    }
+    more(total, top, text);
+    if others > 0 {
+        *text += &format!("Objects that no thread waited for: {others}\n");
+    }
+}
+
+/// Appends who held an object while others waited for it.
+fn holders(view: &ReportView, index: u32, text: &mut String) {
+    let figures = &view.object(index).figures;
+    let total = figures.wait.sum();
+    let share = |time: u64| percent(time, total);
+    let blamed = view.blamed.get(&index).map_or(&[][..], |blamed| blamed);
+    for (holder, time) in blamed.iter().take(HOLDERS_MAX) {
+        let at = view.place(holder.site).map(|place| format!(" from {place}")).unwrap_or_default();
+        *text += &format!("    {:>7} held by {}{at}\n", share(*time), thread_label(view, holder.thread));
+    }
+    let others: u64 = blamed.iter().skip(HOLDERS_MAX).map(|(_, time)| time).sum();
+    if others > 0 {
+        let count = blamed.len() - HOLDERS_MAX;
+        *text += &format!("    {:>7} held by {count} others\n", share(others));
+    }
+    for (time, what) in [(figures.handoff, "handoff"), (figures.unknown, "unknown")] {
+        if time > 0 {
+            *text += &format!("    {:>7} {what}\n", share(time));
+        }
+    }
+}
+
+/// Appends the threads.
+pub fn threads(view: &ReportView, top: usize, text: &mut String) {
+    *text += &format!(
+        "{:<44}{:>9}{:>9}{:>12}{:>12}{:>12}\n",
+        "thread", "lived", "waits", "contention", "idleness", "caused"
+    );
+    for &index in view.threads.iter().take(top) {
+        let thread = view.thread(index);
+        let lived = short_duration(view.thread_end(thread).saturating_sub(thread.begin));
+        let [contention, idleness, caused] =
+            [thread.contention, thread.idleness, view.caused[index as usize]].map(short_duration);
+        let label = format!("{} of {}", thread_label(view, index), view.pid(thread.process));
+        *text += &format!("{label:<44}{lived:>9}{:>9}{contention:>12}{idleness:>12}{caused:>12}\n", thread.waits);
+    }
+    more(view.threads.len(), top, text);
+}
+
+/// Appends the sites of calls.
+pub fn sites(view: &ReportView, top: usize, text: &mut String) {
+    if view.sites.is_empty() {
+        *text += "The trace has no call sites: they are recorded with THR_TRACE_DETAIL (trace-cat run --detail).\n";
+        return;
+    }
+    *text += &format!(
+        "{:>9}{:>9}{:>12}{:>12}{:>12}{:>12}  site\n",
+        "calls", "waits", "contention", "idleness", "held", "blamed"
+    );
+    for site in view.sites.iter().take(top) {
+        let [contention, idleness, held, blamed] =
+            [site.contention, site.idleness, site.held, site.blamed].map(short_duration);
+        let (calls, waits) = (site.calls, site.waits);
+        *text += &format!("{calls:>9}{waits:>9}{contention:>12}{idleness:>12}{held:>12}{blamed:>12}  {}\n", site.place);
+    }
+    more(view.sites.len(), top, text);
+}
+
+/// Appends who waited for whom.
+pub fn pairs(view: &ReportView, top: usize, text: &mut String) {
+    let pairs = view.pairs();
+    *text += &format!("{:<27}{:<27}{:>9}{:>9}  {}\n", "waiter", "holder", "waits", "waited", "object");
+    for PairRow { waiter, holder, object, waits, waited } in pairs.iter().take(top) {
+        let [waiter, holder] = [waiter, holder].map(|thread| thread_label(view, *thread));
+        let (waited, object) = (short_duration(*waited), view.object_name(*object));
+        *text += &format!("{waiter:<27}{holder:<27}{waits:>9}{waited:>9}  {object}\n");
+    }
+    more(pairs.len(), top, text);
+}
+
+fn more(total: usize, top: usize, text: &mut String) {
+    if total > top {
+        *text += &format!("{} more (--top)\n", total - top);
+    }
+}
+
+/// `LWP 19955 (name)`.
+pub fn thread_label(view: &ReportView, index: u32) -> String {
+    let lwp = view.thread(index).lwp;
+    match view.thread_name(index) {
+        Some(name) => format!("LWP {lwp} ({name})"),
+        None => format!("LWP {lwp}"),
+    }
+}
+
+/// A share, in percent with one decimal.
+pub fn percent(share: u64, of: u64) -> String {
+    let thousandths = (u128::from(share) * 1000 + u128::from(of) / 2).checked_div(u128::from(of)).unwrap_or(0);
+    format!("{}.{} %", thousandths / 10, thousandths % 10)
+}
+
+/// A duration with three digits: `8.57 ms`.
+fn short_duration(nanoseconds: u64) -> String {
+    let units = [(1, "ns"), (1_000, "us"), (1_000_000, "ms"), (1_000_000_000, "s")];
+    let (unit, name) = units.into_iter().rfind(|(unit, _)| nanoseconds >= *unit).unwrap_or((1, "ns"));
+    let hundredths = (u128::from(nanoseconds) * 100 / unit as u128) as u64;
+    match (unit, hundredths) {
+        (1, _) | (_, 10_000..) => format!("{} {name}", hundredths / 100),
+        (_, 1_000..) => format!("{}.{} {name}", hundredths / 100, hundredths / 10 % 10),
+        _ => format!("{}.{:02} {name}", hundredths / 100, hundredths % 100),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_three_digits() {
+        let texts = [0, 999, 1_000, 12_345, 999_999, 1_234_567_890, 98_765_432_109, u64::MAX].map(short_duration);
+        let expected = ["0 ns", "999 ns", "1.00 us", "12.3 us", "999 us", "1.23 s", "98.7 s", "18446744073 s"];
+        assert_eq!(texts, expected);
+    }
+}

@@ -1,0 +1,186 @@
+//! The report as a page of text, 100 columns wide.
+
+use super::tables::{self, percent};
+use super::view::{ReportView, event_name};
+use crate::options::ReportTable;
+use crate::report::contention::{ChainEnd, ImageEnd};
+use crate::support::duration::duration_text;
+use crate::support::local_time::DateTime;
+
+/// What the page shows.
+#[derive(Clone, Debug)]
+pub struct PageOptions {
+    /// The most rows of a table.
+    pub top: usize,
+    /// Only this table.
+    pub by: Option<ReportTable>,
+    /// The paths of the trace, as they were given.
+    pub paths: String,
+}
+
+/// Appends the page.
+pub fn append_page(view: &ReportView, options: &PageOptions, out: &mut Vec<u8>) {
+    let mut text = String::new();
+    match options.by {
+        Some(ReportTable::Object) => tables::objects(view, options.top, &mut text),
+        Some(ReportTable::Thread) => tables::threads(view, options.top, &mut text),
+        Some(ReportTable::Site) => tables::sites(view, options.top, &mut text),
+        Some(ReportTable::Pair) => tables::pairs(view, options.top, &mut text),
+        None => overview(view, options, &mut text),
+    }
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn overview(view: &ReportView, options: &PageOptions, text: &mut String) {
+    recorded(view, text);
+    missing(view, text);
+    if view.analysis.span.is_none() {
+        return;
+    }
+    let [lives, contention, idleness] = view.thread_sums();
+    let count = view.threads.len();
+    *text += &format!("threads     {count} lived for {} together\n", duration_text(lives));
+    *text += &format!(
+        "contention  {}, {} of that: waiting for locks\n",
+        duration_text(contention),
+        percent(contention, lives)
+    );
+    *text += &format!(
+        "idleness    {}, {}: waiting for work, or for other threads\n",
+        duration_text(idleness),
+        percent(idleness, lives)
+    );
+    let (deadlocks, stuck) = (view.graph.deadlocks.len(), view.graph.stuck.len());
+    if deadlocks + stuck > 0 {
+        *text += &format!("wrong       deadlocks {deadlocks}, stuck threads {stuck}\n");
+        wrong(view, options.top, text);
+    }
+    tables::objects(view, options.top, text);
+    next_command(view, options, text);
+}
+
+fn recorded(view: &ReportView, text: &mut String) {
+    let analysis = view.analysis;
+    let records: u64 = analysis.processes.iter().map(|process| process.records).sum();
+    let Some((start, end)) = analysis.span else {
+        *text += "recorded    nothing\n";
+        return;
+    };
+    let (processes, threads) = (analysis.processes.len(), analysis.threads.len());
+    *text += &format!("recorded    from {} on, {}\n", DateTime(start), duration_text(end - start));
+    *text += &format!("            {records} records, programs {processes}, threads {threads}\n");
+    for process in analysis.processes.iter().take(5) {
+        let how = match process.end {
+            ImageEnd::Exit => "exited",
+            ImageEnd::Exec => "executed another program",
+            ImageEnd::Running => "runs",
+            ImageEnd::Unknown => "has no recorded end",
+        };
+        let command = view.known.get(&process.pid).map_or("", |known| known.command.as_str());
+        let line = format!("            {} {how}: {command}", process.pid);
+        *text += &line.chars().take(100).collect::<String>();
+        text.push('\n');
+    }
+}
+
+/// Appends what the records leave out.
+fn missing(view: &ReportView, text: &mut String) {
+    let analysis = view.analysis;
+    let mut lines = Vec::new();
+    for process in &analysis.processes {
+        if process.lost > 0 {
+            lines.push(format!("process {}: {} records were lost", process.pid, process.lost));
+        }
+    }
+    let mut pids: Vec<&u32> = view.recorded.keys().filter(|pid| analysis.process_of_pid.contains_key(pid)).collect();
+    pids.sort_unstable();
+    for pid in pids {
+        let recorded = &view.recorded[pid];
+        lines.extend(recorded.notes.iter().map(|note| format!("process {pid}: {note}")));
+        if recorded.knowledge.is_partial {
+            lines.push(format!("process {pid}: some calls on locks were not recorded (THR_TRACE_EVENTS)"));
+        }
+    }
+    let missing = analysis.missing;
+    for (count, what) in [
+        (missing.releases, "releases, whose holds ended nobody knows when"),
+        (missing.acquisitions, "acquisitions, before which the holder is not known for certain"),
+        (missing.entries, "entry records"),
+        (missing.returns, "return records, or their calls were left by a jump"),
+    ] {
+        if count > 0 {
+            lines.push(format!("{count} {what}"));
+        }
+    }
+    for (index, line) in lines.iter().enumerate() {
+        *text += if index == 0 { "missing     " } else { "            " };
+        *text += line;
+        text.push('\n');
+    }
+}
+
+/// Appends deadlocks and stuck threads.
+fn wrong(view: &ReportView, top: usize, text: &mut String) {
+    for deadlock in &view.graph.deadlocks {
+        *text += &match deadlock.len() {
+            1 => "\nDeadlock of 1 thread: it waits for itself\n".to_owned(),
+            count => format!("\nDeadlock of {count} threads: each waits for the next, the last for the first\n"),
+        };
+        for blocked in deadlock {
+            let object = blocked.call.object.map_or_else(
+                || blocked.call.joined.map_or(String::new(), |joined| tables::thread_label(view, joined)),
+                |object| view.object_name(object),
+            );
+            let process = view.thread(blocked.thread).process as usize;
+            let since = duration_text(view.analysis.processes[process].last.saturating_sub(blocked.call.entry));
+            let call = event_name(blocked.call.event);
+            *text += &format!("  {} in {call} {object} for {since}\n", tables::thread_label(view, blocked.thread));
+            if let Some(place) = view.place(blocked.call.site) {
+                *text += &format!("    at {place}\n");
+            }
+            let holds: Vec<String> = blocked.holds.iter().map(|object| view.object_name(*object)).collect();
+            if !holds.is_empty() {
+                *text += &format!("    holds {}\n", holds.join(", "));
+            }
+        }
+    }
+    if !view.graph.stuck.is_empty() {
+        *text += "\nStuck: no running thread can end these waits\n";
+    }
+    for stuck in view.graph.stuck.iter().take(top) {
+        let what = match stuck.call.object {
+            Some(object) => {
+                format!("{}, which {} holds", view.object_name(object), tables::thread_label(view, stuck.held_by))
+            }
+            None => tables::thread_label(view, stuck.held_by),
+        };
+        let (thread, call) = (tables::thread_label(view, stuck.thread), event_name(stuck.call.event));
+        *text += &format!("  {thread} in {call} {what}\n");
+        let end = match stuck.end {
+            ChainEnd::Ended(thread) => format!("{} has ended", tables::thread_label(view, thread)),
+            ChainEnd::Idle(thread) => {
+                let call = view.thread(thread).open.last().map_or("unknown", |call| event_name(call.event));
+                format!("{} is in {call}", tables::thread_label(view, thread))
+            }
+            ChainEnd::Deadlock(thread) => format!("{} is in a deadlock", tables::thread_label(view, thread)),
+        };
+        *text += &format!("    and {end}\n");
+    }
+    let more = view.graph.stuck.len().saturating_sub(top);
+    if more > 0 {
+        *text += &format!("  {more} more (--top)\n");
+    }
+}
+
+/// Appends the command that shows more.
+fn next_command(view: &ReportView, options: &PageOptions, text: &mut String) {
+    let Some(&worst) = view.objects.first() else { return };
+    let object = view.object(worst);
+    if object.figures.wait.count() > 0 {
+        let paths = &options.paths;
+        *text += "\nThe waits for the first object, one by one:\n";
+        *text += &format!("  trace-cat -F text --blocked --object {:#x} {paths}\n", object.address);
+        *text += "Who waited for whom:\n";
+        *text += &format!("  trace-cat report --by pair {paths}\n");
+    }
+}

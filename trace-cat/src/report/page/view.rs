@@ -1,0 +1,226 @@
+//! What a report shows of an analysis, sorted: the largest first.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use spec::Event;
+
+use crate::report::contention::{Analysis, Holder, ObjectKind, ObjectState, ThreadState, WaitGraph};
+use crate::report::process_info::ProcessInfo;
+use crate::report::recorded_process::RecordedProcess;
+
+/// An analysis, with what is known of its processes.
+pub struct ReportView<'a> {
+    pub analysis: &'a Analysis,
+    pub graph: &'a WaitGraph,
+    /// By process ID.
+    pub recorded: &'a HashMap<u32, RecordedProcess>,
+    pub known: &'a HashMap<u32, ProcessInfo>,
+    /// The selected objects: by contention, then by idleness.
+    pub objects: Vec<u32>,
+    /// The selected threads: by contention, then by idleness.
+    pub threads: Vec<u32>,
+    /// Who held each object while others waited for it, and how long.
+    pub blamed: HashMap<u32, Vec<(Holder, u64)>>,
+    /// Who ended how many waits for each object, and where.
+    pub wakers: HashMap<u32, Vec<WakerRow>>,
+    /// How long others waited for each thread.
+    pub caused: Vec<u64>,
+    pub sites: Vec<SiteRow>,
+}
+
+/// Who ended waits for an object, where, and how many.
+#[derive(Clone, Copy, Debug)]
+pub struct WakerRow {
+    pub thread: u32,
+    pub site: u32,
+    pub count: u64,
+}
+
+/// How many waits of a thread for an object another one is to blame for, and how long they were.
+#[derive(Clone, Copy, Debug)]
+pub struct PairRow {
+    pub waiter: u32,
+    pub holder: u32,
+    pub object: u32,
+    pub waits: u64,
+    pub waited: u64,
+}
+
+/// The figures of a site, in all processes that have it.
+#[derive(Clone, Debug, Default)]
+pub struct SiteRow {
+    pub place: String,
+    pub calls: u64,
+    pub waits: u64,
+    pub contention: u64,
+    pub idleness: u64,
+    pub held: u64,
+    /// How long others waited for an object that was acquired here.
+    pub blamed: u64,
+}
+
+impl<'a> ReportView<'a> {
+    pub fn new(
+        analysis: &'a Analysis,
+        graph: &'a WaitGraph,
+        recorded: &'a HashMap<u32, RecordedProcess>,
+        known: &'a HashMap<u32, ProcessInfo>,
+    ) -> ReportView<'a> {
+        let mut view = ReportView {
+            analysis,
+            graph,
+            recorded,
+            known,
+            objects: Vec::new(),
+            threads: Vec::new(),
+            blamed: HashMap::new(),
+            wakers: HashMap::new(),
+            caused: vec![0; analysis.threads.len()],
+            sites: Vec::new(),
+        };
+        let selection = &analysis.selection;
+        let is_wanted = |object: &ObjectState| {
+            selection.wants_process(analysis.processes[object.process as usize].pid)
+                && (selection.objects.is_empty() || selection.objects.contains(&object.address))
+        };
+        let indexes = 0..analysis.objects.len() as u32;
+        view.objects = indexes.filter(|index| is_wanted(&analysis.objects[*index as usize])).collect();
+        view.objects.sort_by_cached_key(|index| {
+            let figures = &analysis.objects[*index as usize].figures;
+            (Reverse((figures.contention, figures.idleness, figures.calls)), *index)
+        });
+        let is_wanted = |thread: &ThreadState| {
+            let pid = analysis.processes[thread.process as usize].pid;
+            selection.wants_process(pid) && (selection.lwps.is_empty() || selection.lwps.contains(&thread.lwp))
+        };
+        let indexes = 0..analysis.threads.len() as u32;
+        view.threads = indexes.filter(|index| is_wanted(&analysis.threads[*index as usize])).collect();
+        view.threads.sort_by_cached_key(|index| {
+            let thread = &analysis.threads[*index as usize];
+            (Reverse((thread.contention, thread.idleness)), *index)
+        });
+        let mut site_blame = vec![0; analysis.sites.sites.len()];
+        for (&(object, holder), &time) in &analysis.blame {
+            view.blamed.entry(object).or_default().push((holder, time));
+            view.caused[holder.thread as usize] += time;
+            site_blame[holder.site as usize] += time;
+        }
+        for holders in view.blamed.values_mut() {
+            holders.sort_by_key(|(holder, time)| (Reverse(*time), holder.thread, holder.site));
+        }
+        for (&(object, thread, site), &count) in &analysis.wakers {
+            view.wakers.entry(object).or_default().push(WakerRow { thread, site, count });
+        }
+        for wakers in view.wakers.values_mut() {
+            wakers.sort_by_key(|row| (Reverse(row.count), row.thread, row.site));
+        }
+        view.sites = view.site_rows(&site_blame);
+        view
+    }
+
+    fn site_rows(&self, blame: &[u64]) -> Vec<SiteRow> {
+        let mut rows: HashMap<String, SiteRow> = HashMap::new();
+        for (index, site) in (0..).zip(&self.analysis.sites.sites).skip(1) {
+            let Some(place) = self.place(index) else { continue };
+            let row = rows.entry(place).or_default();
+            row.calls += site.calls;
+            row.waits += site.waits;
+            row.contention += site.contention;
+            row.idleness += site.idleness;
+            row.held += site.held;
+            row.blamed += blame[index as usize];
+        }
+        let rows = rows.into_iter().map(|(place, row)| SiteRow { place, ..row });
+        let mut rows: Vec<SiteRow> = rows.collect();
+        rows.sort_by(|a, b| {
+            let key =
+                |row: &SiteRow| (Reverse((row.contention, row.blamed, row.idleness, row.calls)), row.place.clone());
+            key(a).cmp(&key(b))
+        });
+        rows
+    }
+
+    /// Who waited for whom, the longest first.
+    pub fn pairs(&self) -> Vec<PairRow> {
+        let row = |(&(waiter, holder, object), &(waits, waited))| PairRow { waiter, holder, object, waits, waited };
+        let mut pairs: Vec<PairRow> = self.analysis.pairs.iter().map(row).collect();
+        pairs.sort_by_key(|row| (Reverse((row.waited, row.waits)), row.waiter, row.holder, row.object));
+        pairs
+    }
+
+    pub fn object(&self, index: u32) -> &'a ObjectState {
+        &self.analysis.objects[index as usize]
+    }
+
+    pub fn thread(&self, index: u32) -> &'a ThreadState {
+        &self.analysis.threads[index as usize]
+    }
+
+    /// The number of the process of an object or a thread.
+    pub fn pid(&self, process: u32) -> u32 {
+        self.analysis.processes[process as usize].pid
+    }
+
+    /// `PID:ADDRESS#N`.
+    pub fn object_name(&self, index: u32) -> String {
+        let object = self.object(index);
+        format!("{}:{:#x}#{}", self.pid(object.process), object.address, object.number)
+    }
+
+    /// The module and the offset of a site; `None` if the site is not known.
+    pub fn place(&self, site: u32) -> Option<String> {
+        let state = self.analysis.sites.sites.get(site as usize).filter(|_| site > 0)?;
+        Some(self.code_place(state.process, state.address))
+    }
+
+    /// The module and the offset of an address in the code of a process.
+    pub fn code_place(&self, process: u32, address: u64) -> String {
+        let process = &self.analysis.processes[process as usize];
+        match self.recorded.get(&process.pid) {
+            Some(recorded) => recorded.place(process.image, address),
+            None => format!("{address:#x}"),
+        }
+    }
+
+    /// The name that a thread was given.
+    pub fn thread_name(&self, index: u32) -> Option<String> {
+        let bytes = self.thread(index).name?;
+        let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        Some(String::from_utf8_lossy(&bytes[..length]).escape_debug().to_string()).filter(|name| !name.is_empty())
+    }
+
+    /// Until when a thread lived as far as it is known.
+    pub fn thread_end(&self, thread: &ThreadState) -> u64 {
+        let process = &self.analysis.processes[thread.process as usize];
+        if thread.has_exited { thread.last } else { process.last.max(thread.last) }
+    }
+
+    /// The sums of the selected threads: lives, contention and idleness.
+    pub fn thread_sums(&self) -> [u64; 3] {
+        let mut sums = [0; 3];
+        for thread in self.threads.iter().map(|index| self.thread(*index)) {
+            let life = self.thread_end(thread).saturating_sub(thread.begin);
+            for (sum, time) in sums.iter_mut().zip([life, thread.contention, thread.idleness]) {
+                *sum += time;
+            }
+        }
+        sums
+    }
+
+    /// Whether the records show the holds of an object.
+    pub fn has_holds(&self, object: &ObjectState) -> bool {
+        let knowledge = self.analysis.processes[object.process as usize].knowledge;
+        object.kind.is_lock() && !knowledge.only_blocked && !knowledge.is_partial
+    }
+
+    /// Whether who held an object while others waited is asked for.
+    pub fn has_blame(object: &ObjectState) -> bool {
+        object.kind.is_lock() || object.kind == ObjectKind::Futex && object.figures.contention > 0
+    }
+}
+
+/// The name of an event.
+pub fn event_name(event: (u8, u8)) -> &'static str {
+    Event::find(event.0, event.1).map_or("unknown", |event| event.name)
+}
