@@ -32,6 +32,10 @@ impl NeededRecords {
     /// line may be needed, or is no record as far as its time shows.
     pub fn unneeded(&self, text: &[u8]) -> usize {
         let Some((line, after)) = split_line(text) else { return 0 };
+        // Names of threads are learned from records that are not printed, too.
+        if columns::sets_name(line) {
+            return 0;
+        }
         let is_wanted = self.records.wants(line);
         let Some(calls) = &self.calls else { return if is_wanted { 0 } else { line.len() } };
         let event = columns::event(line);
@@ -106,6 +110,8 @@ mod tests {
             // Ends of processes and losses decide about open calls.
             assert_eq!(unneeded(selection, &[(2, 1, "11:04:0", 0)]), 0);
             assert_eq!(unneeded(selection, &[(2, 1, "00:01:0", 0)]), 0);
+            // Another thread's name is learned.
+            assert_eq!(unneeded(selection, &[(2, 9, "01:39:0", 0)]), 0);
         }
         assert_eq!(unneeded(&longer, &[begin, (6, 1, "02:02:2", 0)]), 0);
         assert_eq!(unneeded(&blocked, &[(1, 1, "03:04:1", 7), (2, 1, "03:04:2", 0)]), 0);

@@ -134,6 +134,11 @@ impl<'a> Printer<'a> {
         self.select(&selected, delay);
         selected.clear();
         self.selected = selected;
+        if columns::sets_name(line)
+            && let Formatter::Timeline(formatter) = &mut self.formatter
+        {
+            formatter.add_name(line);
+        }
         if self.text.len() > CHUNK_LEN || self.journal_text.len() > CHUNK_LEN { self.write() } else { Ok(()) }
     }
 

@@ -27,6 +27,8 @@ pub struct MergeLimits {
     pub visit_cost: u64,
     /// Bytes that are read repeatedly rather than put in order in a temporary file.
     pub reread_max: u64,
+    /// Records that name a thread are collected when the texts are read.
+    pub collects_names: bool,
 }
 
 impl Default for MergeLimits {
@@ -44,6 +46,7 @@ impl Default for MergeLimits {
             sorted_run: 48 << 20,
             visit_cost: 16 << 10,
             reread_max: 256 << 20,
+            collects_names: false,
         }
     }
 }

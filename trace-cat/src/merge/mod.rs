@@ -35,6 +35,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use log::info;
 
+use crate::record::columns;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::progress::{Amount, Phase};
 use crate::support::threads::run_on_threads;
@@ -58,6 +59,8 @@ pub struct Merge<'a> {
     plan: SlicePlan,
     limits: MergeLimits,
     stamps: StampTable,
+    /// The records that name a thread, in the order of time, if the limits want them.
+    pub name_lines: Vec<Box<[u8]>>,
     diagnostics: &'a Diagnostics,
 }
 
@@ -82,7 +85,12 @@ impl<'a> Merge<'a> {
         let total: u64 = texts.iter().map(|text| text.size(0..text.end())).sum();
         limits.block = limits.block.max((total / limits.blocks_max).next_multiple_of(4096));
         limits.slice_per_input = limits.slice_per_input.max(8 * limits.block);
-        let indexes = scan(texts, scan_limits(&limits), diagnostics);
+        let mut indexes = scan(texts, scan_limits(&limits), diagnostics);
+        // Temporary texts have the same records.
+        limits.collects_names = false;
+        let mut name_lines: Vec<_> =
+            indexes.iter_mut().flat_map(|index| std::mem::take(&mut index.name_lines)).collect();
+        name_lines.sort_by_key(|line| columns::time(line));
         let inputs = texts.iter().cloned().zip(indexes).filter(|(_, index)| index.span().is_some());
         let inputs = inputs.map(|(text, index)| MergeInput::new(text, index));
         let mut merge = Merge {
@@ -90,6 +98,7 @@ impl<'a> Merge<'a> {
             plan: SlicePlan::new(&[], Vec::new()),
             limits,
             stamps: StampTable::new(),
+            name_lines,
             diagnostics,
         };
         merge.plan_slices();
@@ -312,8 +321,8 @@ impl<'a> Merge<'a> {
 }
 
 fn scan_limits(limits: &MergeLimits) -> ScanLimits {
-    let MergeLimits { threads, scan_chunk, block, .. } = *limits;
-    ScanLimits { threads, chunk: scan_chunk, buffer: 256 << 10, block }
+    let MergeLimits { threads, scan_chunk, block, collects_names, .. } = *limits;
+    ScanLimits { threads, chunk: scan_chunk, buffer: 256 << 10, block, collects_names }
 }
 
 /// Makes the output of merged lines.

@@ -95,6 +95,7 @@ pub fn tiny(random: &mut SeededRandom) -> MergeLimits {
         sorted_run: 200 + random.below(5000),
         visit_cost: 1 << random.below(14),
         reread_max: 1 << random.below(16),
+        collects_names: false,
     }
 }
 

@@ -14,6 +14,9 @@ pub trait TimelineFormatter: Send {
     /// Takes the time of the trace's first record, selected or not, before the first record.
     fn begin(&mut self, _start: u64) {}
 
+    /// Takes a record that names a thread, whether it is selected or not. The name holds for records after its time.
+    fn add_name(&mut self, _line: &[u8]) {}
+
     /// Appends the text for one record. `line` ends with its newline.
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>);
 

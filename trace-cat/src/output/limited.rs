@@ -43,6 +43,10 @@ impl TimelineFormatter for LimitedFormat {
         self.formatter.begin(start);
     }
 
+    fn add_name(&mut self, line: &[u8]) {
+        self.formatter.add_name(line);
+    }
+
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
         self.put(out, |formatter, text| formatter.record(line, text));
     }

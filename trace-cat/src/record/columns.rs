@@ -116,6 +116,15 @@ fn seven_digits(line: &[u8], offset: usize) -> u32 {
     eight_digits(eight) as u32
 }
 
+/// Category and number of thr_setname.
+pub const SET_NAME: (u8, u8) = (1, 39);
+
+/// Whether the record `line` may give a thread a name.
+pub fn sets_name(line: &[u8]) -> bool {
+    let (category, number, _) = event(line);
+    (category, number) == SET_NAME
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

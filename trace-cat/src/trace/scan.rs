@@ -9,11 +9,12 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use log::{debug, info};
-use memchr::memchr;
+use memchr::{memchr, memmem, memrchr};
 
 use super::record_reader::{RecordItem, RecordReader, TextDamage};
 use super::record_text::RecordText;
 use super::time_index::{IndexBlock, TimeIndex};
+use crate::record::columns;
 use crate::record::plain_records::{self, MARGIN, PrintedTime, WalkEnd};
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::progress::Amount;
@@ -21,6 +22,10 @@ use crate::support::threads::run_on_threads;
 
 /// The most damages of one text that are reported; the others are counted.
 const REPORTED_MAX: usize = 10;
+/// The most records of one text that are collected because they name a thread.
+const NAME_LINES_MAX: usize = 1 << 18;
+/// What the records that name a thread have in common.
+const SET_NAME_TEXT: &[u8] = b":01:39:0:";
 
 /// How texts are read.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +38,8 @@ pub struct ScanLimits {
     pub buffer: usize,
     /// Bytes of text that a block of an index covers.
     pub block: u64,
+    /// Records that name a thread are collected.
+    pub collects_names: bool,
 }
 
 /// Makes the indexes of `texts`, in their order. Reports what is damaged, text by text.
@@ -51,7 +58,7 @@ pub fn scan(texts: &[Arc<RecordText>], limits: ScanLimits, diagnostics: &Diagnos
             let text = &texts[chunk.text];
             let result;
             let bytes = chunk.range.end - chunk.range.start;
-            (result, buffer) = scan_chunk(text, &chunk, limits.block, buffer);
+            (result, buffer) = scan_chunk(text, &chunk, &limits, buffer);
             if let Ok(mut assembly) = assembly.lock() {
                 assembly.add(number, chunk, result);
             }
@@ -109,13 +116,19 @@ struct ChunkScan {
     more_damages: u64,
     /// Some bytes are not a record.
     dirty: bool,
+    name_lines: Vec<Box<[u8]>>,
     /// The end of the last item.
     end: u64,
     error: Option<io::Error>,
 }
 
 /// Reads a chunk through `buffer`, which it gives back.
-fn scan_chunk(text: &Arc<RecordText>, chunk: &ScanChunk, block: u64, mut buffer: Vec<u8>) -> (ChunkScan, Vec<u8>) {
+fn scan_chunk(
+    text: &Arc<RecordText>,
+    chunk: &ScanChunk,
+    limits: &ScanLimits,
+    mut buffer: Vec<u8>,
+) -> (ChunkScan, Vec<u8>) {
     let mut result = ChunkScan { end: chunk.range.start, ..ChunkScan::default() };
     let start = match chunk.begins_stretch {
         true => Ok(Some(chunk.range.start)),
@@ -130,7 +143,7 @@ fn scan_chunk(text: &Arc<RecordText>, chunk: &ScanChunk, block: u64, mut buffer:
         }
     };
     let mut records = RecordReader::new(text.clone(), start..chunk.stretch_end, buffer).expect_end(chunk.range.end);
-    if let Err(error) = result.fill(&mut records, chunk.range.end, block) {
+    if let Err(error) = result.fill(&mut records, chunk.range.end, limits) {
         result.error = Some(error);
     }
     result.lines = records.lines();
@@ -160,7 +173,9 @@ fn after_newline(text: &RecordText, range: Range<u64>, buffer: &mut [u8]) -> io:
 
 impl ChunkScan {
     /// Reads items up to the first that follows a newline and begins at `end` or later.
-    fn fill(&mut self, records: &mut RecordReader, end: u64, block: u64) -> io::Result<()> {
+    fn fill(&mut self, records: &mut RecordReader, end: u64, limits: &ScanLimits) -> io::Result<()> {
+        let block = limits.block;
+        let set_name = limits.collects_names.then(|| memmem::Finder::new(SET_NAME_TEXT));
         let mut last = PrintedTime::FIRST;
         loop {
             let at = records.position;
@@ -180,6 +195,9 @@ impl ChunkScan {
                 if let (Some(first), Some(last)) = (first.time(), walk.last.time()) {
                     self.add(at, edge, walk.records as u32, first, last);
                 }
+                if let Some(set_name) = &set_name {
+                    self.collect_names(&records.unread()[..walk.bytes], set_name);
+                }
                 last = walk.last;
                 records.skip(walk.bytes, walk.records);
             }
@@ -191,6 +209,9 @@ impl ChunkScan {
                     match records.next()? {
                         Some(RecordItem::Record { time }) => {
                             self.add(records.item_start, edge.max(records.item_start + 1), 1, time, time);
+                            if let Some(set_name) = &set_name {
+                                self.collect_names(records.line(), set_name);
+                            }
                             last = records.line().first_chunk().map_or(PrintedTime::FIRST, PrintedTime::new);
                         }
                         Some(RecordItem::Damage(damage)) => self.add_damage(records, damage),
@@ -215,6 +236,17 @@ impl ChunkScan {
             None => {
                 self.blocks.push(IndexBlock { at, min: first, max: last, records });
                 self.edge = edge;
+            }
+        }
+    }
+
+    /// Collects the records among these, which are complete lines, that name a thread.
+    fn collect_names(&mut self, records: &[u8], set_name: &memmem::Finder) {
+        for at in set_name.find_iter(records) {
+            let start = memrchr(b'\n', &records[..at]).map_or(0, |newline| newline + 1);
+            let end = memchr(b'\n', &records[at..]).map_or(records.len(), |length| at + length + 1);
+            if columns::sets_name(&records[start..end]) && self.name_lines.len() < NAME_LINES_MAX {
+                self.name_lines.push(records[start..end].into());
             }
         }
     }
@@ -264,6 +296,7 @@ struct TextScan {
     descends: bool,
     dirty: bool,
     lines: u64,
+    name_lines: Vec<Box<[u8]>>,
     end: u64,
     /// The first damages, with their places, which wait for a record: a file without one is no trace.
     waiting: Vec<(String, TextDamage)>,
@@ -306,7 +339,8 @@ impl Assembly<'_> {
             }
         }
         let clean = !scanned.dirty && !text.is_growing;
-        let index = TimeIndex::new(scanned.blocks, scanned.end, !scanned.descends, clean);
+        let mut index = TimeIndex::new(scanned.blocks, scanned.end, !scanned.descends, clean);
+        index.name_lines = scanned.name_lines;
         let records: u64 = index.blocks.iter().map(|block| u64::from(block.records)).sum();
         info!("{path}: {records} records in {} runs of blocks, {damages} damages", index.runs().count());
         self.indexes.push(index);
@@ -328,6 +362,8 @@ impl TextScan {
             self.last = last;
         }
         self.blocks.append(&mut chunk.blocks);
+        let more = NAME_LINES_MAX.saturating_sub(self.name_lines.len());
+        self.name_lines.extend(chunk.name_lines.into_iter().take(more));
         self.dirty |= chunk.dirty;
         for (at, line, damage) in chunk.damages {
             if self.reported + self.waiting.len() < REPORTED_MAX {

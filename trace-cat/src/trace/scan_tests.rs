@@ -15,7 +15,8 @@ fn scanned(bytes: &[u8], limits: ScanLimits) -> (TimeIndex, String) {
     (indexes.pop().unwrap(), messages.text())
 }
 
-const ONE_CHUNK: ScanLimits = ScanLimits { threads: 1, chunk: 1 << 30, buffer: 1 << 20, block: 1 << 30 };
+const ONE_CHUNK: ScanLimits =
+    ScanLimits { threads: 1, chunk: 1 << 30, buffer: 1 << 20, block: 1 << 30, collects_names: true };
 
 #[test]
 fn blocks_have_the_least_and_the_greatest_time() {
@@ -31,6 +32,20 @@ fn blocks_have_the_least_and_the_greatest_time() {
 }
 
 #[test]
+fn records_that_name_threads_are_collected() {
+    // The third one is not plain.
+    let negative = record(8, 1, "01:39:0", 0).replace(":0:0:0:0:0\n", ":0x1:-2:0:0:0\n");
+    let names = [record(5, 1, "01:39:0", 7), record(7, 2, "01:39:0", 39), negative];
+    let text = [&*names[0], &record(6, 1, "02:04:0", 39), &record(6, 1, "01:38:0", 39), &names[1], &names[2]].concat();
+    assert_eq!(
+        scanned(text.as_bytes(), ONE_CHUNK).0.name_lines,
+        names.map(|name| name.into_bytes().into_boxed_slice())
+    );
+    let (index, _) = scanned(text.as_bytes(), ScanLimits { collects_names: false, ..ONE_CHUNK });
+    assert!(index.name_lines.is_empty());
+}
+
+#[test]
 fn chunks_make_no_difference() {
     let mut random = SeededRandom::seeded("scan", 10);
     let until = fuzz_time();
@@ -39,7 +54,8 @@ fn chunks_make_no_difference() {
         round += 1;
         let disorder = [0, 0, 50][random.below(3)];
         let lines = (0..1 + random.below(200)).map(|time| {
-            record((time * 10 + random.below(disorder + 1)) as u64, 1, "02:04:0", random.next() >> random.below(64))
+            let event = ["02:04:0", "01:39:0"][random.below(8) / 7];
+            record((time * 10 + random.below(disorder + 1)) as u64, 1, event, random.next() >> random.below(64))
         });
         let mut bytes = lines.collect::<String>().into_bytes();
         for _ in 0..random.below(5) {
@@ -56,12 +72,14 @@ fn chunks_make_no_difference() {
             chunk: 1 + random.below(3000) as u64,
             buffer: random.below(9000),
             block: 1 + random.below(3000) as u64,
+            collects_names: true,
         };
         let (index, messages) = scanned(&bytes, limits);
         assert_eq!(messages, expected_messages, "round {round}, {limits:?}");
         let count = |index: &TimeIndex| index.blocks.iter().map(|block| u64::from(block.records)).sum::<u64>();
         assert_eq!((count(&index), index.span(), index.end), (count(&expected), expected.span(), expected.end));
         assert_eq!((index.ordered, index.clean), (expected.ordered, expected.clean), "round {round}, {limits:?}");
+        assert_eq!(index.name_lines, expected.name_lines, "round {round}, {limits:?}");
         assert!(index.blocks.is_sorted_by_key(|block| block.at));
     }
 }

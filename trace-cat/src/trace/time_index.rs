@@ -46,6 +46,8 @@ pub struct TimeIndex {
     pub ordered: bool,
     /// All of the text consists of records.
     pub clean: bool,
+    /// The records that name a thread, if they are collected.
+    pub name_lines: Vec<Box<[u8]>>,
 }
 
 impl TimeIndex {
@@ -73,7 +75,7 @@ impl TimeIndex {
             runs = Vec::new();
         }
         runs.shrink_to_fit();
-        TimeIndex { ordered: ordered && runs.is_empty(), blocks, runs, end, min, max, clean }
+        TimeIndex { ordered: ordered && runs.is_empty(), blocks, runs, end, min, max, clean, name_lines: Vec::new() }
     }
 
     /// The least and the greatest time, unless there is no record.

@@ -1,5 +1,6 @@
 //! The output formats.
 
+use std::fs;
 use std::process::{Command, Stdio};
 
 use super::{assert_output, command, run, trace};
@@ -57,4 +58,34 @@ fn json_has_an_object_for_each_call() {
     let [unlock, lock] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
     let open = "{\"time\":\"1795174740.000000001\",\"duration\":1,\"open\":true,\"waited\":true,\"lwpid\":2,";
     assert!(unlock.contains("mutex_unlock") && lock.starts_with(open), "{text}");
+}
+
+/// A thread of which the second one has its name is labelled with it, whatever keeps the record of that from being printed.
+#[test]
+fn names_of_threads_are_learned_from_records_that_are_not_printed() {
+    let trace = tempfile::tempdir().unwrap();
+    let line = |time: u32, lwp: u32, rest: &str| format!("1795174740:{time:09}:{lwp:07}:0000001:{rest}:0:0:0\n");
+    let set_name = |time, name| line(time, 3, &format!("0x7fc5de3f86c1:01:39:0:0x7fc5de3f86c0:{name}000000000000"));
+    let unlock = |time| line(time, 2, "0x7fc5de3f86c0:02:04:0:0x10:0");
+    let records = [unlock(1), set_name(2, "0x6161"), unlock(3), set_name(4, "0x6262"), unlock(5), unlock(6)];
+    fs::write(trace.path().join("tr.0000001.002"), records.concat()).unwrap();
+    let labels = |arguments: &[&str]| -> Vec<String> {
+        let output = command(trace.path()).args(["-F", "text"]).args(arguments).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+        let lines = String::from_utf8(output.stdout).unwrap();
+        let label = |line: &str| line.split_whitespace().nth(1).unwrap().to_owned();
+        lines.lines().filter(|line| !line.starts_with("times since")).map(label).collect()
+    };
+    for follow in [&[][..], &["--follow", "--until-exit"]] {
+        for (arguments, expected) in [
+            (&["-e", "mutex"][..], &["1/2", "aa/2", "bb/2", "bb/2"][..]),
+            (&["-l", "2", "--head", "2"], &["1/2", "aa/2"]),
+            (&["--object", "0x10", "--head", "2"], &["1/2", "aa/2"]),
+            (&["--since", "+2ns"], &["aa/2", "1/3", "bb/2", "bb/2"]),
+            (&["--since", "+4ns"], &["bb/2", "bb/2"]),
+            (&["-e", "mutex", "--tail", "2"], &["bb/2", "bb/2"]),
+        ] {
+            assert_eq!(labels(&[follow, arguments].concat()), expected, "{follow:?} {arguments:?}");
+        }
+    }
 }

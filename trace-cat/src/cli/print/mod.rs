@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use crate::filter::{Filter, LineLimit, OpenCallTable};
 use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
 use crate::options::{Arrangement, CommandError, Options, OutputFormat, Selection, SortOrder};
-use crate::output::{self, Formatter, LimitedFormat, TimelineFormatter as _, destination};
+use crate::output::{self, Formatter, LimitedFormat, TimelineFormatter, destination};
 use crate::report::runs::{self, ProgramRun};
 use crate::report::stat::TraceCounts;
 use crate::support::diagnostics::Diagnostics;
@@ -52,7 +52,11 @@ pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandE
     let failed = |error| Error::new(output_name.clone(), error);
 
     let mut sequential = SequentialStage::open(options.arrangement, path, diagnostics).map_err(failed)?;
-    let merge = Merge::prepare(&inputs.texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
+    let limits = MergeLimits {
+        collects_names: options.printing.format == OutputFormat::Text && !options.stat,
+        ..MergeLimits::default()
+    };
+    let mut merge = Merge::prepare(&inputs.texts, limits, diagnostics).map_err(Error::temporary)?;
     let mut filter = Filter::new(&options.selection);
     let running = inputs.running_until();
     filter.prepare(&merge, &running).map_err(Error::temporary)?;
@@ -65,10 +69,14 @@ pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandE
     let (mut concurrent, mut format) = formats(&options, &paths, &runs, open_calls, running);
     let Selection { since, until, head, tail, .. } = options.selection;
     let start = merge.span().map_or(0, |(start, _)| start);
-    match (&mut concurrent, &mut format) {
-        (ConcurrentStage::Text(text), _) => text.begin(start),
-        (_, Formatter::Timeline(formatter)) => formatter.begin(start),
-        _ => {}
+    let timeline: Option<&mut dyn TimelineFormatter> = match (&mut concurrent, &mut format) {
+        (ConcurrentStage::Text(text), _) => Some(&mut **text),
+        (_, Formatter::Timeline(formatter)) => Some(&mut **formatter),
+        _ => None,
+    };
+    if let Some(timeline) = timeline {
+        timeline.begin(start);
+        std::mem::take(&mut merge.name_lines).iter().for_each(|line| timeline.add_name(line));
     }
 
     let transform =

@@ -20,8 +20,6 @@ pub const THREADS_MAX: usize = 1 << 18;
 const LABEL_WIDTH_MIN: usize = 15;
 /// The most characters of a name, as in Linux.
 const NAME_MAX: usize = 15;
-/// Category and number of thr_setname.
-pub const SET_NAME: (u8, u8) = (1, 39);
 
 /// The threads of the records so far.
 #[derive(Debug)]

@@ -1,11 +1,14 @@
 //! Goes through the records in order and plans the lines. It does as little as possible, because threads cannot share this
 //! work.
 
-use super::known_threads::{KnownThreads, OpenCall, SET_NAME, name_bytes};
+use std::collections::VecDeque;
+
+use super::known_threads::{KnownThreads, OpenCall, THREADS_MAX, name_bytes};
 use super::line_plan::{BatchRecords, CarriedRecord, LineKind, LinePlan, PlannedLine};
 use super::short_text::ShortText;
 use super::time_column::TimeColumn;
 use crate::output::terminal_style::{self, Highlight};
+use crate::record::columns::SET_NAME;
 use crate::record::fields::Fields;
 
 /// What is remembered from record to record.
@@ -14,6 +17,8 @@ pub struct LinePlanner {
     /// The time column after the lines that were planned. The caller advances it.
     pub clock: TimeColumn,
     threads: KnownThreads,
+    /// Records that name a thread, with their times, which the planned records have not reached.
+    names: VecDeque<(u64, Box<[u8]>)>,
     coloured: bool,
     /// An entry record whose line depends on the next record.
     held: Option<HeldEntry>,
@@ -35,7 +40,37 @@ struct HeldEntry {
 impl LinePlanner {
     /// A planner that knows no thread, except those that `threads` has.
     pub fn new(clock: TimeColumn, threads: KnownThreads, coloured: bool) -> LinePlanner {
-        LinePlanner { clock, threads, coloured, held: None, carried: CarriedRecord::default(), label_version: 0 }
+        let (names, carried) = (VecDeque::new(), CarriedRecord::default());
+        LinePlanner { clock, threads, names, coloured, held: None, carried, label_version: 0 }
+    }
+
+    /// Takes a record that names a thread, whose name holds for records after its time.
+    pub fn add_name(&mut self, line: &[u8]) {
+        let Some(fields) = Fields::new(line) else { return };
+        self.names.push_back((fields.time(), line.into()));
+        if self.names.len() > THREADS_MAX {
+            self.take_names(|_, count| count > THREADS_MAX);
+        }
+    }
+
+    /// Gives threads the first of the names that wait, for as long as `is_due` of the time and of how many wait.
+    fn take_names(&mut self, is_due: impl Fn(u64, usize) -> bool) {
+        while self.names.front().is_some_and(|(time, _)| is_due(*time, self.names.len())) {
+            if let Some((_, line)) = self.names.pop_front()
+                && let Some(fields) = Fields::new(&line)
+            {
+                self.set_name(&fields);
+            }
+        }
+    }
+
+    /// Gives the thread that a thr_setname names its name, if the call succeeded.
+    fn set_name(&mut self, fields: &Fields) {
+        if fields.event() == SET_NAME && fields.argument(3) == b"0" {
+            let [tid, high, low, ..] = fields.arguments();
+            self.threads.set_name(fields.pid(), tid, &name_bytes(high, low));
+            self.label_version += 1;
+        }
     }
 
     /// Plans the lines of the next records. If the last one is an entry record, it is left for the next batch.
@@ -78,6 +113,9 @@ impl LinePlanner {
     }
 
     fn add_record(&mut self, fields: &Fields, number: u32, records: &BatchRecords, plan: &mut LinePlan) {
+        if !self.names.is_empty() {
+            self.take_names(|time, _| time < fields.time());
+        }
         let thread = self.thread(fields, records, plan);
         let event = fields.event();
         match fields.which() {
@@ -100,11 +138,7 @@ impl LinePlanner {
             _ => {
                 self.release_held(records, plan);
                 self.add_line(thread, number, LineKind::Single, plan);
-                if event == SET_NAME && fields.argument(3) == b"0" {
-                    let [tid, high, low, ..] = fields.arguments();
-                    self.threads.set_name(fields.pid(), tid, &name_bytes(high, low));
-                    self.label_version += 1;
-                }
+                self.set_name(fields);
             }
         }
     }

@@ -114,6 +114,10 @@ impl TimelineFormatter for TextFormat {
         self.planner.get_mut().unwrap_or_else(PoisonError::into_inner).clock.begin(start);
     }
 
+    fn add_name(&mut self, line: &[u8]) {
+        self.planner.get_mut().unwrap_or_else(PoisonError::into_inner).add_name(line);
+    }
+
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
         let records = [Fields::new(line).ok_or(line)];
         self.show_in_order(&records, out, |planner, plan| planner.plan(&records, plan));
