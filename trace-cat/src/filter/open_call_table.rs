@@ -20,9 +20,14 @@ impl OpenCallTable {
         }
     }
 
+    /// Whether it has no call.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Until when the call lasted whose entry record has this time; `None` if it is not in the table.
     pub fn find(&self, call: CallKey, time: u64) -> Option<OpenUntil> {
-        if self.0.is_empty() {
+        if self.is_empty() {
             return None;
         }
         self.0.get(&entry_key(call, time)).copied()

@@ -6,6 +6,7 @@
 
 use super::batch_note::CallRecord;
 use super::call_filter::CallFilter;
+use super::open_call_table::OpenCallTable;
 use super::record_filter::RecordFilter;
 use crate::calls::pairing::{CallKey, OPEN_CALLS_MAX, OpenCalls};
 use crate::calls::process_ends::{EndingRecord, OpenReason, OpenUntil, ProcessEnds};
@@ -59,17 +60,15 @@ impl StreamingFilter {
     }
 
     /// Appends, in the order of time, the entry records of calls that are selected because they have not ended before `now`.
-    pub fn push_lasting_calls(&mut self, now: u64, out: &mut Vec<u8>) {
-        if let Some(calls) = &mut self.calls {
-            calls.push_lasting(now, out);
-        }
+    /// Returns until when they lasted; `running` are the processes that run, each with the present in the time of its records.
+    pub fn push_lasting_calls(&mut self, now: u64, running: &[(u32, u64)], out: &mut Vec<u8>) -> OpenCallTable {
+        self.calls.as_mut().map_or_else(OpenCallTable::default, |calls| calls.push_lasting(now, running, out))
     }
 
-    /// Appends the selected entry records of open calls, in the order of time.
-    pub fn end(&mut self, out: &mut Vec<u8>) {
-        if let Some(calls) = &mut self.calls {
-            calls.close_all(out);
-        }
+    /// Appends the selected entry records of open calls, in the order of time. Returns until when the selected open calls lasted,
+    /// those whose entry record was selected before among them; `running` as above.
+    pub fn end(&mut self, running: &[(u32, u64)], out: &mut Vec<u8>) -> OpenCallTable {
+        self.calls.as_mut().map_or_else(OpenCallTable::default, |calls| calls.close_all(Some(running), out))
     }
 }
 
@@ -92,7 +91,7 @@ impl StreamingCallFilter {
                 let line = (!is_decided).then(|| line.into());
                 self.open_calls.begin(call, PendingEntry { record, line, lasts: false });
                 if self.open_calls.len() > OPEN_CALLS_MAX {
-                    self.close_all(out);
+                    self.close_all(None, out);
                 }
             }
             2 => {
@@ -107,48 +106,67 @@ impl StreamingCallFilter {
         }
     }
 
-    fn push_lasting(&mut self, now: u64, out: &mut Vec<u8>) {
+    fn push_lasting(&mut self, now: u64, running: &[(u32, u64)], out: &mut Vec<u8>) -> OpenCallTable {
+        let mut table = OpenCallTable::default();
         if self.filter.decides_by_one_record() {
-            return;
+            return table;
         }
         let mut selected = Vec::new();
-        let until = OpenUntil { time: now, reason: OpenReason::Runs };
         let began = now.saturating_sub(self.filter.least_duration());
         for (call, entry) in self.open_calls.iter_mut().filter(|(_, entry)| entry.record.time <= began) {
-            if entry.line.is_some()
-                && self.ends.open_until(call.pid, call.lwp, entry.record.time).reason == OpenReason::LastSeen
+            if entry.line.is_none() {
+                continue;
+            }
+            let until = open_until(&self.ends, call, entry.record.time, running);
+            if matches!(until.reason, OpenReason::LastSeen | OpenReason::Runs)
                 && self.filter.wants(call, Some(entry.record), None, Some(until))
             {
                 entry.lasts = true;
+                table.add_call(call, entry.record.time, until);
                 selected.extend(entry.line.take().map(|line| (entry.record.time, line)));
             }
         }
         selected.sort();
         selected.iter().for_each(|(_, line)| out.extend_from_slice(line));
+        table
     }
 
-    /// Takes all open calls for calls that do not end.
-    fn close_all(&mut self, out: &mut Vec<u8>) {
-        let mut selected = Vec::new();
-        for (call, PendingEntry { record, line, .. }) in std::mem::take(&mut self.open_calls).into_open_calls() {
-            let Some(line) = line else { continue };
-            let mut until = self.ends.open_until(call.pid, call.lwp, record.time);
-            if until.reason == OpenReason::LastSeen {
+    /// Takes all open calls for calls that do not end: at the end, when these processes are `running`, or because they are too
+    /// many.
+    fn close_all(&mut self, running: Option<&[(u32, u64)]>, out: &mut Vec<u8>) -> OpenCallTable {
+        let (mut selected, mut table) = (Vec::new(), OpenCallTable::default());
+        for (call, PendingEntry { record, line, lasts }) in std::mem::take(&mut self.open_calls).into_open_calls() {
+            let mut until = open_until(&self.ends, call, record.time, running.unwrap_or_default());
+            if running.is_none() && until.reason == OpenReason::LastSeen {
                 // It has run for as long as records arrived.
                 until = OpenUntil { time: self.latest, reason: OpenReason::Runs };
             }
-            if self.filter.wants(call, Some(record), None, Some(until)) {
-                selected.push((record.time, line));
+            if lasts || self.filter.wants(call, Some(record), None, Some(until)) {
+                table.add_call(call, record.time, until);
+                selected.extend(line.map(|line| (record.time, line)));
             }
         }
         selected.sort();
         selected.iter().for_each(|(_, line)| out.extend_from_slice(line));
+        table
+    }
+}
+
+/// Until when a call lasted that began at `entry` and has no return record, if these processes are `running`.
+fn open_until(ends: &ProcessEnds, call: CallKey, entry: u64, running: &[(u32, u64)]) -> OpenUntil {
+    let until = ends.open_until(call.pid, call.lwp, entry);
+    match running.iter().find(|(pid, _)| *pid == call.pid) {
+        Some((_, now)) if until.reason == OpenReason::LastSeen => {
+            OpenUntil { time: until.time.max(*now), reason: OpenReason::Runs }
+        }
+        _ => until,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::test_trace::record;
 
     /// The times of the selected ones of these records (time, LWP, event, arguments): of those selected at once, and of those
     /// selected at the end.
@@ -162,7 +180,7 @@ mod tests {
             let line = format!("0000000000:{time:09}:{lwp:07}:0000001:0x7fc5de3f86c0:{event}:{arguments}\n");
             filter.push(line.as_bytes(), &mut out);
         }
-        filter.end(&mut open);
+        filter.end(&[(1, 20)], &mut open);
         [times(&out), times(&open)]
     }
 
@@ -205,7 +223,7 @@ mod tests {
                 let line = format!("{time}:{lwp:07}:0000001:0x7fc5de3f86c0:{event}:{arguments}\n");
                 filter.push(line.as_bytes(), &mut out);
             }
-            filter.push_lasting_calls(now, &mut out);
+            filter.push_lasting_calls(now, &[], &mut out);
             columns::lines(&out).map(|line| columns::time(line).unwrap()).collect::<Vec<u64>>()
         };
         // A lock, a call that cannot wait, and one whose end may be lost.
@@ -226,6 +244,28 @@ mod tests {
             assert_eq!(times(&mut filter, &[], least + 2), [0u64; 0]);
             // It did not have to wait after all, but its end belongs to the beginning.
             assert_eq!(times(&mut filter, &[(least + 3, 1, "02:02:2", "0:0:0:0:0")], least + 3), [least + 3]);
+        }
+    }
+
+    #[test]
+    fn open_calls_have_the_reason_why_they_are_open() {
+        let call = |lwp| CallKey { pid: 1, lwp, tid: 0x7fc5_de3f_86c0, category: 2, number: 2 };
+        let lock = |time, lwp| record(time, lwp, "02:02:1", 0x10);
+        for (running, expected) in [(&[(1, 90)][..], (90, OpenReason::Runs)), (&[(2, 90)], (7, OpenReason::LastSeen))] {
+            let mut filter = StreamingFilter::new(&Selection { longer: Some(50), ..Selection::default() });
+            let mut out = Vec::new();
+            [lock(5, 1), lock(6, 2), record(7, 2, "02:04:0", 0x10)]
+                .iter()
+                .for_each(|line| filter.push(line.as_bytes(), &mut out));
+            let lasting = filter.push_lasting_calls(55, running, &mut out);
+            assert_eq!(out, lock(5, 1).into_bytes());
+            let in_the_end = filter.end(running, &mut out);
+            assert_eq!(out, [lock(5, 1), lock(6, 2)].concat().into_bytes());
+            let found =
+                |table: &OpenCallTable, lwp, time| table.find(call(lwp), time).map(|until| (until.time, until.reason));
+            assert_eq!([found(&lasting, 1, 5), found(&lasting, 2, 6)], [Some(expected), None]);
+            // Those that were selected before are still open.
+            assert_eq!([found(&in_the_end, 1, 5), found(&in_the_end, 2, 6)], [Some(expected); 2]);
         }
     }
 

@@ -44,7 +44,7 @@ fn a_trace_that_is_ahead_of_the_clock_is_not_held_in_memory() {
     }
     follow.release(u64::MAX, true, &mut printer).unwrap();
     let late = printer.late;
-    printer.end().unwrap();
+    printer.end(&[]).unwrap();
     let printed = fs::read_to_string(fixture.journal.path()).unwrap();
     assert_eq!((printed.lines().count() as u64, messages.text()), (2 * COUNT + 1, String::new()));
     assert_eq!(late.count, 0);
@@ -80,7 +80,7 @@ fn records_of_the_present_wait_for_others_however_many_they_are() {
     }
     follow.read_last();
     follow.release(u64::MAX, true, &mut printer).unwrap();
-    printer.end().unwrap();
+    printer.end(&[]).unwrap();
     let printed = fs::read_to_string(fixture.journal.path()).unwrap();
     assert_eq!((printed.lines().count() as u64, messages.text()), (3 * COUNT + 1, String::new()));
     assert!(printed.lines().is_sorted_by_key(|line| &line[..20]));

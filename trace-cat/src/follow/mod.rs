@@ -85,7 +85,7 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
         printer.begin(origin);
     }
     follow.catch_up(texts, follow.horizon(began), &mut printer)?;
-    loop {
+    let present = loop {
         let began = Instant::now();
         let is_stopped = stop_signal::is_requested();
         if is_stopped || follow.idle_rounds > 0 {
@@ -101,14 +101,16 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
         }
         follow.release(horizon, is_last, &mut printer)?;
         if is_last || printer.is_done(follow.intake.window.horizon) {
-            break;
+            break horizon;
         }
         if follow.files.behind().is_none() {
             sleep(interval.saturating_sub(began.elapsed()));
         }
-    }
+    };
     follow.report_late(printer.late, window);
-    Ok(printer.end()?)
+    let running = follow.processes.iter().filter(|process| !process.is_gone());
+    let running: Vec<(u32, u64)> = running.map(|process| (process.pid(), present)).collect();
+    Ok(printer.end(&running)?)
 }
 
 impl Follower<'_> {
@@ -273,7 +275,7 @@ impl Follower<'_> {
 
     /// Prints the records before `horizon` and those that have waited long enough, or all.
     fn release(&mut self, horizon: u64, is_last: bool, printer: &mut Printer) -> Result<(), Error> {
-        let Follower { files, intake, hold, .. } = self;
+        let Follower { files, intake, hold, processes, .. } = self;
         let now = monotonic();
         let recorded_at = now.saturating_add_signed(self.clock_offset);
         let late = files.owned_behind().map_or(0, |behind| recorded_at.saturating_sub(behind));
@@ -289,7 +291,9 @@ impl Follower<'_> {
         };
         intake.window.release(horizon, [overdue, now], |line, delay| printer.put(line, delay))?;
         if !is_last {
-            printer.put_lasting_calls(intake.window.horizon);
+            let running: Vec<(u32, u64)> =
+                processes.iter().map(|process| (process.pid(), intake.window.horizon)).collect();
+            printer.put_lasting_calls(intake.window.horizon, &running);
         }
         if intake.filter.is_none() {
             intake.filter = printer.needed_records();

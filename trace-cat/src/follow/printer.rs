@@ -142,10 +142,12 @@ impl<'a> Printer<'a> {
         if self.text.len() > CHUNK_LEN || self.journal_text.len() > CHUNK_LEN { self.write() } else { Ok(()) }
     }
 
-    /// Prints calls that are selected because they have not ended before `now`.
-    pub fn put_lasting_calls(&mut self, now: u64) {
+    /// Prints calls that are selected because they have not ended before `now`, in processes of which these are `running`, each
+    /// with the present in the time of its records.
+    pub fn put_lasting_calls(&mut self, now: u64, running: &[(u32, u64)]) {
         let mut selected = std::mem::take(&mut self.selected);
-        self.filter.push_lasting_calls(now, &mut selected);
+        let open = self.filter.push_lasting_calls(now, running, &mut selected);
+        self.set_open_calls(open);
         self.select(&selected, 0);
         selected.clear();
         self.selected = selected;
@@ -246,10 +248,20 @@ impl<'a> Printer<'a> {
         self.remaining == 0 || self.times.as_ref().is_some_and(|times| now >= times.end)
     }
 
-    /// Finishes the outputs after the last record.
-    pub fn end(mut self) -> Result<(), Error> {
+    fn set_open_calls(&mut self, calls: OpenCallTable) {
+        if let Formatter::Timeline(formatter) = &mut self.formatter
+            && !calls.is_empty()
+        {
+            formatter.set_open_calls(calls);
+        }
+    }
+
+    /// Finishes the outputs after the last record, when these processes are `running`, each with the present in the time of its
+    /// records.
+    pub fn end(mut self, running: &[(u32, u64)]) -> Result<(), Error> {
         let mut selected = std::mem::take(&mut self.selected);
-        self.filter.end(&mut selected);
+        let open = self.filter.end(running, &mut selected);
+        self.set_open_calls(open);
         self.select(&selected, 0);
         if let Formatter::Timeline(view) = &mut self.formatter {
             view.end(&mut self.text);

@@ -83,6 +83,11 @@ impl RunningProcess {
         self.identity == other.identity && self.owner.is_same_process(&other.owner)
     }
 
+    /// Its process ID, as its records have it.
+    pub fn pid(&self) -> u32 {
+        self.owner.pid
+    }
+
     /// What is to be added to `CLOCK_MONOTONIC` for its times, nanoseconds.
     pub fn offset(&self) -> i64 {
         self.owner.realtime_offset

@@ -64,7 +64,7 @@ impl FollowFixture {
         follow.catch_up(texts, u64::MAX, &mut printer).unwrap();
         steps(&mut follow);
         follow.release(u64::MAX, true, &mut printer).unwrap();
-        printer.end().unwrap();
+        printer.end(&[]).unwrap();
         (fs::read_to_string(self.journal.path()).unwrap(), messages.text())
     }
 }

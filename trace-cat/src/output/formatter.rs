@@ -1,5 +1,7 @@
 //! What an output format does.
 
+use crate::filter::OpenCallTable;
+
 /// A format that shows each record independently, so that threads share the work.
 pub trait RecordFormatter: Send + Sync {
     /// Appends the text before the first record.
@@ -13,6 +15,9 @@ pub trait RecordFormatter: Send + Sync {
 pub trait TimelineFormatter: Send {
     /// Takes the time of the trace's first record, selected or not, before the first record.
     fn begin(&mut self, _start: u64) {}
+
+    /// Takes what is known of calls that do not return, before their entry records.
+    fn set_open_calls(&mut self, _calls: OpenCallTable) {}
 
     /// Takes a record that names a thread, whether it is selected or not. The name holds for records after its time.
     fn add_name(&mut self, _line: &[u8]) {}

@@ -38,6 +38,10 @@ impl JsonCallsFormat {
 }
 
 impl TimelineFormatter for JsonCallsFormat {
+    fn set_open_calls(&mut self, calls: OpenCallTable) {
+        self.open_calls = calls;
+    }
+
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
         let JsonCallsFormat { assembler, open_calls } = self;
         assembler.push(line, &mut |call| put_call(call, open_calls, out));

@@ -3,7 +3,7 @@
 use memchr::memchr_iter;
 
 use super::formatter::TimelineFormatter;
-use crate::filter::LineLimit;
+use crate::filter::{LineLimit, OpenCallTable};
 
 /// A format of which only some lines are shown. Headings do not count, and are shown where they are needed.
 pub struct LimitedFormat {
@@ -41,6 +41,10 @@ impl LimitedFormat {
 impl TimelineFormatter for LimitedFormat {
     fn begin(&mut self, start: u64) {
         self.formatter.begin(start);
+    }
+
+    fn set_open_calls(&mut self, calls: OpenCallTable) {
+        self.formatter.set_open_calls(calls);
     }
 
     fn add_name(&mut self, line: &[u8]) {

@@ -163,3 +163,21 @@ fn late_records_are_marked_in_each_format() {
         assert!(lines[1].ends_with(mark), "{lines:?}");
     }
 }
+
+/// A call that did not return is shown as without following: how long it lasted at least, and why that is not known better.
+#[test]
+fn an_open_call_of_a_killed_process_is_followed_as_it_is_printed() {
+    let trace = trace();
+    let later = SECOND.replace("1795174740:", "1795174746:");
+    fs::write(trace.path().join("tr.0000001.003"), later).unwrap();
+    for format in [&["-F", "text"][..], &["-F", "json", "--calls"]] {
+        for filter in [&["--blocked"][..], &["--longer", "5s"]] {
+            let arguments = [format, filter].concat();
+            let printed = run(trace.path(), &arguments);
+            let text = String::from_utf8_lossy(&printed.stdout).into_owned();
+            assert!(text.contains("or more") || text.contains("\"duration\":6000000001"), "{text}");
+            let followed = run(trace.path(), &[&arguments[..], &["--follow", "--until-exit"]].concat());
+            assert_output(&followed, 0, &text, "");
+        }
+    }
+}

@@ -16,7 +16,7 @@ pub const WIDTH: usize = 100;
 pub struct LineWriter {
     kinds: KindLayouts,
     coloured: bool,
-    open_calls: OpenCallTable,
+    pub open_calls: OpenCallTable,
 }
 
 impl LineWriter {

@@ -114,6 +114,10 @@ impl TimelineFormatter for TextFormat {
         self.planner.get_mut().unwrap_or_else(PoisonError::into_inner).clock.begin(start);
     }
 
+    fn set_open_calls(&mut self, calls: OpenCallTable) {
+        self.writer.open_calls = calls;
+    }
+
     fn add_name(&mut self, line: &[u8]) {
         self.planner.get_mut().unwrap_or_else(PoisonError::into_inner).add_name(line);
     }
