@@ -32,6 +32,8 @@ pub struct Follower<'a> {
     pub unready: Vec<(ProcessFiles, PathBuf)>,
     /// It was reported that more is recorded than can be read.
     pub has_reported_lateness: bool,
+    /// A signal ended the merge of the records that existed at the start.
+    pub is_cut_short: bool,
     pub diagnostics: &'a Diagnostics,
 }
 

@@ -109,6 +109,25 @@ fn a_process_that_records_more_than_can_be_read_is_reported_at_once() {
     assert_eq!(messages.lines().count(), 1, "{messages}");
 }
 
+#[test]
+fn following_that_is_stopped_while_records_are_unread_is_reported_as_that() {
+    let stopped = "trace-cat: --follow: stopped before all records were read; those that were not are in the trace\n";
+    // The signal comes while following, or during the merge before it.
+    for (records, is_cut_short, expected) in [(40_000, false, stopped), (1, false, ""), (1, true, stopped)] {
+        let fixture = FollowFixture::empty();
+        let steps = |follow: &mut Follower| {
+            let text: String = (0..records).map(|time| record(time, 2, "02:04:0", time)).collect();
+            fixture.trace.file("tr.0000001.002", text);
+            follow.is_cut_short = is_cut_short;
+            follow.read_new();
+            follow.read_last();
+        };
+        let (printed, messages) = fixture.follow_steps(|| (), steps);
+        assert_eq!(messages, expected);
+        assert_eq!(printed.lines().count() as u64 == records, records == 1);
+    }
+}
+
 /// How many descriptors of this process lead to record files of the trace.
 fn open_record_files(trace: &TestTrace) -> usize {
     let descriptors = fs::read_dir("/proc/self/fd").unwrap().flatten();

@@ -122,14 +122,15 @@ impl Follower<'_> {
 
     /// Merges the records that exist at the start. Those before `horizon` are printed, and later ones wait for others.
     fn catch_up(&mut self, texts: Vec<Arc<RecordText>>, horizon: u64, printer: &mut Printer) -> Result<(), Error> {
-        let Follower { intake, clock_offset, diagnostics, .. } = self;
+        let Follower { intake, clock_offset, is_cut_short, diagnostics, .. } = self;
         let present = monotonic().saturating_add_signed(*clock_offset);
         intake.window = ReorderWindow::new(horizon);
         let merge = Merge::prepare(&texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
         let mut result = Ok(());
         let mut print = |lines: &[u8]| {
             result = lines_of(lines).try_for_each(|line| printer.put(line, 0));
-            Ok(result.is_ok() && !stop_signal::is_requested())
+            *is_cut_short |= stop_signal::is_requested();
+            Ok(result.is_ok() && !*is_cut_short)
         };
         merge.run(0..horizon, None, &mut print).map_err(Error::temporary)?;
         result?;
@@ -147,7 +148,8 @@ impl Follower<'_> {
                     size = intake.window.size();
                 }
             }
-            Ok(result.is_ok() && !stop_signal::is_requested())
+            *is_cut_short |= stop_signal::is_requested();
+            Ok(result.is_ok() && !*is_cut_short)
         };
         merge.run(horizon..u64::MAX, None, &mut wait).map_err(Error::temporary)?;
         result?;
@@ -317,12 +319,11 @@ impl Follower<'_> {
 
     /// Reads all files for the last time, also those that the round has left out.
     fn read_last(&mut self) {
-        let Follower { files, intake, diagnostics, .. } = self;
-        if files.behind().is_some() {
-            diagnostics.report_note(
-                "--follow",
-                "more was recorded than could be read until now; the later records are in the trace",
-            );
+        let Follower { files, intake, is_cut_short, diagnostics, .. } = self;
+        if *is_cut_short || files.behind().is_some() {
+            // Without a signal following ends only when all is read.
+            diagnostics
+                .report_note("--follow", "stopped before all records were read; those that were not are in the trace");
         } else {
             files.iter_mut().for_each(|source| source.read(u64::MAX, true, intake, diagnostics));
         }

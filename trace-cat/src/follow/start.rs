@@ -102,6 +102,7 @@ impl<'a> Follower<'a> {
             merged,
             unready: Vec::new(),
             has_reported_lateness: false,
+            is_cut_short: false,
             diagnostics,
         };
         for (process, leftovers) in running.chain(executing) {
