@@ -76,7 +76,8 @@ impl TestDirectory {
     pub fn merged(&self) -> Trace {
         let output = self.trace_cat().run();
         output.success();
-        let notes = [" runs; --last is for the newest alone", " renamed files (old.*) are not read"];
+        let notes =
+            [" runs; --last is for the newest alone", " renamed files (old.*) are not read", "process IDs stand for "];
         let is_complaint = |line: &&str| notes.iter().all(|note| !line.contains(note));
         let complaints: Vec<&str> = output.stderr_text().lines().filter(is_complaint).collect();
         assert!(complaints.is_empty(), "trace-cat complains: {complaints:#?}");

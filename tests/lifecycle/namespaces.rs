@@ -64,7 +64,11 @@ fn three_containers_with_the_same_process_id() {
     assert!(message.contains(": 3 runs; --last is ") && message.contains(": 4 renamed files (old.*) are not read"));
     assert_eq!(merged.stdout_text(), read(&["--last"]).stdout_text());
     let counted = read(&["--stat", "--all-runs"]);
-    assert!(counted.stderr_text().contains("stand for 2 more processes; --run "), "{}", counted.stderr_text());
+    assert!(
+        counted.stderr_text().contains("stand for 2 more processes; --run counts each "),
+        "{}",
+        counted.stderr_text()
+    );
     let stat = read(&["--stat"]);
     let lines: Vec<&str> = stat.stdout_text().lines().skip(2).take(4).collect();
     assert_eq!(lines[0], "runs       3");

@@ -208,3 +208,27 @@ fn nothing_is_logged_without_rust_log() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{FIRST}{SECOND}"));
     assert!(String::from_utf8_lossy(&output.stderr).contains("2 files to merge"));
 }
+
+/// Two containers record into one directory at the same time: each one's first process has the number 1.
+#[test]
+fn processes_of_one_number_are_counted_and_reported() {
+    let trace = trace();
+    let inner = trace.path().join("ns4026531836");
+    fs::create_dir(&inner).unwrap();
+    fs::write(inner.join("tr.0000001.002"), FIRST).unwrap();
+    let all = format!("{FIRST}{FIRST}{SECOND}");
+    let info = |start, namespace| format!("pid 1\nstart {start}\npidns {namespace}\n");
+    fs::write(trace.path().join("trinfo.0000001"), info(5, 7)).unwrap();
+    fs::write(inner.join("trinfo.0000001"), info(6, 8)).unwrap();
+    let message = "trace-cat: .: process IDs stand for 1 more process; only their files tell them apart (ns*/)\n";
+    assert_output(&run(trace.path(), &[]), 0, &all, message);
+    let stat = run(trace.path(), &["--stat"]);
+    assert!(String::from_utf8_lossy(&stat.stdout).contains("\nprocesses  2, "), "{stat:?}");
+    assert_eq!(String::from_utf8_lossy(&stat.stderr), message);
+    assert_output(&run(trace.path(), &["ns4026531836"]), 0, FIRST, "");
+    // One process with files in both directories is one.
+    fs::write(inner.join("trinfo.0000001"), info(5, 7)).unwrap();
+    assert_output(&run(trace.path(), &[]), 0, &all, "");
+    fs::remove_file(inner.join("trinfo.0000001")).unwrap();
+    assert_output(&run(trace.path(), &[]), 0, &all, "");
+}

@@ -3,7 +3,7 @@
 //! Processes belong to the same run if one descends from the other, or if they recorded at the same time. So a program that
 //! was started twice makes two runs, and the programs of a pipeline make one, even if their shell is not recorded.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -48,10 +48,20 @@ pub fn run_lines(runs: &[ProgramRun]) -> String {
     runs.iter().enumerate().map(line).collect()
 }
 
-/// How many processes have a process ID that another one of the directory has, too; the first with it does not count.
-pub fn processes_without_own_number(runs: &[ProgramRun]) -> usize {
-    let processes = runs.iter().flat_map(|run| run.processes.iter().map(|process| (&run.directory, process.pid)));
-    processes.clone().count() - processes.collect::<HashSet<_>>().len()
+/// The process IDs that more than one of these processes has, and how many more: records do not tell them apart.
+pub fn shared_numbers<'a>(processes: impl Iterator<Item = &'a ProcessInfo>) -> BTreeMap<u32, usize> {
+    let mut by_pid: BTreeMap<u32, HashSet<_>> = BTreeMap::new();
+    for process in processes {
+        by_pid.entry(process.pid).or_default().insert((&process.prefix, process.start, &process.system));
+    }
+    let more = by_pid.into_iter().map(|(pid, processes)| {
+        // One whose start is unknown may be another one with files in two directories.
+        let known: HashSet<_> =
+            processes.iter().filter(|(_, start, _)| *start != 0).map(|(prefix, ..)| prefix).collect();
+        let count = processes.iter().filter(|(prefix, start, _)| *start != 0 || !known.contains(prefix)).count();
+        (pid, count - 1)
+    });
+    more.filter(|(_, more)| *more > 0).collect()
 }
 
 /// The inputs of processes whose files were renamed, because later ones got their names.

@@ -14,6 +14,7 @@ mod concurrent_stage;
 mod line_choice;
 mod sequential_stage;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::filter::{Filter, LineLimit, OpenCallTable};
@@ -109,14 +110,15 @@ pub fn selected_paths(
     diagnostics: &Diagnostics,
 ) -> Result<Vec<PathBuf>, CommandError> {
     let renamed = runs::renamed_paths(runs);
+    let shared: usize = shared_numbers(options, runs).values().sum();
+    if let Some(newest) = runs.last().filter(|_| shared > 0) {
+        let hint =
+            if options.all_runs { "--run counts each for itself" } else { "only their files tell them apart (ns*/)" };
+        let noun = if shared == 1 { "process" } else { "processes" };
+        let what = format_args!("process IDs stand for {shared} more {noun}; {hint}");
+        diagnostics.report_note(newest.directory.display(), what);
+    }
     if options.all_runs {
-        let shared = runs::processes_without_own_number(runs);
-        if options.stat && shared > 0 {
-            let what = format_args!(
-                "process IDs of the trace stand for {shared} more processes; --run counts each for itself"
-            );
-            diagnostics.report_note("--all-runs", what);
-        }
         return Ok(options.paths.iter().chain(renamed).cloned().collect());
     }
     if let Some(number) = options.run {
@@ -144,6 +146,15 @@ pub fn selected_paths(
     Ok(options.paths.clone())
 }
 
+/// The process IDs that several of the processes to read have (see [`runs::shared_numbers`]).
+fn shared_numbers(options: &Options, runs: &[ProgramRun]) -> BTreeMap<u32, usize> {
+    let newest = options.last.then_some(runs.len());
+    let only = options.run.or(newest);
+    let runs = runs.iter().zip(1..).filter(|(_, number)| only.is_none_or(|only| only == *number));
+    let processes = runs.flat_map(|(run, _)| &run.processes);
+    runs::shared_numbers(processes.filter(|process| options.all_runs || only.is_some() || !process.is_renamed()))
+}
+
 /// How records are formatted, by the merging threads and after them.
 fn formats(
     options: &Options,
@@ -158,6 +169,7 @@ fn formats(
         let count = if is_one { runs.len().min(1) } else { runs.len() };
         let mut stat = TraceCounts::new(output::file_groups(paths), (count > 0).then_some(count))
             .with_open_calls(open_calls, running);
+        stat.shared_numbers = shared_numbers(options, runs);
         stat.as_document = printing.format == OutputFormat::Json;
         if count > 1 {
             stat.run_lines = runs::run_lines(runs);

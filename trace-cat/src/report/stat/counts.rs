@@ -1,6 +1,6 @@
 //! The counts of `--stat`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use spec::id;
 use spec::tables::CATEGORIES;
@@ -28,6 +28,8 @@ pub struct TraceCounts {
     pub runs: Option<usize>,
     /// A line for each run, if there are several.
     pub run_lines: String,
+    /// How many more processes each process ID stands for, if there are any.
+    pub shared_numbers: BTreeMap<u32, usize>,
     /// They are printed as a JSON document, not as tables.
     pub as_document: bool,
     table: RecordKindTable,
@@ -90,6 +92,7 @@ impl TraceCounts {
             groups,
             runs,
             run_lines: String::new(),
+            shared_numbers: BTreeMap::new(),
             as_document: false,
             table: RecordKindTable::default(),
             records: 0,

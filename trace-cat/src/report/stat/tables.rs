@@ -26,7 +26,8 @@ fn summary(counts: &TraceCounts, text: &mut String) {
     let threads: usize = counts.processes.values().map(|process| process.threads.len()).sum();
     let lost: u64 = counts.processes.values().map(|process| process.lost).sum();
     *text += &format!("records    {}, {lost} lost\n", counts.records);
-    *text += &format!("processes  {}, {threads} threads\n", counts.processes.len());
+    let more: usize = counts.processes.keys().filter_map(|pid| counts.shared_numbers.get(pid)).sum();
+    *text += &format!("processes  {}, {threads} threads\n", counts.processes.len() + more);
     if let Some(runs) = counts.runs {
         *text += &format!("runs       {runs}\n");
     }
