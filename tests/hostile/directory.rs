@@ -97,9 +97,9 @@ fn a_filter_that_forbids_to_open() {
         assert_complete(&test, 3 * pairs);
     }
     let test = TestDirectory::new("filter-first");
-    let output = traced_steps(&test, "deny thread 400 pairs 100").noise_expected().run();
-    complains_once(&output, "Operation not permitted");
-    assert_eq!(fs::read_dir(test.trace_directory()).unwrap().count(), 0);
+    // The trbufs for children in a sandbox hold what the process itself could write nowhere.
+    traced_steps(&test, "deny thread 400 pairs 100").run().exited(super::DONE);
+    assert_complete(&test, 3 * 500);
 }
 
 /// A filter that kills for everything that the program does not do itself, but for what rings need.

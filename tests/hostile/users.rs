@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 
-use super::super::harness::{Program, TestDirectory};
+use super::super::harness::{Program, TestDirectory, Trace};
 use super::directory::{open_to_all, privileged};
-use super::{DONE, assert_complete, traced_mutexes, traced_steps};
+use super::{DONE, account, assert_complete, traced_mutexes, traced_steps};
 
 const NOBODY: u32 = 65534;
 
@@ -217,5 +217,9 @@ fn only_files_of_the_owner_are_read() {
     fs::write(directory.join("tr.0000001.003"), "root's\n").unwrap();
     symlink(&secret, directory.join("trbuf.0000001")).unwrap();
     symlink(&secret, directory.join("trinfo.0000001")).unwrap();
-    assert_complete(&test, 3 * 200);
+    let output = test.trace_cat().run();
+    let told = output.success().stderr_text();
+    assert!(told.contains("no file of the directory's owner; it is not read, nor are 4 more"), "{told}");
+    let account = account(&Trace::parse("trace-cat", &output.stdout));
+    assert_eq!((account.records, account.lost), (3 * 200, 0));
 }

@@ -122,9 +122,32 @@ fn from_its_signal_on_a_wait_for_a_condition_is_contention_of_the_mutex() {
     assert_eq!(figures(&analysis, 16), (1, 30, 0, 0, 0));
     assert_eq!((blamed(&analysis, 16), wakers(&analysis, 32)), (vec![(2, 0, 30)], vec![(2, 1)]));
     // The mutex is held from 10 to 20, from 30 to 70 and from 75 to 80.
-    assert_eq!(analysis.objects.iter().find(|object| object.address == 16).unwrap().figures.hold.sum(), 55);
+    let mutex = &analysis.objects.iter().find(|object| object.address == 16).unwrap().figures;
+    assert_eq!((mutex.hold.sum(), mutex.max_waiters), (55, 1));
     // The second signal and the broadcast woke nobody.
     assert_eq!(analysis.objects.iter().find(|object| object.address == 32).unwrap().figures.wasted_signals, 2);
+}
+
+/// All whom a broadcast wakes wait for the mutex that it was made with.
+#[test]
+fn after_a_broadcast_all_wait_for_the_mutex() {
+    let mut lines = lock(10, 1, &[16]).to_vec();
+    lines.push((20, 1, "3:4:1", &[32, 16]));
+    lines.extend(lock(22, 2, &[16]));
+    lines.push((24, 2, "3:4:1", &[32, 16]));
+    lines.extend(lock(30, 3, &[16]));
+    lines.extend([
+        (40, 3, "3:3:0", &[32, 0, 2][..]),
+        (50, 3, "2:4:0", &[16, 0, 1]),
+        (55, 1, "3:4:2", &[0]),
+        (60, 1, "2:4:0", &[16, 0, 1]),
+        (65, 2, "3:4:2", &[0]),
+        (70, 2, "2:4:0", &[16, 0, 1]),
+    ]);
+    let (analysis, _) = analysed(&lines);
+    let mutex = &analysis.objects.iter().find(|object| object.address == 16).unwrap().figures;
+    assert_eq!((figures(&analysis, 16).0, mutex.max_waiters), (2, 2));
+    assert_eq!(blamed(&analysis, 16), [(1, 0, 5), (3, 0, 10 + 10)]);
 }
 
 #[test]

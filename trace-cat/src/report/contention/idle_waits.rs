@@ -49,15 +49,16 @@ impl Analysis {
         let wakeup = wait.filter(|_| rval == 0 || rval == EOWNERDEAD).and_then(|wait| queue.take(wait));
         let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out: rval == libc::ETIMEDOUT as u64 };
         let mut contended = 0;
-        if let Some(Wakeup { watch: Some((watched, key)), time, .. }) = wakeup
+        if let Some(Wakeup { watch: Some((watched, key)), time, capacity, .. }) = wakeup
             && watched == mutex
         {
             let knowledge = self.knowledge_of(mutex);
-            let shares = self.objects[mutex as usize].occupancy.watched(key, now, knowledge);
+            let (shares, waiting) = self.objects[mutex as usize].occupancy.watched(key, now, knowledge);
             contended = shares.sum_of_blame();
             if contended > 0 {
                 let shares = WaitShares { handoff: 0, unknown: 0, ..shares };
-                let wait = FinishedWait { key, entry: time, shares, has_timed_out: false, site, rank: 0 };
+                let rank = (waiting + capacity).saturating_sub(1).max(1);
+                let wait = FinishedWait { key, entry: time, shares, has_timed_out: false, site, rank };
                 self.account_contention(
                     mutex,
                     wait,

@@ -330,7 +330,9 @@ impl Occupancy {
                 self.holds.clear();
             }
         }
-        let rank = self.waits.iter().filter(|wait| wait.end.is_none() && wait.key < WATCH).count() as u32 + 1;
+        let waiting = self.waits.iter().filter(|wait| wait.end.is_none() && wait.key < WATCH).count() as u32;
+        // A thread that is woken while nobody holds the mutex does not wait for it.
+        let rank = waiting + u32::from(key < WATCH || !self.holds.is_empty());
         let first = (self.removed + self.log.len() as u64).saturating_sub(1);
         let wait = PendingWait { key, entry: now, divided_until: now, site, first, rank, ..PendingWait::default() };
         self.waits.push(wait);
@@ -343,19 +345,22 @@ impl Occupancy {
         Some(self.finish(index, now))
     }
 
-    /// The shares of the time that has been watched under a key, up to `now`.
-    pub fn watched(&mut self, key: u64, now: u64, knowledge: Knowledge) -> WaitShares {
+    /// The shares of the time that has been watched under a key, up to `now`, and how many threads waited when it began if one
+    /// was woken.
+    pub fn watched(&mut self, key: u64, now: u64, knowledge: Knowledge) -> (WaitShares, u32) {
         self.advance(now, knowledge);
         let wait = self.waits.iter().find(|wait| wait.key == key);
-        wait.map_or_else(WaitShares::default, |wait| self.shares(wait, now))
+        wait.map_or_else(Default::default, |wait| (self.shares(wait, now), wait.rank))
     }
 
     /// Forgets what had been taken for a wait.
     pub fn cancel_wait(&mut self, key: u64) {
         if let Some(index) = self.waits.iter().rposition(|wait| wait.key == key && wait.end.is_none()) {
-            // Those that began later had one waiter less before them.
             self.waits.remove(index);
-            self.waits[index..].iter_mut().for_each(|wait| wait.rank = wait.rank.saturating_sub(1));
+            if key < WATCH {
+                // Those that began later had one waiter less before them.
+                self.waits[index..].iter_mut().for_each(|wait| wait.rank = wait.rank.saturating_sub(1));
+            }
         }
     }
 
