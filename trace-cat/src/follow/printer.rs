@@ -5,6 +5,8 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use memchr::memrchr;
+
 use crate::filter::{NeededRecords, OpenCallTable, StreamingFilter};
 use crate::options::{OutputFormat, Printing, Selection, TimePoint};
 use crate::output::destination::Output;
@@ -63,6 +65,36 @@ impl LateRecords {
 struct LastLines {
     limit: u64,
     lines: VecDeque<Box<[u8]>>,
+}
+
+/// The last lines of a format whose lines are calls.
+struct LineTail {
+    limit: u64,
+    /// The last heading before the lines.
+    heading: Vec<u8>,
+    /// The lines, each with the headings before it.
+    lines: VecDeque<Vec<u8>>,
+}
+
+impl LineTail {
+    /// Takes the next lines, of which the first are `headings`.
+    fn take(&mut self, text: Vec<u8>, headings: u64) {
+        let mut heading = Vec::new();
+        for (number, line) in (0..).zip(text.split_inclusive(|&byte| byte == b'\n')) {
+            heading.extend_from_slice(line);
+            if number >= headings {
+                self.lines.push_back(std::mem::take(&mut heading));
+            }
+        }
+        while self.lines.len() as u64 > self.limit {
+            // All but the last line of it are headings.
+            let Some(mut first) = self.lines.pop_front() else { return };
+            first.truncate(memrchr(b'\n', &first[..first.len() - 1]).map_or(0, |newline| newline + 1));
+            if !first.is_empty() {
+                self.heading = first;
+            }
+        }
+    }
 }
 
 impl<'a> Printer<'a> {
@@ -163,7 +195,9 @@ impl<'a> Printer<'a> {
             match &mut self.tail {
                 Some(tail) => {
                     tail.lines.push_back(line.into());
-                    if tail.lines.len() as u64 > tail.limit {
+                    // A line of a format whose lines are calls has at most two records.
+                    let records = if matches!(self.formatter, Formatter::Timeline(_)) { 2 } else { 1 };
+                    if tail.lines.len() as u64 > tail.limit.saturating_mul(records) {
                         tail.lines.pop_front();
                     }
                 }
@@ -214,11 +248,28 @@ impl<'a> Printer<'a> {
     /// All existing records were taken: from now on records are printed as they arrive.
     pub fn caught_up(&mut self) {
         if let Some(tail) = self.tail.take() {
+            let start = self.text.len();
+            let mut limited = LineTail { limit: tail.limit, heading: Vec::new(), lines: VecDeque::new() };
             for line in tail.lines.iter().take(usize::try_from(self.remaining).unwrap_or(usize::MAX)) {
+                let before = self.headings();
                 self.format_line(line, false);
+                if matches!(self.formatter, Formatter::Timeline(_)) {
+                    limited.take(self.text.split_off(start), self.headings() - before);
+                }
             }
+            let before = self.headings();
+            if let Formatter::Timeline(view) = &mut self.formatter {
+                view.pause(&mut self.text);
+                limited.take(self.text.split_off(start), self.headings() - before);
+            }
+            self.text.extend(limited.heading);
+            self.text.extend(limited.lines.into_iter().flatten());
             self.remaining = self.remaining.saturating_sub(tail.lines.len() as u64);
         }
+    }
+
+    fn headings(&self) -> u64 {
+        if let Formatter::Timeline(view) = &self.formatter { view.headings() } else { 0 }
     }
 
     /// Prints all records that were taken.

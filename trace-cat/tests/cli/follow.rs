@@ -181,3 +181,23 @@ fn an_open_call_of_a_killed_process_is_followed_as_it_is_printed() {
         }
     }
 }
+
+#[test]
+fn the_last_lines_of_calls_are_those_that_are_printed_without_following() {
+    let trace = tempfile::tempdir().unwrap();
+    let returned =
+        |line: &str| line.replace(":02:02:1:0x559469ed90a0:", ":02:02:2:0:").replace("000000001", "000000009");
+    let later = |line: &str, second: &str| line.replace("1795174740", second);
+    let call = |second| later(FIRST, second) + &later(&returned(FIRST), second);
+    let records = ["1795174740", "1795174741", "1795174742"].map(call).concat() + &later(SECOND, "1795174743");
+    fs::write(trace.path().join("tr.0000001.002"), records).unwrap();
+    for tail in ["1", "2", "3", "4", "9"] {
+        for time in ["rel", "abs"] {
+            let arguments = ["-F", "text", "--time", time, "--tail", tail];
+            let printed = run(trace.path(), &arguments);
+            let text = String::from_utf8_lossy(&printed.stdout).into_owned();
+            let followed = run(trace.path(), &[&arguments[..], &["--follow", "--until-exit"]].concat());
+            assert_output(&followed, 0, &text, "");
+        }
+    }
+}
