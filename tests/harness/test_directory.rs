@@ -171,9 +171,9 @@ impl<'a> TestCommand<'a> {
             .stdin(Stdio::null())
             .stdout(File::create(&stdout).unwrap())
             .stderr(File::create(&stderr).unwrap());
-        // A shell starts what runs in its background with these signals ignored, the tests perhaps, too.
+        // A shell starts what runs in its background with these signals ignored, and nohup, the tests perhaps, too.
         let as_usual = || {
-            for signal in [libc::SIGINT, libc::SIGQUIT] {
+            for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP] {
                 // SAFETY: signal() may be called in a forked child, and takes no pointer but this constant.
                 unsafe { libc::signal(signal, libc::SIG_DFL) };
             }

@@ -22,6 +22,7 @@ use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -47,6 +48,16 @@ fn command(directory: &Path) -> Command {
 fn spawn(directory: &Path, arguments: &[&str]) -> Child {
     let mut command = command(directory);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A shell starts what runs in its background with these signals ignored, and nohup, the tests perhaps, too.
+    let as_usual = || {
+        for signal in [libc::SIGINT, libc::SIGHUP] {
+            // SAFETY: signal() may be called in a forked child, and takes no pointer but this constant.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: it only calls signal().
+    unsafe { command.pre_exec(as_usual) };
     command.spawn().unwrap()
 }
 
