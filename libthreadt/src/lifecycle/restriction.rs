@@ -22,7 +22,7 @@ pub enum Restriction {
     SystemCalls,
     /// System calls, while the byte at this address says so: SIGSYS.
     Dispatched(*mut u8),
-    /// Nothing any more of what [`Restriction::Dispatched`] forbids.
+    /// Nothing: it ends [`Restriction::Dispatched`].
     NotDispatched,
     /// What a seccomp filter decides. It is at this address. `may_name_thread`: the call may return a thread that is in its way.
     Filtered { filter: *const sock_fprog, may_name_thread: bool },

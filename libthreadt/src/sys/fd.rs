@@ -64,12 +64,18 @@ impl Fd {
 
     /// The same file by a number that the host's next files do not get ([`Fd::keep_apart`]). `EBADF` if the host has taken
     /// the number that it had.
-    pub(super) fn kept_apart(mut self) -> Result<Fd> {
+    pub(super) fn kept_apart(self) -> Result<Fd> {
+        let mut fd = self.unless_replaced()?;
+        fd.keep_apart();
+        Ok(fd)
+    }
+
+    /// The same, or `EBADF` if the host has taken its number.
+    fn unless_replaced(self) -> Result<Fd> {
         if self.was_replaced() {
             self.forget();
             return Err(Errno(libc::EBADF));
         }
-        self.keep_apart();
         Ok(self)
     }
 
@@ -97,12 +103,8 @@ impl Fd {
         fd.note_number();
         if number <= 2 {
             // The host has closed one of the standard descriptors; what it writes there must not reach our file.
-            match fd.move_to(3, true) {
-                Err(_) if fd.was_replaced() => {
-                    fd.forget();
-                    return Err(Errno(libc::EBADF));
-                }
-                moved => moved?,
+            if let Err(errno) = fd.move_to(3, true) {
+                return fd.unless_replaced().and(Err(errno));
             }
         }
         if inode == 0 {

@@ -1,8 +1,8 @@
 //! The seccomp filters that the program has installed: they are asked before each system call of this library.
 //!
 //! A filter that kills for a call that the program never makes must not meet that call; nor must one that lets another
-//! thread answer it, which may wait for the asking one. Filters from before the program
-//! began, and those of an inlined system call, are not known here.
+//! thread answer it, which may wait for the asking one. Filters from before the program began, and those of an inlined
+//! system call, are not known here.
 
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -99,7 +99,8 @@ impl Filter {
 /// the program's own ones, which are the least. This is one of those to which this library moves its files.
 const LATER: [usize; 6] = [63, 0, 0, 0, 0, 0];
 
-/// Whether a filter would kill for this system call, raise SIGSYS or have it answered by somebody else; or for closing what it opens, or writing to it.
+/// Whether a filter would kill for this system call, raise SIGSYS or have somebody else answer it; or for closing what it
+/// opens, or writing to it.
 #[inline]
 pub fn would_kill(number: libc::c_long, arguments: &[usize; 6]) -> bool {
     !NEWEST.load(Relaxed).is_null() && would_kill_for_all(number, arguments)

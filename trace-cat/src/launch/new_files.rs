@@ -66,7 +66,7 @@ pub struct NewFiles {
     pub running: usize,
     /// Processes that ended and left records in their buffers.
     pub unwritten: usize,
-    /// What the values of `--for` would have written, if that is told.
+    /// How much each value of `--for` would have written; `None` if it is not printed.
     pub by_purpose: Option<PurposeSizes>,
 }
 
@@ -178,7 +178,7 @@ mod tests {
         fs::write(path("ns12/tr.0000001.001"), &line).unwrap();
         let new = NewFiles::since(&before, &TraceFiles::of(directory.path()), &recording);
         let bytes = (2 * line.len() + lost.len()) as u64;
-        // Process 2 recorded nothing. Nobody is told what --for would have written of so little.
+        // Process 2 recorded nothing. For so small a trace the sizes by --for are not printed.
         assert_eq!(new, NewFiles { processes: 2, files: 2, bytes, lost: 7, ..NewFiles::default() });
         let everything = Recording { purpose: Some(Purpose::Everything), ..Recording::default() };
         let after = TraceFiles::of(directory.path());

@@ -74,7 +74,7 @@ impl PurposeSizes {
             let share = (u128::from(SAMPLE_MAX) * u128::from(size) / u128::from(total.max(1))) as u64;
             let mut sample =
                 Sample { rules: &rules, read: 0, timeline: 0, contention: 0, open_calls: OpenCalls::default() };
-            // What cannot be read is told by those who read the trace.
+            // A text that cannot be read is reported when the trace is printed.
             let _ = sample.read(text, share.max(SAMPLE_OF_TEXT));
             let [read, timeline, contention] = sample.finish();
             let scaled = |bytes: u64| (u128::from(bytes) * u128::from(size) / u128::from(read.max(1))) as u64;

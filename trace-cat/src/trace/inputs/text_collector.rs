@@ -247,7 +247,7 @@ impl TextCollector<'_> {
         }
     }
 
-    /// Adds a text with the record of what children in a sandbox have counted.
+    /// Adds a text with one record: how many records children in a sandbox have lost.
     fn add_losses(&mut self, path: PathBuf, number: u32, losses: &SpareLosses) {
         let Ok(metadata) = fs::metadata(&path) else { return };
         if !self.inputs.buffers.insert((metadata.dev(), metadata.ino()), &path) {
