@@ -69,7 +69,7 @@ pub struct Recording {
     #[arg(long = "for", value_name = "PURPOSE", value_enum)]
     pub purpose: Option<Purpose>,
 
-    /// Record only these events: categories and events, separated by colons (THR_TRACE_EVENTS)
+    /// Record only these events: categories and events, separated by colons or commas (THR_TRACE_EVENTS)
     ///
     /// A leading - removes a name, and a list that starts with - starts from all: -e mutex:cond_wait, -e -thr_self. May be
     /// repeated.

@@ -184,5 +184,29 @@ fn run_is_a_command_only_in_the_first_place() {
     assert_eq!(parse(&["./run"]).unwrap().paths, [PathBuf::from("./run")]);
     assert_eq!(parse(&["a", "run"]).unwrap().paths, ["a", "run"].map(PathBuf::from));
     assert_eq!(parse(&["-F", "text", "run"]).unwrap().paths, [PathBuf::from("run")]);
-    assert_eq!(parse(&["help"]).unwrap().paths, [PathBuf::from("help")]);
+    assert_eq!(parse(&["./help"]).unwrap().paths, [PathBuf::from("./help")]);
+}
+
+#[test]
+fn record_is_another_word_for_run() {
+    let Ok(Task::Run(options)) = Task::parse(["trace-cat", "record", "-d", "t", "sort"].map(OsString::from), None)
+    else {
+        panic!()
+    };
+    assert_eq!((options.command, options.directory), (vec!["sort".into()], Some("t".into())));
+}
+
+#[test]
+fn help_is_a_command() {
+    for (words, expected) in [
+        (&["help"][..], "Usage: trace-cat "),
+        (&["help", "run"], "Usage: trace-cat run "),
+        (&["help", "record"], "Usage: trace-cat run "),
+        (&["help", "report"], "Usage: trace-cat report "),
+    ] {
+        let error = parse(words).unwrap_err();
+        assert!(error.exit_code() == 0 && error.to_string().contains(expected), "{words:?}: {error}");
+    }
+    let error = parse(&["help", "reprot"]).unwrap_err();
+    assert!(error.exit_code() == 2 && error.to_string().contains("'reprot'"), "{error}");
 }
