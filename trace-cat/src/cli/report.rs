@@ -25,7 +25,7 @@ const TOP: usize = 10;
 /// # Errors
 /// Any failure of the output or of a temporary file.
 pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool, CommandError> {
-    let ReportOptions { paths, by, top, format, output, pids, lwps, objects, last, run, all_runs } = options;
+    let ReportOptions { paths, by, top, format, output, pids, lwps, objects, last, run, all_runs, no_pager } = options;
     let named = Options { paths, last, run, all_runs, ..Options::default() };
     let paths = selected_paths(&named, &runs::find_runs(&named.paths), diagnostics)?;
     let inputs = inputs::collect(&paths, &DescriptorBudget::half_of_the_limit(), diagnostics);
@@ -70,7 +70,7 @@ pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool,
             append_page(&view, &PageOptions { top, by, paths: paths.join(" ") }, &mut text);
         }
     }
-    let written = Output::open(path, diagnostics).and_then(|mut output| output.write(&text));
+    let written = Output::open_paged(path, !no_pager, diagnostics).and_then(|mut output| output.write(&text));
     written.map_err(|error| Error::new(output_name, error))?;
     Ok(!graph.deadlocks.is_empty())
 }
