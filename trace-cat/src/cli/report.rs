@@ -36,6 +36,10 @@ pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool,
     if output_identity(path).is_some_and(|output| inputs.has(output)) {
         return Err(CommandError::Usage(format!("the output ({output_name}) is one of the inputs")));
     }
+    // The reasons have been reported; an earlier output stays.
+    if inputs.texts.is_empty() && diagnostics.has_damage() {
+        return Ok(false);
+    }
     let known = processes_in_groups(&file_groups(&paths));
     let mut recorded = recorded_processes(&known);
     let running = inputs.running.iter().map(|(process, copied)| (process.number, &copied.leftovers));
