@@ -14,6 +14,7 @@ use crate::report::recorded_process::recorded_processes;
 use crate::report::runs;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
+use crate::symbols::Symbolizer;
 use crate::trace::file_handle::DescriptorBudget;
 use crate::trace::inputs;
 
@@ -25,7 +26,9 @@ const TOP: usize = 10;
 /// # Errors
 /// Any failure of the output or of a temporary file.
 pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool, CommandError> {
-    let ReportOptions { paths, by, top, format, output, pids, lwps, objects, last, run, all_runs, no_pager } = options;
+    let ReportOptions { paths, by, top, format, output, no_pager, pids, lwps, objects, debug_dirs, skip, last, .. } =
+        options;
+    let ReportOptions { run, all_runs, .. } = options;
     let named = Options { paths, last, run, all_runs, ..Options::default() };
     let paths = selected_paths(&named, &runs::find_runs(&named.paths), diagnostics)?;
     let inputs = inputs::collect(&paths, &DescriptorBudget::half_of_the_limit(), diagnostics);
@@ -60,7 +63,8 @@ pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool,
     merge.run_phase("analysing", 0..u64::MAX, parse, &mut take).map_err(Error::temporary)?;
     let graph = analysis.finish(&inputs.running_until());
 
-    let view = ReportView::new(&analysis, &graph, &recorded, &known);
+    let symbols = Symbolizer::new(debug_dirs, &skip);
+    let view = ReportView::new(&analysis, &graph, &recorded, &known, &symbols);
     let mut text = Vec::new();
     match format {
         ReportFormat::Json => append_document(&view, &mut text),

@@ -1,5 +1,7 @@
 //! What command lines mean, and the messages about wrong ones.
 
+use spec::size::SizeLimit;
+
 use super::*;
 
 fn parse(words: &[&str]) -> Result<Options, clap::Error> {
@@ -145,7 +147,8 @@ fn all_options_of_run() {
         parse_run(&words.split_whitespace().collect::<Vec<_>>()).unwrap();
     assert_eq!(recording.events, ["mutex", "-mutex_init"]);
     assert_eq!((recording.only, recording.level), (vec!["a".into(), "b".into()], Some(RecordingLevel::Blocked)));
-    assert_eq!((recording.ring, recording.max), (Some(1 << 20), Some(2 << 30)));
+    let max = SizeLimit { bytes: 2 << 30, of_directory: false };
+    assert_eq!((recording.ring, recording.max), (Some(1 << 20), Some(max)));
     assert!(recording.detail && !recording.unbuffered && force);
     assert_eq!((format, output), (OutputFormat::Text, Some("out".into())));
     assert_eq!(library, Some("l.so".into()));
@@ -181,7 +184,7 @@ fn wrong_usage_of_run_is_reported_with_the_right_word() {
         (&["-e", "mutexx:cond", "p"], "'mutex'"),
         (&["--level", "blokced", "p"], "'blocked'"),
         (&["--ring", "1K", "p"], "between 64K and 1G"),
-        (&["--max", "many", "p"], "64K, 10M, 1G"),
+        (&["--max", "many", "p"], "500M, or 2G/dir"),
         (&["--ring", "1M", "--unbuffered", "p"], "cannot be used with"),
         (&["-F", "text", "p"], "--output"),
         (&["--for", "contentoin", "p"], "'contention'"),

@@ -6,6 +6,7 @@ use spec::{EventSet, id, info};
 
 use super::contention::Knowledge;
 use super::process_info::ProcessInfo;
+use crate::symbols::{CodeAddress, CodeMaps};
 use crate::trace::file_handle::read_info;
 use crate::trace::thread_completeness::read_trinfo;
 
@@ -29,15 +30,7 @@ pub struct RecordedProcess {
 #[derive(Clone, Debug, Default)]
 pub struct RecordedProgram {
     pub exe: String,
-    maps: Vec<CodeMap>,
-}
-
-#[derive(Clone, Debug)]
-struct CodeMap {
-    start: u64,
-    end: u64,
-    offset: u64,
-    path: String,
+    maps: CodeMaps,
 }
 
 impl RecordedProcess {
@@ -75,7 +68,7 @@ impl RecordedProcess {
             let Some(program) = self.programs.last_mut() else { continue };
             match key {
                 b"exe" => program.exe = String::from_utf8_lossy(value).escape_debug().to_string(),
-                b"map" => program.maps.extend(CodeMap::parse(value)),
+                b"map" => program.maps.add(value),
                 _ => {}
             }
         }
@@ -91,16 +84,10 @@ impl RecordedProcess {
         !self.leaves_ends_out
     }
 
-    /// The file and the offset of an address in it, in the code of one of the programs: `/usr/bin/sort+0x1234`. Outside the files,
-    /// it is the address itself.
-    pub fn place(&self, image: u32, address: u64) -> String {
+    /// Where an address in the code of one of the programs is.
+    pub fn code(&self, image: u32, address: u64) -> CodeAddress<'_> {
         let program = self.programs.get(image as usize).or(self.programs.last());
-        // Files that were mapped later may have replaced others.
-        let map = program.and_then(|program| program.maps.iter().rfind(|map| (map.start..map.end).contains(&address)));
-        match map {
-            Some(map) => format!("{}+{:#x}", map.path, address - map.start + map.offset),
-            None => format!("{address:#x}"),
-        }
+        program.map_or(CodeAddress::Unknown(address), |program| program.maps.find(address))
     }
 }
 
@@ -111,18 +98,6 @@ fn leaves_locks_out(set: &EventSet) -> bool {
         recorded > 0 && recorded < numbers.len()
     };
     LOCK_EVENTS.iter().any(is_partial)
-}
-
-impl CodeMap {
-    /// Parses the value of a line `map START END OFFSET BUILD-ID PATH`.
-    fn parse(value: &[u8]) -> Option<CodeMap> {
-        let text = String::from_utf8_lossy(value);
-        let mut words = text.splitn(5, ' ');
-        let mut number = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
-        let (start, end, offset) = (number()?, number()?, number()?);
-        let path = words.nth(1)?.escape_debug().to_string();
-        Some(CodeMap { start, end, offset, path })
-    }
 }
 
 /// What is known of processes, by their numbers.
@@ -143,8 +118,9 @@ mod tests {
         let exes: Vec<&str> = process.programs.iter().map(|program| program.exe.as_str()).collect();
         assert_eq!(exes, ["/bin/sh", "/bin/a b"]);
         assert_eq!(
-            [(0, 0x1010), (1, 0x1010), (7, 0x2fff), (1, 0x3000)].map(|(image, address)| process.place(image, address)),
-            ["/bin/sh+0x510", "/bin/a b+0x10", "/bin/a b+0x1fff", "0x3000"]
+            [(0, 0x1010), (1, 0x1010), (7, 0x2fff), (1, 0x3000)]
+                .map(|(image, address)| process.code(image, address).place()),
+            ["/bin/sh+0x510", "/bin/a b+0x10", "/bin/a b+0x1fff", "[jit]"]
         );
         assert!(process.knowledge.only_blocked && !process.knowledge.is_partial);
         for (list, expected) in [("mutex_lock", true), ("-mutex_unlock", true), ("cond", false), ("-thr_self", false)] {
