@@ -32,12 +32,16 @@ pub struct RecordedProgram {
     maps: Vec<CodeMap>,
 }
 
-#[derive(Clone, Debug)]
-struct CodeMap {
-    start: u64,
-    end: u64,
-    offset: u64,
-    path: String,
+/// Code of a file in the memory of a process.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CodeMap {
+    pub start: u64,
+    pub end: u64,
+    /// Where in the file the code at `start` is.
+    pub offset: u64,
+    /// In hexadecimal; `-` if the file has none.
+    pub build_id: String,
+    pub path: String,
 }
 
 impl RecordedProcess {
@@ -58,7 +62,7 @@ impl RecordedProcess {
         recorded
     }
 
-    fn add_text(&mut self, text: &[u8]) {
+    pub fn add_text(&mut self, text: &[u8]) {
         for (key, value) in info::lines(text) {
             match key {
                 b"format" => self.programs.push(RecordedProgram::default()),
@@ -91,13 +95,23 @@ impl RecordedProcess {
         !self.leaves_ends_out
     }
 
+    /// The code at an address in one of the programs.
+    pub fn code_map(&self, image: u32, address: u64) -> Option<&CodeMap> {
+        let program = self.programs.get(image as usize).or(self.programs.last())?;
+        // Files that were mapped later may have replaced others.
+        program.maps.iter().rfind(|map| (map.start..map.end).contains(&address))
+    }
+
+    /// The first code of the file that one of the programs is of.
+    pub fn program_map(&self, image: u32) -> Option<&CodeMap> {
+        let program = self.programs.get(image as usize).or(self.programs.last())?;
+        program.maps.iter().find(|map| map.path == program.exe)
+    }
+
     /// The file and the offset of an address in it, in the code of one of the programs: `/usr/bin/sort+0x1234`. Outside the files,
     /// it is the address itself.
     pub fn place(&self, image: u32, address: u64) -> String {
-        let program = self.programs.get(image as usize).or(self.programs.last());
-        // Files that were mapped later may have replaced others.
-        let map = program.and_then(|program| program.maps.iter().rfind(|map| (map.start..map.end).contains(&address)));
-        match map {
+        match self.code_map(image, address) {
             Some(map) => format!("{}+{:#x}", map.path, address - map.start + map.offset),
             None => format!("{address:#x}"),
         }
@@ -120,8 +134,9 @@ impl CodeMap {
         let mut words = text.splitn(5, ' ');
         let mut number = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
         let (start, end, offset) = (number()?, number()?, number()?);
-        let path = words.nth(1)?.escape_debug().to_string();
-        Some(CodeMap { start, end, offset, path })
+        let build_id = words.next()?.to_owned();
+        let path = words.next()?.escape_debug().to_string();
+        Some(CodeMap { start, end, offset, build_id, path })
     }
 }
 
