@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use spec::EventSet;
 use spec::buffer::{RING_SIZES, SlotLayout};
+use spec::size::SizeLimit;
 
 use crate::sys::diagnostics::{Warning, warn};
 use crate::sys::{self, SetOnce, path};
@@ -13,7 +14,7 @@ pub struct Config {
     /// Which events are recorded; [`EventSet::NONE`] also where the program must not be recorded.
     pub events: EventSet,
     /// `THR_TRACE_MAX`: recording stops when this many bytes have been written.
-    pub max: u64,
+    pub max: SizeLimit,
     /// `THR_TRACE_BUF`: each record goes to its file at once.
     pub unbuffered: bool,
     /// `THR_TRACE_LEVEL=blocked`: only calls that show waiting are recorded.
@@ -25,7 +26,7 @@ pub struct Config {
 /// The configuration, set when the library is initialised in the program.
 pub static CONFIG: SetOnce<Config> = SetOnce::new(Config {
     events: EventSet::NONE,
-    max: u64::MAX,
+    max: SizeLimit::NONE,
     unbuffered: false,
     only_blocked: false,
     layout: SlotLayout::BUFFERS,
@@ -94,7 +95,7 @@ pub fn read() -> Config {
     let layout = ring();
     Config {
         events,
-        max: size(b"THR_TRACE_MAX").unwrap_or(u64::MAX),
+        max: size(b"THR_TRACE_MAX", SizeLimit::parse).unwrap_or(SizeLimit::NONE),
         unbuffered: variable(b"THR_TRACE_BUF").is_some() && !layout.is_ring(),
         only_blocked: records_only_blocked(),
         layout,
@@ -116,7 +117,7 @@ fn records_only_blocked() -> bool {
 /// The slots that `THR_TRACE_RING` asks for. A size that a ring cannot have is replaced by the nearest one that it can
 /// have, because the user does not want files that grow without end.
 fn ring() -> SlotLayout {
-    let Some(size) = size(b"THR_TRACE_RING") else { return SlotLayout::BUFFERS };
+    let Some(size) = size(b"THR_TRACE_RING", spec::size::parse) else { return SlotLayout::BUFFERS };
     let possible = size.clamp(*RING_SIZES.start(), *RING_SIZES.end());
     if size != possible {
         let taken: &[u8] = if size < possible { b"64K, the least" } else { b"1G, the most" };
@@ -126,9 +127,9 @@ fn ring() -> SlotLayout {
 }
 
 /// The size in a variable; an invalid one is reported and ignored.
-fn size(name: &'static [u8]) -> Option<u64> {
+fn size<T>(name: &'static [u8], parse: fn(&[u8]) -> Option<T>) -> Option<T> {
     let value = variable(name)?.to_bytes();
-    let size = spec::size::parse(value);
+    let size = parse(value);
     if size.is_none() {
         warn(Warning::Size, &[name, b": '", value, b"' is not a size such as 64K, 10M or 1G, ignored"]);
     }

@@ -49,6 +49,10 @@ pub struct ProcessState {
     pub lost: AtomicU32,
     /// Bytes that were written to tr files; counted if THR_TRACE_MAX is set.
     pub written: AtomicU64,
+    /// How many of them are in the directory's count, if that is limited.
+    pub counted: AtomicU64,
+    /// The right to change it.
+    pub counting: Hold,
     /// Bytes that may be written before the file system is asked how much is free.
     pub unasked: AtomicU64,
     /// Slots that the trbufs have room for, by generation.

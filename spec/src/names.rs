@@ -28,6 +28,8 @@ pub enum FileName {
     Info(u32),
     /// `trclock`: the clock that the processes of the directory share.
     Clock,
+    /// `trctl`: how much the processes of the directory have written, where that is limited.
+    Control,
 }
 
 /// Longest name of a trace directory's file, with its terminating NUL: `trspare.xxxxxxx.nn`.
@@ -86,6 +88,7 @@ impl FileName {
             }
             FileName::Info(process) => (b"trinfo.", Some(process), None),
             FileName::Clock => (b"trclock", None, None),
+            FileName::Control => (b"trctl", None, None),
         };
         let digits = |value: u32, count: usize| (0..count).rev().map(move |place| hex_digit(value >> (4 * place)));
         let process = process.into_iter().flat_map(|process| digits(process, PROCESS_DIGITS));
@@ -102,6 +105,9 @@ impl FileName {
     pub fn parse(name: &[u8]) -> Option<FileName> {
         if name == b"trclock" {
             return Some(FileName::Clock);
+        }
+        if name == b"trctl" {
+            return Some(FileName::Control);
         }
         if let Some(digits) = name.strip_prefix(b"trbuf.") {
             return hex(digits, PROCESS_DIGITS).map(FileName::Buffers);
@@ -145,6 +151,7 @@ mod tests {
             (FileName::Spare { process: 0x3f_ffff, number: 31 }, "trspare.03fffff.1f"),
             (FileName::Info(7), "trinfo.0000007"),
             (FileName::Clock, "trclock"),
+            (FileName::Control, "trctl"),
         ] {
             let (bytes, length) = name.text();
             assert_eq!(&bytes[..length], text.as_bytes());

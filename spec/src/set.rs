@@ -19,14 +19,14 @@ impl EventSet {
     /// Every event.
     pub const ALL: EventSet = EventSet { events: [u64::MAX; 2], categories: u16::MAX };
 
-    /// The set that a colon-separated list of categories and events describes.
+    /// The set that a list of categories and events describes, with colons or commas between them.
     ///
     /// `mutex:cond_wait` names a category and a single event. A leading `-` takes a name away, and a list whose first
     /// name has one starts with all events. UnixWare's names, with an underscore in front (`_spin_lock`), are accepted.
     /// `unknown` is called with each name that is neither a category nor an event.
     pub fn parse<'a>(list: &'a [u8], unknown: &mut dyn FnMut(&'a [u8])) -> EventSet {
         let mut set = if list.first() == Some(&b'-') { EventSet::ALL } else { EventSet::NONE };
-        for item in list.split(|&byte| byte == b':').filter(|item| !item.is_empty()) {
+        for item in list.split(|&byte| matches!(byte, b':' | b',')).filter(|item| !item.is_empty()) {
             let (name, wanted) = match item {
                 [b'-', name @ ..] => (name, false),
                 name => (name, true),
@@ -97,6 +97,8 @@ mod tests {
         assert!(set.contains(id::MUTEX_LOCK) && set.contains(id::COND_WAIT));
         assert!(!set.contains(id::COND_SIGNAL) && !set.contains(id::RMUTEX_LOCK));
         assert!(set.contains(id::TRACE_LOST));
+        assert_eq!(parsed("mutex,cond_wait"), parsed("mutex:cond_wait"));
+        assert_eq!(parsed("-thr_self,-cond:"), parsed("-thr_self:-cond"));
     }
 
     #[test]

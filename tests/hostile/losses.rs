@@ -3,7 +3,7 @@
 use super::super::harness::{CommandOutput, Program, TestDirectory};
 use super::limits::limited;
 use super::{
-    DONE, account, assert_complete, assert_counted, complains_once, merged_by_script, privately, traced_mutexes,
+    DONE, account, assert_complete, assert_counted, complains_once, merged_by_script, privately, steps, traced_mutexes,
     traced_steps, words,
 };
 
@@ -25,7 +25,7 @@ fn no_descriptor_from_the_start() {
     for limit in [0, 3] {
         let test = TestDirectory::new("nofile-first");
         let script = format!("{{ \"$0\" nofile {limit} pairs 100 thread 100 2>&1 >/dev/null; echo $? >&2; }} | cat");
-        let run = test.traced("sh").args(["-c", &script]).arg(super::steps()).env("THR_TRACE_EVENTS", "mutex");
+        let run = test.traced("sh").args(["-c", &script]).arg(steps()).env("THR_TRACE_EVENTS", "mutex");
         let output = run.noise_expected().run();
         assert_eq!(output.success().stderr_text(), format!("{DONE}\n"));
         let lines: Vec<&str> = output.stdout_text().lines().collect();
@@ -165,4 +165,41 @@ fn the_limit_changes_during_writes() {
         let account = account(&test.merged());
         assert_eq!(account.records as u64 + account.lost, 3 * pairs as u64, "{} lost", account.lost);
     }
+}
+
+/// All processes together may exceed a THR_TRACE_MAX of the directory by the buffers that were full. Programs that begin afterwards
+/// record next to nothing, and count. Once trctl is removed, recording goes on.
+#[test]
+fn a_directory_of_a_given_size() {
+    const MAX: u64 = 400 << 10;
+    let test = TestDirectory::new("max-dir");
+    let run = |script: &str| {
+        let command = test.traced("sh").args(["-c", script]).arg(steps()).env("THR_TRACE_EVENTS", "mutex");
+        command.env("THR_TRACE_MAX", "400K/dir").noise_expected().run().exited(DONE);
+    };
+    // Alone each would have 3.3 MB.
+    run("\"$0\" thread 20000 & \"$0\" thread 20000; status=$?; wait; exit $status");
+    let written = || {
+        let files = std::fs::read_dir(test.trace_directory()).unwrap().map(|entry| entry.unwrap());
+        let records = files.filter(|file| file.file_name().to_string_lossy().starts_with("tr."));
+        records.map(|file| file.metadata().unwrap().len()).sum::<u64>()
+    };
+    let first = written();
+    assert!((MAX - (8 << 10)..MAX + 4 * (144 << 10)).contains(&first), "{first}");
+    let count = test.trace_directory().join("trctl");
+    let counted = (std::fs::metadata(&count).unwrap().len() - 4096) * 4096;
+    assert!(counted >= MAX && counted.abs_diff(first) <= 64 << 10, "{counted} counted, {first} written");
+    let both = account(&test.merged());
+    assert_eq!(both.records as u64 + both.lost, 3 * 40_000);
+    assert_eq!(both.causes, [i64::from(libc::EDQUOT)]);
+
+    run("exec \"$0\" thread 20000");
+    let second = written();
+    assert!(second - first < 16 << 10, "{first}, {second}");
+    let all = account(&test.merged());
+    assert_eq!(all.records as u64 + all.lost, 3 * 60_000);
+
+    std::fs::remove_file(&count).unwrap();
+    run("exec \"$0\" pairs 1000");
+    assert_eq!(account(&test.merged()).records, all.records + 3 * 1000);
 }

@@ -101,6 +101,18 @@ struct Run {
 /// Runs a program of another user than root in a directory of this mode, in which `planted` has the name that `name` has
 /// for the program's process ID. `text` is what the file, or that behind the link, contains.
 fn run(test: &TestDirectory, planted: Planted, mode: u32, text: &str, name: impl Fn(u32) -> FileName) -> Run {
+    run_with(test, planted, mode, text, name, "")
+}
+
+/// As [`run`], with a THR_TRACE_MAX.
+fn run_with(
+    test: &TestDirectory,
+    planted: Planted,
+    mode: u32,
+    text: &str,
+    name: impl Fn(u32) -> FileName,
+    max: &str,
+) -> Run {
     open_to_all(test);
     fs::set_permissions(test.trace_directory(), fs::Permissions::from_mode(mode)).unwrap();
     // The program begins when the file has been planted under the name that its process ID makes.
@@ -109,6 +121,7 @@ fn run(test: &TestDirectory, planted: Planted, mode: u32, text: &str, name: impl
                   setpriv --reuid=65534 --regid=65534 --clear-groups env LD_PRELOAD=\"$LD_PRELOAD\" \"$@\"";
     let command = test.traced("sh").current_dir(test.trace_directory()).args(["-c", script, "sh"]).arg(steps());
     let command = command.args(words(&format!("pairs {PAIRS}"))).env("THR_TRACE_EVENTS", "mutex").noise_expected();
+    let command = if max.is_empty() { command } else { command.env("THR_TRACE_MAX", max) };
     let running = command.spawn();
     let target = test.directory().join("target");
     fs::write(&target, text).unwrap();
@@ -138,6 +151,21 @@ fn records(test: &TestDirectory) -> usize {
     assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
     let trace = super::super::harness::Trace::parse("trace-cat", &output.stdout);
     account(&trace).records
+}
+
+#[test]
+fn a_count_that_somebody_else_has_put_there_is_not_used() {
+    for planted in ALL {
+        let test = TestDirectory::new("planted-count");
+        if !privileged(&test) {
+            return;
+        }
+        // The directory would be full.
+        let run = run_with(&test, planted, 0o1777, &"\0".repeat(8192), |_| FileName::Control, "8M/dir");
+        reports(planted, &run, ["'trctl' is not used: ", "counts this process alone"]);
+        assert!(planted.is_at(&run.path) && run.target_unchanged, "{planted:?}");
+        assert_eq!(records(&test), 3 * PAIRS, "{planted:?}");
+    }
 }
 
 #[test]

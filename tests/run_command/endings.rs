@@ -73,13 +73,16 @@ fn the_summary_names_the_trace_and_how_to_read_it() {
     let lines: Vec<&str> = output.stderr_text().lines().collect();
     let [what, how] = lines[..] else { panic!("{lines:?}") };
     assert!(what.starts_with("trace-cat: trace: 3 processes, 3 files, ") && what.ends_with(" of records"), "{what}");
-    assert_eq!(how, "trace-cat: to read it: trace-cat -F text trace");
-    let arguments = how.strip_prefix("trace-cat: to read it: trace-cat ").unwrap().split(' ');
-    test.native(super::super::harness::trace_cat()).args(arguments).run().success();
+    assert_eq!(how, "trace-cat: to read it: trace-cat -F text trace; for a report: trace-cat report trace");
+    for command in how.strip_prefix("trace-cat: to read it: ").unwrap().split("; for a report: ") {
+        let arguments = command.strip_prefix("trace-cat ").unwrap().split(' ');
+        test.native(super::super::harness::trace_cat()).args(arguments).run().success();
+    }
     let output = started(&test).args(["sh", "-c", "true | true"]).run();
     let text = output.stderr_text();
     assert!(
-        text.contains(" of records; an earlier trace is there too\n") && text.contains("trace-cat --last -F text"),
+        text.contains(" of records; an earlier trace is there too\n")
+            && text.contains("trace-cat --last -F text trace; for a report: trace-cat report --last trace\n"),
         "{text}"
     );
 }

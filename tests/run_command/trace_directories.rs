@@ -41,11 +41,11 @@ fn children_are_recorded_unless_only_some_are_wanted() {
 #[test]
 fn options_reach_the_program_and_others_are_inherited() {
     let test = TestDirectory::new("run-variables");
-    let all = ["-e", "mutex", "-e", "cond", "--max", "10M", "--unbuffered"];
+    let all = ["-e", "mutex", "-e", "cond", "--max", "10M/dir", "--unbuffered"];
     let run = started(&test).args(all).args(["sh", "-c", "env | grep ^THR_TRACE | sort"]);
     let output = run.env("THR_TRACE_ONLY", "sh:grep").env("THR_TRACE_EVENTS", "spin").run();
     let expected = format!(
-        "THR_TRACE_BUF=1\nTHR_TRACE_DIR={}\nTHR_TRACE_EVENTS=mutex:cond\nTHR_TRACE_MAX=10485760\nTHR_TRACE_ONLY=sh:grep\n",
+        "THR_TRACE_BUF=1\nTHR_TRACE_DIR={}\nTHR_TRACE_EVENTS=mutex:cond\nTHR_TRACE_MAX=10485760/dir\nTHR_TRACE_ONLY=sh:grep\n",
         test.trace_directory().canonicalize().unwrap().display()
     );
     assert_eq!(output.stdout_text(), expected);

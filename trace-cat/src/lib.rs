@@ -71,6 +71,7 @@
 //! - `calls`: pairs of entry and return records, and which calls waited
 //! - `merge`: one timeline of many files
 //! - `trace`: directories, files, buffers, liveness, completeness, the index of times
+//! - `symbols`: functions, lines and variables of addresses: maps, ELF, DWARF, demangling
 //! - `record`: the columns of a record's line
 //! - `options`: the table of command-line options and what they mean
 //! - `support`: diagnostics, progress, errors, threads, external sort, temporary files, local time
@@ -89,6 +90,7 @@ mod record;
 mod recover;
 mod report;
 mod support;
+mod symbols;
 #[cfg(test)]
 mod testing;
 mod timeline;

@@ -1,5 +1,7 @@
 //! trace-cat as a command: exit statuses, output, and messages.
 
+#[path = "cli/commands.rs"]
+mod commands;
 #[path = "cli/follow.rs"]
 mod follow;
 #[path = "cli/formats.rs"]
@@ -123,7 +125,7 @@ fn wrong_usage_is_status_2_and_the_message_names_the_right_word() {
     let trace = trace();
     for (arguments, message) in [
         (&["-e", "mutxe"][..], "'mutex'"),
-        (&["-e", "mutex,cond"], "colons"),
+        (&["-e", "mutex,cnod"], "'cond'"),
         (&["--formt=text"], "'--format'"),
         (&["-F", "jsn"], "'json'"),
         (&["--time", "abs"], "--time is for -F text"),

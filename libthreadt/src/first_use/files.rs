@@ -38,6 +38,7 @@ unsafe fn make_files() -> bool {
     match made {
         Ok(()) => {
             process_info::write_at_first_record();
+            storage::check_directory_quota();
             true
         }
         Err(errno) => use_spare(errno) || directory::report_unusable(directory::path(), errno),

@@ -24,6 +24,7 @@ pub use file_table::file_entry;
 pub use flush::{end_left_write_through, is_left_for_others, report_failure, report_unwritten};
 pub use flush_point::{is_flush_point, restart_count};
 pub use layout::{RECORDS_AT_ONCE, RESERVE, capacity, slot_layout};
+pub use quota::check_directory as check_directory_quota;
 pub use ring::{give_up_oldest, is_check_point};
 pub use slot::{ALL_REGIONS, Slot, WriteRight};
 pub use slot_reuse::{release_slot, take_slot};

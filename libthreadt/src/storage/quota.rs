@@ -6,11 +6,15 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use spec::size::SizeLimit;
+
 use super::stop_time;
 use crate::clock;
 use crate::config::CONFIG;
 use crate::process_state::PROCESS;
-use crate::sys::{Errno, Fd, Result, file_size};
+use crate::sys::diagnostics::{Warning, errno_text, warn};
+use crate::sys::{Errno, Fd, Result, SetOnce, file_size};
+use crate::trace_dir::directory_count::DirectoryCount;
 
 /// Recording stops when less than this fraction of the file system is free, or less than [`FREE_MIN`] if that is less.
 const FREE_FRACTION: u64 = 20;
@@ -75,7 +79,50 @@ pub fn note_failure(errno: Errno) {
 pub fn count(bytes: u64) {
     let max = CONFIG.get().max;
     // Without a maximum nothing is counted: all threads would write to one cache line.
-    if max != u64::MAX && PROCESS.written.fetch_add(bytes, Relaxed) + bytes >= max {
+    if max == SizeLimit::NONE {
+        return;
+    }
+    let written = PROCESS.written.fetch_add(bytes, Relaxed) + bytes;
+    if (if max.of_directory { count_in_directory() } else { written }) >= max.bytes {
         stop_time::propose(Errno(libc::EDQUOT));
     }
+}
+
+/// Stops recording from the start if the directory is full already.
+pub fn check_directory() {
+    if CONFIG.get().max.of_directory {
+        count(0);
+        stop_time::outlast();
+    }
+}
+
+static DIRECTORY_COUNT: SetOnce<DirectoryCount> = SetOnce::new(DirectoryCount::new());
+
+/// The bytes that all processes of the directory have written, this one's included. If another thread is counting, it or the
+/// next write brings the count up to date; if the count cannot be had, this process counts alone.
+fn count_in_directory() -> u64 {
+    if !PROCESS.counting.take() {
+        return 0;
+    }
+    let written = PROCESS.written.load(Relaxed);
+    // SAFETY: `counting` excludes all others.
+    let added = unsafe { DIRECTORY_COUNT.get_mut() }.add(written, PROCESS.counted.load(Relaxed));
+    let total = match added {
+        Ok((counted, total)) => {
+            PROCESS.counted.store(counted, Relaxed);
+            total
+        }
+        Err(errno) => {
+            if errno.is_foreign_file() {
+                let reason = errno_text(errno);
+                warn(
+                    Warning::Control,
+                    &[b"'trctl' is not used: ", reason, b"; THR_TRACE_MAX counts this process alone"],
+                );
+            }
+            written
+        }
+    };
+    PROCESS.counting.release();
+    total
 }

@@ -27,6 +27,8 @@ pub enum Warning {
     Clock,
     /// The directory has a trinfo of our name that cannot be trusted.
     Info,
+    /// The directory has no trctl that can be used.
+    Control,
 }
 
 /// A bit for each [`Warning`] that has been reported.

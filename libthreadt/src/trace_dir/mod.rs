@@ -1,5 +1,6 @@
 pub mod command_line;
 pub mod directory;
+pub mod directory_count;
 pub mod earlier_files;
 pub mod executable_maps;
 pub mod identity;

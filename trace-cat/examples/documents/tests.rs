@@ -34,7 +34,8 @@ fn every_option_is_in_its_page() {
 fn commands() -> Vec<clap::Command> {
     let mut command = trace_cat::cli::command();
     command.build();
-    let subcommands: Vec<_> = command.get_subcommands().cloned().collect();
+    let subcommands: Vec<_> =
+        command.get_subcommands().filter(|command| command.get_name() != "help").cloned().collect();
     [command].into_iter().chain(subcommands).collect()
 }
 

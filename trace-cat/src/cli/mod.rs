@@ -49,7 +49,8 @@ struct Cli {
 impl Cli {
     /// Prints, recovers or follows a trace.
     fn read(&self, options: Options) -> ExitCode {
-        self.status(execute(options, &self.diagnostics).map(|()| false), &[])
+        let result = options.check_commands().and_then(|()| execute(options, &self.diagnostics));
+        self.status(result.map(|()| false), &[])
     }
 
     /// Reports on a trace.

@@ -15,6 +15,7 @@ use crate::report::recorded_process::recorded_processes;
 use crate::report::runs;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
+use crate::symbols::Symbolizer;
 use crate::trace::file_handle::DescriptorBudget;
 use crate::trace::inputs;
 
@@ -26,7 +27,8 @@ const TOP: usize = 10;
 /// # Errors
 /// Any failure of the output or of a temporary file.
 pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool, CommandError> {
-    let ReportOptions { paths, by, top, format, output, pids, lwps, objects, last, run, all_runs } = options;
+    let ReportOptions { paths, by, top, format, output, pids, lwps, objects, debug_dirs, skip, last, run, all_runs } =
+        options;
     let named = Options { paths, last, run, all_runs, ..Options::default() };
     format.check_output(output.is_none() && io::stdout().is_terminal())?;
     let paths = selected_paths(&named, &runs::find_runs(&named.paths), diagnostics)?;
@@ -35,6 +37,10 @@ pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool,
     let output_name = path.map_or("standard output".to_owned(), |path| path.display().to_string());
     if output_identity(path).is_some_and(|output| inputs.has(output)) {
         return Err(CommandError::Usage(format!("the output ({output_name}) is one of the inputs")));
+    }
+    // The reasons have been reported; an earlier output stays.
+    if inputs.texts.is_empty() && diagnostics.has_damage() {
+        return Ok(false);
     }
     let known = processes_in_groups(&file_groups(&paths));
     let mut recorded = recorded_processes(&known);
@@ -59,7 +65,8 @@ pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool,
     merge.run_phase("analysing", 0..u64::MAX, parse, &mut take).map_err(Error::temporary)?;
     let graph = analysis.finish(&inputs.running_until());
 
-    let view = ReportView::new(&analysis, &graph, &recorded, &known);
+    let symbols = Symbolizer::new(debug_dirs, &skip);
+    let view = ReportView::new(&analysis, &graph, &recorded, &known, &symbols);
     let mut text = Vec::new();
     match format {
         ReportFormat::Json => append_document(&view, &mut text),

@@ -23,7 +23,10 @@ pub fn variables(
     let mut set = |name, value: Option<OsString>| variables.extend(value.map(|value| (name, value)));
     set("THR_TRACE_EVENTS", recording.event_list().map(OsString::from));
     set("THR_TRACE_ONLY", (!recording.only.is_empty()).then(|| recording.only.join(OsStr::new(":"))));
-    set("THR_TRACE_MAX", recording.max.map(|bytes| bytes.to_string().into()));
+    set(
+        "THR_TRACE_MAX",
+        recording.max.map(|max| format!("{}{}", max.bytes, if max.of_directory { "/dir" } else { "" }).into()),
+    );
     set("THR_TRACE_RING", recording.ring.map(|bytes| bytes.to_string().into()));
     set("THR_TRACE_BUF", recording.unbuffered.then(|| "1".into()));
     set("THR_TRACE_DETAIL", recording.detail.then(|| "1".into()));
@@ -65,6 +68,8 @@ fn sanitizer_options(inherited: Option<OsString>) -> OsString {
 
 #[cfg(test)]
 mod tests {
+    use spec::size::SizeLimit;
+
     use super::*;
 
     #[test]
@@ -96,7 +101,7 @@ mod tests {
         let all = Recording {
             events: vec!["-thr_self".to_owned(), "-spin".to_owned()],
             only: vec!["sort".into(), "xz".into()],
-            max: Some(10 << 20),
+            max: Some(SizeLimit { bytes: 10 << 20, of_directory: true }),
             ring: Some(64 << 10),
             unbuffered: true,
             detail: true,
@@ -107,7 +112,7 @@ mod tests {
             ("THR_TRACE_DIR", "/d"),
             ("THR_TRACE_EVENTS", "-thr_self:-spin"),
             ("THR_TRACE_ONLY", "sort:xz"),
-            ("THR_TRACE_MAX", "10485760"),
+            ("THR_TRACE_MAX", "10485760/dir"),
             ("THR_TRACE_RING", "65536"),
             ("THR_TRACE_BUF", "1"),
             ("THR_TRACE_DETAIL", "1"),

@@ -45,7 +45,7 @@ impl TraceFiles {
 
     /// Whether there is a trace among them.
     pub fn has_trace(&self) -> bool {
-        self.0.keys().any(|path| !matches!(split_name(path).1, None | Some(FileName::Clock)))
+        self.0.keys().any(|path| !matches!(split_name(path).1, None | Some(FileName::Clock | FileName::Control)))
     }
 }
 

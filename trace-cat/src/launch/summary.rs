@@ -48,7 +48,10 @@ pub fn report(options: &RunOptions, directory: &Path, before: &TraceFiles, new: 
     }
     if options.output.is_none() {
         let newest = if before.has_trace() { "--last " } else { "" };
-        diagnostics.report_note("to read it", format_args!("trace-cat {newest}-F text {}", quoted(directory)));
+        let directory = quoted(directory);
+        let what =
+            format_args!("trace-cat {newest}-F text {directory}; for a report: trace-cat report {newest}{directory}");
+        diagnostics.report_note("to read it", what);
     }
 }
 

@@ -15,7 +15,6 @@ pub fn event_set(list: &str) -> Result<EventSet, String> {
     let name = String::from_utf8_lossy(name);
     let name = name.trim_start_matches('-');
     let tip = match nearest(name) {
-        _ if name.contains(',') => "\n\n  tip: names are separated by colons".to_owned(),
         Some(right) => format!("\n\n  tip: there is '{right}'"),
         None => String::new(),
     };

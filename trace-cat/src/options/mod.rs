@@ -32,7 +32,7 @@ pub use time_point::TimePoint;
 /// What was typed.
 #[derive(Debug, Parser)]
 #[command(name = "trace-cat", version, max_term_width = 100, about = ABOUT, long_about = LONG_ABOUT)]
-#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+#[command(args_conflicts_with_subcommands = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -43,6 +43,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[command(visible_alias = "record")]
     Run(RunOptions),
     Report(ReportOptions),
 }
@@ -134,6 +135,25 @@ impl Options {
     /// Whether --follow leaves out the existing records: nothing is printed of them, and no journal has to have them.
     pub fn begins_now(&self) -> bool {
         self.selection.since == Some(TimePoint::Now) && self.printing.output.is_none()
+    }
+
+    /// A hint for a path that does not exist: it may have been meant as the name of a command.
+    ///
+    /// # Errors
+    /// The path and the command.
+    pub fn check_commands(&self) -> Result<(), CommandError> {
+        let mut table = command();
+        table.build();
+        let names = || table.get_subcommands().flat_map(|command| command.get_name_and_visible_aliases());
+        for path in &self.paths {
+            if let Some(name) = path.to_str().and_then(|word| nearest_name::nearest_of(word, names()))
+                && path.symlink_metadata().is_err()
+            {
+                let what = format!("no such file or directory: '{}'", path.display());
+                return Err(CommandError::Usage(format!("{what}\n\n  tip: the command 'trace-cat {name}' exists")));
+            }
+        }
+        Ok(())
     }
 
     /// Options that print all records of the newest run in a directory.

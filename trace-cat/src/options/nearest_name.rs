@@ -10,7 +10,11 @@ pub fn nearest(wrong: &str) -> Option<&'static str> {
         return Some(function.event.event().name);
     }
     let categories = CATEGORIES.iter().skip(1).copied();
-    let names = categories.chain(EVENTS.iter().filter(|event| event.category != 0).map(|event| event.name));
+    nearest_of(wrong, categories.chain(EVENTS.iter().filter(|event| event.category != 0).map(|event| event.name)))
+}
+
+/// The one of `names` that is nearest to `wrong`, if one is near.
+pub fn nearest_of<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // A third of the letters may be wrong; one letter always may.
     let limit = (wrong.len() / 3).max(1);
     names

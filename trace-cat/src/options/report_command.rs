@@ -51,6 +51,19 @@ pub struct ReportOptions {
     #[arg(long = "object", value_name = "ADDRESS", value_parser = address, help_heading = "Which waits")]
     pub objects: Vec<u64>,
 
+    /// Look for separate debug files here before /usr/lib/debug; may be repeated
+    ///
+    /// They are found by build ID (DIR/.build-id/12/3456.debug) or by the name that the program has for them.
+    #[arg(long = "debug-dir", value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Names")]
+    pub debug_dirs: Vec<PathBuf>,
+
+    /// Functions that do not name a site: patterns such as 'my_lock*'; may be repeated
+    ///
+    /// When such a function is inlined, the one that calls it names the site. Those of the C++ and Rust libraries are skipped
+    /// always.
+    #[arg(long, value_name = "PATTERN", help_heading = "Names")]
+    pub skip: Vec<String>,
+
     /// Read only the newest run
     #[arg(long, help_heading = "Which records")]
     pub last: bool,

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use spec::size::SizeLimit;
 use spec::tables::CATEGORIES;
 use spec::{EventId, id};
 
@@ -69,7 +70,7 @@ pub struct Recording {
     #[arg(long = "for", value_name = "PURPOSE", value_enum)]
     pub purpose: Option<Purpose>,
 
-    /// Record only these events: categories and events, separated by colons (THR_TRACE_EVENTS)
+    /// Record only these events: categories and events, separated by colons or commas (THR_TRACE_EVENTS)
     ///
     /// A leading - removes a name, and a list that starts with - starts from all: -e mutex:cond_wait, -e -thr_self. May be
     /// repeated.
@@ -93,9 +94,12 @@ pub struct Recording {
     #[arg(long, value_name = "SIZE", value_parser = ring_size, conflicts_with = "unbuffered")]
     pub ring: Option<u64>,
 
-    /// Stop recording when a process has written this many bytes: 500M (THR_TRACE_MAX)
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub max: Option<u64>,
+    /// Stop recording when a process has written this many bytes: 500M, or all processes together: 2G/dir (THR_TRACE_MAX)
+    ///
+    /// The file trctl in the directory counts what processes write there under a limit of the second kind. It counts on in the
+    /// next runs into that directory, until it is removed.
+    #[arg(long, value_name = "SIZE[/dir]", value_parser = size_limit)]
+    pub max: Option<SizeLimit>,
 
     /// Write each record to its file at once (THR_TRACE_BUF)
     ///
@@ -192,6 +196,11 @@ impl Recording {
 
 fn size(text: &str) -> Result<u64, String> {
     spec::size::parse(text.as_bytes()).ok_or_else(|| "a size is a number of bytes, or 64K, 10M, 1G".to_owned())
+}
+
+fn size_limit(text: &str) -> Result<SizeLimit, String> {
+    let limit = SizeLimit::parse(text.as_bytes());
+    limit.ok_or_else(|| "a limit is a number of bytes, or 500M, or 2G/dir for the whole directory".to_owned())
 }
 
 fn ring_size(text: &str) -> Result<u64, String> {

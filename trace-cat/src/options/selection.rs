@@ -14,7 +14,7 @@ pub struct Selection {
     #[arg(skip)]
     pub events: Option<EventSet>,
 
-    /// Print only these events: categories and events, separated by colons
+    /// Print only these events: categories and events, separated by colons or commas
     ///
     /// The list is written as for THR_TRACE_EVENTS. A leading - removes a name, and a list that starts with - starts from
     /// all: -e mutex:cond_wait, -e -thr_self. Records of lost records (trace_lost) are always printed.

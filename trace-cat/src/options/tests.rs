@@ -1,5 +1,7 @@
 //! What command lines mean, and the messages about wrong ones.
 
+use spec::size::SizeLimit;
+
 use super::*;
 
 fn parse(words: &[&str]) -> Result<Options, clap::Error> {
@@ -128,7 +130,8 @@ fn all_options_of_run() {
         parse_run(&words.split_whitespace().collect::<Vec<_>>()).unwrap();
     assert_eq!(recording.events, ["mutex", "-mutex_init"]);
     assert_eq!((recording.only, recording.level), (vec!["a".into(), "b".into()], Some(RecordingLevel::Blocked)));
-    assert_eq!((recording.ring, recording.max), (Some(1 << 20), Some(2 << 30)));
+    let max = SizeLimit { bytes: 2 << 30, of_directory: false };
+    assert_eq!((recording.ring, recording.max), (Some(1 << 20), Some(max)));
     assert!(recording.detail && !recording.unbuffered && force);
     assert_eq!((format, output), (OutputFormat::Text, Some("out".into())));
     assert_eq!(library, Some("l.so".into()));
@@ -164,7 +167,7 @@ fn wrong_usage_of_run_is_reported_with_the_right_word() {
         (&["-e", "mutexx:cond", "p"], "'mutex'"),
         (&["--level", "blokced", "p"], "'blocked'"),
         (&["--ring", "1K", "p"], "between 64K and 1G"),
-        (&["--max", "many", "p"], "64K, 10M, 1G"),
+        (&["--max", "many", "p"], "500M, or 2G/dir"),
         (&["--ring", "1M", "--unbuffered", "p"], "cannot be used with"),
         (&["-F", "text", "p"], "--output"),
         (&["--for", "contentoin", "p"], "'contention'"),
@@ -184,5 +187,29 @@ fn run_is_a_command_only_in_the_first_place() {
     assert_eq!(parse(&["./run"]).unwrap().paths, [PathBuf::from("./run")]);
     assert_eq!(parse(&["a", "run"]).unwrap().paths, ["a", "run"].map(PathBuf::from));
     assert_eq!(parse(&["-F", "text", "run"]).unwrap().paths, [PathBuf::from("run")]);
-    assert_eq!(parse(&["help"]).unwrap().paths, [PathBuf::from("help")]);
+    assert_eq!(parse(&["./help"]).unwrap().paths, [PathBuf::from("./help")]);
+}
+
+#[test]
+fn record_is_another_word_for_run() {
+    let Ok(Task::Run(options)) = Task::parse(["trace-cat", "record", "-d", "t", "sort"].map(OsString::from), None)
+    else {
+        panic!()
+    };
+    assert_eq!((options.command, options.directory), (vec!["sort".into()], Some("t".into())));
+}
+
+#[test]
+fn help_is_a_command() {
+    for (words, expected) in [
+        (&["help"][..], "Usage: trace-cat "),
+        (&["help", "run"], "Usage: trace-cat run "),
+        (&["help", "record"], "Usage: trace-cat run "),
+        (&["help", "report"], "Usage: trace-cat report "),
+    ] {
+        let error = parse(words).unwrap_err();
+        assert!(error.exit_code() == 0 && error.to_string().contains(expected), "{words:?}: {error}");
+    }
+    let error = parse(&["help", "reprot"]).unwrap_err();
+    assert!(error.exit_code() == 2 && error.to_string().contains("'reprot'"), "{error}");
 }

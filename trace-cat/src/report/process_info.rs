@@ -55,7 +55,7 @@ pub fn processes_in_directory(directory: &Path) -> Vec<ProcessInfo> {
         let number = match name {
             FileName::Records { process: number, .. } | FileName::Buffers(number) | FileName::Info(number) => number,
             FileName::Spare { process, number } => FileName::number_of_spare(process, number),
-            FileName::Clock => continue,
+            FileName::Clock | FileName::Control => continue,
         };
         if owner.as_ref().is_some_and(|owner| !file_handle::is_path_of_owner(&path, owner)) {
             continue;
@@ -71,7 +71,7 @@ pub fn processes_in_directory(directory: &Path) -> Vec<ProcessInfo> {
             FileName::Buffers(_) => process.buffers.push(path),
             FileName::Info(_) => process.read(&path),
             FileName::Spare { number, .. } => process.read_spare(path, number),
-            FileName::Clock => {}
+            FileName::Clock | FileName::Control => {}
         }
     }
     add_programs_of_makers(&mut named);

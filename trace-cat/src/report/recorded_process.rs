@@ -6,6 +6,7 @@ use spec::{EventSet, id, info};
 
 use super::contention::Knowledge;
 use super::process_info::ProcessInfo;
+use crate::symbols::{CodeAddress, CodeMaps};
 use crate::trace::file_handle::read_info;
 use crate::trace::thread_completeness::read_trinfo;
 
@@ -29,19 +30,7 @@ pub struct RecordedProcess {
 #[derive(Clone, Debug, Default)]
 pub struct RecordedProgram {
     pub exe: String,
-    maps: Vec<CodeMap>,
-}
-
-/// Code of a file in the memory of a process.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct CodeMap {
-    pub start: u64,
-    pub end: u64,
-    /// Where in the file the code at `start` is.
-    pub offset: u64,
-    /// In hexadecimal; `-` if the file has none.
-    pub build_id: String,
-    pub path: String,
+    pub maps: CodeMaps,
 }
 
 impl RecordedProcess {
@@ -79,7 +68,7 @@ impl RecordedProcess {
             let Some(program) = self.programs.last_mut() else { continue };
             match key {
                 b"exe" => program.exe = String::from_utf8_lossy(value).escape_debug().to_string(),
-                b"map" => program.maps.extend(CodeMap::parse(value)),
+                b"map" => program.maps.add(value),
                 _ => {}
             }
         }
@@ -95,26 +84,10 @@ impl RecordedProcess {
         !self.leaves_ends_out
     }
 
-    /// The code at an address in one of the programs.
-    pub fn code_map(&self, image: u32, address: u64) -> Option<&CodeMap> {
-        let program = self.programs.get(image as usize).or(self.programs.last())?;
-        // Files that were mapped later may have replaced others.
-        program.maps.iter().rfind(|map| (map.start..map.end).contains(&address))
-    }
-
-    /// The first code of the file that one of the programs is of.
-    pub fn program_map(&self, image: u32) -> Option<&CodeMap> {
-        let program = self.programs.get(image as usize).or(self.programs.last())?;
-        program.maps.iter().find(|map| map.path == program.exe)
-    }
-
-    /// The file and the offset of an address in it, in the code of one of the programs: `/usr/bin/sort+0x1234`. Outside the files,
-    /// it is the address itself.
-    pub fn place(&self, image: u32, address: u64) -> String {
-        match self.code_map(image, address) {
-            Some(map) => format!("{}+{:#x}", map.path, address - map.start + map.offset),
-            None => format!("{address:#x}"),
-        }
+    /// Where an address in the code of one of the programs is.
+    pub fn code(&self, image: u32, address: u64) -> CodeAddress<'_> {
+        let program = self.programs.get(image as usize).or(self.programs.last());
+        program.map_or(CodeAddress::Unknown(address), |program| program.maps.find(address))
     }
 }
 
@@ -125,19 +98,6 @@ fn leaves_locks_out(set: &EventSet) -> bool {
         recorded > 0 && recorded < numbers.len()
     };
     LOCK_EVENTS.iter().any(is_partial)
-}
-
-impl CodeMap {
-    /// Parses the value of a line `map START END OFFSET BUILD-ID PATH`.
-    fn parse(value: &[u8]) -> Option<CodeMap> {
-        let text = String::from_utf8_lossy(value);
-        let mut words = text.splitn(5, ' ');
-        let mut number = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
-        let (start, end, offset) = (number()?, number()?, number()?);
-        let build_id = words.next()?.to_owned();
-        let path = words.next()?.escape_debug().to_string();
-        Some(CodeMap { start, end, offset, build_id, path })
-    }
 }
 
 /// What is known of processes, by their numbers.
@@ -158,8 +118,9 @@ mod tests {
         let exes: Vec<&str> = process.programs.iter().map(|program| program.exe.as_str()).collect();
         assert_eq!(exes, ["/bin/sh", "/bin/a b"]);
         assert_eq!(
-            [(0, 0x1010), (1, 0x1010), (7, 0x2fff), (1, 0x3000)].map(|(image, address)| process.place(image, address)),
-            ["/bin/sh+0x510", "/bin/a b+0x10", "/bin/a b+0x1fff", "0x3000"]
+            [(0, 0x1010), (1, 0x1010), (7, 0x2fff), (1, 0x3000)]
+                .map(|(image, address)| process.code(image, address).place()),
+            ["/bin/sh+0x510", "/bin/a b+0x10", "/bin/a b+0x1fff", "[jit]"]
         );
         assert!(process.knowledge.only_blocked && !process.knowledge.is_partial);
         for (list, expected) in [("mutex_lock", true), ("-mutex_unlock", true), ("cond", false), ("-thr_self", false)] {

@@ -15,17 +15,23 @@ pub enum ConcurrentStage {
 }
 
 impl ConcurrentStage {
-    /// Appends the selected ones of `lines` to `out` in their format.
-    pub fn format(&self, filter: &Filter, lines: &[u8], section: OrderedSection, out: &mut Vec<u8>) {
+    /// Appends the selected ones of `lines` to `out` in their format. Returns whether any was selected.
+    pub fn format(&self, filter: &Filter, lines: &[u8], section: OrderedSection, out: &mut Vec<u8>) -> bool {
+        let before = out.len();
         match self {
             ConcurrentStage::Unchanged => filter.select(lines, |line| out.extend_from_slice(line)),
             ConcurrentStage::PerRecord(formatter) => filter.select(lines, |line| formatter.record(line, out)),
             ConcurrentStage::Text(text) => {
-                let mut batch = text.batch();
-                filter.select(lines, |line| batch.push(line));
+                let (mut batch, mut is_empty) = (text.batch(), true);
+                filter.select(lines, |line| {
+                    is_empty = false;
+                    batch.push(line);
+                });
                 text.show(batch, section, out);
+                return !is_empty;
             }
         }
+        out.len() > before
     }
 
     /// Appends the text before the first record.

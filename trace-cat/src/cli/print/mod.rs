@@ -16,6 +16,7 @@ mod sequential_stage;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::filter::{Filter, LineLimit, OpenCallTable};
 use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
@@ -80,8 +81,13 @@ pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandE
         std::mem::take(&mut merge.name_lines).iter().for_each(|line| timeline.add_name(line));
     }
 
-    let transform =
-        |lines: &[u8], section: OrderedSection, out: &mut Vec<u8>| concurrent.format(&filter, lines, section, out);
+    let is_empty = AtomicBool::new(merge.span().is_some());
+    let transform = |lines: &[u8], section: OrderedSection, out: &mut Vec<u8>| {
+        if concurrent.format(&filter, lines, section, out) {
+            // ORDERING: the flag is read when all threads have ended.
+            is_empty.store(false, Ordering::Relaxed);
+        }
+    };
     let is_unchanged = matches!(concurrent, ConcurrentStage::Unchanged) && filter.accepts_all();
     let transform: BatchTransform = if is_unchanged { None } else { Some(&transform) };
     let mut times = since.map_or(0, |since| since.resolve(start))..until.map_or(u64::MAX, |until| until.resolve(start));
@@ -98,7 +104,14 @@ pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandE
         (format, _) => (LineLimit::choose(&merge, &mut times, transform, head, tail).map_err(failed)?, format),
     };
     sequential.begin(limit, format, &concurrent).map_err(failed)?;
-    merge.run(times, transform, &mut |lines| sequential.take(lines)).map_err(failed)?;
+    let mut take = |lines: &[u8]| {
+        is_empty.fetch_and(lines.is_empty(), Ordering::Relaxed);
+        sequential.take(lines)
+    };
+    merge.run(times, transform, &mut take).map_err(failed)?;
+    if is_empty.into_inner() && (!filter.accepts_all() || since.or(until).is_some()) {
+        diagnostics.report_note("no record matches", "the options leave out all that the trace has");
+    }
     sequential.end(&mut concurrent).map_err(failed)?;
     Ok(filter.result().map_err(Error::temporary)?)
 }

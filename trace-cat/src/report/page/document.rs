@@ -5,6 +5,7 @@ use spec::record::NANOS_PER_SECOND;
 
 use super::view::{PairRow, ReportView, event_name};
 use crate::report::contention::{BlockedThread, ChainEnd, DurationSummary, ImageEnd, ObjectKind, OngoingCall};
+use crate::symbols::CodeFrame;
 
 /// The version of the document.
 const FORMAT: u32 = 1;
@@ -198,7 +199,7 @@ impl Document<'_> {
             "thread": thread.lwp,
             "pid": process.pid,
             "name": self.view.thread_name(index),
-            "start": thread.start.map(|start| self.view.code_place(thread.process, start)),
+            "start": thread.start.map(|start| self.view.function_name(thread.process, start)),
             "begin": self.time(thread.begin),
             "end": has_end.then(|| self.time(self.view.thread_end(thread))),
             "contention": thread.contention,
@@ -212,7 +213,7 @@ impl Document<'_> {
         let site = &self.view.sites[index];
         json!({
             "site": site.place,
-            "stack": null,
+            "stack": self.view.frames(site.site).iter().map(frame).collect::<Vec<Value>>(),
             "calls": site.calls,
             "waits": site.waits,
             "contention": site.contention,
@@ -280,6 +281,11 @@ impl Document<'_> {
         });
         stuck.collect()
     }
+}
+
+/// A function that a site is in.
+fn frame(frame: &CodeFrame) -> Value {
+    json!({ "function": frame.function, "file": frame.file, "line": frame.line })
 }
 
 fn summary(DurationSummary { mean, p50, p90, p99, max }: DurationSummary) -> Value {

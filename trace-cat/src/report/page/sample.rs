@@ -6,6 +6,7 @@ use super::view::ReportView;
 use crate::report::contention::{Analysis, ContentionShares, NumericRecord, WaitGraph, WaitSelection};
 use crate::report::process_info::ProcessInfo;
 use crate::report::recorded_process::RecordedProcess;
+use crate::symbols::Symbolizer;
 
 /// What a view is made of.
 pub struct Sample {
@@ -13,6 +14,7 @@ pub struct Sample {
     graph: WaitGraph,
     pub recorded: HashMap<u32, RecordedProcess>,
     pub known: HashMap<u32, ProcessInfo>,
+    symbols: Symbolizer,
 }
 
 /// Process 1 runs `/bin/a b`. LWPs 1 and 2 hold the mutex at 0x10 while 2 and 3 wait for it.
@@ -37,10 +39,11 @@ impl Sample {
         let graph = analysis.finish(&[]);
         let mut recorded = RecordedProcess::default();
         recorded.add_text(info.as_bytes());
-        Sample { analysis, graph, recorded: HashMap::from([(1, recorded)]), known: HashMap::new() }
+        let symbols = Symbolizer::new(Vec::new(), &[]);
+        Sample { analysis, graph, recorded: HashMap::from([(1, recorded)]), known: HashMap::new(), symbols }
     }
 
     pub fn view(&self) -> ReportView<'_> {
-        ReportView::new(&self.analysis, &self.graph, &self.recorded, &self.known)
+        ReportView::new(&self.analysis, &self.graph, &self.recorded, &self.known, &self.symbols)
     }
 }

@@ -33,7 +33,14 @@ pub fn append_page(view: &ReportView, options: &PageOptions, out: &mut Vec<u8>) 
 
 fn overview(view: &ReportView, options: &PageOptions, text: &mut String) {
     recorded(view, text);
+    // What shows only when names are looked up is missing, too.
+    let mut body = String::new();
+    figures(view, options, &mut body);
     missing(view, text);
+    *text += &body;
+}
+
+fn figures(view: &ReportView, options: &PageOptions, text: &mut String) {
     if view.analysis.span.is_none() {
         return;
     }
@@ -111,6 +118,10 @@ fn missing(view: &ReportView, text: &mut String) {
         if count > 0 {
             lines.push(format!("{count} {what}"));
         }
+    }
+    for path in view.symbols.changed_files() {
+        let path = path.display().to_string();
+        lines.push(format!("names from {}: it has changed since (other build ID)", path.escape_debug()));
     }
     for (index, line) in lines.iter().enumerate() {
         *text += if index == 0 { "missing     " } else { "            " };

@@ -2,12 +2,14 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use spec::Event;
 
 use crate::report::contention::{Analysis, Holder, ObjectKind, ObjectState, ThreadState, WaitGraph};
 use crate::report::process_info::ProcessInfo;
 use crate::report::recorded_process::RecordedProcess;
+use crate::symbols::{CodeAddress, CodeFrame, Symbolizer};
 
 /// An analysis, with what is known of its processes.
 pub struct ReportView<'a> {
@@ -16,6 +18,7 @@ pub struct ReportView<'a> {
     /// By process ID.
     pub recorded: &'a HashMap<u32, RecordedProcess>,
     pub known: &'a HashMap<u32, ProcessInfo>,
+    pub symbols: &'a Symbolizer,
     /// The selected objects: by contention, then by idleness.
     pub objects: Vec<u32>,
     /// The selected threads: by contention, then by idleness.
@@ -51,6 +54,8 @@ pub struct PairRow {
 #[derive(Clone, Debug, Default)]
 pub struct SiteRow {
     pub place: String,
+    /// One of the sites of this name: the one with the most calls.
+    pub site: u32,
     pub calls: u64,
     pub waits: u64,
     pub contention: u64,
@@ -66,12 +71,14 @@ impl<'a> ReportView<'a> {
         graph: &'a WaitGraph,
         recorded: &'a HashMap<u32, RecordedProcess>,
         known: &'a HashMap<u32, ProcessInfo>,
+        symbols: &'a Symbolizer,
     ) -> ReportView<'a> {
         let mut view = ReportView {
             analysis,
             graph,
             recorded,
             known,
+            symbols,
             objects: Vec::new(),
             threads: Vec::new(),
             blamed: HashMap::new(),
@@ -121,9 +128,13 @@ impl<'a> ReportView<'a> {
 
     fn site_rows(&self, blame: &[u64]) -> Vec<SiteRow> {
         let mut rows: HashMap<String, SiteRow> = HashMap::new();
-        for (index, site) in (0..).zip(&self.analysis.sites.sites).skip(1) {
+        let sites = &self.analysis.sites.sites;
+        for (index, site) in (0..).zip(sites).skip(1) {
             let Some(place) = self.place(index) else { continue };
             let row = rows.entry(place).or_default();
+            if row.site == 0 || site.calls > sites[row.site as usize].calls {
+                row.site = index;
+            }
             row.calls += site.calls;
             row.waits += site.waits;
             row.contention += site.contention;
@@ -168,19 +179,28 @@ impl<'a> ReportView<'a> {
         format!("{}:{:#x}#{}", self.pid(object.process), object.address, object.number)
     }
 
-    /// The module and the offset of a site; `None` if the site is not known.
+    /// Function, file and line of a site, or its module and offset; `None` if the site is not known.
     pub fn place(&self, site: u32) -> Option<String> {
         let state = self.analysis.sites.sites.get(site as usize).filter(|_| site > 0)?;
-        Some(self.code_place(state.process, state.address))
+        Some(self.symbols.call_name(self.code(state.process, state.address)))
     }
 
-    /// The module and the offset of an address in the code of a process.
-    pub fn code_place(&self, process: u32, address: u64) -> String {
+    /// The functions that a site is in, the innermost inlined one first.
+    pub fn frames(&self, site: u32) -> Rc<[CodeFrame]> {
+        let state = self.analysis.sites.sites[site as usize];
+        self.symbols.call_frames(self.code(state.process, state.address))
+    }
+
+    /// The name of the function at an address in the code of a process.
+    pub fn function_name(&self, process: u32, address: u64) -> String {
+        self.symbols.function_name(self.code(process, address))
+    }
+
+    /// Where an address in the code of a process is.
+    pub fn code(&self, process: u32, address: u64) -> CodeAddress<'a> {
         let process = &self.analysis.processes[process as usize];
-        match self.recorded.get(&process.pid) {
-            Some(recorded) => recorded.place(process.image, address),
-            None => format!("{address:#x}"),
-        }
+        let recorded = self.recorded.get(&process.pid);
+        recorded.map_or(CodeAddress::Unknown(address), |recorded| recorded.code(process.image, address))
     }
 
     /// The name that a thread was given.
@@ -203,7 +223,7 @@ impl<'a> ReportView<'a> {
     /// What a thread has in common with those that do the same work: its name, or else its start routine.
     pub fn group_label(&self, index: u32) -> String {
         let thread = self.thread(index);
-        let start = || thread.start.map(|start| self.code_place(thread.process, start));
+        let start = || thread.start.map(|start| self.function_name(thread.process, start));
         let main = || (thread.lwp == self.pid(thread.process)).then(|| "main thread".to_owned());
         let label = self.thread_name(index).or_else(main).or_else(start);
         label.unwrap_or_else(|| format!("LWP {}", thread.lwp))

@@ -101,7 +101,7 @@ impl<'a> PathSearch<'a> {
                 self.processes.push(process);
             }
             Some(FileName::Spare { process, number }) => _ = self.add_spare(path.to_owned(), process, number),
-            Some(FileName::Info(_) | FileName::Clock) => {
+            Some(FileName::Info(_) | FileName::Clock | FileName::Control) => {
                 debug!("{}: holds no records", path.display())
             }
             Some(FileName::Records { .. }) | None => {
@@ -179,7 +179,7 @@ impl<'a> PathSearch<'a> {
                         continue;
                     }
                 }
-                FileName::Clock => continue,
+                FileName::Clock | FileName::Control => continue,
             }
             count += 1;
         }

@@ -1,12 +1,14 @@
 //! `-F pprof`: contention as a profile for Go's pprof and what reads its files.
 //!
 //! As in Go's profiles of blocking, a sample has the site of the wait, with counts of contentions and the delay. Labels have the
-//! rest, for `-tagroot`, `-tagleaf` and `-tagfocus`. Mappings have build IDs and offsets in files, by which pprof finds symbols.
+//! rest, for `-tagroot`, `-tagleaf` and `-tagfocus`. Mappings have build IDs and offsets in files, by which pprof finds symbols
+//! that the report has not.
 
 mod message;
 
 use std::collections::HashMap;
 use std::io::Write as _;
+use std::ptr;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -16,7 +18,7 @@ use super::stacks::UNKNOWN_SITE;
 use super::tables::thread_label;
 use super::view::ReportView;
 use crate::report::contention::{ShareKey, WaitCause, WaitSum};
-use crate::report::recorded_process::CodeMap;
+use crate::symbols::{CodeAddress, CodeFrame, CodeMap};
 use message::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
 
 /// Appends the profile.
@@ -31,15 +33,18 @@ struct Builder<'a> {
     view: &'a ReportView<'a>,
     profile: Profile,
     texts: HashMap<String, i64>,
-    /// By process: maps of one file at one place may be of several processes.
-    mappings: HashMap<(u32, &'a CodeMap), u64>,
+    mappings: HashMap<*const CodeMap, u64>,
+    /// By site.
     locations: HashMap<u32, u64>,
+    /// By name and file.
+    functions: HashMap<(i64, i64), u64>,
 }
 
 impl<'a> Builder<'a> {
     fn new(view: &'a ReportView<'a>) -> Builder<'a> {
         let (profile, texts) = (Profile::default(), HashMap::new());
-        let mut builder = Builder { view, profile, texts, mappings: HashMap::new(), locations: HashMap::new() };
+        let (mappings, locations, functions) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let mut builder = Builder { view, profile, texts, mappings, locations, functions };
         builder.text("");
         builder
     }
@@ -68,9 +73,9 @@ impl<'a> Builder<'a> {
     /// Adds the code of the first program, because the first mapping gives a profile its name.
     fn add_programs(&mut self) {
         let Some(process) = self.view.analysis.processes.first() else { return };
-        let recorded = self.view.recorded.get(&process.pid);
-        if let Some(map) = recorded.and_then(|recorded| recorded.program_map(process.image)) {
-            self.mapping(0, map);
+        let programs = self.view.recorded.get(&process.pid).map(|recorded| &recorded.programs);
+        if let Some(map) = programs.and_then(|programs| programs.get(process.image as usize)?.maps.first()) {
+            self.mapping(map);
         }
     }
 
@@ -120,41 +125,43 @@ impl<'a> Builder<'a> {
         if let Some(&id) = self.locations.get(&site) {
             return id;
         }
-        let state = self.view.analysis.sites.sites[site as usize];
-        let address = state.address.saturating_sub(1);
-        let map = (site > 0).then(|| {
-            let process = &self.view.analysis.processes[state.process as usize];
-            self.view.recorded.get(&process.pid)?.code_map(process.image, address)
-        });
-        let mapping_id = map.flatten().map_or(0, |map| self.mapping(state.process, map));
+        let view = self.view;
+        let state = view.analysis.sites.sites[site as usize];
+        let mapping_id = match view.code(state.process, state.address) {
+            CodeAddress::InFile(map, _) if site > 0 => self.mapping(map),
+            _ => 0,
+        };
         let id = self.profile.location.len() as u64 + 1;
-        let mut line = Vec::new();
-        if mapping_id == 0 {
-            let name = self.view.place(site).unwrap_or_else(|| UNKNOWN_SITE.to_owned());
-            line.push(Line { function_id: self.function(&name), line: 0 });
+        let mut line: Vec<Line> = view.frames(site).iter().map(|frame| self.line(frame)).collect();
+        if mapping_id == 0 && line.is_empty() {
+            let function = view.place(site).unwrap_or_else(|| UNKNOWN_SITE.to_owned());
+            line.push(self.line(&CodeFrame { function, ..CodeFrame::default() }));
         }
-        self.profile.location.push(Location { id, mapping_id, address, line });
+        self.profile.location.push(Location { id, mapping_id, address: state.address.saturating_sub(1), line });
         self.locations.insert(site, id);
         id
     }
 
-    fn mapping(&mut self, process: u32, map: &'a CodeMap) -> u64 {
-        if let Some(&id) = self.mappings.get(&(process, map)) {
+    fn line(&mut self, frame: &CodeFrame) -> Line {
+        let key = (self.text(&frame.function), self.text(frame.file.as_deref().unwrap_or("")));
+        let next = self.profile.function.len() as u64 + 1;
+        let function_id = *self.functions.entry(key).or_insert(next);
+        if function_id == next {
+            self.profile.function.push(Function { id: next, name: key.0, filename: key.1 });
+        }
+        Line { function_id, line: frame.line.unwrap_or(0).into() }
+    }
+
+    fn mapping(&mut self, map: &'a CodeMap) -> u64 {
+        if let Some(&id) = self.mappings.get(&ptr::from_ref(map)) {
             return id;
         }
         let id = self.profile.mapping.len() as u64 + 1;
-        let build_id = if map.build_id == "-" { 0 } else { self.text(&map.build_id) };
-        let filename = self.text(&map.path);
+        let build_id = self.text(map.build_id.as_deref().unwrap_or(""));
+        let filename = self.text(&map.path.to_string_lossy());
         let (memory_start, memory_limit, file_offset) = (map.start, map.end, map.offset);
         self.profile.mapping.push(Mapping { id, memory_start, memory_limit, file_offset, filename, build_id });
-        self.mappings.insert((process, map), id);
-        id
-    }
-
-    fn function(&mut self, name: &str) -> u64 {
-        let id = self.profile.function.len() as u64 + 1;
-        let name = self.text(name);
-        self.profile.function.push(Function { id, name, filename: 0 });
+        self.mappings.insert(map, id);
         id
     }
 }

@@ -1,0 +1,71 @@
+//! Files that nobody can trust: names are looked up in a program, and in truncated and corrupted copies of it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::code_maps::CodeMaps;
+use super::symbolizer::Symbolizer;
+use crate::testing::seeded_random::{SeededRandom, fuzz_time};
+
+/// A small program with functions, an inlined one among them, and variables of several types.
+const SOURCE: &str = "struct table { int count; struct { long words[5]; } locks[4]; } table; static long queue_lock;
+    static inline __attribute__((always_inline)) void inner(volatile long *word) { ++*word; }
+    __attribute__((noinline)) void outer(void) { inner(&queue_lock); inner(&table.locks[1].words[2]); }
+    int main(void) { outer(); return 0; }";
+
+fn compile(directory: &Path, flags: &[&str]) -> Vec<u8> {
+    let source = directory.join("source.c");
+    let program = directory.join("program");
+    fs::write(&source, SOURCE).unwrap();
+    let compiled = Command::new("gcc").args(["-g", "-O2"]).args(flags).arg(&source).arg("-o").arg(&program).status();
+    assert!(compiled.unwrap().success());
+    fs::read(program).unwrap()
+}
+
+/// The names of calls that return to some addresses of the code of a file.
+fn names(path: &Path, offsets: impl Iterator<Item = u64>) -> Vec<String> {
+    let symbols = Symbolizer::new(Vec::new(), &[]);
+    let mut maps = CodeMaps::default();
+    maps.add(format!("0x0 0x100000 0x0 - {}", path.display()).as_bytes());
+    offsets.map(|offset| symbols.call_name(maps.find(offset))).collect()
+}
+
+#[test]
+fn the_functions_of_a_program_are_found_by_dwarf_or_by_symbols() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("program");
+    for (flags, expected) in [
+        (&["-static"][..], "inner source.c:2"),
+        (&["-pie", "-Wl,--compress-debug-sections=zlib"], "inner source.c:2"),
+        (&["-no-pie", "-gdwarf-4"], "inner source.c:2"),
+        (&["-g0"], "outer program+0x"),
+    ] {
+        compile(directory.path(), flags);
+        let found = names(&path, 0x200..0x20_000);
+        assert!(found.iter().any(|name| name.starts_with(expected)), "{flags:?}");
+    }
+}
+
+#[test]
+fn damaged_programs_do_not_make_the_reader_panic() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut random = SeededRandom::seeded("symbols", 22);
+    let original = compile(directory.path(), &[]);
+    let copy = directory.path().join("copy");
+    let end = fuzz_time();
+    let mut count = 0;
+    while end.map_or(count < 1000, |end| std::time::Instant::now() < end) {
+        count += 1;
+        let mut bytes = original.clone();
+        for _ in 0..1 + random.below(12) {
+            let at = random.below(bytes.len());
+            bytes[at] = [random.next() as u8, 0, 0xff, bytes[at] ^ 1][random.below(4)];
+        }
+        if random.below(8) == 0 {
+            bytes.truncate(random.below(bytes.len()));
+        }
+        fs::write(&copy, &bytes).unwrap();
+        names(&copy, (0x1000..0x1200).step_by(5));
+    }
+}

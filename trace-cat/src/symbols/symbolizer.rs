@@ -1,0 +1,177 @@
+//! Names of code, each looked up once.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::code_maps::{CodeAddress, CodeMap};
+use super::debug_files;
+use super::debug_info::{CodeFrame, DebugInfo};
+use super::demangle::demangled;
+use super::module_file::ModuleFile;
+use super::name_pattern::NamePattern;
+use super::symbol_table::SymbolTable;
+
+/// Where distributions put separate debug files.
+const DEBUG_DIRECTORY: &str = "/usr/lib/debug";
+
+/// Functions that do not name a site unless nothing else does: what the headers of C++ and the libraries of Rust put between
+/// the program and the call.
+const LIBRARY_FUNCTIONS: [&str; 8] =
+    ["std::*", "__gthread*", "__gnu_cxx::*", "__gthrw*", "core::*", "alloc::*", "<std::*", "<core::*"];
+
+/// The names of the code of all recorded programs.
+pub struct Symbolizer {
+    debug_directories: Vec<PathBuf>,
+    skipped: Vec<NamePattern>,
+    modules: RefCell<HashMap<ModuleKey, Rc<Module>>>,
+    changed: RefCell<BTreeSet<PathBuf>>,
+}
+
+/// The path and the build ID.
+type ModuleKey = (PathBuf, Option<String>);
+
+/// A file that was mapped; each part is read when it is first needed.
+#[derive(Default)]
+struct Module {
+    /// `None` if there is none, or another one than was recorded.
+    file: Option<ModuleFile>,
+    separate: OnceCell<Option<ModuleFile>>,
+    debug: OnceCell<Option<DebugInfo>>,
+    symbols: OnceCell<Option<SymbolTable>>,
+    /// By offset in the file.
+    frames: RefCell<HashMap<u64, Rc<[CodeFrame]>>>,
+}
+
+impl Symbolizer {
+    /// Names with separate debug files from these directories, or the usual one. `skip` has patterns of functions that
+    /// name no site.
+    pub fn new(mut debug_directories: Vec<PathBuf>, skip: &[String]) -> Symbolizer {
+        debug_directories.push(DEBUG_DIRECTORY.into());
+        let skipped = LIBRARY_FUNCTIONS.into_iter().chain(skip.iter().map(String::as_str)).map(NamePattern::new);
+        Symbolizer {
+            debug_directories,
+            skipped: skipped.collect(),
+            modules: RefCell::default(),
+            changed: RefCell::default(),
+        }
+    }
+
+    /// `function file:line` of a call that returns to an address, else `function module+0xoffset`, else what
+    /// [`CodeAddress::place`] returns.
+    pub fn call_name(&self, address: CodeAddress) -> String {
+        self.name(address, &self.call_frames(address))
+    }
+
+    /// The same for a function that begins at an address.
+    pub fn function_name(&self, address: CodeAddress) -> String {
+        self.name(address, &self.frames(address, 0))
+    }
+
+    /// The functions that a call which returns to an address is in, the innermost inlined one first.
+    pub fn call_frames(&self, address: CodeAddress) -> Rc<[CodeFrame]> {
+        // The instruction behind the call may belong to another line or to another function.
+        self.frames(address, 1)
+    }
+
+    /// The files that are not what was recorded, because their build ID differs.
+    pub fn changed_files(&self) -> Vec<PathBuf> {
+        self.changed.borrow().iter().cloned().collect()
+    }
+
+    fn name(&self, address: CodeAddress, frames: &[CodeFrame]) -> String {
+        let is_skipped = |frame: &&CodeFrame| self.skipped.iter().any(|pattern| pattern.matches(&frame.function));
+        let Some(frame) = frames.iter().find(|frame| !is_skipped(frame)).or(frames.last()) else {
+            return address.place();
+        };
+        match (&frame.file, frame.line, address) {
+            (Some(file), Some(line), _) => format!("{} {}:{line}", frame.function, short_path(file)),
+            (_, _, CodeAddress::InFile(map, offset)) => {
+                format!("{} {}+{offset:#x}", frame.function, short_path(&map.file().0.to_string_lossy()))
+            }
+            _ => frame.function.clone(),
+        }
+    }
+
+    fn frames(&self, address: CodeAddress, before: u64) -> Rc<[CodeFrame]> {
+        let CodeAddress::InFile(map, offset) = address else { return Rc::default() };
+        let (module, offset) = (self.module(map), offset.saturating_sub(before));
+        if let Some(known) = module.frames.borrow().get(&offset) {
+            return known.clone();
+        }
+        let frames: Rc<[CodeFrame]> = module.find_frames(offset, &self.debug_directories).into();
+        module.frames.borrow_mut().insert(offset, frames.clone());
+        frames
+    }
+
+    fn module(&self, map: &CodeMap) -> Rc<Module> {
+        let key = (map.path.clone(), map.build_id.clone());
+        if let Some(known) = self.modules.borrow().get(&key) {
+            return known.clone();
+        }
+        let (path, is_deleted) = map.file();
+        let file = ModuleFile::open(&path);
+        let recorded = map.build_id.as_deref();
+        let is_same = |file: &ModuleFile| match (recorded, &file.build_id) {
+            (Some(recorded), found) => found.as_ref().is_some_and(|id| is_build_id(id, recorded)),
+            (None, _) => !is_deleted,
+        };
+        if file.as_ref().is_some_and(|file| !is_same(file)) && !is_deleted {
+            self.changed.borrow_mut().insert(path);
+        }
+        let module = Rc::new(Module { file: file.filter(is_same), ..Module::default() });
+        self.modules.borrow_mut().insert(key, module.clone());
+        module
+    }
+}
+
+impl Module {
+    fn find_frames(&self, offset: u64, directories: &[PathBuf]) -> Vec<CodeFrame> {
+        let Some(address) = self.file.as_ref().and_then(|file| file.address_of_offset(offset)) else {
+            return Vec::new();
+        };
+        let debug = self.debug.get_or_init(|| {
+            let file = self.file_with_dwarf(directories)?;
+            DebugInfo::load(file, debug_files::find_alternate(file, directories).as_ref())
+        });
+        let mut frames = debug.as_ref().map_or(Vec::new(), |debug| debug.frames(address));
+        if frames.last().is_none_or(|frame| frame.function.is_empty())
+            && let Some((name, _)) = self.symbols(directories).and_then(|symbols| symbols.find(address, false))
+        {
+            let outermost = frames.pop().unwrap_or_default();
+            frames.push(CodeFrame { function: demangled(&name), ..outermost });
+        }
+        frames.retain(|frame| !frame.function.is_empty());
+        frames
+    }
+
+    /// The separate debug file, if the file has no DWARF.
+    fn separate(&self, directories: &[PathBuf]) -> Option<&ModuleFile> {
+        let file = self.file.as_ref().filter(|file| !DebugInfo::is_in(file))?;
+        self.separate.get_or_init(|| debug_files::find(file, directories)).as_ref()
+    }
+
+    fn file_with_dwarf(&self, directories: &[PathBuf]) -> Option<&ModuleFile> {
+        self.file.as_ref().filter(|file| DebugInfo::is_in(file)).or_else(|| self.separate(directories))
+    }
+
+    fn symbols(&self, directories: &[PathBuf]) -> Option<&SymbolTable> {
+        let load = || {
+            let separate = self.separate(directories).and_then(ModuleFile::symbols);
+            separate.or_else(|| self.file.as_ref()?.symbols())
+        };
+        self.symbols.get_or_init(load).as_ref()
+    }
+}
+
+/// Whether a build ID is the recorded one, of which the recorder keeps the first 32 bytes.
+fn is_build_id(id: &[u8], recorded: &str) -> bool {
+    let digits: String = id.iter().take(32).map(|byte| format!("{byte:02x}")).collect();
+    digits == recorded
+}
+
+/// The last component of a path.
+fn short_path(path: &str) -> String {
+    Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy()).escape_debug().to_string()
+}
