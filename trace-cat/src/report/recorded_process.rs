@@ -30,7 +30,7 @@ pub struct RecordedProcess {
 #[derive(Clone, Debug, Default)]
 pub struct RecordedProgram {
     pub exe: String,
-    maps: CodeMaps,
+    pub maps: CodeMaps,
 }
 
 impl RecordedProcess {
@@ -51,7 +51,7 @@ impl RecordedProcess {
         recorded
     }
 
-    fn add_text(&mut self, text: &[u8]) {
+    pub fn add_text(&mut self, text: &[u8]) {
         for (key, value) in info::lines(text) {
             match key {
                 b"format" => self.programs.push(RecordedProgram::default()),

@@ -15,6 +15,6 @@ mod name_pattern;
 mod symbol_table;
 mod symbolizer;
 
-pub use code_maps::{CodeAddress, CodeMaps};
+pub use code_maps::{CodeAddress, CodeMap, CodeMaps};
 pub use debug_info::CodeFrame;
 pub use symbolizer::Symbolizer;
