@@ -9,7 +9,9 @@ use crate::options::{CommandError, Options, ReportFormat, ReportOptions};
 use crate::output::destination::{Output, output_identity};
 use crate::output::file_groups;
 use crate::report::contention::{Analysis, ContentionShares, NumericRecord, WaitSelection};
-use crate::report::page::{PageOptions, ReportView, append_document, append_folded, append_page, append_profile};
+use crate::report::page::{
+    PageOptions, ReportView, append_document, append_folded, append_html, append_page, append_profile,
+};
 use crate::report::process_info::processes_in_groups;
 use crate::report::recorded_process::recorded_processes;
 use crate::report::runs;
@@ -27,11 +29,11 @@ const TOP: usize = 10;
 /// # Errors
 /// Any failure of the output or of a temporary file.
 pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool, CommandError> {
+    options.check_format(io::stdout().is_terminal())?;
     let ReportOptions { paths, by, top, format, output, no_pager, pids, lwps, objects, debug_dirs, skip, last, .. } =
         options;
     let ReportOptions { run, all_runs, .. } = options;
     let named = Options { paths, last, run, all_runs, ..Options::default() };
-    format.check_output(output.is_none() && io::stdout().is_terminal())?;
     let paths = selected_paths(&named, &runs::find_runs(&named.paths), diagnostics)?;
     let inputs = inputs::collect(&paths, &DescriptorBudget::half_of_the_limit(), diagnostics);
     let path = output.as_deref();
@@ -73,6 +75,7 @@ pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool,
         ReportFormat::Json => append_document(&view, &mut text),
         ReportFormat::Folded => append_folded(&view, &mut text),
         ReportFormat::Pprof => append_profile(&view, &mut text),
+        ReportFormat::Html => append_html(&view, top, &mut text),
         ReportFormat::Text => {
             let top = top.unwrap_or(if by.is_some() { usize::MAX } else { TOP });
             let paths: Vec<String> = named.paths.iter().map(|path| path.display().to_string()).collect();

@@ -14,6 +14,11 @@ const LIST_MAX: usize = 10_000;
 
 /// Appends the document.
 pub fn append_document(view: &ReportView, out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("{:#}\n", document(view)).as_bytes());
+}
+
+/// The document.
+pub fn document(view: &ReportView) -> Value {
     let mut document = Document { view, origin: view.analysis.span.map_or(0, |span| span.0), left_out: Map::new() };
     let [thread_time, contention, idleness] = view.thread_sums();
     let origin = format!("{:010}.{:09}", document.origin / NANOS_PER_SECOND, document.origin % NANOS_PER_SECOND);
@@ -24,7 +29,7 @@ pub fn append_document(view: &ReportView, out: &mut Vec<u8>) {
     let sites = document.list("sites", &sites, Document::site);
     let pairs = document.pairs();
     let stuck = document.stuck();
-    let text = json!({
+    json!({
         "format": FORMAT,
         "origin": view.analysis.span.map(|_| origin),
         "span": view.analysis.span.map(|(start, end)| end - start),
@@ -40,8 +45,7 @@ pub fn append_document(view: &ReportView, out: &mut Vec<u8>) {
         "deadlocks": document.deadlocks(),
         "stuck": stuck,
         "left_out": document.left_out,
-    });
-    out.extend_from_slice(format!("{text:#}\n").as_bytes());
+    })
 }
 
 struct Document<'a> {
