@@ -17,9 +17,9 @@ pub struct CodeMaps(Vec<CodeMap>);
 /// A mapping of a file.
 #[derive(Clone, Debug)]
 pub struct CodeMap {
-    start: u64,
+    pub start: u64,
     end: u64,
-    offset: u64,
+    pub offset: u64,
     /// In hexadecimal digits, as the recorder read it from memory; `None` if it found none.
     pub build_id: Option<String>,
     pub path: PathBuf,
@@ -50,6 +50,12 @@ impl CodeMaps {
             None if self.0.is_empty() => CodeAddress::Unknown(address),
             _ => CodeAddress::Generated,
         }
+    }
+
+    /// The mapping of a file that begins last before an address: a module's data follow its code.
+    pub fn module_before(&self, address: u64) -> Option<&CodeMap> {
+        let before = self.0.iter().filter(|map| map.start <= address && !map.is_generated());
+        before.max_by_key(|map| map.start)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The report: a page of text, or a JSON document. `view` sorts and labels what both show.
 
 mod document;
+mod object_names;
 mod tables;
 mod text;
 mod view;
