@@ -92,6 +92,24 @@ fn waits_are_blamed_on_who_held_the_mutex() {
     assert_eq!(std::fs::read_to_string(file).unwrap(), text);
 }
 
+#[test]
+fn stacks_have_all_contention() {
+    let test = TestDirectory::new("report-stacks");
+    let program = test.traced(Program::c("report/known.c")).args(["waits", "20"]);
+    program.env("THR_TRACE_DETAIL", "1").run().success();
+    let waited = number(&document(report(&test, &["-F", "json"]).run().success())["contention"]);
+    let folded = report(&test, &["-F", "folded"]).run();
+    let text = folded.success().stdout_text();
+    let (stacks, times): (Vec<&str>, Vec<&str>) = text.lines().map(|line| line.rsplit_once(' ').unwrap()).unzip();
+    assert_eq!(times.iter().map(|time| time.parse::<u64>().unwrap()).sum::<u64>(), waited, "{text}");
+    assert!(stacks.iter().any(|stack| stack.contains(";main thread holds it from ")), "{text}");
+    let none = report(&test, &["-F", "folded", "-l", "1"]).run();
+    assert_eq!(none.success().stdout_text(), "");
+    let file = test.directory().join("report.pb.gz");
+    report(&test, &["-F", "pprof", "-o", file.to_str().unwrap()]).run().success();
+    assert_eq!(std::fs::read(file).unwrap()[..3], [0x1f, 0x8b, 8], "gzip");
+}
+
 fn document_of_lwp(test: &TestDirectory, lwp: u32) -> Value {
     document(report(test, &["-F", "json", "-l", &lwp.to_string()]).run().success())
 }

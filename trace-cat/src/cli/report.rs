@@ -1,14 +1,15 @@
 //! `trace-cat report`.
 
 use std::collections::HashMap;
+use std::io::{self, IsTerminal as _};
 
 use super::print::selected_paths;
 use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
 use crate::options::{CommandError, Options, ReportFormat, ReportOptions};
 use crate::output::destination::{Output, output_identity};
 use crate::output::file_groups;
-use crate::report::contention::{Analysis, NumericRecord, WaitSelection};
-use crate::report::page::{PageOptions, ReportView, append_document, append_page};
+use crate::report::contention::{Analysis, ContentionShares, NumericRecord, WaitSelection};
+use crate::report::page::{PageOptions, ReportView, append_document, append_folded, append_page, append_profile};
 use crate::report::process_info::processes_in_groups;
 use crate::report::recorded_process::recorded_processes;
 use crate::report::runs;
@@ -29,6 +30,7 @@ pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool,
     let ReportOptions { paths, by, top, format, output, pids, lwps, objects, debug_dirs, skip, last, run, all_runs } =
         options;
     let named = Options { paths, last, run, all_runs, ..Options::default() };
+    format.check_output(output.is_none() && io::stdout().is_terminal())?;
     let paths = selected_paths(&named, &runs::find_runs(&named.paths), diagnostics)?;
     let inputs = inputs::collect(&paths, &DescriptorBudget::half_of_the_limit(), diagnostics);
     let path = output.as_deref();
@@ -53,6 +55,7 @@ pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool,
 
     let knowledge: HashMap<u32, _, _> = recorded.iter().map(|(pid, recorded)| (*pid, recorded.knowledge)).collect();
     let mut analysis = Analysis::new(knowledge, WaitSelection { pids, lwps, objects });
+    analysis.shares = format.has_stacks().then(ContentionShares::default);
     let parse = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| NumericRecord::append_lines(lines, out);
     let parse: BatchTransform = Some(&parse);
     let mut take = |records: &[u8]| {
@@ -67,6 +70,8 @@ pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool,
     let mut text = Vec::new();
     match format {
         ReportFormat::Json => append_document(&view, &mut text),
+        ReportFormat::Folded => append_folded(&view, &mut text),
+        ReportFormat::Pprof => append_profile(&view, &mut text),
         ReportFormat::Text => {
             let top = top.unwrap_or(if by.is_some() { usize::MAX } else { TOP });
             let paths: Vec<String> = named.paths.iter().map(|path| path.display().to_string()).collect();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
+use super::command_error::CommandError;
 use super::selection::address;
 
 /// Report who waits for whom, for how long, and who is stuck
@@ -28,7 +29,7 @@ pub struct ReportOptions {
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
 
-    /// Text, or a JSON document
+    /// For people or for programs
     #[arg(short = 'F', long = "format", value_name = "FORMAT", value_enum, default_value_t = ReportFormat::Text)]
     pub format: ReportFormat,
 
@@ -89,6 +90,25 @@ pub enum ReportTable {
     Pair,
 }
 
+impl ReportFormat {
+    /// Whether it has contention by waiter, site, object and holder at once.
+    pub fn has_stacks(self) -> bool {
+        matches!(self, ReportFormat::Folded | ReportFormat::Pprof)
+    }
+
+    /// Refuses to write what is not for people to a terminal.
+    ///
+    /// # Errors
+    /// A message that says how to write it.
+    pub fn check_output(self, is_terminal: bool) -> Result<(), CommandError> {
+        if is_terminal && self == ReportFormat::Pprof {
+            let what = "-F pprof is not for terminals: write it to a file with -o report.pb.gz";
+            return Err(CommandError::Usage(what.to_owned()));
+        }
+        Ok(())
+    }
+}
+
 /// The formats of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
@@ -97,4 +117,21 @@ pub enum ReportFormat {
     Text,
     /// One document with all lists
     Json,
+    /// Contention as lines of frames with nanoseconds, for flame graphs
+    Folded,
+    /// Contention as a compressed profile for Go's pprof
+    Pprof,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_formats_for_people_are_written_to_terminals() {
+        use ReportFormat::{Folded, Json, Pprof, Text};
+        let refused =
+            [Text, Json, Folded, Pprof].map(|format| [false, true].map(|is| format.check_output(is).is_err()));
+        assert_eq!(refused, [[false, false], [false, false], [false, false], [false, true]]);
+    }
 }

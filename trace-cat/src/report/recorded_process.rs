@@ -53,7 +53,7 @@ impl RecordedProcess {
         recorded
     }
 
-    fn add_text(&mut self, text: &[u8]) {
+    pub fn add_text(&mut self, text: &[u8]) {
         for (key, value) in info::lines(text) {
             match key {
                 b"format" => self.programs.push(RecordedProgram::default()),

@@ -18,7 +18,8 @@ pub struct CodeMaps(Vec<CodeMap>);
 #[derive(Clone, Debug)]
 pub struct CodeMap {
     pub start: u64,
-    end: u64,
+    pub end: u64,
+    /// Where in the file the code at `start` is.
     pub offset: u64,
     /// In hexadecimal digits, as the recorder read it from memory; `None` if it found none.
     pub build_id: Option<String>,
@@ -40,6 +41,11 @@ impl CodeMaps {
     /// Adds the value of a line `map START END OFFSET BUILD-ID PATH`.
     pub fn add(&mut self, value: &[u8]) {
         self.0.extend(CodeMap::parse(value));
+    }
+
+    /// The mapping that was recorded first: it is of the program.
+    pub fn first(&self) -> Option<&CodeMap> {
+        self.0.first()
     }
 
     /// Where an address is.

@@ -16,6 +16,6 @@ mod symbol_table;
 mod symbolizer;
 mod variable_types;
 
-pub use code_maps::{CodeAddress, CodeMaps};
+pub use code_maps::{CodeAddress, CodeMap, CodeMaps};
 pub use debug_info::CodeFrame;
 pub use symbolizer::Symbolizer;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
+use super::contention_shares::ContentionShares;
 use super::holds::{FinishedWait, Hold, Knowledge};
 use super::object_state::{ObjectKind, ObjectState, WorstWait};
 
@@ -34,6 +35,8 @@ pub struct Analysis {
     pub pairs: HashMap<(u32, u32, u32), (u64, u64), RandomState>,
     /// How many pairs were left out.
     pub pairs_left_out: u64,
+    /// Contention by all of these at once, if that is asked for.
+    pub shares: Option<ContentionShares>,
     /// By object: who ended how many waits, and where.
     pub wakers: HashMap<(u32, u32, u32), u64, RandomState>,
     /// The latest process of each number.
@@ -95,6 +98,7 @@ impl Analysis {
             blame: HashMap::default(),
             pairs: HashMap::default(),
             pairs_left_out: 0,
+            shares: None,
             wakers: HashMap::default(),
             process_of_pid: HashMap::default(),
             thread_of_lwp: HashMap::default(),
@@ -221,6 +225,9 @@ impl Analysis {
         let holder = wait.shares.blamed.iter().max_by_key(|(_, time)| *time).map(|(holder, _)| holder.thread);
         for &(holder, time) in wait.shares.blamed.iter().filter(|(_, time)| *time > 0) {
             *self.blame.entry((object, holder)).or_default() += time;
+        }
+        if let Some(sums) = &mut self.shares {
+            sums.add((place.thread, place.site, object), &wait.shares);
         }
         // A thread may have held the object several times, and at several sites.
         let mut by_thread: Vec<(u32, u64)> = Vec::new();

@@ -10,6 +10,7 @@
 //! after the last record, and `wait_graph` finds deadlocks there.
 
 mod analysis;
+mod contention_shares;
 mod dispatch;
 mod finish;
 mod histogram;
@@ -27,6 +28,7 @@ mod wait_shares;
 mod wakeups;
 
 pub use analysis::Analysis;
+pub use contention_shares::{ContentionShares, ShareKey, WaitCause, WaitSum};
 pub use histogram::DurationSummary;
 pub use holds::Knowledge;
 pub use numeric_record::NumericRecord;

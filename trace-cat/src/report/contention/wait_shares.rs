@@ -1,7 +1,7 @@
 //! How the time of a wait is divided: to those who held the object meanwhile, to handoff, and to nobody known.
 
 /// A thread that holds an object, and where it got it; both are indexes of the analysis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Holder {
     pub thread: u32,
     pub site: u32,

@@ -1,11 +1,18 @@
-//! The report: a page of text, or a JSON document. `view` sorts and labels what both show.
+//! The report: a page of text, a JSON document, and files for other programs. `view` sorts and labels what all show.
 
 mod document;
 mod object_names;
+mod pprof;
+mod stacks;
 mod tables;
 mod text;
 mod view;
 
 pub use document::append_document;
+pub use pprof::append_profile;
+pub use stacks::append_folded;
 pub use text::{PageOptions, append_page};
 pub use view::ReportView;
+
+#[cfg(test)]
+mod sample;

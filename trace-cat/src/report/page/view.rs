@@ -217,7 +217,8 @@ impl<'a> ReportView<'a> {
         self.symbols.function_name(self.code(process, address))
     }
 
-    fn code(&self, process: u32, address: u64) -> CodeAddress<'_> {
+    /// Where an address in the code of a process is.
+    pub fn code(&self, process: u32, address: u64) -> CodeAddress<'a> {
         let process = &self.analysis.processes[process as usize];
         let recorded = self.recorded.get(&process.pid);
         recorded.map_or(CodeAddress::Unknown(address), |recorded| recorded.code(process.image, address))
@@ -238,6 +239,25 @@ impl<'a> ReportView<'a> {
             let program = self.recorded.get(&process.pid)?.program(process.image)?;
             Some(program.comm.clone()).filter(|comm| !comm.is_empty())
         })
+    }
+
+    /// The program of a process, and its number: `sort (19953)`.
+    pub fn program_label(&self, process: u32) -> String {
+        let state = &self.analysis.processes[process as usize];
+        let program = self.recorded.get(&state.pid).and_then(|recorded| recorded.programs.get(state.image as usize));
+        match program.and_then(|program| program.exe.rsplit('/').next()) {
+            Some(name) if !name.is_empty() => format!("{name} ({})", state.pid),
+            _ => format!("process {}", state.pid),
+        }
+    }
+
+    /// What a thread has in common with those that do the same work: its name, or else its start routine.
+    pub fn group_label(&self, index: u32) -> String {
+        let thread = self.thread(index);
+        let start = || thread.start.map(|start| self.function_name(thread.process, start));
+        let main = || (thread.lwp == self.pid(thread.process)).then(|| "main thread".to_owned());
+        let label = self.thread_name(index).or_else(main).or_else(start);
+        label.unwrap_or_else(|| format!("LWP {}", thread.lwp))
     }
 
     /// Until when a thread lived as far as it is known.

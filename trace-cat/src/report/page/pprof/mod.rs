@@ -1,0 +1,227 @@
+//! `-F pprof`: contention as a profile for Go's pprof and what reads its files.
+//!
+//! As in Go's profiles of blocking, a sample has the site of the wait, with counts of contentions and the delay. Labels have the
+//! rest, for `-tagroot`, `-tagleaf` and `-tagfocus`. Mappings have build IDs and offsets in files, by which pprof finds symbols
+//! that the report has not.
+
+mod message;
+
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::ptr;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use prost::Message as _;
+
+use super::stacks::UNKNOWN_SITE;
+use super::tables::thread_label;
+use super::view::ReportView;
+use crate::report::contention::{ShareKey, WaitCause, WaitSum};
+use crate::symbols::{CodeAddress, CodeFrame, CodeMap};
+use message::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
+
+/// Appends the profile.
+pub fn append_profile(view: &ReportView, out: &mut Vec<u8>) {
+    let profile = Builder::new(view).profile();
+    let mut encoder = GzEncoder::new(out, Compression::default());
+    encoder.write_all(&profile.encode_to_vec()).expect("memory takes all bytes");
+    encoder.finish().expect("memory takes all bytes");
+}
+
+struct Builder<'a> {
+    view: &'a ReportView<'a>,
+    profile: Profile,
+    texts: HashMap<String, i64>,
+    mappings: HashMap<*const CodeMap, u64>,
+    /// By site.
+    locations: HashMap<u32, u64>,
+    /// By name and file.
+    functions: HashMap<(i64, i64), u64>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(view: &'a ReportView<'a>) -> Builder<'a> {
+        let (profile, texts) = (Profile::default(), HashMap::new());
+        let (mappings, locations, functions) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let mut builder = Builder { view, profile, texts, mappings, locations, functions };
+        builder.text("");
+        builder
+    }
+
+    fn profile(mut self) -> Profile {
+        let mut value_type = |kind, unit| ValueType { kind: self.text(kind), unit: self.text(unit) };
+        let (contentions, delay) = (value_type("contentions", "count"), value_type("delay", "nanoseconds"));
+        self.profile.sample_type = vec![contentions, delay];
+        self.profile.default_sample_type = delay.kind;
+        (self.profile.period_type, self.profile.period) = (Some(contentions), 1);
+        let (start, end) = self.view.analysis.span.unwrap_or_default();
+        (self.profile.time_nanos, self.profile.duration_nanos) = (signed(start), signed(end - start));
+        self.add_programs();
+        if let Some(shares) = &self.view.analysis.shares {
+            let mut rows: Vec<(&ShareKey, &WaitSum)> = shares.rows.iter().collect();
+            rows.sort_unstable_by_key(|(key, _)| **key);
+            rows.into_iter().for_each(|(key, sum)| self.add_row(key, sum));
+            if shares.others.time > 0 {
+                let location = self.location(0);
+                self.add_sample(location, &shares.others, Vec::new());
+            }
+        }
+        self.profile
+    }
+
+    /// Adds the code of the first program, because the first mapping gives a profile its name.
+    fn add_programs(&mut self) {
+        let Some(process) = self.view.analysis.processes.first() else { return };
+        let programs = self.view.recorded.get(&process.pid).map(|recorded| &recorded.programs);
+        if let Some(map) = programs.and_then(|programs| programs.get(process.image as usize)?.maps.first()) {
+            self.mapping(map);
+        }
+    }
+
+    fn add_row(&mut self, key: &ShareKey, sum: &WaitSum) {
+        let view = self.view;
+        let thread = view.thread(key.thread);
+        let object = view.object_label(key.object);
+        let mut labels = vec![
+            self.label("process", &view.program_label(thread.process)),
+            self.label("thread", &thread_label(view, key.thread)),
+            self.label("object", &object),
+        ];
+        match key.cause {
+            WaitCause::Held(holder) => {
+                labels.push(self.label("holder", &thread_label(view, holder.thread)));
+                let place = view.place(holder.site).unwrap_or_else(|| UNKNOWN_SITE.to_owned());
+                labels.push(self.label("holder_site", &place));
+            }
+            WaitCause::Handoff => labels.push(self.label("holder", "[handoff]")),
+            WaitCause::Unknown => labels.push(self.label("holder", "[unknown]")),
+        }
+        let location = self.location(key.site);
+        self.add_sample(location, sum, labels);
+    }
+
+    fn add_sample(&mut self, location: u64, sum: &WaitSum, label: Vec<Label>) {
+        let value = vec![signed(sum.waits), signed(sum.time)];
+        self.profile.sample.push(Sample { location_id: vec![location], value, label });
+    }
+
+    fn label(&mut self, key: &str, text: &str) -> Label {
+        Label { key: self.text(key), text: self.text(text) }
+    }
+
+    fn text(&mut self, text: &str) -> i64 {
+        if let Some(&index) = self.texts.get(text) {
+            return index;
+        }
+        let index = self.profile.string_table.len() as i64;
+        self.profile.string_table.push(text.to_owned());
+        self.texts.insert(text.to_owned(), index);
+        index
+    }
+
+    /// The location of a site. Its address is in the call instruction, which ends before the return address.
+    fn location(&mut self, site: u32) -> u64 {
+        if let Some(&id) = self.locations.get(&site) {
+            return id;
+        }
+        let view = self.view;
+        let state = view.analysis.sites.sites[site as usize];
+        let mapping_id = match view.code(state.process, state.address) {
+            CodeAddress::InFile(map, _) if site > 0 => self.mapping(map),
+            _ => 0,
+        };
+        let id = self.profile.location.len() as u64 + 1;
+        let mut line: Vec<Line> = view.frames(site).iter().map(|frame| self.line(frame)).collect();
+        if mapping_id == 0 && line.is_empty() {
+            let function = view.place(site).unwrap_or_else(|| UNKNOWN_SITE.to_owned());
+            line.push(self.line(&CodeFrame { function, ..CodeFrame::default() }));
+        }
+        self.profile.location.push(Location { id, mapping_id, address: state.address.saturating_sub(1), line });
+        self.locations.insert(site, id);
+        id
+    }
+
+    fn line(&mut self, frame: &CodeFrame) -> Line {
+        let key = (self.text(&frame.function), self.text(frame.file.as_deref().unwrap_or("")));
+        let next = self.profile.function.len() as u64 + 1;
+        let function_id = *self.functions.entry(key).or_insert(next);
+        if function_id == next {
+            self.profile.function.push(Function { id: next, name: key.0, filename: key.1 });
+        }
+        Line { function_id, line: frame.line.unwrap_or(0).into() }
+    }
+
+    fn mapping(&mut self, map: &'a CodeMap) -> u64 {
+        if let Some(&id) = self.mappings.get(&ptr::from_ref(map)) {
+            return id;
+        }
+        let id = self.profile.mapping.len() as u64 + 1;
+        let build_id = self.text(map.build_id.as_deref().unwrap_or(""));
+        let filename = self.text(&map.path.to_string_lossy());
+        let (memory_start, memory_limit, file_offset) = (map.start, map.end, map.offset);
+        self.profile.mapping.push(Mapping { id, memory_start, memory_limit, file_offset, filename, build_id });
+        self.mappings.insert(map, id);
+        id
+    }
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use flate2::read::GzDecoder;
+
+    use super::*;
+    use crate::report::page::sample::{INFO, Sample, WAITS};
+
+    fn profile(info: &str) -> Profile {
+        let sample = Sample::new(WAITS, info);
+        let (mut bytes, mut message) = (Vec::new(), Vec::new());
+        append_profile(&sample.view(), &mut bytes);
+        GzDecoder::new(&bytes[..]).read_to_end(&mut message).unwrap();
+        Profile::decode(&message[..]).unwrap()
+    }
+
+    #[test]
+    fn a_profile_has_the_delays_with_sites_and_labels() {
+        let profile = profile(INFO);
+        let text = |index: i64| profile.string_table[index as usize].as_str();
+        let types: Vec<_> = profile.sample_type.iter().map(|kind| (text(kind.kind), text(kind.unit))).collect();
+        assert_eq!(types, [("contentions", "count"), ("delay", "nanoseconds")]);
+        assert_eq!((text(0), text(profile.default_sample_type), profile.duration_nanos), ("", "delay", 80));
+        let [mapping] = &profile.mapping[..] else { panic!("{profile:?}") };
+        assert_eq!((mapping.memory_start, mapping.memory_limit, mapping.file_offset), (0x1000, 0x2000, 0x500));
+        assert_eq!((text(mapping.filename), text(mapping.build_id)), ("/bin/a b", "0a0b0c"));
+        let locations: Vec<_> = profile.location.iter().map(|place| (place.mapping_id, place.address)).collect();
+        assert_eq!(locations, [(1, 0x15ff), (0, 0)]);
+        assert_eq!(text(profile.function[profile.location[1].line[0].function_id as usize - 1].name), UNKNOWN_SITE);
+        let samples: Vec<String> = profile
+            .sample
+            .iter()
+            .map(|sample| {
+                let labels = sample.label.iter().map(|label| format!("{}={}", text(label.key), text(label.text)));
+                format!("{:?} {:?} {}", sample.location_id, sample.value, labels.collect::<Vec<_>>().join(" "))
+            })
+            .collect();
+        let expected = [
+            "[1] [1, 25] process=a b (1) thread=LWP 2 object=mutex 1:0x10#1 holder=LWP 1 holder_site=/bin/a b+0xa00",
+            "[1] [0, 5] process=a b (1) thread=LWP 2 object=mutex 1:0x10#1 holder=[handoff]",
+            "[2] [1, 15] process=a b (1) thread=LWP 3 object=mutex 1:0x10#1 holder=LWP 1 holder_site=/bin/a b+0xa00",
+            "[2] [0, 10] process=a b (1) thread=LWP 3 object=mutex 1:0x10#1 holder=LWP 2 holder_site=/bin/a b+0xb00",
+            "[2] [0, 5] process=a b (1) thread=LWP 3 object=mutex 1:0x10#1 holder=[handoff]",
+        ];
+        assert_eq!(samples, expected);
+    }
+
+    #[test]
+    fn sites_outside_of_files_are_functions() {
+        let profile = profile("format 1\npid 1\nexe /bin/a\n");
+        let names = profile.function.iter().map(|function| profile.string_table[function.name as usize].as_str());
+        assert_eq!((names.collect::<Vec<_>>(), profile.mapping.len()), (vec!["0x1600", UNKNOWN_SITE], 0));
+    }
+}

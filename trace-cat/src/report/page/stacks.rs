@@ -1,0 +1,95 @@
+//! `-F folded`: contention as stacks of frames, for programs that draw flame graphs.
+//!
+//! ```text
+//! server (19953);worker;/usr/bin/server+0x21a0;mutex 19953:0x5602a8c1c2a0#1;main thread holds it from /usr/bin/server+0x1f00 1204511
+//! ```
+//!
+//! Who waited, where, for what, and who held it meanwhile; then nanoseconds. Threads of one name have one frame. The sum of all
+//! lines is the contention.
+
+use std::collections::BTreeMap;
+
+use super::view::ReportView;
+use crate::report::contention::{ShareKey, WaitCause};
+
+/// What stands for a site that is not recorded.
+pub const UNKNOWN_SITE: &str = "[site not recorded]";
+
+/// Appends the lines.
+pub fn append_folded(view: &ReportView, out: &mut Vec<u8>) {
+    let Some(shares) = &view.analysis.shares else { return };
+    let mut lines: BTreeMap<String, u64> = BTreeMap::new();
+    for (key, sum) in &shares.rows {
+        *lines.entry(stack(view, key)).or_default() += sum.time;
+    }
+    if shares.others.time > 0 {
+        lines.insert("[others]".to_owned(), shares.others.time);
+    }
+    for (stack, time) in lines {
+        out.extend_from_slice(format!("{stack} {time}\n").as_bytes());
+    }
+}
+
+fn stack(view: &ReportView, key: &ShareKey) -> String {
+    let process = view.thread(key.thread).process;
+    let place = view.place(key.site).unwrap_or_else(|| UNKNOWN_SITE.to_owned());
+    let object = view.object_label(key.object);
+    let frames = [view.program_label(process), view.group_label(key.thread), place, object, cause(view, key.cause)];
+    frames.map(|frame| escaped(&frame)).join(";")
+}
+
+/// The last frame. It does not end in a number after a space, which readers would take for a figure.
+fn cause(view: &ReportView, cause: WaitCause) -> String {
+    match cause {
+        WaitCause::Held(holder) => {
+            let at = view.place(holder.site).map(|place| format!(" from {place}")).unwrap_or_default();
+            format!("{} holds it{at}", view.group_label(holder.thread))
+        }
+        WaitCause::Handoff => "[handoff]".to_owned(),
+        WaitCause::Unknown => "[unknown]".to_owned(),
+    }
+}
+
+/// A frame without what separates frames and lines.
+fn escaped(frame: &str) -> String {
+    let escape = |character: char| match character {
+        ';' => "\\x3b".to_owned(),
+        _ if character.is_control() => character.escape_default().to_string(),
+        _ => character.to_string(),
+    };
+    frame.chars().map(escape).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::page::sample::{INFO, Sample, WAITS};
+
+    fn folded(lines: &str) -> String {
+        let sample = Sample::new(lines, INFO);
+        let mut text = Vec::new();
+        append_folded(&sample.view(), &mut text);
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn lines_have_who_waited_where_for_what_and_who_held_it() {
+        let expected = "\
+            a b (1);LWP 2;/bin/a b+0xb00;mutex 1:0x10#1;[handoff] 5\n\
+            a b (1);LWP 2;/bin/a b+0xb00;mutex 1:0x10#1;main thread holds it from /bin/a b+0xa00 25\n\
+            a b (1);LWP 3;[site not recorded];mutex 1:0x10#1;LWP 2 holds it from /bin/a b+0xb00 10\n\
+            a b (1);LWP 3;[site not recorded];mutex 1:0x10#1;[handoff] 5\n\
+            a b (1);LWP 3;[site not recorded];mutex 1:0x10#1;main thread holds it from /bin/a b+0xa00 15\n";
+        assert_eq!(folded(WAITS), expected);
+    }
+
+    /// The number is `w; 1` in a record.
+    #[test]
+    fn names_neither_end_frames_nor_lines_and_threads_of_one_name_are_one_frame() {
+        let named = |lwp| format!("5:{lwp}:01:39:0:0x{lwp}:0x773b203100000000:0:0:0\n");
+        let text = folded(&(named(2) + &named(3) + WAITS));
+        assert!(text.lines().all(|line| line.split(';').count() == 5 && line.contains(";w\\x3b 1;")), "{text}");
+        assert!(text.contains("w\\x3b 1 holds it from /bin/a b+0xb00 10\n"), "{text}");
+        assert_eq!(escaped("a;b\n\u{7f}\u{e9}"), "a\\x3bb\\n\\u{7f}\u{e9}");
+    }
+}
