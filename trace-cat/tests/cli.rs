@@ -8,6 +8,8 @@ mod follow;
 mod formats;
 #[path = "cli/hostile.rs"]
 mod hostile;
+#[path = "cli/pager.rs"]
+mod pager;
 #[path = "cli/progress.rs"]
 mod progress;
 #[path = "cli/recover.rs"]

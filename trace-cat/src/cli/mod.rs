@@ -4,7 +4,7 @@ mod messages;
 mod print;
 mod report;
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
 pub use crate::options::command;
@@ -23,7 +23,7 @@ pub fn main() -> ExitCode {
     env_logger::init();
     let messages = Messages::new(Box::new(io::stderr()));
     let cli = Cli { diagnostics: messages.diagnostics(), messages };
-    match Task::parse(std::env::args_os(), std::env::var_os("THR_TRACE_DIR")) {
+    match Task::parse(std::env::args_os(), std::env::var_os("THR_TRACE_DIR"), io::stdout().is_terminal()) {
         Ok(Task::Read(options)) => cli.read(options),
         Ok(Task::Report(options)) => cli.report(options),
         Ok(Task::Run(options)) => {

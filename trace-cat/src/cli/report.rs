@@ -27,8 +27,9 @@ const TOP: usize = 10;
 /// # Errors
 /// Any failure of the output or of a temporary file.
 pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool, CommandError> {
-    let ReportOptions { paths, by, top, format, output, pids, lwps, objects, debug_dirs, skip, last, run, all_runs } =
+    let ReportOptions { paths, by, top, format, output, no_pager, pids, lwps, objects, debug_dirs, skip, last, .. } =
         options;
+    let ReportOptions { run, all_runs, .. } = options;
     let named = Options { paths, last, run, all_runs, ..Options::default() };
     format.check_output(output.is_none() && io::stdout().is_terminal())?;
     let paths = selected_paths(&named, &runs::find_runs(&named.paths), diagnostics)?;
@@ -78,7 +79,7 @@ pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool,
             append_page(&view, &PageOptions { top, by, paths: paths.join(" ") }, &mut text);
         }
     }
-    let written = Output::open(path, diagnostics).and_then(|mut output| output.write(&text));
+    let written = Output::open_paged(path, !no_pager, diagnostics).and_then(|mut output| output.write(&text));
     written.map_err(|error| Error::new(output_name, error))?;
     Ok(!graph.deadlocks.is_empty())
 }

@@ -163,11 +163,16 @@ impl Options {
 }
 
 impl Task {
-    /// Parses a command line, whose first word is the program's name. `directory` is `$THR_TRACE_DIR`.
+    /// Parses a command line, whose first word is the program's name. `directory` is `$THR_TRACE_DIR`; `is_terminal` if the standard
+    /// output is one.
     ///
     /// # Errors
     /// The help that was asked for, or what is wrong with the command line.
-    pub fn parse(words: impl IntoIterator<Item = OsString>, directory: Option<OsString>) -> Result<Task, clap::Error> {
+    pub fn parse(
+        words: impl IntoIterator<Item = OsString>,
+        directory: Option<OsString>,
+        is_terminal: bool,
+    ) -> Result<Task, clap::Error> {
         let Arguments { command, mut options } = Arguments::try_parse_from(words)?;
         let add_directory = |paths: &mut Vec<PathBuf>| {
             if paths.is_empty() {
@@ -187,6 +192,9 @@ impl Task {
             }
             None => add_directory(&mut options.paths),
         }
+        // With --follow, FILE of -o is a journal.
+        let is_shown = options.printing.output.is_none() || options.following.follow;
+        options.printing.resolve(is_terminal && is_shown);
         options.printing.check().map_err(|what| usage_error(&[], what))?;
         if options.stat && options.printing.format == OutputFormat::Csv {
             return Err(usage_error(&[], "--stat prints tables, or a document with -F json"));

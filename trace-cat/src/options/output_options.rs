@@ -8,11 +8,15 @@ use clap::{Args, ValueEnum, ValueHint};
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "How they are printed")]
 pub struct Printing {
-    /// How records are printed
-    ///
-    /// Example: trace-cat -F text trace | less
-    #[arg(short = 'F', long = "format", value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Raw)]
+    /// What was chosen, or else is printed there.
+    #[arg(skip)]
     pub format: OutputFormat,
+
+    /// How records are printed [default: text on a terminal, else raw]
+    ///
+    /// Example: trace-cat -F text trace >calls
+    #[arg(short = 'F', long = "format", value_name = "FORMAT", value_enum)]
+    pub chosen_format: Option<OutputFormat>,
 
     /// With -F json: an object for each call instead of each record
     ///
@@ -34,6 +38,12 @@ pub struct Printing {
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = ColorChoice::Auto)]
     pub color: ColorChoice,
 
+    /// Print to a terminal without a pager
+    ///
+    /// What goes to a terminal is shown by $PAGER, or by less; not if PAGER is empty or cat, or TERM is dumb, nor with --follow.
+    #[arg(long)]
+    pub no_pager: bool,
+
     /// Write to FILE, which must not be one of the files read
     ///
     /// An existing file is overwritten. Example: trace-cat -o merged trace
@@ -42,6 +52,12 @@ pub struct Printing {
 }
 
 impl Printing {
+    /// Resolves the default of --format.
+    pub fn resolve(&mut self, is_on_terminal: bool) {
+        let default = if is_on_terminal { OutputFormat::Text } else { OutputFormat::Raw };
+        self.format = self.chosen_format.unwrap_or(default);
+    }
+
     /// Checks that options for `-F text` are given with that format only.
     ///
     /// # Errors

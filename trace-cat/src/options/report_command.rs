@@ -37,6 +37,10 @@ pub struct ReportOptions {
     #[arg(short = 'o', long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 
+    /// Print to a terminal without a pager ($PAGER, or less)
+    #[arg(long)]
+    pub no_pager: bool,
+
     /// Only waits of threads of this process, and its objects; may be repeated
     #[arg(short = 'p', long = "pid", value_name = "PID", help_heading = "Which waits")]
     pub pids: Vec<u32>,

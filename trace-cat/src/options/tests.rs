@@ -6,7 +6,7 @@ use super::*;
 
 fn parse(words: &[&str]) -> Result<Options, clap::Error> {
     let words = ["trace-cat"].iter().chain(words).map(OsString::from);
-    match Task::parse(words, Some("/trace".into()))? {
+    match Task::parse(words, Some("/trace".into()), false)? {
         Task::Read(options) => Ok(options),
         Task::Run(options) => panic!("{options:?}"),
         Task::Report(options) => panic!("{options:?}"),
@@ -23,7 +23,7 @@ fn paths_default_to_the_environment_and_then_here() {
     assert_eq!(parse(&[]).unwrap().paths, [PathBuf::from("/trace")]);
     assert_eq!(parse(&["a", "b"]).unwrap().paths, [PathBuf::from("a"), PathBuf::from("b")]);
     for directory in [None, Some(OsString::new())] {
-        let Ok(Task::Read(options)) = Task::parse(["trace-cat".into()], directory) else { panic!() };
+        let Ok(Task::Read(options)) = Task::parse(["trace-cat".into()], directory, false) else { panic!() };
         assert_eq!(options.paths, [PathBuf::from(".")]);
     }
 }
@@ -54,6 +54,23 @@ fn arrangements() {
     assert_eq!((arrangement.sort, arrangement.split), (SortOrder::Event, Some(SplitBy::Object)));
     assert_eq!(printing.output, Some("d".into()));
     assert_eq!(parse(&[]).unwrap().arrangement.sort, SortOrder::Time);
+}
+
+#[test]
+fn on_a_terminal_text_is_the_default() {
+    for (words, expected) in [
+        (&["d"][..], OutputFormat::Text),
+        (&["-F", "raw", "d"], OutputFormat::Raw),
+        (&["-o", "out", "d"], OutputFormat::Raw),
+        (&["--split", "lwp", "-o", "out", "d"], OutputFormat::Raw),
+        (&["--follow", "-o", "journal", "d"], OutputFormat::Text),
+        (&["--time", "abs", "d"], OutputFormat::Text),
+    ] {
+        let words = ["trace-cat"].iter().chain(words).map(OsString::from);
+        let Ok(Task::Read(options)) = Task::parse(words, None, true) else { panic!() };
+        assert_eq!(options.printing.format, expected);
+    }
+    assert_eq!(parse(&["d"]).unwrap().printing.format, OutputFormat::Raw);
 }
 
 #[test]
@@ -105,7 +122,7 @@ fn help_is_short_or_long() {
 
 fn parse_run(words: &[&str]) -> Result<RunOptions, clap::Error> {
     let words = ["trace-cat", "run"].iter().chain(words).map(OsString::from);
-    match Task::parse(words, Some("/trace".into()))? {
+    match Task::parse(words, Some("/trace".into()), false)? {
         Task::Run(options) => Ok(options),
         Task::Read(options) => panic!("{options:?}"),
         Task::Report(options) => panic!("{options:?}"),
@@ -195,7 +212,8 @@ fn run_is_a_command_only_in_the_first_place() {
 
 #[test]
 fn record_is_another_word_for_run() {
-    let Ok(Task::Run(options)) = Task::parse(["trace-cat", "record", "-d", "t", "sort"].map(OsString::from), None)
+    let Ok(Task::Run(options)) =
+        Task::parse(["trace-cat", "record", "-d", "t", "sort"].map(OsString::from), None, false)
     else {
         panic!()
     };

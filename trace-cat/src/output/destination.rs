@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use super::pager::Pager;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::inherited_state;
 use crate::trace::file_handle::FileIdentity;
@@ -31,6 +32,9 @@ pub struct Output<'a> {
     /// Whose progress line ends before the first chunk, if output may appear where stderr does: on a terminal, or through a
     /// pipe and `grep`.
     progress: Option<&'a Diagnostics>,
+    /// Reports what the pager needs that is to be started before the first chunk.
+    paging: Option<&'a Diagnostics>,
+    pager: Option<Pager>,
 }
 
 impl Output<'_> {
@@ -45,13 +49,26 @@ impl Output<'_> {
         };
         let kind = file.metadata()?.file_type();
         let progress = (file.is_terminal() || kind.is_fifo() || kind.is_socket()).then_some(diagnostics);
-        Ok(Output { file, progress })
+        Ok(Output { file, progress, paging: None, pager: None })
+    }
+
+    /// As [`open`](Output::open), but what goes to a terminal goes through a pager if `paged`.
+    pub fn open_paged<'a>(path: Option<&Path>, paged: bool, diagnostics: &'a Diagnostics) -> io::Result<Output<'a>> {
+        let output = Output::open(path, diagnostics)?;
+        let paging = (paged && output.file.is_terminal()).then_some(diagnostics);
+        Ok(Output { paging, ..output })
     }
 
     pub fn write(&mut self, chunk: &[u8]) -> io::Result<()> {
         if let Some(diagnostics) = self.progress.take_if(|_| !chunk.is_empty()) {
             diagnostics.stop_progress();
         }
-        self.file.write_all(chunk)
+        if let Some(diagnostics) = self.paging.take_if(|_| !chunk.is_empty()) {
+            self.pager = Pager::start(diagnostics);
+        }
+        match &mut self.pager {
+            Some(pager) => pager.write(chunk),
+            None => self.file.write_all(chunk),
+        }
     }
 }

@@ -7,6 +7,7 @@ mod formatter;
 mod json;
 mod json_calls;
 mod limited;
+mod pager;
 mod terminal_style;
 mod text;
 

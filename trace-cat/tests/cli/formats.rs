@@ -16,7 +16,7 @@ fn colours_are_for_terminals() {
     assert!(is_coloured(&["--color", "always"], &[("NO_COLOR", "1")]));
     // script(1) runs the command on a terminal.
     let on_terminal = |environment: &[(&str, &str)], arguments: &str| {
-        let line = format!("{} -F text {arguments} .", env!("CARGO_BIN_EXE_trace-cat"));
+        let line = format!("{} -F text --no-pager {arguments} .", env!("CARGO_BIN_EXE_trace-cat"));
         let mut script = Command::new("script");
         script.args(["-q", "-e", "-c", &line, "/dev/null"]).current_dir(trace.path()).stdin(Stdio::null());
         script.env("TERM", "xterm").env_remove("NO_COLOR").envs(environment.to_vec()).env_remove("THR_TRACE_DIR");

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::{FIRST, SECOND, command, trace};
 
 /// A terminal of so many columns: the end for the command, and the end that shows its output.
-fn terminal(columns: u16) -> (OwnedFd, File) {
+pub fn terminal(columns: u16) -> (OwnedFd, File) {
     let size = libc::winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     let (mut master, mut slave) = (-1, -1);
     // SAFETY: openpty writes the two descriptors and reads the size, all of which outlive the call; it may get no name
@@ -27,13 +27,13 @@ fn terminal(columns: u16) -> (OwnedFd, File) {
 }
 
 /// Collects what is written to a terminal.
-struct Screen {
+pub struct Screen {
     text: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
 }
 
 impl Screen {
-    fn new(mut master: File) -> Screen {
+    pub fn new(mut master: File) -> Screen {
         let text = Arc::new(Mutex::new(Vec::new()));
         let shared = text.clone();
         let reader = thread::spawn(move || {
@@ -46,12 +46,12 @@ impl Screen {
         Screen { text, reader }
     }
 
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.text.lock().unwrap()).into_owned()
     }
 
     /// The complete text, when the command has ended.
-    fn into_text(self) -> String {
+    pub fn into_text(self) -> String {
         self.reader.join().unwrap();
         String::from_utf8(self.text.lock().unwrap().clone()).unwrap()
     }
@@ -62,6 +62,7 @@ fn start(directory: &Path, arguments: &[&str], columns: u16, out: Option<Stdio>)
     let (slave, master) = terminal(columns);
     let mut command = command(directory);
     command.args(arguments).env("TERM", "xterm").stdin(Stdio::piped());
+    command.args(["-F", "raw", "--no-pager"]);
     command.stdout(out.unwrap_or_else(|| slave.try_clone().unwrap().into())).stderr(slave);
     (command.spawn().unwrap(), Screen::new(master))
 }

@@ -25,15 +25,16 @@ pub struct SequentialStage<'a> {
 }
 
 impl<'a> SequentialStage<'a> {
-    /// Opens the output.
+    /// Opens the output, whose reader on a terminal is a pager if `paged`.
     pub fn open(
         arrangement: Arrangement,
         path: Option<&Path>,
+        paged: bool,
         diagnostics: &'a Diagnostics,
     ) -> io::Result<SequentialStage<'a>> {
         let Arrangement { sort, split } = arrangement;
         let splitter = split.zip(path).map(|(what, path)| Splitter::new(what, path)).transpose()?;
-        let output = Output::open(path.filter(|_| splitter.is_none()), diagnostics)?;
+        let output = Output::open_paged(path.filter(|_| splitter.is_none()), paged, diagnostics)?;
         let (limit, sorter, formatter) = (LineLimit::ALL, Sorter::new(sort), Formatter::Raw);
         Ok(SequentialStage { limit, sorter, formatter, splitter, output, text: Vec::new(), diagnostics })
     }
