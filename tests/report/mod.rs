@@ -102,7 +102,7 @@ fn stacks_have_all_contention() {
     let text = folded.success().stdout_text();
     let (stacks, times): (Vec<&str>, Vec<&str>) = text.lines().map(|line| line.rsplit_once(' ').unwrap()).unzip();
     assert_eq!(times.iter().map(|time| time.parse::<u64>().unwrap()).sum::<u64>(), waited, "{text}");
-    assert!(stacks.iter().any(|stack| stack.contains(";main thread holds it from ")), "{text}");
+    assert!(stacks.iter().any(|stack| stack.contains(" holds it from waits known.c:")), "{text}");
     let none = report(&test, &["-F", "folded", "-l", "1"]).run();
     assert_eq!(none.success().stdout_text(), "");
     let file = test.directory().join("report.pb.gz");

@@ -75,11 +75,11 @@ mod tests {
     #[test]
     fn lines_have_who_waited_where_for_what_and_who_held_it() {
         let expected = "\
-            a b (1);LWP 2;/bin/a b+0xb00;mutex 1:0x10#1;[handoff] 5\n\
-            a b (1);LWP 2;/bin/a b+0xb00;mutex 1:0x10#1;main thread holds it from /bin/a b+0xa00 25\n\
-            a b (1);LWP 3;[site not recorded];mutex 1:0x10#1;LWP 2 holds it from /bin/a b+0xb00 10\n\
-            a b (1);LWP 3;[site not recorded];mutex 1:0x10#1;[handoff] 5\n\
-            a b (1);LWP 3;[site not recorded];mutex 1:0x10#1;main thread holds it from /bin/a b+0xa00 15\n";
+            a b (1);LWP 2;/bin/a b+0xb00;mutex first used in /bin/a b+0xa00 0x10;[handoff] 5\n\
+            a b (1);LWP 2;/bin/a b+0xb00;mutex first used in /bin/a b+0xa00 0x10;main thread holds it from /bin/a b+0xa00 25\n\
+            a b (1);LWP 3;[site not recorded];mutex first used in /bin/a b+0xa00 0x10;LWP 2 holds it from /bin/a b+0xb00 10\n\
+            a b (1);LWP 3;[site not recorded];mutex first used in /bin/a b+0xa00 0x10;[handoff] 5\n\
+            a b (1);LWP 3;[site not recorded];mutex first used in /bin/a b+0xa00 0x10;main thread holds it from /bin/a b+0xa00 15\n";
         assert_eq!(folded(WAITS), expected);
     }
 

@@ -251,12 +251,11 @@ impl<'a> ReportView<'a> {
         }
     }
 
-    /// What a thread has in common with those that do the same work: its name, or else its start routine.
+    /// What a thread has in common with those that do the same work: its name.
     pub fn group_label(&self, index: u32) -> String {
         let thread = self.thread(index);
-        let start = || thread.start.map(|start| self.function_name(thread.process, start));
         let main = || (thread.lwp == self.pid(thread.process)).then(|| "main thread".to_owned());
-        let label = self.thread_name(index).or_else(main).or_else(start);
+        let label = self.thread_name(index).or_else(main);
         label.unwrap_or_else(|| format!("LWP {}", thread.lwp))
     }
 
