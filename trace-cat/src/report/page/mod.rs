@@ -2,6 +2,7 @@
 
 mod document;
 mod html;
+mod object_names;
 mod pprof;
 mod stacks;
 mod tables;

@@ -63,9 +63,10 @@ const clip = (text, length) => (text.length > length ? `${text.slice(0, Math.cei
 // Names of what the report refers to.
 const objects = new Map(report.objects.map((object) => [object.object, object]));
 const threadGroup = (lwp) => report.names[lwp] ?? `LWP ${lwp}`;
-const threadLabel = (lwp) => (report.names[lwp] ? `${report.names[lwp]} (${lwp})` : `LWP ${lwp}`);
+const threadLabel = (lwp) => (report.names[lwp] ? `${report.names[lwp]}/${lwp}` : `LWP ${lwp}`);
 const placeOf = (site) => site ?? "a site that is not recorded";
 function objectLabel(name) {
   const object = objects.get(name);
-  return object ? `${object.kind} ${object.name ?? name}` : name;
+  if (!object) return name;
+  return object.name?.startsWith(object.kind) ? object.name : `${object.kind} ${object.name ?? name}`;
 }

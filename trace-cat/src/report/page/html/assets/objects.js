@@ -57,7 +57,8 @@ function objectCards() {
   if (!shown.length) return;
   const cards = shown.map((object) => {
     const { wait } = object;
-    const site = object.site ? make("p", { class: "soft" }, "first used at ", make("span", { class: "site" }, object.site)) : null;
+    const named = object.site && object.name?.includes(object.site);
+    const site = make("p", { class: "soft" }, object.name ? object.object : [], object.name && object.site && !named ? " \u00b7 " : [], object.site && !named ? ["first used at ", make("span", { class: "site" }, object.site)] : []);
     const figures = `${duration(object.waited)} in ${plural(object.waits, "wait")} \u00b7 mean ${duration(wait.mean)} \u00b7 p99 ${duration(wait.p99)} \u00b7 max ${duration(wait.max)}`;
     const held = object.held === null ? null : make("p", { class: "soft" }, `held for ${duration(object.held)} in ${plural(object.holds, "hold")}`);
     return make("article", { class: "card" }, make("h3", {}, objectLabel(object.object)), make("p", {}, figures), held, site, object.blamed ? holding(object) : wakers(object), histogram(object));

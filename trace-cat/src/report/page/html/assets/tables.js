@@ -72,7 +72,7 @@ function tables() {
   table("objects", "Objects", "Held by: who held the object for most of the time that others waited for it.", report.objects, [
     text("Object", (row) => objectLabel(row.object)), number("Waits", (row) => row.waits), time("Waited", (row) => row.waited), text("Held by", mainHolder), time("Mean", (row) => row.wait?.mean), time("p50", (row) => row.wait?.p50),
     time("p99", (row) => row.wait?.p99), time("Max", (row) => row.wait?.max), number("Holds", (row) => row.holds), time("Held", (row) => row.held), time("Hold p99", (row) => row.hold?.p99),
-    number("Max waiters", (row) => row.max_waiters), number("Calls", (row) => row.calls), text("First used at", (row) => row.site),
+    number("Max waiters", (row) => row.max_waiters), number("Calls", (row) => row.calls), text("First used at", (row) => row.site), text("Process and address", (row) => row.object),
   ], "trace-cat report --by object");
   table("threads", "Threads", "Caused: how long others waited for the thread.", report.threads, [
     text("Thread", (row) => threadLabel(row.thread)), time("Lived", (row) => (row.end ?? span) - row.begin), number("Waits", (row) => row.waits), time("Contention", (row) => row.contention),
