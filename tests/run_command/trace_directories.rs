@@ -45,18 +45,29 @@ fn options_reach_the_program_and_others_are_inherited() {
     let run = started(&test).args(all).args(["sh", "-c", "env | grep ^THR_TRACE | sort"]);
     let output = run.env("THR_TRACE_ONLY", "sh:grep").env("THR_TRACE_EVENTS", "spin").run();
     let expected = format!(
-        "THR_TRACE_BUF=1\nTHR_TRACE_DIR={}\nTHR_TRACE_EVENTS=mutex:cond\nTHR_TRACE_MAX=10485760/dir\nTHR_TRACE_ONLY=sh:grep\n",
+        "THR_TRACE_BUF=1\nTHR_TRACE_DETAIL=1\nTHR_TRACE_DIR={}\nTHR_TRACE_EVENTS=mutex:cond\nTHR_TRACE_MAX=10485760/dir\nTHR_TRACE_ONLY=sh:grep\n",
         test.trace_directory().canonicalize().unwrap().display()
     );
     assert_eq!(output.stdout_text(), expected);
+    for (option, value, expected) in [
+        (None, None, "THR_TRACE_DETAIL=1\n"),
+        (None, Some("yes"), "THR_TRACE_DETAIL=yes\n"),
+        (Some("--detail"), Some("yes"), "THR_TRACE_DETAIL=1\n"),
+        (Some("--no-detail"), Some("yes"), ""),
+    ] {
+        let run = started(&test).args(option).args(["sh", "-c", "env | grep ^THR_TRACE_DETAIL; true"]);
+        let run = if let Some(value) = value { run.env("THR_TRACE_DETAIL", value) } else { run };
+        assert_eq!(run.run().stdout_text(), expected, "{option:?} {value:?}");
+    }
 }
 
 #[test]
 fn a_purpose_reaches_the_program() {
     let test = TestDirectory::new("run-purpose");
-    for (purpose, expected) in
-        [("contention", "THR_TRACE_DETAIL=1\nTHR_TRACE_LEVEL=blocked\n"), ("flight", "THR_TRACE_RING=1048576\n")]
-    {
+    for (purpose, expected) in [
+        ("contention", "THR_TRACE_DETAIL=1\nTHR_TRACE_LEVEL=blocked\n"),
+        ("flight", "THR_TRACE_DETAIL=1\nTHR_TRACE_RING=1048576\n"),
+    ] {
         let output = started(&test)
             .args(["--for", purpose, "sh", "-c", "env | grep ^THR_TRACE_[^D] | sort; env | grep ^THR_TRACE_DE"])
             .run();

@@ -43,7 +43,7 @@ static WITNESS: AtomicI32 = AtomicI32::new(-1);
 const SETTLING: c_long = 10_000_000;
 
 /// Runs the program at `path` to its end; `words` are its arguments, the name it was called by first.
-pub fn run(path: &Path, words: &[OsString], variables: &[(&str, OsString)]) -> io::Result<ProgramEnd> {
+pub fn run(path: &Path, words: &[OsString], variables: &[(&str, Option<OsString>)]) -> io::Result<ProgramEnd> {
     let arguments = ExecArguments::new(path, words, variables)?;
     // Both ends are closed by an exec.
     let (mut result, mut failure) = pipe()?;
@@ -111,10 +111,10 @@ struct ExecArguments {
 }
 
 impl ExecArguments {
-    fn new(path: &Path, words: &[OsString], variables: &[(&str, OsString)]) -> io::Result<ExecArguments> {
+    fn new(path: &Path, words: &[OsString], variables: &[(&str, Option<OsString>)]) -> io::Result<ExecArguments> {
         let text = |text: &OsStr| CString::new(text.as_bytes()).map_err(|_| io::ErrorKind::InvalidInput.into());
         let inherited = std::env::vars_os().filter(|(name, _)| variables.iter().all(|(set, _)| name != set));
-        let set = variables.iter().map(|(name, value)| (OsString::from(name), value.clone()));
+        let set = variables.iter().filter_map(|(name, value)| Some((OsString::from(name), value.clone()?)));
         let environment = inherited.chain(set).map(|(mut entry, value)| {
             entry.push("=");
             entry.push(value);

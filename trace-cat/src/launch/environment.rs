@@ -9,18 +9,22 @@ use super::program_check::ProgramTraits;
 use super::recorder_library;
 use crate::options::{Recording, RecordingLevel};
 
-/// The variables to set, with their values. A variable that no option sets is inherited unchanged.
+/// The variables to set, with their values, or to unset. A variable that no option sets is inherited unchanged. Unless the user says
+/// otherwise, calls are recorded with their call sites, which reports name.
 pub fn variables(
     recording: &Recording,
     library: &Path,
     directory: &Path,
     traits: &ProgramTraits,
-) -> Vec<(&'static str, OsString)> {
+) -> Vec<(&'static str, Option<OsString>)> {
     let mut variables = vec![
-        ("LD_PRELOAD", preload(env::var_os("LD_PRELOAD").as_deref(), library)),
-        ("THR_TRACE_DIR", directory.into()),
+        ("LD_PRELOAD", Some(preload(env::var_os("LD_PRELOAD").as_deref(), library))),
+        ("THR_TRACE_DIR", Some(directory.into())),
     ];
-    let mut set = |name, value: Option<OsString>| variables.extend(value.map(|value| (name, value)));
+    if recording.no_detail {
+        variables.push(("THR_TRACE_DETAIL", None));
+    }
+    let mut set = |name, value: Option<OsString>| variables.extend(value.map(|value| (name, Some(value))));
     set("THR_TRACE_EVENTS", recording.event_list().map(OsString::from));
     set("THR_TRACE_ONLY", (!recording.only.is_empty()).then(|| recording.only.join(OsStr::new(":"))));
     set(
@@ -29,7 +33,8 @@ pub fn variables(
     );
     set("THR_TRACE_RING", recording.ring.map(|bytes| bytes.to_string().into()));
     set("THR_TRACE_BUF", recording.unbuffered.then(|| "1".into()));
-    set("THR_TRACE_DETAIL", recording.detail.then(|| "1".into()));
+    let is_detailed = !recording.no_detail && (recording.detail || env::var_os("THR_TRACE_DETAIL").is_none());
+    set("THR_TRACE_DETAIL", is_detailed.then(|| "1".into()));
     let level = recording.level.map(|level| match level {
         RecordingLevel::All => "all",
         RecordingLevel::Blocked => "blocked",
@@ -93,7 +98,7 @@ mod tests {
         let names = |recording: &Recording, traits: &ProgramTraits| -> Vec<&str> {
             variables(recording, library, directory, traits).iter().map(|(name, _)| *name).collect()
         };
-        assert_eq!(names(&none, &ProgramTraits::default()), ["LD_PRELOAD", "THR_TRACE_DIR"]);
+        assert_eq!(names(&none, &ProgramTraits::default()), ["LD_PRELOAD", "THR_TRACE_DIR", "THR_TRACE_DETAIL"]);
         assert_eq!(
             names(&none, &ProgramTraits { address_sanitizer: true, ..ProgramTraits::default() }).last(),
             Some(&"ASAN_OPTIONS")
@@ -105,6 +110,7 @@ mod tests {
             ring: Some(64 << 10),
             unbuffered: true,
             detail: true,
+            no_detail: false,
             level: Some(RecordingLevel::Blocked),
             purpose: None,
         };
@@ -119,7 +125,10 @@ mod tests {
             ("THR_TRACE_LEVEL", "blocked"),
         ];
         let variables = variables(&all, library, directory, &ProgramTraits::default());
-        assert_eq!(variables[1..], expected.map(|(name, value)| (name, OsString::from(value))));
+        assert_eq!(variables[1..], expected.map(|(name, value)| (name, Some(OsString::from(value)))));
+        let without = Recording { no_detail: true, ..Recording::default() };
+        let unset = super::variables(&without, library, directory, &ProgramTraits::default());
+        assert_eq!(unset[2..], [("THR_TRACE_DETAIL", None)]);
     }
 
     #[test]

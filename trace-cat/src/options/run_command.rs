@@ -107,9 +107,15 @@ pub struct Recording {
     #[arg(long)]
     pub unbuffered: bool,
 
-    /// Also record return addresses and lock owners (THR_TRACE_DETAIL)
-    #[arg(long)]
+    /// Also record return addresses and lock owners: the default, unless THR_TRACE_DETAIL is set (THR_TRACE_DETAIL)
+    #[arg(long, overrides_with = "no_detail")]
     pub detail: bool,
+
+    /// Record neither return addresses nor lock owners, which costs less
+    ///
+    /// Reports of the trace then name no place in the program, and records are up to 13 bytes shorter each.
+    #[arg(long, overrides_with = "detail")]
+    pub no_detail: bool,
 }
 
 /// The values of `--for`.
@@ -171,7 +177,7 @@ impl Recording {
         match self.purpose {
             Some(Purpose::Contention) => {
                 self.level.get_or_insert(RecordingLevel::Blocked);
-                self.detail = true;
+                self.detail = !self.no_detail;
             }
             Some(Purpose::Timeline) => self.events.extend(UNNOTICED.map(|id| format!("-{}", id.event().name))),
             Some(Purpose::Everything) => {

@@ -150,6 +150,9 @@ fn all_options_of_run() {
     let max = SizeLimit { bytes: 2 << 30, of_directory: false };
     assert_eq!((recording.ring, recording.max), (Some(1 << 20), Some(max)));
     assert!(recording.detail && !recording.unbuffered && force);
+    let last = |words: &[&str]| parse_run(words).map(|run| (run.recording.detail, run.recording.no_detail)).unwrap();
+    assert_eq!(last(&["--detail", "--no-detail", "p"]), (false, true));
+    assert_eq!(last(&["--for", "contention", "--no-detail", "p"]), (false, true));
     assert_eq!((format, output), (OutputFormat::Text, Some("out".into())));
     assert_eq!(library, Some("l.so".into()));
     assert!(parse_run(&["--unbuffered", "p"]).unwrap().recording.unbuffered);

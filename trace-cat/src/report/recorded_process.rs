@@ -30,6 +30,8 @@ pub struct RecordedProcess {
 #[derive(Clone, Debug, Default)]
 pub struct RecordedProgram {
     pub exe: String,
+    /// The name of its first thread.
+    pub comm: String,
     pub maps: CodeMaps,
 }
 
@@ -68,6 +70,10 @@ impl RecordedProcess {
             let Some(program) = self.programs.last_mut() else { continue };
             match key {
                 b"exe" => program.exe = String::from_utf8_lossy(value).escape_debug().to_string(),
+                b"comm" => {
+                    let comm: Vec<u8> = info::unescape(value).collect();
+                    program.comm = String::from_utf8_lossy(&comm).escape_debug().to_string();
+                }
                 b"map" => program.maps.add(value),
                 _ => {}
             }
@@ -84,10 +90,14 @@ impl RecordedProcess {
         !self.leaves_ends_out
     }
 
+    /// One of the programs.
+    pub fn program(&self, image: u32) -> Option<&RecordedProgram> {
+        self.programs.get(image as usize).or(self.programs.last())
+    }
+
     /// Where an address in the code of one of the programs is.
     pub fn code(&self, image: u32, address: u64) -> CodeAddress<'_> {
-        let program = self.programs.get(image as usize).or(self.programs.last());
-        program.map_or(CodeAddress::Unknown(address), |program| program.maps.find(address))
+        self.program(image).map_or(CodeAddress::Unknown(address), |program| program.maps.find(address))
     }
 }
 
@@ -112,11 +122,12 @@ mod tests {
     #[test]
     fn a_trinfo_shows_programs_and_what_is_left_out() {
         let mut process = RecordedProcess::default();
-        process.add_text(b"format 1\nexe /bin/sh\nmap 0x1000 0x2000 0x500 abc /bin/sh\nevents mutex:cond\nlevel all\n");
+        process.add_text(b"format 1\nexe /bin/sh\ncomm a\\x20sh\nmap 0x1000 0x2000 0x500 abc /bin/sh\nevents mutex:cond\nlevel all\n");
         assert!(!process.knowledge.only_blocked && !process.knowledge.is_partial);
         process.add_text(b"format 1\nexe /bin/a b\nmap 0x1000 0x3000 0x0 - /bin/a b\nlevel blocked\n");
         let exes: Vec<&str> = process.programs.iter().map(|program| program.exe.as_str()).collect();
         assert_eq!(exes, ["/bin/sh", "/bin/a b"]);
+        assert_eq!(process.program(0).unwrap().comm, "a sh");
         assert_eq!(
             [(0, 0x1010), (1, 0x1010), (7, 0x2fff), (1, 0x3000)]
                 .map(|(image, address)| process.code(image, address).place()),

@@ -57,6 +57,12 @@ impl CodeMaps {
             _ => CodeAddress::Generated,
         }
     }
+
+    /// The mapping of a file that begins last before an address: a module's data follow its code.
+    pub fn module_before(&self, address: u64) -> Option<&CodeMap> {
+        let before = self.0.iter().filter(|map| map.start <= address && !map.is_generated());
+        before.max_by_key(|map| map.start)
+    }
 }
 
 impl CodeMap {

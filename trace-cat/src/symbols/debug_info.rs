@@ -1,13 +1,18 @@
 //! The functions and lines of addresses, from DWARF.
 
+use std::cell::OnceCell;
+use std::sync::Arc;
+
 use addr2line::Context;
-use gimli::{EndianRcSlice, RunTimeEndian, SectionId};
+use gimli::{Dwarf, RunTimeEndian, SectionId};
 use object::Endianness;
 
 use super::demangle::demangled;
 use super::module_file::ModuleFile;
+use super::variable_types::{DwarfReader, VariableTypes};
 
-type Reader = EndianRcSlice<RunTimeEndian>;
+/// The most functions that were inlined into each other.
+const FRAMES_MAX: usize = 256;
 
 /// A function that an address is in, by itself or because a call of it was inlined there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,7 +26,10 @@ pub struct CodeFrame {
 
 /// The DWARF of a module.
 pub struct DebugInfo {
-    context: Context<Reader>,
+    context: Context<DwarfReader>,
+    dwarf: Arc<Dwarf<DwarfReader>>,
+    /// Read when the first is needed.
+    variables: OnceCell<VariableTypes>,
 }
 
 impl DebugInfo {
@@ -32,18 +40,21 @@ impl DebugInfo {
 
     /// Reads it, with the file that several debug files share.
     pub fn load(file: &ModuleFile, alternate: Option<&ModuleFile>) -> Option<DebugInfo> {
-        let reader = |file: &ModuleFile, id: SectionId| -> Result<Reader, gimli::Error> {
+        let reader = |file: &ModuleFile, id: SectionId| -> Result<DwarfReader, gimli::Error> {
             let endian = match file.endianness {
                 Endianness::Little => RunTimeEndian::Little,
                 Endianness::Big => RunTimeEndian::Big,
             };
-            Ok(Reader::new(file.section(id.name()), endian))
+            Ok(DwarfReader::new(file.section(id.name()), endian))
         };
-        let mut dwarf = gimli::Dwarf::load(|id| reader(file, id)).ok()?;
+        let mut dwarf = Dwarf::load(|id| reader(file, id)).ok()?;
         if let Some(alternate) = alternate {
             dwarf.load_sup(|id| reader(alternate, id)).ok()?;
         }
-        Some(DebugInfo { context: Context::from_dwarf(dwarf).ok()? })
+        #[expect(clippy::arc_with_non_send_sync, reason = "addr2line wants one; everything stays in this thread")]
+        let dwarf = Arc::new(dwarf);
+        let context = Context::from_arc_dwarf(dwarf.clone()).ok()?;
+        Some(DebugInfo { context, dwarf, variables: OnceCell::new() })
     }
 
     /// The functions that an address is in, the innermost inlined one first; none if unknown.
@@ -64,7 +75,10 @@ impl DebugInfo {
         }
         frames
     }
-}
 
-/// The most functions that were inlined into each other.
-const FRAMES_MAX: usize = 256;
+    /// See [`VariableTypes::part`].
+    pub fn part_of_variable(&self, address: u64, offset: u64, size: u64) -> Option<String> {
+        let variables = self.variables.get_or_init(|| VariableTypes::read(&self.dwarf));
+        variables.part(&self.dwarf, address, offset, size)
+    }
+}

@@ -14,6 +14,7 @@ mod module_file;
 mod name_pattern;
 mod symbol_table;
 mod symbolizer;
+mod variable_types;
 
 pub use code_maps::{CodeAddress, CodeMap, CodeMaps};
 pub use debug_info::CodeFrame;

@@ -7,15 +7,15 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use object::elf::{FileHeader64, SHN_UNDEF, STT_FUNC, STT_GNU_IFUNC, STT_OBJECT};
-use object::read::elf::{ElfFile64, FileHeader as _, Sym as _};
+use object::elf::{FileHeader64, PF_X, SHN_UNDEF, STT_FUNC, STT_GNU_IFUNC, STT_OBJECT};
+use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _, Sym as _};
 use object::read::{CompressedData, CompressedFileRange, CompressionFormat};
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSegment as _, ReadCache};
 
 use super::symbol_table::{Symbol, SymbolTable};
 
-/// Part of a file, or all of it, in memory.
-pub type SharedBytes = Rc<[u8]>;
+/// The smallest page of memory.
+const PAGE: u64 = 4096;
 
 /// An open file with what its headers say.
 #[derive(Debug)]
@@ -29,9 +29,18 @@ pub struct ModuleFile {
     pub debug_link: Option<(Vec<u8>, u32)>,
     /// The path of the file that several debug files share, and its build ID.
     pub alternate_link: Option<(Vec<u8>, Vec<u8>)>,
-    /// Offset in the file, size there, and address of what is loaded.
-    segments: Vec<(u64, u64, u64)>,
+    segments: Vec<LoadSegment>,
     sections: HashMap<Vec<u8>, CompressedFileRange>,
+}
+
+/// Part of a file that is loaded.
+#[derive(Clone, Copy, Debug)]
+struct LoadSegment {
+    offset: u64,
+    file_size: u64,
+    address: u64,
+    size: u64,
+    is_executable: bool,
 }
 
 impl ModuleFile {
@@ -47,8 +56,9 @@ impl ModuleFile {
             .filter_map(|section| Some((section.name_bytes().ok()?.to_owned(), section.compressed_file_range().ok()?)));
         let sections = sections.collect();
         let segments = elf.segments().map(|segment| {
-            let (offset, size) = segment.file_range();
-            (offset, size, segment.address())
+            let (offset, file_size) = segment.file_range();
+            let is_executable = segment.elf_program_header().p_flags(elf.endian()) & PF_X != 0;
+            LoadSegment { offset, file_size, address: segment.address(), size: segment.size(), is_executable }
         });
         let segments = segments.collect();
         let owned = |(name, id): (&[u8], &[u8])| (name.to_owned(), id.to_owned());
@@ -66,12 +76,20 @@ impl ModuleFile {
         Some(module)
     }
 
-    /// The address, before the module was moved in memory, of what is at an offset in the file.
+    /// The address, before the module was moved in memory, of what is at an offset in the file, which is code. Pages that are
+    /// mapped begin before their segment.
     pub fn address_of_offset(&self, offset: u64) -> Option<u64> {
-        self.segments.iter().find_map(|(start, size, address)| {
-            let inside = offset.checked_sub(*start).filter(|inside| inside < size)?;
-            address.checked_add(inside)
+        self.segments.iter().filter(|segment| segment.is_executable).find_map(|segment| {
+            let begin = segment.offset & !(PAGE - 1);
+            let end = segment.offset.checked_add(segment.file_size)?;
+            let address = segment.address.wrapping_sub(segment.offset).wrapping_add(offset);
+            (begin..end).contains(&offset).then_some(address)
         })
+    }
+
+    /// Whether an address, before the module was moved in memory, is in what is loaded.
+    pub fn has_address(&self, address: u64) -> bool {
+        self.segments.iter().any(|segment| address.checked_sub(segment.address).is_some_and(|at| at < segment.size))
     }
 
     pub fn has_section(&self, name: &str) -> bool {
@@ -79,7 +97,7 @@ impl ModuleFile {
     }
 
     /// The bytes of a section, decompressed; none if it is absent or damaged.
-    pub fn section(&self, name: &str) -> SharedBytes {
+    pub fn section(&self, name: &str) -> Rc<[u8]> {
         let read = |range: &CompressedFileRange| {
             let bytes = self.bytes(range.offset, range.compressed_size)?;
             if range.format == CompressionFormat::None {
@@ -87,14 +105,14 @@ impl ModuleFile {
             }
             let size = range.uncompressed_size;
             let data = CompressedData { format: range.format, data: &bytes, uncompressed_size: size };
-            data.decompress().ok().map(SharedBytes::from)
+            data.decompress().ok().map(Rc::from)
         };
         self.sections.get(name.as_bytes()).and_then(read).unwrap_or_default()
     }
 
-    fn bytes(&self, offset: u64, size: u64) -> Option<SharedBytes> {
+    fn bytes(&self, offset: u64, size: u64) -> Option<Rc<[u8]>> {
         offset.checked_add(size).filter(|end| *end <= self.length)?;
-        let mut bytes: SharedBytes = std::iter::repeat_n(0, size as usize).collect();
+        let mut bytes: Rc<[u8]> = std::iter::repeat_n(0, size as usize).collect();
         self.file.read_exact_at(Rc::get_mut(&mut bytes)?, offset).ok()?;
         Some(bytes)
     }

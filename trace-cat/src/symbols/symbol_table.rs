@@ -1,6 +1,6 @@
 //! The functions and variables of a module, by address.
 
-use super::module_file::SharedBytes;
+use std::rc::Rc;
 
 /// How many symbols before an address are tried: aliases, and small ones inside a large one.
 const TRIED_MAX: usize = 16;
@@ -21,19 +21,19 @@ pub struct Symbol {
 #[derive(Debug)]
 pub struct SymbolTable {
     symbols: Vec<Symbol>,
-    strings: SharedBytes,
+    strings: Rc<[u8]>,
 }
 
 impl SymbolTable {
-    pub fn new(mut symbols: Vec<Symbol>, strings: SharedBytes) -> SymbolTable {
+    pub fn new(mut symbols: Vec<Symbol>, strings: Rc<[u8]>) -> SymbolTable {
         // Among aliases, what comes last is found first: the one that covers more, then the first of the table.
         symbols.reverse();
         symbols.sort_by_key(|symbol| (symbol.address, symbol.size));
         SymbolTable { symbols, strings }
     }
 
-    /// The name of the function or the variable at an address, and how far behind its beginning the address is.
-    pub fn find(&self, address: u64, is_object: bool) -> Option<(String, u64)> {
+    /// The function or the variable at an address, and its name.
+    pub fn find(&self, address: u64, is_object: bool) -> Option<(String, Symbol)> {
         let end = self.symbols.partition_point(|symbol| symbol.address <= address);
         let covers = |symbol: &&Symbol| {
             let inside = address - symbol.address;
@@ -41,6 +41,6 @@ impl SymbolTable {
         };
         let symbol = self.symbols[..end].iter().rev().take(TRIED_MAX).find(covers)?;
         let name = self.strings.get(symbol.name as usize..)?.split(|byte| *byte == 0).next()?;
-        Some((String::from_utf8_lossy(name).into_owned(), address - symbol.address))
+        Some((String::from_utf8_lossy(name).into_owned(), *symbol))
     }
 }

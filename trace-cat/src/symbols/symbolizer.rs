@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::code_maps::{CodeAddress, CodeMap};
+use super::code_maps::{CodeAddress, CodeMap, CodeMaps};
 use super::debug_files;
 use super::debug_info::{CodeFrame, DebugInfo};
 use super::demangle::demangled;
@@ -18,8 +18,17 @@ const DEBUG_DIRECTORY: &str = "/usr/lib/debug";
 
 /// Functions that do not name a site unless nothing else does: what the headers of C++ and the libraries of Rust put between
 /// the program and the call.
-const LIBRARY_FUNCTIONS: [&str; 8] =
-    ["std::*", "__gthread*", "__gnu_cxx::*", "__gthrw*", "core::*", "alloc::*", "<std::*", "<core::*"];
+const LIBRARY_FUNCTIONS: [&str; 9] = [
+    "execute_native_thread_routine",
+    "std::*",
+    "__gthread*",
+    "__gnu_cxx::*",
+    "__gthrw*",
+    "core::*",
+    "alloc::*",
+    "<std::*",
+    "<core::*",
+];
 
 /// The names of the code of all recorded programs.
 pub struct Symbolizer {
@@ -69,10 +78,23 @@ impl Symbolizer {
         self.name(address, &self.frames(address, 0))
     }
 
+    /// The function that begins at an address, without its file; `None` if it is one of a library that runs the program's own.
+    pub fn routine_name(&self, address: CodeAddress) -> Option<String> {
+        let frames = self.frames(address, 0);
+        frames.last().filter(|frame| !self.is_skipped(frame)).map(|frame| frame.function.clone())
+    }
+
     /// The functions that a call which returns to an address is in, the innermost inlined one first.
     pub fn call_frames(&self, address: CodeAddress) -> Rc<[CodeFrame]> {
         // The instruction behind the call may belong to another line or to another function.
         self.frames(address, 1)
+    }
+
+    /// The static variable at an address in the memory of a program, and the part of it, not larger than `size`, that is there:
+    /// `queue_lock`, `table.locks[3]`, `table+0x18`.
+    pub fn variable_name(&self, maps: &CodeMaps, address: u64, size: u64) -> Option<String> {
+        let map = maps.module_before(address)?;
+        self.module(map).variable_name(map, address, size, &self.debug_directories)
     }
 
     /// The files that are not what was recorded, because their build ID differs.
@@ -81,8 +103,7 @@ impl Symbolizer {
     }
 
     fn name(&self, address: CodeAddress, frames: &[CodeFrame]) -> String {
-        let is_skipped = |frame: &&CodeFrame| self.skipped.iter().any(|pattern| pattern.matches(&frame.function));
-        let Some(frame) = frames.iter().find(|frame| !is_skipped(frame)).or(frames.last()) else {
+        let Some(frame) = frames.iter().find(|frame| !self.is_skipped(frame)).or(frames.last()) else {
             return address.place();
         };
         match (&frame.file, frame.line, address) {
@@ -92,6 +113,10 @@ impl Symbolizer {
             }
             _ => frame.function.clone(),
         }
+    }
+
+    fn is_skipped(&self, frame: &CodeFrame) -> bool {
+        self.skipped.iter().any(|pattern| pattern.matches(&frame.function))
     }
 
     fn frames(&self, address: CodeAddress, before: u64) -> Rc<[CodeFrame]> {
@@ -131,11 +156,7 @@ impl Module {
         let Some(address) = self.file.as_ref().and_then(|file| file.address_of_offset(offset)) else {
             return Vec::new();
         };
-        let debug = self.debug.get_or_init(|| {
-            let file = self.file_with_dwarf(directories)?;
-            DebugInfo::load(file, debug_files::find_alternate(file, directories).as_ref())
-        });
-        let mut frames = debug.as_ref().map_or(Vec::new(), |debug| debug.frames(address));
+        let mut frames = self.debug(directories).map_or(Vec::new(), |debug| debug.frames(address));
         if frames.last().is_none_or(|frame| frame.function.is_empty())
             && let Some((name, _)) = self.symbols(directories).and_then(|symbols| symbols.find(address, false))
         {
@@ -144,6 +165,33 @@ impl Module {
         }
         frames.retain(|frame| !frame.function.is_empty());
         frames
+    }
+
+    fn variable_name(&self, map: &CodeMap, address: u64, size: u64, directories: &[PathBuf]) -> Option<String> {
+        let file = self.file.as_ref()?;
+        let moved_by = map.start.wrapping_sub(file.address_of_offset(map.offset)?);
+        let address = address.wrapping_sub(moved_by);
+        if !file.has_address(address) {
+            return None;
+        }
+        let (name, symbol) = self.symbols(directories)?.find(address, true)?;
+        let offset = address - symbol.address;
+        // Optimisation of the whole program gives static variables a suffix.
+        let mut name = demangled(name.split(".lto_priv.").next().unwrap_or(&name));
+        if offset > 0 || symbol.size > size {
+            let part = self.debug(directories).and_then(|debug| debug.part_of_variable(symbol.address, offset, size));
+            let or_offset = || if offset > 0 { format!("+{offset:#x}") } else { String::new() };
+            name += &part.unwrap_or_else(or_offset);
+        }
+        Some(name)
+    }
+
+    fn debug(&self, directories: &[PathBuf]) -> Option<&DebugInfo> {
+        let load = || {
+            let file = self.file_with_dwarf(directories)?;
+            DebugInfo::load(file, debug_files::find_alternate(file, directories).as_ref())
+        };
+        self.debug.get_or_init(load).as_ref()
     }
 
     /// The separate debug file, if the file has no DWARF.

@@ -30,6 +30,17 @@ impl ObjectKind {
         matches!(self, Mutex | Rmutex | Rwlock | Spin | Once)
     }
 
+    /// How many bytes it has on x86-64.
+    pub fn size(self) -> u64 {
+        match self {
+            ObjectKind::Mutex | ObjectKind::Rmutex => 40,
+            ObjectKind::Rwlock => 56,
+            ObjectKind::Cond => 48,
+            ObjectKind::Sema | ObjectKind::Barrier => 32,
+            ObjectKind::Spin | ObjectKind::Once | ObjectKind::Futex => 4,
+        }
+    }
+
     /// Its name, which is that of its category of events.
     pub fn name(self) -> &'static str {
         match self {
@@ -57,6 +68,7 @@ pub struct ObjectState {
     pub kind: ObjectKind,
     /// Where it was initialised, or else first used.
     pub site: u32,
+    pub is_initialised: bool,
     /// Processes share it: a semaphore that was opened, or initialised so.
     pub is_shared: bool,
     pub occupancy: Occupancy,
@@ -77,6 +89,7 @@ impl ObjectState {
             number,
             kind,
             site,
+            is_initialised: false,
             is_shared: false,
             occupancy: Occupancy::default(),
             wakeups: WakeupQueue::default(),

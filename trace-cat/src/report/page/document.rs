@@ -179,7 +179,7 @@ impl Document<'_> {
             "pid": self.view.pid(object.process),
             "address": format!("{:#x}", object.address),
             "kind": object.kind.name(),
-            "name": null,
+            "name": self.view.source_name(index),
             "site": place(object.site),
             "calls": figures.calls,
             "waits": figures.wait.count(),

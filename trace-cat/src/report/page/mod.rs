@@ -1,6 +1,7 @@
 //! The report: a page of text, a JSON document, and files for other programs. `view` sorts and labels what all show.
 
 mod document;
+mod object_names;
 mod pprof;
 mod stacks;
 mod tables;

@@ -33,7 +33,7 @@ pub fn append_folded(view: &ReportView, out: &mut Vec<u8>) {
 fn stack(view: &ReportView, key: &ShareKey) -> String {
     let process = view.thread(key.thread).process;
     let place = view.place(key.site).unwrap_or_else(|| UNKNOWN_SITE.to_owned());
-    let object = format!("{} {}", view.object(key.object).kind.name(), view.object_name(key.object));
+    let object = view.object_label(key.object);
     let frames = [view.program_label(process), view.group_label(key.thread), place, object, cause(view, key.cause)];
     frames.map(|frame| escaped(&frame)).join(";")
 }
@@ -75,11 +75,11 @@ mod tests {
     #[test]
     fn lines_have_who_waited_where_for_what_and_who_held_it() {
         let expected = "\
-            a b (1);LWP 2;/bin/a b+0xb00;mutex 1:0x10#1;[handoff] 5\n\
-            a b (1);LWP 2;/bin/a b+0xb00;mutex 1:0x10#1;main thread holds it from /bin/a b+0xa00 25\n\
-            a b (1);LWP 3;[site not recorded];mutex 1:0x10#1;LWP 2 holds it from /bin/a b+0xb00 10\n\
-            a b (1);LWP 3;[site not recorded];mutex 1:0x10#1;[handoff] 5\n\
-            a b (1);LWP 3;[site not recorded];mutex 1:0x10#1;main thread holds it from /bin/a b+0xa00 15\n";
+            a b (1);LWP 2;/bin/a b+0xb00;mutex first used in /bin/a b+0xa00 0x10;[handoff] 5\n\
+            a b (1);LWP 2;/bin/a b+0xb00;mutex first used in /bin/a b+0xa00 0x10;main thread holds it from /bin/a b+0xa00 25\n\
+            a b (1);LWP 3;[site not recorded];mutex first used in /bin/a b+0xa00 0x10;LWP 2 holds it from /bin/a b+0xb00 10\n\
+            a b (1);LWP 3;[site not recorded];mutex first used in /bin/a b+0xa00 0x10;[handoff] 5\n\
+            a b (1);LWP 3;[site not recorded];mutex first used in /bin/a b+0xa00 0x10;main thread holds it from /bin/a b+0xa00 15\n";
         assert_eq!(folded(WAITS), expected);
     }
 

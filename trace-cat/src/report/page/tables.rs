@@ -22,12 +22,18 @@ pub fn objects(view: &ReportView, top: usize, text: &mut String) {
     for &index in waited.iter().take(top) {
         let object = view.object(index);
         let figures = &object.figures;
-        let name = format!("{} {}", object.kind.name(), view.object_name(index));
+        let label = view.object_label(index);
         let DurationSummary { mean, p50, p99, max, .. } = figures.wait.summary().unwrap_or_default();
         let [waited, mean, p50, p99, max] = [figures.wait.sum(), mean, p50, p99, max].map(short_duration);
         let held = if view.has_holds(object) { short_duration(figures.hold.sum()) } else { "-".to_owned() };
         let waits = figures.wait.count();
-        *text += &format!("{name:<34}{waits:>8}{waited:>9}{mean:>9}{p50:>9}{p99:>9}{max:>9}{held:>9}\n");
+        if label.chars().count() >= 34 {
+            // It has a line of its own.
+            *text += &format!("{label}\n{:<34}", "");
+        } else {
+            *text += &format!("{label:<34}");
+        }
+        *text += &format!("{waits:>8}{waited:>9}{mean:>9}{p50:>9}{p99:>9}{max:>9}{held:>9}\n");
         if object.kind.is_lock() {
             holders(view, index, text);
         } else if let Some(WakerRow { thread, site, count }) = view.wakers.get(&index).and_then(|wakers| wakers.first())
@@ -61,7 +67,8 @@ fn holders(view: &ReportView, index: u32, text: &mut String) {
     let others: u64 = blamed.iter().skip(HOLDERS_MAX).map(|(_, time)| time).sum();
     if others > 0 {
         let count = blamed.len() - HOLDERS_MAX;
-        *text += &format!("    {:>7} held by {count} others\n", share(others));
+        let others_word = if count == 1 { "other" } else { "others" };
+        *text += &format!("    {:>7} held by {count} {others_word}\n", share(others));
     }
     for (time, what) in [(figures.handoff, "handoff"), (figures.unknown, "unknown")] {
         if time > 0 {
@@ -90,7 +97,7 @@ pub fn threads(view: &ReportView, top: usize, text: &mut String) {
 /// Appends the sites of calls.
 pub fn sites(view: &ReportView, top: usize, text: &mut String) {
     if view.sites.is_empty() {
-        *text += "The trace has no call sites: they are recorded with THR_TRACE_DETAIL (trace-cat run --detail).\n";
+        *text += "The trace has no call sites: they are recorded with THR_TRACE_DETAIL, which trace-cat run sets.\n";
         return;
     }
     *text += &format!(
@@ -112,7 +119,7 @@ pub fn pairs(view: &ReportView, top: usize, text: &mut String) {
     *text += &format!("{:<27}{:<27}{:>9}{:>9}  {}\n", "waiter", "holder", "waits", "waited", "object");
     for PairRow { waiter, holder, object, waits, waited } in pairs.iter().take(top) {
         let [waiter, holder] = [waiter, holder].map(|thread| thread_label(view, *thread));
-        let (waited, object) = (short_duration(*waited), view.object_name(*object));
+        let (waited, object) = (short_duration(*waited), view.object_label(*object));
         *text += &format!("{waiter:<27}{holder:<27}{waits:>9}{waited:>9}  {object}\n");
     }
     more(pairs.len(), top, text);
@@ -124,13 +131,11 @@ fn more(total: usize, top: usize, text: &mut String) {
     }
 }
 
-/// `LWP 19955 (name)`.
+/// `name/19955`, as `-F text` has it.
 pub fn thread_label(view: &ReportView, index: u32) -> String {
-    let lwp = view.thread(index).lwp;
-    match view.thread_name(index) {
-        Some(name) => format!("LWP {lwp} ({name})"),
-        None => format!("LWP {lwp}"),
-    }
+    let thread = view.thread(index);
+    let name = view.thread_name(index).unwrap_or_else(|| view.pid(thread.process).to_string());
+    format!("{name}/{}", thread.lwp)
 }
 
 /// A share, in percent with one decimal.

@@ -147,7 +147,7 @@ fn wrong(view: &ReportView, top: usize, text: &mut String) {
         for blocked in deadlock {
             let object = blocked.call.object.map_or_else(
                 || blocked.call.joined.map_or(String::new(), |joined| tables::thread_label(view, joined)),
-                |object| view.object_name(object),
+                |object| view.object_label(object),
             );
             let process = view.thread(blocked.thread).process as usize;
             let since = duration_text(view.analysis.processes[process].last.saturating_sub(blocked.call.entry));
@@ -156,7 +156,7 @@ fn wrong(view: &ReportView, top: usize, text: &mut String) {
             if let Some(place) = view.place(blocked.call.site) {
                 *text += &format!("    at {place}\n");
             }
-            let holds: Vec<String> = blocked.holds.iter().map(|object| view.object_name(*object)).collect();
+            let holds: Vec<String> = blocked.holds.iter().map(|object| view.object_label(*object)).collect();
             if !holds.is_empty() {
                 *text += &format!("    holds {}\n", holds.join(", "));
             }
@@ -168,7 +168,7 @@ fn wrong(view: &ReportView, top: usize, text: &mut String) {
     for stuck in view.graph.stuck.iter().take(top) {
         let what = match stuck.call.object {
             Some(object) => {
-                format!("{}, which {} holds", view.object_name(object), tables::thread_label(view, stuck.held_by))
+                format!("{}, which {} holds", view.object_label(object), tables::thread_label(view, stuck.held_by))
             }
             None => tables::thread_label(view, stuck.held_by),
         };

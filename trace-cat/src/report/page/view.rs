@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use spec::Event;
 
+use super::object_names::object_names;
 use crate::report::contention::{Analysis, Holder, ObjectKind, ObjectState, ThreadState, WaitGraph};
 use crate::report::process_info::ProcessInfo;
 use crate::report::recorded_process::RecordedProcess;
@@ -30,6 +31,8 @@ pub struct ReportView<'a> {
     /// How long others waited for each thread.
     pub caused: Vec<u64>,
     pub sites: Vec<SiteRow>,
+    /// The names of all objects as far as symbols give any.
+    object_names: Vec<Option<String>>,
 }
 
 /// Who ended waits for an object, where, and how many.
@@ -85,6 +88,7 @@ impl<'a> ReportView<'a> {
             wakers: HashMap::new(),
             caused: vec![0; analysis.threads.len()],
             sites: Vec::new(),
+            object_names: Vec::new(),
         };
         let selection = &analysis.selection;
         let is_wanted = |object: &ObjectState| {
@@ -127,6 +131,7 @@ impl<'a> ReportView<'a> {
             wakers.sort_by_key(|row| (Reverse(row.count), row.thread, row.site));
         }
         view.sites = view.site_rows(&site_blame);
+        view.object_names = object_names(analysis, recorded, symbols, |site| view.place(site));
         view
     }
 
@@ -177,6 +182,22 @@ impl<'a> ReportView<'a> {
         self.analysis.processes[process as usize].pid
     }
 
+    /// The name of an object in the program's source: see [`object_names`].
+    pub fn source_name(&self, index: u32) -> Option<&str> {
+        self.object_names[index as usize].as_deref()
+    }
+
+    /// Kind, name and address of an object for people.
+    pub fn object_label(&self, index: u32) -> String {
+        let object = self.object(index);
+        let (kind, address) = (object.kind.name(), object.address);
+        match self.source_name(index) {
+            Some(name) if name.starts_with(kind) => format!("{name} {address:#x}"),
+            Some(name) => format!("{kind} {name} {address:#x}"),
+            None => format!("{kind} {}", self.object_name(index)),
+        }
+    }
+
     /// `PID:ADDRESS#N`.
     pub fn object_name(&self, index: u32) -> String {
         let object = self.object(index);
@@ -207,11 +228,21 @@ impl<'a> ReportView<'a> {
         recorded.map_or(CodeAddress::Unknown(address), |recorded| recorded.code(process.image, address))
     }
 
-    /// The name that a thread was given.
+    /// The name that a thread was given, or that of its program, or of its start routine.
     pub fn thread_name(&self, index: u32) -> Option<String> {
-        let bytes = self.thread(index).name?;
-        let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-        Some(String::from_utf8_lossy(&bytes[..length]).escape_debug().to_string()).filter(|name| !name.is_empty())
+        let thread = self.thread(index);
+        if let Some(bytes) = thread.name.filter(|bytes| bytes[0] != 0) {
+            let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+            return Some(String::from_utf8_lossy(&bytes[..length]).escape_debug().to_string());
+        }
+        let process = &self.analysis.processes[thread.process as usize];
+        let start = thread.start.filter(|_| thread.lwp != process.pid);
+        let routine = start.and_then(|start| self.symbols.routine_name(self.code(thread.process, start)));
+        // Threads inherit it.
+        routine.or_else(|| {
+            let program = self.recorded.get(&process.pid)?.program(process.image)?;
+            Some(program.comm.clone()).filter(|comm| !comm.is_empty())
+        })
     }
 
     /// The program of a process, and its number: `sort (19953)`.
@@ -224,12 +255,11 @@ impl<'a> ReportView<'a> {
         }
     }
 
-    /// What a thread has in common with those that do the same work: its name, or else its start routine.
+    /// What a thread has in common with those that do the same work: its name.
     pub fn group_label(&self, index: u32) -> String {
         let thread = self.thread(index);
-        let start = || thread.start.map(|start| self.function_name(thread.process, start));
         let main = || (thread.lwp == self.pid(thread.process)).then(|| "main thread".to_owned());
-        let label = self.thread_name(index).or_else(main).or_else(start);
+        let label = self.thread_name(index).or_else(main);
         label.unwrap_or_else(|| format!("LWP {}", thread.lwp))
     }
 

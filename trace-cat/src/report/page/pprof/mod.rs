@@ -82,7 +82,7 @@ impl<'a> Builder<'a> {
     fn add_row(&mut self, key: &ShareKey, sum: &WaitSum) {
         let view = self.view;
         let thread = view.thread(key.thread);
-        let object = format!("{} {}", view.object(key.object).kind.name(), view.object_name(key.object));
+        let object = view.object_label(key.object);
         let mut labels = vec![
             self.label("process", &view.program_label(thread.process)),
             self.label("thread", &thread_label(view, key.thread)),
@@ -209,11 +209,11 @@ mod tests {
             })
             .collect();
         let expected = [
-            "[1] [1, 25] process=a b (1) thread=LWP 2 object=mutex 1:0x10#1 holder=LWP 1 holder_site=/bin/a b+0xa00",
-            "[1] [0, 5] process=a b (1) thread=LWP 2 object=mutex 1:0x10#1 holder=[handoff]",
-            "[2] [1, 15] process=a b (1) thread=LWP 3 object=mutex 1:0x10#1 holder=LWP 1 holder_site=/bin/a b+0xa00",
-            "[2] [0, 10] process=a b (1) thread=LWP 3 object=mutex 1:0x10#1 holder=LWP 2 holder_site=/bin/a b+0xb00",
-            "[2] [0, 5] process=a b (1) thread=LWP 3 object=mutex 1:0x10#1 holder=[handoff]",
+            "[1] [1, 25] process=a b (1) thread=1/2 object=mutex first used in /bin/a b+0xa00 0x10 holder=1/1 holder_site=/bin/a b+0xa00",
+            "[1] [0, 5] process=a b (1) thread=1/2 object=mutex first used in /bin/a b+0xa00 0x10 holder=[handoff]",
+            "[2] [1, 15] process=a b (1) thread=1/3 object=mutex first used in /bin/a b+0xa00 0x10 holder=1/1 holder_site=/bin/a b+0xa00",
+            "[2] [0, 10] process=a b (1) thread=1/3 object=mutex first used in /bin/a b+0xa00 0x10 holder=1/2 holder_site=/bin/a b+0xb00",
+            "[2] [0, 5] process=a b (1) thread=1/3 object=mutex first used in /bin/a b+0xa00 0x10 holder=[handoff]",
         ];
         assert_eq!(samples, expected);
     }

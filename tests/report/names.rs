@@ -1,0 +1,125 @@
+//! Names of sites, objects and threads: those of the program's source.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::super::harness::{Program, TestDirectory, repository};
+use super::{document, report};
+
+/// `FILE:LINE` of the line of a program's source that ends in this comment.
+fn place(source: &str, comment: &str) -> String {
+    let path = repository().join("tests/programs/report").join(source);
+    let text = fs::read_to_string(path).unwrap();
+    let ending = format!("// {comment}");
+    let line = text.lines().position(|line| line.ends_with(&ending)).unwrap() + 1;
+    format!("{source}:{line}")
+}
+
+fn texts<'a>(document: &'a Value, list: &str, key: &str) -> Vec<&'a str> {
+    document[list].as_array().unwrap().iter().filter_map(|entry| entry[key].as_str()).collect()
+}
+
+/// The report on what was recorded in the test's directory.
+fn reported(test: &TestDirectory, options: &[&str]) -> Value {
+    document(report(test, &[&["-F", "json"], options].concat()).run().success())
+}
+
+fn assert_names(document: &Value, list: &str, key: &str, expected: &[&str]) {
+    let found = texts(document, list, key);
+    for name in expected {
+        assert!(found.contains(name), "{name} is not among {found:#?}");
+    }
+}
+
+#[test]
+fn names_are_those_of_the_source() {
+    let [take, init, worker] = ["take", "new_queue", "worker"].map(|comment| place("names.c", comment));
+    for flags in [&[][..], &["-O2"], &["-O2", "-no-pie"], &["-O2", "-gz", "-gdwarf-4"], &["-O2", "-flto"]] {
+        let test = TestDirectory::new("report-names");
+        test.traced(Program::with_flags("report/names.c", flags)).env("THR_TRACE_DETAIL", "1").run().success();
+        let document = reported(&test, &[]);
+        let objects = [
+            "queue_lock",
+            "table.rows[1][2].lock",
+            &format!("mutex of new_queue {init}"),
+            &format!("mutex of new_queue {init} #2"),
+            &format!("mutex first used in take {take}"),
+        ];
+        assert_names(&document, "objects", "name", &objects);
+        let mut files = fs::read_dir(test.trace_directory()).unwrap().map(|entry| entry.unwrap().path());
+        let info = files.find(|path| path.file_name().unwrap().to_str().unwrap().starts_with("trinfo."));
+        let info = fs::read_to_string(info.unwrap()).unwrap();
+        let comm = info.lines().find_map(|line| line.strip_prefix("comm ")).unwrap();
+        assert_names(&document, "threads", "name", &["worker", "given", comm]);
+        assert_names(&document, "sites", "site", &[&format!("take {take}"), "[jit]"]);
+        let stacks = document["sites"].as_array().unwrap().iter().map(|site| &site["stack"]);
+        let stack = stacks.into_iter().find(|stack| stack[0]["function"] == "take").unwrap();
+        let callers = stack.as_array().unwrap().iter().map(|frame| frame["function"].as_str().unwrap());
+        assert!(
+            [["take", "worker"], ["take", "main"]]
+                .contains(&<[&str; 2]>::try_from(callers.collect::<Vec<_>>()).unwrap())
+        );
+        assert_names(&reported(&test, &["--skip", "ta?e*"]), "sites", "site", &[&format!("worker {worker}")]);
+    }
+}
+
+#[test]
+fn names_of_classes_and_of_libraries_are_demangled() {
+    let library = Program::with_flags("report/names_library.c", &["-shared", "-fPIC"]);
+    let test = TestDirectory::new("report-names-cpp");
+    let flags = ["-O2", library.path().to_str().unwrap()];
+    test.traced(Program::with_flags("report/names.cpp", &flags)).env("THR_TRACE_DETAIL", "1").run().success();
+    let document = reported(&test, &[]);
+    let [push, used] = [place("names.cpp", "push"), place("names_library.c", "use_library")];
+    let sites = [format!("app::Queue<long>::push {push}"), format!("use_library {used}")];
+    assert_names(&document, "sites", "site", &sites.each_ref().map(String::as_str));
+    assert_names(&document, "objects", "name", &["app::queue.mutex", "of_library.lock"]);
+}
+
+fn run_tool(tool: &str, arguments: &[&Path], options: &[&str]) {
+    let status = Command::new(tool).args(options).args(arguments).status().unwrap();
+    assert!(status.success(), "{tool} {options:?}");
+}
+
+#[test]
+fn debug_files_and_changed_programs_are_told_by_build_ids() {
+    let test = TestDirectory::new("report-debug-files");
+    let [program, debug] = ["program", "program.debug"].map(|name| test.directory().join(name));
+    fs::copy(Program::c("report/names.c").path(), &program).unwrap();
+    run_tool("objcopy", &[&program, &debug], &["--only-keep-debug"]);
+    let link = format!("--add-gnu-debuglink={}", debug.display());
+    run_tool("objcopy", &[&program], &["--strip-all", &link]);
+    test.traced(&program).env("THR_TRACE_DETAIL", "1").run().success();
+    let named = format!("take {}", place("names.c", "take"));
+    assert_names(&reported(&test, &[]), "sites", "site", &[&named]);
+
+    // By build ID, in a directory of its own.
+    let notes = Command::new("readelf").arg("-n").arg(&program).output().unwrap();
+    let notes = String::from_utf8(notes.stdout).unwrap();
+    let id = notes.lines().find_map(|line| line.trim().strip_prefix("Build ID: ")).unwrap();
+    let moved = test.directory().join(format!("debug/.build-id/{}/{}.debug", &id[..2], &id[2..]));
+    fs::create_dir_all(moved.parent().unwrap()).unwrap();
+    fs::rename(&debug, &moved).unwrap();
+    let without = reported(&test, &[]);
+    let offset = format!("{}+0x", program.display());
+    assert!(texts(&without, "sites", "site").iter().any(|site| site.starts_with(&offset)), "{without:#}");
+    let directory = test.directory().join("debug");
+    let options = ["--debug-dir", directory.to_str().unwrap()];
+    assert_names(&reported(&test, &options), "sites", "site", &[&named]);
+    assert_names(&reported(&test, &options), "objects", "name", &["queue_lock"]);
+
+    // Another one's debug file, and then another program.
+    let other = Program::with_flags("report/names.c", &["-O2"]);
+    fs::copy(other.path(), &moved).unwrap();
+    assert!(!texts(&reported(&test, &options), "sites", "site").contains(&named.as_str()));
+    fs::copy(other.path(), &program).unwrap();
+    let changed = reported(&test, &[]);
+    assert!(texts(&changed, "sites", "site").iter().any(|site| site.starts_with(&offset)), "{changed:#}");
+    let page = report(&test, &[]).run();
+    let note = format!("names from {}: it has changed since (other build ID)", program.display());
+    let text = page.success().stdout_text();
+    assert_eq!(text.matches(&note).count(), 1, "{text}");
+}
