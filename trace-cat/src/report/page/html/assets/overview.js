@@ -9,6 +9,7 @@ function recorded() {
   const parts = [
     start ? `recorded from ${start.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" })}` : "nothing was recorded",
     span === null ? null : `for ${duration(span)}`,
+    report.since === null && report.until === null ? null : `only from ${duration(report.since ?? 0)} to ${duration(report.until ?? span)} after the first record`,
     plural(sum(report.processes, (process) => process.records), "record"),
     plural(report.processes.length, "program"),
     plural(sum(report.processes, (process) => process.threads), "thread"),
@@ -53,8 +54,8 @@ function timeOfThreads() {
   const parts = [
     ["contention", contention, `contention ${duration(contention)}, ${share(contention, lives)}`, "waiting for locks"],
     ["idleness", idleness, `idleness ${duration(idleness)}, ${share(idleness, lives)}`, "waiting for work or for other threads"],
-    ["other", other, `other ${duration(other)}, ${share(other, lives)}`, "computing, or waiting for something that is not recorded"],
-  ];
+    ["other", other, `other ${duration(other)}, ${share(other, lives)}`, idleness === null ? "computing, or waiting for something else" : "computing, or waiting for something that is not recorded"],
+  ].filter(([, size]) => size !== null);
   const legend = parts.map(([kind, , text, meaning]) => make("li", {}, swatch(kind), `${text}: ${meaning}`));
   section("time", "Time of all threads", null, bar(lives, parts), make("ul", { class: "legend" }, legend));
 }

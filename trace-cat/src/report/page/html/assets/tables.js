@@ -75,7 +75,7 @@ function tables() {
     number("Max waiters", (row) => row.max_waiters), number("Calls", (row) => row.calls), text("First used at", (row) => row.site), text("Process and address", (row) => row.object),
   ], "trace-cat report --by object");
   table("threads", "Threads", "Caused: how long others waited for the thread.", report.threads, [
-    text("Thread", (row) => threadLabel(row.thread)), time("Lived", (row) => (row.end ?? span) - row.begin), number("Waits", (row) => row.waits), time("Contention", (row) => row.contention),
+    text("Thread", (row) => threadLabel(row.thread)), time("Lived", (row) => Math.min(row.end ?? span, report.until ?? Infinity) - Math.max(row.begin, report.since ?? 0)), number("Waits", (row) => row.waits), time("Contention", (row) => row.contention),
     time("Idleness", (row) => row.idleness), time("Caused", (row) => row.caused), processId, text("Start routine", (row) => row.start),
   ], "trace-cat report --by thread");
   table("sites", "Sites", "Where calls are. Blamed: how long others waited for what was acquired there.", report.sites, [
