@@ -65,6 +65,7 @@ pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool,
     };
     merge.run_phase("analysing", 0..u64::MAX, parse, &mut take).map_err(Error::temporary)?;
     let graph = analysis.finish(&inputs.running_until());
+    analysis.find_critical_paths().map_err(Error::temporary)?;
 
     let symbols = Symbolizer::new(debug_dirs, &skip);
     let view = ReportView::new(&analysis, &graph, &recorded, &known, &symbols);

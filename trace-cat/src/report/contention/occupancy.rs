@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::holds::{FinishedWait, Hold, Knowledge, Release, Released, WATCH};
-use super::wait_shares::{Holder, Occupant, WaitShares};
+use super::wait_shares::{Holder, Occupant, Segment, WaitShares};
 
 /// The most segments of a log; of more, the older ones are added to the shares of the waits that cover them.
 const SEGMENTS_MAX: usize = 4096;
@@ -32,13 +32,6 @@ pub struct Occupancy {
     waits: Vec<PendingWait>,
     /// How many waits ended without an acquisition.
     given_up: u32,
-}
-
-#[derive(Debug)]
-struct Segment {
-    from: u64,
-    to: u64,
-    occupant: Occupant,
 }
 
 /// A wait whose shares are not known yet.
@@ -204,6 +197,11 @@ impl Occupancy {
     /// Whether the one holder has the object for itself.
     pub fn is_exclusive(&self) -> bool {
         self.is_exclusive && !self.holds.is_empty()
+    }
+
+    /// Whether threads wait for it, or were woken and want it.
+    pub fn has_waiters(&self) -> bool {
+        !self.waits.is_empty()
     }
 
     /// How often a thread has the object.

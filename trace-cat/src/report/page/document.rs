@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use spec::record::NANOS_PER_SECOND;
 
+use super::path_summary::{path_entry, selected_paths};
 use super::view::{PairRow, ReportView, event_name};
 use crate::report::contention::{BlockedThread, ChainEnd, DurationSummary, ImageEnd, ObjectKind, OngoingCall};
 use crate::symbols::CodeFrame;
@@ -24,6 +25,9 @@ pub fn append_document(view: &ReportView, out: &mut Vec<u8>) {
     let sites = document.list("sites", &sites, Document::site);
     let pairs = document.pairs();
     let stuck = document.stuck();
+    let paths = selected_paths(view);
+    let critical_paths =
+        document.list("critical_path", &paths, |document, path| path_entry(document.view, path, LIST_MAX));
     let text = json!({
         "format": FORMAT,
         "origin": view.analysis.span.map(|_| origin),
@@ -39,6 +43,7 @@ pub fn append_document(view: &ReportView, out: &mut Vec<u8>) {
         "pairs": pairs,
         "deadlocks": document.deadlocks(),
         "stuck": stuck,
+        "critical_path": critical_paths,
         "left_out": document.left_out,
     });
     out.extend_from_slice(format!("{text:#}\n").as_bytes());

@@ -2,6 +2,7 @@
 
 mod document;
 mod object_names;
+mod path_summary;
 mod pprof;
 mod stacks;
 mod tables;
