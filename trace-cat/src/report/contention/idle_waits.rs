@@ -59,7 +59,7 @@ impl Analysis {
             if contended > 0 {
                 let shares = WaitShares { handoff: 0, unknown: 0, ..shares };
                 let rank = (waiting + capacity).saturating_sub(1).max(1);
-                let wait = FinishedWait { key, entry: time, shares, has_timed_out: false, site, rank };
+                let wait = FinishedWait { key, entry: time, end: now, shares, has_timed_out: false, site, rank };
                 self.account_contention(
                     mutex,
                     wait,
@@ -69,7 +69,7 @@ impl Analysis {
             }
         }
         let waker = wakeup.map(Waker::from);
-        self.account_idleness(Some(cond), now.saturating_sub(entry).saturating_sub(contended), place, waker);
+        self.account_idleness(Some(cond), now, contended, place, waker);
         if place.has_timed_out {
             self.end_timed_out_wait(thread, entry, now);
         } else if has_mutex {
@@ -86,7 +86,7 @@ impl Analysis {
         let expired = state.wakeups.take_expired();
         if state.kind == ObjectKind::Cond {
             let wasted = expired.iter().filter(|wakeup| wakeup.remaining == wakeup.capacity).count();
-            state.figures.wasted_signals += wasted as u64;
+            state.figures.wasted_signals += if self.is_counting { wasted as u64 } else { 0 };
         }
         self.end_watches(&expired);
     }
@@ -97,7 +97,7 @@ impl Analysis {
         let queue = &mut self.objects[object as usize].wakeups;
         let Some(&IdleWait { mutex, .. }) = queue.waits.first() else {
             let is_signal = kind == ObjectKind::Cond;
-            self.objects[object as usize].figures.wasted_signals += u64::from(is_signal);
+            self.objects[object as usize].figures.wasted_signals += u64::from(is_signal && self.is_counting);
             return;
         };
         let capacity = u64::min(most, queue.waits.len() as u64) as u32;
@@ -136,7 +136,7 @@ impl Analysis {
             let waker = wakeup.map(Waker::from);
             let has_timed_out = rval == libc::ETIMEDOUT as u64;
             let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out };
-            self.account_idleness(Some(object), record.time.saturating_sub(entry), place, waker);
+            self.account_idleness(Some(object), record.time, 0, place, waker);
             if has_timed_out {
                 self.end_timed_out_wait(thread, entry, record.time);
             } else {
@@ -177,7 +177,7 @@ impl Analysis {
         let waker = queue.end_wait(thread).and_then(|wait| queue.take(wait)).map(Waker::from);
         queue.take_expired();
         let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out: false };
-        self.account_idleness(Some(object), record.time.saturating_sub(entry), place, waker);
+        self.account_idleness(Some(object), record.time, 0, place, waker);
         self.end_idle_wait(thread, entry, record.time, waker);
     }
 
@@ -185,7 +185,7 @@ impl Analysis {
     pub fn enter_join(&mut self, thread: u32, record: &NumericRecord) {
         let process = self.threads[thread as usize].process;
         let site = self.sites.intern(process, record.arguments[4]);
-        self.sites.sites[site as usize].calls += 1;
+        self.sites.sites[site as usize].calls += u64::from(self.is_counting);
         let joined = self.thread_of_tid.get(&(process, record.arguments[0])).copied();
         // A thread that had ended is not waited for.
         let had_ended = joined.is_some_and(|joined| {
@@ -217,7 +217,7 @@ impl Analysis {
         if waits && record.time > entry {
             let has_timed_out = record.arguments[2] == libc::ETIMEDOUT as u64;
             let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out };
-            self.account_idleness(None, record.time - entry, place, None);
+            self.account_idleness(None, record.time, 0, place, None);
             let waker = if record.arguments[2] == 0 { self.end_of_joined(thread, call) } else { None };
             if has_timed_out {
                 self.end_timed_out_wait(thread, entry, record.time);
