@@ -3,6 +3,7 @@
 mod document;
 mod html;
 mod object_names;
+mod path_summary;
 mod pprof;
 mod stacks;
 mod tables;
@@ -17,4 +18,4 @@ pub use text::{PageOptions, append_page};
 pub use view::ReportView;
 
 #[cfg(test)]
-mod sample;
+mod sample_view;
