@@ -1,7 +1,9 @@
 //! `trace-cat report`.
 
 use std::collections::HashMap;
+use std::fs;
 use std::io::{self, IsTerminal as _};
+use std::path::Path;
 
 use super::print::selected_paths;
 use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
@@ -15,7 +17,7 @@ use crate::report::recorded_process::recorded_processes;
 use crate::report::runs;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
-use crate::symbols::Symbolizer;
+use crate::symbols::{Aliases, Symbolizer};
 use crate::trace::file_handle::DescriptorBudget;
 use crate::trace::inputs;
 
@@ -29,7 +31,8 @@ const TOP: usize = 10;
 pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool, CommandError> {
     let ReportOptions { paths, by, top, format, output, no_pager, pids, lwps, objects, debug_dirs, skip, last, .. } =
         options;
-    let ReportOptions { run, all_runs, .. } = options;
+    let ReportOptions { run, all_runs, alias, .. } = options;
+    let aliases = alias.as_deref().map_or(Ok(Aliases::default()), read_aliases)?;
     let named = Options { paths, last, run, all_runs, ..Options::default() };
     format.check_output(output.is_none() && io::stdout().is_terminal())?;
     let paths = selected_paths(&named, &runs::find_runs(&named.paths), diagnostics)?;
@@ -66,7 +69,8 @@ pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool,
     merge.run_phase("analysing", 0..u64::MAX, parse, &mut take).map_err(Error::temporary)?;
     let graph = analysis.finish(&inputs.running_until());
 
-    let symbols = Symbolizer::new(debug_dirs, &skip);
+    let mut symbols = Symbolizer::new(debug_dirs, &skip);
+    symbols.aliases = aliases;
     let view = ReportView::new(&analysis, &graph, &recorded, &known, &symbols);
     let mut text = Vec::new();
     match format {
@@ -82,4 +86,11 @@ pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool,
     let written = Output::open_paged(path, !no_pager, diagnostics).and_then(|mut output| output.write(&text));
     written.map_err(|error| Error::new(output_name, error))?;
     Ok(!graph.deadlocks.is_empty())
+}
+
+/// The names that the user has given.
+fn read_aliases(path: &Path) -> Result<Aliases, CommandError> {
+    let name = path.display();
+    let text = fs::read_to_string(path).map_err(|error| CommandError::Usage(format!("{name}: {error}")))?;
+    Aliases::parse(&text).map_err(|error| CommandError::Usage(format!("{name}:{error}")))
 }
