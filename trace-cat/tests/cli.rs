@@ -14,6 +14,8 @@ mod pager;
 mod progress;
 #[path = "cli/recover.rs"]
 mod recover;
+#[path = "cli/report.rs"]
+mod report;
 #[path = "cli/rings.rs"]
 mod rings;
 #[path = "cli/selection.rs"]

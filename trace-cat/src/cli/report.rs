@@ -10,10 +10,10 @@ use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
 use crate::options::{CommandError, Options, ReportFormat, ReportOptions};
 use crate::output::destination::{Output, output_identity};
 use crate::output::file_groups;
-use crate::report::contention::{Analysis, ContentionShares, NumericRecord, WaitSelection};
+use crate::report::contention::{Analysis, ContentionShares, NumericRecord, WaitGraph, WaitSelection};
 use crate::report::page::{PageOptions, ReportView, append_document, append_folded, append_page, append_profile};
-use crate::report::process_info::processes_in_groups;
-use crate::report::recorded_process::recorded_processes;
+use crate::report::process_info::{ProcessInfo, processes_in_groups};
+use crate::report::recorded_process::{RecordedProcess, recorded_processes};
 use crate::report::runs;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
@@ -29,68 +29,116 @@ const TOP: usize = 10;
 /// # Errors
 /// Any failure of the output or of a temporary file.
 pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool, CommandError> {
-    let ReportOptions { paths, by, top, format, output, no_pager, pids, lwps, objects, debug_dirs, skip, last, .. } =
-        options;
-    let ReportOptions { run, all_runs, alias, .. } = options;
-    let aliases = alias.as_deref().map_or(Ok(Aliases::default()), read_aliases)?;
-    let named = Options { paths, last, run, all_runs, ..Options::default() };
-    format.check_output(output.is_none() && io::stdout().is_terminal())?;
-    let paths = selected_paths(&named, &runs::find_runs(&named.paths), diagnostics)?;
-    let inputs = inputs::collect(&paths, &DescriptorBudget::half_of_the_limit(), diagnostics);
-    let path = output.as_deref();
-    let output_name = path.map_or("standard output".to_owned(), |path| path.display().to_string());
-    if output_identity(path).is_some_and(|output| inputs.has(output)) {
-        return Err(CommandError::Usage(format!("the output ({output_name}) is one of the inputs")));
-    }
-    // The reasons have been reported; an earlier output stays.
-    if inputs.texts.is_empty() && diagnostics.has_damage() {
-        return Ok(false);
-    }
-    let known = processes_in_groups(&file_groups(&paths));
-    let mut recorded = recorded_processes(&known);
-    let running = inputs.running.iter().map(|(process, copied)| (process.number, &copied.leftovers));
-    let dead = inputs.dead.iter().map(|(process, leftovers)| (process.number, leftovers));
-    for (number, leftovers) in running.chain(dead) {
-        let threads = leftovers.complete_from.iter().map(|thread| thread.from);
-        let lost = (leftovers.lost > 0).then_some(u64::MAX);
-        recorded.entry(number).or_default().add_incompleteness(threads.chain(lost).max().unwrap_or(0));
-    }
-    let merge = Merge::prepare(&inputs.texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
-
-    let knowledge: HashMap<u32, _, _> = recorded.iter().map(|(pid, recorded)| (*pid, recorded.knowledge)).collect();
-    let mut analysis = Analysis::new(knowledge, WaitSelection { pids, lwps, objects });
-    analysis.shares = format.has_stacks().then(ContentionShares::default);
-    let parse = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| NumericRecord::append_lines(lines, out);
-    let parse: BatchTransform = Some(&parse);
-    let mut take = |records: &[u8]| {
-        NumericRecord::of_bytes(records).for_each(|record| analysis.add(&record));
-        Ok(true)
-    };
-    merge.run_phase("analysing", 0..u64::MAX, parse, &mut take).map_err(Error::temporary)?;
-    let graph = analysis.finish(&inputs.running_until());
-
-    let mut symbols = Symbolizer::new(debug_dirs, &skip);
-    symbols.aliases = aliases;
-    let view = ReportView::new(&analysis, &graph, &recorded, &known, &symbols);
+    let path = options.output.as_deref();
+    options.format.check_output(path.is_none() && io::stdout().is_terminal())?;
+    let symbols = symbolizer(&options)?;
+    let Some(trace) = AnalysedTrace::read(&options, diagnostics)? else { return Ok(false) };
+    let view = trace.view(&symbols);
     let mut text = Vec::new();
-    match format {
-        ReportFormat::Json => append_document(&view, &mut text),
-        ReportFormat::Folded => append_folded(&view, &mut text),
-        ReportFormat::Pprof => append_profile(&view, &mut text),
-        ReportFormat::Text => {
-            let top = top.unwrap_or(if by.is_some() { usize::MAX } else { TOP });
-            let paths: Vec<String> = named.paths.iter().map(|path| path.display().to_string()).collect();
-            append_page(&view, &PageOptions { top, by, paths: paths.join(" ") }, &mut text);
-        }
-    }
-    let written = Output::open_paged(path, !no_pager, diagnostics).and_then(|mut output| output.write(&text));
-    written.map_err(|error| Error::new(output_name, error))?;
-    Ok(!graph.deadlocks.is_empty())
+    append(&view, &options, &mut text);
+    let written = Output::open_paged(path, !options.no_pager, diagnostics).and_then(|mut output| output.write(&text));
+    written.map_err(|error| Error::new(output_name(path), error))?;
+    Ok(!trace.graph.deadlocks.is_empty())
 }
 
-/// The names that the user has given.
-fn read_aliases(path: &Path) -> Result<Aliases, CommandError> {
-    let name = path.display();
-    let text = fs::read_to_string(path).map_err(|error| CommandError::Usage(format!("{name}: {error}")))?;
-    Aliases::parse(&text).map_err(|error| CommandError::Usage(format!("{name}:{error}")))
+fn output_name(path: Option<&Path>) -> String {
+    path.map_or("standard output".to_owned(), |path| path.display().to_string())
+}
+
+/// Appends the report in the format that the options ask for.
+fn append(view: &ReportView, options: &ReportOptions, text: &mut Vec<u8>) {
+    match options.format {
+        ReportFormat::Json => append_document(view, text),
+        ReportFormat::Folded => append_folded(view, text),
+        ReportFormat::Pprof => append_profile(view, text),
+        ReportFormat::Text => {
+            let by = options.by;
+            let top = options.top.unwrap_or(if by.is_some() { usize::MAX } else { TOP });
+            let paths: Vec<String> = options.paths.iter().map(|path| path.display().to_string()).collect();
+            append_page(view, &PageOptions { top, by, paths: paths.join(" ") }, text);
+        }
+    }
+}
+
+/// A trace that has been read and analysed.
+struct AnalysedTrace {
+    analysis: Analysis,
+    graph: WaitGraph,
+    /// By process ID.
+    recorded: HashMap<u32, RecordedProcess>,
+    known: HashMap<u32, ProcessInfo>,
+}
+
+impl AnalysedTrace {
+    /// Reads the trace that the options name. `None` if nothing could be read, which has been reported: an earlier output stays.
+    fn read(options: &ReportOptions, diagnostics: &Diagnostics) -> Result<Option<AnalysedTrace>, CommandError> {
+        let ReportOptions { last, run, all_runs, .. } = *options;
+        let named = Options { paths: options.paths.clone(), last, run, all_runs, ..Options::default() };
+        let paths = selected_paths(&named, &runs::find_runs(&named.paths), diagnostics)?;
+        let inputs = inputs::collect(&paths, &DescriptorBudget::half_of_the_limit(), diagnostics);
+        let path = options.output.as_deref();
+        if output_identity(path).is_some_and(|output| inputs.has(output)) {
+            return Err(CommandError::Usage(format!("the output ({}) is one of the inputs", output_name(path))));
+        }
+        if inputs.texts.is_empty() && diagnostics.has_damage() {
+            return Ok(None);
+        }
+        let known = processes_in_groups(&file_groups(&paths));
+        let mut recorded = recorded_processes(&known);
+        let running = inputs.running.iter().map(|(process, copied)| (process.number, &copied.leftovers));
+        let dead = inputs.dead.iter().map(|(process, leftovers)| (process.number, leftovers));
+        for (number, leftovers) in running.chain(dead) {
+            let threads = leftovers.complete_from.iter().map(|thread| thread.from);
+            let lost = (leftovers.lost > 0).then_some(u64::MAX);
+            recorded.entry(number).or_default().add_incompleteness(threads.chain(lost).max().unwrap_or(0));
+        }
+        let merge = Merge::prepare(&inputs.texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
+
+        let knowledge: HashMap<u32, _, _> = recorded.iter().map(|(pid, recorded)| (*pid, recorded.knowledge)).collect();
+        let selection = selection(options, merge.span().map_or(0, |(start, _)| start));
+        let mut analysis = Analysis::new(knowledge, selection);
+        analysis.shares = options.format.has_stacks().then(ContentionShares::default);
+        let parse = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| NumericRecord::append_lines(lines, out);
+        let parse: BatchTransform = Some(&parse);
+        let mut take = |records: &[u8]| {
+            NumericRecord::of_bytes(records).for_each(|record| analysis.add(&record));
+            Ok(true)
+        };
+        merge.run_phase("analysing", 0..u64::MAX, parse, &mut take).map_err(Error::temporary)?;
+        let graph = analysis.finish(&inputs.running_until());
+        let has_no_waits = analysis.threads.iter().all(|thread| thread.waits == 0);
+        if has_no_waits && !analysis.selection.is_all() && analysis.span.is_some() {
+            diagnostics.report_note("no wait matches", "the options leave out all that the trace has");
+        }
+        Ok(Some(AnalysedTrace { analysis, graph, recorded, known }))
+    }
+
+    fn view<'a>(&'a self, symbols: &'a Symbolizer) -> ReportView<'a> {
+        ReportView::new(&self.analysis, &self.graph, &self.recorded, &self.known, symbols)
+    }
+}
+
+/// What the options select of a trace whose first record is at `start`.
+fn selection(options: &ReportOptions, start: u64) -> WaitSelection {
+    let since = options.since.map_or(0, |since| since.resolve(start));
+    let until = options.until.map_or(u64::MAX, |until| until.resolve(start));
+    WaitSelection {
+        pids: options.pids.clone(),
+        lwps: options.lwps.clone(),
+        objects: options.objects.clone(),
+        kinds: options.events.as_ref().map(WaitSelection::kinds_of),
+        only_contention: options.only_contention,
+        times: since..until,
+    }
+}
+
+/// The source of names that the options ask for.
+fn symbolizer(options: &ReportOptions) -> Result<Symbolizer, CommandError> {
+    let mut symbols = Symbolizer::new(options.debug_dirs.clone(), &options.skip);
+    if let Some(path) = &options.alias {
+        let name = path.display();
+        let text = fs::read_to_string(path).map_err(|error| CommandError::Usage(format!("{name}: {error}")))?;
+        symbols.aliases = Aliases::parse(&text).map_err(|error| CommandError::Usage(format!("{name}:{error}")))?;
+    }
+    Ok(symbols)
 }

@@ -188,6 +188,7 @@ impl Task {
             }
             Some(Command::Report(mut report)) => {
                 add_directory(&mut report.paths);
+                report.resolve().map_err(|what| usage_error(&["report"], what))?;
                 return Ok(Task::Report(report));
             }
             None => add_directory(&mut options.paths),

@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use spec::EventSet;
 
 use super::command_error::CommandError;
+use super::event_list::event_set;
 use super::selection::address;
+use super::time_point::TimePoint;
 
 /// Report who waits for whom, for how long, and who is stuck
 ///
@@ -55,6 +58,33 @@ pub struct ReportOptions {
     #[arg(long = "object", value_name = "ADDRESS", value_parser = address, help_heading = "Which waits")]
     pub objects: Vec<u64>,
 
+    /// Only objects that these calls are on: categories and events, separated by colons or commas
+    ///
+    /// The list is written as for trace-cat -e. thread stands for pthread_once and for waits for the ends of threads. Example: -e
+    /// mutex,rwlock
+    #[arg(short = 'e', long = "events", value_name = "LIST", allow_hyphen_values = true, help_heading = "Which waits")]
+    pub event_lists: Vec<String>,
+
+    /// What the lists select; `None` for all events.
+    #[arg(skip)]
+    pub events: Option<EventSet>,
+
+    /// Only what happened at this time and later, written as for trace-cat: +1.5s, 12:00:05.25
+    ///
+    /// Calls are counted if they began in the time that is selected. Of waits and holds the part in it counts, also of those that
+    /// began before or ended later. Earlier records are read too, since they show who held what. Deadlocks and stuck threads are
+    /// those in the end of the trace.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = TimePoint::parse, help_heading = "Which waits")]
+    pub since: Option<TimePoint>,
+
+    /// Only what happened before this time, written as for --since
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = TimePoint::parse, help_heading = "Which waits")]
+    pub until: Option<TimePoint>,
+
+    /// Only waits for locks: no idleness, and no objects that are not locks
+    #[arg(long, help_heading = "Which waits")]
+    pub only_contention: bool,
+
     /// Look for separate debug files here before /usr/lib/debug; may be repeated
     ///
     /// They are found by build ID (DIR/.build-id/12/3456.debug) or by the name that the program has for them.
@@ -86,6 +116,18 @@ pub struct ReportOptions {
     /// Read all runs, renamed files (old.*) included
     #[arg(long, help_heading = "Which records", conflicts_with_all = ["last", "run"])]
     pub all_runs: bool,
+}
+
+impl ReportOptions {
+    /// Makes [`events`](ReportOptions::events) of the lists.
+    ///
+    /// # Errors
+    /// An unknown name.
+    pub fn resolve(&mut self) -> Result<(), String> {
+        let lists = Some(&self.event_lists).filter(|lists| !lists.is_empty());
+        self.events = lists.map(|lists| event_set(&lists.join(":"))).transpose()?;
+        Ok(())
+    }
 }
 
 /// The tables of a report.

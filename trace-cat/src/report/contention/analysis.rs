@@ -22,6 +22,8 @@ pub struct Analysis {
     /// What each process's trinfo shows of its records.
     pub knowledge: HashMap<u32, Knowledge>,
     pub selection: WaitSelection,
+    /// The record in progress is in the selected time.
+    pub is_counting: bool,
     pub processes: Vec<ProgramState>,
     pub threads: Vec<ThreadState>,
     pub objects: Vec<ObjectState>,
@@ -89,6 +91,7 @@ impl Analysis {
         Analysis {
             knowledge,
             selection,
+            is_counting: true,
             processes: Vec::new(),
             threads: Vec::new(),
             objects: Vec::new(),
@@ -129,7 +132,12 @@ impl Analysis {
             let pid = self.processes[process as usize].pid;
             let number = self.object_numbers.entry((pid, address)).or_default();
             *number += 1;
-            self.objects.push(ObjectState::new(process, address, *number, kind, site));
+            let mut state = ObjectState::new(process, address, *number, kind, site);
+            if self.selection.has_times() {
+                let times = &self.selection.times;
+                state.occupancy.divided_times = (times.start, Some(times.end));
+            }
+            self.objects.push(state);
             self.objects.len() as u32 - 1
         });
         self.object_of_address.insert((process, address), index);
@@ -167,7 +175,8 @@ impl Analysis {
     /// Notes that a thread has an object.
     pub fn begin_hold(&mut self, object: u32, thread: u32) {
         let state = &mut self.objects[object as usize];
-        state.figures.owner_changes += u64::from(state.last_holder.is_some_and(|last| last != thread));
+        state.figures.owner_changes +=
+            u64::from(self.is_counting && state.last_holder.is_some_and(|last| last != thread));
         state.last_holder = Some(thread);
         let holds = &mut self.threads[thread as usize].holds;
         if !holds.contains(&object) {
@@ -186,8 +195,8 @@ impl Analysis {
     /// Accounts a hold that ended at `now`, or lasted until then.
     pub fn account_hold(&mut self, object: u32, hold: Hold, now: u64) {
         self.drop_hold(object, hold.holder.thread);
-        if hold.is_recorded {
-            let held = now.saturating_sub(hold.from);
+        if hold.is_recorded && self.selection.overlaps(hold.from, now) {
+            let held = self.selection.clip(hold.from, now);
             self.objects[object as usize].figures.hold.add(held);
             self.sites.sites[hold.holder.site as usize].held += held;
         }
@@ -199,7 +208,7 @@ impl Analysis {
         let are_missing = !self.knowledge_of(object).only_blocked;
         for hold in holds {
             self.drop_hold(object, hold.holder.thread);
-            self.objects[object as usize].figures.lost_holds += 1;
+            self.objects[object as usize].figures.lost_holds += u64::from(self.is_counting);
             self.missing.releases += u64::from(are_missing);
         }
     }
@@ -207,13 +216,13 @@ impl Analysis {
     /// Whether waits of a thread for an object are accounted.
     fn is_selected(&self, thread: u32, object: Option<u32>) -> bool {
         let thread = &self.threads[thread as usize];
-        let address = object.map(|object| self.objects[object as usize].address);
-        self.selection.wants(self.processes[thread.process as usize].pid, thread.lwp, address)
+        let object = object.map(|object| &self.objects[object as usize]).map(|object| (object.address, object.kind));
+        self.selection.wants(self.processes[thread.process as usize].pid, thread.lwp, object)
     }
 
     /// Accounts a wait for a lock.
     pub fn account_contention(&mut self, object: u32, wait: FinishedWait, place: WaitPlace, waker: Waker) {
-        if !self.is_selected(place.thread, Some(object)) {
+        if !self.is_selected(place.thread, Some(object)) || !self.selection.overlaps(place.entry, wait.end) {
             return;
         }
         let waited = wait.shares.total();
@@ -251,9 +260,11 @@ impl Analysis {
         self.sites.sites[place.site as usize].contention += waited;
     }
 
-    /// Accounts a wait that is idleness, for an object or the end of a thread.
-    pub fn account_idleness(&mut self, object: Option<u32>, waited: u64, place: WaitPlace, waker: Waker) {
-        if self.is_selected(place.thread, object) {
+    /// Accounts a wait until `end` that is idleness but for `contended` nanoseconds, for an object or the end of a thread.
+    pub fn account_idleness(&mut self, object: Option<u32>, end: u64, contended: u64, place: WaitPlace, waker: Waker) {
+        let WaitSelection { only_contention, .. } = self.selection;
+        if !only_contention && self.is_selected(place.thread, object) && self.selection.overlaps(place.entry, end) {
+            let waited = self.selection.clip(place.entry, end).saturating_sub(contended);
             if let Some(object) = object {
                 self.objects[object as usize].figures.idleness += waited;
             }

@@ -15,6 +15,7 @@ impl Analysis {
         let time = record.time;
         let span = self.span.get_or_insert((time, time));
         span.1 = span.1.max(time);
+        self.is_counting = self.selection.times.contains(&time);
         let thread = self.thread_of(record);
         match record.event.0 {
             0 => self.add_trace_record(thread, record),
@@ -108,7 +109,7 @@ impl Analysis {
             (3, 0) => {
                 let (object, _) = self.called_object(thread, record, Sema, arguments[4]);
                 let failed = arguments[1] == libc::EAGAIN as u64;
-                self.objects[object as usize].figures.failed_tries += u64::from(failed);
+                self.objects[object as usize].figures.failed_tries += u64::from(failed && self.is_counting);
             }
             (4, 0) if arguments[1] == 0 => self.wake(thread, record, Sema, 1),
             (5, 0) => self.destroy(thread, record, Sema, arguments[1]),

@@ -57,6 +57,7 @@ pub const WATCH: u64 = 1 << 32;
 pub struct FinishedWait {
     pub key: u64,
     pub entry: u64,
+    pub end: u64,
     pub shares: WaitShares,
     pub has_timed_out: bool,
     /// Where the thread waited.

@@ -58,7 +58,7 @@ impl Analysis {
             if contended > 0 {
                 let shares = WaitShares { handoff: 0, unknown: 0, ..shares };
                 let rank = (waiting + capacity).saturating_sub(1).max(1);
-                let wait = FinishedWait { key, entry: time, shares, has_timed_out: false, site, rank };
+                let wait = FinishedWait { key, entry: time, end: now, shares, has_timed_out: false, site, rank };
                 self.account_contention(
                     mutex,
                     wait,
@@ -68,7 +68,7 @@ impl Analysis {
             }
         }
         let waker = wakeup.map(|wakeup| (wakeup.thread, wakeup.site));
-        self.account_idleness(Some(cond), now.saturating_sub(entry).saturating_sub(contended), place, waker);
+        self.account_idleness(Some(cond), now, contended, place, waker);
         self.expire_wakeups(cond);
     }
 
@@ -78,7 +78,7 @@ impl Analysis {
         let expired = state.wakeups.take_expired();
         if state.kind == ObjectKind::Cond {
             let wasted = expired.iter().filter(|wakeup| wakeup.remaining == wakeup.capacity).count();
-            state.figures.wasted_signals += wasted as u64;
+            state.figures.wasted_signals += if self.is_counting { wasted as u64 } else { 0 };
         }
         self.end_watches(&expired);
     }
@@ -89,7 +89,7 @@ impl Analysis {
         let queue = &mut self.objects[object as usize].wakeups;
         let Some(&IdleWait { mutex, .. }) = queue.waits.first() else {
             let is_signal = kind == ObjectKind::Cond;
-            self.objects[object as usize].figures.wasted_signals += u64::from(is_signal);
+            self.objects[object as usize].figures.wasted_signals += u64::from(is_signal && self.is_counting);
             return;
         };
         let capacity = u64::min(most, queue.waits.len() as u64) as u32;
@@ -127,7 +127,7 @@ impl Analysis {
             let waker = wakeup.map(|wakeup| (wakeup.thread, wakeup.site));
             let has_timed_out = rval == libc::ETIMEDOUT as u64;
             let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out };
-            self.account_idleness(Some(object), record.time.saturating_sub(entry), place, waker);
+            self.account_idleness(Some(object), record.time, 0, place, waker);
         }
         self.expire_wakeups(object);
     }
@@ -151,14 +151,14 @@ impl Analysis {
         let arrival = self.objects[object as usize].wakeups.last_arrival.filter(|(time, ..)| *time >= entry);
         let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out: false };
         let waker: Waker = arrival.map(|(_, thread, site)| (thread, site));
-        self.account_idleness(Some(object), record.time.saturating_sub(entry), place, waker);
+        self.account_idleness(Some(object), record.time, 0, place, waker);
     }
 
     /// Takes the entry record of a join.
     pub fn enter_join(&mut self, thread: u32, record: &NumericRecord) {
         let process = self.threads[thread as usize].process;
         let site = self.sites.intern(process, record.arguments[4]);
-        self.sites.sites[site as usize].calls += 1;
+        self.sites.sites[site as usize].calls += u64::from(self.is_counting);
         let joined = self.thread_of_tid.get(&(process, record.arguments[0])).copied();
         // A thread that had ended is not waited for.
         let had_ended = joined.is_some_and(|joined| {
@@ -179,7 +179,7 @@ impl Analysis {
             let has_timed_out = record.arguments[2] == libc::ETIMEDOUT as u64;
             let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out };
             let waker = joined.filter(|_| record.arguments[2] == 0).map(|joined| (joined, 0));
-            self.account_idleness(None, record.time - entry, place, waker);
+            self.account_idleness(None, record.time, 0, place, waker);
         }
     }
 }

@@ -218,7 +218,6 @@ impl Analysis {
         let Some(&call) = self.threads[thread as usize].open.last().filter(|call| call.waits) else { return };
         let OngoingCall { event, entry, site, object, .. } = call;
         let place = WaitPlace { thread, site, entry, is_open: true, has_timed_out: false };
-        let waited = end.saturating_sub(entry);
         match object {
             Some(object) if self.objects[object as usize].kind.is_lock() || event == FUTEX_OP => {
                 let knowledge = self.knowledge_of(object);
@@ -227,8 +226,8 @@ impl Analysis {
                     self.account_contention(object, wait, place, None);
                 }
             }
-            Some(_) => self.account_idleness(object, waited, place, None),
-            None if matches!(event, (1, 3 | 37)) => self.account_idleness(None, waited, place, None),
+            Some(_) => self.account_idleness(object, end, 0, place, None),
+            None if matches!(event, (1, 3 | 37)) => self.account_idleness(None, end, 0, place, None),
             None => {}
         }
     }

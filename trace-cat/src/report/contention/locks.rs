@@ -16,9 +16,10 @@ impl Analysis {
     pub fn called_object(&mut self, thread: u32, record: &NumericRecord, kind: ObjectKind, site: u64) -> (u32, u32) {
         let process = self.threads[thread as usize].process;
         let site = self.sites.intern(process, site);
-        self.sites.sites[site as usize].calls += 1;
+        let count = u64::from(self.is_counting);
+        self.sites.sites[site as usize].calls += count;
         let object = self.object(process, record.arguments[0], kind, site);
-        self.objects[object as usize].figures.calls += 1;
+        self.objects[object as usize].figures.calls += count;
         (object, site)
     }
 
@@ -139,7 +140,7 @@ impl Analysis {
             };
             self.acquire(object, Holder { thread, site }, depth, is_exclusive, record.time, rval == EOWNERDEAD);
         } else if rval == libc::EBUSY as u64 {
-            self.objects[object as usize].figures.failed_tries += 1;
+            self.objects[object as usize].figures.failed_tries += u64::from(self.is_counting);
         }
     }
 

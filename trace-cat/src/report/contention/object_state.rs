@@ -19,6 +19,11 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
+    pub const ALL: [ObjectKind; 9] = {
+        use ObjectKind::{Barrier, Cond, Futex, Mutex, Once, Rmutex, Rwlock, Sema, Spin};
+        [Mutex, Rmutex, Rwlock, Spin, Once, Cond, Sema, Barrier, Futex]
+    };
+
     /// Waiting for it is contention, not idleness.
     pub fn is_lock(self) -> bool {
         use ObjectKind::{Mutex, Once, Rmutex, Rwlock, Spin};
@@ -143,6 +148,11 @@ pub struct WorstWait {
 const WORST_MAX: usize = 5;
 
 impl ObjectFigures {
+    /// Whether there was a call on it, a wait for it or a hold of it.
+    pub fn is_used(&self) -> bool {
+        self.calls + self.wait.count() + self.hold.count() > 0
+    }
+
     /// Adds a wait to the longest, if it is one of them.
     pub fn add_worst(&mut self, wait: WorstWait) {
         let place = self.worst.partition_point(|known| known.waited >= wait.waited);

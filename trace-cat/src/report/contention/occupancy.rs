@@ -32,6 +32,8 @@ pub struct Occupancy {
     waits: Vec<PendingWait>,
     /// How many waits ended without an acquisition.
     given_up: u32,
+    /// Only the parts of waits from the first time on and before the second are divided.
+    pub divided_times: (u64, Option<u64>),
 }
 
 #[derive(Debug)]
@@ -106,6 +108,7 @@ impl Occupancy {
 
     /// The shares of a wait up to `until`, which is not after the end of the log.
     fn shares(&self, wait: &PendingWait, until: u64) -> WaitShares {
+        let until = self.divided_times.1.map_or(until, |end| end.min(until));
         let mut shares = wait.shares.clone();
         let mut divided_until = wait.divided_until;
         let first = wait.first.saturating_sub(self.removed) as usize;
@@ -334,8 +337,8 @@ impl Occupancy {
         // A thread that is woken while nobody holds the mutex does not wait for it.
         let rank = waiting + u32::from(key < WATCH || !self.holds.is_empty());
         let first = (self.removed + self.log.len() as u64).saturating_sub(1);
-        let wait = PendingWait { key, entry: now, divided_until: now, site, first, rank, ..PendingWait::default() };
-        self.waits.push(wait);
+        let divided_until = now.max(self.divided_times.0);
+        self.waits.push(PendingWait { key, entry: now, divided_until, site, first, rank, ..PendingWait::default() });
     }
 
     /// Ends a wait at `now`, when the thread has not acquired the object yet.
@@ -392,6 +395,6 @@ impl Occupancy {
         let wait = self.waits.remove(index);
         let shares = self.shares(&wait, end);
         let PendingWait { key, entry, has_timed_out, site, rank, .. } = wait;
-        FinishedWait { key, entry, shares, has_timed_out, site, rank }
+        FinishedWait { key, entry, end, shares, has_timed_out, site, rank }
     }
 }

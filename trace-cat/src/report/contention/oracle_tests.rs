@@ -1,6 +1,7 @@
 //! The analysis of random programs against a slow one that works from the records alone.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 use super::analysis::Analysis;
 use super::holds::Knowledge;
@@ -248,7 +249,13 @@ fn expected(records: &[NumericRecord]) -> BTreeMap<u64, Figures> {
 
 /// The figures of each object by the analysis.
 fn analysed(records: &[NumericRecord], knowledge: Knowledge) -> BTreeMap<u64, Figures> {
-    let mut analysis = Analysis::new(HashMap::from([(PID, knowledge)]), WaitSelection::default());
+    analysed_in(0..u64::MAX, records, knowledge)
+}
+
+/// The figures of each object in a range of time.
+fn analysed_in(times: Range<u64>, records: &[NumericRecord], knowledge: Knowledge) -> BTreeMap<u64, Figures> {
+    let selection = WaitSelection { times, ..WaitSelection::default() };
+    let mut analysis = Analysis::new(HashMap::from([(PID, knowledge)]), selection);
     records.iter().for_each(|record| analysis.add(record));
     analysis.finish(&[]);
     let mut all: BTreeMap<u64, Figures> = BTreeMap::new();
@@ -290,6 +297,28 @@ fn random_programs_are_analysed_as_by_reading_all_records_for_each_wait() {
         waits += got.values().map(|figures| figures.waits).sum::<u64>();
     }
     assert!(waits > 500, "{waits}");
+}
+
+#[test]
+fn ranges_of_time_share_the_figures_of_all() {
+    let mut random = SeededRandom::seeded("ranges", 6);
+    let sums = |figures: &Figures| {
+        let blamed: u64 = figures.blamed.values().sum();
+        [figures.waited, figures.handoff, figures.unknown, figures.held, blamed]
+    };
+    for _ in 0..40 {
+        let records = random_program(&mut random, 5, 300);
+        let end = records.last().unwrap().time as usize;
+        let mut cuts = [random.below(end) as u64, random.below(end) as u64];
+        cuts.sort_unstable();
+        let ranges = [0..cuts[0], cuts[0]..cuts[1], cuts[1]..u64::MAX];
+        let parts = ranges.map(|range| analysed_in(range, &records, Knowledge::default()));
+        for (object, figures) in analysed(&records, Knowledge::default()) {
+            let parts = parts.iter().filter_map(|part| part.get(&object)).map(sums);
+            let sum = parts.fold([0; 5], |sum, part| std::array::from_fn(|index| sum[index] + part[index]));
+            assert_eq!(sum, sums(&figures), "{object}");
+        }
+    }
 }
 
 /// Nothing is stated of records that lack some that the complete ones do not bear out.

@@ -24,13 +24,18 @@ pub fn append_document(view: &ReportView, out: &mut Vec<u8>) {
     let sites = document.list("sites", &sites, Document::site);
     let pairs = document.pairs();
     let stuck = document.stuck();
+    let selection = &view.analysis.selection;
+    let given = |time: u64, default: u64| (time != default).then(|| document.time(time));
+    let [since, until] = [given(selection.times.start, 0), given(selection.times.end, u64::MAX)];
     let text = json!({
         "format": FORMAT,
         "origin": view.analysis.span.map(|_| origin),
         "span": view.analysis.span.map(|(start, end)| end - start),
         "thread_time": thread_time,
         "contention": contention,
-        "idleness": idleness,
+        "idleness": document.idleness(idleness),
+        "since": since,
+        "until": until,
         "processes": processes,
         "incomplete": document.incomplete(),
         "objects": objects,
@@ -66,6 +71,11 @@ impl Document<'_> {
 
     fn time(&self, time: u64) -> u64 {
         time.saturating_sub(self.origin)
+    }
+
+    /// Idleness, which is not known if it is left out.
+    fn idleness(&self, time: u64) -> Option<u64> {
+        (!self.view.analysis.selection.only_contention).then_some(time)
     }
 
     fn lwp(&self, thread: u32) -> u32 {
@@ -203,7 +213,7 @@ impl Document<'_> {
             "begin": self.time(thread.begin),
             "end": has_end.then(|| self.time(self.view.thread_end(thread))),
             "contention": thread.contention,
-            "idleness": thread.idleness,
+            "idleness": self.idleness(thread.idleness),
             "waits": thread.waits,
             "caused": self.view.caused[index as usize],
         })
@@ -217,7 +227,7 @@ impl Document<'_> {
             "calls": site.calls,
             "waits": site.waits,
             "contention": site.contention,
-            "idleness": site.idleness,
+            "idleness": self.idleness(site.idleness),
             "held": site.held,
             "blamed": site.blamed,
         })

@@ -85,7 +85,7 @@ pub fn threads(view: &ReportView, top: usize, text: &mut String) {
     );
     for &index in view.threads.iter().take(top) {
         let thread = view.thread(index);
-        let lived = short_duration(view.thread_end(thread).saturating_sub(thread.begin));
+        let lived = short_duration(view.life(thread));
         let [contention, idleness, caused] =
             [thread.contention, thread.idleness, view.caused[index as usize]].map(short_duration);
         let label = format!("{} of {}", thread_label(view, index), view.pid(thread.process));

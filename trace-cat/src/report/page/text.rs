@@ -52,11 +52,13 @@ fn figures(view: &ReportView, options: &PageOptions, text: &mut String) {
         duration_text(contention),
         percent(contention, lives)
     );
-    *text += &format!(
-        "idleness    {}, {}: waiting for work, or for other threads\n",
-        duration_text(idleness),
-        percent(idleness, lives)
-    );
+    if !view.analysis.selection.only_contention {
+        *text += &format!(
+            "idleness    {}, {}: waiting for work, or for other threads\n",
+            duration_text(idleness),
+            percent(idleness, lives)
+        );
+    }
     let (deadlocks, stuck) = (view.graph.deadlocks.len(), view.graph.stuck.len());
     if deadlocks + stuck > 0 {
         *text += &format!("wrong       deadlocks {deadlocks}, stuck threads {stuck}\n");
@@ -76,6 +78,11 @@ fn recorded(view: &ReportView, text: &mut String) {
     let (processes, threads) = (analysis.processes.len(), analysis.threads.len());
     *text += &format!("recorded    from {} on, {}\n", DateTime(start), duration_text(end - start));
     *text += &format!("            {records} records, programs {processes}, threads {threads}\n");
+    if analysis.selection.has_times() {
+        let [since, until] = [analysis.selection.times.start, analysis.selection.times.end]
+            .map(|time| duration_text(time.clamp(start, end) - start));
+        *text += &format!("only        from {since} to {until} after the first record\n");
+    }
     for process in analysis.processes.iter().take(5) {
         let how = match process.end {
             ImageEnd::Exit => "exited",

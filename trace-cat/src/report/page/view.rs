@@ -93,7 +93,9 @@ impl<'a> ReportView<'a> {
         let selection = &analysis.selection;
         let is_wanted = |object: &ObjectState| {
             selection.wants_process(analysis.processes[object.process as usize].pid)
-                && (selection.objects.is_empty() || selection.objects.contains(&object.address))
+                && selection.wants_object(object.address, object.kind)
+                && (!selection.only_contention || ReportView::has_blame(object))
+                && (!selection.has_times() || object.figures.is_used())
         };
         let indexes = 0..analysis.objects.len() as u32;
         view.objects = indexes.filter(|index| is_wanted(&analysis.objects[*index as usize])).collect();
@@ -103,7 +105,9 @@ impl<'a> ReportView<'a> {
         });
         let is_wanted = |thread: &ThreadState| {
             let pid = analysis.processes[thread.process as usize].pid;
-            selection.wants_process(pid) && (selection.lwps.is_empty() || selection.lwps.contains(&thread.lwp))
+            let is_wanted =
+                selection.wants_process(pid) && (selection.lwps.is_empty() || selection.lwps.contains(&thread.lwp));
+            is_wanted && selection.overlaps(thread.begin, view.thread_end(thread))
         };
         let indexes = 0..analysis.threads.len() as u32;
         view.threads = indexes.filter(|index| is_wanted(&analysis.threads[*index as usize])).collect();
@@ -265,11 +269,16 @@ impl<'a> ReportView<'a> {
         if thread.has_exited { thread.last } else { process.last.max(thread.last) }
     }
 
+    /// How long a thread lived in the selected time, as far as it is known.
+    pub fn life(&self, thread: &ThreadState) -> u64 {
+        self.analysis.selection.clip(thread.begin, self.thread_end(thread))
+    }
+
     /// The sums of the selected threads: lives, contention and idleness.
     pub fn thread_sums(&self) -> [u64; 3] {
         let mut sums = [0; 3];
         for thread in self.threads.iter().map(|index| self.thread(*index)) {
-            let life = self.thread_end(thread).saturating_sub(thread.begin);
+            let life = self.life(thread);
             for (sum, time) in sums.iter_mut().zip([life, thread.contention, thread.idleness]) {
                 *sum += time;
             }

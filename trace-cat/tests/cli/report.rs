@@ -1,0 +1,118 @@
+//! Reports of traces whose waits are known.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{assert_output, run};
+
+/// LWP 2 has mutex 0x10 from second 1 to 5, and LWP 3 waits for it from 2 to 6, when LWP 4 has signalled the condition 0x20 for
+/// which LWP 5 waits from 3 to 7 with mutex 0x30. LWP 2 has rwlock 0x40, for which nobody waits, from 8 to 9.
+fn waits() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let lines = [
+        (0, 2, "01:30:0", "0"),
+        (1, 2, "02:02:1", "0x10"),
+        (1, 2, "02:02:2", "0:0"),
+        (2, 3, "02:02:1", "0x10"),
+        (2, 5, "02:02:1", "0x30"),
+        (2, 5, "02:02:2", "0:0"),
+        (3, 5, "03:04:1", "0x20:0x30"),
+        (5, 2, "02:04:0", "0x10:0:1"),
+        (6, 3, "02:02:2", "0:1"),
+        (6, 4, "03:02:0", "0x20:0:1"),
+        (7, 5, "03:04:2", "0"),
+        (7, 3, "02:04:0", "0x10:0"),
+        (7, 5, "02:04:0", "0x30:0"),
+        (8, 2, "05:03:1", "0x40"),
+        (8, 2, "05:03:2", "0:0"),
+        (9, 2, "05:04:0", "0x40:0"),
+        (10, 2, "11:04:0", "0"),
+    ];
+    let mut text = String::new();
+    for (second, lwp, event, arguments) in lines {
+        let zeros = ":0".repeat(4 - arguments.matches(':').count());
+        text += &format!(
+            "{:010}:000000000:{lwp:07}:0000001:0x{lwp:012x}:{event}:{arguments}{zeros}\n",
+            1_795_174_740 + second
+        );
+    }
+    fs::write(directory.path().join("tr.0000001.002"), text).unwrap();
+    directory
+}
+
+fn document(directory: &Path, options: &[&str]) -> Value {
+    let output = run(directory, &[&["report", "-F", "json"], options].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A figure in seconds; -1 if it is not known.
+fn seconds(value: &Value) -> i64 {
+    value.as_u64().map_or(-1, |time| {
+        assert_eq!(time % 1_000_000_000, 0);
+        time as i64 / 1_000_000_000
+    })
+}
+
+/// Address, waits, and seconds waited, handoff and held of each object.
+fn objects(document: &Value) -> Vec<(&str, u64, [i64; 3])> {
+    let objects = document["objects"].as_array().unwrap().iter();
+    let figures = |object: &Value| ["waited", "handoff", "held"].map(|key| seconds(&object[key]));
+    objects
+        .map(|object| (object["address"].as_str().unwrap(), object["waits"].as_u64().unwrap(), figures(object)))
+        .collect()
+}
+
+#[test]
+fn a_range_of_time_has_its_part_of_waits_and_holds() {
+    let trace = waits();
+    let all = document(trace.path(), &[]);
+    let (mutex, cond) = (("0x10", 1, [4, 1, 5]), ("0x20", 1, [4, -1, -1]));
+    assert_eq!(objects(&all), [mutex, cond, ("0x30", 0, [0, 0, 1]), ("0x40", 0, [0, 0, 1])]);
+    assert_eq!([&all["contention"], &all["idleness"], &all["since"]].map(seconds), [4, 4, -1]);
+    // The hold and the wait began before.
+    let part = document(trace.path(), &["--since", "+4s", "--until", "+6s"]);
+    assert_eq!(objects(&part), [("0x10", 1, [2, 1, 1]), ("0x20", 1, [2, -1, -1])]);
+    assert_eq!([&part["contention"], &part["idleness"], &part["since"], &part["until"]].map(seconds), [2, 2, 4, 6]);
+    assert_eq!(seconds(&part["objects"][0]["blamed"][0]["time"]), 1);
+    assert_eq!(part["objects"][0]["blamed"][0]["thread"], 2);
+    let threads: Vec<i64> = part["threads"].as_array().unwrap().iter().map(|row| seconds(&row["contention"])).collect();
+    assert_eq!(threads.iter().sum::<i64>(), 2, "{part:#}");
+    assert_eq!(seconds(&part["pairs"][0]["waited"]), 1);
+    let text = run(trace.path(), &["report", "--since", "+4s", "--until", "+6s"]).stdout;
+    assert!(
+        String::from_utf8(text).unwrap().contains("\nonly        from 4.000 s to 6.000 s after the first record\n")
+    );
+    assert_eq!(objects(&document(trace.path(), &["--since", "+8s"])), [("0x40", 0, [0, 0, 1])]);
+}
+
+#[test]
+fn kinds_of_objects_are_selected_by_their_events() {
+    let trace = waits();
+    let selected = |options: &[&str]| {
+        let document = document(trace.path(), options);
+        let addresses = objects(&document).iter().map(|object| object.0.to_owned()).collect::<Vec<_>>().join(" ");
+        (addresses, [&document["contention"], &document["idleness"]].map(seconds))
+    };
+    assert_eq!(selected(&["-e", "mutex,rwlock"]), ("0x10 0x30 0x40".to_owned(), [4, 0]));
+    assert_eq!(selected(&["-e", "cond:thread"]), ("0x20".to_owned(), [0, 4]));
+    assert_eq!(selected(&["-e", "-mutex"]), ("0x20 0x40".to_owned(), [0, 4]));
+    assert_eq!(selected(&["--only-contention"]), ("0x10 0x30 0x40".to_owned(), [4, -1]));
+    assert_eq!(selected(&["--only-contention", "-p", "7"]), (String::new(), [0, -1]));
+    assert_eq!(selected(&["-l", "5"]).1, [0, 4]);
+    let text = run(trace.path(), &["report", "--only-contention"]);
+    assert!(!String::from_utf8(text.stdout).unwrap().contains("idleness"));
+    let thread = run(trace.path(), &["report", "--by", "thread", "--top", "1", "-e", "mutex"]);
+    let thread = String::from_utf8(thread.stdout).unwrap();
+    assert!(
+        thread.contains("LWP 3 of 1 ") && !thread.contains("LWP 5 ") && thread.ends_with(" more (--top)\n"),
+        "{thread}"
+    );
+    assert_eq!(run(trace.path(), &["report", "-e", "mutxe"]).status.code(), Some(2));
+    let nothing = run(trace.path(), &["report", "-l", "77", "-o", "page"]);
+    let message = "trace-cat: no wait matches: the options leave out all that the trace has\n";
+    assert_output(&nothing, 0, "", message);
+}
