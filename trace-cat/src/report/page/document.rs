@@ -15,6 +15,11 @@ const LIST_MAX: usize = 10_000;
 
 /// Appends the document.
 pub fn append_document(view: &ReportView, out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("{:#}\n", document(view)).as_bytes());
+}
+
+/// The document.
+pub fn document(view: &ReportView) -> Value {
     let mut document = Document { view, origin: view.analysis.span.map_or(0, |span| span.0), left_out: Map::new() };
     let [thread_time, contention, idleness] = view.thread_sums();
     let origin = format!("{:010}.{:09}", document.origin / NANOS_PER_SECOND, document.origin % NANOS_PER_SECOND);
@@ -31,7 +36,7 @@ pub fn append_document(view: &ReportView, out: &mut Vec<u8>) {
     let selection = &view.analysis.selection;
     let given = |time: u64, default: u64| (time != default).then(|| document.time(time));
     let [since, until] = [given(selection.times.start, 0), given(selection.times.end, u64::MAX)];
-    let text = json!({
+    json!({
         "format": FORMAT,
         "origin": view.analysis.span.map(|_| origin),
         "span": view.analysis.span.map(|(start, end)| end - start),
@@ -50,8 +55,7 @@ pub fn append_document(view: &ReportView, out: &mut Vec<u8>) {
         "stuck": stuck,
         "critical_path": critical_paths,
         "left_out": document.left_out,
-    });
-    out.extend_from_slice(format!("{text:#}\n").as_bytes());
+    })
 }
 
 struct Document<'a> {

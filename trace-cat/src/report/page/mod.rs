@@ -1,6 +1,7 @@
 //! The report: a page of text, a JSON document, and files for other programs. `view` sorts and labels what all show.
 
 mod document;
+mod html;
 mod object_names;
 mod path_summary;
 mod pprof;
@@ -10,6 +11,7 @@ mod text;
 mod view;
 
 pub use document::append_document;
+pub use html::append_html;
 pub use pprof::append_profile;
 pub use stacks::append_folded;
 pub use text::{PageOptions, append_page};
