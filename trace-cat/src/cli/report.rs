@@ -1,6 +1,7 @@
 //! `trace-cat report`.
 
 use std::collections::HashMap;
+use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
@@ -18,7 +19,7 @@ use crate::report::recorded_process::{RecordedProcess, recorded_processes};
 use crate::report::runs;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
-use crate::symbols::Symbolizer;
+use crate::symbols::{Aliases, Symbolizer};
 use crate::trace::file_handle::DescriptorBudget;
 use crate::trace::inputs;
 
@@ -32,8 +33,8 @@ const TOP: usize = 10;
 pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool, CommandError> {
     options.check_format(io::stdout().is_terminal())?;
     let path = options.output.as_deref();
+    let symbols = symbolizer(&options)?;
     let Some(trace) = AnalysedTrace::read(&options, diagnostics)? else { return Ok(false) };
-    let symbols = Symbolizer::new(options.debug_dirs.clone(), &options.skip);
     let view = trace.view(&symbols);
     let mut text = Vec::new();
     append(&view, &options, &mut text);
@@ -133,4 +134,15 @@ fn selection(options: &ReportOptions, start: u64) -> WaitSelection {
         only_contention: options.only_contention,
         times: since..until,
     }
+}
+
+/// The source of names that the options ask for.
+fn symbolizer(options: &ReportOptions) -> Result<Symbolizer, CommandError> {
+    let mut symbols = Symbolizer::new(options.debug_dirs.clone(), &options.skip);
+    if let Some(path) = &options.alias {
+        let name = path.display();
+        let text = fs::read_to_string(path).map_err(|error| CommandError::Usage(format!("{name}: {error}")))?;
+        symbols.aliases = Aliases::parse(&text).map_err(|error| CommandError::Usage(format!("{name}:{error}")))?;
+    }
+    Ok(symbols)
 }

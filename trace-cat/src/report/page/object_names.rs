@@ -7,7 +7,7 @@ use crate::report::recorded_process::RecordedProcess;
 use crate::symbols::Symbolizer;
 
 /// The name of each object: of the static variable that it is (`queue_lock`, `table.locks[3]`), or else of the place where it was
-/// initialised (`mutex of new_queue queue.c:41`) or first used (`mutex first used in worker queue.c:88`). If a program has
+/// initialised (`mutex of new_queue queue.c:41`) or first used (`mutex first used in worker queue.c:88`), unless the user has another. If a program has
 /// several of a name, the second one is `mutex of new_queue queue.c:41 #2`. `place` names a site.
 pub fn object_names(
     analysis: &Analysis,
@@ -25,10 +25,14 @@ pub fn object_names(
     let mut name_of = |object: &ObjectState| {
         let from_place = || {
             let place = places.entry(object.site).or_insert_with(|| place(object.site)).as_ref()?;
+            if object.is_initialised && symbols.aliases.has_site(place) {
+                return Some(place.clone());
+            }
             let relation = if object.is_initialised { "of" } else { "first used in" };
             Some(format!("{} {relation} {place}", object.kind.name()))
         };
-        let name = variable(object).or_else(from_place)?;
+        let alias = symbols.aliases.of_object(object.address).map(str::to_owned);
+        let name = alias.or_else(|| variable(object)).or_else(from_place)?;
         let count = counts.entry((object.process, name.clone())).or_default();
         *count += 1;
         Some(if *count == 1 { name } else { format!("{name} #{count}") })
