@@ -201,7 +201,7 @@ impl Analysis {
         let (object, site) = self.called_object(thread, record, kind, site);
         if rval == 0 {
             let state = &mut self.objects[object as usize];
-            (state.site, state.is_initialised) = (site, true);
+            (state.site, state.is_initialised) = (site, site != 0);
             let lost = state.occupancy.lose_holds();
             self.lose_holds(object, &lost);
         }

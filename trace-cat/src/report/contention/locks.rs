@@ -24,7 +24,11 @@ impl Analysis {
         let count = u64::from(self.is_counting);
         self.sites.sites[site as usize].calls += count;
         let object = self.object(process, record.arguments[0], kind, site);
-        self.objects[object as usize].figures.calls += count;
+        let state = &mut self.objects[object as usize];
+        state.figures.calls += count;
+        if state.site == 0 {
+            state.site = site;
+        }
         (object, site)
     }
 

@@ -68,6 +68,7 @@ pub struct ObjectState {
     pub kind: ObjectKind,
     /// Where it was initialised, or else first used.
     pub site: u32,
+    /// The site is that of an initialisation.
     pub is_initialised: bool,
     /// Processes share it: a semaphore that was opened, or initialised so.
     pub is_shared: bool,
