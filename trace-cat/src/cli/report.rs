@@ -109,6 +109,7 @@ impl AnalysedTrace {
         };
         merge.run_phase("analysing", 0..u64::MAX, parse, &mut take).map_err(Error::temporary)?;
         let graph = analysis.finish(&inputs.running_until());
+        analysis.find_critical_paths().map_err(Error::temporary)?;
         let has_no_waits = analysis.threads.iter().all(|thread| thread.waits == 0);
         if has_no_waits && !analysis.selection.is_all() && analysis.span.is_some() {
             diagnostics.report_note("no wait matches", "the options leave out all that the trace has");

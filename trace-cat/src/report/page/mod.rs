@@ -3,6 +3,7 @@
 mod document;
 mod html;
 mod object_names;
+mod path_summary;
 mod pprof;
 mod stacks;
 mod tables;
