@@ -10,7 +10,7 @@ use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
 use crate::options::{CommandError, Options, ReportFormat, ReportOptions};
 use crate::output::destination::{Output, output_identity};
 use crate::output::file_groups;
-use crate::report::contention::{Analysis, ContentionShares, NumericRecord, WaitGraph, WaitSelection};
+use crate::report::contention::{Analysis, ContentionShares, Moment, NumericRecord, WaitGraph, WaitSelection};
 use crate::report::page::{
     PageOptions, ReportView, append_document, append_folded, append_html, append_page, append_profile,
 };
@@ -98,17 +98,28 @@ impl AnalysedTrace {
         let merge = Merge::prepare(&inputs.texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
 
         let knowledge: HashMap<u32, _, _> = recorded.iter().map(|(pid, recorded)| (*pid, recorded.knowledge)).collect();
-        let selection = selection(options, merge.span().map_or(0, |(start, _)| start));
+        let start = merge.span().map_or(0, |(start, _)| start);
+        let selection = selection(options, start);
         let mut analysis = Analysis::new(knowledge, selection);
         analysis.shares = options.format.has_stacks().then(ContentionShares::default);
         let parse = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| NumericRecord::append_lines(lines, out);
         let parse: BatchTransform = Some(&parse);
+        let mut moment = options.at.map(|at| Moment::new(at.resolve(start)));
         let mut take = |records: &[u8]| {
-            NumericRecord::of_bytes(records).for_each(|record| analysis.add(&record));
+            for record in NumericRecord::of_bytes(records) {
+                if let Some(moment) = &mut moment {
+                    moment.pass(&analysis, record.time);
+                }
+                analysis.add(&record);
+            }
             Ok(true)
         };
         merge.run_phase("analysing", 0..u64::MAX, parse, &mut take).map_err(Error::temporary)?;
         let graph = analysis.finish(&inputs.running_until());
+        let graph = match moment {
+            Some(moment) => moment.graph(graph),
+            None => graph,
+        };
         analysis.find_critical_paths().map_err(Error::temporary)?;
         let has_no_waits = analysis.threads.iter().all(|thread| thread.waits == 0);
         if has_no_waits && !analysis.selection.is_all() && analysis.span.is_some() {

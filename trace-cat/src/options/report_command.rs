@@ -105,6 +105,13 @@ pub struct ReportOptions {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Names")]
     pub alias: Option<PathBuf>,
 
+    /// Report deadlocks and stuck threads at this moment instead of the end
+    ///
+    /// The other parts of the report, also possible deadlocks, are those of all records. TIME is as for trace-cat --since:
+    /// +1.5s (from the start), 12:00:05.25, "2026-11-21 12:00:05", or seconds since the Epoch. Example: trace-cat report --at +90s trace
+    #[arg(long, value_name = "TIME", value_parser = TimePoint::parse, allow_hyphen_values = true, help_heading = "Which waits")]
+    pub at: Option<TimePoint>,
+
     /// Read only the newest run
     #[arg(long, help_heading = "Which records")]
     pub last: bool,

@@ -2,6 +2,8 @@
 
 pub mod contention;
 pub mod critical_path;
+pub mod lock_order;
+pub mod misuse;
 pub mod page;
 pub mod process_info;
 pub mod recorded_process;

@@ -14,6 +14,10 @@ use crate::trace::thread_completeness::read_trinfo;
 const LOCK_EVENTS: [(u8, &[u8]); 4] =
     [(2, &[2, 3, 4, 30]), (5, &[2, 3, 4, 5, 6, 30, 31]), (6, &[2, 3, 4, 30]), (9, &[2, 3, 4])];
 
+/// The numbers of events without which neither the lock order nor misuse is known: creations and joins of threads, waits for
+/// conditions and barriers.
+const ORDER_EVENTS: [(u8, &[u8]); 3] = [(1, &[1, 2, 3, 30, 31, 36, 37]), (3, &[4, 5, 30]), (7, &[2])];
+
 /// A process as its trinfo describes it.
 #[derive(Clone, Debug, Default)]
 pub struct RecordedProcess {
@@ -63,6 +67,11 @@ impl RecordedProcess {
                     let list = if value == b"all" { b"-" } else { value };
                     let set = EventSet::parse(list, &mut |_| {});
                     self.knowledge.is_partial |= leaves_locks_out(&set);
+                    let mut needed = LOCK_EVENTS.iter().chain(&ORDER_EVENTS);
+                    let is_recorded = |(category, numbers): &(u8, &[u8])| {
+                        numbers.iter().all(|number| set.contains_numbers(*category, *number))
+                    };
+                    self.knowledge.is_selective |= !needed.all(is_recorded);
                     self.leaves_ends_out |= !set.contains(id::PROC_EXIT);
                 }
                 _ => {}

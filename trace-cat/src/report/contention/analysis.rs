@@ -8,11 +8,13 @@ use super::contention_shares::ContentionShares;
 use super::holds::{FinishedWait, Hold, Knowledge};
 use super::object_state::{ObjectKind, ObjectState, WorstWait};
 
-use super::tables::{InheritedHold, ProgramState, SiteTable, ThreadState};
+use super::tables::{Creation, InheritedHold, ProgramState, SiteTable, ThreadState};
 use super::wait_selection::WaitSelection;
 use super::wait_shares::Holder;
 use super::wakeups::{Waker, Wakeup};
 use crate::report::critical_path::{CriticalPath, ThreadActivities};
+use crate::report::lock_order::{LockCycle, LockOrder};
+use crate::report::misuse::{ErrorColumns, MisuseTable, SuspectedMisuse};
 
 /// The most pairs of waiter and holder that are kept.
 const PAIRS_MAX: usize = 1 << 20;
@@ -58,6 +60,18 @@ pub struct Analysis {
     pub watches: u64,
     /// How many processes are about to execute another program.
     pub execs: u32,
+    /// Creations of threads without a record so far, by process and pthread_t.
+    pub creations: HashMap<(u32, u64), Creation, RandomState>,
+    pub order: LockOrder,
+    /// The possible deadlocks, and how many groups of locks were too large to be searched for one.
+    pub cycles: Vec<LockCycle>,
+    pub cycles_left_out: u64,
+    pub misuse: MisuseTable,
+    /// Uses that are misuse if a thread is still waiting.
+    pub suspected: Vec<SuspectedMisuse>,
+    pub error_columns: ErrorColumns,
+    /// How many creations of threads are in progress.
+    pub creating: u32,
     /// What the critical paths are made of.
     pub activities: ThreadActivities,
     /// One for each process, once they have been found.
@@ -113,6 +127,14 @@ impl Analysis {
             recent_threads: Box::new([(0, 0, u32::MAX); 256]),
             watches: 0,
             execs: 0,
+            creations: HashMap::default(),
+            order: LockOrder::default(),
+            cycles: Vec::new(),
+            cycles_left_out: 0,
+            misuse: MisuseTable::default(),
+            suspected: Vec::new(),
+            error_columns: ErrorColumns::new(),
+            creating: 0,
             activities: ThreadActivities::default(),
             critical_paths: Vec::new(),
         }
@@ -137,6 +159,7 @@ impl Analysis {
             let number = self.object_numbers.entry((pid, address)).or_default();
             *number += 1;
             let mut state = ObjectState::new(process, address, *number, kind, site);
+            state.may_be_robust = self.processes[process as usize].knowledge.complete_from > 0;
             if self.selection.has_times() {
                 let times = &self.selection.times;
                 state.occupancy.divided_times = (times.start, Some(times.end));
@@ -159,10 +182,14 @@ impl Analysis {
         None
     }
 
+    /// The living object at an address.
+    pub fn object_at(&self, process: u32, address: u64) -> Option<u32> {
+        self.object_of_address.get(&(process, address)).copied()
+    }
+
     /// The kind of the living object at an address.
     pub fn kind_at(&self, process: u32, address: u64) -> Option<ObjectKind> {
-        let object = self.object_of_address.get(&(process, address))?;
-        Some(self.objects[*object as usize].kind)
+        Some(self.objects[self.object_at(process, address)? as usize].kind)
     }
 
     /// Ends the life of the object at an address. Its holds end without a release.

@@ -12,9 +12,9 @@ use super::wait_selection::WaitSelection;
 const TIMED_OUT: u64 = libc::ETIMEDOUT as u64;
 
 /// A record as a line of a test: time, LWP, `event1:event2:which`, and arguments.
-type Line<'a> = (u64, u32, &'a str, &'a [u64]);
+pub(super) type RecordLine<'a> = (u64, u32, &'a str, &'a [u64]);
 
-fn analysed_with(lines: &[Line], knowledge: Knowledge) -> (Analysis, WaitGraph) {
+pub(super) fn analysed_with(lines: &[RecordLine], knowledge: Knowledge) -> (Analysis, WaitGraph) {
     let mut analysis = Analysis::new(HashMap::from([(1, knowledge), (2, knowledge)]), WaitSelection::default());
     for &(time, lwp, event, arguments) in lines {
         let numbers: Vec<u8> = event.split(':').map(|number| number.parse().unwrap()).collect();
@@ -31,7 +31,7 @@ fn analysed_with(lines: &[Line], knowledge: Knowledge) -> (Analysis, WaitGraph) 
     (analysis, graph)
 }
 
-fn analysed(lines: &[Line]) -> (Analysis, WaitGraph) {
+pub(super) fn analysed(lines: &[RecordLine]) -> (Analysis, WaitGraph) {
     analysed_with(lines, Knowledge::default())
 }
 
@@ -66,7 +66,7 @@ fn wakers(analysis: &Analysis, address: u64) -> Vec<(u32, u64)> {
 }
 
 /// The LWPs of each deadlock, and of each stuck thread with who it waits for.
-fn wrong(analysis: &Analysis, graph: &WaitGraph) -> (Vec<Vec<u32>>, Vec<(u32, u32)>) {
+pub(super) fn wrong(analysis: &Analysis, graph: &WaitGraph) -> (Vec<Vec<u32>>, Vec<(u32, u32)>) {
     let lwp = |thread: u32| analysis.threads[thread as usize].lwp;
     let cycle =
         |threads: &Vec<super::wait_graph::BlockedThread>| threads.iter().map(|thread| lwp(thread.thread)).collect();
@@ -76,7 +76,7 @@ fn wrong(analysis: &Analysis, graph: &WaitGraph) -> (Vec<Vec<u32>>, Vec<(u32, u3
 }
 
 /// LWP takes the mutex at an address at once.
-fn lock(time: u64, lwp: u32, address: &'static [u64]) -> [Line<'static>; 2] {
+pub(super) fn lock(time: u64, lwp: u32, address: &'static [u64]) -> [RecordLine<'static>; 2] {
     [(time, lwp, "2:2:1", address), (time, lwp, "2:2:2", &[0, 0])]
 }
 
@@ -222,7 +222,7 @@ fn deadlocks_are_cycles_and_stuck_threads_wait_for_them() {
 
 #[test]
 fn a_thread_that_is_joined_before_its_first_record_is_found() {
-    let mut lines: Vec<Line> = vec![(5, 1, "1:3:1", &[2])];
+    let mut lines: Vec<RecordLine> = vec![(5, 1, "1:3:1", &[2])];
     lines.extend(lock(10, 2, &[16]));
     lines.push((11, 2, "2:2:1", &[16]));
     let (analysis, graph) = analysed(&lines);
@@ -255,7 +255,7 @@ fn a_thread_is_stuck_behind_one_that_ended_or_waits_for_a_condition() {
     // Nobody is known to have 96.
     assert_eq!(wrong(&analysis, &graph), (vec![], vec![(3, 1), (4, 2)]));
     let ends: Vec<ChainEnd> = graph.stuck.iter().map(|stuck| stuck.end).collect();
-    assert!(matches!(ends[..], [ChainEnd::Ended(_), ChainEnd::Idle(_)]), "{ends:?}");
+    assert!(matches!(ends[..], [ChainEnd::Ended(_), ChainEnd::Idle(_, (3, 4))]), "{ends:?}");
 }
 
 #[test]

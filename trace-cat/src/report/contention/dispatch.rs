@@ -17,6 +17,7 @@ impl Analysis {
         span.1 = span.1.max(time);
         self.is_counting = self.selection.times.contains(&time);
         let thread = self.thread_of(record);
+        self.check_error(thread, record);
         match record.event.0 {
             0 => self.add_trace_record(thread, record),
             1 => self.add_thread_record(thread, record),
@@ -58,12 +59,25 @@ impl Analysis {
 
     fn add_thread_record(&mut self, thread: u32, record: &NumericRecord) {
         match (record.event.1, record.which) {
-            (1, 1) => self.enter_creation(thread, record),
-            (1, 2) => self.return_from_creation(thread, record),
+            (1, 1) => {
+                self.enter_creation(thread, record);
+                self.enter_create(thread, record);
+            }
+            (1, 2) => {
+                self.return_from_creation(thread, record);
+                self.return_from_create(thread, record);
+            }
             (2, 0) => self.threads[thread as usize].has_exited = true,
             (3 | 37, 1) => self.enter_join(thread, record),
             (3 | 37, 2) => self.return_from_join(thread, record),
             (30, 0) => self.begin_thread(thread, record),
+            (31, 0) => self.detach(thread, record),
+            (36, 0) if record.arguments[2] == 0 => {
+                let process = self.threads[thread as usize].process;
+                if let Some(&joined) = self.thread_of_tid.get(&(process, record.arguments[0])) {
+                    self.note_join(thread, joined, record.time);
+                }
+            }
             (38, 1) => self.enter_once(thread, record),
             (38, 2) => self.return_from_once(thread, record),
             (39, 0) => self.name_thread(thread, record),
@@ -202,6 +216,11 @@ impl Analysis {
         if rval == 0 {
             let state = &mut self.objects[object as usize];
             (state.site, state.is_initialised) = (site, site != 0);
+            state.may_be_robust = matches!(kind, Mutex | Rmutex) && record.arguments[1] != 0;
+            if state.figures.calls > 1 {
+                self.order.renew(object);
+            }
+            let state = &mut self.objects[object as usize];
             let lost = state.occupancy.lose_holds();
             self.lose_holds(object, &lost);
         }
@@ -218,7 +237,8 @@ impl Analysis {
     }
 
     fn destroy(&mut self, thread: u32, record: &NumericRecord, kind: ObjectKind, rval: u64) {
-        self.called_object(thread, record, kind, record.arguments[4]);
+        let (object, site) = self.called_object(thread, record, kind, record.arguments[4]);
+        self.check_destroy(object, thread, site, record.time);
         if rval == 0 {
             let process = self.threads[thread as usize].process;
             self.end_object(process, record.arguments[0]);

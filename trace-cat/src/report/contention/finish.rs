@@ -14,6 +14,15 @@ impl Analysis {
             (process.end, process.last) = (ImageEnd::Running, process.last.max(*now));
         }
         let graph = WaitGraph::of(self);
+        let is_known = |thread: &u32| {
+            let process = self.threads[*thread as usize].process;
+            self.processes[process as usize].end != ImageEnd::Exec
+        };
+        let threads: Vec<u32> = (0..self.threads.len() as u32).filter(is_known).collect();
+        self.check_ends(&threads);
+        self.remove_doubtful_misuse();
+        self.note_open_nesting();
+        self.find_cycles();
         for process in 0..self.processes.len() as u32 {
             if self.processes[process as usize].end != ImageEnd::Exec {
                 self.end_activities(process);

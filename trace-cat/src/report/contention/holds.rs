@@ -47,6 +47,8 @@ pub struct Knowledge {
     pub only_blocked: bool,
     /// Some kinds of acquisitions or releases are not recorded.
     pub is_partial: bool,
+    /// Some calls on locks, waits for conditions or barriers, creations or joins of threads are not recorded.
+    pub is_selective: bool,
 }
 
 /// The keys of waits are threads; times that are watched have this or greater keys.

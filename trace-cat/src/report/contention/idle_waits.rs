@@ -22,6 +22,7 @@ impl Analysis {
             _ => ObjectKind::Mutex,
         };
         let mutex = self.object(process, address, kind, site);
+        self.check_mutexes(cond, mutex, thread, site, record.time);
         let depth = self.release(mutex, thread, site, Release::Complete, record.time);
         let wait = IdleWait { thread, entry: record.time, mutex: Some(mutex) };
         self.objects[cond as usize].wakeups.waits.push(wait);
@@ -43,6 +44,7 @@ impl Analysis {
         let has_mutex = [0, libc::ETIMEDOUT as u64, libc::ECANCELED as u64, EOWNERDEAD].contains(&rval);
         let mut mutex_waker = None;
         if has_mutex || depth > 0 {
+            self.note_nesting(mutex, Holder { thread, site }, false, now);
             mutex_waker = self.acquire(mutex, Holder { thread, site }, depth.max(1), true, now, rval == EOWNERDEAD);
         }
         let queue = &mut self.objects[cond as usize].wakeups;
@@ -68,6 +70,7 @@ impl Analysis {
                 );
             }
         }
+        self.settle_suspicions(thread, entry, wakeup.map(|wakeup| wakeup.time));
         let waker = wakeup.map(Waker::from);
         self.account_idleness(Some(cond), now, contended, place, waker);
         if place.has_timed_out {
@@ -128,6 +131,7 @@ impl Analysis {
         else {
             return;
         };
+        self.settle_suspicions(thread, entry, None);
         let rval = record.arguments[0];
         let queue = &mut self.objects[object as usize].wakeups;
         let wait = queue.end_wait(thread);
@@ -150,6 +154,7 @@ impl Analysis {
     pub fn enter_barrier(&mut self, thread: u32, record: &NumericRecord) {
         let (object, site) = self.called_object(thread, record, ObjectKind::Barrier, record.arguments[4]);
         let waits = record.arguments[1] != 1;
+        self.order.phases.arrive(object, thread);
         let queue = &mut self.objects[object as usize].wakeups;
         let arrival = Waker { thread, site, time: record.time };
         queue.last_arrival = Some(arrival);
@@ -164,10 +169,13 @@ impl Analysis {
 
     /// Takes the return record of a wait at a barrier.
     pub fn return_from_barrier(&mut self, thread: u32, record: &NumericRecord) {
-        let Some(OngoingCall { object: Some(object), site, entry, waits: true, .. }) = self.close_call(thread, record)
-        else {
+        let Some(OngoingCall { object: Some(object), site, entry, waits, .. }) = self.close_call(thread, record) else {
             return;
         };
+        self.order.phases.depart(object, thread, record.time);
+        if !waits {
+            return;
+        }
         let queue = &mut self.objects[object as usize].wakeups;
         if let Some(arrival) = queue.last_arrival.filter(|_| !queue.has_wakeup_for(thread)) {
             // Threads that arrived at the same time counted the missing ones before the others were there.
@@ -187,6 +195,7 @@ impl Analysis {
         let site = self.sites.intern(process, record.arguments[4]);
         self.sites.sites[site as usize].calls += u64::from(self.is_counting);
         let joined = self.thread_of_tid.get(&(process, record.arguments[0])).copied();
+        self.check_join(thread, joined, site, record.time);
         // A thread that had ended is not waited for.
         let had_ended = joined.is_some_and(|joined| {
             let joined = &self.threads[joined as usize];
@@ -213,6 +222,11 @@ impl Analysis {
     pub fn return_from_join(&mut self, thread: u32, record: &NumericRecord) {
         let Some(call) = self.close_call(thread, record) else { return };
         let OngoingCall { site, entry, waits, .. } = call;
+        let process = self.threads[thread as usize].process;
+        let joined = call.joined.or_else(|| self.thread_of_tid.get(&(process, call.joined_tid)).copied());
+        if let Some(joined) = joined.filter(|_| record.arguments[2] == 0) {
+            self.note_join(thread, joined, record.time);
+        }
         // A thread whose exit was recorded while it was waited for may have had no record before.
         if waits && record.time > entry {
             let has_timed_out = record.arguments[2] == libc::ETIMEDOUT as u64;

@@ -2,7 +2,7 @@
 
 use super::analysis::{Analysis, WaitPlace};
 use super::numeric_record::NumericRecord;
-use super::tables::{ImageEnd, InheritedHold, OngoingCall, ProgramState, ThreadState};
+use super::tables::{ImageEnd, InheritedHold, OngoingCall, ProgramState, ThreadFate, ThreadState};
 use super::wait_shares::Holder;
 use crate::report::critical_path::WaitEnd;
 
@@ -66,11 +66,16 @@ impl Analysis {
             idleness: 0,
             waits: 0,
             is_in_gap: false,
+            knows_holds: is_first || self.processes[process as usize].knowledge.complete_from == 0,
+            creation: None,
+            creating: None,
+            fate: ThreadFate::default(),
         });
         let thread = self.threads.len() as u32 - 1;
         self.processes[process as usize].threads += 1;
         self.thread_of_lwp.insert((process, record.lwp), thread);
         self.thread_of_tid.insert((process, record.tid), thread);
+        self.find_creation(thread);
         thread
     }
 
@@ -147,6 +152,7 @@ impl Analysis {
     pub fn begin_gap(&mut self, thread: u32, record: &NumericRecord) {
         let process = self.threads[thread as usize].process as usize;
         self.processes[process].lost += record.arguments[0];
+        self.threads[thread as usize].knows_holds = false;
         for call in std::mem::take(&mut self.threads[thread as usize].open) {
             self.abandon_call(thread, call);
         }
@@ -256,12 +262,13 @@ impl Analysis {
     fn end_process(&mut self, process: u32, end: u64, how: ImageEnd) {
         self.processes[process as usize].end = how;
         self.end_activities(process);
-        for thread in 0..self.threads.len() as u32 {
-            if self.threads[thread as usize].process == process {
-                self.account_open_wait(thread, end);
-                self.account_last_holds(thread, end);
-                self.threads[thread as usize].open.clear();
-            }
+        let is_of_process = |thread: &u32| self.threads[*thread as usize].process == process;
+        let threads: Vec<u32> = (0..self.threads.len() as u32).filter(is_of_process).collect();
+        self.check_ends(&threads);
+        for thread in threads {
+            self.account_open_wait(thread, end);
+            self.account_last_holds(thread, end);
+            self.threads[thread as usize].open.clear();
         }
     }
 }

@@ -62,13 +62,15 @@ impl Analysis {
         is_exclusive: bool,
         depth: u64,
     ) {
-        let Some(OngoingCall { object: Some(object), site, entry, .. }) = self.close_call(thread, record) else {
-            return;
-        };
+        let Some(call) = self.close_call(thread, record) else { return };
+        let OngoingCall { object: Some(object), site, entry, .. } = call else { return };
         let (key, now, knowledge) = (u64::from(thread), record.time, self.knowledge_of(object));
-        let occupancy = &mut self.objects[object as usize].occupancy;
         if rval != 0 && rval != EOWNERDEAD {
             let has_timed_out = rval == libc::ETIMEDOUT as u64;
+            if blocked && has_timed_out {
+                self.check_relock(thread, &call);
+            }
+            let occupancy = &mut self.objects[object as usize].occupancy;
             match blocked {
                 true => occupancy.give_up_wait(key, has_timed_out, now, knowledge),
                 false => occupancy.cancel_wait(key),
@@ -81,9 +83,13 @@ impl Analysis {
             return;
         }
         if !blocked {
-            occupancy.cancel_wait(key);
+            self.objects[object as usize].occupancy.cancel_wait(key);
         }
         let depth = u32::try_from(depth).unwrap_or(1).max(1);
+        // A lock call with a time limit does not wait for ever.
+        if !matches!(record.event.1, 30 | 31) {
+            self.note_nesting(object, Holder { thread, site }, !is_exclusive, now);
+        }
         let waker = self.acquire(object, Holder { thread, site }, depth, is_exclusive, now, rval == EOWNERDEAD);
         if blocked && let Some(wait) = self.objects[object as usize].occupancy.end_wait(key, now, knowledge) {
             let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out: false };
@@ -172,6 +178,7 @@ impl Analysis {
     pub fn unlock(&mut self, thread: u32, record: &NumericRecord, kind: ObjectKind, rval: u64) {
         let (object, site) = self.called_object(thread, record, kind, record.arguments[4]);
         if rval == 0 {
+            self.check_unlock(object, thread, site, record.time);
             // With DETAIL, a4 is 1 if a write lock ended.
             let may_be_shared = record.arguments[3] != 1;
             let how = match kind {
@@ -292,6 +299,7 @@ impl Analysis {
     pub fn close_call(&mut self, thread: u32, record: &NumericRecord) -> Option<OngoingCall> {
         let Some(index) = self.threads[thread as usize].find_open(record.event) else {
             self.missing.entries += 1;
+            self.threads[thread as usize].knows_holds = false;
             self.activities.end_wait(thread, 0, record.time, WaitEnd::Unknown);
             // If the call acquired an object, nobody knows which.
             let process = self.threads[thread as usize].process as usize;

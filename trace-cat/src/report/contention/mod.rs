@@ -17,12 +17,17 @@ mod histogram;
 mod holds;
 mod idle_waits;
 mod life_cycle;
+mod lock_nesting;
 mod locks;
+mod misuse_checks;
+mod moment;
 mod numeric_record;
 mod object_state;
 mod occupancy;
 mod path_waits;
+mod pending_wait;
 mod tables;
+mod thread_creation;
 mod wait_graph;
 mod wait_selection;
 mod wait_shares;
@@ -32,9 +37,10 @@ pub use analysis::Analysis;
 pub use contention_shares::{ContentionShares, ShareKey, WaitCause, WaitSum};
 pub use histogram::DurationSummary;
 pub use holds::Knowledge;
+pub use moment::Moment;
 pub use numeric_record::NumericRecord;
 pub use object_state::{ObjectKind, ObjectState};
-pub use tables::{ImageEnd, OngoingCall, ThreadState};
+pub use tables::{ImageEnd, OngoingCall, ProgramState, ThreadState};
 pub use wait_graph::{BlockedThread, ChainEnd, WaitGraph};
 pub use wait_selection::WaitSelection;
 pub use wait_shares::Holder;
@@ -42,10 +48,18 @@ pub use wait_shares::Holder;
 #[cfg(test)]
 mod analysis_tests;
 #[cfg(test)]
+mod misuse_tests;
+#[cfg(test)]
 mod oracle_tests;
+#[cfg(test)]
+mod order_oracle_tests;
+#[cfg(test)]
+mod order_tests;
 #[cfg(test)]
 mod path_oracle_tests;
 #[cfg(test)]
 mod path_tests;
 #[cfg(test)]
 mod random_threads;
+#[cfg(test)]
+mod wait_graph_tests;

@@ -72,6 +72,8 @@ pub struct ObjectState {
     pub is_initialised: bool,
     /// Processes share it: a semaphore that was opened, or initialised so.
     pub is_shared: bool,
+    /// A mutex whose attributes are not known, which the next owner gets if its owner has ended.
+    pub may_be_robust: bool,
     pub occupancy: Occupancy,
     /// The waits and wake-ups of a condition, semaphore, barrier or futex word.
     pub wakeups: WakeupQueue,
@@ -94,6 +96,7 @@ impl ObjectState {
             site,
             is_initialised: false,
             is_shared: false,
+            may_be_robust: false,
             occupancy: Occupancy::default(),
             wakeups: WakeupQueue::default(),
             last_holder: None,
@@ -101,6 +104,11 @@ impl ObjectState {
             last_exclusive_release: None,
             figures: ObjectFigures::default(),
         }
+    }
+
+    /// Its address and its kind, by which it is selected.
+    pub fn identity(&self) -> (u64, ObjectKind) {
+        (self.address, self.kind)
     }
 }
 

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use super::holds::{FinishedWait, Hold, Knowledge, Release, Released, WATCH};
+use super::pending_wait::PendingWait;
 use super::wait_shares::{Holder, Occupant, Segment, WaitShares};
 
 /// The most segments of a log; of more, the older ones are added to the shares of the waits that cover them.
@@ -34,24 +35,6 @@ pub struct Occupancy {
     given_up: u32,
     /// Only the parts of waits from the first time on and before the second are divided.
     pub divided_times: (u64, Option<u64>),
-}
-
-/// A wait whose shares are not known yet.
-#[derive(Debug, Default)]
-struct PendingWait {
-    key: u64,
-    entry: u64,
-    /// The shares of the time before are in `shares`.
-    divided_until: u64,
-    shares: WaitShares,
-    /// The number of the first segment that it covers.
-    first: u64,
-    /// When it ended, if it did so without an acquisition.
-    end: Option<u64>,
-    has_timed_out: bool,
-    site: u32,
-    /// How many waited when it began, itself included.
-    rank: u32,
 }
 
 impl Occupancy {
@@ -339,6 +322,11 @@ impl Occupancy {
         self.waits.push(PendingWait { key, entry: now, divided_until, site, first, rank, ..PendingWait::default() });
     }
 
+    /// The threads that wait for the object.
+    pub fn waiting_threads(&self) -> Vec<u32> {
+        self.waits.iter().filter(|wait| wait.end.is_none() && wait.key < WATCH).map(|wait| wait.key as u32).collect()
+    }
+
     /// Ends a wait at `now`, when the thread has not acquired the object yet.
     pub fn end_wait(&mut self, key: u64, now: u64, knowledge: Knowledge) -> Option<FinishedWait> {
         self.advance(now, knowledge);
@@ -346,8 +334,7 @@ impl Occupancy {
         Some(self.finish(index, now))
     }
 
-    /// The shares of the time that has been watched under a key, up to `now`, and how many threads waited when it began if one
-    /// was woken.
+    /// The shares of the time watched under a key, up to `now`, and how many threads waited when it began if one was woken.
     pub fn watched(&mut self, key: u64, now: u64, knowledge: Knowledge) -> (WaitShares, u32) {
         self.advance(now, knowledge);
         let wait = self.waits.iter().find(|wait| wait.key == key);
@@ -365,8 +352,7 @@ impl Occupancy {
         }
     }
 
-    /// Ends a wait at `now` without an acquisition. Its shares are known after the next change, which may show that a release is
-    /// missing: [`take_finished`](Occupancy::take_finished) returns it then.
+    /// Ends a wait without an acquisition. `take_finished` returns it after the next change, which may show a missing release.
     pub fn give_up_wait(&mut self, key: u64, has_timed_out: bool, now: u64, knowledge: Knowledge) {
         self.advance(now, knowledge);
         if let Some(wait) = self.waits.iter_mut().find(|wait| wait.key == key && wait.end.is_none()) {

@@ -85,6 +85,33 @@ pub struct ThreadState {
     pub waits: u64,
     /// Its records are being lost.
     pub is_in_gap: bool,
+    /// All that it holds is recorded.
+    pub knows_holds: bool,
+    pub creation: Option<Creation>,
+    /// The thread that it creates at the moment.
+    pub creating: Option<Creation>,
+    pub fate: ThreadFate,
+}
+
+/// The creation of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Creation {
+    pub creator: u32,
+    pub time: u64,
+    pub site: u32,
+    /// It was given attributes, which are not recorded.
+    pub has_attributes: bool,
+    /// The thread was detached before its first record.
+    pub is_detached: bool,
+}
+
+/// What was done about the end of a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ThreadFate {
+    #[default]
+    Joinable,
+    Joined,
+    Detached,
 }
 
 /// A call without a return record so far.

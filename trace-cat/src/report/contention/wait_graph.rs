@@ -34,8 +34,8 @@ pub struct StuckThread {
 pub enum ChainEnd {
     /// A thread that has ended.
     Ended(u32),
-    /// A thread that waits for a condition, semaphore, barrier or futex.
-    Idle(u32),
+    /// A thread that waits for a condition, semaphore or barrier, in a call of this event.
+    Idle(u32, (u8, u8)),
     /// A deadlock.
     Deadlock(u32),
 }
@@ -43,6 +43,8 @@ pub enum ChainEnd {
 /// The deadlocks and the stuck threads.
 #[derive(Debug, Default)]
 pub struct WaitGraph {
+    /// The moment that it shows, if that is not the end.
+    pub moment: Option<u64>,
     pub deadlocks: Vec<Vec<BlockedThread>>,
     pub stuck: Vec<StuckThread>,
 }
@@ -54,7 +56,7 @@ struct Node {
 }
 
 impl WaitGraph {
-    /// The graph at the end of the records.
+    /// The graph after the records so far, as far as it is selected.
     pub fn of(analysis: &Analysis) -> WaitGraph {
         let nodes: HashMap<u32, Node> =
             (0..analysis.threads.len() as u32).filter_map(|thread| Some((thread, node(analysis, thread)?))).collect();
@@ -71,16 +73,25 @@ impl WaitGraph {
             }
             in_cycle.extend(cycle);
         }
+        let mut chains = Chains { analysis, nodes: &nodes, in_cycle: &in_cycle, ends: HashMap::new() };
         for &thread in threads.iter().filter(|thread| !in_cycle.contains(thread)) {
-            let chain = nodes[&thread]
-                .blockers
-                .iter()
-                .find_map(|&held_by| Some((held_by, chain_end(analysis, &nodes, &in_cycle, held_by)?)));
-            if let Some((held_by, end)) = chain {
-                graph.stuck.push(StuckThread { thread, call: nodes[&thread].call, held_by, end });
+            let (call, blockers) = (nodes[&thread].call, &nodes[&thread].blockers);
+            if let (Some(end), Some(&held_by)) = (chains.end(thread), blockers.first()) {
+                graph.stuck.push(StuckThread { thread, call, held_by, end });
             }
         }
+        graph.select(analysis);
         graph
+    }
+
+    fn select(&mut self, analysis: &Analysis) {
+        let is_wanted = |thread: u32, call: &OngoingCall| {
+            let state = &analysis.threads[thread as usize];
+            let object = call.object.map(|object| analysis.objects[object as usize].identity());
+            analysis.selection.wants(analysis.processes[state.process as usize].pid, state.lwp, object)
+        };
+        self.deadlocks.retain(|threads| threads.iter().any(|blocked| is_wanted(blocked.thread, &blocked.call)));
+        self.stuck.retain(|stuck| is_wanted(stuck.thread, &stuck.call));
     }
 }
 
@@ -146,21 +157,58 @@ fn shortest_cycle(nodes: &HashMap<u32, Node>, start: u32) -> Option<Vec<u32>> {
     None
 }
 
-/// What the chain of waits ends in that begins with a thread; `None` if that is a running thread, or nobody knows.
-fn chain_end(
-    analysis: &Analysis,
-    nodes: &HashMap<u32, Node>,
-    in_cycle: &HashSet<u32>,
-    mut thread: u32,
-) -> Option<ChainEnd> {
-    for _ in 0..=nodes.len() {
-        if in_cycle.contains(&thread) {
+/// What chains of waits end in.
+struct Chains<'a> {
+    analysis: &'a Analysis,
+    nodes: &'a HashMap<u32, Node>,
+    in_cycle: &'a HashSet<u32>,
+    ends: HashMap<u32, Option<ChainEnd>>,
+}
+
+impl Chains<'_> {
+    /// What the chain ends in that begins with a thread: that of the first of the threads that it waits for. `None` if one of them leads
+    /// to a running thread, or nobody knows.
+    fn end(&mut self, thread: u32) -> Option<ChainEnd> {
+        // Those that a thread waits for come before it.
+        let mut pending = vec![thread];
+        while let Some(&thread) = pending.last() {
+            let blockers = match self.nodes.get(&thread) {
+                Some(node) if !self.in_cycle.contains(&thread) => &node.blockers[..],
+                _ => &[],
+            };
+            match blockers.iter().find(|blocker| !self.ends.contains_key(blocker)) {
+                Some(&blocker) => {
+                    // No cycle is left that would lead back to the thread, but through one that is known.
+                    self.ends.insert(blocker, None);
+                    pending.push(blocker);
+                }
+                None => {
+                    let end = self.end_after(thread, blockers);
+                    self.ends.insert(thread, end);
+                    pending.pop();
+                }
+            }
+        }
+        self.ends.get(&thread).copied().flatten()
+    }
+
+    fn end_after(&self, thread: u32, blockers: &[u32]) -> Option<ChainEnd> {
+        if self.in_cycle.contains(&thread) {
             return Some(ChainEnd::Deadlock(thread));
         }
-        let Some(node) = nodes.get(&thread) else { return last_of_chain(analysis, thread) };
-        thread = *node.blockers.first()?;
+        let Some(node) = self.nodes.get(&thread) else { return last_of_chain(self.analysis, thread) };
+        let mut ends = blockers.iter().map(|blocker| {
+            let end = self.ends.get(blocker).copied().flatten();
+            end.filter(|end| *end != ChainEnd::Ended(*blocker) || self.is_lost(&node.call))
+        });
+        let first = ends.next()??;
+        ends.all(|end| end.is_some()).then_some(first)
     }
-    None
+
+    /// Whether an object stays with a thread that has ended. A robust mutex goes to the next owner.
+    fn is_lost(&self, call: &OngoingCall) -> bool {
+        call.object.is_none_or(|object| !self.analysis.objects[object as usize].may_be_robust)
+    }
 }
 
 /// What a thread does that waits for no other one.
@@ -170,7 +218,9 @@ fn last_of_chain(analysis: &Analysis, thread: u32) -> Option<ChainEnd> {
         _ if state.is_in_gap => None,
         None => state.has_exited.then_some(ChainEnd::Ended(thread)),
         // Only waits without a time limit.
-        Some(call) if call.waits && matches!(call.event, (3, 4) | (4, 2) | (7, 2)) => Some(ChainEnd::Idle(thread)),
+        Some(call) if call.waits && matches!(call.event, (3, 4) | (4, 2) | (7, 2)) => {
+            Some(ChainEnd::Idle(thread, call.event))
+        }
         Some(_) => None,
     }
 }

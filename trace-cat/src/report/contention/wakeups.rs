@@ -64,6 +64,11 @@ impl WakeupQueue {
         self.wakeups.push_back(wakeup);
     }
 
+    /// Whether a wait was ended that has not returned.
+    pub fn has_pending(&self) -> bool {
+        self.wakeups.iter().any(|wakeup| wakeup.remaining > 0)
+    }
+
     /// Takes the arrival at a barrier that ends all waits.
     pub fn push_for_all(&mut self, Waker { thread, site, time }: Waker) {
         let capacity = self.waits.len() as u32;

@@ -4,14 +4,14 @@ use serde_json::{Map, Value, json};
 use spec::record::NANOS_PER_SECOND;
 
 use super::path_summary::{path_entry, selected_paths};
-use super::view::{PairRow, ReportView, event_name};
-use crate::report::contention::{BlockedThread, ChainEnd, DurationSummary, ImageEnd, ObjectKind, OngoingCall};
+use super::view::{PairRow, ReportView};
+use crate::report::contention::{DurationSummary, ImageEnd, ObjectKind};
 use crate::symbols::CodeFrame;
 
 /// The version of the document.
 const FORMAT: u32 = 1;
 /// The most entries of a list.
-const LIST_MAX: usize = 10_000;
+pub const LIST_MAX: usize = 10_000;
 
 /// Appends the document.
 pub fn append_document(view: &ReportView, out: &mut Vec<u8>) {
@@ -25,11 +25,17 @@ pub fn document(view: &ReportView) -> Value {
     let origin = format!("{:010}.{:09}", document.origin / NANOS_PER_SECOND, document.origin % NANOS_PER_SECOND);
     let processes = document.processes();
     let objects = document.list("objects", &view.objects, Document::object);
+    let listed = || view.objects.iter().take(LIST_MAX);
+    let blamed = listed().filter_map(|object| view.blamed.get(object)).map(|blamed| surplus(blamed)).sum();
+    document.leave_out("objects.blamed", blamed);
+    let wakers = listed().filter_map(|object| view.wakers.get(object)).map(|wakers| surplus(wakers)).sum();
+    document.leave_out("objects.wakers", wakers);
     let threads = document.list("threads", &view.threads, Document::thread);
     let sites: Vec<usize> = (0..view.sites.len()).collect();
     let sites = document.list("sites", &sites, Document::site);
     let pairs = document.pairs();
-    let stuck = document.stuck();
+    let (deadlocks, stuck, cycles) = (document.deadlocks(), document.stuck(), document.cycles());
+    let misuse = document.misuse();
     let paths = selected_paths(view);
     let critical_paths =
         document.list("critical_path", &paths, |document, path| path_entry(document.view, path, LIST_MAX));
@@ -51,15 +57,17 @@ pub fn document(view: &ReportView) -> Value {
         "threads": threads,
         "sites": sites,
         "pairs": pairs,
-        "deadlocks": document.deadlocks(),
+        "deadlocks": deadlocks,
         "stuck": stuck,
+        "cycles": cycles,
+        "misuse": misuse,
         "critical_path": critical_paths,
         "left_out": document.left_out,
     })
 }
 
-struct Document<'a> {
-    view: &'a ReportView<'a>,
+pub struct Document<'a> {
+    pub view: &'a ReportView<'a>,
     /// The time of the first record.
     origin: u64,
     /// How many entries each list lacks.
@@ -67,18 +75,19 @@ struct Document<'a> {
 }
 
 impl Document<'_> {
-    fn list<T: Copy>(&mut self, name: &str, entries: &[T], entry: impl Fn(&Self, T) -> Value) -> Vec<Value> {
+    /// At most [`LIST_MAX`] entries of a list, the others of which are counted.
+    pub fn list<T: Copy>(&mut self, name: &str, entries: &[T], entry: impl Fn(&Self, T) -> Value) -> Vec<Value> {
         self.leave_out(name, entries.len().saturating_sub(LIST_MAX) as u64);
         entries.iter().take(LIST_MAX).map(|value| entry(self, *value)).collect()
     }
 
-    fn leave_out(&mut self, name: &str, count: u64) {
+    pub fn leave_out(&mut self, name: &str, count: u64) {
         if count > 0 {
             self.left_out.insert(name.to_owned(), count.into());
         }
     }
 
-    fn time(&self, time: u64) -> u64 {
+    pub fn time(&self, time: u64) -> u64 {
         time.saturating_sub(self.origin)
     }
 
@@ -87,7 +96,7 @@ impl Document<'_> {
         (!self.view.analysis.selection.only_contention).then_some(time)
     }
 
-    fn lwp(&self, thread: u32) -> u32 {
+    pub fn lwp(&self, thread: u32) -> u32 {
         self.view.thread(thread).lwp
     }
 
@@ -256,55 +265,16 @@ impl Document<'_> {
         };
         pairs.iter().take(LIST_MAX).map(pair).collect()
     }
-
-    fn object_name(&self, call: &OngoingCall) -> Option<String> {
-        call.object.map(|object| self.view.object_name(object))
-    }
-
-    fn deadlocks(&self) -> Vec<Value> {
-        let thread = |thread: &BlockedThread| {
-            let holds = thread.holds.iter().map(|object| self.view.object_name(*object));
-            json!({
-                "thread": self.lwp(thread.thread),
-                "call": event_name(thread.call.event),
-                "object": self.object_name(&thread.call),
-                "since": self.time(thread.call.entry),
-                "site": self.view.place(thread.call.site),
-                "holds": holds.collect::<Vec<_>>(),
-            })
-        };
-        let deadlocks = self.view.graph.deadlocks.iter();
-        deadlocks.map(|threads| json!({ "threads": threads.iter().map(thread).collect::<Vec<Value>>() })).collect()
-    }
-
-    fn stuck(&mut self) -> Vec<Value> {
-        self.leave_out("stuck", self.view.graph.stuck.len().saturating_sub(LIST_MAX) as u64);
-        let stuck = self.view.graph.stuck.iter().take(LIST_MAX).map(|stuck| {
-            let note = match stuck.end {
-                ChainEnd::Ended(thread) => format!("LWP {} has ended", self.lwp(thread)),
-                ChainEnd::Idle(thread) => {
-                    let call = self.view.thread(thread).open.last().map_or("unknown", |call| event_name(call.event));
-                    format!("LWP {} is in {call}", self.lwp(thread))
-                }
-                ChainEnd::Deadlock(thread) => format!("LWP {} is in a deadlock", self.lwp(thread)),
-            };
-            json!({
-                "thread": self.lwp(stuck.thread),
-                "call": event_name(stuck.call.event),
-                "object": self.object_name(&stuck.call),
-                "since": self.time(stuck.call.entry),
-                "held_by": self.lwp(stuck.held_by),
-                "site": self.view.place(stuck.call.site),
-                "note": note,
-            })
-        });
-        stuck.collect()
-    }
 }
 
 /// A function that a site is in.
 fn frame(frame: &CodeFrame) -> Value {
     json!({ "function": frame.function, "file": frame.file, "line": frame.line })
+}
+
+/// How many entries of an inner list are left out.
+pub fn surplus<T>(list: &[T]) -> u64 {
+    list.len().saturating_sub(LIST_MAX) as u64
 }
 
 fn summary(DurationSummary { mean, p50, p90, p99, max }: DurationSummary) -> Value {

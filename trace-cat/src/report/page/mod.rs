@@ -1,7 +1,10 @@
 //! The report: a page of text, a JSON document, and files for other programs. `view` sorts and labels what all show.
 
 mod document;
+mod findings;
+mod findings_text;
 mod html;
+mod misuse_text;
 mod object_names;
 mod path_summary;
 mod pprof;

@@ -1,10 +1,11 @@
 //! The report as a page of text, 100 columns wide.
 
+use super::findings_text;
 use super::path_summary::append_paragraph;
 use super::tables::{self, percent};
-use super::view::{ReportView, event_name};
+use super::view::ReportView;
 use crate::options::ReportTable;
-use crate::report::contention::{ChainEnd, ImageEnd};
+use crate::report::contention::ImageEnd;
 use crate::support::duration::duration_text;
 use crate::support::local_time::DateTime;
 
@@ -60,11 +61,7 @@ fn figures(view: &ReportView, options: &PageOptions, text: &mut String) {
             percent(idleness, lives)
         );
     }
-    let (deadlocks, stuck) = (view.graph.deadlocks.len(), view.graph.stuck.len());
-    if deadlocks + stuck > 0 {
-        *text += &format!("wrong       deadlocks {deadlocks}, stuck threads {stuck}\n");
-        wrong(view, options.top, text);
-    }
+    findings_text::append_findings(view, options.top, text);
     tables::objects(view, options.top, text);
     append_paragraph(view, options.top, text);
     next_command(view, options, text);
@@ -136,59 +133,6 @@ fn missing(view: &ReportView, text: &mut String) {
         *text += if index == 0 { "missing     " } else { "            " };
         *text += line;
         text.push('\n');
-    }
-}
-
-/// Appends deadlocks and stuck threads.
-fn wrong(view: &ReportView, top: usize, text: &mut String) {
-    for deadlock in &view.graph.deadlocks {
-        *text += &match deadlock.len() {
-            1 => "\nDeadlock of 1 thread: it waits for itself\n".to_owned(),
-            count => format!("\nDeadlock of {count} threads: each waits for the next, the last for the first\n"),
-        };
-        for blocked in deadlock {
-            let object = blocked.call.object.map_or_else(
-                || blocked.call.joined.map_or(String::new(), |joined| tables::thread_label(view, joined)),
-                |object| view.object_label(object),
-            );
-            let process = view.thread(blocked.thread).process as usize;
-            let since = duration_text(view.analysis.processes[process].last.saturating_sub(blocked.call.entry));
-            let call = event_name(blocked.call.event);
-            *text += &format!("  {} in {call} {object} for {since}\n", tables::thread_label(view, blocked.thread));
-            if let Some(place) = view.place(blocked.call.site) {
-                *text += &format!("    at {place}\n");
-            }
-            let holds: Vec<String> = blocked.holds.iter().map(|object| view.object_label(*object)).collect();
-            if !holds.is_empty() {
-                *text += &format!("    holds {}\n", holds.join(", "));
-            }
-        }
-    }
-    if !view.graph.stuck.is_empty() {
-        *text += "\nStuck: no running thread can end these waits\n";
-    }
-    for stuck in view.graph.stuck.iter().take(top) {
-        let what = match stuck.call.object {
-            Some(object) => {
-                format!("{}, which {} holds", view.object_label(object), tables::thread_label(view, stuck.held_by))
-            }
-            None => tables::thread_label(view, stuck.held_by),
-        };
-        let (thread, call) = (tables::thread_label(view, stuck.thread), event_name(stuck.call.event));
-        *text += &format!("  {thread} in {call} {what}\n");
-        let end = match stuck.end {
-            ChainEnd::Ended(thread) => format!("{} has ended", tables::thread_label(view, thread)),
-            ChainEnd::Idle(thread) => {
-                let call = view.thread(thread).open.last().map_or("unknown", |call| event_name(call.event));
-                format!("{} is in {call}", tables::thread_label(view, thread))
-            }
-            ChainEnd::Deadlock(thread) => format!("{} is in a deadlock", tables::thread_label(view, thread)),
-        };
-        *text += &format!("    and {end}\n");
-    }
-    let more = view.graph.stuck.len().saturating_sub(top);
-    if more > 0 {
-        *text += &format!("  {more} more (--top)\n");
     }
 }
 

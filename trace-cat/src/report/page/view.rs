@@ -7,7 +7,9 @@ use std::rc::Rc;
 use spec::Event;
 
 use super::object_names::object_names;
-use crate::report::contention::{Analysis, Holder, ObjectKind, ObjectState, ThreadState, WaitGraph};
+use crate::report::contention::{Analysis, Holder, ObjectKind, ObjectState, ProgramState, ThreadState, WaitGraph};
+use crate::report::lock_order::LockCycle;
+use crate::report::misuse::Misuse;
 use crate::report::process_info::ProcessInfo;
 use crate::report::recorded_process::RecordedProcess;
 use crate::symbols::{CodeAddress, CodeFrame, Symbolizer};
@@ -167,6 +169,46 @@ impl<'a> ReportView<'a> {
         let mut pairs: Vec<PairRow> = self.analysis.pairs.iter().map(row).collect();
         pairs.sort_by_key(|row| (Reverse((row.waited, row.waits)), row.waiter, row.holder, row.object));
         pairs
+    }
+
+    /// Possible deadlocks; `None` where not all calls on locks are recorded, or not all that orders threads.
+    pub fn cycles(&self) -> Option<Vec<&'a LockCycle>> {
+        let selection = &self.analysis.selection;
+        let mut processes = self.analysis.processes.iter().filter(|process| selection.wants_process(process.pid));
+        let is_unknown = |process: &ProgramState| process.knowledge.only_blocked || process.knowledge.is_selective;
+        if processes.any(is_unknown) {
+            return None;
+        }
+        let is_wanted = |cycle: &&LockCycle| {
+            cycle.steps.iter().any(|step| {
+                let (thread, object) = (self.thread(step.thread), self.object(step.from));
+                selection.wants(self.pid(thread.process), thread.lwp, Some(object.identity()))
+            })
+        };
+        Some(self.analysis.cycles.iter().filter(is_wanted).collect())
+    }
+
+    /// Possible deadlocks that have not come about.
+    pub fn new_cycles(&self) -> Vec<&'a LockCycle> {
+        let has_come_about = |cycle: &LockCycle| {
+            self.graph.deadlocks.iter().any(|deadlock| {
+                let is_waited_for = |object| deadlock.iter().any(|blocked| blocked.call.object == Some(object));
+                cycle.steps.iter().all(|step| is_waited_for(step.to))
+            })
+        };
+        self.cycles().into_iter().flatten().filter(|cycle| !has_come_about(cycle)).collect()
+    }
+
+    /// Misuse, in the order of kinds, of each kind the most frequent first.
+    pub fn misuse(&self) -> Vec<&'a Misuse> {
+        let is_wanted = |misuse: &&Misuse| {
+            let thread = self.thread(misuse.thread);
+            let object = misuse.object.map(|object| self.object(object).identity());
+            self.analysis.selection.wants(self.pid(thread.process), thread.lwp, object)
+        };
+        let mut misuse: Vec<&Misuse> = self.analysis.misuse.rows.iter().filter(is_wanted).collect();
+        misuse.sort_by_key(|misuse| (misuse.kind, Reverse(misuse.count), misuse.time));
+        misuse
     }
 
     pub fn object(&self, index: u32) -> &'a ObjectState {

@@ -1,0 +1,106 @@
+//! Possible deadlocks, misuse, and who waits for whom at a moment.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::super::harness::{Program, TestDirectory};
+use super::{document, report};
+
+/// How many steps each possible deadlock of a program's mode has.
+fn cycle_lengths(mode: &str, variables: &[(&str, &str)]) -> Option<Vec<usize>> {
+    let test = TestDirectory::new("report-order");
+    let command = test.traced(Program::c("report/order.c")).arg(mode);
+    variables.iter().fold(command, |command, (name, value)| command.env(name, value)).run().success();
+    let document = document(report(&test, &["-F", "json"]).run().success());
+    let cycles = document["cycles"].as_array()?;
+    for cycle in cycles {
+        let (objects, edges) = (cycle["objects"].as_array().unwrap(), cycle["edges"].as_array().unwrap());
+        for (index, edge) in edges.iter().enumerate() {
+            assert_eq!((&edge["from"], &edge["count"]), (&objects[index], &Value::from(1)), "{document:#}");
+            assert_eq!(edge["to"], objects[(index + 1) % objects.len()], "{document:#}");
+            assert!(edge["site_from"].as_str().unwrap().contains("order.c"), "{document:#}");
+        }
+    }
+    Some(cycles.iter().map(|cycle| cycle["edges"].as_array().unwrap().len()).collect())
+}
+
+#[test]
+fn locks_in_different_orders_are_possible_deadlocks() {
+    let detail = [("THR_TRACE_DETAIL", "1")];
+    for (mode, expected) in [("crossed", &[2][..]), ("three", &[3]), ("writer", &[2])] {
+        assert_eq!(cycle_lengths(mode, &detail).as_deref(), Some(expected), "{mode}");
+    }
+    for mode in ["alone", "gate", "joined", "barrier", "try", "timed", "readers"] {
+        assert_eq!(cycle_lengths(mode, &detail), Some(vec![]), "{mode}");
+    }
+    for (name, value) in
+        [("THR_TRACE_LEVEL", "blocked"), ("THR_TRACE_EVENTS", "mutex:thread"), ("THR_TRACE_EVENTS", "-thr_join")]
+    {
+        assert_eq!(cycle_lengths("crossed", &[(name, value)]), None, "{name}={value}");
+    }
+}
+
+#[test]
+fn philosophers_that_were_killed_are_in_a_deadlock() {
+    let test = TestDirectory::new("report-philosophers");
+    let mut program =
+        test.traced(Program::c("report/order.c")).arg("philosophers").env("THR_TRACE_DETAIL", "1").spawn();
+    program.wait_for("ready\n");
+    let is_deadlocked = || report(&test, &[]).run().status.code() == Some(3);
+    for _ in 0..2000 {
+        if is_deadlocked() {
+            break;
+        }
+        sleep(Duration::from_millis(20));
+    }
+    program.signal(libc::SIGKILL);
+    program.wait().killed(libc::SIGKILL);
+    let output = report(&test, &["-F", "json"]).run();
+    let document = document(output.exited(3));
+    let threads = document["deadlocks"][0]["threads"].as_array().unwrap();
+    assert_eq!((document["deadlocks"].as_array().unwrap().len(), threads.len()), (1, 5), "{document:#}");
+    for (index, thread) in threads.iter().enumerate() {
+        // Each waits for what the next one holds.
+        assert_eq!(threads[(index + 1) % 5]["holds"], Value::from(vec![thread["object"].clone()]), "{document:#}");
+    }
+    assert_eq!(document["cycles"][0]["edges"].as_array().unwrap().len(), 5, "{document:#}");
+    let page = report(&test, &[]).run();
+    let text = page.exited(3).stdout_text();
+    // What has come about is not reported as possible, too.
+    assert!(text.contains("Deadlock of 5 threads") && !text.contains("Possible deadlock"), "{text}");
+    // At the beginning nobody waited.
+    let output = report(&test, &["--at", "+0", "-F", "json"]).run();
+    let before = super::document(output.success());
+    assert_eq!((&before["deadlocks"], &before["stuck"]), (&Value::Array(vec![]), &Value::Array(vec![])));
+    report(&test, &["--at", "+1h"]).run().exited(3);
+    // Another process has no deadlock.
+    report(&test, &["-p", "1"]).run().success();
+}
+
+#[test]
+fn misuse_is_reported_once_for_each_site() {
+    let misuse = |arguments: &[&str]| {
+        let test = TestDirectory::new("report-misuse");
+        test.traced(Program::c("report/misuse.c")).args(arguments).env("THR_TRACE_DETAIL", "1").run().success();
+        let document = document(report(&test, &["-F", "json"]).run().success());
+        let rows = document["misuse"].as_array().unwrap().clone();
+        for row in &rows {
+            assert!(row["site"].as_str().unwrap().contains("misuse.c"), "{row:#}");
+        }
+        let row = |row: &Value| (row["kind"].as_str().unwrap().to_owned(), row["count"].as_u64().unwrap());
+        rows.iter().map(row).collect::<Vec<_>>()
+    };
+    let kinds = [
+        "unlock_not_owner",
+        "destroy_held",
+        "exit_holding",
+        "relock_self",
+        "cond_two_mutexes",
+        "never_joined",
+        "error",
+    ];
+    assert_eq!(misuse(&[]), kinds.map(|kind| (kind.to_owned(), 1)));
+    assert_eq!(misuse(&["well"]), []);
+}

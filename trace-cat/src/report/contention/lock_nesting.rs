@@ -1,0 +1,55 @@
+//! What the analysis passes on to the lock order: locks that are taken inside others.
+
+use super::analysis::Analysis;
+use super::tables::ImageEnd;
+use super::wait_shares::Holder;
+use crate::report::lock_order::{Acquisition, HeldLock, ThreadLife};
+
+impl Analysis {
+    /// Takes an acquisition that might have waited for ever, before the thread is noted as a holder.
+    pub fn note_nesting(&mut self, object: u32, Holder { thread, site }: Holder, is_shared: bool, time: u64) {
+        let state = &self.threads[thread as usize];
+        if state.holds.is_empty() || state.holds.contains(&object) {
+            return;
+        }
+        let process = &self.processes[state.process as usize];
+        if process.knowledge.only_blocked || process.knowledge.is_selective {
+            return;
+        }
+        let held = state.holds.iter().filter_map(|&held| {
+            let occupancy = &self.objects[held as usize].occupancy;
+            let hold = occupancy.holds.iter().find(|hold| hold.holder.thread == thread)?;
+            Some(HeldLock { object: held, site: hold.holder.site, is_shared: !occupancy.is_exclusive() })
+        });
+        let held: Vec<HeldLock> = held.collect();
+        let (knows_holds, knows_others) = (state.knows_holds, process.knowledge.complete_from == 0);
+        let acquisition = Acquisition { object, thread, site, is_shared, time, knows_holds, knows_others };
+        self.order.add(acquisition, &held);
+    }
+
+    /// Takes the locks that threads wait for after the last record.
+    pub fn note_open_nesting(&mut self) {
+        for thread in 0..self.threads.len() as u32 {
+            let state = &self.threads[thread as usize];
+            let Some(&call) = state.open.last().filter(|call| call.waits) else { continue };
+            let has_executed = self.processes[state.process as usize].end == ImageEnd::Exec;
+            if let (Some(object), (2 | 6, 2) | (5, 2 | 3) | (9, 2), false) = (call.object, call.event, has_executed) {
+                let holder = Holder { thread, site: call.site };
+                self.note_nesting(object, holder, call.event == (5, 2), call.entry);
+            }
+        }
+    }
+
+    /// Finds the possible deadlocks.
+    pub fn find_cycles(&mut self) {
+        let lives: Vec<ThreadLife> = self
+            .threads
+            .iter()
+            .map(|thread| ThreadLife {
+                begin: thread.begin,
+                end: if thread.has_exited { thread.last } else { u64::MAX },
+            })
+            .collect();
+        (self.cycles, self.cycles_left_out) = self.order.cycles(&|thread| lives[thread as usize]);
+    }
+}

@@ -1,0 +1,226 @@
+//! Calls that misuse an object or a thread, as far as the records leave no doubt.
+
+use std::collections::HashSet;
+
+use super::analysis::Analysis;
+use super::holds::Hold;
+use super::numeric_record::NumericRecord;
+use super::object_state::ObjectKind;
+use super::tables::{ImageEnd, OngoingCall, ThreadFate};
+use crate::report::misuse::{Misuse, MisuseKind, SuspectedMisuse};
+
+/// How long a thread that was not joined has to be silent after its exit until it counts as gone: destructors run after the exit.
+const SILENCE: u64 = 1_000_000_000;
+
+impl Analysis {
+    fn add_misuse(&mut self, kind: MisuseKind, object: Option<u32>, thread: u32, site: u32, time: u64) {
+        self.misuse.add(Misuse { kind, object, thread, time, site, count: 1 });
+    }
+
+    /// Whether all calls of a process are recorded that matter here.
+    fn has_all_calls(&self, process: u32) -> bool {
+        let knowledge = self.processes[process as usize].knowledge;
+        !(knowledge.only_blocked || knowledge.is_partial || knowledge.is_selective)
+    }
+
+    /// Whether a thread has an object for certain.
+    fn is_certain(&self, object: u32, hold: &Hold) -> bool {
+        let process = self.objects[object as usize].process;
+        let holder = &self.threads[hold.holder.thread as usize];
+        self.has_all_calls(process)
+            && hold.is_recorded
+            && hold.from >= self.processes[process as usize].knowledge.complete_from
+            && !holder.is_in_gap
+    }
+
+    /// Takes a record's error.
+    pub fn check_error(&mut self, thread: u32, record: &NumericRecord) {
+        let NumericRecord { event, which, arguments, time, .. } = *record;
+        let Some(error) = self.error_columns.error(event, which, &arguments) else { return };
+        let state = &self.threads[thread as usize];
+        let (mut object, mut site) = (None, 0);
+        if which == 2 {
+            if let Some(index) = state.find_open(event) {
+                (object, site) = (state.open[index].object, state.open[index].site);
+            }
+        } else {
+            let process = state.process;
+            object = self.object_at(process, arguments[0]).filter(|_| event.0 > 1);
+            let address = if matches!(event, (4 | 7, 1)) { arguments[3] } else { arguments[4] };
+            site = self.sites.intern(process, address);
+        }
+        self.add_misuse(MisuseKind::Error(event, error), object, thread, site, time);
+    }
+
+    /// Takes an unlock that succeeded.
+    pub fn check_unlock(&mut self, object: u32, thread: u32, site: u32, time: u64) {
+        let occupancy = &self.objects[object as usize].occupancy;
+        let &[hold] = &occupancy.holds[..] else { return };
+        let owner = &self.threads[hold.holder.thread as usize];
+        if hold.holder.thread != thread
+            && occupancy.is_exclusive()
+            && self.is_certain(object, &hold)
+            && self.threads[thread as usize].knows_holds
+            && !owner.has_exited
+        {
+            self.add_misuse(MisuseKind::UnlockNotOwner, Some(object), thread, site, time);
+        }
+    }
+
+    /// Takes a destruction, whether it succeeded or not.
+    pub fn check_destroy(&mut self, object: u32, thread: u32, site: u32, time: u64) {
+        let state = &self.objects[object as usize];
+        // A destruction ends holds, whose releases are then missing.
+        let has_lost_none = state.figures.lost_holds == 0;
+        if has_lost_none && state.occupancy.holds.iter().any(|hold| self.is_certain(object, hold)) {
+            self.add_misuse(MisuseKind::DestroyHeld, Some(object), thread, site, time);
+        }
+        let state = &self.objects[object as usize];
+        let (is_lock, is_semaphore) = (state.kind.is_lock(), state.kind == ObjectKind::Sema);
+        if !(is_lock || is_semaphore) || !self.has_all_calls(state.process) {
+            return;
+        }
+        let mut waiters = state.occupancy.waiting_threads();
+        waiters.extend(state.wakeups.waits.iter().map(|wait| wait.thread));
+        let Some(waiter) = waiters.into_iter().find(|waiter| self.is_in_call(*waiter, object)) else { return };
+        let misuse = Misuse { kind: MisuseKind::DestroyWaited, object: Some(object), thread, time, site, count: 1 };
+        match is_lock {
+            true => self.misuse.add(misuse),
+            // A post that was recorded before the wait may take effect after it.
+            false if !state.wakeups.has_pending() => self.suspect(waiter, misuse),
+            false => {}
+        }
+    }
+
+    /// Whether a thread is in a call on an object, and in no other one for certain.
+    fn is_in_call(&self, thread: u32, object: u32) -> bool {
+        let state = &self.threads[thread as usize];
+        let is_in = |call: &OngoingCall| call.object == Some(object) && call.entry == state.last;
+        state.open.last().is_some_and(is_in) && !state.is_in_gap
+    }
+
+    fn suspect(&mut self, waiter: u32, misuse: Misuse) {
+        let Some(call) = self.threads[waiter as usize].open.last() else { return };
+        let entry = call.entry;
+        self.suspected.push(SuspectedMisuse { waiter, entry, misuse });
+    }
+
+    /// Takes a wait for a condition with a mutex, when others may wait with another one.
+    pub fn check_mutexes(&mut self, cond: u32, mutex: u32, thread: u32, site: u32, time: u64) {
+        let queue = &self.objects[cond as usize].wakeups;
+        if queue.waits.is_empty() || queue.has_pending() || !self.has_all_calls(self.objects[cond as usize].process) {
+            return;
+        }
+        let differs = |other: &u32| self.is_in_call(*other, cond);
+        let others = queue.waits.iter().filter(|wait| wait.mutex != Some(mutex)).map(|wait| wait.thread);
+        if let Some(waiter) = others.into_iter().find(differs) {
+            let kind = MisuseKind::CondTwoMutexes;
+            self.suspect(waiter, Misuse { kind, object: Some(cond), thread, time, site, count: 1 });
+        }
+    }
+
+    /// Takes the end of a thread's wait, which a wake-up at `woken` ended: what was suspected is misuse if it was before that.
+    pub fn settle_suspicions(&mut self, thread: u32, entry: u64, woken: Option<u64>) {
+        if self.suspected.is_empty() {
+            return;
+        }
+        let (settled, others): (Vec<_>, Vec<_>) =
+            self.suspected.iter().copied().partition(|suspected| suspected.waiter == thread);
+        self.suspected = others;
+        for suspected in settled.into_iter().filter(|suspected| suspected.entry == entry) {
+            if woken.is_some_and(|woken| woken > suspected.misuse.time) {
+                self.misuse.add(suspected.misuse);
+            }
+        }
+    }
+
+    /// Takes a lock call that did not acquire the object, and waited until its time limit or until now: the thread has it already.
+    pub fn check_relock(&mut self, thread: u32, call: &OngoingCall) {
+        let Some(object) = call.object else { return };
+        let state = &self.objects[object as usize];
+        let is_shared = matches!(call.event, (5, 2 | 30));
+        let Some(&hold) = state.occupancy.holds.iter().find(|hold| hold.holder.thread == thread) else { return };
+        if matches!(state.kind, ObjectKind::Mutex | ObjectKind::Spin | ObjectKind::Rwlock)
+            && (!is_shared || state.occupancy.is_exclusive())
+            && self.is_certain(object, &hold)
+        {
+            self.add_misuse(MisuseKind::RelockSelf, Some(object), thread, call.site, call.entry);
+        }
+    }
+
+    /// Takes the entry of a join of a thread that may have been joined before.
+    pub fn check_join(&mut self, thread: u32, joined: Option<u32>, site: u32, time: u64) {
+        let process = self.threads[thread as usize].process;
+        // A new thread may have its pthread_t.
+        let is_joined = |joined: &u32| self.threads[*joined as usize].fate == ThreadFate::Joined;
+        if joined.is_some_and(|joined| is_joined(&joined)) && self.creating == 0 && self.has_all_records(process) {
+            self.add_misuse(MisuseKind::JoinTwice, None, thread, site, time);
+        }
+    }
+
+    fn has_all_records(&self, process: u32) -> bool {
+        let state = &self.processes[process as usize];
+        state.knowledge.complete_from == 0 && state.lost == 0 && self.has_all_calls(process)
+    }
+
+    /// Takes the end of the records of some threads.
+    pub fn check_ends(&mut self, threads: &[u32]) {
+        let joined_now: HashSet<u32> = self
+            .threads
+            .iter()
+            .filter_map(|thread| Some((thread.process, thread.open.last()?)))
+            .filter(|(_, call)| matches!(call.event, (1, 3 | 37)))
+            .filter_map(|(process, call)| {
+                call.joined.or_else(|| self.thread_of_tid.get(&(process, call.joined_tid)).copied())
+            })
+            .collect();
+        threads.iter().for_each(|thread| self.check_end(*thread, joined_now.contains(thread)));
+    }
+
+    fn check_end(&mut self, thread: u32, is_being_joined: bool) {
+        let state = &self.threads[thread as usize];
+        let call = state.open.last().copied().filter(|call| call.waits && !state.is_in_gap);
+        if let Some(call) = call.filter(|call| matches!(call.event, (2, 2) | (5, 2 | 3) | (9, 2))) {
+            self.check_relock(thread, &call);
+        }
+        if let Some(call) = call.filter(|call| matches!(call.event, (3, 4) | (4, 2))) {
+            self.settle_suspicions(thread, call.entry, Some(u64::MAX));
+        }
+        let state = &self.threads[thread as usize];
+        if !state.has_exited || state.is_in_gap {
+            return;
+        }
+        let process = &self.processes[state.process as usize];
+        let has_successor = self.thread_of_tid.get(&(state.process, state.tid)) != Some(&thread);
+        let is_gone = state.fate == ThreadFate::Joined || has_successor || process.last > state.last + SILENCE;
+        let (last, creation) = (state.last, state.creation);
+        for object in state.holds.clone().into_iter().filter(|_| is_gone) {
+            let held = &self.objects[object as usize];
+            let hold = held.occupancy.holds.iter().find(|hold| hold.holder.thread == thread).copied();
+            if let Some(hold) = hold.filter(|hold| !held.may_be_robust && self.is_certain(object, hold)) {
+                self.add_misuse(MisuseKind::ExitHolding, Some(object), thread, hold.holder.site, last);
+            }
+        }
+        let state = &self.threads[thread as usize];
+        if let Some(creation) = creation.filter(|creation| !creation.has_attributes)
+            && state.fate == ThreadFate::Joinable
+            && !is_being_joined
+            && self.processes[state.process as usize].end == ImageEnd::Exit
+            && self.has_all_records(state.process)
+        {
+            self.add_misuse(MisuseKind::NeverJoined, None, thread, creation.site, last);
+        }
+    }
+
+    /// Removes what missing records could explain: objects whose releases are missing.
+    pub fn remove_doubtful_misuse(&mut self) {
+        let objects = &self.objects;
+        let is_doubtful = |misuse: &Misuse| match misuse.kind {
+            MisuseKind::UnlockNotOwner | MisuseKind::RelockSelf | MisuseKind::ExitHolding => {
+                misuse.object.is_some_and(|object| objects[object as usize].figures.lost_holds > 0)
+            }
+            _ => false,
+        };
+        self.misuse.rows.retain(|misuse| !is_doubtful(misuse));
+    }
+}

@@ -1,0 +1,98 @@
+//! Deadlocks and stuck threads, at the end and at a moment.
+
+use super::analysis_tests::{RecordLine, analysed, lock, wrong};
+use super::moment::Moment;
+use super::numeric_record::NumericRecord;
+use super::wait_graph::ChainEnd;
+
+fn lines(lines: &[&[RecordLine<'static>]]) -> Vec<RecordLine<'static>> {
+    lines.concat()
+}
+
+#[test]
+fn joins_can_be_in_a_deadlock() {
+    let records = lines(&[
+        &lock(10, 1, &[16]),
+        &[(11, 2, "1:39:0", &[2, 0, 0, 0]), (12, 3, "1:39:0", &[3, 0, 0, 0])],
+        &[(20, 1, "1:3:1", &[2]), (21, 2, "1:3:1", &[3]), (22, 3, "2:2:1", &[16])],
+    ]);
+    let (analysis, graph) = analysed(&records);
+    assert_eq!(wrong(&analysis, &graph), (vec![vec![1, 2, 3]], vec![]));
+}
+
+#[test]
+fn a_writer_is_stuck_if_all_readers_are() {
+    let read = |time: u64, lwp: u32| -> [RecordLine<'static>; 2] {
+        [(time, lwp, "5:2:1", &[48]), (time, lwp, "5:2:2", &[0, 0, 1])]
+    };
+    let both = lines(&[
+        &read(10, 1),
+        &read(11, 2),
+        &[(20, 3, "5:3:1", &[48]), (21, 4, "1:3:1", &[3])],
+        &[(22, 1, "4:2:1", &[64, 0])],
+    ]);
+    let (analysis, graph) = analysed(&both);
+    assert_eq!(wrong(&analysis, &graph), (vec![], vec![]), "the other reader runs");
+    let (analysis, graph) = analysed(&lines(&[&both, &[(23, 2, "7:2:1", &[80, 2])]]));
+    assert_eq!(wrong(&analysis, &graph), (vec![], vec![(3, 1), (4, 3)]));
+    assert!(graph.stuck.iter().all(|stuck| matches!(stuck.end, ChainEnd::Idle(_, (4, 2)))), "{graph:?}");
+}
+
+#[test]
+fn a_robust_mutex_is_not_lost_with_its_owner() {
+    let ended = |attributes: &'static [u64]| {
+        let records = lines(&[
+            &[(5, 1, "2:1:0", attributes)],
+            &lock(10, 1, &[16]),
+            &[(13, 1, "1:2:0", &[0]), (14, 2, "2:2:1", &[16]), (15, 3, "1:3:1", &[2])],
+        ]);
+        let (analysis, graph) = analysed(&records);
+        wrong(&analysis, &graph)
+    };
+    assert_eq!(ended(&[16, 0, 0, 0]), (vec![], vec![(2, 1), (3, 2)]));
+    assert_eq!(ended(&[16, 0x7000, 0, 0]), (vec![], vec![]));
+}
+
+#[test]
+fn a_time_limit_ends_a_deadlock() {
+    let records = lines(&[
+        &lock(10, 1, &[16]),
+        &lock(11, 2, &[32]),
+        &[(20, 1, "2:2:1", &[32]), (21, 2, "2:30:1", &[16, 0, 99]), (22, 3, "2:2:1", &[16])],
+    ]);
+    let (analysis, graph) = analysed(&records);
+    assert_eq!(wrong(&analysis, &graph), (vec![], vec![]));
+}
+
+#[test]
+fn a_moment_has_a_graph_of_its_own() {
+    let records = lines(&[
+        &lock(10, 1, &[16]),
+        &lock(11, 2, &[32]),
+        &[(20, 1, "2:2:1", &[32]), (21, 2, "2:30:1", &[16, 0, 99])],
+        &[(22, 3, "2:2:1", &[16])],
+        &[(30, 2, "2:30:2", &[libc::ETIMEDOUT as u64, 1]), (31, 2, "2:2:1", &[16])],
+        &[(40, 2, "2:2:2", &[0, 1])],
+    ]);
+    let at = |time: u64| {
+        let mut moment = Moment::new(time);
+        let mut analysis = super::Analysis::new(Default::default(), super::WaitSelection::default());
+        for &(time, lwp, event, arguments) in &records {
+            let numbers: Vec<u8> = event.split(':').map(|number| number.parse().unwrap()).collect();
+            let mut record = NumericRecord { time, lwp, pid: 1, tid: u64::from(lwp), ..NumericRecord::default() };
+            (record.event, record.which) = ((numbers[0], numbers[1]), numbers[2]);
+            record.arguments[..arguments.len()].copy_from_slice(arguments);
+            moment.pass(&analysis, time);
+            analysis.add(&record);
+        }
+        let last = analysis.finish(&[]);
+        let graph = moment.graph(last);
+        assert_eq!(graph.moment, Some(time));
+        wrong(&analysis, &graph)
+    };
+    assert_eq!(at(5), (vec![], vec![]));
+    assert_eq!(at(30), (vec![], vec![]));
+    assert_eq!(at(31), (vec![vec![1, 2]], vec![(3, 1)]));
+    assert_eq!(at(39), (vec![vec![1, 2]], vec![(3, 1)]));
+    assert_eq!(at(40), (vec![], vec![]));
+}

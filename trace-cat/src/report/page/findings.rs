@@ -1,0 +1,94 @@
+//! What is wrong, as JSON: deadlocks, stuck threads and the lock order.
+
+use serde_json::{Value, json};
+
+use super::document::{Document, LIST_MAX, surplus};
+use super::misuse_text::misuse_text;
+use super::view::event_name;
+use crate::report::contention::{BlockedThread, ChainEnd, OngoingCall};
+use crate::report::lock_order::{LockCycle, OrderStep};
+
+impl Document<'_> {
+    fn object_name(&self, call: &OngoingCall) -> Option<String> {
+        call.object.map(|object| self.view.object_name(object))
+    }
+
+    pub fn deadlocks(&mut self) -> Vec<Value> {
+        let deadlocks: Vec<&Vec<BlockedThread>> = self.view.graph.deadlocks.iter().collect();
+        let listed = deadlocks.iter().take(LIST_MAX);
+        self.leave_out("deadlocks.threads", listed.clone().map(|threads| surplus(threads)).sum());
+        let threads = listed.flat_map(|threads| threads.iter().take(LIST_MAX));
+        self.leave_out("deadlocks.threads.holds", threads.map(|thread| surplus(&thread.holds)).sum());
+        self.list("deadlocks", &deadlocks, |document, threads| {
+            let thread = |thread: &BlockedThread| {
+                let holds = thread.holds.iter().take(LIST_MAX).map(|object| document.view.object_name(*object));
+                json!({
+                    "thread": document.lwp(thread.thread),
+                    "call": event_name(thread.call.event),
+                    "object": document.object_name(&thread.call),
+                    "since": document.time(thread.call.entry),
+                    "site": document.view.place(thread.call.site),
+                    "holds": holds.collect::<Vec<_>>(),
+                })
+            };
+            json!({ "threads": threads.iter().take(LIST_MAX).map(thread).collect::<Vec<Value>>() })
+        })
+    }
+
+    pub fn stuck(&mut self) -> Vec<Value> {
+        self.leave_out("stuck", self.view.graph.stuck.len().saturating_sub(LIST_MAX) as u64);
+        let stuck = self.view.graph.stuck.iter().take(LIST_MAX).map(|stuck| {
+            let note = match stuck.end {
+                ChainEnd::Ended(thread) => format!("LWP {} has ended", self.lwp(thread)),
+                ChainEnd::Idle(thread, call) => format!("LWP {} is in {}", self.lwp(thread), event_name(call)),
+                ChainEnd::Deadlock(thread) => format!("LWP {} is in a deadlock", self.lwp(thread)),
+            };
+            json!({
+                "thread": self.lwp(stuck.thread),
+                "call": event_name(stuck.call.event),
+                "object": self.object_name(&stuck.call),
+                "since": self.time(stuck.call.entry),
+                "held_by": self.lwp(stuck.held_by),
+                "site": self.view.place(stuck.call.site),
+                "note": note,
+            })
+        });
+        stuck.collect()
+    }
+
+    /// Calls that misuse something, once for each site.
+    pub fn misuse(&mut self) -> Vec<Value> {
+        self.list("misuse", &self.view.misuse(), |document, misuse| {
+            json!({
+                "kind": misuse.kind.name(),
+                "object": misuse.object.map(|object| document.view.object_name(object)),
+                "thread": document.lwp(misuse.thread),
+                "time": document.time(misuse.time),
+                "site": document.view.place(misuse.site),
+                "count": misuse.count,
+                "text": misuse_text(misuse.kind),
+            })
+        })
+    }
+
+    /// Possible deadlocks; null where the lock order is not known.
+    pub fn cycles(&mut self) -> Option<Vec<Value>> {
+        let cycles = self.view.cycles()?;
+        self.leave_out("cycles", self.view.analysis.cycles_left_out + cycles.len().saturating_sub(LIST_MAX) as u64);
+        let cycles = cycles.into_iter().take(LIST_MAX).map(|LockCycle { steps }| {
+            let objects = steps.iter().map(|step| self.view.object_name(step.from));
+            let edge = |step: &OrderStep| {
+                json!({
+                    "from": self.view.object_name(step.from),
+                    "to": self.view.object_name(step.to),
+                    "thread": self.lwp(step.thread),
+                    "site_from": self.view.place(step.site_from),
+                    "site_to": self.view.place(step.site_to),
+                    "count": step.count,
+                })
+            };
+            json!({ "objects": objects.collect::<Vec<_>>(), "edges": steps.iter().map(edge).collect::<Vec<_>>() })
+        });
+        Some(cycles.collect())
+    }
+}

@@ -1,0 +1,119 @@
+//! What is wrong, as text: deadlocks, stuck threads and possible deadlocks.
+
+use super::misuse_text::misuse_text;
+use super::tables;
+use super::view::{ReportView, event_name};
+use crate::report::contention::ChainEnd;
+use crate::report::lock_order::LockCycle;
+use crate::report::misuse::Misuse;
+use crate::support::duration::duration_text;
+use crate::support::local_time::DateTime;
+
+/// Appends what is wrong: how much first, and then each with its places.
+pub fn append_findings(view: &ReportView, top: usize, text: &mut String) {
+    let (cycles, misuse) = (view.new_cycles(), view.misuse());
+    let counts = [
+        ("deadlocks", view.graph.deadlocks.len()),
+        ("stuck threads", view.graph.stuck.len()),
+        ("possible deadlocks", cycles.len()),
+        ("misuse", misuse.len()),
+    ];
+    let counts: Vec<String> =
+        counts.into_iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("{what} {count}")).collect();
+    if counts.is_empty() {
+        return;
+    }
+    *text += &format!("wrong       {}\n", counts.join(", "));
+    if let Some(time) = view.graph.moment {
+        *text += &format!("            deadlocks and stuck threads at {}\n", DateTime(time));
+    }
+    append_graph(view, top, text);
+    append_cycles(view, &cycles, top, text);
+    append_misuse(view, &misuse, top, text);
+}
+
+/// Appends deadlocks and stuck threads.
+fn append_graph(view: &ReportView, top: usize, text: &mut String) {
+    for deadlock in &view.graph.deadlocks {
+        *text += &match deadlock.len() {
+            1 => "\nDeadlock of 1 thread: it waits for itself\n".to_owned(),
+            count => format!("\nDeadlock of {count} threads: each waits for the next, the last for the first\n"),
+        };
+        for blocked in deadlock {
+            let object = blocked.call.object.map_or_else(
+                || blocked.call.joined.map_or(String::new(), |joined| tables::thread_label(view, joined)),
+                |object| view.object_label(object),
+            );
+            let process = view.thread(blocked.thread).process as usize;
+            let until = view.graph.moment.unwrap_or(view.analysis.processes[process].last);
+            let since = duration_text(until.saturating_sub(blocked.call.entry));
+            let call = event_name(blocked.call.event);
+            *text += &format!("  {} in {call} {object} for {since}\n", tables::thread_label(view, blocked.thread));
+            if let Some(place) = view.place(blocked.call.site) {
+                *text += &format!("    at {place}\n");
+            }
+            let holds: Vec<String> = blocked.holds.iter().map(|object| view.object_label(*object)).collect();
+            if !holds.is_empty() {
+                *text += &format!("    holds {}\n", holds.join(", "));
+            }
+        }
+    }
+    if !view.graph.stuck.is_empty() {
+        *text += "\nStuck: waits for threads that do not run\n";
+    }
+    for stuck in view.graph.stuck.iter().take(top) {
+        let what = match stuck.call.object {
+            Some(object) => {
+                format!("{}, which {} holds", view.object_label(object), tables::thread_label(view, stuck.held_by))
+            }
+            None => tables::thread_label(view, stuck.held_by),
+        };
+        let (thread, call) = (tables::thread_label(view, stuck.thread), event_name(stuck.call.event));
+        *text += &format!("  {thread} in {call} {what}\n");
+        let end = match stuck.end {
+            ChainEnd::Ended(thread) => format!("{} has ended", tables::thread_label(view, thread)),
+            ChainEnd::Idle(thread, call) => {
+                format!("{} is in {}", tables::thread_label(view, thread), event_name(call))
+            }
+            ChainEnd::Deadlock(thread) => format!("{} is in a deadlock", tables::thread_label(view, thread)),
+        };
+        *text += &format!("    and {end}\n");
+    }
+    more(view.graph.stuck.len().saturating_sub(top), text);
+}
+
+/// Appends possible deadlocks.
+fn append_cycles(view: &ReportView, cycles: &[&LockCycle], top: usize, text: &mut String) {
+    for LockCycle { steps } in cycles.iter().take(top) {
+        *text += &format!("\nPossible deadlock of {} threads: they take locks in different orders\n", steps.len());
+        for step in steps {
+            let [from, to] = [step.from, step.to].map(|object| view.object_label(object));
+            let at = |site: u32| view.place(site).map(|place| format!(" at {place}")).unwrap_or_default();
+            *text += &format!("  {} took {from}{}\n", tables::thread_label(view, step.thread), at(step.site_from));
+            *text += &format!("    and then {to}{}\n", at(step.site_to));
+        }
+    }
+    more(cycles.len().saturating_sub(top), text);
+}
+
+/// Appends misuse.
+fn append_misuse(view: &ReportView, misuse: &[&Misuse], top: usize, text: &mut String) {
+    if !misuse.is_empty() {
+        *text += "\nMisuse\n";
+    }
+    for Misuse { kind, object, thread, site, count, .. } in misuse.iter().take(top) {
+        let object = object.map(|object| format!(" ({})", view.object_label(object))).unwrap_or_default();
+        let times = if *count == 1 { String::new() } else { format!(", {count} times") };
+        *text += &format!("  {} {}{object}{times}\n", tables::thread_label(view, *thread), misuse_text(*kind));
+        if let Some(place) = view.place(*site) {
+            *text += &format!("    at {place}\n");
+        }
+    }
+    more(misuse.len().saturating_sub(top), text);
+}
+
+fn more(count: usize, text: &mut String) {
+    if count > 0 {
+        *text += &format!("  {count} more (--top)\n");
+    }
+}
