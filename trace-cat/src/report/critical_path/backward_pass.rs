@@ -71,7 +71,6 @@ pub struct CriticalPath {
 impl CriticalPath {
     /// The path from its beginning to its end, without a gap: who was on it, and what it did most of that time. Short ones are
     /// put together, so that there are not too many for a picture.
-    #[allow(dead_code, reason = "for pictures of the path")]
     pub fn segments(&self) -> &[PathSegment] {
         &self.segments
     }

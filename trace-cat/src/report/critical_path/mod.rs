@@ -22,6 +22,5 @@ mod thread_activities;
 
 pub use activity::WaitEnd;
 pub use backward_pass::{CriticalPath, HoldShare, PathOrigin, PathThread};
-#[allow(unused_imports, reason = "for pictures of the path")]
 pub use path_segments::{PathActivity, PathSegment};
 pub use thread_activities::ThreadActivities;

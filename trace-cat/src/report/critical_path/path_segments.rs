@@ -13,7 +13,7 @@ pub struct PathSegment {
 }
 
 /// What a thread did most of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PathActivity {
     /// It held this object.
     Holding(u32),

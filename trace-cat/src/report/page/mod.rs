@@ -18,4 +18,4 @@ pub use text::{PageOptions, append_page};
 pub use view::ReportView;
 
 #[cfg(test)]
-mod sample;
+mod sample_view;

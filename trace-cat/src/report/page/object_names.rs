@@ -42,7 +42,7 @@ pub fn object_names(
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::{INFO, Sample};
+    use super::super::sample_view::{INFO, SampleView};
 
     #[test]
     fn objects_are_named_by_where_they_were_initialised_or_first_used() {
@@ -51,7 +51,7 @@ mod tests {
             3:1:02:02:1:0x30:0:0:0:0x1600\n4:1:02:02:2:0:0:0:0:0\n\
             5:1:04:01:0:0x40:0:1:0:0\n6:1:04:02:1:0x40:1:0:0:0x1700\n7:1:04:02:2:0:0:0:0:0\n\
             8:1:02:04:0:0x50:0:0:0:0\n";
-        let sample = Sample::new(lines, INFO);
+        let sample = SampleView::new(lines, INFO);
         let view = sample.view();
         let names: Vec<Option<&str>> = (0..5).map(|index| view.source_name(index)).collect();
         let expected = [

@@ -63,10 +63,10 @@ fn escaped(frame: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::page::sample::{INFO, Sample, WAITS};
+    use crate::report::page::sample_view::{INFO, SampleView, WAITS};
 
     fn folded(lines: &str) -> String {
-        let sample = Sample::new(lines, INFO);
+        let sample = SampleView::new(lines, INFO);
         let mut text = Vec::new();
         append_folded(&sample.view(), &mut text);
         String::from_utf8(text).unwrap()

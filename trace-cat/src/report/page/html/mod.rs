@@ -4,6 +4,7 @@
 //! comes from the trace goes into the page as text by that script alone, and a policy in the page forbids all other scripts.
 
 mod page_data;
+mod path_strip;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -19,6 +20,7 @@ const SCRIPT: &str = concat!(
     include_str!("assets/overview.js"),
     include_str!("assets/objects.js"),
     include_str!("assets/graph.js"),
+    include_str!("assets/path.js"),
     include_str!("assets/tables.js"),
     include_str!("assets/contents.js"),
 );

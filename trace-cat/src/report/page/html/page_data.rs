@@ -1,13 +1,16 @@
-//! The data of the page: the JSON document, shortened, with names of threads and histograms.
+//! The data of the page: the JSON document, shortened, with names of threads, histograms and critical paths.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
 
+use super::path_strip::{PATHS_MAX, strips};
 use crate::report::page::view::ReportView;
 
 /// The most entries of a list within an entry.
 const INNER_MAX: usize = 8;
+/// The same for what is on a critical path.
+const PATH_LIST_MAX: usize = 100;
 /// The most characters of a name.
 const NAME_MAX: usize = 300;
 /// How many objects have a histogram.
@@ -28,6 +31,8 @@ pub fn shortened(view: &ReportView, document: &Value, rows: usize) -> Value {
             data.insert(key.clone(), value.clone());
             continue;
         };
+        // The page shows those that it has strips of.
+        let rows = if key == "critical_path" { rows.min(PATHS_MAX) } else { rows };
         let less = entries.len().saturating_sub(rows) as u64;
         if less > 0 {
             let before = left_out.get(key).and_then(Value::as_u64).unwrap_or(0);
@@ -37,6 +42,7 @@ pub fn shortened(view: &ReportView, document: &Value, rows: usize) -> Value {
     }
     data.insert("left_out".to_owned(), left_out.into());
     data.insert("histograms".to_owned(), histograms(view));
+    data.insert("paths".to_owned(), strips(view));
     let mut data = Value::from(data);
     let mut lwps = BTreeSet::new();
     add_lwps(&data, &mut lwps);
@@ -53,7 +59,8 @@ fn entry(value: &Value) -> Value {
             let fields = fields.iter().filter(|(key, _)| !UNUSED.contains(&key.as_str()));
             let field = |(key, value): (&String, &Value)| match value {
                 Value::Array(entries) if !COMPLETE_LISTS.contains(&key.as_str()) => {
-                    (key.clone(), entries.iter().take(INNER_MAX).map(entry).collect())
+                    let max = if key.starts_with("by_") { PATH_LIST_MAX } else { INNER_MAX };
+                    (key.clone(), entries.iter().take(max).map(entry).collect())
                 }
                 _ => (key.clone(), entry(value)),
             };

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::*;
-use crate::report::page::sample::{INFO, Sample, WAITS};
+use crate::report::page::sample_view::{INFO, SampleView, WAITS};
 use crate::report::process_info::ProcessInfo;
 
-fn html(sample: &Sample, top: Option<usize>) -> String {
+fn html(sample: &SampleView, top: Option<usize>) -> String {
     let mut text = Vec::new();
     append_html(&sample.view(), top, &mut text);
     String::from_utf8(text).unwrap()
@@ -35,7 +35,7 @@ fn large_trace(count: u64) -> String {
 
 #[test]
 fn the_page_refers_to_nothing_outside_of_it() {
-    let page = html(&Sample::new(WAITS, INFO), None);
+    let page = html(&SampleView::new(WAITS, INFO), None);
     for forbidden in ["http:", "https:", "src=", "<link", "@import", "url(", "innerHTML", "import(", "fetch("] {
         assert!(!page.contains(forbidden), "{forbidden}");
     }
@@ -46,19 +46,19 @@ fn the_page_refers_to_nothing_outside_of_it() {
 
 #[test]
 fn the_data_has_names_and_histograms_of_what_the_page_shows() {
-    let data = data(&html(&Sample::new(WAITS, INFO), None));
+    let data = data(&html(&SampleView::new(WAITS, INFO), None));
     assert_eq!((&data["contention"], &data["names"]["1"]), (&60.into(), &"main thread".into()));
     assert_eq!(data["histograms"]["1:0x10#1"], serde_json::json!([[4, 2]]));
     assert_eq!(data["objects"][0]["blamed"].as_array().unwrap().len(), 2);
     assert!(data["objects"][0].get("worst").is_none());
-    let few = self::data(&html(&Sample::new(WAITS, INFO), Some(1)));
+    let few = self::data(&html(&SampleView::new(WAITS, INFO), Some(1)));
     assert_eq!((few["threads"].as_array().unwrap().len(), &few["left_out"]["threads"]), (1, &2.into()));
 }
 
 #[test]
 fn names_of_a_trace_are_no_markup() {
     const NAME: &str = "</script><script>alert(1)</script><!--'\"&@DATA@@SCRIPT@\u{2028}\u{1}\u{fffd}";
-    let mut sample = Sample::new(WAITS, &format!("format 1\npid 1\nexe {NAME}\nmap 0x1000 0x2000 0x0 - {NAME}\n"));
+    let mut sample = SampleView::new(WAITS, &format!("format 1\npid 1\nexe {NAME}\nmap 0x1000 0x2000 0x0 - {NAME}\n"));
     sample.known.insert(1, ProcessInfo { pid: 1, command: NAME.to_owned(), ..ProcessInfo::default() });
     let page = html(&sample, None);
     assert_eq!([page.matches("<script").count(), page.matches("</script>").count()], [2, 2]);
@@ -73,7 +73,7 @@ fn names_of_a_trace_are_no_markup() {
 fn a_page_has_at_most_two_megabytes() {
     let path = format!("/{}", "<&é".repeat(1300));
     let mut sample =
-        Sample::new(&large_trace(2_500), &format!("format 1\npid 1\nexe {path}\nmap 0x1000 0x2000 0x0 - {path}\n"));
+        SampleView::new(&large_trace(2_500), &format!("format 1\npid 1\nexe {path}\nmap 0x1000 0x2000 0x0 - {path}\n"));
     let command = path.repeat(8);
     sample.known.insert(1, ProcessInfo { pid: 1, command, ..ProcessInfo::default() });
     let page = html(&sample, None);

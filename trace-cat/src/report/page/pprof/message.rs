@@ -7,7 +7,7 @@ pub struct Profile {
     #[prost(message, repeated, tag = "1")]
     pub sample_type: Vec<ValueType>,
     #[prost(message, repeated, tag = "2")]
-    pub sample: Vec<Sample>,
+    pub sample: Vec<ProfileSample>,
     /// The first is that of the program.
     #[prost(message, repeated, tag = "3")]
     pub mapping: Vec<Mapping>,
@@ -41,7 +41,7 @@ pub struct ValueType {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub struct Sample {
+pub struct ProfileSample {
     /// The innermost first.
     #[prost(uint64, repeated, tag = "1")]
     pub location_id: Vec<u64>,
@@ -85,11 +85,11 @@ pub struct Location {
     #[prost(uint64, tag = "3")]
     pub address: u64,
     #[prost(message, repeated, tag = "4")]
-    pub line: Vec<Line>,
+    pub line: Vec<SourceLine>,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
-pub struct Line {
+pub struct SourceLine {
     #[prost(uint64, tag = "1")]
     pub function_id: u64,
     #[prost(int64, tag = "2")]

@@ -19,7 +19,7 @@ use super::tables::thread_label;
 use super::view::ReportView;
 use crate::report::contention::{ShareKey, WaitCause, WaitSum};
 use crate::symbols::{CodeAddress, CodeFrame, CodeMap};
-use message::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
+use message::{Function, Label, Location, Mapping, Profile, ProfileSample, SourceLine, ValueType};
 
 /// Appends the profile.
 pub fn append_profile(view: &ReportView, out: &mut Vec<u8>) {
@@ -103,7 +103,7 @@ impl<'a> Builder<'a> {
 
     fn add_sample(&mut self, location: u64, sum: &WaitSum, label: Vec<Label>) {
         let value = vec![signed(sum.waits), signed(sum.time)];
-        self.profile.sample.push(Sample { location_id: vec![location], value, label });
+        self.profile.sample.push(ProfileSample { location_id: vec![location], value, label });
     }
 
     fn label(&mut self, key: &str, text: &str) -> Label {
@@ -132,7 +132,7 @@ impl<'a> Builder<'a> {
             _ => 0,
         };
         let id = self.profile.location.len() as u64 + 1;
-        let mut line: Vec<Line> = view.frames(site).iter().map(|frame| self.line(frame)).collect();
+        let mut line: Vec<SourceLine> = view.frames(site).iter().map(|frame| self.line(frame)).collect();
         if mapping_id == 0 && line.is_empty() {
             let function = view.place(site).unwrap_or_else(|| UNKNOWN_SITE.to_owned());
             line.push(self.line(&CodeFrame { function, ..CodeFrame::default() }));
@@ -142,14 +142,14 @@ impl<'a> Builder<'a> {
         id
     }
 
-    fn line(&mut self, frame: &CodeFrame) -> Line {
+    fn line(&mut self, frame: &CodeFrame) -> SourceLine {
         let key = (self.text(&frame.function), self.text(frame.file.as_deref().unwrap_or("")));
         let next = self.profile.function.len() as u64 + 1;
         let function_id = *self.functions.entry(key).or_insert(next);
         if function_id == next {
             self.profile.function.push(Function { id: next, name: key.0, filename: key.1 });
         }
-        Line { function_id, line: frame.line.unwrap_or(0).into() }
+        SourceLine { function_id, line: frame.line.unwrap_or(0).into() }
     }
 
     fn mapping(&mut self, map: &'a CodeMap) -> u64 {
@@ -177,10 +177,10 @@ mod tests {
     use flate2::read::GzDecoder;
 
     use super::*;
-    use crate::report::page::sample::{INFO, Sample, WAITS};
+    use crate::report::page::sample_view::{INFO, SampleView, WAITS};
 
     fn profile(info: &str) -> Profile {
-        let sample = Sample::new(WAITS, info);
+        let sample = SampleView::new(WAITS, info);
         let (mut bytes, mut message) = (Vec::new(), Vec::new());
         append_profile(&sample.view(), &mut bytes);
         GzDecoder::new(&bytes[..]).read_to_end(&mut message).unwrap();

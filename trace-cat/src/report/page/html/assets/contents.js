@@ -7,6 +7,7 @@ missing();
 if (lives > 0) timeOfThreads();
 objectCards();
 graph();
+criticalPaths();
 tables();
 const links = [...page.querySelectorAll("h2[id]")].map((heading) => make("li", {}, make("a", { href: `#${heading.id}` }, heading.textContent)));
 page.prepend(make("nav", { "aria-label": "Contents" }, make("ul", {}, links)));

@@ -9,7 +9,7 @@ use crate::report::recorded_process::RecordedProcess;
 use crate::symbols::Symbolizer;
 
 /// What a view is made of.
-pub struct Sample {
+pub struct SampleView {
     pub analysis: Analysis,
     graph: WaitGraph,
     pub recorded: HashMap<u32, RecordedProcess>,
@@ -26,9 +26,9 @@ pub const WAITS: &str = "\
 /// The trinfo of process 1.
 pub const INFO: &str = "format 1\npid 1\nexe /bin/a b\nmap 0x1000 0x2000 0x500 0a0b0c /bin/a b\n";
 
-impl Sample {
+impl SampleView {
     /// An analysis of lines without seconds, process and pthread_t.
-    pub fn new(lines: &str, info: &str) -> Sample {
+    pub fn new(lines: &str, info: &str) -> SampleView {
         let mut analysis = Analysis::new(HashMap::new(), WaitSelection::default());
         analysis.shares = Some(ContentionShares::default());
         for line in lines.lines() {
@@ -40,7 +40,7 @@ impl Sample {
         let mut recorded = RecordedProcess::default();
         recorded.add_text(info.as_bytes());
         let symbols = Symbolizer::new(Vec::new(), &[]);
-        Sample { analysis, graph, recorded: HashMap::from([(1, recorded)]), known: HashMap::new(), symbols }
+        SampleView { analysis, graph, recorded: HashMap::from([(1, recorded)]), known: HashMap::new(), symbols }
     }
 
     pub fn view(&self) -> ReportView<'_> {
