@@ -129,7 +129,7 @@ impl Analysis {
         if is_new && is_held {
             self.begin_hold(object, holder.thread);
         }
-        if is_held {
+        if is_held && !knowledge.only_blocked {
             self.activities.begin_hold(holder.thread, object, holder.site, now);
         }
         self.account_given_up(object);
@@ -233,6 +233,9 @@ impl Analysis {
             return;
         };
         let (now, knowledge) = (record.time, self.knowledge_of(object));
+        if !waits {
+            self.activities.end_hold(thread, object, now);
+        }
         let state = &mut self.objects[object as usize];
         if waits {
             let waker = state.last_release;
@@ -321,6 +324,7 @@ impl Analysis {
         if state.kind == ObjectKind::Once && !call.waits {
             let knowledge = Knowledge { complete_from: u64::MAX, ..Knowledge::default() };
             state.occupancy.forget_thread(thread, call.entry, knowledge);
+            self.activities.lose_hold(thread, object, call.entry);
         }
         let expired = state.wakeups.take_expired();
         self.end_watches(&expired);
