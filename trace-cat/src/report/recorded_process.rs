@@ -14,6 +14,9 @@ use crate::trace::thread_completeness::read_trinfo;
 const LOCK_EVENTS: [(u8, &[u8]); 4] =
     [(2, &[2, 3, 4, 30]), (5, &[2, 3, 4, 5, 6, 30, 31]), (6, &[2, 3, 4, 30]), (9, &[2, 3, 4])];
 
+/// The numbers of the events that wait for conditions.
+const COND_WAITS: [u8; 3] = [4, 5, 30];
+
 /// A process as its trinfo describes it.
 #[derive(Clone, Debug, Default)]
 pub struct RecordedProcess {
@@ -63,6 +66,7 @@ impl RecordedProcess {
                     let list = if value == b"all" { b"-" } else { value };
                     let set = EventSet::parse(list, &mut |_| {});
                     self.knowledge.is_partial |= leaves_locks_out(&set);
+                    self.knowledge.misses_conds |= leaves_conds_out(&set);
                     self.leaves_ends_out |= !set.contains(id::PROC_EXIT);
                 }
                 _ => {}
@@ -110,6 +114,12 @@ fn leaves_locks_out(set: &EventSet) -> bool {
     LOCK_EVENTS.iter().any(is_partial)
 }
 
+/// Whether a set of recorded events has mutexes and leaves out waits for conditions, which release them.
+fn leaves_conds_out(set: &EventSet) -> bool {
+    let has_mutexes = [2, 6].iter().any(|category| set.contains_numbers(*category, 2));
+    has_mutexes && COND_WAITS.iter().any(|number| !set.contains_numbers(3, *number))
+}
+
 /// What is known of processes, by their numbers.
 pub fn recorded_processes(processes: &HashMap<u32, ProcessInfo>) -> HashMap<u32, RecordedProcess> {
     processes.iter().map(|(pid, process)| (*pid, RecordedProcess::read(process))).collect()
@@ -134,6 +144,11 @@ mod tests {
             ["/bin/sh+0x510", "/bin/a b+0x10", "/bin/a b+0x1fff", "[jit]"]
         );
         assert!(process.knowledge.only_blocked && !process.knowledge.is_partial);
+        for (list, expected) in
+            [("mutex", true), ("mutex:cond", false), ("cond", false), ("-cond_wait", true), ("-thr_self", false)]
+        {
+            assert_eq!(leaves_conds_out(&EventSet::parse(list.as_bytes(), &mut |_| {})), expected, "{list}");
+        }
         for (list, expected) in [("mutex_lock", true), ("-mutex_unlock", true), ("cond", false), ("-thr_self", false)] {
             assert_eq!(leaves_locks_out(&EventSet::parse(list.as_bytes(), &mut |_| {})), expected, "{list}");
         }

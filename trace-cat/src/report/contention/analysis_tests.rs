@@ -9,12 +9,12 @@ use super::tables::ImageEnd;
 use super::wait_graph::{ChainEnd, WaitGraph};
 use super::wait_selection::WaitSelection;
 
-const TIMED_OUT: u64 = libc::ETIMEDOUT as u64;
+pub(super) const TIMED_OUT: u64 = libc::ETIMEDOUT as u64;
 
 /// A record as a line of a test: time, LWP, `event1:event2:which`, and arguments.
-type Line<'a> = (u64, u32, &'a str, &'a [u64]);
+pub(super) type Line<'a> = (u64, u32, &'a str, &'a [u64]);
 
-fn analysed_with(lines: &[Line], knowledge: Knowledge) -> (Analysis, WaitGraph) {
+pub(super) fn analysed_with(lines: &[Line], knowledge: Knowledge) -> (Analysis, WaitGraph) {
     let mut analysis = Analysis::new(HashMap::from([(1, knowledge), (2, knowledge)]), WaitSelection::default());
     for &(time, lwp, event, arguments) in lines {
         let numbers: Vec<u8> = event.split(':').map(|number| number.parse().unwrap()).collect();
@@ -31,18 +31,18 @@ fn analysed_with(lines: &[Line], knowledge: Knowledge) -> (Analysis, WaitGraph) 
     (analysis, graph)
 }
 
-fn analysed(lines: &[Line]) -> (Analysis, WaitGraph) {
+pub(super) fn analysed(lines: &[Line]) -> (Analysis, WaitGraph) {
     analysed_with(lines, Knowledge::default())
 }
 
 /// Waits, contention, idleness, handoff and unknown of the object at an address.
-fn figures(analysis: &Analysis, address: u64) -> (u64, u64, u64, u64, u64) {
+pub(super) fn figures(analysis: &Analysis, address: u64) -> (u64, u64, u64, u64, u64) {
     let figures = &analysis.objects.iter().find(|object| object.address == address).unwrap().figures;
     (figures.wait.count(), figures.contention, figures.idleness, figures.handoff, figures.unknown)
 }
 
 /// Who is blamed for waits for the object at an address: LWP, site and time.
-fn blamed(analysis: &Analysis, address: u64) -> Vec<(u32, u64, u64)> {
+pub(super) fn blamed(analysis: &Analysis, address: u64) -> Vec<(u32, u64, u64)> {
     let of_object = |object: u32| analysis.objects[object as usize].address == address;
     let blame = analysis.blame.iter().filter(|((object, _), _)| of_object(*object));
     let mut blame: Vec<_> = blame
@@ -56,7 +56,7 @@ fn blamed(analysis: &Analysis, address: u64) -> Vec<(u32, u64, u64)> {
 }
 
 /// Who ended waits for the object at an address: LWPs with counts.
-fn wakers(analysis: &Analysis, address: u64) -> Vec<(u32, u64)> {
+pub(super) fn wakers(analysis: &Analysis, address: u64) -> Vec<(u32, u64)> {
     let of_object = |object: u32| analysis.objects[object as usize].address == address;
     let wakers = analysis.wakers.iter().filter(|((object, ..), _)| of_object(*object));
     let mut wakers: Vec<_> =
@@ -66,7 +66,7 @@ fn wakers(analysis: &Analysis, address: u64) -> Vec<(u32, u64)> {
 }
 
 /// The LWPs of each deadlock, and of each stuck thread with who it waits for.
-fn wrong(analysis: &Analysis, graph: &WaitGraph) -> (Vec<Vec<u32>>, Vec<(u32, u32)>) {
+pub(super) fn wrong(analysis: &Analysis, graph: &WaitGraph) -> (Vec<Vec<u32>>, Vec<(u32, u32)>) {
     let lwp = |thread: u32| analysis.threads[thread as usize].lwp;
     let cycle =
         |threads: &Vec<super::wait_graph::BlockedThread>| threads.iter().map(|thread| lwp(thread.thread)).collect();
@@ -76,7 +76,7 @@ fn wrong(analysis: &Analysis, graph: &WaitGraph) -> (Vec<Vec<u32>>, Vec<(u32, u3
 }
 
 /// LWP takes the mutex at an address at once.
-fn lock(time: u64, lwp: u32, address: &'static [u64]) -> [Line<'static>; 2] {
+pub(super) fn lock(time: u64, lwp: u32, address: &'static [u64]) -> [Line<'static>; 2] {
     [(time, lwp, "2:2:1", address), (time, lwp, "2:2:2", &[0, 0])]
 }
 
@@ -168,8 +168,9 @@ fn idle_waits_know_who_ended_them() {
         (40, 1, "1:3:1", &[3]),
         (44, 3, "1:2:0", &[0]),
         (45, 1, "1:3:2", &[3, 0, 0]),
-        (46, 1, "1:3:1", &[3]),
-        (47, 1, "1:3:2", &[3, 0, 0]),
+        (45, 4, "1:2:0", &[0]),
+        (46, 1, "1:3:1", &[4]),
+        (47, 1, "1:3:2", &[4, 0, 0]),
         (50, 1, "10:1:1", &[64, 0, 1, 0]),
         (52, 2, "10:2:0", &[64, 1, 1, 1]),
         (53, 1, "10:1:2", &[0]),

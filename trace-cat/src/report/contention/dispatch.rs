@@ -47,7 +47,9 @@ impl Analysis {
                     _ => return,
                 };
                 let process = self.threads[thread as usize].process;
-                if self.kind_at(process, address) == Some(kind) {
+                // The record of the release may have been written, too.
+                let has_record = self.threads[thread as usize].last_release == Some((address, record.time));
+                if self.kind_at(process, address) == Some(kind) && !has_record {
                     let object = self.object(process, address, kind, 0);
                     self.release(object, thread, 0, Release::Once, record.time);
                 }

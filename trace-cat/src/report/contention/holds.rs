@@ -23,6 +23,8 @@ pub enum Released {
     Inner,
     /// No acquisition of the thread is known.
     NotHeld,
+    /// Another thread has it, so that the call fails.
+    HeldByAnother,
 }
 
 /// How a thread releases an object.
@@ -32,6 +34,8 @@ pub enum Release {
     Once,
     /// However often it has it.
     Complete,
+    /// Once, for a wait for a condition, which fails if another thread has it.
+    ForWait,
     /// Once; if its acquisition is not recorded, it may have been one of several readers.
     PerhapsShared,
     /// Once; if its acquisition is not recorded, it may still have it.
@@ -47,10 +51,37 @@ pub struct Knowledge {
     pub only_blocked: bool,
     /// Some kinds of acquisitions or releases are not recorded.
     pub is_partial: bool,
+    /// Waits for conditions, which release mutexes and acquire them, are not recorded.
+    pub misses_conds: bool,
+}
+
+impl Knowledge {
+    /// Whether acquisitions or releases are not recorded, so that none that is absent is missing.
+    pub fn leaves_calls_out(&self) -> bool {
+        self.only_blocked || self.is_partial || self.misses_conds
+    }
 }
 
 /// The keys of waits are threads; times that are watched have this or greater keys.
 pub const WATCH: u64 = 1 << 32;
+
+/// A wait whose shares are not known yet.
+#[derive(Debug, Default)]
+pub struct PendingWait {
+    pub key: u64,
+    pub entry: u64,
+    /// The shares of the time before are in `shares`.
+    pub divided_until: u64,
+    pub shares: WaitShares,
+    /// The number of the first segment that it covers.
+    pub first: u64,
+    /// When it ended, if it did so without an acquisition.
+    pub end: Option<u64>,
+    pub has_timed_out: bool,
+    pub site: u32,
+    /// How many waited when it began, itself included.
+    pub rank: u32,
+}
 
 /// A wait that ended.
 #[derive(Debug)]

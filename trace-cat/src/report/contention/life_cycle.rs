@@ -58,7 +58,9 @@ impl Analysis {
             begin: record.time,
             last: record.time,
             has_exited: false,
-            name: None,
+            creating_since: None,
+            last_release: None,
+            name: self.names_of_new.remove(&(process, record.tid)),
             start: None,
             open: Vec::new(),
             holds: Vec::new(),
@@ -68,7 +70,7 @@ impl Analysis {
             is_in_gap: false,
         });
         let thread = self.threads.len() as u32 - 1;
-        self.processes[process as usize].threads += 1;
+        self.processes[process as usize].threads.push(thread);
         self.thread_of_lwp.insert((process, record.lwp), thread);
         self.thread_of_tid.insert((process, record.tid), thread);
         thread
@@ -105,7 +107,7 @@ impl Analysis {
             knowledge,
             complete_from: knowledge.complete_from,
             gaps: 0,
-            threads: 0,
+            threads: Vec::new(),
             records: 0,
             lost: 0,
             last_thread: 0,
@@ -210,15 +212,28 @@ impl Analysis {
         self.threads[thread as usize].start = Some(record.arguments[0]);
     }
 
+    /// Takes the pthread_t of a thread that `creator` has made, which a former one may have had; returns the new thread, if it has
+    /// had a record.
+    pub fn forget_former_thread(&mut self, creator: u32, tid: u64) -> Option<u32> {
+        let ThreadState { process, creating_since, .. } = self.threads[creator as usize];
+        let known = *self.thread_of_tid.get(&(process, tid))?;
+        if creating_since.is_some_and(|since| self.threads[known as usize].begin < since) {
+            self.thread_of_tid.remove(&(process, tid));
+            return None;
+        }
+        Some(known)
+    }
+
     /// Takes a thread's name: 16 bytes, the first most significant.
     pub fn name_thread(&mut self, thread: u32, record: &NumericRecord) {
         let [tid, first, second, rval, ..] = record.arguments;
         let process = self.threads[thread as usize].process;
-        if rval == 0
-            && let Some(&named) = self.thread_of_tid.get(&(process, tid))
-        {
+        if rval == 0 {
             let name = (u128::from(first) << 64 | u128::from(second)).to_be_bytes();
-            self.threads[named as usize].name = Some(name);
+            match self.thread_of_tid.get(&(process, tid)) {
+                Some(named) => self.threads[*named as usize].name = Some(name),
+                None => _ = self.names_of_new.insert((process, tid), name),
+            }
         }
     }
 
@@ -226,8 +241,13 @@ impl Analysis {
     pub fn account_open_wait(&mut self, thread: u32, end: u64) {
         // Outer calls were interrupted by a signal handler.
         let Some(&call) = self.threads[thread as usize].open.last().filter(|call| call.waits) else { return };
+        if self.threads[thread as usize].has_gone_on(&call) {
+            self.threads[thread as usize].open.pop();
+            self.abandon_call(thread, call);
+            return;
+        }
         let OngoingCall { event, entry, site, object, .. } = call;
-        let place = WaitPlace { thread, site, entry, is_open: true, has_timed_out: false };
+        let place = WaitPlace { thread, site, entry, is_open: true, is_rest: false, has_timed_out: false };
         match object {
             Some(object) if self.objects[object as usize].kind.is_lock() || event == FUTEX_OP => {
                 let knowledge = self.knowledge_of(object);
@@ -253,15 +273,13 @@ impl Analysis {
     }
 
     /// Ends a process that executes another program: its waits and holds end with it.
-    fn end_process(&mut self, process: u32, end: u64, how: ImageEnd) {
+    pub fn end_process(&mut self, process: u32, end: u64, how: ImageEnd) {
         self.processes[process as usize].end = how;
         self.end_activities(process);
-        for thread in 0..self.threads.len() as u32 {
-            if self.threads[thread as usize].process == process {
-                self.account_open_wait(thread, end);
-                self.account_last_holds(thread, end);
-                self.threads[thread as usize].open.clear();
-            }
+        for thread in self.processes[process as usize].threads.clone() {
+            self.account_open_wait(thread, end);
+            self.account_last_holds(thread, end);
+            self.threads[thread as usize].open.clear();
         }
     }
 }

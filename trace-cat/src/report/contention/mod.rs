@@ -49,3 +49,5 @@ mod path_oracle_tests;
 mod path_tests;
 #[cfg(test)]
 mod random_threads;
+#[cfg(test)]
+mod rare_call_tests;

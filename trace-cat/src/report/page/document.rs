@@ -114,7 +114,7 @@ impl Document<'_> {
                 "end": has_end.then(|| document.time(process.last)),
                 "last_seen": document.time(process.last),
                 "ended": ended,
-                "threads": process.threads,
+                "threads": process.threads.len(),
                 "records": process.records,
                 "lost": process.lost,
             })

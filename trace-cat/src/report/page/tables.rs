@@ -66,9 +66,7 @@ fn holders(view: &ReportView, index: u32, text: &mut String) {
     }
     let others: u64 = blamed.iter().skip(HOLDERS_MAX).map(|(_, time)| time).sum();
     if others > 0 {
-        let count = blamed.len() - HOLDERS_MAX;
-        let others_word = if count == 1 { "other" } else { "others" };
-        *text += &format!("    {:>7} held by {count} {others_word}\n", share(others));
+        *text += &format!("    {:>7} held by others, or from other places\n", share(others));
     }
     for (time, what) in [(figures.handoff, "handoff"), (figures.unknown, "unknown")] {
         if time > 0 {
