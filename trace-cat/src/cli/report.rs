@@ -6,11 +6,13 @@ use std::path::Path;
 
 use super::print::selected_paths;
 use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
-use crate::options::{CommandError, Options, ReportFormat, ReportOptions};
+use crate::options::{CommandError, FailCondition, Options, ReportFormat, ReportOptions, ReportTable};
 use crate::output::destination::{Output, output_identity};
 use crate::output::file_groups;
 use crate::report::contention::{Analysis, ContentionShares, NumericRecord, WaitGraph, WaitSelection};
-use crate::report::page::{PageOptions, ReportView, append_document, append_folded, append_page, append_profile};
+use crate::report::page::{
+    PageOptions, ReportView, append_csv, append_document, append_folded, append_page, append_profile,
+};
 use crate::report::process_info::{ProcessInfo, processes_in_groups};
 use crate::report::recorded_process::{RecordedProcess, recorded_processes};
 use crate::report::runs;
@@ -23,7 +25,7 @@ use crate::trace::inputs;
 /// How many rows the tables of the page have.
 const TOP: usize = 10;
 
-/// Prints a report; returns whether there is a deadlock.
+/// Prints a report; returns whether there is a deadlock, or a condition of --fail-if holds.
 ///
 /// # Errors
 /// Any failure of the output or of a temporary file.
@@ -37,7 +39,31 @@ pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool,
     append(&view, &options, &mut text);
     let written = Output::open_paged(path, !options.no_pager, diagnostics).and_then(|mut output| output.write(&text));
     written.map_err(|error| Error::new(output_name(path), error))?;
-    Ok(!trace.graph.deadlocks.is_empty())
+    let is_exceeded = check_limits(&view, &options.fail_if, diagnostics)?;
+    Ok(is_exceeded || !trace.graph.deadlocks.is_empty())
+}
+
+/// Reports the conditions of --fail-if that hold; returns whether one does.
+///
+/// # Errors
+/// The figures that are not known.
+fn check_limits(
+    view: &ReportView,
+    conditions: &[FailCondition],
+    diagnostics: &Diagnostics,
+) -> Result<bool, CommandError> {
+    let (mut is_exceeded, mut unknown) = (false, Vec::new());
+    for condition in conditions {
+        match view.exceeded(condition) {
+            Ok(None) => {}
+            Ok(Some(message)) => {
+                is_exceeded = true;
+                diagnostics.report_note("--fail-if", message);
+            }
+            Err(message) => unknown.push(message),
+        }
+    }
+    if unknown.is_empty() { Ok(is_exceeded) } else { Err(CommandError::Usage(unknown.join("\n"))) }
 }
 
 fn output_name(path: Option<&Path>) -> String {
@@ -48,6 +74,10 @@ fn output_name(path: Option<&Path>) -> String {
 fn append(view: &ReportView, options: &ReportOptions, text: &mut Vec<u8>) {
     match options.format {
         ReportFormat::Json => append_document(view, text),
+        ReportFormat::Csv => {
+            let top = options.top.unwrap_or(usize::MAX);
+            append_csv(view, options.by.unwrap_or(ReportTable::Object), top, text)
+        }
         ReportFormat::Folded => append_folded(view, text),
         ReportFormat::Pprof => append_profile(view, text),
         ReportFormat::Text => {

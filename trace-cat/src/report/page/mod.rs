@@ -1,6 +1,8 @@
 //! The report: a page of text, a JSON document, and files for other programs. `view` sorts and labels what all show.
 
+mod csv;
 mod document;
+mod limits;
 mod object_names;
 mod pprof;
 mod stacks;
@@ -8,6 +10,7 @@ mod tables;
 mod text;
 mod view;
 
+pub use csv::append_csv;
 pub use document::append_document;
 pub use pprof::append_profile;
 pub use stacks::append_folded;
