@@ -93,7 +93,7 @@ fn waits_are_blamed_on_who_held_the_mutex() {
 }
 
 #[test]
-fn stacks_have_all_contention() {
+fn stacks_have_all_contention_and_other_programs_get_files() {
     let test = TestDirectory::new("report-stacks");
     let program = test.traced(Program::c("report/known.c")).args(["waits", "20"]);
     program.env("THR_TRACE_DETAIL", "1").run().success();
@@ -108,6 +108,10 @@ fn stacks_have_all_contention() {
     let file = test.directory().join("report.pb.gz");
     report(&test, &["-F", "pprof", "-o", file.to_str().unwrap()]).run().success();
     assert_eq!(std::fs::read(file).unwrap()[..3], [0x1f, 0x8b, 8], "gzip");
+    let file = test.directory().join("report.html");
+    report(&test, &["-F", "html", "-o", file.to_str().unwrap()]).run().success();
+    let page = std::fs::read_to_string(file).unwrap();
+    assert!(page.contains("known.c") && page.ends_with("</html>\n"), "{page}");
 }
 
 fn document_of_lwp(test: &TestDirectory, lwp: u32) -> Value {

@@ -11,7 +11,7 @@ use crate::output::destination::{Output, output_identity};
 use crate::output::file_groups;
 use crate::report::contention::{Analysis, ContentionShares, NumericRecord, WaitGraph, WaitSelection};
 use crate::report::page::{
-    PageOptions, ReportView, append_csv, append_document, append_folded, append_page, append_profile,
+    PageOptions, ReportView, append_csv, append_document, append_folded, append_html, append_page, append_profile,
 };
 use crate::report::process_info::{ProcessInfo, processes_in_groups};
 use crate::report::recorded_process::{RecordedProcess, recorded_processes};
@@ -30,8 +30,8 @@ const TOP: usize = 10;
 /// # Errors
 /// Any failure of the output or of a temporary file.
 pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool, CommandError> {
+    options.check_format(io::stdout().is_terminal())?;
     let path = options.output.as_deref();
-    options.format.check_output(path.is_none() && io::stdout().is_terminal())?;
     let Some(trace) = AnalysedTrace::read(&options, diagnostics)? else { return Ok(false) };
     let symbols = Symbolizer::new(options.debug_dirs.clone(), &options.skip);
     let view = trace.view(&symbols);
@@ -80,6 +80,7 @@ fn append(view: &ReportView, options: &ReportOptions, text: &mut Vec<u8>) {
         }
         ReportFormat::Folded => append_folded(view, text),
         ReportFormat::Pprof => append_profile(view, text),
+        ReportFormat::Html => append_html(view, options.top, text),
         ReportFormat::Text => {
             let by = options.by;
             let top = options.top.unwrap_or(if by.is_some() { usize::MAX } else { TOP });

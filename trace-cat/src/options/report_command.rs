@@ -152,17 +152,29 @@ impl ReportFormat {
     pub fn has_stacks(self) -> bool {
         matches!(self, ReportFormat::Folded | ReportFormat::Pprof)
     }
+}
 
-    /// Refuses to write what is not for people to a terminal.
+impl ReportOptions {
+    /// Refuses options that the format has no use for, and to write what is not for people to a terminal.
     ///
     /// # Errors
-    /// A message that says how to write it.
-    pub fn check_output(self, is_terminal: bool) -> Result<(), CommandError> {
-        if is_terminal && self == ReportFormat::Pprof {
-            let what = "-F pprof is not for terminals: write it to a file with -o report.pb.gz";
-            return Err(CommandError::Usage(what.to_owned()));
-        }
-        Ok(())
+    /// A message that says what to do instead.
+    pub fn check_format(&self, is_terminal: bool) -> Result<(), CommandError> {
+        let (name, file) = match self.format {
+            ReportFormat::Folded => ("folded", None),
+            ReportFormat::Pprof => ("pprof", Some("report.pb.gz")),
+            ReportFormat::Html => ("html", Some("report.html")),
+            ReportFormat::Text | ReportFormat::Json | ReportFormat::Csv => return Ok(()),
+        };
+        let problem = match file {
+            _ if self.by.is_some() => format!("-F {name} has no table: leave --by out"),
+            _ if self.top.is_some() && self.format.has_stacks() => format!("-F {name} has no table: leave --top out"),
+            Some(file) if is_terminal && self.output.is_none() => {
+                format!("-F {name} is not for terminals: write it to a file with -o {file}")
+            }
+            _ => return Ok(()),
+        };
+        Err(CommandError::Usage(problem))
     }
 }
 
@@ -180,6 +192,8 @@ pub enum ReportFormat {
     Folded,
     /// Contention as a compressed profile for Go's pprof
     Pprof,
+    /// A page for browsers, in one file
+    Html,
 }
 
 #[cfg(test)]
@@ -187,10 +201,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_formats_for_people_are_written_to_terminals() {
-        use ReportFormat::{Folded, Json, Pprof, Text};
-        let refused =
-            [Text, Json, Folded, Pprof].map(|format| [false, true].map(|is| format.check_output(is).is_err()));
-        assert_eq!(refused, [[false, false], [false, false], [false, false], [false, true]]);
+    fn formats_refuse_what_is_not_for_them() {
+        use ReportFormat::{Folded, Html, Json, Pprof, Text};
+        let refused = |options: ReportOptions, is_terminal| {
+            let formats = [Text, Json, Folded, Pprof, Html];
+            formats.map(|format| ReportOptions { format, ..options.clone() }.check_format(is_terminal).is_err())
+        };
+        let options = ReportOptions::default();
+        assert_eq!(refused(options.clone(), false), [false; 5]);
+        assert_eq!(refused(options.clone(), true), [false, false, false, true, true]);
+        let with_file = ReportOptions { output: Some("file".into()), ..options.clone() };
+        assert_eq!(refused(with_file, true), [false; 5]);
+        let with_table = ReportOptions { by: Some(ReportTable::Site), ..options.clone() };
+        assert_eq!(refused(with_table, false), [false, false, true, true, true]);
+        assert_eq!(refused(ReportOptions { top: Some(3), ..options }, false), [false, false, true, true, false]);
     }
 }

@@ -46,6 +46,19 @@ impl DurationHistogram {
         self.sum
     }
 
+    /// How many durations there are from each power of two to the next, as the exponent and the count. 0 counts as 1.
+    pub fn powers_of_two(&self) -> Vec<(u32, u64)> {
+        let mut powers: Vec<(u32, u64)> = Vec::new();
+        for &(bucket, count) in &self.buckets {
+            let power = (middle(bucket) | 1).ilog2();
+            match powers.last_mut() {
+                Some((last, sum)) if *last == power => *sum += count,
+                _ => powers.push((power, count)),
+            }
+        }
+        powers
+    }
+
     /// The mean, percentiles (nearest rank, at most 3 % off) and the longest; `None` without a duration.
     pub fn summary(&self) -> Option<DurationSummary> {
         let mean = self.sum.checked_div(self.count)?;
@@ -89,6 +102,13 @@ mod tests {
             }
         }
         (0..64).for_each(|value| assert_eq!(middle(bucket(value)), value));
+    }
+
+    #[test]
+    fn durations_are_counted_by_powers_of_two() {
+        let mut histogram = DurationHistogram::default();
+        [0, 1, 2, 3, 4, 1023, 1024, 2047, 2048, u64::MAX].into_iter().for_each(|value| histogram.add(value));
+        assert_eq!(histogram.powers_of_two(), [(0, 2), (1, 2), (2, 1), (9, 1), (10, 2), (11, 1), (63, 1)]);
     }
 
     #[test]

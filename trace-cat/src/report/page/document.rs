@@ -15,6 +15,11 @@ const LIST_MAX: usize = 10_000;
 
 /// Appends the document.
 pub fn append_document(view: &ReportView, out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("{:#}\n", document(view)).as_bytes());
+}
+
+/// The document.
+pub fn document(view: &ReportView) -> Value {
     let mut document = Document::new(view, LIST_MAX);
     let [thread_time, contention, idleness] = view.thread_sums();
     let origin = format!("{:010}.{:09}", document.origin / NANOS_PER_SECOND, document.origin % NANOS_PER_SECOND);
@@ -27,7 +32,7 @@ pub fn append_document(view: &ReportView, out: &mut Vec<u8>) {
     let selection = &view.analysis.selection;
     let given = |time: u64, default: u64| (time != default).then(|| document.time(time));
     let [since, until] = [given(selection.times.start, 0), given(selection.times.end, u64::MAX)];
-    let text = json!({
+    json!({
         "format": FORMAT,
         "origin": view.analysis.span.map(|_| origin),
         "span": view.analysis.span.map(|(start, end)| end - start),
@@ -45,8 +50,7 @@ pub fn append_document(view: &ReportView, out: &mut Vec<u8>) {
         "deadlocks": document.deadlocks(),
         "stuck": stuck,
         "left_out": document.left_out,
-    });
-    out.extend_from_slice(format!("{text:#}\n").as_bytes());
+    })
 }
 
 /// The first `top` rows of a table, as the document has them.

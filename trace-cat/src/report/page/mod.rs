@@ -2,6 +2,7 @@
 
 mod csv;
 mod document;
+mod html;
 mod limits;
 mod object_names;
 mod pprof;
@@ -12,6 +13,7 @@ mod view;
 
 pub use csv::append_csv;
 pub use document::append_document;
+pub use html::append_html;
 pub use pprof::append_profile;
 pub use stacks::append_folded;
 pub use text::{PageOptions, append_page};

@@ -256,11 +256,15 @@ impl<'a> ReportView<'a> {
     }
 
     /// What a thread has in common with those that do the same work: its name.
-    pub fn group_label(&self, index: u32) -> String {
+    pub fn group_name(&self, index: u32) -> Option<String> {
         let thread = self.thread(index);
         let main = || (thread.lwp == self.pid(thread.process)).then(|| "main thread".to_owned());
-        let label = self.thread_name(index).or_else(main);
-        label.unwrap_or_else(|| format!("LWP {}", thread.lwp))
+        self.thread_name(index).or_else(main)
+    }
+
+    /// That, or else the LWP.
+    pub fn group_label(&self, index: u32) -> String {
+        self.group_name(index).unwrap_or_else(|| format!("LWP {}", self.thread(index).lwp))
     }
 
     /// Until when a thread lived as far as it is known.

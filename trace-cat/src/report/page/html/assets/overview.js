@@ -1,0 +1,92 @@
+// What was recorded, the verdict in a sentence, what is wrong, and what is missing.
+
+const { span, thread_time: lives, contention, idleness } = report;
+const waited = report.objects.filter((object) => object.waits > 0);
+const locks = waited.filter((object) => object.blamed !== null && object.waited > 0);
+
+function recorded() {
+  const start = report.origin ? new Date(Number(report.origin) * 1000) : null;
+  const parts = [
+    start ? `recorded from ${start.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" })}` : "nothing was recorded",
+    span === null ? null : `for ${duration(span)}`,
+    report.since === null && report.until === null ? null : `only from ${duration(report.since ?? 0)} to ${duration(report.until ?? span)} after the first record`,
+    plural(sum(report.processes, (process) => process.records), "record"),
+    plural(report.processes.length, "program"),
+    plural(sum(report.processes, (process) => process.threads), "thread"),
+  ];
+  document.getElementById("recorded").textContent = parts.filter(Boolean).join(" \u00b7 ");
+}
+
+function verdict() {
+  const element = make("p", { class: "verdict" });
+  if (!contention) {
+    element.append("No thread waited for a lock.");
+  } else {
+    element.append(make("strong", {}, `Threads waited ${duration(contention)} for locks`), `, ${share(contention, lives)} of the time that they lived. `);
+    const worst = locks[0];
+    if (worst) {
+      element.append(`${share(worst.waited, contention)} of that was for `, make("strong", {}, objectLabel(worst.object)));
+      const holders = byThread(worst.blamed);
+      const [first] = holders;
+      if (first) {
+        element.append(", ", share(first.time, worst.waited), " of it while ", make("strong", {}, threadLabel(first.thread)), " held it");
+        if (first.site) element.append(" from ", make("strong", { class: "site" }, first.site));
+      }
+      element.append(".");
+    }
+  }
+  page.append(element);
+}
+
+// Holders, those of one thread together, with the site where most was; the longest first.
+function byThread(blamed) {
+  const threads = new Map();
+  for (const { thread, site, time } of blamed ?? []) {
+    const known = threads.get(thread);
+    if (known) known.time += time;
+    else threads.set(thread, { thread, site, time });
+  }
+  return [...threads.values()].sort((a, b) => b.time - a.time);
+}
+
+function timeOfThreads() {
+  const other = Math.max(0, lives - contention - idleness);
+  const parts = [
+    ["contention", contention, `contention ${duration(contention)}, ${share(contention, lives)}`, "waiting for locks"],
+    ["idleness", idleness, `idleness ${duration(idleness)}, ${share(idleness, lives)}`, "waiting for work or for other threads"],
+    ["other", other, `other ${duration(other)}, ${share(other, lives)}`, idleness === null ? "computing, or waiting for something else" : "computing, or waiting for something that is not recorded"],
+  ].filter(([, size]) => size !== null);
+  const legend = parts.map(([kind, , text, meaning]) => make("li", {}, swatch(kind), `${text}: ${meaning}`));
+  section("time", "Time of all threads", null, bar(lives, parts), make("ul", { class: "legend" }, legend));
+}
+
+function wrongs() {
+  const items = (title, list, item) => (list?.length ? [make("h2", {}, title), make("ul", {}, list.map((entry) => make("li", {}, item(entry))))] : []);
+  const call = ({ thread, call, object, site }) => `${threadLabel(thread)} in ${call}${object ? ` of ${objectLabel(object)}` : ""}${site ? ` at ${site}` : ""}`;
+  const parts = [
+    ...(report.deadlocks ?? []).flatMap(({ threads }) =>
+      items(threads.length === 1 ? "Deadlock: a thread waits for itself" : `Deadlock of ${threads.length} threads: each waits for the next, the last for the first`, threads,
+        (thread) => `${call(thread)}, holds ${thread.holds.map(objectLabel).join(", ") || "nothing"}`)),
+    ...items("Stuck: no running thread can end these waits", report.stuck, (stuck) => `${call(stuck)}: waits for ${threadLabel(stuck.held_by)}; ${stuck.note}`),
+    ...items("Possible deadlocks: objects that were taken in different orders", report.cycles, ({ edges }) =>
+      edges.map((edge) => `${objectLabel(edge.from)} (${placeOf(edge.site_from)}), then ${objectLabel(edge.to)} (${placeOf(edge.site_to)}) by ${threadLabel(edge.thread)}`).join("; ")),
+    ...items("Misuse", report.misuse, (misuse) => `${misuse.text ?? misuse.kind}: ${objectLabel(misuse.object ?? "")} ${threadLabel(misuse.thread)} at ${placeOf(misuse.site)}, ${plural(misuse.count, "time")}`),
+  ];
+  if (parts.length) page.append(make("section", { class: "wrong", "aria-label": "What is wrong" }, parts));
+}
+
+const MISSING = {
+  lost: ({ count: lost }) => `${plural(lost, "record")} were lost`,
+  ring: ({ until }) => (until === null ? "older records were overwritten by a ring" : `records before ${duration(until)} were overwritten by a ring`),
+  level: () => "only calls that waited were recorded (THR_TRACE_LEVEL=blocked)",
+  events: () => "some calls on locks were not recorded (THR_TRACE_EVENTS)",
+  release: ({ count: missing }) => `${plural(missing, "release")} have no record`,
+  acquisition: ({ count: missing }) => `${plural(missing, "acquisition")} have no record`,
+  entry: ({ count: missing }) => `${plural(missing, "entry record")} are missing`,
+  return: ({ count: missing }) => `${plural(missing, "return record")} are missing, or their calls were left by a jump`,
+};
+
+function missing() {
+  const lines = report.incomplete.map((entry) => `${entry.pid === null ? "" : `process ${entry.pid}: `}${MISSING[entry.kind]?.(entry) ?? entry.kind}`);
+  if (lines.length) page.append(make("section", { class: "missing" }, make("h2", {}, "What is missing in the records"), make("ul", {}, lines.map((line) => make("li", {}, line)))));
+}

@@ -1,0 +1,101 @@
+//! The data of the page: the JSON document, shortened, with names of threads and histograms.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde_json::{Map, Value, json};
+
+use crate::report::page::view::ReportView;
+
+/// The most entries of a list within an entry.
+const INNER_MAX: usize = 8;
+/// The most characters of a name.
+const NAME_MAX: usize = 300;
+/// How many objects have a histogram.
+const HISTOGRAMS: usize = 9;
+/// Lists that are complete or not at all: a deadlock has all its threads.
+const COMPLETE_LISTS: [&str; 4] = ["threads", "holds", "edges", "objects"];
+/// What the page does not show.
+const UNUSED: [&str; 2] = ["stack", "worst"];
+/// The keys of LWPs.
+const LWPS: [&str; 4] = ["thread", "waiter", "holder", "held_by"];
+
+/// At most `rows` entries of each list of the document. `left_out` has how many more there are.
+pub fn shortened(view: &ReportView, document: &Value, rows: usize) -> Value {
+    let mut left_out = document["left_out"].as_object().cloned().unwrap_or_default();
+    let mut data = Map::new();
+    for (key, value) in document.as_object().into_iter().flatten().filter(|(key, _)| *key != "left_out") {
+        let Value::Array(entries) = value else {
+            data.insert(key.clone(), value.clone());
+            continue;
+        };
+        let less = entries.len().saturating_sub(rows) as u64;
+        if less > 0 {
+            let before = left_out.get(key).and_then(Value::as_u64).unwrap_or(0);
+            left_out.insert(key.clone(), (before + less).into());
+        }
+        data.insert(key.clone(), entries.iter().take(rows).map(entry).collect());
+    }
+    data.insert("left_out".to_owned(), left_out.into());
+    data.insert("histograms".to_owned(), histograms(view));
+    let mut data = Value::from(data);
+    let mut lwps = BTreeSet::new();
+    add_lwps(&data, &mut lwps);
+    data["names"] = names(view, &lwps);
+    data
+}
+
+/// An entry of a list without what is too long.
+fn entry(value: &Value) -> Value {
+    match value {
+        Value::String(text) => short(text).into(),
+        Value::Array(entries) => entries.iter().map(entry).collect(),
+        Value::Object(fields) => {
+            let fields = fields.iter().filter(|(key, _)| !UNUSED.contains(&key.as_str()));
+            let field = |(key, value): (&String, &Value)| match value {
+                Value::Array(entries) if !COMPLETE_LISTS.contains(&key.as_str()) => {
+                    (key.clone(), entries.iter().take(INNER_MAX).map(entry).collect())
+                }
+                _ => (key.clone(), entry(value)),
+            };
+            fields.map(field).collect::<Map<String, Value>>().into()
+        }
+        _ => value.clone(),
+    }
+}
+
+/// The beginning and the end of a name.
+fn short(text: &str) -> String {
+    if text.len() <= NAME_MAX || text.chars().count() <= NAME_MAX {
+        return text.to_owned();
+    }
+    let characters: Vec<char> = text.chars().collect();
+    let (begin, end) = (&characters[..NAME_MAX / 2], &characters[characters.len() - NAME_MAX / 2 + 1..]);
+    begin.iter().chain(&['…']).chain(end).collect()
+}
+
+/// How many waits there were for the first objects, by the power of two that their nanoseconds begin at.
+fn histograms(view: &ReportView) -> Value {
+    let waited = view.objects.iter().filter(|index| view.object(**index).figures.wait.count() > 0);
+    let histogram = |index: &u32| (view.object_name(*index), json!(view.object(*index).figures.wait.powers_of_two()));
+    waited.take(HISTOGRAMS).map(histogram).collect::<Map<String, Value>>().into()
+}
+
+fn add_lwps(value: &Value, lwps: &mut BTreeSet<u64>) {
+    match value {
+        Value::Array(entries) => entries.iter().for_each(|entry| add_lwps(entry, lwps)),
+        Value::Object(fields) => {
+            lwps.extend(LWPS.iter().filter_map(|key| fields.get(*key)?.as_u64()));
+            fields.values().for_each(|value| add_lwps(value, lwps));
+        }
+        _ => {}
+    }
+}
+
+/// What threads are called, by LWP.
+fn names(view: &ReportView, lwps: &BTreeSet<u64>) -> Value {
+    let threads: HashMap<u64, u32> =
+        (0..).zip(&view.analysis.threads).map(|(index, thread)| (u64::from(thread.lwp), index)).collect();
+    let name = |lwp: &u64| Some((lwp.to_string(), short(&view.group_name(*threads.get(lwp)?)?)));
+    let names: BTreeMap<String, String> = lwps.iter().filter_map(name).collect();
+    json!(names)
+}

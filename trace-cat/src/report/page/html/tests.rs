@@ -1,0 +1,85 @@
+//! The page is safe whatever the trace has, and fits.
+
+use serde_json::Value;
+
+use super::*;
+use crate::report::page::sample::{INFO, Sample, WAITS};
+use crate::report::process_info::ProcessInfo;
+
+fn html(sample: &Sample, top: Option<usize>) -> String {
+    let mut text = Vec::new();
+    append_html(&sample.view(), top, &mut text);
+    String::from_utf8(text).unwrap()
+}
+
+fn data(page: &str) -> Value {
+    let (_, data) = page.split_once("<script id=\"data\" type=\"application/json\">").unwrap();
+    serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap()
+}
+
+/// A trace in which each of `count` threads waits for a mutex of its own that the main thread holds.
+fn large_trace(count: u64) -> String {
+    let mut lines = String::new();
+    for index in 0..count {
+        let (time, lwp, address, site) = (index * 10, index % 9_000 + 10, 0x10 + index * 16, 0x1000 + index % 0xfff);
+        lines += &format!(
+            "{time}:1:02:02:1:{address:#x}:0:0:0:{site:#x}\n{time}:1:02:02:2:0:0:0:0:0\n\
+             {}:{lwp}:02:02:1:{address:#x}:0:0:0:{site:#x}\n{}:1:02:04:0:{address:#x}:0:1:0:0\n{}:{lwp}:02:02:2:0:1:0:0:0\n",
+            time + 1,
+            time + 5,
+            time + 6
+        );
+    }
+    lines
+}
+
+#[test]
+fn the_page_refers_to_nothing_outside_of_it() {
+    let page = html(&Sample::new(WAITS, INFO), None);
+    for forbidden in ["http:", "https:", "src=", "<link", "@import", "url(", "innerHTML", "import(", "fetch("] {
+        assert!(!page.contains(forbidden), "{forbidden}");
+    }
+    assert!(!page.contains('@') || page.matches('@').count() == STYLE.matches('@').count(), "a placeholder is left");
+    assert!(page.contains("content=\"default-src 'none'; script-src 'nonce-"));
+    assert_eq!(page.matches("<script").count(), 2);
+}
+
+#[test]
+fn the_data_has_names_and_histograms_of_what_the_page_shows() {
+    let data = data(&html(&Sample::new(WAITS, INFO), None));
+    assert_eq!((&data["contention"], &data["names"]["1"]), (&60.into(), &"main thread".into()));
+    assert_eq!(data["histograms"]["1:0x10#1"], serde_json::json!([[4, 2]]));
+    assert_eq!(data["objects"][0]["blamed"].as_array().unwrap().len(), 2);
+    assert!(data["objects"][0].get("worst").is_none());
+    let few = self::data(&html(&Sample::new(WAITS, INFO), Some(1)));
+    assert_eq!((few["threads"].as_array().unwrap().len(), &few["left_out"]["threads"]), (1, &2.into()));
+}
+
+#[test]
+fn names_of_a_trace_are_no_markup() {
+    const NAME: &str = "</script><script>alert(1)</script><!--'\"&@DATA@@SCRIPT@\u{2028}\u{1}\u{fffd}";
+    let mut sample = Sample::new(WAITS, &format!("format 1\npid 1\nexe {NAME}\nmap 0x1000 0x2000 0x0 - {NAME}\n"));
+    sample.known.insert(1, ProcessInfo { pid: 1, command: NAME.to_owned(), ..ProcessInfo::default() });
+    let page = html(&sample, None);
+    assert_eq!([page.matches("<script").count(), page.matches("</script>").count()], [2, 2]);
+    assert_eq!((page.matches("<!--").count(), page.matches("<title>").count()), (0, 1));
+    assert!(page.contains("<title>Waits of &lt;/script&gt;&lt;script&gt;"));
+    let data = data(&page);
+    assert_eq!(data["processes"][0]["command"], NAME);
+    assert!(data["sites"][0]["site"].as_str().unwrap().starts_with("</script>"));
+}
+
+#[test]
+fn a_page_has_at_most_two_megabytes() {
+    let path = format!("/{}", "<&é".repeat(1300));
+    let mut sample =
+        Sample::new(&large_trace(2_500), &format!("format 1\npid 1\nexe {path}\nmap 0x1000 0x2000 0x0 - {path}\n"));
+    let command = path.repeat(8);
+    sample.known.insert(1, ProcessInfo { pid: 1, command, ..ProcessInfo::default() });
+    let page = html(&sample, None);
+    assert!((SIZE_MAX / 4..=SIZE_MAX).contains(&page.len()), "{}", page.len());
+    let data = data(&page);
+    let shown = data["objects"].as_array().unwrap().len() as u64;
+    assert!(shown >= 100, "{shown}");
+    assert_eq!(data["left_out"]["objects"].as_u64().unwrap() + shown, 2_500);
+}
