@@ -1,7 +1,7 @@
 //! `trace-cat report`.
 
 use std::collections::HashMap;
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 
 use super::print::selected_paths;
@@ -25,22 +25,50 @@ use crate::trace::inputs;
 /// How many rows the tables of the page have.
 const TOP: usize = 10;
 
-/// Prints a report; returns whether there is a deadlock, or a condition of --fail-if holds.
+/// What a report found that is an exit status of its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReportOutcome {
+    pub has_deadlock: bool,
+    /// A condition of --fail-if holds.
+    pub is_exceeded: bool,
+}
+
+/// Prints a report.
 ///
 /// # Errors
 /// Any failure of the output or of a temporary file.
-pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool, CommandError> {
+pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<ReportOutcome, CommandError> {
     options.check_format(io::stdout().is_terminal())?;
     let path = options.output.as_deref();
-    let Some(trace) = AnalysedTrace::read(&options, diagnostics)? else { return Ok(false) };
+    let write = |text: &[u8]| Output::open_paged(path, !options.no_pager, diagnostics)?.write(text);
+    report_with(&options, write, diagnostics)
+}
+
+/// Prints the page of a program's run to stderr, or to the file that the options name.
+///
+/// # Errors
+/// As [`report`].
+pub fn report_run(options: &ReportOptions, diagnostics: &Diagnostics) -> Result<ReportOutcome, CommandError> {
+    let write = |text: &[u8]| match options.output.as_deref() {
+        Some(path) => Output::open(Some(path), diagnostics)?.write(text),
+        None => diagnostics.without_progress(|| io::stderr().write_all(text)),
+    };
+    report_with(options, write, diagnostics)
+}
+
+fn report_with(
+    options: &ReportOptions,
+    write: impl FnOnce(&[u8]) -> io::Result<()>,
+    diagnostics: &Diagnostics,
+) -> Result<ReportOutcome, CommandError> {
+    let Some(trace) = AnalysedTrace::read(options, diagnostics)? else { return Ok(ReportOutcome::default()) };
     let symbols = Symbolizer::new(options.debug_dirs.clone(), &options.skip);
     let view = trace.view(&symbols);
     let mut text = Vec::new();
-    append(&view, &options, &mut text);
-    let written = Output::open_paged(path, !options.no_pager, diagnostics).and_then(|mut output| output.write(&text));
-    written.map_err(|error| Error::new(output_name(path), error))?;
+    append(&view, options, &mut text);
+    write(&text).map_err(|error| Error::new(output_name(options.output.as_deref()), error))?;
     let is_exceeded = check_limits(&view, &options.fail_if, diagnostics)?;
-    Ok(is_exceeded || !trace.graph.deadlocks.is_empty())
+    Ok(ReportOutcome { has_deadlock: !trace.graph.deadlocks.is_empty(), is_exceeded })
 }
 
 /// Reports the conditions of --fail-if that hold; returns whether one does.
