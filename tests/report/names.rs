@@ -123,3 +123,25 @@ fn debug_files_and_changed_programs_are_told_by_build_ids() {
     let text = page.success().stdout_text();
     assert_eq!(text.matches(&note).count(), 1, "{text}");
 }
+
+#[test]
+fn aliases_name_objects_and_sites() {
+    let test = TestDirectory::new("report-aliases");
+    test.traced(Program::c("report/names.c")).env("THR_TRACE_DETAIL", "1").run().success();
+    let document = reported(&test, &[]);
+    let objects = document["objects"].as_array().unwrap();
+    let lock = objects.iter().find(|object| object["name"] == "queue_lock").unwrap();
+    let file = test.directory().join("aliases");
+    let init = place("names.c", "new_queue");
+    let address = lock["address"].as_str().unwrap();
+    fs::write(&file, format!("# mine\n{address} the lock\nreport/{init} jobs\nmain start\n")).unwrap();
+    let options = ["--alias", file.to_str().unwrap()];
+    let document = reported(&test, &options);
+    assert_names(&document, "objects", "name", &["the lock", "jobs", "jobs #2", "table.rows[1][2].lock"]);
+    assert_names(&document, "sites", "site", &["jobs", "start"]);
+
+    fs::write(&file, "\nmain\n").unwrap();
+    let wrong = report(&test, &options).run();
+    let message = format!("{}:2: there is no name behind 'main'", file.display());
+    assert!(wrong.exited(2).stderr_text().contains(&message), "{}", wrong.stderr_text());
+}

@@ -1,6 +1,7 @@
 //! `trace-cat report`.
 
 use std::collections::HashMap;
+use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 
@@ -18,7 +19,7 @@ use crate::report::recorded_process::{RecordedProcess, recorded_processes};
 use crate::report::runs;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
-use crate::symbols::Symbolizer;
+use crate::symbols::{Aliases, Symbolizer};
 use crate::trace::file_handle::DescriptorBudget;
 use crate::trace::inputs;
 
@@ -61,8 +62,8 @@ fn report_with(
     write: impl FnOnce(&[u8]) -> io::Result<()>,
     diagnostics: &Diagnostics,
 ) -> Result<ReportOutcome, CommandError> {
+    let symbols = symbolizer(options)?;
     let Some(trace) = AnalysedTrace::read(options, diagnostics)? else { return Ok(ReportOutcome::default()) };
-    let symbols = Symbolizer::new(options.debug_dirs.clone(), &options.skip);
     let view = trace.view(&symbols);
     let mut text = Vec::new();
     append(&view, options, &mut text);
@@ -164,6 +165,7 @@ impl AnalysedTrace {
         };
         merge.run_phase("analysing", 0..u64::MAX, parse, &mut take).map_err(Error::temporary)?;
         let graph = analysis.finish(&inputs.running_until());
+        analysis.find_critical_paths().map_err(Error::temporary)?;
         let has_no_waits = analysis.threads.iter().all(|thread| thread.waits == 0);
         if has_no_waits && !analysis.selection.is_all() && analysis.span.is_some() {
             diagnostics.report_note("no wait matches", "the options leave out all that the trace has");
@@ -188,4 +190,15 @@ fn selection(options: &ReportOptions, start: u64) -> WaitSelection {
         only_contention: options.only_contention,
         times: since..until,
     }
+}
+
+/// The source of names that the options ask for.
+fn symbolizer(options: &ReportOptions) -> Result<Symbolizer, CommandError> {
+    let mut symbols = Symbolizer::new(options.debug_dirs.clone(), &options.skip);
+    if let Some(path) = &options.alias {
+        let name = path.display();
+        let text = fs::read_to_string(path).map_err(|error| CommandError::Usage(format!("{name}: {error}")))?;
+        symbols.aliases = Aliases::parse(&text).map_err(|error| CommandError::Usage(format!("{name}:{error}")))?;
+    }
+    Ok(symbols)
 }

@@ -109,6 +109,13 @@ pub struct ReportOptions {
     #[arg(long, value_name = "PATTERN", help_heading = "Names")]
     pub skip: Vec<String>,
 
+    /// Names of your own: lines `ADDRESS NAME` for objects and `SITE NAME` for sites
+    ///
+    /// A site is FILE:LINE, a function or MODULE+0xOFFSET; objects that were initialised there have its name, too. A tab before the
+    /// name lets the site have spaces. Lines that begin with # are comments.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Names")]
+    pub alias: Option<PathBuf>,
+
     /// Read only the newest run
     #[arg(long, help_heading = "Which records")]
     pub last: bool,

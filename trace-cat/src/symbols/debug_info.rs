@@ -1,6 +1,7 @@
 //! The functions and lines of addresses, from DWARF.
 
 use std::cell::OnceCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use addr2line::Context;
@@ -45,7 +46,10 @@ impl DebugInfo {
                 Endianness::Little => RunTimeEndian::Little,
                 Endianness::Big => RunTimeEndian::Big,
             };
-            Ok(DwarfReader::new(file.section(id.name()), endian))
+            // They may be as long as all others together, and nothing here asks for them.
+            let is_unused = matches!(id, SectionId::DebugLoc | SectionId::DebugLocLists | SectionId::DebugMacro);
+            let bytes = if is_unused { Rc::default() } else { file.section(id.name()) };
+            Ok(DwarfReader::new(bytes, endian))
         };
         let mut dwarf = Dwarf::load(|id| reader(file, id)).ok()?;
         if let Some(alternate) = alternate {

@@ -4,6 +4,7 @@
 //! the recorded one, read and never mapped (a mapped file that shrinks would raise SIGBUS), and what is damaged in them is
 //! as if it were not there.
 
+mod aliases;
 mod code_maps;
 #[cfg(test)]
 mod damage_tests;
@@ -16,6 +17,7 @@ mod symbol_table;
 mod symbolizer;
 mod variable_types;
 
+pub use aliases::Aliases;
 pub use code_maps::{CodeAddress, CodeMap, CodeMaps};
 pub use debug_info::CodeFrame;
 pub use symbolizer::Symbolizer;

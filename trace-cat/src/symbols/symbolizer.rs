@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use super::aliases::Aliases;
 use super::code_maps::{CodeAddress, CodeMap, CodeMaps};
 use super::debug_files;
 use super::debug_info::{CodeFrame, DebugInfo};
@@ -34,6 +35,7 @@ const LIBRARY_FUNCTIONS: [&str; 9] = [
 pub struct Symbolizer {
     debug_directories: Vec<PathBuf>,
     skipped: Vec<NamePattern>,
+    pub aliases: Aliases,
     modules: RefCell<HashMap<ModuleKey, Rc<Module>>>,
     changed: RefCell<BTreeSet<PathBuf>>,
 }
@@ -62,6 +64,7 @@ impl Symbolizer {
         Symbolizer {
             debug_directories,
             skipped: skipped.collect(),
+            aliases: Aliases::default(),
             modules: RefCell::default(),
             changed: RefCell::default(),
         }
@@ -103,15 +106,19 @@ impl Symbolizer {
     }
 
     fn name(&self, address: CodeAddress, frames: &[CodeFrame]) -> String {
-        let Some(frame) = frames.iter().find(|frame| !self.is_skipped(frame)).or(frames.last()) else {
-            return address.place();
-        };
-        match (&frame.file, frame.line, address) {
-            (Some(file), Some(line), _) => format!("{} {}:{line}", frame.function, short_path(file)),
-            (_, _, CodeAddress::InFile(map, offset)) => {
-                format!("{} {}+{offset:#x}", frame.function, short_path(&map.file().0.to_string_lossy()))
-            }
-            _ => frame.function.clone(),
+        let frame = frames.iter().find(|frame| !self.is_skipped(frame)).or(frames.last());
+        let path = if let CodeAddress::InFile(map, _) = address { map.file().0 } else { PathBuf::new() };
+        let module = path.to_string_lossy();
+        let offset = if let CodeAddress::InFile(_, offset) = address { Some((&*module, offset)) } else { None };
+        let line = frame.and_then(|frame| Some((frame.file.as_deref()?, frame.line?)));
+        if let Some(alias) = self.aliases.of_site(frame.map(|frame| frame.function.as_str()), line, offset) {
+            return alias.to_owned();
+        }
+        let Some(frame) = frame else { return address.place() };
+        match (line, offset) {
+            (Some((file, line)), _) => format!("{} {}:{line}", frame.function, short_path(file)),
+            (None, Some((module, offset))) => format!("{} {}+{offset:#x}", frame.function, short_path(module)),
+            (None, None) => frame.function.clone(),
         }
     }
 

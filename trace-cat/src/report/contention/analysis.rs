@@ -11,7 +11,8 @@ use super::object_state::{ObjectKind, ObjectState, WorstWait};
 use super::tables::{InheritedHold, ProgramState, SiteTable, ThreadState};
 use super::wait_selection::WaitSelection;
 use super::wait_shares::Holder;
-use super::wakeups::Wakeup;
+use super::wakeups::{Waker, Wakeup};
+use crate::report::critical_path::{CriticalPath, ThreadActivities};
 
 /// The most pairs of waiter and holder that are kept.
 const PAIRS_MAX: usize = 1 << 20;
@@ -57,6 +58,10 @@ pub struct Analysis {
     pub watches: u64,
     /// How many processes are about to execute another program.
     pub execs: u32,
+    /// What the critical paths are made of.
+    pub activities: ThreadActivities,
+    /// One for each process, once they have been found.
+    pub critical_paths: Vec<CriticalPath>,
 }
 
 /// How many records are missing, as other records show.
@@ -71,9 +76,6 @@ pub struct MissingRecords {
     /// Entry records whose return record was lost, or whose call was left by a jump.
     pub returns: u64,
 }
-
-/// Who ended a wait, and where.
-pub type Waker = Option<(u32, u32)>;
 
 /// A wait as it is accounted.
 #[derive(Clone, Copy, Debug)]
@@ -111,6 +113,8 @@ impl Analysis {
             recent_threads: Box::new([(0, 0, u32::MAX); 256]),
             watches: 0,
             execs: 0,
+            activities: ThreadActivities::default(),
+            critical_paths: Vec::new(),
         }
     }
 
@@ -168,7 +172,7 @@ impl Analysis {
             let lost = self.objects[object as usize].occupancy.lose_holds();
             self.lose_holds(object, &lost);
             // What is left of its log cannot be asked for any more.
-            self.objects[object as usize].last_release = None;
+            self.objects[object as usize].forget_releases();
         }
     }
 
@@ -195,6 +199,7 @@ impl Analysis {
     /// Accounts a hold that ended at `now`, or lasted until then.
     pub fn account_hold(&mut self, object: u32, hold: Hold, now: u64) {
         self.drop_hold(object, hold.holder.thread);
+        self.activities.end_hold(hold.holder.thread, object, now);
         if hold.is_recorded && self.selection.overlaps(hold.from, now) {
             let held = self.selection.clip(hold.from, now);
             self.objects[object as usize].figures.hold.add(held);
@@ -206,8 +211,10 @@ impl Analysis {
     pub fn lose_holds(&mut self, object: u32, holds: &[Hold]) {
         // Where only some releases are recorded, none is missing.
         let are_missing = !self.knowledge_of(object).only_blocked;
+        let now = self.span.map_or(0, |span| span.1);
         for hold in holds {
             self.drop_hold(object, hold.holder.thread);
+            self.activities.lose_hold(hold.holder.thread, object, now);
             self.objects[object as usize].figures.lost_holds += u64::from(self.is_counting);
             self.missing.releases += u64::from(are_missing);
         }
@@ -221,7 +228,7 @@ impl Analysis {
     }
 
     /// Accounts a wait for a lock.
-    pub fn account_contention(&mut self, object: u32, wait: FinishedWait, place: WaitPlace, waker: Waker) {
+    pub fn account_contention(&mut self, object: u32, wait: FinishedWait, place: WaitPlace, waker: Option<Waker>) {
         if !self.is_selected(place.thread, Some(object)) || !self.selection.overlaps(place.entry, wait.end) {
             return;
         }
@@ -261,7 +268,14 @@ impl Analysis {
     }
 
     /// Accounts a wait until `end` that is idleness but for `contended` nanoseconds, for an object or the end of a thread.
-    pub fn account_idleness(&mut self, object: Option<u32>, end: u64, contended: u64, place: WaitPlace, waker: Waker) {
+    pub fn account_idleness(
+        &mut self,
+        object: Option<u32>,
+        end: u64,
+        contended: u64,
+        place: WaitPlace,
+        waker: Option<Waker>,
+    ) {
         let WaitSelection { only_contention, .. } = self.selection;
         if !only_contention && self.is_selected(place.thread, object) && self.selection.overlaps(place.entry, end) {
             let waited = self.selection.clip(place.entry, end).saturating_sub(contended);
@@ -274,7 +288,14 @@ impl Analysis {
         }
     }
 
-    fn account(&mut self, object: Option<u32>, waited: u64, place: WaitPlace, holder: Option<u32>, waker: Waker) {
+    fn account(
+        &mut self,
+        object: Option<u32>,
+        waited: u64,
+        place: WaitPlace,
+        holder: Option<u32>,
+        waker: Option<Waker>,
+    ) {
         self.threads[place.thread as usize].waits += 1;
         self.sites.sites[place.site as usize].waits += 1;
         let Some(object) = object else { return };
@@ -284,7 +305,7 @@ impl Analysis {
         figures.timeouts += u64::from(place.has_timed_out);
         let WaitPlace { thread, site, entry, .. } = place;
         figures.add_worst(WorstWait { time: entry, thread, waited, holder, site });
-        if let Some((thread, site)) = waker {
+        if let Some(Waker { thread, site, .. }) = waker {
             *self.wakers.entry((object, thread, site)).or_default() += 1;
         }
     }

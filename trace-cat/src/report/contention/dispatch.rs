@@ -58,6 +58,8 @@ impl Analysis {
 
     fn add_thread_record(&mut self, thread: u32, record: &NumericRecord) {
         match (record.event.1, record.which) {
+            (1, 1) => self.enter_creation(thread, record),
+            (1, 2) => self.return_from_creation(thread, record),
             (2, 0) => self.threads[thread as usize].has_exited = true,
             (3 | 37, 1) => self.enter_join(thread, record),
             (3 | 37, 2) => self.return_from_join(thread, record),
@@ -186,7 +188,10 @@ impl Analysis {
             (2, 0) => self.begin_forked_process(thread, record),
             (3, 1) => self.begin_exec(process, record),
             (3, 2) => self.end_exec(process),
-            (4, 0) => self.processes[process as usize].end = ImageEnd::Exit,
+            (4, 0) => {
+                let process = &mut self.processes[process as usize];
+                (process.end, process.exited_by) = (ImageEnd::Exit, Some(thread));
+            }
             _ => {}
         }
     }
@@ -196,7 +201,7 @@ impl Analysis {
         let (object, site) = self.called_object(thread, record, kind, site);
         if rval == 0 {
             let state = &mut self.objects[object as usize];
-            (state.site, state.is_initialised) = (site, true);
+            (state.site, state.is_initialised) = (site, site != 0);
             let lost = state.occupancy.lose_holds();
             self.lose_holds(object, &lost);
         }

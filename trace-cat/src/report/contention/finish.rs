@@ -14,6 +14,11 @@ impl Analysis {
             (process.end, process.last) = (ImageEnd::Running, process.last.max(*now));
         }
         let graph = WaitGraph::of(self);
+        for process in 0..self.processes.len() as u32 {
+            if self.processes[process as usize].end != ImageEnd::Exec {
+                self.end_activities(process);
+            }
+        }
         let mut waiting: Vec<(u64, u32)> = Vec::new();
         for (index, thread) in (0..).zip(&self.threads) {
             let process = &self.processes[thread.process as usize];

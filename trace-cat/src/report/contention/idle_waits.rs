@@ -1,6 +1,6 @@
 //! Waits for conditions, semaphores, barriers, futexes and the ends of threads.
 
-use super::analysis::{Analysis, WaitPlace, Waker};
+use super::analysis::{Analysis, WaitPlace};
 use super::holds::{FinishedWait, Release, WATCH};
 use super::locks::EOWNERDEAD;
 use super::numeric_record::NumericRecord;
@@ -8,7 +8,8 @@ use super::object_state::ObjectKind;
 
 use super::tables::OngoingCall;
 use super::wait_shares::{Holder, WaitShares};
-use super::wakeups::{IdleWait, Wakeup};
+use super::wakeups::{IdleWait, Waker, Wakeup};
+use crate::report::critical_path::WaitEnd;
 
 impl Analysis {
     /// Takes the entry record of a wait for a condition, which releases the mutex in a2.
@@ -67,8 +68,15 @@ impl Analysis {
                 );
             }
         }
-        let waker = wakeup.map(|wakeup| (wakeup.thread, wakeup.site));
+        let waker = wakeup.map(Waker::from);
         self.account_idleness(Some(cond), now, contended, place, waker);
+        if place.has_timed_out {
+            self.end_timed_out_wait(thread, entry, now);
+        } else if has_mutex {
+            // The later of the two let the thread go on.
+            let last = waker.zip(mutex_waker).map(|(waker, mutex)| if mutex.time > waker.time { mutex } else { waker });
+            self.end_idle_wait(thread, entry, now, last);
+        }
         self.expire_wakeups(cond);
     }
 
@@ -101,6 +109,7 @@ impl Analysis {
         });
         let wakeup = Wakeup { time: record.time, thread, site, remaining: capacity, capacity, watch };
         self.objects[object as usize].wakeups.push(wakeup);
+        self.activities.log_until(thread, record.time);
     }
 
     /// Takes the entry record of a wait for a semaphore or futex; `waits` if it blocks for certain.
@@ -124,10 +133,15 @@ impl Analysis {
         let wait = queue.end_wait(thread);
         if unless != Some(rval) {
             let wakeup = wait.filter(|_| rval == 0).and_then(|wait| queue.take(wait));
-            let waker = wakeup.map(|wakeup| (wakeup.thread, wakeup.site));
+            let waker = wakeup.map(Waker::from);
             let has_timed_out = rval == libc::ETIMEDOUT as u64;
             let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out };
             self.account_idleness(Some(object), record.time, 0, place, waker);
+            if has_timed_out {
+                self.end_timed_out_wait(thread, entry, record.time);
+            } else {
+                self.end_idle_wait(thread, entry, record.time, waker);
+            }
         }
         self.expire_wakeups(object);
     }
@@ -136,8 +150,14 @@ impl Analysis {
     pub fn enter_barrier(&mut self, thread: u32, record: &NumericRecord) {
         let (object, site) = self.called_object(thread, record, ObjectKind::Barrier, record.arguments[4]);
         let waits = record.arguments[1] != 1;
-        if !waits {
-            self.objects[object as usize].wakeups.last_arrival = Some((record.time, thread, site));
+        let queue = &mut self.objects[object as usize].wakeups;
+        let arrival = Waker { thread, site, time: record.time };
+        queue.last_arrival = Some(arrival);
+        if waits {
+            queue.waits.push(IdleWait { thread, entry: record.time, mutex: None });
+        } else {
+            queue.push_for_all(arrival);
+            self.activities.log_until(thread, record.time);
         }
         self.open_call(thread, record, site, Some(object), waits);
     }
@@ -148,10 +168,17 @@ impl Analysis {
         else {
             return;
         };
-        let arrival = self.objects[object as usize].wakeups.last_arrival.filter(|(time, ..)| *time >= entry);
+        let queue = &mut self.objects[object as usize].wakeups;
+        if let Some(arrival) = queue.last_arrival.filter(|_| !queue.has_wakeup_for(thread)) {
+            // Threads that arrived at the same time counted the missing ones before the others were there.
+            queue.push_for_all(arrival);
+            self.activities.log_until(arrival.thread, arrival.time);
+        }
+        let waker = queue.end_wait(thread).and_then(|wait| queue.take(wait)).map(Waker::from);
+        queue.take_expired();
         let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out: false };
-        let waker: Waker = arrival.map(|(_, thread, site)| (thread, site));
         self.account_idleness(Some(object), record.time, 0, place, waker);
+        self.end_idle_wait(thread, entry, record.time, waker);
     }
 
     /// Takes the entry record of a join.
@@ -171,15 +198,33 @@ impl Analysis {
         }
     }
 
+    /// The end of the thread that a call joined: its last record, which is its exit's or one of a destructor.
+    fn end_of_joined(&mut self, thread: u32, call: OngoingCall) -> Option<Waker> {
+        let process = self.threads[thread as usize].process;
+        let joined = call.joined.or_else(|| self.thread_of_tid.get(&(process, call.joined_tid)).copied())?;
+        let state = &self.threads[joined as usize];
+        let waker = Waker { thread: joined, site: 0, time: state.last };
+        let has_ended = state.has_exited && !state.is_in_gap;
+        has_ended.then(|| self.activities.log_until(joined, waker.time))?;
+        Some(waker)
+    }
+
     /// Takes the return record of a join.
     pub fn return_from_join(&mut self, thread: u32, record: &NumericRecord) {
-        let Some(OngoingCall { site, entry, joined, waits, .. }) = self.close_call(thread, record) else { return };
+        let Some(call) = self.close_call(thread, record) else { return };
+        let OngoingCall { site, entry, waits, .. } = call;
         // A thread whose exit was recorded while it was waited for may have had no record before.
         if waits && record.time > entry {
             let has_timed_out = record.arguments[2] == libc::ETIMEDOUT as u64;
             let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out };
-            let waker = joined.filter(|_| record.arguments[2] == 0).map(|joined| (joined, 0));
-            self.account_idleness(None, record.time, 0, place, waker);
+            self.account_idleness(None, record.time, 0, place, None);
+            let waker = if record.arguments[2] == 0 { self.end_of_joined(thread, call) } else { None };
+            if has_timed_out {
+                self.end_timed_out_wait(thread, entry, record.time);
+            } else {
+                let how = waker.map_or(WaitEnd::Unknown, |waker| WaitEnd::Woken(waker.thread, waker.time));
+                self.activities.end_wait(thread, entry, record.time, how);
+            }
         }
     }
 }

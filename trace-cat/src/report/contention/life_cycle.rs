@@ -4,6 +4,7 @@ use super::analysis::{Analysis, WaitPlace};
 use super::numeric_record::NumericRecord;
 use super::tables::{ImageEnd, InheritedHold, OngoingCall, ProgramState, ThreadState};
 use super::wait_shares::Holder;
+use crate::report::critical_path::WaitEnd;
 
 /// The event futex_op, whose calls wait if they lock.
 const FUTEX_OP: (u8, u8) = (10, 3);
@@ -27,9 +28,11 @@ impl Analysis {
         state.last = time;
         let process = &mut self.processes[state.process as usize];
         process.last = process.last.max(time);
+        process.last_thread = thread;
         process.records += 1;
         if state.is_in_gap && event != (0, 1) {
             state.is_in_gap = false;
+            self.activities.end_wait(thread, 0, time, WaitEnd::Unknown);
             process.gaps -= 1;
             if process.gaps == 0 {
                 process.knowledge.complete_from = time.max(process.complete_from);
@@ -45,6 +48,9 @@ impl Analysis {
         {
             return thread;
         }
+        let complete_from = self.processes[process as usize].complete_from;
+        let has_begun = record.event == (1, 30);
+        self.activities.add_thread(process, record.tid, record.time, has_begun, complete_from);
         self.threads.push(ThreadState {
             process,
             lwp: record.lwp,
@@ -75,7 +81,8 @@ impl Analysis {
             if !self.has_executed(process, record) {
                 return process;
             }
-            let time = self.processes[process as usize].exec.map_or(record.time, |(_, time)| time);
+            let (by, time) = self.processes[process as usize].exec.unwrap_or((record.lwp, record.time));
+            self.processes[process as usize].exited_by = self.thread_of_lwp.get(&(process, by)).copied();
             self.end_exec(process);
             self.end_process(process, time, ImageEnd::Exec);
             let image = self.processes[process as usize].image + 1;
@@ -101,6 +108,8 @@ impl Analysis {
             threads: 0,
             records: 0,
             lost: 0,
+            last_thread: 0,
+            exited_by: None,
             exec: None,
             fork_holds: Default::default(),
         });
@@ -145,9 +154,10 @@ impl Analysis {
             let knowledge = self.knowledge_of(object);
             let state = &mut self.objects[object as usize];
             let hold = state.occupancy.forget_thread(thread, record.time, knowledge);
-            state.last_release = None;
+            state.forget_releases();
             hold.into_iter().for_each(|hold| self.lose_holds(object, &[hold]));
         }
+        self.activities.log_until(thread, record.time);
         if !self.threads[thread as usize].is_in_gap {
             self.threads[thread as usize].is_in_gap = true;
             self.processes[process].gaps += 1;
@@ -245,6 +255,7 @@ impl Analysis {
     /// Ends a process that executes another program: its waits and holds end with it.
     fn end_process(&mut self, process: u32, end: u64, how: ImageEnd) {
         self.processes[process as usize].end = how;
+        self.end_activities(process);
         for thread in 0..self.threads.len() as u32 {
             if self.threads[thread as usize].process == process {
                 self.account_open_wait(thread, end);

@@ -1,15 +1,20 @@
 //! Calls on mutexes, rwlocks, spin locks, and pthread_once.
 
-use super::analysis::{Analysis, WaitPlace, Waker};
+use super::analysis::{Analysis, WaitPlace};
 use super::holds::{FinishedWait, Knowledge, Release, Released};
 use super::numeric_record::NumericRecord;
 use super::object_state::ObjectKind;
 
 use super::tables::OngoingCall;
 use super::wait_shares::Holder;
+use super::wakeups::Waker;
+use crate::report::critical_path::WaitEnd;
 
 /// What a lock function returned that acquired a robust mutex whose owner had died.
 pub const EOWNERDEAD: u64 = libc::EOWNERDEAD as u64;
+
+/// The event proc_fork, whose calls do not wait.
+pub const PROC_FORK: (u8, u8) = (11, 1);
 
 impl Analysis {
     /// The object that a record names in a1, with the call counted, and the site.
@@ -19,7 +24,11 @@ impl Analysis {
         let count = u64::from(self.is_counting);
         self.sites.sites[site as usize].calls += count;
         let object = self.object(process, record.arguments[0], kind, site);
-        self.objects[object as usize].figures.calls += count;
+        let state = &mut self.objects[object as usize];
+        state.figures.calls += count;
+        if state.site == 0 {
+            state.site = site;
+        }
         (object, site)
     }
 
@@ -59,9 +68,15 @@ impl Analysis {
         let (key, now, knowledge) = (u64::from(thread), record.time, self.knowledge_of(object));
         let occupancy = &mut self.objects[object as usize].occupancy;
         if rval != 0 && rval != EOWNERDEAD {
+            let has_timed_out = rval == libc::ETIMEDOUT as u64;
             match blocked {
-                true => occupancy.give_up_wait(key, rval == libc::ETIMEDOUT as u64, now, knowledge),
+                true => occupancy.give_up_wait(key, has_timed_out, now, knowledge),
                 false => occupancy.cancel_wait(key),
+            }
+            if blocked && has_timed_out {
+                self.end_timed_out_wait(thread, entry, now);
+            } else if blocked {
+                self.end_lock_wait(object, thread, entry, now, None);
             }
             return;
         }
@@ -73,6 +88,7 @@ impl Analysis {
         if blocked && let Some(wait) = self.objects[object as usize].occupancy.end_wait(key, now, knowledge) {
             let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out: false };
             self.account_contention(object, wait, place, waker);
+            self.end_lock_wait(object, thread, entry, now, waker);
         }
     }
 
@@ -85,28 +101,36 @@ impl Analysis {
         is_exclusive: bool,
         now: u64,
         owner_died: bool,
-    ) -> Waker {
+    ) -> Option<Waker> {
         let knowledge = self.knowledge_of(object);
+        let mut death = None;
         if owner_died {
             let owner = self.objects[object as usize].occupancy.holds.first().map(|hold| hold.holder.thread);
             if let Some(owner) = owner.filter(|owner| *owner != holder.thread) {
                 let end = self.threads[owner as usize].last;
                 let hold = self.objects[object as usize].occupancy.end_dead_hold(end, now, knowledge);
                 hold.into_iter().for_each(|hold| self.account_hold(object, hold, end));
+                self.activities.log_until(owner, end);
+                death = Some(Waker { thread: owner, site: 0, time: end });
             }
         }
         let state = &mut self.objects[object as usize];
         let was_held = state.occupancy.depth(holder.thread) > 0;
         let lost = state.occupancy.acquire(holder, depth, is_exclusive, now, knowledge);
-        let waker = state.last_release.filter(|_| lost.is_empty());
+        // A thread that reads did not wait for others that do.
+        let release = if is_exclusive { state.last_release } else { state.last_exclusive_release };
+        let waker = death.or(release).filter(|_| lost.is_empty());
         if !lost.is_empty() {
-            state.last_release = None;
+            state.forget_releases();
         }
         let is_new = !was_held || lost.iter().any(|hold| hold.holder.thread == holder.thread);
         let is_held = state.occupancy.depth(holder.thread) > 0;
         self.lose_holds(object, &lost);
         if is_new && is_held {
             self.begin_hold(object, holder.thread);
+        }
+        if is_held {
+            self.activities.begin_hold(holder.thread, object, holder.site, now);
         }
         self.account_given_up(object);
         waker
@@ -163,11 +187,16 @@ impl Analysis {
     pub fn release(&mut self, object: u32, thread: u32, site: u32, how: Release, now: u64) -> u32 {
         let knowledge = self.knowledge_of(object);
         let state = &mut self.objects[object as usize];
-        let depth = state.occupancy.depth(thread);
+        let (depth, was_exclusive) = (state.occupancy.depth(thread), state.occupancy.is_exclusive());
         let (released, lost) = state.occupancy.release(thread, how, now, knowledge);
         if released != Released::Inner {
-            (state.last_release, state.last_holder) = (Some((thread, site)), Some(thread));
+            let release = Some(Waker { thread, site, time: now });
+            (state.last_release, state.last_holder) = (release, Some(thread));
+            if was_exclusive || released == Released::NotHeld {
+                state.last_exclusive_release = release.filter(|_| was_exclusive || how != Release::PerhapsShared);
+            }
         }
+        let has_waiters = state.occupancy.has_waiters();
         self.lose_holds(object, &lost);
         match released {
             Released::Hold(hold) => self.account_hold(object, hold, now),
@@ -175,6 +204,9 @@ impl Analysis {
                 self.missing.acquisitions += u64::from(!knowledge.only_blocked && !knowledge.is_partial)
             }
             Released::Inner => {}
+        }
+        if has_waiters {
+            self.activities.log_until(thread, now);
         }
         self.account_given_up(object);
         depth
@@ -190,6 +222,7 @@ impl Analysis {
             occupancy.begin_wait(u64::from(thread), site, now, knowledge);
         } else {
             occupancy.acquire(Holder { thread, site }, 1, true, now, knowledge);
+            self.activities.begin_hold(thread, object, site, now);
         }
         self.open_call(thread, record, site, Some(object), waits);
     }
@@ -208,6 +241,7 @@ impl Analysis {
             {
                 let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out: false };
                 self.account_contention(object, wait, place, waker);
+                self.end_lock_wait(object, thread, entry, now, waker);
             } else {
                 state.occupancy.cancel_wait(u64::from(thread));
             }
@@ -215,8 +249,9 @@ impl Analysis {
             // A call that found the routine ended has one time for both records.
             && now > entry
         {
-            state.last_release = Some((thread, site));
+            state.last_release = Some(Waker { thread, site, time: now });
             self.account_hold(object, hold, now);
+            self.activities.log_until(thread, now);
         }
     }
 
@@ -232,6 +267,11 @@ impl Analysis {
             let has_timed_out = record.arguments[0] == libc::ETIMEDOUT as u64;
             let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out };
             self.account_contention(object, wait, place, None);
+            if has_timed_out {
+                self.end_timed_out_wait(thread, entry, record.time);
+            } else {
+                self.end_idle_wait(thread, entry, record.time, None);
+            }
         }
     }
 
@@ -252,6 +292,7 @@ impl Analysis {
     pub fn close_call(&mut self, thread: u32, record: &NumericRecord) -> Option<OngoingCall> {
         let Some(index) = self.threads[thread as usize].find_open(record.event) else {
             self.missing.entries += 1;
+            self.activities.end_wait(thread, 0, record.time, WaitEnd::Unknown);
             // If the call acquired an object, nobody knows which.
             let process = self.threads[thread as usize].process as usize;
             let knowledge = &mut self.processes[process].knowledge;
@@ -269,6 +310,10 @@ impl Analysis {
     /// Forgets a call whose return record is missing: nobody knows how long it lasted.
     pub fn abandon_call(&mut self, thread: u32, call: OngoingCall) {
         self.missing.returns += 1;
+        if call.waits && call.event != PROC_FORK {
+            let now = self.span.map_or(0, |span| span.1);
+            self.end_idle_wait(thread, call.entry, now, None);
+        }
         let Some(object) = call.object else { return };
         let state = &mut self.objects[object as usize];
         state.occupancy.cancel_wait(u64::from(thread));

@@ -21,6 +21,7 @@ mod locks;
 mod numeric_record;
 mod object_state;
 mod occupancy;
+mod path_waits;
 mod tables;
 mod wait_graph;
 mod wait_selection;
@@ -42,3 +43,9 @@ pub use wait_shares::Holder;
 mod analysis_tests;
 #[cfg(test)]
 mod oracle_tests;
+#[cfg(test)]
+mod path_oracle_tests;
+#[cfg(test)]
+mod path_tests;
+#[cfg(test)]
+mod random_threads;

@@ -2,7 +2,7 @@
 
 use super::histogram::DurationHistogram;
 use super::occupancy::Occupancy;
-use super::wakeups::WakeupQueue;
+use super::wakeups::{Waker, WakeupQueue};
 
 /// The kinds of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,6 +68,7 @@ pub struct ObjectState {
     pub kind: ObjectKind,
     /// Where it was initialised, or else first used.
     pub site: u32,
+    /// The site is that of an initialisation.
     pub is_initialised: bool,
     /// Processes share it: a semaphore that was opened, or initialised so.
     pub is_shared: bool,
@@ -76,8 +77,10 @@ pub struct ObjectState {
     pub wakeups: WakeupQueue,
     /// The thread that had it last.
     pub last_holder: Option<u32>,
-    /// The last release, and its site, if no later one is missing.
-    pub last_release: Option<(u32, u32)>,
+    /// The last release, if no later one is missing.
+    pub last_release: Option<Waker>,
+    /// The last one that ended an exclusive hold.
+    pub last_exclusive_release: Option<Waker>,
     pub figures: ObjectFigures,
 }
 
@@ -95,8 +98,16 @@ impl ObjectState {
             wakeups: WakeupQueue::default(),
             last_holder: None,
             last_release: None,
+            last_exclusive_release: None,
             figures: ObjectFigures::default(),
         }
+    }
+}
+
+impl ObjectState {
+    /// Forgets who released it: a later release may be missing.
+    pub fn forget_releases(&mut self) {
+        (self.last_release, self.last_exclusive_release) = (None, None);
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::holds::{FinishedWait, Hold, Knowledge, Release, Released, WATCH};
-use super::wait_shares::{Holder, Occupant, WaitShares};
+use super::wait_shares::{Holder, Occupant, Segment, WaitShares};
 
 /// The most segments of a log; of more, the older ones are added to the shares of the waits that cover them.
 const SEGMENTS_MAX: usize = 4096;
@@ -34,13 +34,6 @@ pub struct Occupancy {
     given_up: u32,
     /// Only the parts of waits from the first time on and before the second are divided.
     pub divided_times: (u64, Option<u64>),
-}
-
-#[derive(Debug)]
-struct Segment {
-    from: u64,
-    to: u64,
-    occupant: Occupant,
 }
 
 /// A wait whose shares are not known yet.
@@ -207,6 +200,11 @@ impl Occupancy {
     /// Whether the one holder has the object for itself.
     pub fn is_exclusive(&self) -> bool {
         self.is_exclusive && !self.holds.is_empty()
+    }
+
+    /// Whether threads wait for it, or were woken and want it.
+    pub fn has_waiters(&self) -> bool {
+        !self.waits.is_empty()
     }
 
     /// How often a thread has the object.

@@ -27,10 +27,20 @@ pub struct ProgramState {
     pub threads: u32,
     pub records: u64,
     pub lost: u64,
+    /// The thread of the last record, and the one that ended the process.
+    pub last_thread: u32,
+    pub exited_by: Option<u32>,
     /// The LWP that executes another program, and when it began to.
     pub exec: Option<(u32, u64)>,
     /// What the forking thread of each child held: address, site, and how often.
     pub fork_holds: HashMap<u32, Vec<InheritedHold>, RandomState>,
+}
+
+impl ProgramState {
+    /// The thread that ended it, or that was the last to do something.
+    pub fn ended_by(&self) -> u32 {
+        self.exited_by.unwrap_or(self.last_thread)
+    }
 }
 
 /// A hold that a forked child begins with.

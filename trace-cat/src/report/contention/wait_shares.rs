@@ -19,6 +19,14 @@ pub enum Occupant {
     Several(Box<[Holder]>),
 }
 
+/// A time during which an object had one occupant.
+#[derive(Debug)]
+pub struct Segment {
+    pub from: u64,
+    pub to: u64,
+    pub occupant: Occupant,
+}
+
 /// The nanoseconds of a wait, divided. The sum of all is the time waited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitShares {

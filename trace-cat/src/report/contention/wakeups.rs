@@ -19,6 +19,27 @@ pub struct Wakeup {
     pub watch: Option<(u32, u64)>,
 }
 
+impl Wakeup {
+    fn is_usable_for(&self, wait: &IdleWait) -> bool {
+        self.time >= wait.entry && self.remaining > 0
+    }
+}
+
+/// Who ended a wait, where and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waker {
+    pub thread: u32,
+    pub site: u32,
+    pub time: u64,
+}
+
+impl From<Wakeup> for Waker {
+    fn from(wakeup: Wakeup) -> Waker {
+        let Wakeup { time, thread, site, .. } = wakeup;
+        Waker { thread, site, time }
+    }
+}
+
 /// A thread that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdleWait {
@@ -33,14 +54,26 @@ pub struct IdleWait {
 pub struct WakeupQueue {
     pub waits: Vec<IdleWait>,
     wakeups: VecDeque<Wakeup>,
-    /// The last to arrive at a barrier: when, thread and site.
-    pub last_arrival: Option<(u64, u32, u32)>,
+    /// The last that arrived at a barrier.
+    pub last_arrival: Option<Waker>,
 }
 
 impl WakeupQueue {
     /// Takes a wake-up that some thread waits for.
     pub fn push(&mut self, wakeup: Wakeup) {
         self.wakeups.push_back(wakeup);
+    }
+
+    /// Takes the arrival at a barrier that ends all waits.
+    pub fn push_for_all(&mut self, Waker { thread, site, time }: Waker) {
+        let capacity = self.waits.len() as u32;
+        self.push(Wakeup { time, thread, site, remaining: capacity, capacity, watch: None });
+    }
+
+    /// Whether a wake-up is known that may have ended a thread's wait.
+    pub fn has_wakeup_for(&self, thread: u32) -> bool {
+        let wait = self.waits.iter().rfind(|wait| wait.thread == thread);
+        wait.is_some_and(|wait| self.wakeups.iter().any(|wakeup| wakeup.is_usable_for(wait)))
     }
 
     /// Removes a thread's wait.
@@ -51,8 +84,7 @@ impl WakeupQueue {
 
     /// The wake-up that ended a wait, which gives it to no other wait unless it is a broadcast's.
     pub fn take(&mut self, wait: IdleWait) -> Option<Wakeup> {
-        let is_usable = |wakeup: &&mut Wakeup| wakeup.time >= wait.entry && wakeup.remaining > 0;
-        let wakeup = self.wakeups.iter_mut().find(is_usable)?;
+        let wakeup = self.wakeups.iter_mut().find(|wakeup| wakeup.is_usable_for(&wait))?;
         wakeup.remaining -= 1;
         Some(*wakeup)
     }

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use spec::record::NANOS_PER_SECOND;
 
+use super::path_summary::{path_entry, selected_paths};
 use super::view::{PairRow, ReportView, event_name};
 use crate::options::ReportTable;
 use crate::report::contention::{BlockedThread, ChainEnd, DurationSummary, ImageEnd, ObjectKind, OngoingCall};
@@ -29,6 +30,9 @@ pub fn document(view: &ReportView) -> Value {
     let sites = document.sites();
     let pairs = document.pairs();
     let stuck = document.stuck();
+    let paths = selected_paths(view);
+    let critical_paths =
+        document.list("critical_path", &paths, |document, path| path_entry(document.view, path, LIST_MAX));
     let selection = &view.analysis.selection;
     let given = |time: u64, default: u64| (time != default).then(|| document.time(time));
     let [since, until] = [given(selection.times.start, 0), given(selection.times.end, u64::MAX)];
@@ -49,6 +53,7 @@ pub fn document(view: &ReportView) -> Value {
         "pairs": pairs,
         "deadlocks": document.deadlocks(),
         "stuck": stuck,
+        "critical_path": critical_paths,
         "left_out": document.left_out,
     })
 }

@@ -5,6 +5,7 @@ mod document;
 mod html;
 mod limits;
 mod object_names;
+mod path_summary;
 mod pprof;
 mod stacks;
 mod tables;

@@ -7,7 +7,7 @@ use crate::report::recorded_process::RecordedProcess;
 use crate::symbols::Symbolizer;
 
 /// The name of each object: of the static variable that it is (`queue_lock`, `table.locks[3]`), or else of the place where it was
-/// initialised (`mutex of new_queue queue.c:41`) or first used (`mutex first used in worker queue.c:88`). If a program has
+/// initialised (`mutex of new_queue queue.c:41`) or first used (`mutex first used in worker queue.c:88`), unless the user has another. If a program has
 /// several of a name, the second one is `mutex of new_queue queue.c:41 #2`. `place` names a site.
 pub fn object_names(
     analysis: &Analysis,
@@ -25,13 +25,45 @@ pub fn object_names(
     let mut name_of = |object: &ObjectState| {
         let from_place = || {
             let place = places.entry(object.site).or_insert_with(|| place(object.site)).as_ref()?;
+            if object.is_initialised && symbols.aliases.has_site(place) {
+                return Some(place.clone());
+            }
             let relation = if object.is_initialised { "of" } else { "first used in" };
             Some(format!("{} {relation} {place}", object.kind.name()))
         };
-        let name = variable(object).or_else(from_place)?;
+        let alias = symbols.aliases.of_object(object.address).map(str::to_owned);
+        let name = alias.or_else(|| variable(object)).or_else(from_place)?;
         let count = counts.entry((object.process, name.clone())).or_default();
         *count += 1;
         Some(if *count == 1 { name } else { format!("{name} #{count}") })
     };
     analysis.objects.iter().map(&mut name_of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{INFO, Sample};
+
+    #[test]
+    fn objects_are_named_by_where_they_were_initialised_or_first_used() {
+        let lines = "\
+            1:1:02:01:0:0x10:0:0:0:0x1500\n2:1:02:01:0:0x20:0:0:0:0x1500\n\
+            3:1:02:02:1:0x30:0:0:0:0x1600\n4:1:02:02:2:0:0:0:0:0\n\
+            5:1:04:01:0:0x40:0:1:0:0\n6:1:04:02:1:0x40:1:0:0:0x1700\n7:1:04:02:2:0:0:0:0:0\n\
+            8:1:02:04:0:0x50:0:0:0:0\n";
+        let sample = Sample::new(lines, INFO);
+        let view = sample.view();
+        let names: Vec<Option<&str>> = (0..5).map(|index| view.source_name(index)).collect();
+        let expected = [
+            Some("mutex of /bin/a b+0xa00"),
+            Some("mutex of /bin/a b+0xa00 #2"),
+            Some("mutex first used in /bin/a b+0xb00"),
+            // The record of its initialisation has no site.
+            Some("sema first used in /bin/a b+0xc00"),
+            None,
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(view.object_label(3), "sema first used in /bin/a b+0xc00 0x40");
+        assert_eq!(view.object_label(4), "mutex 1:0x50#1");
+    }
 }

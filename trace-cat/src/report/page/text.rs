@@ -1,5 +1,6 @@
 //! The report as a page of text, 100 columns wide.
 
+use super::path_summary::append_paragraph;
 use super::tables::{self, percent};
 use super::view::{ReportView, event_name};
 use crate::options::ReportTable;
@@ -65,6 +66,7 @@ fn figures(view: &ReportView, options: &PageOptions, text: &mut String) {
         wrong(view, options.top, text);
     }
     tables::objects(view, options.top, text);
+    append_paragraph(view, options.top, text);
     next_command(view, options, text);
 }
 

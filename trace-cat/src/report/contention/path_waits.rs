@@ -1,0 +1,93 @@
+//! What the critical path needs of waits, threads and processes.
+
+use std::io;
+
+use super::analysis::Analysis;
+use super::locks::PROC_FORK;
+use super::numeric_record::NumericRecord;
+use super::tables::{ImageEnd, ProgramState, ThreadState};
+use super::wakeups::Waker;
+use crate::report::critical_path::{CriticalPath, PathOrigin, PathThread, WaitEnd};
+
+impl Analysis {
+    /// Takes the end of a wait for a lock, which this release ended.
+    pub fn end_lock_wait(&mut self, object: u32, thread: u32, entry: u64, now: u64, waker: Option<Waker>) {
+        let knowledge = self.knowledge_of(object);
+        // Where few releases are recorded, the last one known may be an old one.
+        let is_last = |waker: &Waker| {
+            waker.time >= knowledge.complete_from
+                && !knowledge.is_partial
+                && (!knowledge.only_blocked || waker.time > entry)
+        };
+        let how = waker.filter(is_last).map_or(WaitEnd::Unknown, |waker| WaitEnd::Woken(waker.thread, waker.time));
+        self.activities.end_wait(thread, entry, now, how);
+    }
+
+    /// Takes the end of another wait, of which the waker is known or unknown.
+    pub fn end_idle_wait(&mut self, thread: u32, entry: u64, now: u64, waker: Option<Waker>) {
+        let process = self.threads[thread as usize].process;
+        // An earlier waker's record may be missing.
+        let is_complete = entry >= self.processes[process as usize].knowledge.complete_from;
+        let how =
+            waker.filter(|_| is_complete).map_or(WaitEnd::Unknown, |waker| WaitEnd::Woken(waker.thread, waker.time));
+        self.activities.end_wait(thread, entry, now, how);
+    }
+
+    /// Takes the end of a wait that nobody ended in time.
+    pub fn end_timed_out_wait(&mut self, thread: u32, entry: u64, now: u64) {
+        self.activities.end_wait(thread, entry, now, WaitEnd::TimedOut);
+    }
+
+    /// Takes the entry record of the creation of a thread.
+    pub fn enter_creation(&mut self, thread: u32, record: &NumericRecord) {
+        self.activities.begin_creation(thread, record.time);
+    }
+
+    /// Takes its return record.
+    pub fn return_from_creation(&mut self, thread: u32, record: &NumericRecord) {
+        let [rval, tid, ..] = record.arguments;
+        if rval == 0 {
+            let process = self.threads[thread as usize].process;
+            let latest = self.thread_of_tid.get(&(process, tid)).copied();
+            self.activities.end_creation(thread, process, tid, latest);
+        }
+    }
+
+    /// Ends the last stretch of the thread that ended a process.
+    pub fn end_activities(&mut self, process: u32) {
+        let state = &self.processes[process as usize];
+        let (thread, end) = (state.ended_by(), state.last);
+        let state = &self.threads[thread as usize];
+        let open_wait = state.open.last().filter(|call| call.waits && call.event != PROC_FORK);
+        match open_wait {
+            _ if state.is_in_gap => self.activities.end_wait(thread, state.last, end, WaitEnd::Unknown),
+            Some(call) if self.processes[process as usize].end != ImageEnd::Exit => {
+                self.activities.end_wait(thread, call.entry, end, WaitEnd::Unknown);
+            }
+            _ => self.activities.log_until(thread, end),
+        }
+    }
+
+    /// Finds the critical path of each process, once the analysis is finished.
+    ///
+    /// # Errors
+    /// Any failure of a temporary file.
+    pub fn find_critical_paths(&mut self) -> io::Result<()> {
+        let thread = |thread: &ThreadState| PathThread {
+            process: thread.process,
+            begin: thread.begin,
+            is_main: thread.lwp == self.processes[thread.process as usize].pid,
+        };
+        let threads: Vec<PathThread> = self.threads.iter().map(thread).collect();
+        let origin = |process: &ProgramState| PathOrigin {
+            begin: process.begin,
+            end: process.last,
+            thread: process.ended_by(),
+            complete_from: process.complete_from,
+        };
+        let origins: Vec<PathOrigin> = self.processes.iter().map(origin).collect();
+        let activities = std::mem::take(&mut self.activities);
+        self.critical_paths = CriticalPath::of_all(activities, &threads, &origins)?;
+        Ok(())
+    }
+}

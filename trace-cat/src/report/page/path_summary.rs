@@ -1,0 +1,125 @@
+//! The critical path: as entries of the document, and as a paragraph of the page.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::tables::{percent, thread_label};
+use super::view::ReportView;
+use crate::report::critical_path::{CriticalPath, HoldShare};
+use crate::support::duration::duration_text;
+
+/// How many processes, objects, sites and threads the paragraph names.
+const PROCESSES_MAX: usize = 3;
+const OBJECTS_MAX: usize = 5;
+const SITES_MAX: usize = 2;
+const THREADS_MAX: usize = 4;
+
+/// How much of a path was spent holding an object.
+struct ObjectOnPath {
+    object: u32,
+    time: u64,
+    holds: u64,
+    /// By site.
+    sites: Vec<HoldShare>,
+}
+
+/// The paths of the selected processes, the longest first.
+pub fn selected_paths<'a>(view: &ReportView<'a>) -> Vec<&'a CriticalPath> {
+    let is_wanted = |path: &&CriticalPath| view.analysis.selection.wants_process(view.pid(path.process));
+    let mut paths: Vec<&CriticalPath> = view.analysis.critical_paths.iter().filter(is_wanted).collect();
+    paths.sort_by_key(|path| (Reverse(path.length), path.process));
+    paths
+}
+
+/// The objects of a path, the longest time first; `None` if the records do not show what threads hold.
+fn objects_on(view: &ReportView, path: &CriticalPath) -> Option<Vec<ObjectOnPath>> {
+    let knowledge = view.analysis.processes[path.process as usize].knowledge;
+    if knowledge.only_blocked || knowledge.is_partial {
+        return None;
+    }
+    let mut objects: HashMap<u32, ObjectOnPath> = HashMap::new();
+    for hold in &path.holds {
+        let new = ObjectOnPath { object: hold.object, time: 0, holds: 0, sites: Vec::new() };
+        let object = objects.entry(hold.object).or_insert(new);
+        (object.time, object.holds) = (object.time + hold.time, object.holds + hold.holds);
+        object.sites.push(*hold);
+    }
+    let mut objects: Vec<ObjectOnPath> = objects.into_values().collect();
+    objects.sort_by_key(|object| (Reverse(object.time), object.object));
+    Some(objects)
+}
+
+/// A path as an entry of the document, with lists of at most `list_max` entries.
+pub fn path_entry(view: &ReportView, path: &CriticalPath, list_max: usize) -> Value {
+    let share = |time: u64| if path.length == 0 { 0.0 } else { time as f64 / path.length as f64 };
+    let site = |hold: &HoldShare| json!({ "site": view.place(hold.site), "time": hold.time, "holds": hold.holds });
+    let object = |object: &ObjectOnPath| {
+        json!({
+            "object": view.object_name(object.object),
+            "time": object.time,
+            "holds": object.holds,
+            "share": share(object.time),
+            "sites": object.sites.iter().take(list_max).map(site).collect::<Vec<_>>(),
+        })
+    };
+    let objects = objects_on(view, path);
+    let has_holds = objects.is_some();
+    let shares = path.shares;
+    let thread = |(thread, time): &(u32, u64)| json!({ "thread": view.thread(*thread).lwp, "time": time });
+    json!({
+        "pid": view.pid(path.process),
+        "image": view.analysis.processes[path.process as usize].image,
+        "length": path.length,
+        "holding": has_holds.then_some(shares.holding),
+        "other": has_holds.then_some(shares.other),
+        "latency": shares.latency,
+        "unknown": shares.unknown,
+        "timed_out": shares.timed_out,
+        "by_object": objects.map(|objects| objects.iter().take(list_max).map(object).collect::<Vec<_>>()),
+        "by_thread": path.threads.iter().take(list_max).map(thread).collect::<Vec<_>>(),
+    })
+}
+
+/// Appends what the lengths of the longest paths depend on.
+pub fn append_paragraph(view: &ReportView, top: usize, text: &mut String) {
+    let paths = selected_paths(view);
+    let has_several_threads = |path: &&&CriticalPath| path.threads.len() > 1 || !path.holds.is_empty();
+    for path in paths.iter().filter(has_several_threads).take(PROCESSES_MAX.min(top)) {
+        append_path(view, path, top, text);
+    }
+}
+
+fn append_path(view: &ReportView, path: &CriticalPath, top: usize, text: &mut String) {
+    let share = |time: u64| percent(time, path.length);
+    let (pid, length) = (view.pid(path.process), duration_text(path.length));
+    *text += &format!("\nCritical path of process {pid}: what its {length} depend on\n");
+    let shares = path.shares;
+    let objects = objects_on(view, path);
+    for object in objects.iter().flatten().take(OBJECTS_MAX.min(top)) {
+        *text += &format!("  {:>7}  holding {}\n", share(object.time), view.object_label(object.object));
+        *text += &format!("           {} times: shorter holds can gain at most {}\n", object.holds, share(object.time));
+        for site in object.sites.iter().take(SITES_MAX) {
+            if let Some(place) = view.place(site.site) {
+                *text += &format!("           {:>7} from {place}\n", share(site.time));
+            }
+        }
+    }
+    if objects.is_some() {
+        let latency = share(shares.latency);
+        *text +=
+            &format!("  {:>7}  neither holding nor waiting; {latency} from wake-ups to returns\n", share(shares.other));
+    }
+    if shares.unknown > 0 {
+        let timed_out = share(shares.timed_out);
+        *text += &format!("  {:>7}  unknown: nobody is known to have ended the wait", share(shares.unknown));
+        *text += &if shares.timed_out > 0 { format!("; {timed_out} timed out\n") } else { "\n".to_owned() };
+    }
+    let threads = path.threads.iter().take(THREADS_MAX);
+    let threads: Vec<String> =
+        threads.map(|(thread, time)| format!("{} {}", thread_label(view, *thread), share(*time))).collect();
+    let more = path.threads.len().saturating_sub(THREADS_MAX);
+    let more = if more > 0 { format!(", {more} more") } else { String::new() };
+    *text += &format!("           threads: {}{more}\n", threads.join(", "));
+}
