@@ -1,7 +1,9 @@
 //! The report: a page of text, a JSON document, and files for other programs. `view` sorts and labels what all show.
 
+mod csv;
 mod document;
 mod html;
+mod limits;
 mod object_names;
 mod path_summary;
 mod pprof;
@@ -10,6 +12,7 @@ mod tables;
 mod text;
 mod view;
 
+pub use csv::append_csv;
 pub use document::append_document;
 pub use html::append_html;
 pub use pprof::append_profile;

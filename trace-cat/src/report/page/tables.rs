@@ -143,7 +143,7 @@ pub fn percent(share: u64, of: u64) -> String {
 }
 
 /// A duration with three digits: `8.57 ms`.
-fn short_duration(nanoseconds: u64) -> String {
+pub fn short_duration(nanoseconds: u64) -> String {
     let units = [(1, "ns"), (1_000, "us"), (1_000_000, "ms"), (1_000_000_000, "s")];
     let (unit, name) = units.into_iter().rfind(|(unit, _)| nanoseconds >= *unit).unwrap_or((1, "ns"));
     let hundredths = (u128::from(nanoseconds) * 100 / unit as u128) as u64;
