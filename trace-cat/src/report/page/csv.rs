@@ -80,11 +80,11 @@ fn quoted(value: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::{INFO, Sample, WAITS};
+    use super::super::sample_view::{INFO, SampleView, WAITS};
     use super::*;
 
     fn table(table: ReportTable, top: usize) -> String {
-        let sample = Sample::new(WAITS, INFO);
+        let sample = SampleView::new(WAITS, INFO);
         let mut out = Vec::new();
         append_csv(&sample.view(), table, top, &mut out);
         String::from_utf8(out).unwrap()

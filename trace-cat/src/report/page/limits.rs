@@ -86,12 +86,12 @@ impl ReportView<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::{INFO, Sample, WAITS};
+    use super::super::sample_view::{INFO, SampleView, WAITS};
     use super::*;
 
     #[test]
     fn figures_are_compared_or_unknown() {
-        let sample = Sample::new(WAITS, INFO);
+        let sample = SampleView::new(WAITS, INFO);
         let view = sample.view();
         let result = |text: &str| view.exceeded(&FailCondition::parse(text).unwrap());
         for (text, expected) in [
