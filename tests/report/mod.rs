@@ -197,3 +197,31 @@ fn who_joins_a_thread_that_locked_its_own_mutex_is_stuck() {
     let text = page.exited(3).stdout_text();
     assert!(text.contains("Deadlock of 1 thread") && text.contains("Stuck: "), "{text}");
 }
+
+#[test]
+fn a_program_is_recorded_and_reported_in_one_step() {
+    let test = TestDirectory::new("report-run");
+    let program = Program::c("report/known.c");
+    let run = |options: &[&str], program: &[&str]| {
+        test.native(trace_cat()).args(["run", "-d", "trace"]).args(options).arg("--").args(program).run()
+    };
+    let known = program.path().to_str().unwrap();
+    let page = " held by ";
+    let output = run(&["--report"], &["sh", "-c", "\"$0\" waits 5; echo out; exit 7", known]);
+    let text = output.exited(7).stderr_text();
+    assert_eq!(output.stdout_text(), "out\n");
+    assert!(text.contains(page) && text.contains("\ncontention  "), "{text}");
+    let output = run(&["--report=page"], &[known, "waits", "5"]);
+    let written = std::fs::read_to_string(test.directory().join("page")).unwrap();
+    assert!(!output.success().stderr_text().contains(page) && written.contains(page), "{written}");
+    // The report is of this run alone.
+    let output = run(&["--report=page", "--fail-if", "contention > 0ns", "--fail-if", "waits(0x1) > 0"], &["true"]);
+    let text = output.exited(2).stderr_text();
+    assert!(!text.contains("fails, since") && text.contains("no object is named '0x1'"), "{text}");
+    let output = run(&["--report", "--fail-if", "contention > 0ns"], &["sh", "-c", "\"$0\" waits 5; exit 7", known]);
+    let text = output.exited(3).stderr_text();
+    assert!(text.contains("trace-cat: --fail-if: fails, since contention > 0ns holds: it is "), "{text}");
+    let output = run(&["--report", "--fail-if", "stuck > 0", "--only", "nobody"], &["true"]);
+    assert!(output.exited(2).stderr_text().ends_with("'stuck > 0': not known: nothing was recorded\n"), "{output:?}");
+    run(&["--fail-if", "stuck > 0"], &["true"]).exited(2);
+}

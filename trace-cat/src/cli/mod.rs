@@ -5,18 +5,19 @@ mod print;
 mod report;
 
 use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub use crate::options::command;
-use crate::options::{CommandError, Options, ReportOptions, Task, usage_error};
+use crate::options::{CommandError, Options, ReportOptions, RunOptions, Task, usage_error};
 use crate::output::destination;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
 use crate::{follow, launch, recover};
 use messages::Messages;
 
-/// The exit status of a report with a deadlock.
-const DEADLOCK: u8 = 3;
+/// The exit status of a report with a deadlock, or one for which a condition of --fail-if holds.
+const FINDING: u8 = 3;
 
 /// Runs the program: parses the command line, executes the command, and returns the exit status.
 pub fn main() -> ExitCode {
@@ -28,7 +29,8 @@ pub fn main() -> ExitCode {
         Ok(Task::Report(options)) => cli.report(options),
         Ok(Task::Run(options)) => {
             let merge = |options| cli.read(options) == ExitCode::SUCCESS;
-            match launch::run(&options, merge, &cli.diagnostics) {
+            let report = |directory, succeeded| cli.report_run(&options, directory, succeeded);
+            match launch::run(&options, merge, report, &cli.diagnostics) {
                 Ok(status) => ExitCode::from(status),
                 Err(refusal) => {
                     cli.print_failure(&refusal.message);
@@ -56,13 +58,37 @@ impl Cli {
     /// Reports on a trace.
     fn report(&self, options: ReportOptions) -> ExitCode {
         destination::ignore_file_size_signal();
-        self.status(report::report(options, &self.diagnostics), &["report"])
+        let outcome = report::report(options, &self.diagnostics);
+        self.status(outcome.map(|outcome| outcome.has_deadlock || outcome.is_exceeded), &["report"])
     }
 
-    /// The exit status of a command that found a deadlock, or that failed. `subcommands` is its name.
+    /// Reports on the trace of a program in a directory; `None` if nothing was recorded. Returns the exit status, if it is not the
+    /// program's, which `succeeded` or not.
+    fn report_run(&self, run: &RunOptions, directory: Option<PathBuf>, succeeded: bool) -> Option<u8> {
+        let Some(directory) = directory else {
+            let unknown = run.fail_if.first()?;
+            self.print_failure(format_args!("--fail-if '{}': not known: nothing was recorded", unknown.text));
+            return Some(2);
+        };
+        let (output, fail_if) = (run.report.clone().filter(|path| path != "-"), run.fail_if.clone());
+        let options = ReportOptions { paths: vec![directory], last: true, output, fail_if, ..ReportOptions::default() };
+        match report::report_run(&options, &self.diagnostics) {
+            Ok(outcome) => outcome.is_exceeded.then_some(FINDING),
+            Err(CommandError::Usage(message)) => {
+                self.print_failure(message);
+                Some(2)
+            }
+            Err(CommandError::Failed(error)) => {
+                self.print_failure(error);
+                succeeded.then_some(launch::OWN_FAILURE)
+            }
+        }
+    }
+
+    /// The exit status of a command that found what is a status of its own, or that failed. `subcommands` is its name.
     fn status(&self, result: Result<bool, CommandError>, subcommands: &[&str]) -> ExitCode {
         match result {
-            Ok(true) => return ExitCode::from(DEADLOCK),
+            Ok(true) => return ExitCode::from(FINDING),
             Ok(false) => {}
             Err(CommandError::Usage(message)) => return self.print_usage(&usage_error(subcommands, message)),
             // The reader of the output has closed it, and needs no more records.

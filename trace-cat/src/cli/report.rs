@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 
 use super::print::selected_paths;
 use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
-use crate::options::{CommandError, Options, ReportFormat, ReportOptions};
+use crate::options::{CommandError, FailCondition, Options, ReportFormat, ReportOptions, ReportTable};
 use crate::output::destination::{Output, output_identity};
 use crate::output::file_groups;
 use crate::report::contention::{Analysis, ContentionShares, Moment, NumericRecord, WaitGraph, WaitSelection};
 use crate::report::page::{
-    PageOptions, ReportView, append_document, append_folded, append_html, append_page, append_profile,
+    PageOptions, ReportView, append_csv, append_document, append_folded, append_html, append_page, append_profile,
 };
 use crate::report::process_info::{ProcessInfo, processes_in_groups};
 use crate::report::recorded_process::{RecordedProcess, recorded_processes};
@@ -26,21 +26,73 @@ use crate::trace::inputs;
 /// How many rows the tables of the page have.
 const TOP: usize = 10;
 
-/// Prints a report; returns whether there is a deadlock.
+/// What a report found that is an exit status of its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReportOutcome {
+    pub has_deadlock: bool,
+    /// A condition of --fail-if holds.
+    pub is_exceeded: bool,
+}
+
+/// Prints a report.
 ///
 /// # Errors
 /// Any failure of the output or of a temporary file.
-pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<bool, CommandError> {
+pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<ReportOutcome, CommandError> {
     options.check_format(io::stdout().is_terminal())?;
     let path = options.output.as_deref();
-    let symbols = symbolizer(&options)?;
-    let Some(trace) = AnalysedTrace::read(&options, diagnostics)? else { return Ok(false) };
+    let write = |text: &[u8]| Output::open_paged(path, !options.no_pager, diagnostics)?.write(text);
+    report_with(&options, write, diagnostics)
+}
+
+/// Prints the page of a program's run to stderr, or to the file that the options name.
+///
+/// # Errors
+/// As [`report`].
+pub fn report_run(options: &ReportOptions, diagnostics: &Diagnostics) -> Result<ReportOutcome, CommandError> {
+    let write = |text: &[u8]| match options.output.as_deref() {
+        Some(path) => Output::open(Some(path), diagnostics)?.write(text),
+        None => diagnostics.without_progress(|| io::stderr().write_all(text)),
+    };
+    report_with(options, write, diagnostics)
+}
+
+fn report_with(
+    options: &ReportOptions,
+    write: impl FnOnce(&[u8]) -> io::Result<()>,
+    diagnostics: &Diagnostics,
+) -> Result<ReportOutcome, CommandError> {
+    let symbols = symbolizer(options)?;
+    let Some(trace) = AnalysedTrace::read(options, diagnostics)? else { return Ok(ReportOutcome::default()) };
     let view = trace.view(&symbols);
     let mut text = Vec::new();
-    append(&view, &options, &mut text);
-    let written = Output::open_paged(path, !options.no_pager, diagnostics).and_then(|mut output| output.write(&text));
-    written.map_err(|error| Error::new(output_name(path), error))?;
-    Ok(!trace.graph.deadlocks.is_empty())
+    append(&view, options, &mut text);
+    write(&text).map_err(|error| Error::new(output_name(options.output.as_deref()), error))?;
+    let is_exceeded = check_limits(&view, &options.fail_if, diagnostics)?;
+    Ok(ReportOutcome { has_deadlock: !trace.graph.deadlocks.is_empty(), is_exceeded })
+}
+
+/// Reports the conditions of --fail-if that hold; returns whether one does.
+///
+/// # Errors
+/// The figures that are not known.
+fn check_limits(
+    view: &ReportView,
+    conditions: &[FailCondition],
+    diagnostics: &Diagnostics,
+) -> Result<bool, CommandError> {
+    let (mut is_exceeded, mut unknown) = (false, Vec::new());
+    for condition in conditions {
+        match view.exceeded(condition) {
+            Ok(None) => {}
+            Ok(Some(message)) => {
+                is_exceeded = true;
+                diagnostics.report_note("--fail-if", message);
+            }
+            Err(message) => unknown.push(message),
+        }
+    }
+    if unknown.is_empty() { Ok(is_exceeded) } else { Err(CommandError::Usage(unknown.join("\n"))) }
 }
 
 fn output_name(path: Option<&Path>) -> String {
@@ -51,6 +103,10 @@ fn output_name(path: Option<&Path>) -> String {
 fn append(view: &ReportView, options: &ReportOptions, text: &mut Vec<u8>) {
     match options.format {
         ReportFormat::Json => append_document(view, text),
+        ReportFormat::Csv => {
+            let top = options.top.unwrap_or(usize::MAX);
+            append_csv(view, options.by.unwrap_or(ReportTable::Object), top, text)
+        }
         ReportFormat::Folded => append_folded(view, text),
         ReportFormat::Pprof => append_profile(view, text),
         ReportFormat::Html => append_html(view, options.top, text),

@@ -17,23 +17,26 @@ mod trace_directory;
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::options::{Options, Printing, RunOptions};
 use crate::support::diagnostics::{Diagnostics, reason};
 use child_process::ProgramEnd;
 use new_files::{NewFiles, TraceFiles};
 use program_check::Obstacle;
-use refusal::{CANNOT_EXECUTE, NOT_FOUND, OWN_FAILURE, Refusal};
+pub use refusal::OWN_FAILURE;
+use refusal::{CANNOT_EXECUTE, NOT_FOUND, Refusal};
 
 /// Runs the program, and returns the exit status that trace-cat has to end with; if a signal ended the program, the same
-/// signal ends this process. `merge` writes the trace to a file, and returns whether it succeeded.
+/// signal ends this process. `merge` writes the trace to a file, and returns whether it succeeded. `report` reports on the trace in a
+/// directory, if there is one; whether the program succeeded decides with it which status is returned.
 pub fn run(
     options: &RunOptions,
     merge: impl FnOnce(Options) -> bool,
+    report: impl FnOnce(Option<PathBuf>, bool) -> Option<u8>,
     diagnostics: &Diagnostics,
 ) -> Result<u8, Refusal> {
-    match record(options, merge, diagnostics)? {
+    match record(options, merge, report, diagnostics)? {
         ProgramEnd::Status(status) => Ok(status),
         ProgramEnd::Signal(signal) => {
             child_process::end_by(signal);
@@ -46,6 +49,7 @@ pub fn run(
 fn record(
     options: &RunOptions,
     merge: impl FnOnce(Options) -> bool,
+    report: impl FnOnce(Option<PathBuf>, bool) -> Option<u8>,
     diagnostics: &Diagnostics,
 ) -> Result<ProgramEnd, Refusal> {
     let name = &options.command[0];
@@ -66,15 +70,14 @@ fn record(
     if let Some(why) = traits.unrecorded_locks {
         diagnostics.report_note(path.display(), format_args!("not all of its locks can be recorded: {why}"));
     }
-    if let Some(output) = &options.output {
-        check_writable(output)?;
-    }
+    let report_file = options.report.iter().filter(|path| *path != "-");
+    report_file.chain(&options.output).try_for_each(|path| check_writable(path))?;
     let directory = trace_directory::prepare(options.directory.as_deref(), &path, Path::new(""))?;
     // The program may change its working directory.
     let absolute = directory.canonicalize().map_err(|error| Refusal::own_failure(&directory, reason(&error)))?;
     let before = TraceFiles::of(&directory);
     let variables = environment::variables(&options.recording, &library, &absolute, &traits);
-    let ended = child_process::run(&path, &options.command, &variables).map_err(|error| {
+    let mut ended = child_process::run(&path, &options.command, &variables).map_err(|error| {
         let _ = std::fs::remove_dir(&directory);
         let status = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_EXECUTE };
         Refusal::new(status, format_args!("{}: {}", path.display(), reason(&error)))
@@ -87,13 +90,17 @@ fn record(
             false
         } else {
             let printing = Printing { format: options.format, output: Some(output.clone()), ..Printing::default() };
-            merge(Options::newest_of(directory, printing))
+            merge(Options::newest_of(directory.clone(), printing))
         };
         if merged {
             diagnostics.report_note(output.display(), "the merged trace");
         } else if ended == ProgramEnd::Status(0) {
-            return Ok(ProgramEnd::Status(OWN_FAILURE));
+            ended = ProgramEnd::Status(OWN_FAILURE);
         }
+    }
+    if options.report.is_some() {
+        let status = report((new.processes > 0).then_some(directory), ended == ProgramEnd::Status(0));
+        ended = status.map_or(ended, ProgramEnd::Status);
     }
     Ok(ended)
 }

@@ -6,6 +6,7 @@
 mod arrangement;
 mod command_error;
 mod event_list;
+mod fail_condition;
 mod follow_options;
 mod nearest_name;
 mod output_options;
@@ -22,6 +23,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 
 pub use arrangement::{Arrangement, SortOrder, SplitBy};
 pub use command_error::CommandError;
+pub use fail_condition::{FailCondition, Figure, ObjectFigure, Quantity};
 pub use follow_options::Following;
 pub use output_options::{ColorChoice, OutputFormat, Printing, TimeStyle};
 pub use report_command::{ReportFormat, ReportOptions, ReportTable};

@@ -7,6 +7,7 @@ use spec::EventSet;
 
 use super::command_error::CommandError;
 use super::event_list::event_set;
+use super::fail_condition::FailCondition;
 use super::selection::address;
 use super::time_point::TimePoint;
 
@@ -17,7 +18,7 @@ use super::time_point::TimePoint;
 /// the next command. It works on traces of programs that run, that ended and that were killed.
 ///
 /// Exit status: 0 if everything was read; 1 if something was damaged or could not be read; 2 for wrong usage; 3 if there is a
-/// deadlock.
+/// deadlock, or if a condition of --fail-if holds.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ReportOptions {
     /// Files or directories to read [default: $THR_TRACE_DIR, else .]
@@ -39,6 +40,16 @@ pub struct ReportOptions {
     /// Write to FILE, which must not be one of the files read
     #[arg(short = 'o', long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
+
+    /// Fail, with exit status 3, if this condition holds; may be repeated
+    ///
+    /// CONDITION compares a figure with a limit by >, >=, < or <=: contention or idleness with a share of the threads' time (5%)
+    /// or a duration (200ms); deadlocks, stuck or lost (records) with a number; waits(OBJECT) with a number; and waited,
+    /// mean, p50, p90, p99, max (of the waits) and held of an OBJECT with a duration. OBJECT is a name or address as in --by object. The
+    /// report is printed nevertheless, and a line on stderr for each condition that holds. A figure that is not known, such as of an
+    /// object that does not exist, is exit status 2. Example: --fail-if 'contention > 5%' --fail-if 'p99(queue.lock) > 2ms'
+    #[arg(long, value_name = "CONDITION", value_parser = FailCondition::parse)]
+    pub fail_if: Vec<FailCondition>,
 
     /// Print to a terminal without a pager ($PAGER, or less)
     #[arg(long)]
@@ -167,7 +178,7 @@ impl ReportOptions {
             ReportFormat::Folded => ("folded", None),
             ReportFormat::Pprof => ("pprof", Some("report.pb.gz")),
             ReportFormat::Html => ("html", Some("report.html")),
-            ReportFormat::Text | ReportFormat::Json => return Ok(()),
+            ReportFormat::Text | ReportFormat::Json | ReportFormat::Csv => return Ok(()),
         };
         let problem = match file {
             _ if self.by.is_some() => format!("-F {name} has no table: leave --by out"),
@@ -189,6 +200,8 @@ pub enum ReportFormat {
     Text,
     /// One document with all lists
     Json,
+    /// The table of --by, else that of objects, with a line of names; durations in ns, empty if not known
+    Csv,
     /// Contention as lines of frames with nanoseconds, for flame graphs
     Folded,
     /// Contention as a compressed profile for Go's pprof

@@ -9,6 +9,7 @@ use spec::tables::CATEGORIES;
 use spec::{EventId, id};
 
 use super::event_list::event_set;
+use super::fail_condition::FailCondition;
 use super::output_options::OutputFormat;
 
 /// Run a program and record it
@@ -43,6 +44,22 @@ pub struct RunOptions {
     /// How records are printed into FILE
     #[arg(short = 'F', long, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Raw, requires = "output", help_heading = "Where to")]
     pub format: OutputFormat,
+
+    /// When the program has ended, report who waited for whom, on stderr or in FILE: see trace-cat report
+    ///
+    /// FILE stands behind an equals sign: --report=FILE. The trace stays in its directory, for other reports. The exit
+    /// status is the program's, also if there is a deadlock, unless --fail-if is given. Example: trace-cat run --report sort --parallel=4
+    /// numbers
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-",
+        value_hint = ValueHint::FilePath, help_heading = "Where to")]
+    pub report: Option<PathBuf>,
+
+    /// With --report: exit status 3 if this condition holds, whatever the program's; may be repeated
+    ///
+    /// See trace-cat report. Exit status 2: a figure is not known, such as of an object that does not exist. Example: --report
+    /// --fail-if 'contention > 5%'
+    #[arg(long, value_name = "CONDITION", value_parser = FailCondition::parse, requires = "report", help_heading = "Where to")]
+    pub fail_if: Vec<FailCondition>,
 
     /// The library to preload [default: libthreadt.so beside trace-cat]
     ///

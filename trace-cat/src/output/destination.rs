@@ -6,10 +6,13 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use spec::names::FileName;
+
 use super::pager::Pager;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::inherited_state;
 use crate::trace::file_handle::FileIdentity;
+use crate::trace::file_names::split_name;
 
 /// Device and inode number of the regular file that output to `path`, or to the standard output, would change.
 pub fn output_identity(path: Option<&Path>) -> Option<FileIdentity> {
@@ -18,6 +21,11 @@ pub fn output_identity(path: Option<&Path>) -> Option<FileIdentity> {
         None => File::from(io::stdout().as_fd().try_clone_to_owned().ok()?).metadata().ok()?,
     };
     metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
+}
+
+/// Whether an existing file has the name of one that holds no records and that a trace needs.
+fn is_needed_by_a_trace(path: &Path) -> bool {
+    path.is_file() && split_name(path).1.is_some_and(|name| !matches!(name, FileName::Records { .. }))
 }
 
 /// Makes writing beyond RLIMIT_FSIZE fail with an error instead of ending the process.
@@ -41,6 +49,10 @@ impl Output<'_> {
     /// The standard output, or the file at `path`, which is created or truncated.
     pub fn open<'a>(path: Option<&Path>, diagnostics: &'a Diagnostics) -> io::Result<Output<'a>> {
         let file = match path {
+            Some(path) if is_needed_by_a_trace(path) => {
+                let why = "it belongs to a trace, which could not be read without it";
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+            }
             Some(path) => File::create(path)?,
             // The runtime put /dev/null in its place. Writing has to fail as it does on a closed descriptor.
             None if inherited_state::was_closed(libc::STDOUT_FILENO) => File::open("/dev/null")?,

@@ -17,6 +17,8 @@ const LOCK_EVENTS: [(u8, &[u8]); 4] =
 /// The numbers of events without which neither the lock order nor misuse is known: creations and joins of threads, waits for
 /// conditions and barriers.
 const ORDER_EVENTS: [(u8, &[u8]); 3] = [(1, &[1, 2, 3, 30, 31, 36, 37]), (3, &[4, 5, 30]), (7, &[2])];
+/// The numbers of the events that wait for conditions.
+const COND_WAITS: [u8; 3] = [4, 5, 30];
 
 /// A process as its trinfo describes it.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +74,7 @@ impl RecordedProcess {
                         numbers.iter().all(|number| set.contains_numbers(*category, *number))
                     };
                     self.knowledge.is_selective |= !needed.all(is_recorded);
+                    self.knowledge.misses_conds |= leaves_conds_out(&set);
                     self.leaves_ends_out |= !set.contains(id::PROC_EXIT);
                 }
                 _ => {}
@@ -119,6 +122,12 @@ fn leaves_locks_out(set: &EventSet) -> bool {
     LOCK_EVENTS.iter().any(is_partial)
 }
 
+/// Whether a set of recorded events has mutexes and leaves out waits for conditions, which release them.
+fn leaves_conds_out(set: &EventSet) -> bool {
+    let has_mutexes = [2, 6].iter().any(|category| set.contains_numbers(*category, 2));
+    has_mutexes && COND_WAITS.iter().any(|number| !set.contains_numbers(3, *number))
+}
+
 /// What is known of processes, by their numbers.
 pub fn recorded_processes(processes: &HashMap<u32, ProcessInfo>) -> HashMap<u32, RecordedProcess> {
     processes.iter().map(|(pid, process)| (*pid, RecordedProcess::read(process))).collect()
@@ -143,6 +152,11 @@ mod tests {
             ["/bin/sh+0x510", "/bin/a b+0x10", "/bin/a b+0x1fff", "[jit]"]
         );
         assert!(process.knowledge.only_blocked && !process.knowledge.is_partial);
+        for (list, expected) in
+            [("mutex", true), ("mutex:cond", false), ("cond", false), ("-cond_wait", true), ("-thr_self", false)]
+        {
+            assert_eq!(leaves_conds_out(&EventSet::parse(list.as_bytes(), &mut |_| {})), expected, "{list}");
+        }
         for (list, expected) in [("mutex_lock", true), ("-mutex_unlock", true), ("cond", false), ("-thr_self", false)] {
             assert_eq!(leaves_locks_out(&EventSet::parse(list.as_bytes(), &mut |_| {})), expected, "{list}");
         }

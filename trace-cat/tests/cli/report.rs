@@ -108,11 +108,65 @@ fn kinds_of_objects_are_selected_by_their_events() {
     let thread = run(trace.path(), &["report", "--by", "thread", "--top", "1", "-e", "mutex"]);
     let thread = String::from_utf8(thread.stdout).unwrap();
     assert!(
-        thread.contains("LWP 3 of 1 ") && !thread.contains("LWP 5 ") && thread.ends_with(" more (--top)\n"),
+        thread.contains("/3 of 1 ") && !thread.contains("/5 of") && thread.ends_with(" more (--top)\n"),
         "{thread}"
     );
     assert_eq!(run(trace.path(), &["report", "-e", "mutxe"]).status.code(), Some(2));
     let nothing = run(trace.path(), &["report", "-l", "77", "-o", "page"]);
     let message = "trace-cat: no wait matches: the options leave out all that the trace has\n";
     assert_output(&nothing, 0, "", message);
+}
+
+#[test]
+fn tables_are_printed_as_csv() {
+    let trace = waits();
+    let table = |options: &[&str]| {
+        let output = run(trace.path(), &[&["report", "-F", "csv"], options].concat());
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let objects = table(&[]);
+    assert!(
+        objects.starts_with("object,kind,name,pid,address,site,calls,waits,waited,wait_mean,")
+            && objects.lines().count() == 5
+    );
+    assert!(
+        objects.lines().nth(1).unwrap().starts_with("1:0x10#1,mutex,,1,0x10,,4,1,4000000000,4000000000,"),
+        "{objects}"
+    );
+    assert_eq!(
+        table(&["--top", "1", "--by", "object"]).lines().collect::<Vec<_>>(),
+        objects.lines().take(2).collect::<Vec<_>>()
+    );
+    assert_eq!(table(&["--by", "pair"]), "waiter,holder,object,waits,waited\n3,2,1:0x10#1,1,3000000000\n");
+    assert_eq!(table(&["--by", "pair", "-l", "5"]), "waiter,holder,object,waits,waited\n");
+    assert_eq!(table(&["--by", "site"]), "site,calls,waits,contention,idleness,held,blamed\n");
+    assert!(
+        table(&["--by", "thread", "--since", "+6s"]).contains("\n5,1,,,"),
+        "{}",
+        table(&["--by", "thread", "--since", "+6s"])
+    );
+}
+
+#[test]
+fn limits_that_are_exceeded_are_status_3() {
+    let trace = waits();
+    let checked = |conditions: &[&str]| {
+        let words: Vec<&str> = conditions.iter().flat_map(|condition| ["--fail-if", condition]).collect();
+        let output = run(trace.path(), &[&["report", "--by", "pair"], &words[..]].concat());
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap(), output.stdout.len() > 80)
+    };
+    assert_eq!(checked(&["contention > 50%", "deadlocks > 0", "max(0x10) > 4s"]), (0, String::new(), true));
+    // 4 of the 30 seconds that the four threads lived together.
+    let message = "trace-cat: --fail-if: fails, since contention > 9% holds: it is 13.3 %\n\
+                   trace-cat: --fail-if: fails, since max(0x10) >= 4s holds: it is 4.00 s (mutex 1:0x10#1)\n";
+    assert_eq!(checked(&["contention > 9%", "stuck > 0", "max(0x10) >= 4s"]), (3, message.to_owned(), true));
+    let (status, error, is_printed) = checked(&["waits(0x10) > 0", "p99(queue) > 1s"]);
+    assert!(
+        error.contains("waits(0x10) > 0 holds: it is 1 ") && error.contains("no object is named 'queue'"),
+        "{error}"
+    );
+    assert_eq!((status, is_printed), (2, true));
+    let (status, error, is_printed) = checked(&["contention >> 1%"]);
+    assert!(status == 2 && !is_printed && error.contains("column 13: a share"), "{error}");
 }

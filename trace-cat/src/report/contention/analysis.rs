@@ -50,6 +50,8 @@ pub struct Analysis {
     pub thread_of_lwp: HashMap<(u32, u32), u32, RandomState>,
     /// By process and pthread_t.
     pub thread_of_tid: HashMap<(u32, u64), u32, RandomState>,
+    /// Names of threads that have had no record yet.
+    pub names_of_new: HashMap<(u32, u64), [u8; 16], RandomState>,
     /// The living objects, by process and address.
     object_of_address: HashMap<(u32, u64), u32, RandomState>,
     /// How many objects each address of a process has had.
@@ -98,6 +100,8 @@ pub struct WaitPlace {
     pub site: u32,
     pub entry: u64,
     pub is_open: bool,
+    /// It is the rest of a wait for a condition, which is counted there.
+    pub is_rest: bool,
     pub has_timed_out: bool,
 }
 
@@ -122,6 +126,7 @@ impl Analysis {
             process_of_pid: HashMap::default(),
             thread_of_lwp: HashMap::default(),
             thread_of_tid: HashMap::default(),
+            names_of_new: HashMap::default(),
             object_of_address: HashMap::default(),
             object_numbers: HashMap::default(),
             recent_threads: Box::new([(0, 0, u32::MAX); 256]),
@@ -237,7 +242,7 @@ impl Analysis {
     /// Accounts holds that ended nobody knows when.
     pub fn lose_holds(&mut self, object: u32, holds: &[Hold]) {
         // Where only some releases are recorded, none is missing.
-        let are_missing = !self.knowledge_of(object).only_blocked;
+        let are_missing = !self.knowledge_of(object).leaves_calls_out();
         let now = self.span.map_or(0, |span| span.1);
         for hold in holds {
             self.drop_hold(object, hold.holder.thread);
@@ -272,10 +277,10 @@ impl Analysis {
         if let Some(sums) = &mut self.shares {
             sums.add((place.thread, place.site, object), &wait.shares);
         }
-        // A thread may have held the object several times, and at several sites.
+        // A thread may have held the object at several sites.
         let mut by_thread: Vec<(u32, u64)> = Vec::new();
         for &(holder, time) in wait.shares.blamed.iter().filter(|(_, time)| *time > 0) {
-            match by_thread.iter_mut().find(|(thread, _)| *thread == holder.thread) {
+            match by_thread.last_mut().filter(|(thread, _)| *thread == holder.thread) {
                 Some((_, sum)) => *sum += time,
                 None => by_thread.push((holder.thread, time)),
             }
@@ -323,8 +328,8 @@ impl Analysis {
         holder: Option<u32>,
         waker: Option<Waker>,
     ) {
-        self.threads[place.thread as usize].waits += 1;
-        self.sites.sites[place.site as usize].waits += 1;
+        self.threads[place.thread as usize].waits += u64::from(!place.is_rest);
+        self.sites.sites[place.site as usize].waits += u64::from(!place.is_rest);
         let Some(object) = object else { return };
         let figures = &mut self.objects[object as usize].figures;
         figures.wait.add(waited);

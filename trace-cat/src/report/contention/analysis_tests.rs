@@ -9,7 +9,7 @@ use super::tables::ImageEnd;
 use super::wait_graph::{ChainEnd, WaitGraph};
 use super::wait_selection::WaitSelection;
 
-const TIMED_OUT: u64 = libc::ETIMEDOUT as u64;
+pub(super) const TIMED_OUT: u64 = libc::ETIMEDOUT as u64;
 
 /// A record as a line of a test: time, LWP, `event1:event2:which`, and arguments.
 pub(super) type RecordLine<'a> = (u64, u32, &'a str, &'a [u64]);
@@ -36,13 +36,13 @@ pub(super) fn analysed(lines: &[RecordLine]) -> (Analysis, WaitGraph) {
 }
 
 /// Waits, contention, idleness, handoff and unknown of the object at an address.
-fn figures(analysis: &Analysis, address: u64) -> (u64, u64, u64, u64, u64) {
+pub(super) fn figures(analysis: &Analysis, address: u64) -> (u64, u64, u64, u64, u64) {
     let figures = &analysis.objects.iter().find(|object| object.address == address).unwrap().figures;
     (figures.wait.count(), figures.contention, figures.idleness, figures.handoff, figures.unknown)
 }
 
 /// Who is blamed for waits for the object at an address: LWP, site and time.
-fn blamed(analysis: &Analysis, address: u64) -> Vec<(u32, u64, u64)> {
+pub(super) fn blamed(analysis: &Analysis, address: u64) -> Vec<(u32, u64, u64)> {
     let of_object = |object: u32| analysis.objects[object as usize].address == address;
     let blame = analysis.blame.iter().filter(|((object, _), _)| of_object(*object));
     let mut blame: Vec<_> = blame
@@ -56,7 +56,7 @@ fn blamed(analysis: &Analysis, address: u64) -> Vec<(u32, u64, u64)> {
 }
 
 /// Who ended waits for the object at an address: LWPs with counts.
-fn wakers(analysis: &Analysis, address: u64) -> Vec<(u32, u64)> {
+pub(super) fn wakers(analysis: &Analysis, address: u64) -> Vec<(u32, u64)> {
     let of_object = |object: u32| analysis.objects[object as usize].address == address;
     let wakers = analysis.wakers.iter().filter(|((object, ..), _)| of_object(*object));
     let mut wakers: Vec<_> =
@@ -168,8 +168,9 @@ fn idle_waits_know_who_ended_them() {
         (40, 1, "1:3:1", &[3]),
         (44, 3, "1:2:0", &[0]),
         (45, 1, "1:3:2", &[3, 0, 0]),
-        (46, 1, "1:3:1", &[3]),
-        (47, 1, "1:3:2", &[3, 0, 0]),
+        (45, 4, "1:2:0", &[0]),
+        (46, 1, "1:3:1", &[4]),
+        (47, 1, "1:3:2", &[4, 0, 0]),
         (50, 1, "10:1:1", &[64, 0, 1, 0]),
         (52, 2, "10:2:0", &[64, 1, 1, 1]),
         (53, 1, "10:1:2", &[0]),

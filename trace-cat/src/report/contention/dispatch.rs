@@ -48,7 +48,9 @@ impl Analysis {
                     _ => return,
                 };
                 let process = self.threads[thread as usize].process;
-                if self.kind_at(process, address) == Some(kind) {
+                // The record of the release may have been written, too.
+                let has_record = self.threads[thread as usize].last_release == Some((address, record.time));
+                if self.kind_at(process, address) == Some(kind) && !has_record {
                     let object = self.object(process, address, kind, 0);
                     self.release(object, thread, 0, Release::Once, record.time);
                 }
@@ -64,8 +66,8 @@ impl Analysis {
                 self.enter_create(thread, record);
             }
             (1, 2) => {
-                self.return_from_creation(thread, record);
                 self.return_from_create(thread, record);
+                self.return_from_creation(thread, record);
             }
             (2, 0) => self.threads[thread as usize].has_exited = true,
             (3 | 37, 1) => self.enter_join(thread, record),

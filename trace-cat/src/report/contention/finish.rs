@@ -8,9 +8,19 @@ impl Analysis {
     /// Ends the analysis after the last record. `running` are the numbers of the processes that run, each with the present in the
     /// time of its records.
     pub fn finish(&mut self, running: &[(u32, u64)]) -> WaitGraph {
+        for process in 0..self.processes.len() as u32 {
+            let state = &self.processes[process as usize];
+            // It executes a program that is not recorded.
+            if state.exec.is_some() && state.end == ImageEnd::Unknown {
+                self.end_process(process, state.last, ImageEnd::Exec);
+            }
+        }
         for (pid, now) in running {
             let Some(&process) = self.process_of_pid.get(pid) else { continue };
             let process = &mut self.processes[process as usize];
+            if process.end == ImageEnd::Exec {
+                continue;
+            }
             (process.end, process.last) = (ImageEnd::Running, process.last.max(*now));
         }
         let graph = WaitGraph::of(self);

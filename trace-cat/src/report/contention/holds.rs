@@ -23,6 +23,8 @@ pub enum Released {
     Inner,
     /// No acquisition of the thread is known.
     NotHeld,
+    /// Another thread has it, so that the call fails.
+    HeldByAnother,
 }
 
 /// How a thread releases an object.
@@ -32,6 +34,8 @@ pub enum Release {
     Once,
     /// However often it has it.
     Complete,
+    /// Once, for a wait for a condition, which fails if another thread has it.
+    ForWait,
     /// Once; if its acquisition is not recorded, it may have been one of several readers.
     PerhapsShared,
     /// Once; if its acquisition is not recorded, it may still have it.
@@ -49,6 +53,15 @@ pub struct Knowledge {
     pub is_partial: bool,
     /// Some calls on locks, waits for conditions or barriers, creations or joins of threads are not recorded.
     pub is_selective: bool,
+    /// Waits for conditions, which release mutexes and acquire them, are not recorded.
+    pub misses_conds: bool,
+}
+
+impl Knowledge {
+    /// Whether acquisitions or releases are not recorded, so that none that is absent is missing.
+    pub fn leaves_calls_out(&self) -> bool {
+        self.only_blocked || self.is_partial || self.misses_conds
+    }
 }
 
 /// The keys of waits are threads; times that are watched have this or greater keys.

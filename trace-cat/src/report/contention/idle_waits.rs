@@ -9,7 +9,6 @@ use super::object_state::ObjectKind;
 use super::tables::OngoingCall;
 use super::wait_shares::{Holder, WaitShares};
 use super::wakeups::{IdleWait, Waker, Wakeup};
-use crate::report::critical_path::WaitEnd;
 
 impl Analysis {
     /// Takes the entry record of a wait for a condition, which releases the mutex in a2.
@@ -23,9 +22,11 @@ impl Analysis {
         };
         let mutex = self.object(process, address, kind, site);
         self.check_mutexes(cond, mutex, thread, site, record.time);
-        let depth = self.release(mutex, thread, site, Release::Complete, record.time);
+        // Where no other call shows the mutex, its releases are not recorded either.
+        let is_seen = self.objects[mutex as usize].figures.calls > 0;
+        let depth = if is_seen { self.release(mutex, thread, site, Release::ForWait, record.time) } else { 0 };
         let wait = IdleWait { thread, entry: record.time, mutex: Some(mutex) };
-        self.objects[cond as usize].wakeups.waits.push(wait);
+        self.objects[cond as usize].wakeups.begin_wait(wait);
         self.open_call(thread, record, site, Some(cond), true);
         if let Some(call) = self.threads[thread as usize].open.last_mut() {
             call.mutex = Some((mutex, depth));
@@ -43,20 +44,31 @@ impl Analysis {
         let (now, rval) = (record.time, record.arguments[0]);
         let has_mutex = [0, libc::ETIMEDOUT as u64, libc::ECANCELED as u64, EOWNERDEAD].contains(&rval);
         let mut mutex_waker = None;
-        if has_mutex || depth > 0 {
+        if (has_mutex || depth > 0) && self.objects[mutex as usize].figures.calls > 0 {
             self.note_nesting(mutex, Holder { thread, site }, false, now);
-            mutex_waker = self.acquire(mutex, Holder { thread, site }, depth.max(1), true, now, rval == EOWNERDEAD);
+            let waker = self.acquire(mutex, Holder { thread, site }, depth.max(1), true, now, rval == EOWNERDEAD);
+            let knowledge = self.knowledge_of(mutex);
+            mutex_waker = waker.filter(|waker| waker.is_last_release(entry, knowledge));
         }
         let queue = &mut self.objects[cond as usize].wakeups;
         let wait = queue.end_wait(thread);
         let wakeup = wait.filter(|_| rval == 0 || rval == EOWNERDEAD).and_then(|wait| queue.take(wait));
-        let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out: rval == libc::ETIMEDOUT as u64 };
+        let place = WaitPlace {
+            thread,
+            site,
+            entry,
+            is_open: false,
+            is_rest: false,
+            has_timed_out: rval == libc::ETIMEDOUT as u64,
+        };
         let mut contended = 0;
         if let Some(Wakeup { watch: Some((watched, key)), time, capacity, .. }) = wakeup
             && watched == mutex
         {
             let knowledge = self.knowledge_of(mutex);
-            let (shares, waiting) = self.objects[mutex as usize].occupancy.watched(key, now, knowledge);
+            let (mut shares, waiting) = self.objects[mutex as usize].occupancy.watched(key, now, knowledge);
+            // A recursive mutex that it had several times has been its own all the time.
+            shares.blamed.retain(|(holder, _)| holder.thread != thread);
             contended = shares.sum_of_blame();
             if contended > 0 {
                 let shares = WaitShares { handoff: 0, unknown: 0, ..shares };
@@ -65,20 +77,23 @@ impl Analysis {
                 self.account_contention(
                     mutex,
                     wait,
-                    WaitPlace { entry: time, has_timed_out: false, ..place },
+                    WaitPlace { entry: time, has_timed_out: false, is_rest: true, ..place },
                     mutex_waker,
                 );
             }
         }
         self.settle_suspicions(thread, entry, wakeup.map(|wakeup| wakeup.time));
-        let waker = wakeup.map(Waker::from);
-        self.account_idleness(Some(cond), now, contended, place, waker);
+        let waker = self.known_waker(thread, entry, wakeup.map(Waker::from));
+        // Another result means that it did not wait.
+        if has_mutex || rval == libc::ENOTRECOVERABLE as u64 {
+            self.account_idleness(Some(cond), now, contended, place, waker);
+        }
         if place.has_timed_out {
             self.end_timed_out_wait(thread, entry, now);
         } else if has_mutex {
             // The later of the two let the thread go on.
             let last = waker.zip(mutex_waker).map(|(waker, mutex)| if mutex.time > waker.time { mutex } else { waker });
-            self.end_idle_wait(thread, entry, now, last);
+            self.end_wait(thread, entry, now, last);
         }
         self.expire_wakeups(cond);
     }
@@ -98,12 +113,12 @@ impl Analysis {
     pub fn wake(&mut self, thread: u32, record: &NumericRecord, kind: ObjectKind, most: u64) {
         let (object, site) = self.called_object(thread, record, kind, record.arguments[4]);
         let queue = &mut self.objects[object as usize].wakeups;
-        let Some(&IdleWait { mutex, .. }) = queue.waits.first() else {
+        let Some((IdleWait { mutex, .. }, room)) = queue.next_wait() else {
             let is_signal = kind == ObjectKind::Cond;
             self.objects[object as usize].figures.wasted_signals += u64::from(is_signal && self.is_counting);
             return;
         };
-        let capacity = u64::min(most, queue.waits.len() as u64) as u32;
+        let capacity = u64::min(most, room.into()) as u32;
         let watch = mutex.map(|mutex| {
             self.watches += 1;
             let (key, knowledge) = (WATCH + self.watches, self.knowledge_of(mutex));
@@ -120,7 +135,7 @@ impl Analysis {
         let (object, site) = self.called_object(thread, record, kind, record.arguments[4]);
         if waits {
             let wait = IdleWait { thread, entry: record.time, mutex: None };
-            self.objects[object as usize].wakeups.waits.push(wait);
+            self.objects[object as usize].wakeups.begin_wait(wait);
         }
         self.open_call(thread, record, site, Some(object), waits);
     }
@@ -137,56 +152,70 @@ impl Analysis {
         let wait = queue.end_wait(thread);
         if unless != Some(rval) {
             let wakeup = wait.filter(|_| rval == 0).and_then(|wait| queue.take(wait));
-            let waker = wakeup.map(Waker::from);
+            let waker = self.known_waker(thread, entry, wakeup.map(Waker::from));
             let has_timed_out = rval == libc::ETIMEDOUT as u64;
-            let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out };
+            let place = WaitPlace { thread, site, entry, is_open: false, is_rest: false, has_timed_out };
             self.account_idleness(Some(object), record.time, 0, place, waker);
             if has_timed_out {
                 self.end_timed_out_wait(thread, entry, record.time);
             } else {
-                self.end_idle_wait(thread, entry, record.time, waker);
+                self.end_wait(thread, entry, record.time, waker);
             }
         }
         self.expire_wakeups(object);
     }
 
-    /// Takes the entry record of a wait at a barrier; a2 is how many threads are missing.
+    /// Takes the entry record of a wait at a barrier; a2 is how many threads are missing. The last to arrive ends all waits.
     pub fn enter_barrier(&mut self, thread: u32, record: &NumericRecord) {
         let (object, site) = self.called_object(thread, record, ObjectKind::Barrier, record.arguments[4]);
         let waits = record.arguments[1] != 1;
         self.order.phases.arrive(object, thread);
-        let queue = &mut self.objects[object as usize].wakeups;
+        self.open_call(thread, record, site, Some(object), waits);
         let arrival = Waker { thread, site, time: record.time };
+        let queue = &mut self.objects[object as usize].wakeups;
         queue.last_arrival = Some(arrival);
         if waits {
-            queue.waits.push(IdleWait { thread, entry: record.time, mutex: None });
+            queue.begin_wait(IdleWait { thread, entry: record.time, mutex: None });
         } else {
-            queue.push_for_all(arrival);
-            self.activities.log_until(thread, record.time);
+            self.end_barrier_waits(object, arrival);
         }
-        self.open_call(thread, record, site, Some(object), waits);
+    }
+
+    fn end_barrier_waits(&mut self, object: u32, arrival: Waker) {
+        for wait in self.objects[object as usize].wakeups.end_all_waits() {
+            let calls = self.threads[wait.thread as usize].open.iter_mut();
+            if let Some(call) = calls.rev().find(|call| call.object == Some(object)) {
+                call.arrival = Some(arrival);
+            }
+        }
+        self.activities.log_until(arrival.thread, arrival.time);
     }
 
     /// Takes the return record of a wait at a barrier.
     pub fn return_from_barrier(&mut self, thread: u32, record: &NumericRecord) {
-        let Some(OngoingCall { object: Some(object), site, entry, waits, .. }) = self.close_call(thread, record) else {
-            return;
-        };
+        let Some(call) = self.close_call(thread, record) else { return };
+        let OngoingCall { object: Some(object), site, entry, waits, .. } = call else { return };
         self.order.phases.depart(object, thread, record.time);
         if !waits {
             return;
         }
         let queue = &mut self.objects[object as usize].wakeups;
-        if let Some(arrival) = queue.last_arrival.filter(|_| !queue.has_wakeup_for(thread)) {
+        let mut arrival = call.arrival;
+        if queue.end_wait(thread).is_some() {
             // Threads that arrived at the same time counted the missing ones before the others were there.
-            queue.push_for_all(arrival);
-            self.activities.log_until(arrival.thread, arrival.time);
+            arrival = queue.last_arrival.filter(|last| last.time >= entry);
+            if let Some(arrival) = arrival {
+                self.end_barrier_waits(object, arrival);
+            }
         }
-        let waker = queue.end_wait(thread).and_then(|wait| queue.take(wait)).map(Waker::from);
-        queue.take_expired();
-        let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out: false };
+        if arrival.is_some_and(|arrival| arrival.thread == thread) {
+            // It was the last to arrive.
+            return;
+        }
+        let place = WaitPlace { thread, site, entry, is_open: false, is_rest: false, has_timed_out: false };
+        let waker = self.known_waker(thread, entry, arrival);
         self.account_idleness(Some(object), record.time, 0, place, waker);
-        self.end_idle_wait(thread, entry, record.time, waker);
+        self.end_wait(thread, entry, record.time, waker);
     }
 
     /// Takes the entry record of a join.
@@ -194,8 +223,9 @@ impl Analysis {
         let process = self.threads[thread as usize].process;
         let site = self.sites.intern(process, record.arguments[4]);
         self.sites.sites[site as usize].calls += u64::from(self.is_counting);
-        let joined = self.thread_of_tid.get(&(process, record.arguments[0])).copied();
-        self.check_join(thread, joined, site, record.time);
+        let known = self.thread_of_tid.get(&(process, record.arguments[0])).copied();
+        self.check_join(thread, known, site, record.time);
+        let joined = self.joinable_thread(process, record.arguments[0]);
         // A thread that had ended is not waited for.
         let had_ended = joined.is_some_and(|joined| {
             let joined = &self.threads[joined as usize];
@@ -208,9 +238,7 @@ impl Analysis {
     }
 
     /// The end of the thread that a call joined: its last record, which is its exit's or one of a destructor.
-    fn end_of_joined(&mut self, thread: u32, call: OngoingCall) -> Option<Waker> {
-        let process = self.threads[thread as usize].process;
-        let joined = call.joined.or_else(|| self.thread_of_tid.get(&(process, call.joined_tid)).copied())?;
+    fn end_of_joined(&mut self, joined: u32) -> Option<Waker> {
         let state = &self.threads[joined as usize];
         let waker = Waker { thread: joined, site: 0, time: state.last };
         let has_ended = state.has_exited && !state.is_in_gap;
@@ -221,23 +249,23 @@ impl Analysis {
     /// Takes the return record of a join.
     pub fn return_from_join(&mut self, thread: u32, record: &NumericRecord) {
         let Some(call) = self.close_call(thread, record) else { return };
-        let OngoingCall { site, entry, waits, .. } = call;
-        let process = self.threads[thread as usize].process;
-        let joined = call.joined.or_else(|| self.thread_of_tid.get(&(process, call.joined_tid)).copied());
-        if let Some(joined) = joined.filter(|_| record.arguments[2] == 0) {
+        let OngoingCall { site, entry, waits, joined_tid, .. } = call;
+        let has_joined = record.arguments[2] == 0;
+        // It may have had no record when the call began.
+        let joined = call.joined.or_else(|| self.joinable_thread(self.threads[thread as usize].process, joined_tid));
+        if let Some(joined) = joined.filter(|_| has_joined) {
             self.note_join(thread, joined, record.time);
         }
         // A thread whose exit was recorded while it was waited for may have had no record before.
         if waits && record.time > entry {
             let has_timed_out = record.arguments[2] == libc::ETIMEDOUT as u64;
-            let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out };
+            let place = WaitPlace { thread, site, entry, is_open: false, is_rest: false, has_timed_out };
             self.account_idleness(None, record.time, 0, place, None);
-            let waker = if record.arguments[2] == 0 { self.end_of_joined(thread, call) } else { None };
+            let waker = joined.filter(|_| has_joined).and_then(|joined| self.end_of_joined(joined));
             if has_timed_out {
                 self.end_timed_out_wait(thread, entry, record.time);
             } else {
-                let how = waker.map_or(WaitEnd::Unknown, |waker| WaitEnd::Woken(waker.thread, waker.time));
-                self.activities.end_wait(thread, entry, record.time, how);
+                self.end_wait(thread, entry, record.time, waker);
             }
         }
     }

@@ -58,7 +58,8 @@ impl Analysis {
             begin: record.time,
             last: record.time,
             has_exited: false,
-            name: None,
+            last_release: None,
+            name: self.names_of_new.remove(&(process, record.tid)),
             start: None,
             open: Vec::new(),
             holds: Vec::new(),
@@ -72,7 +73,7 @@ impl Analysis {
             fate: ThreadFate::default(),
         });
         let thread = self.threads.len() as u32 - 1;
-        self.processes[process as usize].threads += 1;
+        self.processes[process as usize].threads.push(thread);
         self.thread_of_lwp.insert((process, record.lwp), thread);
         self.thread_of_tid.insert((process, record.tid), thread);
         self.find_creation(thread);
@@ -110,7 +111,7 @@ impl Analysis {
             knowledge,
             complete_from: knowledge.complete_from,
             gaps: 0,
-            threads: 0,
+            threads: Vec::new(),
             records: 0,
             lost: 0,
             last_thread: 0,
@@ -220,11 +221,12 @@ impl Analysis {
     pub fn name_thread(&mut self, thread: u32, record: &NumericRecord) {
         let [tid, first, second, rval, ..] = record.arguments;
         let process = self.threads[thread as usize].process;
-        if rval == 0
-            && let Some(&named) = self.thread_of_tid.get(&(process, tid))
-        {
+        if rval == 0 {
             let name = (u128::from(first) << 64 | u128::from(second)).to_be_bytes();
-            self.threads[named as usize].name = Some(name);
+            match self.thread_of_tid.get(&(process, tid)) {
+                Some(named) => self.threads[*named as usize].name = Some(name),
+                None => _ = self.names_of_new.insert((process, tid), name),
+            }
         }
     }
 
@@ -232,8 +234,13 @@ impl Analysis {
     pub fn account_open_wait(&mut self, thread: u32, end: u64) {
         // Outer calls were interrupted by a signal handler.
         let Some(&call) = self.threads[thread as usize].open.last().filter(|call| call.waits) else { return };
+        if self.threads[thread as usize].has_gone_on(&call) {
+            self.threads[thread as usize].open.pop();
+            self.abandon_call(thread, call);
+            return;
+        }
         let OngoingCall { event, entry, site, object, .. } = call;
-        let place = WaitPlace { thread, site, entry, is_open: true, has_timed_out: false };
+        let place = WaitPlace { thread, site, entry, is_open: true, is_rest: false, has_timed_out: false };
         match object {
             Some(object) if self.objects[object as usize].kind.is_lock() || event == FUTEX_OP => {
                 let knowledge = self.knowledge_of(object);
@@ -259,11 +266,10 @@ impl Analysis {
     }
 
     /// Ends a process that executes another program: its waits and holds end with it.
-    fn end_process(&mut self, process: u32, end: u64, how: ImageEnd) {
+    pub fn end_process(&mut self, process: u32, end: u64, how: ImageEnd) {
         self.processes[process as usize].end = how;
         self.end_activities(process);
-        let is_of_process = |thread: &u32| self.threads[*thread as usize].process == process;
-        let threads: Vec<u32> = (0..self.threads.len() as u32).filter(is_of_process).collect();
+        let threads = self.processes[process as usize].threads.clone();
         self.check_ends(&threads);
         for thread in threads {
             self.account_open_wait(thread, end);

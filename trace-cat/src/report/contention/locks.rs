@@ -75,10 +75,13 @@ impl Analysis {
                 true => occupancy.give_up_wait(key, has_timed_out, now, knowledge),
                 false => occupancy.cancel_wait(key),
             }
+            if occupancy.has_many_given_up() {
+                self.account_given_up(object);
+            }
             if blocked && has_timed_out {
                 self.end_timed_out_wait(thread, entry, now);
             } else if blocked {
-                self.end_lock_wait(object, thread, entry, now, None);
+                self.end_wait(thread, entry, now, None);
             }
             return;
         }
@@ -91,10 +94,11 @@ impl Analysis {
             self.note_nesting(object, Holder { thread, site }, !is_exclusive, now);
         }
         let waker = self.acquire(object, Holder { thread, site }, depth, is_exclusive, now, rval == EOWNERDEAD);
+        let waker = waker.filter(|waker| waker.is_last_release(entry, knowledge));
         if blocked && let Some(wait) = self.objects[object as usize].occupancy.end_wait(key, now, knowledge) {
-            let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out: false };
+            let place = WaitPlace { thread, site, entry, is_open: false, is_rest: false, has_timed_out: false };
             self.account_contention(object, wait, place, waker);
-            self.end_lock_wait(object, thread, entry, now, waker);
+            self.end_wait(thread, entry, now, waker);
         }
     }
 
@@ -135,7 +139,7 @@ impl Analysis {
         if is_new && is_held {
             self.begin_hold(object, holder.thread);
         }
-        if is_held {
+        if is_held && !knowledge.only_blocked {
             self.activities.begin_hold(holder.thread, object, holder.site, now);
         }
         self.account_given_up(object);
@@ -146,7 +150,7 @@ impl Analysis {
     pub fn account_given_up(&mut self, object: u32) {
         for wait in self.objects[object as usize].occupancy.take_finished() {
             let FinishedWait { key, site, entry, has_timed_out, .. } = wait;
-            let place = WaitPlace { thread: key as u32, site, entry, is_open: false, has_timed_out };
+            let place = WaitPlace { thread: key as u32, site, entry, is_open: false, is_rest: false, has_timed_out };
             self.account_contention(object, wait, place, None);
         }
     }
@@ -187,6 +191,7 @@ impl Analysis {
                 _ => Release::Once,
             };
             self.release(object, thread, site, how, record.time);
+            self.threads[thread as usize].last_release = Some((record.arguments[0], record.time));
         }
     }
 
@@ -196,9 +201,15 @@ impl Analysis {
         let state = &mut self.objects[object as usize];
         let (depth, was_exclusive) = (state.occupancy.depth(thread), state.occupancy.is_exclusive());
         let (released, lost) = state.occupancy.release(thread, how, now, knowledge);
+        if released == Released::HeldByAnother {
+            return 0;
+        }
         if released != Released::Inner {
             let release = Some(Waker { thread, site, time: now });
-            (state.last_release, state.last_holder) = (release, Some(thread));
+            state.last_release = release;
+            if released == Released::NotHeld {
+                state.last_holder = Some(thread);
+            }
             if was_exclusive || released == Released::NotHeld {
                 state.last_exclusive_release = release.filter(|_| was_exclusive || how != Release::PerhapsShared);
             }
@@ -208,9 +219,9 @@ impl Analysis {
         match released {
             Released::Hold(hold) => self.account_hold(object, hold, now),
             Released::NotHeld => {
-                self.missing.acquisitions += u64::from(!knowledge.only_blocked && !knowledge.is_partial)
+                self.missing.acquisitions += u64::from(!knowledge.leaves_calls_out());
             }
-            Released::Inner => {}
+            Released::Inner | Released::HeldByAnother => {}
         }
         if has_waiters {
             self.activities.log_until(thread, now);
@@ -224,7 +235,8 @@ impl Analysis {
         let (object, site) = self.called_object(thread, record, ObjectKind::Once, record.arguments[4]);
         let (now, knowledge) = (record.time, self.knowledge_of(object));
         let occupancy = &mut self.objects[object as usize].occupancy;
-        let waits = !occupancy.holds.is_empty();
+        // Where a routine was cancelled, one of those who waited runs it, and nobody knows which.
+        let waits = !occupancy.holds.is_empty() || occupancy.has_waiting_threads();
         if waits {
             occupancy.begin_wait(u64::from(thread), site, now, knowledge);
         } else {
@@ -240,18 +252,25 @@ impl Analysis {
             return;
         };
         let (now, knowledge) = (record.time, self.knowledge_of(object));
+        if !waits {
+            self.activities.end_hold(thread, object, now);
+        }
         let state = &mut self.objects[object as usize];
         if waits {
             let waker = state.last_release;
             if now > entry
                 && let Some(wait) = state.occupancy.end_wait(u64::from(thread), now, knowledge)
             {
-                let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out: false };
+                let place = WaitPlace { thread, site, entry, is_open: false, is_rest: false, has_timed_out: false };
                 self.account_contention(object, wait, place, waker);
-                self.end_lock_wait(object, thread, entry, now, waker);
+                self.end_wait(thread, entry, now, waker);
             } else {
                 state.occupancy.cancel_wait(u64::from(thread));
             }
+        } else if record.arguments[0] != 0 {
+            state.last_release = None;
+            let hold = state.occupancy.forget_thread(thread, now, knowledge);
+            hold.into_iter().for_each(|hold| self.account_hold(object, hold, now));
         } else if let (Released::Hold(hold), _) = state.occupancy.release(thread, Release::Complete, now, knowledge)
             // A call that found the routine ended has one time for both records.
             && now > entry
@@ -272,12 +291,12 @@ impl Analysis {
         let wait = self.objects[object as usize].occupancy.end_wait(u64::from(thread), record.time, knowledge);
         if let Some(wait) = wait {
             let has_timed_out = record.arguments[0] == libc::ETIMEDOUT as u64;
-            let place = WaitPlace { thread, site, entry, is_open: false, has_timed_out };
+            let place = WaitPlace { thread, site, entry, is_open: false, is_rest: false, has_timed_out };
             self.account_contention(object, wait, place, None);
             if has_timed_out {
                 self.end_timed_out_wait(thread, entry, record.time);
             } else {
-                self.end_idle_wait(thread, entry, record.time, None);
+                self.end_wait(thread, entry, record.time, None);
             }
         }
     }
@@ -320,7 +339,7 @@ impl Analysis {
         self.missing.returns += 1;
         if call.waits && call.event != PROC_FORK {
             let now = self.span.map_or(0, |span| span.1);
-            self.end_idle_wait(thread, call.entry, now, None);
+            self.end_wait(thread, call.entry, now, None);
         }
         let Some(object) = call.object else { return };
         let state = &mut self.objects[object as usize];
@@ -329,6 +348,7 @@ impl Analysis {
         if state.kind == ObjectKind::Once && !call.waits {
             let knowledge = Knowledge { complete_from: u64::MAX, ..Knowledge::default() };
             state.occupancy.forget_thread(thread, call.entry, knowledge);
+            self.activities.lose_hold(thread, object, call.entry);
         }
         let expired = state.wakeups.take_expired();
         self.end_watches(&expired);

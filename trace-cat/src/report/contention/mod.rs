@@ -62,4 +62,6 @@ mod path_tests;
 #[cfg(test)]
 mod random_threads;
 #[cfg(test)]
+mod rare_call_tests;
+#[cfg(test)]
 mod wait_graph_tests;

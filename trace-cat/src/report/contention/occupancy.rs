@@ -10,6 +10,8 @@ use super::holds::{FinishedWait, Hold, Knowledge, Release, Released, WATCH};
 use super::pending_wait::PendingWait;
 use super::wait_shares::{Holder, Occupant, Segment, WaitShares};
 
+/// The most waits that ended without an acquisition and wait for the next change.
+const GIVEN_UP_MAX: usize = 1 << 16;
 /// The most segments of a log; of more, the older ones are added to the shares of the waits that cover them.
 const SEGMENTS_MAX: usize = 4096;
 
@@ -31,8 +33,10 @@ pub struct Occupancy {
     /// How many segments were removed from the beginning of the log.
     removed: u64,
     waits: Vec<PendingWait>,
-    /// How many waits ended without an acquisition.
-    given_up: u32,
+    /// How many of them are threads', not times that are watched.
+    waiting: u32,
+    /// Waits that ended without an acquisition.
+    given_up: Vec<PendingWait>,
     /// Only the parts of waits from the first time on and before the second are divided.
     pub divided_times: (u64, Option<u64>),
 }
@@ -40,7 +44,7 @@ pub struct Occupancy {
 impl Occupancy {
     fn occupant(&self, knowledge: Knowledge) -> Occupant {
         match self.holds[..] {
-            [] if knowledge.only_blocked || knowledge.is_partial => Occupant::Unknown,
+            [] if knowledge.only_blocked || knowledge.is_partial || knowledge.misses_conds => Occupant::Unknown,
             [] if self.released_at.is_some_and(|time| time >= knowledge.complete_from) => Occupant::Nobody,
             [] => Occupant::Unknown,
             // Readers whose records are missing would share the time.
@@ -72,12 +76,13 @@ impl Occupancy {
     /// Adds the first `count` segments to the shares of the waits that cover them, and removes them.
     fn fold(&mut self, count: usize) {
         let until = self.log[count].from;
-        for index in 0..self.waits.len() {
-            let until = self.waits[index].end.map_or(until, |end| end.min(until));
-            let shares = self.shares(&self.waits[index], until);
-            let wait = &mut self.waits[index];
-            (wait.shares, wait.divided_until) = (shares, until.max(wait.divided_until));
+        let (mut waits, mut given_up) = (std::mem::take(&mut self.waits), std::mem::take(&mut self.given_up));
+        for wait in waits.iter_mut().chain(&mut given_up) {
+            let until = wait.end.map_or(until, |end| end.min(until));
+            wait.shares = self.shares(wait, until);
+            wait.divided_until = until.max(wait.divided_until);
         }
+        (self.waits, self.given_up) = (waits, given_up);
         self.log.drain(..count);
         self.removed += count as u64;
     }
@@ -155,7 +160,7 @@ impl Occupancy {
 
     /// Whether it is certain that nobody has the object.
     pub fn is_free(&self, knowledge: Knowledge) -> bool {
-        let is_complete = knowledge.complete_from == 0 && !knowledge.only_blocked;
+        let is_complete = knowledge.complete_from == 0 && !knowledge.only_blocked && !knowledge.misses_conds;
         self.holds.is_empty() && (is_complete || self.occupant(knowledge) == Occupant::Nobody)
     }
 
@@ -188,6 +193,11 @@ impl Occupancy {
     /// Whether threads wait for it, or were woken and want it.
     pub fn has_waiters(&self) -> bool {
         !self.waits.is_empty()
+    }
+
+    /// Whether threads wait for it.
+    pub fn has_waiting_threads(&self) -> bool {
+        self.waiting > 0
     }
 
     /// How often a thread has the object.
@@ -262,6 +272,10 @@ impl Occupancy {
                 return (Released::NotHeld, lost);
             }
             let is_certain = !knowledge.only_blocked && hold.from >= knowledge.complete_from && hold.is_recorded;
+            if is_certain && how == Release::ForWait {
+                // A wait for a condition without the mutex, which fails.
+                return (Released::HeldByAnother, lost);
+            }
             if is_certain {
                 self.advance(now, knowledge);
                 self.holds.clear();
@@ -306,17 +320,17 @@ impl Occupancy {
     /// Takes the beginning of a wait, or of a time that is watched, with a key that no other wait for the object has.
     pub fn begin_wait(&mut self, key: u64, site: u32, now: u64, knowledge: Knowledge) {
         self.advance(now, knowledge);
-        if self.waits.is_empty() {
+        if self.waits.is_empty() && self.given_up.is_empty() {
             self.removed += self.log.len() as u64;
             self.log.clear();
-            if knowledge.only_blocked {
-                // While nobody waited, a release made no record.
-                self.holds.clear();
-            }
         }
-        let waiting = self.waits.iter().filter(|wait| wait.end.is_none() && wait.key < WATCH).count() as u32;
+        if self.waits.is_empty() && knowledge.only_blocked {
+            // While nobody waited, a release made no record.
+            self.holds.clear();
+        }
         // A thread that is woken while nobody holds the mutex does not wait for it.
-        let rank = waiting + u32::from(key < WATCH || !self.holds.is_empty());
+        let rank = self.waiting + u32::from(key < WATCH || !self.holds.is_empty());
+        self.waiting += u32::from(key < WATCH);
         let first = (self.removed + self.log.len() as u64).saturating_sub(1);
         let divided_until = now.max(self.divided_times.0);
         self.waits.push(PendingWait { key, entry: now, divided_until, site, first, rank, ..PendingWait::default() });
@@ -330,8 +344,15 @@ impl Occupancy {
     /// Ends a wait at `now`, when the thread has not acquired the object yet.
     pub fn end_wait(&mut self, key: u64, now: u64, knowledge: Knowledge) -> Option<FinishedWait> {
         self.advance(now, knowledge);
-        let index = self.waits.iter().position(|wait| wait.key == key && wait.end.is_none())?;
-        Some(self.finish(index, now))
+        let (_, wait) = self.remove_wait(key)?;
+        Some(self.finish(wait, now))
+    }
+
+    /// Removes the wait that has begun last with a key; returns also its place.
+    fn remove_wait(&mut self, key: u64) -> Option<(usize, PendingWait)> {
+        let index = self.waits.iter().rposition(|wait| wait.key == key)?;
+        self.waiting -= u32::from(key < WATCH);
+        Some((index, self.waits.remove(index)))
     }
 
     /// The shares of the time watched under a key, up to `now`, and how many threads waited when it began if one was woken.
@@ -343,40 +364,36 @@ impl Occupancy {
 
     /// Forgets what had been taken for a wait.
     pub fn cancel_wait(&mut self, key: u64) {
-        if let Some(index) = self.waits.iter().rposition(|wait| wait.key == key && wait.end.is_none()) {
-            self.waits.remove(index);
-            if key < WATCH {
-                // Those that began later had one waiter less before them.
-                self.waits[index..].iter_mut().for_each(|wait| wait.rank = wait.rank.saturating_sub(1));
-            }
+        if let Some((index, _)) = self.remove_wait(key).filter(|_| key < WATCH) {
+            // Those that began later had one waiter less before them.
+            self.waits[index..].iter_mut().for_each(|wait| wait.rank = wait.rank.saturating_sub(1));
         }
     }
 
     /// Ends a wait without an acquisition. `take_finished` returns it after the next change, which may show a missing release.
     pub fn give_up_wait(&mut self, key: u64, has_timed_out: bool, now: u64, knowledge: Knowledge) {
         self.advance(now, knowledge);
-        if let Some(wait) = self.waits.iter_mut().find(|wait| wait.key == key && wait.end.is_none()) {
-            (wait.end, wait.has_timed_out) = (Some(now), has_timed_out);
-            self.given_up += 1;
+        if let Some((_, wait)) = self.remove_wait(key) {
+            self.given_up.push(PendingWait { end: Some(now), has_timed_out, ..wait });
         }
+    }
+
+    /// Whether so many waits have ended without an acquisition that they have to be accounted before the next change.
+    pub fn has_many_given_up(&self) -> bool {
+        self.given_up.len() >= GIVEN_UP_MAX
     }
 
     /// Removes the waits that ended without an acquisition.
     pub fn take_finished(&mut self) -> Vec<FinishedWait> {
-        let mut finished = Vec::new();
-        if self.given_up == 0 {
-            return finished;
-        }
-        self.given_up = 0;
-        while let Some((index, end)) = self.waits.iter().enumerate().find_map(|(index, wait)| Some((index, wait.end?)))
-        {
-            finished.push(self.finish(index, end));
-        }
-        finished
+        let given_up = std::mem::take(&mut self.given_up);
+        given_up
+            .into_iter()
+            .map(|wait| (wait.end.unwrap_or(wait.entry), wait))
+            .map(|(end, wait)| self.finish(wait, end))
+            .collect()
     }
 
-    fn finish(&mut self, index: usize, end: u64) -> FinishedWait {
-        let wait = self.waits.remove(index);
+    fn finish(&self, wait: PendingWait, end: u64) -> FinishedWait {
         let shares = self.shares(&wait, end);
         let PendingWait { key, entry, has_timed_out, site, rank, .. } = wait;
         FinishedWait { key, entry, end, shares, has_timed_out, site, rank }

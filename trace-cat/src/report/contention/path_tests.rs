@@ -246,6 +246,16 @@ fn a_forked_child_and_another_program_have_paths_of_their_own() {
 }
 
 #[test]
+fn a_routine_that_had_been_done_is_not_held() {
+    let text = "0 1 1:38:1 80 7
+                30 1 1:38:2 0 1
+                40 1 1:38:1 80 7
+                40 1 1:38:2 0 0
+                90 1 11:4:0";
+    assert_eq!(path_of(text), ([30, 60, 0], vec![(80, 30, 1)], vec![(1, 90)]));
+}
+
+#[test]
 fn what_is_not_recorded_is_unknown() {
     // The main thread is killed while it waits.
     let killed = "0 2 2:2:1 16

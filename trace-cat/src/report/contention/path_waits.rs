@@ -10,27 +10,16 @@ use super::wakeups::Waker;
 use crate::report::critical_path::{CriticalPath, PathOrigin, PathThread, WaitEnd};
 
 impl Analysis {
-    /// Takes the end of a wait for a lock, which this release ended.
-    pub fn end_lock_wait(&mut self, object: u32, thread: u32, entry: u64, now: u64, waker: Option<Waker>) {
-        let knowledge = self.knowledge_of(object);
-        // Where few releases are recorded, the last one known may be an old one.
-        let is_last = |waker: &Waker| {
-            waker.time >= knowledge.complete_from
-                && !knowledge.is_partial
-                && (!knowledge.only_blocked || waker.time > entry)
-        };
-        let how = waker.filter(is_last).map_or(WaitEnd::Unknown, |waker| WaitEnd::Woken(waker.thread, waker.time));
+    /// Takes the end of a wait, which this waker ended, if it is known.
+    pub fn end_wait(&mut self, thread: u32, entry: u64, now: u64, waker: Option<Waker>) {
+        let how = waker.map_or(WaitEnd::Unknown, |waker| WaitEnd::Woken(waker.thread, waker.time));
         self.activities.end_wait(thread, entry, now, how);
     }
 
-    /// Takes the end of another wait, of which the waker is known or unknown.
-    pub fn end_idle_wait(&mut self, thread: u32, entry: u64, now: u64, waker: Option<Waker>) {
+    /// Who ended a wait of a thread for something else than a lock, unless the record of an earlier one may be missing.
+    pub fn known_waker(&self, thread: u32, entry: u64, waker: Option<Waker>) -> Option<Waker> {
         let process = self.threads[thread as usize].process;
-        // An earlier waker's record may be missing.
-        let is_complete = entry >= self.processes[process as usize].knowledge.complete_from;
-        let how =
-            waker.filter(|_| is_complete).map_or(WaitEnd::Unknown, |waker| WaitEnd::Woken(waker.thread, waker.time));
-        self.activities.end_wait(thread, entry, now, how);
+        waker.filter(|_| entry >= self.processes[process as usize].knowledge.complete_from)
     }
 
     /// Takes the end of a wait that nobody ended in time.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::holds::Knowledge;
+use super::wakeups::Waker;
 
 /// A program that a process executes: an exec begins another.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub struct ProgramState {
     pub complete_from: u64,
     /// How many of its threads lose records at the moment.
     pub gaps: u32,
-    pub threads: u32,
+    pub threads: Vec<u32>,
     pub records: u64,
     pub lost: u64,
     /// The thread of the last record, and the one that ended the process.
@@ -72,6 +73,8 @@ pub struct ThreadState {
     /// The time of the last record.
     pub last: u64,
     pub has_exited: bool,
+    /// The address and the time of its last unlock.
+    pub last_release: Option<(u64, u64)>,
     /// The name that pthread_setname_np gave it.
     pub name: Option<[u8; 16]>,
     /// The address of its start routine.
@@ -124,6 +127,8 @@ pub struct OngoingCall {
     pub object: Option<u32>,
     /// The mutex of a wait for a condition, and how often the thread had it.
     pub mutex: Option<(u32, u32)>,
+    /// The last to arrive at a barrier where this call waits.
+    pub arrival: Option<Waker>,
     /// The thread that is joined.
     pub joined: Option<u32>,
     /// Its pthread_t: it may have no record yet.
@@ -135,6 +140,12 @@ pub struct OngoingCall {
 }
 
 impl ThreadState {
+    /// Whether the thread has made records since its innermost open call began: a signal handler's, or it has left the call by a
+    /// jump, so that nobody knows how long it waited.
+    pub fn has_gone_on(&self, call: &OngoingCall) -> bool {
+        self.last > call.entry
+    }
+
     /// The index of the innermost open call of an event.
     pub fn find_open(&self, event: (u8, u8)) -> Option<usize> {
         self.open.iter().rposition(|call| call.event == event)

@@ -59,6 +59,12 @@ impl Analysis {
         self.order.phases.create(creation.creator, created, creation.time);
     }
 
+    /// The thread that a join with this pthread_t waits for, if it has had a record: not one that was joined before.
+    pub fn joinable_thread(&self, process: u32, tid: u64) -> Option<u32> {
+        let known = *self.thread_of_tid.get(&(process, tid))?;
+        (self.threads[known as usize].fate != ThreadFate::Joined).then_some(known)
+    }
+
     /// Takes a successful join.
     pub fn note_join(&mut self, joiner: u32, joined: u32, time: u64) {
         self.threads[joined as usize].fate = ThreadFate::Joined;

@@ -99,7 +99,8 @@ impl WaitGraph {
 fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
     let state = &analysis.threads[thread as usize];
     let process = &analysis.processes[state.process as usize];
-    let mut call = *state.open.last().filter(|_| process.end != ImageEnd::Exec && !state.is_in_gap)?;
+    let is_there = |call: &&OngoingCall| process.end != ImageEnd::Exec && !state.is_in_gap && !state.has_gone_on(call);
+    let mut call = *state.open.last().filter(is_there)?;
     let joined = analysis.thread_of_tid.get(&(state.process, call.joined_tid)).copied();
     call.joined = call.joined.or(joined.filter(|_| call.event == (1, 3)));
     let blockers = match call.event {
@@ -218,6 +219,7 @@ fn last_of_chain(analysis: &Analysis, thread: u32) -> Option<ChainEnd> {
         _ if state.is_in_gap => None,
         None => state.has_exited.then_some(ChainEnd::Ended(thread)),
         // Only waits without a time limit.
+        Some(call) if state.has_gone_on(call) => None,
         Some(call) if call.waits && matches!(call.event, (3, 4) | (4, 2) | (7, 2)) => {
             Some(ChainEnd::Idle(thread, call.event))
         }

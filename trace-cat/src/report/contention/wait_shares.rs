@@ -30,6 +30,7 @@ pub struct Segment {
 /// The nanoseconds of a wait, divided. The sum of all is the time waited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitShares {
+    /// By holder, in order.
     pub blamed: Vec<(Holder, u64)>,
     /// Between a release and the next acquisition.
     pub handoff: u64,
@@ -54,9 +55,9 @@ impl WaitShares {
     }
 
     fn blame(&mut self, holder: Holder, duration: u64) {
-        match self.blamed.iter_mut().find(|(known, _)| *known == holder) {
-            Some((_, sum)) => *sum += duration,
-            None => self.blamed.push((holder, duration)),
+        match self.blamed.binary_search_by_key(&holder, |(known, _)| *known) {
+            Ok(index) => self.blamed[index].1 += duration,
+            Err(index) => self.blamed.insert(index, (holder, duration)),
         }
     }
 

@@ -5,6 +5,8 @@
 
 use std::collections::VecDeque;
 
+use super::holds::Knowledge;
+
 /// A signal, broadcast, post or wake-up that threads waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wakeup {
@@ -33,6 +35,14 @@ pub struct Waker {
     pub time: u64,
 }
 
+impl Waker {
+    /// Whether a release is the one that let a wait end that began at `entry`, and not an earlier one: where few releases are
+    /// recorded, the last one known may be old.
+    pub fn is_last_release(&self, entry: u64, knowledge: Knowledge) -> bool {
+        self.time >= knowledge.complete_from && !knowledge.is_partial && (!knowledge.only_blocked || self.time > entry)
+    }
+}
+
 impl From<Wakeup> for Waker {
     fn from(wakeup: Wakeup) -> Waker {
         let Wakeup { time, thread, site, .. } = wakeup;
@@ -52,33 +62,25 @@ pub struct IdleWait {
 /// The waits and wake-ups of an object.
 #[derive(Debug, Default)]
 pub struct WakeupQueue {
+    /// In the order in which they began.
     pub waits: Vec<IdleWait>,
+    /// Those that waits may still take, in the order of time.
     wakeups: VecDeque<Wakeup>,
+    /// How many waits they can end.
+    remaining: u32,
     /// The last that arrived at a barrier.
     pub last_arrival: Option<Waker>,
 }
 
 impl WakeupQueue {
-    /// Takes a wake-up that some thread waits for.
-    pub fn push(&mut self, wakeup: Wakeup) {
-        self.wakeups.push_back(wakeup);
-    }
-
     /// Whether a wait was ended that has not returned.
     pub fn has_pending(&self) -> bool {
-        self.wakeups.iter().any(|wakeup| wakeup.remaining > 0)
+        self.remaining > 0
     }
 
-    /// Takes the arrival at a barrier that ends all waits.
-    pub fn push_for_all(&mut self, Waker { thread, site, time }: Waker) {
-        let capacity = self.waits.len() as u32;
-        self.push(Wakeup { time, thread, site, remaining: capacity, capacity, watch: None });
-    }
-
-    /// Whether a wake-up is known that may have ended a thread's wait.
-    pub fn has_wakeup_for(&self, thread: u32) -> bool {
-        let wait = self.waits.iter().rfind(|wait| wait.thread == thread);
-        wait.is_some_and(|wait| self.wakeups.iter().any(|wakeup| wakeup.is_usable_for(wait)))
+    /// Takes the beginning of a wait.
+    pub fn begin_wait(&mut self, wait: IdleWait) {
+        self.waits.push(wait);
     }
 
     /// Removes a thread's wait.
@@ -87,21 +89,47 @@ impl WakeupQueue {
         Some(self.waits.remove(index))
     }
 
+    /// Ends all waits.
+    pub fn end_all_waits(&mut self) -> Vec<IdleWait> {
+        std::mem::take(&mut self.waits)
+    }
+
+    /// The first wait that may take the next wake-up, and how many waits may: those for which no earlier one is left.
+    pub fn next_wait(&self) -> Option<(IdleWait, u32)> {
+        let room = (self.waits.len() as u32).saturating_sub(self.remaining);
+        Some((*self.waits.first()?, room)).filter(|(_, room)| *room > 0)
+    }
+
+    /// Takes a wake-up for which waits are left.
+    pub fn push(&mut self, wakeup: Wakeup) {
+        self.remaining += wakeup.remaining;
+        self.wakeups.push_back(wakeup);
+    }
+
     /// The wake-up that ended a wait, which gives it to no other wait unless it is a broadcast's.
     pub fn take(&mut self, wait: IdleWait) -> Option<Wakeup> {
         let wakeup = self.wakeups.iter_mut().find(|wakeup| wakeup.is_usable_for(&wait))?;
         wakeup.remaining -= 1;
+        self.remaining -= 1;
         Some(*wakeup)
     }
 
-    /// Removes the wake-ups that no wait can take any more.
+    /// Removes the wake-ups that no wait can take any more: the waits that had begun before take earlier ones.
     pub fn take_expired(&mut self) -> Vec<Wakeup> {
-        let earliest = self.waits.iter().map(|wait| wait.entry).min().unwrap_or(u64::MAX);
-        let mut expired = Vec::new();
-        while let Some(first) = self.wakeups.front().filter(|first| first.remaining == 0 || first.time < earliest) {
-            expired.push(*first);
-            self.wakeups.pop_front();
-        }
+        let (mut expired, mut begun) = (Vec::new(), 0);
+        self.remaining = 0;
+        self.wakeups.retain_mut(|wakeup| {
+            begun += self.waits[begun..].iter().take_while(|wait| wait.entry <= wakeup.time).count();
+            let unused = wakeup.remaining.saturating_sub(begun as u32 - self.remaining.min(begun as u32));
+            if unused < wakeup.remaining {
+                wakeup.remaining -= unused;
+                wakeup.capacity -= unused;
+                self.remaining += wakeup.remaining;
+                return true;
+            }
+            expired.push(*wakeup);
+            false
+        });
         expired
     }
 }

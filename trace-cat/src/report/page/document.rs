@@ -5,6 +5,7 @@ use spec::record::NANOS_PER_SECOND;
 
 use super::path_summary::{path_entry, selected_paths};
 use super::view::{PairRow, ReportView};
+use crate::options::ReportTable;
 use crate::report::contention::{DurationSummary, ImageEnd, ObjectKind};
 use crate::symbols::CodeFrame;
 
@@ -20,7 +21,7 @@ pub fn append_document(view: &ReportView, out: &mut Vec<u8>) {
 
 /// The document.
 pub fn document(view: &ReportView) -> Value {
-    let mut document = Document { view, origin: view.analysis.span.map_or(0, |span| span.0), left_out: Map::new() };
+    let mut document = Document::new(view, LIST_MAX);
     let [thread_time, contention, idleness] = view.thread_sums();
     let origin = format!("{:010}.{:09}", document.origin / NANOS_PER_SECOND, document.origin % NANOS_PER_SECOND);
     let processes = document.processes();
@@ -31,8 +32,7 @@ pub fn document(view: &ReportView) -> Value {
     let wakers = listed().filter_map(|object| view.wakers.get(object)).map(|wakers| surplus(wakers)).sum();
     document.leave_out("objects.wakers", wakers);
     let threads = document.list("threads", &view.threads, Document::thread);
-    let sites: Vec<usize> = (0..view.sites.len()).collect();
-    let sites = document.list("sites", &sites, Document::site);
+    let sites = document.sites();
     let pairs = document.pairs();
     let (deadlocks, stuck, cycles) = (document.deadlocks(), document.stuck(), document.cycles());
     let misuse = document.misuse();
@@ -66,19 +66,36 @@ pub fn document(view: &ReportView) -> Value {
     })
 }
 
+/// The first `top` rows of a table, as the document has them.
+pub fn table_rows(view: &ReportView, table: ReportTable, top: usize) -> Vec<Value> {
+    let mut document = Document::new(view, top);
+    match table {
+        ReportTable::Object => document.list("objects", &view.objects, Document::object),
+        ReportTable::Thread => document.list("threads", &view.threads, Document::thread),
+        ReportTable::Site => document.sites(),
+        ReportTable::Pair => document.pairs(),
+    }
+}
+
 pub struct Document<'a> {
     pub view: &'a ReportView<'a>,
     /// The time of the first record.
     origin: u64,
+    /// The most entries of a list.
+    list_max: usize,
     /// How many entries each list lacks.
     left_out: Map<String, Value>,
 }
 
-impl Document<'_> {
-    /// At most [`LIST_MAX`] entries of a list, the others of which are counted.
+impl<'a> Document<'a> {
+    fn new(view: &'a ReportView<'a>, list_max: usize) -> Document<'a> {
+        Document { view, origin: view.analysis.span.map_or(0, |span| span.0), list_max, left_out: Map::new() }
+    }
+
+    /// At most `list_max` entries of a list, the others of which are counted.
     pub fn list<T: Copy>(&mut self, name: &str, entries: &[T], entry: impl Fn(&Self, T) -> Value) -> Vec<Value> {
-        self.leave_out(name, entries.len().saturating_sub(LIST_MAX) as u64);
-        entries.iter().take(LIST_MAX).map(|value| entry(self, *value)).collect()
+        self.leave_out(name, entries.len().saturating_sub(self.list_max) as u64);
+        entries.iter().take(self.list_max).map(|value| entry(self, *value)).collect()
     }
 
     pub fn leave_out(&mut self, name: &str, count: u64) {
@@ -123,7 +140,7 @@ impl Document<'_> {
                 "end": has_end.then(|| document.time(process.last)),
                 "last_seen": document.time(process.last),
                 "ended": ended,
-                "threads": process.threads,
+                "threads": process.threads.len(),
                 "records": process.records,
                 "lost": process.lost,
             })
@@ -251,9 +268,14 @@ impl Document<'_> {
         })
     }
 
+    fn sites(&mut self) -> Vec<Value> {
+        let sites: Vec<usize> = (0..self.view.sites.len()).collect();
+        self.list("sites", &sites, Document::site)
+    }
+
     fn pairs(&mut self) -> Vec<Value> {
         let pairs = self.view.pairs();
-        self.leave_out("pairs", self.view.analysis.pairs_left_out + pairs.len().saturating_sub(LIST_MAX) as u64);
+        self.leave_out("pairs", self.view.analysis.pairs_left_out + pairs.len().saturating_sub(self.list_max) as u64);
         let pair = |row: &PairRow| {
             json!({
                 "waiter": self.lwp(row.waiter),
@@ -263,7 +285,7 @@ impl Document<'_> {
                 "waited": row.waited,
             })
         };
-        pairs.iter().take(LIST_MAX).map(pair).collect()
+        pairs.iter().take(self.list_max).map(pair).collect()
     }
 }
 

@@ -1,9 +1,11 @@
 //! The report: a page of text, a JSON document, and files for other programs. `view` sorts and labels what all show.
 
+mod csv;
 mod document;
 mod findings;
 mod findings_text;
 mod html;
+mod limits;
 mod misuse_text;
 mod object_names;
 mod path_summary;
@@ -13,6 +15,7 @@ mod tables;
 mod text;
 mod view;
 
+pub use csv::append_csv;
 pub use document::append_document;
 pub use html::append_html;
 pub use pprof::append_profile;

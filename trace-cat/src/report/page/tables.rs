@@ -66,9 +66,7 @@ fn holders(view: &ReportView, index: u32, text: &mut String) {
     }
     let others: u64 = blamed.iter().skip(HOLDERS_MAX).map(|(_, time)| time).sum();
     if others > 0 {
-        let count = blamed.len() - HOLDERS_MAX;
-        let others_word = if count == 1 { "other" } else { "others" };
-        *text += &format!("    {:>7} held by {count} {others_word}\n", share(others));
+        *text += &format!("    {:>7} held by others, or from other places\n", share(others));
     }
     for (time, what) in [(figures.handoff, "handoff"), (figures.unknown, "unknown")] {
         if time > 0 {
@@ -145,7 +143,7 @@ pub fn percent(share: u64, of: u64) -> String {
 }
 
 /// A duration with three digits: `8.57 ms`.
-fn short_duration(nanoseconds: u64) -> String {
+pub fn short_duration(nanoseconds: u64) -> String {
     let units = [(1, "ns"), (1_000, "us"), (1_000_000, "ms"), (1_000_000_000, "s")];
     let (unit, name) = units.into_iter().rfind(|(unit, _)| nanoseconds >= *unit).unwrap_or((1, "ns"));
     let hundredths = (u128::from(nanoseconds) * 100 / unit as u128) as u64;

@@ -94,7 +94,9 @@ impl<'a> ReportView<'a> {
         };
         let selection = &analysis.selection;
         let is_wanted = |object: &ObjectState| {
-            selection.wants_process(analysis.processes[object.process as usize].pid)
+            // Of another process's objects, those that selected threads wait for.
+            let is_used = selection.wants_process(analysis.processes[object.process as usize].pid);
+            (is_used || object.figures.wait.count() > 0)
                 && selection.wants_object(object.address, object.kind)
                 && (!selection.only_contention || ReportView::has_blame(object))
                 && (!selection.has_times() || object.figures.is_used())
@@ -335,7 +337,7 @@ impl<'a> ReportView<'a> {
     /// Whether the records show the holds of an object.
     pub fn has_holds(&self, object: &ObjectState) -> bool {
         let knowledge = self.analysis.processes[object.process as usize].knowledge;
-        object.kind.is_lock() && !knowledge.only_blocked && !knowledge.is_partial
+        object.kind.is_lock() && !knowledge.leaves_calls_out()
     }
 
     /// Whether who held an object while others waited is asked for.

@@ -1,0 +1,117 @@
+//! A table of the report as comma-separated values: a line of names, then a line for each row, with the figures of the JSON document.
+//!
+//! Durations are nanoseconds; what is not known is empty. Quotes are those of RFC 4180.
+
+use serde_json::Value;
+
+use super::document::table_rows;
+use super::view::ReportView;
+use crate::options::ReportTable;
+
+/// The columns of a table, as paths in the row of the document; a column's name has an underscore for the slash.
+fn columns(table: ReportTable) -> &'static [&'static str] {
+    match table {
+        ReportTable::Object => &[
+            "object",
+            "kind",
+            "name",
+            "pid",
+            "address",
+            "site",
+            "calls",
+            "waits",
+            "waited",
+            "wait/mean",
+            "wait/p50",
+            "wait/p90",
+            "wait/p99",
+            "wait/max",
+            "holds",
+            "held",
+            "hold/mean",
+            "hold/p50",
+            "hold/p90",
+            "hold/p99",
+            "hold/max",
+            "handoff",
+            "unknown",
+            "max_waiters",
+            "failed_tries",
+            "timeouts",
+            "owner_changes",
+            "wasted_signals",
+        ],
+        ReportTable::Thread => {
+            &["thread", "pid", "name", "start", "begin", "end", "contention", "idleness", "waits", "caused"]
+        }
+        ReportTable::Site => &["site", "calls", "waits", "contention", "idleness", "held", "blamed"],
+        ReportTable::Pair => &["waiter", "holder", "object", "waits", "waited"],
+    }
+}
+
+/// Appends the first `top` rows of a table.
+pub fn append_csv(view: &ReportView, table: ReportTable, top: usize, out: &mut Vec<u8>) {
+    let columns = columns(table);
+    append_line(columns.iter().map(|column| column.replace('/', "_")), out);
+    for row in table_rows(view, table, top) {
+        let value = |column: &&str| match row.pointer(&format!("/{column}")) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => value.to_string(),
+        };
+        append_line(columns.iter().map(value), out);
+    }
+}
+
+fn append_line(values: impl Iterator<Item = String>, out: &mut Vec<u8>) {
+    for (index, value) in values.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(quoted(value).as_bytes());
+    }
+    out.push(b'\n');
+}
+
+/// A value, in quotes if it needs them.
+fn quoted(value: String) -> String {
+    if value.contains([',', '"', '\r', '\n']) { format!("\"{}\"", value.replace('"', "\"\"")) } else { value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample_view::{INFO, SampleView, WAITS};
+    use super::*;
+
+    fn table(table: ReportTable, top: usize) -> String {
+        let sample = SampleView::new(WAITS, INFO);
+        let mut out = Vec::new();
+        append_csv(&sample.view(), table, top, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn values_with_separators_are_quoted() {
+        let values = ["plain", "", "a,b", "a\"b", "a\nb", "f(int, char) a.cc:5"].map(|value| quoted(value.to_owned()));
+        assert_eq!(values, ["plain", "", "\"a,b\"", "\"a\"\"b\"", "\"a\nb\"", "\"f(int, char) a.cc:5\""]);
+    }
+
+    #[test]
+    fn a_table_has_exact_figures_and_nothing_for_unknown_ones() {
+        let objects = table(ReportTable::Object, usize::MAX);
+        let [names, row] = objects.lines().collect::<Vec<_>>()[..] else { panic!("{objects}") };
+        let value =
+            |name: &str| row.split(',').nth(names.split(',').position(|column| column == name).unwrap()).unwrap();
+        let got = ["object", "waits", "waited", "wait_max", "handoff", "wasted_signals"].map(value);
+        assert_eq!(got, ["1:0x10#1", "2", "60", "30", "10", ""]);
+        for (kind, first) in [
+            (ReportTable::Pair, "waiter,holder,object,waits,waited"),
+            (ReportTable::Site, "site,calls,waits,contention,idleness,held,blamed"),
+            (ReportTable::Thread, "thread,pid,name,start,begin,end,contention,idleness,waits,caused"),
+        ] {
+            let text = table(kind, usize::MAX);
+            assert!(text.lines().next() == Some(first) && text.lines().count() > 2, "{text}");
+            assert_eq!(table(kind, 1).lines().collect::<Vec<_>>(), text.lines().take(2).collect::<Vec<_>>());
+        }
+    }
+}
