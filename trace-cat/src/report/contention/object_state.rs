@@ -72,6 +72,8 @@ pub struct ObjectState {
     pub is_initialised: bool,
     /// Processes share it: a semaphore that was opened, or initialised so.
     pub is_shared: bool,
+    /// A call on it is recorded, in the selected time or not.
+    pub is_called: bool,
     pub occupancy: Occupancy,
     /// The waits and wake-ups of a condition, semaphore, barrier or futex word.
     pub wakeups: WakeupQueue,
@@ -94,6 +96,7 @@ impl ObjectState {
             site,
             is_initialised: false,
             is_shared: false,
+            is_called: false,
             occupancy: Occupancy::default(),
             wakeups: WakeupQueue::default(),
             last_holder: None,
