@@ -23,7 +23,7 @@ impl Analysis {
         let mutex = self.object(process, address, kind, site);
         self.check_mutexes(cond, mutex, thread, site, record.time);
         // Where no other call shows the mutex, its releases are not recorded either.
-        let is_seen = self.objects[mutex as usize].figures.calls > 0;
+        let is_seen = self.objects[mutex as usize].is_called;
         let depth = if is_seen { self.release(mutex, thread, site, Release::ForWait, record.time) } else { 0 };
         let wait = IdleWait { thread, entry: record.time, mutex: Some(mutex) };
         self.objects[cond as usize].wakeups.begin_wait(wait);
@@ -44,7 +44,7 @@ impl Analysis {
         let (now, rval) = (record.time, record.arguments[0]);
         let has_mutex = [0, libc::ETIMEDOUT as u64, libc::ECANCELED as u64, EOWNERDEAD].contains(&rval);
         let mut mutex_waker = None;
-        if (has_mutex || depth > 0) && self.objects[mutex as usize].figures.calls > 0 {
+        if (has_mutex || depth > 0) && self.objects[mutex as usize].is_called {
             self.note_nesting(mutex, Holder { thread, site }, false, now);
             let waker = self.acquire(mutex, Holder { thread, site }, depth.max(1), true, now, rval == EOWNERDEAD);
             let knowledge = self.knowledge_of(mutex);

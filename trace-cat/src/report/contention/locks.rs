@@ -26,6 +26,7 @@ impl Analysis {
         let object = self.object(process, record.arguments[0], kind, site);
         let state = &mut self.objects[object as usize];
         state.figures.calls += count;
+        state.is_called = true;
         if state.site == 0 {
             state.site = site;
         }

@@ -74,6 +74,8 @@ pub struct ObjectState {
     pub is_shared: bool,
     /// A mutex whose attributes are not known, which the next owner gets if its owner has ended.
     pub may_be_robust: bool,
+    /// A call on it is recorded, in the selected time or not.
+    pub is_called: bool,
     pub occupancy: Occupancy,
     /// The waits and wake-ups of a condition, semaphore, barrier or futex word.
     pub wakeups: WakeupQueue,
@@ -97,6 +99,7 @@ impl ObjectState {
             is_initialised: false,
             is_shared: false,
             may_be_robust: false,
+            is_called: false,
             occupancy: Occupancy::default(),
             wakeups: WakeupQueue::default(),
             last_holder: None,
