@@ -20,6 +20,9 @@ pub enum Figure {
     Idleness,
     Deadlocks,
     Stuck,
+    Cycles,
+    /// Each finding once, however often it happened.
+    Misuse,
     Lost,
     /// Of the object with this name or address.
     OfObject(ObjectFigure, String),
@@ -55,11 +58,13 @@ pub enum Quantity {
     Count(u64),
 }
 
-const OF_TRACE: [(&str, Figure); 5] = [
+const OF_TRACE: [(&str, Figure); 7] = [
     ("contention", Figure::Contention),
     ("idleness", Figure::Idleness),
     ("deadlocks", Figure::Deadlocks),
     ("stuck", Figure::Stuck),
+    ("cycles", Figure::Cycles),
+    ("misuse", Figure::Misuse),
     ("lost", Figure::Lost),
 ];
 const OF_OBJECT: [(&str, ObjectFigure); 8] = [
@@ -130,10 +135,9 @@ impl Figure {
             Figure::Contention | Figure::Idleness => {
                 percent().or_else(time).ok_or("a share of the threads' time or a duration is expected: 5%, 200ms")
             }
-            Figure::Deadlocks | Figure::Stuck | Figure::Lost | Figure::OfObject(ObjectFigure::Waits, _) => {
-                count().ok_or("a number is expected: 0")
-            }
+            Figure::OfObject(ObjectFigure::Waits, _) => count().ok_or("a number is expected: 0"),
             Figure::OfObject(..) => time().ok_or("a duration is expected: 2ms, 800us"),
+            _ => count().ok_or("a number is expected: 0"),
         }
     }
 }

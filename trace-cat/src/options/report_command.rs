@@ -44,7 +44,7 @@ pub struct ReportOptions {
     /// Fail, with exit status 3, if this condition holds; may be repeated
     ///
     /// CONDITION compares a figure with a limit by >, >=, < or <=: contention or idleness with a share of the threads' time (5%)
-    /// or a duration (200ms); deadlocks, stuck or lost (records) with a number; waits(OBJECT) with a number; and waited,
+    /// or a duration (200ms); deadlocks, stuck, cycles, misuse or lost (records) with a number; waits(OBJECT) with a number; and waited,
     /// mean, p50, p90, p99, max (of the waits) and held of an OBJECT with a duration. OBJECT is a name or address as in --by object. The
     /// report is printed nevertheless, and a line on stderr for each condition that holds. A figure that is not known, such as of an
     /// object that does not exist, is exit status 2. Example: --fail-if 'contention > 5%' --fail-if 'p99(queue.lock) > 2ms'
@@ -155,7 +155,7 @@ pub enum ReportTable {
     Object,
     /// How long each thread waited, and how long others waited for it
     Thread,
-    /// Where calls are, as file+0xoffset, if that was recorded (run --detail)
+    /// Where calls are, as far as that was recorded (not with run --no-detail)
     Site,
     /// Who waited for whom
     Pair,

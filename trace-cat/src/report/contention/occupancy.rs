@@ -345,7 +345,7 @@ impl Occupancy {
     pub fn end_wait(&mut self, key: u64, now: u64, knowledge: Knowledge) -> Option<FinishedWait> {
         self.advance(now, knowledge);
         let (_, wait) = self.remove_wait(key)?;
-        Some(self.finish(wait, now))
+        Some(self.finish(now, wait))
     }
 
     /// Removes the wait that has begun last with a key; returns also its place.
@@ -386,14 +386,11 @@ impl Occupancy {
     /// Removes the waits that ended without an acquisition.
     pub fn take_finished(&mut self) -> Vec<FinishedWait> {
         let given_up = std::mem::take(&mut self.given_up);
-        given_up
-            .into_iter()
-            .map(|wait| (wait.end.unwrap_or(wait.entry), wait))
-            .map(|(end, wait)| self.finish(wait, end))
-            .collect()
+        let end = |wait: &PendingWait| wait.end.unwrap_or(wait.entry);
+        given_up.into_iter().map(|wait| self.finish(end(&wait), wait)).collect()
     }
 
-    fn finish(&self, wait: PendingWait, end: u64) -> FinishedWait {
+    fn finish(&self, end: u64, wait: PendingWait) -> FinishedWait {
         let shares = self.shares(&wait, end);
         let PendingWait { key, entry, has_timed_out, site, rank, .. } = wait;
         FinishedWait { key, entry, end, shares, has_timed_out, site, rank }

@@ -30,6 +30,11 @@ impl ReportView<'_> {
             Figure::Idleness => share(idleness)?,
             Figure::Deadlocks => count(self.graph.deadlocks.len() as u64),
             Figure::Stuck => count(self.graph.stuck.len() as u64),
+            Figure::Cycles => match self.cycles() {
+                Some(cycles) => count(cycles.len() as u64),
+                None => return Err(unknown("the order of locks is not recorded".to_owned())),
+            },
+            Figure::Misuse => count(self.misuse().len() as u64),
             Figure::Lost => count(self.analysis.processes.iter().map(|process| process.lost).sum()),
             Figure::OfObject(figure, name) => {
                 let objects: Vec<u32> =
@@ -99,6 +104,8 @@ mod tests {
             ("contention >= 60ns", Some("60 ns")),
             ("contention > 1%", Some(" %")),
             ("deadlocks > 0", None),
+            ("cycles > 0", None),
+            ("misuse <= 0", Some("it is 0")),
             ("deadlocks < 1", Some("it is 0")),
             ("waits(0x10) > 1", Some("it is 2 (mutex ")),
             ("max(1:0x10#1) > 29ns", Some("it is 30 ns")),
