@@ -12,7 +12,8 @@ use crate::output::destination::{Output, output_identity};
 use crate::output::file_groups;
 use crate::report::contention::{Analysis, ContentionShares, Moment, NumericRecord, WaitGraph, WaitSelection};
 use crate::report::page::{
-    PageOptions, ReportView, append_csv, append_document, append_folded, append_html, append_page, append_profile,
+    PageOptions, ReportView, append_comparison, append_csv, append_document, append_folded, append_html, append_page,
+    append_profile,
 };
 use crate::report::process_info::{ProcessInfo, processes_in_groups};
 use crate::report::recorded_process::{RecordedProcess, recorded_processes};
@@ -64,7 +65,13 @@ fn report_with(
 ) -> Result<ReportOutcome, CommandError> {
     let symbols = symbolizer(options)?;
     let Some(trace) = AnalysedTrace::read(options, diagnostics)? else { return Ok(ReportOutcome::default()) };
-    let view = trace.view(&symbols);
+    let mut view = trace.view(&symbols);
+    if let Some(old) = &options.against {
+        let paths = vec![old.clone()];
+        let options = ReportOptions { paths, last: false, run: None, all_runs: false, ..options.clone() };
+        let Some(old) = AnalysedTrace::read(&options, diagnostics)? else { return Ok(ReportOutcome::default()) };
+        view.compare_with(&old.view(&symbols));
+    }
     let mut text = Vec::new();
     append(&view, options, &mut text);
     write(&text).map_err(|error| Error::new(output_name(options.output.as_deref()), error))?;
@@ -114,7 +121,11 @@ fn append(view: &ReportView, options: &ReportOptions, text: &mut Vec<u8>) {
             let by = options.by;
             let top = options.top.unwrap_or(if by.is_some() { usize::MAX } else { TOP });
             let paths: Vec<String> = options.paths.iter().map(|path| path.display().to_string()).collect();
-            append_page(view, &PageOptions { top, by, paths: paths.join(" ") }, text);
+            let page = PageOptions { top, by, paths: paths.join(" ") };
+            match &view.comparison {
+                Some(comparison) => append_comparison(view, comparison, &page, text),
+                None => append_page(view, &page, text),
+            }
         }
     }
 }

@@ -24,6 +24,8 @@ pub enum Figure {
     /// Each finding once, however often it happened.
     Misuse,
     Lost,
+    /// How much worse something became certainly.
+    Regression,
     /// Of the object with this name or address.
     OfObject(ObjectFigure, String),
 }
@@ -58,7 +60,7 @@ pub enum Quantity {
     Count(u64),
 }
 
-const OF_TRACE: [(&str, Figure); 7] = [
+const OF_TRACE: [(&str, Figure); 8] = [
     ("contention", Figure::Contention),
     ("idleness", Figure::Idleness),
     ("deadlocks", Figure::Deadlocks),
@@ -66,6 +68,7 @@ const OF_TRACE: [(&str, Figure); 7] = [
     ("cycles", Figure::Cycles),
     ("misuse", Figure::Misuse),
     ("lost", Figure::Lost),
+    ("regression", Figure::Regression),
 ];
 const OF_OBJECT: [(&str, ObjectFigure); 8] = [
     ("waits", ObjectFigure::Waits),
@@ -135,6 +138,7 @@ impl Figure {
             Figure::Contention | Figure::Idleness => {
                 percent().or_else(time).ok_or("a share of the threads' time or a duration is expected: 5%, 200ms")
             }
+            Figure::Regression => percent().ok_or("a percentage is expected: 10%"),
             Figure::OfObject(ObjectFigure::Waits, _) => count().ok_or("a number is expected: 0"),
             Figure::OfObject(..) => time().ok_or("a duration is expected: 2ms, 800us"),
             _ => count().ok_or("a number is expected: 0"),
@@ -174,6 +178,7 @@ mod tests {
         assert_eq!(parsed("contention > 5%"), (Figure::Contention, More, Quantity::Percent(5.0)));
         assert_eq!(parsed(" idleness>=1.5 % "), (Figure::Idleness, AtLeast, Quantity::Percent(1.5)));
         assert_eq!(parsed("contention<2s"), (Figure::Contention, Less, Quantity::Duration(2_000_000_000)));
+        assert_eq!(parsed("regression > 10%"), (Figure::Regression, More, Quantity::Percent(10.0)));
         assert_eq!(parsed("deadlocks > 0"), (Figure::Deadlocks, More, Quantity::Count(0)));
         let object = |figure, name: &str| Figure::OfObject(figure, name.to_owned());
         let limit = Quantity::Duration(2_000_000);
@@ -197,6 +202,7 @@ mod tests {
             ("contention > -5%", "column 14: a share"),
             ("contention > NaN%", "column 14: a share"),
             ("deadlocks > 1ms", "column 13: a number is expected"),
+            ("regression > 3", "column 14: a percentage is expected"),
             ("max(ä) > 5", "column 10: a duration is expected"),
             ("max(a) > 5ms now", "column 10: a duration is expected"),
         ] {

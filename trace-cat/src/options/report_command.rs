@@ -25,6 +25,14 @@ pub struct ReportOptions {
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
 
+    /// Compare with the trace OLD: what became better or worse since
+    ///
+    /// Objects are the same if they have the same kind and name, and sites if they are in the same function and file. Whether
+    /// a change is more than chance is in trace-cat-report(1). The options that select waits are for both traces, --last
+    /// and --run for the newer one alone. -F json adds it to the document. Example: trace-cat report --against before after
+    #[arg(long, value_name = "OLD", value_hint = ValueHint::AnyPath)]
+    pub against: Option<PathBuf>,
+
     /// Print this table instead of the page
     #[arg(long, value_name = "TABLE", value_enum)]
     pub by: Option<ReportTable>,
@@ -44,7 +52,8 @@ pub struct ReportOptions {
     /// Fail, with exit status 3, if this condition holds; may be repeated
     ///
     /// CONDITION compares a figure with a limit by >, >=, < or <=: contention or idleness with a share of the threads' time (5%)
-    /// or a duration (200ms); deadlocks, stuck, cycles, misuse or lost (records) with a number; waits(OBJECT) with a number; and waited,
+    /// or a duration (200ms); deadlocks, stuck, cycles, misuse or lost (records) with a number; regression (see --against) with a percentage (10%);
+    /// waits(OBJECT) with a number; and waited,
     /// mean, p50, p90, p99, max (of the waits) and held of an OBJECT with a duration. OBJECT is a name or address as in --by object. The
     /// report is printed nevertheless, and a line on stderr for each condition that holds. A figure that is not known, such as of an
     /// object that does not exist, is exit status 2. Example: --fail-if 'contention > 5%' --fail-if 'p99(queue.lock) > 2ms'
@@ -174,6 +183,15 @@ impl ReportOptions {
     /// # Errors
     /// A message that says what to do instead.
     pub fn check_format(&self, is_terminal: bool) -> Result<(), CommandError> {
+        let has_comparison = matches!(self.format, ReportFormat::Text | ReportFormat::Json);
+        if self.against.is_some() && !has_comparison {
+            return Err(CommandError::Usage("--against prints text, or -F json".to_owned()));
+        }
+        if self.against.is_some() && matches!(self.by, Some(ReportTable::Thread | ReportTable::Pair)) {
+            return Err(CommandError::Usage(
+                "--against compares objects and sites: --by object or --by site".to_owned(),
+            ));
+        }
         let (name, file) = match self.format {
             ReportFormat::Folded => ("folded", None),
             ReportFormat::Pprof => ("pprof", Some("report.pb.gz")),
@@ -228,6 +246,10 @@ mod tests {
         assert_eq!(refused(with_file, true), [false; 5]);
         let with_table = ReportOptions { by: Some(ReportTable::Site), ..options.clone() };
         assert_eq!(refused(with_table, false), [false, false, true, true, true]);
+        let against = ReportOptions { against: Some("old".into()), ..options.clone() };
+        assert_eq!(refused(against.clone(), false), [false, false, true, true, true]);
+        assert_eq!(refused(ReportOptions { by: Some(ReportTable::Site), ..against.clone() }, false)[..2], [false; 2]);
+        assert_eq!(refused(ReportOptions { by: Some(ReportTable::Pair), ..against }, false), [true; 5]);
         assert_eq!(refused(ReportOptions { top: Some(3), ..options }, false), [false, false, true, true, false]);
     }
 }

@@ -1,5 +1,7 @@
-//! Reports: who waits for whom (`contention`, `critical_path`, `page`), the processes and runs of a trace, and counts of its records.
+//! Reports: who waits for whom (`contention`, `critical_path`, `page`), what changed from one trace to another
+//! (`comparison`), the processes and runs of a trace, and counts of its records.
 
+pub mod comparison;
 pub mod contention;
 pub mod critical_path;
 pub mod lock_order;

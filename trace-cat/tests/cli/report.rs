@@ -170,3 +170,65 @@ fn limits_that_are_exceeded_are_status_3() {
     let (status, error, is_printed) = checked(&["contention >> 1%"]);
     assert!(status == 2 && !is_printed && error.contains("column 13: a share"), "{error}");
 }
+
+/// LWP 3 waits 50 times for mutex 0x10, which LWP 2 has, for some microseconds each time, and as long for 0x20 in every trace.
+fn repeated_waits(microseconds: u64) -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let mut text = String::new();
+    for round in 0..100 {
+        let (object, wait) = if round % 2 == 0 { ("0x10", microseconds) } else { ("0x20", 100) };
+        let start = round * 5_000_000;
+        let end = start + 1_000 + wait * (900 + round * 2);
+        let lines = [
+            (start, 2, "02:02:1", format!("{object}:0")),
+            (start, 2, "02:02:2", "0:0".to_owned()),
+            (start + 1_000, 3, "02:02:1", format!("{object}:0")),
+            (end, 2, "02:04:0", format!("{object}:0")),
+            (end, 3, "02:02:2", "0:1".to_owned()),
+            (end + 10, 3, "02:04:0", format!("{object}:0")),
+        ];
+        for (time, lwp, event, arguments) in lines {
+            text += &format!("1795174740:{time:09}:{lwp:07}:0000001:0x{lwp:012x}:{event}:{arguments}:0:0:0\n");
+        }
+    }
+    fs::write(directory.path().join("tr.0000001.002"), text).unwrap();
+    fs::write(directory.path().join("names"), "0x10 queue\n0x20 same\n").unwrap();
+    directory
+}
+
+#[test]
+fn a_trace_is_compared_with_an_older_one() {
+    let (before, after) = (repeated_waits(100), repeated_waits(200));
+    let compare = |old: &TempDir, new: &TempDir, options: &[&str]| {
+        let old = old.path().to_str().unwrap();
+        let output = run(new.path(), &[&["report", "--alias", "names", "--against", old], options].concat());
+        let [out, error] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        (output.status.code().unwrap(), out, error)
+    };
+    let (status, text, error) = compare(&before, &after, &[]);
+    assert_eq!((status, error.as_str()), (0, ""));
+    let (worse, same) = ("\nmutex queue ", "\nobjects with waits, but no change that is certain: 1\n");
+    assert!(text.contains(worse) && text.contains(" worse\n") && text.contains(same), "{text}");
+    assert!(text.lines().all(|line| line.len() <= 100), "{text}");
+    let (_, text, _) = compare(&after, &before, &["--by", "object"]);
+    assert!(text.contains(worse) && text.contains(" better\n") && !text.contains("sites"), "{text}");
+
+    let (_, document, _) = compare(&before, &after, &["-F", "json"]);
+    let document: Value = serde_json::from_str(&document).unwrap();
+    let rows = document["against"]["objects"].as_array().unwrap();
+    let shown: Vec<_> = rows.iter().map(|row| (&row["name"], &row["change"], row["new"]["waits"].as_u64())).collect();
+    assert_eq!(shown, [(&"queue".into(), &"worse".into(), Some(50)), (&"same".into(), &"none".into(), Some(50))]);
+    let [low, high] = [0, 1].map(|index| rows[0]["interval"][index].as_f64().unwrap());
+    assert!(low > 1.9 && high < 2.1, "{low} {high}");
+    assert_eq!(document["objects"][0]["name"], "queue");
+
+    let limit = ["--fail-if", "regression > 10%"];
+    let (status, _, error) = compare(&before, &after, &limit);
+    assert!(status == 3 && error.contains("since regression > 10% holds: it is "), "{error}");
+    assert_eq!(compare(&before, &before, &limit).0, 0);
+    assert_eq!(compare(&after, &before, &limit).0, 0);
+    let alone = run(after.path(), &[&["report"], &limit[..]].concat());
+    assert_eq!(alone.status.code(), Some(2));
+    assert_eq!(compare(&before, &after, &["-F", "csv"]).0, 2);
+    assert_eq!(compare(&before, &after, &["-o", "tr.0000001.002"]).0, 2);
+}

@@ -329,7 +329,9 @@ impl Analysis {
         waker: Option<Waker>,
     ) {
         self.threads[place.thread as usize].waits += u64::from(!place.is_rest);
-        self.sites.sites[place.site as usize].waits += u64::from(!place.is_rest);
+        let site = &mut self.sites.sites[place.site as usize];
+        site.waits += u64::from(!place.is_rest);
+        site.wait.add(waited);
         let Some(object) = object else { return };
         let figures = &mut self.objects[object as usize].figures;
         figures.wait.add(waited);

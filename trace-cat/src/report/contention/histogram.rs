@@ -46,6 +46,24 @@ impl DurationHistogram {
         self.sum
     }
 
+    /// Adds all durations of another one.
+    pub fn merge(&mut self, other: &DurationHistogram) {
+        self.count += other.count;
+        self.sum = self.sum.saturating_add(other.sum);
+        self.max = self.max.max(other.max);
+        for &(bucket, count) in &other.buckets {
+            match self.buckets.binary_search_by_key(&bucket, |(number, _)| *number) {
+                Ok(index) => self.buckets[index].1 += count,
+                Err(index) => self.buckets.insert(index, (bucket, count)),
+            }
+        }
+    }
+
+    /// The duration in the middle of each bucket that is not empty, and its count.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.buckets.iter().map(|(bucket, count)| (middle(*bucket), *count))
+    }
+
     /// How many durations there are from each power of two to the next, as the exponent and the count. 0 counts as 1.
     pub fn powers_of_two(&self) -> Vec<(u32, u64)> {
         let mut powers: Vec<(u32, u64)> = Vec::new();

@@ -35,7 +35,7 @@ mod wakeups;
 
 pub use analysis::Analysis;
 pub use contention_shares::{ContentionShares, ShareKey, WaitCause, WaitSum};
-pub use histogram::DurationSummary;
+pub use histogram::{DurationHistogram, DurationSummary};
 pub use holds::Knowledge;
 pub use moment::Moment;
 pub use numeric_record::NumericRecord;

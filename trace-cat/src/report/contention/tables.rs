@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
+use super::histogram::DurationHistogram;
 use super::holds::Knowledge;
 use super::wakeups::Waker;
 
@@ -160,13 +161,15 @@ pub struct SiteTable {
 }
 
 /// The figures of a site.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct SiteState {
     pub process: u32,
     /// The return address of the calls.
     pub address: u64,
     pub calls: u64,
     pub waits: u64,
+    /// How long they were.
+    pub wait: DurationHistogram,
     pub contention: u64,
     pub idleness: u64,
     pub held: u64,

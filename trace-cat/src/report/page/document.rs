@@ -42,7 +42,8 @@ pub fn document(view: &ReportView) -> Value {
     let selection = &view.analysis.selection;
     let given = |time: u64, default: u64| (time != default).then(|| document.time(time));
     let [since, until] = [given(selection.times.start, 0), given(selection.times.end, u64::MAX)];
-    json!({
+    let comparison = view.comparison.as_ref().map(|comparison| document.against(comparison));
+    let mut value = json!({
         "format": FORMAT,
         "origin": view.analysis.span.map(|_| origin),
         "span": view.analysis.span.map(|(start, end)| end - start),
@@ -63,7 +64,11 @@ pub fn document(view: &ReportView) -> Value {
         "misuse": misuse,
         "critical_path": critical_paths,
         "left_out": document.left_out,
-    })
+    });
+    if let Some(comparison) = comparison {
+        value["against"] = comparison;
+    }
+    value
 }
 
 /// The first `top` rows of a table, as the document has them.

@@ -36,6 +36,15 @@ impl ReportView<'_> {
             },
             Figure::Misuse => count(self.misuse().len() as u64),
             Figure::Lost => count(self.analysis.processes.iter().map(|process| process.lost).sum()),
+            Figure::Regression => {
+                let Some(comparison) = &self.comparison else {
+                    return Err(unknown("it is that of --against OLD".to_owned()));
+                };
+                let Some(value) = comparison.regression() else {
+                    return Err(unknown("one of the traces has no records".to_owned()));
+                };
+                holds(Quantity::Percent(value)).then(|| format!("{value:.1} %"))
+            }
             Figure::OfObject(figure, name) => {
                 let objects: Vec<u32> =
                     self.objects.iter().copied().filter(|index| self.is_named(*index, name)).collect();
@@ -118,6 +127,7 @@ mod tests {
             };
             assert!(is_expected, "{text}: {result:?}");
         }
+        assert!(result("regression > 1%").unwrap_err().contains("--against OLD"));
         assert!(result("p99(queue) > 1s").unwrap_err().contains("no object is named 'queue'"));
     }
 }

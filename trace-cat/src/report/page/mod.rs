@@ -1,5 +1,6 @@
 //! The report: a page of text, a JSON document, and files for other programs. `view` sorts and labels what all show.
 
+mod against;
 mod csv;
 mod document;
 mod findings;
@@ -15,6 +16,7 @@ mod tables;
 mod text;
 mod view;
 
+pub use against::append_comparison;
 pub use csv::append_csv;
 pub use document::append_document;
 pub use html::append_html;

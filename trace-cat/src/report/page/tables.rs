@@ -123,7 +123,8 @@ pub fn pairs(view: &ReportView, top: usize, text: &mut String) {
     more(pairs.len(), top, text);
 }
 
-fn more(total: usize, top: usize, text: &mut String) {
+/// Appends how many rows are left out.
+pub fn more(total: usize, top: usize, text: &mut String) {
     if total > top {
         *text += &format!("{} more (--top)\n", total - top);
     }

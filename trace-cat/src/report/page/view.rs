@@ -7,7 +7,10 @@ use std::rc::Rc;
 use spec::Event;
 
 use super::object_names::object_names;
-use crate::report::contention::{Analysis, Holder, ObjectKind, ObjectState, ProgramState, ThreadState, WaitGraph};
+use crate::report::comparison::TraceComparison;
+use crate::report::contention::{
+    Analysis, DurationHistogram, Holder, ObjectKind, ObjectState, ProgramState, ThreadState, WaitGraph,
+};
 use crate::report::lock_order::LockCycle;
 use crate::report::misuse::Misuse;
 use crate::report::process_info::ProcessInfo;
@@ -33,6 +36,8 @@ pub struct ReportView<'a> {
     /// How long others waited for each thread.
     pub caused: Vec<u64>,
     pub sites: Vec<SiteRow>,
+    /// What changed since another trace.
+    pub comparison: Option<TraceComparison>,
     /// The names of all objects as far as symbols give any.
     object_names: Vec<Option<String>>,
 }
@@ -63,6 +68,7 @@ pub struct SiteRow {
     pub site: u32,
     pub calls: u64,
     pub waits: u64,
+    pub wait: DurationHistogram,
     pub contention: u64,
     pub idleness: u64,
     pub held: u64,
@@ -90,6 +96,7 @@ impl<'a> ReportView<'a> {
             wakers: HashMap::new(),
             caused: vec![0; analysis.threads.len()],
             sites: Vec::new(),
+            comparison: None,
             object_names: Vec::new(),
         };
         let selection = &analysis.selection;
@@ -150,6 +157,7 @@ impl<'a> ReportView<'a> {
             }
             row.calls += site.calls;
             row.waits += site.waits;
+            row.wait.merge(&site.wait);
             row.contention += site.contention;
             row.idleness += site.idleness;
             row.held += site.held;
@@ -256,7 +264,7 @@ impl<'a> ReportView<'a> {
 
     /// The functions that a site is in, the innermost inlined one first.
     pub fn frames(&self, site: u32) -> Rc<[CodeFrame]> {
-        let state = self.analysis.sites.sites[site as usize];
+        let state = &self.analysis.sites.sites[site as usize];
         self.symbols.call_frames(self.code(state.process, state.address))
     }
 

@@ -126,7 +126,7 @@ impl<'a> Builder<'a> {
             return id;
         }
         let view = self.view;
-        let state = view.analysis.sites.sites[site as usize];
+        let state = &view.analysis.sites.sites[site as usize];
         let mapping_id = match view.code(state.process, state.address) {
             CodeAddress::InFile(map, _) if site > 0 => self.mapping(map),
             _ => 0,
