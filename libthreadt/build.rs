@@ -263,7 +263,11 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
         values.push(value);
     }
     values.resize(values.len().max(4), "0".to_owned());
-    values.resize(5, "detail(caller)".to_owned());
+    // Where the result stands last, the caller goes into the empty column before it.
+    match values.get_mut(4).is_some() {
+        true if values[3] == "0" => values[3] = "detail(caller)".to_owned(),
+        _ => values.resize(5, "detail(caller)".to_owned()),
+    }
     let values = values.join(", ");
     let names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
     let object = names.first().copied().unwrap_or_default();

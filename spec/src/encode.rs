@@ -286,8 +286,10 @@ mod tests {
             std::str::from_utf8(&kind.event_text).unwrap()
         );
         for (index, value) in arguments.into_iter().enumerate() {
-            // THR_TRACE_DETAIL fills columns that a kind leaves empty: the last one with the address of the caller.
-            let empty = if index == 4 { Base::Hex } else { Base::Unsigned };
+            // THR_TRACE_DETAIL fills columns that a kind leaves empty: a5, or a4 where a5 has the result, with the address of the
+            // caller.
+            let has_caller = index == 4 || index == 3 && kind.columns[4].is_some();
+            let empty = if has_caller { Base::Hex } else { Base::Unsigned };
             let base = kind.columns[index].map_or(empty, |column| column.base);
             line += &match (value, base) {
                 (0, _) => "0".to_owned(),

@@ -143,8 +143,10 @@ impl RecordKind {
         level: Level,
         columns: [Option<Column>; 5],
     ) -> RecordKind {
-        // THR_TRACE_DETAIL fills empty columns with counts and keys, the last one with an address.
-        let mut bases = [Base::Unsigned, Base::Unsigned, Base::Unsigned, Base::Unsigned, Base::Hex];
+        // THR_TRACE_DETAIL fills empty columns with counts and keys, the last one with an address; if that has the result, the one
+        // before it.
+        let fourth = if columns[3].is_none() && columns[4].is_some() { Base::Hex } else { Base::Unsigned };
+        let mut bases = [Base::Unsigned, Base::Unsigned, Base::Unsigned, fourth, Base::Hex];
         let mut index = 0;
         while index < 5 {
             if let Some(column) = columns[index] {

@@ -36,6 +36,7 @@ CALLER(unlock_directly, "call pthread_mutex_unlock@PLT");
 CALLER(unlock_by_table, "call *pthread_mutex_unlock@GOTPCREL(%rip)");
 CALLER(try_directly, "call pthread_mutex_trylock@PLT");
 CALLER(post_directly, "call sem_post@PLT");
+CALLER(init_directly, "xor %esi, %esi\nxor %edx, %edx\ncall sem_init@PLT");
 CALLER(wait_directly, "call sem_wait@PLT");
 CALLER(wait_by_table, "call *sem_wait@GOTPCREL(%rip)");
 CALLER(yield_by_table, "call *sched_yield@GOTPCREL(%rip)");
@@ -61,6 +62,8 @@ static void callers(void) {
     expect("pthread_mutex_trylock", "mutex_trylock", 0, "xd--x", &mutex, 0, returns_to);
     CALL(unlock_directly, &mutex);
     expect("pthread_mutex_unlock", "mutex_unlock", 0, "xdd-x", &mutex, 0, 0, returns_to);
+    CALL(init_directly, &sem);
+    expect("sem_init", "sema_init", 0, "xduxd", &sem, 0, 0, returns_to, 0);
     for (int i = 0; i < 2; i++) {
         CALL(post_directly, &sem);
         expect("sem_post", "sema_post", 0, "xdu-x", &sem, 0, 0, returns_to);
