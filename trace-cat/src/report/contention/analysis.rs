@@ -264,6 +264,8 @@ impl Analysis {
         if !self.is_selected(place.thread, Some(object)) || !self.selection.overlaps(place.entry, wait.end) {
             return;
         }
+        let has_timed_out = place.has_timed_out && wait.end < self.selection.times.end;
+        let place = WaitPlace { has_timed_out, ..place };
         let waited = wait.shares.total();
         let figures = &mut self.objects[object as usize].figures;
         figures.contention += waited;
@@ -311,6 +313,8 @@ impl Analysis {
         let WaitSelection { only_contention, .. } = self.selection;
         if !only_contention && self.is_selected(place.thread, object) && self.selection.overlaps(place.entry, end) {
             let waited = self.selection.clip(place.entry, end).saturating_sub(contended);
+            let has_timed_out = place.has_timed_out && end < self.selection.times.end;
+            let place = WaitPlace { has_timed_out, ..place };
             if let Some(object) = object {
                 self.objects[object as usize].figures.idleness += waited;
             }

@@ -15,7 +15,11 @@ pub(super) const TIMED_OUT: u64 = libc::ETIMEDOUT as u64;
 pub(super) type RecordLine<'a> = (u64, u32, &'a str, &'a [u64]);
 
 pub(super) fn analysed_with(lines: &[RecordLine], knowledge: Knowledge) -> (Analysis, WaitGraph) {
-    let mut analysis = Analysis::new(HashMap::from([(1, knowledge), (2, knowledge)]), WaitSelection::default());
+    selected(lines, knowledge, WaitSelection::default())
+}
+
+pub(super) fn selected(lines: &[RecordLine], knowledge: Knowledge, selection: WaitSelection) -> (Analysis, WaitGraph) {
+    let mut analysis = Analysis::new(HashMap::from([(1, knowledge), (2, knowledge)]), selection);
     for &(time, lwp, event, arguments) in lines {
         let numbers: Vec<u8> = event.split(':').map(|number| number.parse().unwrap()).collect();
         let mut record = NumericRecord { time, lwp, pid: 1, tid: u64::from(lwp), ..NumericRecord::default() };

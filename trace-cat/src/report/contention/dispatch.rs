@@ -154,7 +154,7 @@ impl Analysis {
     fn add_barrier_record(&mut self, thread: u32, record: &NumericRecord) {
         let arguments = record.arguments;
         match (record.event.1, record.which) {
-            (1, 0) => self.initialise(thread, record, Barrier, arguments[4], arguments[3]),
+            (1, 0) => self.initialise_barrier(thread, record),
             (2, 1) => self.enter_barrier(thread, record),
             (2, 2) => self.return_from_barrier(thread, record),
             (3, 0) => self.destroy(thread, record, Barrier, arguments[1]),
@@ -225,6 +225,17 @@ impl Analysis {
             let state = &mut self.objects[object as usize];
             let lost = state.occupancy.lose_holds();
             self.lose_holds(object, &lost);
+        }
+    }
+
+    /// Takes the initialisation of a barrier.
+    fn initialise_barrier(&mut self, thread: u32, record: &NumericRecord) {
+        let [address, _, count, site, rval] = record.arguments;
+        self.initialise(thread, record, Barrier, rval, site);
+        if rval == 0 {
+            let process = self.threads[thread as usize].process;
+            let object = self.object(process, address, Barrier, 0);
+            self.objects[object as usize].wakeups.round = Some(count);
         }
     }
 

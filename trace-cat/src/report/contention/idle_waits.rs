@@ -165,10 +165,17 @@ impl Analysis {
         self.expire_wakeups(object);
     }
 
-    /// Takes the entry record of a wait at a barrier; a2 is how many threads are missing. The last to arrive ends all waits.
+    /// Takes the entry record of a wait at a barrier. The last to arrive ends all waits. a2 is how many threads were missing; those
+    /// that arrive at the same time do not count each other there, so what counts is how many threads make a round, if that is known.
     pub fn enter_barrier(&mut self, thread: u32, record: &NumericRecord) {
         let (object, site) = self.called_object(thread, record, ObjectKind::Barrier, record.arguments[4]);
-        let waits = record.arguments[1] != 1;
+        let process = self.threads[thread as usize].process;
+        let is_complete = self.processes[process as usize].knowledge.complete_from == 0;
+        let queue = &self.objects[object as usize].wakeups;
+        let waits = match queue.round.filter(|_| is_complete) {
+            Some(round) => queue.waits.len() as u64 + 1 < round,
+            None => record.arguments[1] != 1,
+        };
         self.order.phases.arrive(object, thread);
         self.open_call(thread, record, site, Some(object), waits);
         let arrival = Waker { thread, site, time: record.time };

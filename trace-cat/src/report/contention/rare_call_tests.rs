@@ -1,8 +1,11 @@
 //! The analysis of calls that fail, of names that are used again, and of many waits.
 
-use super::analysis_tests::{RecordLine, TIMED_OUT, analysed, analysed_with, blamed, figures, lock, wakers, wrong};
+use super::analysis_tests::{
+    RecordLine, TIMED_OUT, analysed, analysed_with, blamed, figures, lock, selected, wakers, wrong,
+};
 use super::holds::Knowledge;
 use super::tables::ImageEnd;
+use super::wait_selection::WaitSelection;
 
 const EPERM: u64 = libc::EPERM as u64;
 const CANCELED: u64 = libc::ECANCELED as u64;
@@ -155,6 +158,20 @@ fn the_last_to_arrive_is_that_of_the_waits_own_round() {
         (17, 4, "7:2:2", &[0]),
     ];
     assert_eq!(wakers(&analysed(&lines).0, 16), [(2, 1), (4, 1)]);
+    // Those that arrive at the same time do not count each other, nor do threads of the next round.
+    let lines = [
+        (1, 1, "7:1:0", &[16, 0, 2, 0, 0][..]),
+        (10, 1, "7:2:1", &[16, 2]),
+        (11, 2, "7:2:1", &[16, 2]),
+        (12, 3, "7:2:1", &[16, 1]),
+        (13, 1, "7:2:2", &[0]),
+        (14, 2, "7:2:2", &[0]),
+        (20, 4, "7:2:1", &[16, 1]),
+        (21, 4, "7:2:2", &[0]),
+        (22, 3, "7:2:2", &[0]),
+    ];
+    let (analysis, _) = analysed(&lines);
+    assert_eq!((figures(&analysis, 16), wakers(&analysis, 16)), ((2, 0, 3 + 10, 0, 0), vec![(2, 1), (4, 1)]));
 }
 
 #[test]
@@ -279,4 +296,22 @@ fn a_release_in_flight_whose_record_was_written_happened_once() {
     ];
     let (analysis, _) = analysed(&lines);
     assert_eq!((analysis.objects[0].figures.hold.sum(), analysis.missing.acquisitions), (19, 0));
+}
+
+#[test]
+fn what_happens_once_is_in_one_range_of_time() {
+    let mut lines = lock(5, 1, &[16]).to_vec();
+    lines.extend([
+        (10, 2, "2:30:1", &[16, 0, 99][..]),
+        (20, 1, "1:1:1", &[0, 0, 0, 0, 0x500]),
+        (21, 1, "1:1:2", &[0, 3]),
+        (50, 2, "2:30:2", &[TIMED_OUT, 1]),
+        (60, 1, "2:4:0", &[16, 0, 0]),
+    ]);
+    let counts = |times| {
+        let selection = WaitSelection { times, ..WaitSelection::default() };
+        let (analysis, _) = selected(&lines, Knowledge::default(), selection);
+        (analysis.objects[0].figures.timeouts, analysis.sites.sites[1].calls)
+    };
+    assert_eq!([counts(0..u64::MAX), counts(0..30), counts(30..u64::MAX)], [(1, 1), (0, 1), (1, 0)]);
 }

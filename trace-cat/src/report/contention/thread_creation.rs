@@ -9,7 +9,7 @@ impl Analysis {
     pub fn enter_create(&mut self, thread: u32, record: &NumericRecord) {
         let process = self.threads[thread as usize].process;
         let site = self.sites.intern(process, record.arguments[4]);
-        self.sites.sites[site as usize].calls += 1;
+        self.sites.sites[site as usize].calls += u64::from(self.is_counting);
         let creation = Creation {
             creator: thread,
             time: record.time,

@@ -68,6 +68,8 @@ pub struct WakeupQueue {
     wakeups: VecDeque<Wakeup>,
     /// How many waits they can end.
     remaining: u32,
+    /// How many threads make a round of a barrier.
+    pub round: Option<u64>,
     /// The last that arrived at a barrier.
     pub last_arrival: Option<Waker>,
 }
