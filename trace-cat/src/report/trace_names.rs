@@ -89,7 +89,7 @@ impl<'a> TraceNames<'a> {
     /// The file name of the program of a process.
     pub fn program_name(&self, process: u32) -> Option<&'a str> {
         let state = &self.analysis.processes[process as usize];
-        let program = self.recorded.get(&state.pid).and_then(|recorded| recorded.programs.get(state.image as usize));
+        let program = self.recorded.get(&state.pid).and_then(|recorded| recorded.program(state.image));
         program.and_then(|program| program.exe.rsplit('/').next()).filter(|name| !name.is_empty())
     }
 }

@@ -109,6 +109,13 @@ pub struct WaitPlace {
     pub has_timed_out: bool,
 }
 
+impl WaitPlace {
+    /// The place of a wait that has ended before any time limit.
+    pub fn new(thread: u32, site: u32, entry: u64) -> WaitPlace {
+        WaitPlace { thread, site, entry, is_open: false, is_rest: false, has_timed_out: false }
+    }
+}
+
 impl Analysis {
     /// An analysis without records. `knowledge` has what is known of each process before its first record.
     pub fn new(knowledge: HashMap<u32, Knowledge>, selection: WaitSelection) -> Analysis {

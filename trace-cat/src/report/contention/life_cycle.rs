@@ -53,8 +53,7 @@ impl Analysis {
             return thread;
         }
         let complete_from = self.processes[process as usize].complete_from;
-        let has_begun = record.event == (1, 30);
-        self.activities.add_thread(process, record.tid, record.time, has_begun, complete_from);
+        self.activities.add_thread(record.time, complete_from);
         self.threads.push(ThreadState {
             process,
             lwp: record.lwp,
@@ -247,7 +246,7 @@ impl Analysis {
             return;
         }
         let OngoingCall { event, entry, site, object, .. } = call;
-        let place = WaitPlace { thread, site, entry, is_open: true, is_rest: false, has_timed_out: false };
+        let place = WaitPlace { is_open: true, ..WaitPlace::new(thread, site, entry) };
         match object {
             Some(object) if self.objects[object as usize].kind.is_lock() || event == FUTEX_OP => {
                 let knowledge = self.knowledge_of(object);

@@ -80,10 +80,8 @@ impl Analysis {
             if occupancy.has_many_given_up() {
                 self.account_given_up(object);
             }
-            if blocked && has_timed_out {
-                self.end_timed_out_wait(thread, entry, now);
-            } else if blocked {
-                self.end_wait(thread, entry, now, None);
+            if blocked {
+                self.end_wait(WaitPlace { has_timed_out, ..WaitPlace::new(thread, site, entry) }, now, None);
             }
             return;
         }
@@ -98,9 +96,9 @@ impl Analysis {
         let waker = self.acquire(object, Holder { thread, site }, depth, is_exclusive, now, rval == EOWNERDEAD);
         let waker = waker.filter(|waker| waker.is_last_release(entry, knowledge));
         if blocked && let Some(wait) = self.objects[object as usize].occupancy.end_wait(key, now, knowledge) {
-            let place = WaitPlace { thread, site, entry, is_open: false, is_rest: false, has_timed_out: false };
+            let place = WaitPlace::new(thread, site, entry);
             self.account_contention(object, wait, place, waker);
-            self.end_wait(thread, entry, now, waker);
+            self.end_wait(place, now, waker);
         }
     }
 
@@ -152,7 +150,7 @@ impl Analysis {
     pub fn account_given_up(&mut self, object: u32) {
         for wait in self.objects[object as usize].occupancy.take_finished() {
             let FinishedWait { key, site, entry, has_timed_out, .. } = wait;
-            let place = WaitPlace { thread: key as u32, site, entry, is_open: false, is_rest: false, has_timed_out };
+            let place = WaitPlace { has_timed_out, ..WaitPlace::new(key as u32, site, entry) };
             self.account_contention(object, wait, place, None);
         }
     }
@@ -263,9 +261,9 @@ impl Analysis {
             if now > entry
                 && let Some(wait) = state.occupancy.end_wait(u64::from(thread), now, knowledge)
             {
-                let place = WaitPlace { thread, site, entry, is_open: false, is_rest: false, has_timed_out: false };
+                let place = WaitPlace::new(thread, site, entry);
                 self.account_contention(object, wait, place, waker);
-                self.end_wait(thread, entry, now, waker);
+                self.end_wait(place, now, waker);
             } else {
                 state.occupancy.cancel_wait(u64::from(thread));
             }
@@ -293,13 +291,9 @@ impl Analysis {
         let wait = self.objects[object as usize].occupancy.end_wait(u64::from(thread), record.time, knowledge);
         if let Some(wait) = wait {
             let has_timed_out = record.arguments[0] == libc::ETIMEDOUT as u64;
-            let place = WaitPlace { thread, site, entry, is_open: false, is_rest: false, has_timed_out };
+            let place = WaitPlace { has_timed_out, ..WaitPlace::new(thread, site, entry) };
             self.account_contention(object, wait, place, None);
-            if has_timed_out {
-                self.end_timed_out_wait(thread, entry, record.time);
-            } else {
-                self.end_wait(thread, entry, record.time, None);
-            }
+            self.end_wait(place, record.time, None);
         }
     }
 
@@ -343,7 +337,7 @@ impl Analysis {
         self.draw(TimelineEvent::MissingReturn { thread, time: call.entry, event: call.event });
         if call.waits && call.event != PROC_FORK {
             let now = self.span.map_or(0, |span| span.1);
-            self.end_wait(thread, call.entry, now, None);
+            self.activities.end_wait(thread, call.entry, now, WaitEnd::Unknown);
         }
         let Some(object) = call.object else { return };
         let state = &mut self.objects[object as usize];

@@ -2,7 +2,7 @@
 
 use super::analysis::Analysis;
 use super::numeric_record::NumericRecord;
-use super::tables::{Creation, ThreadFate};
+use super::tables::{Creation, OngoingCall, ThreadFate};
 use super::timeline_event::TimelineEvent;
 
 impl Analysis {
@@ -19,6 +19,7 @@ impl Analysis {
             is_detached: false,
         };
         self.order.phases.end_phase(thread);
+        self.activities.log_until(thread, record.time);
         let outer = self.threads[thread as usize].creating.replace(creation);
         self.creating += u32::from(outer.is_none());
     }
@@ -65,6 +66,11 @@ impl Analysis {
     pub fn joinable_thread(&self, process: u32, tid: u64) -> Option<u32> {
         let known = *self.thread_of_tid.get(&(process, tid))?;
         (self.threads[known as usize].fate != ThreadFate::Joined).then_some(known)
+    }
+
+    /// The thread that a join waits for, as far as records show it so far.
+    pub fn joined_thread(&self, process: u32, call: &OngoingCall) -> Option<u32> {
+        call.joined.or_else(|| self.joinable_thread(process, call.joined_tid))
     }
 
     /// Takes a successful join.

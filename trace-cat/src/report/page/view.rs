@@ -34,7 +34,6 @@ pub struct ReportView<'a> {
     pub wakers: HashMap<u32, Vec<WakerRow>>,
     /// How long others waited for each thread.
     pub caused: Vec<u64>,
-    pub sites: Vec<SiteRow>,
     /// What changed since another trace.
     pub comparison: Option<TraceComparison>,
     /// The names of all objects as far as symbols give any.
@@ -94,7 +93,6 @@ impl<'a> ReportView<'a> {
             blamed: HashMap::new(),
             wakers: HashMap::new(),
             caused: vec![0; analysis.threads.len()],
-            sites: Vec::new(),
             comparison: None,
             object_names: ObjectNames::default(),
         };
@@ -125,11 +123,9 @@ impl<'a> ReportView<'a> {
             let thread = &analysis.threads[*index as usize];
             (Reverse((thread.contention, thread.idleness)), *index)
         });
-        let mut site_blame = vec![0; analysis.sites.sites.len()];
         for (&(object, holder), &time) in &analysis.blame {
             view.blamed.entry(object).or_default().push((holder, time));
             view.caused[holder.thread as usize] += time;
-            site_blame[holder.site as usize] += time;
         }
         for holders in view.blamed.values_mut() {
             holders.sort_by_key(|(holder, time)| (Reverse(*time), holder.thread, holder.site));
@@ -140,14 +136,16 @@ impl<'a> ReportView<'a> {
         for wakers in view.wakers.values_mut() {
             wakers.sort_by_key(|row| (Reverse(row.count), row.thread, row.site));
         }
-        view.sites = view.site_rows(&site_blame);
         view.object_names.extend(view.names(), analysis.objects.len());
         view
     }
 
-    fn site_rows(&self, blame: &[u64]) -> Vec<SiteRow> {
+    /// The sites: by contention, blame, idleness, and calls. All of them are looked up in the symbols.
+    pub fn sites(&self) -> Vec<SiteRow> {
         let mut rows: HashMap<String, SiteRow> = HashMap::new();
         let sites = &self.analysis.sites.sites;
+        let mut blame = vec![0; sites.len()];
+        self.analysis.blame.iter().for_each(|((_, holder), time)| blame[holder.site as usize] += time);
         for (index, site) in (0..).zip(sites).skip(1) {
             let Some(place) = self.place(index) else { continue };
             let row = rows.entry(place).or_default();
