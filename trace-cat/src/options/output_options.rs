@@ -87,6 +87,23 @@ pub enum OutputFormat {
     Json,
     /// A directory in the Common Trace Format, for babeltrace2 and Trace Compass; -o names it
     Ctf,
+    /// Waits and holds of each thread, as Chrome's JSON, for speedscope, the Firefox Profiler and chrome://tracing
+    Chrome,
+}
+
+impl OutputFormat {
+    /// Whether it is a timeline of waits and holds, for a viewer.
+    pub fn is_timeline(self) -> bool {
+        self.timeline_file().is_some()
+    }
+
+    /// The name of such a format, and one for its file.
+    pub fn timeline_file(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            OutputFormat::Chrome => Some(("chrome", "trace.json")),
+            OutputFormat::Raw | OutputFormat::Text | OutputFormat::Csv | OutputFormat::Json | OutputFormat::Ctf => None,
+        }
+    }
 }
 
 /// The first column of -F text.
