@@ -145,7 +145,7 @@ impl Decoder {
         while let Some((integer, after)) = between(text, "typealias integer {", "} := ") {
             let (name, after) = after.split_once(';').unwrap();
             let size: usize = between(integer, "size = ", ";").unwrap().0.parse().unwrap();
-            assert!(integer.contains("align = 8;") && size % 8 == 0);
+            assert!(integer.contains("align = 8;") && size.is_multiple_of(8));
             decoder.types.insert(name.to_owned(), (size / 8, integer.contains("signed = true;")));
             text = after;
         }
