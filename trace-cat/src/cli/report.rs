@@ -175,7 +175,7 @@ impl AnalysedTrace {
         let mut take = |records: &[u8]| {
             for record in NumericRecord::of_bytes(records) {
                 if let Some(moment) = &mut moment {
-                    moment.pass(&analysis, record.time);
+                    moment.pass(&mut analysis, record.time);
                 }
                 analysis.add(&record);
             }

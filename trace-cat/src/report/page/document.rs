@@ -221,6 +221,7 @@ impl<'a> Document<'a> {
             "kind": object.kind.name(),
             "name": self.view.source_name(index),
             "site": place(object.site),
+            "others": object.others,
             "calls": figures.calls,
             "waits": figures.wait.count(),
             "waited": figures.wait.sum(),

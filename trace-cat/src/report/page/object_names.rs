@@ -6,7 +6,7 @@ use crate::report::contention::{Analysis, ObjectState};
 use crate::report::recorded_process::RecordedProcess;
 use crate::symbols::Symbolizer;
 
-/// The name of each object: of the static variable that it is (`queue_lock`, `table.locks[3]`), or else of the place where it was
+/// The name of each object that has one: of the static variable that it is (`queue_lock`, `table.locks[3]`), or else of the place where it was
 /// initialised (`mutex of new_queue queue.c:41`) or first used (`mutex first used in worker queue.c:88`), unless the user has another. If a program has
 /// several of a name, the second one is `mutex of new_queue queue.c:41 #2`. `place` names a site.
 pub fn object_names(
@@ -14,7 +14,7 @@ pub fn object_names(
     recorded: &HashMap<u32, RecordedProcess>,
     symbols: &Symbolizer,
     place: impl Fn(u32) -> Option<String>,
-) -> Vec<Option<String>> {
+) -> HashMap<u32, String> {
     let variable = |object: &ObjectState| {
         let process = &analysis.processes[object.process as usize];
         let program = recorded.get(&process.pid)?.program(process.image)?;
@@ -37,7 +37,8 @@ pub fn object_names(
         *count += 1;
         Some(if *count == 1 { name } else { format!("{name} #{count}") })
     };
-    analysis.objects.iter().map(&mut name_of).collect()
+    let named = |number: u32| Some((number, name_of(&analysis.objects[number as usize])?));
+    analysis.objects.numbers().filter_map(named).collect()
 }
 
 #[cfg(test)]

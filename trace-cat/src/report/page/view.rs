@@ -38,7 +38,7 @@ pub struct ReportView<'a> {
     /// What changed since another trace.
     pub comparison: Option<TraceComparison>,
     /// The names of all objects as far as symbols give any.
-    object_names: Vec<Option<String>>,
+    object_names: HashMap<u32, String>,
 }
 
 /// Who ended waits for an object, where, and how many.
@@ -95,7 +95,7 @@ impl<'a> ReportView<'a> {
             wakers: HashMap::new(),
             caused: vec![0; analysis.threads.len()],
             comparison: None,
-            object_names: Vec::new(),
+            object_names: HashMap::new(),
         };
         let selection = &analysis.selection;
         let is_wanted = |object: &ObjectState| {
@@ -106,8 +106,8 @@ impl<'a> ReportView<'a> {
                 && (!selection.only_contention || ReportView::has_blame(object))
                 && (!selection.has_times() || object.figures.is_used())
         };
-        let indexes = 0..analysis.objects.len() as u32;
-        view.objects = indexes.filter(|index| is_wanted(&analysis.objects[*index as usize])).collect();
+        view.objects =
+            analysis.objects.numbers().filter(|index| is_wanted(&analysis.objects[*index as usize])).collect();
         view.objects.sort_by_cached_key(|index| {
             let figures = &analysis.objects[*index as usize].figures;
             (Reverse((figures.contention, figures.idleness, figures.calls)), *index)
@@ -234,18 +234,19 @@ impl<'a> ReportView<'a> {
 
     /// The name of an object in the program's source: see [`object_names`].
     pub fn source_name(&self, index: u32) -> Option<&str> {
-        self.object_names[index as usize].as_deref()
+        self.object_names.get(&self.analysis.objects.first(index)).map(String::as_str)
     }
 
     /// Kind, name and address of an object for people.
     pub fn object_label(&self, index: u32) -> String {
         let object = self.object(index);
         let (kind, address) = (object.kind.name(), object.address);
-        match self.source_name(index) {
+        let label = match self.source_name(index) {
             Some(name) if name.starts_with(kind) => format!("{name} {address:#x}"),
             Some(name) => format!("{kind} {name} {address:#x}"),
             None => format!("{kind} {}", self.object_name(index)),
-        }
+        };
+        if object.others > 0 { format!("{label} and {} others", object.others) } else { label }
     }
 
     /// `PID:ADDRESS#N`.
