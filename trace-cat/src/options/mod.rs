@@ -139,6 +139,20 @@ impl Options {
         self.selection.since == Some(TimePoint::Now) && self.printing.output.is_none()
     }
 
+    /// Checks what else is asked for with `-F ctf`, which writes all records in order at once.
+    fn check_ctf(&self) -> Result<(), &'static str> {
+        let Options { printing, arrangement, following, .. } = self;
+        match printing.format {
+            OutputFormat::Ctf if self.stat => Err("--stat prints tables, or a document with -F json"),
+            OutputFormat::Ctf if following.follow => Err("-F ctf writes a trace that is complete, not with --follow"),
+            OutputFormat::Ctf if arrangement.sort != SortOrder::Time => {
+                Err("-F ctf has the order of time, not of --sort")
+            }
+            OutputFormat::Ctf if printing.output.is_none() => Err("-F ctf makes a directory: name it with -o"),
+            _ => Ok(()),
+        }
+    }
+
     /// A hint for a path that does not exist: it may have been meant as the name of a command.
     ///
     /// # Errors
@@ -154,6 +168,28 @@ impl Options {
                 let what = format!("no such file or directory: '{}'", path.display());
                 return Err(CommandError::Usage(format!("{what}\n\n  tip: the command 'trace-cat {name}' exists")));
             }
+        }
+        Ok(())
+    }
+
+    /// Refuses what a timeline for a viewer has no use for, and to write one to a terminal.
+    fn check_timeline(&self, is_terminal: bool) -> Result<(), String> {
+        let Options { printing, selection, arrangement, .. } = self;
+        let Some((name, file)) = printing.format.timeline_file() else { return Ok(()) };
+        if self.stat {
+            return Err("--stat prints tables, or a document with -F json".to_owned());
+        }
+        if self.following.follow {
+            return Err(format!("-F {name} does not follow a trace: leave --follow out"));
+        }
+        if selection.head.is_some() || selection.tail.is_some() {
+            return Err(format!("-F {name} has no lines that --head and --tail could count: use --since and --until"));
+        }
+        if arrangement.sort != SortOrder::Time {
+            return Err(format!("-F {name} has no other order than that of time: leave --sort out"));
+        }
+        if is_terminal && printing.output.is_none() {
+            return Err(format!("-F {name} is not for terminals: write it to a file with -o {file}"));
         }
         Ok(())
     }
@@ -199,6 +235,7 @@ impl Task {
         let is_shown = options.printing.output.is_none() || options.following.follow;
         options.printing.resolve(is_terminal && is_shown);
         options.printing.check().map_err(|what| usage_error(&[], what))?;
+        options.check_timeline(is_terminal).map_err(|what| usage_error(&[], what))?;
         if options.stat && options.printing.format == OutputFormat::Csv {
             return Err(usage_error(&[], "--stat prints tables, or a document with -F json"));
         }
@@ -208,6 +245,7 @@ impl Task {
                 "--split writes records as they are, in no other format\n\n  tip: read one of its files with 'trace-cat --format'",
             ));
         }
+        options.check_ctf().map_err(|what| usage_error(&[], what))?;
         options.selection.resolve().map_err(|what| usage_error(&[], what))?;
         Ok(Task::Read(options))
     }

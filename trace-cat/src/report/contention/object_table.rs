@@ -49,9 +49,14 @@ impl ObjectTable {
         number
     }
 
+    /// How many objects there have been.
+    pub fn len(&self) -> u32 {
+        self.indexes.len() as u32
+    }
+
     /// The numbers of all objects, and of the first one of each sum.
     pub fn numbers(&self) -> impl Iterator<Item = u32> {
-        (0..self.indexes.len() as u32).filter(|number| self.first(*number) == *number)
+        (0..self.len()).filter(|number| self.first(*number) == *number)
     }
 
     #[cfg(test)]
