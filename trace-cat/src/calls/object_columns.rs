@@ -67,6 +67,11 @@ mod tests {
             "op",
             "call_site",
             "function",
+            "frame_1",
+            "frame_2",
+            "frame_3",
+            "frame_4",
+            "frame_5",
         ];
         for event in &EVENTS {
             for column in event.kinds.iter().flat_map(|kind| kind.columns.iter().flatten()) {

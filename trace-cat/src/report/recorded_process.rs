@@ -16,7 +16,7 @@ const LOCK_EVENTS: [(u8, &[u8]); 4] =
 
 /// The numbers of events without which neither the lock order nor misuse is known: creations and joins of threads, waits for
 /// conditions and barriers.
-const ORDER_EVENTS: [(u8, &[u8]); 3] = [(1, &[1, 2, 3, 30, 31, 36, 37]), (3, &[4, 5, 30]), (7, &[2])];
+const ORDER_EVENTS: [(u8, &[u8]); 3] = [(1, &[1, 2, 3, 30, 31, 36, 37]), (3, &COND_WAITS), (7, &[2])];
 /// The numbers of the events that wait for conditions.
 const COND_WAITS: [u8; 3] = [4, 5, 30];
 

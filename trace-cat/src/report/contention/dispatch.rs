@@ -65,14 +65,8 @@ impl Analysis {
 
     fn add_thread_record(&mut self, thread: u32, record: &NumericRecord) {
         match (record.event.1, record.which) {
-            (1, 1) => {
-                self.enter_creation(thread, record);
-                self.enter_create(thread, record);
-            }
-            (1, 2) => {
-                self.return_from_create(thread, record);
-                self.return_from_creation(thread, record);
-            }
+            (1, 1) => self.enter_create(thread, record),
+            (1, 2) => self.return_from_create(thread, record),
             (2, 0) => self.threads[thread as usize].has_exited = true,
             (3 | 37, 1) => self.enter_join(thread, record),
             (3 | 37, 2) => self.return_from_join(thread, record),

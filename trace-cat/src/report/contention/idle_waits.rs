@@ -53,15 +53,9 @@ impl Analysis {
         let queue = &mut self.objects[cond as usize].wakeups;
         let wait = queue.end_wait(thread);
         let wakeup = wait.filter(|_| rval == 0 || rval == EOWNERDEAD).and_then(|wait| queue.take(wait));
-        let place = WaitPlace {
-            thread,
-            site,
-            entry,
-            is_open: false,
-            is_rest: false,
-            has_timed_out: rval == libc::ETIMEDOUT as u64,
-        };
-        let mut contended = 0;
+        let has_timed_out = rval == libc::ETIMEDOUT as u64;
+        let place = WaitPlace { has_timed_out, ..WaitPlace::new(thread, site, entry) };
+        let (mut contended, mut rest) = (0, None);
         if let Some(Wakeup { watch: Some((watched, key)), time, capacity, .. }) = wakeup
             && watched == mutex
         {
@@ -74,12 +68,7 @@ impl Analysis {
                 let shares = WaitShares { handoff: 0, unknown: 0, ..shares };
                 let rank = (waiting + capacity).saturating_sub(1).max(1);
                 let wait = FinishedWait { key, entry: time, end: now, shares, has_timed_out: false, site, rank };
-                self.account_contention(
-                    mutex,
-                    wait,
-                    WaitPlace { entry: time, has_timed_out: false, is_rest: true, ..place },
-                    mutex_waker,
-                );
+                rest = Some((wait, WaitPlace { entry: time, has_timed_out: false, is_rest: true, ..place }));
             }
         }
         self.settle_suspicions(thread, entry, wakeup.map(|wakeup| wakeup.time));
@@ -88,12 +77,13 @@ impl Analysis {
         if has_mutex || rval == libc::ENOTRECOVERABLE as u64 {
             self.account_idleness(Some(cond), now, contended, place, waker);
         }
-        if place.has_timed_out {
-            self.end_timed_out_wait(thread, entry, now);
-        } else if has_mutex {
+        if let Some((wait, place)) = rest {
+            self.account_contention(mutex, wait, place, mutex_waker);
+        }
+        if has_mutex {
             // The later of the two let the thread go on.
             let last = waker.zip(mutex_waker).map(|(waker, mutex)| if mutex.time > waker.time { mutex } else { waker });
-            self.end_wait(thread, entry, now, last);
+            self.end_wait(place, now, last);
         }
         self.expire_wakeups(cond);
     }
@@ -154,13 +144,9 @@ impl Analysis {
             let wakeup = wait.filter(|_| rval == 0).and_then(|wait| queue.take(wait));
             let waker = self.known_waker(thread, entry, wakeup.map(Waker::from));
             let has_timed_out = rval == libc::ETIMEDOUT as u64;
-            let place = WaitPlace { thread, site, entry, is_open: false, is_rest: false, has_timed_out };
+            let place = WaitPlace { has_timed_out, ..WaitPlace::new(thread, site, entry) };
             self.account_idleness(Some(object), record.time, 0, place, waker);
-            if has_timed_out {
-                self.end_timed_out_wait(thread, entry, record.time);
-            } else {
-                self.end_wait(thread, entry, record.time, waker);
-            }
+            self.end_wait(place, record.time, waker);
         }
         self.expire_wakeups(object);
     }
@@ -219,10 +205,10 @@ impl Analysis {
             // It was the last to arrive.
             return;
         }
-        let place = WaitPlace { thread, site, entry, is_open: false, is_rest: false, has_timed_out: false };
+        let place = WaitPlace::new(thread, site, entry);
         let waker = self.known_waker(thread, entry, arrival);
         self.account_idleness(Some(object), record.time, 0, place, waker);
-        self.end_wait(thread, entry, record.time, waker);
+        self.end_wait(place, record.time, waker);
     }
 
     /// Takes the entry record of a join.
@@ -256,24 +242,20 @@ impl Analysis {
     /// Takes the return record of a join.
     pub fn return_from_join(&mut self, thread: u32, record: &NumericRecord) {
         let Some(call) = self.close_call(thread, record) else { return };
-        let OngoingCall { site, entry, waits, joined_tid, .. } = call;
+        let OngoingCall { site, entry, waits, .. } = call;
         let has_joined = record.arguments[2] == 0;
         // It may have had no record when the call began.
-        let joined = call.joined.or_else(|| self.joinable_thread(self.threads[thread as usize].process, joined_tid));
+        let joined = self.joined_thread(self.threads[thread as usize].process, &call);
         if let Some(joined) = joined.filter(|_| has_joined) {
             self.note_join(thread, joined, record.time);
         }
         // A thread whose exit was recorded while it was waited for may have had no record before.
         if waits && record.time > entry {
             let has_timed_out = record.arguments[2] == libc::ETIMEDOUT as u64;
-            let place = WaitPlace { thread, site, entry, is_open: false, is_rest: false, has_timed_out };
+            let place = WaitPlace { has_timed_out, ..WaitPlace::new(thread, site, entry) };
             self.account_idleness(None, record.time, 0, place, None);
             let waker = joined.filter(|_| has_joined).and_then(|joined| self.end_of_joined(joined));
-            if has_timed_out {
-                self.end_timed_out_wait(thread, entry, record.time);
-            } else {
-                self.end_wait(thread, entry, record.time, waker);
-            }
+            self.end_wait(place, record.time, waker);
         }
     }
 }

@@ -6,6 +6,7 @@ use super::numeric_record::NumericRecord;
 use super::object_state::ObjectKind;
 
 use super::tables::OngoingCall;
+use super::timeline_event::TimelineEvent;
 use super::wait_shares::Holder;
 use super::wakeups::Waker;
 use crate::report::critical_path::WaitEnd;
@@ -79,10 +80,8 @@ impl Analysis {
             if occupancy.has_many_given_up() {
                 self.account_given_up(object);
             }
-            if blocked && has_timed_out {
-                self.end_timed_out_wait(thread, entry, now);
-            } else if blocked {
-                self.end_wait(thread, entry, now, None);
+            if blocked {
+                self.end_wait(WaitPlace { has_timed_out, ..WaitPlace::new(thread, site, entry) }, now, None);
             }
             return;
         }
@@ -97,9 +96,9 @@ impl Analysis {
         let waker = self.acquire(object, Holder { thread, site }, depth, is_exclusive, now, rval == EOWNERDEAD);
         let waker = waker.filter(|waker| waker.is_last_release(entry, knowledge));
         if blocked && let Some(wait) = self.objects[object as usize].occupancy.end_wait(key, now, knowledge) {
-            let place = WaitPlace { thread, site, entry, is_open: false, is_rest: false, has_timed_out: false };
+            let place = WaitPlace::new(thread, site, entry);
             self.account_contention(object, wait, place, waker);
-            self.end_wait(thread, entry, now, waker);
+            self.end_wait(place, now, waker);
         }
     }
 
@@ -151,7 +150,7 @@ impl Analysis {
     pub fn account_given_up(&mut self, object: u32) {
         for wait in self.objects[object as usize].occupancy.take_finished() {
             let FinishedWait { key, site, entry, has_timed_out, .. } = wait;
-            let place = WaitPlace { thread: key as u32, site, entry, is_open: false, is_rest: false, has_timed_out };
+            let place = WaitPlace { has_timed_out, ..WaitPlace::new(key as u32, site, entry) };
             self.account_contention(object, wait, place, None);
         }
     }
@@ -262,9 +261,9 @@ impl Analysis {
             if now > entry
                 && let Some(wait) = state.occupancy.end_wait(u64::from(thread), now, knowledge)
             {
-                let place = WaitPlace { thread, site, entry, is_open: false, is_rest: false, has_timed_out: false };
+                let place = WaitPlace::new(thread, site, entry);
                 self.account_contention(object, wait, place, waker);
-                self.end_wait(thread, entry, now, waker);
+                self.end_wait(place, now, waker);
             } else {
                 state.occupancy.cancel_wait(u64::from(thread));
             }
@@ -292,13 +291,9 @@ impl Analysis {
         let wait = self.objects[object as usize].occupancy.end_wait(u64::from(thread), record.time, knowledge);
         if let Some(wait) = wait {
             let has_timed_out = record.arguments[0] == libc::ETIMEDOUT as u64;
-            let place = WaitPlace { thread, site, entry, is_open: false, is_rest: false, has_timed_out };
+            let place = WaitPlace { has_timed_out, ..WaitPlace::new(thread, site, entry) };
             self.account_contention(object, wait, place, None);
-            if has_timed_out {
-                self.end_timed_out_wait(thread, entry, record.time);
-            } else {
-                self.end_wait(thread, entry, record.time, None);
-            }
+            self.end_wait(place, record.time, None);
         }
     }
 
@@ -319,6 +314,7 @@ impl Analysis {
     pub fn close_call(&mut self, thread: u32, record: &NumericRecord) -> Option<OngoingCall> {
         let Some(index) = self.threads[thread as usize].find_open(record.event) else {
             self.missing.entries += 1;
+            self.draw(TimelineEvent::MissingEntry { thread, time: record.time, event: record.event });
             self.threads[thread as usize].knows_holds = false;
             self.activities.end_wait(thread, 0, record.time, WaitEnd::Unknown);
             // If the call acquired an object, nobody knows which.
@@ -338,9 +334,10 @@ impl Analysis {
     /// Forgets a call whose return record is missing: nobody knows how long it lasted.
     pub fn abandon_call(&mut self, thread: u32, call: OngoingCall) {
         self.missing.returns += 1;
+        self.draw(TimelineEvent::MissingReturn { thread, time: call.entry, event: call.event });
         if call.waits && call.event != PROC_FORK {
             let now = self.span.map_or(0, |span| span.1);
-            self.end_wait(thread, call.entry, now, None);
+            self.activities.end_wait(thread, call.entry, now, WaitEnd::Unknown);
         }
         let Some(object) = call.object else { return };
         let state = &mut self.objects[object as usize];

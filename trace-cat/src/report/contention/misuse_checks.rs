@@ -163,17 +163,14 @@ impl Analysis {
         state.knowledge.complete_from == 0 && state.lost == 0 && self.has_all_calls(process)
     }
 
-    /// Takes the end of the records of some threads.
+    /// Takes the end of the records of all threads of some processes.
     pub fn check_ends(&mut self, threads: &[u32]) {
-        let joined_now: HashSet<u32> = self
-            .threads
-            .iter()
-            .filter_map(|thread| Some((thread.process, thread.open.last()?)))
-            .filter(|(_, call)| matches!(call.event, (1, 3 | 37)))
-            .filter_map(|(process, call)| {
-                call.joined.or_else(|| self.thread_of_tid.get(&(process, call.joined_tid)).copied())
-            })
-            .collect();
+        let joined_thread = |thread: &u32| {
+            let state = &self.threads[*thread as usize];
+            let call = state.open.last().filter(|call| matches!(call.event, (1, 3 | 37)))?;
+            self.joined_thread(state.process, call)
+        };
+        let joined_now: HashSet<u32> = threads.iter().filter_map(joined_thread).collect();
         threads.iter().for_each(|thread| self.check_end(*thread, joined_now.contains(thread)));
     }
 

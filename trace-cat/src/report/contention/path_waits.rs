@@ -2,44 +2,27 @@
 
 use std::io;
 
-use super::analysis::Analysis;
+use super::analysis::{Analysis, WaitPlace};
 use super::locks::PROC_FORK;
-use super::numeric_record::NumericRecord;
 use super::tables::{ImageEnd, ProgramState, ThreadState};
 use super::wakeups::Waker;
 use crate::report::critical_path::{CriticalPath, PathOrigin, PathThread, WaitEnd};
 
 impl Analysis {
-    /// Takes the end of a wait, which this waker ended, if it is known.
-    pub fn end_wait(&mut self, thread: u32, entry: u64, now: u64, waker: Option<Waker>) {
-        let how = waker.map_or(WaitEnd::Unknown, |waker| WaitEnd::Woken(waker.thread, waker.time));
-        self.activities.end_wait(thread, entry, now, how);
+    /// Takes the end of a wait: its time limit, or else this waker, if it is known.
+    pub fn end_wait(&mut self, place: WaitPlace, now: u64, waker: Option<Waker>) {
+        let how = match waker {
+            _ if place.has_timed_out => WaitEnd::TimedOut,
+            Some(Waker { thread, time, .. }) => WaitEnd::Woken(thread, time),
+            None => WaitEnd::Unknown,
+        };
+        self.activities.end_wait(place.thread, place.entry, now, how);
     }
 
     /// Who ended a wait of a thread for something else than a lock, unless the record of an earlier one may be missing.
     pub fn known_waker(&self, thread: u32, entry: u64, waker: Option<Waker>) -> Option<Waker> {
         let process = self.threads[thread as usize].process;
         waker.filter(|_| entry >= self.processes[process as usize].knowledge.complete_from)
-    }
-
-    /// Takes the end of a wait that nobody ended in time.
-    pub fn end_timed_out_wait(&mut self, thread: u32, entry: u64, now: u64) {
-        self.activities.end_wait(thread, entry, now, WaitEnd::TimedOut);
-    }
-
-    /// Takes the entry record of the creation of a thread.
-    pub fn enter_creation(&mut self, thread: u32, record: &NumericRecord) {
-        self.activities.begin_creation(thread, record.time);
-    }
-
-    /// Takes its return record.
-    pub fn return_from_creation(&mut self, thread: u32, record: &NumericRecord) {
-        let [rval, tid, ..] = record.arguments;
-        if rval == 0 {
-            let process = self.threads[thread as usize].process;
-            let latest = self.thread_of_tid.get(&(process, tid)).copied();
-            self.activities.end_creation(thread, process, tid, latest);
-        }
     }
 
     /// Ends the last stretch of the thread that ended a process.
@@ -66,6 +49,10 @@ impl Analysis {
             process: thread.process,
             begin: thread.begin,
             is_main: thread.lwp == self.processes[thread.process as usize].pid,
+            creator: thread
+                .creation
+                .filter(|_| thread.start.is_some())
+                .map(|creation| (creation.creator, creation.time)),
         };
         let threads: Vec<PathThread> = self.threads.iter().map(thread).collect();
         let origin = |process: &ProgramState| PathOrigin {

@@ -2,7 +2,8 @@
 
 use super::analysis::Analysis;
 use super::numeric_record::NumericRecord;
-use super::tables::{Creation, ThreadFate};
+use super::tables::{Creation, OngoingCall, ThreadFate};
+use super::timeline_event::TimelineEvent;
 
 impl Analysis {
     /// Takes the entry record of a creation.
@@ -18,6 +19,7 @@ impl Analysis {
             is_detached: false,
         };
         self.order.phases.end_phase(thread);
+        self.activities.log_until(thread, record.time);
         let outer = self.threads[thread as usize].creating.replace(creation);
         self.creating += u32::from(outer.is_none());
     }
@@ -57,6 +59,7 @@ impl Analysis {
             state.fate = ThreadFate::Detached;
         }
         self.order.phases.create(creation.creator, created, creation.time);
+        self.draw(TimelineEvent::Creation { creator: creation.creator, created, time: creation.time });
     }
 
     /// The thread that a join with this pthread_t waits for, if it has had a record: not one that was joined before.
@@ -65,10 +68,16 @@ impl Analysis {
         (self.threads[known as usize].fate != ThreadFate::Joined).then_some(known)
     }
 
+    /// The thread that a join waits for, as far as records show it so far.
+    pub fn joined_thread(&self, process: u32, call: &OngoingCall) -> Option<u32> {
+        call.joined.or_else(|| self.joinable_thread(process, call.joined_tid))
+    }
+
     /// Takes a successful join.
     pub fn note_join(&mut self, joiner: u32, joined: u32, time: u64) {
         self.threads[joined as usize].fate = ThreadFate::Joined;
         self.order.phases.join(joiner, joined, time);
+        self.draw(TimelineEvent::Join { joiner, joined, time });
     }
 
     /// Takes the detachment of a thread.

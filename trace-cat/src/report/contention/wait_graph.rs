@@ -101,10 +101,12 @@ fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
     let process = &analysis.processes[state.process as usize];
     let is_there = |call: &&OngoingCall| process.end != ImageEnd::Exec && !state.is_in_gap && !state.has_gone_on(call);
     let mut call = *state.open.last().filter(is_there)?;
-    let joined = analysis.thread_of_tid.get(&(state.process, call.joined_tid)).copied();
-    call.joined = call.joined.or(joined.filter(|_| call.event == (1, 3)));
     let blockers = match call.event {
-        (1, 3) => call.joined.filter(|joined| !analysis.threads[*joined as usize].has_exited).into_iter().collect(),
+        (1, 3) => {
+            call.joined = analysis.joined_thread(state.process, &call);
+            let is_alive = |joined: &u32| !analysis.threads[*joined as usize].has_exited;
+            call.joined.filter(is_alive).into_iter().collect()
+        }
         (1, 38) | (2 | 6, 2) | (5, 2 | 3) | (9, 2) if call.waits => holders(analysis, call),
         _ => return None,
     };

@@ -28,6 +28,8 @@ pub struct PathThread {
     pub begin: u64,
     /// It is the process's first thread, which nobody created.
     pub is_main: bool,
+    /// The thread that created it, and when, if its first record is that of its beginning.
+    pub creator: Option<(u32, u64)>,
 }
 
 /// The parts of a path, in nanoseconds. Holding, other and unknown are all of it.
@@ -80,15 +82,14 @@ impl CriticalPath {
     /// # Errors
     /// Any failure of the temporary file that has the stretches.
     pub fn of_all(
-        mut activities: ThreadActivities,
+        activities: ThreadActivities,
         threads: &[PathThread],
         origins: &[PathOrigin],
     ) -> io::Result<Vec<CriticalPath>> {
-        let log = std::mem::take(&mut activities.log);
-        let mut pass = BackwardPass { activities, threads, retracted: HashMap::default() };
+        let mut pass = BackwardPass { threads, retracted: HashMap::default() };
         let mut walks: Vec<Walk> = (0..).zip(origins).map(|(process, origin)| Walk::new(process, *origin)).collect();
         walks.iter_mut().for_each(|walk| pass.arrive(walk, walk.origin.thread, walk.origin.end));
-        log.read_backwards(&mut |activity, holds| {
+        activities.log.read_backwards(&mut |activity, holds| {
             let process = threads[activity.thread as usize].process;
             pass.take(&mut walks[process as usize], activity, holds);
         })?;
@@ -189,7 +190,6 @@ impl Walk {
 }
 
 struct BackwardPass<'a> {
-    activities: ThreadActivities,
     threads: &'a [PathThread],
     /// By thread and object: times that holds had been counted for that ended nobody knows when.
     retracted: HashMap<(u32, u32), Vec<(u64, u64)>, RandomState>,
@@ -204,8 +204,7 @@ impl BackwardPass<'_> {
             if walk.time > state.begin {
                 return;
             }
-            let creator = self.activities.creator(walk.thread).filter(|(_, created)| *created < walk.time);
-            match creator {
+            match state.creator.filter(|(_, created)| *created < walk.time) {
                 Some((creator, created)) => {
                     walk.go_back_idle(created, true);
                     walk.thread = creator;

@@ -1,9 +1,6 @@
 //! Divides the lives of threads into stretches while records are read in the order of time.
 
-use std::collections::HashMap;
 use std::mem;
-
-use foldhash::fast::RandomState;
 
 use super::activity::{Activity, ActivityKind, HeldTime, WaitEnd};
 use super::activity_log::ActivityLog;
@@ -16,20 +13,11 @@ const HELD_MAX: usize = 32;
 pub struct ThreadActivities {
     threads: Vec<CurrentActivity>,
     pub log: ActivityLog,
-    /// By process and pthread_t: who created a thread that has no record so far, and when.
-    created: HashMap<(u32, u64), (u32, u64), RandomState>,
 }
 
 /// A thread, and its stretch that has not ended.
 #[derive(Debug, Default)]
 struct CurrentActivity {
-    /// The time of the thread's first record, and whether the thread began with it.
-    begin: u64,
-    has_begun: bool,
-    /// Who created it, and when.
-    creator: Option<(u32, u64)>,
-    /// When it began to create the last thread that it created.
-    creating: Option<u64>,
     from: u64,
     open: Vec<OpenHold>,
     /// What it held in this stretch and released.
@@ -93,31 +81,8 @@ impl CurrentActivity {
 impl ThreadActivities {
     /// Takes the first record of a new thread, whose number is one more than the last one's. What it did before its process's
     /// records are complete is left out.
-    pub fn add_thread(&mut self, process: u32, tid: u64, begin: u64, has_begun: bool, complete_from: u64) {
-        let creator = self.created.remove(&(process, tid));
-        let from = begin.max(complete_from);
-        self.threads.push(CurrentActivity { begin, has_begun, creator, from, ..CurrentActivity::default() });
-    }
-
-    /// Takes the beginning of a call that creates a thread.
-    pub fn begin_creation(&mut self, thread: u32, now: u64) {
-        self.log_until(thread, now);
-        self.threads[thread as usize].creating = Some(now);
-    }
-
-    /// Takes its end, with the pthread_t of the new thread, and the latest thread that has this pthread_t so far.
-    pub fn end_creation(&mut self, creator: u32, process: u32, tid: u64, latest: Option<u32>) {
-        let Some(time) = self.threads[creator as usize].creating.take() else { return };
-        match latest.filter(|thread| self.threads[*thread as usize].begin >= time) {
-            Some(thread) => self.threads[thread as usize].creator = Some((creator, time)),
-            None => drop(self.created.insert((process, tid), (creator, time))),
-        }
-    }
-
-    /// Who created a thread, and when, if the thread's first record is that of its beginning.
-    pub fn creator(&self, thread: u32) -> Option<(u32, u64)> {
-        let thread = &self.threads[thread as usize];
-        thread.creator.filter(|_| thread.has_begun)
+    pub fn add_thread(&mut self, begin: u64, complete_from: u64) {
+        self.threads.push(CurrentActivity { from: begin.max(complete_from), ..CurrentActivity::default() });
     }
 
     /// Takes the beginning of a hold. One that the thread has already goes on.

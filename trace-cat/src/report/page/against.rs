@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::document::Document;
 use super::tables::{more, short_duration};
 use super::text::PageOptions;
-use super::view::ReportView;
+use super::view::{ReportView, SiteRow};
 use crate::options::ReportTable;
 use crate::report::comparison::{ComparedRow, NamedWaits, TraceComparison, WaitChange, WaitFigures, compare};
 use crate::support::duration::duration_text;
@@ -43,14 +43,13 @@ impl ReportView<'_> {
     }
 
     fn named_sites(&self) -> Vec<NamedWaits> {
-        let sites = self.sites.iter();
-        let named = sites.map(|site| NamedWaits {
+        let named = |SiteRow { place, wait, idleness, .. }| NamedWaits {
             kind: "site",
-            name: site.place.clone(),
-            wait: site.wait.clone(),
-            is_idle: site.idleness > 0,
-        });
-        named.collect()
+            name: place,
+            wait,
+            is_idle: idleness > 0,
+        };
+        self.sites().into_iter().map(named).collect()
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use spec::record::NANOS_PER_SECOND;
 
 use super::path_summary::{path_entry, selected_paths};
-use super::view::{PairRow, ReportView};
+use super::view::{PairRow, ReportView, SiteRow};
 use crate::options::ReportTable;
 use crate::report::contention::{DurationSummary, ImageEnd, ObjectKind};
 use crate::symbols::CodeFrame;
@@ -128,7 +128,7 @@ impl<'a> Document<'a> {
         self.list("processes", &indexes, |document, index| {
             let process = &document.view.analysis.processes[index as usize];
             let recorded = document.view.recorded.get(&process.pid);
-            let program = recorded.and_then(|recorded| recorded.programs.get(process.image as usize));
+            let program = recorded.and_then(|recorded| recorded.program(process.image));
             let ended = match process.end {
                 ImageEnd::Exit => Some("exit"),
                 ImageEnd::Exec => Some("exec"),
@@ -259,8 +259,7 @@ impl<'a> Document<'a> {
         })
     }
 
-    fn site(&self, index: usize) -> Value {
-        let site = &self.view.sites[index];
+    fn site(&self, site: &SiteRow) -> Value {
         json!({
             "site": site.place,
             "stack": self.view.frames(site.site).iter().map(frame).collect::<Vec<Value>>(),
@@ -274,8 +273,9 @@ impl<'a> Document<'a> {
     }
 
     fn sites(&mut self) -> Vec<Value> {
-        let sites: Vec<usize> = (0..self.view.sites.len()).collect();
-        self.list("sites", &sites, Document::site)
+        let sites = self.view.sites();
+        let rows: Vec<&SiteRow> = sites.iter().collect();
+        self.list("sites", &rows, Document::site)
     }
 
     fn pairs(&mut self) -> Vec<Value> {

@@ -94,7 +94,8 @@ pub fn threads(view: &ReportView, top: usize, text: &mut String) {
 
 /// Appends the sites of calls.
 pub fn sites(view: &ReportView, top: usize, text: &mut String) {
-    if view.sites.is_empty() {
+    let sites = view.sites();
+    if sites.is_empty() {
         *text += "The trace has no call sites: they are recorded with THR_TRACE_DETAIL, which trace-cat run sets.\n";
         return;
     }
@@ -102,13 +103,13 @@ pub fn sites(view: &ReportView, top: usize, text: &mut String) {
         "{:>9}{:>9}{:>12}{:>12}{:>12}{:>12}  site\n",
         "calls", "waits", "contention", "idleness", "held", "blamed"
     );
-    for site in view.sites.iter().take(top) {
+    for site in sites.iter().take(top) {
         let [contention, idleness, held, blamed] =
             [site.contention, site.idleness, site.held, site.blamed].map(short_duration);
         let (calls, waits) = (site.calls, site.waits);
         *text += &format!("{calls:>9}{waits:>9}{contention:>12}{idleness:>12}{held:>12}{blamed:>12}  {}\n", site.place);
     }
-    more(view.sites.len(), top, text);
+    more(sites.len(), top, text);
 }
 
 /// Appends who waited for whom.
@@ -132,9 +133,7 @@ pub fn more(total: usize, top: usize, text: &mut String) {
 
 /// `name/19955`, as `-F text` has it.
 pub fn thread_label(view: &ReportView, index: u32) -> String {
-    let thread = view.thread(index);
-    let name = view.thread_name(index).unwrap_or_else(|| view.pid(thread.process).to_string());
-    format!("{name}/{}", thread.lwp)
+    view.names().thread_label(index)
 }
 
 /// A share, in percent with one decimal.

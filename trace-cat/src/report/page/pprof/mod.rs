@@ -73,8 +73,8 @@ impl<'a> Builder<'a> {
     /// Adds the code of the first program, because the first mapping gives a profile its name.
     fn add_programs(&mut self) {
         let Some(process) = self.view.analysis.processes.first() else { return };
-        let programs = self.view.recorded.get(&process.pid).map(|recorded| &recorded.programs);
-        if let Some(map) = programs.and_then(|programs| programs.get(process.image as usize)?.maps.first()) {
+        let program = self.view.recorded.get(&process.pid).and_then(|recorded| recorded.program(process.image));
+        if let Some(map) = program.and_then(|program| program.maps.first()) {
             self.mapping(map);
         }
     }
