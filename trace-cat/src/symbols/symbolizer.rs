@@ -105,8 +105,20 @@ impl Symbolizer {
         self.changed.borrow().iter().cloned().collect()
     }
 
+    /// Names as [`call_name`](Symbolizer::call_name) has them, of all functions that a call which returns to an address is in.
+    pub fn frame_names(&self, address: CodeAddress) -> Vec<String> {
+        let frames = self.call_frames(address);
+        if frames.is_empty() {
+            return vec![address.place()];
+        }
+        frames.iter().map(|frame| self.frame_name(address, Some(frame))).collect()
+    }
+
     fn name(&self, address: CodeAddress, frames: &[CodeFrame]) -> String {
-        let frame = frames.iter().find(|frame| !self.is_skipped(frame)).or(frames.last());
+        self.frame_name(address, frames.iter().find(|frame| !self.is_skipped(frame)).or(frames.last()))
+    }
+
+    fn frame_name(&self, address: CodeAddress, frame: Option<&CodeFrame>) -> String {
         let path = if let CodeAddress::InFile(map, _) = address { map.file().0 } else { PathBuf::new() };
         let module = path.to_string_lossy();
         let offset = if let CodeAddress::InFile(_, offset) = address { Some((&*module, offset)) } else { None };
