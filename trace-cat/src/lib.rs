@@ -64,6 +64,7 @@
 //! - `cli`: the command line: dispatch, messages, exit statuses, printing
 //! - `launch`: `trace-cat run`
 //! - `follow`, `recover`: `--follow` and `--recover`
+//! - `export`: timelines for viewers
 //! - `report`: `trace-cat report`, the runs of a directory, and counts of processes, calls and objects
 //! - `output`: the output formats, and where output goes
 //! - `filter`, `arrange`: which records, and other orders than that of time
@@ -80,6 +81,7 @@ mod arrange;
 mod calls;
 #[doc(hidden)]
 pub mod cli;
+mod export;
 mod filter;
 mod follow;
 mod launch;

@@ -1,5 +1,7 @@
 //! The command line: dispatches to the command, prints its messages, and returns the exit status.
 
+mod analysis_inputs;
+mod export;
 mod messages;
 mod print;
 mod report;
@@ -124,6 +126,9 @@ fn execute(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandErr
     if options.recover {
         let recovered = recover::recover(&options.paths, &mut io::stdout().lock(), diagnostics);
         return Ok(recovered.map_err(|error| Error::new("standard output", error))?);
+    }
+    if options.printing.format.is_timeline() {
+        return export::export(&options, diagnostics);
     }
     if options.following.follow { follow::follow(&options, diagnostics) } else { print::print(options, diagnostics) }
 }

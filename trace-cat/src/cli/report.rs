@@ -3,26 +3,23 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::Path;
 
+use super::analysis_inputs::{AnalysisInputs, output_name};
 use super::print::selected_paths;
 use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
 use crate::options::{CommandError, FailCondition, Options, ReportFormat, ReportOptions, ReportTable};
-use crate::output::destination::{Output, output_identity};
-use crate::output::file_groups;
+use crate::output::destination::Output;
 use crate::report::contention::{Analysis, ContentionShares, Moment, NumericRecord, WaitGraph, WaitSelection};
 use crate::report::page::{
     PageOptions, ReportView, append_comparison, append_csv, append_document, append_folded, append_html, append_page,
     append_profile,
 };
-use crate::report::process_info::{ProcessInfo, processes_in_groups};
-use crate::report::recorded_process::{RecordedProcess, recorded_processes};
+use crate::report::process_info::ProcessInfo;
+use crate::report::recorded_process::RecordedProcess;
 use crate::report::runs;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
 use crate::symbols::{Aliases, Symbolizer};
-use crate::trace::file_handle::DescriptorBudget;
-use crate::trace::inputs;
 
 /// How many rows the tables of the page have.
 const TOP: usize = 10;
@@ -102,10 +99,6 @@ fn check_limits(
     if unknown.is_empty() { Ok(is_exceeded) } else { Err(CommandError::Usage(unknown.join("\n"))) }
 }
 
-fn output_name(path: Option<&Path>) -> String {
-    path.map_or("standard output".to_owned(), |path| path.display().to_string())
-}
-
 /// Appends the report in the format that the options ask for.
 fn append(view: &ReportView, options: &ReportOptions, text: &mut Vec<u8>) {
     match options.format {
@@ -145,29 +138,14 @@ impl AnalysedTrace {
         let ReportOptions { last, run, all_runs, .. } = *options;
         let named = Options { paths: options.paths.clone(), last, run, all_runs, ..Options::default() };
         let paths = selected_paths(&named, &runs::find_runs(&named.paths), diagnostics)?;
-        let inputs = inputs::collect(&paths, &DescriptorBudget::half_of_the_limit(), diagnostics);
-        let path = options.output.as_deref();
-        if output_identity(path).is_some_and(|output| inputs.has(output)) {
-            return Err(CommandError::Usage(format!("the output ({}) is one of the inputs", output_name(path))));
-        }
-        if inputs.texts.is_empty() && diagnostics.has_damage() {
-            return Ok(None);
-        }
-        let known = processes_in_groups(&file_groups(&paths));
-        let mut recorded = recorded_processes(&known);
-        let running = inputs.running.iter().map(|(process, copied)| (process.number, &copied.leftovers));
-        let dead = inputs.dead.iter().map(|(process, leftovers)| (process.number, leftovers));
-        for (number, leftovers) in running.chain(dead) {
-            let threads = leftovers.complete_from.iter().map(|thread| thread.from);
-            let lost = (leftovers.lost > 0).then_some(u64::MAX);
-            recorded.entry(number).or_default().add_incompleteness(threads.chain(lost).max().unwrap_or(0));
-        }
-        let merge = Merge::prepare(&inputs.texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
+        let output = options.output.as_deref();
+        let Some(trace) = AnalysisInputs::collect(&paths, output, diagnostics)? else { return Ok(None) };
+        let merge =
+            Merge::prepare(&trace.inputs.texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
 
-        let knowledge: HashMap<u32, _, _> = recorded.iter().map(|(pid, recorded)| (*pid, recorded.knowledge)).collect();
         let start = merge.span().map_or(0, |(start, _)| start);
         let selection = selection(options, start);
-        let mut analysis = Analysis::new(knowledge, selection);
+        let mut analysis = Analysis::new(trace.knowledge(), selection);
         analysis.shares = options.format.has_stacks().then(ContentionShares::default);
         let parse = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| NumericRecord::append_lines(lines, out);
         let parse: BatchTransform = Some(&parse);
@@ -182,7 +160,7 @@ impl AnalysedTrace {
             Ok(true)
         };
         merge.run_phase("analysing", 0..u64::MAX, parse, &mut take).map_err(Error::temporary)?;
-        let graph = analysis.finish(&inputs.running_until());
+        let graph = analysis.finish(&trace.inputs.running_until());
         let graph = match moment {
             Some(moment) => moment.graph(graph),
             None => graph,
@@ -192,6 +170,7 @@ impl AnalysedTrace {
         if has_no_waits && !analysis.selection.is_all() && analysis.span.is_some() {
             diagnostics.report_note("no wait matches", "the options leave out all that the trace has");
         }
+        let AnalysisInputs { recorded, known, .. } = trace;
         Ok(Some(AnalysedTrace { analysis, graph, recorded, known }))
     }
 

@@ -158,6 +158,28 @@ impl Options {
         Ok(())
     }
 
+    /// Refuses what a timeline for a viewer has no use for, and to write one to a terminal.
+    fn check_timeline(&self, is_terminal: bool) -> Result<(), String> {
+        let Options { printing, selection, arrangement, .. } = self;
+        let Some((name, file)) = printing.format.timeline_file() else { return Ok(()) };
+        if self.stat {
+            return Err("--stat prints tables, or a document with -F json".to_owned());
+        }
+        if self.following.follow {
+            return Err(format!("-F {name} does not follow a trace: leave --follow out"));
+        }
+        if selection.head.is_some() || selection.tail.is_some() {
+            return Err(format!("-F {name} has no lines that --head and --tail could count: use --since and --until"));
+        }
+        if arrangement.sort != SortOrder::Time {
+            return Err(format!("-F {name} has no other order than that of time: leave --sort out"));
+        }
+        if is_terminal && printing.output.is_none() {
+            return Err(format!("-F {name} is not for terminals: write it to a file with -o {file}"));
+        }
+        Ok(())
+    }
+
     /// Options that print all records of the newest run in a directory.
     pub fn newest_of(directory: PathBuf, printing: Printing) -> Options {
         Options { paths: vec![directory], printing, last: true, ..Options::default() }
@@ -199,6 +221,7 @@ impl Task {
         let is_shown = options.printing.output.is_none() || options.following.follow;
         options.printing.resolve(is_terminal && is_shown);
         options.printing.check().map_err(|what| usage_error(&[], what))?;
+        options.check_timeline(is_terminal).map_err(|what| usage_error(&[], what))?;
         if options.stat && options.printing.format == OutputFormat::Csv {
             return Err(usage_error(&[], "--stat prints tables, or a document with -F json"));
         }

@@ -95,6 +95,23 @@ pub enum OutputFormat {
     Csv,
     /// An object for each record, one a line; hex and numbers over 2^53 as strings
     Json,
+    /// Waits and holds of each thread, as Chrome's JSON, for speedscope, the Firefox Profiler and chrome://tracing
+    Chrome,
+}
+
+impl OutputFormat {
+    /// Whether it is a timeline of waits and holds, for a viewer.
+    pub fn is_timeline(self) -> bool {
+        self.timeline_file().is_some()
+    }
+
+    /// The name of such a format, and one for its file.
+    pub fn timeline_file(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            OutputFormat::Chrome => Some(("chrome", "trace.json")),
+            OutputFormat::Raw | OutputFormat::Text | OutputFormat::Csv | OutputFormat::Json => None,
+        }
+    }
 }
 
 /// The first column of -F text.

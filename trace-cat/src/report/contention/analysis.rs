@@ -6,9 +6,11 @@ use foldhash::fast::RandomState;
 
 use super::contention_shares::ContentionShares;
 use super::holds::{FinishedWait, Hold, Knowledge};
+use super::numeric_record::NumericRecord;
 use super::object_state::{ObjectKind, ObjectState, WorstWait};
 
 use super::tables::{Creation, InheritedHold, ProgramState, SiteTable, ThreadState};
+use super::timeline_event::TimelineEvent;
 use super::wait_selection::WaitSelection;
 use super::wait_shares::Holder;
 use super::wakeups::{Waker, Wakeup};
@@ -78,6 +80,8 @@ pub struct Analysis {
     pub activities: ThreadActivities,
     /// One for each process, once they have been found.
     pub critical_paths: Vec<CriticalPath>,
+    /// What a viewer draws of the records since this was last emptied; `None` if that is not asked for.
+    pub timeline: Option<Vec<TimelineEvent>>,
 }
 
 /// How many records are missing, as other records show.
@@ -149,12 +153,19 @@ impl Analysis {
             creating: 0,
             activities: ThreadActivities::default(),
             critical_paths: Vec::new(),
+            timeline: None,
         }
     }
 
     /// What is known of the records of an object's process.
     pub fn knowledge_of(&self, object: u32) -> Knowledge {
         self.processes[self.objects[object as usize].process as usize].knowledge
+    }
+
+    /// The thread of a record that was taken last.
+    pub fn thread_of_record(&self, record: &NumericRecord) -> Option<u32> {
+        let process = self.process_of_pid.get(&record.pid)?;
+        Some(self.processes[*process as usize].last_thread)
     }
 
     /// The object at an address, which begins to exist if it did not, or was of another kind.
@@ -243,6 +254,7 @@ impl Analysis {
             let held = self.selection.clip(hold.from, now);
             self.objects[object as usize].figures.hold.add(held);
             self.sites.sites[hold.holder.site as usize].held += held;
+            self.draw_hold(object, hold, now);
         }
     }
 
@@ -256,11 +268,12 @@ impl Analysis {
             self.activities.lose_hold(hold.holder.thread, object, now);
             self.objects[object as usize].figures.lost_holds += u64::from(self.is_counting);
             self.missing.releases += u64::from(are_missing);
+            self.draw_lost_hold(object, *hold);
         }
     }
 
     /// Whether waits of a thread for an object are accounted.
-    fn is_selected(&self, thread: u32, object: Option<u32>) -> bool {
+    pub fn is_selected(&self, thread: u32, object: Option<u32>) -> bool {
         let thread = &self.threads[thread as usize];
         let object = object.map(|object| &self.objects[object as usize]).map(|object| (object.address, object.kind));
         self.selection.wants(self.processes[thread.process as usize].pid, thread.lwp, object)
@@ -304,6 +317,7 @@ impl Analysis {
             }
         }
         self.account(Some(object), waited, place, holder, waker);
+        self.draw_wait(Some(object), (waited, 0, wait.end), place, holder, waker);
         self.threads[place.thread as usize].contention += waited;
         self.sites.sites[place.site as usize].contention += waited;
     }
@@ -326,6 +340,7 @@ impl Analysis {
                 self.objects[object as usize].figures.idleness += waited;
             }
             self.account(object, waited, place, None, waker);
+            self.draw_wait(object, (waited, contended, end), place, None, waker);
             self.threads[place.thread as usize].idleness += waited;
             self.sites.sites[place.site as usize].idleness += waited;
         }

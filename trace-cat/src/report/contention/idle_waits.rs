@@ -55,7 +55,7 @@ impl Analysis {
         let wakeup = wait.filter(|_| rval == 0 || rval == EOWNERDEAD).and_then(|wait| queue.take(wait));
         let has_timed_out = rval == libc::ETIMEDOUT as u64;
         let place = WaitPlace { has_timed_out, ..WaitPlace::new(thread, site, entry) };
-        let mut contended = 0;
+        let (mut contended, mut rest) = (0, None);
         if let Some(Wakeup { watch: Some((watched, key)), time, capacity, .. }) = wakeup
             && watched == mutex
         {
@@ -68,12 +68,7 @@ impl Analysis {
                 let shares = WaitShares { handoff: 0, unknown: 0, ..shares };
                 let rank = (waiting + capacity).saturating_sub(1).max(1);
                 let wait = FinishedWait { key, entry: time, end: now, shares, has_timed_out: false, site, rank };
-                self.account_contention(
-                    mutex,
-                    wait,
-                    WaitPlace { entry: time, has_timed_out: false, is_rest: true, ..place },
-                    mutex_waker,
-                );
+                rest = Some((wait, WaitPlace { entry: time, has_timed_out: false, is_rest: true, ..place }));
             }
         }
         self.settle_suspicions(thread, entry, wakeup.map(|wakeup| wakeup.time));
@@ -81,6 +76,9 @@ impl Analysis {
         // Another result means that it did not wait.
         if has_mutex || rval == libc::ENOTRECOVERABLE as u64 {
             self.account_idleness(Some(cond), now, contended, place, waker);
+        }
+        if let Some((wait, place)) = rest {
+            self.account_contention(mutex, wait, place, mutex_waker);
         }
         if has_mutex {
             // The later of the two let the thread go on.

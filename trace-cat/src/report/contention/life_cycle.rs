@@ -1,8 +1,11 @@
 //! Processes and threads: when they begin, fork, execute other programs, lose records, and end.
 
+use std::cmp::Reverse;
+
 use super::analysis::{Analysis, WaitPlace};
 use super::numeric_record::NumericRecord;
 use super::tables::{ImageEnd, InheritedHold, OngoingCall, ProgramState, ThreadFate, ThreadState};
+use super::timeline_event::TimelineEvent;
 use super::wait_shares::Holder;
 use crate::report::critical_path::WaitEnd;
 
@@ -37,6 +40,7 @@ impl Analysis {
             if process.gaps == 0 {
                 process.knowledge.complete_from = time.max(process.complete_from);
             }
+            self.draw(TimelineEvent::LossEnd { thread, time });
         }
         thread
     }
@@ -75,6 +79,7 @@ impl Analysis {
         self.processes[process as usize].threads.push(thread);
         self.thread_of_lwp.insert((process, record.lwp), thread);
         self.thread_of_tid.insert((process, record.tid), thread);
+        self.draw(TimelineEvent::ThreadBegin { thread });
         self.find_creation(thread);
         thread
     }
@@ -164,6 +169,7 @@ impl Analysis {
             hold.into_iter().for_each(|hold| self.lose_holds(object, &[hold]));
         }
         self.activities.log_until(thread, record.time);
+        self.draw(TimelineEvent::Loss { thread, time: record.time, lost: record.arguments[0] });
         if !self.threads[thread as usize].is_in_gap {
             self.threads[thread as usize].is_in_gap = true;
             self.processes[process].gaps += 1;
@@ -188,6 +194,7 @@ impl Analysis {
     pub fn begin_forked_process(&mut self, thread: u32, record: &NumericRecord) {
         let process = self.threads[thread as usize].process;
         let Some(parent) = self.processes[process as usize].parent else { return };
+        self.draw_fork(parent, thread, record);
         let returned = self.processes[parent as usize].fork_holds.remove(&record.pid);
         let holds = returned.unwrap_or_else(|| self.holds_of_forking_thread(parent, record.tid));
         for InheritedHold { object, site, depth } in holds {
@@ -256,12 +263,15 @@ impl Analysis {
 
     /// Accounts a thread's holds, which lasted until `end`.
     pub fn account_last_holds(&mut self, thread: u32, end: u64) {
-        for object in std::mem::take(&mut self.threads[thread as usize].holds) {
+        let held = std::mem::take(&mut self.threads[thread as usize].holds);
+        let hold = |object: u32| {
             let holds = &self.objects[object as usize].occupancy.holds;
-            if let Some(hold) = holds.iter().find(|hold| hold.holder.thread == thread).copied() {
-                self.account_hold(object, hold, end);
-            }
-        }
+            holds.iter().find(|hold| hold.holder.thread == thread).map(|hold| (object, *hold))
+        };
+        let mut holds: Vec<_> = held.into_iter().filter_map(hold).collect();
+        // The innermost first.
+        holds.sort_by_key(|(_, hold)| Reverse(hold.from));
+        holds.into_iter().for_each(|(object, hold)| self.account_hold(object, hold, end));
     }
 
     /// Ends a process that executes another program: its waits and holds end with it.
@@ -275,5 +285,6 @@ impl Analysis {
             self.account_last_holds(thread, end);
             self.threads[thread as usize].open.clear();
         }
+        self.draw_process_end(process);
     }
 }

@@ -6,6 +6,7 @@ use super::numeric_record::NumericRecord;
 use super::object_state::ObjectKind;
 
 use super::tables::OngoingCall;
+use super::timeline_event::TimelineEvent;
 use super::wait_shares::Holder;
 use super::wakeups::Waker;
 use crate::report::critical_path::WaitEnd;
@@ -313,6 +314,7 @@ impl Analysis {
     pub fn close_call(&mut self, thread: u32, record: &NumericRecord) -> Option<OngoingCall> {
         let Some(index) = self.threads[thread as usize].find_open(record.event) else {
             self.missing.entries += 1;
+            self.draw(TimelineEvent::MissingEntry { thread, time: record.time, event: record.event });
             self.threads[thread as usize].knows_holds = false;
             self.activities.end_wait(thread, 0, record.time, WaitEnd::Unknown);
             // If the call acquired an object, nobody knows which.
@@ -332,6 +334,7 @@ impl Analysis {
     /// Forgets a call whose return record is missing: nobody knows how long it lasted.
     pub fn abandon_call(&mut self, thread: u32, call: OngoingCall) {
         self.missing.returns += 1;
+        self.draw(TimelineEvent::MissingReturn { thread, time: call.entry, event: call.event });
         if call.waits && call.event != PROC_FORK {
             let now = self.span.map_or(0, |span| span.1);
             self.activities.end_wait(thread, call.entry, now, WaitEnd::Unknown);

@@ -3,6 +3,7 @@
 use super::analysis::Analysis;
 use super::numeric_record::NumericRecord;
 use super::tables::{Creation, OngoingCall, ThreadFate};
+use super::timeline_event::TimelineEvent;
 
 impl Analysis {
     /// Takes the entry record of a creation.
@@ -58,6 +59,7 @@ impl Analysis {
             state.fate = ThreadFate::Detached;
         }
         self.order.phases.create(creation.creator, created, creation.time);
+        self.draw(TimelineEvent::Creation { creator: creation.creator, created, time: creation.time });
     }
 
     /// The thread that a join with this pthread_t waits for, if it has had a record: not one that was joined before.
@@ -75,6 +77,7 @@ impl Analysis {
     pub fn note_join(&mut self, joiner: u32, joined: u32, time: u64) {
         self.threads[joined as usize].fate = ThreadFate::Joined;
         self.order.phases.join(joiner, joined, time);
+        self.draw(TimelineEvent::Join { joiner, joined, time });
     }
 
     /// Takes the detachment of a thread.

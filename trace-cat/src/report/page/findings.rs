@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::document::{Document, LIST_MAX, surplus};
 use super::misuse_text::misuse_text;
-use super::view::event_name;
 use crate::report::contention::{BlockedThread, ChainEnd, OngoingCall};
 use crate::report::lock_order::{LockCycle, OrderStep};
+use crate::report::trace_names::event_name;
 
 impl Document<'_> {
     fn object_name(&self, call: &OngoingCall) -> Option<String> {

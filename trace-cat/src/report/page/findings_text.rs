@@ -2,10 +2,11 @@
 
 use super::misuse_text::misuse_text;
 use super::tables;
-use super::view::{ReportView, event_name};
+use super::view::ReportView;
 use crate::report::contention::ChainEnd;
 use crate::report::lock_order::LockCycle;
 use crate::report::misuse::Misuse;
+use crate::report::trace_names::event_name;
 use crate::support::duration::duration_text;
 use crate::support::local_time::DateTime;
 

@@ -1,8 +1,8 @@
 //! What a misuse is, in words.
 
-use super::view::event_name;
 use crate::record::errno_names::errno;
 use crate::report::misuse::MisuseKind;
+use crate::report::trace_names::event_name;
 
 /// A sentence about the thread.
 pub fn misuse_text(kind: MisuseKind) -> String {

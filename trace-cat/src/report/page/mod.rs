@@ -8,7 +8,6 @@ mod findings_text;
 mod html;
 mod limits;
 mod misuse_text;
-mod object_names;
 mod path_summary;
 mod pprof;
 mod stacks;
@@ -25,5 +24,7 @@ pub use stacks::append_folded;
 pub use text::{PageOptions, append_page};
 pub use view::ReportView;
 
+#[cfg(test)]
+mod object_name_tests;
 #[cfg(test)]
 mod sample_view;

@@ -133,9 +133,7 @@ pub fn more(total: usize, top: usize, text: &mut String) {
 
 /// `name/19955`, as `-F text` has it.
 pub fn thread_label(view: &ReportView, index: u32) -> String {
-    let thread = view.thread(index);
-    let name = view.thread_name(index).unwrap_or_else(|| view.pid(thread.process).to_string());
-    format!("{name}/{}", thread.lwp)
+    view.names().thread_label(index)
 }
 
 /// A share, in percent with one decimal.

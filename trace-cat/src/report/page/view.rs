@@ -4,17 +4,16 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use spec::Event;
-
-use super::object_names::object_names;
 use crate::report::comparison::TraceComparison;
 use crate::report::contention::{
     Analysis, DurationHistogram, Holder, ObjectKind, ObjectState, ProgramState, ThreadState, WaitGraph,
 };
 use crate::report::lock_order::LockCycle;
 use crate::report::misuse::Misuse;
+use crate::report::object_names::ObjectNames;
 use crate::report::process_info::ProcessInfo;
 use crate::report::recorded_process::RecordedProcess;
+use crate::report::trace_names::TraceNames;
 use crate::symbols::{CodeAddress, CodeFrame, Symbolizer};
 
 /// An analysis, with what is known of its processes.
@@ -38,7 +37,7 @@ pub struct ReportView<'a> {
     /// What changed since another trace.
     pub comparison: Option<TraceComparison>,
     /// The names of all objects as far as symbols give any.
-    object_names: Vec<Option<String>>,
+    object_names: ObjectNames,
 }
 
 /// Who ended waits for an object, where, and how many.
@@ -95,7 +94,7 @@ impl<'a> ReportView<'a> {
             wakers: HashMap::new(),
             caused: vec![0; analysis.threads.len()],
             comparison: None,
-            object_names: Vec::new(),
+            object_names: ObjectNames::default(),
         };
         let selection = &analysis.selection;
         let is_wanted = |object: &ObjectState| {
@@ -137,7 +136,7 @@ impl<'a> ReportView<'a> {
         for wakers in view.wakers.values_mut() {
             wakers.sort_by_key(|row| (Reverse(row.count), row.thread, row.site));
         }
-        view.object_names = object_names(analysis, recorded, symbols, |site| view.place(site));
+        view.object_names.extend(view.names(), analysis.objects.len());
         view
     }
 
@@ -219,6 +218,11 @@ impl<'a> ReportView<'a> {
         misuse
     }
 
+    /// The names of threads, processes and sites.
+    pub fn names(&self) -> TraceNames<'a> {
+        TraceNames { analysis: self.analysis, recorded: self.recorded, symbols: self.symbols }
+    }
+
     pub fn object(&self, index: u32) -> &'a ObjectState {
         &self.analysis.objects[index as usize]
     }
@@ -234,75 +238,48 @@ impl<'a> ReportView<'a> {
 
     /// The name of an object in the program's source: see [`object_names`].
     pub fn source_name(&self, index: u32) -> Option<&str> {
-        self.object_names[index as usize].as_deref()
+        self.object_names.get(index)
     }
 
     /// Kind, name and address of an object for people.
     pub fn object_label(&self, index: u32) -> String {
-        let object = self.object(index);
-        let (kind, address) = (object.kind.name(), object.address);
-        match self.source_name(index) {
-            Some(name) if name.starts_with(kind) => format!("{name} {address:#x}"),
-            Some(name) => format!("{kind} {name} {address:#x}"),
-            None => format!("{kind} {}", self.object_name(index)),
-        }
+        self.names().object_label(index, self.source_name(index))
     }
 
     /// `PID:ADDRESS#N`.
     pub fn object_name(&self, index: u32) -> String {
-        let object = self.object(index);
-        format!("{}:{:#x}#{}", self.pid(object.process), object.address, object.number)
+        self.names().object_name(index)
     }
 
     /// Function, file and line of a site, or its module and offset; `None` if the site is not known.
     pub fn place(&self, site: u32) -> Option<String> {
-        let state = self.analysis.sites.sites.get(site as usize).filter(|_| site > 0)?;
-        Some(self.symbols.call_name(self.code(state.process, state.address)))
+        self.names().place(site)
     }
 
     /// The functions that a site is in, the innermost inlined one first.
     pub fn frames(&self, site: u32) -> Rc<[CodeFrame]> {
-        let state = &self.analysis.sites.sites[site as usize];
-        self.symbols.call_frames(self.code(state.process, state.address))
+        self.names().frames(site)
     }
 
     /// The name of the function at an address in the code of a process.
     pub fn function_name(&self, process: u32, address: u64) -> String {
-        self.symbols.function_name(self.code(process, address))
+        self.names().function_name(process, address)
     }
 
     /// Where an address in the code of a process is.
     pub fn code(&self, process: u32, address: u64) -> CodeAddress<'a> {
-        let process = &self.analysis.processes[process as usize];
-        let recorded = self.recorded.get(&process.pid);
-        recorded.map_or(CodeAddress::Unknown(address), |recorded| recorded.code(process.image, address))
+        self.names().code(process, address)
     }
 
     /// The name that a thread was given, or that of its program, or of its start routine.
     pub fn thread_name(&self, index: u32) -> Option<String> {
-        let thread = self.thread(index);
-        if let Some(bytes) = thread.name.filter(|bytes| bytes[0] != 0) {
-            let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-            return Some(String::from_utf8_lossy(&bytes[..length]).escape_debug().to_string());
-        }
-        let process = &self.analysis.processes[thread.process as usize];
-        let start = thread.start.filter(|_| thread.lwp != process.pid);
-        let routine = start.and_then(|start| self.symbols.routine_name(self.code(thread.process, start)));
-        // Threads inherit it.
-        routine.or_else(|| {
-            let program = self.recorded.get(&process.pid)?.program(process.image)?;
-            Some(program.comm.clone()).filter(|comm| !comm.is_empty())
-        })
+        self.names().thread_name(index)
     }
 
     /// The program of a process, and its number: `sort (19953)`.
     pub fn program_label(&self, process: u32) -> String {
-        let state = &self.analysis.processes[process as usize];
-        let program = self.recorded.get(&state.pid).and_then(|recorded| recorded.program(state.image));
-        match program.and_then(|program| program.exe.rsplit('/').next()) {
-            Some(name) if !name.is_empty() => format!("{name} ({})", state.pid),
-            _ => format!("process {}", state.pid),
-        }
+        let pid = self.pid(process);
+        self.names().program_name(process).map_or_else(|| format!("process {pid}"), |name| format!("{name} ({pid})"))
     }
 
     /// What a thread has in common with those that do the same work: its name.
@@ -350,9 +327,4 @@ impl<'a> ReportView<'a> {
     pub fn has_blame(object: &ObjectState) -> bool {
         object.kind.is_lock() || object.kind == ObjectKind::Futex && object.figures.contention > 0
     }
-}
-
-/// The name of an event.
-pub fn event_name(event: (u8, u8)) -> &'static str {
-    Event::find(event.0, event.1).map_or("unknown", |event| event.name)
 }

@@ -1,0 +1,237 @@
+//! `-F chrome`: the JSON of the trace event format, for chrome://tracing, speedscope, the Firefox Profiler and Perfetto.
+//!
+//! ```text
+//! {"displayTimeUnit":"ns","traceEvents":[
+//! {"ph":"X","pid":7,"tid":9,"ts":12.345,"dur":1.002,"cat":"wait","name":"wait queue.lock","args":{"object":"0x10"}},
+//! ```
+//!
+//! Times are microseconds since the first record, with three decimals. Holds are on lanes, which have thread numbers above those of
+//! LWPs. The list is not closed until the end; viewers read a file without its end, too.
+
+use std::fmt::{self, Display};
+use std::io::{self, Write as _};
+use std::rc::Rc;
+
+use super::hold_lanes::HoldLanes;
+use super::scene::TimelineScene;
+use super::sink::TimelineSink;
+use super::text_cache::TextCache;
+use super::timeline_export::ByteConsumer;
+use super::waiting_counts::{CounterSample, CounterSubject};
+use crate::report::contention::{HoldInterval, TimelineEvent, WaitInterval};
+use crate::report::trace_names::event_name;
+
+/// What a lane adds to the number of its thread: more than any LWP.
+const LANE: u64 = 10_000_000;
+
+/// The format `chrome`.
+#[derive(Debug, Default)]
+pub struct ChromeTimeline {
+    start: u64,
+    has_events: bool,
+    lanes: HoldLanes,
+    /// How many lanes each thread has.
+    lane_counts: Vec<u32>,
+    /// What waits and holds of objects are called, and where sites are: JSON strings.
+    waits: TextCache<Option<u32>>,
+    objects: TextCache<u32>,
+    places: TextCache<u32>,
+}
+
+/// Microseconds, with three decimals.
+struct Microseconds(u64);
+
+impl Display for Microseconds {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        write!(out, "{}.{:03}", self.0 / 1000, self.0 % 1000)
+    }
+}
+
+/// A JSON string.
+fn quoted(text: &str) -> String {
+    serde_json::to_string(text).expect("every text is a JSON string")
+}
+
+impl ChromeTimeline {
+    /// Appends an event, whose members `text` has.
+    fn put(&mut self, event: fmt::Arguments, out: &mut Vec<u8>) {
+        out.extend_from_slice(if self.has_events {
+            b",\n{"
+        } else {
+            b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{"
+        });
+        self.has_events = true;
+        write!(out, "{event}}}").expect("memory takes all bytes");
+    }
+
+    fn time(&self, time: u64) -> Microseconds {
+        Microseconds(time.saturating_sub(self.start))
+    }
+
+    fn place(&mut self, site: u32, scene: &TimelineScene) -> Rc<str> {
+        self.places.get(site, || quoted(&scene.place(site).unwrap_or_default()))
+    }
+
+    /// Appends an interval. `name` is a JSON string, `arguments` are members.
+    fn put_interval(
+        &mut self,
+        (pid, tid): (u32, u64),
+        (from, to): (u64, u64),
+        (category, name): (&str, &str),
+        arguments: &str,
+        out: &mut Vec<u8>,
+    ) {
+        let (ts, dur) = (self.time(from), Microseconds(to - from));
+        self.put(
+            format_args!(
+                "\"ph\":\"X\",\"pid\":{pid},\"tid\":{tid},\"ts\":{ts},\"dur\":{dur},\"cat\":\"{category}\",\
+                 \"name\":{name},\"args\":{{{arguments}}}"
+            ),
+            out,
+        );
+    }
+
+    /// Appends an instant of a thread.
+    fn put_instant(
+        &mut self,
+        thread: u32,
+        time: u64,
+        category: &str,
+        name: &str,
+        scene: &TimelineScene,
+        out: &mut Vec<u8>,
+    ) {
+        let (pid, lwp, ts, name) =
+            (scene.process_of(thread).pid, scene.thread(thread).lwp, self.time(time), quoted(name));
+        self.put(
+            format_args!(
+                "\"ph\":\"i\",\"s\":\"t\",\"pid\":{pid},\"tid\":{lwp},\"ts\":{ts},\"cat\":\"{category}\",\"name\":{name}"
+            ),
+            out,
+        );
+    }
+
+    fn put_wait(&mut self, wait: &WaitInterval, scene: &TimelineScene, out: &mut Vec<u8>) {
+        let key = (scene.process_of(wait.thread).pid, u64::from(scene.thread(wait.thread).lwp));
+        let name = self.waits.get(wait.object, || quoted(&scene.wait_name(wait.object)));
+        let mut arguments = String::new();
+        if let Some(object) = wait.object {
+            arguments += &format!("\"object\":\"{:#x}\",", scene.object(object).address);
+        }
+        if wait.site > 0 {
+            arguments += &format!("\"site\":{},", self.place(wait.site, scene));
+        }
+        if let Some(holder) = wait.holder {
+            arguments += &format!("\"held by\":{},", quoted(&scene.names.thread_label(holder)));
+        }
+        if let Some(waker) = wait.waker {
+            arguments += &format!("\"ended by\":{},", quoted(&scene.names.thread_label(waker.thread)));
+        }
+        if let Some(note) = wait.note() {
+            arguments += &format!("\"note\":\"{note}\",");
+        }
+        self.put_interval(key, (wait.from, wait.to), ("wait", &name), arguments.trim_end_matches(','), out);
+    }
+
+    fn put_hold(&mut self, hold: &HoldInterval, scene: &TimelineScene, out: &mut Vec<u8>) {
+        let lane = self.lanes.place(hold, scene);
+        let (pid, lwp) = (scene.process_of(hold.thread).pid, scene.thread(hold.thread).lwp);
+        let count = &mut self.lane_counts;
+        count.resize(count.len().max(hold.thread as usize + 1), 0);
+        count[hold.thread as usize] = count[hold.thread as usize].max(lane + 1);
+        let object = self.objects.get(hold.object, || quoted(&format!("hold {}", scene.object_name(hold.object))));
+        let mut arguments = format!("\"object\":\"{:#x}\"", scene.object(hold.object).address);
+        if hold.site > 0 {
+            arguments += &format!(",\"site\":{}", self.place(hold.site, scene));
+        }
+        if let Some(note) = hold.note() {
+            arguments += &format!(",\"note\":\"{note}\"");
+        }
+        let tid = u64::from(lwp) + LANE * (u64::from(lane) + 1);
+        self.put_interval((pid, tid), (hold.from, hold.to), ("hold", &object), &arguments, out);
+    }
+
+    /// Appends the name of a process, a thread or a lane.
+    fn put_name(&mut self, what: &str, (pid, tid): (u32, u64), name: &str, out: &mut Vec<u8>) {
+        let name = quoted(name);
+        self.put(
+            format_args!("\"ph\":\"M\",\"pid\":{pid},\"tid\":{tid},\"name\":\"{what}\",\"args\":{{\"name\":{name}}}"),
+            out,
+        );
+    }
+
+    fn put_names(&mut self, thread: u32, scene: &TimelineScene, out: &mut Vec<u8>) {
+        let (process, lwp, name) = (scene.process_of(thread), scene.thread(thread).lwp, scene.thread_name(thread));
+        self.put_name("thread_name", (process.pid, lwp.into()), &name, out);
+        for lane in 0..self.lane_counts.get(thread as usize).copied().unwrap_or(0) {
+            let tid = u64::from(lwp) + LANE * (u64::from(lane) + 1);
+            self.put_name("thread_name", (process.pid, tid), &format!("{name} {lwp} holds"), out);
+        }
+    }
+}
+
+impl TimelineSink for ChromeTimeline {
+    fn begin(&mut self, start: u64, _out: &mut Vec<u8>) {
+        self.start = start;
+    }
+
+    fn event(&mut self, event: &TimelineEvent, scene: &TimelineScene, out: &mut Vec<u8>) {
+        match *event {
+            TimelineEvent::ThreadBegin { thread } => {
+                let process = scene.process_of(thread);
+                if process.threads.len() == 1 {
+                    let name = scene.process_name(scene.thread(thread).process);
+                    self.put_name("process_name", (process.pid, 0), &name, out);
+                }
+            }
+            TimelineEvent::ThreadEnd { thread, .. } => self.put_names(thread, scene, out),
+            TimelineEvent::Wait(wait) => self.put_wait(&wait, scene, out),
+            TimelineEvent::Hold(hold) => self.put_hold(&hold, scene, out),
+            TimelineEvent::LostHold { thread, object, from, .. } => {
+                self.lanes.forget(thread, object);
+                let name = format!("hold {}: no release recorded", scene.object_name(object));
+                self.put_instant(thread, from, "missing", &name, scene, out);
+            }
+            TimelineEvent::Loss { thread, time, lost } => {
+                self.put_instant(thread, time, "missing", &format!("{lost} records lost"), scene, out);
+            }
+            TimelineEvent::LossEnd { thread, time } => {
+                self.put_instant(thread, time, "missing", "records are complete again", scene, out);
+            }
+            TimelineEvent::MissingEntry { thread, time, event } => {
+                let name = format!("{}: no entry record", event_name(event));
+                self.put_instant(thread, time, "missing", &name, scene, out);
+            }
+            TimelineEvent::MissingReturn { thread, time, event } => {
+                let name = format!("{}: no return record", event_name(event));
+                self.put_instant(thread, time, "missing", &name, scene, out);
+            }
+            TimelineEvent::ProcessEnd { .. }
+            | TimelineEvent::Creation { .. }
+            | TimelineEvent::Join { .. }
+            | TimelineEvent::Fork { .. } => {}
+        }
+    }
+
+    fn count(&mut self, sample: &CounterSample, scene: &TimelineScene, out: &mut Vec<u8>) {
+        let (pid, name) = match sample.subject {
+            CounterSubject::WaitingFor(object) => {
+                let pid = scene.process(scene.object(object).process).pid;
+                (pid, format!("waiting for {}", scene.object_name(object)))
+            }
+            CounterSubject::Waiting => (0, "threads that wait".to_owned()),
+            CounterSubject::NotWaiting => (0, "threads that do not wait".to_owned()),
+        };
+        let (ts, name, value) = (self.time(sample.time), quoted(&name), sample.value);
+        self.put(
+            format_args!(
+                "\"ph\":\"C\",\"pid\":{pid},\"tid\":0,\"ts\":{ts},\"name\":{name},\"args\":{{\"threads\":{value}}}"
+            ),
+            out,
+        );
+    }
+
+    fn end(&mut self, _scene: &TimelineScene, write: &mut ByteConsumer) -> io::Result<()> {
+        write(if self.has_events { b"\n]}\n" } else { b"{\"traceEvents\":[]}\n" })
+    }
+}

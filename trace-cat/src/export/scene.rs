@@ -1,0 +1,73 @@
+//! The names and states of what events are about.
+
+use std::cell::RefCell;
+
+use crate::report::contention::{Analysis, ObjectState, ProgramState, ThreadState};
+use crate::report::object_names::ObjectNames;
+use crate::report::trace_names::TraceNames;
+
+/// The threads, objects and sites that the records so far have shown. A format asks for each name once and keeps it in its form.
+pub struct TimelineScene<'a> {
+    pub names: TraceNames<'a>,
+    pub object_names: &'a RefCell<ObjectNames>,
+}
+
+impl<'a> TimelineScene<'a> {
+    fn analysis(&self) -> &'a Analysis {
+        self.names.analysis
+    }
+
+    pub fn thread(&self, index: u32) -> &'a ThreadState {
+        &self.analysis().threads[index as usize]
+    }
+
+    pub fn object(&self, index: u32) -> &'a ObjectState {
+        &self.analysis().objects[index as usize]
+    }
+
+    pub fn process(&self, index: u32) -> &'a ProgramState {
+        &self.analysis().processes[index as usize]
+    }
+
+    /// The process of a thread.
+    pub fn process_of(&self, thread: u32) -> &'a ProgramState {
+        self.process(self.thread(thread).process)
+    }
+
+    /// Whether a thread is its process's first.
+    pub fn is_main(&self, thread: u32) -> bool {
+        self.thread(thread).lwp == self.process_of(thread).pid
+    }
+
+    /// The name of a thread as far as it is known; it is no part of it which LWP it has.
+    pub fn thread_name(&self, thread: u32) -> String {
+        let main = if self.is_main(thread) { "main thread" } else { "thread" };
+        self.names.thread_name(thread).unwrap_or_else(|| main.to_owned())
+    }
+
+    /// The name of a process's program.
+    pub fn process_name(&self, process: u32) -> String {
+        self.names.program_name(process).unwrap_or("process").to_owned()
+    }
+
+    /// The name of an object as the report has it, without its address where it has another name.
+    pub fn object_name(&self, object: u32) -> String {
+        let mut names = self.object_names.borrow_mut();
+        names.extend(self.names, object as usize + 1);
+        let kind = self.object(object).kind.name();
+        names.get(object).map_or_else(|| format!("{kind} {:#x}", self.object(object).address), str::to_owned)
+    }
+
+    /// What a wait for an object, or for the end of a thread, is called.
+    pub fn wait_name(&self, object: Option<u32>) -> String {
+        object.map_or_else(
+            || "wait for the end of a thread".to_owned(),
+            |object| format!("wait {}", self.object_name(object)),
+        )
+    }
+
+    /// Function, file and line of a site; `None` if it is not known.
+    pub fn place(&self, site: u32) -> Option<String> {
+        self.names.place(site)
+    }
+}

@@ -1,0 +1,30 @@
+//! What a format for a viewer does.
+
+use std::io;
+
+use super::scene::TimelineScene;
+use super::waiting_counts::CounterSample;
+use crate::report::contention::{NumericRecord, TimelineEvent};
+
+/// A format for a viewer: see the module's documentation for the order of the calls.
+pub trait TimelineSink {
+    /// Takes the time of the trace's first record, selected or not, before all else.
+    fn begin(&mut self, _start: u64, _out: &mut Vec<u8>) {}
+
+    /// Takes a selected record, before what it leads to: for user events, functions and what else is in one record.
+    fn record(&mut self, _record: &NumericRecord, _thread: u32, _scene: &TimelineScene, _out: &mut Vec<u8>) {}
+
+    /// Takes what the last record has led to, or the end.
+    fn event(&mut self, event: &TimelineEvent, scene: &TimelineScene, out: &mut Vec<u8>);
+
+    /// Takes how many threads wait from a time on.
+    fn count(&mut self, _sample: &CounterSample, _scene: &TimelineScene, _out: &mut Vec<u8>) {}
+
+    /// Appends what is behind all events.
+    ///
+    /// # Errors
+    /// The failure of a temporary file.
+    fn end(&mut self, _scene: &TimelineScene, _out: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        Ok(())
+    }
+}

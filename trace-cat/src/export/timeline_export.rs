@@ -1,0 +1,123 @@
+//! Runs the analysis and gives what is drawn to a format.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+
+use super::event_selection::EventSelection;
+use super::scene::TimelineScene;
+use super::sink::TimelineSink;
+use super::waiting_counts::WaitingCounts;
+use crate::report::contention::{Analysis, NumericRecord, TimelineEvent};
+use crate::report::object_names::ObjectNames;
+use crate::report::recorded_process::RecordedProcess;
+use crate::report::trace_names::TraceNames;
+use crate::symbols::Symbolizer;
+
+/// The way from records to a format.
+pub struct TimelineExport<'a> {
+    analysis: Analysis,
+    selection: EventSelection,
+    recorded: &'a HashMap<u32, RecordedProcess>,
+    symbols: &'a Symbolizer,
+    object_names: RefCell<ObjectNames>,
+    counts: WaitingCounts,
+    sink: Box<dyn TimelineSink + 'a>,
+    has_begun: bool,
+    /// Something selected was drawn.
+    pub has_drawn: bool,
+}
+
+/// Where the bytes of a format go.
+pub type ByteConsumer<'a> = dyn FnMut(&[u8]) -> io::Result<()> + 'a;
+
+impl<'a> TimelineExport<'a> {
+    /// An export of what `analysis`, which has no record yet, and `selection` select.
+    pub fn new(
+        mut analysis: Analysis,
+        selection: EventSelection,
+        recorded: &'a HashMap<u32, RecordedProcess>,
+        symbols: &'a Symbolizer,
+        sink: Box<dyn TimelineSink + 'a>,
+    ) -> TimelineExport<'a> {
+        analysis.timeline = Some(Vec::new());
+        TimelineExport {
+            analysis,
+            selection,
+            recorded,
+            symbols,
+            object_names: RefCell::default(),
+            counts: WaitingCounts::new(),
+            sink,
+            has_begun: false,
+            has_drawn: false,
+        }
+    }
+
+    /// Appends the next record, in the order of time, in the sink's format.
+    ///
+    /// # Errors
+    /// The failure of a temporary file.
+    pub fn add(&mut self, record: &NumericRecord, out: &mut Vec<u8>) -> io::Result<()> {
+        if !self.has_begun {
+            self.has_begun = true;
+            self.sink.begin(record.time, out);
+        }
+        self.analysis.add(record);
+        let thread = self.analysis.thread_of_record(record);
+        if let Some(thread) = thread.filter(|thread| self.selection.wants_record(record, *thread, &self.analysis)) {
+            let scene = scene(&self.analysis, self.recorded, self.symbols, &self.object_names);
+            self.sink.record(record, thread, &scene, out);
+        }
+        self.draw(out)
+    }
+
+    /// Gives the sink what the analysis has found.
+    fn draw(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        let Some(mut events) = self.analysis.timeline.take() else { return Ok(()) };
+        let scene = scene(&self.analysis, self.recorded, self.symbols, &self.object_names);
+        for event in events.drain(..).filter(|event| self.selection.wants(event, &self.analysis)) {
+            let times = &self.analysis.selection.times;
+            match event {
+                TimelineEvent::Wait(wait) => self.counts.add_wait(wait.object, wait.from, wait.to)?,
+                TimelineEvent::ThreadEnd { thread, time } => {
+                    let begin = scene.thread(thread).begin.max(times.start);
+                    self.counts.add_life(begin, time.min(times.end).max(begin))?;
+                }
+                _ => {}
+            }
+            self.has_drawn |= !matches!(event, TimelineEvent::ThreadBegin { .. } | TimelineEvent::ThreadEnd { .. });
+            self.sink.event(&event, &scene, out);
+        }
+        self.analysis.timeline = Some(events);
+        Ok(())
+    }
+
+    /// Appends what is behind the last record. `running` are the numbers of the processes that run, each with the present in the
+    /// time of its records.
+    ///
+    /// # Errors
+    /// Any failure of the output or of a temporary file.
+    pub fn finish(mut self, running: &[(u32, u64)], write: &mut ByteConsumer) -> io::Result<bool> {
+        self.analysis.finish(running);
+        let mut out = Vec::new();
+        self.draw(&mut out)?;
+        write(&out)?;
+        out.clear();
+        let scene = scene(&self.analysis, self.recorded, self.symbols, &self.object_names);
+        let (counts, sink) = (std::mem::take(&mut self.counts), &mut self.sink);
+        counts.finish(&mut |sample| sink.count(&sample, &scene, &mut out))?;
+        write(&out)?;
+        self.sink.end(&scene, write)?;
+        Ok(self.has_drawn)
+    }
+}
+
+fn scene<'b>(
+    analysis: &'b Analysis,
+    recorded: &'b HashMap<u32, RecordedProcess>,
+    symbols: &'b Symbolizer,
+    object_names: &'b RefCell<ObjectNames>,
+) -> TimelineScene<'b> {
+    TimelineScene { names: TraceNames { analysis, recorded, symbols }, object_names }
+}

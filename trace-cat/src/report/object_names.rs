@@ -1,0 +1,55 @@
+//! Names of objects as the source of the program has them.
+
+use std::collections::HashMap;
+
+use super::contention::ObjectState;
+use super::trace_names::TraceNames;
+
+/// The name of each object: of the static variable that it is (`queue_lock`, `table.locks[3]`), or else of the place where it was
+/// initialised (`mutex of new_queue queue.c:41`) or first used (`mutex first used in worker queue.c:88`), unless the user has another. If a program has
+/// several of a name, the second one is `mutex of new_queue queue.c:41 #2`.
+#[derive(Debug, Default)]
+pub struct ObjectNames {
+    names: Vec<Option<String>>,
+    places: HashMap<u32, Option<String>>,
+    counts: HashMap<(u32, String), u32>,
+}
+
+impl ObjectNames {
+    /// The name of an object, as far as symbols give any.
+    pub fn get(&self, index: u32) -> Option<&str> {
+        self.names.get(index as usize)?.as_deref()
+    }
+
+    /// Names the objects that are among the first `count` and have no name yet.
+    pub fn extend(&mut self, names: TraceNames, count: usize) {
+        let objects = &names.analysis.objects;
+        for object in objects.iter().take(count).skip(self.names.len()) {
+            let name = self.name_of(names, object);
+            self.names.push(name);
+        }
+    }
+
+    fn name_of(&mut self, names: TraceNames, object: &ObjectState) -> Option<String> {
+        let TraceNames { analysis, recorded, symbols } = names;
+        let variable = || {
+            let process = &analysis.processes[object.process as usize];
+            let program = recorded.get(&process.pid)?.program(process.image)?;
+            symbols.variable_name(&program.maps, object.address, object.kind.size())
+        };
+        let places = &mut self.places;
+        let from_place = || {
+            let place = places.entry(object.site).or_insert_with(|| names.place(object.site)).as_ref()?;
+            if object.is_initialised && symbols.aliases.has_site(place) {
+                return Some(place.clone());
+            }
+            let relation = if object.is_initialised { "of" } else { "first used in" };
+            Some(format!("{} {relation} {place}", object.kind.name()))
+        };
+        let alias = symbols.aliases.of_object(object.address).map(str::to_owned);
+        let name = alias.or_else(variable).or_else(from_place)?;
+        let count = self.counts.entry((object.process, name.clone())).or_default();
+        *count += 1;
+        Some(if *count == 1 { name } else { format!("{name} #{count}") })
+    }
+}

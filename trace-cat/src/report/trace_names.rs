@@ -1,0 +1,100 @@
+//! The names of what an analysis found, for people.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use spec::Event;
+
+use super::contention::Analysis;
+use super::recorded_process::RecordedProcess;
+use crate::symbols::{CodeAddress, CodeFrame, Symbolizer};
+
+/// An analysis, with what names its threads, processes and sites.
+#[derive(Clone, Copy)]
+pub struct TraceNames<'a> {
+    pub analysis: &'a Analysis,
+    /// By process ID.
+    pub recorded: &'a HashMap<u32, RecordedProcess>,
+    pub symbols: &'a Symbolizer,
+}
+
+impl<'a> TraceNames<'a> {
+    /// `PID:ADDRESS#N`.
+    pub fn object_name(&self, index: u32) -> String {
+        let object = &self.analysis.objects[index as usize];
+        let pid = self.analysis.processes[object.process as usize].pid;
+        format!("{pid}:{:#x}#{}", object.address, object.number)
+    }
+
+    /// Kind, name and address of an object for people; `source_name` is its name in the source.
+    pub fn object_label(&self, index: u32, source_name: Option<&str>) -> String {
+        let object = &self.analysis.objects[index as usize];
+        let (kind, address) = (object.kind.name(), object.address);
+        match source_name {
+            Some(name) if name.starts_with(kind) => format!("{name} {address:#x}"),
+            Some(name) => format!("{kind} {name} {address:#x}"),
+            None => format!("{kind} {}", self.object_name(index)),
+        }
+    }
+
+    /// Function, file and line of a site, or its module and offset; `None` if the site is not known.
+    pub fn place(&self, site: u32) -> Option<String> {
+        let state = self.analysis.sites.sites.get(site as usize).filter(|_| site > 0)?;
+        Some(self.symbols.call_name(self.code(state.process, state.address)))
+    }
+
+    /// The functions that a site is in, the innermost inlined one first.
+    pub fn frames(&self, site: u32) -> Rc<[CodeFrame]> {
+        let state = &self.analysis.sites.sites[site as usize];
+        self.symbols.call_frames(self.code(state.process, state.address))
+    }
+
+    /// The name of the function at an address in the code of a process.
+    pub fn function_name(&self, process: u32, address: u64) -> String {
+        self.symbols.function_name(self.code(process, address))
+    }
+
+    /// Where an address in the code of a process is.
+    pub fn code(&self, process: u32, address: u64) -> CodeAddress<'a> {
+        let process = &self.analysis.processes[process as usize];
+        let recorded = self.recorded.get(&process.pid);
+        recorded.map_or(CodeAddress::Unknown(address), |recorded| recorded.code(process.image, address))
+    }
+
+    /// The name that a thread was given, or that of its program, or of its start routine.
+    pub fn thread_name(&self, index: u32) -> Option<String> {
+        let thread = &self.analysis.threads[index as usize];
+        if let Some(bytes) = thread.name.filter(|bytes| bytes[0] != 0) {
+            let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+            return Some(String::from_utf8_lossy(&bytes[..length]).escape_debug().to_string());
+        }
+        let process = &self.analysis.processes[thread.process as usize];
+        let start = thread.start.filter(|_| thread.lwp != process.pid);
+        let routine = start.and_then(|start| self.symbols.routine_name(self.code(thread.process, start)));
+        // Threads inherit it.
+        routine.or_else(|| {
+            let program = self.recorded.get(&process.pid)?.program(process.image)?;
+            Some(program.comm.clone()).filter(|comm| !comm.is_empty())
+        })
+    }
+
+    /// `NAME/LWP` of a thread, as `-F text` has it.
+    pub fn thread_label(&self, index: u32) -> String {
+        let thread = &self.analysis.threads[index as usize];
+        let pid = self.analysis.processes[thread.process as usize].pid;
+        let name = self.thread_name(index).unwrap_or_else(|| pid.to_string());
+        format!("{name}/{}", thread.lwp)
+    }
+
+    /// The file name of the program of a process.
+    pub fn program_name(&self, process: u32) -> Option<&'a str> {
+        let state = &self.analysis.processes[process as usize];
+        let program = self.recorded.get(&state.pid).and_then(|recorded| recorded.program(state.image));
+        program.and_then(|program| program.exe.rsplit('/').next()).filter(|name| !name.is_empty())
+    }
+}
+
+/// The name of an event.
+pub fn event_name(event: (u8, u8)) -> &'static str {
+    Event::find(event.0, event.1).map_or("unknown", |event| event.name)
+}
