@@ -17,8 +17,6 @@ use crate::trace::file_names::{FileGroup, ProcessFiles};
 
 /// The most stacks whose names are kept; if there are more, all are forgotten.
 const STACKS_MAX: usize = 1 << 14;
-/// Stands for the frames behind the last one of a stack that could not be followed further.
-pub const CUT_OFF: &str = "[could not be followed further]";
 
 /// A process, and the addresses of one of its stacks.
 type Request = (u32, Vec<u64>);

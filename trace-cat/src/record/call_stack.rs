@@ -13,6 +13,8 @@ use super::columns;
 pub const TRACE_STACK: (u8, u8) = (0, 3);
 /// The last address of a stack that could not be followed further.
 const CUT_OFF: u64 = 1;
+/// Stands for the frames behind the last one of a stack that could not be followed further.
+pub const CUT_OFF_FRAME: &str = "[could not be followed further]";
 /// The most frames of a stack, as the recorder has it.
 pub const FRAMES_MAX: usize = 64;
 /// Bytes of `time1:time2:lwpid:pid`, which records and their stacks have in common.

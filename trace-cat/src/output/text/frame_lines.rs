@@ -1,7 +1,7 @@
 //! Lines of frames: the stack of a call, under its line.
 
-use crate::output::frame_names::{CUT_OFF, FrameNames};
-use crate::record::call_stack::CallStack;
+use crate::output::frame_names::FrameNames;
+use crate::record::call_stack::{CUT_OFF_FRAME, CallStack};
 
 /// The column of frames.
 const INDENTATION: usize = 16;
@@ -15,7 +15,7 @@ pub fn is_frame_line(line: &[u8]) -> bool {
 /// Returns the number after the last.
 pub fn write_frames(names: &FrameNames, pid: u32, stack: &CallStack, first: usize, out: &mut Vec<u8>) -> usize {
     let names = names.of(pid, stack);
-    let cut_off = stack.is_cut_off.then_some(CUT_OFF);
+    let cut_off = stack.is_cut_off.then_some(CUT_OFF_FRAME);
     let frames = names.iter().map(String::as_str).chain(cut_off);
     let mut number = first;
     for frame in frames {
