@@ -88,6 +88,10 @@ impl TimelineFormatter for JsonCallsFormat {
         self.open_calls = calls;
     }
 
+    fn begin_call(&mut self, line: &[u8]) {
+        self.record(line, &mut Vec::new());
+    }
+
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
         if is_stack(line) {
             return self.add_stack(line);

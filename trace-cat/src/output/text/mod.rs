@@ -159,6 +159,12 @@ impl TimelineFormatter for TextFormat {
         self.planner.get_mut().unwrap_or_else(PoisonError::into_inner).add_name(line);
     }
 
+    fn begin_call(&mut self, line: &[u8]) {
+        if let Some(fields) = Fields::new(line) {
+            self.planner.get_mut().unwrap_or_else(PoisonError::into_inner).begin_call(&fields);
+        }
+    }
+
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
         if is_stack(line) {
             return self.show_stack(line, out);
