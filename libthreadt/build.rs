@@ -264,10 +264,10 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
     }
     values.resize(values.len().max(4), "0".to_owned());
     // Where the result stands last, the caller goes into the empty column before it.
-    match values.get_mut(4).is_some() {
-        true if values[3] == "0" => values[3] = "detail(caller)".to_owned(),
-        _ => values.resize(5, "detail(caller)".to_owned()),
+    if values.len() == 5 && values[3] == "0" {
+        values[3] = "detail(caller)".to_owned();
     }
+    values.resize(5, "detail(caller)".to_owned());
     let values = values.join(", ");
     let names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
     let object = names.first().copied().unwrap_or_default();

@@ -31,7 +31,7 @@ const RWLOCK: u8 = 5;
 const SPIN: u8 = 9;
 
 /// How a column's value is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Base {
     /// Decimal, with a minus where negative: an `int`, an errno value, a truth value.
     Signed,

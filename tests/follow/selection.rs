@@ -1,6 +1,7 @@
 //! Which records of a running trace are followed, and where they go: named files, the last run, filters, the journal.
 
 use std::fs;
+use std::time::Duration;
 
 use super::{
     WIDE, assert_contiguous, assert_same, assert_same_lines_in_any_order, end, files, follow, go, numbers, posts,
@@ -157,4 +158,39 @@ fn a_call_that_hangs_is_printed_while_it_hangs() {
         output.success();
         assert_eq!(output.stdout_text().matches("> mutex_lock(").count(), 1, "{}", output.stdout_text());
     }
+}
+
+/// It began before the follower, which reads nothing from then, and returns while it is followed.
+#[test]
+fn a_call_that_goes_on_is_known_from_now_on() {
+    for (format, meanwhile, expected) in [
+        (&["-F", "text"][..], "sema_post(", " < sema_wait(0x"),
+        (&["-F", "json", "--calls"], "\"sema_post\"", "\"event\":\"sema_wait\",\"object\":\"0x"),
+        (&["--longer", "1us"], ":01:42:2:", ":04:02:1:0x"),
+    ] {
+        let test = TestDirectory::new("follow-from-now");
+        let program = test.traced(Program::c("follow/waiting.c")).spawn();
+        while !test.trace_cat().args(["-e", "sema_wait"]).run().stdout_text().contains(":04:02:1:") {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let mut follower = follow(&test, &["--since", "now", "--until-exit"]).args(format).spawn();
+        follower.wait_for(meanwhile);
+        go(&test);
+        program.wait().success();
+        let output = follower.wait();
+        output.success();
+        assert!(output.stdout_text().contains(expected), "{format:?}\n{}", output.stdout_text());
+    }
+}
+
+/// A call of which both records are in one line counts once.
+#[test]
+fn head_counts_lines() {
+    let test = TestDirectory::new("follow-head");
+    let follower = follow(&test, &WIDE).args(["--until-exit", "-F", "text", "--head", "7"]).spawn();
+    test.traced(Program::c("order/handing.c")).args(["1", "2", "20"]).run().success();
+    let output = follower.wait();
+    output.success();
+    let lines = output.stdout_text().lines().filter(|line| !line.starts_with("times")).count();
+    assert_eq!(lines, 7, "{}", output.stdout_text());
 }

@@ -2,6 +2,8 @@
 
 #[path = "cli/commands.rs"]
 mod commands;
+#[path = "cli/ctf.rs"]
+mod ctf;
 #[path = "cli/follow.rs"]
 mod follow;
 #[path = "cli/formats.rs"]

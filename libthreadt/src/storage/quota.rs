@@ -83,7 +83,11 @@ pub fn count(bytes: u64) {
         return;
     }
     let written = PROCESS.written.fetch_add(bytes, Relaxed) + bytes;
-    if (if max.of_directory { count_in_directory() } else { written }) >= max.bytes {
+    let total = match max.of_directory {
+        true => count_in_directory(),
+        false => written,
+    };
+    if total >= max.bytes {
         stop_time::propose(Errno(libc::EDQUOT));
     }
 }

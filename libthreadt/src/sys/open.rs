@@ -108,6 +108,25 @@ impl Fd {
         Ok((fd, identity(&stat), stat.st_size as u64))
     }
 
+    /// Opens a file that several processes share, as [`Fd::open_trusted`] does; makes it if there is none.
+    pub fn open_shared(path: &CStr, flags: c_int) -> Result<(Fd, FileIdentity, u64)> {
+        for _ in 0..100 {
+            match Fd::open_trusted(path, flags) {
+                Err(Errno(libc::ENOENT)) => {}
+                // Another process has made it under a umask that forbids everything, and is about to change its mode.
+                Err(Errno(libc::EACCES)) if path::stat(path).is_ok_and(|stat| is_own(stat.st_uid)) => sleep(100_000),
+                opened => return opened,
+            }
+            // OBSERVABLE: an empty file, to which whoever comes first appends.
+            match Fd::create(path, flags) {
+                Ok((file, identity)) => return Ok((file, identity, 0)),
+                Err(Errno(libc::EEXIST)) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Err(Errno(libc::EACCES))
+    }
+
     /// Opens the file that this process has made or found to be its own before, and returns its size with it. `ESTALE`
     /// if the path leads to another one, `EBADF` if the host has closed it again. `long` says that it will be open for
     /// longer than a few microseconds; `lwp` is the calling thread's.
@@ -220,5 +239,16 @@ mod tests {
             assert_eq!(Fd::open_trusted(&other, flags).unwrap_err(), Errno(libc::ENXIO));
             assert_eq!(Fd::open_known(&other, flags, known, false, thread_id()).unwrap_err(), Errno(libc::ESTALE));
         }
+    }
+
+    #[test]
+    fn a_shared_file_is_made_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let shared = CString::new(directory.path().join("shared").as_os_str().as_bytes()).unwrap();
+        let (first, made, size) = Fd::open_shared(&shared, libc::O_WRONLY | libc::O_APPEND).unwrap();
+        first.write(b"text").unwrap();
+        assert_eq!(size, 0);
+        let (_, found, size) = Fd::open_shared(&shared, libc::O_WRONLY | libc::O_APPEND).unwrap();
+        assert_eq!((found, size), (made, 4));
     }
 }

@@ -8,7 +8,7 @@ use spec::names::FileName;
 
 use super::directory;
 use crate::sys::path::{self, PATH_MAX};
-use crate::sys::{self, Errno, Fd, Result};
+use crate::sys::{self, Fd, Result};
 
 /// The bytes of records that a byte of the file stands for.
 const UNIT: u64 = 4096;
@@ -45,20 +45,14 @@ impl DirectoryCount {
     fn open(&mut self) -> Result<Fd> {
         let path = path::trace_file(&mut self.path, directory::path(), FileName::Control);
         let flags = libc::O_WRONLY | libc::O_APPEND;
-        match Fd::open_trusted(path, flags) {
-            Ok((file, _, size)) if size >= PAGE as u64 => return Ok(file),
-            Ok(_) => {}
-            Err(Errno(libc::ENOENT)) => match Fd::create(path, libc::O_WRONLY) {
-                Ok(_) | Err(Errno(libc::EEXIST)) => {}
-                Err(errno) => return Err(errno),
-            },
-            Err(errno) => return Err(errno),
+        let (file, _, size) = Fd::open_shared(path, flags)?;
+        if size >= PAGE as u64 {
+            return Ok(file);
         }
         // Without O_APPEND: the last byte of the page, which may have been written meanwhile, is not another one.
-        let (file, ..) = Fd::open_trusted(path, libc::O_WRONLY)?;
+        let (page, ..) = Fd::open_trusted(path, libc::O_WRONLY)?;
         // SAFETY: the byte is static.
-        unsafe { file.write_at(UNITS.as_ptr(), 1, PAGE as u64 - 1) }?;
-        drop(file);
-        Fd::open_trusted(path, flags).map(|(file, ..)| file)
+        unsafe { page.write_at(UNITS.as_ptr(), 1, PAGE as u64 - 1) }?;
+        Ok(file)
     }
 }

@@ -17,7 +17,7 @@ use super::directory::{self, Scratch};
 use super::identity::{self, UNKNOWN_BOOT};
 use crate::clock;
 use crate::sys::diagnostics::{Warning, errno_text, warn};
-use crate::sys::{self, Errno, Fd, Once, Result, SetOnce, path};
+use crate::sys::{Fd, Once, Result, SetOnce, path};
 
 /// The offset is set, in this process or in one that it was forked from.
 static OFFSET_SET: AtomicBool = AtomicBool::new(false);
@@ -85,7 +85,8 @@ pub fn follow_time_namespace() {
 
 /// The offset of this boot in the directory's file, to which `ours` is appended if there is none.
 fn adopt_or_append(scratch: &mut Scratch, boot_id: &[u8; 36], ours: i64) -> Result<i64> {
-    let file = open(scratch)?;
+    let path = path::trace_file(&mut scratch.path, directory::path(), FileName::Clock);
+    let (file, ..) = Fd::open_shared(path, libc::O_RDWR | libc::O_APPEND)?;
     let state = read(&file, scratch, boot_id, ours)?;
     if let Some(offset) = state.offset {
         return Ok(offset);
@@ -97,27 +98,6 @@ fn adopt_or_append(scratch: &mut Scratch, boot_id: &[u8; 36], ours: i64) -> Resu
     // OBSERVABLE: the complete entry appears at once; another process's may appear before it.
     file.write(path::join(&mut scratch.other_path, &slices).to_bytes())?;
     Ok(read(&file, scratch, boot_id, ours)?.offset.unwrap_or(ours))
-}
-
-/// Opens the file for reading and appending; makes it if there is none.
-fn open(scratch: &mut Scratch) -> Result<Fd> {
-    let clock_path = path::trace_file(&mut scratch.path, directory::path(), FileName::Clock);
-    let flags = libc::O_RDWR | libc::O_APPEND;
-    for _ in 0..100 {
-        match Fd::open_trusted(clock_path, flags) {
-            Err(Errno(libc::ENOENT)) => {}
-            // Another process has made it under a umask that forbids everything, and is about to change its mode.
-            Err(Errno(libc::EACCES)) => sys::sleep(100_000),
-            opened => return opened.map(|(file, ..)| file),
-        }
-        // OBSERVABLE: an empty file, to which whoever comes first appends.
-        match Fd::create(clock_path, flags) {
-            Ok((file, _)) => return Ok(file),
-            Err(Errno(libc::EEXIST)) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Err(Errno(libc::EACCES))
 }
 
 /// What the file has.

@@ -3,7 +3,7 @@
 //! One file is open at a time, however many there are: the lines of all files stay in memory until they take much.
 
 use std::collections::HashMap;
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use crate::calls::pairing::{CallKey, OPEN_CALLS_MAX, OpenCalls};
 use crate::options::SplitBy;
 use crate::record::columns;
 use crate::support::diagnostics::reason;
+use crate::support::output_directory;
 
 /// Bytes of lines that are in memory at most.
 const MEMORY: usize = 32 << 20;
@@ -42,13 +43,7 @@ impl Splitter {
     /// # Errors
     /// The failure to make the directory, and that it is not empty.
     pub fn new(by: SplitBy, directory: &Path) -> io::Result<Splitter> {
-        match fs::create_dir(directory) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            Err(_) if fs::read_dir(directory)?.next().is_some() => {
-                return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the directory for --split is not empty"));
-            }
-            _ => {}
-        }
+        output_directory::make_empty(directory, "--split")?;
         Ok(Splitter {
             by,
             directory: directory.to_owned(),
@@ -136,6 +131,7 @@ mod tests {
     use crate::testing::seeded_random::SeededRandom;
     use crate::trace::file_names::is_split_name;
     use std::collections::BTreeMap;
+    use std::fs;
 
     /// Names the file of a record.
     type FileNamer<'a> = &'a dyn Fn(&str) -> String;

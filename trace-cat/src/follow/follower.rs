@@ -20,6 +20,8 @@ pub struct Follower<'a> {
     pub clock_offset: i64,
     /// The time of the first record, if it is not read.
     pub origin: Option<u64>,
+    /// The entry records of calls that are open then, if nothing from before is printed.
+    pub open_calls: Vec<Box<[u8]>>,
     /// How long a record waits for earlier ones, nanoseconds.
     pub hold: u64,
     /// A process or a file has been discovered.

@@ -84,6 +84,7 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
     if let Some(origin) = follow.origin {
         printer.begin(origin);
     }
+    follow.open_calls.iter().for_each(|line| printer.begin_call(line));
     follow.catch_up(texts, follow.horizon(began), &mut printer)?;
     let present = loop {
         let began = Instant::now();

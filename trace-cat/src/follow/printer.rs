@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use memchr::memrchr;
 
-use crate::filter::{NeededRecords, OpenCallTable, StreamingFilter};
+use crate::filter::{LineLimit, NeededRecords, OpenCallTable, StreamingFilter};
 use crate::options::{OutputFormat, Printing, Selection, TimePoint};
 use crate::output::destination::Output;
-use crate::output::{self, Formatter};
+use crate::output::{self, Formatter, LimitedFormat};
 use crate::record::columns;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
@@ -35,7 +35,7 @@ pub struct Printer<'a> {
     until: Option<TimePoint>,
     /// The times of `since` and `until`, which the first record decides.
     times: Option<Range<u64>>,
-    /// How many records may still be printed.
+    /// How many records may still be printed, unless the formatter counts lines.
     remaining: u64,
     tail: Option<LastLines>,
     formatter: Formatter,
@@ -114,6 +114,14 @@ impl<'a> Printer<'a> {
         });
         let formatter =
             output::formatter_for(&Printing { output: None, ..printing.clone() }, paths, OpenCallTable::default());
+        let (formatter, remaining) = match (formatter, selection.head) {
+            // A line can be two records.
+            (Formatter::Timeline(formatter), Some(most)) if selection.tail.is_none() => {
+                let lines = LineLimit { skip: 0, most };
+                (Formatter::Timeline(Box::new(LimitedFormat::new(formatter, lines))), u64::MAX)
+            }
+            (formatter, head) => (formatter, head.unwrap_or(u64::MAX)),
+        };
         let mut printer = Printer {
             journal: journal.transpose()?,
             journal_text: Vec::new(),
@@ -125,7 +133,7 @@ impl<'a> Printer<'a> {
             since: selection.since,
             until: selection.until,
             times: None,
-            remaining: selection.head.unwrap_or(u64::MAX),
+            remaining,
             tail: selection.tail.map(|limit| LastLines { limit, lines: VecDeque::new() }),
             formatter,
             format: printing.format,
@@ -150,6 +158,14 @@ impl<'a> Printer<'a> {
         }
         let since = self.since.map_or(0, |since| since.resolve(start));
         self.times = Some(since..self.until.map_or(u64::MAX, |until| until.resolve(start)));
+    }
+
+    /// Takes the entry record of a call that goes on, where nothing is printed of what was before.
+    pub fn begin_call(&mut self, line: &[u8]) {
+        self.filter.push(line, &mut Vec::new());
+        if let Formatter::Timeline(formatter) = &mut self.formatter {
+            formatter.begin_call(line);
+        }
     }
 
     /// Takes the next record. It is late, by `delay` nanoseconds, if later records may have been printed before it.
@@ -296,7 +312,8 @@ impl<'a> Printer<'a> {
 
     /// Whether no record of time `now` or later will be printed.
     pub fn is_done(&self, now: u64) -> bool {
-        self.remaining == 0 || self.times.as_ref().is_some_and(|times| now >= times.end)
+        let is_full = matches!(&self.formatter, Formatter::Timeline(formatter) if formatter.is_complete());
+        self.remaining == 0 || is_full || self.times.as_ref().is_some_and(|times| now >= times.end)
     }
 
     fn set_open_calls(&mut self, calls: OpenCallTable) {

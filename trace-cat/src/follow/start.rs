@@ -1,6 +1,6 @@
 //! Where following begins: at the position in each file and buffer at which the merge of the existing records ends.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::ops::Range;
@@ -21,6 +21,7 @@ use super::growing_files::GrowingFiles;
 use super::live_thread::record_time;
 use super::reorder_window::Intake;
 use super::running_process::RunningProcess;
+use crate::calls::pairing::{CallKey, OpenCalls};
 use crate::options::{CommandError, Options};
 use crate::output::destination;
 use crate::record::columns;
@@ -97,6 +98,7 @@ impl<'a> Follower<'a> {
             intake: Intake::default(),
             clock_offset: realtime_offset(),
             origin: None,
+            open_calls: Vec::new(),
             hold,
             idle_rounds: 0,
             merged,
@@ -114,6 +116,11 @@ impl<'a> Follower<'a> {
         }
         if options.begins_now() {
             follow.origin = texts.iter().filter_map(|text| first_time(text)).min();
+            let running: HashSet<_> = follow.processes.iter().map(|running| &running.process).collect();
+            let runs = |text: &&Arc<RecordText>| {
+                owner_of_records(&text.path).is_some_and(|(process, _)| running.contains(&process))
+            };
+            follow.open_calls = open_calls(texts.iter().filter(runs));
             return Ok((follow, Vec::new()));
         }
         Ok((follow, texts))
@@ -175,6 +182,34 @@ fn first_time(text: &RecordText) -> Option<u64> {
     let length = text.read_at(&mut bytes, text.stretch(0)?.start).ok()?;
     let lines = bytes[..length].split_inclusive(|&byte| byte == b'\n');
     lines.filter_map(record_time).min()
+}
+
+/// The entry records, in the order of time, of calls that are open at the end of these texts: a thread that waits records nothing, so
+/// they are among the last ones.
+fn open_calls<'a>(texts: impl Iterator<Item = &'a Arc<RecordText>>) -> Vec<Box<[u8]>> {
+    let mut open = OpenCalls::default();
+    for text in texts {
+        let (mut last, mut at) = (Vec::new(), text.end().saturating_sub(BEGINNING as u64));
+        while let Some(stretch) = text.stretch(at) {
+            let start = last.len();
+            last.resize(start + (stretch.end - stretch.start) as usize, 0);
+            let Ok(length @ 1..) = text.read_at(&mut last[start..], stretch.start) else { break };
+            last.truncate(start + length);
+            at = stretch.start + length as u64;
+        }
+        // The first line may have been cut.
+        for line in last.split_inclusive(|&byte| byte == b'\n').filter(|line| record_time(line).is_some()) {
+            let event = columns::event(line);
+            match event.2 {
+                1 => open.begin(CallKey::of(line, event), (columns::time(line), Box::from(line))),
+                2 => drop(open.end(CallKey::of(line, event))),
+                _ => {}
+            }
+        }
+    }
+    let mut entries: Vec<_> = open.into_open_calls().into_iter().map(|(_, entry)| entry).collect();
+    entries.sort();
+    entries.into_iter().map(|(_, line)| line).collect()
 }
 
 /// Whether the process, whose trbuf nobody has mapped, may map it again, because it has not ended.

@@ -139,6 +139,20 @@ impl Options {
         self.selection.since == Some(TimePoint::Now) && self.printing.output.is_none()
     }
 
+    /// Checks what else is asked for with `-F ctf`, which writes all records in order at once.
+    fn check_ctf(&self) -> Result<(), &'static str> {
+        let Options { printing, arrangement, following, .. } = self;
+        match printing.format {
+            OutputFormat::Ctf if self.stat => Err("--stat prints tables, or a document with -F json"),
+            OutputFormat::Ctf if following.follow => Err("-F ctf writes a trace that is complete, not with --follow"),
+            OutputFormat::Ctf if arrangement.sort != SortOrder::Time => {
+                Err("-F ctf has the order of time, not of --sort")
+            }
+            OutputFormat::Ctf if printing.output.is_none() => Err("-F ctf makes a directory: name it with -o"),
+            _ => Ok(()),
+        }
+    }
+
     /// A hint for a path that does not exist: it may have been meant as the name of a command.
     ///
     /// # Errors
@@ -231,6 +245,7 @@ impl Task {
                 "--split writes records as they are, in no other format\n\n  tip: read one of its files with 'trace-cat --format'",
             ));
         }
+        options.check_ctf().map_err(|what| usage_error(&[], what))?;
         options.selection.resolve().map_err(|what| usage_error(&[], what))?;
         Ok(Task::Read(options))
     }

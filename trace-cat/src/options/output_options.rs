@@ -46,7 +46,7 @@ pub struct Printing {
 
     /// Write to FILE, which must not be one of the files read
     ///
-    /// An existing file is overwritten. Example: trace-cat -o merged trace
+    /// An existing file is overwritten. -F ctf and --split make a directory of this name; an existing one must be empty. Example: trace-cat -o merged trace
     #[arg(short = 'o', long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 }
@@ -85,6 +85,8 @@ pub enum OutputFormat {
     Csv,
     /// An object for each record, one a line; hex and numbers over 2^53 as strings
     Json,
+    /// A directory in the Common Trace Format, for babeltrace2 and Trace Compass; -o names it
+    Ctf,
     /// Waits and holds of each thread, as Chrome's JSON, for speedscope, the Firefox Profiler and chrome://tracing
     Chrome,
 }
@@ -99,7 +101,7 @@ impl OutputFormat {
     pub fn timeline_file(self) -> Option<(&'static str, &'static str)> {
         match self {
             OutputFormat::Chrome => Some(("chrome", "trace.json")),
-            OutputFormat::Raw | OutputFormat::Text | OutputFormat::Csv | OutputFormat::Json => None,
+            OutputFormat::Raw | OutputFormat::Text | OutputFormat::Csv | OutputFormat::Json | OutputFormat::Ctf => None,
         }
     }
 }

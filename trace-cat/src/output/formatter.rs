@@ -22,6 +22,9 @@ pub trait TimelineFormatter: Send {
     /// Takes a record that names a thread, whether it is selected or not. The name holds for records after its time.
     fn add_name(&mut self, _line: &[u8]) {}
 
+    /// Takes the entry record of a call that began before the first record that is shown, and may return later.
+    fn begin_call(&mut self, _line: &[u8]) {}
+
     /// Appends the text for one record. `line` ends with its newline.
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>);
 

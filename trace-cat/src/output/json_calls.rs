@@ -42,6 +42,10 @@ impl TimelineFormatter for JsonCallsFormat {
         self.open_calls = calls;
     }
 
+    fn begin_call(&mut self, line: &[u8]) {
+        self.record(line, &mut Vec::new());
+    }
+
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
         let JsonCallsFormat { assembler, open_calls } = self;
         assembler.push(line, &mut |call| put_call(call, open_calls, out));

@@ -51,6 +51,10 @@ impl TimelineFormatter for LimitedFormat {
         self.formatter.add_name(line);
     }
 
+    fn begin_call(&mut self, line: &[u8]) {
+        self.formatter.begin_call(line);
+    }
+
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
         self.put(out, |formatter, text| formatter.record(line, text));
     }

@@ -1,5 +1,5 @@
 //! What every layer uses: diagnostics, progress, errors, threads, temporary files, durations, local time,
-//! the monotonic clock.
+//! the monotonic clock, directories of outputs.
 
 pub mod diagnostics;
 pub mod duration;
@@ -8,6 +8,7 @@ pub mod external_sort;
 pub mod inherited_state;
 pub mod local_time;
 pub mod monotonic_clock;
+pub mod output_directory;
 pub mod progress;
 pub mod temporary_files;
 pub mod threads;

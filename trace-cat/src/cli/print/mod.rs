@@ -54,7 +54,7 @@ pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandE
     let failed = |error| Error::new(output_name.clone(), error);
 
     let mut sequential =
-        SequentialStage::open(options.arrangement, path, !options.printing.no_pager, diagnostics).map_err(failed)?;
+        SequentialStage::open(options.arrangement, &options.printing, &paths, diagnostics).map_err(failed)?;
     let limits = MergeLimits {
         collects_names: options.printing.format == OutputFormat::Text && !options.stat,
         ..MergeLimits::default()

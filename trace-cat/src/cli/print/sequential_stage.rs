@@ -1,16 +1,22 @@
 //! The steps that one thread does with the records in order.
 
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 
 use super::concurrent_stage::ConcurrentStage;
 use crate::arrange::{Sorter, Splitter};
 use crate::filter::LineLimit;
-use crate::options::Arrangement;
-use crate::output::Formatter;
+use crate::options::{Arrangement, OutputFormat, Printing};
 use crate::output::destination::Output;
+use crate::output::{self, CtfWriter, Formatter};
 use crate::record::columns;
 use crate::support::diagnostics::Diagnostics;
+
+/// A directory of files into which the records go, instead of an output.
+enum RecordFiles {
+    Split(Splitter),
+    Ctf(Box<CtfWriter>),
+}
 
 /// Limits, sorts, formats and writes the records.
 pub struct SequentialStage<'a> {
@@ -18,25 +24,32 @@ pub struct SequentialStage<'a> {
     sorter: Option<Sorter>,
     /// Formats the records that the merging threads left unchanged.
     formatter: Formatter,
-    splitter: Option<Splitter>,
+    files: Option<RecordFiles>,
     output: Output<'a>,
     text: Vec<u8>,
     diagnostics: &'a Diagnostics,
 }
 
 impl<'a> SequentialStage<'a> {
-    /// Opens the output, whose reader on a terminal is a pager if `paged`.
+    /// Opens the output for the records of `paths`.
     pub fn open(
         arrangement: Arrangement,
-        path: Option<&Path>,
-        paged: bool,
+        printing: &Printing,
+        paths: &[PathBuf],
         diagnostics: &'a Diagnostics,
     ) -> io::Result<SequentialStage<'a>> {
         let Arrangement { sort, split } = arrangement;
-        let splitter = split.zip(path).map(|(what, path)| Splitter::new(what, path)).transpose()?;
-        let output = Output::open_paged(path.filter(|_| splitter.is_none()), paged, diagnostics)?;
+        let path = printing.output.as_deref();
+        let files = match (path, split) {
+            (Some(path), Some(what)) => Some(RecordFiles::Split(Splitter::new(what, path)?)),
+            (Some(path), None) if printing.format == OutputFormat::Ctf => {
+                Some(RecordFiles::Ctf(Box::new(CtfWriter::new(path, output::file_groups(paths))?)))
+            }
+            _ => None,
+        };
+        let output = Output::open_paged(path.filter(|_| files.is_none()), !printing.no_pager, diagnostics)?;
         let (limit, sorter, formatter) = (LineLimit::ALL, Sorter::new(sort), Formatter::Raw);
-        Ok(SequentialStage { limit, sorter, formatter, splitter, output, text: Vec::new(), diagnostics })
+        Ok(SequentialStage { limit, sorter, formatter, files, output, text: Vec::new(), diagnostics })
     }
 
     /// Writes the text before the first record.
@@ -63,8 +76,10 @@ impl<'a> SequentialStage<'a> {
 
     /// Formats and writes lines in their final order.
     fn put(&mut self, lines: &[u8]) -> io::Result<()> {
-        if let Some(splitter) = &mut self.splitter {
-            return splitter.push(lines);
+        match &mut self.files {
+            Some(RecordFiles::Split(splitter)) => return splitter.push(lines),
+            Some(RecordFiles::Ctf(writer)) => return writer.push(lines),
+            None => {}
         }
         let text = &mut self.text;
         text.clear();
@@ -82,7 +97,11 @@ impl<'a> SequentialStage<'a> {
             let diagnostics = self.diagnostics;
             sorter.finish(&mut |lines| self.put(lines), diagnostics)?;
         }
-        self.splitter.as_mut().map_or(Ok(()), Splitter::write)?;
+        match self.files.take() {
+            Some(RecordFiles::Split(mut splitter)) => splitter.write()?,
+            Some(RecordFiles::Ctf(writer)) => writer.finish()?,
+            None => {}
+        }
         self.text.clear();
         concurrent.end(&mut self.text);
         if let Formatter::Timeline(formatter) = &mut self.formatter {

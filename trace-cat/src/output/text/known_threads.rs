@@ -56,7 +56,7 @@ pub struct ThreadLabel {
     pub width: usize,
 }
 
-/// A call whose entry record has a line of its own.
+/// A call whose entry record has a line of its own, or none.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenCall {
     /// Category and number of the event.
@@ -64,6 +64,13 @@ pub struct OpenCall {
     pub time: u64,
     /// a1 of the entry record: in most calls, the object.
     pub object: ShortText,
+}
+
+impl OpenCall {
+    /// The call that this record begins.
+    pub fn of(entry: &Fields) -> OpenCall {
+        OpenCall { event: entry.event(), time: entry.time(), object: ShortText::new(entry.argument(0)) }
+    }
 }
 
 impl KnownThreads {

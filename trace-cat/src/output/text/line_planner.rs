@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 
 use super::known_threads::{KnownThreads, OpenCall, THREADS_MAX, name_bytes};
 use super::line_plan::{BatchRecords, CarriedRecord, LineKind, LinePlan, PlannedLine};
-use super::short_text::ShortText;
 use super::time_column::TimeColumn;
 use crate::output::terminal_style::{self, Highlight};
 use crate::record::columns::SET_NAME;
@@ -70,6 +69,14 @@ impl LinePlanner {
             let [tid, high, low, ..] = fields.arguments();
             self.threads.set_name(fields.pid(), tid, &name_bytes(high, low));
             self.label_version += 1;
+        }
+    }
+
+    /// Takes the entry record of a call that has no line of its own.
+    pub fn begin_call(&mut self, entry: &Fields) {
+        let known = self.threads.find(entry).or_else(|| (!self.threads.is_full()).then(|| self.threads.add(entry)));
+        if let Some(thread) = known {
+            self.threads.begin_call(thread, OpenCall::of(entry));
         }
     }
 
@@ -162,10 +169,9 @@ impl LinePlanner {
 
     /// Plans the line of the held entry record: another record comes before its call returns.
     fn release_held(&mut self, records: &BatchRecords, plan: &mut LinePlan) {
-        let Some(HeldEntry { thread, event, record }) = self.held.take() else { return };
+        let Some(HeldEntry { thread, record, .. }) = self.held.take() else { return };
         let Some(fields) = plan.record(records, record) else { return };
-        let call = OpenCall { event, time: fields.time(), object: ShortText::new(fields.argument(0)) };
-        self.threads.begin_call(thread, call);
+        self.threads.begin_call(thread, OpenCall::of(&fields));
         self.add_line(thread, record, LineKind::Entry, plan);
     }
 

@@ -122,6 +122,12 @@ impl TimelineFormatter for TextFormat {
         self.planner.get_mut().unwrap_or_else(PoisonError::into_inner).add_name(line);
     }
 
+    fn begin_call(&mut self, line: &[u8]) {
+        if let Some(fields) = Fields::new(line) {
+            self.planner.get_mut().unwrap_or_else(PoisonError::into_inner).begin_call(&fields);
+        }
+    }
+
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
         let records = [Fields::new(line).ok_or(line)];
         self.show_in_order(&records, out, |planner, plan| planner.plan(&records, plan));

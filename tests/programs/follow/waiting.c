@@ -1,0 +1,30 @@
+// A thread waits for a semaphore, while the main thread posts another one a hundred times a second. When the file `go` appears in
+// the working directory, the thread may go on.
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../check.h"
+
+static sem_t gate, ticks;
+
+static void *wait_at_the_gate(void *unused) {
+    (void)unused;
+    CHECK(sem_wait(&gate) == 0);
+    return NULL;
+}
+
+int main(void) {
+    pthread_t thread;
+    CHECK(sem_init(&gate, 0, 0) == 0 && sem_init(&ticks, 0, 0) == 0);
+    CHECK(pthread_create(&thread, NULL, wait_at_the_gate, NULL) == 0);
+    while (access("go", F_OK) != 0) {
+        CHECK(sem_post(&ticks) == 0);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    CHECK(sem_post(&gate) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    return 0;
+}
