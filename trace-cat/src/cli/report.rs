@@ -17,6 +17,7 @@ use crate::report::page::{
 use crate::report::process_info::ProcessInfo;
 use crate::report::recorded_process::RecordedProcess;
 use crate::report::runs;
+use crate::report::trace_names::TraceNames;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
 use crate::symbols::{Aliases, Symbolizer};
@@ -61,12 +62,14 @@ fn report_with(
     diagnostics: &Diagnostics,
 ) -> Result<ReportOutcome, CommandError> {
     let symbols = symbolizer(options)?;
-    let Some(trace) = AnalysedTrace::read(options, diagnostics)? else { return Ok(ReportOutcome::default()) };
+    let Some(mut trace) = AnalysedTrace::read(options, diagnostics)? else { return Ok(ReportOutcome::default()) };
+    trace.find_futex_locks(&symbols);
     let mut view = trace.view(&symbols);
     if let Some(old) = &options.against {
         let paths = vec![old.clone()];
         let options = ReportOptions { paths, last: false, run: None, all_runs: false, ..options.clone() };
-        let Some(old) = AnalysedTrace::read(&options, diagnostics)? else { return Ok(ReportOutcome::default()) };
+        let Some(mut old) = AnalysedTrace::read(&options, diagnostics)? else { return Ok(ReportOutcome::default()) };
+        old.find_futex_locks(&symbols);
         view.compare_with(&old.view(&symbols));
     }
     let mut text = Vec::new();
@@ -172,6 +175,13 @@ impl AnalysedTrace {
         }
         let AnalysisInputs { recorded, known, .. } = trace;
         Ok(Some(AnalysedTrace { analysis, graph, recorded, known }))
+    }
+
+    /// Counts waits by futex(2) as contention where their sites are in the code of a lock.
+    fn find_futex_locks(&mut self, symbols: &Symbolizer) {
+        let names = TraceNames { analysis: &self.analysis, recorded: &self.recorded, symbols };
+        let locks = self.analysis.futex_sites().into_iter().filter(|site| names.is_futex_lock(*site)).collect();
+        self.analysis.count_as_contention(&locks);
     }
 
     fn view<'a>(&'a self, symbols: &'a Symbolizer) -> ReportView<'a> {

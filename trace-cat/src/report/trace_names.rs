@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use spec::Event;
+use spec::futex_locks::FUTEX_LOCKS;
 
 use super::contention::Analysis;
 use super::recorded_process::RecordedProcess;
@@ -47,6 +48,11 @@ impl<'a> TraceNames<'a> {
     pub fn frames(&self, site: u32) -> Rc<[CodeFrame]> {
         let state = &self.analysis.sites.sites[site as usize];
         self.symbols.call_frames(self.code(state.process, state.address))
+    }
+
+    /// Whether a site is in the code of a lock that calls futex(2).
+    pub fn is_futex_lock(&self, site: u32) -> bool {
+        self.frames(site).iter().any(|frame| is_futex_lock(&frame.function))
     }
 
     /// The name of the function at an address in the code of a process.
@@ -97,4 +103,36 @@ impl<'a> TraceNames<'a> {
 /// The name of an event.
 pub fn event_name(event: (u8, u8)) -> &'static str {
     Event::find(event.0, event.1).map_or("unknown", |event| event.name)
+}
+
+/// Whether a function takes a lock by futex(2).
+fn is_futex_lock(function: &str) -> bool {
+    // `<std::sys::sync::mutex::futex::Mutex>::lock_contended`, `absl::lts_20220623::Mutex::LockSlow`
+    let plain = function.replace(['<', '>'], "");
+    let plain = match plain.strip_prefix("absl::lts_").and_then(|name| name.split_once("::")) {
+        Some((_, name)) => format!("absl::{name}"),
+        None => plain,
+    };
+    FUTEX_LOCKS.iter().any(|name| plain.starts_with(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_are_told_by_the_names_of_their_functions() {
+        for function in [
+            "<std::sys::sync::mutex::futex::Mutex>::lock_contended",
+            "std::sys::sync::rwlock::futex::RwLock::write_contended",
+            "parking_lot::raw_rwlock::RawRwLock::lock_shared_slow",
+            "absl::lts_20220623::Mutex::LockSlowLoop",
+            "__cxa_guard_acquire",
+        ] {
+            assert!(is_futex_lock(function), "{function}");
+        }
+        for function in ["<std::sys::sync::condvar::futex::Condvar>::wait", "std::__detail::__platform_wait<int>", ""] {
+            assert!(!is_futex_lock(function), "{function}");
+        }
+    }
 }

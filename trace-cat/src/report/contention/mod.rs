@@ -13,6 +13,8 @@ mod analysis;
 mod contention_shares;
 mod dispatch;
 mod finish;
+mod futex_locks;
+mod futex_waits;
 mod histogram;
 mod holds;
 mod idle_waits;
