@@ -1,13 +1,13 @@
 //! The names of what an analysis found, for people.
 
 use std::collections::HashMap;
-use std::rc::Rc;
 
 use spec::Event;
-use spec::futex_locks::FUTEX_LOCKS;
+use spec::futex_locks::{FUTEX_LIBRARIES, FUTEX_LOCKS};
 
 use super::contention::Analysis;
 use super::recorded_process::RecordedProcess;
+use crate::record::call_stack::CUT_OFF_FRAME;
 use crate::symbols::{CodeAddress, CodeFrame, Symbolizer};
 
 /// An analysis, with what names its threads, processes and sites.
@@ -31,28 +31,59 @@ impl<'a> TraceNames<'a> {
     pub fn object_label(&self, index: u32, source_name: Option<&str>) -> String {
         let object = &self.analysis.objects[index as usize];
         let (kind, address) = (object.kind.name(), object.address);
-        match source_name {
+        let label = match source_name {
             Some(name) if name.starts_with(kind) => format!("{name} {address:#x}"),
             Some(name) => format!("{kind} {name} {address:#x}"),
             None => format!("{kind} {}", self.object_name(index)),
-        }
+        };
+        if object.others > 0 { format!("{label} and {} others", object.others) } else { label }
     }
 
     /// Function, file and line of a site, or its module and offset; `None` if the site is not known.
     pub fn place(&self, site: u32) -> Option<String> {
         let state = self.analysis.sites.sites.get(site as usize).filter(|_| site > 0)?;
-        Some(self.symbols.call_name(self.code(state.process, state.address)))
+        let stack = self.analysis.sites.stack(site);
+        let code: Vec<CodeAddress> =
+            stack.addresses.into_iter().map(|address| self.code(state.process, address)).collect();
+        Some(self.symbols.site_name(&code))
     }
 
-    /// The functions that a site is in, the innermost inlined one first.
-    pub fn frames(&self, site: u32) -> Rc<[CodeFrame]> {
-        let state = &self.analysis.sites.sites[site as usize];
-        self.symbols.call_frames(self.code(state.process, state.address))
+    /// The functions that a site is in, the innermost first: those of its stack if that was recorded.
+    pub fn frames(&self, site: u32) -> Vec<CodeFrame> {
+        let sites = &self.analysis.sites;
+        let (state, stack) = (&sites.sites[site as usize], sites.stack(site));
+        let unnamed = |function: String| CodeFrame { function, ..CodeFrame::default() };
+        let mut frames = Vec::new();
+        for code in stack.addresses.iter().map(|address| self.code(state.process, *address)) {
+            let named = self.symbols.call_frames(code);
+            // Without a stack, the name of the site has what is known.
+            frames.extend((named.is_empty() && state.stack > 0).then(|| unnamed(code.place())));
+            frames.extend(named.iter().cloned());
+        }
+        frames.extend(stack.is_cut_off.then(|| unnamed(CUT_OFF_FRAME.to_owned())));
+        frames
+    }
+
+    /// The names of the frames of a site, the outermost first; only its own if its stack was not recorded.
+    pub fn frame_names(&self, site: u32) -> Option<Vec<String>> {
+        let place = self.place(site)?;
+        let sites = &self.analysis.sites;
+        let (state, stack) = (&sites.sites[site as usize], sites.stack(site));
+        if state.stack == 0 {
+            return Some(vec![place]);
+        }
+        let code = stack.addresses.iter().map(|address| self.code(state.process, *address));
+        let mut names: Vec<String> = code.flat_map(|code| self.symbols.frame_names(code)).collect();
+        names.extend(stack.is_cut_off.then(|| CUT_OFF_FRAME.to_owned()));
+        names.reverse();
+        Some(names)
     }
 
     /// Whether a site is in the code of a lock that calls futex(2).
     pub fn is_futex_lock(&self, site: u32) -> bool {
-        self.frames(site).iter().any(|frame| is_futex_lock(&frame.function))
+        let frames = self.frames(site);
+        let functions = frames.iter().map(|frame| &*frame.function);
+        is_in_futex_lock(functions)
     }
 
     /// The name of the function at an address in the code of a process.
@@ -105,15 +136,21 @@ pub fn event_name(event: (u8, u8)) -> &'static str {
     Event::find(event.0, event.1).map_or("unknown", |event| event.name)
 }
 
-/// Whether a function takes a lock by futex(2).
-fn is_futex_lock(function: &str) -> bool {
-    // `<std::sys::sync::mutex::futex::Mutex>::lock_contended`, `absl::lts_20220623::Mutex::LockSlow`
+/// Whether one of these functions, the innermost first, takes a lock by futex(2). A function of the program's own ends the search:
+/// what it waits for is not what its caller locks.
+fn is_in_futex_lock<'a>(functions: impl Iterator<Item = &'a str>) -> bool {
+    let is_of = |names: &[&str], function: &str| names.iter().any(|name| function.starts_with(name));
+    functions.map(plain_name).take_while(|name| is_of(&FUTEX_LIBRARIES, name)).any(|name| is_of(&FUTEX_LOCKS, &name))
+}
+
+/// A function's name as the table has it: `<std::sys::sync::mutex::futex::Mutex>::lock_contended` without angle brackets,
+/// `absl::lts_20220623::Mutex::LockSlow` without the version.
+fn plain_name(function: &str) -> String {
     let plain = function.replace(['<', '>'], "");
-    let plain = match plain.strip_prefix("absl::lts_").and_then(|name| name.split_once("::")) {
+    match plain.strip_prefix("absl::lts_").and_then(|name| name.split_once("::")) {
         Some((_, name)) => format!("absl::{name}"),
         None => plain,
-    };
-    FUTEX_LOCKS.iter().any(|name| plain.starts_with(name))
+    }
 }
 
 #[cfg(test)]
@@ -129,10 +166,15 @@ mod tests {
             "absl::lts_20220623::Mutex::LockSlowLoop",
             "__cxa_guard_acquire",
         ] {
-            assert!(is_futex_lock(function), "{function}");
+            assert!(is_in_futex_lock([function].into_iter()), "{function}");
         }
         for function in ["<std::sys::sync::condvar::futex::Condvar>::wait", "std::__detail::__platform_wait<int>", ""] {
-            assert!(!is_futex_lock(function), "{function}");
+            assert!(!is_in_futex_lock([function].into_iter()), "{function}");
         }
+        let once = "<std::sys::sync::once::futex::Once>::call";
+        let routine =
+            ["std::sys::pal::unix::futex::futex_wait", "<std::thread::thread::Thread>::park", "main::routine", once];
+        assert!(!is_in_futex_lock(routine.into_iter()));
+        assert!(is_in_futex_lock([routine[0], once, "main::routine"].into_iter()));
     }
 }

@@ -339,7 +339,7 @@ fn holds_go_across_a_fork_and_end_with_an_exec() {
     let images: Vec<_> = analysis.processes.iter().map(|process| (process.image, process.end, process.last)).collect();
     assert_eq!(images, [(0, ImageEnd::Exec, 20), (1, ImageEnd::Unknown, 30)]);
     assert_eq!((figures(&analysis, 16), analysis.objects[0].figures.hold.sum()), ((1, 5, 0, 0, 0), 10));
-    assert_eq!((analysis.objects.len(), analysis.objects[1].number, graph.stuck.len()), (2, 2, 0));
+    assert_eq!((analysis.objects.iter().count(), analysis.objects[1].number, graph.stuck.len()), (2, 2, 0));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::holds::Release;
 use super::numeric_record::NumericRecord;
 use super::object_state::ObjectKind::{self, Barrier, Cond, Futex, Mutex, Rmutex, Rwlock, Sema, Spin};
 use super::tables::ImageEnd;
+use crate::record::call_stack::TRACE_STACK;
 use crate::record::futex_operations;
 
 /// The return record of a system call with its error in the first column, as the records of other calls have it.
@@ -16,11 +17,16 @@ fn returned_with_error(record: &NumericRecord) -> NumericRecord {
 impl Analysis {
     /// Takes the next record in the order of time.
     pub fn add(&mut self, record: &NumericRecord) {
+        if record.event == TRACE_STACK {
+            return self.sites.add_stack_part(record);
+        }
+        let stack_records = self.sites.begin_record(record);
         let time = record.time;
         let span = self.span.get_or_insert((time, time));
         span.1 = span.1.max(time);
         self.is_counting = self.selection.times.contains(&time);
         let thread = self.thread_of(record);
+        self.processes[self.threads[thread as usize].process as usize].records += stack_records;
         self.check_error(thread, record);
         match record.event.0 {
             0 => self.add_trace_record(thread, record),

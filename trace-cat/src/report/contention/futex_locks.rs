@@ -7,12 +7,16 @@ use std::collections::HashSet;
 
 use super::analysis::{Analysis, WaitPlace};
 use super::futex_waits::{FutexWait, FutexWaitSum};
+use super::object_state::ObjectKind;
 use super::wait_shares::{Holder, WaitShares};
 use super::wakeups::Waker;
 
 impl Analysis {
-    /// Adds a wait for a futex of which `waited` is accounted.
+    /// Adds a wait of which `waited` is accounted, if it is for a futex.
     pub fn sum_futex_wait(&mut self, object: u32, waited: u64, place: WaitPlace, waker: Option<Waker>) {
+        if self.objects[object as usize].kind != ObjectKind::Futex {
+            return;
+        }
         let until_wake = waker.map_or(0, |waker| self.selection.clip(place.entry, waker.time).min(waited));
         let WaitPlace { thread, site, .. } = place;
         let wait = FutexWait { object, thread, site, waker: waker.map(|waker| waker.thread) };
