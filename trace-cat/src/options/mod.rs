@@ -26,7 +26,7 @@ pub use command_error::CommandError;
 pub use fail_condition::{FailCondition, Figure, ObjectFigure, Quantity};
 pub use follow_options::Following;
 pub use output_options::{ColorChoice, OutputFormat, Printing, TimeStyle};
-pub use report_command::{ReportFormat, ReportOptions, ReportTable};
+pub use report_command::{ReportFormat, ReportObject, ReportOptions, ReportTable};
 pub use run_command::{FLIGHT_RING, Purpose, Recording, RecordingLevel, RunOptions, is_unnoticed};
 pub use selection::Selection;
 pub use time_point::TimePoint;

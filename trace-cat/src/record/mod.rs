@@ -8,6 +8,7 @@ pub mod columns;
 pub mod errno_names;
 pub mod event_table;
 pub mod fields;
+pub mod futex_operations;
 pub mod plain_records;
 pub mod record_kinds;
 pub mod signal_names;

@@ -30,11 +30,12 @@ impl<'a> TraceNames<'a> {
     pub fn object_label(&self, index: u32, source_name: Option<&str>) -> String {
         let object = &self.analysis.objects[index as usize];
         let (kind, address) = (object.kind.name(), object.address);
-        match source_name {
+        let label = match source_name {
             Some(name) if name.starts_with(kind) => format!("{name} {address:#x}"),
             Some(name) => format!("{kind} {name} {address:#x}"),
             None => format!("{kind} {}", self.object_name(index)),
-        }
+        };
+        if object.others > 0 { format!("{label} and {} others", object.others) } else { label }
     }
 
     /// Function, file and line of a site, or its module and offset; `None` if the site is not known.

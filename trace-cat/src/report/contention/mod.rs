@@ -24,6 +24,7 @@ mod misuse_checks;
 mod moment;
 mod numeric_record;
 mod object_state;
+mod object_table;
 mod occupancy;
 mod path_waits;
 mod pending_wait;
@@ -53,6 +54,8 @@ pub use wait_shares::Holder;
 mod analysis_tests;
 #[cfg(test)]
 mod misuse_tests;
+#[cfg(test)]
+mod object_sum_tests;
 #[cfg(test)]
 mod oracle_tests;
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::holds::Knowledge;
+use super::object_state::ObjectKind;
 use super::wakeups::Waker;
 
 /// A program that a process executes: an exec begins another.
@@ -33,7 +34,7 @@ pub struct ProgramState {
     pub exited_by: Option<u32>,
     /// The LWP that executes another program, and when it began to.
     pub exec: Option<(u32, u64)>,
-    /// What the forking thread of each child held: address, site, and how often.
+    /// What the forking thread of each child held.
     pub fork_holds: HashMap<u32, Vec<InheritedHold>, RandomState>,
 }
 
@@ -47,7 +48,9 @@ impl ProgramState {
 /// A hold that a forked child begins with.
 #[derive(Clone, Copy, Debug)]
 pub struct InheritedHold {
-    pub object: u32,
+    pub address: u64,
+    pub kind: ObjectKind,
+    pub is_exclusive: bool,
     pub site: u32,
     pub depth: u32,
 }

@@ -104,8 +104,8 @@ impl<'a> ReportView<'a> {
                 && (!selection.only_contention || ReportView::has_blame(object))
                 && (!selection.has_times() || object.figures.is_used())
         };
-        let indexes = 0..analysis.objects.len() as u32;
-        view.objects = indexes.filter(|index| is_wanted(&analysis.objects[*index as usize])).collect();
+        view.objects =
+            analysis.objects.numbers().filter(|index| is_wanted(&analysis.objects[*index as usize])).collect();
         view.objects.sort_by_cached_key(|index| {
             let figures = &analysis.objects[*index as usize].figures;
             (Reverse((figures.contention, figures.idleness, figures.calls)), *index)
@@ -239,7 +239,7 @@ impl<'a> ReportView<'a> {
 
     /// The name of an object in the program's source: see [`object_names`].
     pub fn source_name(&self, index: u32) -> Option<&str> {
-        self.object_names.get(index)
+        self.object_names.get(self.analysis.objects.first(index))
     }
 
     /// Kind, name and address of an object for people.

@@ -223,11 +223,11 @@ mod tests {
             })
             .collect();
         let expected = [
-            "[1] [1, 25] process=a b (1) thread=1/2 object=mutex first used in /bin/a b+0xa00 0x10 holder=1/1 holder_site=/bin/a b+0xa00",
-            "[1] [0, 5] process=a b (1) thread=1/2 object=mutex first used in /bin/a b+0xa00 0x10 holder=[handoff]",
-            "[2] [1, 15] process=a b (1) thread=1/3 object=mutex first used in /bin/a b+0xa00 0x10 holder=1/1 holder_site=/bin/a b+0xa00",
-            "[2] [0, 10] process=a b (1) thread=1/3 object=mutex first used in /bin/a b+0xa00 0x10 holder=1/2 holder_site=/bin/a b+0xb00",
-            "[2] [0, 5] process=a b (1) thread=1/3 object=mutex first used in /bin/a b+0xa00 0x10 holder=[handoff]",
+            "[1] [1, 25] process=a b (1) thread=1/2 object=mutex first used in a b+0xa00 0x10 holder=1/1 holder_site=a b+0xa00",
+            "[1] [0, 5] process=a b (1) thread=1/2 object=mutex first used in a b+0xa00 0x10 holder=[handoff]",
+            "[2] [1, 15] process=a b (1) thread=1/3 object=mutex first used in a b+0xa00 0x10 holder=1/1 holder_site=a b+0xa00",
+            "[2] [0, 10] process=a b (1) thread=1/3 object=mutex first used in a b+0xa00 0x10 holder=1/2 holder_site=a b+0xb00",
+            "[2] [0, 5] process=a b (1) thread=1/3 object=mutex first used in a b+0xa00 0x10 holder=[handoff]",
         ];
         assert_eq!(samples, expected);
     }
