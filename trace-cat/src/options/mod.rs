@@ -120,7 +120,7 @@ pub struct Options {
     /// Prints the processes with their commands, threads, time spans and losses; the calls and records of each event, with
     /// their durations; and the objects of each kind. Only records that the other options select are counted. -F json makes
     /// one document of them. Example: trace-cat --stat -e mutex trace
-    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Arrangement", "calls", "time", "color", "recover"])]
+    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Arrangement", "calls", "stack", "time", "color", "recover"])]
     pub stat: bool,
 
     /// Write what dead processes left in their trbufs to the record files

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
+use super::call_sites::SiteTable;
 use super::contention_shares::ContentionShares;
 use super::holds::{FinishedWait, Hold, Knowledge};
 use super::numeric_record::NumericRecord;
 use super::object_state::{ObjectKind, ObjectState, WorstWait};
 use super::object_table::ObjectTable;
 
-use super::tables::{Creation, InheritedHold, ProgramState, SiteTable, ThreadState};
+use super::tables::{Creation, InheritedHold, ProgramState, ThreadState};
 use super::timeline_event::TimelineEvent;
 use super::wait_selection::WaitSelection;
 use super::wait_shares::Holder;

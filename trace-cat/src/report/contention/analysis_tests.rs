@@ -179,7 +179,7 @@ fn idle_waits_know_who_ended_them() {
         (52, 2, "10:2:0", &[64, 1, 1, 1]),
         (53, 1, "10:1:2", &[0]),
         (54, 1, "10:1:1", &[64, 0, 1, 0]),
-        (55, 1, "10:1:2", &[libc::EAGAIN as u64]),
+        (55, 1, "10:1:2", &[u64::MAX, libc::EAGAIN as u64]),
     ];
     let (analysis, _) = analysed(&lines);
     assert_eq!((figures(&analysis, 16), wakers(&analysis, 16)), ((2, 0, 26, 0, 0), vec![(3, 1), (4, 1)]));

@@ -10,6 +10,7 @@
 //! after the last record, and `wait_graph` finds deadlocks there.
 
 mod analysis;
+mod call_sites;
 mod contention_shares;
 mod dispatch;
 mod finish;
@@ -36,6 +37,7 @@ mod wait_shares;
 mod wakeups;
 
 pub use analysis::Analysis;
+pub use call_sites::SiteState;
 pub use contention_shares::{ContentionShares, ShareKey, WaitCause, WaitSum};
 pub use histogram::{DurationHistogram, DurationSummary};
 pub use holds::Knowledge;
