@@ -15,13 +15,18 @@ pub struct Page {
 }
 
 /// All pages.
-pub const PAGES: [Page; 4] = [
+pub const PAGES: [Page; 5] = [
     Page { file: "trace-cat.1", template: include_str!("../../man/trace-cat.1.in"), command: Some(&[]) },
     Page { file: "trace-cat-run.1", template: include_str!("../../man/trace-cat-run.1.in"), command: Some(&["run"]) },
     Page {
         file: "trace-cat-report.1",
         template: include_str!("../../man/trace-cat-report.1.in"),
         command: Some(&["report"]),
+    },
+    Page {
+        file: "trace-cat-open.1",
+        template: include_str!("../../man/trace-cat-open.1.in"),
+        command: Some(&["open"]),
     },
     Page { file: "libthreadt.7", template: include_str!("../../../libthreadt/man/libthreadt.7.in"), command: None },
 ];

@@ -67,7 +67,7 @@ mod path_oracle_tests;
 #[cfg(test)]
 mod path_tests;
 #[cfg(test)]
-mod random_threads;
+pub mod random_threads;
 #[cfg(test)]
 mod rare_call_tests;
 #[cfg(test)]
