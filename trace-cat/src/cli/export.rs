@@ -13,9 +13,9 @@ use std::thread;
 
 use super::analysis_inputs::{AnalysisInputs, output_name};
 use super::print::selected_paths;
-use crate::export::{ChromeTimeline, EventSelection, TimelineExport, TimelineSink};
+use crate::export::{ChromeTimeline, EventSelection, PajeTimeline, TimelineExport, TimelineSink};
 use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
-use crate::options::{CommandError, Options};
+use crate::options::{CommandError, Options, OutputFormat};
 use crate::output::destination::Output;
 use crate::report::contention::{Analysis, NumericRecord};
 use crate::report::runs;
@@ -42,7 +42,10 @@ pub fn export(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
     let start = merge.span().map_or(0, |(start, _)| start);
     let waits = EventSelection::waits(&options.selection, start);
     let (is_all, symbols) = (waits.is_all(), Symbolizer::new(Vec::new(), &[]));
-    let sink: Box<dyn TimelineSink> = Box::new(ChromeTimeline::default());
+    let sink: Box<dyn TimelineSink> = match options.printing.format {
+        OutputFormat::Paje => Box::new(PajeTimeline::default()),
+        _ => Box::new(ChromeTimeline::default()),
+    };
     let analysis = Analysis::new(trace.knowledge(), waits);
     let selection = EventSelection::new(&options.selection);
     let mut export = TimelineExport::new(analysis, selection, &trace.recorded, &symbols, sink);

@@ -27,6 +27,7 @@
 mod chrome;
 mod event_selection;
 mod hold_lanes;
+mod paje;
 mod scene;
 mod sink;
 mod text_cache;
@@ -35,5 +36,6 @@ mod waiting_counts;
 
 pub use chrome::ChromeTimeline;
 pub use event_selection::EventSelection;
+pub use paje::PajeTimeline;
 pub use sink::TimelineSink;
 pub use timeline_export::TimelineExport;

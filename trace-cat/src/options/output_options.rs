@@ -89,6 +89,8 @@ pub enum OutputFormat {
     Ctf,
     /// Waits and holds of each thread, as Chrome's JSON, for speedscope, the Firefox Profiler and chrome://tracing
     Chrome,
+    /// Waits and holds of each thread in the format of Paje, for ViTE and pj_dump
+    Paje,
 }
 
 impl OutputFormat {
@@ -101,6 +103,7 @@ impl OutputFormat {
     pub fn timeline_file(self) -> Option<(&'static str, &'static str)> {
         match self {
             OutputFormat::Chrome => Some(("chrome", "trace.json")),
+            OutputFormat::Paje => Some(("paje", "trace.paje")),
             OutputFormat::Raw | OutputFormat::Text | OutputFormat::Csv | OutputFormat::Json | OutputFormat::Ctf => None,
         }
     }

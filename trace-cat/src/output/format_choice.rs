@@ -18,7 +18,7 @@ use crate::trace::file_names::{FileGroup, is_subdirectory, split_name};
 pub fn formatter_for(printing: &Printing, paths: &[PathBuf], open_calls: OpenCallTable) -> Formatter {
     match printing.format {
         // Timelines are not made of records, and -F ctf has a writer of its own.
-        OutputFormat::Raw | OutputFormat::Chrome | OutputFormat::Ctf => Formatter::Raw,
+        OutputFormat::Raw | OutputFormat::Chrome | OutputFormat::Paje | OutputFormat::Ctf => Formatter::Raw,
         OutputFormat::Csv => Formatter::PerRecord(Box::new(CsvFormat::default())),
         OutputFormat::Json if printing.calls => Formatter::Timeline(Box::new(JsonCallsFormat::new(open_calls))),
         OutputFormat::Json => Formatter::PerRecord(Box::new(JsonFormat::default())),
