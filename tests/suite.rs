@@ -40,6 +40,9 @@ mod run_command;
 // THR_TRACE_LEVEL, THR_TRACE_RING, THR_TRACE_DETAIL: fewer records, only the newest records, more columns.
 mod recording_modes;
 
+// THR_TRACE_STACK: the call stacks of calls that waited or failed.
+mod stack;
+
 // trace-cat report: who waits for whom, how long, and who is stuck.
 mod report;
 

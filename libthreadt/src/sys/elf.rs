@@ -7,8 +7,9 @@
 use core::ffi::{CStr, c_char};
 use core::ptr;
 
-use libc::{Elf64_Rela, Elf64_Sym};
+use libc::{Elf64_Ehdr, Elf64_Phdr, Elf64_Rela, Elf64_Sym};
 
+use super::memory::{PAGE, is_readable};
 use super::path;
 
 /// `struct link_map`, the part that `link.h` declares.
@@ -279,6 +280,20 @@ impl Tables {
             let index = *self.versions.add(index);
             index == VER_NDX_GLOBAL || self.version_index(version) == Some(index & !VERSYM_HIDDEN)
         }
+    }
+
+    /// The program headers of the object, if the first page of its file is mapped as usual: where its symbols begin too, or where
+    /// its addresses count from.
+    pub fn program_headers(&self) -> Option<&'static [Elf64_Phdr]> {
+        let tables = [self.symbols as usize, self.strings as usize, self.first_table()];
+        let page = tables.into_iter().filter(|table| *table != 0).min()? & !(PAGE - 1);
+        let pages = [page, self.base].into_iter().filter(|page| page.is_multiple_of(PAGE) && is_readable(*page));
+        // SAFETY: the page is readable; if it has the file's headers, these are as the ELF format has them.
+        pages.map(ptr::with_exposed_provenance::<Elf64_Ehdr>).find_map(|header| unsafe {
+            let (identity, place) = ((*header).e_ident, (*header).e_phoff as usize);
+            let is_header = identity[..4] == *b"\x7fELF" && place == size_of::<Elf64_Ehdr>();
+            is_header.then(|| core::slice::from_raw_parts(header.add(1).cast(), (*header).e_phnum.into()))
+        })
     }
 
     /// The address of a variable.

@@ -1,5 +1,6 @@
 //! Writes the lines of a plan. Only the time column is remembered from line to line.
 
+use super::frame_lines::write_frames;
 use super::kind_layout::KindLayouts;
 use super::line::{CallMarker, TextLine};
 use super::line_plan::{BatchRecords, LineKind, LineLabel, LinePlan, PlannedLine};
@@ -7,6 +8,8 @@ use super::short_text::ShortText;
 use super::time_column::TimeColumn;
 use crate::calls::pairing::CallKey;
 use crate::filter::OpenCallTable;
+use crate::output::frame_names::FrameNames;
+use crate::record::call_stack::CallStack;
 use crate::record::fields::Fields;
 
 /// Columns of a terminal. A line is not wider if its call can be shown in two lines.
@@ -17,11 +20,13 @@ pub struct LineWriter {
     kinds: KindLayouts,
     coloured: bool,
     pub open_calls: OpenCallTable,
+    /// The names of frames, if stacks are shown.
+    pub frame_names: Option<FrameNames>,
 }
 
 impl LineWriter {
     pub fn new(coloured: bool, open_calls: OpenCallTable) -> LineWriter {
-        LineWriter { kinds: KindLayouts::new(), coloured, open_calls }
+        LineWriter { kinds: KindLayouts::new(), coloured, open_calls, frame_names: None }
     }
 
     /// Appends the lines of a plan for `records`. Returns the time column after them.
@@ -62,12 +67,25 @@ impl LineWriter {
             }
             LineKind::Complete => {
                 let Some(entry) = plan.record(records, line.record - 1) else { return };
-                if !self.write_complete([&entry, fields], label, clock, out) {
+                if self.write_complete([&entry, fields], label, clock, out) {
+                    self.write_stack(plan, line.record - 1, fields, out);
+                } else {
                     let object = ShortText::new(entry.argument(0));
                     self.write_entry(&entry, label, clock, out);
+                    self.write_stack(plan, line.record - 1, fields, out);
                     self.write_return(fields, Some((entry.time(), &object)), label, clock, out);
                 }
             }
+        }
+        self.write_stack(plan, line.record, fields, out);
+    }
+
+    /// Appends the frames of the stack of the record with this number, if it has one and stacks are shown.
+    fn write_stack(&self, plan: &LinePlan, number: u32, fields: &Fields, out: &mut Vec<u8>) {
+        if let Some(names) = &self.frame_names
+            && let Some(stack) = plan.stack(number).filter(|stack| **stack != CallStack::default())
+        {
+            write_frames(names, fields.pid(), stack, 0, out);
         }
     }
 
