@@ -12,6 +12,8 @@ mod formats;
 mod hostile;
 #[path = "cli/pager.rs"]
 mod pager;
+#[path = "cli/paje.rs"]
+mod paje;
 #[path = "cli/progress.rs"]
 mod progress;
 #[path = "cli/recover.rs"]

@@ -13,7 +13,7 @@ use std::thread;
 
 use super::analysis_inputs::{AnalysisInputs, output_name};
 use super::print::selected_paths;
-use crate::export::{ChromeTimeline, EventSelection, PerfettoTimeline, TimelineExport, TimelineSink};
+use crate::export::{ChromeTimeline, EventSelection, PajeTimeline, PerfettoTimeline, TimelineExport, TimelineSink};
 use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
 use crate::options::{CommandError, Options, OutputFormat};
 use crate::output::destination::Output;
@@ -44,6 +44,7 @@ pub fn export(options: &Options, diagnostics: &Diagnostics) -> Result<bool, Comm
     let (is_all, symbols) = (waits.is_all(), Symbolizer::new(Vec::new(), &[]));
     let sink: Box<dyn TimelineSink> = match options.printing.format {
         OutputFormat::Perfetto => Box::new(PerfettoTimeline::default()),
+        OutputFormat::Paje => Box::new(PajeTimeline::default()),
         _ => Box::new(ChromeTimeline::default()),
     };
     let analysis = Analysis::new(trace.knowledge(), waits);

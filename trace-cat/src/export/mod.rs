@@ -27,6 +27,7 @@
 mod chrome;
 mod event_selection;
 mod hold_lanes;
+mod paje;
 mod perfetto;
 mod scene;
 mod sink;
@@ -38,6 +39,7 @@ mod wake_flows;
 
 pub use chrome::ChromeTimeline;
 pub use event_selection::EventSelection;
+pub use paje::PajeTimeline;
 pub use perfetto::PerfettoTimeline;
 pub use sink::TimelineSink;
 pub use timeline_export::TimelineExport;

@@ -101,6 +101,8 @@ pub enum OutputFormat {
     Ctf,
     /// The timeline as JSON, for speedscope, the Firefox Profiler and chrome://tracing
     Chrome,
+    /// Waits and holds of each thread in the format of Paje, for ViTE and pj_dump
+    Paje,
     /// List all formats with what opens them, those of the report too
     Help,
 }
@@ -116,6 +118,7 @@ impl OutputFormat {
         match self {
             OutputFormat::Perfetto => Some(("perfetto", "trace.pftrace")),
             OutputFormat::Chrome => Some(("chrome", "trace.json")),
+            OutputFormat::Paje => Some(("paje", "trace.paje")),
             OutputFormat::Raw
             | OutputFormat::Text
             | OutputFormat::Csv

@@ -19,9 +19,12 @@ use crate::trace::file_names::{FileGroup, is_subdirectory, split_name};
 pub fn formatter_for(printing: &Printing, paths: &[PathBuf], open_calls: OpenCallTable) -> Formatter {
     match printing.format {
         // Timelines and the list of formats are not made of records, and -F ctf has a writer of its own.
-        OutputFormat::Raw | OutputFormat::Perfetto | OutputFormat::Chrome | OutputFormat::Ctf | OutputFormat::Help => {
-            Formatter::Raw
-        }
+        OutputFormat::Raw
+        | OutputFormat::Perfetto
+        | OutputFormat::Chrome
+        | OutputFormat::Paje
+        | OutputFormat::Ctf
+        | OutputFormat::Help => Formatter::Raw,
         OutputFormat::Csv => Formatter::PerRecord(Box::new(CsvFormat::default())),
         OutputFormat::Json if printing.calls => {
             let names = printing.stack.then(|| FrameNames::new(file_groups(paths)));
