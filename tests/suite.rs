@@ -40,6 +40,9 @@ mod run_command;
 // THR_TRACE_LEVEL, THR_TRACE_RING, THR_TRACE_DETAIL: fewer records, only the newest records, more columns.
 mod recording_modes;
 
+// What programs record themselves, by threadt.h and the crate threadt-events.
+mod user_events;
+
 // trace-cat report: who waits for whom, how long, and who is stuck.
 mod report;
 

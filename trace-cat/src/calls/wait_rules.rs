@@ -107,7 +107,9 @@ mod tests {
         let waits = wait_rules();
         for event in EVENTS.iter().filter(|event| event.kinds.len() == 2) {
             let expected = match event.name {
-                "trace_stack" | "thr_create" | "thr_sleep" | "futex_op" | "proc_fork" | "proc_exec" => WaitRule::Never,
+                "trace_stack" | "thr_create" | "thr_sleep" | "user_span" | "futex_op" | "proc_fork" | "proc_exec" => {
+                    WaitRule::Never
+                }
                 "thr_join" | "thr_timedjoin" | "thr_once" => WaitRule::Later,
                 "cond_wait" | "cond_timedwait" | "cond_clockwait" => WaitRule::Always,
                 "sema_wait" | "sema_timedwait" => WaitRule::EntryZero(1),
