@@ -161,6 +161,26 @@ fn too_many_names_are_noted() {
     assert!(texts.into_iter().any(|text| text.contains("\nnote some names of the program's own events are not here")));
 }
 
+/// The views show the texts of names, and the report calls a lock by the name that the program has given it.
+#[test]
+fn views_and_the_report_show_names() {
+    let test = TestDirectory::new("user-events-views");
+    test.traced(Program::c("user_events/events.c")).arg("last").run().success();
+    let view = |arguments: &[&str]| test.trace_cat().args(arguments).run().success().stdout_text().to_owned();
+    let text = view(&["-F", "text", "-e", "user"]);
+    for expected in
+        ["> user_span(\"work\")", "user_mark(\"last\", value=-5)", "user_object(\"queue \\\"lock\\\"\\n\", object=0x"]
+    {
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
+    assert!(view(&["-F", "json", "-e", "user_counter"]).contains("\"name\":\"depth\",\"value\":1}"));
+    assert!(view(&["-F", "json", "--calls", "-e", "user_span"]).contains("\"name\":\"work\"}"));
+    assert!(view(&["-F", "csv", "-e", "user_mark"]).contains(",name_id value,\"first\"\n"));
+    let report =
+        test.native(crate::harness::trace_cat()).arg("report").args(["-F", "json"]).arg(test.trace_directory()).run();
+    assert!(report.success().stdout_text().contains(r#""queue \\\"lock\\\"\\n""#), "{}", report.stdout_text());
+}
+
 #[test]
 fn a_program_finds_the_header_by_pkg_config() {
     let test = TestDirectory::new("pkg-config");

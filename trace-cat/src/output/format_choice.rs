@@ -12,16 +12,20 @@ use super::text::TextFormat;
 use crate::filter::OpenCallTable;
 use crate::options::{ColorChoice, OutputFormat, Printing};
 use crate::trace::file_names::{FileGroup, is_subdirectory, split_name};
+use crate::trace::interned_names::InternedNames;
 
 /// The format that the options ask for. `paths` are the inputs, in whose directories the names of programs are found; `open_calls` are
 /// known not to return.
 pub fn formatter_for(printing: &Printing, paths: &[PathBuf], open_calls: OpenCallTable) -> Formatter {
+    let names = || InternedNames::new(file_groups(paths));
     match printing.format {
         // Timelines are not made of records, and -F ctf has a writer of its own.
         OutputFormat::Raw | OutputFormat::Chrome | OutputFormat::Ctf => Formatter::Raw,
-        OutputFormat::Csv => Formatter::PerRecord(Box::new(CsvFormat::default())),
-        OutputFormat::Json if printing.calls => Formatter::Timeline(Box::new(JsonCallsFormat::new(open_calls))),
-        OutputFormat::Json => Formatter::PerRecord(Box::new(JsonFormat::default())),
+        OutputFormat::Csv => Formatter::PerRecord(Box::new(CsvFormat::new(names()))),
+        OutputFormat::Json if printing.calls => {
+            Formatter::Timeline(Box::new(JsonCallsFormat::new(names(), open_calls)))
+        }
+        OutputFormat::Json => Formatter::PerRecord(Box::new(JsonFormat::new(names()))),
         OutputFormat::Text => Formatter::Timeline(Box::new(text(printing, paths, open_calls))),
     }
 }

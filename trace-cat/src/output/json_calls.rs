@@ -21,6 +21,7 @@ use crate::calls::call_assembler::CallAssembler;
 use crate::calls::pairing::CallKey;
 use crate::filter::OpenCallTable;
 use crate::record::record_kinds::detail_name;
+use crate::trace::interned_names::{self, InternedNames};
 
 /// Numbers from here on are strings, as in `-F json`.
 const EXACT_END: u64 = 1_000_000_000_000_000;
@@ -28,12 +29,13 @@ const EXACT_END: u64 = 1_000_000_000_000_000;
 pub struct JsonCallsFormat {
     assembler: CallAssembler,
     open_calls: OpenCallTable,
+    names: InternedNames,
 }
 
 impl JsonCallsFormat {
-    /// The format, with what is known of calls that do not return.
-    pub fn new(open_calls: OpenCallTable) -> JsonCallsFormat {
-        JsonCallsFormat { assembler: CallAssembler::new(), open_calls }
+    /// The format, with the names of the program's own events, and with what is known of calls that do not return.
+    pub fn new(names: InternedNames, open_calls: OpenCallTable) -> JsonCallsFormat {
+        JsonCallsFormat { assembler: CallAssembler::new(), open_calls, names }
     }
 }
 
@@ -47,17 +49,17 @@ impl TimelineFormatter for JsonCallsFormat {
     }
 
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
-        let JsonCallsFormat { assembler, open_calls } = self;
-        assembler.push(line, &mut |call| put_call(call, open_calls, out));
+        let JsonCallsFormat { assembler, open_calls, names } = self;
+        assembler.push(line, &mut |call| put_call(call, open_calls, names, out));
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {
-        let JsonCallsFormat { assembler, open_calls } = self;
-        assembler.finish(&mut |call| put_call(call, open_calls, out));
+        let JsonCallsFormat { assembler, open_calls, names } = self;
+        assembler.finish(&mut |call| put_call(call, open_calls, names, out));
     }
 }
 
-fn put_call(call: &Call, open_calls: &OpenCallTable, out: &mut Vec<u8>) {
+fn put_call(call: &Call, open_calls: &OpenCallTable, interned: &InternedNames, out: &mut Vec<u8>) {
     let Call { event, pid, lwp, tid, entry, returned, .. } = call;
     let key = CallKey { pid: *pid, lwp: *lwp, tid: *tid, category: event.category, number: event.number };
     let open_duration = entry.filter(|_| call.is_open()).and_then(|entry| {
@@ -83,14 +85,14 @@ fn put_call(call: &Call, open_calls: &OpenCallTable, out: &mut Vec<u8>) {
     let mut names = Vec::new();
     let second = returned.filter(|returned| Some(*returned) != *entry);
     for record in entry.iter().chain(&second) {
-        put_arguments(record, &mut names, &mut text);
+        put_arguments(record, interned, &mut names, &mut text);
     }
     text += "}}\n";
     out.extend_from_slice(text.as_bytes());
 }
 
 /// Appends the arguments of a record that have a name, each name once.
-fn put_arguments(record: &Record, names: &mut Vec<&'static str>, text: &mut String) {
+fn put_arguments(record: &Record, interned: &InternedNames, names: &mut Vec<&'static str>, text: &mut String) {
     let Some(kind) = record.kind() else { return };
     for (index, argument) in record.arguments.iter().enumerate() {
         let detail =
@@ -112,6 +114,11 @@ fn put_arguments(record: &Record, names: &mut Vec<&'static str>, text: &mut Stri
         };
         // Writing to a String does not fail.
         let _ = write!(text, "{separator}\"{name}\":{value}");
+        if name == interned_names::COLUMN
+            && let Some(name) = interned.text(record.pid, argument.bits())
+        {
+            let _ = write!(text, ",\"name\":{}", serde_json::Value::from(&*name));
+        }
     }
 }
 
@@ -122,7 +129,8 @@ mod tests {
 
     #[test]
     fn a_call_has_the_values_of_both_records() {
-        let (mut format, mut out) = (JsonCallsFormat::new(OpenCallTable::default()), Vec::new());
+        let (mut format, mut out) =
+            (JsonCallsFormat::new(InternedNames::default(), OpenCallTable::default()), Vec::new());
         for line in [
             record(5, 2, "02:02:2", 35),
             record(1_000_000_007, 2, "02:02:1", 0x10).replace(":0\n", ":0x401136\n"),

@@ -1,5 +1,7 @@
 //! Writes the lines of a plan. Only the time column is remembered from line to line.
 
+use std::sync::Arc;
+
 use super::kind_layout::KindLayouts;
 use super::line::{CallMarker, TextLine};
 use super::line_plan::{BatchRecords, LineKind, LineLabel, LinePlan, PlannedLine};
@@ -8,6 +10,7 @@ use super::time_column::TimeColumn;
 use crate::calls::pairing::CallKey;
 use crate::filter::OpenCallTable;
 use crate::record::fields::Fields;
+use crate::trace::interned_names::InternedNames;
 
 /// Columns of a terminal. A line is not wider if its call can be shown in two lines.
 pub const WIDTH: usize = 100;
@@ -16,12 +19,13 @@ pub const WIDTH: usize = 100;
 pub struct LineWriter {
     kinds: KindLayouts,
     coloured: bool,
+    names: Arc<InternedNames>,
     pub open_calls: OpenCallTable,
 }
 
 impl LineWriter {
-    pub fn new(coloured: bool, open_calls: OpenCallTable) -> LineWriter {
-        LineWriter { kinds: KindLayouts::new(), coloured, open_calls }
+    pub fn new(coloured: bool, names: Arc<InternedNames>, open_calls: OpenCallTable) -> LineWriter {
+        LineWriter { kinds: KindLayouts::new(), coloured, names, open_calls }
     }
 
     /// Appends the lines of a plan for `records`. Returns the time column after them.
@@ -48,7 +52,8 @@ impl LineWriter {
         let (kind, label) = (self.kinds.find(fields), plan.label(line));
         match line.kind {
             LineKind::Single => {
-                let mut line = TextLine::new(self.coloured, fields.time(), clock, label, CallMarker::None, out);
+                let mut line =
+                    TextLine::new(self.coloured, &self.names, fields.time(), clock, label, CallMarker::None, out);
                 line.put_call(kind, fields, None);
                 line.put_result(kind, fields);
                 line.put_answers(kind, fields);
@@ -73,7 +78,7 @@ impl LineWriter {
 
     fn write_entry(&self, fields: &Fields, label: LineLabel, clock: &mut TimeColumn, out: &mut Vec<u8>) {
         let kind = self.kinds.find(fields);
-        let mut line = TextLine::new(self.coloured, fields.time(), clock, label, CallMarker::Begins, out);
+        let mut line = TextLine::new(self.coloured, &self.names, fields.time(), clock, label, CallMarker::Begins, out);
         line.put_call(kind, fields, None);
         let call = CallKey::of(fields.line(), (fields.event().0, fields.event().1, fields.which()));
         if let Some(until) = self.open_calls.find(call, fields.time()) {
@@ -93,7 +98,7 @@ impl LineWriter {
         out: &mut Vec<u8>,
     ) {
         let kind = self.kinds.find(fields);
-        let mut line = TextLine::new(self.coloured, fields.time(), clock, label, CallMarker::Returns, out);
+        let mut line = TextLine::new(self.coloured, &self.names, fields.time(), clock, label, CallMarker::Returns, out);
         line.put_return(kind, fields, entry.map(|(_, object)| object));
         line.put_result(kind, fields);
         line.put_duration(entry.map(|(time, _)| fields.time().saturating_sub(time)));
@@ -112,7 +117,7 @@ impl LineWriter {
         let kinds = [entry, ret].map(|fields| self.kinds.find(fields));
         let (start, clock_before) = (out.len(), *clock);
         let duration = ret.time().saturating_sub(entry.time());
-        let mut line = TextLine::new(self.coloured, entry.time(), clock, label, CallMarker::None, out);
+        let mut line = TextLine::new(self.coloured, &self.names, entry.time(), clock, label, CallMarker::None, out);
         line.put_call(kinds[0], entry, kinds[1].map(|kind| (kind, ret)));
         line.put_result(kinds[1], ret);
         line.put_duration((duration > 0).then_some(duration));

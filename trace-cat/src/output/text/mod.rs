@@ -28,7 +28,7 @@ mod line_writer;
 mod short_text;
 mod time_column;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::filter::OpenCallTable;
 use crate::merge::OrderedSection;
@@ -36,6 +36,7 @@ use crate::options::TimeStyle;
 use crate::output::formatter::TimelineFormatter;
 use crate::record::fields::Fields;
 use crate::trace::file_names::FileGroup;
+use crate::trace::interned_names::InternedNames;
 use known_threads::KnownThreads;
 use line_plan::{BatchRecords, LinePlan};
 use line_planner::LinePlanner;
@@ -66,9 +67,10 @@ impl TextFormat {
     /// processes; `open_calls` are known not to return.
     pub fn new(time: TimeStyle, coloured: bool, groups: Vec<FileGroup>, open_calls: OpenCallTable) -> TextFormat {
         let clock = TimeColumn::new(time);
+        let names = Arc::new(InternedNames::new(groups.clone()));
         let planner = Mutex::new(LinePlanner::new(clock, KnownThreads::new(groups), coloured));
         TextFormat {
-            writer: LineWriter::new(coloured, open_calls),
+            writer: LineWriter::new(coloured, names, open_calls),
             planner,
             plan: LinePlan::new(clock),
             clock_before: clock,

@@ -6,6 +6,9 @@ use super::numeric_record::NumericRecord;
 use super::object_state::ObjectKind::{self, Barrier, Cond, Futex, Mutex, Rmutex, Rwlock, Sema, Spin};
 use super::tables::ImageEnd;
 
+/// The number of user_object, by which a program gives an object a name.
+const OBJECT_NAME: u8 = 93;
+
 /// Operations of a futex that lock it: FUTEX_LOCK_PI and FUTEX_LOCK_PI2.
 const FUTEX_OPERATION: u64 = 0x7f;
 
@@ -27,9 +30,21 @@ impl Analysis {
             5 => self.add_rwlock_record(thread, record),
             6 => self.add_mutex_record(thread, record, Rmutex),
             7 => self.add_barrier_record(thread, record),
+            8 => {
+                // As those of barriers, but for the order of the last two arguments of its initialisation.
+                let mut record = *record;
+                if record.event.1 == 1 {
+                    record.arguments.swap(3, 4);
+                }
+                self.add_barrier_record(thread, &record);
+            }
             9 => self.add_spin_record(thread, record),
             10 => self.add_futex_record(thread, record),
             11 => self.add_process_record(thread, record),
+            12 if record.event.1 == OBJECT_NAME => {
+                let process = self.threads[thread as usize].process;
+                self.name_object(process, record.arguments[1], record.arguments[0]);
+            }
             _ => {}
         }
     }

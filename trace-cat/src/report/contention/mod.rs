@@ -13,6 +13,7 @@ mod analysis;
 mod contention_shares;
 mod dispatch;
 mod finish;
+mod given_names;
 mod histogram;
 mod holds;
 mod idle_waits;
