@@ -43,6 +43,9 @@ mod recording_modes;
 // What programs record themselves, by threadt.h and the crate threadt-events.
 mod user_events;
 
+// THR_TRACE_HANDLER: shared objects that get the records.
+mod handler;
+
 // trace-cat report: who waits for whom, how long, and who is stuck.
 mod report;
 

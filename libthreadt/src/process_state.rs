@@ -34,7 +34,9 @@ pub struct ProcessState {
     pub stop_time: AtomicU64,
     /// 1 once the final flush has begun.
     pub final_flush_begun: AtomicU32,
-    _unused_end_of_cache_line: [AtomicU32; 7],
+    /// 1 if the process is initialised and each record goes to its thread's slot and nowhere else.
+    pub records_directly: AtomicU32,
+    _unused_end_of_cache_line: [AtomicU32; 6],
     /// The right to change the flush thresholds and to write all threads' slots.
     pub flushing: Hold,
     /// 1 when a thread has recorded after the final flush had begun.
@@ -99,6 +101,12 @@ pub struct ProcessState {
     pub initialised_at: AtomicU64,
     /// Memory for the routines and arguments of new threads.
     pub thread_starts: PoolHead,
+    /// The handler has been initialised (`recorder::handler`).
+    pub handler: Once,
+    /// 1 if it gets the records instead of the trace.
+    pub handler_replaces_trace: AtomicU32,
+    /// 1 once it gets no records any more.
+    pub handler_ended: AtomicU32,
 }
 
 // SAFETY: zero is valid for all words of the page, and the state in which the kernel leaves them in a child.

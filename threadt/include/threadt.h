@@ -103,6 +103,38 @@ static inline void threadt_barrier_spin_destroy(const void *barrier, int result)
         threadt_put_(barrier, result);
 }
 
+/* Handlers: a shared object that gets the records of a process, see libthreadt(7). It defines these functions, and THREADT_HANDLER
+ * once: */
+#define THREADT_HANDLER_VERSION 1
+#ifdef __cplusplus
+#define THREADT_HANDLER extern "C" const unsigned threadt_handler_version = THREADT_HANDLER_VERSION;
+#else
+#define THREADT_HANDLER const unsigned threadt_handler_version = THREADT_HANDLER_VERSION;
+#endif
+
+/* A record, as thread_trace(5) describes it. */
+struct threadt_record {
+    uint64_t time; /* nanoseconds since the Epoch */
+    uint64_t tid;  /* pthread_self() */
+    uint32_t pid;
+    uint32_t lwpid;
+    uint8_t event1;
+    uint8_t event2;
+    uint8_t which;
+    uint8_t unused[5];
+    uint64_t a[5]; /* a1 to a5, signed ones sign-extended */
+};
+
+extern const unsigned threadt_handler_version;
+/* Begins, in the process and in each forked child. Whether the records go to the handler and not to the trace, or to both;
+ * any other result: the handler does not want any. */
+enum { THREADT_INSTEAD = 0, THREADT_BESIDE = 1 };
+int threadt_handler_init(const char *parameters);
+/* Takes a record, in the thread that makes it. */
+void threadt_handler_event(const struct threadt_record *record);
+/* The process ends by exit or by returning from main. May be missing. */
+void threadt_handler_fini(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -84,6 +84,7 @@ pub fn initialise() -> bool {
         let records_user_events = CONFIG.get().events.contains_numbers(USER, 0);
         let switch = if records_user_events { Switch::OFF.with(Switch::ON) } else { Switch::OFF };
         process_state::set_switch(process_state::USER_EVENTS, switch);
+        PROCESS.records_directly.store(u32::from(!CONFIG.get().has_handler), Relaxed);
         true
     })
 }

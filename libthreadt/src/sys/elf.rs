@@ -347,6 +347,22 @@ pub fn libc_has_version(version: &CStr) -> bool {
     libc.and_then(LinkMap::tables).is_some_and(|tables| unsafe { tables.version_index(version) }.is_some())
 }
 
+/// A variable of the object behind this library that was loaded from a file with the base name of `path`.
+pub fn variable_behind(path: &CStr, name: &CStr) -> Option<usize> {
+    // SAFETY: the tables are the loaded object's.
+    unsafe { object_behind(path)?.tables()?.variable(name) }
+}
+
+/// A function of that object.
+pub fn function_behind(path: &CStr, name: &CStr) -> Option<*const ()> {
+    in_object(object_behind(path)?, name, None).map(|definition| definition.address)
+}
+
+fn object_behind(path: &CStr) -> Option<&'static LinkMap> {
+    let name = path::base_name(path.to_bytes());
+    objects().skip_while(|object| !object.is_ours()).find(|object| object.base_name() == name)
+}
+
 /// The definition in the object that has code at `address`.
 pub fn definition_beside(address: usize, name: &CStr) -> Option<Definition> {
     in_object(with_code_at(address, objects())?, name, None)

@@ -124,6 +124,13 @@ pub struct Recording {
     #[arg(long)]
     pub unbuffered: bool,
 
+    /// Give each record to a shared object, which decides whether it is also written (THR_TRACE_HANDLER)
+    ///
+    /// The text behind a colon is for the shared object. libthreadt(7) describes what it has to be. Example:
+    /// --handler ./count_objects.so
+    #[arg(long, value_name = "FILE.so[:PARAMETERS]", value_hint = ValueHint::FilePath)]
+    pub handler: Option<OsString>,
+
     /// Also record return addresses and lock owners: the default, unless THR_TRACE_DETAIL is set (THR_TRACE_DETAIL)
     #[arg(long, overrides_with = "no_detail")]
     pub detail: bool,
