@@ -32,9 +32,10 @@ mod symbols;
 use symbols::{FIRST_VERSION, Symbol, optional_functions};
 
 /// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
-/// mostly to calibrate, and what `src/hooks/unrecorded.rs`, `user.rs` and `sandbox.rs` hook.
-const HELPERS: [&str; 29] = [
+/// mostly to calibrate, what `src/unwind/` calls, and what `src/hooks/unrecorded.rs`, `user.rs` and `sandbox.rs` hook.
+const HELPERS: [&str; 30] = [
     "__libc_start_main",
+    "_dl_find_object",
     "_pthread_cleanup_pop",
     "_pthread_cleanup_push",
     "chroot",
@@ -268,6 +269,25 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
         values[3] = "detail(caller)".to_owned();
     }
     values.resize(5, "detail(caller)".to_owned());
+    // Of each init, and of each call that fails, the stack is recorded; of one that waits, before it waits.
+    let has_rval = cells.split(' ').any(|cell| cell == "rval") && *event != "thr_getconcurrency";
+    let has_stack = match has_rval {
+        true if event.ends_with("_init") => "true",
+        true => "result.is_error()",
+        false => "false",
+    };
+    let (put_waiting, has_failed) = match *event {
+        "thr_sleep" => ("", "false"),
+        "sema_wait" | "sema_timedwait" => {
+            ("let waits = word_1 == 0;\n    if waits { recorder::put_stack(time); }", "!waits && result.is_error()")
+        }
+        // -1 is success.
+        "barrier_wait" => (
+            "let waits = word_1 != 1;\n    if waits { recorder::put_stack(time); }",
+            "!waits && result.rval() as i64 > 0",
+        ),
+        _ => ("recorder::put_stack(time);", "false"),
+    };
     let values = values.join(", ");
     let names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
     let object = names.first().copied().unwrap_or_default();
@@ -307,7 +327,7 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
                 text,
                 "    {kind_before}\n    {stamp_before}\n{before}    {note}\n    let result = {call};\n{omit_after}    \
                  {stamp_after}\n    {kind_after}\n    \
-                 recorder::put_mutex(switch, recursive, {kind}, &id::R{upper}_0, time, [{values}]);\n    \
+                 recorder::put_mutex(switch, recursive, {kind}, &id::R{upper}_0, time, [{values}], {has_stack});\n    \
                  {recorded}\n    result"
             )
             .unwrap();
@@ -322,13 +342,13 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
         ("one_record", 0) if stamp == "before" => writeln!(
             text,
             "    let time = clock::now_unfenced();\n{before}    {note}\n    let result = {call};\n    \
-             recorder::put({kind}, time, [{values}]);\n    {recorded}\n    result"
+             recorder::put_result({kind}, time, [{values}], {has_stack});\n    {recorded}\n    result"
         )
         .unwrap(),
         ("one_record", 0) => writeln!(
             text,
             "    let result = {call};\n{omit_after}    \
-             recorder::put({kind}, clock::now_fenced(), [{values}]);\n    result"
+             recorder::put_result({kind}, clock::now_fenced(), [{values}], {has_stack});\n    result"
         )
         .unwrap(),
         ("two_records", 1) => {
@@ -336,10 +356,12 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
             bits.resize(4, "0".to_owned());
             writeln!(
                 text,
-                "{before}    recorder::put(&id::{upper}_1, clock::now_unfenced(), [{values}]);\n    \
-                 let unwound = ReturnRecord::new(&id::{upper}_2, [libc::ECANCELED as u64, 0, 0, 0, 0]);\n    \
+                "{before}    let time = clock::now_unfenced();\n    \
+                 recorder::put(&id::{upper}_1, time, [{values}]);\n    \
+                 {put_waiting}\n    let unwound = ReturnRecord::new(&id::{upper}_2, [libc::ECANCELED as u64, 0, 0, 0, 0]);\n    \
                  let result: {result} = unwound.call(next_functions::{next}.address(), [{}]);\n    \
-                 recorder::put(&id::{upper}_2, clock::now_fenced(), [result.rval(), 0, 0, 0, 0]);\n    result",
+                 recorder::put_result(&id::{upper}_2, clock::now_fenced(), [result.rval(), 0, 0, 0, 0], {has_failed});\n    \
+                 result",
                 bits.join(", ")
             )
             .unwrap();

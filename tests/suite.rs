@@ -46,6 +46,9 @@ mod user_events;
 // THR_TRACE_HANDLER: shared objects that get the records.
 mod handler;
 
+// THR_TRACE_STACK: the call stacks of calls that waited or failed.
+mod stack;
+
 // trace-cat report: who waits for whom, how long, and who is stuck.
 mod report;
 

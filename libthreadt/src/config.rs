@@ -1,7 +1,7 @@
 //! What the environment asks for, read once in the life of a program.
 
 use core::ffi::{CStr, c_char};
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use spec::EventSet;
 use spec::buffer::{RING_SIZES, SlotLayout};
@@ -51,6 +51,19 @@ pub fn is_detailed() -> bool {
     detail(1) != 0
 }
 
+/// The most frames that `THR_TRACE_STACK` may want.
+const STACK_FRAMES_MAX: u32 = 64;
+
+/// How many frames `THR_TRACE_STACK` wants recorded.
+static STACK_FRAMES: AtomicU32 = AtomicU32::new(0);
+
+/// How many frames are recorded of the stacks of calls that wait or fail; 0 without `THR_TRACE_STACK`.
+#[inline(always)]
+pub fn stack_frames() -> u32 {
+    // ORDERING: as in `detail`.
+    STACK_FRAMES.load(Relaxed)
+}
+
 unsafe extern "C" {
     static environ: *const *const c_char;
     /// Where the kernel has put argc, argv and, behind the NULL of argv, the environment.
@@ -95,6 +108,7 @@ pub fn read() -> Config {
     if variable(b"THR_TRACE_DETAIL").is_some() {
         DETAIL.store(u64::MAX, Relaxed);
     }
+    STACK_FRAMES.store(wanted_stack_frames(), Relaxed);
     let layout = ring();
     Config {
         max: size(b"THR_TRACE_MAX", SizeLimit::parse).unwrap_or(SizeLimit::NONE),
@@ -134,6 +148,18 @@ pub fn handler_path() -> &'static CStr {
 pub fn handler_parameters() -> &'static CStr {
     let parameters = HANDLER.get().get(handler_path().count_bytes() + 1..).unwrap_or_default();
     CStr::from_bytes_until_nul(parameters).unwrap_or(c"")
+}
+
+/// The number in `THR_TRACE_STACK`; 0 if there is none, or an invalid one, which is reported.
+fn wanted_stack_frames() -> u32 {
+    let Some(value) = variable(b"THR_TRACE_STACK") else { return 0 };
+    let number = core::str::from_utf8(value.to_bytes()).ok().and_then(|digits| digits.parse().ok());
+    let frames = number.filter(|frames| (1..=STACK_FRAMES_MAX).contains(frames));
+    if frames.is_none() {
+        let text: [&[u8]; 3] = [b"THR_TRACE_STACK: '", value.to_bytes(), b"' is not a number from 1 to 64, ignored"];
+        warn(Warning::Stack, &text);
+    }
+    frames.unwrap_or(0)
 }
 
 /// Whether `THR_TRACE_LEVEL` is `blocked`; an unknown value is reported and taken as `all`.

@@ -12,6 +12,7 @@
 //! - `storage`: slots in the process's trbuf, mapped shared; when and how their text gets to the thread's file
 //! - `trace_dir`: the directory, the names in it and their owner, the clock that its processes share, trinfo
 //! - `process_state`: the words of the process, which a forked child does not inherit
+//! - `unwind`: the call stack of a thread, without allocation and lock
 //! - `glibc`: the functions behind the hooks, the words of synchronisation objects, calls that unwind
 //! - `clock`, `config`: the time of a record; the environment
 //! - `sys`: what stands in the place of libc: system calls, paths, ELF symbols, lock-free primitives, messages
@@ -49,6 +50,7 @@ mod recorder;
 mod storage;
 mod sys;
 mod trace_dir;
+mod unwind;
 
 #[cfg(not(test))]
 mod entry {

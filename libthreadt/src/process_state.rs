@@ -135,7 +135,7 @@ impl Switch {
         self.0
     }
 
-    pub fn with(self, other: Switch) -> Switch {
+    pub const fn with(self, other: Switch) -> Switch {
         Switch(self.0 | other.0)
     }
 

@@ -49,6 +49,15 @@ impl Bars<'_> {
         self.bars.push(Bar { what, value, most, unit: "" });
     }
 
+    /// How much more the stacks are than the same without them.
+    fn more_by_stacks(&mut self, what: &str, workload: &str, most: f64) {
+        let value = self.median((workload, Way::Stack), Cell::figure).and_then(|stack| {
+            let detail = self.median((workload, Way::Detail), Cell::figure)?;
+            Ok(stack - detail)
+        });
+        self.bars.push(Bar { what: format!("{workload}: stack - detail, {what}"), value, most, unit: "ns" });
+    }
+
     /// How much more ours is than native, divided by `share`.
     fn more(&mut self, what: String, ours: Place, share: f64, most: f64, unit: &'static str) {
         let native = (ours.0, Way::Native);
@@ -93,6 +102,10 @@ pub fn bars(results: &Results) -> Vec<Bar> {
             1.2,
         );
         bars.more("mutex-1: blocked - native, a pair".to_owned(), ("mutex-1", Way::Blocked), 1.0, 8.0, "ns");
+        bars.more_by_stacks("a pair", "mutex-1", 1.0);
+    }
+    if asked("stack-16") {
+        bars.more_by_stacks("16 frames", "stack-16", 1500.0);
     }
     for workload in ["mutex-1", "recursive-1", "rwlock-1", "semaphore-1"].into_iter().filter(|name| asked(name)) {
         // Two calls a turn.

@@ -146,7 +146,7 @@ impl Runner {
                 let usage = uftrace.record(calls, launch, &trace.join("uftrace"), scratch)?;
                 (sample(workload, &usage)?, Some(trace::uftrace_calls(trace)))
             }
-            Way::Off | Way::Before | Way::Default | Way::Buf | Way::Blocked | Way::Ring | Way::Detail => {
+            Way::Off | Way::Before | Way::Default | Way::Buf | Way::Blocked | Way::Ring | Way::Detail | Way::Stack => {
                 let library = self.against.as_ref().filter(|_| way == Way::Before).unwrap_or(&self.library);
                 let launch = launch.env("LD_PRELOAD", library).env("THR_TRACE_DIR", trace);
                 let variables = way.variables().iter();

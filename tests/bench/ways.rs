@@ -24,6 +24,8 @@ pub enum Way {
     Ring,
     /// THR_TRACE_DETAIL.
     Detail,
+    /// THR_TRACE_DETAIL and THR_TRACE_STACK=16.
+    Stack,
     /// LTTng-UST's pthread wrapper, channels that discard.
     Lttng,
     /// The same with channels that overwrite.
@@ -34,7 +36,7 @@ pub enum Way {
 
 impl Way {
     /// All, in the table's order.
-    pub const ALL: [Way; 13] = [
+    pub const ALL: [Way; 14] = [
         Way::Native,
         Way::Floor,
         Way::Off,
@@ -45,6 +47,7 @@ impl Way {
         Way::Blocked,
         Way::Ring,
         Way::Detail,
+        Way::Stack,
         Way::Lttng,
         Way::LttngOverwrite,
         Way::Uftrace,
@@ -63,6 +66,7 @@ impl Way {
             Way::Blocked => "blocked",
             Way::Ring => "ring",
             Way::Detail => "detail",
+            Way::Stack => "stack",
             Way::Lttng => "lttng",
             Way::LttngOverwrite => "lttng-overwrite",
             Way::Uftrace => "uftrace",
@@ -82,6 +86,7 @@ impl Way {
             Way::Blocked => "libthreadt, THR_TRACE_LEVEL=blocked",
             Way::Ring => "libthreadt, THR_TRACE_RING=4M",
             Way::Detail => "libthreadt, THR_TRACE_DETAIL=1",
+            Way::Stack => "libthreadt, THR_TRACE_DETAIL=1 THR_TRACE_STACK=16",
             Way::Lttng => "LTTng-UST's pthread wrapper, default channel (4 x 512 KiB a CPU, discard), no contexts",
             Way::LttngOverwrite => "the same, snapshot session (overwrite), one snapshot at the end",
             Way::Uftrace => "uftrace record --force --no-event; programs: --nest-libcall -F ^pthread_ -F ^sem_",
@@ -96,6 +101,7 @@ impl Way {
             Way::Blocked => &[("THR_TRACE_LEVEL", "blocked")],
             Way::Ring => &[("THR_TRACE_RING", "4M")],
             Way::Detail => &[("THR_TRACE_DETAIL", "1")],
+            Way::Stack => &[("THR_TRACE_DETAIL", "1"), ("THR_TRACE_STACK", "16")],
             _ => &[],
         }
     }

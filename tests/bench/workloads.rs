@@ -82,7 +82,7 @@ const fn real_program(name: &'static str, what: &'static str, program: Program) 
 }
 
 /// All of them, in the table's order. Turns are chosen so that a run takes a tenth of a second or two where it is traced.
-pub const WORKLOADS: [Workload; 23] = [
+pub const WORKLOADS: [Workload; 25] = [
     calls("mutex-1", "lock + unlock of a free mutex, one thread", "private", 1, 600_000),
     calls("mutex-2", "the same, two threads with a mutex each", "private", 2, 400_000),
     calls("shared-2", "the same, two threads with one mutex", "shared", 2, 200_000),
@@ -90,6 +90,8 @@ pub const WORKLOADS: [Workload; 23] = [
     calls("rwlock-1", "read lock + unlock of a free rwlock", "read-lock", 1, 400_000),
     calls("semaphore-1", "post + wait that does not block", "semaphore", 1, 400_000),
     calls("ping-pong", "two threads wake each other by condition variables, there and back", "ping-pong", 2, 15_000),
+    calls("stack-16", "a try of a locked mutex, in the innermost of 16 functions", "failed-try", 1, 100_000),
+    calls("backtrace-16", "the same place, backtrace() of 16 frames", "backtrace", 1, 20_000),
     // A process can have 4096 record files: after as many threads each further one finds its file.
     Workload {
         name: "create-old",
@@ -193,14 +195,22 @@ impl Workload {
         match self.kind {
             // How often a wait for the other side is gone through is not known.
             Kind::Calls { calls: "ping-pong", .. } => None,
+            // A record a turn, and a stack's.
+            Kind::Calls { calls: "failed-try" | "backtrace", .. } => None,
+            // Nor is how often a thread waits for the other one, which is when it has a stack.
+            Kind::Calls { calls: "shared", .. } if way == Way::Stack => None,
             Kind::Calls { threads, .. } => Some(a_turn * threads * self.turns(way)?),
             _ => None,
         }
     }
 
-    /// Whether this way means anything for this workload: the floors are those of one loop.
+    /// Whether this way means anything for this workload: the floors are those of one loop, and a backtrace is not recorded.
     pub fn has(&self, way: Way) -> bool {
-        !matches!(way, Way::Floor | Way::BufFloor) || self.name == "mutex-1"
+        match way {
+            Way::Floor | Way::BufFloor => self.name == "mutex-1",
+            Way::Native => true,
+            _ => self.name != "backtrace-16",
+        }
     }
 
     /// Why this workload is not measured in this way, though both are there.

@@ -196,7 +196,8 @@ fn of_every_function_the_caller_is_behind_its_call() {
                 let symbols = spec::FUNCTIONS.iter().filter(|function| function.event.event().number == event.number);
                 if let Some(target) = target {
                     let calls = |function: &spec::Function| c_name(function) == target;
-                    assert!(symbols.into_iter().any(calls), "{}: a call of {target}: {}", case.source, record.line);
+                    let is_known = symbols.into_iter().any(calls) || target == "syscall" && name.starts_with("futex_");
+                    assert!(is_known, "{}: a call of {target}: {}", case.source, record.line);
                     checked.insert(target.clone());
                 }
             }

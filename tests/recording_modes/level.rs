@@ -50,6 +50,11 @@ fn kept(first: &Expectation, second: Option<&Expectation>) -> Kept {
         },
         // Condition variables of the first version do not tell of waiters.
         Level::Waiters if first.symbol.contains('@') => Kept::Yes,
+        // How many a futex has woken.
+        Level::Waiters if first.event == "futex_wake" => {
+            let woken: i32 = column(first, "result").and_then(|woken| woken.parse().ok()).expect("a number");
+            if woken > 0 { Kept::Yes } else { Kept::No }
+        }
         Level::Waiters => answer(column(first, "waiters?")),
         Level::Blocked => match (column(first, "s_count"), second) {
             (Some("0"), _) => Kept::Yes,

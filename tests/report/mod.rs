@@ -1,6 +1,7 @@
 //! `trace-cat report`: programs whose waits, holders and deadlocks are known.
 
 mod names;
+mod stacks;
 mod wrong;
 
 use std::thread::sleep;

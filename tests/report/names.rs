@@ -10,7 +10,7 @@ use super::super::harness::{Program, TestDirectory, repository};
 use super::{document, report};
 
 /// `FILE:LINE` of the line of a program's source that ends in this comment.
-fn place(source: &str, comment: &str) -> String {
+pub fn place(source: &str, comment: &str) -> String {
     let path = repository().join("tests/programs/report").join(source);
     let text = fs::read_to_string(path).unwrap();
     let ending = format!("// {comment}");
@@ -23,7 +23,7 @@ fn texts<'a>(document: &'a Value, list: &str, key: &str) -> Vec<&'a str> {
 }
 
 /// The report on what was recorded in the test's directory.
-fn reported(test: &TestDirectory, options: &[&str]) -> Value {
+pub fn reported(test: &TestDirectory, options: &[&str]) -> Value {
     document(report(test, &[&["-F", "json"], options].concat()).run().success())
 }
 

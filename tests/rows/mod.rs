@@ -93,6 +93,7 @@ cases! {
     rwlock: "rwlock.c" "" => 0;
     barrier: "barrier.c" "" => 0;
     spin: "spin.c" "" => 0;
+    futex: "futex.c" "" => 0;
     thread: "thread.c" "" => 0;
     keys: "keys.c" "" => 0;
     join: "join.c" "" => 0;

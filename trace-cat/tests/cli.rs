@@ -22,6 +22,8 @@ mod report;
 mod rings;
 #[path = "cli/selection.rs"]
 mod selection;
+#[path = "cli/stacks.rs"]
+mod stacks;
 #[path = "../src/testing/trbuf_image.rs"]
 #[expect(dead_code, reason = "the unit tests use more of it")]
 mod trbuf_image;

@@ -12,6 +12,7 @@ use crate::process_state::{self, PROCESS, ProcessState, Switch, is_initialised};
 use crate::storage::{self, thread_local};
 use crate::sys::{self, Once, SetOnce, diagnostics, seccomp};
 use crate::trace_dir::{directory, info_file};
+use crate::unwind;
 
 /// The PID of the process in which the library was initialised last: this one, or the one that it was forked from.
 static LAST_PID: AtomicU32 = AtomicU32::new(0);
@@ -124,6 +125,9 @@ fn configure() {
     unsafe {
         *CONFIG.get_mut() = config::read();
         *SWITCHES.get_mut() = core::array::from_fn(|index| configured_switch(&EVENTS[index]));
+        if config::stack_frames() != 0 && !next_functions::_dl_find_object.is_known() {
+            unwind::note_modules();
+        }
     }
     if CONFIG.get().events.is_none() {
         // Children inherit switches that are all off.

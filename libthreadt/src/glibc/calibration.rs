@@ -20,6 +20,7 @@ pub fn calibrate() {
         (SEM, sem_as_expected()),
         (BARRIER, barrier_as_expected()),
         (ONCE, once_as_expected()),
+        (THREAD, thread_as_expected()),
     ];
     let known = layouts.iter().filter(|(_, expected)| *expected).fold(0, |known, (layout, _)| known | layout);
     set_known(known, cond_wrefs.unwrap_or(0));
@@ -119,6 +120,12 @@ fn barrier_as_expected() -> bool {
     let object = &raw mut barrier;
     let made = succeeds!(pthread_barrier_init(object, 0, 3)) && barrier.0[..3] == [0, 0, 3];
     made && succeeds!(pthread_barrier_destroy(object))
+}
+
+fn thread_as_expected() -> bool {
+    let thread = sys::thread_word::thread_pointer();
+    // SAFETY: glibc's structure of this thread is larger.
+    unsafe { word(core::ptr::with_exposed_provenance_mut(thread), THREAD_LWP) == sys::thread_id() }
 }
 
 fn once_as_expected() -> bool {

@@ -29,9 +29,17 @@ pub const RWLOCK: u32 = 4;
 pub const SEM: u32 = 8;
 pub(super) const BARRIER: u32 = 16;
 pub(super) const ONCE: u32 = 32;
+pub(super) const THREAD: u32 = 64;
 /// All of them, by the names that `trinfo` uses.
-pub const LAYOUTS: [(u32, &[u8]); 6] =
-    [(MUTEX, b"mutex"), (COND, b"cond"), (RWLOCK, b"rwlock"), (SEM, b"sem"), (BARRIER, b"barrier"), (ONCE, b"once")];
+pub const LAYOUTS: [(u32, &[u8]); 7] = [
+    (MUTEX, b"mutex"),
+    (COND, b"cond"),
+    (RWLOCK, b"rwlock"),
+    (SEM, b"sem"),
+    (BARRIER, b"barrier"),
+    (ONCE, b"once"),
+    (THREAD, b"thread"),
+];
 
 /// Sets which layouts are known, and where `__wrefs` is.
 pub(super) fn set_known(layouts: u32, cond_wrefs: usize) {
@@ -269,10 +277,25 @@ pub unsafe fn barrier_missing(barrier: Ptr) -> u64 {
 
 // pthread_once_t
 pub(super) const ONCE_DONE: u32 = 2;
+const ONCE_RUNNING: u32 = 1;
 
 /// Whether the routine is known to have ended, so that a call does nothing.
 pub unsafe fn once_is_done(once_control: Ptr) -> bool {
     knows(ONCE) && word(once_control, 0) == ONCE_DONE
+}
+
+/// Whether another thread is known to run the routine, so that a call waits.
+pub unsafe fn once_is_running(once_control: Ptr) -> bool {
+    // The other bits count forks.
+    knows(ONCE) && word(once_control, 0) & 3 == ONCE_RUNNING
+}
+
+// struct pthread
+pub(super) const THREAD_LWP: usize = 720;
+
+/// Whether a thread that is to be joined is known to have ended: the kernel has cleared its LWP.
+pub unsafe fn thread_has_ended(thread: u64) -> bool {
+    knows(THREAD) && word(core::ptr::with_exposed_provenance_mut(thread as usize), THREAD_LWP) == 0
 }
 
 #[cfg(test)]

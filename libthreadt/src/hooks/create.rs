@@ -57,7 +57,9 @@ unsafe fn create<R: CallResult>(
     let recorded = records(id::THR_CREATE);
     if recorded {
         let columns = [thread as u64, attr as u64, start_routine as u64, arg as u64, detail(caller)];
-        recorder::put(&id::THR_CREATE_1, clock::now_fenced(), columns);
+        let time = clock::now_fenced();
+        recorder::put(&id::THR_CREATE_1, time, columns);
+        recorder::put_stack(time);
     }
     let mut tid = 0u64;
     let result = call_next((&raw mut tid).cast(), lifecycle::run as Ptr, (&raw const *start).cast_mut().cast());

@@ -25,7 +25,7 @@ pub fn proc_exec(caller: u64, call_next: impl Fn() -> c_int) -> c_int {
     }
     let result = lifecycle::exec(call_next);
     if recorded {
-        recorder::put(&id::PROC_EXEC_2, clock::now_fenced(), [errno() as u64, 0, 0, 0, 0]);
+        recorder::put_result(&id::PROC_EXEC_2, clock::now_fenced(), [errno() as u64, 0, 0, 0, 0], true);
     }
     result
 }

@@ -46,6 +46,6 @@ pub fn put_return_record(kind: u64, child: c_int) {
     if records(id::PROC_FORK) {
         let time = clock::now_fenced();
         let columns = if child < 0 { [0, errno() as u64, kind, 0, 0] } else { [child as u64, 0, kind, 0, 0] };
-        recorder::put(&id::PROC_FORK_2, time, columns);
+        recorder::put_result(&id::PROC_FORK_2, time, columns, child < 0);
     }
 }

@@ -10,7 +10,7 @@ use crate::config::detail;
 use crate::first_use::{records, switch};
 use crate::glibc::call_arguments::given_limit_ns;
 use crate::glibc::next_functions::{self, NextFunction};
-use crate::glibc::object_words::Ptr;
+use crate::glibc::object_words::{self, Ptr};
 use crate::recorder::{self, ReturnRecord};
 
 /// A kind of join that may wait, and its records.
@@ -44,13 +44,20 @@ unsafe fn join<R: CallResult, S: CallResult>(
             return next(thread, exit_status, further[0], further[1]);
         }
         let entry = [thread, clock as u64, given_limit_ns(limit), 0, detail(caller)];
-        recorder::put(join.kinds[0], clock::now_fenced(), entry);
+        let time = clock::now_fenced();
+        recorder::put(join.kinds[0], time, entry);
+        // The next function reads the thread's words, too.
+        let waits = !object_words::thread_has_ended(thread);
+        if waits {
+            recorder::put_stack(time);
+        }
         let mut status = core::mem::zeroed::<S>();
         let unwound = ReturnRecord::new(join.kinds[1], [thread, 0, libc::ECANCELED as u64, 0, 0]);
         let arguments = [thread, &raw mut status as u64, further[0], further[1]];
         let result: R = unwound.call(next.address(), arguments);
         let time = clock::now_fenced();
-        recorder::put(join.kinds[1], time, joined(thread, result, status, exit_status));
+        let columns = joined(thread, result, status, exit_status);
+        recorder::put_result(join.kinds[1], time, columns, !waits && result.is_error());
         result
     }
 }
@@ -119,7 +126,8 @@ hook! {
                 let time = clock::now_fenced();
                 let [thread, status, rval, ..] = joined(thread, result, status, exit_status);
                 if rval != 0 || !switch.is_selective() {
-                    recorder::put(&id::THR_TRYJOIN_0, time, [thread, status, rval, 0, detail(caller)]);
+                    let columns = [thread, status, rval, 0, detail(caller)];
+                    recorder::put_result(&id::THR_TRYJOIN_0, time, columns, result.is_error());
                 }
             }
             result

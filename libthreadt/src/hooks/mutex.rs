@@ -59,6 +59,7 @@ unsafe fn lock<R: CallResult>(
         let depth = if recursive && is_taken(rval) { unsafe { object_words::recursion_depth(mutex) } } else { 0 };
         [rval, u64::from(block), depth, 0, 0]
     };
+    let may_wait;
     let held = match try_lock.filter(|next| kind.may_be_tried() && next.is_libc()) {
         Some(next) => {
             // SAFETY: the next try of this kind of mutex.
@@ -79,11 +80,13 @@ unsafe fn lock<R: CallResult>(
                 recorder::put_pair(kinds, time, entry(owner), returned);
                 return result;
             }
-            result.rval() == libc::EBUSY as u64
+            may_wait = result.rval() == libc::EBUSY as u64;
+            may_wait
         }
         // SAFETY: the next function reads the mutex.
         None => unsafe {
-            if switch.is_selective() && object_words::mutex_is_free(mutex) {
+            may_wait = !object_words::mutex_is_free(mutex);
+            if switch.is_selective() && !may_wait {
                 return call_next();
             }
             object_words::mutex_is_held(mutex)
@@ -93,10 +96,14 @@ unsafe fn lock<R: CallResult>(
     // SAFETY: the next function reads the mutex.
     let owner = if is_detailed() { unsafe { object_words::mutex_owner(mutex) } } else { 0 };
     recorder::put(kinds[0], time, entry(owner));
+    if may_wait {
+        recorder::put_stack(time);
+    }
     let result = call_next();
     let time = clock::now_fenced();
     let rval = result.rval();
-    recorder::put(kinds[1], time, returned(rval, held && is_taken(rval) || rval == libc::ETIMEDOUT as u64));
+    let columns = returned(rval, held && is_taken(rval) || rval == libc::ETIMEDOUT as u64);
+    recorder::put_result(kinds[1], time, columns, !may_wait && result.is_error());
     result
 }
 

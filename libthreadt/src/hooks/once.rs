@@ -33,7 +33,12 @@ pub unsafe fn thr_once<R: CallResult>(
         }
         return result;
     }
-    recorder::put(&id::THR_ONCE_1, clock::now_unfenced(), entry);
+    let time = clock::now_unfenced();
+    recorder::put(&id::THR_ONCE_1, time, entry);
+    // SAFETY: the next function reads it.
+    if unsafe { object_words::once_is_running(once_control) } {
+        recorder::put_stack(time);
+    }
     // The routine may be cancelled or throw.
     let unwound = ReturnRecord::new(&id::THR_ONCE_2, [libc::ECANCELED as u64, 0, 0, 0, 0]);
     // SAFETY: the caller's.

@@ -12,6 +12,13 @@ pub fn errno() -> c_int {
 pub trait CallResult: Copy {
     /// The column `rval`: 0 or an errno value; for functions that return something else, that.
     fn rval(&self) -> u64;
+
+    /// Whether the result, 0 or an errno value, is an error.
+    #[inline(always)]
+    fn is_error(&self) -> bool {
+        // A mutex whose owner has died is acquired.
+        ![0, libc::EOWNERDEAD as u64].contains(&self.rval())
+    }
 }
 
 impl CallResult for c_int {

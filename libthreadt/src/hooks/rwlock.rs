@@ -80,9 +80,14 @@ unsafe fn lock(
     // SAFETY: the next function reads the lock.
     let owner = if is_detailed() { unsafe { object_words::rwlock_writer(rwlock) } } else { 0 };
     recorder::put(lock.kinds[0], time, entry(owner));
+    let may_wait = held || !object_words::knows(object_words::RWLOCK);
+    if may_wait {
+        recorder::put_stack(time);
+    }
     let result = call_next();
     let time = clock::now_fenced();
-    recorder::put(lock.kinds[1], time, returned(result, held && result == 0 || result == libc::ETIMEDOUT));
+    let columns = returned(result, held && result == 0 || result == libc::ETIMEDOUT);
+    recorder::put_result(lock.kinds[1], time, columns, !may_wait && result.is_error());
     result
 }
 

@@ -24,7 +24,7 @@ hook! {
                 // SEM_FAILED is NULL.
                 let error = if sem.is_null() { errno() as u64 } else { 0 };
                 let columns = [sem as u64, i64::from(oflag) as u64, mode.into(), value.into(), error];
-                recorder::put(&id::SEMA_OPEN_0, clock::now_fenced(), columns);
+                recorder::put_result(&id::SEMA_OPEN_0, clock::now_fenced(), columns, error != 0);
             }
             sem
         }

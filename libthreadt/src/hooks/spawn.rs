@@ -66,7 +66,8 @@ macro_rules! spawn_functions {
                     let time = clock::now_fenced();
                     // SAFETY: a function that succeeds has filled the variable.
                     let child = if result == 0 { $child(unsafe { *variable }) } else { 0 };
-                    recorder::put(&id::PROC_FORK_2, time, [child.into(), result as u64, $kind, 0, 0]);
+                    let columns = [child.into(), result as u64, $kind, 0, 0];
+                    recorder::put_result(&id::PROC_FORK_2, time, columns, result != 0);
                 }
                 result
             }

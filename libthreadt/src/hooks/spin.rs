@@ -25,7 +25,9 @@ pub unsafe fn spin_lock(switch: Switch, spin: Ptr, caller: u64, call_next: impl 
         }
         return 0;
     }
-    recorder::put(&id::SPIN_LOCK_1, clock::now_unfenced(), entry);
+    let time = clock::now_unfenced();
+    recorder::put(&id::SPIN_LOCK_1, time, entry);
+    recorder::put_stack(time);
     let result = call_next();
     recorder::put(&id::SPIN_LOCK_2, clock::now_fenced(), [1, 0, 0, 0, 0]);
     result

@@ -17,7 +17,7 @@ use crate::first_use::{prepare_files, records};
 use crate::process_state::{self, PROCESS};
 use crate::storage::thread_local;
 use crate::sys::diagnostics::{Warning, warn};
-use crate::sys::{Once, SetOnce, elf, thread_id, thread_word};
+use crate::sys::{Once, SetOnce, preloaded, thread_id, thread_word};
 
 /// The version of what handlers and this library expect of each other, as in `threadt.h`.
 const VERSION: c_uint = 1;
@@ -96,7 +96,7 @@ fn is_in_force() -> bool {
 /// Searches for the handler's functions in the objects that were loaded behind this library.
 fn search() -> bool {
     let path = config::handler_path();
-    let variable = |name| elf::variable_behind(path, name);
+    let variable = |name| preloaded::variable_behind(path, name);
     let Some(version) = variable(c"threadt_handler_version") else {
         return refuse(b"is not preloaded behind libthreadt.so, or is no handler");
     };
@@ -104,7 +104,7 @@ fn search() -> bool {
     if unsafe { *(version as *const c_uint) } != VERSION {
         return refuse(b"is for another version of libthreadt");
     }
-    let function = |name| elf::function_behind(path, name);
+    let function = |name| preloaded::function_behind(path, name);
     let (Some(init), Some(event)) = (function(c"threadt_handler_init"), function(c"threadt_handler_event")) else {
         return refuse(b"lacks threadt_handler_init or threadt_handler_event");
     };

@@ -5,6 +5,7 @@ mod record;
 mod release_note;
 mod return_record;
 mod slot_adoption;
+mod stack_record;
 mod thread_slot;
 
 #[cfg(test)]
@@ -12,8 +13,9 @@ pub use append::append;
 #[cfg(not(test))]
 pub use handler::begin_early as begin_handler;
 pub use handler::end as end_handler;
-pub use record::{put, put_mutex, put_pair};
+pub use record::{put, put_pair};
 pub use release_note::{note_release, record_abandoned_release, release_is_recorded};
 pub use return_record::ReturnRecord;
 pub use slot_adoption::pthread_self;
+pub use stack_record::{put_mutex, put_result, put_stack};
 pub use thread_slot::{slot_or_claim, take_over_losses};

@@ -8,7 +8,7 @@ use spec::encode::UntimedRecord;
 use super::append::{append, append_all};
 use super::{handler, thread_slot};
 use crate::first_use::initialise;
-use crate::process_state::{PROCESS, Switch};
+use crate::process_state::PROCESS;
 use crate::storage::{RECORDS_AT_ONCE, thread_local};
 
 /// Records one line. `time` is a reading of the clock.
@@ -24,21 +24,6 @@ pub fn put_pair(kinds: [&'static RecordKind; 2], time: u64, entry: [u64; 5], res
         time,
         &[UntimedRecord { kind: kinds[0], arguments: entry }, UntimedRecord { kind: kinds[1], arguments: result }],
     );
-}
-
-/// Records one line of a mutex call, of category 6 if the mutex is recursive.
-#[inline(always)]
-pub fn put_mutex(
-    switch: Switch,
-    recursive: bool,
-    kind: &'static RecordKind,
-    recursive_kind: &'static RecordKind,
-    time: u64,
-    arguments: [u64; 5],
-) {
-    if switch.is_on_for(recursive) {
-        put(if recursive { recursive_kind } else { kind }, time, arguments);
-    }
 }
 
 #[inline(never)]

@@ -21,6 +21,7 @@ pub enum Warning {
     Size,
     Level,
     Ring,
+    Stack,
     Namespace,
     Missing,
     /// The directory has a trclock that cannot be trusted.

@@ -7,8 +7,9 @@
 use core::ffi::{CStr, c_char};
 use core::ptr;
 
-use libc::{Elf64_Rela, Elf64_Sym};
+use libc::{Elf64_Ehdr, Elf64_Phdr, Elf64_Rela, Elf64_Sym};
 
+use super::memory::{PAGE, is_readable};
 use super::path;
 
 /// `struct link_map`, the part that `link.h` declares.
@@ -281,6 +282,20 @@ impl Tables {
         }
     }
 
+    /// The program headers of the object, if the first page of its file is mapped as usual: where its symbols begin too, or where
+    /// its addresses count from.
+    pub fn program_headers(&self) -> Option<&'static [Elf64_Phdr]> {
+        let tables = [self.symbols as usize, self.strings as usize, self.first_table()];
+        let page = tables.into_iter().filter(|table| *table != 0).min()? & !(PAGE - 1);
+        let pages = [page, self.base].into_iter().filter(|page| page.is_multiple_of(PAGE) && is_readable(*page));
+        // SAFETY: the page is readable; if it has the file's headers, these are as the ELF format has them.
+        pages.map(ptr::with_exposed_provenance::<Elf64_Ehdr>).find_map(|header| unsafe {
+            let (identity, place) = ((*header).e_ident, (*header).e_phoff as usize);
+            let is_header = identity[..4] == *b"\x7fELF" && place == size_of::<Elf64_Ehdr>();
+            is_header.then(|| core::slice::from_raw_parts(header.add(1).cast(), (*header).e_phnum.into()))
+        })
+    }
+
     /// The address of a variable.
     ///
     /// # Safety
@@ -345,22 +360,6 @@ pub fn libc_has_version(version: &CStr) -> bool {
     let libc = objects().find(|object| object.base_name() == b"libc.so.6");
     // SAFETY: the tables are the loaded object's.
     libc.and_then(LinkMap::tables).is_some_and(|tables| unsafe { tables.version_index(version) }.is_some())
-}
-
-/// A variable of the object behind this library that was loaded from a file with the base name of `path`.
-pub fn variable_behind(path: &CStr, name: &CStr) -> Option<usize> {
-    // SAFETY: the tables are the loaded object's.
-    unsafe { object_behind(path)?.tables()?.variable(name) }
-}
-
-/// A function of that object.
-pub fn function_behind(path: &CStr, name: &CStr) -> Option<*const ()> {
-    in_object(object_behind(path)?, name, None).map(|definition| definition.address)
-}
-
-fn object_behind(path: &CStr) -> Option<&'static LinkMap> {
-    let name = path::base_name(path.to_bytes());
-    objects().skip_while(|object| !object.is_ours()).find(|object| object.base_name() == name)
 }
 
 /// The definition in the object that has code at `address`.

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::call::{Result, call};
+use super::call::{Errno, Result, call};
 
 /// Size of a page of memory, bytes.
 pub const PAGE: usize = 4096;
@@ -93,6 +93,16 @@ pub fn map_for_process(length: usize) -> Result<*mut u8> {
     unsafe { call(libc::SYS_mmap, [0, length, protection, flags, usize::MAX]) }.map(|address| address as *mut u8)
 }
 
+/// Whether the word at an address, a multiple of 8, can be read. The kernel tries: it reads a set of signals before it finds that
+/// nothing is to be done with it.
+pub fn is_readable(address: usize) -> bool {
+    const IMPOSSIBLE_HOW: usize = i32::MAX as usize;
+    const SET_SIZE: usize = 8;
+    // SAFETY: the call changes nothing.
+    let result = unsafe { call(libc::SYS_rt_sigprocmask, [IMPOSSIBLE_HOW, address, 0, SET_SIZE]) };
+    result == Err(Errno(libc::EINVAL))
+}
+
 /// Announces that [`barrier`] will be used.
 pub fn register_barrier() -> Result {
     // SAFETY: no memory is involved.
@@ -103,4 +113,22 @@ pub fn register_barrier() -> Result {
 pub fn barrier() -> Result {
     // SAFETY: no memory is involved.
     unsafe { call(libc::SYS_membarrier, [libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED as usize]) }.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_knows_what_can_be_read() {
+        let page = map_anonymous(2 * PAGE).unwrap() as usize;
+        assert!(is_readable(page) && is_readable(page + PAGE - 8));
+        // SAFETY: a page of this test.
+        unsafe { protect(page + PAGE, PAGE, libc::PROT_NONE) }.unwrap();
+        assert!(is_readable(page) && !is_readable(page + PAGE));
+        assert!(!is_readable(8) && !is_readable(usize::MAX - 7));
+        // SAFETY: as above.
+        unsafe { unmap(page as *mut u8, 2 * PAGE) };
+        assert!(!is_readable(page));
+    }
 }

@@ -21,12 +21,14 @@ pub mod own_relocations;
 pub mod path;
 mod pidfd;
 mod pool;
+pub mod preloaded;
 mod process;
 pub mod seccomp;
 mod seccomp_filter;
 pub mod stack;
 pub mod thread_word;
 mod time;
+pub mod unwind_sections;
 pub mod user_dispatch;
 
 pub use call::{Errno, Result};
@@ -36,8 +38,8 @@ pub use hold::Hold;
 #[cfg(test)]
 pub use interleaving::observable_step;
 pub use memory::{
-    PAGE, barrier, map_anonymous, map_for_process, register_barrier, replace_by_private, reserve_pages, unmap,
-    wipe_on_fork,
+    PAGE, barrier, is_readable, map_anonymous, map_for_process, register_barrier, replace_by_private, reserve_pages,
+    unmap, wipe_on_fork,
 };
 pub use once::{Once, SetOnce};
 pub use open::{

@@ -6,9 +6,8 @@
 //! already; their pointers become null, as they are without this library.
 
 use core::ffi::CStr;
-use core::ptr;
 
-use libc::{Elf64_Ehdr, Elf64_Phdr, Elf64_Rela};
+use libc::{Elf64_Phdr, Elf64_Rela};
 
 use super::elf::{LinkMap, Tables, VERSYM_HIDDEN, any_definition, objects};
 use super::memory::{self, PAGE};
@@ -99,7 +98,7 @@ unsafe fn unbind(ours: &Tables, object: &Tables, functions: &[(&CStr, &CStr)]) {
 
 /// Sets a pointer of an object to null, also where the linker has made it read-only after it relocated the object.
 unsafe fn clear(object: &Tables, slot: *mut usize) {
-    let Some(headers) = program_headers(object) else { return };
+    let Some(headers) = object.program_headers() else { return };
     let address = slot as usize;
     let covers = |header: &&Elf64_Phdr| {
         let start = object.base.wrapping_add(header.p_vaddr as usize);
@@ -124,18 +123,5 @@ unsafe fn clear(object: &Tables, slot: *mut usize) {
             slot.write(0);
             let _ = memory::protect(page, PAGE, libc::PROT_READ);
         }
-    }
-}
-
-/// The program headers of an object, if its file's first page, where its symbols begin too, is mapped as usual.
-fn program_headers(object: &Tables) -> Option<&[Elf64_Phdr]> {
-    let tables = [object.symbols as usize, object.strings as usize, object.first_table()];
-    let page = tables.into_iter().filter(|table| *table != 0).min()? & !(PAGE - 1);
-    // SAFETY: the page has tables of the object, and so is readable; the file's headers are as the ELF format has them.
-    unsafe {
-        let header = &*ptr::with_exposed_provenance::<Elf64_Ehdr>(page);
-        let is_header = header.e_ident[..4] == *b"\x7fELF" && header.e_phoff as usize == size_of::<Elf64_Ehdr>();
-        let headers = ptr::from_ref(header).add(1).cast();
-        is_header.then(|| core::slice::from_raw_parts(headers, header.e_phnum.into()))
     }
 }

@@ -99,6 +99,15 @@ fn is_on_own_stack(address: usize) -> bool {
     ends.into_iter().any(|end| end > address && end - address <= REACH && is_mapped(address, end))
 }
 
+/// The known end of the stack that has this address, or, of a stack that is not the thread's own, an address above it.
+pub fn end_of_stack_above(address: usize) -> usize {
+    const OTHER_STACK_MAX: usize = 8 << 20;
+    // SAFETY: as in `is_on_own_stack`.
+    let ends = [thread_pointer(), unsafe { __libc_stack_end }];
+    let end = ends.into_iter().filter(|end| *end > address).min();
+    end.unwrap_or(address.saturating_add(OTHER_STACK_MAX)) & !7
+}
+
 /// Whether all pages from one address to another can be read: stacks end in pages that cannot.
 fn is_mapped(from: usize, to: usize) -> bool {
     let readable = |page: usize| read_timespec(page as *const _).is_some();

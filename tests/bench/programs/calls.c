@@ -4,6 +4,7 @@
 // The clock runs from when the first thread begins its turns until the last one has made them: neither the start of the
 // process nor the writing of what is left in buffers at its end is in it.
 #include "figures.h"
+#include <execinfo.h>
 #include <semaphore.h>
 
 enum { MOST_THREADS = 64 };
@@ -69,11 +70,41 @@ static void ping_pong(void) {
     pthread_mutex_unlock(&shared);
 }
 
+// Functions that call each other, whose innermost one makes the turns.
+enum { FRAMES = 16 };
+static int makes_backtraces;
+
+__attribute__((noinline, noclone)) static long turns_in_depth(int depth) {
+    void *frames[FRAMES];
+    if (depth > 1) {
+        long made = turns_in_depth(depth - 1);
+        __asm__ volatile("" : "+r"(made)); // no jump in the place of the call
+        return made;
+    }
+    for (long i = 0; i < turns; i++)
+        if (makes_backtraces)
+            backtrace(frames, FRAMES);
+        else
+            pthread_mutex_trylock(&shared);
+    return turns;
+}
+
+static void failed_try(void) {
+    pthread_mutex_lock(&shared);
+    turns_in_depth(FRAMES);
+}
+
+static void backtraces(void) {
+    makes_backtraces = 1;
+    turns_in_depth(FRAMES);
+}
+
 static const struct {
     const char *name;
     void (*make_turns)(void);
 } kinds[] = {{"private", private_mutex},   {"shared", shared_mutex}, {"recursive", recursive_mutex},
-             {"read-lock", read_lock},     {"semaphore", semaphore}, {"ping-pong", ping_pong}};
+             {"read-lock", read_lock},     {"semaphore", semaphore}, {"ping-pong", ping_pong},
+             {"failed-try", failed_try},   {"backtrace", backtraces}};
 static void (*make_turns)(void);
 
 struct span {
@@ -96,7 +127,7 @@ int main(int argc, char **argv) {
     int threads = make_turns ? atoi(argv[2]) : 0;
     turns = make_turns ? atol(argv[3]) : 0;
     if (threads < 1 || threads > MOST_THREADS || turns < 1) {
-        fprintf(stderr, "usage: calls private|shared|recursive|read-lock|semaphore|ping-pong THREADS TURNS\n");
+        fprintf(stderr, "usage: calls private|shared|recursive|read-lock|semaphore|ping-pong|failed-try|backtrace THREADS TURNS\n");
         return 2;
     }
     pthread_t ids[MOST_THREADS];

@@ -175,7 +175,8 @@ static inline int is_waiting(long lwp) {
     char text[512];
     if (read_task(lwp, "syscall", text, sizeof text)) {
         int number = atoi(text);
-        return number == SYS_futex || number == SYS_pause;
+        /* Also futex_waitv and futex_wait. */
+        return number == SYS_futex || number == SYS_pause || number == 449 || number == 455;
     }
     return read_task(lwp, "stat", text, sizeof text) && strrchr(text, ')')[2] == 'S';
 }

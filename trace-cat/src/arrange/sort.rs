@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::options::SortOrder;
+use crate::record::call_stack::{is_stack, owner_key};
 use crate::record::columns;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::external_sort::ExternalSort;
@@ -12,12 +13,16 @@ use crate::support::progress::Amount;
 const SORT_MEMORY: usize = 32 << 20;
 /// Bytes of sorted lines that are output at a time.
 const BATCH: usize = 256 << 10;
+/// The most bytes of a record with its stack, which is a few thousand in an undamaged trace.
+const RECORD_MAX: usize = 32 << 10;
 
 /// Takes records in the order of time and gives them back in another order.
 pub struct Sorter {
     sort: ExternalSort<u64>,
     /// Bytes of all lines.
     bytes: u64,
+    /// A record with its stack.
+    record: Vec<u8>,
 }
 
 impl Sorter {
@@ -35,12 +40,25 @@ impl Sorter {
             },
             SortOrder::Time => return None,
         };
-        Some(Sorter { sort: ExternalSort::new(key, memory), bytes: 0 })
+        Some(Sorter { sort: ExternalSort::new(key, memory), bytes: 0, record: Vec::new() })
     }
 
     pub fn push(&mut self, lines: &[u8]) -> io::Result<()> {
         self.bytes += lines.len() as u64;
-        columns::lines(lines).try_for_each(|line| self.sort.push(line))
+        // A stack has the place of its record.
+        let mut lines = columns::lines(lines).peekable();
+        while let Some(line) = lines.next() {
+            self.record.clear();
+            self.record.extend_from_slice(line);
+            let most = RECORD_MAX;
+            while let Some(stack) =
+                lines.next_if(|next| is_stack(next) && owner_key(next) == owner_key(line) && self.record.len() < most)
+            {
+                self.record.extend_from_slice(stack);
+            }
+            self.sort.push(&self.record)?;
+        }
+        Ok(())
     }
 
     /// Gives all lines to `put` in order, many at a time.
@@ -74,7 +92,7 @@ mod tests {
             let lines: Vec<String> = (0..random.below(800))
                 .map(|time| {
                     let (tid, lwp) = ([0x7fc5_de3f_86c0_u64, 0xff_7fc5_de3f_86c0, 5][random.below(3)], random.below(9));
-                    let (category, number) = (random.below(3), random.below(100));
+                    let (category, number) = (1 + random.below(3), random.below(100));
                     format!(
                         "1795174740:{:09}:{lwp:07}:0000001:{tid:#014x}:{category:02}:{number:02}:0:{time}:0:0:0:0\n",
                         time / 3

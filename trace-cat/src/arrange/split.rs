@@ -14,6 +14,7 @@ use spec::tables::CATEGORIES;
 use crate::calls::object_columns::ObjectColumns;
 use crate::calls::pairing::{CallKey, OPEN_CALLS_MAX, OpenCalls};
 use crate::options::SplitBy;
+use crate::record::call_stack::{StackOwners, is_stack};
 use crate::record::columns;
 use crate::support::diagnostics::reason;
 use crate::support::output_directory;
@@ -30,6 +31,8 @@ pub struct Splitter {
     object_columns: ObjectColumns,
     /// The objects that entry records name.
     open_calls: OpenCalls<Option<u64>>,
+    /// The values of the latest records.
+    owners: StackOwners<Option<u64>>,
     /// Lines that are not written yet, by the value that names their file.
     lines: HashMap<Option<u64>, Vec<u8>, RandomState>,
     /// Bytes of memory that `lines` takes, and the most that it may take.
@@ -49,6 +52,7 @@ impl Splitter {
             directory: directory.to_owned(),
             object_columns: ObjectColumns::new(),
             open_calls: OpenCalls::default(),
+            owners: StackOwners::default(),
             lines: HashMap::default(),
             bytes: 0,
             memory: MEMORY,
@@ -71,8 +75,17 @@ impl Splitter {
         Ok(())
     }
 
-    /// The value by which the record `line` is split.
+    /// The value by which the record `line` is split: a stack has that of its record.
     fn value(&mut self, line: &[u8]) -> Option<u64> {
+        if !is_stack(line) {
+            let value = self.value_of_record(line);
+            self.owners.add(line, value);
+            return value;
+        }
+        self.owners.find(line).unwrap_or_else(|| self.value_of_record(line))
+    }
+
+    fn value_of_record(&mut self, line: &[u8]) -> Option<u64> {
         let event = columns::event(line);
         match self.by {
             SplitBy::Pid => Some(u64::from(columns::pid(line))),

@@ -9,6 +9,7 @@ use spec::{Event, FUNCTIONS, Record};
 use super::call::Call;
 use super::pairing::{CallKey, OPEN_CALLS_MAX, OpenCalls};
 use super::wait_rules::{WaitRule, wait_rules};
+use crate::record::call_stack::TRACE_STACK;
 use crate::record::columns;
 use crate::record::event_table::EventTable;
 
@@ -52,7 +53,7 @@ impl CallAssembler {
         if self.last_record_times.len() < PROCESSES_MAX || self.last_record_times.contains_key(&record.pid) {
             self.last_record_times.insert(record.pid, record.time);
         }
-        let Some(event) = record.event() else { return };
+        let Some(event) = record.event().filter(|event| (event.category, event.number) != TRACE_STACK) else { return };
         let (rule, numbers) = (self.rules.get(event.category, event.number), columns::event(line));
         let shows_wait = rule.record_shows_wait(record.which, line);
         match record.which {

@@ -93,6 +93,11 @@ impl<T> OpenCalls<T> {
         value
     }
 
+    /// The value of the latest entry record of a call, if that has no return record.
+    pub fn last_mut(&mut self, call: CallKey) -> Option<&mut T> {
+        self.calls[*self.last.get(&call)? as usize].value.as_mut()
+    }
+
     /// The calls without a return record so far, in any order.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (CallKey, &mut T)> {
         self.calls.iter_mut().filter_map(|entry| Some((entry.call, entry.value.as_mut()?)))

@@ -8,7 +8,8 @@
 //! | waits for a semaphore | `s_count` of the entry record is 0: there was no token |
 //! | waits at a barrier | `b_count` of the entry record is not 1: other threads were missing |
 //! | waits for a condition | always |
-//! | futex_wait | the result is not EAGAIN: the word had the expected value |
+//! | futex_wait | the error is not EAGAIN: the word had the expected value |
+//! | futex_op | the operation is one that locks or waits, because the kernel is called only when that takes a wait |
 //! | joins, thr_once | the return record is later than the entry record |
 //! | all others | never |
 
@@ -16,6 +17,8 @@ use spec::{Event, RecordKind};
 
 use crate::record::columns;
 use crate::record::event_table::EventTable;
+use crate::record::fields::bits;
+use crate::record::futex_operations::may_wait;
 
 /// How the records of an event's calls show whether these waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +38,8 @@ pub enum WaitRule {
     ReturnNotZero(u8),
     /// They waited if this column of the return record is not EAGAIN.
     ReturnNotAgain(u8),
+    /// They waited if this column of the entry record is an operation of futex(2) that may wait.
+    EntryMayWait(u8),
 }
 
 impl WaitRule {
@@ -54,10 +59,15 @@ impl WaitRule {
         if let Some(index) = column(entry, &["b_count", "bs_count"]) {
             return WaitRule::EntryNotOne(index);
         }
+        if let (Some(index), "futex_op") = (column(entry, &["op"]), event.name) {
+            return WaitRule::EntryMayWait(index);
+        }
+        if let (Some(index), "futex_wait") = (column(returned, &["errno"]), event.name) {
+            return WaitRule::ReturnNotAgain(index);
+        }
         match event.name {
             "cond_wait" | "cond_timedwait" | "cond_clockwait" => WaitRule::Always,
             "thr_join" | "thr_timedjoin" | "thr_once" => WaitRule::Later,
-            "futex_wait" => WaitRule::ReturnNotAgain(0),
             _ => WaitRule::Never,
         }
     }
@@ -70,6 +80,7 @@ impl WaitRule {
             (WaitRule::EntryNotOne(index), 1) => text(index) != b"1",
             (WaitRule::ReturnNotZero(index), 2) => text(index) != b"0",
             (WaitRule::ReturnNotAgain(index), 2) => text(index) != b"11",
+            (WaitRule::EntryMayWait(index), 1) => may_wait(bits(text(index))),
             _ => false,
         }
     }
@@ -81,7 +92,7 @@ impl WaitRule {
             WaitRule::Never => false,
             WaitRule::Always => true,
             WaitRule::Later => duration > 0,
-            WaitRule::EntryZero(_) | WaitRule::EntryNotOne(_) => entry_shows_wait,
+            WaitRule::EntryZero(_) | WaitRule::EntryNotOne(_) | WaitRule::EntryMayWait(_) => entry_shows_wait,
             WaitRule::ReturnNotZero(_) | WaitRule::ReturnNotAgain(_) => return_shows_wait,
         }
     }
@@ -107,15 +118,14 @@ mod tests {
         let waits = wait_rules();
         for event in EVENTS.iter().filter(|event| event.kinds.len() == 2) {
             let expected = match event.name {
-                "trace_stack" | "thr_create" | "thr_sleep" | "user_span" | "futex_op" | "proc_fork" | "proc_exec" => {
-                    WaitRule::Never
-                }
+                "trace_stack" | "thr_create" | "thr_sleep" | "user_span" | "proc_fork" | "proc_exec" => WaitRule::Never,
                 "thr_join" | "thr_timedjoin" | "thr_once" => WaitRule::Later,
                 "cond_wait" | "cond_timedwait" | "cond_clockwait" => WaitRule::Always,
                 "sema_wait" | "sema_timedwait" => WaitRule::EntryZero(1),
                 "barrier_wait" | "barrier_spin_wait" => WaitRule::EntryNotOne(1),
                 "spin_lock" => WaitRule::ReturnNotZero(0),
-                "futex_wait" => WaitRule::ReturnNotAgain(0),
+                "futex_wait" => WaitRule::ReturnNotAgain(1),
+                "futex_op" => WaitRule::EntryMayWait(1),
                 name if name.contains("mutex_") || name.starts_with("rw_") => WaitRule::ReturnNotZero(1),
                 name => panic!("no rule is expected for {name}"),
             };

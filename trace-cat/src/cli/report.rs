@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use super::analysis_inputs::{AnalysisInputs, output_name};
 use super::print::selected_paths;
 use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
-use crate::options::{CommandError, FailCondition, Options, ReportFormat, ReportOptions, ReportTable};
+use crate::options::{CommandError, FailCondition, Options, ReportFormat, ReportObject, ReportOptions, ReportTable};
 use crate::output::destination::Output;
 use crate::report::contention::{Analysis, ContentionShares, Moment, NumericRecord, WaitGraph, WaitSelection};
 use crate::report::page::{
@@ -61,12 +61,13 @@ fn report_with(
     diagnostics: &Diagnostics,
 ) -> Result<ReportOutcome, CommandError> {
     let symbols = symbolizer(options)?;
-    let Some(trace) = AnalysedTrace::read(options, diagnostics)? else { return Ok(ReportOutcome::default()) };
+    let read = |options: &ReportOptions| AnalysedTrace::read_objects(options, &symbols, diagnostics);
+    let Some(trace) = read(options)? else { return Ok(ReportOutcome::default()) };
     let mut view = trace.view(&symbols);
     if let Some(old) = &options.against {
         let paths = vec![old.clone()];
         let options = ReportOptions { paths, last: false, run: None, all_runs: false, ..options.clone() };
-        let Some(old) = AnalysedTrace::read(&options, diagnostics)? else { return Ok(ReportOutcome::default()) };
+        let Some(old) = read(&options)? else { return Ok(ReportOutcome::default()) };
         view.compare_with(&old.view(&symbols));
     }
     let mut text = Vec::new();
@@ -133,8 +134,37 @@ struct AnalysedTrace {
 }
 
 impl AnalysedTrace {
-    /// Reads the trace that the options name. `None` if nothing could be read, which has been reported: an earlier output stays.
-    fn read(options: &ReportOptions, diagnostics: &Diagnostics) -> Result<Option<AnalysedTrace>, CommandError> {
+    /// Reads the trace that the options name, and before that all its objects, if the options select some by name. `None` if nothing
+    /// could be read, which has been reported: an earlier output stays.
+    fn read_objects(
+        options: &ReportOptions,
+        symbols: &Symbolizer,
+        diagnostics: &Diagnostics,
+    ) -> Result<Option<AnalysedTrace>, CommandError> {
+        let (mut addresses, mut names) = (Vec::new(), Vec::new());
+        for object in &options.objects {
+            match object {
+                ReportObject::Address(address) => addresses.push(*address),
+                ReportObject::Name(name) => names.push(name),
+            }
+        }
+        if !names.is_empty() {
+            let Some(all) = AnalysedTrace::read(options, Vec::new(), diagnostics)? else { return Ok(None) };
+            let view = all.view(symbols);
+            for name in names {
+                let found = view.address_of(name);
+                addresses.push(found.map_err(|problem| CommandError::Usage(format!("--object '{name}': {problem}")))?);
+            }
+        }
+        AnalysedTrace::read(options, addresses, diagnostics)
+    }
+
+    /// Reads the trace, for a report on all its objects or those at these addresses.
+    fn read(
+        options: &ReportOptions,
+        objects: Vec<u64>,
+        diagnostics: &Diagnostics,
+    ) -> Result<Option<AnalysedTrace>, CommandError> {
         let ReportOptions { last, run, all_runs, .. } = *options;
         let named = Options { paths: options.paths.clone(), last, run, all_runs, ..Options::default() };
         let paths = selected_paths(&named, &runs::find_runs(&named.paths), diagnostics)?;
@@ -144,7 +174,7 @@ impl AnalysedTrace {
             Merge::prepare(&trace.inputs.texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
 
         let start = merge.span().map_or(0, |(start, _)| start);
-        let selection = selection(options, start);
+        let selection = WaitSelection { objects, ..selection(options, start) };
         let mut analysis = Analysis::new(trace.knowledge(), selection);
         analysis.shares = options.format.has_stacks().then(ContentionShares::default);
         let parse = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| NumericRecord::append_lines(lines, out);
@@ -153,7 +183,7 @@ impl AnalysedTrace {
         let mut take = |records: &[u8]| {
             for record in NumericRecord::of_bytes(records) {
                 if let Some(moment) = &mut moment {
-                    moment.pass(&analysis, record.time);
+                    moment.pass(&mut analysis, record.time);
                 }
                 analysis.add(&record);
             }
@@ -186,7 +216,7 @@ fn selection(options: &ReportOptions, start: u64) -> WaitSelection {
     WaitSelection {
         pids: options.pids.clone(),
         lwps: options.lwps.clone(),
-        objects: options.objects.clone(),
+        objects: Vec::new(),
         kinds: options.events.as_ref().map(WaitSelection::kinds_of),
         only_contention: options.only_contention,
         times: since..until,

@@ -53,7 +53,7 @@ impl<'a> TimelineScene<'a> {
     /// The name of an object as the report has it, without its address where it has another name.
     pub fn object_name(&self, object: u32) -> String {
         let mut names = self.object_names.borrow_mut();
-        names.extend(self.names, object as usize + 1);
+        names.extend(self.names, object + 1);
         let kind = self.object(object).kind.name();
         names.get(object).map_or_else(|| format!("{kind} {:#x}", self.object(object).address), str::to_owned)
     }

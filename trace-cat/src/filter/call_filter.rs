@@ -25,6 +25,7 @@ use crate::calls::process_ends::{EndingRecord, OpenReason, OpenUntil, ProcessEnd
 use crate::calls::wait_rules::{WaitRule, wait_rules};
 use crate::merge::{Merge, OrderedSection};
 use crate::options::Selection;
+use crate::record::call_stack::TRACE_STACK;
 use crate::record::columns;
 use crate::record::event_table::EventTable;
 use crate::support::external_sort::ExternalSort;
@@ -111,7 +112,7 @@ impl CallFilter {
             if let Some(ending) = EndingRecord::of(event) {
                 note_process(BatchNoteKind::of_ending(ending), line, event, out);
             }
-            if !matches!(event.2, 1 | 2) || !possible(line) {
+            if !matches!(event.2, 1 | 2) || (event.0, event.1) == TRACE_STACK || !possible(line) {
                 continue;
             }
             let (call, record) = (CallKey::of(line, event), self.call_record(line, event));

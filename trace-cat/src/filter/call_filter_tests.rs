@@ -15,7 +15,8 @@ use crate::testing::test_trace::{TestTrace, merge_limited};
 const START: u64 = 1_795_174_740_000_000_000;
 const OBJECTS: [u64; 4] = [0x5594_69ed_90a0, 0x5594_69ed_90c8, 0x7fc5_de3f_86c0, 0x10];
 
-/// Records by event and kind, with their arguments: `O` an object, `T` a thread, `B` 0 or 1, `E` 0 or EAGAIN.
+/// Records by event and kind, with their arguments: `O` an object, `T` a thread, `B` 0 or 1, `E` 0 or EAGAIN, `F` FUTEX_REQUEUE
+/// or FUTEX_LOCK_PI.
 const RECORDS: [(&str, &str); 30] = [
     ("02:02:1", "O:0:0:0:0"),
     ("02:02:2", "0:B:0:0:0"),
@@ -34,9 +35,9 @@ const RECORDS: [(&str, &str); 30] = [
     ("09:02:1", "O:0:0:0:0"),
     ("09:02:2", "B:0:0:0:0"),
     ("10:01:1", "O:0x80:5:0:0"),
-    ("10:01:2", "E:0:0:0:0"),
-    ("10:03:1", "O:0x3:5:O:0"),
-    ("10:03:2", "E:0:0:0:0"),
+    ("10:01:2", "0:E:0:0:0"),
+    ("10:03:1", "O:F:5:O:0"),
+    ("10:03:2", "0:E:0:0:0"),
     ("01:03:1", "T:0:0:0:0"),
     ("01:03:2", "T:0:0:0:0"),
     ("01:38:1", "O:0x5:0:0:0"),
@@ -91,6 +92,7 @@ fn write(random: &mut SeededRandom, trace: &TestTrace) {
                 'T' => format!("{:#014x}", OBJECTS[random.below(3)]),
                 'B' => random.below(2).to_string(),
                 'E' => ["0", "11"][random.below(2)].to_owned(),
+                'F' => ["0x3", "0x6"][random.below(2)].to_owned(),
                 letter => letter.to_string(),
             };
         }
@@ -191,7 +193,7 @@ fn names(record: &Record, objects: &[u64]) -> bool {
 }
 
 fn can_wait(record: &Record) -> bool {
-    !matches!((record.event1, record.event2), (1, 1) | (10, 3) | (12, _))
+    !matches!((record.event1, record.event2), (1, 1) | (12, _))
 }
 
 /// `is_cut_off`: the return record may be lost.
@@ -200,13 +202,14 @@ fn waited([first, second]: [Option<&Record>; 2], is_cut_off: bool) -> bool {
     let Some(record) = first.or(second) else { return false };
     match (record.event1, record.event2) {
         _ if second.is_none() && !is_cut_off => can_wait(record),
-        (2 | 5 | 6 | 9 | 10, _) | (1, 3 | 38) if second.is_none() => false,
+        (2 | 5 | 6 | 9, _) | (10, 1) | (1, 3 | 38) if second.is_none() => false,
         (2 | 5 | 6, _) => bits(second, 1) != Some(0),
         (9, _) => bits(second, 0) != Some(0),
         (3, _) => true,
         (4, _) => bits(first, 1) == Some(0),
         (7, _) => first.is_some() && bits(first, 1) != Some(1),
-        (10, 1) => bits(second, 0) != Some(11),
+        (10, 1) => bits(second, 1) != Some(11),
+        (10, 3) => bits(first, 1) == Some(6),
         (1, 3 | 38) => first.is_some_and(|first| first.time < second.unwrap().time),
         _ => false,
     }

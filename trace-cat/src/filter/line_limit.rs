@@ -1,11 +1,12 @@
 //! The first or the last records only.
 
+use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
 
-use memchr::memchr_iter;
-
 use crate::merge::{BatchTransform, Merge};
+use crate::record::call_stack::{StackOwners, count_records, is_stack};
+use crate::record::columns;
 
 /// How many lines to leave out, and how many to keep after those.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ impl LineLimit {
             Some(tail) => {
                 let mut lines = 0;
                 merge.run_phase("counting", times.clone(), transform, &mut |batch| {
-                    lines += memchr_iter(b'\n', batch).count() as u64;
+                    lines += count_records(batch);
                     Ok(lines < most)
                 })?;
                 let last = lines.min(most);
@@ -47,34 +48,43 @@ impl LineLimit {
         }
     }
 
-    /// What is kept of the next lines, and whether lines after these can be kept.
-    pub fn apply<'a>(&mut self, lines: &'a [u8]) -> (&'a [u8], bool) {
+    /// What is kept of the next records, and whether records after these can be kept. Stacks do not count: they are kept with their
+    /// records.
+    pub fn apply<'a>(&mut self, records: &'a [u8]) -> (Cow<'a, [u8]>, bool) {
         if *self == LineLimit::ALL {
-            return (lines, true);
+            return (Cow::Borrowed(records), true);
         }
-        let lines = &lines[after_lines(lines, &mut self.skip)..];
-        let end = after_lines(lines, &mut self.most);
-        (&lines[..end], self.most > 0)
+        let (mut kept, mut owners) = (Vec::new(), StackOwners::default());
+        for line in columns::lines(records) {
+            if is_stack(line) {
+                if owners.own(line) {
+                    kept.extend_from_slice(line);
+                }
+            } else if self.keeps_next() {
+                owners.add(line, ());
+                kept.extend_from_slice(line);
+            }
+        }
+        (Cow::Owned(kept), self.most > 0)
     }
-}
 
-/// The end of the first `count` lines. Subtracts the number of lines before it from `count`.
-fn after_lines(lines: &[u8], count: &mut u64) -> usize {
-    if *count == 0 {
-        return 0;
-    }
-    for newline in memchr_iter(b'\n', lines) {
-        *count -= 1;
-        if *count == 0 {
-            return newline + 1;
+    /// Whether the next line is kept, which is counted.
+    pub fn keeps_next(&mut self) -> bool {
+        if self.skip > 0 {
+            self.skip -= 1;
+            return false;
         }
+        let keeps = self.most > 0;
+        // Without a limit there is none after the first lines either.
+        self.most -= u64::from(keeps && self.most < u64::MAX);
+        keeps
     }
-    lines.len()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::test_trace::record;
 
     #[test]
     fn lines_are_counted_across_batches() {
@@ -87,7 +97,7 @@ mod tests {
                     if more {
                         let kept;
                         (kept, more) = limit.apply(batch.as_bytes());
-                        out += std::str::from_utf8(kept).unwrap();
+                        out += std::str::from_utf8(&kept).unwrap();
                     }
                 }
                 let all = batches.concat();
@@ -96,5 +106,27 @@ mod tests {
                 assert_eq!(more, most > 6 - skip.min(6), "{skip} {most}");
             }
         }
+    }
+
+    #[test]
+    fn stacks_do_not_count_and_stay_with_their_records() {
+        let lines = [
+            (1, 1, "02:02:1"),
+            (1, 2, "02:02:1"),
+            (1, 1, "00:03:1"),
+            (1, 2, "00:03:1"),
+            (1, 2, "00:03:2"),
+            (2, 1, "02:02:2"),
+        ];
+        let lines = lines.map(|(time, lwp, event)| record(time, lwp, event, 16));
+        let kept = |skip, most| {
+            let text = LineLimit { skip, most }.apply(lines.concat().as_bytes()).0.into_owned();
+            lines.iter().map(|line| text.windows(line.len()).any(|part| part == line.as_bytes())).collect::<Vec<_>>()
+        };
+        let (no, yes) = (false, true);
+        assert_eq!(kept(0, 1), [yes, no, yes, no, no, no]);
+        assert_eq!(kept(1, 1), [no, yes, no, yes, yes, no]);
+        assert_eq!(kept(1, u64::MAX), [no, yes, no, yes, yes, yes]);
+        assert_eq!(kept(2, 5), [no, no, no, no, no, yes]);
     }
 }

@@ -17,6 +17,7 @@ use std::io;
 use crate::calls::process_ends::{EndingRecord, ProcessEnds};
 use crate::merge::Merge;
 use crate::options::Selection;
+use crate::record::call_stack::{StackOwners, is_stack};
 use crate::record::columns;
 use call_filter::{CallFilter, CallFilterCursor};
 pub use line_limit::LineLimit;
@@ -59,14 +60,26 @@ impl Filter {
             .map_or_else(Default::default, |(table, more)| (table.clone(), more))
     }
 
-    /// Gives the selected ones of `lines`, which are in order, to `put`.
+    /// Gives the selected ones of `lines`, which are in order and have all records of their times, to `put`. Stacks are selected with
+    /// their records.
     pub fn select<'a>(&self, lines: &'a [u8], mut put: impl FnMut(&'a [u8])) {
+        if self.accepts_all() {
+            return columns::lines(lines).for_each(put);
+        }
         let mut cursor = self.calls.as_ref().map(|calls| calls.cursor(lines));
+        let mut owners = StackOwners::default();
         for line in columns::lines(lines) {
+            if is_stack(line) {
+                if owners.own(line) {
+                    put(line);
+                }
+                continue;
+            }
             // Conditions on calls do not hide losses.
             let is_loss = || EndingRecord::of(columns::event(line)) == Some(EndingRecord::Loss);
             let wants = |cursor: &mut CallFilterCursor| is_loss() || cursor.wants(line);
             if self.records.wants(line) && cursor.as_mut().is_none_or(wants) {
+                owners.add(line, ());
                 put(line);
             }
         }

@@ -9,6 +9,7 @@ use super::record_filter::RecordFilter;
 use crate::calls::pairing::CallKey;
 use crate::calls::process_ends::EndingRecord;
 use crate::options::Selection;
+use crate::record::call_stack::is_stack;
 use crate::record::columns;
 
 /// How many bytes `event1:event2:` has.
@@ -33,7 +34,8 @@ impl NeededRecords {
     pub fn unneeded(&self, text: &[u8]) -> usize {
         let Some((line, after)) = split_line(text) else { return 0 };
         // Names of threads are learned from records that are not printed, too.
-        if columns::sets_name(line) {
+        // Whether a stack is needed depends on its record.
+        if columns::sets_name(line) || is_stack(line) {
             return 0;
         }
         let is_wanted = self.records.wants(line);
@@ -112,6 +114,9 @@ mod tests {
             assert_eq!(unneeded(selection, &[(2, 1, "00:01:0", 0)]), 0);
             // Another thread's name is learned.
             assert_eq!(unneeded(selection, &[(2, 9, "01:39:0", 0)]), 0);
+            // A stack belongs to a record before it.
+            assert_eq!(unneeded(selection, &[begin, (1, 1, "00:03:1", 0), end]), 0);
+            assert_eq!(unneeded(selection, &[begin, end, (2, 1, "00:03:1", 0), (2, 1, "00:03:2", 0)]), 2);
         }
         assert_eq!(unneeded(&longer, &[begin, (6, 1, "02:02:2", 0)]), 0);
         assert_eq!(unneeded(&blocked, &[(1, 1, "03:04:1", 7), (2, 1, "03:04:2", 0)]), 0);

@@ -11,6 +11,7 @@ use super::record_filter::RecordFilter;
 use crate::calls::pairing::{CallKey, OPEN_CALLS_MAX, OpenCalls};
 use crate::calls::process_ends::{EndingRecord, OpenReason, OpenUntil, ProcessEnds};
 use crate::options::Selection;
+use crate::record::call_stack::{StackOwners, is_stack};
 use crate::record::columns;
 
 /// Selects records as they arrive.
@@ -18,6 +19,8 @@ use crate::record::columns;
 pub struct StreamingFilter {
     records: RecordFilter,
     calls: Option<StreamingCallFilter>,
+    /// The latest records that were selected at once.
+    owners: StackOwners,
 }
 
 #[derive(Debug)]
@@ -26,12 +29,14 @@ struct StreamingCallFilter {
     open_calls: OpenCalls<PendingEntry>,
     ends: ProcessEnds,
     latest: u64,
+    /// The calls of the latest entry records.
+    entries: StackOwners<CallKey>,
 }
 
 #[derive(Debug)]
 struct PendingEntry {
     record: CallRecord,
-    /// `None` if the record was selected already.
+    /// With the lines of its stack. `None` if the record was selected already.
     line: Option<Box<[u8]>>,
     /// It was selected because the call lasts.
     lasts: bool,
@@ -45,17 +50,28 @@ impl StreamingFilter {
             open_calls: OpenCalls::default(),
             ends: ProcessEnds::default(),
             latest: 0,
+            entries: StackOwners::default(),
         });
-        StreamingFilter { records: RecordFilter::new(selection), calls }
+        StreamingFilter { records: RecordFilter::new(selection), calls, owners: StackOwners::default() }
     }
 
     /// Takes the record `line`, and appends to `out` the records that it selects.
     pub fn push(&mut self, line: &[u8], out: &mut Vec<u8>) {
-        let is_possible = self.records.wants(line);
+        if is_stack(line) {
+            let is_kept = self.calls.as_mut().is_some_and(|calls| calls.keep_stack(line));
+            if !is_kept && self.owners.own(line) {
+                out.extend_from_slice(line);
+            }
+            return;
+        }
+        let (is_possible, before) = (self.records.wants(line), out.len());
         match &mut self.calls {
             Some(calls) => calls.push(line, is_possible, out),
             None if is_possible => out.extend_from_slice(line),
             None => {}
+        }
+        if out.ends_with(line) && out.len() > before {
+            self.owners.add(line, ());
         }
     }
 
@@ -73,6 +89,16 @@ impl StreamingFilter {
 }
 
 impl StreamingCallFilter {
+    /// Keeps a line of a stack with its entry record, if that waits for its return record.
+    fn keep_stack(&mut self, stack: &[u8]) -> bool {
+        let time = columns::time(stack);
+        let entry = self.entries.find(stack).and_then(|call| self.open_calls.last_mut(call));
+        let line = entry.filter(|entry| Some(entry.record.time) == time).and_then(|entry| entry.line.as_mut());
+        let is_kept = line.is_some();
+        line.into_iter().for_each(|line| *line = [line, stack].concat().into());
+        is_kept
+    }
+
     fn push(&mut self, line: &[u8], is_possible: bool, out: &mut Vec<u8>) {
         let event = columns::event(line);
         let record = self.filter.call_record(line, event);
@@ -88,8 +114,10 @@ impl StreamingCallFilter {
         let call = CallKey::of(line, event);
         match event.2 {
             1 => {
+                let line_of_entry = line;
                 let line = (!is_decided).then(|| line.into());
                 self.open_calls.begin(call, PendingEntry { record, line, lasts: false });
+                self.entries.add(line_of_entry, call);
                 if self.open_calls.len() > OPEN_CALLS_MAX {
                     self.close_all(None, out);
                 }

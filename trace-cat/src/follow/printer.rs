@@ -5,12 +5,11 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use memchr::memrchr;
-
 use crate::filter::{LineLimit, NeededRecords, OpenCallTable, StreamingFilter};
 use crate::options::{OutputFormat, Printing, Selection, TimePoint};
 use crate::output::destination::Output;
-use crate::output::{self, Formatter, LimitedFormat};
+use crate::output::{self, Formatter, LimitedFormat, is_frame_line};
+use crate::record::call_stack::{StackOwners, is_stack, owner_key};
 use crate::record::columns;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
@@ -37,6 +36,8 @@ pub struct Printer<'a> {
     times: Option<Range<u64>>,
     /// How many records may still be printed, unless the formatter counts lines.
     remaining: u64,
+    /// The latest records that were printed.
+    owners: StackOwners,
     tail: Option<LastLines>,
     formatter: Formatter,
     format: OutputFormat,
@@ -61,7 +62,7 @@ impl LateRecords {
     }
 }
 
-/// The last of the existing lines.
+/// The last of the existing lines, each with those of its stack.
 struct LastLines {
     limit: u64,
     lines: VecDeque<Box<[u8]>>,
@@ -72,26 +73,25 @@ struct LineTail {
     limit: u64,
     /// The last heading before the lines.
     heading: Vec<u8>,
-    /// The lines, each with the headings before it.
-    lines: VecDeque<Vec<u8>>,
+    /// The headings before each line, and the line with the frames behind it.
+    lines: VecDeque<(Vec<u8>, Vec<u8>)>,
 }
 
 impl LineTail {
     /// Takes the next lines, of which the first are `headings`.
     fn take(&mut self, text: Vec<u8>, headings: u64) {
         let mut heading = Vec::new();
-        for (number, line) in (0..).zip(text.split_inclusive(|&byte| byte == b'\n')) {
-            heading.extend_from_slice(line);
-            if number >= headings {
-                self.lines.push_back(std::mem::take(&mut heading));
+        for (number, line) in (0..).zip(columns::lines(&text)) {
+            match self.lines.back_mut().filter(|_| is_frame_line(line)) {
+                Some((_, last)) => last.extend_from_slice(line),
+                None if number < headings => heading.extend_from_slice(line),
+                None => self.lines.push_back((std::mem::take(&mut heading), line.to_owned())),
             }
         }
         while self.lines.len() as u64 > self.limit {
-            // All but the last line of it are headings.
-            let Some(mut first) = self.lines.pop_front() else { return };
-            first.truncate(memrchr(b'\n', &first[..first.len() - 1]).map_or(0, |newline| newline + 1));
-            if !first.is_empty() {
-                self.heading = first;
+            let Some((heading, _)) = self.lines.pop_front() else { return };
+            if !heading.is_empty() {
+                self.heading = heading;
             }
         }
     }
@@ -134,6 +134,7 @@ impl<'a> Printer<'a> {
             until: selection.until,
             times: None,
             remaining,
+            owners: StackOwners::default(),
             tail: selection.tail.map(|limit| LastLines { limit, lines: VecDeque::new() }),
             formatter,
             format: printing.format,
@@ -208,6 +209,10 @@ impl<'a> Printer<'a> {
             if self.times.as_ref().is_some_and(|times| !times.contains(&time)) {
                 continue;
             }
+            if is_stack(line) {
+                self.select_stack(line, delay);
+                continue;
+            }
             match &mut self.tail {
                 Some(tail) => {
                     tail.lines.push_back(line.into());
@@ -222,10 +227,24 @@ impl<'a> Printer<'a> {
                     if self.journal.is_none() {
                         self.late.add(delay);
                     }
+                    self.owners.add(line, ());
                     self.format_line(line, delay > 0);
                 }
                 None => {}
             }
+        }
+    }
+
+    /// Prints a part of a stack with its record.
+    fn select_stack(&mut self, line: &[u8], delay: u64) {
+        match &mut self.tail {
+            Some(tail) => {
+                if let Some(record) = tail.lines.back_mut().filter(|record| owner_key(record) == owner_key(line)) {
+                    *record = [record, line].concat().into();
+                }
+            }
+            None if self.owners.own(line) => self.format_line(line, delay > 0),
+            None => {}
         }
     }
 
@@ -268,7 +287,7 @@ impl<'a> Printer<'a> {
             let mut limited = LineTail { limit: tail.limit, heading: Vec::new(), lines: VecDeque::new() };
             for line in tail.lines.iter().take(usize::try_from(self.remaining).unwrap_or(usize::MAX)) {
                 let before = self.headings();
-                self.format_line(line, false);
+                columns::lines(line).for_each(|line| self.format_line(line, false));
                 if matches!(self.formatter, Formatter::Timeline(_)) {
                     limited.take(self.text.split_off(start), self.headings() - before);
                 }
@@ -279,7 +298,7 @@ impl<'a> Printer<'a> {
                 limited.take(self.text.split_off(start), self.headings() - before);
             }
             self.text.extend(limited.heading);
-            self.text.extend(limited.lines.into_iter().flatten());
+            self.text.extend(limited.lines.into_iter().flat_map(|(heading, line)| [heading, line].concat()));
             self.remaining = self.remaining.saturating_sub(tail.lines.len() as u64);
         }
     }

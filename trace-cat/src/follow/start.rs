@@ -24,6 +24,7 @@ use super::running_process::RunningProcess;
 use crate::calls::pairing::{CallKey, OpenCalls};
 use crate::options::{CommandError, Options};
 use crate::output::destination;
+use crate::record::call_stack::is_stack;
 use crate::record::columns;
 use crate::report::runs;
 use crate::support::diagnostics::{Diagnostics, reason};
@@ -201,6 +202,7 @@ fn open_calls<'a>(texts: impl Iterator<Item = &'a Arc<RecordText>>) -> Vec<Box<[
         for line in last.split_inclusive(|&byte| byte == b'\n').filter(|line| record_time(line).is_some()) {
             let event = columns::event(line);
             match event.2 {
+                _ if is_stack(line) => {}
                 1 => open.begin(CallKey::of(line, event), (columns::time(line), Box::from(line))),
                 2 => drop(open.end(CallKey::of(line, event))),
                 _ => {}

@@ -34,6 +34,7 @@ pub fn variables(
     set("THR_TRACE_RING", recording.ring.map(|bytes| bytes.to_string().into()));
     set("THR_TRACE_HANDLER", recording.handler.clone());
     set("THR_TRACE_BUF", recording.unbuffered.then(|| "1".into()));
+    set("THR_TRACE_STACK", recording.stack.map(|frames| frames.to_string().into()));
     let is_detailed = !recording.no_detail && (recording.detail || env::var_os("THR_TRACE_DETAIL").is_none());
     set("THR_TRACE_DETAIL", is_detailed.then(|| "1".into()));
     let level = recording.level.map(|level| match level {
@@ -125,6 +126,7 @@ mod tests {
             handler: Some("/h/h.so:3:4".into()),
             detail: true,
             no_detail: false,
+            stack: Some(16),
             level: Some(RecordingLevel::Blocked),
             purpose: None,
         };
@@ -136,6 +138,7 @@ mod tests {
             ("THR_TRACE_RING", "65536"),
             ("THR_TRACE_HANDLER", "/h/h.so:3:4"),
             ("THR_TRACE_BUF", "1"),
+            ("THR_TRACE_STACK", "16"),
             ("THR_TRACE_DETAIL", "1"),
             ("THR_TRACE_LEVEL", "blocked"),
         ];

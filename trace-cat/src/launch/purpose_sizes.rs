@@ -22,6 +22,8 @@ const SAMPLE_OF_TEXT: u64 = 256 << 10;
 const ADDRESS_EXCESS: u64 = 13;
 /// Below this size of the trace, in bytes, nobody asks.
 const WORTH_TELLING: u64 = 1 << 20;
+/// The category of calls of futex(2).
+const FUTEX: u8 = 10;
 
 /// Bytes that the values of `--for` would have written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +59,8 @@ impl BlockedRule {
             Level::Never => BlockedRule::Never,
             Level::Blocked => BlockedRule::Waited,
             Level::Failed => named("rval"),
+            // How many a futex has woken is in its result.
+            Level::Waiters if event.category == FUTEX => named("result"),
             Level::Waiters => named("waiters?"),
         }
     }

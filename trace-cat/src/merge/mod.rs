@@ -35,6 +35,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use log::info;
 
+use crate::record::call_stack::count_records;
 use crate::record::columns;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::progress::{Amount, Phase};
@@ -228,8 +229,8 @@ impl<'a> Merge<'a> {
         output.into_result()
     }
 
-    /// Finds the last `wanted` lines of the output of `times`: the start of the slice that they begin in or after, and how
-    /// many lines of the output of that slice and the later ones are before them.
+    /// Finds the last `wanted` records of the output of `times`: the start of the slice that they begin in or after, and how
+    /// many records of the output of that slice and the later ones are before them. Stacks do not count.
     pub fn find_last_lines(&self, times: Range<u64>, transform: BatchTransform, wanted: u64) -> (u64, u64) {
         let mut memory = WorkerMemory::default();
         let mut out = LineBuffer::default();
@@ -239,7 +240,7 @@ impl<'a> Merge<'a> {
         let (phase, slice_size) = self.start_phase("finding the last records", slices.len());
         for slice in slices.rev() {
             let mut count = |out: &mut LineBuffer| {
-                lines += memchr::memchr_iter(b'\n', out.filled()).count() as u64;
+                lines += count_records(out.filled());
                 out.clear();
             };
             let transformer = BatchTransformer { transform, sections: None };

@@ -26,7 +26,7 @@ pub use command_error::CommandError;
 pub use fail_condition::{FailCondition, Figure, ObjectFigure, Quantity};
 pub use follow_options::Following;
 pub use output_options::{ColorChoice, OutputFormat, Printing, TimeStyle};
-pub use report_command::{ReportFormat, ReportOptions, ReportTable};
+pub use report_command::{ReportFormat, ReportObject, ReportOptions, ReportTable};
 pub use run_command::{FLIGHT_RING, Purpose, Recording, RecordingLevel, RunOptions, is_unnoticed};
 pub use selection::Selection;
 pub use time_point::TimePoint;
@@ -120,7 +120,7 @@ pub struct Options {
     /// Prints the processes with their commands, threads, time spans and losses; the calls and records of each event, with
     /// their durations; and the objects of each kind. Only records that the other options select are counted. -F json makes
     /// one document of them. Example: trace-cat --stat -e mutex trace
-    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Arrangement", "calls", "time", "color", "recover"])]
+    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Arrangement", "calls", "stack", "time", "color", "recover"])]
     pub stat: bool,
 
     /// Write what dead processes left in their trbufs to the record files

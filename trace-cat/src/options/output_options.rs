@@ -25,6 +25,13 @@ pub struct Printing {
     #[arg(long)]
     pub calls: bool,
 
+    /// With -F text: the functions of recorded stacks under their calls
+    ///
+    /// The innermost function is first, inlined ones included. With -F json --calls, these names stand for the addresses. Stacks are
+    /// recorded by trace-cat run --stack. Example: -F text --stack --blocked
+    #[arg(long)]
+    pub stack: bool,
+
     /// Which times -F text prints
     ///
     /// Example: -F text --time delta
@@ -65,6 +72,9 @@ impl Printing {
     pub fn check(&self) -> Result<(), &'static str> {
         match self {
             Printing { calls: true, format, .. } if *format != OutputFormat::Json => Err("--calls is for -F json"),
+            Printing { stack: true, calls: false, format, .. } if *format != OutputFormat::Text => {
+                Err("--stack is for -F text and -F json --calls")
+            }
             Printing { format: OutputFormat::Text, .. } => Ok(()),
             Printing { time: TimeStyle::Rel, color: ColorChoice::Auto | ColorChoice::Never, .. } => Ok(()),
             Printing { time: TimeStyle::Rel, .. } => Err("--color is for -F text"),

@@ -75,8 +75,11 @@ pub struct ReportOptions {
     pub lwps: Vec<u32>,
 
     /// Only waits for this object; may be repeated
-    #[arg(long = "object", value_name = "ADDRESS", value_parser = address, help_heading = "Which waits")]
-    pub objects: Vec<u64>,
+    ///
+    /// OBJECT is an address, or a name as the report prints it or --alias gives it: queue_lock, 'mutex of new_queue queue.c:41 #2'.
+    /// With a name the trace is read twice. If objects at several addresses have it, the command says which.
+    #[arg(long = "object", value_name = "OBJECT", value_parser = ReportObject::parse, help_heading = "Which waits")]
+    pub objects: Vec<ReportObject>,
 
     /// Only objects that these calls are on: categories and events, separated by colons or commas
     ///
@@ -154,6 +157,25 @@ impl ReportOptions {
         let lists = Some(&self.event_lists).filter(|lists| !lists.is_empty());
         self.events = lists.map(|lists| event_set(&lists.join(":"))).transpose()?;
         Ok(())
+    }
+}
+
+/// An object that a report is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReportObject {
+    Address(u64),
+    Name(String),
+}
+
+impl ReportObject {
+    /// Parses an address as records have it; all else is a name.
+    ///
+    /// # Errors
+    /// What begins as an address and is none.
+    pub fn parse(text: &str) -> Result<ReportObject, String> {
+        // The label of an object without a name begins with its process.
+        let is_address = text.starts_with("0x");
+        if is_address { address(text).map(ReportObject::Address) } else { Ok(ReportObject::Name(text.to_owned())) }
     }
 }
 

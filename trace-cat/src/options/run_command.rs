@@ -131,6 +131,14 @@ pub struct Recording {
     #[arg(long, value_name = "FILE.so[:PARAMETERS]", value_hint = ValueHint::FilePath)]
     pub handler: Option<OsString>,
 
+    /// Also record call stacks of calls that waited or failed, of up to N frames: 1 to 64, else 32 (THR_TRACE_STACK)
+    ///
+    /// N stands behind an equals sign: --stack=16. Reports then name the function that called into a wrapper, not the wrapper, and
+    /// trace-cat -F text --stack prints the stacks. Example: trace-cat run --stack --report server
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "32",
+        value_parser = clap::value_parser!(u8).range(1..=STACK_MAX))]
+    pub stack: Option<u8>,
+
     /// Also record return addresses and lock owners: the default, unless THR_TRACE_DETAIL is set (THR_TRACE_DETAIL)
     #[arg(long, overrides_with = "no_detail")]
     pub detail: bool,
@@ -145,7 +153,7 @@ pub struct Recording {
 /// The values of `--for`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Purpose {
-    /// Who waits for a slow lock, and who holds it: --level blocked --detail
+    /// Who waits for a slow lock, and who holds it: --level blocked --detail --stack
     Contention,
     /// Who did what when: everything but calls that only ask, or that concern the calling thread alone: thr_self, thr_getspecific and kin
     Timeline,
@@ -168,6 +176,10 @@ const UNNOTICED: [EventId; 10] = [
     id::THR_SETCANCELTYPE,
     id::THR_TESTCANCEL,
 ];
+/// The frames of stacks for [`Purpose::Contention`], and where no number is given.
+const STACK_DEFAULT: u8 = 32;
+/// The most frames.
+const STACK_MAX: i64 = 64;
 /// The ring of [`Purpose::Flight`], in bytes a thread.
 pub const FLIGHT_RING: u64 = 1 << 20;
 
@@ -202,6 +214,7 @@ impl Recording {
             Some(Purpose::Contention) => {
                 self.level.get_or_insert(RecordingLevel::Blocked);
                 self.detail = !self.no_detail;
+                self.stack.get_or_insert(STACK_DEFAULT);
             }
             Some(Purpose::Timeline) => self.events.extend(UNNOTICED.map(|id| format!("-{}", id.event().name))),
             Some(Purpose::Everything) => {

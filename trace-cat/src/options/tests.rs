@@ -163,6 +163,8 @@ fn a_purpose_sets_what_is_not_given() {
     let recording = |words: &[&str]| parse_run(&[words, &["p"]].concat()).unwrap().recording;
     let contention = recording(&["--for", "contention"]);
     assert_eq!((contention.level, contention.detail), (Some(RecordingLevel::Blocked), true));
+    assert_eq!((contention.stack, recording(&["--for", "contention", "--stack=5"]).stack), (Some(32), Some(5)));
+    assert_eq!((recording(&["--stack"]).stack, recording(&[]).stack), (Some(32), None));
     assert_eq!(recording(&["--for", "contention", "--level", "all"]).level, Some(RecordingLevel::All));
     let set = |words: &[&str]| event_list::event_set(&recording(words).event_list().unwrap()).unwrap();
     let timeline = set(&["--for", "timeline"]);
@@ -191,6 +193,8 @@ fn wrong_usage_of_run_is_reported_with_the_right_word() {
         (&["--ring", "1M", "--unbuffered", "p"], "cannot be used with"),
         (&["-F", "text", "p"], "--output"),
         (&["--for", "contentoin", "p"], "'contention'"),
+        (&["--stack=0", "p"], "0 is not in 1..=64"),
+        (&["--stack=65", "p"], "65 is not in 1..=64"),
         (&["--for", "flight", "--unbuffered", "p"], "--for flight cannot be used with"),
     ] {
         let error = parse_run(words).unwrap_err();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::csv::CsvFormat;
 use super::formatter::Formatter;
+use super::frame_names::FrameNames;
 use super::json::JsonFormat;
 use super::json_calls::JsonCallsFormat;
 use super::terminal_style;
@@ -17,15 +18,16 @@ use crate::trace::interned_names::InternedNames;
 /// The format that the options ask for. `paths` are the inputs, in whose directories the names of programs are found; `open_calls` are
 /// known not to return.
 pub fn formatter_for(printing: &Printing, paths: &[PathBuf], open_calls: OpenCallTable) -> Formatter {
-    let names = || InternedNames::new(file_groups(paths));
+    let interned = || InternedNames::new(file_groups(paths));
     match printing.format {
         // Timelines are not made of records, and -F ctf has a writer of its own.
         OutputFormat::Raw | OutputFormat::Chrome | OutputFormat::Ctf => Formatter::Raw,
-        OutputFormat::Csv => Formatter::PerRecord(Box::new(CsvFormat::new(names()))),
+        OutputFormat::Csv => Formatter::PerRecord(Box::new(CsvFormat::new(interned()))),
         OutputFormat::Json if printing.calls => {
-            Formatter::Timeline(Box::new(JsonCallsFormat::new(names(), open_calls)))
+            let names = printing.stack.then(|| FrameNames::new(file_groups(paths)));
+            Formatter::Timeline(Box::new(JsonCallsFormat::new(open_calls, interned(), names)))
         }
-        OutputFormat::Json => Formatter::PerRecord(Box::new(JsonFormat::new(names()))),
+        OutputFormat::Json => Formatter::PerRecord(Box::new(JsonFormat::new(interned()))),
         OutputFormat::Text => Formatter::Timeline(Box::new(text(printing, paths, open_calls))),
     }
 }
@@ -41,7 +43,13 @@ fn text(printing: &Printing, paths: &[PathBuf], open_calls: OpenCallTable) -> Te
         ColorChoice::Never => false,
         ColorChoice::Auto => printing.output.is_none() && terminal_style::is_wanted(),
     };
-    TextFormat::new(printing.time, coloured, file_groups(paths), open_calls)
+    let groups = file_groups(paths);
+    let names = printing.stack.then(|| FrameNames::new(groups.clone()));
+    let format = TextFormat::new(printing.time, coloured, groups, open_calls);
+    match names {
+        Some(names) => format.with_stacks(names),
+        None => format,
+    }
 }
 
 /// The groups of files that `paths` are, or are of. A directory has also those of its subdirectories.

@@ -7,9 +7,16 @@
 //!
 //! (in one line). Arguments have their names from events.tsv; a column without a name that is not 0 appears under
 //! the name of what THR_TRACE_DETAIL has put there (`caller`, `holder`), else as `a1` and so on. Readers of JSON hold numbers as doubles, which are exact up to 2^53. Therefore the time, hex numbers and long
-//! decimal numbers are strings. Beside `name_id` stands `name`, its text, if that is known.
+//! decimal numbers are strings. Beside `name_id` stands `name`, its text, if that is known. A part of a stack has its addresses instead of arguments, and whether it ends there unfinished:
+//!
+//! ```text
+//! {"time":"1795174740.544763329",…,"event":"trace_stack","which":1,"stack":["0x401136","0x7fc5de2a1083"],"stack_cut_off":true}
+//! ```
+
+use serde_json::Value;
 
 use super::formatter::RecordFormatter;
+use crate::record::call_stack::{CallStack, TRACE_STACK};
 use crate::record::fields::{Fields, bits};
 use crate::record::record_kinds::{self, KnownKind, RecordKindTable};
 use crate::trace::interned_names::{self, InternedNames};
@@ -52,7 +59,13 @@ impl RecordFormatter for JsonFormat {
                 ]);
             }
         }
-        put(&[b"\",\"which\":", &[b'0' + fields.which()], b",\"arguments\":{"]);
+        put(&[b"\",\"which\":", &[b'0' + fields.which()]]);
+        if fields.event() == TRACE_STACK {
+            let mut stack = CallStack::default();
+            stack.add(fields.which(), fields.arguments().map(bits));
+            return put(&[stack_key(&stack, &stack.texts()).as_bytes(), b"}\n"]);
+        }
+        put(&[b",\"arguments\":{"]);
         let mut separator: &[u8] = b"\"";
         for (index, text) in fields.arguments().into_iter().enumerate() {
             let number = [b'a', b'1' + index as u8];
@@ -71,11 +84,18 @@ impl RecordFormatter for JsonFormat {
             if name == interned_names::COLUMN.as_bytes()
                 && let Some(name) = self.names.text(fields.pid(), bits(text))
             {
-                put(&[b",\"name\":", serde_json::Value::from(&*name).to_string().as_bytes()]);
+                put(&[b",\"name\":", Value::from(&*name).to_string().as_bytes()]);
             }
         }
         put(&[b"}}\n"]);
     }
+}
+
+/// The keys of a stack whose frames have these texts, with the comma before them.
+pub fn stack_key(stack: &CallStack, frames: &[impl AsRef<str>]) -> String {
+    let frames = frames.iter().map(|frame| Value::from(frame.as_ref())).collect::<Value>();
+    let cut_off = if stack.is_cut_off { ",\"stack_cut_off\":true" } else { "" };
+    format!(",\"stack\":{frames}{cut_off}")
 }
 
 /// Whether a value can be a JSON number that every reader holds exactly.

@@ -8,7 +8,10 @@
 //!
 //! (in one line). `time` is that of the entry record, and `duration` is in nanoseconds, of an open call the least that is known;
 //! both are null if there is no entry record. `object` is null if the call names none. The arguments are those of both records.
+//! A call whose stack was recorded has `"stack":["0x401136","0x7fc5de2a1083"]`, the innermost address first, or the names of the
+//! frames instead, and `"stack_cut_off":true` if it could not be followed further.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use spec::record::NANOS_PER_SECOND;
@@ -16,26 +19,70 @@ use spec::tables::CATEGORIES;
 use spec::{Argument, Base, Record};
 
 use super::formatter::TimelineFormatter;
+use super::frame_names::FrameNames;
+use super::json::stack_key;
 use crate::calls::call::Call;
 use crate::calls::call_assembler::CallAssembler;
 use crate::calls::pairing::CallKey;
 use crate::filter::OpenCallTable;
+use crate::record::call_stack::{CallStack, is_stack};
+use crate::record::columns;
+use crate::record::fields::{Fields, bits};
 use crate::record::record_kinds::detail_name;
 use crate::trace::interned_names::{self, InternedNames};
 
 /// Numbers from here on are strings, as in `-F json`.
 const EXACT_END: u64 = 1_000_000_000_000_000;
 
+/// The most stacks that are kept for their calls. There are fewer, unless records are missing.
+const STACKS_MAX: usize = 1 << 16;
+
 pub struct JsonCallsFormat {
     assembler: CallAssembler,
     open_calls: OpenCallTable,
     names: InternedNames,
+    /// The names of frames, if they are asked for.
+    frame_names: Option<FrameNames>,
+    /// By process, LWP and time of their records.
+    stacks: HashMap<(u32, u32, u64), CallStack>,
+    /// The calls that returned at the time of the last record: their stacks may follow.
+    returned: Vec<Call>,
+    time: u64,
 }
 
 impl JsonCallsFormat {
-    /// The format, with the names of the program's own events, and with what is known of calls that do not return.
-    pub fn new(names: InternedNames, open_calls: OpenCallTable) -> JsonCallsFormat {
-        JsonCallsFormat { assembler: CallAssembler::new(), open_calls, names }
+    /// The format, with what is known of calls that do not return, the names of the program's own events, and those of frames
+    /// if stacks are to have them.
+    pub fn new(open_calls: OpenCallTable, names: InternedNames, frame_names: Option<FrameNames>) -> JsonCallsFormat {
+        let (stacks, returned) = (HashMap::new(), Vec::new());
+        JsonCallsFormat { assembler: CallAssembler::new(), open_calls, names, frame_names, stacks, returned, time: 0 }
+    }
+
+    fn add_stack(&mut self, line: &[u8]) {
+        let Some(fields) = Fields::new(line) else { return };
+        if self.stacks.len() >= STACKS_MAX {
+            self.stacks.clear();
+        }
+        let stack = self.stacks.entry((fields.pid(), fields.lwpid(), fields.time())).or_default();
+        stack.add(fields.which(), fields.arguments().map(bits));
+    }
+
+    /// Appends the calls that have returned.
+    fn put_returned(&mut self, out: &mut Vec<u8>) {
+        for call in std::mem::take(&mut self.returned) {
+            self.put_call(&call, out);
+        }
+    }
+
+    fn put_call(&mut self, call: &Call, out: &mut Vec<u8>) {
+        let records = [call.entry, call.returned].into_iter().flatten();
+        let stack = records
+            .fold(None, |found, record| found.or_else(|| self.stacks.remove(&(call.pid, call.lwp, record.time))));
+        let keys = stack.map(|stack| match &self.frame_names {
+            Some(names) => stack_key(&stack, &names.of(call.pid, &stack)),
+            None => stack_key(&stack, &stack.texts()),
+        });
+        put_call(call, &self.open_calls, &self.names, &keys.unwrap_or_default(), out);
     }
 }
 
@@ -49,17 +96,31 @@ impl TimelineFormatter for JsonCallsFormat {
     }
 
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
-        let JsonCallsFormat { assembler, open_calls, names } = self;
-        assembler.push(line, &mut |call| put_call(call, open_calls, names, out));
+        if is_stack(line) {
+            return self.add_stack(line);
+        }
+        let time = columns::time(line).unwrap_or(0);
+        if time != self.time {
+            self.put_returned(out);
+            self.time = time;
+        }
+        let JsonCallsFormat { assembler, returned, .. } = self;
+        assembler.push(line, &mut |call| returned.push(call.clone()));
+    }
+
+    fn pause(&mut self, out: &mut Vec<u8>) {
+        self.put_returned(out);
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {
-        let JsonCallsFormat { assembler, open_calls, names } = self;
-        assembler.finish(&mut |call| put_call(call, open_calls, names, out));
+        let JsonCallsFormat { assembler, returned, .. } = self;
+        assembler.finish(&mut |call| returned.push(call.clone()));
+        self.put_returned(out);
     }
 }
 
-fn put_call(call: &Call, open_calls: &OpenCallTable, interned: &InternedNames, out: &mut Vec<u8>) {
+/// Appends the object of a call. `more` has further keys, with the comma before them.
+fn put_call(call: &Call, open_calls: &OpenCallTable, interned: &InternedNames, more: &str, out: &mut Vec<u8>) {
     let Call { event, pid, lwp, tid, entry, returned, .. } = call;
     let key = CallKey { pid: *pid, lwp: *lwp, tid: *tid, category: event.category, number: event.number };
     let open_duration = entry.filter(|_| call.is_open()).and_then(|entry| {
@@ -87,7 +148,9 @@ fn put_call(call: &Call, open_calls: &OpenCallTable, interned: &InternedNames, o
     for record in entry.iter().chain(&second) {
         put_arguments(record, interned, &mut names, &mut text);
     }
-    text += "}}\n";
+    text.push('}');
+    text += more;
+    text += "}\n";
     out.extend_from_slice(text.as_bytes());
 }
 
@@ -130,7 +193,7 @@ mod tests {
     #[test]
     fn a_call_has_the_values_of_both_records() {
         let (mut format, mut out) =
-            (JsonCallsFormat::new(InternedNames::default(), OpenCallTable::default()), Vec::new());
+            (JsonCallsFormat::new(OpenCallTable::default(), InternedNames::default(), None), Vec::new());
         for line in [
             record(5, 2, "02:02:2", 35),
             record(1_000_000_007, 2, "02:02:1", 0x10).replace(":0\n", ":0x401136\n"),

@@ -3,7 +3,9 @@
 use memchr::memchr_iter;
 
 use super::formatter::TimelineFormatter;
+use super::text::is_frame_line;
 use crate::filter::{LineLimit, OpenCallTable};
+use crate::record::columns;
 
 /// A format of which only some lines are shown. Headings do not count, and are shown where they are needed.
 pub struct LimitedFormat {
@@ -12,11 +14,13 @@ pub struct LimitedFormat {
     /// How many lines there were so far, shown or not.
     pub lines: u64,
     text: Vec<u8>,
+    /// The last line is shown, and with it the stack that may follow.
+    shows_last: bool,
 }
 
 impl LimitedFormat {
     pub fn new(formatter: Box<dyn TimelineFormatter>, limit: LineLimit) -> LimitedFormat {
-        LimitedFormat { formatter, limit, lines: 0, text: Vec::new() }
+        LimitedFormat { formatter, limit, lines: 0, text: Vec::new(), shows_last: false }
     }
 
     /// Appends what `format` makes, as far as it is within the limit.
@@ -25,16 +29,25 @@ impl LimitedFormat {
         let headings = self.formatter.headings();
         format(&mut *self.formatter, &mut self.text);
         let headings = self.formatter.headings() - headings;
-        let lines = memchr_iter(b'\n', &self.text).count() as u64 - headings;
+        let counted = |text| columns::lines(text).filter(|line| !is_frame_line(line)).count() as u64;
+        let lines = counted(&self.text) - headings;
         self.lines += lines;
         if lines > 0 && (lines <= self.limit.skip || self.limit.most == 0) {
             self.limit.skip = self.limit.skip.saturating_sub(lines);
+            self.shows_last = false;
             return self.formatter.take_back();
         }
         let heading_end = memchr_iter(b'\n', &self.text).take(headings as usize).last().map_or(0, |end| end + 1);
         let (heading, lines) = self.text.split_at(heading_end);
         out.extend_from_slice(heading);
-        out.extend_from_slice(self.limit.apply(lines).0);
+        for line in columns::lines(lines) {
+            if !is_frame_line(line) {
+                self.shows_last = self.limit.keeps_next();
+            }
+            if self.shows_last {
+                out.extend_from_slice(line);
+            }
+        }
     }
 }
 

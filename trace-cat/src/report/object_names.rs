@@ -11,7 +11,9 @@ use super::trace_names::TraceNames;
 /// `mutex of new_queue queue.c:41 #2`.
 #[derive(Debug, Default)]
 pub struct ObjectNames {
-    names: Vec<Option<String>>,
+    names: HashMap<u32, String>,
+    /// How many objects have been asked for.
+    known: u32,
     places: HashMap<u32, Option<String>>,
     counts: HashMap<(u32, String), u32>,
 }
@@ -19,16 +21,17 @@ pub struct ObjectNames {
 impl ObjectNames {
     /// The name of an object, as far as symbols give any.
     pub fn get(&self, index: u32) -> Option<&str> {
-        self.names.get(index as usize)?.as_deref()
+        self.names.get(&index).map(String::as_str)
     }
 
     /// Names the objects that are among the first `count` and have no name yet.
-    pub fn extend(&mut self, names: TraceNames, count: usize) {
+    pub fn extend(&mut self, names: TraceNames, count: u32) {
         let objects = &names.analysis.objects;
-        for object in objects.iter().take(count).skip(self.names.len()) {
-            let name = self.name_of(names, object);
-            self.names.push(name);
+        for number in (self.known..count).filter(|number| objects.first(*number) == *number) {
+            let name = self.name_of(names, &objects[number as usize]);
+            name.into_iter().for_each(|name| drop(self.names.insert(number, name)));
         }
+        self.known = self.known.max(count);
     }
 
     fn name_of(&mut self, names: TraceNames, object: &ObjectState) -> Option<String> {

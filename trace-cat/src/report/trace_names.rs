@@ -1,12 +1,12 @@
 //! The names of what an analysis found, for people.
 
 use std::collections::HashMap;
-use std::rc::Rc;
 
 use spec::Event;
 
 use super::contention::Analysis;
 use super::recorded_process::RecordedProcess;
+use crate::record::call_stack::CUT_OFF_FRAME;
 use crate::symbols::{CodeAddress, CodeFrame, Symbolizer};
 
 /// An analysis, with what names its threads, processes and sites.
@@ -30,23 +30,52 @@ impl<'a> TraceNames<'a> {
     pub fn object_label(&self, index: u32, source_name: Option<&str>) -> String {
         let object = &self.analysis.objects[index as usize];
         let (kind, address) = (object.kind.name(), object.address);
-        match source_name {
+        let label = match source_name {
             Some(name) if name.starts_with(kind) => format!("{name} {address:#x}"),
             Some(name) => format!("{kind} {name} {address:#x}"),
             None => format!("{kind} {}", self.object_name(index)),
-        }
+        };
+        if object.others > 0 { format!("{label} and {} others", object.others) } else { label }
     }
 
     /// Function, file and line of a site, or its module and offset; `None` if the site is not known.
     pub fn place(&self, site: u32) -> Option<String> {
         let state = self.analysis.sites.sites.get(site as usize).filter(|_| site > 0)?;
-        Some(self.symbols.call_name(self.code(state.process, state.address)))
+        let stack = self.analysis.sites.stack(site);
+        let code: Vec<CodeAddress> =
+            stack.addresses.into_iter().map(|address| self.code(state.process, address)).collect();
+        Some(self.symbols.site_name(&code))
     }
 
-    /// The functions that a site is in, the innermost inlined one first.
-    pub fn frames(&self, site: u32) -> Rc<[CodeFrame]> {
-        let state = &self.analysis.sites.sites[site as usize];
-        self.symbols.call_frames(self.code(state.process, state.address))
+    /// The functions that a site is in, the innermost first: those of its stack if that was recorded.
+    pub fn frames(&self, site: u32) -> Vec<CodeFrame> {
+        let sites = &self.analysis.sites;
+        let (state, stack) = (&sites.sites[site as usize], sites.stack(site));
+        let unnamed = |function: String| CodeFrame { function, ..CodeFrame::default() };
+        let mut frames = Vec::new();
+        for code in stack.addresses.iter().map(|address| self.code(state.process, *address)) {
+            let named = self.symbols.call_frames(code);
+            // Without a stack, the name of the site has what is known.
+            frames.extend((named.is_empty() && state.stack > 0).then(|| unnamed(code.place())));
+            frames.extend(named.iter().cloned());
+        }
+        frames.extend(stack.is_cut_off.then(|| unnamed(CUT_OFF_FRAME.to_owned())));
+        frames
+    }
+
+    /// The names of the frames of a site, the outermost first; only its own if its stack was not recorded.
+    pub fn frame_names(&self, site: u32) -> Option<Vec<String>> {
+        let place = self.place(site)?;
+        let sites = &self.analysis.sites;
+        let (state, stack) = (&sites.sites[site as usize], sites.stack(site));
+        if state.stack == 0 {
+            return Some(vec![place]);
+        }
+        let code = stack.addresses.iter().map(|address| self.code(state.process, *address));
+        let mut names: Vec<String> = code.flat_map(|code| self.symbols.frame_names(code)).collect();
+        names.extend(stack.is_cut_off.then(|| CUT_OFF_FRAME.to_owned()));
+        names.reverse();
+        Some(names)
     }
 
     /// The name of the function at an address in the code of a process.

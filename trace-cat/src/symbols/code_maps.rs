@@ -82,6 +82,12 @@ impl CodeMap {
         name.is_empty() || JIT_NAMES.iter().any(|start| name.starts_with(start))
     }
 
+    /// The last component of the file's path.
+    pub fn name(&self) -> String {
+        let (path, _) = self.file();
+        path.file_name().map_or(path.to_string_lossy(), |name| name.to_string_lossy()).escape_debug().to_string()
+    }
+
     /// The path of the file, and whether the file was deleted or replaced while it was mapped.
     pub fn file(&self) -> (PathBuf, bool) {
         match self.path.to_str().and_then(|path| path.strip_suffix(DELETED)) {
@@ -92,12 +98,10 @@ impl CodeMap {
 }
 
 impl CodeAddress<'_> {
-    /// `/usr/bin/sort+0x1234`, `[jit]`, or the address itself.
+    /// `sort+0x1234`, `[jit]`, or the address itself.
     pub fn place(&self) -> String {
         match self {
-            CodeAddress::InFile(map, offset) => {
-                format!("{}+{offset:#x}", map.path.to_string_lossy().escape_debug())
-            }
+            CodeAddress::InFile(map, offset) => format!("{}+{offset:#x}", map.name()),
             CodeAddress::Generated => "[jit]".to_owned(),
             CodeAddress::Unknown(address) => format!("{address:#x}"),
         }
@@ -126,6 +130,6 @@ mod tests {
             maps.add(line.as_bytes());
         }
         let places = [0x1fff, 0x2010, 0x4000, 0x5000, 0x6004, 0x7000].map(|address| maps.find(address).place());
-        assert_eq!(places, ["/bin/a b+0x14ff", "/bin/c+0x10", "[jit]", "[jit]", "[vdso]+0x4", "[jit]"]);
+        assert_eq!(places, ["a b+0x14ff", "c+0x10", "[jit]", "[jit]", "[vdso]+0x4", "[jit]"]);
     }
 }

@@ -31,6 +31,9 @@ const LIBRARY_FUNCTIONS: [&str; 9] = [
     "<core::*",
 ];
 
+/// The beginnings of the names of libraries whose functions name no site unless nothing else does.
+const RUNTIME_LIBRARIES: [&str; 5] = ["libc.so.", "libc-2.", "libpthread", "libstdc++.so", "libc++"];
+
 /// The names of the code of all recorded programs.
 pub struct Symbolizer {
     debug_directories: Vec<PathBuf>,
@@ -105,8 +108,33 @@ impl Symbolizer {
         self.changed.borrow().iter().cloned().collect()
     }
 
+    /// The name, as [`call_name`](Symbolizer::call_name) has it, of the first function in a stack that names a site, the innermost
+    /// first: one outside the libraries of C and C++, and outside of what is skipped. Else it is that of the innermost.
+    pub fn site_name(&self, stack: &[CodeAddress]) -> String {
+        for address in stack.iter().filter(|address| !is_in_runtime_library(address)) {
+            let frames = self.call_frames(*address);
+            let frame = frames.iter().find(|frame| !self.is_skipped(frame));
+            if frame.is_some() || frames.is_empty() {
+                return self.frame_name(*address, frame);
+            }
+        }
+        stack.first().map_or(String::new(), |address| self.call_name(*address))
+    }
+
+    /// Names as [`call_name`](Symbolizer::call_name) has them, of all functions that a call which returns to an address is in.
+    pub fn frame_names(&self, address: CodeAddress) -> Vec<String> {
+        let frames = self.call_frames(address);
+        if frames.is_empty() {
+            return vec![address.place()];
+        }
+        frames.iter().map(|frame| self.frame_name(address, Some(frame))).collect()
+    }
+
     fn name(&self, address: CodeAddress, frames: &[CodeFrame]) -> String {
-        let frame = frames.iter().find(|frame| !self.is_skipped(frame)).or(frames.last());
+        self.frame_name(address, frames.iter().find(|frame| !self.is_skipped(frame)).or(frames.last()))
+    }
+
+    fn frame_name(&self, address: CodeAddress, frame: Option<&CodeFrame>) -> String {
         let path = if let CodeAddress::InFile(map, _) = address { map.file().0 } else { PathBuf::new() };
         let module = path.to_string_lossy();
         let offset = if let CodeAddress::InFile(_, offset) = address { Some((&*module, offset)) } else { None };
@@ -218,6 +246,13 @@ impl Module {
         };
         self.symbols.get_or_init(load).as_ref()
     }
+}
+
+/// Whether an address is in a library that calls traced functions for programs.
+fn is_in_runtime_library(address: &CodeAddress) -> bool {
+    let CodeAddress::InFile(map, _) = address else { return false };
+    let name = map.path.file_name().unwrap_or_default().as_encoded_bytes();
+    RUNTIME_LIBRARIES.iter().any(|library| name.starts_with(library.as_bytes()))
 }
 
 /// Whether a build ID is the recorded one, of which the recorder keeps the first 32 bytes.

@@ -47,7 +47,7 @@ pub fn merge_limited(
     let mut limit = LineLimit::choose(merge, &mut times, transform, head, tail).unwrap();
     let mut take = |lines: &[u8]| {
         let (lines, more) = limit.apply(lines);
-        out.extend_from_slice(lines);
+        out.extend_from_slice(&lines);
         Ok(more)
     };
     merge.run(times, transform, &mut take).unwrap();

@@ -38,7 +38,7 @@ impl LineRange {
         let (mut limit, mut unused) = (records, Vec::new());
         merge.run_phase("counting", times.clone(), transform, &mut |batch| {
             let (lines, _) = limit.apply(batch);
-            columns::lines(lines).for_each(|line| counter.record(line, &mut unused));
+            columns::lines(&lines).for_each(|line| counter.record(line, &mut unused));
             Ok(counter.lines < most)
         })?;
         counter.end(&mut unused);

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::filter::{Filter, LineLimit, OpenCallTable};
 use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
-use crate::options::{Arrangement, CommandError, Options, OutputFormat, Selection, SortOrder};
+use crate::options::{Arrangement, CommandError, Options, OutputFormat, Printing, Selection, SortOrder};
 use crate::output::{self, Formatter, LimitedFormat, TimelineFormatter, destination};
 use crate::report::runs::{self, ProgramRun};
 use crate::report::stat::TraceCounts;
@@ -92,7 +92,9 @@ pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandE
     let is_unchanged = matches!(concurrent, ConcurrentStage::Unchanged) && filter.accepts_all();
     let transform: BatchTransform = if is_unchanged { None } else { Some(&transform) };
     let mut times = since.map_or(0, |since| since.resolve(start))..until.map_or(u64::MAX, |until| until.resolve(start));
-    let counter = output::formatter_for(&options.printing, &paths, OpenCallTable::default());
+    // Frames do not count.
+    let counted = Printing { stack: false, ..options.printing.clone() };
+    let counter = output::formatter_for(&counted, &paths, OpenCallTable::default());
     let is_sorted = options.arrangement.sort != SortOrder::Time;
     let (limit, format) = match (format, counter) {
         (Formatter::Timeline(formatter), Formatter::Timeline(counter))
@@ -200,7 +202,9 @@ fn formats(
         return (ConcurrentStage::Text(Box::new(text)), Formatter::Raw);
     }
     match output::formatter_for(printing, paths, open_calls) {
-        Formatter::PerRecord(formatter) if !sorted => (ConcurrentStage::PerRecord(formatter), Formatter::Raw),
+        Formatter::PerRecord(formatter) if !sorted && !is_limited => {
+            (ConcurrentStage::PerRecord(formatter), Formatter::Raw)
+        }
         formatter => (ConcurrentStage::Unchanged, formatter),
     }
 }

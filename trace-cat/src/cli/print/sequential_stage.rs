@@ -9,6 +9,7 @@ use crate::filter::LineLimit;
 use crate::options::{Arrangement, OutputFormat, Printing};
 use crate::output::destination::Output;
 use crate::output::{self, CtfWriter, Formatter};
+use crate::record::call_stack::with_stacks_in_place;
 use crate::record::columns;
 use crate::support::diagnostics::Diagnostics;
 
@@ -67,8 +68,9 @@ impl<'a> SequentialStage<'a> {
     pub fn take(&mut self, lines: &[u8]) -> io::Result<bool> {
         let (lines, more) = self.limit.apply(lines);
         match &mut self.sorter {
-            Some(sorter) => sorter.push(lines)?,
-            None => self.put(lines)?,
+            Some(sorter) => sorter.push(&with_stacks_in_place(&lines))?,
+            None if matches!(self.formatter, Formatter::Timeline(_)) => self.put(&with_stacks_in_place(&lines))?,
+            None => self.put(&lines)?,
         }
         let is_complete = matches!(&self.formatter, Formatter::Timeline(formatter) if formatter.is_complete());
         Ok(more && !is_complete)

@@ -10,6 +10,7 @@ use super::short_text::ShortText;
 use crate::output::terminal_style::Highlight;
 use crate::record::errno_names::errno;
 use crate::record::fields::{Fields, bits};
+use crate::record::futex_operations::operation_name;
 use crate::record::record_kinds;
 use crate::record::signal_names::signal;
 use crate::support::duration::write_duration;
@@ -104,6 +105,15 @@ impl TextLine<'_> {
                     let limit = bits(text).saturating_mul(NANOS_PER_SECOND).saturating_add(nanoseconds);
                     self.put_limit(start, limit);
                 }
+                ColumnLayout::FutexOperation => {
+                    self.put_separator(start);
+                    match operation_name(bits(text)) {
+                        Some(name) => self.put(name.as_bytes()),
+                        None => self.put(text),
+                    }
+                }
+                // There is none.
+                ColumnLayout::Limit if text == b"0" => {}
                 ColumnLayout::Limit => self.put_limit(start, bits(text)),
                 ColumnLayout::Signal(label) => self.put_named(start, label, text, signal),
                 ColumnLayout::Errno(label) => self.put_named(start, label, text, errno),

@@ -35,6 +35,8 @@ pub enum ColumnLayout {
     LimitTimespec,
     /// A time limit in nanoseconds.
     Limit,
+    /// The name of an operation of futex(2), without a label.
+    FutexOperation,
     /// The name of a signal.
     Signal(ShortText),
     /// The name of an error.
@@ -51,8 +53,8 @@ pub struct KindLayout {
     pub arguments: [ColumnLayout; 5],
     /// The columns that a return record adds to the arguments of its entry record.
     pub added: [ColumnLayout; 5],
-    /// The index of the column `rval`.
-    pub result: Option<usize>,
+    /// The indices of the columns with the result and with its error: of `rval` both, else of `result` and `errno`.
+    pub result: Option<[usize; 2]>,
     /// Columns that are questions (their names end in `?`), and the text for an answer that is not 0.
     pub answers: Vec<(usize, ShortText)>,
     /// Whether a5 is free for the return address.
@@ -85,7 +87,10 @@ fn kind_layout(known: &KnownKind) -> KindLayout {
     let KnownKind { event, which, columns, .. } = *known;
     let named = |name: &str| columns.iter().position(|column| column.is_some_and(|column| column.name == name));
     let entry = event.kind(1).filter(|_| which == 2).map_or(&[None; 5], |kind| &kind.columns);
+    let result = named("rval").map(|rval| [rval; 2]).or_else(|| Some([named("result")?, named("errno")?]));
     let arguments = std::array::from_fn(|index| match &columns[index] {
+        // It has its own place.
+        _ if result.is_some_and(|result| result.contains(&index)) => ColumnLayout::Nothing,
         Some(column) => column_layout(column, index),
         None if index == CALLER && which != 2 => ColumnLayout::Nothing,
         None => ColumnLayout::Unusual(ShortText::label(
@@ -102,7 +107,7 @@ fn kind_layout(known: &KnownKind) -> KindLayout {
         name: ShortText::new(event.name.as_bytes()),
         arguments,
         added,
-        result: named("rval"),
+        result,
         answers: columns.iter().enumerate().filter_map(answer).collect(),
         has_caller: which != 2 && columns[CALLER].is_none(),
         lacks_object: entry[0].is_some_and(|column| !has(columns, column.name)),
@@ -115,8 +120,8 @@ fn has(columns: &[Option<Column>; 5], name: &str) -> bool {
 
 fn column_layout(column: &Column, index: usize) -> ColumnLayout {
     match column.name {
-        // The result and the answers have their own places; the second of two columns is shown with the first.
-        "rval" | "limit_nsec" | "name_8_15" => ColumnLayout::Nothing,
+        // Answers have their own places; the second of two columns is shown with the first.
+        "limit_nsec" | "name_8_15" => ColumnLayout::Nothing,
         name if name.ends_with('?') => ColumnLayout::Nothing,
         "name_0_7" => ColumnLayout::Name,
         interned_names::COLUMN => ColumnLayout::InternedName,
@@ -124,6 +129,7 @@ fn column_layout(column: &Column, index: usize) -> ColumnLayout {
         "limit_ns" => ColumnLayout::Limit,
         // 0 is the default.
         name @ ("attr" | "clock") => ColumnLayout::Unusual(ShortText::label(name)),
+        "op" => ColumnLayout::FutexOperation,
         "signal" => ColumnLayout::Signal(ShortText::label("signal")),
         name @ ("errno" | "cause") => ColumnLayout::Errno(ShortText::label(name)),
         "call" => ColumnLayout::Event(ShortText::label("call")),

@@ -73,16 +73,13 @@ impl<'a> TextLine<'a> {
 
     /// Appends the result of the call.
     pub fn put_result(&mut self, kind: Option<&KindLayout>, fields: &Fields) {
-        let Some(index) = kind.and_then(|kind| kind.result) else { return };
-        let text = fields.argument(index);
+        let Some([result, error]) = kind.and_then(|kind| kind.result) else { return };
+        let error = fields.argument(error);
         self.pad_to(RESULT_COLUMN);
-        if text == b"0" {
-            return self.put(b"= 0");
-        }
         self.put(b"= ");
-        match errno(bits(text)) {
+        match errno(bits(error)).filter(|_| error != b"0") {
             Some(name) => self.put_coloured(Highlight::Error, name.as_bytes()),
-            None => self.put(text),
+            None => self.put(fields.argument(result)),
         }
     }
 

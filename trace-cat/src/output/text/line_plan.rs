@@ -3,6 +3,7 @@
 
 use super::known_threads::OpenCall;
 use super::time_column::TimeColumn;
+use crate::record::call_stack::CallStack;
 use crate::record::fields::Fields;
 use crate::record::validation::FieldOffsets;
 
@@ -52,6 +53,8 @@ pub struct LinePlan {
     pub open_calls: Vec<OpenCall>,
     /// The entry record that was the last record before the batch, if the call has no line yet.
     pub carried: CarriedRecord,
+    /// The numbers of records with a stack, in order, and their stacks.
+    stacks: Vec<(u32, CallStack)>,
     /// For each [`LineLabel`]: the end of its text in `label_text`, and how many bytes of it take no column.
     labels: Vec<(usize, usize)>,
     label_text: Vec<u8>,
@@ -62,6 +65,7 @@ pub struct LinePlan {
 pub struct CarriedRecord {
     text: Vec<u8>,
     offsets: Option<FieldOffsets>,
+    pub stack: CallStack,
 }
 
 /// The most labels that are kept from batch to batch.
@@ -70,7 +74,7 @@ const LABELS_MAX: usize = 1000;
 impl LinePlan {
     pub fn new(clock: TimeColumn) -> LinePlan {
         let (lines, open_calls, labels, label_text) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        LinePlan { clock, lines, open_calls, carried: CarriedRecord::default(), labels, label_text }
+        LinePlan { clock, lines, open_calls, carried: CarriedRecord::default(), stacks: Vec::new(), labels, label_text }
     }
 
     /// Removes lines and labels, but keeps the memory.
@@ -83,6 +87,7 @@ impl LinePlan {
     pub fn clear_lines(&mut self) {
         self.lines.clear();
         self.open_calls.clear();
+        self.stacks.clear();
         if self.labels.len() > LABELS_MAX {
             self.clear_labels();
         }
@@ -112,6 +117,24 @@ impl LinePlan {
         LineLabel { text: &self.label_text[start..end], hidden }
     }
 
+    /// Adds a part of the stack of the record with this number.
+    pub fn add_stack(&mut self, number: u32, which: u8, addresses: [u64; 5]) {
+        let place = self.stacks.binary_search_by_key(&number, |(number, _)| *number).unwrap_or_else(|place| {
+            self.stacks.insert(place, (number, CallStack::default()));
+            place
+        });
+        self.stacks[place].1.add(which, addresses);
+    }
+
+    /// The stack of the record with this number, which has no frame if none is recorded.
+    pub fn stack(&self, number: u32) -> Option<&CallStack> {
+        if number == 0 {
+            return Some(&self.carried.stack);
+        }
+        let place = self.stacks.binary_search_by_key(&number, |(number, _)| *number).ok()?;
+        Some(&self.stacks[place].1)
+    }
+
     /// The record with this number; `None` if the line is not a record.
     pub fn record<'a>(&'a self, records: &BatchRecords<'a>, number: u32) -> Option<Fields<'a>> {
         match (number as usize).checked_sub(1) {
@@ -122,8 +145,9 @@ impl LinePlan {
 }
 
 impl CarriedRecord {
-    /// Keeps a copy.
-    pub fn keep(&mut self, fields: &Fields) {
+    /// Keeps a copy, with the stack.
+    pub fn keep(&mut self, fields: &Fields, stack: Option<&CallStack>) {
+        self.stack = stack.cloned().unwrap_or_default();
         self.text.clear();
         self.text.extend_from_slice(fields.line());
         self.offsets = Some(fields.offsets());

@@ -7,6 +7,7 @@ use super::known_threads::{KnownThreads, OpenCall, THREADS_MAX, name_bytes};
 use super::line_plan::{BatchRecords, CarriedRecord, LineKind, LinePlan, PlannedLine};
 use super::time_column::TimeColumn;
 use crate::output::terminal_style::{self, Highlight};
+use crate::record::call_stack::CallStack;
 use crate::record::columns::SET_NAME;
 use crate::record::fields::Fields;
 
@@ -96,13 +97,18 @@ impl LinePlanner {
         }
         if let Some(held) = &mut self.held {
             match plan.record(records, held.record) {
-                Some(fields) => self.carried.keep(&fields),
+                Some(fields) => self.carried.keep(&fields, plan.stack(held.record)),
                 None => self.held = None,
             }
         }
         if let Some(held) = &mut self.held {
             held.record = 0;
         }
+    }
+
+    /// The stack of the entry record that was left, if one was.
+    pub fn held_stack(&mut self) -> Option<&mut CallStack> {
+        self.held.map(|_| &mut self.carried.stack)
     }
 
     /// Plans the line of the entry record that was left.

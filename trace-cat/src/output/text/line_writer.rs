@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::frame_lines::write_frames;
 use super::kind_layout::KindLayouts;
 use super::line::{CallMarker, TextLine};
 use super::line_plan::{BatchRecords, LineKind, LineLabel, LinePlan, PlannedLine};
@@ -9,6 +10,8 @@ use super::short_text::ShortText;
 use super::time_column::TimeColumn;
 use crate::calls::pairing::CallKey;
 use crate::filter::OpenCallTable;
+use crate::output::frame_names::FrameNames;
+use crate::record::call_stack::CallStack;
 use crate::record::fields::Fields;
 use crate::trace::interned_names::InternedNames;
 
@@ -21,11 +24,13 @@ pub struct LineWriter {
     coloured: bool,
     names: Arc<InternedNames>,
     pub open_calls: OpenCallTable,
+    /// The names of frames, if stacks are shown.
+    pub frame_names: Option<FrameNames>,
 }
 
 impl LineWriter {
     pub fn new(coloured: bool, names: Arc<InternedNames>, open_calls: OpenCallTable) -> LineWriter {
-        LineWriter { kinds: KindLayouts::new(), coloured, names, open_calls }
+        LineWriter { kinds: KindLayouts::new(), coloured, names, open_calls, frame_names: None }
     }
 
     /// Appends the lines of a plan for `records`. Returns the time column after them.
@@ -67,12 +72,25 @@ impl LineWriter {
             }
             LineKind::Complete => {
                 let Some(entry) = plan.record(records, line.record - 1) else { return };
-                if !self.write_complete([&entry, fields], label, clock, out) {
+                if self.write_complete([&entry, fields], label, clock, out) {
+                    self.write_stack(plan, line.record - 1, fields, out);
+                } else {
                     let object = ShortText::new(entry.argument(0));
                     self.write_entry(&entry, label, clock, out);
+                    self.write_stack(plan, line.record - 1, fields, out);
                     self.write_return(fields, Some((entry.time(), &object)), label, clock, out);
                 }
             }
+        }
+        self.write_stack(plan, line.record, fields, out);
+    }
+
+    /// Appends the frames of the stack of the record with this number, if it has one and stacks are shown.
+    fn write_stack(&self, plan: &LinePlan, number: u32, fields: &Fields, out: &mut Vec<u8>) {
+        if let Some(names) = &self.frame_names
+            && let Some(stack) = plan.stack(number).filter(|stack| **stack != CallStack::default())
+        {
+            write_frames(names, fields.pid(), stack, 0, out);
         }
     }
 

@@ -14,11 +14,14 @@
 //! that the call took (unless both records have the same time), and an answer for each column that is a question and is
 //! not 0. A call that is known not to return has `open` for its result, how long it lasted at least, and why it is open.
 //!
+//! With `--stack`, the frames of a recorded stack follow the line of its call, numbered from the innermost one on.
+//!
 //! A `line_planner` goes through the records in order and makes a `line_plan`: whose records they are, which calls are open,
 //! which records are a line. That takes little of the time. The lines themselves are written by many threads, a batch of
 //! records each: a `line_writer` writes the lines of a plan.
 
 mod call;
+mod frame_lines;
 mod kind_layout;
 mod known_threads;
 mod line;
@@ -34,9 +37,13 @@ use crate::filter::OpenCallTable;
 use crate::merge::OrderedSection;
 use crate::options::TimeStyle;
 use crate::output::formatter::TimelineFormatter;
-use crate::record::fields::Fields;
+use crate::output::frame_names::FrameNames;
+use crate::record::call_stack::{CallStack, is_stack, owner_key};
+use crate::record::fields::{Fields, bits};
 use crate::trace::file_names::FileGroup;
 use crate::trace::interned_names::InternedNames;
+pub use frame_lines::is_frame_line;
+use frame_lines::write_frames;
 use known_threads::KnownThreads;
 use line_plan::{BatchRecords, LinePlan};
 use line_planner::LinePlanner;
@@ -51,6 +58,8 @@ pub struct TextFormat {
     plan: LinePlan,
     /// The clock before the lines of the last one.
     clock_before: TimeColumn,
+    /// The last record that was shown one by one, and how many frames of its stack were shown.
+    last: (Vec<u8>, usize),
     /// Empty batches, whose memory is used again.
     spare: Mutex<Vec<TextBatch<'static>>>,
 }
@@ -60,6 +69,8 @@ pub struct TextFormat {
 pub struct TextBatch<'a> {
     records: Vec<Result<Fields<'a>, &'a [u8]>>,
     plan: LinePlan,
+    /// Whether stacks are shown.
+    has_stacks: bool,
 }
 
 impl TextFormat {
@@ -74,18 +85,26 @@ impl TextFormat {
             planner,
             plan: LinePlan::new(clock),
             clock_before: clock,
+            last: (Vec::new(), 0),
             spare: Mutex::default(),
         }
     }
 
+    /// The format that also shows stacks, whose frames have these names.
+    pub fn with_stacks(mut self, names: FrameNames) -> TextFormat {
+        self.writer.frame_names = Some(names);
+        self
+    }
+
     pub fn batch<'a>(&self) -> TextBatch<'a> {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        spare.unwrap_or_else(|| TextBatch { records: Vec::new(), plan: self.plan.clone() })
+        let has_stacks = self.writer.frame_names.is_some();
+        spare.unwrap_or_else(|| TextBatch { records: Vec::new(), plan: self.plan.clone(), has_stacks })
     }
 
     /// Appends the lines of a batch. Only the planning is in the ordered section, so that threads share the other work.
     pub fn show(&self, batch: TextBatch, section: OrderedSection, out: &mut Vec<u8>) {
-        let TextBatch { records, mut plan } = batch;
+        let TextBatch { records, mut plan, has_stacks } = batch;
         section.enter(|| {
             let mut planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
             planner.plan(&records, &mut plan);
@@ -93,7 +112,7 @@ impl TextFormat {
         });
         self.writer.write(&plan, &records, out);
         plan.clear();
-        let spare = TextBatch { records: emptied(records), plan };
+        let spare = TextBatch { records: emptied(records), plan, has_stacks };
         self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(spare);
     }
 }
@@ -101,7 +120,25 @@ impl TextFormat {
 impl<'a> TextBatch<'a> {
     /// Adds a record, whose line ends with its newline.
     pub fn push(&mut self, line: &'a [u8]) {
-        self.records.push(Fields::new(line).ok_or(line));
+        if !is_stack(line) {
+            self.records.push(Fields::new(line).ok_or(line));
+        } else if self.has_stacks
+            && let Some(fields) = Fields::new(line)
+        {
+            self.push_stack(&fields);
+        }
+    }
+
+    /// Adds a part of a stack to the stack of its record, which is one of the last.
+    fn push_stack(&mut self, part: &Fields) {
+        let records = self.records.iter().enumerate().rev();
+        let mut same_time = records.map_while(|(index, record)| {
+            let fields = record.ok().filter(|fields| fields.time() == part.time())?;
+            Some((index as u32 + 1, fields))
+        });
+        if let Some((number, _)) = same_time.find(|(_, fields)| fields.thread_key() == part.thread_key()) {
+            self.plan.add_stack(number, part.which(), part.arguments().map(bits));
+        }
     }
 }
 
@@ -131,8 +168,14 @@ impl TimelineFormatter for TextFormat {
     }
 
     fn record(&mut self, line: &[u8], out: &mut Vec<u8>) {
+        if is_stack(line) {
+            return self.show_stack(line, out);
+        }
         let records = [Fields::new(line).ok_or(line)];
         self.show_in_order(&records, out, |planner, plan| planner.plan(&records, plan));
+        self.last.0.clear();
+        self.last.0.extend_from_slice(line);
+        self.last.1 = 0;
     }
 
     fn pause(&mut self, out: &mut Vec<u8>) {
@@ -149,6 +192,21 @@ impl TimelineFormatter for TextFormat {
 }
 
 impl TextFormat {
+    /// Appends the frames of a part of a stack, if the last record is that of the stack. Where the line of that record is not shown
+    /// yet, they are kept for it.
+    fn show_stack(&mut self, line: &[u8], out: &mut Vec<u8>) {
+        let (Some(names), Some(fields)) = (&self.writer.frame_names, Fields::new(line)) else { return };
+        let (last, shown) = &mut self.last;
+        if owner_key(last) != owner_key(line) {
+            return;
+        }
+        let planner = self.planner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let mut stack = CallStack::default();
+        let part = planner.held_stack().unwrap_or(&mut stack);
+        part.add(fields.which(), fields.arguments().map(bits));
+        *shown = write_frames(names, fields.pid(), &stack, *shown, out);
+    }
+
     /// Appends the lines of `records` as `make_plan` plans them.
     fn show_in_order(
         &mut self,

@@ -3,6 +3,8 @@
 use super::*;
 use crate::merge::BatchTransform;
 use crate::merge::tests::tiny;
+use crate::record::call_stack::with_stacks_in_place;
+use crate::record::columns;
 use crate::testing::seeded_random::SeededRandom;
 use crate::testing::test_trace::{TestTrace, record};
 
@@ -36,12 +38,31 @@ fn lines(random: &mut SeededRandom) -> Vec<String> {
             _ => format!("{head}{:#x}:{}:0:0:0\n", 16 * random.below(3), random.below(2)),
         }
     };
-    (0..count).map(|_| line()).collect()
+    let mut lines: Vec<String> = (0..count).map(|_| line()).collect();
+    // Some have stacks, of one record or of two.
+    let start = |line: &str| line[.."1795174740:000000000:0000007:0000001:0x7fc5de3f86c0".len()].to_owned();
+    let starts: Vec<String> = lines.iter().map(|line| start(line)).collect();
+    for index in (0..count).rev().filter(|index| index % 3 == 0) {
+        let start = &starts[index];
+        if starts.iter().filter(|other| *other == start).count() > 1 {
+            continue;
+        }
+        let parts = [("00:03:1", "0x1000:0x2000:0x3000:0x4000:0x5000"), ("00:03:2", "0x6000:0x1:0:0:0")];
+        let stack: Vec<String> =
+            parts[..1 + index % 2].iter().map(|(event, addresses)| format!("{start}:{event}:{addresses}\n")).collect();
+        lines.splice(index + 1..index + 1, stack);
+    }
+    lines
+}
+
+fn text_format(time: TimeStyle, coloured: bool) -> TextFormat {
+    let format = TextFormat::new(time, coloured, Vec::new(), OpenCallTable::default());
+    format.with_stacks(FrameNames::new(Vec::new()))
 }
 
 fn in_one_thread(time: TimeStyle, coloured: bool, lines: &[String]) -> String {
-    let (mut format, mut out) = (TextFormat::new(time, coloured, Vec::new(), OpenCallTable::default()), Vec::new());
-    lines.iter().for_each(|line| format.record(line.as_bytes(), &mut out));
+    let (mut format, mut out) = (text_format(time, coloured), Vec::new());
+    columns::lines(&with_stacks_in_place(lines.concat().as_bytes())).for_each(|line| format.record(line, &mut out));
     format.end(&mut out);
     String::from_utf8(out).unwrap()
 }
@@ -55,10 +76,14 @@ fn however_records_are_split_into_batches_the_lines_are_the_same() {
             lines.insert(random.below(lines.len() + 1), "rub\x1bbish\n".to_owned());
         }
         let (time, coloured) = (TIMES[round % 3], random.below(2) == 0);
-        let (mut format, mut out) = (TextFormat::new(time, coloured, Vec::new(), OpenCallTable::default()), Vec::new());
+        let (mut format, mut out) = (text_format(time, coloured), Vec::new());
         let mut pending = &lines[..];
         while !pending.is_empty() {
-            let (next, after) = pending.split_at(random.below([2, 8, 300][round % 7 % 3]).min(pending.len()));
+            let least = random.below([2, 8, 300][round % 7 % 3]).min(pending.len());
+            // A merge does not part records of one time.
+            let is_stack = |line: &&String| line.contains(":00:03:");
+            let stacks = pending[least..].iter().take_while(is_stack).count();
+            let (next, after) = pending.split_at(least + stacks);
             let mut batch = format.batch();
             next.iter().for_each(|line| batch.push(line.as_bytes()));
             format.show(batch, OrderedSection::UNORDERED, &mut out);
@@ -78,13 +103,17 @@ fn merging_threads_write_the_lines_that_one_thread_writes() {
         let trace = TestTrace::new();
         let files = 1 + random.below(4);
         let mut texts = vec![String::new(); files];
-        lines.iter().for_each(|line| texts[random.below(files)] += line);
+        let mut file = 0;
+        for line in &lines {
+            file = if line.contains(":00:03:") { file } else { random.below(files) };
+            texts[file] += line;
+        }
         for (file, text) in texts.iter().enumerate() {
             trace.file(&format!("tr.0000001.00{file}"), text);
         }
         let limits = tiny(&mut random);
         let merged = trace.cat_with(&[], limits, 9).0;
-        let mut format = TextFormat::new(time, false, Vec::new(), OpenCallTable::default());
+        let mut format = text_format(time, false);
         let (mut out, _) = trace.merged(&[], limits, 9, |merge, out| {
             let transform = |lines: &[u8], section: OrderedSection, out: &mut Vec<u8>| {
                 let mut batch = format.batch();

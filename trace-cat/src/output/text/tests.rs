@@ -163,7 +163,13 @@ fn arguments_results_and_names() {
         ("12:99:1", "0", "user.99()"),
         ("02:04:2", "3", "mutex_unlock(3)"),
         ("02:77:0", "0:1", "mutex.77(0, 1)"),
-        ("10:03:2", "-11", "futex_op(result=-11)"),
+        ("10:01:1", "0x10:0x189:2", "futex_wait(0x10, FUTEX_WAIT_BITSET_PRIVATE|FUTEX_CLOCK_REALTIME, val=2)"),
+        ("10:01:2", "-1:110", "futex_wait() = ETIMEDOUT"),
+        ("10:01:2", "1:0", "futex_wait() = 1"),
+        ("10:02:0", "0x10:0x81:2147483647:3", "futex_wake(0x10, FUTEX_WAKE_PRIVATE, count=2147483647) = 3"),
+        ("10:02:0", "0x10:0x1c6:1:-1:22", "futex_wake(0x10, futex_wake, count=1) = EINVAL"),
+        ("10:03:1", "0x10:0x4:1:0x20", "futex_op(0x10, FUTEX_CMP_REQUEUE, val=1, uaddr2=0x20)"),
+        ("10:03:1", "0x10:0x63:1", "futex_op(0x10, 0x63, val=1, uaddr2=0)"),
         ("50:01:0", "0", "50.01()"),
     ] {
         assert_eq!(call(event, arguments), expected);

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
+use super::call_sites::SiteTable;
 use super::contention_shares::ContentionShares;
 use super::holds::{FinishedWait, Hold, Knowledge};
 use super::numeric_record::NumericRecord;
 use super::object_state::{ObjectKind, ObjectState, WorstWait};
-
-use super::tables::{Creation, InheritedHold, ProgramState, SiteTable, ThreadState};
+use super::object_table::ObjectTable;
+use super::tables::{Creation, InheritedHold, ProgramState, ThreadState};
 use super::timeline_event::TimelineEvent;
 use super::wait_selection::WaitSelection;
 use super::wait_shares::Holder;
@@ -31,7 +32,7 @@ pub struct Analysis {
     pub is_counting: bool,
     pub processes: Vec<ProgramState>,
     pub threads: Vec<ThreadState>,
-    pub objects: Vec<ObjectState>,
+    pub objects: ObjectTable,
     pub sites: SiteTable,
     /// The times of the first and the last record.
     pub span: Option<(u64, u64)>,
@@ -127,7 +128,7 @@ impl Analysis {
             is_counting: true,
             processes: Vec::new(),
             threads: Vec::new(),
-            objects: Vec::new(),
+            objects: ObjectTable::default(),
             sites: SiteTable::new(),
             span: None,
             missing: MissingRecords::default(),
@@ -179,21 +180,19 @@ impl Analysis {
             }
             self.end_object(process, address);
         }
-        let name = self.object_name(process, address);
         let inherited = (kind == ObjectKind::Sema).then(|| self.shared_semaphore(process, address)).flatten();
         let index = inherited.unwrap_or_else(|| {
             let pid = self.processes[process as usize].pid;
             let number = self.object_numbers.entry((pid, address)).or_default();
             *number += 1;
             let mut state = ObjectState::new(process, address, *number, kind, site);
-            state.name = name;
+            state.name = self.object_name(process, address);
             state.may_be_robust = self.processes[process as usize].knowledge.complete_from > 0;
             if self.selection.has_times() {
                 let times = &self.selection.times;
                 state.occupancy.divided_times = (times.start, Some(times.end));
             }
-            self.objects.push(state);
-            self.objects.len() as u32 - 1
+            self.objects.push(state)
         });
         self.object_of_address.insert((process, address), index);
         index
@@ -228,7 +227,12 @@ impl Analysis {
             let lost = self.objects[object as usize].occupancy.lose_holds();
             self.lose_holds(object, &lost);
             // What is left of its log cannot be asked for any more.
-            self.objects[object as usize].forget_releases();
+            let state = &mut self.objects[object as usize];
+            state.forget_releases();
+            let is_selected = self.selection.wants_object(state.address, state.kind);
+            if self.timeline.is_none() {
+                self.objects.end(object, is_selected);
+            }
         }
     }
 
@@ -386,9 +390,10 @@ impl Analysis {
     /// What a thread holds, for a child that it forks.
     pub fn inherited_holds(&self, thread: u32) -> Vec<InheritedHold> {
         let hold = |&object: &u32| {
-            let holds = &self.objects[object as usize].occupancy.holds;
-            let hold = holds.iter().find(|hold| hold.holder.thread == thread)?;
-            Some(InheritedHold { object, site: hold.holder.site, depth: hold.depth })
+            let ObjectState { address, kind, ref occupancy, .. } = self.objects[object as usize];
+            let hold = occupancy.holds.iter().find(|hold| hold.holder.thread == thread)?;
+            let (is_exclusive, site, depth) = (occupancy.is_exclusive(), hold.holder.site, hold.depth);
+            Some(InheritedHold { address, kind, is_exclusive, site, depth })
         };
         self.threads[thread as usize].holds.iter().filter_map(hold).collect()
     }

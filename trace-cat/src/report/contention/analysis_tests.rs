@@ -179,7 +179,7 @@ fn idle_waits_know_who_ended_them() {
         (52, 2, "10:2:0", &[64, 1, 1, 1]),
         (53, 1, "10:1:2", &[0]),
         (54, 1, "10:1:1", &[64, 0, 1, 0]),
-        (55, 1, "10:1:2", &[libc::EAGAIN as u64]),
+        (55, 1, "10:1:2", &[u64::MAX, libc::EAGAIN as u64]),
     ];
     let (analysis, _) = analysed(&lines);
     assert_eq!((figures(&analysis, 16), wakers(&analysis, 16)), ((2, 0, 26, 0, 0), vec![(3, 1), (4, 1)]));
@@ -339,7 +339,7 @@ fn holds_go_across_a_fork_and_end_with_an_exec() {
     let images: Vec<_> = analysis.processes.iter().map(|process| (process.image, process.end, process.last)).collect();
     assert_eq!(images, [(0, ImageEnd::Exec, 20), (1, ImageEnd::Unknown, 30)]);
     assert_eq!((figures(&analysis, 16), analysis.objects[0].figures.hold.sum()), ((1, 5, 0, 0, 0), 10));
-    assert_eq!((analysis.objects.len(), analysis.objects[1].number, graph.stuck.len()), (2, 2, 0));
+    assert_eq!((analysis.objects.iter().count(), analysis.objects[1].number, graph.stuck.len()), (2, 2, 0));
 }
 
 #[test]

@@ -5,21 +5,31 @@ use super::holds::Release;
 use super::numeric_record::NumericRecord;
 use super::object_state::ObjectKind::{self, Barrier, Cond, Futex, Mutex, Rmutex, Rwlock, Sema, Spin};
 use super::tables::ImageEnd;
+use crate::record::call_stack::TRACE_STACK;
+use crate::record::futex_operations;
 
 /// The number of user_object, by which a program gives an object a name.
 const OBJECT_NAME: u8 = 93;
 
-/// Operations of a futex that lock it: FUTEX_LOCK_PI and FUTEX_LOCK_PI2.
-const FUTEX_OPERATION: u64 = 0x7f;
+/// The return record of a system call with its error in the first column, as the records of other calls have it.
+fn returned_with_error(record: &NumericRecord) -> NumericRecord {
+    let [_, error, ..] = record.arguments;
+    NumericRecord { arguments: [error, 0, 0, 0, 0], ..*record }
+}
 
 impl Analysis {
     /// Takes the next record in the order of time.
     pub fn add(&mut self, record: &NumericRecord) {
+        if record.event == TRACE_STACK {
+            return self.sites.add_stack_part(record);
+        }
+        let stack_records = self.sites.begin_record(record);
         let time = record.time;
         let span = self.span.get_or_insert((time, time));
         span.1 = span.1.max(time);
         self.is_counting = self.selection.times.contains(&time);
         let thread = self.thread_of(record);
+        self.processes[self.threads[thread as usize].process as usize].records += stack_records;
         self.check_error(thread, record);
         match record.event.0 {
             0 => self.add_trace_record(thread, record),
@@ -188,19 +198,20 @@ impl Analysis {
         let arguments = record.arguments;
         match (record.event.1, record.which) {
             (1, 1) => self.enter_idle_wait(thread, record, Futex, true),
-            (1, 2) => self.return_from_idle_wait(thread, record, Some(libc::EAGAIN as u64)),
+            (1, 2) => {
+                let record = returned_with_error(record);
+                self.return_from_idle_wait(thread, &record, Some(libc::EAGAIN as u64));
+            }
             (2, 0) if (arguments[3] as i64) > 0 => self.wake(thread, record, Futex, arguments[3]),
             (3, 1) => {
-                let operation = (arguments[1] & FUTEX_OPERATION) as i32;
-                let locks = [libc::FUTEX_LOCK_PI, libc::FUTEX_LOCK_PI2].contains(&operation);
-                if locks {
+                if futex_operations::locks(arguments[1]) {
                     self.enter_lock(thread, record, Futex, 0);
                 } else {
                     self.open_call(thread, record, 0, None, false);
                 }
             }
             // The lock is taken only where this call waited, so who holds it is not known.
-            (3, 2) => self.return_from_futex_lock(thread, record),
+            (3, 2) => self.return_from_futex_lock(thread, &returned_with_error(record)),
             _ => {}
         }
     }

@@ -50,7 +50,7 @@ impl Analysis {
         for &(end, thread) in &waiting {
             self.account_open_wait(thread, end);
         }
-        for object in 0..self.objects.len() as u32 {
+        for object in self.objects.numbers().collect::<Vec<u32>>() {
             self.account_given_up(object);
         }
         for (end, thread) in waiting {

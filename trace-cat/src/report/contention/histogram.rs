@@ -32,7 +32,13 @@ impl DurationHistogram {
         let bucket = bucket(duration);
         match self.buckets.binary_search_by_key(&bucket, |(number, _)| *number) {
             Ok(index) => self.buckets[index].1 += 1,
-            Err(index) => self.buckets.insert(index, (bucket, 1)),
+            Err(index) => {
+                if self.buckets.is_empty() {
+                    // Most objects need no more.
+                    self.buckets.reserve_exact(1);
+                }
+                self.buckets.insert(index, (bucket, 1));
+            }
         }
     }
 

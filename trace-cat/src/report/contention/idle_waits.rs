@@ -30,6 +30,7 @@ impl Analysis {
         self.open_call(thread, record, site, Some(cond), true);
         if let Some(call) = self.threads[thread as usize].open.last_mut() {
             call.mutex = Some((mutex, depth));
+            self.objects[mutex as usize].cond_waits += 1;
         }
     }
 
@@ -42,6 +43,7 @@ impl Analysis {
             return;
         };
         let (now, rval) = (record.time, record.arguments[0]);
+        self.objects[mutex as usize].cond_waits -= 1;
         let has_mutex = [0, libc::ETIMEDOUT as u64, libc::ECANCELED as u64, EOWNERDEAD].contains(&rval);
         let mut mutex_waker = None;
         if (has_mutex || depth > 0) && self.objects[mutex as usize].is_called {

@@ -197,9 +197,7 @@ impl Analysis {
         self.draw_fork(parent, thread, record);
         let returned = self.processes[parent as usize].fork_holds.remove(&record.pid);
         let holds = returned.unwrap_or_else(|| self.holds_of_forking_thread(parent, record.tid));
-        for InheritedHold { object, site, depth } in holds {
-            let inherited = &self.objects[object as usize];
-            let (address, kind, is_exclusive) = (inherited.address, inherited.kind, inherited.occupancy.is_exclusive());
+        for InheritedHold { address, kind, is_exclusive, site, depth } in holds {
             let own = self.object(process, address, kind, site);
             self.acquire(own, Holder { thread, site }, depth, is_exclusive, record.time, false);
         }

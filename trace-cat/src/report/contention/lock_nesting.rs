@@ -22,6 +22,8 @@ impl Analysis {
             Some(HeldLock { object: held, site: hold.holder.site, is_shared: !occupancy.is_exclusive() })
         });
         let held: Vec<HeldLock> = held.collect();
+        self.objects[object as usize].is_inner |= !held.is_empty();
+        held.iter().for_each(|lock| self.objects[lock.object as usize].is_outer = true);
         let (knows_holds, knows_others) = (state.knows_holds, process.knowledge.complete_from == 0);
         let acquisition = Acquisition { object, thread, site, is_shared, time, knows_holds, knows_others };
         self.order.add(acquisition, &held);

@@ -14,7 +14,14 @@ const SILENCE: u64 = 1_000_000_000;
 
 impl Analysis {
     fn add_misuse(&mut self, kind: MisuseKind, object: Option<u32>, thread: u32, site: u32, time: u64) {
-        self.misuse.add(Misuse { kind, object, thread, time, site, count: 1 });
+        self.note_misuse(Misuse { kind, object, thread, time, site, count: 1 });
+    }
+
+    fn note_misuse(&mut self, misuse: Misuse) {
+        let is_first = self.misuse.add(misuse);
+        if let Some(object) = misuse.object.filter(|_| is_first) {
+            self.objects[object as usize].is_named = true;
+        }
     }
 
     /// Whether all calls of a process are recorded that matter here.
@@ -85,7 +92,7 @@ impl Analysis {
         let Some(waiter) = waiters.into_iter().find(|waiter| self.is_in_call(*waiter, object)) else { return };
         let misuse = Misuse { kind: MisuseKind::DestroyWaited, object: Some(object), thread, time, site, count: 1 };
         match is_lock {
-            true => self.misuse.add(misuse),
+            true => self.note_misuse(misuse),
             // A post that was recorded before the wait may take effect after it.
             false if !state.wakeups.has_pending() => self.suspect(waiter, misuse),
             false => {}
@@ -129,7 +136,7 @@ impl Analysis {
         self.suspected = others;
         for suspected in settled.into_iter().filter(|suspected| suspected.entry == entry) {
             if woken.is_some_and(|woken| woken > suspected.misuse.time) {
-                self.misuse.add(suspected.misuse);
+                self.note_misuse(suspected.misuse);
             }
         }
     }

@@ -10,6 +10,7 @@
 //! after the last record, and `wait_graph` finds deadlocks there.
 
 mod analysis;
+mod call_sites;
 mod contention_shares;
 mod dispatch;
 mod finish;
@@ -24,6 +25,7 @@ mod misuse_checks;
 mod moment;
 mod numeric_record;
 mod object_state;
+mod object_table;
 mod occupancy;
 mod path_waits;
 mod pending_wait;
@@ -36,6 +38,7 @@ mod wait_shares;
 mod wakeups;
 
 pub use analysis::Analysis;
+pub use call_sites::SiteState;
 pub use contention_shares::{ContentionShares, ShareKey, WaitCause, WaitSum};
 pub use histogram::{DurationHistogram, DurationSummary};
 pub use holds::Knowledge;
@@ -52,6 +55,8 @@ pub use wait_shares::Holder;
 mod analysis_tests;
 #[cfg(test)]
 mod misuse_tests;
+#[cfg(test)]
+mod object_sum_tests;
 #[cfg(test)]
 mod oracle_tests;
 #[cfg(test)]

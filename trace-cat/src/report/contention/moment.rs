@@ -17,9 +17,11 @@ impl Moment {
     }
 
     /// Takes the time of the next record, before the analysis takes that.
-    pub fn pass(&mut self, analysis: &Analysis, next: u64) {
+    pub fn pass(&mut self, analysis: &mut Analysis, next: u64) {
         if next > self.time && self.graph.is_none() {
-            self.graph = Some(WaitGraph::of(analysis));
+            let graph = WaitGraph::of(analysis);
+            graph.objects().for_each(|object| analysis.objects[object as usize].is_named = true);
+            self.graph = Some(graph);
         }
     }
 

@@ -1,5 +1,6 @@
 //! A record as numbers. The threads that merge parse the lines, so that the one thread that analyses them need not.
 
+use crate::record::call_stack::TRACE_STACK;
 use crate::record::columns;
 use crate::record::fields::{Fields, bits};
 
@@ -21,6 +22,8 @@ pub struct NumericRecord {
 
 /// How many bytes [`NumericRecord::append_lines`] appends for each record.
 const WIDTH: usize = 9 * 8;
+/// The most records among which that of a stack is searched for.
+const OWNERS_MAX: usize = 256;
 
 impl NumericRecord {
     /// The numbers of a line; `None` if it is not a record.
@@ -37,33 +40,74 @@ impl NumericRecord {
         })
     }
 
-    /// Appends the numbers of `lines` as bytes. Lines that are no records are left out.
+    /// Appends the numbers of `lines` as bytes. The lines have all records of their times. Lines that are no records are left out.
+    /// Stacks come before the records that they belong to, so that a call's stack is known when the call begins.
     pub fn append_lines(lines: &[u8], out: &mut Vec<u8>) {
+        let start = out.len();
         for record in columns::lines(lines).filter_map(NumericRecord::parse) {
-            let NumericRecord { time, tid, arguments, pid, lwp, event, which } = record;
-            let mut bytes = [0; WIDTH];
-            let numbers = [time, tid].into_iter().chain(arguments).chain([u64::from(pid) | u64::from(lwp) << 32]);
-            let numbers = numbers.chain([u64::from_le_bytes([event.0, event.1, which, 0, 0, 0, 0, 0])]);
-            bytes.as_chunks_mut().0.iter_mut().zip(numbers).for_each(|(place, number)| *place = number.to_le_bytes());
-            out.extend_from_slice(&bytes);
+            let bytes = record.to_bytes();
+            if record.event == TRACE_STACK {
+                let place = out.len() - record.owner_distance(&out[start..]);
+                out.splice(place..place, bytes);
+            } else {
+                out.extend_from_slice(&bytes);
+            }
         }
+    }
+
+    fn to_bytes(self) -> [u8; WIDTH] {
+        let NumericRecord { time, tid, arguments, pid, lwp, event, which } = self;
+        let mut bytes = [0; WIDTH];
+        let numbers = [time, tid].into_iter().chain(arguments).chain([u64::from(pid) | u64::from(lwp) << 32]);
+        let numbers = numbers.chain([u64::from_le_bytes([event.0, event.1, which, 0, 0, 0, 0, 0])]);
+        bytes.as_chunks_mut().0.iter_mut().zip(numbers).for_each(|(place, number)| *place = number.to_le_bytes());
+        bytes
+    }
+
+    /// How many bytes before the end of `before` the record begins that this stack belongs to; 0 if none does. Of a call that
+    /// failed at once that is the first of both records.
+    fn owner_distance(&self, before: &[u8]) -> usize {
+        let latest = before.as_rchunks::<WIDTH>().1.iter().rev().take(OWNERS_MAX);
+        let mut owner: Option<(usize, (u8, u8))> = None;
+        for (index, record) in latest.map(NumericRecord::of).enumerate() {
+            if record.time != self.time {
+                break;
+            }
+            if record.owner() != self.owner() || record.event == TRACE_STACK {
+                continue;
+            }
+            if owner.is_none_or(|(_, event)| (event, 1) == (record.event, record.which)) {
+                owner = Some((index + 1, record.event));
+            }
+            if record.which != 2 {
+                break;
+            }
+        }
+        owner.map_or(0, |(records, _)| records * WIDTH)
+    }
+
+    /// What a record and its stack have in common.
+    pub fn owner(&self) -> (u64, u32, u32) {
+        (self.time, self.pid, self.lwp)
     }
 
     /// The records whose numbers were appended to `bytes`.
     pub fn of_bytes(bytes: &[u8]) -> impl Iterator<Item = NumericRecord> {
-        bytes.as_chunks::<WIDTH>().0.iter().map(|bytes| {
-            let number = |index: usize| bytes[index * 8..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-            let [category, event, which, ..] = number(8).to_le_bytes();
-            NumericRecord {
-                time: number(0),
-                tid: number(1),
-                arguments: std::array::from_fn(|index| number(2 + index)),
-                pid: number(7) as u32,
-                lwp: (number(7) >> 32) as u32,
-                event: (category, event),
-                which,
-            }
-        })
+        bytes.as_chunks::<WIDTH>().0.iter().map(NumericRecord::of)
+    }
+
+    fn of(bytes: &[u8; WIDTH]) -> NumericRecord {
+        let number = |index: usize| bytes[index * 8..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let [category, event, which, ..] = number(8).to_le_bytes();
+        NumericRecord {
+            time: number(0),
+            tid: number(1),
+            arguments: std::array::from_fn(|index| number(2 + index)),
+            pid: number(7) as u32,
+            lwp: (number(7) >> 32) as u32,
+            event: (category, event),
+            which,
+        }
     }
 }
 

@@ -78,6 +78,15 @@ pub struct ObjectState {
     pub may_be_robust: bool,
     /// A call on it is recorded, in the selected time or not.
     pub is_called: bool,
+    /// Its number, or that of the first object of the sum that it belongs to, and how many objects were added to that.
+    pub first: u32,
+    pub others: u32,
+    /// A finding names it, or a wait for a condition that has not returned may acquire it.
+    pub is_named: bool,
+    pub cond_waits: u32,
+    /// Threads took it while they held others, and others while they held it.
+    pub is_inner: bool,
+    pub is_outer: bool,
     pub occupancy: Occupancy,
     /// The waits and wake-ups of a condition, semaphore, barrier or futex word.
     pub wakeups: WakeupQueue,
@@ -103,6 +112,12 @@ impl ObjectState {
             is_shared: false,
             may_be_robust: false,
             is_called: false,
+            first: 0,
+            others: 0,
+            is_named: false,
+            cond_waits: 0,
+            is_inner: false,
+            is_outer: false,
             occupancy: Occupancy::default(),
             wakeups: WakeupQueue::default(),
             last_holder: None,
@@ -119,6 +134,14 @@ impl ObjectState {
 }
 
 impl ObjectState {
+    /// Whether nothing tells it apart from other objects of its site, once it has ended: nobody waited for it, and no finding or
+    /// cycle of locks can name it.
+    pub fn may_be_summed_up(&self) -> bool {
+        let is_waited_for = self.figures.wait.count() > 0 || self.cond_waits > 0;
+        let is_quiet = self.occupancy.is_quiet() && self.wakeups.is_quiet();
+        is_quiet && !(is_waited_for || self.is_shared || self.is_named || self.is_inner && self.is_outer)
+    }
+
     /// Forgets who released it: a later release may be missing.
     pub fn forget_releases(&mut self) {
         (self.last_release, self.last_exclusive_release) = (None, None);
@@ -176,6 +199,16 @@ impl ObjectFigures {
     /// Whether there was a call on it, a wait for it or a hold of it.
     pub fn is_used(&self) -> bool {
         self.calls + self.wait.count() + self.hold.count() > 0
+    }
+
+    /// Adds those of an object that nobody waited for.
+    pub fn add(&mut self, other: &ObjectFigures) {
+        self.calls += other.calls;
+        self.failed_tries += other.failed_tries;
+        self.owner_changes += other.owner_changes;
+        self.hold.merge(&other.hold);
+        self.lost_holds += other.lost_holds;
+        self.wasted_signals += other.wasted_signals;
     }
 
     /// Adds a wait to the longest, if it is one of them.

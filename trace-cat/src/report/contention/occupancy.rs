@@ -190,6 +190,11 @@ impl Occupancy {
         self.is_exclusive && !self.holds.is_empty()
     }
 
+    /// Whether nobody has it, waits for it, or has given up a wait that is not accounted.
+    pub fn is_quiet(&self) -> bool {
+        self.holds.is_empty() && self.waits.is_empty() && self.given_up.is_empty()
+    }
+
     /// Whether threads wait for it, or were woken and want it.
     pub fn has_waiters(&self) -> bool {
         !self.waits.is_empty()

@@ -259,7 +259,7 @@ fn analysed_in(times: Range<u64>, records: &[NumericRecord], knowledge: Knowledg
     records.iter().for_each(|record| analysis.add(record));
     analysis.finish(&[]);
     let mut all: BTreeMap<u64, Figures> = BTreeMap::new();
-    for object in &analysis.objects {
+    for object in analysis.objects.iter() {
         let figures = all.entry(object.address).or_default();
         figures.waits += object.figures.wait.count();
         figures.waited += object.figures.wait.sum();

@@ -63,7 +63,8 @@ impl Analysis {
         };
         let origins: Vec<PathOrigin> = self.processes.iter().map(origin).collect();
         let activities = std::mem::take(&mut self.activities);
-        self.critical_paths = CriticalPath::of_all(activities, &threads, &origins)?;
+        self.critical_paths =
+            CriticalPath::of_all(activities, &threads, &origins, &|object| self.objects.first(object))?;
         Ok(())
     }
 }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::histogram::DurationHistogram;
 use super::holds::Knowledge;
+use super::object_state::ObjectKind;
 use super::wakeups::Waker;
 
 /// A program that a process executes: an exec begins another.
@@ -34,7 +34,7 @@ pub struct ProgramState {
     pub exited_by: Option<u32>,
     /// The LWP that executes another program, and when it began to.
     pub exec: Option<(u32, u64)>,
-    /// What the forking thread of each child held: address, site, and how often.
+    /// What the forking thread of each child held.
     pub fork_holds: HashMap<u32, Vec<InheritedHold>, RandomState>,
 }
 
@@ -48,7 +48,9 @@ impl ProgramState {
 /// A hold that a forked child begins with.
 #[derive(Clone, Copy, Debug)]
 pub struct InheritedHold {
-    pub object: u32,
+    pub address: u64,
+    pub kind: ObjectKind,
+    pub is_exclusive: bool,
     pub site: u32,
     pub depth: u32,
 }
@@ -150,46 +152,5 @@ impl ThreadState {
     /// The index of the innermost open call of an event.
     pub fn find_open(&self, event: (u8, u8)) -> Option<usize> {
         self.open.iter().rposition(|call| call.event == event)
-    }
-}
-
-/// Where calls are: an address for each image of each process.
-#[derive(Debug)]
-pub struct SiteTable {
-    pub sites: Vec<SiteState>,
-    indexes: HashMap<(u32, u64), u32, RandomState>,
-}
-
-/// The figures of a site.
-#[derive(Clone, Debug, Default)]
-pub struct SiteState {
-    pub process: u32,
-    /// The return address of the calls.
-    pub address: u64,
-    pub calls: u64,
-    pub waits: u64,
-    /// How long they were.
-    pub wait: DurationHistogram,
-    pub contention: u64,
-    pub idleness: u64,
-    pub held: u64,
-}
-
-impl SiteTable {
-    /// A table whose site 0 stands for calls whose site is not known.
-    pub fn new() -> SiteTable {
-        SiteTable { sites: vec![SiteState::default()], indexes: HashMap::default() }
-    }
-
-    /// The index of the site at an address; 0 if it is 0.
-    pub fn intern(&mut self, process: u32, address: u64) -> u32 {
-        if address == 0 {
-            return 0;
-        }
-        let sites = &mut self.sites;
-        *self.indexes.entry((process, address)).or_insert_with(|| {
-            sites.push(SiteState { process, address, ..SiteState::default() });
-            sites.len() as u32 - 1
-        })
     }
 }

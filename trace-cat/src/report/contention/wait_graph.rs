@@ -84,6 +84,13 @@ impl WaitGraph {
         graph
     }
 
+    /// The objects that it names.
+    pub fn objects(&self) -> impl Iterator<Item = u32> {
+        let blocked = self.deadlocks.iter().flatten();
+        let in_deadlocks = blocked.flat_map(|blocked| blocked.holds.iter().copied().chain(blocked.call.object));
+        in_deadlocks.chain(self.stuck.iter().filter_map(|stuck| stuck.call.object))
+    }
+
     fn select(&mut self, analysis: &Analysis) {
         let is_wanted = |thread: u32, call: &OngoingCall| {
             let state = &analysis.threads[thread as usize];

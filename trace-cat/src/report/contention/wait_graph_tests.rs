@@ -82,7 +82,7 @@ fn a_moment_has_a_graph_of_its_own() {
             let mut record = NumericRecord { time, lwp, pid: 1, tid: u64::from(lwp), ..NumericRecord::default() };
             (record.event, record.which) = ((numbers[0], numbers[1]), numbers[2]);
             record.arguments[..arguments.len()].copy_from_slice(arguments);
-            moment.pass(&analysis, time);
+            moment.pass(&mut analysis, time);
             analysis.add(&record);
         }
         let last = analysis.finish(&[]);

@@ -75,6 +75,11 @@ pub struct WakeupQueue {
 }
 
 impl WakeupQueue {
+    /// Whether nobody waits, and no wake-up is left.
+    pub fn is_quiet(&self) -> bool {
+        self.waits.is_empty() && self.wakeups.is_empty()
+    }
+
     /// Whether a wait was ended that has not returned.
     pub fn has_pending(&self) -> bool {
         self.remaining > 0

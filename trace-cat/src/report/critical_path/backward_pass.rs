@@ -77,7 +77,8 @@ impl CriticalPath {
         &self.segments
     }
 
-    /// Follows the paths of all processes; the numbers of `threads` are those of `activities`.
+    /// Follows the paths of all processes; the numbers of `threads` are those of `activities`. `first` is the object as which an object
+    /// is shown.
     ///
     /// # Errors
     /// Any failure of the temporary file that has the stretches.
@@ -85,8 +86,9 @@ impl CriticalPath {
         activities: ThreadActivities,
         threads: &[PathThread],
         origins: &[PathOrigin],
+        first: &dyn Fn(u32) -> u32,
     ) -> io::Result<Vec<CriticalPath>> {
-        let mut pass = BackwardPass { threads, retracted: HashMap::default() };
+        let mut pass = BackwardPass { threads, first, retracted: HashMap::default() };
         let mut walks: Vec<Walk> = (0..).zip(origins).map(|(process, origin)| Walk::new(process, *origin)).collect();
         walks.iter_mut().for_each(|walk| pass.arrive(walk, walk.origin.thread, walk.origin.end));
         activities.log.read_backwards(&mut |activity, holds| {
@@ -191,6 +193,7 @@ impl Walk {
 
 struct BackwardPass<'a> {
     threads: &'a [PathThread],
+    first: &'a dyn Fn(u32) -> u32,
     /// By thread and object: times that holds had been counted for that ended nobody knows when.
     retracted: HashMap<(u32, u32), Vec<(u64, u64)>, RandomState>,
 }
@@ -269,7 +272,7 @@ impl BackwardPass<'_> {
                 (longest, what) = (hold.time, PathActivity::Holding(hold.object));
             }
             if hold.time > 0 {
-                walk.add_hold(hold, start);
+                walk.add_hold(HeldTime { object: (self.first)(hold.object), ..hold }, start);
             }
         }
         let held = activity.held.min(length);

@@ -64,13 +64,15 @@ pub struct MisuseTable {
 }
 
 impl MisuseTable {
-    /// Adds an observation.
-    pub fn add(&mut self, new: Misuse) {
+    /// Adds an observation; returns whether it is the first of its row.
+    pub fn add(&mut self, new: Misuse) -> bool {
         let subject = if new.site == 0 { new.object.unwrap_or(new.thread) } else { 0 };
         let index = *self.indexes.entry((new.kind, new.site, subject)).or_insert(self.rows.len());
+        let is_first = index == self.rows.len();
         match self.rows.get_mut(index) {
             Some(row) => row.count += new.count,
             None => self.rows.push(new),
         }
+        is_first
     }
 }

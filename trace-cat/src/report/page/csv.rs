@@ -40,6 +40,7 @@ fn columns(table: ReportTable) -> &'static [&'static str] {
             "timeouts",
             "owner_changes",
             "wasted_signals",
+            "others",
         ],
         ReportTable::Thread => {
             &["thread", "pid", "name", "start", "begin", "end", "contention", "idleness", "waits", "caused"]
@@ -102,8 +103,8 @@ mod tests {
         let [names, row] = objects.lines().collect::<Vec<_>>()[..] else { panic!("{objects}") };
         let value =
             |name: &str| row.split(',').nth(names.split(',').position(|column| column == name).unwrap()).unwrap();
-        let got = ["object", "waits", "waited", "wait_max", "handoff", "wasted_signals"].map(value);
-        assert_eq!(got, ["1:0x10#1", "2", "60", "30", "10", ""]);
+        let got = ["object", "waits", "waited", "wait_max", "handoff", "wasted_signals", "others"].map(value);
+        assert_eq!(got, ["1:0x10#1", "2", "60", "30", "10", "", "0"]);
         for (kind, first) in [
             (ReportTable::Pair, "waiter,holder,object,waits,waited"),
             (ReportTable::Site, "site,calls,waits,contention,idleness,held,blamed"),

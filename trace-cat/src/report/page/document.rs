@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 use spec::record::NANOS_PER_SECOND;
 
 use super::path_summary::{path_entry, selected_paths};
-use super::view::{PairRow, ReportView, SiteRow};
+use super::view::{PairRow, ReportView, SiteRow, WakerRow};
 use crate::options::ReportTable;
-use crate::report::contention::{DurationSummary, ImageEnd, ObjectKind};
+use crate::report::contention::{DurationSummary, Holder, ImageEnd, ObjectKind};
 use crate::symbols::CodeFrame;
 
 /// The version of the document.
@@ -122,6 +122,11 @@ impl<'a> Document<'a> {
         self.view.thread(thread).lwp
     }
 
+    /// The process of a thread.
+    pub fn pid(&self, thread: u32) -> u32 {
+        self.view.pid(self.view.thread(thread).process)
+    }
+
     fn processes(&mut self) -> Vec<Value> {
         let wanted = |process: u32| self.view.analysis.selection.wants_process(self.view.pid(process));
         let indexes: Vec<u32> = (0..self.view.analysis.processes.len() as u32).filter(|index| wanted(*index)).collect();
@@ -192,7 +197,9 @@ impl<'a> Document<'a> {
         let only_blocked = self.view.analysis.processes[object.process as usize].knowledge.only_blocked;
         let place = |site: u32| self.view.place(site);
         let blamed = self.view.blamed.get(&index).into_iter().flatten().take(LIST_MAX).map(
-            |(holder, time)| json!({ "thread": self.lwp(holder.thread), "site": place(holder.site), "time": time }),
+            |(Holder { thread, site }, time)| {
+                json!({ "thread": self.lwp(*thread), "pid": self.pid(*thread), "site": place(*site), "time": time })
+            },
         );
         let blamed: Vec<Value> = blamed.collect();
         let wakers = self
@@ -202,11 +209,14 @@ impl<'a> Document<'a> {
             .into_iter()
             .flatten()
             .take(LIST_MAX)
-            .map(|row| json!({ "thread": self.lwp(row.thread), "site": place(row.site), "count": row.count }));
+            .map(|WakerRow { thread, site, count }| {
+                json!({ "thread": self.lwp(*thread), "pid": self.pid(*thread), "site": place(*site), "count": count })
+            });
         let worst = figures.worst.iter().map(|wait| {
             json!({
                 "time": self.time(wait.time),
                 "thread": self.lwp(wait.thread),
+                "pid": self.pid(wait.thread),
                 "waited": wait.waited,
                 "holder": wait.holder.map(|holder| self.lwp(holder)),
                 "site": place(wait.site),
@@ -221,6 +231,7 @@ impl<'a> Document<'a> {
             "kind": object.kind.name(),
             "name": self.view.source_name(index),
             "site": place(object.site),
+            "others": object.others,
             "calls": figures.calls,
             "waits": figures.wait.count(),
             "waited": figures.wait.sum(),

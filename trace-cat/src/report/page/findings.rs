@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::document::{Document, LIST_MAX, surplus};
 use super::misuse_text::misuse_text;
+use super::tables::thread_label;
 use crate::report::contention::{BlockedThread, ChainEnd, OngoingCall};
 use crate::report::lock_order::{LockCycle, OrderStep};
 use crate::report::trace_names::event_name;
@@ -24,6 +25,7 @@ impl Document<'_> {
                 let holds = thread.holds.iter().take(LIST_MAX).map(|object| document.view.object_name(*object));
                 json!({
                     "thread": document.lwp(thread.thread),
+                    "pid": document.pid(thread.thread),
                     "call": event_name(thread.call.event),
                     "object": document.object_name(&thread.call),
                     "since": document.time(thread.call.entry),
@@ -39,12 +41,15 @@ impl Document<'_> {
         self.leave_out("stuck", self.view.graph.stuck.len().saturating_sub(LIST_MAX) as u64);
         let stuck = self.view.graph.stuck.iter().take(LIST_MAX).map(|stuck| {
             let note = match stuck.end {
-                ChainEnd::Ended(thread) => format!("LWP {} has ended", self.lwp(thread)),
-                ChainEnd::Idle(thread, call) => format!("LWP {} is in {}", self.lwp(thread), event_name(call)),
-                ChainEnd::Deadlock(thread) => format!("LWP {} is in a deadlock", self.lwp(thread)),
+                ChainEnd::Ended(thread) => format!("{} has ended", thread_label(self.view, thread)),
+                ChainEnd::Idle(thread, call) => {
+                    format!("{} is in {}", thread_label(self.view, thread), event_name(call))
+                }
+                ChainEnd::Deadlock(thread) => format!("{} is in a deadlock", thread_label(self.view, thread)),
             };
             json!({
                 "thread": self.lwp(stuck.thread),
+                "pid": self.pid(stuck.thread),
                 "call": event_name(stuck.call.event),
                 "object": self.object_name(&stuck.call),
                 "since": self.time(stuck.call.entry),
@@ -63,6 +68,7 @@ impl Document<'_> {
                 "kind": misuse.kind.name(),
                 "object": misuse.object.map(|object| document.view.object_name(object)),
                 "thread": document.lwp(misuse.thread),
+                "pid": document.pid(misuse.thread),
                 "time": document.time(misuse.time),
                 "site": document.view.place(misuse.site),
                 "count": misuse.count,
@@ -82,6 +88,7 @@ impl Document<'_> {
                     "from": self.view.object_name(step.from),
                     "to": self.view.object_name(step.to),
                     "thread": self.lwp(step.thread),
+                    "pid": self.pid(step.thread),
                     "site_from": self.view.place(step.site_from),
                     "site_to": self.view.place(step.site_to),
                     "count": step.count,

@@ -4,6 +4,9 @@ use super::tables::{percent, short_duration};
 use super::view::ReportView;
 use crate::options::{FailCondition, Figure, ObjectFigure, Quantity};
 
+/// How many objects a message lists that have the same name.
+const LISTED_MAX: usize = 5;
+
 impl ReportView<'_> {
     /// What a condition says of the report, if it holds.
     ///
@@ -71,6 +74,26 @@ impl ReportView<'_> {
         Ok(found.map(|value| format!("fails, since {} holds: it is {value}", condition.text)))
     }
 
+    /// The address of the object that has a name.
+    ///
+    /// # Errors
+    /// No object has it, or objects at several addresses have.
+    pub fn address_of(&self, name: &str) -> Result<u64, String> {
+        let mut objects: Vec<u32> = self.objects.iter().copied().filter(|index| self.is_named(*index, name)).collect();
+        objects.sort_by_key(|index| self.object(*index).address);
+        objects.dedup_by_key(|index| self.object(*index).address);
+        match objects[..] {
+            [] => Err("no object is named so (see --by object)".to_owned()),
+            [object] => Ok(self.object(object).address),
+            [..] => {
+                let listed: Vec<String> =
+                    objects.iter().take(LISTED_MAX).map(|index| self.object_name(*index)).collect();
+                let more = if objects.len() > LISTED_MAX { ", …" } else { "" };
+                Err(format!("{} objects have this name: use one of {}{more}", objects.len(), listed.join(", ")))
+            }
+        }
+    }
+
     /// Whether an object has a name: that in the source, its address, or both as tables show them.
     fn is_named(&self, index: u32, name: &str) -> bool {
         self.source_name(index) == Some(name)
@@ -102,6 +125,26 @@ impl ReportView<'_> {
 mod tests {
     use super::super::sample_view::{INFO, SampleView, WAITS};
     use super::*;
+    use crate::report::contention::NumericRecord;
+
+    #[test]
+    fn an_object_has_an_address_unless_its_name_is_that_of_others() {
+        let mut sample = SampleView::new(WAITS, INFO);
+        let name = "mutex first used in a b+0xa00";
+        for object in ["0x10", "1:0x10#1", name, "mutex first used in a b+0xa00 0x10"] {
+            assert_eq!(sample.view().address_of(object), Ok(16), "{object}");
+        }
+        assert!(sample.view().address_of("queue").unwrap_err().contains("--by object"));
+        // Another process that runs the same program.
+        sample.recorded.insert(2, sample.recorded[&1].clone());
+        let record = b"1795174740:000000095:0000009:0000002:0x000000000009:02:03:0:0x20:0:0:0:0x1500\n";
+        sample.analysis.add(&NumericRecord::parse(record).unwrap());
+        assert_eq!(
+            sample.view().address_of(name).unwrap_err(),
+            "2 objects have this name: use one of 1:0x10#1, 2:0x20#1"
+        );
+        assert_eq!(sample.view().address_of("2:0x20#1"), Ok(32));
+    }
 
     #[test]
     fn figures_are_compared_or_unknown() {

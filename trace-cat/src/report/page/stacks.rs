@@ -1,10 +1,11 @@
 //! `-F folded`: contention as stacks of frames, for programs that draw flame graphs.
 //!
 //! ```text
-//! server (19953);worker;/usr/bin/server+0x21a0;mutex 19953:0x5602a8c1c2a0#1;main thread holds it from /usr/bin/server+0x1f00 1204511
+//! server (19953);worker;server+0x21a0;mutex 19953:0x5602a8c1c2a0#1;main thread holds it from server+0x1f00 1204511
 //! ```
 //!
-//! Who waited, where, for what, and who held it meanwhile; then nanoseconds. Threads of one name have one frame. The sum of all
+//! Who waited, where, for what, and who held it meanwhile; then nanoseconds. Where stacks were recorded, the site is the complete stack,
+//! the outermost function first. Threads of one name have one frame. The sum of all
 //! lines is the contention.
 
 use std::collections::BTreeMap;
@@ -32,10 +33,10 @@ pub fn append_folded(view: &ReportView, out: &mut Vec<u8>) {
 
 fn stack(view: &ReportView, key: &ShareKey) -> String {
     let process = view.thread(key.thread).process;
-    let place = view.place(key.site).unwrap_or_else(|| UNKNOWN_SITE.to_owned());
-    let object = view.object_label(key.object);
-    let frames = [view.program_label(process), view.group_label(key.thread), place, object, cause(view, key.cause)];
-    frames.map(|frame| escaped(&frame)).join(";")
+    let stack = view.frame_names(key.site).unwrap_or_else(|| vec![UNKNOWN_SITE.to_owned()]);
+    let thread = [view.program_label(process), view.group_label(key.thread)];
+    let frames = thread.into_iter().chain(stack).chain([view.object_label(key.object), cause(view, key.cause)]);
+    frames.map(|frame| escaped(&frame)).collect::<Vec<String>>().join(";")
 }
 
 /// The last frame. It does not end in a number after a space, which readers would take for a figure.
@@ -75,12 +76,21 @@ mod tests {
     #[test]
     fn lines_have_who_waited_where_for_what_and_who_held_it() {
         let expected = "\
-            a b (1);LWP 2;/bin/a b+0xb00;mutex first used in /bin/a b+0xa00 0x10;[handoff] 5\n\
-            a b (1);LWP 2;/bin/a b+0xb00;mutex first used in /bin/a b+0xa00 0x10;main thread holds it from /bin/a b+0xa00 25\n\
-            a b (1);LWP 3;[site not recorded];mutex first used in /bin/a b+0xa00 0x10;LWP 2 holds it from /bin/a b+0xb00 10\n\
-            a b (1);LWP 3;[site not recorded];mutex first used in /bin/a b+0xa00 0x10;[handoff] 5\n\
-            a b (1);LWP 3;[site not recorded];mutex first used in /bin/a b+0xa00 0x10;main thread holds it from /bin/a b+0xa00 15\n";
+            a b (1);LWP 2;a b+0xb00;mutex first used in a b+0xa00 0x10;[handoff] 5\n\
+            a b (1);LWP 2;a b+0xb00;mutex first used in a b+0xa00 0x10;main thread holds it from a b+0xa00 25\n\
+            a b (1);LWP 3;[site not recorded];mutex first used in a b+0xa00 0x10;LWP 2 holds it from a b+0xb00 10\n\
+            a b (1);LWP 3;[site not recorded];mutex first used in a b+0xa00 0x10;[handoff] 5\n\
+            a b (1);LWP 3;[site not recorded];mutex first used in a b+0xa00 0x10;main thread holds it from a b+0xa00 15\n";
         assert_eq!(folded(WAITS), expected);
+    }
+
+    #[test]
+    fn a_recorded_stack_has_all_frames_from_the_outermost_on() {
+        let stack = "20:2:00:03:1:0x1600:0x1700:0x1:0:0\n";
+        let text = folded(&WAITS.replace("20:2:02", &format!("{stack}20:2:02")));
+        let frames = ";LWP 2;[could not be followed further];/bin/a b+0xc00;/bin/a b+0xb00;mutex first used in ";
+        assert!(text.lines().filter(|line| line.contains(frames)).count() == 2, "{text}");
+        assert_eq!(text.lines().count(), 5);
     }
 
     /// The number is `w; 1` in a record.
@@ -89,7 +99,7 @@ mod tests {
         let named = |lwp| format!("5:{lwp}:01:39:0:0x{lwp}:0x773b203100000000:0:0:0\n");
         let text = folded(&(named(2) + &named(3) + WAITS));
         assert!(text.lines().all(|line| line.split(';').count() == 5 && line.contains(";w\\x3b 1;")), "{text}");
-        assert!(text.contains("w\\x3b 1 holds it from /bin/a b+0xb00 10\n"), "{text}");
+        assert!(text.contains("w\\x3b 1 holds it from a b+0xb00 10\n"), "{text}");
         assert_eq!(escaped("a;b\n\u{7f}\u{e9}"), "a\\x3bb\\n\\u{7f}\u{e9}");
     }
 }

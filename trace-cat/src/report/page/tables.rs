@@ -10,7 +10,8 @@ const HOLDERS_MAX: usize = 3;
 pub fn objects(view: &ReportView, top: usize, text: &mut String) {
     let waited: Vec<u32> =
         view.objects.iter().copied().filter(|index| view.object(*index).figures.wait.count() > 0).collect();
-    let (total, others) = (waited.len(), view.objects.len() - waited.len());
+    let summed_up: usize = view.objects.iter().map(|index| view.object(*index).others as usize).sum();
+    let (total, others) = (waited.len(), view.objects.len() - waited.len() + summed_up);
     if total == 0 {
         *text += &format!("\nObjects, none of which a thread waited for: {others}\n");
         return;

@@ -2,11 +2,10 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::rc::Rc;
 
 use crate::report::comparison::TraceComparison;
 use crate::report::contention::{
-    Analysis, DurationHistogram, Holder, ObjectKind, ObjectState, ProgramState, ThreadState, WaitGraph,
+    Analysis, DurationHistogram, Holder, ObjectKind, ObjectState, ProgramState, SiteState, ThreadState, WaitGraph,
 };
 use crate::report::lock_order::LockCycle;
 use crate::report::misuse::Misuse;
@@ -62,7 +61,7 @@ pub struct PairRow {
 #[derive(Clone, Debug, Default)]
 pub struct SiteRow {
     pub place: String,
-    /// One of the sites of this name: the one with the most calls.
+    /// One of the sites of this name: of those with a recorded stack the one with the longest waits, else the one with the most.
     pub site: u32,
     pub calls: u64,
     pub waits: u64,
@@ -105,8 +104,8 @@ impl<'a> ReportView<'a> {
                 && (!selection.only_contention || ReportView::has_blame(object))
                 && (!selection.has_times() || object.figures.is_used())
         };
-        let indexes = 0..analysis.objects.len() as u32;
-        view.objects = indexes.filter(|index| is_wanted(&analysis.objects[*index as usize])).collect();
+        view.objects =
+            analysis.objects.numbers().filter(|index| is_wanted(&analysis.objects[*index as usize])).collect();
         view.objects.sort_by_cached_key(|index| {
             let figures = &analysis.objects[*index as usize].figures;
             (Reverse((figures.contention, figures.idleness, figures.calls)), *index)
@@ -146,10 +145,12 @@ impl<'a> ReportView<'a> {
         let sites = &self.analysis.sites.sites;
         let mut blame = vec![0; sites.len()];
         self.analysis.blame.iter().for_each(|((_, holder), time)| blame[holder.site as usize] += time);
+        // The stack of the longest waits is shown.
+        let rank = |site: &SiteState| (site.stack > 0, site.contention + site.idleness, site.calls);
         for (index, site) in (0..).zip(sites).skip(1) {
             let Some(place) = self.place(index) else { continue };
             let row = rows.entry(place).or_default();
-            if row.site == 0 || site.calls > sites[row.site as usize].calls {
+            if row.site == 0 || rank(site) > rank(&sites[row.site as usize]) {
                 row.site = index;
             }
             row.calls += site.calls;
@@ -238,7 +239,7 @@ impl<'a> ReportView<'a> {
 
     /// The name of an object in the program's source: see [`object_names`].
     pub fn source_name(&self, index: u32) -> Option<&str> {
-        self.object_names.get(index)
+        self.object_names.get(self.analysis.objects.first(index))
     }
 
     /// Kind, name and address of an object for people.
@@ -256,9 +257,14 @@ impl<'a> ReportView<'a> {
         self.names().place(site)
     }
 
-    /// The functions that a site is in, the innermost inlined one first.
-    pub fn frames(&self, site: u32) -> Rc<[CodeFrame]> {
+    /// The functions that a site is in, the innermost first: those of its stack if that was recorded.
+    pub fn frames(&self, site: u32) -> Vec<CodeFrame> {
         self.names().frames(site)
+    }
+
+    /// The names of the frames of a site, the outermost first; only its own if its stack was not recorded.
+    pub fn frame_names(&self, site: u32) -> Option<Vec<String>> {
+        self.names().frame_names(site)
     }
 
     /// The name of the function at an address in the code of a process.

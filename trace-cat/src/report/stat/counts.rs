@@ -8,6 +8,7 @@ use spec::tables::CATEGORIES;
 use crate::calls::pairing::{CallKey, OPEN_CALLS_MAX, OpenCalls};
 use crate::calls::wait_rules::{WaitRule, wait_rules};
 use crate::filter::OpenCallTable;
+use crate::record::call_stack::TRACE_STACK;
 use crate::record::event_table::EventTable;
 use crate::record::fields::{Fields, bits};
 use crate::record::record_kinds::RecordKindTable;
@@ -141,6 +142,9 @@ impl TraceCounts {
     /// Counts the call of a record: when it returns, or when it has only one record.
     fn count_call(&mut self, fields: &Fields) {
         let (event, which) = (fields.event(), fields.which());
+        if event == TRACE_STACK {
+            return;
+        }
         let call = CallKey::of(fields.line(), (event.0, event.1, which));
         let rule = self.wait_rules.get(event.0, event.1);
         let shows_wait = rule.record_shows_wait(which, fields.line());

@@ -18,7 +18,9 @@ const HISTOGRAMS: usize = 9;
 /// Lists that are complete or not at all: a deadlock has all its threads.
 const COMPLETE_LISTS: [&str; 4] = ["threads", "holds", "edges", "objects"];
 /// What the page does not show.
-const UNUSED: [&str; 2] = ["stack", "worst"];
+const UNUSED: [&str; 1] = ["worst"];
+/// The most frames of a stack.
+const STACK_MAX: usize = 64;
 /// The keys of LWPs.
 const LWPS: [&str; 4] = ["thread", "waiter", "holder", "held_by"];
 
@@ -59,7 +61,11 @@ fn entry(value: &Value) -> Value {
             let fields = fields.iter().filter(|(key, _)| !UNUSED.contains(&key.as_str()));
             let field = |(key, value): (&String, &Value)| match value {
                 Value::Array(entries) if !COMPLETE_LISTS.contains(&key.as_str()) => {
-                    let max = if key.starts_with("by_") { PATH_LIST_MAX } else { INNER_MAX };
+                    let max = match key.as_str() {
+                        "stack" => STACK_MAX,
+                        key if key.starts_with("by_") => PATH_LIST_MAX,
+                        _ => INNER_MAX,
+                    };
                     (key.clone(), entries.iter().take(max).map(entry).collect())
                 }
                 _ => (key.clone(), entry(value)),

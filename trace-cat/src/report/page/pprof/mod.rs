@@ -1,6 +1,6 @@
 //! `-F pprof`: contention as a profile for Go's pprof and what reads its files.
 //!
-//! As in Go's profiles of blocking, a sample has the site of the wait, with counts of contentions and the delay. Labels have the
+//! As in Go's profiles of blocking, a sample has the stack of the wait as far as it was recorded, with counts of contentions and the delay. Labels have the
 //! rest, for `-tagroot`, `-tagleaf` and `-tagfocus`. Mappings have build IDs and offsets in files, by which pprof finds symbols
 //! that the report has not.
 
@@ -34,8 +34,8 @@ struct Builder<'a> {
     profile: Profile,
     texts: HashMap<String, i64>,
     mappings: HashMap<*const CodeMap, u64>,
-    /// By site.
-    locations: HashMap<u32, u64>,
+    /// By process and address.
+    locations: HashMap<(u32, u64), u64>,
     /// By name and file.
     functions: HashMap<(i64, i64), u64>,
 }
@@ -63,8 +63,8 @@ impl<'a> Builder<'a> {
             rows.sort_unstable_by_key(|(key, _)| **key);
             rows.into_iter().for_each(|(key, sum)| self.add_row(key, sum));
             if shares.others.time > 0 {
-                let location = self.location(0);
-                self.add_sample(location, &shares.others, Vec::new());
+                let stack = self.locations(0);
+                self.add_sample(stack, &shares.others, Vec::new());
             }
         }
         self.profile
@@ -97,13 +97,13 @@ impl<'a> Builder<'a> {
             WaitCause::Handoff => labels.push(self.label("holder", "[handoff]")),
             WaitCause::Unknown => labels.push(self.label("holder", "[unknown]")),
         }
-        let location = self.location(key.site);
-        self.add_sample(location, sum, labels);
+        let stack = self.locations(key.site);
+        self.add_sample(stack, sum, labels);
     }
 
-    fn add_sample(&mut self, location: u64, sum: &WaitSum, label: Vec<Label>) {
+    fn add_sample(&mut self, location_id: Vec<u64>, sum: &WaitSum, label: Vec<Label>) {
         let value = vec![signed(sum.waits), signed(sum.time)];
-        self.profile.sample.push(ProfileSample { location_id: vec![location], value, label });
+        self.profile.sample.push(ProfileSample { location_id, value, label });
     }
 
     fn label(&mut self, key: &str, text: &str) -> Label {
@@ -120,25 +120,35 @@ impl<'a> Builder<'a> {
         index
     }
 
-    /// The location of a site. Its address is in the call instruction, which ends before the return address.
-    fn location(&mut self, site: u32) -> u64 {
-        if let Some(&id) = self.locations.get(&site) {
+    /// The locations of a site's stack, the innermost first.
+    fn locations(&mut self, site: u32) -> Vec<u64> {
+        let sites = &self.view.analysis.sites;
+        let process = sites.sites[site as usize].process;
+        let addresses = sites.stack(site).addresses;
+        if addresses.is_empty() {
+            return vec![self.location(process, 0)];
+        }
+        addresses.into_iter().map(|address| self.location(process, address)).collect()
+    }
+
+    /// The location of a return address; 0 stands for a site that is not known. Its address is in the call instruction, which ends
+    /// before the return address.
+    fn location(&mut self, process: u32, address: u64) -> u64 {
+        if let Some(&id) = self.locations.get(&(process, address)) {
             return id;
         }
         let view = self.view;
-        let state = &view.analysis.sites.sites[site as usize];
-        let mapping_id = match view.code(state.process, state.address) {
-            CodeAddress::InFile(map, _) if site > 0 => self.mapping(map),
-            _ => 0,
-        };
+        let code = (address > 0).then(|| view.code(process, address));
+        let mapping_id = if let Some(CodeAddress::InFile(map, _)) = code { self.mapping(map) } else { 0 };
         let id = self.profile.location.len() as u64 + 1;
-        let mut line: Vec<SourceLine> = view.frames(site).iter().map(|frame| self.line(frame)).collect();
+        let frames = code.map(|code| view.symbols.call_frames(code)).unwrap_or_default();
+        let mut line: Vec<SourceLine> = frames.iter().map(|frame| self.line(frame)).collect();
         if mapping_id == 0 && line.is_empty() {
-            let function = view.place(site).unwrap_or_else(|| UNKNOWN_SITE.to_owned());
+            let function = code.map_or(UNKNOWN_SITE.to_owned(), |code| view.symbols.call_name(code));
             line.push(self.line(&CodeFrame { function, ..CodeFrame::default() }));
         }
-        self.profile.location.push(Location { id, mapping_id, address: state.address.saturating_sub(1), line });
-        self.locations.insert(site, id);
+        self.profile.location.push(Location { id, mapping_id, address: address.saturating_sub(1), line });
+        self.locations.insert((process, address), id);
         id
     }
 
@@ -180,7 +190,11 @@ mod tests {
     use crate::report::page::sample_view::{INFO, SampleView, WAITS};
 
     fn profile(info: &str) -> Profile {
-        let sample = SampleView::new(WAITS, info);
+        profile_of(WAITS, info)
+    }
+
+    fn profile_of(lines: &str, info: &str) -> Profile {
+        let sample = SampleView::new(lines, info);
         let (mut bytes, mut message) = (Vec::new(), Vec::new());
         append_profile(&sample.view(), &mut bytes);
         GzDecoder::new(&bytes[..]).read_to_end(&mut message).unwrap();
@@ -209,13 +223,23 @@ mod tests {
             })
             .collect();
         let expected = [
-            "[1] [1, 25] process=a b (1) thread=1/2 object=mutex first used in /bin/a b+0xa00 0x10 holder=1/1 holder_site=/bin/a b+0xa00",
-            "[1] [0, 5] process=a b (1) thread=1/2 object=mutex first used in /bin/a b+0xa00 0x10 holder=[handoff]",
-            "[2] [1, 15] process=a b (1) thread=1/3 object=mutex first used in /bin/a b+0xa00 0x10 holder=1/1 holder_site=/bin/a b+0xa00",
-            "[2] [0, 10] process=a b (1) thread=1/3 object=mutex first used in /bin/a b+0xa00 0x10 holder=1/2 holder_site=/bin/a b+0xb00",
-            "[2] [0, 5] process=a b (1) thread=1/3 object=mutex first used in /bin/a b+0xa00 0x10 holder=[handoff]",
+            "[1] [1, 25] process=a b (1) thread=1/2 object=mutex first used in a b+0xa00 0x10 holder=1/1 holder_site=a b+0xa00",
+            "[1] [0, 5] process=a b (1) thread=1/2 object=mutex first used in a b+0xa00 0x10 holder=[handoff]",
+            "[2] [1, 15] process=a b (1) thread=1/3 object=mutex first used in a b+0xa00 0x10 holder=1/1 holder_site=a b+0xa00",
+            "[2] [0, 10] process=a b (1) thread=1/3 object=mutex first used in a b+0xa00 0x10 holder=1/2 holder_site=a b+0xb00",
+            "[2] [0, 5] process=a b (1) thread=1/3 object=mutex first used in a b+0xa00 0x10 holder=[handoff]",
         ];
         assert_eq!(samples, expected);
+    }
+
+    #[test]
+    fn a_sample_has_the_recorded_stack() {
+        let stack = "20:2:00:03:1:0x1600:0x1700:0x1800:0:0\n";
+        let profile = profile_of(&WAITS.replace("20:2:02", &format!("{stack}20:2:02")), INFO);
+        let addresses =
+            |ids: &[u64]| ids.iter().map(|id| profile.location[*id as usize - 1].address).collect::<Vec<_>>();
+        assert_eq!(addresses(&profile.sample[0].location_id), [0x15ff, 0x16ff, 0x17ff]);
+        assert_eq!(profile.sample.len(), 5);
     }
 
     #[test]

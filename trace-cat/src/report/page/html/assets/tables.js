@@ -5,6 +5,12 @@ const ROWS_FIRST = 25;
 // A column: a title, its value for sorting, and how it is shown. The first one is the row's name.
 const text = (title, value) => ({ title, value, show: (row) => value(row) ?? "\u2013", isText: true });
 const number = (title, value) => ({ title, value, show: (row) => count(value(row)) });
+// A site with the functions of its stack, which is shown when the site is chosen.
+const frame = ({ function: name, file, line }) => (file ? `${name} ${file.split("/").pop()}:${line}` : name);
+function siteCell(row) {
+  if (!(row.stack?.length > 1)) return row.site;
+  return make("details", {}, make("summary", {}, row.site), make("ol", { start: 0 }, row.stack.map((called) => make("li", {}, frame(called)))));
+}
 const processId = { title: "Process", value: (row) => row.pid, show: (row) => String(row.pid) };
 const time = (title, value) => ({ title, value, show: (row) => duration(value(row)) });
 
@@ -14,7 +20,7 @@ function table(id, title, hint, rows, columns, command) {
   const body = make("tbody");
   const status = make("span", { class: "soft", role: "status" });
   const more = make("button", { type: "button" });
-  const haystacks = new Map(rows.map((row) => [row, columns.filter((column) => column.isText).map((column) => column.show(row)).join(" ").toLowerCase()]));
+  const haystacks = new Map(rows.map((row) => [row, columns.filter((column) => column.isText).map((column) => column.value(row) ?? "").join(" ").toLowerCase()]));
   const headers = columns.map((column) => {
     const button = make("button", { type: "button" }, column.title);
     const header = make("th", { scope: "col", class: column.isText ? "name" : null }, button);
@@ -78,8 +84,8 @@ function tables() {
     text("Thread", (row) => threadLabel(row.thread)), time("Lived", (row) => Math.min(row.end ?? span, report.until ?? Infinity) - Math.max(row.begin, report.since ?? 0)), number("Waits", (row) => row.waits), time("Contention", (row) => row.contention),
     time("Idleness", (row) => row.idleness), time("Caused", (row) => row.caused), processId, text("Start routine", (row) => row.start),
   ], "trace-cat report --by thread");
-  table("sites", "Sites", "Where calls are. Blamed: how long others waited for what was acquired there.", report.sites, [
-    text("Site", (row) => row.site), number("Calls", (row) => row.calls), number("Waits", (row) => row.waits), time("Contention", (row) => row.contention), time("Blamed", (row) => row.blamed),
+  table("sites", "Sites", "Where calls are. Blamed: how long others waited for what was acquired there. A site with a recorded stack opens.", report.sites, [
+    { ...text("Site", (row) => row.site), show: siteCell }, number("Calls", (row) => row.calls), number("Waits", (row) => row.waits), time("Contention", (row) => row.contention), time("Blamed", (row) => row.blamed),
     time("Idleness", (row) => row.idleness), time("Held", (row) => row.held),
   ], "trace-cat report --by site");
   table("pairs", "Pairs", "Who waited for whom, and for what.", report.pairs, [

@@ -1,0 +1,97 @@
+//! The stack of a call that waits or has failed, as records behind the call's own one.
+
+use core::arch::naked_asm;
+
+use spec::{RecordKind, id};
+
+use super::record::put;
+use crate::config::stack_frames;
+use crate::process_state::Switch;
+use crate::unwind::{CallStack, FrameRegisters};
+
+/// Stands for a frame that was not found.
+const CUT: u64 = 1;
+
+/// Records one line, and behind it, with `THR_TRACE_STACK`, the stack, if the call has failed.
+#[inline(always)]
+pub fn put_result(kind: &'static RecordKind, time: u64, arguments: [u64; 5], has_failed: bool) {
+    if has_failed {
+        put_failure(kind, time, &arguments);
+    } else {
+        put(kind, time, arguments);
+    }
+}
+
+/// Records one line of a mutex call, of category 6 if the mutex is recursive, and the stack if the call has failed.
+#[inline(always)]
+pub fn put_mutex(
+    switch: Switch,
+    recursive: bool,
+    kind: &'static RecordKind,
+    recursive_kind: &'static RecordKind,
+    time: u64,
+    arguments: [u64; 5],
+    has_failed: bool,
+) {
+    if switch.is_on_for(recursive) {
+        put_result(if recursive { recursive_kind } else { kind }, time, arguments, has_failed);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn put_failure(kind: &'static RecordKind, time: u64, arguments: &[u64; 5]) {
+    put(kind, time, *arguments);
+    put_stack(time);
+}
+
+/// Records the stack of the hook's caller, with `THR_TRACE_STACK`. `time` is that of the call's record, which has been made.
+#[inline(always)]
+pub fn put_stack(time: u64) {
+    if stack_frames() != 0 {
+        // SAFETY: the function has this argument.
+        unsafe { walk_from_caller(time) };
+    }
+}
+
+/// Passes its caller's registers on. The way from there to the host's frames is found as that through the host's is: this
+/// library has unwind information.
+#[cold]
+#[unsafe(naked)]
+unsafe extern "C" fn walk_from_caller(time: u64) {
+    naked_asm!(
+        ".cfi_startproc",
+        "mov rsi, qword ptr [rsp]",
+        "lea rdx, [rsp + 8]",
+        "mov rcx, rbp",
+        "mov r8, rbx",
+        "jmp {walk}",
+        ".cfi_endproc",
+        walk = sym walk
+    )
+}
+
+/// Records the return addresses above the frame with these registers.
+unsafe extern "C" fn walk(time: u64, rip: usize, rsp: usize, rbp: usize, rbx: usize) {
+    let mut stack = CallStack::above(FrameRegisters { rip, rsp, rbp: Some(rbp), rbx: Some(rbx) });
+    let mut frames_left = stack_frames();
+    let mut kind = &id::TRACE_STACK_1;
+    while frames_left > 0 {
+        let mut frames = [0; 5];
+        for place in frames.iter_mut().take(frames_left as usize) {
+            match stack.next() {
+                Some(address) => *place = address as u64,
+                None => {
+                    *place = if stack.is_cut() { CUT } else { 0 };
+                    frames_left = 0;
+                    break;
+                }
+            }
+        }
+        frames_left = frames_left.saturating_sub(5);
+        if frames[0] != 0 {
+            put(kind, time, frames);
+        }
+        kind = &id::TRACE_STACK_2;
+    }
+}

@@ -1,0 +1,128 @@
+//! Memory that others made: a stack, or a module's unwind sections. Each page is probed before it is read.
+
+use core::ops::Range;
+
+use crate::sys::{PAGE, is_readable};
+
+/// A range of memory, of which any part may be unreadable.
+#[derive(Clone, Debug)]
+pub struct BoundedMemory {
+    range: Range<usize>,
+    /// The page that was probed last, readable.
+    readable_page: usize,
+}
+
+impl BoundedMemory {
+    /// The memory of this range.
+    pub fn new(range: Range<usize>) -> BoundedMemory {
+        BoundedMemory { range, readable_page: usize::MAX }
+    }
+
+    /// As [`BoundedMemory::new`]; the range begins in the stack frame of a function that is running, and so does not have to be
+    /// probed there.
+    pub fn beginning_readable(range: Range<usize>) -> BoundedMemory {
+        let readable_page = range.start & !(PAGE - 1);
+        BoundedMemory { range, readable_page }
+    }
+
+    /// Where the range ends.
+    pub fn end(&self) -> usize {
+        self.range.end
+    }
+
+    /// Takes what is below `start` out of the range.
+    pub fn begin_at(&mut self, start: usize) {
+        self.range.start = self.range.start.max(start);
+    }
+
+    /// The byte at an address.
+    #[inline]
+    pub fn byte(&mut self, address: usize) -> Option<u8> {
+        if !self.range.contains(&address) {
+            return None;
+        }
+        let page = address & !(PAGE - 1);
+        if page != self.readable_page {
+            if !is_readable(page) {
+                return None;
+            }
+            self.readable_page = page;
+        }
+        // SAFETY: the kernel has just read from this page. Stacks and modules stay while this thread runs on them.
+        Some(unsafe { (address as *const u8).read_volatile() })
+    }
+
+    /// The word at an address, which must be a multiple of 8.
+    #[inline]
+    pub fn word(&mut self, address: usize) -> Option<usize> {
+        if !address.is_multiple_of(8) || self.range.end.saturating_sub(address) < 8 {
+            return None;
+        }
+        self.byte(address)?;
+        // SAFETY: as in `byte`; an aligned word is within one page.
+        Some(unsafe { (address as *const usize).read_volatile() })
+    }
+
+    /// The little-endian number of up to eight bytes at an address.
+    pub fn number(&mut self, address: usize, size: usize) -> Option<u64> {
+        (0..size).try_fold(0, |number, at| {
+            let byte = self.byte(address.checked_add(at)?)?;
+            Some(number | u64::from(byte) << (8 * (at & 7)))
+        })
+    }
+}
+
+/// Where one value after the other is read.
+#[derive(Debug)]
+pub struct Cursor<'a> {
+    pub memory: &'a mut BoundedMemory,
+    pub at: usize,
+}
+
+impl Cursor<'_> {
+    pub fn byte(&mut self) -> Option<u8> {
+        let byte = self.memory.byte(self.at)?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    /// An unsigned little-endian number of `size` bytes.
+    pub fn unsigned(&mut self, size: usize) -> Option<u64> {
+        let number = self.memory.number(self.at, size)?;
+        self.at = self.at.checked_add(size)?;
+        Some(number)
+    }
+
+    /// A LEB128 number and how many bits it has.
+    fn leb128(&mut self) -> Option<(u64, u32)> {
+        let (mut number, mut bits) = (0, 0);
+        loop {
+            let byte = self.byte()?;
+            if bits < 64 {
+                number |= u64::from(byte & 0x7f) << bits;
+            }
+            bits += 7;
+            if byte & 0x80 == 0 {
+                return Some((number, bits));
+            }
+            if bits > 70 {
+                return None;
+            }
+        }
+    }
+
+    pub fn uleb128(&mut self) -> Option<u64> {
+        self.leb128().map(|(number, _)| number)
+    }
+
+    pub fn sleb128(&mut self) -> Option<i64> {
+        let (number, bits) = self.leb128()?;
+        let unused = 64u32.saturating_sub(bits) & 63;
+        Some((number << unused).cast_signed() >> unused)
+    }
+
+    pub fn skip(&mut self, bytes: u64) -> Option<()> {
+        self.at = self.at.checked_add(usize::try_from(bytes).ok()?)?;
+        Some(())
+    }
+}

@@ -1,0 +1,86 @@
+//! The module (the program or a library) that has code at an address.
+//!
+//! glibc's `_dl_find_object` finds it without a lock. Where glibc is older than 2.35, only the modules that are there when the
+//! library is initialised are known.
+
+use core::ops::Range;
+
+use crate::glibc::next_functions;
+use crate::sys::{SetOnce, unwind_sections};
+
+/// `struct dl_find_object` of x86-64.
+#[repr(C)]
+struct FoundObject {
+    flags: u64,
+    map_start: usize,
+    map_end: usize,
+    link_map: usize,
+    eh_frame_header: usize,
+    reserved: [u64; 7],
+}
+
+/// Of each module that was loaded at the start: where it begins and ends, and where its `.eh_frame_hdr` is; behind the last
+/// one zeros.
+static AT_START: SetOnce<[[usize; 3]; 128]> = SetOnce::new([[0; 3]; 128]);
+
+/// Notes the modules that are loaded.
+///
+/// # Safety
+/// The library is being initialised, and nobody walks a stack.
+pub unsafe fn note_modules() {
+    // SAFETY: the caller's.
+    let places = unsafe { AT_START.get_mut() };
+    for (place, (range, header)) in places.iter_mut().zip(unwind_sections::of_loaded_objects()) {
+        *place = [range.start, range.end, header];
+    }
+}
+
+/// The module that was loaded at the start and has this address.
+pub(super) fn noted_module(address: usize) -> Option<LoadedModule> {
+    let modules = AT_START.get().iter().map(|[start, end, header]| (*start..*end, *header));
+    let mut having = modules.take_while(|(range, _)| range.end != 0).filter(|(range, _)| range.contains(&address));
+    having.next().map(|(range, eh_frame_header)| LoadedModule { range, eh_frame_header })
+}
+
+/// A module.
+#[derive(Clone, Debug)]
+pub struct LoadedModule {
+    /// Where it is mapped; there may be holes.
+    pub range: Range<usize>,
+    /// Where its `.eh_frame_hdr` is; 0 if it has none.
+    pub eh_frame_header: usize,
+}
+
+unsafe extern "C" {
+    /// The beginning of this library.
+    static __ehdr_start: u8;
+}
+
+impl LoadedModule {
+    /// The module that has code at an address.
+    pub fn at(address: usize) -> Option<LoadedModule> {
+        if !next_functions::_dl_find_object.is_known() {
+            return noted_module(address);
+        }
+        // SAFETY: glibc's function with a struct of its layout. It only compares the address.
+        let (found, result) = unsafe {
+            let mut found: FoundObject = core::mem::zeroed();
+            let find: unsafe extern "C" fn(usize, *mut FoundObject) -> i32 =
+                core::mem::transmute(next_functions::_dl_find_object.address());
+            let result = find(address, &mut found);
+            (found, result)
+        };
+        (result == 0)
+            .then_some(LoadedModule { range: found.map_start..found.map_end, eh_frame_header: found.eh_frame_header })
+    }
+
+    /// Whether it is this library.
+    pub fn is_own(&self) -> bool {
+        self.range.contains(&(&raw const __ehdr_start).addr())
+    }
+
+    /// A number that another module at the same place has not.
+    pub fn identity(&self) -> u64 {
+        (self.range.start as u64).rotate_left(17) ^ (self.eh_frame_header as u64).wrapping_mul(0xff51_afd7_ed55_8ccd)
+    }
+}

@@ -1,0 +1,27 @@
+//! The call stack of the calling thread, by the unwind information of its program and libraries.
+//!
+//! It is read in the host's thread, before a call of it waits: without allocation, lock or panic path, in bounded steps, and
+//! only from places that are known to be readable. Where a stack cannot be followed further, it ends there, marked.
+//!
+//! - `call_stack`: one return address after the other; registers of a frame, and how the caller's follow from them
+//! - `rule_cache`: the rules of addresses that were met before, of the process
+//! - `eh_frame`: the entry of an address in a module's unwind sections; `cfi` interprets it
+//! - `rule`: where a frame's caller has its registers
+//! - `loaded_module`: the module that has code at an address
+//! - `bounded_memory`: a range of memory of which each page is probed before it is read
+
+mod bounded_memory;
+mod call_stack;
+mod cfi;
+mod eh_frame;
+mod loaded_module;
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests load modules and list them")]
+mod oracle_tests;
+mod rule;
+mod rule_cache;
+#[cfg(test)]
+mod wild_tests;
+
+pub use call_stack::{CallStack, FrameRegisters};
+pub use loaded_module::note_modules;

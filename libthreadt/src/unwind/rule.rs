@@ -1,0 +1,142 @@
+//! How the registers of a frame's caller follow from those of the frame.
+
+/// Where the canonical frame address, the caller's stack pointer, is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CfaBase {
+    /// The address is rsp and the offset.
+    Rsp = 1,
+    /// rbp and the offset.
+    Rbp,
+    /// rbx and the offset.
+    Rbx,
+    /// It is in memory, at rsp and the offset: where the kernel saved it, in a signal's frame.
+    AtRsp,
+    /// In memory, at rbp and the offset: in a function that has aligned its stack.
+    AtRbp,
+    /// In an entry of the PLT, whose second half has one word more on the stack; the offset is where the second half begins.
+    Plt,
+    /// Another register or expression: the caller cannot be found.
+    Other,
+}
+
+/// Where a frame has saved one of its caller's registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum SavedAt {
+    /// The register still has its value.
+    Same,
+    /// At the canonical frame address and the offset.
+    Cfa,
+    /// At rsp and the offset.
+    Rsp,
+    /// At rbp and the offset.
+    Rbp,
+    /// Nowhere. Of the return address: the frame is the outermost one.
+    Undefined,
+    /// It cannot be found.
+    Lost,
+}
+
+/// Where a register is saved, with the offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SavedRegister {
+    pub place: SavedAt,
+    pub offset: i32,
+}
+
+impl SavedRegister {
+    pub const SAME: SavedRegister = SavedRegister { place: SavedAt::Same, offset: 0 };
+    pub const LOST: SavedRegister = SavedRegister { place: SavedAt::Lost, offset: 0 };
+}
+
+/// The rule of an address: what its function has done with the stack there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnwindRule {
+    pub base: CfaBase,
+    pub cfa_offset: i32,
+    pub rbp: SavedRegister,
+    pub rbx: SavedRegister,
+    pub return_address: SavedRegister,
+    /// The frame is one that the kernel has made for a signal: its caller was interrupted, and did not call.
+    pub is_signal_frame: bool,
+}
+
+impl UnwindRule {
+    /// Nothing is known.
+    pub const UNKNOWN: UnwindRule = UnwindRule {
+        base: CfaBase::Other,
+        cfa_offset: 0,
+        rbp: SavedRegister::SAME,
+        rbx: SavedRegister::SAME,
+        return_address: SavedRegister::LOST,
+        is_signal_frame: false,
+    };
+
+    /// Two words for the cache; `None` if the rule does not fit.
+    pub fn pack(&self) -> Option<[u64; 2]> {
+        let short = |register: SavedRegister| i16::try_from(register.offset).ok().map(|it| u64::from(it as u16));
+        let kinds = u64::from(self.base as u8)
+            | u64::from(self.rbp.place as u8) << 8
+            | u64::from(self.rbx.place as u8) << 12
+            | u64::from(self.return_address.place as u8) << 16
+            | u64::from(self.is_signal_frame) << 24;
+        Some([
+            kinds | u64::from(self.cfa_offset as u32) << 32,
+            u64::from(self.rbp.offset as u32) | short(self.rbx)? << 32 | short(self.return_address)? << 48,
+        ])
+    }
+
+    /// The rule of two words; `None` if they are none's.
+    pub fn unpack([kinds, offsets]: [u64; 2]) -> Option<UnwindRule> {
+        let base = match kinds as u8 {
+            1 => CfaBase::Rsp,
+            2 => CfaBase::Rbp,
+            3 => CfaBase::Rbx,
+            4 => CfaBase::AtRsp,
+            5 => CfaBase::AtRbp,
+            6 => CfaBase::Plt,
+            7 => CfaBase::Other,
+            _ => return None,
+        };
+        let place = |shift: u32| match kinds >> shift & 15 {
+            0 => SavedAt::Same,
+            1 => SavedAt::Cfa,
+            2 => SavedAt::Rsp,
+            3 => SavedAt::Rbp,
+            4 => SavedAt::Undefined,
+            _ => SavedAt::Lost,
+        };
+        Some(UnwindRule {
+            base,
+            cfa_offset: (kinds >> 32) as i32,
+            rbp: SavedRegister { place: place(8), offset: offsets as i32 },
+            rbx: SavedRegister { place: place(12), offset: ((offsets >> 32) as i16).into() },
+            return_address: SavedRegister { place: place(16), offset: ((offsets >> 48) as i16).into() },
+            is_signal_frame: kinds >> 24 & 1 == 1,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_survive_packing() {
+        let saved = |place, offset| SavedRegister { place, offset };
+        let rule = UnwindRule {
+            base: CfaBase::AtRbp,
+            cfa_offset: -8,
+            rbp: saved(SavedAt::Rbp, i32::MIN),
+            rbx: saved(SavedAt::Lost, -32768),
+            return_address: saved(SavedAt::Undefined, 32767),
+            is_signal_frame: true,
+        };
+        for rule in [rule, UnwindRule::UNKNOWN] {
+            assert_eq!(UnwindRule::unpack(rule.pack().unwrap()), Some(rule));
+        }
+        assert_eq!(UnwindRule { rbx: saved(SavedAt::Cfa, 40_000), ..rule }.pack(), None);
+        assert_eq!(UnwindRule::unpack([0, 0]), None);
+    }
+}

@@ -1,0 +1,93 @@
+//! Where a stack cannot be followed, or must not: the program does what it does natively, and the stack ends, marked.
+
+use super::{Stack, stacks_of};
+use crate::harness::{Program, TestDirectory};
+
+/// The stacks of the failed tries of a case, which prints the same natively.
+fn stacks(case: &str) -> Vec<Stack> {
+    let program = Program::with_flags("stack/hostile.c", &["-O1", "-fno-omit-frame-pointer"]);
+    let test = TestDirectory::new("hostile-stacks");
+    let native = test.native(&program).arg(case).run();
+    native.success();
+    let traced = test.traced(&program).arg(case).env("THR_TRACE_STACK", "64").run();
+    traced.success();
+    assert_eq!(traced.stdout_text(), native.stdout_text());
+    stacks_of(&test.merged(), "mutex_trylock")
+}
+
+#[test]
+fn generated_code_ends_the_stack_unless_it_has_a_frame() {
+    let [with_frame, without] = stacks("generated").try_into().unwrap();
+    assert!(!with_frame.is_cut && with_frame.addresses.len() > 4, "{with_frame:x?}");
+    // The function that fails, and the generated code.
+    assert!(without.is_cut && without.addresses.len() == 2, "{without:x?}");
+}
+
+#[test]
+fn a_stack_at_the_end_of_what_is_mapped_is_left_in_time() {
+    let stacks = stacks("edge");
+    assert_eq!(stacks.len(), 8);
+    assert!(stacks.iter().all(|stack| stack.is_cut && stack.addresses.len() >= 2), "{stacks:x?}");
+}
+
+#[test]
+fn an_overwritten_stack_ends() {
+    let [nowhere, itself] = stacks("overwritten").try_into().unwrap();
+    assert!(nowhere.is_cut && nowhere.addresses.last() == Some(&0x4141_4141_4141_4141), "{nowhere:x?}");
+    assert!((3..64).contains(&itself.addresses.len()), "{itself:x?}");
+}
+
+#[test]
+fn handlers_children_and_cancelled_threads_do_as_natively() {
+    // The frames of the handler, the one that the kernel has made, and perhaps what it has interrupted.
+    let alternate = stacks("alternate");
+    assert!(alternate[0].addresses.len() >= 3, "{alternate:x?}");
+    assert!(stacks("child").iter().all(|stack| !stack.is_cut && stack.addresses.len() > 3));
+    assert!(stacks("cancelled").is_empty());
+}
+
+#[test]
+fn small_stacks_suffice() {
+    let program = Program::c("hostile/small_stacks.c");
+    let test = TestDirectory::new("small-stacks");
+    let output = test.traced(&program).env("THR_TRACE_STACK", "64").run();
+    output.success();
+    assert_eq!(output.stdout_text(), "done\n");
+    assert!(!test.merged().of("trace_stack").is_empty());
+}
+
+#[test]
+fn threads_that_hang_have_their_stacks() {
+    let test = TestDirectory::new("deadlock");
+    let program = Program::with_flags("stack/deadlock.c", &["-O2", "-fomit-frame-pointer"]);
+    let mut program = test.traced(&program).env("THR_TRACE_STACK", "16").spawn();
+    program.wait_for("ready\n");
+    let waits = || {
+        let stacks = stacks_of(&test.merged(), "mutex_lock");
+        (stacks.len() == 2).then_some(stacks)
+    };
+    let running = (0..1000).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        waits()
+    });
+    running.expect("both threads wait");
+    program.signal(libc::SIGKILL);
+    let output = program.wait();
+    output.killed(libc::SIGKILL);
+    let stacks = waits().expect("both threads still have their stacks");
+    let functions: Vec<u64> = output
+        .stdout_text()
+        .lines()
+        .next()
+        .unwrap()
+        .split(' ')
+        .map(|text| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap())
+        .collect();
+    for stack in stacks {
+        assert!(!stack.is_cut);
+        for (address, function) in stack.addresses.iter().zip(&functions) {
+            // A function of this program is shorter.
+            assert!((*function..*function + 256).contains(address), "{stack:x?} {functions:x?}");
+        }
+    }
+}

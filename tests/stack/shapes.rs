@@ -1,0 +1,54 @@
+//! Stacks of functions of many shapes, frame by frame as the C library's unwinder finds them.
+
+use super::stacks_of;
+use crate::harness::{Program, TestDirectory};
+
+/// The stacks that a program prints: `shape: 0x... 0x...`.
+fn printed_stacks(text: &str) -> Vec<(String, Vec<u64>)> {
+    let address = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).expect("an address");
+    let stack = |line: &str| {
+        let (shape, addresses) = line.split_once(':')?;
+        Some((shape.to_owned(), addresses.split_whitespace().map(address).collect()))
+    };
+    text.lines().filter_map(stack).collect()
+}
+
+/// Fails unless the stacks of the failed tries are the printed ones. The first address is in the function that prints.
+pub fn assert_as_printed(output: &str, test: &TestDirectory, limit: usize) {
+    let printed = printed_stacks(output);
+    let recorded = stacks_of(&test.merged(), "mutex_trylock");
+    assert_eq!(printed.len(), recorded.len());
+    for ((shape, printed), recorded) in printed.iter().zip(&recorded) {
+        let expected = &printed[..printed.len().min(limit - 1)];
+        let found = &recorded.addresses[1..];
+        assert!(found == expected, "{shape}: expected {expected:#x?}, found {found:#x?}");
+        assert!(!recorded.is_cut || shape == "coroutine", "{shape} is cut");
+    }
+}
+
+#[test]
+fn stacks_are_those_that_the_unwinder_finds() {
+    for flags in
+        [&["-O2", "-fomit-frame-pointer"][..], &["-O2", "-fno-omit-frame-pointer"], &["-O0"], &["-O3", "-mavx2"]]
+    {
+        let program = Program::with_flags("stack/shapes.cpp", flags);
+        for limit in [1, 4, 5, 6, 64] {
+            let test = TestDirectory::new("shapes");
+            let output = test.traced(&program).env("THR_TRACE_STACK", limit.to_string()).run();
+            output.success();
+            assert_as_printed(output.stdout_text(), &test, limit);
+        }
+    }
+}
+
+#[test]
+fn a_library_in_the_place_of_a_closed_one_has_its_own_rules() {
+    let library = |flag: &str| Program::with_flags("stack/closed_library.c", &["-O2", "-shared", "-fPIC", flag]);
+    let (small, large) = (library("-DSMALL"), library("-DLARGE"));
+    let program = Program::with_flags("stack/hostile.c", &["-O2", "-fomit-frame-pointer"]);
+    let test = TestDirectory::new("closed");
+    let output = test.traced(&program).arg("closed").args([&small, &large]).env("THR_TRACE_STACK", "64").run();
+    output.success();
+    assert_as_printed(output.stdout_text(), &test, 64);
+    assert_eq!(stacks_of(&test.merged(), "mutex_trylock").len(), 4);
+}
