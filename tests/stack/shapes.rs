@@ -28,9 +28,11 @@ pub fn assert_as_printed(output: &str, test: &TestDirectory, limit: usize) {
 
 #[test]
 fn stacks_are_those_that_the_unwinder_finds() {
-    for flags in
-        [&["-O2", "-fomit-frame-pointer"][..], &["-O2", "-fno-omit-frame-pointer"], &["-O0"], &["-O3", "-mavx2"]]
-    {
+    // Segments with gaps between them, as those of programs that want large pages.
+    let gaps = ["-O2", "-fomit-frame-pointer", "-no-pie", "-Wl,-z,max-page-size=2097152"];
+    let others =
+        [&["-O2", "-fomit-frame-pointer"][..], &["-O2", "-fno-omit-frame-pointer"], &["-O0"], &["-O3", "-mavx2"]];
+    for flags in others.into_iter().chain([&gaps[..]]) {
         let program = Program::with_flags("stack/shapes.cpp", flags);
         for limit in [1, 4, 5, 6, 64] {
             let test = TestDirectory::new("shapes");

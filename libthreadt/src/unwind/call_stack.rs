@@ -109,8 +109,7 @@ fn rule_in(module: &LoadedModule, address: usize) -> Option<UnwindRule> {
     if let Some(rule) = rule_cache::cached_rule(module, address) {
         return Some(rule);
     }
-    let mut memory = BoundedMemory::new(module.range.clone());
-    let rule = eh_frame::rule_of(&mut memory, module.eh_frame_header, address)?;
+    let rule = eh_frame::rule_of(&mut module.unwind_sections(), module.eh_frame_header, address)?;
     rule_cache::cache_rule(module, address, &rule);
     Some(rule)
 }

@@ -5,6 +5,7 @@
 
 use core::ops::Range;
 
+use super::bounded_memory::BoundedMemory;
 use crate::glibc::next_functions;
 use crate::sys::{SetOnce, unwind_sections};
 
@@ -45,15 +46,10 @@ pub(super) fn noted_module(address: usize) -> Option<LoadedModule> {
 /// A module.
 #[derive(Clone, Debug)]
 pub struct LoadedModule {
-    /// Where it is mapped; there may be holes.
+    /// Where it is mapped. Of a module whose segments do not adjoin, only the segment that has the address.
     pub range: Range<usize>,
     /// Where its `.eh_frame_hdr` is; 0 if it has none.
     pub eh_frame_header: usize,
-}
-
-unsafe extern "C" {
-    /// The beginning of this library.
-    static __ehdr_start: u8;
 }
 
 impl LoadedModule {
@@ -76,7 +72,14 @@ impl LoadedModule {
 
     /// Whether it is this library.
     pub fn is_own(&self) -> bool {
-        self.range.contains(&(&raw const __ehdr_start).addr())
+        self.range.contains(&(LoadedModule::at as *const ()).addr())
+    }
+
+    /// The memory that may have its unwind sections: offsets from the header have 32 bits.
+    pub fn unwind_sections(&self) -> BoundedMemory {
+        const REACH: usize = 1 << 31;
+        let header = self.eh_frame_header;
+        BoundedMemory::new(header.saturating_sub(REACH)..header.saturating_add(REACH))
     }
 
     /// A number that another module at the same place has not.
