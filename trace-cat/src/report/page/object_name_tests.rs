@@ -38,5 +38,5 @@ fn the_names_that_the_program_gives_come_first() {
     let view = sample.view();
     let names: Vec<Option<&str>> = (0..4).map(|index| view.source_name(index)).collect();
     // Another object at the address of one that was destroyed has no name. The text of 0x79 is not known.
-    assert_eq!(names, [Some("queue lock"), Some("log"), Some("mutex first used in /bin/a b+0xa00"), None]);
+    assert_eq!(names, [Some("queue lock"), Some("log"), Some("mutex first used in a b+0xa00"), None]);
 }
