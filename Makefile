@@ -21,6 +21,8 @@
 # make completions
 #                 target/completions/*: what bash, fish and zsh complete for trace-cat
 # make install    to $(DESTDIR)$(PREFIX)
+# make install-headers
+#                 only threadt.h and threadt.pc, for programs that record events of their own
 # make clean      remove what was built
 
 CARGO ?= cargo
@@ -44,7 +46,7 @@ DOCUMENTS := $(TARGET)/documents
 PAGES := $(addprefix $(MAN)/,$(patsubst %.in,%,$(notdir $(wildcard */man/*.in))))
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: all toolchain demo test test-glibc setup soak bench bench-parts bench-merge bench-follow fuzz miri man completions documents install clean
+.PHONY: all toolchain demo test test-glibc setup soak bench bench-parts bench-merge bench-follow fuzz miri man completions documents install install-headers clean
 
 all: toolchain
 	$(CARGO) build --release --locked
@@ -123,7 +125,14 @@ completions: documents
 documents: toolchain
 	$(CARGO) run --release --locked -q -p trace-cat --example documents -- $(DOCUMENTS)
 
-install: all man completions
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+
+install-headers:
+	install -D -m 644 threadt/include/threadt.h $(DESTDIR)$(PREFIX)/include/threadt.h
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' threadt/threadt.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/threadt.pc
+
+install: all man completions install-headers
 	install -D -m 755 $(RELEASE)/libthreadt.so $(DESTDIR)$(PREFIX)/lib/libthreadt.so
 	install -D -m 755 $(RELEASE)/trace-cat $(DESTDIR)$(PREFIX)/bin/trace-cat
 	install -D -m 644 spec/events.tsv $(SHARE)/threadt/events.tsv

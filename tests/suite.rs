@@ -40,6 +40,12 @@ mod run_command;
 // THR_TRACE_LEVEL, THR_TRACE_RING, THR_TRACE_DETAIL: fewer records, only the newest records, more columns.
 mod recording_modes;
 
+// What programs record themselves, by threadt.h and the crate threadt-events.
+mod user_events;
+
+// THR_TRACE_HANDLER: shared objects that get the records.
+mod handler;
+
 // THR_TRACE_STACK: the call stacks of calls that waited or failed.
 mod stack;
 

@@ -19,6 +19,8 @@ pub struct Config {
     pub unbuffered: bool,
     /// `THR_TRACE_LEVEL=blocked`: only calls that show waiting are recorded.
     pub only_blocked: bool,
+    /// `THR_TRACE_HANDLER` names a handler.
+    pub has_handler: bool,
     /// The size of the slots, and by `THR_TRACE_RING` whether they are rings.
     pub layout: SlotLayout,
 }
@@ -29,6 +31,7 @@ pub static CONFIG: SetOnce<Config> = SetOnce::new(Config {
     max: SizeLimit::NONE,
     unbuffered: false,
     only_blocked: false,
+    has_handler: false,
     layout: SlotLayout::BUFFERS,
 });
 
@@ -108,12 +111,43 @@ pub fn read() -> Config {
     STACK_FRAMES.store(wanted_stack_frames(), Relaxed);
     let layout = ring();
     Config {
-        events,
         max: size(b"THR_TRACE_MAX", SizeLimit::parse).unwrap_or(SizeLimit::NONE),
         unbuffered: variable(b"THR_TRACE_BUF").is_some() && !layout.is_ring(),
         only_blocked: records_only_blocked(),
+        has_handler: !events.is_none() && note_handler(variable(b"THR_TRACE_HANDLER").unwrap_or(c"").to_bytes()),
+        events,
         layout,
     }
+}
+
+/// A copy of `THR_TRACE_HANDLER`: the file, a NUL, the parameters, a NUL.
+static HANDLER: SetOnce<[u8; 1024]> = SetOnce::new([0; 1024]);
+
+/// Notes `FILE` or `FILE:PARAMETERS`; whether there is a file.
+fn note_handler(value: &[u8]) -> bool {
+    // SAFETY: the configuration is read once, before anybody asks for the handler.
+    let text = unsafe { HANDLER.get_mut() };
+    let fits = value.len() + 2 <= text.len();
+    if fits {
+        text.iter_mut().zip(value).for_each(|(place, &byte)| *place = byte);
+        if let Some(colon) = text.iter_mut().find(|byte| **byte == b':') {
+            *colon = 0;
+        }
+    } else {
+        warn(Warning::Handler, &[b"THR_TRACE_HANDLER: too long, ignored"]);
+    }
+    fits && !value.is_empty()
+}
+
+/// The path of the handler's file.
+pub fn handler_path() -> &'static CStr {
+    CStr::from_bytes_until_nul(HANDLER.get()).unwrap_or(c"")
+}
+
+/// What is behind the path.
+pub fn handler_parameters() -> &'static CStr {
+    let parameters = HANDLER.get().get(handler_path().count_bytes() + 1..).unwrap_or_default();
+    CStr::from_bytes_until_nul(parameters).unwrap_or(c"")
 }
 
 /// The number in `THR_TRACE_STACK`; 0 if there is none, or an invalid one, which is reported.

@@ -56,7 +56,7 @@ mod unwind;
 mod entry {
     use core::ffi::{c_int, c_void};
 
-    use crate::{first_use, lifecycle};
+    use crate::{first_use, lifecycle, recorder};
 
     unsafe extern "C" {
         fn on_exit(handler: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
@@ -67,6 +67,7 @@ mod entry {
         if first_use::is_recording() {
             // SAFETY: the handler stays mapped: the library is linked with -z nodelete.
             unsafe { on_exit(lifecycle::at_exit, core::ptr::null_mut()) };
+            recorder::begin_handler();
         }
     }
 

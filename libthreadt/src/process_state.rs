@@ -13,12 +13,16 @@ use spec::tables::EVENTS;
 
 use crate::sys::{Errno, Hold, Once, PoolHead, process_id};
 
+const SWITCHES: usize = 128;
+/// The place of the switch of the program's own events, which the table does not have.
+pub const USER_EVENTS: usize = SWITCHES - 1;
+
 /// The per-process page. What every record reads comes first, and nothing that threads write while others record shares
 /// a cache line with it.
 #[repr(C, align(4096))]
 pub struct ProcessState {
-    /// For each event of the table a [`Switch`]; 0 until the process is initialised.
-    switches: [AtomicU8; 128],
+    /// For each event of the table a [`Switch`], and at [`USER_EVENTS`] that of the others; 0 until the process is initialised.
+    switches: [AtomicU8; SWITCHES],
     pub initialised: Once,
     /// The trace directory's files of this process are ready.
     pub files: Once,
@@ -30,7 +34,9 @@ pub struct ProcessState {
     pub stop_time: AtomicU64,
     /// 1 once the final flush has begun.
     pub final_flush_begun: AtomicU32,
-    _unused_end_of_cache_line: [AtomicU32; 7],
+    /// 1 if the process is initialised and each record goes to its thread's slot and nowhere else.
+    pub records_directly: AtomicU32,
+    _unused_end_of_cache_line: [AtomicU32; 6],
     /// The right to change the flush thresholds and to write all threads' slots.
     pub flushing: Hold,
     /// 1 when a thread has recorded after the final flush had begun.
@@ -95,12 +101,18 @@ pub struct ProcessState {
     pub initialised_at: AtomicU64,
     /// Memory for the routines and arguments of new threads.
     pub thread_starts: PoolHead,
+    /// The handler has been initialised (`recorder::handler`).
+    pub handler: Once,
+    /// 1 if it gets the records instead of the trace.
+    pub handler_replaces_trace: AtomicU32,
+    /// 1 once it gets no records any more.
+    pub handler_ended: AtomicU32,
 }
 
 // SAFETY: zero is valid for all words of the page, and the state in which the kernel leaves them in a child.
 pub static PROCESS: ProcessState = unsafe { core::mem::zeroed() };
 
-const _: () = assert!(size_of::<ProcessState>() == 4096 && EVENTS.len() <= 128);
+const _: () = assert!(size_of::<ProcessState>() == 4096 && EVENTS.len() <= USER_EVENTS);
 // What records read, up to `final_flush_begun`, and what is written while others record are in different cache lines.
 const _: () = assert!(offset_of!(ProcessState, final_flush_begun) / 64 < offset_of!(ProcessState, flushing) / 64);
 
@@ -145,11 +157,11 @@ impl Switch {
     }
 }
 
-/// The switch of an event; `None` until the process is initialised.
+/// The switch at this place; `None` until the process is initialised.
 #[inline(always)]
-pub fn loaded_switch(id: EventId) -> Option<Switch> {
+pub fn loaded_switch(place: usize) -> Option<Switch> {
     // ORDERING: Relaxed; a switch only decides whether to record, and what a record needs is checked on its way.
-    match PROCESS.switches[id.index() & 127].load(Relaxed) {
+    match PROCESS.switches[place % SWITCHES].load(Relaxed) {
         0 => None,
         switch => Some(Switch(switch)),
     }
@@ -157,11 +169,16 @@ pub fn loaded_switch(id: EventId) -> Option<Switch> {
 
 /// Where in the page an event's switch is, for hooks that are written in assembly.
 pub const fn switch_offset(id: EventId) -> usize {
-    offset_of!(ProcessState, switches) + id.index()
+    switch_offset_at(id.index())
+}
+
+/// The same for the switch at a place.
+pub const fn switch_offset_at(place: usize) -> usize {
+    offset_of!(ProcessState, switches) + place
 }
 
 pub fn set_switch(index: usize, switch: Switch) {
-    PROCESS.switches[index & 127].store(switch.0, Relaxed);
+    PROCESS.switches[index % SWITCHES].store(switch.0, Relaxed);
 }
 
 /// Ends all recording in this process.
@@ -171,6 +188,7 @@ pub fn switch_all_off() {
             set_switch(index, Switch::OFF);
         }
     }
+    set_switch(USER_EVENTS, Switch::OFF);
 }
 
 /// How many times a process may have files: those that it makes first, and those of the user that it becomes.

@@ -60,10 +60,6 @@ fn event_tables() -> String {
                 format!("{number}\t{name}\t{which}\t{stamp}\tT{{\n{RAGGED}\n{}\nT}}", columns_cell(kind))
             })
             .collect();
-        if rows.is_empty() {
-            writeln!(out, "Event number, which and arguments are the program's own.").unwrap();
-            continue;
-        }
         writeln!(out, ".TS\nl l l l l\nn l n l lx.\nevent2\tname\twhich\tstamp\ta1 to a5\n_").unwrap();
         for row in rows {
             writeln!(out, "{row}").unwrap();

@@ -69,6 +69,15 @@ pub fn number(text: &[u8], key: &str) -> Option<i64> {
     core::str::from_utf8(value(text, key)?).ok()?.parse().ok()
 }
 
+/// The IDs in the lines `name ID TEXT`, each with its text.
+pub fn interned_names(text: &[u8]) -> impl Iterator<Item = (u64, impl Iterator<Item = u8>)> {
+    lines(text).filter(|(key, _)| *key == b"name").filter_map(|(_, value)| {
+        let mut words = value.splitn(2, |&byte| byte == b' ');
+        let id = core::str::from_utf8(words.next()?).ok()?.strip_prefix("0x")?;
+        Some((u64::from_str_radix(id, 16).ok()?, unescape(words.next()?)))
+    })
+}
+
 /// By how many nanoseconds `CLOCK_MONOTONIC` of a time namespace is ahead of the initial one's, by the text of a
 /// `/proc/PID/timens_offsets`. Linux 5.6 has the clock's number in the place of its name.
 pub fn monotonic_shift(text: &[u8]) -> Option<i64> {
@@ -100,6 +109,13 @@ mod tests {
         assert_eq!(value(text, "bare"), Some(&b""[..]));
         assert_eq!(value(text, "none"), None);
         assert_eq!(number(text, "note"), None);
+    }
+
+    #[test]
+    fn names_have_an_id_and_a_text() {
+        let text = b"format 1\nname 0x10 queue\\x20lock\nname 10 x\nname 0x11\nname 0xg y\nname 0xffffffffffff \n";
+        let names: Vec<(u64, Vec<u8>)> = interned_names(text).map(|(id, text)| (id, text.collect())).collect();
+        assert_eq!(names, [(16, b"queue lock".to_vec()), (0xffff_ffff_ffff, Vec::new())]);
     }
 
     #[test]

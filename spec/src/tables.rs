@@ -25,6 +25,11 @@ pub const RMUTEX: u8 = 6;
 /// The category of mutexes that are not recursive.
 pub const MUTEX: u8 = 2;
 
+/// The category of what the program itself records.
+pub const USER: u8 = 12;
+/// Numbers of [`USER`] from this one on have the rows of the table; those below are the program's.
+pub const USER_EVENTS: u8 = 90;
+
 /// The category of reader-writer locks.
 const RWLOCK: u8 = 5;
 /// The category of spin locks.
@@ -173,6 +178,14 @@ impl RecordKind {
             lock_effect: lock_effect_of(category, number, which, &columns),
             bases,
         }
+    }
+}
+
+impl RecordKind {
+    /// A record kind of a program's own: its columns are signed numbers without names.
+    pub const fn of_user(number: u8, which: u8) -> RecordKind {
+        let kind = RecordKind::new(USER, number, which, Stamp::Before, Level::Always, [None; 5]);
+        RecordKind { bases: [Base::Signed; 5], ..kind }
     }
 }
 

@@ -45,9 +45,23 @@ const WITHOUT_RECORD: [&str; 20] = [
     "unshare",
 ];
 
-/// The names of all hooks.
+/// What programs call to record events of their own (`threadt.h`).
+const FOR_PROGRAMS: [&str; 10] = [
+    "threadt_put_barrier_spin_destroy",
+    "threadt_put_barrier_spin_init",
+    "threadt_put_barrier_spin_return",
+    "threadt_put_barrier_spin_wait",
+    "threadt_put_begin",
+    "threadt_put_counter",
+    "threadt_put_end",
+    "threadt_put_event",
+    "threadt_put_mark",
+    "threadt_put_object",
+];
+
+/// The names of all hooks, and of what programs call to record.
 pub fn hooked_symbols() -> impl Iterator<Item = &'static str> {
-    spec::FUNCTIONS.iter().map(|row| row.export).chain(WITHOUT_RECORD)
+    spec::FUNCTIONS.iter().map(|row| row.export).chain(WITHOUT_RECORD).chain(FOR_PROGRAMS)
 }
 
 /// A rule: its name, and what it finds wrong with a library.

@@ -133,6 +133,13 @@ pub fn set_namespace_shift(shift: i64) {
     set_shared_offset(offset);
 }
 
+/// Measures the offset if this process has none, because it has no files.
+pub fn learn_offset() {
+    if offset() == 0 {
+        set_shared_offset(measure_offset());
+    }
+}
+
 /// Measures the offset that processes share: of many readings of both clocks, the one that took the least time counts.
 pub fn measure_offset() -> i64 {
     let mut best = (i64::MAX, 0);

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use spec::tables::{EVENTS, MUTEX, RMUTEX};
+use spec::tables::{EVENTS, MUTEX, RMUTEX, USER};
 use spec::{Event, EventId, Level};
 
 use crate::clock;
@@ -31,17 +31,23 @@ pub fn records(id: EventId) -> bool {
 /// Which calls of this event are recorded. Initialises the library if it is not.
 #[inline(always)]
 pub fn switch(id: EventId) -> Switch {
-    match process_state::loaded_switch(id) {
+    switch_at(id.index())
+}
+
+/// The switch at a place of [`ProcessState`]. Initialises the library if it is not.
+#[inline(always)]
+pub fn switch_at(place: usize) -> Switch {
+    match process_state::loaded_switch(place) {
         Some(switch) => switch,
-        None => initialise_and_load(id),
+        None => initialise_and_load(place),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn initialise_and_load(id: EventId) -> Switch {
+fn initialise_and_load(place: usize) -> Switch {
     initialise();
-    process_state::loaded_switch(id).unwrap_or(Switch::OFF)
+    process_state::loaded_switch(place).unwrap_or(Switch::OFF)
 }
 
 /// Whether anything is recorded at all.
@@ -76,6 +82,10 @@ pub fn initialise() -> bool {
         for (index, switch) in SWITCHES.get().iter().enumerate() {
             process_state::set_switch(index, *switch);
         }
+        let records_user_events = CONFIG.get().events.contains_numbers(USER, 0);
+        let switch = if records_user_events { Switch::OFF.with(Switch::ON) } else { Switch::OFF };
+        process_state::set_switch(process_state::USER_EVENTS, switch);
+        PROCESS.records_directly.store(u32::from(!CONFIG.get().has_handler), Relaxed);
         true
     })
 }

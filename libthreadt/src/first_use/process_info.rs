@@ -14,7 +14,7 @@ use crate::process_state::{self, PROCESS};
 use crate::storage::{self, slot_layout};
 use crate::sys::{self, SetOnce, path};
 use crate::trace_dir::info_file::{self, InfoWriter};
-use crate::trace_dir::{command_line, executable_maps, identity};
+use crate::trace_dir::{command_line, executable_maps, identity, interned_names};
 
 static SCRATCH: SetOnce<[u8; 4096]> = SetOnce::new([0; 4096]);
 
@@ -29,6 +29,7 @@ pub fn write_at_first_record() {
     info_file::append(|writer| {
         describe(writer);
         executable_maps::write_all(writer);
+        interned_names::write_all(writer);
     });
 }
 
@@ -36,6 +37,7 @@ pub fn write_at_first_record() {
 pub fn write_before_exec() {
     info_file::append(|writer| {
         executable_maps::write_new(writer);
+        interned_names::write_last(writer);
         write_completeness(writer);
     });
 }
@@ -49,6 +51,7 @@ pub fn write_at_flush() {
         LAST_WRITTEN.store(now, Relaxed);
         info_file::append(|writer| {
             executable_maps::write_new(writer);
+            interned_names::write_new(writer);
             command_line::write_if_changed(writer);
         });
     }
@@ -64,6 +67,7 @@ pub fn never_write_at_flush() {
 pub fn write_at_exit() {
     info_file::append(|writer| {
         executable_maps::write_last(writer);
+        interned_names::write_last(writer);
         command_line::write_if_changed(writer);
         write_completeness(writer);
         let lost = u64::from(PROCESS.lost.load(Relaxed)) + u64::from(PROCESS.lost_without_slot.load(Relaxed));

@@ -18,17 +18,15 @@
 ///
 /// With `[EVENT next]` behind the result's type the stub jumps to the next function where nothing of the event is
 /// recorded: so a call costs a comparison and a jump more, and touches neither stack nor registers that have a meaning.
-///
-/// With `[EVENT next]` behind the result's type the stub jumps to the next function where nothing of the event is
-/// recorded. Such a call costs a comparison and a jump, and touches no stack.
+/// With `[EVENT]` it returns then: what a program calls to record (`threadt.h`) has no next function.
 ///
 /// The stub is exported as `symbol`, which stands for every version of the function; or, with
 /// `fn ident = "symbol@VERSION" …(…)`, under just these versions.
 macro_rules! hook {
     ($(#[$meta:meta])* fn $symbol:ident $(= $($export:literal)+)? ($($name:ident: $kind:ty),*; $caller:ident)
-        -> $result:ty $([$event:ident $next:ident])? $body:block) => {
+        -> $result:ty $([$event:ident $($next:ident)?])? $body:block) => {
         hook! {
-            @pad [[$(#[$meta])* $symbol $($($export)+)?] [$($event $next)?]] [$($name: $kind,)*] $caller [$result] $body
+            @pad [[$(#[$meta])* $symbol $($($export)+)?] [$($event $($next)?)?]] [$($name: $kind,)*] $caller [$result] $body
             [$($name)*] [_a _b _c _d _e]
         }
     };
@@ -61,6 +59,19 @@ macro_rules! hook {
     };
     (@stub [$names:tt []] $($instruction:literal)+) => {
         hook! { @export $names [] $($instruction)+ }
+    };
+    (@stub [$names:tt [$event:ident]] $($instruction:literal)+) => {
+        hook! {
+            @export $names [
+                switches = sym crate::process_state::PROCESS,
+                switch = const crate::process_state::switch_offset(spec::id::$event),
+                off = const crate::process_state::Switch::OFF.bits(),
+            ]
+            "cmp byte ptr [rip + {switches} + {switch}], {off}"
+            "je 3f"
+            $($instruction)+
+            "3: ret"
+        }
     };
     (@stub [$names:tt [$event:ident $next:ident]] $($instruction:literal)+) => {
         hook! {
@@ -194,6 +205,7 @@ mod spin;
 mod system_call;
 mod unrecorded;
 mod user;
+mod user_events;
 mod vfork;
 
 /// The hooks that `functions.tsv` describes.

@@ -25,5 +25,6 @@ pub extern "C" fn at_exit(status: c_int, _argument: *mut c_void) {
     if PROCESS.exit_recorded.load(Relaxed) == 0 {
         record_process_exit(status, 0);
     }
+    recorder::end_handler();
     finish();
 }

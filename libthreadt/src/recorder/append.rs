@@ -22,6 +22,11 @@ pub fn append<const N: usize>(slot: Slot, time: u64, lines: &[UntimedRecord; N])
     append_lines(slot, clock::since_epoch(time), lines);
 }
 
+/// As [`append`], for any number of lines that a record has.
+pub fn append_all(slot: Slot, time: u64, lines: &[UntimedRecord]) {
+    append_lines(slot, clock::since_epoch(time), lines);
+}
+
 /// As [`append`], with nanoseconds since the Epoch.
 #[inline(always)]
 fn append_lines(slot: Slot, time: u64, lines: &[UntimedRecord]) {

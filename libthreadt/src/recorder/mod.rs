@@ -1,4 +1,5 @@
 mod append;
+mod handler;
 mod nesting;
 mod record;
 mod release_note;
@@ -9,6 +10,9 @@ mod thread_slot;
 
 #[cfg(test)]
 pub use append::append;
+#[cfg(not(test))]
+pub use handler::begin_early as begin_handler;
+pub use handler::end as end_handler;
 pub use record::{put, put_pair};
 pub use release_note::{note_release, record_abandoned_release, release_is_recorded};
 pub use return_record::ReturnRecord;

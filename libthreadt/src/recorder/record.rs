@@ -1,11 +1,15 @@
 //! What hooks call to record.
 
+use core::sync::atomic::Ordering::Relaxed;
+
 use spec::RecordKind;
 use spec::encode::UntimedRecord;
 
-use super::append::append;
-use super::thread_slot;
-use crate::storage::RECORDS_AT_ONCE;
+use super::append::{append, append_all};
+use super::{handler, thread_slot};
+use crate::first_use::initialise;
+use crate::process_state::PROCESS;
+use crate::storage::{RECORDS_AT_ONCE, thread_local};
 
 /// Records one line. `time` is a reading of the clock.
 #[inline(always)]
@@ -25,7 +29,20 @@ pub fn put_pair(kinds: [&'static RecordKind; 2], time: u64, entry: [u64; 5], res
 #[inline(never)]
 fn put_lines<const N: usize>(time: u64, lines: &[UntimedRecord; N]) {
     const { assert!(N <= RECORDS_AT_ONCE) };
-    if let Some(slot) = thread_slot::slot_or_claim(N as u32, time) {
-        append(slot, time, lines);
+    match thread_local::current() {
+        Some(slot) if PROCESS.records_directly.load(Relaxed) != 0 => append(slot, time, lines),
+        _ => put_elsewhere(time, lines),
+    }
+}
+
+/// The thread has no slot yet, or there is a handler.
+#[cold]
+#[inline(never)]
+fn put_elsewhere(time: u64, lines: &[UntimedRecord]) {
+    initialise();
+    if !handler::takes(time, lines)
+        && let Some(slot) = thread_slot::slot_or_claim(lines.len() as u32, time)
+    {
+        append_all(slot, time, lines);
     }
 }

@@ -6,6 +6,7 @@ use spec::encode::UntimedRecord;
 use spec::id;
 
 use super::append::append;
+use super::handler;
 use super::slot_adoption::adopt_slot;
 use crate::clock;
 use crate::first_use::{initialise, prepare_files, records};
@@ -29,6 +30,10 @@ pub fn slot_or_claim(records: u32, time: u64) -> Option<Slot> {
 fn claim(records: u32, time: u64) -> Option<Slot> {
     if thread_word::is_muted() {
         return lose_muted(records);
+    }
+    // The handler's own calls, and records that only the handler gets.
+    if thread_word::is_handling() || initialise() && handler::is_instead_of_trace() {
+        return None;
     }
     // A vfork child would leave a slot of its own in its parent's thread-local variable.
     if !initialise() || process_state::is_vfork_child() || !prepare_files() {

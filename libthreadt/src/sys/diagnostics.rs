@@ -30,6 +30,8 @@ pub enum Warning {
     Info,
     /// The directory has no trctl that can be used.
     Control,
+    /// The handler cannot be used.
+    Handler,
 }
 
 /// A bit for each [`Warning`] that has been reported.

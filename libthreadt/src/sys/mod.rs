@@ -21,6 +21,7 @@ pub mod own_relocations;
 pub mod path;
 mod pidfd;
 mod pool;
+pub mod preloaded;
 mod process;
 pub mod seccomp;
 mod seccomp_filter;

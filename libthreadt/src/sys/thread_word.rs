@@ -1,8 +1,9 @@
-//! The library's one thread-local variable: a word that has the address of the thread's slot and a flag.
+//! The library's one thread-local variable: a word that has the address of the thread's slot and two flags.
 //!
-//! The flag is set in a thread that the kernel kills for every system call that this library could make (strict
-//! seccomp). No system call is made in such a thread, and the flag makes the word negative, so that whoever wants the
-//! slot sees with one comparison that there is none to be used.
+//! One flag is set in a thread that the kernel kills for every system call that this library could make (strict
+//! seccomp): no system call is made in such a thread. The other one is set while the thread is in the handler of
+//! `THR_TRACE_HANDLER`. With either the word is negative, so that whoever wants the slot sees with one comparison that
+//! there is none to be used.
 //!
 //! The variable is of the initial-exec model, which needs no `__tls_get_addr` (that may allocate).
 
@@ -21,8 +22,12 @@ global_asm!(
     ".popsection",
 );
 
-/// The sign bit, which no address of a process has.
-const MUTED: usize = 1 << (usize::BITS - 1);
+/// The sign bit, which no address of a process has; set with any of the flags below.
+const UNUSABLE: usize = 1 << (usize::BITS - 1);
+/// Bits that are 0 in the address of a slot's control.
+const MUTED: usize = 1;
+const HANDLING: usize = 2;
+const FLAGS: usize = UNUSABLE | MUTED | HANDLING;
 
 #[inline(always)]
 fn load() -> *mut u8 {
@@ -62,13 +67,13 @@ pub fn address() -> Option<NonNull<u8>> {
 
 /// The address that was set, if any, also in a thread that makes no system calls.
 pub fn address_in_any_thread() -> Option<NonNull<u8>> {
-    NonNull::new(load().map_addr(|word| word & !MUTED))
+    NonNull::new(load().map_addr(|word| word & !FLAGS))
 }
 
 /// Sets the address, or removes it. A thread that makes no system calls remains one.
 pub fn set_address(address: Option<NonNull<u8>>) {
     let address = address.map_or(null_mut(), NonNull::as_ptr);
-    store(address.map_addr(|new| new | load().addr() & MUTED));
+    store(address.map_addr(|new| new | load().addr() & FLAGS));
 }
 
 /// Whether this thread makes no system calls.
@@ -79,7 +84,25 @@ pub fn is_muted() -> bool {
 
 /// From now on this thread makes no system calls, or makes them again.
 pub fn set_muted(muted: bool) {
-    store(load().map_addr(|word| word & !MUTED | if muted { MUTED } else { 0 }));
+    set_flag(MUTED, muted);
+}
+
+/// Whether this thread is in the handler.
+#[inline]
+pub fn is_handling() -> bool {
+    load().addr() & HANDLING != 0
+}
+
+/// From now on this thread is in the handler, or not.
+pub fn set_handling(handling: bool) {
+    set_flag(HANDLING, handling);
+}
+
+fn set_flag(flag: usize, is_set: bool) {
+    store(load().map_addr(|word| {
+        let word = if is_set { word | flag } else { word & !flag };
+        if word & (MUTED | HANDLING) == 0 { word & !UNUSABLE } else { word | UNUSABLE }
+    }));
 }
 
 /// Where the calling thread's structure is, which no other living thread shares.
@@ -106,5 +129,19 @@ mod tests {
         assert_eq!((address(), address_in_any_thread(), is_muted()), (None, None, true));
         set_muted(false);
         assert_eq!((address(), is_muted()), (None, false));
+    }
+
+    #[test]
+    fn a_thread_in_the_handler_keeps_its_address_and_its_other_flag() {
+        let place = NonNull::new(core::ptr::without_provenance_mut::<u8>(0x7fff_ffff_f008));
+        set_address(place);
+        set_handling(true);
+        assert_eq!((address(), address_in_any_thread(), is_handling(), is_muted()), (None, place, true, false));
+        set_muted(true);
+        set_handling(false);
+        assert_eq!((address(), address_in_any_thread(), is_handling(), is_muted()), (None, place, false, true));
+        set_muted(false);
+        assert_eq!((address(), is_handling()), (place, false));
+        set_address(None);
     }
 }

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use spec::info::escape;
 
-use super::info_file::{InfoWriter, nonzero_hash};
+use super::info_file::{InfoWriter, hex_digit, nonzero_hash};
 use crate::sys::{self, Fd, SetOnce};
 
 /// Lines that trinfo has already, by hash. When it is full, every line is taken for new.
@@ -179,13 +179,13 @@ impl<'a> MapsLine<'a> {
         for number in [self.start, self.end, self.offset] {
             writer.raw(b"0x");
             let digits = (16 - number.leading_zeros() / 4).max(1);
-            (0..digits).rev().for_each(|place| writer.raw(&[digit(number >> (4 * place))]));
+            (0..digits).rev().for_each(|place| writer.raw(&[hex_digit(number >> (4 * place))]));
             writer.raw(b" ");
         }
         let mut id = [0; BUILD_ID_MAX];
         match memory.and_then(|memory| build_id(memory, begin, &mut id)) {
             Some(length) => id.iter().take(length).for_each(|&byte| {
-                writer.raw(&[digit(u64::from(byte >> 4)), digit(u64::from(byte))]);
+                writer.raw(&[hex_digit(u64::from(byte >> 4)), hex_digit(u64::from(byte))]);
             }),
             None => writer.raw(b"-"),
         }
@@ -193,10 +193,6 @@ impl<'a> MapsLine<'a> {
         writer.escaped(self.path);
         writer.raw(b"\n");
     }
-}
-
-fn digit(value: u64) -> u8 {
-    b"0123456789abcdef"[(value & 15) as usize]
 }
 
 fn hex(digits: &[u8]) -> Option<u64> {

@@ -19,10 +19,18 @@ pub struct InfoWriter {
     path: [u8; PATH_MAX],
     text: [u8; 4096],
     length: usize,
+    /// The last write has failed, perhaps within a line.
+    has_failed: bool,
 }
 
-static WRITER: SetOnce<InfoWriter> =
-    SetOnce::new(InfoWriter { fd: None, known: None, path: [0; PATH_MAX], text: [0; 4096], length: 0 });
+static WRITER: SetOnce<InfoWriter> = SetOnce::new(InfoWriter {
+    fd: None,
+    known: None,
+    path: [0; PATH_MAX],
+    text: [0; 4096],
+    length: 0,
+    has_failed: false,
+});
 /// The right to use the writer.
 static WRITING: Hold = Hold::new();
 
@@ -89,6 +97,11 @@ pub fn nonzero_hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step).max(1)
 }
 
+/// The last hexadecimal digit of `value`.
+pub fn hex_digit(value: u64) -> u8 {
+    b"0123456789abcdef"[(value & 15) as usize]
+}
+
 impl InfoWriter {
     fn open(&mut self) -> bool {
         if sandbox_spares::hindrance().is_some() {
@@ -105,15 +118,20 @@ impl InfoWriter {
             }
             Err(_) => {}
         }
+        if core::mem::take(&mut self.has_failed) {
+            self.raw(b"\n");
+        }
         self.fd.is_some()
     }
 
-    fn flush(&mut self) {
+    /// Writes what was added; whether all has been written that was added since the file was opened. The records are
+    /// complete without this file, so nothing else depends on it.
+    pub fn flush(&mut self) -> bool {
         if let (Some(fd), Some(text)) = (&self.fd, self.text.get(..self.length)) {
-            // The records are complete without this file; so an error does not matter.
-            let _ = fd.write(text);
+            self.has_failed |= fd.write(text).is_err();
         }
         self.length = 0;
+        !self.has_failed
     }
 
     pub fn raw(&mut self, bytes: &[u8]) {
@@ -139,6 +157,13 @@ impl InfoWriter {
         self.raw(b" ");
         self.escaped(value);
         self.raw(b"\n");
+    }
+
+    /// Adds a number in hexadecimal digits.
+    pub fn hex(&mut self, number: u64) {
+        self.raw(b"0x");
+        let digits = (16 - number.leading_zeros() / 4).max(1);
+        (0..digits).rev().for_each(|place| self.raw(&[hex_digit(number >> (4 * place))]));
     }
 
     pub fn number(&mut self, key: &str, value: u64) {

@@ -5,6 +5,7 @@ pub mod earlier_files;
 pub mod executable_maps;
 pub mod identity;
 pub mod info_file;
+pub mod interned_names;
 pub mod names_owner;
 mod recorded_parent;
 pub mod sandbox_spares;

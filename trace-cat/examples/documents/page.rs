@@ -15,7 +15,7 @@ pub struct Page {
 }
 
 /// All pages.
-pub const PAGES: [Page; 5] = [
+pub const PAGES: [Page; 6] = [
     Page { file: "trace-cat.1", template: include_str!("../../man/trace-cat.1.in"), command: Some(&[]) },
     Page { file: "trace-cat-run.1", template: include_str!("../../man/trace-cat-run.1.in"), command: Some(&["run"]) },
     Page {
@@ -29,6 +29,7 @@ pub const PAGES: [Page; 5] = [
         command: Some(&["open"]),
     },
     Page { file: "libthreadt.7", template: include_str!("../../../libthreadt/man/libthreadt.7.in"), command: None },
+    Page { file: "threadt.3", template: include_str!("../../../threadt/man/threadt.3.in"), command: None },
 ];
 
 impl Page {

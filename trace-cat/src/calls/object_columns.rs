@@ -47,6 +47,7 @@ mod tests {
     fn every_hex_column_of_the_table_is_an_object_or_is_listed_as_another_value() {
         let other_values = [
             "mask",
+            "name_id",
             "thread",
             "attr",
             "start_routine",

@@ -118,7 +118,7 @@ mod tests {
         let waits = wait_rules();
         for event in EVENTS.iter().filter(|event| event.kinds.len() == 2) {
             let expected = match event.name {
-                "trace_stack" | "thr_create" | "thr_sleep" | "proc_fork" | "proc_exec" => WaitRule::Never,
+                "trace_stack" | "thr_create" | "thr_sleep" | "user_span" | "proc_fork" | "proc_exec" => WaitRule::Never,
                 "thr_join" | "thr_timedjoin" | "thr_once" => WaitRule::Later,
                 "cond_wait" | "cond_timedwait" | "cond_clockwait" => WaitRule::Always,
                 "sema_wait" | "sema_timedwait" => WaitRule::EntryZero(1),

@@ -18,7 +18,7 @@ pub fn variables(
     traits: &ProgramTraits,
 ) -> Vec<(&'static str, Option<OsString>)> {
     let mut variables = vec![
-        ("LD_PRELOAD", Some(preload(env::var_os("LD_PRELOAD").as_deref(), library))),
+        ("LD_PRELOAD", Some(preload(env::var_os("LD_PRELOAD").as_deref(), library, handler_file(recording)))),
         ("THR_TRACE_DIR", Some(directory.into())),
     ];
     if recording.no_detail {
@@ -32,6 +32,7 @@ pub fn variables(
         recording.max.map(|max| format!("{}{}", max.bytes, if max.of_directory { "/dir" } else { "" }).into()),
     );
     set("THR_TRACE_RING", recording.ring.map(|bytes| bytes.to_string().into()));
+    set("THR_TRACE_HANDLER", recording.handler.clone());
     set("THR_TRACE_BUF", recording.unbuffered.then(|| "1".into()));
     set("THR_TRACE_STACK", recording.stack.map(|frames| frames.to_string().into()));
     let is_detailed = !recording.no_detail && (recording.detail || env::var_os("THR_TRACE_DETAIL").is_none());
@@ -47,14 +48,20 @@ pub fn variables(
     variables
 }
 
+/// The file of the handler; what is behind a colon are its parameters.
+fn handler_file(recording: &Recording) -> Option<&[u8]> {
+    recording.handler.as_ref()?.as_bytes().split(|&byte| byte == b':').next()
+}
+
 /// LD_PRELOAD with the library before the inherited ones: it passes each call on to those after it. Only AddressSanitizer's
-/// runtime stays before it, since the runtime refuses to run in another place.
-fn preload(inherited: Option<&OsStr>, library: &Path) -> OsString {
+/// runtime stays before it, since the runtime refuses to run in another place. The handler is right behind the library.
+fn preload(inherited: Option<&OsStr>, library: &Path, handler: Option<&[u8]>) -> OsString {
     let items = inherited.unwrap_or_default().as_bytes().split(|byte| b" :".contains(byte));
     let items: Vec<&[u8]> = items.filter(|item| !item.is_empty() && !recorder_library::is_named_by(item)).collect();
     let first = items.iter().take_while(|item| is_address_sanitizer(item)).count();
     let (before, after) = items.split_at(first);
-    OsString::from_vec([before, &[library.as_os_str().as_bytes()], after].concat().join(&b':'))
+    let handler: Vec<&[u8]> = handler.into_iter().collect();
+    OsString::from_vec([before, &[library.as_os_str().as_bytes()], &handler, after].concat().join(&b':'))
 }
 
 fn is_address_sanitizer(item: &[u8]) -> bool {
@@ -88,8 +95,14 @@ mod tests {
             (Some("/old/libthreadt.so a.so"), "/l/libthreadt.so:a.so"),
             (Some("/gcc/libasan.so.8 a.so"), "/gcc/libasan.so.8:/l/libthreadt.so:a.so"),
         ] {
-            assert_eq!(preload(inherited.map(OsStr::new), Path::new("/l/libthreadt.so")), expected, "{inherited:?}");
+            assert_eq!(
+                preload(inherited.map(OsStr::new), Path::new("/l/libthreadt.so"), None),
+                expected,
+                "{inherited:?}"
+            );
         }
+        let both = preload(Some(OsStr::new("/gcc/libasan.so.8 a.so")), Path::new("/l/libthreadt.so"), Some(b"/h/h.so"));
+        assert_eq!(both, "/gcc/libasan.so.8:/l/libthreadt.so:/h/h.so:a.so");
     }
 
     #[test]
@@ -110,6 +123,7 @@ mod tests {
             max: Some(SizeLimit { bytes: 10 << 20, of_directory: true }),
             ring: Some(64 << 10),
             unbuffered: true,
+            handler: Some("/h/h.so:3:4".into()),
             detail: true,
             no_detail: false,
             stack: Some(16),
@@ -122,6 +136,7 @@ mod tests {
             ("THR_TRACE_ONLY", "sort:xz"),
             ("THR_TRACE_MAX", "10485760/dir"),
             ("THR_TRACE_RING", "65536"),
+            ("THR_TRACE_HANDLER", "/h/h.so:3:4"),
             ("THR_TRACE_BUF", "1"),
             ("THR_TRACE_STACK", "16"),
             ("THR_TRACE_DETAIL", "1"),

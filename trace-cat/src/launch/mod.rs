@@ -19,7 +19,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::options::{Options, Printing, RunOptions};
+use crate::options::{Options, Printing, Recording, RunOptions};
 use crate::support::diagnostics::{Diagnostics, reason};
 use child_process::ProgramEnd;
 use new_files::{NewFiles, TraceFiles};
@@ -76,7 +76,9 @@ fn record(
     // The program may change its working directory.
     let absolute = directory.canonicalize().map_err(|error| Refusal::own_failure(&directory, reason(&error)))?;
     let before = TraceFiles::of(&directory);
-    let variables = environment::variables(&options.recording, &library, &absolute, &traits);
+    let handler = options.recording.handler.as_deref().map(recorder_library::absolute_handler).transpose()?;
+    let recording = Recording { handler, ..options.recording.clone() };
+    let variables = environment::variables(&recording, &library, &absolute, &traits);
     let mut ended = child_process::run(&path, &options.command, &variables).map_err(|error| {
         let _ = std::fs::remove_dir(&directory);
         let status = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_EXECUTE };

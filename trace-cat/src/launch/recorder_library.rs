@@ -1,6 +1,6 @@
 //! Finds libthreadt.so.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,18 @@ pub fn find(requested: Option<&Path>) -> Result<(PathBuf, Elf), Refusal> {
     let file = File::open(&path).map_err(|error| Refusal::own_failure(&path, reason(&error)))?;
     let Some(elf) = elf::read(file) else { return Err(Refusal::own_failure(&path, "is no library")) };
     Ok((path, elf))
+}
+
+/// `FILE.so` or `FILE.so:PARAMETERS` with the absolute path of the file, which has to be a library.
+pub fn absolute_handler(given: &OsStr) -> Result<OsString, Refusal> {
+    let mut parts = given.as_bytes().splitn(2, |&byte| byte == b':');
+    let (path, _) = find(Some(Path::new(OsStr::from_bytes(parts.next().unwrap_or_default()))))?;
+    let mut handler = path.into_os_string();
+    if let Some(parameters) = parts.next() {
+        handler.push(":");
+        handler.push(OsStr::from_bytes(parameters));
+    }
+    Ok(handler)
 }
 
 fn own_directory() -> Result<PathBuf, Refusal> {

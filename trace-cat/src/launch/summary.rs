@@ -63,6 +63,9 @@ fn why_nothing(options: &RunOptions, directory: &Path) -> String {
         return "-e was given an empty list".to_owned();
     }
     let mut reasons = Vec::new();
+    if recording.handler.is_some() {
+        reasons.push("the handler got the records".to_owned());
+    }
     let only: Vec<String> = recording.only.iter().map(|name| name.display().to_string()).collect();
     if !only.is_empty() {
         reasons.push(format!("no program was named {}", only.join(" or ")));

@@ -124,6 +124,13 @@ pub struct Recording {
     #[arg(long)]
     pub unbuffered: bool,
 
+    /// Give each record to a shared object, which decides whether it is also written (THR_TRACE_HANDLER)
+    ///
+    /// The text behind a colon is for the shared object. libthreadt(7) describes what it has to be. Example:
+    /// --handler ./count_objects.so
+    #[arg(long, value_name = "FILE.so[:PARAMETERS]", value_hint = ValueHint::FilePath)]
+    pub handler: Option<OsString>,
+
     /// Also record call stacks of calls that waited or failed, of up to N frames: 1 to 64, else 32 (THR_TRACE_STACK)
     ///
     /// N stands behind an equals sign: --stack=16. Reports then name the function that called into a wrapper, not the wrapper, and

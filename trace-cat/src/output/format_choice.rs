@@ -13,10 +13,12 @@ use super::text::TextFormat;
 use crate::filter::OpenCallTable;
 use crate::options::{ColorChoice, OutputFormat, Printing};
 use crate::trace::file_names::{FileGroup, is_subdirectory, split_name};
+use crate::trace::interned_names::InternedNames;
 
 /// The format that the options ask for. `paths` are the inputs, in whose directories the names of programs are found; `open_calls` are
 /// known not to return.
 pub fn formatter_for(printing: &Printing, paths: &[PathBuf], open_calls: OpenCallTable) -> Formatter {
+    let interned = || InternedNames::new(file_groups(paths));
     match printing.format {
         // Timelines and the list of formats are not made of records, and -F ctf has a writer of its own.
         OutputFormat::Raw
@@ -25,12 +27,12 @@ pub fn formatter_for(printing: &Printing, paths: &[PathBuf], open_calls: OpenCal
         | OutputFormat::Paje
         | OutputFormat::Ctf
         | OutputFormat::Help => Formatter::Raw,
-        OutputFormat::Csv => Formatter::PerRecord(Box::new(CsvFormat::default())),
+        OutputFormat::Csv => Formatter::PerRecord(Box::new(CsvFormat::new(interned()))),
         OutputFormat::Json if printing.calls => {
             let names = printing.stack.then(|| FrameNames::new(file_groups(paths)));
-            Formatter::Timeline(Box::new(JsonCallsFormat::new(open_calls, names)))
+            Formatter::Timeline(Box::new(JsonCallsFormat::new(open_calls, interned(), names)))
         }
-        OutputFormat::Json => Formatter::PerRecord(Box::new(JsonFormat::default())),
+        OutputFormat::Json => Formatter::PerRecord(Box::new(JsonFormat::new(interned()))),
         OutputFormat::Text => Formatter::Timeline(Box::new(text(printing, paths, open_calls))),
     }
 }

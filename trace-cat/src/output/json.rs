@@ -7,7 +7,7 @@
 //!
 //! (in one line). Arguments have their names from events.tsv; a column without a name that is not 0 appears under
 //! the name of what THR_TRACE_DETAIL has put there (`caller`, `holder`), else as `a1` and so on. Readers of JSON hold numbers as doubles, which are exact up to 2^53. Therefore the time, hex numbers and long
-//! decimal numbers are strings. A part of a stack has its addresses instead of arguments, and whether it ends there unfinished:
+//! decimal numbers are strings. Beside `name_id` stands `name`, its text, if that is known. A part of a stack has its addresses instead of arguments, and whether it ends there unfinished:
 //!
 //! ```text
 //! {"time":"1795174740.544763329",…,"event":"trace_stack","which":1,"stack":["0x401136","0x7fc5de2a1083"],"stack_cut_off":true}
@@ -19,6 +19,7 @@ use super::formatter::RecordFormatter;
 use crate::record::call_stack::{CallStack, TRACE_STACK};
 use crate::record::fields::{Fields, bits};
 use crate::record::record_kinds::{self, KnownKind, RecordKindTable};
+use crate::trace::interned_names::{self, InternedNames};
 
 /// The most characters, the minus included, of decimal numbers that are exact in any reader: 10^15 is less than 2^53.
 const EXACT_WIDTH_MAX: usize = 15;
@@ -26,6 +27,14 @@ const EXACT_WIDTH_MAX: usize = 15;
 #[derive(Debug, Default)]
 pub struct JsonFormat {
     kinds: RecordKindTable,
+    names: InternedNames,
+}
+
+impl JsonFormat {
+    /// The format, with the names of the program's own events.
+    pub fn new(names: InternedNames) -> JsonFormat {
+        JsonFormat { names, ..JsonFormat::default() }
+    }
 }
 
 impl RecordFormatter for JsonFormat {
@@ -72,6 +81,11 @@ impl RecordFormatter for JsonFormat {
                 put(&[separator, name, b"\":\"", text, b"\""]);
             }
             separator = b",\"";
+            if name == interned_names::COLUMN.as_bytes()
+                && let Some(name) = self.names.text(fields.pid(), bits(text))
+            {
+                put(&[b",\"name\":", Value::from(&*name).to_string().as_bytes()]);
+            }
         }
         put(&[b"}}\n"]);
     }
@@ -136,6 +150,24 @@ mod tests {
         ] {
             assert_eq!(object(event, arguments), expected);
         }
+    }
+
+    #[test]
+    fn names_of_the_program_stand_beside_their_ids() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("trinfo.0000007"), "name 0x10 a\\x20\"b\"\\x0a").unwrap();
+        let format = JsonFormat::new(InternedNames::new(vec![directory.path().to_owned().into()]));
+        let mut out = Vec::new();
+        for arguments in ["0x10:-5", "0x11:6"] {
+            let line = format!("1795174740:044763329:0019955:0000007:0x7fc5de3f86c0:12:91:0:{arguments}:0:0:0\n");
+            format.record(line.as_bytes(), &mut out);
+        }
+        let text = String::from_utf8(out).unwrap();
+        let arguments: Vec<&str> = text.lines().map(|line| line.split_once("\"arguments\":").unwrap().1).collect();
+        assert_eq!(
+            arguments,
+            [r#"{"name_id":"0x10","name":"a \"b\"\n","value":-5}}"#, r#"{"name_id":"0x11","value":6}}"#]
+        );
     }
 
     #[test]

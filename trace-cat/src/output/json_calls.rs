@@ -29,6 +29,7 @@ use crate::record::call_stack::{CallStack, is_stack};
 use crate::record::columns;
 use crate::record::fields::{Fields, bits};
 use crate::record::record_kinds::detail_name;
+use crate::trace::interned_names::{self, InternedNames};
 
 /// Numbers from here on are strings, as in `-F json`.
 const EXACT_END: u64 = 1_000_000_000_000_000;
@@ -39,6 +40,7 @@ const STACKS_MAX: usize = 1 << 16;
 pub struct JsonCallsFormat {
     assembler: CallAssembler,
     open_calls: OpenCallTable,
+    names: InternedNames,
     /// The names of frames, if they are asked for.
     frame_names: Option<FrameNames>,
     /// By process, LWP and time of their records.
@@ -49,10 +51,11 @@ pub struct JsonCallsFormat {
 }
 
 impl JsonCallsFormat {
-    /// The format, with what is known of calls that do not return, and the names of frames if stacks are to have them.
-    pub fn new(open_calls: OpenCallTable, frame_names: Option<FrameNames>) -> JsonCallsFormat {
+    /// The format, with what is known of calls that do not return, the names of the program's own events, and those of frames
+    /// if stacks are to have them.
+    pub fn new(open_calls: OpenCallTable, names: InternedNames, frame_names: Option<FrameNames>) -> JsonCallsFormat {
         let (stacks, returned) = (HashMap::new(), Vec::new());
-        JsonCallsFormat { assembler: CallAssembler::new(), open_calls, frame_names, stacks, returned, time: 0 }
+        JsonCallsFormat { assembler: CallAssembler::new(), open_calls, names, frame_names, stacks, returned, time: 0 }
     }
 
     fn add_stack(&mut self, line: &[u8]) {
@@ -79,7 +82,7 @@ impl JsonCallsFormat {
             Some(names) => stack_key(&stack, &names.of(call.pid, &stack)),
             None => stack_key(&stack, &stack.texts()),
         });
-        put_call(call, &self.open_calls, &keys.unwrap_or_default(), out);
+        put_call(call, &self.open_calls, &self.names, &keys.unwrap_or_default(), out);
     }
 }
 
@@ -117,7 +120,7 @@ impl TimelineFormatter for JsonCallsFormat {
 }
 
 /// Appends the object of a call. `more` has further keys, with the comma before them.
-fn put_call(call: &Call, open_calls: &OpenCallTable, more: &str, out: &mut Vec<u8>) {
+fn put_call(call: &Call, open_calls: &OpenCallTable, interned: &InternedNames, more: &str, out: &mut Vec<u8>) {
     let Call { event, pid, lwp, tid, entry, returned, .. } = call;
     let key = CallKey { pid: *pid, lwp: *lwp, tid: *tid, category: event.category, number: event.number };
     let open_duration = entry.filter(|_| call.is_open()).and_then(|entry| {
@@ -143,7 +146,7 @@ fn put_call(call: &Call, open_calls: &OpenCallTable, more: &str, out: &mut Vec<u
     let mut names = Vec::new();
     let second = returned.filter(|returned| Some(*returned) != *entry);
     for record in entry.iter().chain(&second) {
-        put_arguments(record, &mut names, &mut text);
+        put_arguments(record, interned, &mut names, &mut text);
     }
     text.push('}');
     text += more;
@@ -152,7 +155,7 @@ fn put_call(call: &Call, open_calls: &OpenCallTable, more: &str, out: &mut Vec<u
 }
 
 /// Appends the arguments of a record that have a name, each name once.
-fn put_arguments(record: &Record, names: &mut Vec<&'static str>, text: &mut String) {
+fn put_arguments(record: &Record, interned: &InternedNames, names: &mut Vec<&'static str>, text: &mut String) {
     let Some(kind) = record.kind() else { return };
     for (index, argument) in record.arguments.iter().enumerate() {
         let detail =
@@ -174,6 +177,11 @@ fn put_arguments(record: &Record, names: &mut Vec<&'static str>, text: &mut Stri
         };
         // Writing to a String does not fail.
         let _ = write!(text, "{separator}\"{name}\":{value}");
+        if name == interned_names::COLUMN
+            && let Some(name) = interned.text(record.pid, argument.bits())
+        {
+            let _ = write!(text, ",\"name\":{}", serde_json::Value::from(&*name));
+        }
     }
 }
 
@@ -184,7 +192,8 @@ mod tests {
 
     #[test]
     fn a_call_has_the_values_of_both_records() {
-        let (mut format, mut out) = (JsonCallsFormat::new(OpenCallTable::default(), None), Vec::new());
+        let (mut format, mut out) =
+            (JsonCallsFormat::new(OpenCallTable::default(), InternedNames::default(), None), Vec::new());
         for line in [
             record(5, 2, "02:02:2", 35),
             record(1_000_000_007, 2, "02:02:1", 0x10).replace(":0\n", ":0x401136\n"),

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use super::contention::ObjectState;
 use super::trace_names::TraceNames;
 
-/// The name of each object: of the static variable that it is (`queue_lock`, `table.locks[3]`), or else of the place where it was
-/// initialised (`mutex of new_queue queue.c:41`) or first used (`mutex first used in worker queue.c:88`), unless the user has another. If a program has
-/// several of a name, the second one is `mutex of new_queue queue.c:41 #2`.
+/// The name of each object: the user's, or else the one that the program has given it (`threadt_name`), or that of the static
+/// variable that it is (`queue_lock`, `table.locks[3]`), or of the place where it was initialised (`mutex of new_queue queue.c:41`)
+/// or first used (`mutex first used in worker queue.c:88`). If a program has several of a name, the second one is
+/// `mutex of new_queue queue.c:41 #2`.
 #[derive(Debug, Default)]
 pub struct ObjectNames {
     names: HashMap<u32, String>,
@@ -49,8 +50,14 @@ impl ObjectNames {
             let relation = if object.is_initialised { "of" } else { "first used in" };
             Some(format!("{} {relation} {place}", object.kind.name()))
         };
+        // The ID of a text is the same in all processes, and a process may have its parent's names.
+        let given = || {
+            let own = recorded.get(&analysis.processes[object.process as usize].pid).into_iter();
+            let mut all = own.chain(recorded.values()).filter(|_| object.name != 0);
+            all.find_map(|process| process.names.get(&object.name).cloned())
+        };
         let alias = symbols.aliases.of_object(object.address).map(str::to_owned);
-        let name = alias.or_else(variable).or_else(from_place)?;
+        let name = alias.or_else(given).or_else(variable).or_else(from_place)?;
         let count = self.counts.entry((object.process, name.clone())).or_default();
         *count += 1;
         Some(if *count == 1 { name } else { format!("{name} #{count}") })

@@ -28,6 +28,8 @@ pub struct RecordedProcess {
     /// Why calls may be missing.
     pub notes: Vec<String>,
     pub knowledge: Knowledge,
+    /// The names of its own objects and events, by ID.
+    pub names: HashMap<u64, String>,
     /// The exit of a process makes no record.
     leaves_ends_out: bool,
 }
@@ -60,6 +62,10 @@ impl RecordedProcess {
     }
 
     pub fn add_text(&mut self, text: &[u8]) {
+        for (id, name) in info::interned_names(text) {
+            let name: Vec<u8> = name.collect();
+            self.names.insert(id, String::from_utf8_lossy(&name).escape_debug().to_string());
+        }
         for (key, value) in info::lines(text) {
             match key {
                 b"format" => self.programs.push(RecordedProgram::default()),

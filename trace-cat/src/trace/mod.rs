@@ -9,6 +9,7 @@ pub mod buffers;
 pub mod file_handle;
 pub mod file_names;
 pub mod inputs;
+pub mod interned_names;
 pub mod known_files;
 pub mod process_liveness;
 pub mod record_reader;

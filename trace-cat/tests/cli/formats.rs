@@ -40,8 +40,8 @@ fn colours_are_for_terminals() {
 fn csv_and_json_name_the_columns() {
     let trace = trace();
     let output = run(trace.path(), &["-F", "csv", "-e", "mutex_lock"]);
-    let expected = "time,lwpid,pid,tid,category,event,which,a1,a2,a3,a4,a5,columns\n\
-                    1795174740.000000001,2,1,0x7fc5de3f86c0,mutex,mutex_lock,1,0x559469ed90a0,0,0,0,0,mutex\n";
+    let expected = "time,lwpid,pid,tid,category,event,which,a1,a2,a3,a4,a5,columns,name\n\
+                    1795174740.000000001,2,1,0x7fc5de3f86c0,mutex,mutex_lock,1,0x559469ed90a0,0,0,0,0,mutex,\n";
     assert_output(&output, 0, expected, "");
     let output = run(trace.path(), &["-F", "json", "-e", "mutex_unlock"]);
     let expected = "{\"time\":\"1795174740.000000002\",\"lwpid\":3,\"pid\":1,\"tid\":\"0x7fc5de3f86c0\",\

@@ -93,6 +93,13 @@ impl TextLine<'_> {
                     self.put_label(start, &ShortText::label("name"));
                     self.put(format!("\"{}\"", name.escape_ascii()).as_bytes());
                 }
+                ColumnLayout::InternedName => {
+                    self.put_separator(start);
+                    match self.names.text(fields.pid(), bits(text)) {
+                        Some(name) => self.put(format!("\"{}\"", name.escape_debug()).as_bytes()),
+                        None => self.put(text),
+                    }
+                }
                 ColumnLayout::LimitTimespec => {
                     let nanoseconds = bits(next(fields, index));
                     let limit = bits(text).saturating_mul(NANOS_PER_SECOND).saturating_add(nanoseconds);

@@ -5,6 +5,7 @@ use spec::{Base, Column};
 use super::short_text::ShortText;
 use crate::record::fields::Fields;
 use crate::record::record_kinds::{KnownKind, RecordKindTable, detail_name};
+use crate::trace::interned_names;
 
 /// The column in which THR_TRACE_DETAIL puts the return address of the call: a5, if it has no other use.
 pub const CALLER: usize = 4;
@@ -28,6 +29,8 @@ pub enum ColumnLayout {
     Unusual(ShortText),
     /// This column and the next as a thread's name.
     Name,
+    /// The text of a name's ID.
+    InternedName,
     /// This column and the next as a time limit: seconds and nanoseconds.
     LimitTimespec,
     /// A time limit in nanoseconds.
@@ -121,6 +124,7 @@ fn column_layout(column: &Column, index: usize) -> ColumnLayout {
         "limit_nsec" | "name_8_15" => ColumnLayout::Nothing,
         name if name.ends_with('?') => ColumnLayout::Nothing,
         "name_0_7" => ColumnLayout::Name,
+        interned_names::COLUMN => ColumnLayout::InternedName,
         "limit_sec" => ColumnLayout::LimitTimespec,
         "limit_ns" => ColumnLayout::Limit,
         // 0 is the default.

@@ -9,6 +9,7 @@ use crate::output::terminal_style::{self, Highlight};
 use crate::record::errno_names::errno;
 use crate::record::fields::{Fields, bits};
 use crate::support::duration::write_duration;
+use crate::trace::interned_names::InternedNames;
 
 /// The column of the result, if the call is not wider.
 const RESULT_COLUMN: usize = 70;
@@ -31,6 +32,7 @@ pub enum CallMarker {
 /// A line in progress.
 pub struct TextLine<'a> {
     pub(super) out: &'a mut Vec<u8>,
+    pub(super) names: &'a InternedNames,
     pub(super) time: u64,
     coloured: bool,
     /// Where the line begins in `out`.
@@ -46,6 +48,7 @@ impl<'a> TextLine<'a> {
     /// the time column wants one.
     pub fn new(
         coloured: bool,
+        names: &'a InternedNames,
         time: u64,
         clock: &mut TimeColumn,
         label: LineLabel,
@@ -54,7 +57,7 @@ impl<'a> TextLine<'a> {
     ) -> TextLine<'a> {
         clock.put_date(time, out);
         let start = out.len();
-        let mut line = TextLine { out, time, coloured, start, hidden: 0, extra_width: 0 };
+        let mut line = TextLine { out, names, time, coloured, start, hidden: 0, extra_width: 0 };
         line.begin_colour(Highlight::Time);
         line.extra_width = clock.put_time(time, line.out);
         line.end_colour();

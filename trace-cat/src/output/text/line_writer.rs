@@ -1,5 +1,7 @@
 //! Writes the lines of a plan. Only the time column is remembered from line to line.
 
+use std::sync::Arc;
+
 use super::frame_lines::write_frames;
 use super::kind_layout::KindLayouts;
 use super::line::{CallMarker, TextLine};
@@ -11,6 +13,7 @@ use crate::filter::OpenCallTable;
 use crate::output::frame_names::FrameNames;
 use crate::record::call_stack::CallStack;
 use crate::record::fields::Fields;
+use crate::trace::interned_names::InternedNames;
 
 /// Columns of a terminal. A line is not wider if its call can be shown in two lines.
 pub const WIDTH: usize = 100;
@@ -19,14 +22,15 @@ pub const WIDTH: usize = 100;
 pub struct LineWriter {
     kinds: KindLayouts,
     coloured: bool,
+    names: Arc<InternedNames>,
     pub open_calls: OpenCallTable,
     /// The names of frames, if stacks are shown.
     pub frame_names: Option<FrameNames>,
 }
 
 impl LineWriter {
-    pub fn new(coloured: bool, open_calls: OpenCallTable) -> LineWriter {
-        LineWriter { kinds: KindLayouts::new(), coloured, open_calls, frame_names: None }
+    pub fn new(coloured: bool, names: Arc<InternedNames>, open_calls: OpenCallTable) -> LineWriter {
+        LineWriter { kinds: KindLayouts::new(), coloured, names, open_calls, frame_names: None }
     }
 
     /// Appends the lines of a plan for `records`. Returns the time column after them.
@@ -53,7 +57,8 @@ impl LineWriter {
         let (kind, label) = (self.kinds.find(fields), plan.label(line));
         match line.kind {
             LineKind::Single => {
-                let mut line = TextLine::new(self.coloured, fields.time(), clock, label, CallMarker::None, out);
+                let mut line =
+                    TextLine::new(self.coloured, &self.names, fields.time(), clock, label, CallMarker::None, out);
                 line.put_call(kind, fields, None);
                 line.put_result(kind, fields);
                 line.put_answers(kind, fields);
@@ -91,7 +96,7 @@ impl LineWriter {
 
     fn write_entry(&self, fields: &Fields, label: LineLabel, clock: &mut TimeColumn, out: &mut Vec<u8>) {
         let kind = self.kinds.find(fields);
-        let mut line = TextLine::new(self.coloured, fields.time(), clock, label, CallMarker::Begins, out);
+        let mut line = TextLine::new(self.coloured, &self.names, fields.time(), clock, label, CallMarker::Begins, out);
         line.put_call(kind, fields, None);
         let call = CallKey::of(fields.line(), (fields.event().0, fields.event().1, fields.which()));
         if let Some(until) = self.open_calls.find(call, fields.time()) {
@@ -111,7 +116,7 @@ impl LineWriter {
         out: &mut Vec<u8>,
     ) {
         let kind = self.kinds.find(fields);
-        let mut line = TextLine::new(self.coloured, fields.time(), clock, label, CallMarker::Returns, out);
+        let mut line = TextLine::new(self.coloured, &self.names, fields.time(), clock, label, CallMarker::Returns, out);
         line.put_return(kind, fields, entry.map(|(_, object)| object));
         line.put_result(kind, fields);
         line.put_duration(entry.map(|(time, _)| fields.time().saturating_sub(time)));
@@ -130,7 +135,7 @@ impl LineWriter {
         let kinds = [entry, ret].map(|fields| self.kinds.find(fields));
         let (start, clock_before) = (out.len(), *clock);
         let duration = ret.time().saturating_sub(entry.time());
-        let mut line = TextLine::new(self.coloured, entry.time(), clock, label, CallMarker::None, out);
+        let mut line = TextLine::new(self.coloured, &self.names, entry.time(), clock, label, CallMarker::None, out);
         line.put_call(kinds[0], entry, kinds[1].map(|kind| (kind, ret)));
         line.put_result(kinds[1], ret);
         line.put_duration((duration > 0).then_some(duration));

@@ -31,7 +31,7 @@ mod line_writer;
 mod short_text;
 mod time_column;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::filter::OpenCallTable;
 use crate::merge::OrderedSection;
@@ -41,6 +41,7 @@ use crate::output::frame_names::FrameNames;
 use crate::record::call_stack::{CallStack, is_stack, owner_key};
 use crate::record::fields::{Fields, bits};
 use crate::trace::file_names::FileGroup;
+use crate::trace::interned_names::InternedNames;
 pub use frame_lines::is_frame_line;
 use frame_lines::write_frames;
 use known_threads::KnownThreads;
@@ -77,9 +78,10 @@ impl TextFormat {
     /// processes; `open_calls` are known not to return.
     pub fn new(time: TimeStyle, coloured: bool, groups: Vec<FileGroup>, open_calls: OpenCallTable) -> TextFormat {
         let clock = TimeColumn::new(time);
+        let names = Arc::new(InternedNames::new(groups.clone()));
         let planner = Mutex::new(LinePlanner::new(clock, KnownThreads::new(groups), coloured));
         TextFormat {
-            writer: LineWriter::new(coloured, open_calls),
+            writer: LineWriter::new(coloured, names, open_calls),
             planner,
             plan: LinePlan::new(clock),
             clock_before: clock,

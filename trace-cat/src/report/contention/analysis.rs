@@ -58,6 +58,8 @@ pub struct Analysis {
     pub names_of_new: HashMap<(u32, u64), [u8; 16], RandomState>,
     /// The living objects, by process and address.
     object_of_address: HashMap<(u32, u64), u32, RandomState>,
+    /// IDs of the names that programs have given to objects, by process and address.
+    pub object_names: HashMap<(u32, u64), u64, RandomState>,
     /// How many objects each address of a process has had.
     object_numbers: HashMap<(u32, u64), u32, RandomState>,
     /// Threads of the last records, by the low bits of the LWP: process ID, LWP, thread.
@@ -143,6 +145,7 @@ impl Analysis {
             thread_of_tid: HashMap::default(),
             names_of_new: HashMap::default(),
             object_of_address: HashMap::default(),
+            object_names: HashMap::default(),
             object_numbers: HashMap::default(),
             recent_threads: Box::new([(0, 0, u32::MAX); 256]),
             watches: 0,
@@ -187,6 +190,7 @@ impl Analysis {
             let number = self.object_numbers.entry((pid, address)).or_default();
             *number += 1;
             let mut state = ObjectState::new(process, address, *number, kind, site);
+            state.name = self.object_name(process, address);
             state.may_be_robust = self.processes[process as usize].knowledge.complete_from > 0;
             if self.selection.has_times() {
                 let times = &self.selection.times;
@@ -222,6 +226,7 @@ impl Analysis {
     /// Ends the life of the object at an address. Its holds end without a release.
     pub fn end_object(&mut self, process: u32, address: u64) {
         let Some(object) = self.object_of_address.remove(&(process, address)) else { return };
+        self.object_names.remove(&(process, address));
         if self.objects[object as usize].process == process {
             let lost = self.objects[object as usize].occupancy.lose_holds();
             self.lose_holds(object, &lost);

@@ -8,6 +8,9 @@ use super::tables::ImageEnd;
 use crate::record::call_stack::TRACE_STACK;
 use crate::record::futex_operations;
 
+/// The number of user_object, by which a program gives an object a name.
+const OBJECT_NAME: u8 = 93;
+
 /// The return record of a system call with its error in the first column, as the records of other calls have it.
 fn returned_with_error(record: &NumericRecord) -> NumericRecord {
     let [_, error, ..] = record.arguments;
@@ -37,9 +40,21 @@ impl Analysis {
             5 => self.add_rwlock_record(thread, record),
             6 => self.add_mutex_record(thread, record, Rmutex),
             7 => self.add_barrier_record(thread, record),
+            8 => {
+                // As those of barriers, but for the order of the last two arguments of its initialisation.
+                let mut record = *record;
+                if record.event.1 == 1 {
+                    record.arguments.swap(3, 4);
+                }
+                self.add_barrier_record(thread, &record);
+            }
             9 => self.add_spin_record(thread, record),
             10 => self.add_futex_record(thread, record),
             11 => self.add_process_record(thread, record),
+            12 if record.event.1 == OBJECT_NAME => {
+                let process = self.threads[thread as usize].process;
+                self.name_object(process, record.arguments[1], record.arguments[0]);
+            }
             _ => {}
         }
     }

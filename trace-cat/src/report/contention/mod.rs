@@ -16,6 +16,7 @@ mod dispatch;
 mod finish;
 mod futex_locks;
 mod futex_waits;
+mod given_names;
 mod histogram;
 mod holds;
 mod idle_waits;

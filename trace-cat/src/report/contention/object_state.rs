@@ -68,6 +68,8 @@ pub struct ObjectState {
     pub kind: ObjectKind,
     /// Where it was initialised, or else first used.
     pub site: u32,
+    /// The ID of the name that the program has given it, or 0.
+    pub name: u64,
     /// The site is that of an initialisation.
     pub is_initialised: bool,
     /// Processes share it: a semaphore that was opened, or initialised so.
@@ -105,6 +107,7 @@ impl ObjectState {
             number,
             kind,
             site,
+            name: 0,
             is_initialised: false,
             is_shared: false,
             may_be_robust: false,

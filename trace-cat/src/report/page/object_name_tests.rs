@@ -24,3 +24,19 @@ fn objects_are_named_by_where_they_were_initialised_or_first_used() {
     assert_eq!(view.object_label(3), "sema first used in a b+0xc00 0x40");
     assert_eq!(view.object_label(4), "mutex 1:0x50#1");
 }
+
+#[test]
+fn the_names_that_the_program_gives_come_first() {
+    let info = format!("{INFO}name 0x77 queue\\x20lock\nname 0x78 log\n");
+    let sample = SampleView::new(
+        "1:1:12:93:0:0x77:0x10:0:0:0\n2:1:02:02:1:0x10:0:0:0:0x1500\n3:1:02:02:2:0:0:0:0:0\n\
+         4:1:02:02:1:0x20:0:0:0:0x1600\n5:1:02:02:2:0:0:0:0:0\n6:1:12:93:0:0x78:0x20:0:0:0\n\
+         7:1:02:04:0:0x10:0:0:0:0\n8:1:02:05:0:0x10:0:0:0:0\n9:1:02:02:1:0x10:0:0:0:0x1500\n\
+         9:1:12:93:0:0x79:0x30:0:0:0\n9:1:04:01:0:0x30:0:1:0:0\n",
+        &info,
+    );
+    let view = sample.view();
+    let names: Vec<Option<&str>> = (0..4).map(|index| view.source_name(index)).collect();
+    // Another object at the address of one that was destroyed has no name. The text of 0x79 is not known.
+    assert_eq!(names, [Some("queue lock"), Some("log"), Some("mutex first used in a b+0xa00"), None]);
+}
