@@ -9,13 +9,14 @@
 //! - `buffer`: the trbuf file: its layout, its structures, and what a dead process left in it
 //! - `encode`: records, written into a buffer
 //! - `record`, `set`, `info`, `names`: one record decoded; lists of events; trinfo and trclock; names of files
-//! - `tables`, `digits`, `size`: the rows of `events.tsv` and `functions.tsv`; digits of numbers; `64K`, `10M`, `1G`
+//! - `tables`, `futex_locks`, `digits`, `size`: the rows of `events.tsv` and `functions.tsv`; digits of numbers; `64K`, `10M`, `1G`
 
 #![cfg_attr(not(test), no_std)]
 
 pub mod buffer;
 mod digits;
 pub mod encode;
+pub mod futex_locks;
 pub mod info;
 pub mod names;
 pub mod record;

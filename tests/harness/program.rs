@@ -1,4 +1,4 @@
-//! C and C++ programs of `tests/programs`, compiled when a test first needs them.
+//! C, C++ and Rust programs of `tests/programs`, compiled when a test first needs them.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -26,7 +26,7 @@ impl AsRef<OsStr> for Program {
 static COMPILED: LazyLock<Mutex<HashMap<PathBuf, Arc<OnceLock<()>>>>> = LazyLock::new(Mutex::default);
 
 impl Program {
-    /// Compiles `tests/programs/<source>`, by g++ if its name ends in `.cpp`, else by gcc.
+    /// Compiles `tests/programs/<source>`: by g++ if its name ends in `.cpp`, by rustc if in `.rs`, else by gcc.
     ///
     /// # Panics
     /// If it does not compile without a warning.
@@ -63,23 +63,31 @@ fn compile(input: &Path, output: &Path, flags: &[&str]) {
         return;
     }
     fs::create_dir_all(output.parent().unwrap()).unwrap();
-    let (compiler, standard) =
-        if input.extension() == Some(OsStr::new("cpp")) { ("g++", "-std=gnu++17") } else { ("gcc", "-std=gnu11") };
     // Another test run may compile the same program right now: after the rename each sees a complete file.
     let mut partial = output.as_os_str().to_owned();
     partial.push(format!(".{}", std::process::id()));
+    let (compiler, options): (&str, &[&str]) = match input.extension().and_then(OsStr::to_str) {
+        Some("rs") => ("rustc", &["--edition=2024", "-O", "-g", "-Dwarnings"]),
+        Some("cpp") => ("g++", &["-std=gnu++17"]),
+        _ => ("gcc", &["-std=gnu11"]),
+    };
     let mut command = Command::new(compiler);
-    command
-        .args([standard, "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-fno-builtin", "-o"])
-        .arg(&partial)
-        .arg(input)
-        .args(flags)
-        // Before glibc 2.34 dlopen and forkpty stand in libraries of their own.
-        .args(["-ldl", "-lutil"]);
-    if let Some(glibc) = glibc::chosen() {
-        command.args(glibc.flags());
+    let of_libc = glibc::chosen().map(|glibc| glibc.flags()).unwrap_or_default();
+    if compiler == "rustc" {
+        command.args(options).arg("-o").arg(&partial).arg(input).args(flags);
+        command.args(of_libc.iter().map(|flag| format!("-Clink-arg={flag}")));
+    } else {
+        command
+            .args(options)
+            .args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-fno-builtin", "-o"])
+            .arg(&partial)
+            .arg(input)
+            .args(flags)
+            // Before glibc 2.34 dlopen and forkpty stand in libraries of their own.
+            .args(["-ldl", "-lutil"])
+            .args(of_libc);
     }
-    let result = command.output().unwrap_or_else(|error| panic!("{compiler}: {error}"));
+    let result = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let messages = String::from_utf8_lossy(&result.stderr);
     assert!(result.status.success(), "{command:?}\n{messages}");
     fs::rename(&partial, output).unwrap();

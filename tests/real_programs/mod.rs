@@ -1,6 +1,7 @@
 //! Real programs, with and without the library: the same output and exit status, and a trace of which every record
 //! decodes, is merged once and in a possible order.
 
+mod futexes;
 mod servers;
 
 use std::ffi::OsStr;

@@ -27,7 +27,7 @@ pub fn reported(test: &TestDirectory, options: &[&str]) -> Value {
     document(report(test, &[&["-F", "json"], options].concat()).run().success())
 }
 
-fn assert_names(document: &Value, list: &str, key: &str, expected: &[&str]) {
+pub fn assert_names(document: &Value, list: &str, key: &str, expected: &[&str]) {
     let found = texts(document, list, key);
     for name in expected {
         assert!(found.contains(name), "{name} is not among {found:#?}");

@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::super::harness::{Program, TestDirectory, trace_cat};
-use super::names::{place, reported};
+use super::names::{assert_names, place, reported};
 
 /// Runs the program whose locks are in wrappers, and records its stacks.
 fn recorded(flags: &[&str]) -> (TestDirectory, Program) {
@@ -41,6 +41,7 @@ fn a_site_is_the_first_function_outside_of_wrappers() {
         assert!(wrapper.starts_with("wrapper::Guarded<long>::with<"), "{wrapper}");
 
         let report = reported(&test, &["--skip", "wrapper::*", "--skip", "add_*"]);
+        assert_names(&report, "sites", "site", &[&format!("main {}", place("stacks.cpp", "main"))]);
         let site = contended(&report).into_iter().find(|site| site["site"] == first.as_str()).unwrap();
         let stack = site["stack"].as_array().unwrap().iter().map(|frame| frame["function"].as_str().unwrap());
         let stack: Vec<&str> = stack.collect();

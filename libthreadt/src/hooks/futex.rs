@@ -117,10 +117,15 @@ fn put_two(
     caller: u64,
     call_next: impl FnOnce() -> c_long,
 ) -> c_long {
-    recorder::put(kinds[0], clock::now_unfenced(), [address, operation, value, fourth, detail(caller)]);
+    let time = clock::now_unfenced();
+    recorder::put(kinds[0], time, [address, operation, value, fourth, detail(caller)]);
+    let waits = core::ptr::eq(kinds[0], &raw const id::FUTEX_WAIT_1);
+    if waits {
+        recorder::put_stack(time);
+    }
     let result = call_next();
     let [returned, error] = outcome(result);
-    recorder::put(kinds[1], clock::now_fenced(), [returned, error, 0, 0, 0]);
+    recorder::put_result(kinds[1], clock::now_fenced(), [returned, error, 0, 0, 0], !waits && error != 0);
     result
 }
 

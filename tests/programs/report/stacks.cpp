@@ -27,8 +27,13 @@ template <typename T> class Guarded {
 static wrapper::Guarded<long> counter;
 static int steps;
 
+struct Adder {
+    long more;
+    void operator()(long &value) const { value += more; }
+};
+
 static inline __attribute__((always_inline)) void add_inlined(long more) {
-    counter.with([more](long &value) { value += more; }); // add_inlined
+    counter.with(Adder{more}); // add_inlined
 }
 
 __attribute__((noinline)) static void first_use() {
@@ -72,7 +77,7 @@ int main() {
         take_step();
         await_step(3);
         second_use();
-    });
+    }); // main
     for (int round = 0; round < 2; round++) {
         counter.lock();
         take_step();

@@ -23,6 +23,11 @@ pub const PAGES: [Page; 5] = [
         template: include_str!("../../man/trace-cat-report.1.in"),
         command: Some(&["report"]),
     },
+    Page {
+        file: "trace-cat-open.1",
+        template: include_str!("../../man/trace-cat-open.1.in"),
+        command: Some(&["open"]),
+    },
     Page { file: "libthreadt.7", template: include_str!("../../../libthreadt/man/libthreadt.7.in"), command: None },
     Page { file: "threadt.3", template: include_str!("../../../threadt/man/threadt.3.in"), command: None },
 ];

@@ -13,9 +13,9 @@ use std::thread;
 
 use super::analysis_inputs::{AnalysisInputs, output_name};
 use super::print::selected_paths;
-use crate::export::{ChromeTimeline, EventSelection, TimelineExport, TimelineSink};
+use crate::export::{ChromeTimeline, EventSelection, PerfettoTimeline, TimelineExport, TimelineSink};
 use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
-use crate::options::{CommandError, Options};
+use crate::options::{CommandError, Options, OutputFormat};
 use crate::output::destination::Output;
 use crate::report::contention::{Analysis, NumericRecord};
 use crate::report::runs;
@@ -28,21 +28,24 @@ const CHUNK: usize = 256 << 10;
 /// How many batches of records wait for the analysis at most.
 const BATCHES: usize = 8;
 
-/// Writes the timeline that the options ask for.
+/// Writes the timeline that the options ask for. Returns whether it was written: not if nothing could be read, which has been reported.
 ///
 /// # Errors
 /// Any failure of an output or of a temporary file.
-pub fn export(options: &Options, diagnostics: &Diagnostics) -> Result<(), CommandError> {
+pub fn export(options: &Options, diagnostics: &Diagnostics) -> Result<bool, CommandError> {
     let paths = selected_paths(options, &runs::find_runs(&options.paths), diagnostics)?;
     let path = options.printing.output.as_deref();
-    let Some(trace) = AnalysisInputs::collect(&paths, path, diagnostics)? else { return Ok(()) };
+    let Some(trace) = AnalysisInputs::collect(&paths, path, diagnostics)? else { return Ok(false) };
     let failed = |error| Error::new(output_name(path), error);
     let mut output = Output::open(path, diagnostics).map_err(failed)?;
     let merge = Merge::prepare(&trace.inputs.texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
     let start = merge.span().map_or(0, |(start, _)| start);
     let waits = EventSelection::waits(&options.selection, start);
     let (is_all, symbols) = (waits.is_all(), Symbolizer::new(Vec::new(), &[]));
-    let sink: Box<dyn TimelineSink> = Box::new(ChromeTimeline::default());
+    let sink: Box<dyn TimelineSink> = match options.printing.format {
+        OutputFormat::Perfetto => Box::new(PerfettoTimeline::default()),
+        _ => Box::new(ChromeTimeline::default()),
+    };
     let analysis = Analysis::new(trace.knowledge(), waits);
     let selection = EventSelection::new(&options.selection);
     let mut export = TimelineExport::new(analysis, selection, &trace.recorded, &symbols, sink);
@@ -51,7 +54,7 @@ pub fn export(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
     if !has_drawn && !is_all && merge.span().is_some() {
         diagnostics.report_note("nothing matches", "the options leave out all that the trace has");
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Gives all records to `export`, while other threads merge.

@@ -6,12 +6,12 @@ mod messages;
 mod print;
 mod report;
 
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub use crate::options::command;
-use crate::options::{CommandError, Options, ReportOptions, RunOptions, Task, usage_error};
+use crate::options::{CommandError, Options, OutputFormat, ReportOptions, RunOptions, Task, format_list, usage_error};
 use crate::output::destination;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
@@ -29,6 +29,7 @@ pub fn main() -> ExitCode {
     match Task::parse(std::env::args_os(), std::env::var_os("THR_TRACE_DIR"), io::stdout().is_terminal()) {
         Ok(Task::Read(options)) => cli.read(options),
         Ok(Task::Report(options)) => cli.report(options),
+        Ok(Task::Open(options)) => cli.open(&options),
         Ok(Task::Run(options)) => {
             let merge = |options| cli.read(options) == ExitCode::SUCCESS;
             let report = |directory, succeeded| cli.report_run(&options, directory, succeeded);
@@ -55,6 +56,19 @@ impl Cli {
     fn read(&self, options: Options) -> ExitCode {
         let result = options.check_commands().and_then(|()| execute(options, &self.diagnostics));
         self.status(result.map(|()| false), &[])
+    }
+
+    /// Writes a timeline for the Perfetto UI, and prints how to see it.
+    fn open(&self, options: &Options) -> ExitCode {
+        destination::ignore_file_size_signal();
+        let name = options.printing.output.as_deref().map_or_else(Default::default, |path| path.display().to_string());
+        let exported = options.check_commands().and_then(|()| export::export(options, &self.diagnostics));
+        if let Ok(true) = exported {
+            let hint = "open it at https://ui.perfetto.dev (Open trace file), which reads it in the browser and uploads nothing";
+            // A closed standard output is no failure.
+            let _ = writeln!(io::stdout(), "{name}: {hint}");
+        }
+        self.status(exported.map(|_| false), &["open"])
     }
 
     /// Reports on a trace.
@@ -127,8 +141,12 @@ fn execute(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandErr
         let recovered = recover::recover(&options.paths, &mut io::stdout().lock(), diagnostics);
         return Ok(recovered.map_err(|error| Error::new("standard output", error))?);
     }
+    if options.printing.format == OutputFormat::Help {
+        let written = io::stdout().write_all(format_list().as_bytes());
+        return Ok(written.map_err(|error| Error::new("standard output", error))?);
+    }
     if options.printing.format.is_timeline() {
-        return export::export(&options, diagnostics);
+        return export::export(&options, diagnostics).map(|_| ());
     }
     if options.following.follow { follow::follow(&options, diagnostics) } else { print::print(options, diagnostics) }
 }

@@ -17,6 +17,7 @@ use crate::report::page::{
 use crate::report::process_info::ProcessInfo;
 use crate::report::recorded_process::RecordedProcess;
 use crate::report::runs;
+use crate::report::trace_names::TraceNames;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
 use crate::symbols::{Aliases, Symbolizer};
@@ -156,7 +157,9 @@ impl AnalysedTrace {
                 addresses.push(found.map_err(|problem| CommandError::Usage(format!("--object '{name}': {problem}")))?);
             }
         }
-        AnalysedTrace::read(options, addresses, diagnostics)
+        let mut trace = AnalysedTrace::read(options, addresses, diagnostics)?;
+        trace.iter_mut().for_each(|trace| trace.find_futex_locks(symbols));
+        Ok(trace)
     }
 
     /// Reads the trace, for a report on all its objects or those at these addresses.
@@ -202,6 +205,13 @@ impl AnalysedTrace {
         }
         let AnalysisInputs { recorded, known, .. } = trace;
         Ok(Some(AnalysedTrace { analysis, graph, recorded, known }))
+    }
+
+    /// Counts waits by futex(2) as contention where their sites are in the code of a lock.
+    fn find_futex_locks(&mut self, symbols: &Symbolizer) {
+        let names = TraceNames { analysis: &self.analysis, recorded: &self.recorded, symbols };
+        let locks = self.analysis.futex_sites().into_iter().filter(|site| names.is_futex_lock(*site)).collect();
+        self.analysis.count_as_contention(&locks);
     }
 
     fn view<'a>(&'a self, symbols: &'a Symbolizer) -> ReportView<'a> {

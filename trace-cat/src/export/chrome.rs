@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! {"displayTimeUnit":"ns","traceEvents":[
-//! {"ph":"X","pid":7,"tid":9,"ts":12.345,"dur":1.002,"cat":"wait","name":"wait queue.lock","args":{"object":"0x10"}},
+//! {"ph":"B","pid":7,"tid":9,"ts":12.345,"cat":"wait","name":"wait queue.lock","args":{"object":"0x10"}},
+//! {"ph":"E","pid":7,"tid":9,"ts":13.347,"cat":"wait","name":"wait queue.lock","args":{"object":"0x10"}},
 //! ```
 //!
 //! Times are microseconds since the first record, with three decimals. Holds are on lanes, which have thread numbers above those of
@@ -16,6 +17,7 @@ use super::hold_lanes::HoldLanes;
 use super::scene::TimelineScene;
 use super::sink::TimelineSink;
 use super::text_cache::TextCache;
+use super::thread_flow::ThreadFlow;
 use super::timeline_export::ByteConsumer;
 use super::waiting_counts::{CounterSample, CounterSubject};
 use crate::report::contention::{HoldInterval, TimelineEvent, WaitInterval};
@@ -29,6 +31,7 @@ const LANE: u64 = 10_000_000;
 pub struct ChromeTimeline {
     start: u64,
     has_events: bool,
+    flow_count: u64,
     lanes: HoldLanes,
     /// How many lanes each thread has.
     lane_counts: Vec<u32>,
@@ -72,23 +75,63 @@ impl ChromeTimeline {
         self.places.get(site, || quoted(&scene.place(site).unwrap_or_default()))
     }
 
-    /// Appends an interval. `name` is a JSON string, `arguments` are members.
+    /// Appends an interval. `name` is a JSON string, `arguments` are members; an arrow begins (`s`) or ends (`f`) at its beginning.
     fn put_interval(
         &mut self,
         (pid, tid): (u32, u64),
         (from, to): (u64, u64),
         (category, name): (&str, &str),
         arguments: &str,
+        arrow: Option<(&str, u64)>,
         out: &mut Vec<u8>,
     ) {
-        let (ts, dur) = (self.time(from), Microseconds(to - from));
+        // Not one event with a duration: readers add in floating point, and slices that touch would cross.
+        let ts = self.time(from);
         self.put(
             format_args!(
-                "\"ph\":\"X\",\"pid\":{pid},\"tid\":{tid},\"ts\":{ts},\"dur\":{dur},\"cat\":\"{category}\",\
-                 \"name\":{name},\"args\":{{{arguments}}}"
+                "\"ph\":\"B\",\"pid\":{pid},\"tid\":{tid},\"ts\":{ts},\"cat\":\"{category}\",\"name\":{name},\
+                 \"args\":{{{arguments}}}"
             ),
             out,
         );
+        if let Some((phase, flow)) = arrow {
+            self.put(
+                format_args!(
+                    "\"ph\":\"{phase}\",\"bp\":\"e\",\"id\":{flow},\"pid\":{pid},\"tid\":{tid},\"ts\":{ts},\
+                     \"cat\":\"flow\",\"name\":\"flow\""
+                ),
+                out,
+            );
+        }
+        let ts = self.time(to);
+        // speedscope takes it for the end of the slice if it has the same arguments.
+        self.put(
+            format_args!(
+                "\"ph\":\"E\",\"pid\":{pid},\"tid\":{tid},\"ts\":{ts},\"cat\":\"{category}\",\"name\":{name},\
+                 \"args\":{{{arguments}}}"
+            ),
+            out,
+        );
+    }
+
+    /// Appends a slice without a length, and there an end of an arrow.
+    fn put_mark(
+        &mut self,
+        (thread, time, name): (u32, u64, &str),
+        arrow: (&str, u64),
+        scene: &TimelineScene,
+        out: &mut Vec<u8>,
+    ) {
+        let (pid, tid) = (scene.process_of(thread).pid, u64::from(scene.thread(thread).lwp));
+        self.put_interval((pid, tid), (time, time), ("flow", &quoted(name)), "", Some(arrow), out);
+    }
+
+    /// Appends an arrow: thread, time and mark of both ends.
+    fn put_flow(&mut self, from: (u32, u64, &str), to: (u32, u64, &str), scene: &TimelineScene, out: &mut Vec<u8>) {
+        self.flow_count += 1;
+        let flow = self.flow_count;
+        self.put_mark(from, ("s", flow), scene, out);
+        self.put_mark(to, ("f", flow), scene, out);
     }
 
     /// Appends an instant of a thread.
@@ -130,7 +173,11 @@ impl ChromeTimeline {
         if let Some(note) = wait.note() {
             arguments += &format!("\"note\":\"{note}\",");
         }
-        self.put_interval(key, (wait.from, wait.to), ("wait", &name), arguments.trim_end_matches(','), out);
+        self.put_interval(key, (wait.from, wait.to), ("wait", &name), arguments.trim_end_matches(','), None, out);
+        if let Some(waker) = wait.drawn_waker(&scene.names.analysis.selection.times) {
+            let name = format!("ends the wait of {}", scene.names.thread_label(wait.thread));
+            self.put_flow((waker.thread, waker.time, &name), (wait.thread, wait.to, "goes on"), scene, out);
+        }
     }
 
     fn put_hold(&mut self, hold: &HoldInterval, scene: &TimelineScene, out: &mut Vec<u8>) {
@@ -148,7 +195,7 @@ impl ChromeTimeline {
             arguments += &format!(",\"note\":\"{note}\"");
         }
         let tid = u64::from(lwp) + LANE * (u64::from(lane) + 1);
-        self.put_interval((pid, tid), (hold.from, hold.to), ("hold", &object), &arguments, out);
+        self.put_interval((pid, tid), (hold.from, hold.to), ("hold", &object), &arguments, None, out);
     }
 
     /// Appends the name of a process, a thread or a lane.
@@ -206,22 +253,21 @@ impl TimelineSink for ChromeTimeline {
                 let name = format!("{}: no return record", event_name(event));
                 self.put_instant(thread, time, "missing", &name, scene, out);
             }
-            TimelineEvent::ProcessEnd { .. }
-            | TimelineEvent::Creation { .. }
-            | TimelineEvent::Join { .. }
-            | TimelineEvent::Fork { .. } => {}
+            TimelineEvent::ProcessEnd { .. } => {}
+            TimelineEvent::Creation { .. } | TimelineEvent::Join { .. } | TimelineEvent::Fork { .. } => {
+                if let Some([from, to]) = ThreadFlow::ends(event, scene) {
+                    self.put_flow((from.thread, from.time, &from.name), (to.thread, to.time, &to.name), scene, out);
+                }
+            }
         }
     }
 
     fn count(&mut self, sample: &CounterSample, scene: &TimelineScene, out: &mut Vec<u8>) {
-        let (pid, name) = match sample.subject {
-            CounterSubject::WaitingFor(object) => {
-                let pid = scene.process(scene.object(object).process).pid;
-                (pid, format!("waiting for {}", scene.object_name(object)))
-            }
-            CounterSubject::Waiting => (0, "threads that wait".to_owned()),
-            CounterSubject::NotWaiting => (0, "threads that do not wait".to_owned()),
+        let pid = match sample.subject {
+            CounterSubject::WaitingFor(object) => scene.process(scene.object(object).process).pid,
+            CounterSubject::Waiting | CounterSubject::NotWaiting => 0,
         };
+        let name = scene.counter_name(sample.subject);
         let (ts, name, value) = (self.time(sample.time), quoted(&name), sample.value);
         self.put(
             format_args!(

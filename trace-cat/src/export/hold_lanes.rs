@@ -11,6 +11,8 @@ use crate::report::contention::HoldInterval;
 #[derive(Debug, Default)]
 pub struct HoldLanes {
     taken: HashMap<(u32, u32), BTreeSet<u32>, RandomState>,
+    /// The last hold on each lane of each thread, from when to when.
+    last: HashMap<(u32, u32), (u64, u64), RandomState>,
 }
 
 impl HoldLanes {
@@ -19,7 +21,11 @@ impl HoldLanes {
     pub fn place(&mut self, hold: &HoldInterval, scene: &TimelineScene) -> u32 {
         let HoldInterval { thread, object, .. } = *hold;
         let taken = self.taken.remove(&(thread, object)).unwrap_or_default();
-        let lane = (0..).zip(&taken).find(|(lane, taken)| lane != *taken).map_or(taken.len() as u32, |(lane, _)| lane);
+        // Of two that begin at one time, such as the border of the selected times, the outer one would have to come first.
+        let begins_with_another =
+            |lane| self.last.get(&(thread, lane)).is_some_and(|(from, to)| from == &hold.from && from < to);
+        let lane = (0..).find(|lane| !taken.contains(lane) && !begins_with_another(*lane)).unwrap_or(u32::MAX);
+        self.last.insert((thread, lane), (hold.from, hold.to));
         for &other in scene.thread(thread).holds.iter().filter(|other| **other != object) {
             let holds = &scene.object(other).occupancy.holds;
             let Some(open) = holds.iter().find(|open| open.holder.thread == thread) else { continue };

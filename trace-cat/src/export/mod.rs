@@ -27,13 +27,20 @@
 mod chrome;
 mod event_selection;
 mod hold_lanes;
+mod perfetto;
 mod scene;
 mod sink;
 mod text_cache;
+mod thread_flow;
 mod timeline_export;
 mod waiting_counts;
+mod wake_flows;
 
 pub use chrome::ChromeTimeline;
 pub use event_selection::EventSelection;
+pub use perfetto::PerfettoTimeline;
 pub use sink::TimelineSink;
 pub use timeline_export::TimelineExport;
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use super::waiting_counts::CounterSubject;
 use crate::report::contention::{Analysis, ObjectState, ProgramState, ThreadState};
 use crate::report::object_names::ObjectNames;
 use crate::report::trace_names::TraceNames;
@@ -64,6 +65,15 @@ impl<'a> TimelineScene<'a> {
             || "wait for the end of a thread".to_owned(),
             |object| format!("wait {}", self.object_name(object)),
         )
+    }
+
+    /// What a counter is called.
+    pub fn counter_name(&self, subject: CounterSubject) -> String {
+        match subject {
+            CounterSubject::WaitingFor(object) => format!("waiting for {}", self.object_name(object)),
+            CounterSubject::Waiting => "threads that wait".to_owned(),
+            CounterSubject::NotWaiting => "threads that do not wait".to_owned(),
+        }
     }
 
     /// Function, file and line of a site; `None` if it is not known.

@@ -43,6 +43,8 @@ pub struct Elf {
     pub needed: Vec<Vec<u8>>,
     /// The functions and variables that it takes from them; none if it has no section headers.
     pub imports: Vec<Vec<u8>>,
+    /// Go's linker has made it.
+    pub is_go: bool,
 }
 
 /// Reads the headers and the imports of `file`; `None` if it is not ELF or is damaged.
@@ -66,11 +68,11 @@ where
     let segments = header.program_headers(endian, data).ok()?;
     let interpreter = segments.iter().find_map(|segment| segment.interpreter(endian, data).ok()?);
     let dynamic = segments.iter().find_map(|segment| segment.dynamic(endian, data).ok()?).unwrap_or_default();
-    let mut program =
-        Elf { machine, interpreter: interpreter.map(<[u8]>::to_owned), needed: Vec::new(), imports: Vec::new() };
-    if let Ok(symbols) =
-        header.sections(endian, data).and_then(|sections| sections.symbols(endian, data, elf::SHT_DYNSYM))
-    {
+    let interpreter = interpreter.map(<[u8]>::to_owned);
+    let sections = header.sections(endian, data).unwrap_or_default();
+    let is_go = sections.section_by_name(endian, b".go.buildinfo").is_some();
+    let mut program = Elf { machine, interpreter, needed: Vec::new(), imports: Vec::new(), is_go };
+    if let Ok(symbols) = sections.symbols(endian, data, elf::SHT_DYNSYM) {
         let imported = symbols.iter().filter(|symbol| symbol.is_undefined(endian));
         let names = imported.filter_map(|symbol| symbol.name(endian, symbols.strings()).ok());
         program.imports = names.map(<[u8]>::to_owned).collect();

@@ -68,7 +68,7 @@ fn record(
         }
     };
     if let Some(why) = traits.unrecorded_locks {
-        diagnostics.report_note(path.display(), format_args!("not all of its locks can be recorded: {why}"));
+        diagnostics.report_note(path.display(), why);
     }
     let report_file = options.report.iter().filter(|path| *path != "-");
     report_file.chain(&options.output).try_for_each(|path| check_writable(path))?;

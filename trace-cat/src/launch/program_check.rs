@@ -12,10 +12,12 @@ use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use rustix::fs::{StatVfsMountFlags, getxattr_query, statvfs};
 use rustix::process::{getgid, getuid};
 use rustix::thread::no_new_privs;
+use spec::FUNCTIONS;
 
 use super::elf::{self, Elf, Machine};
 use super::program_path;
@@ -31,7 +33,7 @@ const FIRST_LINE_LEN: u64 = 256;
 pub struct ProgramTraits {
     /// It links AddressSanitizer's shared runtime, which insists on being the first library.
     pub address_sanitizer: bool,
-    /// Why its locks will not be recorded, if its file shows that.
+    /// Why its locks, or some of them, will not be recorded, if files show that.
     pub unrecorded_locks: Option<&'static str>,
 }
 
@@ -110,29 +112,75 @@ fn binary(path: &Path, library: &Elf) -> Result<ProgramTraits, Obstacle> {
     }
     Ok(ProgramTraits {
         address_sanitizer: elf.needed.iter().any(|name| name.starts_with(b"libasan.so")),
-        unrecorded_locks: unrecorded_locks(&elf),
+        unrecorded_locks: unrecorded_locks(path, &elf, linker),
     })
 }
 
-/// Runtimes whose locks and barriers are futex calls of their own.
-const FUTEX_RUNTIMES: [(&[u8], &str); 3] = [
-    (b"libgomp.so", "OpenMP (libgomp) synchronises by futex calls of its own"),
-    (b"libomp.so", "OpenMP (libomp) synchronises by futex calls of its own"),
-    (b"libtbb.so", "oneTBB synchronises by futex calls of its own"),
-];
-
-/// Why locks of the program will not be recorded: it uses a runtime that has its own, or it can call `futex` and
-/// imports no function that locks.
-fn unrecorded_locks(elf: &Elf) -> Option<&'static str> {
-    let runtime = |(library, why): &(&[u8], &'static str)| {
-        elf.needed.iter().any(|name| name.starts_with(library)).then_some(*why)
-    };
-    let locks = || elf.imports.iter().any(|name| LOCKS.iter().any(|prefix| name.starts_with(prefix)));
-    FUTEX_RUNTIMES.iter().find_map(runtime).or_else(|| {
-        (elf.imports.iter().any(|name| name == b"syscall") && !locks())
-            .then_some("it imports no function that locks, but syscall: Rust's std and parking_lot, and C++20's semaphores, lock by futex calls")
-    })
+/// Why locks of the program at `path` will not be recorded: it uses a runtime that calls futex(2) by instructions of its own, or
+/// neither it nor its libraries import a function by which the library could notice a lock.
+fn unrecorded_locks(path: &Path, elf: &Elf, linker: &Path) -> Option<&'static str> {
+    if elf.is_go {
+        return Some("nothing of this program's locking will be seen: Go calls futex(2) by instructions of its own");
+    }
+    if elf.needed.iter().any(|name| name.starts_with(b"libgomp.so")) {
+        return Some(
+            "not all of its locks can be recorded: OpenMP (libgomp) calls futex(2) by instructions of its own",
+        );
+    }
+    let mut imports = Imports::default();
+    imports.add(elf);
+    if !imports.locks {
+        libraries(path, linker).iter().for_each(|library| imports.add(library));
+    }
+    imports.are_suspicious().then_some(
+        "nothing of this program's locking will be seen: neither it nor its libraries import a function that locks or syscall",
+    )
 }
+
+/// What a program and its libraries import of the recorded functions.
+#[derive(Debug, Default)]
+struct Imports {
+    /// A function that locks, waits or wakes, or `syscall`.
+    locks: bool,
+    /// A function that creates a thread.
+    threads: bool,
+    /// Any recorded function.
+    recorded: bool,
+}
+
+impl Imports {
+    fn add(&mut self, elf: &Elf) {
+        for name in &elf.imports {
+            self.locks |= name == b"syscall" || LOCKS.iter().any(|prefix| name.starts_with(prefix));
+            self.threads |= THREADS.contains(&name.as_slice());
+            let is_recorded =
+                |function: &spec::Function| function.symbol.split('@').next().map(str::as_bytes) == Some(name);
+            self.recorded |= FUNCTIONS.iter().any(is_recorded);
+        }
+    }
+
+    /// Whether there may be locks, but none that is recorded. A program without threads has no need of any.
+    fn are_suspicious(&self) -> bool {
+        !self.locks && (self.threads || !self.recorded)
+    }
+}
+
+/// The libraries that the dynamic linker would load with a program, but for its own. None if it does not say.
+fn libraries(path: &Path, linker: &Path) -> Vec<Elf> {
+    let run = Command::new(linker).arg("--list").arg(path).env_remove("LD_PRELOAD").stdin(Stdio::null()).output();
+    let text = run.map(|output| output.stdout).unwrap_or_default();
+    // `	libm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f46c4d8c000)`
+    let paths = text.split(|&byte| byte == b'\n').filter_map(|line| {
+        let path = line.trim_ascii().split(|&byte| byte == b' ').skip_while(|word| *word != b"=>").nth(1)?;
+        let name = path.rsplit(|&byte| byte == b'/').next()?;
+        let is_libc = [&b"libc.so"[..], b"libpthread.so", b"ld-linux"].iter().any(|own| name.starts_with(own));
+        (!is_libc).then(|| PathBuf::from(OsStr::from_bytes(path)))
+    });
+    paths.filter_map(|path| File::open(path).ok().and_then(elf::read)).collect()
+}
+
+/// Functions by which a program gets threads.
+const THREADS: [&[u8]; 3] = [b"pthread_create", b"thrd_create", b"clone"];
 
 /// What the names of the functions begin with that lock, wait and wake.
 const LOCKS: [&[u8]; 10] = [
@@ -197,20 +245,33 @@ mod tests {
     }
 
     #[test]
-    fn futex_locks_are_found_by_what_a_program_imports() {
-        let program = |needed: &str, imports: &[&str]| {
+    fn locks_that_cannot_be_recorded_are_found_by_what_a_program_imports() {
+        let linker = this_program().interpreter.map(|linker| PathBuf::from(OsStr::from_bytes(&linker))).unwrap();
+        let hint = |needed: &str, is_go: bool, imports: &[&str]| {
             let imports = imports.iter().map(|name| name.as_bytes().to_owned()).collect();
-            Elf { needed: vec![needed.as_bytes().to_owned()], imports, ..this_program() }
+            let elf = Elf { needed: vec![needed.as_bytes().to_owned()], imports, is_go, ..this_program() };
+            unrecorded_locks(Path::new("/nonexistent"), &elf, &linker).unwrap_or_default()
         };
-        let hint = |needed: &str, imports: &[&str]| unrecorded_locks(&program(needed, imports)).unwrap_or_default();
-        assert!(hint("libc.so.6", &["pthread_create", "syscall"]).contains("parking_lot"));
-        assert!(hint("libgomp.so.1", &["pthread_mutex_lock"]).starts_with("OpenMP"));
-        assert!(hint("libtbb.so.12", &[]).starts_with("oneTBB"));
-        for imports in [&["syscall", "pthread_mutex_lock"][..], &["syscall", "sem_wait"], &["pthread_create"], &[]] {
-            assert_eq!(hint("libc.so.6", imports), "", "{imports:?}");
+        assert!(hint("libgomp.so.1", false, &["pthread_mutex_lock", "syscall"]).contains("OpenMP"));
+        assert!(hint("libc.so.6", true, &["pthread_mutex_lock", "syscall"]).contains("Go"));
+        for imports in [&["pthread_create", "exit"][..], &["clone", "printf"], &["printf"], &[]] {
+            assert!(hint("libc.so.6", false, imports).starts_with("nothing of this program's locking"), "{imports:?}");
         }
-        // The standard library's locks are such.
-        assert!(check(Path::new("/proc/self/exe"), &this_program()).unwrap().unrecorded_locks.is_some());
+        for imports in [&["syscall", "pthread_create"][..], &["pthread_create", "sem_wait"], &["fork", "printf"]] {
+            assert_eq!(hint("libc.so.6", false, imports), "", "{imports:?}");
+        }
+        // The standard library calls futex(2) by syscall.
+        assert_eq!(check(Path::new("/proc/self/exe"), &this_program()).unwrap().unrecorded_locks, None);
+    }
+
+    #[test]
+    fn libraries_of_a_program_are_those_that_the_linker_finds() {
+        let linker = this_program().interpreter.map(|linker| PathBuf::from(OsStr::from_bytes(&linker))).unwrap();
+        let libraries = libraries(&std::env::current_exe().unwrap(), &linker);
+        // libgcc, which unwinds.
+        assert!(libraries.iter().any(|library| library.imports.iter().any(|name| name == b"malloc")));
+        // libc, which it leaves out, imports nothing of its own.
+        assert!(libraries.iter().all(|library| !library.needed.is_empty()));
     }
 
     /// The check's result for a script.

@@ -8,7 +8,9 @@ mod command_error;
 mod event_list;
 mod fail_condition;
 mod follow_options;
+mod format_list;
 mod nearest_name;
+mod open_command;
 mod output_options;
 mod report_command;
 mod run_command;
@@ -25,6 +27,8 @@ pub use arrangement::{Arrangement, SortOrder, SplitBy};
 pub use command_error::CommandError;
 pub use fail_condition::{FailCondition, Figure, ObjectFigure, Quantity};
 pub use follow_options::Following;
+pub use format_list::format_list;
+pub use open_command::OpenOptions;
 pub use output_options::{ColorChoice, OutputFormat, Printing, TimeStyle};
 pub use report_command::{ReportFormat, ReportObject, ReportOptions, ReportTable};
 pub use run_command::{FLIGHT_RING, Purpose, Recording, RecordingLevel, RunOptions, is_unnoticed};
@@ -48,6 +52,7 @@ enum Command {
     #[command(visible_alias = "record")]
     Run(RunOptions),
     Report(ReportOptions),
+    Open(OpenOptions),
 }
 
 const ABOUT: &str = "Print the records of a trace in the order of time";
@@ -69,6 +74,8 @@ pub enum Task {
     Run(RunOptions),
     /// Report on a trace.
     Report(ReportOptions),
+    /// Write a timeline of a trace for a viewer.
+    Open(Options),
 }
 
 /// The options for reading a trace.
@@ -228,6 +235,15 @@ impl Task {
                 add_directory(&mut report.paths);
                 report.resolve().map_err(|what| usage_error(&["report"], what))?;
                 return Ok(Task::Report(report));
+            }
+            Some(Command::Open(mut open)) => {
+                add_directory(&mut open.paths);
+                let printing = open.printing();
+                let OpenOptions { paths, selection, last, run, all_runs, .. } = open;
+                let mut options = Options { paths, selection, printing, last, run, all_runs, ..Options::default() };
+                options.selection.resolve().map_err(|what| usage_error(&["open"], what))?;
+                options.check_timeline(false).map_err(|what| usage_error(&["open"], what))?;
+                return Ok(Task::Open(options));
             }
             None => add_directory(&mut options.paths),
         }

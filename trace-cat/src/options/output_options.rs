@@ -87,18 +87,22 @@ impl Printing {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
     #[default]
-    /// The records as they are in the files
+    /// The records as they are in the files, for grep, awk and trace-cat
     Raw,
     /// A line for each call with names, results and durations, for people
     Text,
-    /// A line of values for each record, under a line of names
+    /// A line of values for each record, under a line of names, for spreadsheets and databases
     Csv,
-    /// An object for each record, one a line; hex and numbers over 2^53 as strings
+    /// An object for each record, one a line, for jq; hex and numbers over 2^53 as strings
     Json,
+    /// A timeline of waits, holds and who let whom go on, for the Perfetto UI (https://ui.perfetto.dev)
+    Perfetto,
     /// A directory in the Common Trace Format, for babeltrace2 and Trace Compass; -o names it
     Ctf,
-    /// Waits and holds of each thread, as Chrome's JSON, for speedscope, the Firefox Profiler and chrome://tracing
+    /// The timeline as JSON, for speedscope, the Firefox Profiler and chrome://tracing
     Chrome,
+    /// List all formats with what opens them, those of the report too
+    Help,
 }
 
 impl OutputFormat {
@@ -110,8 +114,14 @@ impl OutputFormat {
     /// The name of such a format, and one for its file.
     pub fn timeline_file(self) -> Option<(&'static str, &'static str)> {
         match self {
+            OutputFormat::Perfetto => Some(("perfetto", "trace.pftrace")),
             OutputFormat::Chrome => Some(("chrome", "trace.json")),
-            OutputFormat::Raw | OutputFormat::Text | OutputFormat::Csv | OutputFormat::Json | OutputFormat::Ctf => None,
+            OutputFormat::Raw
+            | OutputFormat::Text
+            | OutputFormat::Csv
+            | OutputFormat::Json
+            | OutputFormat::Ctf
+            | OutputFormat::Help => None,
         }
     }
 }

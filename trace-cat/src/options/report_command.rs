@@ -242,9 +242,9 @@ pub enum ReportFormat {
     Json,
     /// The table of --by, else that of objects, with a line of names; durations in ns, empty if not known
     Csv,
-    /// Contention as lines of frames with nanoseconds, for flame graphs
+    /// Contention as lines of frames with nanoseconds, for flamegraph.pl, inferno and speedscope
     Folded,
-    /// Contention as a compressed profile for Go's pprof
+    /// Contention as a compressed profile, for Go's pprof and speedscope
     Pprof,
     /// A page for browsers, in one file
     Html,

@@ -10,6 +10,7 @@ fn parse(words: &[&str]) -> Result<Options, clap::Error> {
         Task::Read(options) => Ok(options),
         Task::Run(options) => panic!("{options:?}"),
         Task::Report(options) => panic!("{options:?}"),
+        Task::Open(options) => panic!("{options:?}"),
     }
 }
 
@@ -126,6 +127,7 @@ fn parse_run(words: &[&str]) -> Result<RunOptions, clap::Error> {
         Task::Run(options) => Ok(options),
         Task::Read(options) => panic!("{options:?}"),
         Task::Report(options) => panic!("{options:?}"),
+        Task::Open(options) => panic!("{options:?}"),
     }
 }
 
@@ -237,4 +239,40 @@ fn help_is_a_command() {
     }
     let error = parse(&["help", "reprot"]).unwrap_err();
     assert!(error.exit_code() == 2 && error.to_string().contains("'reprot'"), "{error}");
+}
+
+#[test]
+fn timelines_refuse_terminals_and_what_they_have_no_use_for() {
+    let refused = |words: &[&str], is_terminal| {
+        let words = ["trace-cat"].iter().chain(words).map(OsString::from);
+        Task::parse(words, None, is_terminal).err().map(|error| error.to_string())
+    };
+    for format in ["perfetto", "chrome"] {
+        let of = |more: &[&str], is_terminal| refused(&[&["-F", format], more].concat(), is_terminal);
+        assert_eq!(of(&[], false), None);
+        assert_eq!(of(&["-o", "file"], true), None);
+        let message = of(&[], true).unwrap();
+        assert!(message.contains("not for terminals: write it to a file with -o trace."), "{message}");
+        for more in
+            [&["--head", "3"][..], &["--tail", "3"], &["--sort", "tid"], &["--stat"], &["--follow"], &["--time", "abs"]]
+        {
+            assert!(of(more, false).is_some(), "{more:?}");
+        }
+    }
+    assert_eq!(refused(&["-F", "help"], true), None);
+}
+
+#[test]
+fn open_names_its_file_after_the_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let parse = |words: &[&str]| {
+        let words = ["trace-cat", "open"].iter().chain(words).map(OsString::from);
+        match Task::parse(words, Some(directory.path().into()), true) {
+            Ok(Task::Open(options)) => options.printing.output.unwrap(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let name = directory.path().file_name().unwrap().to_str().unwrap();
+    assert_eq!(parse(&[]), PathBuf::from(format!("{name}.pftrace")));
+    assert_eq!(parse(&["-o", "file", "--since", "+1s"]), PathBuf::from("file"));
 }

@@ -20,8 +20,10 @@ use crate::trace::interned_names::InternedNames;
 pub fn formatter_for(printing: &Printing, paths: &[PathBuf], open_calls: OpenCallTable) -> Formatter {
     let interned = || InternedNames::new(file_groups(paths));
     match printing.format {
-        // Timelines are not made of records, and -F ctf has a writer of its own.
-        OutputFormat::Raw | OutputFormat::Chrome | OutputFormat::Ctf => Formatter::Raw,
+        // Timelines and the list of formats are not made of records, and -F ctf has a writer of its own.
+        OutputFormat::Raw | OutputFormat::Perfetto | OutputFormat::Chrome | OutputFormat::Ctf | OutputFormat::Help => {
+            Formatter::Raw
+        }
         OutputFormat::Csv => Formatter::PerRecord(Box::new(CsvFormat::new(interned()))),
         OutputFormat::Json if printing.calls => {
             let names = printing.stack.then(|| FrameNames::new(file_groups(paths)));

@@ -7,6 +7,7 @@ const OPTIONS: [(u64, &str); 2] = [(0x80, "_PRIVATE"), (0x100, "|FUTEX_CLOCK_REA
 
 /// Operations whose call locks the word, or waits until it is locked for the caller: FUTEX_LOCK_PI, FUTEX_LOCK_PI2.
 const LOCKS: [u64; 2] = [6, 13];
+const UNLOCK_PI: u64 = 7;
 /// FUTEX_WAIT_REQUEUE_PI, which waits for a condition and then for the lock.
 const WAIT_REQUEUE_PI: u64 = 11;
 /// System calls of their own have the call's number as operation.
@@ -32,6 +33,11 @@ pub fn operation_name(operation: u64) -> Option<String> {
 /// Whether an operation locks the word, after it has waited where that is necessary.
 pub fn locks(operation: u64) -> bool {
     command(operation).is_some_and(|command| LOCKS.contains(&command))
+}
+
+/// Whether an operation gives up the word that another one has locked.
+pub fn unlocks(operation: u64) -> bool {
+    command(operation) == Some(UNLOCK_PI)
 }
 
 /// Whether an operation other than those of `futex_wait` may wait.
@@ -79,6 +85,7 @@ mod tests {
             454,
         ];
         assert_eq!(all.map(|operation| locks(operation as u64)), [true, true, false, false, false]);
+        assert_eq!(all.map(|operation| unlocks(operation as u64)), [false, false, false, true, false]);
         assert_eq!(all.map(|operation| may_wait(operation as u64)), [true, true, true, false, false]);
     }
 }

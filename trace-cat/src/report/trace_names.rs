@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use spec::Event;
+use spec::futex_locks::{FUTEX_LIBRARIES, FUTEX_LOCKS};
 
 use super::contention::Analysis;
 use super::recorded_process::RecordedProcess;
@@ -78,6 +79,13 @@ impl<'a> TraceNames<'a> {
         Some(names)
     }
 
+    /// Whether a site is in the code of a lock that calls futex(2).
+    pub fn is_futex_lock(&self, site: u32) -> bool {
+        let frames = self.frames(site);
+        let functions = frames.iter().map(|frame| &*frame.function);
+        is_in_futex_lock(functions)
+    }
+
     /// The name of the function at an address in the code of a process.
     pub fn function_name(&self, process: u32, address: u64) -> String {
         self.symbols.function_name(self.code(process, address))
@@ -126,4 +134,47 @@ impl<'a> TraceNames<'a> {
 /// The name of an event.
 pub fn event_name(event: (u8, u8)) -> &'static str {
     Event::find(event.0, event.1).map_or("unknown", |event| event.name)
+}
+
+/// Whether one of these functions, the innermost first, takes a lock by futex(2). A function of the program's own ends the search:
+/// what it waits for is not what its caller locks.
+fn is_in_futex_lock<'a>(functions: impl Iterator<Item = &'a str>) -> bool {
+    let is_of = |names: &[&str], function: &str| names.iter().any(|name| function.starts_with(name));
+    functions.map(plain_name).take_while(|name| is_of(&FUTEX_LIBRARIES, name)).any(|name| is_of(&FUTEX_LOCKS, &name))
+}
+
+/// A function's name as the table has it: `<std::sys::sync::mutex::futex::Mutex>::lock_contended` without angle brackets,
+/// `absl::lts_20220623::Mutex::LockSlow` without the version.
+fn plain_name(function: &str) -> String {
+    let plain = function.replace(['<', '>'], "");
+    match plain.strip_prefix("absl::lts_").and_then(|name| name.split_once("::")) {
+        Some((_, name)) => format!("absl::{name}"),
+        None => plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_are_told_by_the_names_of_their_functions() {
+        for function in [
+            "<std::sys::sync::mutex::futex::Mutex>::lock_contended",
+            "std::sys::sync::rwlock::futex::RwLock::write_contended",
+            "parking_lot::raw_rwlock::RawRwLock::lock_shared_slow",
+            "absl::lts_20220623::Mutex::LockSlowLoop",
+            "__cxa_guard_acquire",
+        ] {
+            assert!(is_in_futex_lock([function].into_iter()), "{function}");
+        }
+        for function in ["<std::sys::sync::condvar::futex::Condvar>::wait", "std::__detail::__platform_wait<int>", ""] {
+            assert!(!is_in_futex_lock([function].into_iter()), "{function}");
+        }
+        let once = "<std::sys::sync::once::futex::Once>::call";
+        let routine =
+            ["std::sys::pal::unix::futex::futex_wait", "<std::thread::thread::Thread>::park", "main::routine", once];
+        assert!(!is_in_futex_lock(routine.into_iter()));
+        assert!(is_in_futex_lock([routine[0], once, "main::routine"].into_iter()));
+    }
 }

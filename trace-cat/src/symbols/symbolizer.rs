@@ -31,6 +31,9 @@ const LIBRARY_FUNCTIONS: [&str; 9] = [
     "<core::*",
 ];
 
+/// Where the sources of these functions are: the headers of C++, and the libraries of Rust.
+const LIBRARY_SOURCES: [&str; 2] = ["/include/c++/", "/rustc/"];
+
 /// The beginnings of the names of libraries whose functions name no site unless nothing else does.
 const RUNTIME_LIBRARIES: [&str; 5] = ["libc.so.", "libc-2.", "libpthread", "libstdc++.so", "libc++"];
 
@@ -151,7 +154,10 @@ impl Symbolizer {
     }
 
     fn is_skipped(&self, frame: &CodeFrame) -> bool {
-        self.skipped.iter().any(|pattern| pattern.matches(&frame.function))
+        // Debug information has only the last part of some names.
+        let is_in_library = |file: &str| LIBRARY_SOURCES.iter().any(|source| file.contains(source));
+        frame.file.as_deref().is_some_and(is_in_library)
+            || self.skipped.iter().any(|pattern| pattern.matches(&frame.function))
     }
 
     fn frames(&self, address: CodeAddress, before: u64) -> Rc<[CodeFrame]> {

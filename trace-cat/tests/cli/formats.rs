@@ -89,3 +89,21 @@ fn names_of_threads_are_learned_from_records_that_are_not_printed() {
         }
     }
 }
+
+#[test]
+fn timelines_are_written_for_viewers() {
+    let trace = trace();
+    let output = run(trace.path(), &["-F", "chrome"]);
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let events = document["traceEvents"].as_array().unwrap();
+    let wait = events.iter().find(|event| event["cat"] == "wait").unwrap();
+    assert_eq!((&wait["name"], &wait["tid"]), (&"wait mutex 0x559469ed90a0".into(), &2.into()), "{wait}");
+    let list = String::from_utf8(run(trace.path(), &["-F", "help"]).stdout).unwrap();
+    assert!(list.contains("  perfetto  A timeline") && list.contains("  pprof     "), "{list}");
+    let output = command(trace.path()).args(["open", "-o", "x.pftrace"]).output().unwrap();
+    let file = fs::read(trace.path().join("x.pftrace")).unwrap();
+    assert!(file.windows(9).any(|bytes| bytes == b"wait mute"), "{file:?}");
+    let hint = String::from_utf8(output.stdout).unwrap();
+    assert!(hint.starts_with("x.pftrace: open it at https://ui.perfetto.dev") && hint.lines().count() == 1, "{hint}");
+    assert_eq!(run(trace.path(), &["-F", "perfetto"]).stdout, file, "the same to a pipe");
+}

@@ -15,7 +15,7 @@ use crate::support::diagnostics::Diagnostics;
 
 /// A directory of files into which the records go, instead of an output.
 enum RecordFiles {
-    Split(Splitter),
+    Split(Box<Splitter>),
     Ctf(Box<CtfWriter>),
 }
 
@@ -42,7 +42,7 @@ impl<'a> SequentialStage<'a> {
         let Arrangement { sort, split } = arrangement;
         let path = printing.output.as_deref();
         let files = match (path, split) {
-            (Some(path), Some(what)) => Some(RecordFiles::Split(Splitter::new(what, path)?)),
+            (Some(path), Some(what)) => Some(RecordFiles::Split(Box::new(Splitter::new(what, path)?))),
             (Some(path), None) if printing.format == OutputFormat::Ctf => {
                 Some(RecordFiles::Ctf(Box::new(CtfWriter::new(path, output::file_groups(paths))?)))
             }

@@ -6,6 +6,7 @@ use foldhash::fast::RandomState;
 
 use super::call_sites::SiteTable;
 use super::contention_shares::ContentionShares;
+use super::futex_waits::FutexWaits;
 use super::holds::{FinishedWait, Hold, Knowledge};
 use super::numeric_record::NumericRecord;
 use super::object_state::{ObjectKind, ObjectState, WorstWait};
@@ -83,6 +84,8 @@ pub struct Analysis {
     pub activities: ThreadActivities,
     /// One for each process, once they have been found.
     pub critical_paths: Vec<CriticalPath>,
+    /// Sums of waits for futexes, for those that turn out to be waits for locks.
+    pub futex_waits: FutexWaits,
     /// What a viewer draws of the records since this was last emptied; `None` if that is not asked for.
     pub timeline: Option<Vec<TimelineEvent>>,
 }
@@ -157,6 +160,7 @@ impl Analysis {
             creating: 0,
             activities: ThreadActivities::default(),
             critical_paths: Vec::new(),
+            futex_waits: FutexWaits::default(),
             timeline: None,
         }
     }
@@ -348,6 +352,7 @@ impl Analysis {
             let place = WaitPlace { has_timed_out, ..place };
             if let Some(object) = object {
                 self.objects[object as usize].figures.idleness += waited;
+                self.sum_futex_wait(object, waited, place, waker);
             }
             self.account(object, waited, place, None, waker);
             self.draw_wait(object, (waited, contended, end), place, None, waker);

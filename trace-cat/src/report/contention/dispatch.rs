@@ -207,10 +207,12 @@ impl Analysis {
                 if futex_operations::locks(arguments[1]) {
                     self.enter_lock(thread, record, Futex, 0);
                 } else {
+                    if futex_operations::unlocks(arguments[1]) {
+                        self.unlock_futex(thread, record);
+                    }
                     self.open_call(thread, record, 0, None, false);
                 }
             }
-            // The lock is taken only where this call waited, so who holds it is not known.
             (3, 2) => self.return_from_futex_lock(thread, &returned_with_error(record)),
             _ => {}
         }

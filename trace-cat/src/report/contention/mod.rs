@@ -14,6 +14,8 @@ mod call_sites;
 mod contention_shares;
 mod dispatch;
 mod finish;
+mod futex_locks;
+mod futex_waits;
 mod given_names;
 mod histogram;
 mod holds;
@@ -68,7 +70,7 @@ mod path_oracle_tests;
 #[cfg(test)]
 mod path_tests;
 #[cfg(test)]
-mod random_threads;
+pub mod random_threads;
 #[cfg(test)]
 mod rare_call_tests;
 #[cfg(test)]

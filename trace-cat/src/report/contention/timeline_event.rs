@@ -3,6 +3,8 @@
 //! An interval is logged when the analysis accounts it, which is at its end or, where nobody knew before whether a release is missing,
 //! a little later. So intervals are in the order of their ends but for these. The inner of two nested ones comes first.
 
+use std::ops::Range;
+
 use super::analysis::{Analysis, WaitPlace};
 use super::holds::Hold;
 use super::locks::PROC_FORK;
@@ -121,6 +123,11 @@ pub struct HoldInterval {
 }
 
 impl WaitInterval {
+    /// Who ended the wait, if both that and its end are in the selected times.
+    pub fn drawn_waker(&self, times: &Range<u64>) -> Option<Waker> {
+        self.waker.filter(|waker| !self.is_cut.1 && times.contains(&waker.time))
+    }
+
     /// What is unusual about the interval, for people.
     pub fn note(&self) -> Option<&'static str> {
         Some(match self {
