@@ -15,7 +15,7 @@ pub struct Page {
 }
 
 /// All pages.
-pub const PAGES: [Page; 5] = [
+pub const PAGES: [Page; 6] = [
     Page { file: "trace-cat.1", template: include_str!("../../man/trace-cat.1.in"), command: Some(&[]) },
     Page { file: "trace-cat-run.1", template: include_str!("../../man/trace-cat-run.1.in"), command: Some(&["run"]) },
     Page {
