@@ -104,7 +104,7 @@ fn debug_files_and_changed_programs_are_told_by_build_ids() {
     fs::create_dir_all(moved.parent().unwrap()).unwrap();
     fs::rename(&debug, &moved).unwrap();
     let without = reported(&test, &[]);
-    let offset = format!("{}+0x", program.display());
+    let offset = format!("{}+0x", program.file_name().unwrap().to_str().unwrap());
     assert!(texts(&without, "sites", "site").iter().any(|site| site.starts_with(&offset)), "{without:#}");
     let directory = test.directory().join("debug");
     let options = ["--debug-dir", directory.to_str().unwrap()];

@@ -9,7 +9,7 @@ use super::object_state::ObjectKind;
 use super::tables::{ImageEnd, OngoingCall, ThreadFate};
 use crate::report::misuse::{Misuse, MisuseKind, SuspectedMisuse};
 
-/// How long a thread that was not joined has to be silent after its exit until it counts as gone: destructors run after the exit.
+/// How long a thread that was not joined has to be silent after its exit until it counts as gone.
 const SILENCE: u64 = 1_000_000_000;
 
 impl Analysis {
@@ -64,14 +64,27 @@ impl Analysis {
         let occupancy = &self.objects[object as usize].occupancy;
         let &[hold] = &occupancy.holds[..] else { return };
         let owner = &self.threads[hold.holder.thread as usize];
-        if hold.holder.thread != thread
-            && occupancy.is_exclusive()
-            && self.is_certain(object, &hold)
-            && self.threads[thread as usize].knows_holds
-            && !owner.has_exited
+        if hold.holder.thread == thread
+            || !occupancy.is_exclusive()
+            || !self.is_certain(object, &hold)
+            || !self.threads[thread as usize].knows_holds
         {
-            self.add_misuse(MisuseKind::UnlockNotOwner, Some(object), thread, site, time);
+            return;
         }
+        if !owner.has_exited {
+            self.add_misuse(MisuseKind::UnlockNotOwner, Some(object), thread, site, time);
+        } else if self.is_gone(hold.holder.thread) && !self.objects[object as usize].may_be_robust {
+            let (owner, site, time) = (hold.holder.thread, hold.holder.site, owner.last);
+            self.add_misuse(MisuseKind::ExitHolding, Some(object), owner, site, time);
+        }
+    }
+
+    /// Whether a thread that has exited does nothing any more: destructors run after the exit.
+    fn is_gone(&self, thread: u32) -> bool {
+        let state = &self.threads[thread as usize];
+        let has_successor = self.thread_of_tid.get(&(state.process, state.tid)) != Some(&thread);
+        let is_silent = self.processes[state.process as usize].last > state.last + SILENCE;
+        state.fate == ThreadFate::Joined || has_successor || is_silent
     }
 
     /// Takes a destruction, whether it succeeded or not.
@@ -194,10 +207,7 @@ impl Analysis {
         if !state.has_exited || state.is_in_gap {
             return;
         }
-        let process = &self.processes[state.process as usize];
-        let has_successor = self.thread_of_tid.get(&(state.process, state.tid)) != Some(&thread);
-        let is_gone = state.fate == ThreadFate::Joined || has_successor || process.last > state.last + SILENCE;
-        let (last, creation) = (state.last, state.creation);
+        let (last, creation, is_gone) = (state.last, state.creation, self.is_gone(thread));
         for object in state.holds.clone().into_iter().filter(|_| is_gone) {
             let held = &self.objects[object as usize];
             let hold = held.occupancy.holds.iter().find(|hold| hold.holder.thread == thread).copied();

@@ -83,6 +83,10 @@ fn a_thread_that_ends_and_holds_a_lock() {
     let joined: [RecordLine; 2] = [(30, 1, "1:3:1", &[2]), (31, 1, "1:3:2", &[2, 0, 0])];
     assert_eq!(misuse_in(&ended), [], "destructors may run yet");
     assert_eq!(misuse_in(&[&ended[..], &joined].concat()), [("exit_holding", 2, 16, 1)]);
+    // Another thread unlocks it for the one that is gone, or before that is certain.
+    let unlocked: [RecordLine; 1] = [(40, 1, "2:4:0", &[16, 0, 0])];
+    assert_eq!(misuse_in(&[&ended[..], &joined, &unlocked].concat()), [("exit_holding", 2, 16, 1)]);
+    assert_eq!(misuse_in(&[&ended[..], &unlocked].concat()), []);
     let destructor: [RecordLine; 1] = [(25, 2, "2:4:0", &[16, 0, 0])];
     assert_eq!(misuse_in(&[&ended[..], &destructor, &joined].concat()), []);
     // Attributes may have made it robust.

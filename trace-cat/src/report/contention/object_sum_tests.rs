@@ -31,7 +31,7 @@ fn destroy(time: u64, address: u64) -> NumericRecord {
     record(time, 1, (2, 5, 0), [address, 0, 0, 0, SITE])
 }
 
-/// Objects that each thread 1 initialises, holds for 3 ns and destroys, one after the other, with what `more` does before the
+/// Objects that thread 1 initialises, holds for 3 ns and destroys, one after the other, with what `more` does before the
 /// destruction of an object.
 fn analysed(more: impl Fn(u64, u64) -> Vec<NumericRecord>) -> Analysis {
     let mut records = Vec::new();
@@ -47,7 +47,7 @@ fn analysed(more: impl Fn(u64, u64) -> Vec<NumericRecord>) -> Analysis {
 }
 
 fn waited(number: u64) -> bool {
-    number % 2 == 0 && number > COUNT - 5
+    number.is_multiple_of(2) && number > COUNT - 5
 }
 
 #[test]

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::analysis::Analysis;
+use super::holds::Hold;
 use super::object_state::ObjectKind;
 use super::tables::{ImageEnd, OngoingCall};
 
@@ -133,13 +134,28 @@ fn holders(analysis: &Analysis, call: OngoingCall) -> Vec<u32> {
     let state = &analysis.objects[object as usize];
     let waits_for_readers = state.kind == ObjectKind::Rwlock && call.event.1 == 3;
     if !state.occupancy.is_exclusive() && !waits_for_readers {
-        return Vec::new();
+        return preferred_writers(analysis, object, call);
     }
     // Where releases are recorded only if others wait, an earlier hold may have ended before the wait began.
     let is_certain =
         |from: u64, thread: u32| !knowledge.only_blocked || from >= call.entry || call.owner == Some(thread);
     let holds = state.occupancy.holds.iter();
     holds.filter(|hold| is_certain(hold.from, hold.holder.thread)).map(|hold| hold.holder.thread).collect()
+}
+
+/// The writers that a reader waits for although other readers hold the rwlock: it is of a kind that prefers writers, because a lock
+/// call is only recorded without its return if a try failed.
+fn preferred_writers(analysis: &Analysis, object: u32, call: OngoingCall) -> Vec<u32> {
+    let occupancy = &analysis.objects[object as usize].occupancy;
+    let holds_since = |hold: &Hold| hold.is_recorded && hold.from < call.entry;
+    if occupancy.holds.is_empty() || !occupancy.holds.iter().all(holds_since) {
+        return Vec::new();
+    }
+    let is_preferred = |writer: &u32| {
+        let open = analysis.threads[*writer as usize].open.last();
+        open.is_some_and(|wait| (wait.event, wait.object) == ((5, 3), Some(object)) && wait.entry < call.entry)
+    };
+    occupancy.waiting_threads().into_iter().filter(is_preferred).collect()
 }
 
 /// The shortest cycle through a thread, from that on.

@@ -39,6 +39,26 @@ fn a_writer_is_stuck_if_all_readers_are() {
 }
 
 #[test]
+fn a_reader_waits_for_a_writer_that_is_preferred() {
+    // It would have got a lock of the default kind at once, because others hold that only for reading.
+    let read: &[RecordLine] = &[(10, 1, "5:2:1", &[48]), (10, 1, "5:2:2", &[0, 0, 1])];
+    let write: &[RecordLine] = &[(20, 2, "5:3:1", &[48])];
+    let again: &[RecordLine] = &[(30, 1, "5:2:1", &[48])];
+    let other: &[RecordLine] = &[(30, 3, "5:2:1", &[48])];
+    let timed: &[RecordLine] = &[(20, 2, "5:31:1", &[48, 0, 99])];
+    let late: &[RecordLine] = &[(40, 2, "5:3:1", &[48])];
+    let found = |records: &[&[RecordLine<'static>]]| {
+        let (analysis, graph) = analysed(&lines(records));
+        wrong(&analysis, &graph)
+    };
+    assert_eq!(found(&[read, write, again]), (vec![vec![1, 2]], vec![]));
+    let waits: &[RecordLine] = &[(31, 1, "4:2:1", &[64, 0])];
+    assert_eq!(found(&[read, write, other, waits]), (vec![], vec![(2, 1), (3, 2)]));
+    assert_eq!(found(&[read, timed, again]), (vec![], vec![]));
+    assert_eq!(found(&[read, again, late]), (vec![], vec![]));
+}
+
+#[test]
 fn a_robust_mutex_is_not_lost_with_its_owner() {
     let ended = |attributes: &'static [u64]| {
         let records = lines(&[
