@@ -11,7 +11,7 @@ use super::holds::{FinishedWait, Hold, Knowledge};
 use super::numeric_record::NumericRecord;
 use super::object_state::{ObjectKind, ObjectState, WorstWait};
 use super::object_table::ObjectTable;
-use super::tables::{Creation, InheritedHold, ProgramState, ThreadState};
+use super::tables::{Creation, ProgramState, ThreadState};
 use super::timeline_event::TimelineEvent;
 use super::wait_selection::WaitSelection;
 use super::wait_shares::Holder;
@@ -390,16 +390,5 @@ impl Analysis {
         for (mutex, key) in wakeups.iter().filter_map(|wakeup| wakeup.watch) {
             self.objects[mutex as usize].occupancy.cancel_wait(key);
         }
-    }
-
-    /// What a thread holds, for a child that it forks.
-    pub fn inherited_holds(&self, thread: u32) -> Vec<InheritedHold> {
-        let hold = |&object: &u32| {
-            let ObjectState { address, kind, ref occupancy, .. } = self.objects[object as usize];
-            let hold = occupancy.holds.iter().find(|hold| hold.holder.thread == thread)?;
-            let (is_exclusive, site, depth) = (occupancy.is_exclusive(), hold.holder.site, hold.depth);
-            Some(InheritedHold { address, kind, is_exclusive, site, depth })
-        };
-        self.threads[thread as usize].holds.iter().filter_map(hold).collect()
     }
 }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use super::analysis::{Analysis, WaitPlace};
 use super::numeric_record::NumericRecord;
+use super::object_state::ObjectState;
 use super::tables::{ImageEnd, InheritedHold, OngoingCall, ProgramState, ThreadFate, ThreadState};
 use super::timeline_event::TimelineEvent;
 use super::wait_shares::Holder;
@@ -15,6 +16,17 @@ const FUTEX_OP: (u8, u8) = (10, 3);
 const COPYING_FORKS: [u64; 4] = [0, 6, 7, 8];
 
 impl Analysis {
+    /// What a thread holds, for a child that it forks.
+    pub fn inherited_holds(&self, thread: u32) -> Vec<InheritedHold> {
+        let hold = |&object: &u32| {
+            let ObjectState { address, kind, ref occupancy, .. } = self.objects[object as usize];
+            let hold = occupancy.holds.iter().find(|hold| hold.holder.thread == thread)?;
+            let (is_exclusive, site, depth) = (occupancy.is_exclusive(), hold.holder.site, hold.depth);
+            Some(InheritedHold { address, kind, is_exclusive, site, depth })
+        };
+        self.threads[thread as usize].holds.iter().filter_map(hold).collect()
+    }
+
     /// The thread of a record, which is noted as its latest one.
     pub fn thread_of(&mut self, record: &NumericRecord) -> u32 {
         let NumericRecord { time, pid, lwp, event, .. } = *record;
