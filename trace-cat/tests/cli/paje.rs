@@ -19,6 +19,9 @@ struct PajeState {
     note: String,
 }
 
+/// The container of an end of a link, and its time.
+type LinkEnd = (String, u64);
+
 /// What a Paje trace shows.
 #[derive(Debug, Default)]
 struct PajeTrace {
@@ -28,8 +31,8 @@ struct PajeTrace {
     /// Names of the containers and types of what begins or ends, by alias.
     names: HashMap<String, String>,
     open_links: HashMap<String, (String, String, u64)>,
-    /// Value, start and end, each with its time.
-    links: Vec<(String, (String, u64), (String, u64))>,
+    /// Value, start and end.
+    links: Vec<(String, LinkEnd, LinkEnd)>,
     marks: Vec<(String, String, u64)>,
     /// The values of each variable.
     variables: BTreeMap<String, Vec<(u64, u64)>>,

@@ -34,6 +34,7 @@ mod pending_wait;
 mod tables;
 mod thread_creation;
 mod timeline_event;
+mod timeline_log;
 mod wait_graph;
 mod wait_selection;
 mod wait_shares;

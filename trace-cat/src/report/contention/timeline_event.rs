@@ -5,10 +5,6 @@
 
 use std::ops::Range;
 
-use super::analysis::{Analysis, WaitPlace};
-use super::holds::Hold;
-use super::locks::PROC_FORK;
-use super::numeric_record::NumericRecord;
 use super::tables::ImageEnd;
 use super::wakeups::Waker;
 
@@ -150,101 +146,5 @@ impl HoldInterval {
             (_, true) => "ended later",
             _ => return None,
         })
-    }
-}
-
-impl Analysis {
-    /// Logs what a viewer draws, if that is asked for.
-    pub fn draw(&mut self, event: TimelineEvent) {
-        if let Some(timeline) = &mut self.timeline {
-            timeline.push(event);
-        }
-    }
-
-    /// The parts of an interval that are selected, and whether its beginning and its end are not.
-    fn cut(&self, from: u64, to: u64) -> ((u64, u64), (bool, bool)) {
-        let times = &self.selection.times;
-        ((from.max(times.start), to.min(times.end)), (from < times.start, to > times.end))
-    }
-
-    /// Logs the last `waited` nanoseconds of the selected part of a wait until `end`, but for those after it, which are contention.
-    pub fn draw_wait(
-        &mut self,
-        object: Option<u32>,
-        (waited, contended, end): (u64, u64, u64),
-        place: WaitPlace,
-        holder: Option<u32>,
-        waker: Option<Waker>,
-    ) {
-        if self.timeline.is_some() {
-            let WaitPlace { thread, site, entry, is_open, is_rest, has_timed_out } = place;
-            let ((_, to), is_cut) = self.cut(entry, end);
-            let to = to.saturating_sub(contended);
-            let from = to.saturating_sub(waited);
-            let (is_cut, has_timed_out) = ((is_cut.0 && !is_rest, is_cut.1), has_timed_out && !is_cut.1);
-            self.draw(TimelineEvent::Wait(WaitInterval {
-                thread,
-                object,
-                site,
-                from,
-                to,
-                is_cut,
-                holder,
-                waker,
-                is_open,
-                is_rest,
-                has_timed_out,
-            }));
-        }
-    }
-
-    /// Logs a hold, as far as it is selected.
-    pub fn draw_hold(&mut self, object: u32, hold: Hold, end: u64) {
-        let (thread, site) = (hold.holder.thread, hold.holder.site);
-        if self.timeline.is_some() && self.is_selected(thread, Some(object)) {
-            let ((from, to), is_cut) = self.cut(hold.from, end);
-            let has_waiters = self.objects[object as usize].occupancy.has_waiters();
-            let complete = (hold.from, end);
-            self.draw(TimelineEvent::Hold(HoldInterval {
-                thread,
-                object,
-                site,
-                from,
-                to,
-                is_cut,
-                complete,
-                has_waiters,
-            }));
-        }
-    }
-
-    /// Logs a hold whose release is missing.
-    pub fn draw_lost_hold(&mut self, object: u32, hold: Hold) {
-        let (thread, site) = (hold.holder.thread, hold.holder.site);
-        if self.timeline.is_some() && self.is_selected(thread, Some(object)) {
-            self.draw(TimelineEvent::LostHold { thread, object, site, from: hold.from });
-        }
-    }
-
-    /// Logs a fork: the thread of the parent with the child's pthread_t made it.
-    pub fn draw_fork(&mut self, parent: u32, child: u32, record: &NumericRecord) {
-        let Some(&parent) = self.thread_of_tid.get(&(parent, record.tid)) else { return };
-        let open = &self.threads[parent as usize].open;
-        let forked_at = open.iter().rfind(|call| call.event == PROC_FORK).map(|call| call.entry);
-        self.draw(TimelineEvent::Fork { parent, child, forked_at, time: record.time });
-    }
-
-    /// Logs the ends of a process's threads, and its own.
-    pub fn draw_process_end(&mut self, process: u32) {
-        if self.timeline.is_some() {
-            let state = &self.processes[process as usize];
-            let (time, how) = (state.last, state.end);
-            for thread in state.threads.clone() {
-                let state = &self.threads[thread as usize];
-                let time = if state.has_exited { state.last } else { time.max(state.last) };
-                self.draw(TimelineEvent::ThreadEnd { thread, time });
-            }
-            self.draw(TimelineEvent::ProcessEnd { process, time, how });
-        }
     }
 }
