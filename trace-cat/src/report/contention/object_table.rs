@@ -14,7 +14,7 @@ pub const ENDED_MAX: usize = 1 << 16;
 const CALLS_MAX: u64 = 1024;
 
 /// What objects have in common that are summed up: process, kind, site, whether that initialised them, and whether they are selected.
-type Group = (u32, ObjectKind, u32, bool, bool);
+type SumKey = (u32, ObjectKind, u32, bool, bool);
 
 /// The objects, each with a number that stays.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub struct ObjectTable {
     /// How many ended objects are kept as they are.
     ended: usize,
     /// The number of the first object of each sum.
-    sums: HashMap<Group, u32, RandomState>,
+    sums: HashMap<SumKey, u32, RandomState>,
 }
 
 impl ObjectTable {

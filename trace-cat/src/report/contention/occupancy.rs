@@ -349,8 +349,7 @@ impl Occupancy {
     /// Ends a wait at `now`, when the thread has not acquired the object yet.
     pub fn end_wait(&mut self, key: u64, now: u64, knowledge: Knowledge) -> Option<FinishedWait> {
         self.advance(now, knowledge);
-        let (_, wait) = self.remove_wait(key)?;
-        Some(self.finish(now, wait))
+        self.remove_wait(key).map(|(_, wait)| self.finish(now, wait))
     }
 
     /// Removes the wait that has begun last with a key; returns also its place.
@@ -391,13 +390,11 @@ impl Occupancy {
     /// Removes the waits that ended without an acquisition.
     pub fn take_finished(&mut self) -> Vec<FinishedWait> {
         let given_up = std::mem::take(&mut self.given_up);
-        let end = |wait: &PendingWait| wait.end.unwrap_or(wait.entry);
-        given_up.into_iter().map(|wait| self.finish(end(&wait), wait)).collect()
+        given_up.into_iter().map(|wait| self.finish(wait.end.unwrap_or(wait.entry), wait)).collect()
     }
 
     fn finish(&self, end: u64, wait: PendingWait) -> FinishedWait {
-        let shares = self.shares(&wait, end);
         let PendingWait { key, entry, has_timed_out, site, rank, .. } = wait;
-        FinishedWait { key, entry, end, shares, has_timed_out, site, rank }
+        FinishedWait { key, entry, end, shares: self.shares(&wait, end), has_timed_out, site, rank }
     }
 }
