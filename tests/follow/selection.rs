@@ -166,7 +166,7 @@ fn a_call_that_goes_on_is_known_from_now_on() {
     for (format, meanwhile, expected) in [
         (&["-F", "text"][..], "sema_post(", " < sema_wait(0x"),
         (&["-F", "json", "--calls"], "\"sema_post\"", "\"event\":\"sema_wait\",\"object\":\"0x"),
-        (&["--longer", "1us"], ":01:42:2:", ":04:02:1:0x"),
+        (&["--longer", "1us"], ":04:30:2:", ":04:02:1:0x"),
     ] {
         let test = TestDirectory::new("follow-from-now");
         let program = test.traced(Program::c("follow/waiting.c")).spawn();

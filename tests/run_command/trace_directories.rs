@@ -65,7 +65,7 @@ fn options_reach_the_program_and_others_are_inherited() {
 fn a_purpose_reaches_the_program() {
     let test = TestDirectory::new("run-purpose");
     for (purpose, expected) in [
-        ("contention", "THR_TRACE_DETAIL=1\nTHR_TRACE_LEVEL=blocked\n"),
+        ("contention", "THR_TRACE_DETAIL=1\nTHR_TRACE_LEVEL=blocked\nTHR_TRACE_STACK=32\n"),
         ("flight", "THR_TRACE_DETAIL=1\nTHR_TRACE_RING=1048576\n"),
     ] {
         let output = started(&test)

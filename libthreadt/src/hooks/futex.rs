@@ -136,7 +136,7 @@ fn put_wake(switch: Switch, [address, operation, count, _]: [u64; 4], call_next:
     let result = call_next();
     if !switch.is_selective() || result > 0 {
         let [woken, error] = outcome(result);
-        recorder::put(&id::FUTEX_WAKE_0, time, [address, operation, count, woken, error]);
+        recorder::put_result(&id::FUTEX_WAKE_0, time, [address, operation, count, woken, error], error != 0);
     }
     recorder::release_is_recorded(noted);
     result

@@ -154,7 +154,7 @@ fn late_records_are_marked_in_each_format() {
         assert!(error.starts_with("trace-cat: --follow: 1 record") && error.lines().count() == 1, "{error}");
         assert_eq!(output.status.code(), Some(0));
         if format == "csv" {
-            assert!(lines.remove(0).ends_with(",columns,late"));
+            assert!(lines.remove(0).ends_with(",columns,name,late"));
         }
         if format == "text" {
             assert!(lines.remove(0).starts_with("times since "));

@@ -87,7 +87,7 @@ fn stacks_are_selected_with_their_records() {
         assert_eq!(indexes(&printed(trace.path(), options)).len(), RECORDS.len(), "{options:?}");
     }
     let csv = printed(trace.path(), &["-F", "csv", "--head", "1", "-e", "cond"]);
-    assert!(csv.lines().count() == 3 && csv.ends_with(",frame_1 frame_2 frame_3 frame_4 frame_5\n"), "{csv}");
+    assert!(csv.lines().count() == 3 && csv.ends_with(",frame_1 frame_2 frame_3 frame_4 frame_5,\n"), "{csv}");
 }
 
 #[test]
@@ -119,12 +119,10 @@ fn text_has_the_frames_under_the_calls() {
         });
         lines.collect::<Vec<String>>()
     };
+    let first = ["0  program+0x1136", "1  program+0x1200", "2  program+0x1300", "3  program+0x1400"];
     let first =
-        ["0  /bin/program+0x1136", "1  /bin/program+0x1200", "2  /bin/program+0x1300", "3  /bin/program+0x1400"];
-    let first =
-        [&first[..], &["4  /bin/program+0x1500", "5  /bin/program+0x1600", "6  [could not be followed further]"]]
-            .concat();
-    let condition = ["1/3", "0  /bin/program+0x2000"];
+        [&first[..], &["4  program+0x1500", "5  program+0x1600", "6  [could not be followed further]"]].concat();
+    let condition = ["1/3", "0  program+0x2000"];
     let failed = ["1/4 mutex_lock", "0  [jit]", "1  [jit]"];
     let complete =
         [&["1/2"][..], &first, &condition, &["1/4 mutex_lock"], &failed, &["1/2", "1/3", "1/4 proc_exit"]].concat();
@@ -133,7 +131,7 @@ fn text_has_the_frames_under_the_calls() {
         (&["--head", "1"][..], [&["1/2"], &first[..]].concat()),
         (&["--head", "2"], [&["1/2"][..], &first, &condition].concat()),
         (&["--tail", "4"], complete[complete.len() - 6..].to_vec()),
-        (&["-e", "cond"], ["1/3 cond_wait", "0  /bin/program+0x2000"].to_vec()),
+        (&["-e", "cond"], ["1/3 cond_wait", "0  program+0x2000"].to_vec()),
     ] {
         let text = printed(trace.path(), &[&["-F", "text", "--stack"], options].concat());
         assert_eq!(frames(&text), expected, "{options:?}\n{text}");
@@ -164,7 +162,7 @@ fn json_has_stacks() {
     assert_eq!(stack_of(&["--head", "2"]), ["", r#"["0x403000","0x403100"]}"#]);
     let info = "format 1\npid 1\nmap 0x401000 0x403000 0x1000 - /bin/program\n";
     fs::write(trace.path().join("trinfo.0000001"), info).unwrap();
-    assert_eq!(stack_of(&["--stack", "-e", "cond"]), [r#"["/bin/program+0x2000"]}"#]);
+    assert_eq!(stack_of(&["--stack", "-e", "cond"]), [r#"["program+0x2000"]}"#]);
 }
 
 #[test]

@@ -51,7 +51,7 @@ enum Track {
 
 /// What a text in a packet says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Label {
+enum PacketText {
     Category(&'static str),
     ArgumentName(&'static str),
     Argument(&'static str),
@@ -71,7 +71,7 @@ pub struct PerfettoTimeline {
     writer: EventWriter,
     texts: InternedTexts,
     /// The numbers of the texts that are used most.
-    labels: HashMap<Label, u64, RandomState>,
+    labels: HashMap<PacketText, u64, RandomState>,
     tracks: HashMap<Track, u64, RandomState>,
     lanes: HoldLanes,
     flows: WakeFlows,
@@ -128,7 +128,7 @@ impl PerfettoTimeline {
     }
 
     /// The number of what a label says.
-    fn label(&mut self, label: Label, scene: &TimelineScene, out: &mut Vec<u8>) -> u64 {
+    fn label(&mut self, label: PacketText, scene: &TimelineScene, out: &mut Vec<u8>) -> u64 {
         if let Some(known) = self.labels.get(&label) {
             return *known;
         }
@@ -139,17 +139,19 @@ impl PerfettoTimeline {
             format!("{before}{name}{after}")
         };
         let (usage, text) = match label {
-            Label::Category(name) => (TextUse::Category, name.to_owned()),
-            Label::ArgumentName(name) => (TextUse::ArgumentName, name.to_owned()),
-            Label::Argument(text) => (TextUse::Argument, text.to_owned()),
-            Label::Wait(object, before, after) => (TextUse::EventName, cut(scene.wait_name(object), before, after)),
-            Label::Hold(object, before, after) => {
+            PacketText::Category(name) => (TextUse::Category, name.to_owned()),
+            PacketText::ArgumentName(name) => (TextUse::ArgumentName, name.to_owned()),
+            PacketText::Argument(text) => (TextUse::Argument, text.to_owned()),
+            PacketText::Wait(object, before, after) => {
+                (TextUse::EventName, cut(scene.wait_name(object), before, after))
+            }
+            PacketText::Hold(object, before, after) => {
                 (TextUse::EventName, cut(format!("hold {}", scene.object_name(object)), before, after))
             }
-            Label::Address(object) => (TextUse::Argument, format!("{:#x}", scene.object(object).address)),
-            Label::Place(site) => (TextUse::Argument, scene.place(site).unwrap_or_default()),
-            Label::Thread(thread) => (TextUse::Argument, scene.names.thread_label(thread)),
-            Label::Function(process, address) => (TextUse::EventName, scene.names.function_name(process, address)),
+            PacketText::Address(object) => (TextUse::Argument, format!("{:#x}", scene.object(object).address)),
+            PacketText::Place(site) => (TextUse::Argument, scene.place(site).unwrap_or_default()),
+            PacketText::Thread(thread) => (TextUse::Argument, scene.names.thread_label(thread)),
+            PacketText::Function(process, address) => (TextUse::EventName, scene.names.function_name(process, address)),
         };
         let number = self.texts.number(usage, text, out);
         self.labels.insert(label, number);
@@ -185,14 +187,14 @@ impl PerfettoTimeline {
     /// The arguments of an interval: name and value of each.
     fn arguments(
         &mut self,
-        values: [(&'static str, Option<Label>); 5],
+        values: [(&'static str, Option<PacketText>); 5],
         scene: &TimelineScene,
         out: &mut Vec<u8>,
     ) -> ([(u64, u64); 5], usize) {
         let (mut arguments, mut count) = ([(0, 0); 5], 0);
         for (name, label) in values {
             let Some(label) = label else { continue };
-            arguments[count] = (self.label(Label::ArgumentName(name), scene, out), self.label(label, scene, out));
+            arguments[count] = (self.label(PacketText::ArgumentName(name), scene, out), self.label(label, scene, out));
             count += 1;
         }
         (arguments, count)
@@ -200,14 +202,14 @@ impl PerfettoTimeline {
 
     fn put_wait(&mut self, wait: &WaitInterval, scene: &TimelineScene, out: &mut Vec<u8>) {
         let track = self.thread_track(wait.thread, scene, out);
-        let category = self.label(Label::Category("wait"), scene, out);
-        let name = self.label(Label::Wait(wait.object, wait.is_cut.0, wait.is_cut.1 || wait.is_open), scene, out);
+        let category = self.label(PacketText::Category("wait"), scene, out);
+        let name = self.label(PacketText::Wait(wait.object, wait.is_cut.0, wait.is_cut.1 || wait.is_open), scene, out);
         let values = [
-            ("object", wait.object.map(Label::Address)),
-            ("site", Some(Label::Place(wait.site)).filter(|_| wait.site > 0)),
-            ("held by", wait.holder.map(Label::Thread)),
-            ("ended by", wait.waker.map(|waker| Label::Thread(waker.thread))),
-            ("note", wait.note().map(Label::Argument)),
+            ("object", wait.object.map(PacketText::Address)),
+            ("site", Some(PacketText::Place(wait.site)).filter(|_| wait.site > 0)),
+            ("held by", wait.holder.map(PacketText::Thread)),
+            ("ended by", wait.waker.map(|waker| PacketText::Thread(waker.thread))),
+            ("note", wait.note().map(PacketText::Argument)),
         ];
         let (arguments, count) = self.arguments(values, scene, out);
         self.put_slice(track, (wait.from, wait.to), (category, name), &arguments[..count], (None, None), out);
@@ -226,12 +228,12 @@ impl PerfettoTimeline {
     fn put_hold(&mut self, hold: &HoldInterval, scene: &TimelineScene, out: &mut Vec<u8>) {
         let lane = self.lanes.place(hold, scene);
         let track = self.lane_track(hold.thread, lane, scene, out);
-        let category = self.label(Label::Category("hold"), scene, out);
-        let name = self.label(Label::Hold(hold.object, hold.is_cut.0, hold.is_cut.1), scene, out);
+        let category = self.label(PacketText::Category("hold"), scene, out);
+        let name = self.label(PacketText::Hold(hold.object, hold.is_cut.0, hold.is_cut.1), scene, out);
         let values = [
-            ("object", Some(Label::Address(hold.object))),
-            ("site", Some(Label::Place(hold.site)).filter(|_| hold.site > 0)),
-            ("note", hold.note().map(Label::Argument)),
+            ("object", Some(PacketText::Address(hold.object))),
+            ("site", Some(PacketText::Place(hold.site)).filter(|_| hold.site > 0)),
+            ("note", hold.note().map(PacketText::Argument)),
             ("", None),
             ("", None),
         ];
@@ -251,7 +253,7 @@ impl PerfettoTimeline {
         out: &mut Vec<u8>,
     ) {
         let track = self.thread_track(thread, scene, out);
-        let category = self.label(Label::Category(category), scene, out);
+        let category = self.label(PacketText::Category(category), scene, out);
         let name = self.texts.number(TextUse::EventName, name, out);
         let time = self.since_start(time);
         self.writer.begin(EventType::Instant, track, time).name(category, name);
@@ -268,7 +270,7 @@ impl PerfettoTimeline {
     fn put_loss(&mut self, thread: u32, end: u64, scene: &TimelineScene, out: &mut Vec<u8>) {
         let Some((from, lost)) = self.losses.remove(&thread) else { return };
         let track = self.thread_track(thread, scene, out);
-        let category = self.label(Label::Category("missing"), scene, out);
+        let category = self.label(PacketText::Category("missing"), scene, out);
         let name = self.texts.number(TextUse::EventName, format!("{lost} records lost"), out);
         self.put_slice(track, (from, end.max(from)), (category, name), &[], (None, None), out);
     }
@@ -313,9 +315,9 @@ impl TimelineSink for PerfettoTimeline {
         match event {
             ((13, 1), 0) => {
                 let track = self.thread_track(thread, scene, out);
-                let category = self.label(Label::Category("function"), scene, out);
+                let category = self.label(PacketText::Category("function"), scene, out);
                 let process = scene.thread(thread).process;
-                let name = self.label(Label::Function(process, record.arguments[0]), scene, out);
+                let name = self.label(PacketText::Function(process, record.arguments[0]), scene, out);
                 self.writer.begin(EventType::SliceBegin, track, time).name(category, name).append(out);
             }
             ((13, 2), 0) => {
