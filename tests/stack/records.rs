@@ -40,7 +40,7 @@ fn wants_stack(entry: &Record, returned: Option<&Record>) -> Option<bool> {
     match name.as_str() {
         "thr_create" => Some(true),
         "thr_sleep" => Some(false),
-        "cond_wait" | "cond_timedwait" | "cond_clockwait" => Some(true),
+        "cond_wait" | "cond_timedwait" | "cond_clockwait" | "futex_wait" => Some(true),
         "sema_wait" | "sema_timedwait" => Some(column(entry, "s_count") == Some(0) || returned.is_some_and(has_failed)),
         "barrier_wait" => Some(column(entry, "b_count") != Some(1)),
         // Whether the thread had ended is not recorded, nor who ran the routine.

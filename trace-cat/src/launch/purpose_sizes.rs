@@ -110,7 +110,10 @@ impl PurposeSizes {
             ("flight", self.flight, true),
         ];
         let known = all.into_iter().filter(|(_, _, is_known)| *is_known);
-        let sizes: Vec<String> = known.map(|(name, size, _)| format!("{name} {}", DecimalBytes(size))).collect();
+        // How long stacks are is not known where none was recorded.
+        let more = |name| if name == "contention" { " and stacks" } else { "" };
+        let sizes: Vec<String> =
+            known.map(|(name, size, _)| format!("{name} {}{}", DecimalBytes(size), more(name))).collect();
         sizes.join(", ")
     }
 }
