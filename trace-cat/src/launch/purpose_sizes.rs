@@ -253,7 +253,7 @@ mod tests {
         let sizes =
             PurposeSizes { contention: 1_000_000, timeline: 2_000_000, everything: 3_000_000, flight: 4_000_000 };
         let of = |purpose| Recording { purpose, ..Recording::default() }.for_purpose();
-        let all = "everything 3.00 MB, timeline 2.00 MB, contention 1.00 MB, flight 4.00 MB";
+        let all = "everything 3.00 MB, timeline 2.00 MB, contention 1.00 MB and stacks, flight 4.00 MB";
         let told = |purpose, bytes| {
             let recording = of(purpose);
             PurposeSizes::are_told(&recording, bytes).then(|| sizes.describe(&recording))
