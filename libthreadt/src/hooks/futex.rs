@@ -99,9 +99,9 @@ pub unsafe extern "C-unwind" fn futex_system_call(
     }
     let columns = columns(number, [a, b, c, d, e]);
     match event {
-        id::FUTEX_WAIT => put_two([&id::FUTEX_WAIT_1, &id::FUTEX_WAIT_2], columns, caller, call_next),
+        id::FUTEX_WAIT => put_two([&id::FUTEX_WAIT_1, &id::FUTEX_WAIT_2], true, columns, caller, call_next),
         id::FUTEX_WAKE => put_wake(switch, columns, call_next),
-        _ => put_two([&id::FUTEX_OP_1, &id::FUTEX_OP_2], columns, caller, call_next),
+        _ => put_two([&id::FUTEX_OP_1, &id::FUTEX_OP_2], false, columns, caller, call_next),
     }
 }
 
@@ -110,16 +110,17 @@ fn outcome(result: c_long) -> [u64; 2] {
     [result as u64, if result == -1 { errno() as u64 } else { 0 }]
 }
 
+/// Records the call in two records; the stack before the call if it `waits`, and else behind it if it fails.
 #[inline(always)]
 fn put_two(
     kinds: [&'static RecordKind; 2],
+    waits: bool,
     [address, operation, value, fourth]: [u64; 4],
     caller: u64,
     call_next: impl FnOnce() -> c_long,
 ) -> c_long {
     let time = clock::now_unfenced();
     recorder::put(kinds[0], time, [address, operation, value, fourth, detail(caller)]);
-    let waits = core::ptr::eq(kinds[0], &raw const id::FUTEX_WAIT_1);
     if waits {
         recorder::put_stack(time);
     }

@@ -1,5 +1,5 @@
-//! What a program calls to record events of its own. It has no such functions itself: `threadt.h` and the crate `threadt`
-//! refer to these weakly.
+//! What a program calls to record events of its own. It has no such functions itself: `threadt.h` and the crate
+//! `threadt-events` refer to these weakly.
 //!
 //! A name is passed with its length and a word of the program's, in which its ID is kept for later calls; the word may be
 //! null. The ID depends on the text alone, so the word stays right in forked children.
@@ -77,12 +77,16 @@ unsafe fn put_named(
     // SAFETY: the caller's.
     let (text, cache) = unsafe { (core::slice::from_raw_parts(text, length), cache.as_ref()) };
     let id = match cache.map_or(0, |cache| cache.load(Relaxed)) {
-        0 => interned_names::id_of(text),
+        0 => {
+            let id = interned_names::id_of(text);
+            // Once: all threads that call from there share the word.
+            if let Some(cache) = cache {
+                cache.store(id, Relaxed);
+            }
+            id
+        }
         id => id,
     };
-    if let Some(cache) = cache {
-        cache.store(id, Relaxed);
-    }
     let is_new = !interned_names::is_stored(id);
     if is_new {
         interned_names::store(id, text);

@@ -93,8 +93,8 @@ impl RuleBuilder {
                 0x06 => self.restore(cursor.uleb128()?),
                 0x07 => self.set(cursor.uleb128()?, SavedAt::Undefined, Some(0)),
                 0x08 => self.set(cursor.uleb128()?, SavedAt::Same, Some(0)),
-                0x09 => {
-                    // DW_CFA_register
+                // DW_CFA_register and DW_CFA_val_offset: no compiler uses them for these registers.
+                0x09 | 0x14 | 0x15 => {
                     let register = cursor.uleb128()?;
                     cursor.uleb128()?;
                     self.set(register, SavedAt::Lost, Some(0));
@@ -119,12 +119,6 @@ impl RuleBuilder {
                 0x0f => self.cfa_expression(cursor)?,
                 0x10 => self.expression(cursor)?,
                 0x11 => self.offset(cursor, true, 1)?,
-                0x14 | 0x15 => {
-                    // DW_CFA_val_offset: no compiler uses it for these registers.
-                    let register = cursor.uleb128()?;
-                    cursor.uleb128()?;
-                    self.set(register, SavedAt::Lost, Some(0));
-                }
                 0x16 => {
                     let register = cursor.uleb128()?;
                     let length = cursor.uleb128()?;

@@ -177,8 +177,5 @@ fn common_information(memory: &mut BoundedMemory, at: usize) -> Option<CommonInf
         }
         letters += 1;
     }
-    if !common.has_augmentation {
-        common.instructions = cursor.at;
-    }
     Some(common)
 }

@@ -199,7 +199,7 @@ fn open_calls<'a>(texts: impl Iterator<Item = &'a Arc<RecordText>>) -> Vec<Box<[
             at = stretch.start + length as u64;
         }
         // The first line may have been cut.
-        for line in last.split_inclusive(|&byte| byte == b'\n').filter(|line| record_time(line).is_some()) {
+        for line in columns::lines(&last).filter(|line| record_time(line).is_some()) {
             let event = columns::event(line);
             match event.2 {
                 _ if is_stack(line) => {}
