@@ -7,21 +7,26 @@
 //!
 //! The threads that merge make numbers of the lines; this thread takes them in order, because names of code are looked up in it.
 
+use std::cell::RefCell;
 use std::io;
 use std::sync::mpsc;
 use std::thread;
 
 use super::analysis_inputs::{AnalysisInputs, output_name};
 use super::print::selected_paths;
-use crate::export::{ChromeTimeline, EventSelection, PajeTimeline, PerfettoTimeline, TimelineExport, TimelineSink};
+use crate::export::{
+    ChromeTimeline, EventSelection, NameSources, PajeTimeline, PerfettoTimeline, TimelineExport, TimelineSink,
+};
 use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
 use crate::options::{CommandError, Options, OutputFormat};
 use crate::output::destination::Output;
+use crate::output::file_groups;
 use crate::report::contention::{Analysis, NumericRecord};
 use crate::report::runs;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
 use crate::symbols::Symbolizer;
+use crate::trace::interned_names::InternedNames;
 
 /// Bytes that are collected before they are written.
 const CHUNK: usize = 256 << 10;
@@ -49,7 +54,9 @@ pub fn export(options: &Options, diagnostics: &Diagnostics) -> Result<bool, Comm
     };
     let analysis = Analysis::new(trace.knowledge(), waits);
     let selection = EventSelection::new(&options.selection);
-    let mut export = TimelineExport::new(analysis, selection, &trace.recorded, &symbols, sink);
+    let (recorded, interned) = (&trace.recorded, InternedNames::new(file_groups(&paths)));
+    let sources = NameSources { recorded, symbols: &symbols, interned, objects: RefCell::default() };
+    let mut export = TimelineExport::new(analysis, selection, sources, sink);
     run(&merge, &mut export, &mut |bytes| output.write(bytes)).map_err(failed)?;
     let has_drawn = export.finish(&trace.inputs.running_until(), &mut |bytes| output.write(bytes)).map_err(failed)?;
     if !has_drawn && !is_all && merge.span().is_some() {

@@ -1,16 +1,18 @@
 //! What viewers get of random programs, against the report's own figures.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use serde_json::Value;
 
-use super::{ChromeTimeline, EventSelection, PerfettoTimeline, TimelineExport, TimelineSink};
+use super::{ChromeTimeline, EventSelection, NameSources, PerfettoTimeline, TimelineExport, TimelineSink};
 use crate::options::Selection;
 use crate::report::contention::random_threads::RandomThreads;
 use crate::report::contention::{Analysis, DurationHistogram, NumericRecord, WaitSelection};
 use crate::symbols::Symbolizer;
 use crate::testing::seeded_random::SeededRandom;
+use crate::trace::interned_names::InternedNames;
 
 /// Counts and sums of slices, by category and by the address of the object.
 type Sums = BTreeMap<(String, String), (u64, u64)>;
@@ -28,7 +30,9 @@ fn exported(
 ) -> Vec<u8> {
     let (recorded, symbols) = (HashMap::new(), Symbolizer::new(Vec::new(), &[]));
     let analysis = Analysis::new(HashMap::new(), waits);
-    let mut export = TimelineExport::new(analysis, EventSelection::new(selection), &recorded, &symbols, sink);
+    let (interned, objects) = (InternedNames::default(), RefCell::default());
+    let sources = NameSources { recorded: &recorded, symbols: &symbols, interned, objects };
+    let mut export = TimelineExport::new(analysis, EventSelection::new(selection), sources, sink);
     let mut out = Vec::new();
     for record in records {
         export.add(record, &mut out).unwrap();
@@ -129,6 +133,12 @@ struct PerfettoReading {
     flow_ends: Vec<(u64, u64, String)>,
     tracks: Vec<String>,
     counters: BTreeMap<u64, Vec<(u64, u64)>>,
+    /// Category, name, beginning and end of each slice.
+    slices: Vec<(String, String, u64, u64)>,
+    /// Category, name, time and values of each instant.
+    instants: Vec<(String, String, u64, Vec<(String, i64)>)>,
+    /// Names of tracks, by their numbers.
+    track_names: HashMap<u64, String>,
 }
 
 impl PerfettoReading {
@@ -149,6 +159,8 @@ impl PerfettoReading {
             }
             for track in bytes(&packet, 60) {
                 let track = fields(track);
+                let name = bytes(&track, 2).first().map(|name| String::from_utf8_lossy(name).into_owned());
+                reading.track_names.insert(number(&track, 1).unwrap(), name.unwrap_or_default());
                 reading.tracks.extend(bytes(&track, 2).iter().map(|name| String::from_utf8(name.to_vec()).unwrap()));
             }
             for event in bytes(&packet, 11) {
@@ -156,7 +168,7 @@ impl PerfettoReading {
             }
         }
         events.sort_by_key(|(time, _)| *time);
-        let mut stacks: HashMap<u64, Vec<(u64, String, String)>> = HashMap::new();
+        let mut stacks: HashMap<u64, Vec<(u64, String, String, String)>> = HashMap::new();
         for (time, event) in events {
             let (kind, track) = (number(&event, 9).unwrap(), number(&event, 11).unwrap());
             let name = number(&event, 10).map(|name| texts[&(2, name)].clone()).unwrap_or_default();
@@ -168,14 +180,27 @@ impl PerfettoReading {
                         is_object.then(|| texts[&(29, number(&argument, 17).unwrap())].clone())
                     });
                     reading.names.push(name.clone());
-                    stacks.entry(track).or_default().push((time, category, arguments.unwrap_or_default()));
+                    stacks.entry(track).or_default().push((
+                        time,
+                        category,
+                        arguments.unwrap_or_default(),
+                        name.clone(),
+                    ));
                 }
                 2 => {
-                    let (from, category, object) = stacks.entry(track).or_default().pop().expect("a slice is open");
+                    let (from, category, object, name) =
+                        stacks.entry(track).or_default().pop().expect("a slice is open");
+                    reading.slices.push((category.clone(), name, from, time));
                     let sum = reading.sums.entry((category, object)).or_default();
                     *sum = (sum.0 + 1, sum.1 + time - from);
                 }
-                3 => reading.names.push(name.clone()),
+                3 => {
+                    reading.names.push(name.clone());
+                    let values = bytes(&event, 4).into_iter().map(fields).filter_map(|argument| {
+                        Some((texts[&(3, number(&argument, 1)?)].clone(), number(&argument, 4)? as i64))
+                    });
+                    reading.instants.push((category, name.clone(), time, values.collect()));
+                }
                 4 => reading.counters.entry(track).or_default().push((time, number(&event, 30).unwrap())),
                 other => panic!("type {other}"),
             }
@@ -325,3 +350,5 @@ fn selections_leave_out_threads_holds_and_short_waits() {
     let times = WaitSelection { times: start..start + 8, ..WaitSelection::default() };
     assert_eq!(names(times, &none), ["… wait mutex 0x10", "… wait mutex 0x10 …", "hold mutex 0x10 …"]);
 }
+
+mod program_events;

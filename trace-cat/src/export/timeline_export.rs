@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::io;
 
 use super::event_selection::EventSelection;
+use super::program_event::ProgramEvent;
+use super::program_events::ProgramEvents;
 use super::scene::TimelineScene;
 use super::sink::TimelineSink;
 use super::waiting_counts::WaitingCounts;
@@ -13,19 +15,29 @@ use crate::report::object_names::ObjectNames;
 use crate::report::recorded_process::RecordedProcess;
 use crate::report::trace_names::TraceNames;
 use crate::symbols::Symbolizer;
+use crate::trace::interned_names::InternedNames;
 
 /// The way from records to a format.
 pub struct TimelineExport<'a> {
     analysis: Analysis,
     selection: EventSelection,
-    recorded: &'a HashMap<u32, RecordedProcess>,
-    symbols: &'a Symbolizer,
-    object_names: RefCell<ObjectNames>,
+    program_events: ProgramEvents,
+    /// Those of the record in progress.
+    found: Vec<ProgramEvent>,
+    sources: NameSources<'a>,
     counts: WaitingCounts,
     sink: Box<dyn TimelineSink + 'a>,
     has_begun: bool,
     /// Something selected was drawn.
     pub has_drawn: bool,
+}
+
+/// Where names come from.
+pub struct NameSources<'a> {
+    pub recorded: &'a HashMap<u32, RecordedProcess>,
+    pub symbols: &'a Symbolizer,
+    pub interned: InternedNames,
+    pub objects: RefCell<ObjectNames>,
 }
 
 /// Where the bytes of a format go.
@@ -36,17 +48,16 @@ impl<'a> TimelineExport<'a> {
     pub fn new(
         mut analysis: Analysis,
         selection: EventSelection,
-        recorded: &'a HashMap<u32, RecordedProcess>,
-        symbols: &'a Symbolizer,
+        sources: NameSources<'a>,
         sink: Box<dyn TimelineSink + 'a>,
     ) -> TimelineExport<'a> {
         analysis.timeline = Some(Vec::new());
         TimelineExport {
             analysis,
             selection,
-            recorded,
-            symbols,
-            object_names: RefCell::default(),
+            program_events: ProgramEvents::default(),
+            found: Vec::new(),
+            sources,
             counts: WaitingCounts::new(),
             sink,
             has_begun: false,
@@ -64,19 +75,37 @@ impl<'a> TimelineExport<'a> {
             self.sink.begin(record.time, out);
         }
         self.analysis.add(record);
-        let thread = self.analysis.thread_of_record(record);
-        if let Some(thread) = thread.filter(|thread| self.selection.wants_record(record, *thread, &self.analysis)) {
-            let scene = scene(&self.analysis, self.recorded, self.symbols, &self.object_names);
-            self.sink.record(record, thread, &scene, out);
+        if let Some(thread) = self.analysis.thread_of_record(record) {
+            let names = self.sources.scene(&self.analysis).names;
+            self.program_events.add(record, thread, names, &mut self.found);
+            self.draw_program_events(out);
         }
         self.draw(out)
+    }
+
+    /// Gives the sink what the program itself has recorded.
+    fn draw_program_events(&mut self, out: &mut Vec<u8>) {
+        let scene = self.sources.scene(&self.analysis);
+        for event in self.found.drain(..) {
+            if let Some(event) = self.selection.part(&event, &self.analysis) {
+                self.has_drawn = true;
+                self.sink.program_event(&event, &scene, out);
+            }
+        }
     }
 
     /// Gives the sink what the analysis has found.
     fn draw(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
         let Some(mut events) = self.analysis.timeline.take() else { return Ok(()) };
-        let scene = scene(&self.analysis, self.recorded, self.symbols, &self.object_names);
-        for event in events.drain(..).filter(|event| self.selection.wants(event, &self.analysis)) {
+        for event in events.drain(..) {
+            if !self.selection.wants(&event, &self.analysis) {
+                continue;
+            }
+            if let TimelineEvent::ThreadEnd { thread, time } = event {
+                self.program_events.end_thread(thread, time, &mut self.found);
+                self.draw_program_events(out);
+            }
+            let scene = self.sources.scene(&self.analysis);
             let times = &self.analysis.selection.times;
             match event {
                 TimelineEvent::Wait(wait) => self.counts.add_wait(wait.object, wait.from, wait.to)?,
@@ -104,7 +133,7 @@ impl<'a> TimelineExport<'a> {
         self.draw(&mut out)?;
         write(&out)?;
         out.clear();
-        let scene = scene(&self.analysis, self.recorded, self.symbols, &self.object_names);
+        let scene = self.sources.scene(&self.analysis);
         let (counts, sink) = (std::mem::take(&mut self.counts), &mut self.sink);
         counts.finish(&mut |sample| sink.count(&sample, &scene, &mut out))?;
         write(&out)?;
@@ -113,11 +142,13 @@ impl<'a> TimelineExport<'a> {
     }
 }
 
-fn scene<'b>(
-    analysis: &'b Analysis,
-    recorded: &'b HashMap<u32, RecordedProcess>,
-    symbols: &'b Symbolizer,
-    object_names: &'b RefCell<ObjectNames>,
-) -> TimelineScene<'b> {
-    TimelineScene { names: TraceNames { analysis, recorded, symbols }, object_names }
+impl NameSources<'_> {
+    fn scene<'b>(&'b self, analysis: &'b Analysis) -> TimelineScene<'b> {
+        let NameSources { recorded, symbols, interned, objects } = self;
+        TimelineScene {
+            names: TraceNames { analysis, recorded, symbols },
+            object_names: objects,
+            interned_names: interned,
+        }
+    }
 }

@@ -18,8 +18,14 @@ use crate::trace::file_names::{FileGroup, ProcessFiles};
 /// The most stacks whose names are kept; if there are more, all are forgotten.
 const STACKS_MAX: usize = 1 << 14;
 
-/// A process, and the addresses of one of its stacks.
-type Request = (u32, Vec<u64>);
+/// A process, and the addresses of one of its stacks, or of the beginning of a function.
+type Request = (u32, Vec<u64>, RequestKind);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum RequestKind {
+    Stack,
+    Function,
+}
 
 /// The names of frames.
 #[derive(Debug)]
@@ -39,8 +45,8 @@ impl FrameNames {
         let (names, answers) = channel();
         let look_up = move || {
             let mut source = NameSource { groups, programs: HashMap::new(), symbols: Symbolizer::new(Vec::new(), &[]) };
-            for (pid, addresses) in pending {
-                if names.send(source.names(pid, &addresses)).is_err() {
+            for (pid, addresses, kind) in pending {
+                if names.send(source.names(pid, &addresses, kind)).is_err() {
                     break;
                 }
             }
@@ -53,14 +59,23 @@ impl FrameNames {
     /// What each frame of a stack is called, the innermost first; an address may be in several functions that were inlined into each
     /// other.
     pub fn of(&self, pid: u32, stack: &CallStack) -> Arc<[String]> {
+        self.look_up((pid, stack.addresses.clone(), RequestKind::Stack))
+    }
+
+    /// What the function is called that begins at an address.
+    pub fn of_function(&self, pid: u32, address: u64) -> Arc<[String]> {
+        self.look_up((pid, vec![address], RequestKind::Function))
+    }
+
+    fn look_up(&self, request: Request) -> Arc<[String]> {
         let mut lookups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let request = (pid, stack.addresses.clone());
         if let Some(known) = lookups.known.get(&request) {
             return known.clone();
         }
         let sent = lookups.requests.send(request.clone());
         let names = sent.ok().and_then(|()| lookups.answers.recv().ok());
-        let names: Arc<[String]> = names.unwrap_or_else(|| stack.texts()).into();
+        let unknown = || request.1.iter().map(|address| format!("{address:#x}")).collect();
+        let names: Arc<[String]> = names.unwrap_or_else(unknown).into();
         if lookups.known.len() >= STACKS_MAX {
             lookups.known.clear();
         }
@@ -78,7 +93,7 @@ struct NameSource {
 }
 
 impl NameSource {
-    fn names(&mut self, pid: u32, addresses: &[u64]) -> Vec<String> {
+    fn names(&mut self, pid: u32, addresses: &[u64], kind: RequestKind) -> Vec<String> {
         let NameSource { groups, programs, symbols } = self;
         let programs = programs.entry(pid).or_insert_with(|| programs_of(groups, pid));
         // Which program made the record shows in where its code was.
@@ -87,7 +102,11 @@ impl NameSource {
         };
         let maps = programs.iter().max_by_key(known);
         let code = |address: u64| maps.map_or(CodeAddress::Unknown(address), |maps| maps.find(address));
-        addresses.iter().flat_map(|address| symbols.frame_names(code(*address))).collect()
+        let names = |address: &u64| match kind {
+            RequestKind::Stack => symbols.frame_names(code(*address)),
+            RequestKind::Function => vec![symbols.function_name(code(*address))],
+        };
+        addresses.iter().flat_map(names).collect()
     }
 }
 

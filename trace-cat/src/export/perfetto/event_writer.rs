@@ -29,6 +29,7 @@ mod event {
 /// Fields of `DebugAnnotation`.
 mod annotation {
     pub const NAME_IID: u32 = 1;
+    pub const INT_VALUE: u32 = 4;
     pub const STRING_VALUE_IID: u32 = 17;
 }
 
@@ -81,6 +82,15 @@ impl EventWriter {
         self.packet.clear();
         put_number(annotation::NAME_IID, name, &mut self.packet);
         put_number(annotation::STRING_VALUE_IID, value, &mut self.packet);
+        put_bytes(event::DEBUG_ANNOTATIONS, &self.packet, &mut self.event);
+        self
+    }
+
+    /// Adds an argument that is a number.
+    pub fn number(&mut self, name: u64, value: i64) -> &mut EventWriter {
+        self.packet.clear();
+        put_number(annotation::NAME_IID, name, &mut self.packet);
+        put_number(annotation::INT_VALUE, value as u64, &mut self.packet);
         put_bytes(event::DEBUG_ANNOTATIONS, &self.packet, &mut self.event);
         self
     }

@@ -17,12 +17,13 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::hold_lanes::HoldLanes;
+use super::program_event::{ProgramEvent, ProgramSpan, ProgramText, mark_arguments};
 use super::scene::TimelineScene;
 use super::sink::TimelineSink;
 use super::thread_flow::ThreadFlow;
 use super::waiting_counts::{CounterSample, CounterSubject};
 use super::wake_flows::{WakeFlow, WakeFlows};
-use crate::report::contention::{HoldInterval, NumericRecord, TimelineEvent, WaitInterval};
+use crate::report::contention::{HoldInterval, TimelineEvent, WaitInterval};
 use crate::report::trace_names::event_name;
 use event_writer::{EventType, EventWriter, SEQUENCE};
 use interned_texts::{InternedTexts, TextUse};
@@ -44,8 +45,10 @@ enum Track {
     Process(u32),
     /// Process and LWP.
     Thread(u32, u32),
-    /// Process, LWP and lane.
-    Holds(u32, u32, u32),
+    /// Process, LWP, what is on it, and its number.
+    Lane(u32, u32, &'static str, u32),
+    /// Process and name.
+    UserCounter(u32, ProgramText),
     Counter(CounterSubject),
 }
 
@@ -61,7 +64,8 @@ enum PacketText {
     Address(u32),
     Place(u32),
     Thread(u32),
-    Function(u32, u64),
+    /// An event of the program of the process with this ID, and which edges cut it if it is a span.
+    Program(u32, ProgramText, bool, bool),
 }
 
 /// The format `perfetto`.
@@ -119,11 +123,18 @@ impl PerfettoTimeline {
         })
     }
 
-    fn lane_track(&mut self, thread: u32, lane: u32, scene: &TimelineScene, out: &mut Vec<u8>) -> u64 {
+    /// One of the tracks of a thread's holds or spans.
+    fn lane_track(
+        &mut self,
+        thread: u32,
+        (name, lane): (&'static str, u32),
+        scene: &TimelineScene,
+        out: &mut Vec<u8>,
+    ) -> u64 {
         let (pid, lwp) = (scene.process_of(thread).pid, scene.thread(thread).lwp);
-        self.track(Track::Holds(pid, lwp, lane), out, |timeline, out| {
+        self.track(Track::Lane(pid, lwp, name, lane), out, |timeline, out| {
             let parent_uuid = timeline.thread_track(thread, scene, out);
-            TrackDescriptor { parent_uuid, name: "holds".to_owned(), ..TrackDescriptor::default() }
+            TrackDescriptor { parent_uuid, name: name.to_owned(), ..TrackDescriptor::default() }
         })
     }
 
@@ -151,7 +162,9 @@ impl PerfettoTimeline {
             PacketText::Address(object) => (TextUse::Argument, format!("{:#x}", scene.object(object).address)),
             PacketText::Place(site) => (TextUse::Argument, scene.place(site).unwrap_or_default()),
             PacketText::Thread(thread) => (TextUse::Argument, scene.names.thread_label(thread)),
-            PacketText::Function(process, address) => (TextUse::EventName, scene.names.function_name(process, address)),
+            PacketText::Program(pid, text, before, after) => {
+                (TextUse::EventName, cut(scene.program_text(pid, text), before, after))
+            }
         };
         let number = self.texts.number(usage, text, out);
         self.labels.insert(label, number);
@@ -227,7 +240,7 @@ impl PerfettoTimeline {
 
     fn put_hold(&mut self, hold: &HoldInterval, scene: &TimelineScene, out: &mut Vec<u8>) {
         let lane = self.lanes.place(hold, scene);
-        let track = self.lane_track(hold.thread, lane, scene, out);
+        let track = self.lane_track(hold.thread, ("holds", lane), scene, out);
         let category = self.label(PacketText::Category("hold"), scene, out);
         let name = self.label(PacketText::Hold(hold.object, hold.is_cut.0, hold.is_cut.1), scene, out);
         let values = [
@@ -240,6 +253,21 @@ impl PerfettoTimeline {
         let (arguments, count) = self.arguments(values, scene, out);
         let flows = self.flows.of_hold(hold);
         self.put_slice(track, (hold.from, hold.to), (category, name), &arguments[..count], flows, out);
+    }
+
+    fn put_span(&mut self, span: &ProgramSpan, scene: &TimelineScene, out: &mut Vec<u8>) {
+        let (thread, pid) = (span.thread, scene.process_of(span.thread).pid);
+        let track = match span.lane {
+            0 => self.thread_track(thread, scene, out),
+            lane => self.lane_track(thread, ("spans", lane), scene, out),
+        };
+        let category = self.label(PacketText::Category(span.text.category()), scene, out);
+        let name = self.label(PacketText::Program(pid, span.text, span.is_cut.0, span.is_cut.1), scene, out);
+        let note = span.note().map(|note| {
+            let name = self.label(PacketText::ArgumentName("note"), scene, out);
+            (name, self.label(PacketText::Argument(note), scene, out))
+        });
+        self.put_slice(track, (span.from, span.to), (category, name), note.as_slice(), (None, None), out);
     }
 
     /// Appends an instant of a thread, at which an arrow ends and one begins.
@@ -310,21 +338,41 @@ impl TimelineSink for PerfettoTimeline {
         packet.append(out);
     }
 
-    fn record(&mut self, record: &NumericRecord, thread: u32, scene: &TimelineScene, out: &mut Vec<u8>) {
-        let (time, event) = (self.since_start(record.time), (record.event, record.which));
-        match event {
-            ((13, 1), 0) => {
+    fn program_event(&mut self, event: &ProgramEvent, scene: &TimelineScene, out: &mut Vec<u8>) {
+        let thread = event.thread();
+        let pid = scene.process_of(thread).pid;
+        match *event {
+            ProgramEvent::Span(span) => self.put_span(&span, scene, out),
+            ProgramEvent::Mark { time, text, values, .. } => {
                 let track = self.thread_track(thread, scene, out);
-                let category = self.label(PacketText::Category("function"), scene, out);
+                let category = self.label(PacketText::Category(text.category()), scene, out);
+                let name = self.label(PacketText::Program(pid, text, false, false), scene, out);
+                let arguments = mark_arguments(text, values);
+                let arguments = arguments
+                    .map(|(name, value)| (self.label(PacketText::ArgumentName(name), scene, out), value))
+                    .collect::<Vec<_>>();
+                let time = self.since_start(time);
+                self.writer.begin(EventType::Instant, track, time).name(category, name);
+                for (name, value) in arguments {
+                    self.writer.number(name, value);
+                }
+                self.writer.append(out);
+            }
+            ProgramEvent::Count { time, text, value, .. } => {
                 let process = scene.thread(thread).process;
-                let name = self.label(PacketText::Function(process, record.arguments[0]), scene, out);
-                self.writer.begin(EventType::SliceBegin, track, time).name(category, name).append(out);
+                let track = self.track(Track::UserCounter(pid, text), out, |timeline, out| TrackDescriptor {
+                    parent_uuid: timeline.process_track(process, scene, out),
+                    name: scene.program_text(pid, text),
+                    counter: Some(CounterDescriptor::default()),
+                    ..TrackDescriptor::default()
+                });
+                let time = self.since_start(time);
+                self.writer.begin(EventType::Counter, track, time).counter(value as u64).append(out);
             }
-            ((13, 2), 0) => {
-                let track = self.thread_track(thread, scene, out);
-                self.writer.begin(EventType::SliceEnd, track, time).append(out);
+            ProgramEvent::MissingBegin { time, text, .. } => {
+                let name = format!("{}: no beginning recorded", scene.program_text(pid, text));
+                self.put_mark(thread, time, ("missing", name), (None, None), scene, out);
             }
-            _ => {}
         }
     }
 

@@ -95,10 +95,15 @@ impl TextLine<'_> {
                 }
                 ColumnLayout::InternedName => {
                     self.put_separator(start);
-                    match self.names.text(fields.pid(), bits(text)) {
+                    match self.names.interned.text(fields.pid(), bits(text)) {
                         Some(name) => self.put(format!("\"{}\"", name.escape_debug()).as_bytes()),
                         None => self.put(text),
                     }
+                }
+                ColumnLayout::Function => {
+                    self.put_separator(start);
+                    let name = self.names.function(fields.pid(), bits(text));
+                    self.put(name.as_bytes());
                 }
                 ColumnLayout::LimitTimespec => {
                     let nanoseconds = bits(next(fields, index));

@@ -31,6 +31,8 @@ pub enum ColumnLayout {
     Name,
     /// The text of a name's ID.
     InternedName,
+    /// The name of the function that begins at an address.
+    Function,
     /// This column and the next as a time limit: seconds and nanoseconds.
     LimitTimespec,
     /// A time limit in nanoseconds.
@@ -125,6 +127,7 @@ fn column_layout(column: &Column, index: usize) -> ColumnLayout {
         name if name.ends_with('?') => ColumnLayout::Nothing,
         "name_0_7" => ColumnLayout::Name,
         interned_names::COLUMN => ColumnLayout::InternedName,
+        "function" => ColumnLayout::Function,
         "limit_sec" => ColumnLayout::LimitTimespec,
         "limit_ns" => ColumnLayout::Limit,
         // 0 is the default.

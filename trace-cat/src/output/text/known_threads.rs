@@ -14,6 +14,11 @@ use crate::trace::file_names::{FileGroup, ProcessFiles};
 
 /// The most open calls of one thread; if it has more, the oldest is forgotten.
 pub const OPEN_CALLS_MAX: usize = 64;
+/// The most functions that a thread is in; with more, the outermost is forgotten.
+const FUNCTIONS_MAX: usize = 1 << 12;
+/// The category of a program's own events, and its spans.
+const USER: u8 = 12;
+const USER_SPAN: (u8, u8) = (12, 90);
 /// The most threads that are remembered; if there are more, all are forgotten.
 pub const THREADS_MAX: usize = 1 << 18;
 /// The least columns of labels.
@@ -45,6 +50,8 @@ struct KnownThread {
     label: ThreadLabel,
     lwpid: u32,
     open_calls: Vec<OpenCall>,
+    /// Address and return address of the functions that it is in.
+    functions: Vec<(u64, u64)>,
     label_cache: (u64, u32),
 }
 
@@ -108,7 +115,13 @@ impl KnownThreads {
         let label = label(name.unwrap_or_else(|| pid.to_string()), lwpid);
         self.width = self.width.max(label.width);
         let index = self.threads.len();
-        self.threads.push(KnownThread { label, lwpid, open_calls: Vec::new(), label_cache: (0, 0) });
+        self.threads.push(KnownThread {
+            label,
+            lwpid,
+            open_calls: Vec::new(),
+            functions: Vec::new(),
+            label_cache: (0, 0),
+        });
         self.indexes.insert(u128::from_ne_bytes(*fields.thread_key()), index);
         self.indexes_by_id.insert((pid, tid), index);
         index
@@ -177,12 +190,48 @@ impl KnownThreads {
         calls.push(call);
     }
 
-    /// Removes the newest open call of this event: a signal handler's call begins last and returns first.
-    pub fn end_call(&mut self, thread: usize, event: (u8, u8)) -> Option<OpenCall> {
+    /// Removes the newest open call that this record can be the return of: a signal handler's call begins last and returns first.
+    pub fn end_call(&mut self, thread: usize, ret: &Fields) -> Option<OpenCall> {
         let calls = &mut self.threads[thread].open_calls;
-        let index = calls.iter().rposition(|call| call.event == event)?;
+        let is_span = ends_span(ret);
+        let is_its =
+            |call: &OpenCall| call.event == ret.event() && (!is_span || call.object.bytes() == ret.argument(0));
+        let index = calls.iter().rposition(is_its)?;
         Some(calls.remove(index))
     }
+
+    pub fn enter_function(&mut self, thread: usize, fields: &Fields) {
+        let functions = &mut self.threads[thread].functions;
+        if functions.len() == FUNCTIONS_MAX {
+            functions.remove(0);
+        }
+        functions.push(function(fields));
+    }
+
+    /// Leaves a function, and those that it called.
+    pub fn leave_function(&mut self, thread: usize, fields: &Fields) {
+        let functions = &mut self.threads[thread].functions;
+        let left = function(fields);
+        if let Some(index) = functions.iter().rposition(|function| *function == left) {
+            functions.truncate(index);
+        }
+    }
+
+    /// In how many spans and functions a thread is.
+    pub fn depth(&self, thread: usize) -> u32 {
+        let KnownThread { open_calls, functions, .. } = &self.threads[thread];
+        let spans = open_calls.iter().filter(|call| call.event.0 == USER).count();
+        (spans + functions.len()) as u32
+    }
+}
+
+fn function(fields: &Fields) -> (u64, u64) {
+    (bits(fields.argument(0)), bits(fields.argument(1)))
+}
+
+/// Whether a record is the end of a span, which has a name as its beginning has.
+pub fn ends_span(fields: &Fields) -> bool {
+    fields.event() == USER_SPAN && fields.which() == 2
 }
 
 fn label(name: String, lwpid: u32) -> ThreadLabel {

@@ -1,6 +1,7 @@
 //! One line of `-F text`: its columns and colours.
 
 use super::kind_layout::KindLayout;
+use super::line_names::LineNames;
 use super::line_plan::LineLabel;
 use super::short_text::ShortText;
 use super::time_column::TimeColumn;
@@ -9,7 +10,6 @@ use crate::output::terminal_style::{self, Highlight};
 use crate::record::errno_names::errno;
 use crate::record::fields::{Fields, bits};
 use crate::support::duration::write_duration;
-use crate::trace::interned_names::InternedNames;
 
 /// The column of the result, if the call is not wider.
 const RESULT_COLUMN: usize = 70;
@@ -17,6 +17,10 @@ const RESULT_COLUMN: usize = 70;
 const DURATION_END: usize = 92;
 /// More spaces than are usually added at once.
 const SPACES: [u8; 64] = [b' '; 64];
+
+/// How far what is in a span or a function is indented, and in how many at most.
+const INDENTATION: u32 = 2;
+const DEPTH_MAX: u32 = 20;
 
 /// The marker before a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,14 +36,14 @@ pub enum CallMarker {
 /// A line in progress.
 pub struct TextLine<'a> {
     pub(super) out: &'a mut Vec<u8>,
-    pub(super) names: &'a InternedNames,
+    pub(super) names: &'a LineNames,
     pub(super) time: u64,
     coloured: bool,
     /// Where the line begins in `out`.
     start: usize,
     /// Bytes of the line that take no column.
     hidden: usize,
-    /// How many columns more than usual the time takes.
+    /// How many columns more than usual the time takes, and the indentation.
     extra_width: usize,
 }
 
@@ -48,7 +52,7 @@ impl<'a> TextLine<'a> {
     /// the time column wants one.
     pub fn new(
         coloured: bool,
-        names: &'a InternedNames,
+        names: &'a LineNames,
         time: u64,
         clock: &mut TimeColumn,
         label: LineLabel,
@@ -63,6 +67,11 @@ impl<'a> TextLine<'a> {
         line.end_colour();
         line.put(label.text);
         line.hidden += label.hidden;
+        if label.depth > 0 {
+            let indentation = (label.depth.min(DEPTH_MAX) * INDENTATION) as usize;
+            line.put(&SPACES[..indentation]);
+            line.extra_width += indentation;
+        }
         line.put(match marker {
             CallMarker::None => b"   ",
             CallMarker::Begins => b" > ",
@@ -157,7 +166,7 @@ impl<'a> TextLine<'a> {
         self.out.len() - self.start - self.hidden
     }
 
-    /// Columns of the line so far if the time took no more than usual.
+    /// Columns of the line so far if the time took no more than usual and nothing was indented.
     pub fn usual_width(&self) -> usize {
         self.width() - self.extra_width
     }

@@ -17,6 +17,8 @@ pub struct PlannedLine {
     pub record: u32,
     /// The number of the thread's label, for [`LinePlan::label`].
     pub label: u32,
+    /// In how many spans and functions the line is.
+    pub depth: u32,
     /// What the line shows.
     pub kind: LineKind,
 }
@@ -41,6 +43,8 @@ pub struct LineLabel<'a> {
     pub text: &'a [u8],
     /// Bytes of the text that take no column.
     pub hidden: usize,
+    /// In how many spans and functions the line is.
+    pub depth: u32,
 }
 
 /// The lines of a batch.
@@ -114,7 +118,7 @@ impl LinePlan {
         let index = line.label as usize;
         let start = index.checked_sub(1).map_or(0, |before| self.labels[before].0);
         let (end, hidden) = self.labels[index];
-        LineLabel { text: &self.label_text[start..end], hidden }
+        LineLabel { text: &self.label_text[start..end], hidden, depth: line.depth }
     }
 
     /// Adds a part of the stack of the record with this number.

@@ -3,13 +3,22 @@
 
 use std::collections::VecDeque;
 
-use super::known_threads::{KnownThreads, OpenCall, THREADS_MAX, name_bytes};
+use super::known_threads::{KnownThreads, OpenCall, THREADS_MAX, ends_span, name_bytes};
 use super::line_plan::{BatchRecords, CarriedRecord, LineKind, LinePlan, PlannedLine};
 use super::time_column::TimeColumn;
 use crate::output::terminal_style::{self, Highlight};
 use crate::record::call_stack::CallStack;
 use crate::record::columns::SET_NAME;
 use crate::record::fields::Fields;
+
+/// Category and number of the records of functions.
+const FUNC_ENTER: (u8, u8) = (13, 1);
+const FUNC_LEAVE: (u8, u8) = (13, 2);
+
+/// Whether a return record, if it is the end of a span, is that of this entry record.
+fn is_same_span(entry: Option<Fields>, ret: &Fields) -> bool {
+    !ends_span(ret) || entry.is_some_and(|entry| entry.argument(0) == ret.argument(0))
+}
 
 /// What is remembered from record to record.
 #[derive(Debug)]
@@ -91,7 +100,7 @@ impl LinePlanner {
                 // The file changed after it was checked. The line is shown as it is.
                 Err(_) => {
                     self.release_held(records, plan);
-                    plan.lines.push(PlannedLine { record: number, label: 0, kind: LineKind::Single });
+                    plan.lines.push(PlannedLine { record: number, label: 0, depth: 0, kind: LineKind::Single });
                 }
             }
         }
@@ -137,12 +146,13 @@ impl LinePlanner {
                 self.held = Some(HeldEntry { thread, event, record: number });
             }
             2 => {
-                if self.held.is_some_and(|held| (held.thread, held.event) == (thread, event)) {
+                let entry = self.held.filter(|held| (held.thread, held.event) == (thread, event));
+                if entry.is_some_and(|held| is_same_span(plan.record(records, held.record), fields)) {
                     self.held = None;
                     return self.add_line(thread, number, LineKind::Complete, plan);
                 }
                 self.release_held(records, plan);
-                let call = self.threads.end_call(thread, event).map(|call| {
+                let call = self.threads.end_call(thread, fields).map(|call| {
                     plan.open_calls.push(call);
                     plan.open_calls.len() as u32 - 1
                 });
@@ -150,7 +160,13 @@ impl LinePlanner {
             }
             _ => {
                 self.release_held(records, plan);
+                if event == FUNC_LEAVE {
+                    self.threads.leave_function(thread, fields);
+                }
                 self.add_line(thread, number, LineKind::Single, plan);
+                if event == FUNC_ENTER {
+                    self.threads.enter_function(thread, fields);
+                }
                 self.set_name(fields);
             }
         }
@@ -177,8 +193,9 @@ impl LinePlanner {
     fn release_held(&mut self, records: &BatchRecords, plan: &mut LinePlan) {
         let Some(HeldEntry { thread, record, .. }) = self.held.take() else { return };
         let Some(fields) = plan.record(records, record) else { return };
-        self.threads.begin_call(thread, OpenCall::of(&fields));
+        let call = OpenCall::of(&fields);
         self.add_line(thread, record, LineKind::Entry, plan);
+        self.threads.begin_call(thread, call);
     }
 
     fn add_line(&mut self, thread: usize, record: u32, kind: LineKind, plan: &mut LinePlan) {
@@ -190,7 +207,7 @@ impl LinePlanner {
                 label
             }
         };
-        plan.lines.push(PlannedLine { record, label, kind });
+        plan.lines.push(PlannedLine { record, label, depth: self.threads.depth(thread), kind });
     }
 
     /// Appends a thread's label in its colour and the spaces after it. Returns how many bytes take no column.

@@ -1,10 +1,9 @@
 //! Writes the lines of a plan. Only the time column is remembered from line to line.
 
-use std::sync::Arc;
-
 use super::frame_lines::write_frames;
 use super::kind_layout::KindLayouts;
 use super::line::{CallMarker, TextLine};
+use super::line_names::LineNames;
 use super::line_plan::{BatchRecords, LineKind, LineLabel, LinePlan, PlannedLine};
 use super::short_text::ShortText;
 use super::time_column::TimeColumn;
@@ -13,7 +12,6 @@ use crate::filter::OpenCallTable;
 use crate::output::frame_names::FrameNames;
 use crate::record::call_stack::CallStack;
 use crate::record::fields::Fields;
-use crate::trace::interned_names::InternedNames;
 
 /// Columns of a terminal. A line is not wider if its call can be shown in two lines.
 pub const WIDTH: usize = 100;
@@ -22,14 +20,14 @@ pub const WIDTH: usize = 100;
 pub struct LineWriter {
     kinds: KindLayouts,
     coloured: bool,
-    names: Arc<InternedNames>,
+    names: LineNames,
     pub open_calls: OpenCallTable,
     /// The names of frames, if stacks are shown.
     pub frame_names: Option<FrameNames>,
 }
 
 impl LineWriter {
-    pub fn new(coloured: bool, names: Arc<InternedNames>, open_calls: OpenCallTable) -> LineWriter {
+    pub fn new(coloured: bool, names: LineNames, open_calls: OpenCallTable) -> LineWriter {
         LineWriter { kinds: KindLayouts::new(), coloured, names, open_calls, frame_names: None }
     }
 

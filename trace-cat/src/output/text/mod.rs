@@ -14,6 +14,8 @@
 //! that the call took (unless both records have the same time), and an answer for each column that is a question and is
 //! not 0. A call that is known not to return has `open` for its result, how long it lasted at least, and why it is open.
 //!
+//! What is in a span of the program's own, or in a recorded function, is indented by how many it is in.
+//!
 //! With `--stack`, the frames of a recorded stack follow the line of its call, numbered from the innermost one on.
 //!
 //! A `line_planner` goes through the records in order and makes a `line_plan`: whose records they are, which calls are open,
@@ -25,13 +27,14 @@ mod frame_lines;
 mod kind_layout;
 mod known_threads;
 mod line;
+mod line_names;
 mod line_plan;
 mod line_planner;
 mod line_writer;
 mod short_text;
 mod time_column;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use crate::filter::OpenCallTable;
 use crate::merge::OrderedSection;
@@ -41,10 +44,10 @@ use crate::output::frame_names::FrameNames;
 use crate::record::call_stack::{CallStack, is_stack, owner_key};
 use crate::record::fields::{Fields, bits};
 use crate::trace::file_names::FileGroup;
-use crate::trace::interned_names::InternedNames;
 pub use frame_lines::is_frame_line;
 use frame_lines::write_frames;
 use known_threads::KnownThreads;
+use line_names::LineNames;
 use line_plan::{BatchRecords, LinePlan};
 use line_planner::LinePlanner;
 use line_writer::LineWriter;
@@ -78,7 +81,7 @@ impl TextFormat {
     /// processes; `open_calls` are known not to return.
     pub fn new(time: TimeStyle, coloured: bool, groups: Vec<FileGroup>, open_calls: OpenCallTable) -> TextFormat {
         let clock = TimeColumn::new(time);
-        let names = Arc::new(InternedNames::new(groups.clone()));
+        let names = LineNames::new(groups.clone());
         let planner = Mutex::new(LinePlanner::new(clock, KnownThreads::new(groups), coloured));
         TextFormat {
             writer: LineWriter::new(coloured, names, open_calls),

@@ -309,8 +309,10 @@ fn open_calls_are_bounded() {
     let line = record(START, 1, "02:02:1", 0);
     let thread = threads.add(&Fields::new(line.as_bytes()).unwrap());
     (0..known_threads::OPEN_CALLS_MAX as u64 + 10).for_each(|time| threads.begin_call(thread, call(time)));
+    let ret = record(START, 1, "02:02:2", 0);
+    let ret = Fields::new(ret.as_bytes()).unwrap();
     // The newest are kept: they return first.
-    let ends: Vec<u64> = std::iter::from_fn(|| threads.end_call(thread, (2, 2))).map(|call| call.time).collect();
+    let ends: Vec<u64> = std::iter::from_fn(|| threads.end_call(thread, &ret)).map(|call| call.time).collect();
     assert_eq!(
         (ends.len(), ends[0], ends[ends.len() - 1]),
         (known_threads::OPEN_CALLS_MAX, known_threads::OPEN_CALLS_MAX as u64 + 9, 10)
@@ -354,4 +356,40 @@ fn a_call_that_does_not_return_is_open() {
     ];
     assert_eq!(lines, expected);
     assert!(lines.iter().all(|line| line.len() <= WIDTH));
+}
+
+#[test]
+fn what_is_in_spans_and_functions_is_indented() {
+    let records = [
+        (0, 2, "12:90:1", "0x10"),
+        (1, 2, "12:91:0", "0x20:-5"),
+        (2, 2, "12:90:1", "0x11"),
+        (3, 2, "12:90:2", "0x10"),
+        (4, 2, "12:90:2", "0x11"),
+        (5, 2, "13:01:0", "0x100:0x1"),
+        (6, 2, "13:01:0", "0x200:0x101"),
+        (7, 2, "02:02:1", "0x10"),
+        (8, 2, "02:02:2", "0"),
+        // The function at 0x200 was left without a record.
+        (9, 2, "13:02:0", "0x100:0x1"),
+        (10, 2, "12:90:1", "0x10"),
+        (11, 2, "12:90:2", "0x11"),
+    ]
+    .map(|(time, lwp, event, arguments)| (time, lwp, event, arguments));
+    let lines = lines_by(&mut text_format(TimeStyle::Rel), &records);
+    let calls: Vec<&str> = lines.iter().map(|line| line[29..].trim_end()).collect();
+    let expected = [
+        " > user_span(0x10)",
+        "     user_mark(0x20, value=-5)",
+        "   > user_span(0x11)",
+        "   < user_span(0x10)                                       3 ns",
+        " < user_span(0x11)                                         2 ns",
+        "   func_enter(0x100, call_site=0x1)",
+        "     func_enter(0x200, call_site=0x101)",
+        "       mutex_lock(0x10)                  = 0               1 ns",
+        "   func_leave(0x100, call_site=0x1)",
+        " > user_span(0x10)",
+        "   < user_span(0x11)",
+    ];
+    assert_eq!(calls, expected, "{}", lines.join("\n"));
 }
