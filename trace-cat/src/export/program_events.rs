@@ -30,10 +30,13 @@ pub struct ProgramEvents {
     ended: Vec<ProgramSpan>,
 }
 
+/// The symbol of a process's code at an address, which is a return address or the beginning of a function.
+type SymbolCache = HashMap<(u32, u64, bool), Option<Rc<str>>, RandomState>;
+
 /// The function that a return address, or else an address that is the beginning of one, is in.
 #[derive(Debug, Default)]
 struct FunctionNames {
-    known: RefCell<HashMap<(u32, u64, bool), Option<Rc<str>>, RandomState>>,
+    known: RefCell<SymbolCache>,
 }
 
 impl ProgramEvents {

@@ -61,7 +61,7 @@ fn reported(records: &[NumericRecord], times: &Range<u64>) -> (Sums, u64) {
         add("wait", &object.figures.wait);
         add("hold", &object.figures.hold);
     }
-    (sums, analysis.wakers.values().sum())
+    (sums, analysis.objects.iter().flat_map(|object| &object.figures.wakers).map(|(_, count)| count).sum())
 }
 
 /// A field of a protobuf message.
@@ -123,6 +123,9 @@ fn bytes<'a>(fields: &[(u64, Field<'a>)], tag: u64) -> Vec<&'a [u8]> {
     fields.iter().filter_map(of_tag).collect()
 }
 
+/// Category, name, time and values.
+type Instant = (String, String, u64, Vec<(String, i64)>);
+
 /// What Perfetto makes of a file: slices that nest on their tracks, and arrows.
 #[derive(Debug, Default)]
 struct PerfettoReading {
@@ -135,8 +138,7 @@ struct PerfettoReading {
     counters: BTreeMap<u64, Vec<(u64, u64)>>,
     /// Category, name, beginning and end of each slice.
     slices: Vec<(String, String, u64, u64)>,
-    /// Category, name, time and values of each instant.
-    instants: Vec<(String, String, u64, Vec<(String, i64)>)>,
+    instants: Vec<Instant>,
     /// Names of tracks, by their numbers.
     track_names: HashMap<u64, String>,
 }
