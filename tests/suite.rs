@@ -43,6 +43,9 @@ mod recording_modes;
 // What programs record themselves, by threadt.h and the crate threadt-events.
 mod user_events;
 
+// Functions of programs that are compiled with -finstrument-functions, and THR_TRACE_FUNC.
+mod functions;
+
 // THR_TRACE_HANDLER: shared objects that get the records.
 mod handler;
 

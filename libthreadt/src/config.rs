@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use spec::EventSet;
 use spec::buffer::{RING_SIZES, SlotLayout};
 use spec::size::SizeLimit;
+use spec::tables::FUNC;
 
 use crate::sys::diagnostics::{Warning, warn};
 use crate::sys::{self, SetOnce, path};
@@ -21,6 +22,8 @@ pub struct Config {
     pub only_blocked: bool,
     /// `THR_TRACE_HANDLER` names a handler.
     pub has_handler: bool,
+    /// `THR_TRACE_FUNC` names the functions to record.
+    pub chooses_functions: bool,
     /// The size of the slots, and by `THR_TRACE_RING` whether they are rings.
     pub layout: SlotLayout,
 }
@@ -32,6 +35,7 @@ pub static CONFIG: SetOnce<Config> = SetOnce::new(Config {
     unbuffered: false,
     only_blocked: false,
     has_handler: false,
+    chooses_functions: false,
     layout: SlotLayout::BUFFERS,
 });
 
@@ -100,8 +104,8 @@ pub fn read() -> Config {
     let privileged = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     let events = match variable(b"THR_TRACE_EVENTS") {
         _ if privileged || sys::elf::is_second_copy() || !selects_program() => EventSet::NONE,
-        None => EventSet::ALL,
-        Some(list) => EventSet::parse(list.to_bytes(), &mut |name| {
+        None => EventSet::DEFAULT,
+        Some(list) => EventSet::parse_recorded(list.to_bytes(), &mut |name| {
             warn(Warning::UnknownEvent, &[b"THR_TRACE_EVENTS: unknown category or event '", name, b"', ignored"]);
         }),
     };
@@ -115,6 +119,8 @@ pub fn read() -> Config {
         unbuffered: variable(b"THR_TRACE_BUF").is_some() && !layout.is_ring(),
         only_blocked: records_only_blocked(),
         has_handler: !events.is_none() && note_handler(variable(b"THR_TRACE_HANDLER").unwrap_or(c"").to_bytes()),
+        chooses_functions: events.contains_numbers(FUNC, 1)
+            && note_functions(variable(b"THR_TRACE_FUNC").unwrap_or(c"").to_bytes()),
         events,
         layout,
     }
@@ -137,6 +143,28 @@ fn note_handler(value: &[u8]) -> bool {
         warn(Warning::Handler, &[b"THR_TRACE_HANDLER: too long, ignored"]);
     }
     fits && !value.is_empty()
+}
+
+/// A copy of `THR_TRACE_FUNC`, and a NUL.
+static FUNCTIONS: SetOnce<[u8; 512]> = SetOnce::new([0; 512]);
+
+/// Notes libraries and symbols; whether there are any.
+fn note_functions(value: &[u8]) -> bool {
+    // SAFETY: as in `note_handler`.
+    let text = unsafe { FUNCTIONS.get_mut() };
+    let fits = value.len() < text.len();
+    if fits {
+        text.iter_mut().zip(value).for_each(|(place, &byte)| *place = byte);
+    } else {
+        warn(Warning::Functions, &[b"THR_TRACE_FUNC: too long, ignored"]);
+    }
+    fits && wanted_functions().next().is_some()
+}
+
+/// The beginnings of names of libraries and symbols whose functions are recorded; none for all.
+pub fn wanted_functions() -> impl Iterator<Item = &'static [u8]> {
+    let text = CStr::from_bytes_until_nul(FUNCTIONS.get()).unwrap_or(c"").to_bytes();
+    text.split(|&byte| byte == b':').filter(|name| !name.is_empty())
 }
 
 /// The path of the handler's file.

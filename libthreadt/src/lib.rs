@@ -68,6 +68,7 @@ mod entry {
             // SAFETY: the handler stays mapped: the library is linked with -z nodelete.
             unsafe { on_exit(lifecycle::at_exit, core::ptr::null_mut()) };
             recorder::begin_handler();
+            first_use::choose_functions();
         }
     }
 

@@ -1,6 +1,6 @@
 //! Sets of events: the lists of `THR_TRACE_EVENTS` and of trace-cat's `-e`.
 
-use crate::tables::{CATEGORIES, EVENTS, EventId};
+use crate::tables::{CATEGORIES, EVENTS, EventId, FUNC};
 
 /// A set of events.
 ///
@@ -18,6 +18,18 @@ impl EventSet {
     pub const NONE: EventSet = EventSet { events: [0; 2], categories: 1 };
     /// Every event.
     pub const ALL: EventSet = EventSet { events: [u64::MAX; 2], categories: u16::MAX };
+    /// What is recorded unless a list names events: all but functions, of which there are too many.
+    pub const DEFAULT: EventSet = {
+        let EventSet { mut events, categories } = EventSet::ALL;
+        let mut index = 0;
+        while index < EVENTS.len() {
+            if EVENTS[index].category == FUNC {
+                events[(index / 64) & 1] &= !(1 << (index % 64));
+            }
+            index += 1;
+        }
+        EventSet { events, categories: categories & !(1 << FUNC) }
+    };
 
     /// The set that a list of categories and events describes, with colons or commas between them.
     ///
@@ -25,7 +37,16 @@ impl EventSet {
     /// name has one starts with all events. UnixWare's names, with an underscore in front (`_spin_lock`), are accepted.
     /// `unknown` is called with each name that is neither a category nor an event.
     pub fn parse<'a>(list: &'a [u8], unknown: &mut dyn FnMut(&'a [u8])) -> EventSet {
-        let mut set = if list.first() == Some(&b'-') { EventSet::ALL } else { EventSet::NONE };
+        EventSet::parse_with(EventSet::ALL, list, unknown)
+    }
+
+    /// The same for a list of events to record: one whose first name has a `-` starts with [`EventSet::DEFAULT`].
+    pub fn parse_recorded<'a>(list: &'a [u8], unknown: &mut dyn FnMut(&'a [u8])) -> EventSet {
+        EventSet::parse_with(EventSet::DEFAULT, list, unknown)
+    }
+
+    fn parse_with<'a>(all: EventSet, list: &'a [u8], unknown: &mut dyn FnMut(&'a [u8])) -> EventSet {
+        let mut set = if list.first() == Some(&b'-') { all } else { EventSet::NONE };
         for item in list.split(|&byte| matches!(byte, b':' | b',')).filter(|item| !item.is_empty()) {
             let (name, wanted) = match item {
                 [b'-', name @ ..] => (name, false),
@@ -108,6 +129,19 @@ mod tests {
         assert!(set.contains_numbers(12, 5));
         let (set, _) = parsed("thread:-thr_self");
         assert!(!set.contains(id::THR_SELF) && set.contains(id::THR_JOIN) && !set.contains(id::MUTEX_LOCK));
+    }
+
+    #[test]
+    fn functions_are_recorded_only_where_they_are_named() {
+        let recorded = |list: &str| EventSet::parse_recorded(list.as_bytes(), &mut |name| panic!("{name:?}"));
+        for (list, expected) in
+            [("-cond", false), ("-cond:func", true), ("func", true), ("mutex", false), ("-func", false)]
+        {
+            assert_eq!(recorded(list).contains(id::FUNC_ENTER), expected, "{list}");
+        }
+        assert_eq!(recorded("-func"), EventSet::DEFAULT);
+        assert!(EventSet::DEFAULT.contains(id::MUTEX_LOCK) && !EventSet::DEFAULT.contains_numbers(13, 7));
+        assert!(parsed("-cond").0.contains(id::FUNC_LEAVE));
     }
 
     #[test]

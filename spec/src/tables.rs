@@ -30,6 +30,9 @@ pub const USER: u8 = 12;
 /// Numbers of [`USER`] from this one on have the rows of the table; those below are the program's.
 pub const USER_EVENTS: u8 = 90;
 
+/// The category of the program's functions.
+pub const FUNC: u8 = 13;
+
 /// The category of reader-writer locks.
 const RWLOCK: u8 = 5;
 /// The category of spin locks.

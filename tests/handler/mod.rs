@@ -144,3 +144,18 @@ fn the_example_sends_records_to_a_socket() {
     assert!(!locks.is_empty() && locks.len() <= 205 && locks.iter().all(|address| *address == lock));
     assert_eq!(test.trace().of("mutex_lock").len(), 2 * 205);
 }
+
+/// A signal handler of the program's leaves the handler by siglongjmp, twenty times; the handler forks, and executes another program.
+#[test]
+fn a_handler_that_is_left_by_a_jump_or_makes_processes_gets_all_later_records() {
+    let source = "handler/interrupted.c";
+    let handler = Program::with_flags(source, &[SHARED[0], SHARED[1], "-D_GNU_SOURCE", "-DHANDLER"]);
+    for parameters in ["0", "1"] {
+        let test = TestDirectory::new("handler-interrupted");
+        let run = test.traced(Program::c(source)).env("LD_PRELOAD", preload(&handler));
+        let run = run.env("THR_TRACE_EVENTS", "mutex:cond:sema");
+        let output = run.env("THR_TRACE_HANDLER", format!("{}:{parameters}", handler.path().display())).run();
+        assert_eq!(output.success().stdout_text(), "locks 0 processes 0\nlocks 110 processes 2\n");
+        assert_eq!(test.trace().of("mutex_lock").len(), if parameters == "1" { 2 * 110 } else { 0 });
+    }
+}

@@ -229,3 +229,42 @@ fn a_rust_program_records_by_the_crate() {
     assert!(records[0].starts_with(r#"12:93:0:"lock 7":0x"#), "{}", records[0]);
     assert_eq!(records[1..], expected);
 }
+
+/// The names and values of all marks, sorted.
+fn named_marks(test: &TestDirectory) -> Vec<(String, u64)> {
+    let (trace, (names, _)) = (test.trace(), names(test));
+    let mut marks: Vec<(String, u64)> = trace
+        .of("user_mark")
+        .iter()
+        .map(|mark| (names.get(&mark.get("name_id")).cloned().unwrap_or_default(), mark.get("value")))
+        .collect();
+    marks.sort();
+    marks
+}
+
+#[test]
+fn names_are_known_after_an_exec_and_a_dlclose_in_vfork_children_and_in_two_processes() {
+    let program = Program::c("user_events/conditions.c");
+    let library = Program::with_flags("user_events/conditions.c", &["-shared", "-fPIC", "-DLIBRARY"]);
+    let in_library = [0, 0, 1, 1, 2, 2].map(|value| ("in a library", value));
+    for (argument, expected) in [
+        ("exec", &[("after the exec", 2), ("before the exec", 1), ("in both", 1), ("in both", 2)][..]),
+        ("vfork", &[("in the child", 1), ("in the parent", 1), ("in the parent", 2)]),
+        ("fork", &[("in both", 1), ("in both", 2)]),
+        (library.path().to_str().unwrap(), &in_library),
+    ] {
+        let test = TestDirectory::new("user-events-conditions");
+        test.traced(&program).arg(argument).env("THR_TRACE_EVENTS", "user").run().success();
+        let expected: Vec<(String, u64)> = expected.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        assert_eq!(named_marks(&test), expected, "{argument}");
+    }
+}
+
+#[test]
+fn every_recorded_name_is_known_where_recording_stops_at_a_limit() {
+    let test = TestDirectory::new("user-events-limit");
+    let run = test.traced(Program::c("user_events/names.c")).arg("300").env("THR_TRACE_EVENTS", "user");
+    run.env("THR_TRACE_MAX", "64K").noise_expected().run().success();
+    let marks = named_marks(&test);
+    assert!(!marks.is_empty() && marks.iter().all(|(name, value)| *name == format!("n{value}")), "{marks:?}");
+}

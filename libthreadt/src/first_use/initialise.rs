@@ -125,7 +125,9 @@ fn configure() {
     unsafe {
         *CONFIG.get_mut() = config::read();
         *SWITCHES.get_mut() = core::array::from_fn(|index| configured_switch(&EVENTS[index]));
-        if config::stack_frames() != 0 && !next_functions::_dl_find_object.is_known() {
+        if (config::stack_frames() != 0 || CONFIG.get().chooses_functions)
+            && !next_functions::_dl_find_object.is_known()
+        {
             unwind::note_modules();
         }
     }

@@ -1,6 +1,10 @@
+mod chosen_functions;
 mod files;
 mod initialise;
 pub mod process_info;
 
+#[cfg(not(test))]
+pub use chosen_functions::choose_functions;
+pub use chosen_functions::is_chosen_function;
 pub use files::{begin_files_of_user, prepare_files};
 pub use initialise::{after_fork_in_child, initialise, is_recording, records, switch, switch_at};

@@ -153,7 +153,7 @@ fn text(field: &[c_char]) -> &[u8] {
 fn write_events(writer: &mut InfoWriter) {
     writer.raw(b"events ");
     let set = &CONFIG.get().events;
-    if *set == spec::EventSet::ALL {
+    if *set == spec::EventSet::DEFAULT {
         writer.raw(b"all");
     } else {
         let mut separator: &[u8] = b"";

@@ -191,6 +191,7 @@ mod create;
 mod exec;
 mod exit;
 mod fork;
+mod functions;
 mod futex;
 mod join;
 mod mutex;

@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use spec::encode::UntimedRecord;
 use spec::id;
 
+use super::handler_call;
 use super::slot_adoption::pthread_self;
 use crate::clock;
 use crate::config::{self, CONFIG};
@@ -82,6 +83,9 @@ fn replaces_trace() -> bool {
 fn is_in_force() -> bool {
     if !CONFIG.get().has_handler || !process_state::is_initialised() || thread_word::is_muted() {
         return false;
+    }
+    if thread_word::is_handling() && handler_call::was_left() {
+        thread_word::set_handling(false);
     }
     if IS_REFUSED.load(Relaxed) {
         PROCESS.records_directly.store(1, Relaxed);
@@ -175,7 +179,7 @@ fn call<R>(what: impl FnOnce() -> R) -> R {
     // SAFETY: always a valid place.
     let errno = unsafe { *libc::__errno_location() };
     thread_word::set_handling(true);
-    let result = what();
+    let result = handler_call::note_call(what);
     thread_word::set_handling(false);
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };

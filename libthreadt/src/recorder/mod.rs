@@ -1,5 +1,6 @@
 mod append;
 mod handler;
+mod handler_call;
 mod nesting;
 mod record;
 mod release_note;

@@ -32,6 +32,8 @@ pub enum Warning {
     Control,
     /// The handler cannot be used.
     Handler,
+    /// What THR_TRACE_FUNC names is not there. Reported for each name.
+    Functions,
 }
 
 /// A bit for each [`Warning`] that has been reported.
@@ -66,7 +68,7 @@ fn accepts(length: u64) -> bool {
 /// Writes `libthreadt: ` and the slices as one line, unless this kind of message was reported before.
 pub fn warn(warning: Warning, slices: &[&[u8]]) {
     let bit = 1 << warning as u32;
-    if warning != Warning::UnknownEvent && REPORTED.fetch_or(bit, AcqRel) & bit != 0 {
+    if ![Warning::UnknownEvent, Warning::Functions].contains(&warning) && REPORTED.fetch_or(bit, AcqRel) & bit != 0 {
         return;
     }
     let length = slices.iter().map(|slice| slice.len() as u64).sum::<u64>() + 16;

@@ -15,9 +15,9 @@ use super::path;
 /// `struct link_map`, the part that `link.h` declares.
 #[repr(C)]
 pub struct LinkMap {
-    base: usize,
+    pub(super) base: usize,
     name: *const c_char,
-    dynamic: *const Dynamic,
+    pub(super) dynamic: *const Dynamic,
     next: *const LinkMap,
 }
 
@@ -30,7 +30,7 @@ struct Debug {
 
 /// `Elf64_Dyn`.
 #[repr(C)]
-struct Dynamic {
+pub(super) struct Dynamic {
     tag: i64,
     value: usize,
 }
@@ -81,14 +81,14 @@ pub(super) struct Tables {
     /// Relocations of data and of calls, each with its size in bytes.
     pub relocations: [(*const Elf64_Rela, usize); 2],
     version_definitions: *const VersionDefinition,
-    gnu_hash: *const u32,
-    hash: *const u32,
+    pub gnu_hash: *const u32,
+    pub hash: *const u32,
     /// Where among the strings the object's own name is; 0 if it has none.
     name: usize,
 }
 
 /// The loaded objects, in the order in which the linker searches those that were there at the start.
-pub(super) fn objects() -> impl Iterator<Item = &'static LinkMap> {
+pub fn objects() -> impl Iterator<Item = &'static LinkMap> {
     // SAFETY: the linker keeps the list; entries go away only with dlclose, and the objects that matter here (the
     // program, its libraries, libc, the vDSO) are never closed.
     let mut next = unsafe { _r_debug.first };
@@ -110,13 +110,18 @@ impl LinkMap {
         ptr::eq(self.dynamic, &raw const _DYNAMIC)
     }
 
-    /// The file name of the object, without its directory.
-    pub(super) fn base_name(&self) -> &[u8] {
+    /// The path of the object's file; empty for the program.
+    pub fn path(&self) -> &[u8] {
         if self.name.is_null() {
             return b"";
         }
         // SAFETY: the linker's names are NUL-terminated and live as long as the entry.
-        path::base_name(unsafe { CStr::from_ptr(self.name) }.to_bytes())
+        unsafe { CStr::from_ptr(self.name) }.to_bytes()
+    }
+
+    /// The file name of the object, without its directory.
+    pub fn base_name(&self) -> &[u8] {
+        path::base_name(self.path())
     }
 
     pub(super) fn tables(&self) -> Option<Tables> {

@@ -5,6 +5,7 @@ pub mod diagnostics;
 pub mod elf;
 mod fd;
 pub mod file_size;
+pub mod function_symbols;
 mod hold;
 pub mod host_numbers;
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub unsafe fn note_modules() {
 pub(super) fn noted_module(address: usize) -> Option<LoadedModule> {
     let modules = AT_START.get().iter().map(|[start, end, header]| (*start..*end, *header));
     let mut having = modules.take_while(|(range, _)| range.end != 0).filter(|(range, _)| range.contains(&address));
-    having.next().map(|(range, eh_frame_header)| LoadedModule { range, eh_frame_header })
+    having.next().map(|(range, eh_frame_header)| LoadedModule { range, eh_frame_header, link_map: 0 })
 }
 
 /// A module.
@@ -50,6 +50,8 @@ pub struct LoadedModule {
     pub range: Range<usize>,
     /// Where its `.eh_frame_hdr` is; 0 if it has none.
     pub eh_frame_header: usize,
+    /// The dynamic linker's entry of it, 0 if that is not known.
+    pub link_map: usize,
 }
 
 impl LoadedModule {
@@ -66,8 +68,8 @@ impl LoadedModule {
             let result = find(address, &mut found);
             (found, result)
         };
-        (result == 0)
-            .then_some(LoadedModule { range: found.map_start..found.map_end, eh_frame_header: found.eh_frame_header })
+        let FoundObject { map_start, map_end, eh_frame_header, link_map, .. } = found;
+        (result == 0).then_some(LoadedModule { range: map_start..map_end, eh_frame_header, link_map })
     }
 
     /// Whether it is this library.

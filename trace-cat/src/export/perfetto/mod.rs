@@ -11,17 +11,18 @@
 mod event_writer;
 mod interned_texts;
 mod message;
+mod packet_text;
 
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
 use super::hold_lanes::HoldLanes;
-use super::program_event::{ProgramEvent, ProgramSpan, ProgramText, mark_arguments};
+use super::program_event::{ProgramEvent, ProgramSpan, mark_arguments};
 use super::scene::TimelineScene;
 use super::sink::TimelineSink;
 use super::thread_flow::ThreadFlow;
-use super::waiting_counts::{CounterSample, CounterSubject};
+use super::waiting_counts::CounterSample;
 use super::wake_flows::{WakeFlow, WakeFlows};
 use crate::report::contention::{HoldInterval, TimelineEvent, WaitInterval};
 use crate::report::trace_names::event_name;
@@ -31,6 +32,7 @@ use message::{
     ClockReading, ClockSnapshot, CounterDescriptor, ProcessDescriptor, ThreadDescriptor, TracePacket,
     TracePacketDefaults, TrackDescriptor,
 };
+use packet_text::{PacketText, Track};
 
 /// `BUILTIN_CLOCK_REALTIME` and `BUILTIN_CLOCK_BOOTTIME`, which is that of Perfetto's timeline; and the sequence's own.
 const REALTIME: u32 = 1;
@@ -38,35 +40,6 @@ const BOOTTIME: u32 = 6;
 const SINCE_START: u32 = 64;
 /// `SEQ_INCREMENTAL_STATE_CLEARED`.
 const STATE_CLEARED: u32 = 1;
-
-/// A track of the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Track {
-    Process(u32),
-    /// Process and LWP.
-    Thread(u32, u32),
-    /// Process, LWP, what is on it, and its number.
-    Lane(u32, u32, &'static str, u32),
-    /// Process and name.
-    UserCounter(u32, ProgramText),
-    Counter(CounterSubject),
-}
-
-/// What a text in a packet says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum PacketText {
-    Category(&'static str),
-    ArgumentName(&'static str),
-    Argument(&'static str),
-    /// An object, or the end of a thread, and which edges cut the wait.
-    Wait(Option<u32>, bool, bool),
-    Hold(u32, bool, bool),
-    Address(u32),
-    Place(u32),
-    Thread(u32),
-    /// An event of the program of the process with this ID, and which edges cut it if it is a span.
-    Program(u32, ProgramText, bool, bool),
-}
 
 /// The format `perfetto`.
 #[derive(Debug, Default)]
@@ -143,29 +116,7 @@ impl PerfettoTimeline {
         if let Some(known) = self.labels.get(&label) {
             return *known;
         }
-        // The dots show in the picture that a slice is cut off.
-        let cut = |name: String, begins_before, ends_after| {
-            let [before, after] =
-                [(begins_before, "… "), (ends_after, " …")].map(|(cut, dots)| if cut { dots } else { "" });
-            format!("{before}{name}{after}")
-        };
-        let (usage, text) = match label {
-            PacketText::Category(name) => (TextUse::Category, name.to_owned()),
-            PacketText::ArgumentName(name) => (TextUse::ArgumentName, name.to_owned()),
-            PacketText::Argument(text) => (TextUse::Argument, text.to_owned()),
-            PacketText::Wait(object, before, after) => {
-                (TextUse::EventName, cut(scene.wait_name(object), before, after))
-            }
-            PacketText::Hold(object, before, after) => {
-                (TextUse::EventName, cut(format!("hold {}", scene.object_name(object)), before, after))
-            }
-            PacketText::Address(object) => (TextUse::Argument, format!("{:#x}", scene.object(object).address)),
-            PacketText::Place(site) => (TextUse::Argument, scene.place(site).unwrap_or_default()),
-            PacketText::Thread(thread) => (TextUse::Argument, scene.names.thread_label(thread)),
-            PacketText::Program(pid, text, before, after) => {
-                (TextUse::EventName, cut(scene.program_text(pid, text), before, after))
-            }
-        };
+        let (usage, text) = label.text(scene);
         let number = self.texts.number(usage, text, out);
         self.labels.insert(label, number);
         number

@@ -1,0 +1,168 @@
+//! Functions of programs that are compiled with `-finstrument-functions`.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::harness::{Program, Record, TestDirectory, Trace, library};
+
+const INSTRUMENT: &str = "-finstrument-functions";
+
+fn shapes() -> Program {
+    Program::with_flags("functions/shapes.cpp", &["-g", "-O1", INSTRUMENT, "-D_GNU_SOURCE"])
+}
+
+fn shared_library(flag: &str) -> Program {
+    Program::with_flags("functions/library.c", &["-shared", "-fPIC", "-g", INSTRUMENT, flag])
+}
+
+fn functions(trace: &Trace) -> Vec<&Record> {
+    trace.records.iter().filter(|record| record.fields.event1 == 13).collect()
+}
+
+/// The names of what `-F text` shows of functions, `+` for entered and `-` for left, each with its depth.
+fn shown(test: &TestDirectory) -> Vec<String> {
+    let output = test.trace_cat().args(["-F", "text", "-e", "func"]).run();
+    let line = |line: &str| {
+        let (before, call) = line.split_once("func_")?;
+        let depth = before.len() - before.trim_end().len();
+        let (what, arguments) = call.split_once('(')?;
+        let name = arguments.split([' ', ',', '(']).next()?.replace("(anonymous", "");
+        let sign = if what == "enter" { '+' } else { '-' };
+        Some(format!("{}{sign}{name}", "  ".repeat((depth - 3) / 2)))
+    };
+    output.success().stdout_text().lines().filter_map(line).collect()
+}
+
+/// Enters and leaves of each thread in turn; `true` if each leave is that of the function entered last.
+fn is_balanced(trace: &Trace) -> bool {
+    let mut open: HashMap<(u32, u32), Vec<[&str; 2]>> = HashMap::new();
+    functions(trace).into_iter().all(|record| {
+        let fields = &record.fields;
+        let stack = open.entry((fields.pid, fields.lwpid)).or_default();
+        let [function, site, ..] = record.arguments();
+        if fields.event2 == 1 {
+            stack.push([function, site]);
+            return true;
+        }
+        stack.pop() == Some([function, site])
+    }) && open.values().all(Vec::is_empty)
+}
+
+fn run(what: &str, events: Option<&str>, chosen: Option<&str>) -> (TestDirectory, String) {
+    let test = TestDirectory::new("functions");
+    let mut command = test.traced(shapes()).arg(what);
+    for (name, value) in [("THR_TRACE_EVENTS", events), ("THR_TRACE_FUNC", chosen)] {
+        if let Some(value) = value {
+            command = command.env(name, value);
+        }
+    }
+    let output = command.noise_expected().run();
+    let text = output.success().stderr_text().to_owned();
+    (test, text)
+}
+
+#[test]
+fn functions_are_recorded_only_where_they_are_named() {
+    for (events, expected) in [(None, false), (Some("-cond"), false), (Some("-cond:func"), true), (Some("func"), true)]
+    {
+        let (test, _) = run("throws", events, None);
+        assert_eq!(!functions(&test.trace()).is_empty(), expected, "{events:?}");
+    }
+}
+
+#[test]
+fn each_enter_has_its_leave_also_after_exceptions_cancellation_and_signals() {
+    for what in ["throws", "is_cancelled", "is_interrupted", "vfork"] {
+        let (test, _) = run(what, Some("func"), None);
+        let trace = test.trace();
+        assert!(functions(&trace).len() > 8, "{what}");
+        assert!(is_balanced(&trace), "{what}: {}", trace.text());
+    }
+}
+
+#[test]
+fn text_indents_functions_and_names_them() {
+    let (test, _) = run("throws", Some("func"), Some("_ZN12_GLOBAL__N_1"));
+    let lines = shown(&test);
+    let expected = [
+        "+begins_early",
+        "  +job_leaf",
+        "  -job_leaf",
+        "-begins_early",
+        "+throws",
+        "  +other_root",
+        "    +job_branch",
+        "      +job_leaf",
+        "      -job_leaf",
+        "    -job_branch",
+        "  -other_root",
+        "-throws",
+        "+ends_late",
+        "  +job_leaf",
+        "  -job_leaf",
+        "-ends_late",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn functions_are_chosen_by_symbols_and_libraries() {
+    let count = |test: &TestDirectory| {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for record in functions(&test.trace()) {
+            *counts.entry(record.arguments()[0].to_owned()).or_default() += 1;
+        }
+        counts
+    };
+    // Local functions have symbols only in the file.
+    let (test, text) = run("throws", Some("func"), Some("_ZN12_GLOBAL__N_18job_leaf:_ZN12_GLOBAL__N_110job_branch"));
+    assert_eq!(text, "");
+    let mut counts: Vec<usize> = count(&test).into_values().collect();
+    counts.sort();
+    // The constructor and the destructor call the leaf, too.
+    assert_eq!(counts, [2, 6]);
+    assert!(is_balanced(&test.trace()));
+    let (test, text) = run("throws", Some("func"), Some("nothing"));
+    assert!(text.contains("THR_TRACE_FUNC: no library and no function that is loaded so far begins with 'nothing'"));
+    assert!(count(&test).is_empty());
+    let library = shared_library("-DPLAIN");
+    let name = library.path().file_name().unwrap().to_str().unwrap();
+    for chosen in [name, "library_"] {
+        let (test, _) = run(library.path().to_str().unwrap(), Some("func"), Some(chosen));
+        let counts = count(&test);
+        assert_eq!(counts.len(), if chosen == name { 2 } else { 1 }, "{chosen} {counts:?}");
+        assert!(is_balanced(&test.trace()));
+    }
+}
+
+/// The resolver of an indirect function runs while the dynamic linker has not relocated this library yet.
+#[test]
+fn a_resolver_that_is_compiled_so_runs() {
+    let test = TestDirectory::new("functions-resolver");
+    let preloaded = format!("{}:{}", library().display(), shared_library("-DRESOLVER").path().display());
+    let command = test.traced(shapes()).arg("throws").env("LD_PRELOAD", preloaded).env("THR_TRACE_EVENTS", "func");
+    command.run().success();
+    assert!(is_balanced(&test.trace()));
+}
+
+#[test]
+fn functions_that_a_jump_leaves_end_in_viewers_when_their_caller_goes_on() {
+    let (test, _) = run("jumps", Some("func"), None);
+    assert!(!is_balanced(&test.trace()));
+    let chrome = test.trace_cat().args(["-F", "chrome"]).run();
+    let text = chrome.success().stdout_text().to_owned();
+    // Rather than one in the other, each of the four rounds is beside the last.
+    let mut depth = 0;
+    let mut deepest = 0;
+    let mut events: Vec<(f64, usize, bool)> = Vec::new();
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| line.contains("\"cat\":\"function\"")) {
+        let time = line.split("\"ts\":").nth(1).unwrap().split(',').next().unwrap().parse().unwrap();
+        events.push((time, index, line.contains("\"ph\":\"B\"")));
+    }
+    events.sort_by(|a, b| a.partial_cmp(b).unwrap());
+    for (_, _, is_begin) in events {
+        depth += if is_begin { 1 } else { -1 };
+        deepest = deepest.max(depth);
+    }
+    assert_eq!((depth, deepest), (0, 5), "{text}");
+    assert_eq!(text.matches("no end is recorded").count(), 2 * 3 * 3, "{text}");
+}
