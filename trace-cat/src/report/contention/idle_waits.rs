@@ -129,6 +129,9 @@ impl Analysis {
             let wait = IdleWait { thread, entry: record.time, mutex: None };
             self.objects[object as usize].wakeups.begin_wait(wait);
         }
+        if kind == ObjectKind::Futex {
+            self.note_futex_site(object, site);
+        }
         self.open_call(thread, record, site, Some(object), waits);
     }
 

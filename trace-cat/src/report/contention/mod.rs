@@ -5,7 +5,7 @@
 //! lines     numbers            by event     what the call means               objects, threads, blame
 //! ```
 //!
-//! The threads that merge make numbers of the lines. One thread at a time takes them in the order of time. `occupancy` knows who
+//! The threads that merge make numbers of the lines. Another one takes them in the order of time. `occupancy` knows who
 //! holds an object, and divides the waits for it by that; `wakeups` knows who ended which other wait. `finish` ends what is open
 //! after the last record, and `wait_graph` finds deadlocks there.
 
@@ -15,7 +15,6 @@ mod contention_shares;
 mod dispatch;
 mod finish;
 mod futex_locks;
-mod futex_waits;
 mod given_names;
 mod histogram;
 mod holds;
