@@ -48,6 +48,9 @@ pub static FUTEX_LOCKS: [FutexLock; 22] = [
     lock("tbb::detail::d1::rw_mutex::upgrade", "tbb rw_mutex"),
 ];
 
+/// A word that is locked with FUTEX_LOCK_PI, by whatever function.
+pub static PRIORITY_INHERITANCE_LOCK: FutexLock = lock("", "PI futex");
+
 /// Functions whose calls wait for a condition of the program's, by the functions of a lock.
 pub static FUTEX_CONDITIONS: [&str; 3] =
     ["absl::Mutex::LockWhen", "absl::Mutex::ReaderLockWhen", "absl::Mutex::AwaitCommon"];

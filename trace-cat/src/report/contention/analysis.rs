@@ -166,7 +166,13 @@ impl Analysis {
 
     /// What is known of the records of an object's process.
     pub fn knowledge_of(&self, object: u32) -> Knowledge {
-        self.processes[self.objects[object as usize].process as usize].knowledge
+        let ObjectState { process, kind, .. } = self.objects[object as usize];
+        let knowledge = self.processes[process as usize].knowledge;
+        match kind {
+            // Who takes a futex that is free, or leaves one for which nobody waits, makes no call.
+            ObjectKind::Futex => Knowledge { only_blocked: true, is_handed_over: true, ..knowledge },
+            _ => knowledge,
+        }
     }
 
     /// The thread of a record that was taken last.

@@ -14,7 +14,9 @@ mod call_sites;
 mod contention_shares;
 mod dispatch;
 mod finish;
+mod futex_calls;
 mod futex_locks;
+mod futex_state;
 mod given_names;
 mod histogram;
 mod holds;
@@ -55,6 +57,8 @@ pub use wait_shares::Holder;
 
 #[cfg(test)]
 mod analysis_tests;
+#[cfg(test)]
+mod futex_call_tests;
 #[cfg(test)]
 mod misuse_tests;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use spec::futex_locks::FutexLock;
 
+use super::futex_state::PendingUnlock;
 use super::histogram::DurationHistogram;
 use super::occupancy::Occupancy;
 use super::wakeups::{Waker, WakeupQueue};
@@ -96,6 +97,8 @@ pub struct ObjectState {
     pub wakeups: WakeupQueue,
     /// The thread that had it last.
     pub last_holder: Option<u32>,
+    /// A release that may have happened.
+    pub pending_unlock: Option<PendingUnlock>,
     /// The last release, if no later one is missing.
     pub last_release: Option<Waker>,
     /// The last one that ended an exclusive hold.
@@ -143,6 +146,7 @@ impl ObjectState {
             occupancy: Occupancy::default(),
             wakeups: WakeupQueue::default(),
             last_holder: None,
+            pending_unlock: None,
             last_release: None,
             last_exclusive_release: None,
             figures: ObjectFigures::default(),
