@@ -48,6 +48,8 @@ pub struct SiteState {
     pub held: u64,
     /// In the code of which lock that waits by futex(2) it is, once that has been looked up.
     pub futex_lock: Option<Option<&'static FutexLock>>,
+    /// How long others waited for an object that was acquired here.
+    pub blamed: u64,
 }
 
 impl SiteTable {

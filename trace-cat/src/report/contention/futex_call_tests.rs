@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::analysis::Analysis;
-use super::analysis_tests::{RecordLine, TIMED_OUT, analysed, blamed, figures, record};
+use super::analysis_tests::{RecordLine, TIMED_OUT, analysed, blamed, figures, record, wakers};
 use super::numeric_record::NumericRecord;
 use super::timeline_event::TimelineEvent;
 use super::wait_selection::WaitSelection;
@@ -40,10 +40,7 @@ fn each_owner_has_its_part_of_a_wait() {
     let (analysis, _) = analysed(lines);
     assert_eq!(figures(&analysis, 64), (2, 23 + 42, 0, 3 + 3 + 3, 0));
     assert_eq!(blamed(&analysis, 64), [(1, 0x1000, 26), (2, 0, 20 + 10)]);
-    let wakers = analysis.wakers.iter().map(|((_, thread, _), count)| (analysis.threads[*thread as usize].lwp, *count));
-    let mut wakers: Vec<_> = wakers.collect();
-    wakers.sort_unstable();
-    assert_eq!(wakers, [(1, 1), (2, 1)]);
+    assert_eq!(wakers(&analysis, 64), [(1, 1), (2, 1)]);
 }
 
 #[test]
