@@ -122,7 +122,9 @@ fn sites_are(test: &TestDirectory, source: &Path, expected: &[(&str, bool)]) {
         let site = document["sites"].as_array().unwrap().iter().find(is_there);
         let site = site.unwrap_or_else(|| panic!("{call}: no site {place}: {:#}", document["sites"]));
         let [contention, idleness] = ["contention", "idleness"].map(|figure| site[figure].as_u64().unwrap());
-        assert_eq!((contention > 0, idleness > 0), (*is_lock, !is_lock), "{call}: {site}");
+        // Who waits for a condition may have to wait for its lock after that.
+        let is_right = if *is_lock { contention > 0 && idleness == 0 } else { idleness > 0 };
+        assert!(is_right, "{call}: {site}");
     }
 }
 
@@ -191,8 +193,7 @@ fn pools_of_threads() {
     for (worker, lock) in [("rayon_core::sleep", "pools::rayon"), ("multi_thread::park", "pools::tokio")] {
         let contended = of(lock).into_iter().filter(|site| site["contention"].as_u64() > Some(0));
         assert!(contended.map(|site| site["waits"].as_u64().unwrap()).max() >= Some(3), "{:#}", document["sites"]);
-        let idle = of(worker);
-        assert!(!idle.is_empty() && idle.iter().all(|site| site["contention"] == 0), "{idle:?}");
+        assert!(of(worker).iter().any(|site| site["idleness"].as_u64() > Some(0)), "{:#}", document["sites"]);
     }
     let hot = document["objects"].as_array().unwrap().iter().filter(|object| object["lock"] == "std Mutex");
     assert!(hot.filter(|object| object["max_waiters"].as_u64() >= Some(3)).count() >= 2, "{:#}", document["objects"]);
