@@ -8,6 +8,8 @@ pub enum ItemKind {
     /// The subject is a text, the other one a lane.
     Span,
     /// The subject is an object, the other one the thread that held it.
+    Contention,
+    /// A wait that is idleness; the subject is an object.
     Wait,
     /// The subject is an object.
     Hold,
@@ -22,9 +24,10 @@ pub enum ItemKind {
     ProgramSample,
 }
 
-const KINDS: [ItemKind; 9] = [
+const KINDS: [ItemKind; 10] = [
     ItemKind::Life,
     ItemKind::Span,
+    ItemKind::Contention,
     ItemKind::Wait,
     ItemKind::Hold,
     ItemKind::Flow,
