@@ -143,26 +143,3 @@ fn a_resolver_that_is_compiled_so_runs() {
     command.run().success();
     assert!(is_balanced(&test.trace()));
 }
-
-#[test]
-fn functions_that_a_jump_leaves_end_in_viewers_when_their_caller_goes_on() {
-    let (test, _) = run("jumps", Some("func"), None);
-    assert!(!is_balanced(&test.trace()));
-    let chrome = test.trace_cat().args(["-F", "chrome"]).run();
-    let text = chrome.success().stdout_text().to_owned();
-    // Rather than one in the other, each of the four rounds is beside the last.
-    let mut depth = 0;
-    let mut deepest = 0;
-    let mut events: Vec<(f64, usize, bool)> = Vec::new();
-    for (index, line) in text.lines().enumerate().filter(|(_, line)| line.contains("\"cat\":\"function\"")) {
-        let time = line.split("\"ts\":").nth(1).unwrap().split(',').next().unwrap().parse().unwrap();
-        events.push((time, index, line.contains("\"ph\":\"B\"")));
-    }
-    events.sort_by(|a, b| a.partial_cmp(b).unwrap());
-    for (_, _, is_begin) in events {
-        depth += if is_begin { 1 } else { -1 };
-        deepest = deepest.max(depth);
-    }
-    assert_eq!((depth, deepest), (0, 5), "{text}");
-    assert_eq!(text.matches("no end is recorded").count(), 2 * 3 * 3, "{text}");
-}

@@ -1,22 +1,16 @@
 //! Writes a timeline for a viewer.
 
-use std::cell::RefCell;
-
 use super::analysis_inputs::{AnalysisInputs, for_each_batch, output_name};
 use super::print::selected_paths;
-use crate::export::{
-    ChromeTimeline, EventSelection, NameSources, PajeTimeline, PerfettoTimeline, TimelineExport, TimelineSink,
-};
+use crate::export::{EventSelection, TimelineExport, timeline_sink};
 use crate::merge::{Merge, MergeLimits};
-use crate::options::{CommandError, Options, OutputFormat};
+use crate::options::{CommandError, Options};
 use crate::output::destination::Output;
-use crate::output::file_groups;
 use crate::report::contention::{Analysis, NumericRecord};
 use crate::report::runs;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
 use crate::symbols::Symbolizer;
-use crate::trace::interned_names::InternedNames;
 
 /// Bytes that are collected before they are written.
 const CHUNK: usize = 256 << 10;
@@ -35,16 +29,10 @@ pub fn export(options: &Options, diagnostics: &Diagnostics) -> Result<bool, Comm
     let start = merge.span().map_or(0, |(start, _)| start);
     let waits = EventSelection::waits(&options.selection, start);
     let (is_all, symbols) = (waits.is_all(), Symbolizer::new(Vec::new(), &[]));
-    let sink: Box<dyn TimelineSink> = match options.printing.format {
-        OutputFormat::Perfetto => Box::new(PerfettoTimeline::default()),
-        OutputFormat::Paje => Box::new(PajeTimeline::default()),
-        _ => Box::new(ChromeTimeline::default()),
-    };
     let analysis = Analysis::new(trace.knowledge(), waits);
     let selection = EventSelection::new(&options.selection);
-    let (recorded, interned) = (&trace.recorded, InternedNames::new(file_groups(&paths)));
-    let sources = NameSources { recorded, symbols: &symbols, interned, objects: RefCell::default() };
-    let mut export = TimelineExport::new(analysis, selection, sources, sink);
+    let sink = timeline_sink(options.printing.format);
+    let mut export = TimelineExport::new(analysis, selection, trace.recorded, symbols, sink);
     let mut out = Vec::with_capacity(CHUNK);
     let mut take = |records: &[u8]| {
         NumericRecord::of_bytes(records).try_for_each(|record| export.add(&record, &mut out))?;

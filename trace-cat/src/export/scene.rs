@@ -2,18 +2,15 @@
 
 use std::cell::RefCell;
 
-use super::program_event::ProgramText;
 use super::waiting_counts::CounterSubject;
 use crate::report::contention::{Analysis, ObjectState, ProgramState, ThreadState};
 use crate::report::object_names::ObjectNames;
 use crate::report::trace_names::TraceNames;
-use crate::trace::interned_names::InternedNames;
 
 /// The threads, objects and sites that the records so far have shown. A format asks for each name once and keeps it in its form.
 pub struct TimelineScene<'a> {
     pub names: TraceNames<'a>,
     pub object_names: &'a RefCell<ObjectNames>,
-    pub interned_names: &'a InternedNames,
 }
 
 impl<'a> TimelineScene<'a> {
@@ -79,23 +76,20 @@ impl<'a> TimelineScene<'a> {
         }
     }
 
-    /// What an event of the program of the process with this ID is called.
-    pub fn program_text(&self, pid: u32, text: ProgramText) -> String {
-        match text {
-            ProgramText::Name(id) => {
-                let name = self.interned_names.text(pid, id);
-                name.map_or_else(|| format!("{id:#x}"), |name| name.to_string())
-            }
-            ProgramText::Number(number) => format!("user.{number:02}"),
-            ProgramText::Function(process, address) => self
-                .names
-                .function_symbol(process, address, false)
-                .unwrap_or_else(|| self.names.function_name(process, address)),
-        }
-    }
-
     /// Function, file and line of a site; `None` if it is not known.
     pub fn place(&self, site: u32) -> Option<String> {
         self.names.place(site)
+    }
+
+    /// Whether the stack of a site's calls was recorded.
+    pub fn has_stack(&self, site: u32) -> bool {
+        self.analysis().sites.sites[site as usize].stack > 0
+    }
+
+    /// The functions that a site is in, the innermost first, in one line.
+    pub fn stack(&self, site: u32) -> String {
+        let mut names = self.names.frame_names(site).unwrap_or_default();
+        names.reverse();
+        names.join(" ← ")
     }
 }

@@ -1,18 +1,19 @@
 //! What viewers get of random programs, against the report's own figures.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use serde_json::Value;
 
-use super::{ChromeTimeline, EventSelection, NameSources, PerfettoTimeline, TimelineExport, TimelineSink};
+use super::chrome::ChromeTimeline;
+use super::perfetto::PerfettoTimeline;
+use super::sink::TimelineSink;
+use super::{EventSelection, TimelineExport};
 use crate::options::Selection;
 use crate::report::contention::random_threads::RandomThreads;
 use crate::report::contention::{Analysis, DurationHistogram, NumericRecord, WaitSelection};
 use crate::symbols::Symbolizer;
 use crate::testing::seeded_random::SeededRandom;
-use crate::trace::interned_names::InternedNames;
 
 /// Counts and sums of slices, by category and by the address of the object.
 type Sums = BTreeMap<(String, String), (u64, u64)>;
@@ -30,9 +31,7 @@ fn exported(
 ) -> Vec<u8> {
     let (recorded, symbols) = (HashMap::new(), Symbolizer::new(Vec::new(), &[]));
     let analysis = Analysis::new(HashMap::new(), waits);
-    let (interned, objects) = (InternedNames::default(), RefCell::default());
-    let sources = NameSources { recorded: &recorded, symbols: &symbols, interned, objects };
-    let mut export = TimelineExport::new(analysis, EventSelection::new(selection), sources, sink);
+    let mut export = TimelineExport::new(analysis, EventSelection::new(selection), recorded, symbols, sink);
     let mut out = Vec::new();
     for record in records {
         export.add(record, &mut out).unwrap();
@@ -43,6 +42,29 @@ fn exported(
     };
     export.finish(&[], write).unwrap();
     out
+}
+
+/// The packets of a trace that grows, in which the beginnings of what goes on are written now and then; and how many bytes these have.
+fn exported_with_moments(records: &[NumericRecord], waits: WaitSelection) -> (Vec<u8>, usize) {
+    let analysis = Analysis::new(HashMap::new(), waits);
+    let (selection, symbols) = (EventSelection::new(&Selection::default()), Symbolizer::new(Vec::new(), &[]));
+    let sink = Box::<PerfettoTimeline>::default();
+    let mut export = TimelineExport::new(analysis, selection, HashMap::new(), symbols, sink);
+    let (mut out, mut begun) = (Vec::new(), 0);
+    for (number, record) in records.iter().enumerate() {
+        if number % 7 == 6 {
+            let before = out.len();
+            export.append_open(record.time, &mut out);
+            begun += out.len() - before;
+        }
+        export.add(record, &mut out).unwrap();
+    }
+    let write = &mut |bytes: &[u8]| {
+        out.extend_from_slice(bytes);
+        Ok(())
+    };
+    export.finish(&[], write).unwrap();
+    (out, begun)
 }
 
 /// What the report has of the records, and how many waits somebody ended.
@@ -123,9 +145,6 @@ fn bytes<'a>(fields: &[(u64, Field<'a>)], tag: u64) -> Vec<&'a [u8]> {
     fields.iter().filter_map(of_tag).collect()
 }
 
-/// Category, name, time and values.
-type Instant = (String, String, u64, Vec<(String, i64)>);
-
 /// What Perfetto makes of a file: slices that nest on their tracks, and arrows.
 #[derive(Debug, Default)]
 struct PerfettoReading {
@@ -136,11 +155,6 @@ struct PerfettoReading {
     flow_ends: Vec<(u64, u64, String)>,
     tracks: Vec<String>,
     counters: BTreeMap<u64, Vec<(u64, u64)>>,
-    /// Category, name, beginning and end of each slice.
-    slices: Vec<(String, String, u64, u64)>,
-    instants: Vec<Instant>,
-    /// Names of tracks, by their numbers.
-    track_names: HashMap<u64, String>,
 }
 
 impl PerfettoReading {
@@ -161,8 +175,6 @@ impl PerfettoReading {
             }
             for track in bytes(&packet, 60) {
                 let track = fields(track);
-                let name = bytes(&track, 2).first().map(|name| String::from_utf8_lossy(name).into_owned());
-                reading.track_names.insert(number(&track, 1).unwrap(), name.unwrap_or_default());
                 reading.tracks.extend(bytes(&track, 2).iter().map(|name| String::from_utf8(name.to_vec()).unwrap()));
             }
             for event in bytes(&packet, 11) {
@@ -170,7 +182,7 @@ impl PerfettoReading {
             }
         }
         events.sort_by_key(|(time, _)| *time);
-        let mut stacks: HashMap<u64, Vec<(u64, String, String, String)>> = HashMap::new();
+        let mut stacks: HashMap<u64, Vec<(u64, String, String)>> = HashMap::new();
         for (time, event) in events {
             let (kind, track) = (number(&event, 9).unwrap(), number(&event, 11).unwrap());
             let name = number(&event, 10).map(|name| texts[&(2, name)].clone()).unwrap_or_default();
@@ -182,27 +194,21 @@ impl PerfettoReading {
                         is_object.then(|| texts[&(29, number(&argument, 17).unwrap())].clone())
                     });
                     reading.names.push(name.clone());
-                    stacks.entry(track).or_default().push((
-                        time,
-                        category,
-                        arguments.unwrap_or_default(),
-                        name.clone(),
-                    ));
+                    stacks.entry(track).or_default().push((time, category, arguments.unwrap_or_default()));
                 }
                 2 => {
-                    let (from, category, object, name) =
-                        stacks.entry(track).or_default().pop().expect("a slice is open");
-                    reading.slices.push((category.clone(), name, from, time));
+                    let (from, category, object) = stacks.entry(track).or_default().pop().expect("a slice is open");
+                    let has_value = |argument: &[u8], value: &str| {
+                        texts[&(29, number(&fields(argument), 17).unwrap())].starts_with(value)
+                    };
+                    if bytes(&event, 4).into_iter().any(|argument| has_value(argument, "no re")) {
+                        assert_eq!(from, time, "nobody knows when it ended");
+                        continue;
+                    }
                     let sum = reading.sums.entry((category, object)).or_default();
                     *sum = (sum.0 + 1, sum.1 + time - from);
                 }
-                3 => {
-                    reading.names.push(name.clone());
-                    let values = bytes(&event, 4).into_iter().map(fields).filter_map(|argument| {
-                        Some((texts[&(3, number(&argument, 1)?)].clone(), number(&argument, 4)? as i64))
-                    });
-                    reading.instants.push((category, name.clone(), time, values.collect()));
-                }
+                3 => reading.names.push(name.clone()),
                 4 => reading.counters.entry(track).or_default().push((time, number(&event, 30).unwrap())),
                 other => panic!("type {other}"),
             }
@@ -261,7 +267,7 @@ fn of_objects(sums: &Sums) -> Sums {
 #[test]
 fn viewers_get_the_counts_sums_and_arrows_of_the_report() {
     let mut random = SeededRandom::seeded("timelines", 10);
-    let (mut waits, mut cut) = (0, 0);
+    let (mut waits, mut cut, mut begun) = (0, 0, 0);
     for round in 0..200 {
         let mut records = RandomThreads::records(&mut random, 50 + 10 * round % 400);
         if round % 3 == 1 {
@@ -286,13 +292,18 @@ fn viewers_get_the_counts_sums_and_arrows_of_the_report() {
         let (sums, flows) = chrome_sums(&file);
         assert_eq!(of_objects(&sums), expected, "round {round}");
         assert_eq!(flows, reading.flow_ends.len() as u64, "round {round}");
+        let (grown, sizes) = exported_with_moments(&records, selection(&times));
+        let grown = PerfettoReading::of(&grown);
+        assert_eq!(of_objects(&grown.sums), expected, "round {round}");
+        assert_eq!(grown.wakes(), drawn, "round {round}");
+        begun += sizes;
         waits += wakes;
         cut += u64::from(reading.names.iter().any(|name| name.contains('…')));
         for samples in reading.counters.values() {
             assert!(samples.is_sorted_by_key(|(time, _)| *time) && samples.iter().all(|(_, value)| *value < 100));
         }
     }
-    assert!(waits > 500 && cut > 10, "{waits} {cut}");
+    assert!(waits > 500 && cut > 10 && begun > 10_000, "{waits} {cut} {begun}");
 }
 
 /// Records of a line each: time, LWP, event and arguments.
@@ -322,7 +333,7 @@ fn holds_that_cross_are_on_two_lanes_and_losses_and_open_waits_show() {
         Box::<PerfettoTimeline>::default(),
     );
     let reading = PerfettoReading::of(&file);
-    assert_eq!(reading.tracks.iter().filter(|name| *name == "holds").count(), 3, "{:?}", reading.tracks);
+    assert_eq!(reading.tracks.iter().filter(|name| name.ends_with(" holds")).count(), 3, "{:?}", reading.tracks);
     let wanted = ["wait mutex 0x10", "wait mutex 0x10 …", "hold mutex 0x20", "5 records lost"];
     for name in wanted {
         assert!(reading.names.iter().any(|found| found == name), "{name}: {:?}", reading.names);
@@ -352,5 +363,3 @@ fn selections_leave_out_threads_holds_and_short_waits() {
     let times = WaitSelection { times: start..start + 8, ..WaitSelection::default() };
     assert_eq!(names(times, &none), ["… wait mutex 0x10", "… wait mutex 0x10 …", "hold mutex 0x10 …"]);
 }
-
-mod program_events;

@@ -4,60 +4,51 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 
+use spec::tables::USER;
+
 use super::event_selection::EventSelection;
-use super::program_event::ProgramEvent;
-use super::program_events::ProgramEvents;
 use super::scene::TimelineScene;
 use super::sink::TimelineSink;
 use super::waiting_counts::WaitingCounts;
-use crate::report::contention::{Analysis, NumericRecord, TimelineEvent};
+use crate::report::contention::{Analysis, ImageEnd, NumericRecord, TimelineEvent};
 use crate::report::object_names::ObjectNames;
 use crate::report::recorded_process::RecordedProcess;
 use crate::report::trace_names::{TraceNames, name_futex_site};
 use crate::symbols::Symbolizer;
-use crate::trace::interned_names::InternedNames;
 
 /// The way from records to a format.
-pub struct TimelineExport<'a> {
+pub struct TimelineExport {
     analysis: Analysis,
     selection: EventSelection,
-    program_events: ProgramEvents,
-    /// Those of the record in progress.
-    found: Vec<ProgramEvent>,
-    sources: NameSources<'a>,
+    recorded: HashMap<u32, RecordedProcess>,
+    symbols: Symbolizer,
+    object_names: RefCell<ObjectNames>,
     counts: WaitingCounts,
-    sink: Box<dyn TimelineSink + 'a>,
+    sink: Box<dyn TimelineSink>,
     has_begun: bool,
     /// Something selected was drawn.
     pub has_drawn: bool,
 }
 
-/// Where names come from.
-pub struct NameSources<'a> {
-    pub recorded: &'a HashMap<u32, RecordedProcess>,
-    pub symbols: &'a Symbolizer,
-    pub interned: InternedNames,
-    pub objects: RefCell<ObjectNames>,
-}
-
 /// Where the bytes of a format go.
 pub type ByteConsumer<'a> = dyn FnMut(&[u8]) -> io::Result<()> + 'a;
 
-impl<'a> TimelineExport<'a> {
+impl TimelineExport {
     /// An export of what `analysis`, which has no record yet, and `selection` select.
     pub fn new(
         mut analysis: Analysis,
         selection: EventSelection,
-        sources: NameSources<'a>,
-        sink: Box<dyn TimelineSink + 'a>,
-    ) -> TimelineExport<'a> {
-        analysis.timeline = Some(Vec::new());
+        recorded: HashMap<u32, RecordedProcess>,
+        symbols: Symbolizer,
+        sink: Box<dyn TimelineSink>,
+    ) -> TimelineExport {
+        analysis.begin_timeline();
         TimelineExport {
             analysis,
             selection,
-            program_events: ProgramEvents::default(),
-            found: Vec::new(),
-            sources,
+            recorded,
+            symbols,
+            object_names: RefCell::default(),
             counts: WaitingCounts::new(),
             sink,
             has_begun: false,
@@ -75,38 +66,46 @@ impl<'a> TimelineExport<'a> {
             self.sink.begin(record.time, out);
         }
         self.analysis.add(record);
-        name_futex_site(&mut self.analysis, self.sources.recorded, self.sources.symbols);
-        if let Some(thread) = self.analysis.thread_of_record(record) {
-            let names = self.sources.scene(&self.analysis).names;
-            self.program_events.add(record, thread, names, &mut self.found);
-            self.draw_program_events(out);
+        name_futex_site(&mut self.analysis, &self.recorded, &self.symbols);
+        // Others are drawn by what they lead to.
+        if record.event.0 >= USER {
+            let thread = self.analysis.thread_of_record(record);
+            if let Some(thread) = thread.filter(|thread| self.selection.wants_record(record, *thread, &self.analysis)) {
+                let scene = scene(&self.analysis, &self.recorded, &self.symbols, &self.object_names);
+                self.sink.record(record, thread, &scene, out);
+            }
         }
         self.draw(out)
     }
 
-    /// Gives the sink what the program itself has recorded.
-    fn draw_program_events(&mut self, out: &mut Vec<u8>) {
-        let scene = self.sources.scene(&self.analysis);
-        for event in self.found.drain(..) {
-            if let Some(event) = self.selection.part(&event, &self.analysis) {
-                self.has_drawn = true;
-                self.sink.program_event(&event, &scene, out);
+    /// Takes what a process's trinfo shows by now; before its first record the first time.
+    pub fn know(&mut self, pid: u32, recorded: RecordedProcess) {
+        self.analysis.knowledge.insert(pid, recorded.knowledge);
+        self.recorded.insert(pid, recorded);
+    }
+
+    /// Appends the beginnings of what goes on at `now`, so that a file whose trace grows shows it.
+    pub fn append_open(&mut self, now: u64, out: &mut Vec<u8>) {
+        let scene = scene(&self.analysis, &self.recorded, &self.symbols, &self.object_names);
+        for thread in 0..self.analysis.threads.len() as u32 {
+            let process = &self.analysis.processes[self.analysis.threads[thread as usize].process as usize];
+            if process.end == ImageEnd::Exec {
+                continue;
+            }
+            for interval in self.analysis.open_intervals(thread, now) {
+                if self.selection.wants(&interval, &self.analysis) {
+                    self.sink.open_interval(&interval, &scene, out);
+                }
             }
         }
+        self.sink.moment(&scene, out);
     }
 
     /// Gives the sink what the analysis has found.
     fn draw(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
-        let Some(mut events) = self.analysis.timeline.take() else { return Ok(()) };
-        for event in events.drain(..) {
-            if !self.selection.wants(&event, &self.analysis) {
-                continue;
-            }
-            if let TimelineEvent::ThreadEnd { thread, time } = event {
-                self.program_events.end_thread(thread, time, &mut self.found);
-                self.draw_program_events(out);
-            }
-            let scene = self.sources.scene(&self.analysis);
+        let Some(mut events) = self.analysis.timeline.take_if(|events| !events.is_empty()) else { return Ok(()) };
+        let scene = scene(&self.analysis, &self.recorded, &self.symbols, &self.object_names);
+        for event in events.drain(..).filter(|event| self.selection.wants(event, &self.analysis)) {
             let times = &self.analysis.selection.times;
             match event {
                 TimelineEvent::Wait(wait) => self.counts.add_wait(wait.object, wait.from, wait.to)?,
@@ -134,7 +133,7 @@ impl<'a> TimelineExport<'a> {
         self.draw(&mut out)?;
         write(&out)?;
         out.clear();
-        let scene = self.sources.scene(&self.analysis);
+        let scene = scene(&self.analysis, &self.recorded, &self.symbols, &self.object_names);
         let (counts, sink) = (std::mem::take(&mut self.counts), &mut self.sink);
         counts.finish(&mut |sample| sink.count(&sample, &scene, &mut out))?;
         write(&out)?;
@@ -143,13 +142,11 @@ impl<'a> TimelineExport<'a> {
     }
 }
 
-impl NameSources<'_> {
-    fn scene<'b>(&'b self, analysis: &'b Analysis) -> TimelineScene<'b> {
-        let NameSources { recorded, symbols, interned, objects } = self;
-        TimelineScene {
-            names: TraceNames { analysis, recorded, symbols },
-            object_names: objects,
-            interned_names: interned,
-        }
-    }
+fn scene<'b>(
+    analysis: &'b Analysis,
+    recorded: &'b HashMap<u32, RecordedProcess>,
+    symbols: &'b Symbolizer,
+    object_names: &'b RefCell<ObjectNames>,
+) -> TimelineScene<'b> {
+    TimelineScene { names: TraceNames { analysis, recorded, symbols }, object_names }
 }
