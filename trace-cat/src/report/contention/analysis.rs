@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::blame::BlameLimits;
+use super::blame_limits::BlameLimits;
 use super::call_sites::SiteTable;
 use super::contention_shares::ContentionShares;
 use super::holds::{FinishedWait, Hold, Knowledge};

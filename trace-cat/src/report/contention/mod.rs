@@ -11,6 +11,7 @@
 
 mod analysis;
 mod blame;
+mod blame_limits;
 mod call_sites;
 mod contention_shares;
 mod dispatch;
