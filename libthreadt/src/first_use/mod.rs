@@ -3,4 +3,4 @@ mod initialise;
 pub mod process_info;
 
 pub use files::{begin_files_of_user, prepare_files};
-pub use initialise::{after_fork_in_child, initialise, is_recording, records, switch, switch_at};
+pub use initialise::{after_fork_in_child, configured_switch_at, initialise, is_recording};

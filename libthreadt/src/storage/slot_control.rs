@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 use spec::buffer::{PAGE, REGIONS, Region, SlotHeader};
 use spec::encode::Template;
 
+use crate::process_state::SWITCHES;
 use crate::sys::path::PATH_MAX;
 use crate::sys::{self, Pooled, Result};
 
@@ -65,6 +66,13 @@ pub struct SlotControl {
     pub fewest_held_since_flush_point: AtomicI32,
     /// By depth: the columns that do not change. Only the owner uses them.
     pub templates: [UnsafeCell<Template>; REGIONS],
+    /// The change of the settings that the owner has noticed last; 0 for none.
+    pub changes_seen: AtomicU32,
+    /// The generation of these settings, and how often the owner had been asked to write its buffers.
+    pub generation_seen: AtomicU32,
+    pub flushes_seen: AtomicU32,
+    /// By these settings, for each event a `Switch`. Unused while no change has been noticed.
+    pub switches: [AtomicU8; SWITCHES],
     /// Where the owner's stack was when it last became the writer.
     pub writer_place: AtomicU64,
     /// If the slot's regions are rings and the owner has ended: how many threads had ended by then, the owner included. The

@@ -39,6 +39,7 @@
 //! finds the file (trace-cat, or the next image after an `exec`) first repeats [`RegionLeftover::write_intent`] and
 //! then appends [`RegionLeftover::older`] and [`RegionLeftover::unwritten`].
 
+mod control;
 mod damage;
 mod layout;
 mod leftover;
@@ -48,6 +49,7 @@ mod owner;
 mod tests;
 mod words;
 
+pub use control::{CONTROL_OFFSET, CONTROL_VERSION, ControlWords, STACK_FRAMES_MAX, Settings, SettingsWords};
 pub use damage::Damage;
 pub use layout::{PAGE, REGION_OFFSETS, REGIONS, RING_SIZES, SLOTS_OFFSET, SlotLayout};
 pub use leftover::{RegionLeftover, SpareLosses, region_leftover, slot_lost, slot_lwp, slot_writer, spare_losses};
