@@ -88,18 +88,37 @@ macro_rules! hook {
                 address = const crate::glibc::next_functions::NextFunction::ADDRESS_OFFSET,
                 control = sym crate::control::CONTROL,
                 changes = const crate::control::CHANGES_OFFSET,
+                changes_seen = const crate::storage::CHANGES_SEEN_OFFSET,
+                own_switch = const crate::storage::OWN_SWITCHES_OFFSET + spec::id::$event.index(),
+                on = const crate::process_state::Switch::ON.with(crate::process_state::Switch::ON_RECURSIVE).bits(),
             ]
             "cmp byte ptr [rip + {switches} + {switch}], {off}"
             "je 3f"
+            "cmp dword ptr [rip + {control} + {changes}], 0"
+            "jne 4f"
             "2:"
             $($instruction)+
             "3: cmp dword ptr [rip + {control} + {changes}], 0"
-            "jne 2b"
-            "mov r11, qword ptr [rip + {next} + {address}]"
+            "jne 5f"
+            "6: mov r11, qword ptr [rip + {next} + {address}]"
             "test r11, r11"
             // The hook looks it up.
             "jz 2b"
             "jmp r11"
+            // Somebody has changed something. A process that is not initialised may have its parent's slot.
+            "4: cmp byte ptr [rip + {switches} + {switch}], 0"
+            "je 2b"
+            // The thread's own table, if the thread has noticed. The hook looks again.
+            "5: mov r10, qword ptr [rip + threadt_word@gottpoff]"
+            "mov r10, qword ptr fs:[r10]"
+            "test r10, r10"
+            "jle 2b"
+            "mov r11d, dword ptr [rip + {control} + {changes}]"
+            "cmp r11d, dword ptr [r10 + {changes_seen}]"
+            "jne 2b"
+            "test byte ptr [r10 + {own_switch}], {on}"
+            "jnz 2b"
+            "jmp 6b"
         }
     };
     (@export [$(#[$meta:meta])* $symbol:ident] [$($operand:tt)*] $($instruction:literal)+) => {

@@ -5,6 +5,7 @@
 //! pointer, path or size is taken from it, and ranges that are read back are cut to the region ([`super::slot`]).
 
 use core::cell::UnsafeCell;
+use core::mem::offset_of;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 
@@ -19,6 +20,10 @@ use crate::sys::{self, Pooled, Result};
 pub const SLOT_OWNED: u32 = 1;
 /// A slot of a thread that is about to end or has ended; the thread may still record.
 pub const SLOT_ENDED: u32 = 2;
+
+/// Where a slot has what its thread has noticed of changes, for hooks that are written in assembly.
+pub const CHANGES_SEEN_OFFSET: usize = offset_of!(SlotControl, changes_seen);
+pub const OWN_SWITCHES_OFFSET: usize = offset_of!(SlotControl, switches);
 
 /// The private part of a slot: a page of its own.
 #[repr(C, align(4096))]

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use spec::names::FileName;
@@ -52,9 +53,14 @@ fn place_for(path: &Path, directory: &Path) -> io::Result<PathBuf> {
     Ok(inner.join(path.file_name().unwrap_or_default()))
 }
 
+/// Makes a file that only this user reads, as those of a trace are.
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(path)
+}
+
 /// Copies the complete lines of a text.
 fn copy_text(text: &RecordText, directory: &Path) -> io::Result<()> {
-    let mut out = BufWriter::new(File::create_new(place_for(&text.path, directory)?)?);
+    let mut out = BufWriter::new(create(&place_for(&text.path, directory)?)?);
     let mut buffer = vec![0; 1 << 20];
     let mut at = 0;
     while let Some(stretch) = text.stretch(at) {
@@ -84,15 +90,10 @@ fn copy_info(path: &Path, lines: &str, directory: &Path) -> io::Result<()> {
     // The process may be writing.
     text.truncate(memchr::memrchr(b'\n', &text).map_or(0, |newline| newline + 1));
     text.extend_from_slice(lines.as_bytes());
-    fs::write(place_for(&info, directory)?, text)?;
+    create(&place_for(&info, directory)?)?.write_all(&text)?;
     let clock = listed_directory(path.parent().unwrap_or(Path::new(""))).join("trclock");
     if let Ok(text) = read_info(&clock) {
-        OpenOptions::new()
-            .create(true)
-            .write(true)
-            .truncate(true)
-            .open(place_for(&clock, directory)?)?
-            .write_all(&text)?;
+        create(&place_for(&clock, directory)?)?.write_all(&text)?;
     }
     Ok(())
 }
