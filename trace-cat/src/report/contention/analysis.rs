@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
+use super::blame::BlameLimits;
 use super::call_sites::SiteTable;
 use super::contention_shares::ContentionShares;
 use super::futex_waits::FutexWaits;
@@ -14,14 +15,10 @@ use super::object_table::ObjectTable;
 use super::tables::{Creation, ProgramState, ThreadState};
 use super::timeline_event::TimelineEvent;
 use super::wait_selection::WaitSelection;
-use super::wait_shares::Holder;
 use super::wakeups::{Waker, Wakeup};
 use crate::report::critical_path::{CriticalPath, ThreadActivities};
 use crate::report::lock_order::{LockCycle, LockOrder};
 use crate::report::misuse::{ErrorColumns, MisuseTable, SuspectedMisuse};
-
-/// The most pairs of waiter and holder that are kept.
-const PAIRS_MAX: usize = 1 << 20;
 
 /// What the records of a trace show so far.
 #[derive(Debug)]
@@ -38,16 +35,11 @@ pub struct Analysis {
     /// The times of the first and the last record.
     pub span: Option<(u64, u64)>,
     pub missing: MissingRecords,
-    /// By object and holder: the time that others waited for it.
-    pub blame: HashMap<(u32, Holder), u64, RandomState>,
     /// By waiter, holder and object: how many waits, and how long.
     pub pairs: HashMap<(u32, u32, u32), (u64, u64), RandomState>,
-    /// How many pairs were left out.
-    pub pairs_left_out: u64,
+    pub blame_limits: BlameLimits,
     /// Contention by all of these at once, if that is asked for.
     pub shares: Option<ContentionShares>,
-    /// By object: who ended how many waits, and where.
-    pub wakers: HashMap<(u32, u32, u32), u64, RandomState>,
     /// The latest process of each number.
     pub process_of_pid: HashMap<u32, u32, RandomState>,
     /// By process and LWP.
@@ -135,11 +127,9 @@ impl Analysis {
             sites: SiteTable::new(),
             span: None,
             missing: MissingRecords::default(),
-            blame: HashMap::default(),
             pairs: HashMap::default(),
-            pairs_left_out: 0,
+            blame_limits: BlameLimits::default(),
             shares: None,
-            wakers: HashMap::default(),
             process_of_pid: HashMap::default(),
             thread_of_lwp: HashMap::default(),
             thread_of_tid: HashMap::default(),
@@ -307,29 +297,10 @@ impl Analysis {
         figures.unknown += wait.shares.unknown;
         figures.max_waiters = figures.max_waiters.max(wait.rank);
         let holder = wait.shares.blamed.iter().max_by_key(|(_, time)| *time).map(|(holder, _)| holder.thread);
-        for &(holder, time) in wait.shares.blamed.iter().filter(|(_, time)| *time > 0) {
-            *self.blame.entry((object, holder)).or_default() += time;
-        }
         if let Some(sums) = &mut self.shares {
             sums.add((place.thread, place.site, object), &wait.shares);
         }
-        // A thread may have held the object at several sites.
-        let mut by_thread: Vec<(u32, u64)> = Vec::new();
-        for &(holder, time) in wait.shares.blamed.iter().filter(|(_, time)| *time > 0) {
-            match by_thread.last_mut().filter(|(thread, _)| *thread == holder.thread) {
-                Some((_, sum)) => *sum += time,
-                None => by_thread.push((holder.thread, time)),
-            }
-        }
-        for (holder, time) in by_thread {
-            let key = (place.thread, holder, object);
-            if self.pairs.len() < PAIRS_MAX || self.pairs.contains_key(&key) {
-                let (waits, sum) = self.pairs.entry(key).or_default();
-                (*waits, *sum) = (*waits + 1, *sum + time);
-            } else {
-                self.pairs_left_out += 1;
-            }
-        }
+        self.blame(object, place.thread, &wait.shares.blamed);
         self.account(Some(object), waited, place, holder, waker);
         self.draw_wait(Some(object), (waited, 0, wait.end), place, holder, waker);
         self.threads[place.thread as usize].contention += waited;
@@ -381,7 +352,7 @@ impl Analysis {
         let WaitPlace { thread, site, entry, .. } = place;
         figures.add_worst(WorstWait { time: entry, thread, waited, holder, site });
         if let Some(Waker { thread, site, .. }) = waker {
-            *self.wakers.entry((object, thread, site)).or_default() += 1;
+            self.count_waker(object, thread, site);
         }
     }
 

@@ -47,10 +47,10 @@ pub(super) fn figures(analysis: &Analysis, address: u64) -> (u64, u64, u64, u64,
 
 /// Who is blamed for waits for the object at an address: LWP, site and time.
 pub(super) fn blamed(analysis: &Analysis, address: u64) -> Vec<(u32, u64, u64)> {
-    let of_object = |object: u32| analysis.objects[object as usize].address == address;
-    let blame = analysis.blame.iter().filter(|((object, _), _)| of_object(*object));
-    let mut blame: Vec<_> = blame
-        .map(|((_, holder), time)| {
+    let objects = analysis.objects.iter().filter(|object| object.address == address);
+    let mut blame: Vec<_> = objects
+        .flat_map(|object| &object.figures.blamed)
+        .map(|(holder, time)| {
             let lwp = analysis.threads[holder.thread as usize].lwp;
             (lwp, analysis.sites.sites[holder.site as usize].address, *time)
         })
@@ -61,10 +61,10 @@ pub(super) fn blamed(analysis: &Analysis, address: u64) -> Vec<(u32, u64, u64)> 
 
 /// Who ended waits for the object at an address: LWPs with counts.
 pub(super) fn wakers(analysis: &Analysis, address: u64) -> Vec<(u32, u64)> {
-    let of_object = |object: u32| analysis.objects[object as usize].address == address;
-    let wakers = analysis.wakers.iter().filter(|((object, ..), _)| of_object(*object));
+    let objects = analysis.objects.iter().filter(|object| object.address == address);
+    let wakers = objects.flat_map(|object| &object.figures.wakers);
     let mut wakers: Vec<_> =
-        wakers.map(|((_, thread, _), count)| (analysis.threads[*thread as usize].lwp, *count)).collect();
+        wakers.map(|((thread, _), count)| (analysis.threads[*thread as usize].lwp, *count)).collect();
     wakers.sort_unstable();
     wakers
 }

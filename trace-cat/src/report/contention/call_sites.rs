@@ -45,6 +45,8 @@ pub struct SiteState {
     pub contention: u64,
     pub idleness: u64,
     pub held: u64,
+    /// How long others waited for an object that was acquired here.
+    pub blamed: u64,
 }
 
 impl SiteTable {

@@ -43,9 +43,12 @@ impl Analysis {
                     let holder = Holder { thread, site: 0 };
                     shares.blamed = vec![(holder, until_wake)];
                     shares.handoff = waited - until_wake;
-                    *self.blame.entry((object, holder)).or_default() += until_wake;
-                    let pair = self.pairs.entry((wait.thread, thread, object)).or_default();
-                    *pair = (pair.0 + waits, pair.1 + until_wake);
+                    self.blame(object, wait.thread, &shares.blamed);
+                    if until_wake > 0
+                        && let Some(pair) = self.pairs.get_mut(&(wait.thread, thread, object))
+                    {
+                        pair.0 += waits - 1;
+                    }
                 }
                 None => shares.unknown = waited,
             }

@@ -1,5 +1,7 @@
 //! Percentiles of durations in little memory.
 
+use super::small_vectors::add_sum;
+
 /// How many buckets there are between a power of two and the next. Durations in one bucket differ by at most 1/32.
 const BUCKETS_PER_OCTAVE_LOG: u32 = 5;
 
@@ -30,16 +32,7 @@ impl DurationHistogram {
         self.sum = self.sum.saturating_add(duration);
         self.max = self.max.max(duration);
         let bucket = bucket(duration);
-        match self.buckets.binary_search_by_key(&bucket, |(number, _)| *number) {
-            Ok(index) => self.buckets[index].1 += 1,
-            Err(index) => {
-                if self.buckets.is_empty() {
-                    // Most objects need no more.
-                    self.buckets.reserve_exact(1);
-                }
-                self.buckets.insert(index, (bucket, 1));
-            }
-        }
+        add_sum(&mut self.buckets, bucket, 1);
     }
 
     /// How many durations were added.
@@ -58,10 +51,7 @@ impl DurationHistogram {
         self.sum = self.sum.saturating_add(other.sum);
         self.max = self.max.max(other.max);
         for &(bucket, count) in &other.buckets {
-            match self.buckets.binary_search_by_key(&bucket, |(number, _)| *number) {
-                Ok(index) => self.buckets[index].1 += count,
-                Err(index) => self.buckets.insert(index, (bucket, count)),
-            }
+            add_sum(&mut self.buckets, bucket, count);
         }
     }
 

@@ -81,6 +81,7 @@ impl Analysis {
             contention: 0,
             idleness: 0,
             waits: 0,
+            caused: 0,
             is_in_gap: false,
             knows_holds: is_first || self.processes[process as usize].knowledge.complete_from == 0,
             creation: None,

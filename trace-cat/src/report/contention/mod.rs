@@ -10,6 +10,7 @@
 //! after the last record, and `wait_graph` finds deadlocks there.
 
 mod analysis;
+mod blame;
 mod call_sites;
 mod contention_shares;
 mod dispatch;
@@ -31,6 +32,7 @@ mod object_table;
 mod occupancy;
 mod path_waits;
 mod pending_wait;
+mod small_vectors;
 mod tables;
 mod thread_creation;
 mod timeline_event;

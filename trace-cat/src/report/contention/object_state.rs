@@ -2,6 +2,7 @@
 
 use super::histogram::DurationHistogram;
 use super::occupancy::Occupancy;
+use super::wait_shares::Holder;
 use super::wakeups::{Waker, WakeupQueue};
 
 /// The kinds of objects.
@@ -173,6 +174,12 @@ pub struct ObjectFigures {
     pub max_waiters: u32,
     pub handoff: u64,
     pub unknown: u64,
+    /// By holder: how long others waited, in the order of holders.
+    pub blamed: Vec<(Holder, u64)>,
+    /// The same of those that are not listed.
+    pub blamed_others: u64,
+    /// By the thread that ended waits, and where: how many.
+    pub wakers: Vec<((u32, u32), u64)>,
     /// Signals and broadcasts that no thread waited for.
     pub wasted_signals: u64,
     /// The longest waits, the longest first.
@@ -215,8 +222,9 @@ impl ObjectFigures {
     pub fn add_worst(&mut self, wait: WorstWait) {
         let place = self.worst.partition_point(|known| known.waited >= wait.waited);
         if place < WORST_MAX {
+            self.worst.truncate(WORST_MAX - 1);
+            self.worst.reserve_exact(1);
             self.worst.insert(place, wait);
-            self.worst.truncate(WORST_MAX);
         }
     }
 }

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use super::holds::{FinishedWait, Hold, Knowledge, Release, Released, WATCH};
 use super::pending_wait::PendingWait;
+use super::small_vectors::{push, push_back};
 use super::wait_shares::{Holder, Occupant, Segment, WaitShares};
 
 /// The most waits that ended without an acquisition and wait for the next change.
@@ -66,7 +67,7 @@ impl Occupancy {
         let occupant = self.occupant(knowledge);
         match self.log.back_mut() {
             Some(last) if last.occupant == occupant => last.to = now,
-            _ => self.log.push_back(Segment { from, to: now, occupant }),
+            _ => push_back(&mut self.log, Segment { from, to: now, occupant }),
         }
         if self.log.len() > SEGMENTS_MAX {
             self.fold(SEGMENTS_MAX / 2);
@@ -149,8 +150,7 @@ impl Occupancy {
         holds.into_iter().filter(|hold| hold.is_recorded).collect()
     }
 
-    /// Takes an acquisition after which it is not known how often the thread has the object. Returns recorded holds whose release
-    /// is missing.
+    /// Takes an acquisition whose depth is not known. Returns recorded holds whose release is missing.
     pub fn lose_track(&mut self, now: u64, knowledge: Knowledge) -> Vec<Hold> {
         let lost = self.lose_holds();
         self.advance(now, knowledge);
@@ -243,7 +243,7 @@ impl Occupancy {
             }
             _ => self.advance(now, knowledge),
         }
-        self.holds.push(Hold { holder, from: now, is_recorded: true, depth });
+        push(&mut self.holds, Hold { holder, from: now, is_recorded: true, depth });
         (self.is_exclusive, self.released_at, self.changed_at) = (is_exclusive, None, now);
         if is_exclusive {
             self.no_readers_at = now;
@@ -317,7 +317,7 @@ impl Occupancy {
         }
         let lost = self.lose_holds();
         self.advance(now, knowledge);
-        self.holds.push(Hold { holder: Holder { thread, site: 0 }, from: now, is_recorded: false, depth: 1 });
+        push(&mut self.holds, Hold { holder: Holder { thread, site: 0 }, from: now, is_recorded: false, depth: 1 });
         (self.is_exclusive, self.changed_at) = (true, now);
         lost
     }
@@ -338,7 +338,7 @@ impl Occupancy {
         self.waiting += u32::from(key < WATCH);
         let first = (self.removed + self.log.len() as u64).saturating_sub(1);
         let divided_until = now.max(self.divided_times.0);
-        self.waits.push(PendingWait { key, entry: now, divided_until, site, first, rank, ..PendingWait::default() });
+        push(&mut self.waits, PendingWait { key, entry: now, divided_until, site, first, rank, ..Default::default() });
     }
 
     /// The threads that wait for the object.
@@ -382,7 +382,7 @@ impl Occupancy {
         }
     }
 
-    /// Whether so many waits have ended without an acquisition that they have to be accounted before the next change.
+    /// Whether so many waits ended without an acquisition that they have to be accounted before the next change.
     pub fn has_many_given_up(&self) -> bool {
         self.given_up.len() >= GIVEN_UP_MAX
     }
@@ -394,7 +394,7 @@ impl Occupancy {
     }
 
     fn finish(&self, end: u64, wait: PendingWait) -> FinishedWait {
-        let PendingWait { key, entry, has_timed_out, site, rank, .. } = wait;
-        FinishedWait { key, entry, end, shares: self.shares(&wait, end), has_timed_out, site, rank }
+        let shares = self.shares(&wait, end);
+        wait.finished(end, shares)
     }
 }

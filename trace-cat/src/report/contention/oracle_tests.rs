@@ -259,6 +259,7 @@ fn analysed_in(times: Range<u64>, records: &[NumericRecord], knowledge: Knowledg
     records.iter().for_each(|record| analysis.add(record));
     analysis.finish(&[]);
     let mut all: BTreeMap<u64, Figures> = BTreeMap::new();
+    let lwp = |thread: u32| analysis.threads[thread as usize].lwp;
     for object in analysis.objects.iter() {
         let figures = all.entry(object.address).or_default();
         figures.waits += object.figures.wait.count();
@@ -267,12 +268,11 @@ fn analysed_in(times: Range<u64>, records: &[NumericRecord], knowledge: Knowledg
         figures.unknown += object.figures.unknown;
         figures.holds += object.figures.hold.count() + object.figures.lost_holds;
         figures.held += object.figures.hold.sum();
+        for (holder, time) in &object.figures.blamed {
+            *figures.blamed.entry(lwp(holder.thread)).or_default() += time;
+        }
     }
-    let lwp = |thread: u32| analysis.threads[thread as usize].lwp;
     let address = |object: u32| analysis.objects[object as usize].address;
-    for ((object, holder), time) in &analysis.blame {
-        *all.get_mut(&address(*object)).unwrap().blamed.entry(lwp(holder.thread)).or_default() += time;
-    }
     for ((waiter, holder, object), (waits, waited)) in &analysis.pairs {
         let pairs = &mut all.get_mut(&address(*object)).unwrap().pairs;
         assert_eq!(pairs.insert((lwp(*waiter), lwp(*holder)), (*waits, *waited)), None);

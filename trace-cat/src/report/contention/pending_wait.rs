@@ -1,5 +1,6 @@
 //! What is kept of an object while threads wait for it.
 
+use super::holds::FinishedWait;
 use super::wait_shares::WaitShares;
 
 /// A wait whose shares are not known yet.
@@ -18,4 +19,12 @@ pub struct PendingWait {
     pub site: u32,
     /// How many waited when it began, itself included.
     pub rank: u32,
+}
+
+impl PendingWait {
+    /// The wait with its end and its shares.
+    pub fn finished(self, end: u64, shares: WaitShares) -> FinishedWait {
+        let PendingWait { key, entry, has_timed_out, site, rank, .. } = self;
+        FinishedWait { key, entry, end, shares, has_timed_out, site, rank }
+    }
 }

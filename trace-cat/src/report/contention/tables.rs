@@ -91,6 +91,8 @@ pub struct ThreadState {
     pub contention: u64,
     pub idleness: u64,
     pub waits: u64,
+    /// How long others waited for it.
+    pub caused: u64,
     /// Its records are being lost.
     pub is_in_gap: bool,
     /// All that it holds is recorded.

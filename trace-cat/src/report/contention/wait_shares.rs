@@ -1,5 +1,7 @@
 //! How the time of a wait is divided: to those who held the object meanwhile, to handoff, and to nobody known.
 
+use super::small_vectors::add_sum;
+
 /// A thread that holds an object, and where it got it; both are indexes of the analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Holder {
@@ -55,10 +57,7 @@ impl WaitShares {
     }
 
     fn blame(&mut self, holder: Holder, duration: u64) {
-        match self.blamed.binary_search_by_key(&holder, |(known, _)| *known) {
-            Ok(index) => self.blamed[index].1 += duration,
-            Err(index) => self.blamed.insert(index, (holder, duration)),
-        }
+        add_sum(&mut self.blamed, holder, duration);
     }
 
     /// The time waited.

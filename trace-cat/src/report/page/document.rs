@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use spec::record::NANOS_PER_SECOND;
 
 use super::path_summary::{path_entry, selected_paths};
-use super::view::{PairRow, ReportView, SiteRow, WakerRow};
+use super::view::{PairRow, ReportView, SiteRow};
 use crate::options::ReportTable;
 use crate::report::contention::{DurationSummary, Holder, ImageEnd, ObjectKind};
 use crate::symbols::CodeFrame;
@@ -27,10 +27,11 @@ pub fn document(view: &ReportView) -> Value {
     let processes = document.processes();
     let objects = document.list("objects", &view.objects, Document::object);
     let listed = || view.objects.iter().take(LIST_MAX);
-    let blamed = listed().filter_map(|object| view.blamed.get(object)).map(|blamed| surplus(blamed)).sum();
-    document.leave_out("objects.blamed", blamed);
-    let wakers = listed().filter_map(|object| view.wakers.get(object)).map(|wakers| surplus(wakers)).sum();
-    document.leave_out("objects.wakers", wakers);
+    let blamed: u64 = listed().map(|object| surplus(&view.object(*object).figures.blamed)).sum();
+    let limits = &view.analysis.blame_limits;
+    document.leave_out("objects.blamed", limits.blamed_left_out + blamed);
+    let wakers: u64 = listed().map(|object| surplus(&view.object(*object).figures.wakers)).sum();
+    document.leave_out("objects.wakers", limits.wakers_left_out + wakers);
     let threads = document.list("threads", &view.threads, Document::thread);
     let sites = document.sites();
     let pairs = document.pairs();
@@ -199,22 +200,13 @@ impl<'a> Document<'a> {
         let has_blame = ReportView::has_blame(object);
         let only_blocked = self.view.analysis.processes[object.process as usize].knowledge.only_blocked;
         let place = |site: u32| self.view.place(site);
-        let blamed = self.view.blamed.get(&index).into_iter().flatten().take(LIST_MAX).map(
-            |(Holder { thread, site }, time)| {
-                json!({ "thread": self.lwp(*thread), "pid": self.pid(*thread), "site": place(*site), "time": time })
-            },
-        );
+        let blamed = self.view.blamed(index).into_iter().take(LIST_MAX).map(|(Holder { thread, site }, time)| {
+            json!({ "thread": self.lwp(thread), "pid": self.pid(thread), "site": place(site), "time": time })
+        });
         let blamed: Vec<Value> = blamed.collect();
-        let wakers = self
-            .view
-            .wakers
-            .get(&index)
-            .into_iter()
-            .flatten()
-            .take(LIST_MAX)
-            .map(|WakerRow { thread, site, count }| {
-                json!({ "thread": self.lwp(*thread), "pid": self.pid(*thread), "site": place(*site), "count": count })
-            });
+        let wakers = self.view.wakers(index).into_iter().take(LIST_MAX).map(|((thread, site), count)| {
+            json!({ "thread": self.lwp(thread), "pid": self.pid(thread), "site": place(site), "count": count })
+        });
         let worst = figures.worst.iter().map(|wait| {
             json!({
                 "time": self.time(wait.time),
@@ -269,7 +261,7 @@ impl<'a> Document<'a> {
             "contention": thread.contention,
             "idleness": self.idleness(thread.idleness),
             "waits": thread.waits,
-            "caused": self.view.caused[index as usize],
+            "caused": thread.caused,
         })
     }
 
@@ -294,7 +286,10 @@ impl<'a> Document<'a> {
 
     fn pairs(&mut self) -> Vec<Value> {
         let pairs = self.view.pairs();
-        self.leave_out("pairs", self.view.analysis.pairs_left_out + pairs.len().saturating_sub(self.list_max) as u64);
+        self.leave_out(
+            "pairs",
+            self.view.analysis.blame_limits.pairs_left_out + pairs.len().saturating_sub(self.list_max) as u64,
+        );
         let pair = |row: &PairRow| {
             json!({
                 "waiter": self.lwp(row.waiter),

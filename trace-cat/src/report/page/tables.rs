@@ -1,6 +1,6 @@
 //! The tables of the report.
 
-use super::view::{PairRow, ReportView, WakerRow};
+use super::view::{PairRow, ReportView};
 use crate::report::contention::DurationSummary;
 
 /// How many holders of an object are named.
@@ -37,8 +37,7 @@ pub fn objects(view: &ReportView, top: usize, text: &mut String) {
         *text += &format!("{waits:>8}{waited:>9}{mean:>9}{p50:>9}{p99:>9}{max:>9}{held:>9}\n");
         if object.kind.is_lock() {
             holders(view, index, text);
-        } else if let Some(WakerRow { thread, site, count }) = view.wakers.get(&index).and_then(|wakers| wakers.first())
-        {
+        } else if let Some(((thread, site), count)) = view.wakers(index).first() {
             let at = view.place(*site).map(|place| format!(" at {place}")).unwrap_or_default();
             *text += &format!("    {count} ended by {}{at}\n", thread_label(view, *thread));
         }
@@ -60,12 +59,12 @@ fn holders(view: &ReportView, index: u32, text: &mut String) {
     let figures = &view.object(index).figures;
     let total = figures.wait.sum();
     let share = |time: u64| percent(time, total);
-    let blamed = view.blamed.get(&index).map_or(&[][..], |blamed| blamed);
+    let blamed = view.blamed(index);
     for (holder, time) in blamed.iter().take(HOLDERS_MAX) {
         let at = view.place(holder.site).map(|place| format!(" from {place}")).unwrap_or_default();
         *text += &format!("    {:>7} held by {}{at}\n", share(*time), thread_label(view, holder.thread));
     }
-    let others: u64 = blamed.iter().skip(HOLDERS_MAX).map(|(_, time)| time).sum();
+    let others = blamed.iter().skip(HOLDERS_MAX).map(|(_, time)| time).sum::<u64>() + figures.blamed_others;
     if others > 0 {
         *text += &format!("    {:>7} held by others, or from other places\n", share(others));
     }
@@ -85,8 +84,7 @@ pub fn threads(view: &ReportView, top: usize, text: &mut String) {
     for &index in view.threads.iter().take(top) {
         let thread = view.thread(index);
         let lived = short_duration(view.life(thread));
-        let [contention, idleness, caused] =
-            [thread.contention, thread.idleness, view.caused[index as usize]].map(short_duration);
+        let [contention, idleness, caused] = [thread.contention, thread.idleness, thread.caused].map(short_duration);
         let label = format!("{} of {}", thread_label(view, index), view.pid(thread.process));
         *text += &format!("{label:<44}{lived:>9}{:>9}{contention:>12}{idleness:>12}{caused:>12}\n", thread.waits);
     }

@@ -9,6 +9,9 @@ use crate::report::contention::ImageEnd;
 use crate::support::duration::duration_text;
 use crate::support::local_time::DateTime;
 
+/// The most programs that the first paragraph tells.
+const PROGRAMS_MAX: usize = 5;
+
 /// What the page shows.
 #[derive(Clone, Debug)]
 pub struct PageOptions {
@@ -82,7 +85,7 @@ fn recorded(view: &ReportView, text: &mut String) {
             .map(|time| duration_text(time.clamp(start, end) - start));
         *text += &format!("only        from {since} to {until} after the first record\n");
     }
-    for process in analysis.processes.iter().take(5) {
+    for process in analysis.processes.iter().take(PROGRAMS_MAX) {
         let how = match process.end {
             ImageEnd::Exit => "exited",
             ImageEnd::Exec => "executed another program",
@@ -90,9 +93,14 @@ fn recorded(view: &ReportView, text: &mut String) {
             ImageEnd::Unknown => "has no recorded end",
         };
         let command = view.known.get(&process.pid).map_or("", |known| known.command.as_str());
-        let line = format!("            {} {how}: {command}", process.pid);
+        let colon = if command.is_empty() { "" } else { ": " };
+        let line = format!("            {} {how}{colon}{command}", process.pid);
         *text += &line.chars().take(100).collect::<String>();
         text.push('\n');
+    }
+    let others = analysis.processes.len().saturating_sub(PROGRAMS_MAX);
+    if others > 0 {
+        *text += &format!("            and {others} more programs\n");
     }
 }
 

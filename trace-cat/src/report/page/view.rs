@@ -27,24 +27,10 @@ pub struct ReportView<'a> {
     pub objects: Vec<u32>,
     /// The selected threads: by contention, then by idleness.
     pub threads: Vec<u32>,
-    /// Who held each object while others waited for it, and how long.
-    pub blamed: HashMap<u32, Vec<(Holder, u64)>>,
-    /// Who ended how many waits for each object, and where.
-    pub wakers: HashMap<u32, Vec<WakerRow>>,
-    /// How long others waited for each thread.
-    pub caused: Vec<u64>,
     /// What changed since another trace.
     pub comparison: Option<TraceComparison>,
     /// The names of all objects as far as symbols give any.
     object_names: ObjectNames,
-}
-
-/// Who ended waits for an object, where, and how many.
-#[derive(Clone, Copy, Debug)]
-pub struct WakerRow {
-    pub thread: u32,
-    pub site: u32,
-    pub count: u64,
 }
 
 /// How many waits of a thread for an object another one is to blame for, and how long they were.
@@ -89,9 +75,6 @@ impl<'a> ReportView<'a> {
             symbols,
             objects: Vec::new(),
             threads: Vec::new(),
-            blamed: HashMap::new(),
-            wakers: HashMap::new(),
-            caused: vec![0; analysis.threads.len()],
             comparison: None,
             object_names: ObjectNames::default(),
         };
@@ -122,29 +105,24 @@ impl<'a> ReportView<'a> {
             let thread = &analysis.threads[*index as usize];
             (Reverse((thread.contention, thread.idleness)), *index)
         });
-        for (&(object, holder), &time) in &analysis.blame {
-            view.blamed.entry(object).or_default().push((holder, time));
-            view.caused[holder.thread as usize] += time;
-        }
-        for holders in view.blamed.values_mut() {
-            holders.sort_by_key(|(holder, time)| (Reverse(*time), holder.thread, holder.site));
-        }
-        for (&(object, thread, site), &count) in &analysis.wakers {
-            view.wakers.entry(object).or_default().push(WakerRow { thread, site, count });
-        }
-        for wakers in view.wakers.values_mut() {
-            wakers.sort_by_key(|row| (Reverse(row.count), row.thread, row.site));
-        }
         view.object_names.extend(view.names(), analysis.objects.len());
         view
+    }
+
+    /// Who held an object while others waited for it, and how long; the longest first.
+    pub fn blamed(&self, object: u32) -> Vec<(Holder, u64)> {
+        ranked(&self.object(object).figures.blamed)
+    }
+
+    /// Which threads ended waits for an object, at which sites, and how many; the most first.
+    pub fn wakers(&self, object: u32) -> Vec<((u32, u32), u64)> {
+        ranked(&self.object(object).figures.wakers)
     }
 
     /// The sites: by contention, blame, idleness, and calls. All of them are looked up in the symbols.
     pub fn sites(&self) -> Vec<SiteRow> {
         let mut rows: HashMap<String, SiteRow> = HashMap::new();
         let sites = &self.analysis.sites.sites;
-        let mut blame = vec![0; sites.len()];
-        self.analysis.blame.iter().for_each(|((_, holder), time)| blame[holder.site as usize] += time);
         // The stack of the longest waits is shown.
         let rank = |site: &SiteState| (site.stack > 0, site.contention + site.idleness, site.calls);
         for (index, site) in (0..).zip(sites).skip(1) {
@@ -159,7 +137,7 @@ impl<'a> ReportView<'a> {
             row.contention += site.contention;
             row.idleness += site.idleness;
             row.held += site.held;
-            row.blamed += blame[index as usize];
+            row.blamed += site.blamed;
         }
         let rows = rows.into_iter().map(|(place, row)| SiteRow { place, ..row });
         let mut rows: Vec<SiteRow> = rows.collect();
@@ -333,4 +311,11 @@ impl<'a> ReportView<'a> {
     pub fn has_blame(object: &ObjectState) -> bool {
         object.kind.is_lock() || object.kind == ObjectKind::Futex && object.figures.contention > 0
     }
+}
+
+/// Sums in descending order.
+fn ranked<K: Copy + Ord>(sums: &[(K, u64)]) -> Vec<(K, u64)> {
+    let mut ranked = sums.to_vec();
+    ranked.sort_unstable_by_key(|(key, sum)| (Reverse(*sum), *key));
+    ranked
 }
