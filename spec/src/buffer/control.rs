@@ -5,19 +5,15 @@
 //! `changes` as it was before has read a set in one state. The words only choose what is recorded: any value is valid, and
 //! what is too large is cut.
 
-use core::mem::offset_of;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 
-use super::mapped::Header;
 use crate::EventSet;
 
 /// In [`ControlWords::version`] of a process that follows the words.
 pub const CONTROL_VERSION: u32 = 1;
 /// The most frames that are recorded of a stack.
 pub const STACK_FRAMES_MAX: u32 = 64;
-/// Where in a trbuf its [`ControlWords`] are.
-pub const CONTROL_OFFSET: usize = offset_of!(Header, control);
 
 /// How often settings are read that change meanwhile.
 const READS_MAX: u32 = 8;
@@ -69,6 +65,18 @@ pub struct Settings {
 }
 
 impl SettingsWords {
+    const fn new() -> SettingsWords {
+        SettingsWords {
+            events: [const { AtomicU64::new(0) }; 3],
+            generation: AtomicU32::new(0),
+            flushes: AtomicU32::new(0),
+            stack_frames: AtomicU32::new(0),
+            only_blocked: AtomicU32::new(0),
+            detail: AtomicU32::new(0),
+            paused: AtomicU32::new(0),
+        }
+    }
+
     /// Stores settings, which are not in force yet.
     pub fn store(&self, settings: &Settings) {
         self.events.iter().zip(settings.events.words()).for_each(|(word, value)| word.store(value, Relaxed));
@@ -97,20 +105,11 @@ impl SettingsWords {
 impl ControlWords {
     /// The words of a process of which nothing can be or was changed.
     pub const fn new() -> ControlWords {
-        const NONE: SettingsWords = SettingsWords {
-            events: [const { AtomicU64::new(0) }; 3],
-            generation: AtomicU32::new(0),
-            flushes: AtomicU32::new(0),
-            stack_frames: AtomicU32::new(0),
-            only_blocked: AtomicU32::new(0),
-            detail: AtomicU32::new(0),
-            paused: AtomicU32::new(0),
-        };
         ControlWords {
             version: AtomicU32::new(0),
             changes: AtomicU32::new(0),
             lost: AtomicU64::new(0),
-            settings: [NONE; 2],
+            settings: [const { SettingsWords::new() }; 2],
         }
     }
 

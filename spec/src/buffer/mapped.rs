@@ -40,6 +40,9 @@ pub struct Header {
     pub control: ControlWords,
 }
 
+/// Where in a trbuf its [`ControlWords`] are.
+pub const CONTROL_OFFSET: usize = offset_of!(Header, control);
+
 /// Words that processes in a sandbox share, in a page of their own (at its beginning) and in the first page of each trbuf
 /// that was made for one of them (at [`SPARE_WORDS_OFFSET`]).
 #[derive(Debug)]

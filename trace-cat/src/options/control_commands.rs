@@ -10,8 +10,9 @@ use super::run_command::RecordingLevel;
 /// Change what is recorded of processes that run
 ///
 /// A process can be changed if it records, or if it was started with THR_TRACE_CONTROL (see libthreadt(7)). Each thread
-/// follows at its next call, and records that it does (trace_events). What no option names stays as it is, also in children and
-/// after an exec. Only the process's user, or root, can change it.
+/// follows at its next call, and records that it does (trace_events). What no option names stays as it is. Forked children go on as
+/// their parent, and so does a program that the process executes; one that it starts by vfork or posix_spawn begins as its
+/// environment says. Only the process's user, or root, can change it.
 ///
 /// Exit status: 0 if all was done, 1 if not, 2 for wrong usage. Example: trace-cat set -e mutex:cond 1234
 #[derive(Args, Clone, Debug, Default)]

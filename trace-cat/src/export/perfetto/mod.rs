@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::hold_lanes::HoldLanes;
-use super::scene::TimelineScene;
+use super::scene::{TimelineScene, missing_text};
 use super::sink::TimelineSink;
 use super::thread_flow::ThreadFlow;
 use super::waiting_counts::{CounterSample, CounterSubject};
@@ -271,7 +271,7 @@ impl PerfettoTimeline {
         let Some((from, lost)) = self.losses.remove(&thread) else { return };
         let track = self.thread_track(thread, scene, out);
         let category = self.label(PacketText::Category("missing"), scene, out);
-        let name = self.texts.number(TextUse::EventName, format!("{lost} records lost"), out);
+        let name = self.texts.number(TextUse::EventName, missing_text(lost), out);
         self.put_slice(track, (from, end.max(from)), (category, name), &[], (None, None), out);
     }
 
