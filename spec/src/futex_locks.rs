@@ -1,32 +1,64 @@
 //! Functions that call futex(2) to take a lock: a wait there is contention, elsewhere it may be a thread without work.
 
-/// A function of a library's, or all that begin with this name. Names are as compilers write them in full, without the angle
-/// brackets around a type; a version in the path, as Abseil has one, is left out.
-pub static FUTEX_LOCKS: [&str; 16] = [
+/// A lock that is known by the functions that wait for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FutexLock {
+    /// A function of a library's, or all that begin with this name. Names are as compilers write them in full, without the angle
+    /// brackets around a type; a version in the path, as Abseil has one, is left out.
+    pub function: &'static str,
+    /// What the lock is called.
+    pub name: &'static str,
+}
+
+const fn lock(function: &'static str, name: &'static str) -> FutexLock {
+    FutexLock { function, name }
+}
+
+/// The known locks.
+#[rustfmt::skip]
+pub static FUTEX_LOCKS: [FutexLock; 22] = [
     // Rust's standard library.
-    "std::sys::sync::mutex::futex::Mutex::lock_contended",
-    "std::sys::sync::rwlock::futex::RwLock::read_contended",
-    "std::sys::sync::rwlock::futex::RwLock::write_contended",
-    "std::sys::sync::once::futex::Once::call",
-    "std::sys::sync::once::futex::Once::wait",
+    lock("std::sys::sync::mutex::futex::Mutex::lock_contended", "std Mutex"),
+    lock("std::sys::sync::rwlock::futex::RwLock::read_contended", "std RwLock"),
+    lock("std::sys::sync::rwlock::futex::RwLock::write_contended", "std RwLock"),
+    lock("std::sys::sync::once::futex::Once::call", "std Once"),
+    lock("std::sys::sync::once::futex::Once::wait", "std Once"),
     // The same before Rust 1.78.
-    "std::sys::unix::locks::futex_mutex::Mutex::lock_contended",
-    "std::sys::unix::locks::futex_rwlock::RwLock::read_contended",
-    "std::sys::unix::locks::futex_rwlock::RwLock::write_contended",
-    "std::sys_common::once::futex::Once::call",
+    lock("std::sys::pal::unix::locks::futex_mutex::Mutex::lock_contended", "std Mutex"),
+    lock("std::sys::pal::unix::locks::futex_rwlock::RwLock::read_contended", "std RwLock"),
+    lock("std::sys::pal::unix::locks::futex_rwlock::RwLock::write_contended", "std RwLock"),
+    lock("std::sys::unix::locks::futex_mutex::Mutex::lock_contended", "std Mutex"),
+    lock("std::sys::unix::locks::futex_rwlock::RwLock::read_contended", "std RwLock"),
+    lock("std::sys::unix::locks::futex_rwlock::RwLock::write_contended", "std RwLock"),
+    lock("std::sys_common::once::futex::Once::call", "std Once"),
     // parking_lot.
-    "parking_lot::raw_mutex::RawMutex::lock_slow",
-    "parking_lot::raw_rwlock::RawRwLock::lock_",
-    "parking_lot::raw_rwlock::RawRwLock::wait_for_readers",
-    "parking_lot::once::Once::call_once_slow",
+    lock("parking_lot::raw_mutex::RawMutex::lock_slow", "parking_lot Mutex"),
+    lock("parking_lot::raw_rwlock::RawRwLock::lock_", "parking_lot RwLock"),
+    lock("parking_lot::raw_rwlock::RawRwLock::wait_for_readers", "parking_lot RwLock"),
+    lock("parking_lot::once::Once::call_once_slow", "parking_lot Once"),
+    // Since 0.13.
+    lock("parking_lot::once::Once::wait_slow", "parking_lot Once"),
     // Abseil: the caller of the wait does not show which of its locks it is, but a stack does.
-    "absl::Mutex::LockSlow",
+    lock("absl::Mutex::LockSlow", "absl Mutex"),
     // Static variables of a function, in libstdc++ and libc++.
-    "__cxa_guard_acquire",
-    // oneTBB.
-    "tbb::detail::d1::mutex::lock",
+    lock("__cxa_guard_acquire", "static variable's guard"),
+    // oneTBB, in the headers; its other mutexes spin.
+    lock("tbb::detail::d1::mutex::lock", "tbb mutex"),
+    lock("tbb::detail::d1::rw_mutex::lock", "tbb rw_mutex"),
+    lock("tbb::detail::d1::rw_mutex::upgrade", "tbb rw_mutex"),
 ];
 
-/// What the names of functions begin with that may be between one of these and the call: those of the same libraries.
-pub static FUTEX_LIBRARIES: [&str; 8] =
-    ["std::", "core::", "parking_lot", "lock_api::", "absl::", "AbslInternal", "tbb::", "__cxa_guard_acquire"];
+/// A word that is locked with FUTEX_LOCK_PI, by whatever function.
+pub static PRIORITY_INHERITANCE_LOCK: FutexLock = lock("", "PI futex");
+
+/// Functions whose calls wait for a condition of the program's, by the functions of a lock.
+pub static FUTEX_CONDITIONS: [&str; 3] =
+    ["absl::Mutex::LockWhen", "absl::Mutex::ReaderLockWhen", "absl::Mutex::AwaitCommon"];
+
+/// What the names of functions begin with that may be between one of these and the call: those of the same libraries, and their
+/// modules where functions have no names.
+#[rustfmt::skip]
+pub static FUTEX_LIBRARIES: [&str; 11] = [
+    "std::", "core::", "parking_lot::", "parking_lot_core::", "lock_api::", "absl::", "AbslInternal", "libabsl_", "tbb::",
+    "libtbb.so", "__cxa_guard_acquire",
+];

@@ -46,6 +46,31 @@ impl Program {
         Program { path }
     }
 
+    /// A program of the package `tests/programs/crates`, whose libraries cargo fetches.
+    ///
+    /// # Panics
+    /// If it does not compile, or cargo cannot fetch a library.
+    pub fn of_crates(name: &str) -> Program {
+        static BUILT: OnceLock<()> = OnceLock::new();
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("crates");
+        BUILT.get_or_init(|| {
+            let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/crates");
+            let mut command = Command::new(env!("CARGO"));
+            command
+                .args(["build", "--release", "--locked", "--quiet", "--target-dir"])
+                .arg(&target)
+                .current_dir(package);
+            // Flags of the suite's own build are not for other people's programs.
+            for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_TARGET_DIR"] {
+                command.env_remove(name);
+            }
+            let result = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+            let messages = String::from_utf8_lossy(&result.stderr);
+            assert!(result.status.success(), "{command:?} (the libraries come from cargo's registry)\n{messages}");
+        });
+        Program { path: target.join("release").join(name) }
+    }
+
     /// The executable, absolute.
     pub fn path(&self) -> &Path {
         &self.path

@@ -1,6 +1,11 @@
 //! Locks and waits that call futex(2) through `syscall`: each wait that the program has seen in the kernel is in the trace, with
 //! the call that ended it.
 
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
 use super::{Program, TestDirectory, Threads, timeline};
 use crate::harness::{Trace, trace_cat};
 
@@ -44,14 +49,20 @@ fn all_are_woken(program: &Program, parts: usize) {
     }
 }
 
+/// The document that the report makes of a trace.
+fn report(test: &TestDirectory, options: &[&str]) -> Value {
+    let report =
+        test.native(trace_cat()).args(["report", "-F", "json"]).args(options).arg(test.trace_directory()).run();
+    report.success();
+    serde_json::from_str(report.stdout_text()).unwrap()
+}
+
 /// The report knows Rust's locks by their functions: what waits for them is contention, whatever else waits is idleness.
 #[test]
 fn rusts_locks_are_contention() {
     let test = TestDirectory::new("futex-report");
     test.traced(Program::c("real_programs/std_locks.rs")).env("THR_TRACE_DETAIL", "1").run().exited(0);
-    let report = test.native(trace_cat()).args(["report", "-F", "json"]).arg(test.trace_directory()).run();
-    report.success();
-    let document: serde_json::Value = serde_json::from_str(report.stdout_text()).unwrap();
+    let document = report(&test, &[]);
     let mut waits = [0; 2];
     for site in document["sites"].as_array().unwrap() {
         let [contention, idleness] = ["contention", "idleness"].map(|figure| site[figure].as_u64().unwrap());
@@ -66,9 +77,64 @@ fn rusts_locks_are_contention() {
         }
     }
     // read_contended and write_contended are two; park is called by two functions at least.
-    assert!(waits[0] >= 2 && waits[1] == 4, "{}", report.stdout_text());
+    assert!(waits[0] >= 2 && waits[1] == 4, "{document}");
     let [contention, idleness] = ["contention", "idleness"].map(|figure| document[figure].as_u64().unwrap());
     assert!(contention > 0 && idleness > 0);
+    // The figures are the same where idleness is left out.
+    let only_contention = report(&test, &["--only-contention"]);
+    assert_eq!(only_contention["contention"], document["contention"]);
+    let locks = |document: &Value| -> Vec<String> {
+        let objects = document["objects"].as_array().unwrap().iter();
+        let mut names: Vec<String> = objects.filter_map(|object| Some(object["lock"].as_str()?.to_owned())).collect();
+        names.sort_unstable();
+        // An rwlock has two words.
+        names.dedup();
+        names
+    };
+    assert_eq!(locks(&document), ["std Mutex", "std Once", "std RwLock"]);
+    assert_eq!(locks(&only_contention), locks(&document));
+    // The exported timeline has their names, and in Paje's their colour.
+    let paje = test.native(trace_cat()).args(["-F", "paje"]).arg(test.trace_directory()).run();
+    let colours = |wait: &str| -> Vec<&str> {
+        let values = paje.stdout_text().lines().filter(|line| line.contains(wait));
+        let is_colour = |text: &&str| text.starts_with("0.");
+        let mut colours: Vec<&str> = values.filter_map(|line| line.rsplit('"').nth(1)).filter(is_colour).collect();
+        colours.dedup();
+        colours
+    };
+    // The third one is a static variable, which has a name of its own.
+    let locks = ["std Mutex", "std RwLock"].map(|lock| colours(&format!("wait {lock}")));
+    let other = colours("wait futex");
+    assert!(locks.iter().all(|colours| colours.len() == 1 && *colours == locks[0]), "{locks:?}");
+    assert!(other.len() == 1 && other != locks[0], "{other:?}");
+}
+
+/// What a site in these lines of the source has to be: contention, or idleness.
+#[track_caller]
+fn sites_are(test: &TestDirectory, source: &Path, expected: &[(&str, bool)]) {
+    let text = fs::read_to_string(source).unwrap();
+    let file = source.file_name().unwrap().to_str().unwrap();
+    let document = report(test, &[]);
+    for (call, is_lock) in expected {
+        let line = 1 + text.lines().position(|line| line.contains(call)).unwrap_or_else(|| panic!("no {call}"));
+        let place = format!("{file}:{line}");
+        let is_there = |site: &&Value| site["site"].as_str().is_some_and(|site| site.ends_with(&place));
+        let site = document["sites"].as_array().unwrap().iter().find(is_there);
+        let site = site.unwrap_or_else(|| panic!("{call}: no site {place}: {:#}", document["sites"]));
+        let [contention, idleness] = ["contention", "idleness"].map(|figure| site[figure].as_u64().unwrap());
+        // Who waits for a condition may have to wait for its lock after that.
+        let is_right = if *is_lock { contention > 0 && idleness == 0 } else { idleness > 0 };
+        assert!(is_right, "{call}: {site}");
+    }
+}
+
+/// Runs a program with stacks, of which all parts are woken, and whose waits at these calls are contention or idleness.
+#[track_caller]
+fn waits_are(program: &Program, source: &str, expected: &[(&str, bool)]) -> TestDirectory {
+    let test = TestDirectory::new("futex-sites");
+    test.traced(program).env("THR_TRACE_STACK", "64").run().exited(0);
+    sites_are(&test, &Path::new(env!("CARGO_MANIFEST_DIR")).join("programs").join(source), expected);
+    test
 }
 
 #[test]
@@ -79,4 +145,89 @@ fn rusts_standard_library() {
 #[test]
 fn cxx20() {
     all_are_woken(&Program::with_flags("real_programs/cxx20_waits.cpp", &["-std=gnu++20"]), 6);
+}
+
+#[test]
+fn parking_lot() {
+    let program = Program::of_crates("parking_lot_locks");
+    all_are_woken(&program, 7);
+    let expected = [
+        ("shared.lock() += 1", true),
+        ("*shared.lock(), 0", true),
+        ("shared.write() += 1", true),
+        ("*shared.read(), 1", true),
+        ("*shared.upgradable_read(), 1", true),
+        ("shared.1.wait_while", false),
+        ("ONCE.call_once(|| unreachable!())", true),
+    ];
+    waits_are(&program, "crates/src/bin/parking_lot_locks.rs", &expected);
+}
+
+#[test]
+fn crossbeam() {
+    let program = Program::of_crates("crossbeam_waits");
+    all_are_woken(&program, 6);
+    let expected = [
+        ("receiver.recv(), Ok(7)", false),
+        ("sender.send(8)", false),
+        ("parker.park()", false),
+        ("shared.write().unwrap() += 1", true),
+        ("*shared.read().unwrap(), 1", true),
+        ("group.wait()", false),
+    ];
+    waits_are(&program, "crates/src/bin/crossbeam_waits.rs", &expected);
+}
+
+/// Workers of rayon and tokio sleep, which is idleness, and contend for a lock, each but the first one time at least.
+#[test]
+fn pools_of_threads() {
+    let program = Program::of_crates("pools");
+    all_are_woken(&program, 8);
+    let expected = [("// hot in rayon", true), ("// hot in tokio", true)];
+    let test = waits_are(&program, "crates/src/bin/pools.rs", &expected);
+    let document = report(&test, &[]);
+    let of = |part: &str| {
+        let sites = document["sites"].as_array().unwrap().iter();
+        sites.filter(|site| site["site"].as_str().is_some_and(|site| site.contains(part))).collect::<Vec<_>>()
+    };
+    for (worker, lock) in [("rayon_core::sleep", "pools::rayon"), ("multi_thread::park", "pools::tokio")] {
+        let contended = of(lock).into_iter().filter(|site| site["contention"].as_u64() > Some(0));
+        assert!(contended.map(|site| site["waits"].as_u64().unwrap()).max() >= Some(3), "{:#}", document["sites"]);
+        assert!(of(worker).iter().any(|site| site["idleness"].as_u64() > Some(0)), "{:#}", document["sites"]);
+    }
+    let hot = document["objects"].as_array().unwrap().iter().filter(|object| object["lock"] == "std Mutex");
+    assert!(hot.filter(|object| object["max_waiters"].as_u64() >= Some(3)).count() >= 2, "{:#}", document["objects"]);
+}
+
+#[test]
+fn abseil() {
+    let flags = ["-labsl_synchronization", "-labsl_base", "-labsl_time", "-labsl_raw_logging_internal"];
+    let program = Program::with_flags("real_programs/abseil_waits.cpp", &flags);
+    all_are_woken(&program, 6);
+    let expected = [
+        ("// Mutex::Lock", true),
+        ("// Mutex::ReaderLock", true),
+        ("// Mutex::Await", false),
+        ("// CondVar", false),
+        ("// Notification", false),
+        ("// BlockingCounter", false),
+    ];
+    waits_are(&program, "real_programs/abseil_waits.cpp", &expected);
+}
+
+#[test]
+fn one_tbb() {
+    let program = Program::with_flags("real_programs/tbb_waits.cpp", &["-ltbb"]);
+    all_are_woken(&program, 4);
+    let expected = [("// mutex", true), ("// rw_mutex::lock", true), ("// rw_mutex::lock_shared", true)];
+    let test = waits_are(&program, "real_programs/tbb_waits.cpp", &expected);
+    // What a worker waits for is no lock.
+    let text = report(&test, &[])["sites"].to_string();
+    assert!(text.contains("libtbb.so"), "{text}");
+    // Its locks that spin call nothing; all that the loop adds is there.
+    let loops = TestDirectory::new("tbb-loops");
+    let output = loops.traced(&program).arg("loops").run();
+    output.exited(0);
+    assert_eq!(output.stdout_text(), "mutex 1000\nspin_mutex 1000\nqueuing_mutex 1000\n");
+    timeline(&loops, Threads::End);
 }

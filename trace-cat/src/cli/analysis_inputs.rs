@@ -1,17 +1,31 @@
-//! What the report and timelines are made of, besides the records: the processes, as their files describe them.
+//! What the report and timelines are made of: the processes, as their files describe them, and the records.
+//!
+//! ```text
+//! merge ────────► channel ──► analysis
+//! other threads               this thread
+//! ```
+//!
+//! The threads that merge make numbers of the lines; this thread takes them in order, because names of code are looked up in it.
 
 use std::collections::HashMap;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
 
+use crate::merge::{BatchTransform, Merge, OrderedSection};
 use crate::options::CommandError;
 use crate::output::destination::output_identity;
 use crate::output::file_groups;
-use crate::report::contention::Knowledge;
+use crate::report::contention::{Knowledge, NumericRecord};
 use crate::report::process_info::{ProcessInfo, processes_in_groups};
 use crate::report::recorded_process::{RecordedProcess, recorded_processes};
 use crate::support::diagnostics::Diagnostics;
 use crate::trace::file_handle::DescriptorBudget;
 use crate::trace::inputs::{self, TraceInputs};
+
+/// How many batches of records wait for the analysis at most.
+const BATCHES: usize = 8;
 
 /// The files of a trace, and its processes.
 pub struct AnalysisInputs {
@@ -54,6 +68,28 @@ impl AnalysisInputs {
     pub fn knowledge(&self) -> HashMap<u32, Knowledge> {
         self.recorded.iter().map(|(pid, recorded)| (*pid, recorded.knowledge)).collect()
     }
+}
+
+/// Gives all records to `take` in order, while other threads merge.
+///
+/// # Errors
+/// The failure of a temporary file, and those of `take`.
+pub fn for_each_batch(
+    merge: &Merge,
+    phase: &'static str,
+    take: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    thread::scope(|scope| {
+        let (sender, batches) = mpsc::sync_channel::<Vec<u8>>(BATCHES);
+        let merging = scope.spawn(move || {
+            let parse = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| NumericRecord::append_lines(lines, out);
+            let parse: BatchTransform = Some(&parse);
+            merge.run_phase(phase, 0..u64::MAX, parse, &mut |records| Ok(sender.send(records.to_vec()).is_ok()))
+        });
+        let taken = batches.into_iter().try_for_each(|batch| take(&batch));
+        let merged = merging.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        taken.and(merged)
+    })
 }
 
 pub fn output_name(path: Option<&Path>) -> String {

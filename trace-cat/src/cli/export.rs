@@ -1,20 +1,9 @@
 //! Writes a timeline for a viewer.
-//!
-//! ```text
-//! merge ────────► channel ──► analysis ──► format ──► output
-//! other threads               this thread
-//! ```
-//!
-//! The threads that merge make numbers of the lines; this thread takes them in order, because names of code are looked up in it.
 
-use std::io;
-use std::sync::mpsc;
-use std::thread;
-
-use super::analysis_inputs::{AnalysisInputs, output_name};
+use super::analysis_inputs::{AnalysisInputs, for_each_batch, output_name};
 use super::print::selected_paths;
 use crate::export::{ChromeTimeline, EventSelection, PajeTimeline, PerfettoTimeline, TimelineExport, TimelineSink};
-use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
+use crate::merge::{Merge, MergeLimits};
 use crate::options::{CommandError, Options, OutputFormat};
 use crate::output::destination::Output;
 use crate::report::contention::{Analysis, NumericRecord};
@@ -25,8 +14,6 @@ use crate::symbols::Symbolizer;
 
 /// Bytes that are collected before they are written.
 const CHUNK: usize = 256 << 10;
-/// How many batches of records wait for the analysis at most.
-const BATCHES: usize = 8;
 
 /// Writes the timeline that the options ask for. Returns whether it was written: not if nothing could be read, which has been reported.
 ///
@@ -50,38 +37,20 @@ pub fn export(options: &Options, diagnostics: &Diagnostics) -> Result<bool, Comm
     let analysis = Analysis::new(trace.knowledge(), waits);
     let selection = EventSelection::new(&options.selection);
     let mut export = TimelineExport::new(analysis, selection, &trace.recorded, &symbols, sink);
-    run(&merge, &mut export, &mut |bytes| output.write(bytes)).map_err(failed)?;
+    let mut out = Vec::with_capacity(CHUNK);
+    let mut take = |records: &[u8]| {
+        NumericRecord::of_bytes(records).try_for_each(|record| export.add(&record, &mut out))?;
+        if out.len() >= CHUNK {
+            output.write(&out)?;
+            out.clear();
+        }
+        Ok(())
+    };
+    for_each_batch(&merge, "exporting", &mut take).map_err(failed)?;
+    output.write(&out).map_err(failed)?;
     let has_drawn = export.finish(&trace.inputs.running_until(), &mut |bytes| output.write(bytes)).map_err(failed)?;
     if !has_drawn && !is_all && merge.span().is_some() {
         diagnostics.report_note("nothing matches", "the options leave out all that the trace has");
     }
     Ok(true)
-}
-
-/// Gives all records to `export`, while other threads merge.
-fn run(merge: &Merge, export: &mut TimelineExport, write: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-    thread::scope(|scope| {
-        let (sender, batches) = mpsc::sync_channel::<Vec<u8>>(BATCHES);
-        let merging = scope.spawn(move || {
-            let parse = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| NumericRecord::append_lines(lines, out);
-            let parse: BatchTransform = Some(&parse);
-            merge.run_phase("exporting", 0..u64::MAX, parse, &mut |records| Ok(sender.send(records.to_vec()).is_ok()))
-        });
-        let mut out = Vec::with_capacity(CHUNK);
-        let take_all = || {
-            for batch in batches {
-                for record in NumericRecord::of_bytes(&batch) {
-                    export.add(&record, &mut out)?;
-                }
-                if out.len() >= CHUNK {
-                    write(&out)?;
-                    out.clear();
-                }
-            }
-            write(&out)
-        };
-        let taken = take_all();
-        let merged = merging.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        taken.and(merged)
-    })
 }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
 
-use super::analysis_inputs::{AnalysisInputs, output_name};
+use super::analysis_inputs::{AnalysisInputs, for_each_batch, output_name};
 use super::print::selected_paths;
-use crate::merge::{BatchTransform, Merge, MergeLimits, OrderedSection};
+use crate::merge::{Merge, MergeLimits};
 use crate::options::{CommandError, FailCondition, Options, ReportFormat, ReportObject, ReportOptions, ReportTable};
 use crate::output::destination::Output;
 use crate::report::contention::{Analysis, ContentionShares, Moment, NumericRecord, WaitGraph, WaitSelection};
@@ -17,7 +17,7 @@ use crate::report::page::{
 use crate::report::process_info::ProcessInfo;
 use crate::report::recorded_process::RecordedProcess;
 use crate::report::runs;
-use crate::report::trace_names::TraceNames;
+use crate::report::trace_names::name_futex_site;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
 use crate::symbols::{Aliases, Symbolizer};
@@ -150,22 +150,21 @@ impl AnalysedTrace {
             }
         }
         if !names.is_empty() {
-            let Some(all) = AnalysedTrace::read(options, Vec::new(), diagnostics)? else { return Ok(None) };
+            let Some(all) = AnalysedTrace::read(options, Vec::new(), symbols, diagnostics)? else { return Ok(None) };
             let view = all.view(symbols);
             for name in names {
                 let found = view.address_of(name);
                 addresses.push(found.map_err(|problem| CommandError::Usage(format!("--object '{name}': {problem}")))?);
             }
         }
-        let mut trace = AnalysedTrace::read(options, addresses, diagnostics)?;
-        trace.iter_mut().for_each(|trace| trace.find_futex_locks(symbols));
-        Ok(trace)
+        AnalysedTrace::read(options, addresses, symbols, diagnostics)
     }
 
     /// Reads the trace, for a report on all its objects or those at these addresses.
     fn read(
         options: &ReportOptions,
         objects: Vec<u64>,
+        symbols: &Symbolizer,
         diagnostics: &Diagnostics,
     ) -> Result<Option<AnalysedTrace>, CommandError> {
         let ReportOptions { last, run, all_runs, .. } = *options;
@@ -180,8 +179,6 @@ impl AnalysedTrace {
         let selection = WaitSelection { objects, ..selection(options, start) };
         let mut analysis = Analysis::new(trace.knowledge(), selection);
         analysis.shares = options.format.has_stacks().then(ContentionShares::default);
-        let parse = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| NumericRecord::append_lines(lines, out);
-        let parse: BatchTransform = Some(&parse);
         let mut moment = options.at.map(|at| Moment::new(at.resolve(start)));
         let mut take = |records: &[u8]| {
             for record in NumericRecord::of_bytes(records) {
@@ -189,10 +186,11 @@ impl AnalysedTrace {
                     moment.pass(&mut analysis, record.time);
                 }
                 analysis.add(&record);
+                name_futex_site(&mut analysis, &trace.recorded, symbols);
             }
-            Ok(true)
+            Ok(())
         };
-        merge.run_phase("analysing", 0..u64::MAX, parse, &mut take).map_err(Error::temporary)?;
+        for_each_batch(&merge, "analysing", &mut take).map_err(Error::temporary)?;
         let graph = analysis.finish(&trace.inputs.running_until());
         let graph = match moment {
             Some(moment) => moment.graph(graph),
@@ -205,13 +203,6 @@ impl AnalysedTrace {
         }
         let AnalysisInputs { recorded, known, .. } = trace;
         Ok(Some(AnalysedTrace { analysis, graph, recorded, known }))
-    }
-
-    /// Counts waits by futex(2) as contention where their sites are in the code of a lock.
-    fn find_futex_locks(&mut self, symbols: &Symbolizer) {
-        let names = TraceNames { analysis: &self.analysis, recorded: &self.recorded, symbols };
-        let locks = self.analysis.futex_sites().into_iter().filter(|site| names.is_futex_lock(*site)).collect();
-        self.analysis.count_as_contention(&locks);
     }
 
     fn view<'a>(&'a self, symbols: &'a Symbolizer) -> ReportView<'a> {

@@ -55,7 +55,7 @@ impl<'a> TimelineScene<'a> {
     pub fn object_name(&self, object: u32) -> String {
         let mut names = self.object_names.borrow_mut();
         names.extend(self.names, object + 1);
-        let kind = self.object(object).kind.name();
+        let kind = self.object(object).kind_name();
         names.get(object).map_or_else(|| format!("{kind} {:#x}", self.object(object).address), str::to_owned)
     }
 

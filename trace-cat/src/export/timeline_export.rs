@@ -11,7 +11,7 @@ use super::waiting_counts::WaitingCounts;
 use crate::report::contention::{Analysis, NumericRecord, TimelineEvent};
 use crate::report::object_names::ObjectNames;
 use crate::report::recorded_process::RecordedProcess;
-use crate::report::trace_names::TraceNames;
+use crate::report::trace_names::{TraceNames, name_futex_site};
 use crate::symbols::Symbolizer;
 
 /// The way from records to a format.
@@ -64,6 +64,7 @@ impl<'a> TimelineExport<'a> {
             self.sink.begin(record.time, out);
         }
         self.analysis.add(record);
+        name_futex_site(&mut self.analysis, self.recorded, self.symbols);
         let thread = self.analysis.thread_of_record(record);
         if let Some(thread) = thread.filter(|thread| self.selection.wants_record(record, *thread, &self.analysis)) {
             let scene = scene(&self.analysis, self.recorded, self.symbols, &self.object_names);

@@ -5,18 +5,37 @@ const COMMAND: u64 = 0x7f;
 /// Options, and how an operation's name shows them.
 const OPTIONS: [(u64, &str); 2] = [(0x80, "_PRIVATE"), (0x100, "|FUTEX_CLOCK_REALTIME")];
 
-/// Operations whose call locks the word, or waits until it is locked for the caller: FUTEX_LOCK_PI, FUTEX_LOCK_PI2.
-const LOCKS: [u64; 2] = [6, 13];
-const UNLOCK_PI: u64 = 7;
-/// FUTEX_WAIT_REQUEUE_PI, which waits for a condition and then for the lock.
-const WAIT_REQUEUE_PI: u64 = 11;
+/// What an operation does, as far as it is known here; waits and wake-ups are events of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FutexOperation {
+    /// FUTEX_LOCK_PI, FUTEX_LOCK_PI2: locks the word, after it has waited where that is necessary.
+    Lock,
+    /// FUTEX_TRYLOCK_PI.
+    TryLock,
+    /// FUTEX_UNLOCK_PI.
+    Unlock,
+    /// FUTEX_WAIT_REQUEUE_PI: waits for the word and then for the lock that is the second word.
+    WaitForLock,
+    /// FUTEX_REQUEUE, FUTEX_CMP_REQUEUE, FUTEX_CMP_REQUEUE_PI, futex_requeue: wakes waiters and moves others to the second word.
+    Requeue,
+    Other,
+}
+
 /// System calls of their own have the call's number as operation.
 const CALLS: [(u64, &str); 4] =
     [(449, "futex_waitv"), (454, "futex_wake"), (455, "futex_wait"), (456, "futex_requeue")];
 
-fn command(operation: u64) -> Option<u64> {
-    let is_call = CALLS.iter().any(|(number, _)| *number == operation);
-    (!is_call).then_some(operation & COMMAND)
+/// What the operation with this number does.
+pub fn operation(number: u64) -> FutexOperation {
+    let is_call = CALLS.iter().any(|(call, _)| *call == number);
+    match if is_call { number } else { number & COMMAND } {
+        6 | 13 => FutexOperation::Lock,
+        8 => FutexOperation::TryLock,
+        7 => FutexOperation::Unlock,
+        11 => FutexOperation::WaitForLock,
+        3 | 4 | 12 | 456 => FutexOperation::Requeue,
+        _ => FutexOperation::Other,
+    }
 }
 
 /// What an operation is called in C, if it is known.
@@ -30,19 +49,9 @@ pub fn operation_name(operation: u64) -> Option<String> {
     (operation & !known == 0).then(|| format!("FUTEX_{name}{options}"))
 }
 
-/// Whether an operation locks the word, after it has waited where that is necessary.
-pub fn locks(operation: u64) -> bool {
-    command(operation).is_some_and(|command| LOCKS.contains(&command))
-}
-
-/// Whether an operation gives up the word that another one has locked.
-pub fn unlocks(operation: u64) -> bool {
-    command(operation) == Some(UNLOCK_PI)
-}
-
 /// Whether an operation other than those of `futex_wait` may wait.
-pub fn may_wait(operation: u64) -> bool {
-    locks(operation) || command(operation) == Some(WAIT_REQUEUE_PI)
+pub fn may_wait(number: u64) -> bool {
+    matches!(operation(number), FutexOperation::Lock | FutexOperation::WaitForLock)
 }
 
 /// By number.
@@ -75,17 +84,23 @@ mod tests {
     }
 
     #[test]
-    fn operations_that_lock_or_wait() {
+    fn operations_that_lock_wait_or_requeue() {
         let private = libc::FUTEX_PRIVATE_FLAG;
-        let all = [
-            libc::FUTEX_LOCK_PI | private,
-            libc::FUTEX_LOCK_PI2,
-            libc::FUTEX_WAIT_REQUEUE_PI,
-            libc::FUTEX_UNLOCK_PI,
-            454,
-        ];
-        assert_eq!(all.map(|operation| locks(operation as u64)), [true, true, false, false, false]);
-        assert_eq!(all.map(|operation| unlocks(operation as u64)), [false, false, false, true, false]);
-        assert_eq!(all.map(|operation| may_wait(operation as u64)), [true, true, true, false, false]);
+        let requeues = [libc::FUTEX_REQUEUE, libc::FUTEX_CMP_REQUEUE | private, libc::FUTEX_CMP_REQUEUE_PI, 456];
+        for (numbers, expected) in [
+            (&[libc::FUTEX_LOCK_PI | private, libc::FUTEX_LOCK_PI2][..], FutexOperation::Lock),
+            (&[libc::FUTEX_TRYLOCK_PI | private], FutexOperation::TryLock),
+            (&[libc::FUTEX_UNLOCK_PI], FutexOperation::Unlock),
+            (&[libc::FUTEX_WAIT_REQUEUE_PI | private], FutexOperation::WaitForLock),
+            (&requeues, FutexOperation::Requeue),
+            // Calls of their own have other numbers that would be these of operations.
+            (&[libc::FUTEX_WAKE_OP, 454, 455, 449], FutexOperation::Other),
+        ] {
+            for number in numbers {
+                assert_eq!(operation(*number as u64), expected, "{number}");
+                let waits = matches!(expected, FutexOperation::Lock | FutexOperation::WaitForLock);
+                assert_eq!(may_wait(*number as u64), waits, "{number}");
+            }
+        }
     }
 }

@@ -48,7 +48,7 @@ impl ObjectNames {
                 return Some(place.clone());
             }
             let relation = if object.is_initialised { "of" } else { "first used in" };
-            Some(format!("{} {relation} {place}", object.kind.name()))
+            Some(format!("{} {relation} {place}", object.kind_name()))
         };
         // The ID of a text is the same in all processes, and a process may have its parent's names.
         let given = || {

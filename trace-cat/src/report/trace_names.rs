@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use spec::Event;
-use spec::futex_locks::{FUTEX_LIBRARIES, FUTEX_LOCKS};
+use spec::futex_locks::{FUTEX_CONDITIONS, FUTEX_LIBRARIES, FUTEX_LOCKS, FutexLock};
 
 use super::contention::Analysis;
 use super::recorded_process::RecordedProcess;
@@ -30,7 +30,7 @@ impl<'a> TraceNames<'a> {
     /// Kind, name and address of an object for people; `source_name` is its name in the source.
     pub fn object_label(&self, index: u32, source_name: Option<&str>) -> String {
         let object = &self.analysis.objects[index as usize];
-        let (kind, address) = (object.kind.name(), object.address);
+        let (kind, address) = (object.kind_name(), object.address);
         let label = match source_name {
             Some(name) if name.starts_with(kind) => format!("{name} {address:#x}"),
             Some(name) => format!("{kind} {name} {address:#x}"),
@@ -77,13 +77,6 @@ impl<'a> TraceNames<'a> {
         names.extend(stack.is_cut_off.then(|| CUT_OFF_FRAME.to_owned()));
         names.reverse();
         Some(names)
-    }
-
-    /// Whether a site is in the code of a lock that calls futex(2).
-    pub fn is_futex_lock(&self, site: u32) -> bool {
-        let frames = self.frames(site);
-        let functions = frames.iter().map(|frame| &*frame.function);
-        is_in_futex_lock(functions)
     }
 
     /// The name of the function at an address in the code of a process.
@@ -136,20 +129,35 @@ pub fn event_name(event: (u8, u8)) -> &'static str {
     Event::find(event.0, event.1).map_or("unknown", |event| event.name)
 }
 
-/// Whether one of these functions, the innermost first, takes a lock by futex(2). A function of the program's own ends the search:
+/// Looks up in the code of which lock the last wait for a futex is, if the analysis does not know its site; after each record.
+pub fn name_futex_site(analysis: &mut Analysis, recorded: &HashMap<u32, RecordedProcess>, symbols: &Symbolizer) {
+    if let Some(site) = analysis.unnamed_futex_site() {
+        let frames = TraceNames { analysis, recorded, symbols }.frames(site);
+        analysis.name_futex_site(futex_lock(frames.iter().map(|frame| &*frame.function)));
+    }
+}
+
+/// The lock that one of these functions, the innermost first, takes by futex(2). A function of the program's own ends the search:
 /// what it waits for is not what its caller locks.
-fn is_in_futex_lock<'a>(functions: impl Iterator<Item = &'a str>) -> bool {
+fn futex_lock<'a>(functions: impl Iterator<Item = &'a str>) -> Option<&'static FutexLock> {
     let is_of = |names: &[&str], function: &str| names.iter().any(|name| function.starts_with(name));
-    functions.map(plain_name).take_while(|name| is_of(&FUTEX_LIBRARIES, name)).any(|name| is_of(&FUTEX_LOCKS, &name))
+    let functions: Vec<String> =
+        functions.map(plain_name).take_while(|function| is_of(&FUTEX_LIBRARIES, function)).collect();
+    if functions.iter().any(|function| is_of(&FUTEX_CONDITIONS, function)) {
+        return None;
+    }
+    functions.iter().find_map(|function| FUTEX_LOCKS.iter().find(|lock| function.starts_with(lock.function)))
 }
 
 /// A function's name as the table has it: `<std::sys::sync::mutex::futex::Mutex>::lock_contended` without angle brackets,
-/// `absl::lts_20220623::Mutex::LockSlow` without the version.
+/// `absl::lts_20220623::Mutex::LockSlow` without the version, which Debian calls `debian3`.
 fn plain_name(function: &str) -> String {
     let plain = function.replace(['<', '>'], "");
-    match plain.strip_prefix("absl::lts_").and_then(|name| name.split_once("::")) {
-        Some((_, name)) => format!("absl::{name}"),
-        None => plain,
+    match plain.strip_prefix("absl::").and_then(|name| name.split_once("::")) {
+        Some((version, name)) if version.starts_with("lts_") || version.starts_with("debian") => {
+            format!("absl::{name}")
+        }
+        _ => plain,
     }
 }
 
@@ -159,22 +167,32 @@ mod tests {
 
     #[test]
     fn locks_are_told_by_the_names_of_their_functions() {
-        for function in [
-            "<std::sys::sync::mutex::futex::Mutex>::lock_contended",
-            "std::sys::sync::rwlock::futex::RwLock::write_contended",
-            "parking_lot::raw_rwlock::RawRwLock::lock_shared_slow",
-            "absl::lts_20220623::Mutex::LockSlowLoop",
-            "__cxa_guard_acquire",
+        let name = |function: &str| futex_lock([function].into_iter()).map(|lock| lock.name);
+        for (function, expected) in [
+            ("<std::sys::sync::mutex::futex::Mutex>::lock_contended", "std Mutex"),
+            ("std::sys::sync::rwlock::futex::RwLock::write_contended", "std RwLock"),
+            ("parking_lot::raw_rwlock::RawRwLock::lock_shared_slow", "parking_lot RwLock"),
+            ("absl::lts_20220623::Mutex::LockSlowLoop", "absl Mutex"),
+            ("absl::debian3::Mutex::LockSlow", "absl Mutex"),
+            ("tbb::detail::d1::rw_mutex::lock_shared", "tbb rw_mutex"),
+            ("__cxa_guard_acquire", "static variable's guard"),
         ] {
-            assert!(is_in_futex_lock([function].into_iter()), "{function}");
+            assert_eq!(name(function), Some(expected), "{function}");
         }
         for function in ["<std::sys::sync::condvar::futex::Condvar>::wait", "std::__detail::__platform_wait<int>", ""] {
-            assert!(!is_in_futex_lock([function].into_iter()), "{function}");
+            assert_eq!(name(function), None, "{function}");
         }
+        let when = [
+            "AbslInternalPerThreadSemWait_debian3",
+            "libabsl_synchronization.so.1+0x50d7",
+            "absl::debian3::Mutex::LockSlow",
+        ];
+        assert!(futex_lock(when.into_iter()).is_some());
+        assert_eq!(futex_lock(when.into_iter().chain(["absl::debian3::Mutex::LockWhen"])), None);
         let once = "<std::sys::sync::once::futex::Once>::call";
         let routine =
             ["std::sys::pal::unix::futex::futex_wait", "<std::thread::thread::Thread>::park", "main::routine", once];
-        assert!(!is_in_futex_lock(routine.into_iter()));
-        assert!(is_in_futex_lock([routine[0], once, "main::routine"].into_iter()));
+        assert_eq!(futex_lock(routine.into_iter()), None);
+        assert!(futex_lock([routine[0], once, "main::routine"].into_iter()).is_some());
     }
 }

@@ -17,9 +17,9 @@ use super::symbol_table::SymbolTable;
 /// Where distributions put separate debug files.
 const DEBUG_DIRECTORY: &str = "/usr/lib/debug";
 
-/// Functions that do not name a site unless nothing else does: what the headers of C++ and the libraries of Rust put between
-/// the program and the call.
-const LIBRARY_FUNCTIONS: [&str; 9] = [
+/// Functions that do not name a site unless nothing else does: what the headers of C++, the libraries of Rust, and those that
+/// have locks put between the program and the call.
+const LIBRARY_FUNCTIONS: [&str; 22] = [
     "execute_native_thread_routine",
     "std::*",
     "__gthread*",
@@ -29,13 +29,27 @@ const LIBRARY_FUNCTIONS: [&str; 9] = [
     "alloc::*",
     "<std::*",
     "<core::*",
+    "parking_lot::*",
+    "parking_lot_core::*",
+    "<parking_lot::*",
+    "<parking_lot_core::*",
+    "lock_api::*",
+    "<lock_api::*",
+    "crossbeam_channel::*",
+    "<crossbeam_channel::*",
+    "crossbeam_utils::*",
+    "<crossbeam_utils::*",
+    "tokio::loom::*",
+    "absl::*",
+    "tbb::*",
 ];
 
 /// Where the sources of these functions are: the headers of C++, and the libraries of Rust.
 const LIBRARY_SOURCES: [&str; 2] = ["/include/c++/", "/rustc/"];
 
 /// The beginnings of the names of libraries whose functions name no site unless nothing else does.
-const RUNTIME_LIBRARIES: [&str; 5] = ["libc.so.", "libc-2.", "libpthread", "libstdc++.so", "libc++"];
+const RUNTIME_LIBRARIES: [&str; 7] =
+    ["libc.so.", "libc-2.", "libpthread", "libstdc++.so", "libc++", "libabsl_", "libtbb"];
 
 /// The names of the code of all recorded programs.
 pub struct Symbolizer {

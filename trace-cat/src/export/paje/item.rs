@@ -6,6 +6,8 @@ pub enum ItemKind {
     /// The life of a thread, which is around all that the thread does.
     Life,
     /// The subject is an object, the other one the thread that held it.
+    Contention,
+    /// A wait that is idleness; the subject is an object.
     Wait,
     /// The subject is an object.
     Hold,
@@ -17,8 +19,15 @@ pub enum ItemKind {
     Sample,
 }
 
-const KINDS: [ItemKind; 6] =
-    [ItemKind::Life, ItemKind::Wait, ItemKind::Hold, ItemKind::Flow, ItemKind::Mark, ItemKind::Sample];
+const KINDS: [ItemKind; 7] = [
+    ItemKind::Life,
+    ItemKind::Contention,
+    ItemKind::Wait,
+    ItemKind::Hold,
+    ItemKind::Flow,
+    ItemKind::Mark,
+    ItemKind::Sample,
+];
 
 /// Why an arrow leads from one thread to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

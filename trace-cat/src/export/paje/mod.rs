@@ -92,7 +92,8 @@ impl PajeTimeline {
     fn push_wait(&mut self, wait: &WaitInterval, scene: &TimelineScene) {
         let WaitInterval { thread, object, site, from, to, holder, .. } = *wait;
         let (subject, other) = (object.unwrap_or(NONE), holder.unwrap_or(NONE));
-        let item = PajeItem { kind: ItemKind::Wait, note: 0, from, to, thread, subject, other, site };
+        let kind = if wait.is_contention { ItemKind::Contention } else { ItemKind::Wait };
+        let item = PajeItem { kind, note: 0, from, to, thread, subject, other, site };
         self.push_interval(item, wait.is_cut, wait.note());
         // A join has an arrow of its own.
         let waker = wait.waker.filter(|_| object.is_some() && !wait.is_cut.1 && !wait.is_open);

@@ -120,7 +120,7 @@ impl<'a, 'b> PajeWriter<'a, 'b> {
                 self.line(format_args!("8 {time} S {thread} R - - - -"));
                 self.open.push(Reverse((item.to, PajeEnd::Life { thread: item.thread })));
             }
-            ItemKind::Wait | ItemKind::Hold => self.put_state(item),
+            ItemKind::Contention | ItemKind::Wait | ItemKind::Hold => self.put_state(item),
             ItemKind::Flow => self.put_flow(item),
             ItemKind::Mark => self.put_mark(item),
             ItemKind::Sample => self.put_sample(item),
@@ -178,9 +178,7 @@ impl<'a, 'b> PajeWriter<'a, 'b> {
         let (kind, container) = self.lane(thread, lane, item.from);
         let (name, color) = match object {
             Some(object) if is_hold => (format!("hold {}", self.scene.object_name(object)), HOLD),
-            Some(object) if self.scene.object(object).kind.is_lock() => {
-                (self.scene.wait_name(Some(object)), CONTENTION)
-            }
+            object if item.kind == ItemKind::Contention => (self.scene.wait_name(object), CONTENTION),
             object => (self.scene.wait_name(object), IDLENESS),
         };
         let value = self.value(kind, name, color);

@@ -7,7 +7,6 @@ use foldhash::fast::RandomState;
 use super::blame::BlameLimits;
 use super::call_sites::SiteTable;
 use super::contention_shares::ContentionShares;
-use super::futex_waits::FutexWaits;
 use super::holds::{FinishedWait, Hold, Knowledge};
 use super::numeric_record::NumericRecord;
 use super::object_state::{ObjectKind, ObjectState, WorstWait};
@@ -76,8 +75,8 @@ pub struct Analysis {
     pub activities: ThreadActivities,
     /// One for each process, once they have been found.
     pub critical_paths: Vec<CriticalPath>,
-    /// Sums of waits for futexes, for those that turn out to be waits for locks.
-    pub futex_waits: FutexWaits,
+    /// The object and the site of a wait for a futex, if nobody has said yet whether the site is in the code of a lock.
+    pub unnamed_site: Option<(u32, u32)>,
     /// What a viewer draws of the records since this was last emptied; `None` if that is not asked for.
     pub timeline: Option<Vec<TimelineEvent>>,
 }
@@ -150,14 +149,20 @@ impl Analysis {
             creating: 0,
             activities: ThreadActivities::default(),
             critical_paths: Vec::new(),
-            futex_waits: FutexWaits::default(),
+            unnamed_site: None,
             timeline: None,
         }
     }
 
     /// What is known of the records of an object's process.
     pub fn knowledge_of(&self, object: u32) -> Knowledge {
-        self.processes[self.objects[object as usize].process as usize].knowledge
+        let ObjectState { process, kind, .. } = self.objects[object as usize];
+        let knowledge = self.processes[process as usize].knowledge;
+        match kind {
+            // Who takes a futex that is free, or leaves one for which nobody waits, makes no call.
+            ObjectKind::Futex => Knowledge { only_blocked: true, is_handed_over: true, ..knowledge },
+            _ => knowledge,
+        }
     }
 
     /// The thread of a record that was taken last.
@@ -302,7 +307,7 @@ impl Analysis {
         }
         self.blame(object, place.thread, &wait.shares.blamed);
         self.account(Some(object), waited, place, holder, waker);
-        self.draw_wait(Some(object), (waited, 0, wait.end), place, holder, waker);
+        self.draw_wait(Some(object), (waited, 0, wait.end), place, (true, holder), waker);
         self.threads[place.thread as usize].contention += waited;
         self.sites.sites[place.site as usize].contention += waited;
     }
@@ -316,6 +321,9 @@ impl Analysis {
         place: WaitPlace,
         waker: Option<Waker>,
     ) {
+        if let Some(object) = object.filter(|_| self.is_in_futex_lock(object, place.site)) {
+            return self.account_futex_lock(object, end, place, waker);
+        }
         let WaitSelection { only_contention, .. } = self.selection;
         if !only_contention && self.is_selected(place.thread, object) && self.selection.overlaps(place.entry, end) {
             let waited = self.selection.clip(place.entry, end).saturating_sub(contended);
@@ -323,10 +331,9 @@ impl Analysis {
             let place = WaitPlace { has_timed_out, ..place };
             if let Some(object) = object {
                 self.objects[object as usize].figures.idleness += waited;
-                self.sum_futex_wait(object, waited, place, waker);
             }
             self.account(object, waited, place, None, waker);
-            self.draw_wait(object, (waited, contended, end), place, None, waker);
+            self.draw_wait(object, (waited, contended, end), place, (false, None), waker);
             self.threads[place.thread as usize].idleness += waited;
             self.sites.sites[place.site as usize].idleness += waited;
         }

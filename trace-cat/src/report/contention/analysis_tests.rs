@@ -14,23 +14,25 @@ pub(super) const TIMED_OUT: u64 = libc::ETIMEDOUT as u64;
 /// A record as a line of a test: time, LWP, `event1:event2:which`, and arguments.
 pub(super) type RecordLine<'a> = (u64, u32, &'a str, &'a [u64]);
 
+pub(super) fn record((time, lwp, event, arguments): RecordLine) -> NumericRecord {
+    let numbers: Vec<u8> = event.split(':').map(|number| number.parse().unwrap()).collect();
+    let mut record = NumericRecord { time, lwp, pid: 1, tid: u64::from(lwp), ..NumericRecord::default() };
+    (record.event, record.which) = ((numbers[0], numbers[1]), numbers[2]);
+    record.arguments[..arguments.len()].copy_from_slice(arguments);
+    // LWPs from 20 on are threads of a child, whose pthread_t is that of the parent's.
+    if lwp >= 20 {
+        (record.pid, record.tid) = (2, u64::from(lwp - 20));
+    }
+    record
+}
+
 pub(super) fn analysed_with(lines: &[RecordLine], knowledge: Knowledge) -> (Analysis, WaitGraph) {
     selected(lines, knowledge, WaitSelection::default())
 }
 
 pub(super) fn selected(lines: &[RecordLine], knowledge: Knowledge, selection: WaitSelection) -> (Analysis, WaitGraph) {
     let mut analysis = Analysis::new(HashMap::from([(1, knowledge), (2, knowledge)]), selection);
-    for &(time, lwp, event, arguments) in lines {
-        let numbers: Vec<u8> = event.split(':').map(|number| number.parse().unwrap()).collect();
-        let mut record = NumericRecord { time, lwp, pid: 1, tid: u64::from(lwp), ..NumericRecord::default() };
-        (record.event, record.which) = ((numbers[0], numbers[1]), numbers[2]);
-        record.arguments[..arguments.len()].copy_from_slice(arguments);
-        // LWPs from 20 on are threads of a child, whose pthread_t is that of the parent's.
-        if lwp >= 20 {
-            (record.pid, record.tid) = (2, u64::from(lwp - 20));
-        }
-        analysis.add(&record);
-    }
+    lines.iter().for_each(|line| analysis.add(&record(*line)));
     let graph = analysis.finish(&[]);
     (analysis, graph)
 }

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use spec::futex_locks::FutexLock;
 
 use super::histogram::DurationHistogram;
 use super::numeric_record::NumericRecord;
@@ -45,6 +46,8 @@ pub struct SiteState {
     pub contention: u64,
     pub idleness: u64,
     pub held: u64,
+    /// In the code of which lock that waits by futex(2) it is, once that has been looked up.
+    pub futex_lock: Option<Option<&'static FutexLock>>,
     /// How long others waited for an object that was acquired here.
     pub blamed: u64,
 }

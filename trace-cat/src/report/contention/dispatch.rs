@@ -6,7 +6,6 @@ use super::numeric_record::NumericRecord;
 use super::object_state::ObjectKind::{self, Barrier, Cond, Futex, Mutex, Rmutex, Rwlock, Sema, Spin};
 use super::tables::ImageEnd;
 use crate::record::call_stack::TRACE_STACK;
-use crate::record::futex_operations;
 
 /// The number of user_object, by which a program gives an object a name.
 const OBJECT_NAME: u8 = 93;
@@ -204,17 +203,8 @@ impl Analysis {
                 self.return_from_idle_wait(thread, &record, Some(libc::EAGAIN as u64));
             }
             (2, 0) if (arguments[3] as i64) > 0 => self.wake(thread, record, Futex, arguments[3]),
-            (3, 1) => {
-                if futex_operations::locks(arguments[1]) {
-                    self.enter_lock(thread, record, Futex, 0);
-                } else {
-                    if futex_operations::unlocks(arguments[1]) {
-                        self.unlock_futex(thread, record);
-                    }
-                    self.open_call(thread, record, 0, None, false);
-                }
-            }
-            (3, 2) => self.return_from_futex_lock(thread, &returned_with_error(record)),
+            (3, 1) => self.enter_futex_operation(thread, record),
+            (3, 2) => self.return_from_futex_operation(thread, record),
             _ => {}
         }
     }

@@ -1,82 +1,83 @@
 //! Waits by futex(2) in the code of a lock.
 //!
-//! Whether a call site is in such code is known when it has a name, after the last record. So waits count as idleness first, with
-//! sums by which they can be counted anew.
+//! Records show a word and a call site. Whether that is in the code of a lock is known by its name, and names are looked up by who
+//! gives the records: after each it asks for a site without an answer.
 
-use std::collections::HashSet;
+use spec::futex_locks::FutexLock;
 
 use super::analysis::{Analysis, WaitPlace};
-use super::futex_waits::{FutexWait, FutexWaitSum};
+use super::holds::FinishedWait;
 use super::object_state::ObjectKind;
 use super::wait_shares::{Holder, WaitShares};
 use super::wakeups::Waker;
 
 impl Analysis {
-    /// Adds a wait of which `waited` is accounted, if it is for a futex.
-    pub fn sum_futex_wait(&mut self, object: u32, waited: u64, place: WaitPlace, waker: Option<Waker>) {
-        if self.objects[object as usize].kind != ObjectKind::Futex {
-            return;
+    /// Takes the site of a wait for a futex.
+    pub fn note_futex_site(&mut self, object: u32, site: u32) {
+        match self.sites.sites[site as usize].futex_lock {
+            Some(lock) => self.objects[object as usize].note_futex_lock(lock),
+            None if site > 0 => self.unnamed_site = Some((object, site)),
+            None => self.objects[object as usize].note_futex_lock(None),
         }
-        let until_wake = waker.map_or(0, |waker| self.selection.clip(place.entry, waker.time).min(waited));
-        let WaitPlace { thread, site, .. } = place;
-        let wait = FutexWait { object, thread, site, waker: waker.map(|waker| waker.thread) };
-        self.futex_waits.add(wait, FutexWaitSum { waits: u64::from(!place.is_rest), waited, until_wake });
     }
 
-    /// The sites of waits for futexes.
-    pub fn futex_sites(&self) -> HashSet<u32> {
-        self.futex_waits.0.keys().map(|wait| wait.site).filter(|site| *site > 0).collect()
+    /// The site of the last wait for a futex, if nobody has said yet whether it is in the code of a lock.
+    pub fn unnamed_futex_site(&self) -> Option<u32> {
+        self.unnamed_site.map(|(_, site)| site)
     }
 
-    /// Counts the waits at these sites as contention. Who woke a thread had the lock until then, as where acquisitions are not
+    /// Takes in the code of which lock that site is.
+    pub fn name_futex_site(&mut self, lock: Option<&'static FutexLock>) {
+        if let Some((object, site)) = self.unnamed_site.take() {
+            self.sites.sites[site as usize].futex_lock = Some(lock);
+            self.note_futex_site(object, site);
+        }
+    }
+
+    /// Whether a wait at a site for an object is one in the code of a lock. This alone decides it, for all that the analysis counts
+    /// and logs.
+    pub fn is_in_futex_lock(&self, object: Option<u32>, site: u32) -> bool {
+        let is_futex = object.is_some_and(|object| self.objects[object as usize].kind == ObjectKind::Futex);
+        is_futex && self.sites.sites[site as usize].futex_lock.flatten().is_some()
+    }
+
+    /// Accounts a wait until `end` in the code of a lock. Who woke the thread had the lock until then, as where acquisitions are not
     /// recorded.
-    pub fn count_as_contention(&mut self, lock_sites: &HashSet<u32>) {
-        for (wait, sum) in std::mem::take(&mut self.futex_waits).0 {
-            let FutexWait { object, thread, site, waker } = wait;
-            if !lock_sites.contains(&site) {
-                continue;
+    pub fn account_futex_lock(&mut self, object: u32, end: u64, place: WaitPlace, waker: Option<Waker>) {
+        let WaitPlace { thread, site, entry, has_timed_out, .. } = place;
+        let waited = self.selection.clip(entry, end);
+        let shares = match waker {
+            Some(Waker { thread, time, .. }) => {
+                let until_wake = self.selection.clip(entry, time).min(waited);
+                let blamed = vec![(Holder { thread, site: 0 }, until_wake)];
+                WaitShares { blamed, handoff: waited - until_wake, unknown: 0 }
             }
-            let FutexWaitSum { waits, waited, until_wake } = sum;
-            let mut shares = WaitShares::default();
-            match waker {
-                Some(thread) => {
-                    let holder = Holder { thread, site: 0 };
-                    shares.blamed = vec![(holder, until_wake)];
-                    shares.handoff = waited - until_wake;
-                    self.blame(object, wait.thread, &shares.blamed);
-                    if until_wake > 0
-                        && let Some(pair) = self.pairs.get_mut(&(wait.thread, thread, object))
-                    {
-                        pair.0 += waits - 1;
-                    }
-                }
-                None => shares.unknown = waited,
-            }
-            let figures = &mut self.objects[object as usize].figures;
-            figures.idleness -= waited;
-            figures.contention += waited;
-            figures.handoff += shares.handoff;
-            figures.unknown += shares.unknown;
-            let thread = &mut self.threads[thread as usize];
-            (thread.idleness, thread.contention) = (thread.idleness - waited, thread.contention + waited);
-            let state = &mut self.sites.sites[site as usize];
-            (state.idleness, state.contention) = (state.idleness - waited, state.contention + waited);
-            if let Some(sums) = &mut self.shares {
-                sums.add((wait.thread, site, object), &shares);
-            }
-        }
+            None => WaitShares { unknown: waited, ..WaitShares::default() },
+        };
+        // The first to go on after the last has begun to wait leaves all others behind.
+        let rank = self.objects[object as usize].wakeups.waits.len() as u32 + 1;
+        let wait = FinishedWait { key: thread.into(), entry, end, shares, has_timed_out, site, rank };
+        self.account_contention(object, wait, place, waker);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::report::contention::analysis_tests::{analysed, blamed, figures};
+    use std::collections::HashMap;
 
-    #[test]
-    fn waits_in_a_lock_are_contention_of_who_woke_them() {
-        let (mut analysis, _) = analysed(&[
-            (0, 2, "1:4:0", &[]),
+    use spec::futex_locks::FUTEX_LOCKS;
+
+    use super::*;
+    use crate::report::contention::analysis_tests::{blamed, figures, record};
+    use crate::report::contention::timeline_event::TimelineEvent;
+    use crate::report::contention::wait_selection::WaitSelection;
+
+    /// Waits for two words, at two sites, of which the first is in the code of a lock.
+    fn analysed(selection: WaitSelection) -> Analysis {
+        let mut analysis = Analysis::new(HashMap::new(), selection);
+        analysis.timeline = Some(Vec::new());
+        for line in [
+            (0, 2, "1:4:0", &[][..]),
             (1, 1, "10:1:1", &[64, 0x89, 2, 0, 0x1000]),
             (1, 3, "10:1:1", &[72, 0x89, 2, 0, 0x2000]),
             (21, 2, "10:2:0", &[64, 0x81, 1, 1, 0]),
@@ -85,26 +86,44 @@ mod tests {
             (31, 3, "10:1:2", &[0, 0]),
             (32, 1, "10:1:1", &[64, 0x89, 2, 5, 0x1000]),
             (39, 1, "10:1:2", &[u64::MAX, libc::ETIMEDOUT as u64]),
-        ]);
-        assert_eq!([64, 72].map(|address| figures(&analysis, address)), [(2, 0, 32, 0, 0), (1, 0, 30, 0, 0)]);
-        let in_lock = |site: &u32| analysis.sites.sites[*site as usize].address == 0x1000;
-        let sites: HashSet<u32> = analysis.futex_sites().into_iter().filter(in_lock).collect();
-        analysis.count_as_contention(&sites);
+        ] {
+            analysis.add(&record(line));
+            if let Some(site) = analysis.unnamed_futex_site() {
+                let is_lock = analysis.sites.sites[site as usize].address == 0x1000;
+                analysis.name_futex_site(Some(&FUTEX_LOCKS[0]).filter(|_| is_lock));
+            }
+        }
+        analysis.finish(&[]);
+        analysis
+    }
+
+    #[test]
+    fn waits_in_a_lock_are_contention_of_who_woke_them() {
+        let analysis = analysed(WaitSelection::default());
         assert_eq!([64, 72].map(|address| figures(&analysis, address)), [(2, 32, 0, 5, 7), (1, 0, 30, 0, 0)]);
         let threads: Vec<_> = analysis.threads.iter().map(|it| (it.lwp, it.contention, it.idleness)).collect();
         assert_eq!(threads, [(2, 0, 0), (1, 32, 0), (3, 0, 30)]);
         assert_eq!(blamed(&analysis, 64), [(2, 0, 20)]);
         assert_eq!(analysis.pairs.values().collect::<Vec<_>>(), [&(1, 20)]);
+        let names: Vec<_> = analysis.objects.iter().map(|object| object.kind_name()).collect();
+        assert_eq!(names, ["std Mutex", "futex"]);
     }
 
     #[test]
-    fn who_unlocks_a_word_with_priority_inheritance_had_it() {
-        let (analysis, _) = analysed(&[
-            (1, 1, "10:3:1", &[64, 0x86, 0, 0, 0x1000]),
-            (21, 2, "10:3:1", &[64, 0x87, 0, 0, 0x2000]),
-            (22, 2, "10:3:2", &[0, 0]),
-            (26, 1, "10:3:2", &[0, 0]),
-        ]);
-        assert_eq!((figures(&analysis, 64), blamed(&analysis, 64)), ((1, 25, 0, 5, 0), vec![(2, 0, 20)]));
+    fn all_views_know_them() {
+        let drawn = |analysis: &Analysis| -> Vec<(u64, u64, bool, Option<u32>)> {
+            let waits = analysis.timeline.iter().flatten().filter_map(|event| match event {
+                TimelineEvent::Wait(wait) => Some((wait.from, wait.to, wait.is_contention, wait.holder)),
+                _ => None,
+            });
+            waits.collect()
+        };
+        let all = [(1, 26, true, Some(0)), (1, 31, false, None), (32, 39, true, None)];
+        assert_eq!(drawn(&analysed(WaitSelection::default())), all);
+        let only_contention = analysed(WaitSelection { only_contention: true, ..WaitSelection::default() });
+        assert_eq!(drawn(&only_contention), [all[0], all[2]]);
+        assert_eq!(figures(&only_contention, 64), (2, 32, 0, 5, 7));
+        let times = analysed(WaitSelection { times: 10..22, ..WaitSelection::default() });
+        assert_eq!((figures(&times, 64), blamed(&times, 64)), ((1, 12, 0, 1, 0), vec![(2, 0, 11)]));
     }
 }

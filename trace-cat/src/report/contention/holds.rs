@@ -49,6 +49,8 @@ pub struct Knowledge {
     pub complete_from: u64,
     /// Acquisitions are recorded only where they waited, and releases only where others wait.
     pub only_blocked: bool,
+    /// A release gives the object to one of those that wait, so that nobody else has it in between.
+    pub is_handed_over: bool,
     /// Some kinds of acquisitions or releases are not recorded.
     pub is_partial: bool,
     /// Some calls on locks, waits for conditions or barriers, creations or joins of threads are not recorded.

@@ -25,7 +25,7 @@ impl Analysis {
         // Where no other call shows the mutex, its releases are not recorded either.
         let is_seen = self.objects[mutex as usize].is_called;
         let depth = if is_seen { self.release(mutex, thread, site, Release::ForWait, record.time) } else { 0 };
-        let wait = IdleWait { thread, entry: record.time, mutex: Some(mutex) };
+        let wait = IdleWait { thread, entry: record.time, before_move: 0, mutex: Some(mutex) };
         self.objects[cond as usize].wakeups.begin_wait(wait);
         self.open_call(thread, record, site, Some(cond), true);
         if let Some(call) = self.threads[thread as usize].open.last_mut() {
@@ -126,24 +126,32 @@ impl Analysis {
     pub fn enter_idle_wait(&mut self, thread: u32, record: &NumericRecord, kind: ObjectKind, waits: bool) {
         let (object, site) = self.called_object(thread, record, kind, record.arguments[4]);
         if waits {
-            let wait = IdleWait { thread, entry: record.time, mutex: None };
+            let wait = IdleWait { thread, entry: record.time, before_move: 0, mutex: None };
             self.objects[object as usize].wakeups.begin_wait(wait);
+        }
+        if kind == ObjectKind::Futex {
+            self.note_futex_site(object, site);
         }
         self.open_call(thread, record, site, Some(object), waits);
     }
 
     /// Takes the return record of such a wait, which was none if it returned `unless`.
     pub fn return_from_idle_wait(&mut self, thread: u32, record: &NumericRecord, unless: Option<u64>) {
-        let Some(OngoingCall { object: Some(object), site, entry, waits: true, .. }) = self.close_call(thread, record)
+        let Some(OngoingCall { object: Some(object), site, entry, waits: true, queue: moved_to, .. }) =
+            self.close_call(thread, record)
         else {
             return;
         };
         self.settle_suspicions(thread, entry, None);
         let rval = record.arguments[0];
-        let queue = &mut self.objects[object as usize].wakeups;
+        let queue = &mut self.objects[moved_to.unwrap_or(object) as usize].wakeups;
         let wait = queue.end_wait(thread);
         if unless != Some(rval) {
-            let wakeup = wait.filter(|_| rval == 0).and_then(|wait| queue.take(wait));
+            let wait = wait.filter(|_| rval == 0);
+            let mut wakeup = wait.and_then(|wait| queue.take(wait));
+            if let (None, Some(wait), Some(target)) = (wakeup, wait, moved_to) {
+                wakeup = self.waker_before_move(object, target, IdleWait { entry, ..wait });
+            }
             let waker = self.known_waker(thread, entry, wakeup.map(Waker::from));
             let has_timed_out = rval == libc::ETIMEDOUT as u64;
             let place = WaitPlace { has_timed_out, ..WaitPlace::new(thread, site, entry) };
@@ -151,6 +159,7 @@ impl Analysis {
             self.end_wait(place, record.time, waker);
         }
         self.expire_wakeups(object);
+        moved_to.into_iter().for_each(|target| self.expire_wakeups(target));
     }
 
     /// Takes the entry record of a wait at a barrier. The last to arrive ends all waits. a2 is how many threads were missing; those
@@ -170,7 +179,7 @@ impl Analysis {
         let queue = &mut self.objects[object as usize].wakeups;
         queue.last_arrival = Some(arrival);
         if waits {
-            queue.begin_wait(IdleWait { thread, entry: record.time, mutex: None });
+            queue.begin_wait(IdleWait { thread, entry: record.time, before_move: 0, mutex: None });
         } else {
             self.end_barrier_waits(object, arrival);
         }

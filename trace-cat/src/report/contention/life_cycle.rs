@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use super::analysis::{Analysis, WaitPlace};
+use super::futex_state::FutexCall;
 use super::numeric_record::NumericRecord;
 use super::object_state::ObjectState;
 use super::tables::{ImageEnd, InheritedHold, OngoingCall, ProgramState, ThreadFate, ThreadState};
@@ -10,8 +11,6 @@ use super::timeline_event::TimelineEvent;
 use super::wait_shares::Holder;
 use crate::report::critical_path::WaitEnd;
 
-/// The event futex_op, whose calls wait if they lock.
-const FUTEX_OP: (u8, u8) = (10, 3);
 /// Kinds of proc_fork whose child goes on with the parent's memory.
 const COPYING_FORKS: [u64; 4] = [0, 6, 7, 8];
 
@@ -271,7 +270,7 @@ impl Analysis {
         let OngoingCall { event, entry, site, object, .. } = call;
         let place = WaitPlace { is_open: true, ..WaitPlace::new(thread, site, entry) };
         match object {
-            Some(object) if self.objects[object as usize].kind.is_lock() || event == FUTEX_OP => {
+            Some(object) if self.objects[object as usize].kind.is_lock() || call.futex == FutexCall::Lock => {
                 let knowledge = self.knowledge_of(object);
                 let occupancy = &mut self.objects[object as usize].occupancy;
                 if let Some(wait) = occupancy.end_wait(u64::from(thread), end.max(entry), knowledge) {

@@ -1,6 +1,7 @@
 //! What the analysis passes on to the lock order: locks that are taken inside others.
 
 use super::analysis::Analysis;
+use super::object_state::ObjectKind;
 use super::tables::ImageEnd;
 use super::wait_shares::Holder;
 use crate::report::lock_order::{Acquisition, HeldLock, ThreadLife};
@@ -16,7 +17,8 @@ impl Analysis {
         if process.knowledge.only_blocked || process.knowledge.is_selective {
             return;
         }
-        let held = state.holds.iter().filter_map(|&held| {
+        let is_certain = |held: &&u32| self.objects[**held as usize].kind != ObjectKind::Futex;
+        let held = state.holds.iter().filter(is_certain).filter_map(|&held| {
             let occupancy = &self.objects[held as usize].occupancy;
             let hold = occupancy.holds.iter().find(|hold| hold.holder.thread == thread)?;
             Some(HeldLock { object: held, site: hold.holder.site, is_shared: !occupancy.is_exclusive() })

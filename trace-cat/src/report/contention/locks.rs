@@ -7,7 +7,7 @@ use super::object_state::ObjectKind;
 
 use super::tables::OngoingCall;
 use super::timeline_event::TimelineEvent;
-use super::wait_shares::{Holder, WaitShares};
+use super::wait_shares::Holder;
 use super::wakeups::Waker;
 use crate::report::critical_path::WaitEnd;
 
@@ -90,7 +90,7 @@ impl Analysis {
         }
         let depth = u32::try_from(depth).unwrap_or(1).max(1);
         // A lock call with a time limit does not wait for ever.
-        if !matches!(record.event.1, 30 | 31) {
+        if self.objects[object as usize].kind != ObjectKind::Futex && !matches!(record.event.1, 30 | 31) {
             self.note_nesting(object, Holder { thread, site }, !is_exclusive, now);
         }
         let waker = self.acquire(object, Holder { thread, site }, depth, is_exclusive, now, rval == EOWNERDEAD);
@@ -278,37 +278,6 @@ impl Analysis {
             state.last_release = Some(Waker { thread, site, time: now });
             self.account_hold(object, hold, now);
             self.activities.log_until(thread, now);
-        }
-    }
-
-    /// Takes the entry record of a futex operation that unlocks. It is made only where somebody waits.
-    pub fn unlock_futex(&mut self, thread: u32, record: &NumericRecord) {
-        let (object, site) = self.called_object(thread, record, ObjectKind::Futex, record.arguments[4]);
-        self.objects[object as usize].last_release = Some(Waker { thread, site, time: record.time });
-        self.activities.log_until(thread, record.time);
-    }
-
-    /// Takes the return record of a futex operation. One that locks is made only where it has to wait, and the lock's other
-    /// acquisitions make no records. Who unlocks it meanwhile has held it until then.
-    pub fn return_from_futex_lock(&mut self, thread: u32, record: &NumericRecord) {
-        let Some(OngoingCall { object: Some(object), site, entry, .. }) = self.close_call(thread, record) else {
-            return;
-        };
-        let knowledge = Knowledge { only_blocked: true, ..Knowledge::default() };
-        let state = &mut self.objects[object as usize];
-        let waker = state.last_release.take_if(|release| release.time >= entry);
-        let wait = state.occupancy.end_wait(u64::from(thread), record.time, knowledge);
-        if let Some(mut wait) = wait {
-            if let Some(Waker { thread, time, .. }) = waker {
-                let waited = wait.shares.total();
-                let until_release = self.selection.clip(entry, time).min(waited);
-                let blamed = vec![(Holder { thread, site: 0 }, until_release)];
-                wait.shares = WaitShares { blamed, handoff: waited - until_release, unknown: 0 };
-            }
-            let has_timed_out = record.arguments[0] == libc::ETIMEDOUT as u64;
-            let place = WaitPlace { has_timed_out, ..WaitPlace::new(thread, site, entry) };
-            self.account_contention(object, wait, place, waker);
-            self.end_wait(place, record.time, waker);
         }
     }
 

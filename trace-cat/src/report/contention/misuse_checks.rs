@@ -35,6 +35,7 @@ impl Analysis {
         let process = self.objects[object as usize].process;
         let holder = &self.threads[hold.holder.thread as usize];
         self.has_all_calls(process)
+            && self.objects[object as usize].kind != ObjectKind::Futex
             && hold.is_recorded
             && hold.from >= self.processes[process as usize].knowledge.complete_from
             && !holder.is_in_gap

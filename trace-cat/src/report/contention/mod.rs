@@ -5,7 +5,7 @@
 //! lines     numbers            by event     what the call means               objects, threads, blame
 //! ```
 //!
-//! The threads that merge make numbers of the lines. One thread at a time takes them in the order of time. `occupancy` knows who
+//! The threads that merge make numbers of the lines. Another one takes them in the order of time. `occupancy` knows who
 //! holds an object, and divides the waits for it by that; `wakeups` knows who ended which other wait. `finish` ends what is open
 //! after the last record, and `wait_graph` finds deadlocks there.
 
@@ -15,8 +15,9 @@ mod call_sites;
 mod contention_shares;
 mod dispatch;
 mod finish;
+mod futex_calls;
 mod futex_locks;
-mod futex_waits;
+mod futex_state;
 mod given_names;
 mod histogram;
 mod holds;
@@ -58,6 +59,8 @@ pub use wait_shares::Holder;
 
 #[cfg(test)]
 mod analysis_tests;
+#[cfg(test)]
+mod futex_call_tests;
 #[cfg(test)]
 mod misuse_tests;
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! Objects: what is known of each, and its figures.
 
+use spec::futex_locks::FutexLock;
+
+use super::futex_state::PendingUnlock;
 use super::histogram::DurationHistogram;
 use super::occupancy::Occupancy;
 use super::wait_shares::Holder;
@@ -69,6 +72,8 @@ pub struct ObjectState {
     pub kind: ObjectKind,
     /// Where it was initialised, or else first used.
     pub site: u32,
+    /// The lock that all waits for a futex so far were in, if there was one.
+    pub futex_lock: Option<Option<&'static FutexLock>>,
     /// The ID of the name that the program has given it, or 0.
     pub name: u64,
     /// The site is that of an initialisation.
@@ -93,6 +98,8 @@ pub struct ObjectState {
     pub wakeups: WakeupQueue,
     /// The thread that had it last.
     pub last_holder: Option<u32>,
+    /// A release that may have happened.
+    pub pending_unlock: Option<PendingUnlock>,
     /// The last release, if no later one is missing.
     pub last_release: Option<Waker>,
     /// The last one that ended an exclusive hold.
@@ -101,6 +108,23 @@ pub struct ObjectState {
 }
 
 impl ObjectState {
+    /// The lock in the code of which all waits for a futex were.
+    pub fn futex_lock(&self) -> Option<&'static FutexLock> {
+        self.futex_lock.flatten()
+    }
+
+    /// Takes a wait for a futex in the code of this lock, or elsewhere.
+    pub fn note_futex_lock(&mut self, lock: Option<&'static FutexLock>) {
+        let known = self.futex_lock.get_or_insert(lock);
+        // One word may serve several locks and conditions.
+        *known = known.filter(|known| Some(*known) == lock);
+    }
+
+    /// What the object is called: the lock that it is known to be, or else its kind.
+    pub fn kind_name(&self) -> &'static str {
+        self.futex_lock().map_or(self.kind.name(), |lock| lock.name)
+    }
+
     pub fn new(process: u32, address: u64, number: u32, kind: ObjectKind, site: u32) -> ObjectState {
         ObjectState {
             process,
@@ -108,6 +132,7 @@ impl ObjectState {
             number,
             kind,
             site,
+            futex_lock: None,
             name: 0,
             is_initialised: false,
             is_shared: false,
@@ -122,6 +147,7 @@ impl ObjectState {
             occupancy: Occupancy::default(),
             wakeups: WakeupQueue::default(),
             last_holder: None,
+            pending_unlock: None,
             last_release: None,
             last_exclusive_release: None,
             figures: ObjectFigures::default(),

@@ -45,7 +45,7 @@ pub struct Occupancy {
 impl Occupancy {
     fn occupant(&self, knowledge: Knowledge) -> Occupant {
         match self.holds[..] {
-            [] if knowledge.only_blocked || knowledge.is_partial || knowledge.misses_conds => Occupant::Unknown,
+            [] if knowledge.leaves_calls_out() && !knowledge.is_handed_over => Occupant::Unknown,
             [] if self.released_at.is_some_and(|time| time >= knowledge.complete_from) => Occupant::Nobody,
             [] => Occupant::Unknown,
             // Readers whose records are missing would share the time.
@@ -330,8 +330,8 @@ impl Occupancy {
             self.log.clear();
         }
         if self.waits.is_empty() && knowledge.only_blocked {
-            // While nobody waited, a release made no record.
-            self.holds.clear();
+            // While nobody waited, neither a release nor an acquisition made a record.
+            (self.holds, self.released_at) = Default::default();
         }
         // A thread that is woken while nobody holds the mutex does not wait for it.
         let rank = self.waiting + u32::from(key < WATCH || !self.holds.is_empty());

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
+use super::futex_state::FutexCall;
 use super::holds::Knowledge;
 use super::object_state::ObjectKind;
 use super::wakeups::Waker;
@@ -144,6 +145,10 @@ pub struct OngoingCall {
     pub waits: bool,
     /// The thread that held the object when the call began, if that was recorded.
     pub owner: Option<u32>,
+    /// What a call of futex(2) does.
+    pub futex: FutexCall,
+    /// The object in whose queue the thread waits now, if that is another one than its call's.
+    pub queue: Option<u32>,
 }
 
 impl ThreadState {

@@ -93,6 +93,8 @@ pub struct WaitInterval {
     pub to: u64,
     /// The wait began before the selected time, or ended after it; then `from` or `to` is the edge.
     pub is_cut: (bool, bool),
+    /// It is contention, not idleness.
+    pub is_contention: bool,
     /// The thread that is to blame for most of it.
     pub holder: Option<u32>,
     pub waker: Option<Waker>,

@@ -27,7 +27,7 @@ impl Analysis {
         object: Option<u32>,
         (waited, contended, end): (u64, u64, u64),
         place: WaitPlace,
-        holder: Option<u32>,
+        (is_contention, holder): (bool, Option<u32>),
         waker: Option<Waker>,
     ) {
         if self.timeline.is_some() {
@@ -43,6 +43,7 @@ impl Analysis {
                 from,
                 to,
                 is_cut,
+                is_contention,
                 holder,
                 waker,
                 is_open,

@@ -55,6 +55,8 @@ impl From<Wakeup> for Waker {
 pub struct IdleWait {
     pub thread: u32,
     pub entry: u64,
+    /// When it began in the queue that it was in before it was moved.
+    pub before_move: u64,
     /// The mutex of a wait for a condition.
     pub mutex: Option<u32>,
 }
@@ -105,6 +107,21 @@ impl WakeupQueue {
     pub fn next_wait(&self) -> Option<(IdleWait, u32)> {
         let room = (self.waits.len() as u32).saturating_sub(self.remaining);
         Some((*self.waits.first()?, room)).filter(|(_, room)| *room > 0)
+    }
+
+    /// How many waits wake-ups have ended that have not returned.
+    pub fn count_of_woken(&self) -> u32 {
+        self.remaining
+    }
+
+    /// Takes back that a wake-up of a thread ended so many waits, as far as none has taken it.
+    pub fn reduce(&mut self, thread: u32, time: u64, count: u32) {
+        let is_of_call = |wakeup: &&mut Wakeup| (wakeup.thread, wakeup.time) == (thread, time);
+        if let Some(wakeup) = self.wakeups.iter_mut().find(is_of_call) {
+            let count = count.min(wakeup.remaining);
+            (wakeup.remaining, wakeup.capacity) = (wakeup.remaining - count, wakeup.capacity - count);
+            self.remaining -= count;
+        }
     }
 
     /// Takes a wake-up for which waits are left.

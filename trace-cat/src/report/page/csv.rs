@@ -41,6 +41,7 @@ fn columns(table: ReportTable) -> &'static [&'static str] {
             "owner_changes",
             "wasted_signals",
             "others",
+            "lock",
         ],
         ReportTable::Thread => {
             &["thread", "pid", "name", "start", "begin", "end", "contention", "idleness", "waits", "caused"]

@@ -224,6 +224,7 @@ impl<'a> Document<'a> {
             "pid": self.view.pid(object.process),
             "address": format!("{:#x}", object.address),
             "kind": object.kind.name(),
+            "lock": object.futex_lock().map(|lock| lock.name),
             "name": self.view.source_name(index),
             "site": place(object.site),
             "others": object.others,

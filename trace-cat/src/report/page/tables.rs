@@ -35,7 +35,7 @@ pub fn objects(view: &ReportView, top: usize, text: &mut String) {
             *text += &format!("{label:<34}");
         }
         *text += &format!("{waits:>8}{waited:>9}{mean:>9}{p50:>9}{p99:>9}{max:>9}{held:>9}\n");
-        if object.kind.is_lock() {
+        if ReportView::has_blame(object) {
             holders(view, index, text);
         } else if let Some(((thread, site), count)) = view.wakers(index).first() {
             let at = view.place(*site).map(|place| format!(" at {place}")).unwrap_or_default();
