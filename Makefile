@@ -23,11 +23,19 @@
 # make install    to $(DESTDIR)$(PREFIX)
 # make install-headers
 #                 only threadt.h and threadt.pc, for programs that record events of their own
+# make packages   target/packages: a Debian package, and a tarball for any x86-64 Linux with glibc 2.28 or newer
+# make deb dist   the one, the other
+# make test-packages
+#                 install, use and remove them in fresh Debian systems, as root (SUITES="bullseye bookworm trixie")
 # make clean      remove what was built
 
 CARGO ?= cargo
 PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+PKGCONFIGDIR ?= $(PREFIX)/lib/pkgconfig
+PC_PREFIX ?= $(PREFIX)
 SOAK ?= long
+SUITES ?= bullseye bookworm trixie
 GLIBC ?= untried-rwlocks bullseye bookworm trixie sid
 FUZZ_SECONDS ?= 60
 FUZZ_SEED ?=
@@ -40,13 +48,16 @@ MIRI_TRACE_CAT := calls::call_assembler calls::object_columns
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
+PACKAGES := $(TARGET)/packages
+LIBRARY ?= $(RELEASE)/libthreadt.so
+PROGRAM ?= $(RELEASE)/trace-cat
 MAN := $(TARGET)/man
 COMPLETIONS := $(TARGET)/completions
 DOCUMENTS := $(TARGET)/documents
 PAGES := $(addprefix $(MAN)/,$(patsubst %.in,%,$(notdir $(wildcard */man/*.in))))
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: all toolchain demo test test-glibc setup soak bench bench-parts bench-merge bench-follow fuzz miri man completions documents install install-headers clean
+.PHONY: all toolchain demo test test-glibc setup soak bench bench-parts bench-merge bench-follow fuzz miri man completions documents install install-files install-headers packages deb dist test-packages clean
 
 all: toolchain
 	$(CARGO) build --release --locked
@@ -129,12 +140,14 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
 install-headers:
 	install -D -m 644 threadt/include/threadt.h $(DESTDIR)$(PREFIX)/include/threadt.h
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' threadt/threadt.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/threadt.pc
+	install -d $(DESTDIR)$(PKGCONFIGDIR)
+	sed -e 's|@PREFIX@|$(PC_PREFIX)|' -e 's|@VERSION@|$(VERSION)|' threadt/threadt.pc.in > $(DESTDIR)$(PKGCONFIGDIR)/threadt.pc
 
-install: all man completions install-headers
-	install -D -m 755 $(RELEASE)/libthreadt.so $(DESTDIR)$(PREFIX)/lib/libthreadt.so
-	install -D -m 755 $(RELEASE)/trace-cat $(DESTDIR)$(PREFIX)/bin/trace-cat
+install: all install-files
+
+install-files: man completions install-headers
+	install -D -m 755 $(LIBRARY) $(DESTDIR)$(LIBDIR)/libthreadt.so
+	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/trace-cat
 	install -D -m 644 spec/events.tsv $(SHARE)/threadt/events.tsv
 	for page in $(PAGES); do \
 		install -D -m 644 $$page $(SHARE)/man/man$${page##*.}/$${page##*/} || exit 1; \
@@ -142,6 +155,22 @@ install: all man completions install-headers
 	install -D -m 644 $(COMPLETIONS)/trace-cat.bash $(SHARE)/bash-completion/completions/trace-cat
 	install -D -m 644 $(COMPLETIONS)/trace-cat.fish $(SHARE)/fish/vendor_completions.d/trace-cat.fish
 	install -D -m 644 $(COMPLETIONS)/_trace-cat $(SHARE)/zsh/site-functions/_trace-cat
+
+packages: dist deb
+
+dist deb: packaged
+dist:
+	packaging/dist $(PACKAGES) $(VERSION) $(CARGO) $(MAKE)
+
+deb:
+	packaging/deb $(PACKAGES) $(VERSION) $(MAKE)
+
+.PHONY: packaged
+packaged: toolchain
+	packaging/build $(PACKAGES) $(CARGO)
+
+test-packages: packages
+	packaging/test $(PACKAGES) $(VERSION) $(SUITES)
 
 clean:
 	$(CARGO) clean

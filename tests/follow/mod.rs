@@ -6,6 +6,7 @@ mod kills;
 mod processes;
 mod rings;
 mod selection;
+mod timelines;
 
 use std::fs;
 use std::path::PathBuf;

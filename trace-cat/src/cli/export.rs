@@ -2,9 +2,9 @@
 
 use super::analysis_inputs::{AnalysisInputs, for_each_batch, output_name};
 use super::print::selected_paths;
-use crate::export::{ChromeTimeline, EventSelection, PajeTimeline, PerfettoTimeline, TimelineExport, TimelineSink};
+use crate::export::{EventSelection, TimelineExport, timeline_sink};
 use crate::merge::{Merge, MergeLimits};
-use crate::options::{CommandError, Options, OutputFormat};
+use crate::options::{CommandError, Options};
 use crate::output::destination::Output;
 use crate::report::contention::{Analysis, NumericRecord};
 use crate::report::runs;
@@ -29,14 +29,10 @@ pub fn export(options: &Options, diagnostics: &Diagnostics) -> Result<bool, Comm
     let start = merge.span().map_or(0, |(start, _)| start);
     let waits = EventSelection::waits(&options.selection, start);
     let (is_all, symbols) = (waits.is_all(), Symbolizer::new(Vec::new(), &[]));
-    let sink: Box<dyn TimelineSink> = match options.printing.format {
-        OutputFormat::Perfetto => Box::new(PerfettoTimeline::default()),
-        OutputFormat::Paje => Box::new(PajeTimeline::default()),
-        _ => Box::new(ChromeTimeline::default()),
-    };
     let analysis = Analysis::new(trace.knowledge(), waits);
     let selection = EventSelection::new(&options.selection);
-    let mut export = TimelineExport::new(analysis, selection, &trace.recorded, &symbols, sink);
+    let sink = timeline_sink(options.printing.format);
+    let mut export = TimelineExport::new(analysis, selection, trace.recorded, symbols, sink);
     let mut out = Vec::with_capacity(CHUNK);
     let mut take = |records: &[u8]| {
         NumericRecord::of_bytes(records).try_for_each(|record| export.add(&record, &mut out))?;

@@ -150,7 +150,7 @@ fn execute(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandErr
         let written = io::stdout().write_all(format_list().as_bytes());
         return Ok(written.map_err(|error| Error::new("standard output", error))?);
     }
-    if options.printing.format.is_timeline() {
+    if options.printing.format.is_timeline() && !options.following.follow {
         return export::export(&options, diagnostics).map(|_| ());
     }
     if options.following.follow { follow::follow(&options, diagnostics) } else { print::print(options, diagnostics) }

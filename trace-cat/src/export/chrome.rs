@@ -39,6 +39,7 @@ pub struct ChromeTimeline {
     waits: TextCache<Option<u32>>,
     objects: TextCache<u32>,
     places: TextCache<u32>,
+    stacks: TextCache<u32>,
 }
 
 /// Microseconds, with three decimals.
@@ -170,6 +171,10 @@ impl ChromeTimeline {
         if let Some(waker) = wait.waker {
             arguments += &format!("\"ended by\":{},", quoted(&scene.names.thread_label(waker.thread)));
         }
+        if scene.has_stack(wait.site) {
+            let stack = self.stacks.get(wait.site, || quoted(&scene.stack(wait.site)));
+            arguments += &format!("\"stack\":{stack},");
+        }
         if let Some(note) = wait.note() {
             arguments += &format!("\"note\":\"{note}\",");
         }
@@ -181,7 +186,7 @@ impl ChromeTimeline {
     }
 
     fn put_hold(&mut self, hold: &HoldInterval, scene: &TimelineScene, out: &mut Vec<u8>) {
-        let lane = self.lanes.place(hold, scene);
+        let (lane, _) = self.lanes.place(hold, scene);
         let (pid, lwp) = (scene.process_of(hold.thread).pid, scene.thread(hold.thread).lwp);
         let count = &mut self.lane_counts;
         count.resize(count.len().max(hold.thread as usize + 1), 0);

@@ -26,6 +26,7 @@
 
 mod chrome;
 mod event_selection;
+mod format_sink;
 mod hold_lanes;
 mod paje;
 mod perfetto;
@@ -37,11 +38,8 @@ mod timeline_export;
 mod waiting_counts;
 mod wake_flows;
 
-pub use chrome::ChromeTimeline;
 pub use event_selection::EventSelection;
-pub use paje::PajeTimeline;
-pub use perfetto::PerfettoTimeline;
-pub use sink::TimelineSink;
+pub use format_sink::timeline_sink;
 pub use timeline_export::TimelineExport;
 
 #[cfg(test)]

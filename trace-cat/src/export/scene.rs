@@ -80,6 +80,18 @@ impl<'a> TimelineScene<'a> {
     pub fn place(&self, site: u32) -> Option<String> {
         self.names.place(site)
     }
+
+    /// Whether the stack of a site's calls was recorded.
+    pub fn has_stack(&self, site: u32) -> bool {
+        self.analysis().sites.sites[site as usize].stack > 0
+    }
+
+    /// The functions that a site is in, the innermost first, in one line.
+    pub fn stack(&self, site: u32) -> String {
+        let mut names = self.names.frame_names(site).unwrap_or_default();
+        names.reverse();
+        names.join(" ← ")
+    }
 }
 
 /// What a view says of a time for which records of a thread are missing.

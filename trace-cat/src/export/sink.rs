@@ -11,11 +11,17 @@ pub trait TimelineSink {
     /// Takes the time of the trace's first record, selected or not, before all else.
     fn begin(&mut self, _start: u64, _out: &mut Vec<u8>) {}
 
-    /// Takes a selected record, before what it leads to: for user events, functions and what else is in one record.
+    /// Takes a selected record of what the program itself records, before what it leads to: for user events and functions.
     fn record(&mut self, _record: &NumericRecord, _thread: u32, _scene: &TimelineScene, _out: &mut Vec<u8>) {}
 
     /// Takes what the last record has led to, or the end.
     fn event(&mut self, event: &TimelineEvent, scene: &TimelineScene, out: &mut Vec<u8>);
+
+    /// Takes a wait or a hold that has not ended, of a trace that grows, perhaps not for the first time.
+    fn open_interval(&mut self, _interval: &TimelineEvent, _scene: &TimelineScene, _out: &mut Vec<u8>) {}
+
+    /// Takes that all open intervals were given which there are at this moment.
+    fn moment(&mut self, _scene: &TimelineScene, _out: &mut Vec<u8>) {}
 
     /// Takes how many threads wait from a time on.
     fn count(&mut self, _sample: &CounterSample, _scene: &TimelineScene, _out: &mut Vec<u8>) {}

@@ -4,25 +4,27 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 
+use spec::tables::USER;
+
 use super::event_selection::EventSelection;
 use super::scene::TimelineScene;
 use super::sink::TimelineSink;
 use super::waiting_counts::WaitingCounts;
-use crate::report::contention::{Analysis, NumericRecord, TimelineEvent};
+use crate::report::contention::{Analysis, ImageEnd, NumericRecord, TimelineEvent};
 use crate::report::object_names::ObjectNames;
 use crate::report::recorded_process::RecordedProcess;
 use crate::report::trace_names::{TraceNames, name_futex_site};
 use crate::symbols::Symbolizer;
 
 /// The way from records to a format.
-pub struct TimelineExport<'a> {
+pub struct TimelineExport {
     analysis: Analysis,
     selection: EventSelection,
-    recorded: &'a HashMap<u32, RecordedProcess>,
-    symbols: &'a Symbolizer,
+    recorded: HashMap<u32, RecordedProcess>,
+    symbols: Symbolizer,
     object_names: RefCell<ObjectNames>,
     counts: WaitingCounts,
-    sink: Box<dyn TimelineSink + 'a>,
+    sink: Box<dyn TimelineSink>,
     has_begun: bool,
     /// Something selected was drawn.
     pub has_drawn: bool,
@@ -31,16 +33,16 @@ pub struct TimelineExport<'a> {
 /// Where the bytes of a format go.
 pub type ByteConsumer<'a> = dyn FnMut(&[u8]) -> io::Result<()> + 'a;
 
-impl<'a> TimelineExport<'a> {
+impl TimelineExport {
     /// An export of what `analysis`, which has no record yet, and `selection` select.
     pub fn new(
         mut analysis: Analysis,
         selection: EventSelection,
-        recorded: &'a HashMap<u32, RecordedProcess>,
-        symbols: &'a Symbolizer,
-        sink: Box<dyn TimelineSink + 'a>,
-    ) -> TimelineExport<'a> {
-        analysis.timeline = Some(Vec::new());
+        recorded: HashMap<u32, RecordedProcess>,
+        symbols: Symbolizer,
+        sink: Box<dyn TimelineSink>,
+    ) -> TimelineExport {
+        analysis.begin_timeline();
         TimelineExport {
             analysis,
             selection,
@@ -64,19 +66,45 @@ impl<'a> TimelineExport<'a> {
             self.sink.begin(record.time, out);
         }
         self.analysis.add(record);
-        name_futex_site(&mut self.analysis, self.recorded, self.symbols);
-        let thread = self.analysis.thread_of_record(record);
-        if let Some(thread) = thread.filter(|thread| self.selection.wants_record(record, *thread, &self.analysis)) {
-            let scene = scene(&self.analysis, self.recorded, self.symbols, &self.object_names);
-            self.sink.record(record, thread, &scene, out);
+        name_futex_site(&mut self.analysis, &self.recorded, &self.symbols);
+        // Others are drawn by what they lead to.
+        if record.event.0 >= USER {
+            let thread = self.analysis.thread_of_record(record);
+            if let Some(thread) = thread.filter(|thread| self.selection.wants_record(record, *thread, &self.analysis)) {
+                let scene = scene(&self.analysis, &self.recorded, &self.symbols, &self.object_names);
+                self.sink.record(record, thread, &scene, out);
+            }
         }
         self.draw(out)
     }
 
+    /// Takes what a process's trinfo shows by now; before its first record the first time.
+    pub fn know(&mut self, pid: u32, recorded: RecordedProcess) {
+        self.analysis.knowledge.insert(pid, recorded.knowledge);
+        self.recorded.insert(pid, recorded);
+    }
+
+    /// Appends the beginnings of what goes on at `now`, so that a file whose trace grows shows it.
+    pub fn append_open(&mut self, now: u64, out: &mut Vec<u8>) {
+        let scene = scene(&self.analysis, &self.recorded, &self.symbols, &self.object_names);
+        for thread in 0..self.analysis.threads.len() as u32 {
+            let process = &self.analysis.processes[self.analysis.threads[thread as usize].process as usize];
+            if process.end == ImageEnd::Exec {
+                continue;
+            }
+            for interval in self.analysis.open_intervals(thread, now) {
+                if self.selection.wants(&interval, &self.analysis) {
+                    self.sink.open_interval(&interval, &scene, out);
+                }
+            }
+        }
+        self.sink.moment(&scene, out);
+    }
+
     /// Gives the sink what the analysis has found.
     fn draw(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
-        let Some(mut events) = self.analysis.timeline.take() else { return Ok(()) };
-        let scene = scene(&self.analysis, self.recorded, self.symbols, &self.object_names);
+        let Some(mut events) = self.analysis.timeline.take_if(|events| !events.is_empty()) else { return Ok(()) };
+        let scene = scene(&self.analysis, &self.recorded, &self.symbols, &self.object_names);
         for event in events.drain(..).filter(|event| self.selection.wants(event, &self.analysis)) {
             let times = &self.analysis.selection.times;
             match event {
@@ -105,7 +133,7 @@ impl<'a> TimelineExport<'a> {
         self.draw(&mut out)?;
         write(&out)?;
         out.clear();
-        let scene = scene(&self.analysis, self.recorded, self.symbols, &self.object_names);
+        let scene = scene(&self.analysis, &self.recorded, &self.symbols, &self.object_names);
         let (counts, sink) = (std::mem::take(&mut self.counts), &mut self.sink);
         counts.finish(&mut |sample| sink.count(&sample, &scene, &mut out))?;
         write(&out)?;

@@ -20,7 +20,9 @@ mod emitted_records;
 mod follower;
 mod growing_file;
 mod growing_files;
+mod line_tail;
 mod live_thread;
+mod live_timeline;
 mod new_in_buffers;
 mod new_in_rings;
 mod printer;
@@ -73,13 +75,17 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
     let hold = window.saturating_sub(2 * interval.as_nanos() as u64);
     let began = monotonic();
     let (mut follow, texts) = Follower::start(options, hold, diagnostics)?;
-    let mut selection = options.selection.clone();
+    let (mut selection, mut begin) = (options.selection.clone(), 0);
     if selection.since == Some(TimePoint::Now) {
         // The processes' time need not be that of the wall clock.
         let now = follow.horizon(began).saturating_add(hold);
         selection.since = (!options.begins_now()).then_some(TimePoint::At(now));
+        begin = now;
     }
     let mut printer = Printer::new(&options.printing, &selection, &options.paths, diagnostics)?;
+    if options.begins_now() {
+        printer.leave_out_before(begin);
+    }
     follow.leave_out_outputs(options);
     if let Some(origin) = follow.origin {
         printer.begin(origin);
@@ -296,7 +302,7 @@ impl Follower<'_> {
         if !is_last {
             let running: Vec<(u32, u64)> =
                 processes.iter().map(|process| (process.pid(), intake.window.horizon)).collect();
-            printer.put_lasting_calls(intake.window.horizon, &running);
+            printer.put_lasting_calls(intake.window.horizon, &running)?;
         }
         if intake.filter.is_none() {
             intake.filter = printer.needed_records();

@@ -5,10 +5,12 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use super::line_tail::{LastLines, LineTail};
+use super::live_timeline::LiveTimeline;
 use crate::filter::{LineLimit, NeededRecords, OpenCallTable, StreamingFilter};
 use crate::options::{OutputFormat, Printing, Selection, TimePoint};
 use crate::output::destination::Output;
-use crate::output::{self, Formatter, LimitedFormat, is_frame_line};
+use crate::output::{self, Formatter, LimitedFormat};
 use crate::record::call_stack::{StackOwners, is_stack, owner_key};
 use crate::record::columns;
 use crate::support::diagnostics::Diagnostics;
@@ -40,6 +42,10 @@ pub struct Printer<'a> {
     owners: StackOwners,
     tail: Option<LastLines>,
     formatter: Formatter,
+    /// What a viewer's format is made by, instead of the formatter.
+    timeline: Option<LiveTimeline>,
+    /// Before this time records are left out.
+    complete_from: u64,
     format: OutputFormat,
     /// Of the records that were printed, or written to the journal.
     pub late: LateRecords,
@@ -59,41 +65,6 @@ impl LateRecords {
     fn add(&mut self, delay: u64) {
         self.count += u64::from(delay > 0);
         self.delay_max = self.delay_max.max(delay);
-    }
-}
-
-/// The last of the existing lines, each with those of its stack.
-struct LastLines {
-    limit: u64,
-    lines: VecDeque<Box<[u8]>>,
-}
-
-/// The last lines of a format whose lines are calls.
-struct LineTail {
-    limit: u64,
-    /// The last heading before the lines.
-    heading: Vec<u8>,
-    /// The headings before each line, and the line with the frames behind it.
-    lines: VecDeque<(Vec<u8>, Vec<u8>)>,
-}
-
-impl LineTail {
-    /// Takes the next lines, of which the first are `headings`.
-    fn take(&mut self, text: Vec<u8>, headings: u64) {
-        let mut heading = Vec::new();
-        for (number, line) in (0..).zip(columns::lines(&text)) {
-            match self.lines.back_mut().filter(|_| is_frame_line(line)) {
-                Some((_, last)) => last.extend_from_slice(line),
-                None if number < headings => heading.extend_from_slice(line),
-                None => self.lines.push_back((std::mem::take(&mut heading), line.to_owned())),
-            }
-        }
-        while self.lines.len() as u64 > self.limit {
-            let Some((heading, _)) = self.lines.pop_front() else { return };
-            if !heading.is_empty() {
-                self.heading = heading;
-            }
-        }
     }
 }
 
@@ -122,13 +93,14 @@ impl<'a> Printer<'a> {
             }
             (formatter, head) => (formatter, head.unwrap_or(u64::MAX)),
         };
+        let timeline = LiveTimeline::new(printing.format, selection, paths).map_err(failed)?;
         let mut printer = Printer {
             journal: journal.transpose()?,
             journal_text: Vec::new(),
             output: open(None, OUTPUT)?,
             text: Vec::new(),
             filter: StreamingFilter::new(selection),
-            needed: NeededRecords::new(selection).filter(|_| printing.output.is_none()),
+            needed: NeededRecords::new(selection).filter(|_| printing.output.is_none() && timeline.is_none()),
             selected: Vec::new(),
             since: selection.since,
             until: selection.until,
@@ -137,6 +109,8 @@ impl<'a> Printer<'a> {
             owners: StackOwners::default(),
             tail: selection.tail.map(|limit| LastLines { limit, lines: VecDeque::new() }),
             formatter,
+            timeline,
+            complete_from: 0,
             format: printing.format,
             late: LateRecords::default(),
         };
@@ -154,6 +128,10 @@ impl<'a> Printer<'a> {
 
     /// Takes `start` for the time of the first record, which the others' times are counted from.
     pub fn begin(&mut self, start: u64) {
+        if let Some(timeline) = &self.timeline {
+            // If its thread has ended, the next record shows that.
+            _ = timeline.begin(start, self.complete_from);
+        }
         if let Formatter::Timeline(formatter) = &mut self.formatter {
             formatter.begin(start);
         }
@@ -161,9 +139,18 @@ impl<'a> Printer<'a> {
         self.times = Some(since..self.until.map_or(u64::MAX, |until| until.resolve(start)));
     }
 
+    /// Takes that records before `time` are left out.
+    pub fn leave_out_before(&mut self, time: u64) {
+        self.complete_from = time;
+    }
+
     /// Takes the entry record of a call that goes on, where nothing is printed of what was before.
     pub fn begin_call(&mut self, line: &[u8]) {
         self.filter.push(line, &mut Vec::new());
+        if let Some(timeline) = &mut self.timeline {
+            // It is among the first ones: nothing is written.
+            _ = timeline.add(line, &mut self.text);
+        }
         if let Formatter::Timeline(formatter) = &mut self.formatter {
             formatter.begin_call(line);
         }
@@ -178,6 +165,13 @@ impl<'a> Printer<'a> {
         if self.times.is_none() {
             self.begin(columns::time(line).unwrap_or(0));
         }
+        if let Some(timeline) = &mut self.timeline {
+            timeline.add(line, &mut self.text).map_err(Error::temporary)?;
+            if self.journal.is_none() {
+                self.late.add(delay);
+            }
+            return self.write_if_much();
+        }
         let mut selected = std::mem::take(&mut self.selected);
         self.filter.push(line, &mut selected);
         self.select(&selected, delay);
@@ -188,18 +182,26 @@ impl<'a> Printer<'a> {
         {
             formatter.add_name(line);
         }
+        self.write_if_much()
+    }
+
+    fn write_if_much(&mut self) -> Result<(), Error> {
         if self.text.len() > CHUNK_LEN || self.journal_text.len() > CHUNK_LEN { self.write() } else { Ok(()) }
     }
 
     /// Prints calls that are selected because they have not ended before `now`, in processes of which these are `running`, each
     /// with the present in the time of its records.
-    pub fn put_lasting_calls(&mut self, now: u64, running: &[(u32, u64)]) {
+    pub fn put_lasting_calls(&mut self, now: u64, running: &[(u32, u64)]) -> Result<(), Error> {
+        if let Some(timeline) = &mut self.timeline {
+            return timeline.append_moment(now, running, &mut self.text).map_err(Error::temporary);
+        }
         let mut selected = std::mem::take(&mut self.selected);
         let open = self.filter.push_lasting_calls(now, running, &mut selected);
         self.set_open_calls(open);
         self.select(&selected, 0);
         selected.clear();
         self.selected = selected;
+        Ok(())
     }
 
     /// Prints those of `lines` that are in the selected time, up to the limits.
@@ -309,6 +311,9 @@ impl<'a> Printer<'a> {
 
     /// Prints all records that were taken.
     pub fn flush(&mut self) -> Result<(), Error> {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.take_pending(&mut self.text).map_err(Error::temporary)?;
+        }
         if let Formatter::Timeline(view) = &mut self.formatter {
             view.pause(&mut self.text);
         }
@@ -346,6 +351,10 @@ impl<'a> Printer<'a> {
     /// Finishes the outputs after the last record, when these processes are `running`, each with the present in the time of its
     /// records.
     pub fn end(mut self, running: &[(u32, u64)]) -> Result<(), Error> {
+        if let Some(timeline) = self.timeline.take() {
+            timeline.finish(running, &mut self.text).map_err(Error::temporary)?;
+            return self.write();
+        }
         let mut selected = std::mem::take(&mut self.selected);
         let open = self.filter.end(running, &mut selected);
         self.set_open_calls(open);

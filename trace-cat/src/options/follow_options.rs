@@ -14,7 +14,8 @@ pub struct Following {
     /// processes make, from their buffers. Processes and threads that start later in the named directories are included.
     /// SIGINT (Ctrl-C) or SIGTERM ends it, as do --head after N records and --until at its time. With -o, the selected records
     /// go to the standard output, and FILE is a journal of all records, which trace-cat can read. A call that --blocked,
-    /// --longer or --object selects by its return record is printed when the call returns. The processes are not slowed down. Example: --follow -F text --tail 20 -e mutex:cond trace
+    /// --longer or --object selects by its return record is printed when the call returns. -F perfetto and -F chrome write a
+    /// timeline that viewers can open at any moment; in -F perfetto a wait or hold that goes on has begun. The processes are not slowed down. Example: --follow -F text --tail 20 -e mutex:cond trace
     #[arg(short = 'f', long, conflicts_with_all = ["Arrangement", "stat", "recover"])]
     pub follow: bool,
 

@@ -190,19 +190,23 @@ impl Options {
 
     /// Refuses what a timeline for a viewer has no use for, and to write one to a terminal.
     fn check_timeline(&self, is_terminal: bool) -> Result<(), String> {
-        let Options { printing, selection, arrangement, .. } = self;
+        let Options { printing, selection, arrangement, following, .. } = self;
         let Some((name, file)) = printing.format.timeline_file() else { return Ok(()) };
         if self.stat {
             return Err("--stat prints tables, or a document with -F json".to_owned());
         }
-        if self.following.follow {
-            return Err(format!("-F {name} does not follow a trace: leave --follow out"));
+        if following.follow && printing.format == OutputFormat::Paje {
+            return Err("-F paje is in the order of beginnings, not with --follow".to_owned());
         }
         if selection.head.is_some() || selection.tail.is_some() {
             return Err(format!("-F {name} has no lines that --head and --tail could count: use --since and --until"));
         }
         if arrangement.sort != SortOrder::Time {
             return Err(format!("-F {name} has no other order than that of time: leave --sort out"));
+        }
+        // With --follow, FILE of -o is a journal.
+        if is_terminal && following.follow {
+            return Err(format!("-F {name} is not for terminals: write it to a file with >{file}"));
         }
         if is_terminal && printing.output.is_none() {
             return Err(format!("-F {name} is not for terminals: write it to a file with -o {file}"));

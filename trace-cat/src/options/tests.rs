@@ -253,14 +253,19 @@ fn timelines_refuse_terminals_and_what_they_have_no_use_for() {
         let of = |more: &[&str], is_terminal| refused(&[&["-F", format], more].concat(), is_terminal);
         assert_eq!(of(&[], false), None);
         assert_eq!(of(&["-o", "file"], true), None);
-        let message = of(&[], true).unwrap();
-        assert!(message.contains("not for terminals: write it to a file with -o trace."), "{message}");
-        for more in
-            [&["--head", "3"][..], &["--tail", "3"], &["--sort", "tid"], &["--stat"], &["--follow"], &["--time", "abs"]]
+        // With --follow, FILE of -o is a journal.
+        assert_eq!(of(&["--follow", "-o", "file"], false), None);
+        for (more, way) in
+            [(&[][..], "-o trace."), (&["--follow"], ">trace."), (&["--follow", "-o", "file"], ">trace.")]
         {
+            let message = of(more, true).unwrap();
+            assert!(message.contains(&format!("not for terminals: write it to a file with {way}")), "{message}");
+        }
+        for more in [&["--head", "3"][..], &["--tail", "3"], &["--sort", "tid"], &["--stat"], &["--time", "abs"]] {
             assert!(of(more, false).is_some(), "{more:?}");
         }
     }
+    assert!(refused(&["-F", "paje", "--follow"], false).is_some());
     assert_eq!(refused(&["-F", "help"], true), None);
 }
 

@@ -87,7 +87,22 @@ pub fn argument(line: &[u8], index: usize) -> &[u8] {
 /// The number that the hex digits after `0x` stand for; 0 for `0`, which has no `0x`.
 pub fn hex(text: &[u8]) -> u64 {
     let digits = text.get(2..).unwrap_or_default();
-    digits.iter().fold(0, |number, &byte| number << 4 | u64::from((byte & 15) + 9 * (byte >> 6)))
+    let value =
+        |digits: &[u8]| digits.iter().fold(0, |number, &byte| number << 4 | u64::from((byte & 15) + 9 * (byte >> 6)));
+    match digits.split_last_chunk() {
+        Some((first, last)) => value(first) << 32 | eight_hex_digits(*last),
+        None => value(digits),
+    }
+}
+
+/// The value of eight digits at once.
+fn eight_hex_digits(digits: [u8; 8]) -> u64 {
+    const LOW: u64 = 0x0f0f_0f0f_0f0f_0f0f;
+    let bytes = u64::from_be_bytes(digits);
+    let nibbles = (bytes & LOW) + 9 * ((bytes >> 6) & 0x0101_0101_0101_0101);
+    let pairs = (nibbles | nibbles >> 4) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
+    (fours | fours >> 16) & 0xffff_ffff
 }
 
 /// `tid`.

@@ -1,11 +1,14 @@
 //! Packets with track events, which are most of a file. They are written field by field: no structure is made for each.
 
-use prost::encoding::{WireType, encode_key, encode_varint};
-
 use super::message::PACKET;
 
 /// The one packet sequence of a file.
 pub const SEQUENCE: u32 = 1;
+
+/// Wire types.
+const VARINT: u32 = 0;
+const EIGHT_BYTES: u32 = 1;
+const BYTES: u32 = 2;
 
 /// Fields of `TracePacket`.
 mod packet {
@@ -45,19 +48,47 @@ pub enum EventType {
 #[derive(Debug, Default)]
 pub struct EventWriter {
     event: Vec<u8>,
-    packet: Vec<u8>,
     time: u64,
 }
 
-fn put_number(tag: u32, value: u64, out: &mut Vec<u8>) {
-    encode_key(tag, WireType::Varint, out);
-    encode_varint(value, out);
+/// The parts of a packet before its event, which are collected so that they are appended at once.
+#[derive(Default)]
+struct ShortBytes {
+    bytes: [u8; 32],
+    len: usize,
 }
 
-fn put_bytes(tag: u32, bytes: &[u8], out: &mut Vec<u8>) {
-    encode_key(tag, WireType::LengthDelimited, out);
-    encode_varint(bytes.len() as u64, out);
-    out.extend_from_slice(bytes);
+impl ShortBytes {
+    fn varint(&mut self, mut value: u64) -> &mut ShortBytes {
+        while value >= 128 {
+            self.bytes[self.len] = value as u8 | 128;
+            (self.len, value) = (self.len + 1, value >> 7);
+        }
+        self.bytes[self.len] = value as u8;
+        self.len += 1;
+        self
+    }
+
+    fn key(&mut self, tag: u32, wire_type: u32) -> &mut ShortBytes {
+        self.varint(u64::from(tag << 3 | wire_type))
+    }
+
+    fn number(&mut self, tag: u32, value: u64) -> &mut ShortBytes {
+        self.key(tag, VARINT).varint(value)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+fn put_number(tag: u32, value: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(ShortBytes::default().number(tag, value).bytes());
+}
+
+fn put_flow(tag: u32, flow: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(ShortBytes::default().key(tag, EIGHT_BYTES).bytes());
+    out.extend_from_slice(&flow.to_le_bytes());
 }
 
 impl EventWriter {
@@ -70,32 +101,47 @@ impl EventWriter {
         self
     }
 
+    /// Begins an event with the fields of an earlier one.
+    pub fn begin_with(&mut self, fields: &[u8], time: u64) -> &mut EventWriter {
+        self.event.clear();
+        self.time = time;
+        self.event.extend_from_slice(fields);
+        self
+    }
+
+    /// The fields so far.
+    pub fn fields(&self) -> &[u8] {
+        &self.event
+    }
+
     pub fn name(&mut self, category: u64, name: u64) -> &mut EventWriter {
         put_number(event::CATEGORY_IIDS, category, &mut self.event);
         put_number(event::NAME_IID, name, &mut self.event);
         self
     }
 
-    /// Adds an argument, both as interned texts.
-    pub fn argument(&mut self, name: u64, value: u64) -> &mut EventWriter {
-        self.packet.clear();
-        put_number(annotation::NAME_IID, name, &mut self.packet);
-        put_number(annotation::STRING_VALUE_IID, value, &mut self.packet);
-        put_bytes(event::DEBUG_ANNOTATIONS, &self.packet, &mut self.event);
+    /// Adds arguments: name and value of each, as interned texts.
+    pub fn arguments(&mut self, arguments: &[(u64, u64)]) -> &mut EventWriter {
+        for &(name, value) in arguments {
+            let mut argument = ShortBytes::default();
+            argument.number(annotation::NAME_IID, name).number(annotation::STRING_VALUE_IID, value);
+            let mut head = ShortBytes::default();
+            head.key(event::DEBUG_ANNOTATIONS, BYTES).varint(argument.len as u64);
+            self.event.extend_from_slice(head.bytes());
+            self.event.extend_from_slice(argument.bytes());
+        }
         self
     }
 
     /// An arrow begins here.
     pub fn flow(&mut self, flow: u64) -> &mut EventWriter {
-        encode_key(event::FLOW_IDS, WireType::SixtyFourBit, &mut self.event);
-        self.event.extend_from_slice(&flow.to_le_bytes());
+        put_flow(event::FLOW_IDS, flow, &mut self.event);
         self
     }
 
     /// An arrow ends here.
     pub fn end_of_flow(&mut self, flow: u64) -> &mut EventWriter {
-        encode_key(event::TERMINATING_FLOW_IDS, WireType::SixtyFourBit, &mut self.event);
-        self.event.extend_from_slice(&flow.to_le_bytes());
+        put_flow(event::TERMINATING_FLOW_IDS, flow, &mut self.event);
         self
     }
 
@@ -106,10 +152,13 @@ impl EventWriter {
 
     /// Appends the event as a packet.
     pub fn append(&mut self, out: &mut Vec<u8>) {
-        self.packet.clear();
-        put_number(packet::TIMESTAMP, self.time, &mut self.packet);
-        put_number(packet::SEQUENCE_ID, SEQUENCE.into(), &mut self.packet);
-        put_bytes(packet::TRACK_EVENT, &self.event, &mut self.packet);
-        put_bytes(PACKET, &self.packet, out);
+        let mut fields = ShortBytes::default();
+        fields.number(packet::TIMESTAMP, self.time).number(packet::SEQUENCE_ID, SEQUENCE.into());
+        fields.key(packet::TRACK_EVENT, BYTES).varint(self.event.len() as u64);
+        let mut head = ShortBytes::default();
+        head.key(PACKET, BYTES).varint((fields.len + self.event.len()) as u64);
+        out.extend_from_slice(head.bytes());
+        out.extend_from_slice(fields.bytes());
+        out.extend_from_slice(&self.event);
     }
 }

@@ -261,7 +261,9 @@ impl Analysis {
         self.activities.end_hold(hold.holder.thread, object, now);
         if hold.is_recorded && self.selection.overlaps(hold.from, now) {
             let held = self.selection.clip(hold.from, now);
-            self.objects[object as usize].figures.hold.add(held);
+            if self.timeline.is_none() {
+                self.objects[object as usize].figures.hold.add(held);
+            }
             self.sites.sites[hold.holder.site as usize].held += held;
             self.draw_hold(object, hold, now);
         }

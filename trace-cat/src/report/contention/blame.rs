@@ -4,8 +4,8 @@ use super::analysis::Analysis;
 use super::small_vectors::add_sum;
 use super::wait_shares::Holder;
 
-/// The most pairs of waiter and holder that are kept.
-const PAIRS_MAX: usize = 1 << 20;
+/// The most pairs of waiter and holder that are kept: as many as a hash table of 2^20 places takes.
+const PAIRS_MAX: usize = 7 << 17;
 /// How many holders and wakers are kept of all objects together; when there are so many, an object gets no more than a few.
 const CALLERS_MAX: usize = 1 << 22;
 /// A few.

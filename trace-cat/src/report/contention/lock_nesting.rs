@@ -10,7 +10,7 @@ impl Analysis {
     /// Takes an acquisition that might have waited for ever, before the thread is noted as a holder.
     pub fn note_nesting(&mut self, object: u32, Holder { thread, site }: Holder, is_shared: bool, time: u64) {
         let state = &self.threads[thread as usize];
-        if state.holds.is_empty() || state.holds.contains(&object) {
+        if state.holds.is_empty() || self.timeline.is_some() || state.holds.contains(&object) {
             return;
         }
         let process = &self.processes[state.process as usize];

@@ -4,10 +4,18 @@ use super::analysis::{Analysis, WaitPlace};
 use super::holds::Hold;
 use super::locks::PROC_FORK;
 use super::numeric_record::NumericRecord;
+use super::tables::OngoingCall;
 use super::timeline_event::{HoldInterval, TimelineEvent, WaitInterval};
 use super::wakeups::Waker;
 
 impl Analysis {
+    /// Makes the analysis one for a timeline, before its first record: it logs what a viewer draws, and has neither the order of locks
+    /// nor critical paths.
+    pub fn begin_timeline(&mut self) {
+        self.timeline = Some(Vec::new());
+        self.activities.is_off = true;
+    }
+
     /// Logs what a viewer draws, if that is asked for.
     pub fn draw(&mut self, event: TimelineEvent) {
         if let Some(timeline) = &mut self.timeline {
@@ -101,5 +109,55 @@ impl Analysis {
             }
             self.draw(TimelineEvent::ProcessEnd { process, time, how });
         }
+    }
+}
+
+/// Intervals that have not ended.
+impl Analysis {
+    /// The selected waits and holds of a thread that go on at `now`.
+    pub fn open_intervals(&self, thread: u32, now: u64) -> Vec<TimelineEvent> {
+        let state = &self.threads[thread as usize];
+        let clipped = |from: u64| (from.max(self.selection.times.start), from < self.selection.times.start);
+        let mut intervals = Vec::new();
+        let is_join = |call: &OngoingCall| matches!(call.event, (1, 3 | 37));
+        let waits = |call: &&OngoingCall| call.waits && (call.object.is_some() || is_join(call)) && call.entry < now;
+        if let Some(call) = state.open.last().filter(waits).filter(|call| !state.has_gone_on(call)) {
+            let ((from, began_before), to, is_open) = (clipped(call.entry), now, true);
+            let &OngoingCall { object, site, .. } = call;
+            let (is_cut, holder, waker) = ((began_before, false), None, None);
+            let is_contention = object.is_some_and(|object| self.objects[object as usize].kind.is_lock());
+            let (is_rest, has_timed_out) = (false, false);
+            if from < to && self.is_selected(thread, object) {
+                let wait = WaitInterval {
+                    thread,
+                    object,
+                    site,
+                    from,
+                    to,
+                    is_cut,
+                    is_contention,
+                    holder,
+                    waker,
+                    is_open,
+                    is_rest,
+                    has_timed_out,
+                };
+                intervals.push(TimelineEvent::Wait(wait));
+            }
+        }
+        for &object in &state.holds {
+            let occupancy = &self.objects[object as usize].occupancy;
+            let hold = occupancy.holds.iter().find(|hold| hold.holder.thread == thread && hold.is_recorded);
+            let Some(hold) = hold.filter(|hold| hold.from < now && self.is_selected(thread, Some(object))) else {
+                continue;
+            };
+            let ((from, began_before), to, complete) = (clipped(hold.from), now, (hold.from, now));
+            let (is_cut, site) = ((began_before, false), hold.holder.site);
+            if from < to {
+                let hold = HoldInterval { thread, object, site, from, to, is_cut, complete, has_waiters: false };
+                intervals.push(TimelineEvent::Hold(hold));
+            }
+        }
+        intervals
     }
 }

@@ -13,6 +13,8 @@ const HELD_MAX: usize = 32;
 pub struct ThreadActivities {
     threads: Vec<CurrentActivity>,
     pub log: ActivityLog,
+    /// Nobody asks for them: nothing is noted.
+    pub is_off: bool,
 }
 
 /// A thread, and its stretch that has not ended.
@@ -87,6 +89,9 @@ impl ThreadActivities {
 
     /// Takes the beginning of a hold. One that the thread has already goes on.
     pub fn begin_hold(&mut self, thread: u32, object: u32, site: u32, now: u64) {
+        if self.is_off {
+            return;
+        }
         let current = &mut self.threads[thread as usize];
         if current.open.is_empty() {
             current.held_since = now;
@@ -98,6 +103,9 @@ impl ThreadActivities {
 
     /// Takes the end of a hold.
     pub fn end_hold(&mut self, thread: u32, object: u32, now: u64) {
+        if self.is_off {
+            return;
+        }
         let current = &mut self.threads[thread as usize];
         let Some(hold) = current.remove(object, now, true) else { return };
         current.add(hold, now);
@@ -108,6 +116,9 @@ impl ThreadActivities {
 
     /// Takes a hold back: it has ended by now, nobody knows when.
     pub fn lose_hold(&mut self, thread: u32, object: u32, now: u64) {
+        if self.is_off {
+            return;
+        }
         let current = &mut self.threads[thread as usize];
         let Some(OpenHold { site, from, .. }) = current.remove(object, now, false) else { return };
         let until = current.from;
@@ -125,6 +136,9 @@ impl ThreadActivities {
 
     /// Takes a wait that has ended now.
     pub fn end_wait(&mut self, thread: u32, begin: u64, now: u64, how: WaitEnd) {
+        if self.is_off {
+            return;
+        }
         self.log_until(thread, begin);
         let from = self.threads[thread as usize].from;
         let how = match how {
@@ -135,6 +149,9 @@ impl ThreadActivities {
     }
 
     fn log_as(&mut self, thread: u32, until: u64, kind: ActivityKind) {
+        if self.is_off {
+            return;
+        }
         let current = &mut self.threads[thread as usize];
         let from = current.from;
         if until <= from {
