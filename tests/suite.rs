@@ -55,5 +55,8 @@ mod stack;
 // trace-cat report: who waits for whom, how long, and who is stuck.
 mod report;
 
+// trace-cat set and status: what is recorded changes while programs run.
+mod control;
+
 // trace-cat --follow: what running processes record is printed as it happens, once, and in order.
 mod follow;

@@ -4,9 +4,8 @@ use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use spec::EventSet;
-use spec::buffer::{RING_SIZES, SlotLayout};
+use spec::buffer::{RING_SIZES, STACK_FRAMES_MAX, SlotLayout};
 use spec::size::SizeLimit;
-use spec::tables::FUNC;
 
 use crate::sys::diagnostics::{Warning, warn};
 use crate::sys::{self, SetOnce, path};
@@ -20,6 +19,8 @@ pub struct Config {
     pub unbuffered: bool,
     /// `THR_TRACE_LEVEL=blocked`: only calls that show waiting are recorded.
     pub only_blocked: bool,
+    /// `THR_TRACE_CONTROL`: the process shows itself at its start, so that users can change what is recorded.
+    pub shows_itself: bool,
     /// `THR_TRACE_HANDLER` names a handler.
     pub has_handler: bool,
     /// `THR_TRACE_FUNC` names the functions to record.
@@ -34,10 +35,18 @@ pub static CONFIG: SetOnce<Config> = SetOnce::new(Config {
     max: SizeLimit::NONE,
     unbuffered: false,
     only_blocked: false,
+    shows_itself: false,
     has_handler: false,
     chooses_functions: false,
     layout: SlotLayout::BUFFERS,
 });
+
+impl Config {
+    /// Whether anything may ever be recorded.
+    pub fn may_record(&self) -> bool {
+        self.shows_itself || !self.events.is_none()
+    }
+}
 
 /// The bits of a column that only `THR_TRACE_DETAIL` fills: all or none.
 static DETAIL: AtomicU64 = AtomicU64::new(0);
@@ -45,7 +54,7 @@ static DETAIL: AtomicU64 = AtomicU64::new(0);
 /// `value` with `THR_TRACE_DETAIL`, else 0.
 #[inline(always)]
 pub fn detail(value: u64) -> u64 {
-    // ORDERING: Relaxed; set before the first switch is, and never changed.
+    // ORDERING: Relaxed; set before the first switch is, and changed only by the user's wish.
     value & DETAIL.load(Relaxed)
 }
 
@@ -55,9 +64,6 @@ pub fn is_detailed() -> bool {
     detail(1) != 0
 }
 
-/// The most frames that `THR_TRACE_STACK` may want.
-const STACK_FRAMES_MAX: u32 = 64;
-
 /// How many frames `THR_TRACE_STACK` wants recorded.
 static STACK_FRAMES: AtomicU32 = AtomicU32::new(0);
 
@@ -66,6 +72,12 @@ static STACK_FRAMES: AtomicU32 = AtomicU32::new(0);
 pub fn stack_frames() -> u32 {
     // ORDERING: as in `detail`.
     STACK_FRAMES.load(Relaxed)
+}
+
+/// Changes whether details, and how many frames, are recorded from now on.
+pub fn change(detail: bool, frames: u32) {
+    DETAIL.store(if detail { u64::MAX } else { 0 }, Relaxed);
+    STACK_FRAMES.store(frames.min(STACK_FRAMES_MAX), Relaxed);
 }
 
 unsafe extern "C" {
@@ -102,13 +114,16 @@ fn variable(name: &[u8]) -> Option<&'static CStr> {
 pub fn read() -> Config {
     // SAFETY: getauxval only reads what the kernel gave to the process.
     let privileged = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+    let is_left_out = privileged || sys::elf::is_second_copy() || !selects_program();
+    let shows_itself = !is_left_out && variable(b"THR_TRACE_CONTROL").is_some();
     let events = match variable(b"THR_TRACE_EVENTS") {
-        _ if privileged || sys::elf::is_second_copy() || !selects_program() => EventSet::NONE,
+        _ if is_left_out => EventSet::NONE,
         None => EventSet::DEFAULT,
         Some(list) => EventSet::parse_recorded(list.to_bytes(), &mut |name| {
             warn(Warning::UnknownEvent, &[b"THR_TRACE_EVENTS: unknown category or event '", name, b"', ignored"]);
         }),
     };
+    let may_record = shows_itself || !events.is_none();
     if variable(b"THR_TRACE_DETAIL").is_some() {
         DETAIL.store(u64::MAX, Relaxed);
     }
@@ -118,9 +133,9 @@ pub fn read() -> Config {
         max: size(b"THR_TRACE_MAX", SizeLimit::parse).unwrap_or(SizeLimit::NONE),
         unbuffered: variable(b"THR_TRACE_BUF").is_some() && !layout.is_ring(),
         only_blocked: records_only_blocked(),
-        has_handler: !events.is_none() && note_handler(variable(b"THR_TRACE_HANDLER").unwrap_or(c"").to_bytes()),
-        chooses_functions: events.contains_numbers(FUNC, 1)
-            && note_functions(variable(b"THR_TRACE_FUNC").unwrap_or(c"").to_bytes()),
+        has_handler: may_record && note_handler(variable(b"THR_TRACE_HANDLER").unwrap_or(c"").to_bytes()),
+        chooses_functions: may_record && note_functions(variable(b"THR_TRACE_FUNC").unwrap_or(c"").to_bytes()),
+        shows_itself,
         events,
         layout,
     }

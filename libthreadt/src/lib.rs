@@ -11,6 +11,7 @@
 //!   process's files and describes it in trinfo
 //! - `storage`: slots in the process's trbuf, mapped shared; when and how their text gets to the thread's file
 //! - `trace_dir`: the directory, the names in it and their owner, the clock that its processes share, trinfo
+//! - `control`: the words by which users change what is recorded while the process runs
 //! - `process_state`: the words of the process, which a forked child does not inherit
 //! - `unwind`: the call stack of a thread, without allocation and lock
 //! - `glibc`: the functions behind the hooks, the words of synchronisation objects, calls that unwind
@@ -41,6 +42,7 @@
 
 mod clock;
 mod config;
+mod control;
 mod first_use;
 mod glibc;
 mod hooks;

@@ -13,7 +13,8 @@ use spec::tables::EVENTS;
 
 use crate::sys::{Errno, Hold, Once, PoolHead, process_id};
 
-const SWITCHES: usize = 128;
+/// How many places there are for switches.
+pub const SWITCHES: usize = 128;
 /// The place of the switch of the program's own events, which the table does not have.
 pub const USER_EVENTS: usize = SWITCHES - 1;
 
@@ -107,6 +108,10 @@ pub struct ProcessState {
     pub handler_replaces_trace: AtomicU32,
     /// 1 once it gets no records any more.
     pub handler_ended: AtomicU32,
+    /// 1 once nothing can be recorded any more.
+    pub recording_ended: AtomicU32,
+    /// The last generation of settings that trinfo has.
+    pub described_generation: AtomicU32,
 }
 
 // SAFETY: zero is valid for all words of the page, and the state in which the kernel leaves them in a child.
@@ -133,6 +138,11 @@ impl Switch {
     /// As it stands in the page.
     pub const fn bits(self) -> u8 {
         self.0
+    }
+
+    /// From [`Switch::bits`].
+    pub const fn from_bits(bits: u8) -> Switch {
+        Switch(bits)
     }
 
     pub const fn with(self, other: Switch) -> Switch {
@@ -183,6 +193,7 @@ pub fn set_switch(index: usize, switch: Switch) {
 
 /// Ends all recording in this process.
 pub fn switch_all_off() {
+    PROCESS.recording_ended.store(1, Relaxed);
     for (index, event) in EVENTS.iter().enumerate() {
         if event.category != 0 {
             set_switch(index, Switch::OFF);

@@ -93,6 +93,16 @@ impl EventSet {
         }
     }
 
+    /// The set as words, for [`EventSet::from_words`].
+    pub fn words(&self) -> [u64; 3] {
+        [self.events[0], self.events[1], self.categories.into()]
+    }
+
+    /// A set from words; any are valid.
+    pub fn from_words([first, second, categories]: [u64; 3]) -> EventSet {
+        EventSet { events: [first, second], categories: categories as u16 | EventSet::NONE.categories }
+    }
+
     /// True if the set has only the events of category 0.
     pub fn is_none(&self) -> bool {
         EVENTS.iter().enumerate().all(|(index, event)| event.category == 0 || !self.contains(EventId(index as u8)))

@@ -63,6 +63,7 @@
 //!
 //! - `cli`: the command line: dispatch, messages, exit statuses, printing
 //! - `launch`: `trace-cat run`
+//! - `control`: `trace-cat set` and `trace-cat status`
 //! - `follow`, `recover`: `--follow` and `--recover`
 //! - `export`: timelines for viewers
 //! - `report`: `trace-cat report`, the runs of a directory, and counts of processes, calls and objects
@@ -81,6 +82,7 @@ mod arrange;
 mod calls;
 #[doc(hidden)]
 pub mod cli;
+mod control;
 mod export;
 mod filter;
 mod follow;

@@ -2,13 +2,12 @@
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use spec::tables::{EVENTS, MUTEX, RMUTEX, USER};
-use spec::{Event, EventId, Level};
-
+use super::files::prepare_files;
 use crate::clock;
 use crate::config::{self, CONFIG};
+use crate::control;
 use crate::glibc::{self, next_functions};
-use crate::process_state::{self, PROCESS, ProcessState, Switch, is_initialised};
+use crate::process_state::{self, PROCESS, ProcessState, SWITCHES, Switch, is_initialised};
 use crate::storage::{self, thread_local};
 use crate::sys::{self, Once, SetOnce, diagnostics, seccomp};
 use crate::trace_dir::{directory, info_file};
@@ -20,23 +19,11 @@ static LAST_PID: AtomicU32 = AtomicU32::new(0);
 static CONFIGURED: Once = Once::new();
 
 /// The switches of a process in which recording begins.
-static SWITCHES: SetOnce<[Switch; EVENTS.len()]> = SetOnce::new([Switch::OFF; EVENTS.len()]);
+static CONFIGURED_SWITCHES: SetOnce<[Switch; SWITCHES]> = SetOnce::new([Switch::OFF; SWITCHES]);
 
-/// Whether calls of this event are recorded; for mutex events, of either category.
+/// The switch at a place of [`ProcessState`], by what the environment asks for. Initialises the library if it is not.
 #[inline(always)]
-pub fn records(id: EventId) -> bool {
-    switch(id).is_on()
-}
-
-/// Which calls of this event are recorded. Initialises the library if it is not.
-#[inline(always)]
-pub fn switch(id: EventId) -> Switch {
-    switch_at(id.index())
-}
-
-/// The switch at a place of [`ProcessState`]. Initialises the library if it is not.
-#[inline(always)]
-pub fn switch_at(place: usize) -> Switch {
+pub fn configured_switch_at(place: usize) -> Switch {
     match process_state::loaded_switch(place) {
         Some(switch) => switch,
         None => initialise_and_load(place),
@@ -52,7 +39,7 @@ fn initialise_and_load(place: usize) -> Switch {
 
 /// Whether anything is recorded at all.
 pub fn is_recording() -> bool {
-    initialise() && !CONFIG.get().events.is_none()
+    initialise() && CONFIG.get().may_record()
 }
 
 /// Initialises the library in this process; `false` if this thread is doing that already, or if this process only uses
@@ -65,7 +52,7 @@ pub fn initialise() -> bool {
     if !glibc::is_relocated() || CONFIGURED.is_done() && !owns_memory() {
         return false;
     }
-    PROCESS.initialised.run(|| {
+    let initialised = PROCESS.initialised.run(|| {
         // A jump may have left this work in this process before.
         if CONFIGURED.is_done() && process_state::id() == 0 {
             forget_parent();
@@ -79,15 +66,16 @@ pub fn initialise() -> bool {
         PROCESS.pid.store(pid, Relaxed);
         LAST_PID.store(pid, Relaxed);
         PROCESS.write_through.store(u32::from(CONFIG.get().unbuffered), Relaxed);
-        for (index, switch) in SWITCHES.get().iter().enumerate() {
+        for (index, switch) in CONFIGURED_SWITCHES.get().iter().enumerate() {
             process_state::set_switch(index, *switch);
         }
-        let records_user_events = CONFIG.get().events.contains_numbers(USER, 0);
-        let switch = if records_user_events { Switch::OFF.with(Switch::ON) } else { Switch::OFF };
-        process_state::set_switch(process_state::USER_EVENTS, switch);
         PROCESS.records_directly.store(u32::from(!CONFIG.get().has_handler), Relaxed);
         true
-    })
+    });
+    if initialised && CONFIG.get().may_record() && (CONFIG.get().shows_itself || control::changes() != 0) {
+        prepare_files();
+    }
+    initialised
 }
 
 /// Whether the memory with the wiped page is this process's own, and not that of a process that the kernel has forked
@@ -95,22 +83,6 @@ pub fn initialise() -> bool {
 fn owns_memory() -> bool {
     // The memory of the process that was initialised last has no wiped page, so that its children's is their own.
     sys::parent_id() == LAST_PID.load(Relaxed) || !sys::shares_memory()
-}
-
-fn configured_switch(event: &Event) -> Switch {
-    let config = CONFIG.get();
-    let level = event.kinds.first().map_or(Level::Always, |kind| kind.level);
-    let selective = match level {
-        Level::Never if config.only_blocked => return Switch::OFF,
-        Level::Blocked | Level::Failed | Level::Waiters if config.only_blocked => Switch::SELECTIVE,
-        _ => Switch::OFF,
-    };
-    let on = |category, switch| match config.events.contains_numbers(category, event.number) {
-        true => switch,
-        false => Switch::OFF,
-    };
-    let recursive = if event.category == MUTEX { on(RMUTEX, Switch::ON_RECURSIVE) } else { Switch::OFF };
-    Switch::OFF.with(selective).with(on(event.category, Switch::ON)).with(recursive)
 }
 
 /// Configures the library, once in a program.
@@ -124,14 +96,16 @@ fn configure() {
     // SAFETY: within CONFIGURED, which all readers have passed.
     unsafe {
         *CONFIG.get_mut() = config::read();
-        *SWITCHES.get_mut() = core::array::from_fn(|index| configured_switch(&EVENTS[index]));
-        if (config::stack_frames() != 0 || CONFIG.get().chooses_functions)
-            && !next_functions::_dl_find_object.is_known()
-        {
+        if CONFIG.get().may_record() && !next_functions::_dl_find_object.is_known() {
             unwind::note_modules();
         }
     }
-    if CONFIG.get().events.is_none() {
+    control::begin();
+    if let Some((_, settings)) = control::words().current() {
+        // SAFETY: as above.
+        unsafe { *CONFIGURED_SWITCHES.get_mut() = core::array::from_fn(|place| control::switch_at(&settings, place)) };
+    }
+    if !CONFIG.get().may_record() {
         // Children inherit switches that are all off.
         return;
     }
@@ -144,6 +118,7 @@ fn configure() {
 /// Forgets what a forked child has inherited from its parent.
 fn forget_parent() {
     sys::user_dispatch::forget();
+    control::detach();
     let is_interrupted = |slot: &storage::Slot| slot.has_record_in_progress() || slot.writer.load(Relaxed) != 0;
     let slot = thread_local::current();
     let lwp = slot.map_or(0, |slot| slot.lwp.load(Relaxed));
@@ -161,7 +136,7 @@ fn forget_parent() {
 
 /// Initialises the library in a child, right after a fork.
 pub fn after_fork_in_child() {
-    if !CONFIG.get().events.is_none() {
+    if CONFIG.get().may_record() {
         process_state::wipe_after_fork();
         initialise();
     }

@@ -7,4 +7,4 @@ pub mod process_info;
 pub use chosen_functions::choose_functions;
 pub use chosen_functions::is_chosen_function;
 pub use files::{begin_files_of_user, prepare_files};
-pub use initialise::{after_fork_in_child, initialise, is_recording, records, switch, switch_at};
+pub use initialise::{after_fork_in_child, configured_switch_at, initialise, is_recording};

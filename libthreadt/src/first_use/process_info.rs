@@ -3,12 +3,14 @@
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use spec::EventSet;
 use spec::info::RINGS_REUSED;
 use spec::record::NANOS_PER_SECOND;
 use spec::tables::EVENTS;
 
 use crate::clock;
 use crate::config::CONFIG;
+use crate::control;
 use crate::glibc::object_words;
 use crate::process_state::{self, PROCESS};
 use crate::storage::{self, slot_layout};
@@ -45,9 +47,7 @@ pub fn write_before_exec() {
 /// Before records are written to their file: writes what is new, unless that was done less than a second ago.
 pub fn write_at_flush() {
     let now = clock::now_fenced();
-    // A trinfo that is made while the program changes its user would be the former user's.
-    let may_write = PROCESS.changing_user.load(Relaxed) == 0 && process_state::sandboxed().is_none();
-    if may_write && now.saturating_sub(LAST_WRITTEN.load(Relaxed)) >= REFRESH_NS {
+    if may_write() && now.saturating_sub(LAST_WRITTEN.load(Relaxed)) >= REFRESH_NS {
         LAST_WRITTEN.store(now, Relaxed);
         info_file::append(|writer| {
             executable_maps::write_new(writer);
@@ -55,6 +55,11 @@ pub fn write_at_flush() {
             command_line::write_if_changed(writer);
         });
     }
+}
+
+/// A trinfo that is made while the program changes its user would be the former user's.
+fn may_write() -> bool {
+    PROCESS.changing_user.load(Relaxed) == 0 && process_state::sandboxed().is_none()
 }
 
 /// Lets [`write_at_flush`] do nothing from now on: when it does something depends on the time.
@@ -69,6 +74,7 @@ pub fn write_at_exit() {
         executable_maps::write_last(writer);
         interned_names::write_last(writer);
         command_line::write_if_changed(writer);
+        write_changed_events(writer);
         write_completeness(writer);
         let lost = u64::from(PROCESS.lost.load(Relaxed)) + u64::from(PROCESS.lost_without_slot.load(Relaxed));
         writer.number("lost", lost);
@@ -102,7 +108,8 @@ fn describe(writer: &mut InfoWriter) {
     writer.line("clock", b"CLOCK_MONOTONIC");
     writer.line("clock_source", clock::source());
     writer.line("offset", itoa::Buffer::new().format(clock::offset()).as_bytes());
-    write_events(writer);
+    write_events(writer, &CONFIG.get().events);
+    write_changed_events(writer);
     let config = CONFIG.get();
     writer.line("level", if config.only_blocked { b"blocked" } else { b"all" });
     if slot_layout().is_ring() {
@@ -150,10 +157,32 @@ fn text(field: &[c_char]) -> &[u8] {
 }
 
 /// Writes the events that are recorded, as THR_TRACE_EVENTS would name them.
-fn write_events(writer: &mut InfoWriter) {
+fn write_events(writer: &mut InfoWriter, set: &EventSet) {
     writer.raw(b"events ");
-    let set = &CONFIG.get().events;
-    if *set == spec::EventSet::DEFAULT {
+    write_list(writer, set);
+}
+
+/// Writes the events that are recorded by the user's wish, unless trinfo has them.
+pub fn write_changes() {
+    if may_write() {
+        info_file::append(write_changed_events);
+    }
+}
+
+fn write_changed_events(writer: &mut InfoWriter) {
+    if control::changes() != 0
+        && let Some((_, settings)) = control::words().current()
+        && PROCESS.described_generation.swap(settings.generation, Relaxed) != settings.generation
+    {
+        writer.raw(b"events ");
+        writer.raw(itoa::Buffer::new().format(settings.generation).as_bytes());
+        writer.raw(b" ");
+        write_list(writer, &settings.events);
+    }
+}
+
+fn write_list(writer: &mut InfoWriter, set: &EventSet) {
+    if *set == EventSet::DEFAULT {
         writer.raw(b"all");
     } else {
         let mut separator: &[u8] = b"";

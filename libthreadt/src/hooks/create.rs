@@ -6,10 +6,11 @@ use spec::id;
 
 use super::result::{CallResult, ThrdStatus};
 use crate::config::detail;
-use crate::first_use::{is_recording, records};
+use crate::first_use::is_recording;
 use crate::glibc::object_words::Ptr;
 use crate::glibc::{self, next_functions};
 use crate::lifecycle::{self, ThreadStart};
+use crate::recorder::records;
 use crate::{clock, recorder};
 
 hook! {

@@ -9,9 +9,10 @@ use spec::id;
 
 use super::result::errno;
 use crate::config::detail;
-use crate::first_use::{is_recording, records};
+use crate::first_use::is_recording;
 use crate::glibc::object_words::Ptr;
 use crate::process_state::is_vfork_child;
+use crate::recorder::records;
 use crate::{clock, lifecycle, recorder};
 
 /// Runs another program by `call_next`, which only returns if it fails.

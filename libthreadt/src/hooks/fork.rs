@@ -6,8 +6,9 @@ use spec::id;
 
 use super::result::errno;
 use crate::config::detail;
-use crate::first_use::{after_fork_in_child, records};
+use crate::first_use::after_fork_in_child;
 use crate::lifecycle::{self, Daemon};
+use crate::recorder::records;
 use crate::{clock, recorder};
 
 /// The column `kind` of `daemon`. The other functions' kinds only stand in `functions.tsv`.

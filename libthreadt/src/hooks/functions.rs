@@ -6,7 +6,8 @@ use core::ffi::c_void;
 
 use spec::id;
 
-use crate::first_use::{is_chosen_function, switch};
+use crate::first_use::is_chosen_function;
+use crate::recorder::switch;
 use crate::{clock, recorder};
 
 type Code = *const c_void;

@@ -10,9 +10,9 @@ use spec::{EventId, RecordKind, id};
 
 use super::result::errno;
 use crate::config::detail;
-use crate::first_use::switch;
 use crate::glibc::call_arguments::given_limit_ns;
 use crate::process_state::Switch;
+use crate::recorder::switch;
 use crate::sys::read_pair;
 use crate::{clock, recorder};
 

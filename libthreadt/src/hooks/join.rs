@@ -7,11 +7,11 @@ use spec::{EventId, RecordKind, id};
 use super::result::{CallResult, ThrdStatus};
 use crate::clock;
 use crate::config::detail;
-use crate::first_use::{records, switch};
 use crate::glibc::call_arguments::given_limit_ns;
 use crate::glibc::next_functions::{self, NextFunction};
 use crate::glibc::object_words::{self, Ptr};
 use crate::recorder::{self, ReturnRecord};
+use crate::recorder::{records, switch};
 
 /// A kind of join that may wait, and its records.
 struct Join {

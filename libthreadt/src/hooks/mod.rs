@@ -17,7 +17,7 @@
 /// hook, or on the stack if the function has six arguments. The address is right also if the host made a tail call.
 ///
 /// With `[EVENT next]` behind the result's type the stub jumps to the next function where nothing of the event is
-/// recorded: so a call costs a comparison and a jump more, and touches neither stack nor registers that have a meaning.
+/// recorded, and nobody has changed anything: so a call costs two comparisons and jumps more, and touches neither stack nor registers that have a meaning.
 /// With `[EVENT]` it returns then: what a program calls to record (`threadt.h`) has no next function.
 ///
 /// The stub is exported as `symbol`, which stands for every version of the function; or, with
@@ -66,11 +66,16 @@ macro_rules! hook {
                 switches = sym crate::process_state::PROCESS,
                 switch = const crate::process_state::switch_offset(spec::id::$event),
                 off = const crate::process_state::Switch::OFF.bits(),
+                control = sym crate::control::CONTROL,
+                changes = const crate::control::CHANGES_OFFSET,
             ]
             "cmp byte ptr [rip + {switches} + {switch}], {off}"
             "je 3f"
+            "2:"
             $($instruction)+
-            "3: ret"
+            "3: cmp dword ptr [rip + {control} + {changes}], 0"
+            "jne 2b"
+            "ret"
         }
     };
     (@stub [$names:tt [$event:ident $next:ident]] $($instruction:literal)+) => {
@@ -81,16 +86,39 @@ macro_rules! hook {
                 off = const crate::process_state::Switch::OFF.bits(),
                 next = sym crate::glibc::next_functions::$next,
                 address = const crate::glibc::next_functions::NextFunction::ADDRESS_OFFSET,
+                control = sym crate::control::CONTROL,
+                changes = const crate::control::CHANGES_OFFSET,
+                changes_seen = const crate::storage::CHANGES_SEEN_OFFSET,
+                own_switch = const crate::storage::OWN_SWITCHES_OFFSET + spec::id::$event.index(),
+                on = const crate::process_state::Switch::ON.with(crate::process_state::Switch::ON_RECURSIVE).bits(),
             ]
             "cmp byte ptr [rip + {switches} + {switch}], {off}"
             "je 3f"
+            "cmp dword ptr [rip + {control} + {changes}], 0"
+            "jne 4f"
             "2:"
             $($instruction)+
-            "3: mov r11, qword ptr [rip + {next} + {address}]"
+            "3: cmp dword ptr [rip + {control} + {changes}], 0"
+            "jne 5f"
+            "6: mov r11, qword ptr [rip + {next} + {address}]"
             "test r11, r11"
             // The hook looks it up.
             "jz 2b"
             "jmp r11"
+            // Somebody has changed something. A process that is not initialised may have its parent's slot.
+            "4: cmp byte ptr [rip + {switches} + {switch}], 0"
+            "je 2b"
+            // The thread's own table, if the thread has noticed. The hook looks again.
+            "5: mov r10, qword ptr [rip + threadt_word@gottpoff]"
+            "mov r10, qword ptr fs:[r10]"
+            "test r10, r10"
+            "jle 2b"
+            "mov r11d, dword ptr [rip + {control} + {changes}]"
+            "cmp r11d, dword ptr [r10 + {changes_seen}]"
+            "jne 2b"
+            "test byte ptr [r10 + {own_switch}], {on}"
+            "jnz 2b"
+            "jmp 6b"
         }
     };
     (@export [$(#[$meta:meta])* $symbol:ident] [$($operand:tt)*] $($instruction:literal)+) => {
@@ -232,10 +260,10 @@ mod table {
     use super::spin::spin_lock;
     use crate::clock;
     use crate::config::detail;
-    use crate::first_use::switch;
     use crate::glibc::call_arguments::*;
     use crate::glibc::next_functions;
     use crate::glibc::object_words::*;
+    use crate::recorder::switch;
     use crate::recorder::{self, ReturnRecord};
 
     include!(concat!(env!("OUT_DIR"), "/hooks.rs"));

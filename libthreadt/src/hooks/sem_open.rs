@@ -5,9 +5,9 @@ use core::ffi::{c_int, c_uint};
 use spec::id;
 
 use super::result::errno;
-use crate::first_use::records;
 use crate::glibc::next_functions;
 use crate::glibc::object_words::Ptr;
+use crate::recorder::records;
 use crate::{clock, recorder};
 
 hook! {

@@ -6,10 +6,10 @@ use core::ffi::c_int;
 use spec::id;
 
 use super::fork::{put_entry_record, put_return_record};
-use crate::first_use::records;
 use crate::glibc::next_functions;
 use crate::glibc::object_words::Ptr;
 use crate::recorder::ReturnRecord;
+use crate::recorder::records;
 use crate::{clock, recorder, sys};
 
 /// The columns `kind` of these functions.

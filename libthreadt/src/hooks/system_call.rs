@@ -7,6 +7,7 @@ use core::ptr::with_exposed_provenance;
 
 use spec::id;
 
+use crate::control::{CHANGES_OFFSET, CONTROL};
 use crate::glibc::next_functions::{self, NextFunction};
 use crate::hooks::futex::{SYS_FUTEX_REQUEUE, SYS_FUTEX_WAIT, SYS_FUTEX_WAITV, SYS_FUTEX_WAKE, futex_system_call};
 use crate::hooks::sandbox::{
@@ -123,7 +124,10 @@ pub unsafe extern "C-unwind" fn syscall() {
         "mov r11d, dword ptr [rip + {switches} + {switch}]",
         "and r11d, {mask}",
         "cmp r11d, {off}",
+        "jne 6f",
+        "cmp dword ptr [rip + {control} + {changes}], 0",
         "je 3b",
+        "6:",
         // The word that aligns the stack, this function's return address and the caller's seventh argument are the
         // arguments that the function takes from the stack.
         "push rax",
@@ -145,6 +149,8 @@ pub unsafe extern "C-unwind" fn syscall() {
         switch = const switch_offset(id::FUTEX_WAIT),
         mask = const SWITCHES_MASK,
         off = const SWITCHES_OFF,
+        control = sym CONTROL,
+        changes = const CHANGES_OFFSET,
         futex_system_call = sym futex_system_call,
         next = sym next_functions::syscall,
         address = const NextFunction::ADDRESS_OFFSET,

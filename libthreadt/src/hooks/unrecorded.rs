@@ -12,7 +12,6 @@ use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use spec::id;
 
 use crate::clock;
-use crate::first_use::records;
 use crate::glibc::call_arguments::name_word;
 use crate::glibc::next_functions;
 use crate::hooks::result::errno;
@@ -20,6 +19,7 @@ use crate::lifecycle::{
     Restriction, change_file_size_limit, close_descriptor, close_descriptors_from, replace_descriptor, restrict,
 };
 use crate::recorder;
+use crate::recorder::records;
 use crate::sys::{self, host_numbers, user_dispatch};
 
 /// What `prctl(option, value, more, length, selector)` forbids.

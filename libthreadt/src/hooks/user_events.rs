@@ -11,9 +11,10 @@ use spec::tables::USER_EVENTS;
 use spec::{RecordKind, id};
 
 use crate::config::detail;
-use crate::first_use::{switch, switch_at};
+use crate::control::{CHANGES_OFFSET, CONTROL};
 use crate::glibc::object_words::Ptr;
 use crate::process_state::{self, PROCESS, Switch};
+use crate::recorder::{switch, switch_at};
 use crate::trace_dir::interned_names;
 use crate::{clock, recorder};
 
@@ -53,11 +54,15 @@ unsafe extern "C" fn threadt_put_event() {
         ".cfi_startproc",
         "cmp byte ptr [rip + {switches} + {switch}], {off}",
         "jne {put_event}",
+        "cmp dword ptr [rip + {control} + {changes}], 0",
+        "jne {put_event}",
         "ret",
         ".cfi_endproc",
         switches = sym PROCESS,
         switch = const process_state::switch_offset_at(process_state::USER_EVENTS),
         off = const Switch::OFF.bits(),
+        control = sym CONTROL,
+        changes = const CHANGES_OFFSET,
         put_event = sym put_event,
     )
 }

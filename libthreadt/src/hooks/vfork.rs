@@ -12,8 +12,8 @@ use core::ptr::null;
 use spec::id;
 
 use super::fork::{put_entry_record, put_return_record};
-use crate::first_use::records;
 use crate::glibc::next_functions;
+use crate::recorder::records;
 
 /// The column `kind`.
 const VFORK: u64 = 1;

@@ -7,8 +7,8 @@ use spec::id;
 
 use super::final_flush::finish;
 use crate::config::detail;
-use crate::first_use::records;
 use crate::process_state::{self, PROCESS};
+use crate::recorder::records;
 use crate::{clock, recorder};
 
 /// Records the process's end, asked for at `caller`; 0 if it was not.

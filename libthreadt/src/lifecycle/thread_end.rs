@@ -5,8 +5,8 @@ use core::sync::atomic::Ordering::Relaxed;
 use spec::id;
 
 use crate::config::detail;
-use crate::first_use::records;
 use crate::process_state;
+use crate::recorder::records;
 use crate::storage::{ALL_REGIONS, WriteRight, file_entry, release_slot, report_unwritten, slot_layout, thread_local};
 use crate::sys::{close_abandoned, user_dispatch};
 use crate::{clock, recorder};

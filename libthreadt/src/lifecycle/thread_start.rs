@@ -15,9 +15,9 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use spec::id;
 
 use super::thread_end;
-use crate::first_use::records;
 use crate::glibc::cleanup_handler::with_cleanup_handler;
 use crate::process_state::PROCESS;
+use crate::recorder::records;
 use crate::sys::{PAGE, Pool, Pooled, map_anonymous, user_dispatch, wait};
 use crate::{clock, recorder};
 

@@ -116,6 +116,20 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     append_or_write(slot, depth, time, lines);
 }
 
+/// Writes this thread's buffer to its file. A ring is not written: it keeps its records.
+pub fn write_out(slot: Slot) {
+    if slot_layout().is_ring() || slot.is_stale() {
+        return;
+    }
+    slot.in_free_region(|depth| {
+        if depth == 0 && slot.become_writer(slot.lwp.load(Relaxed), 0) == WriteRight::Taken {
+            sys::close_abandoned(slot.lwp.load(Relaxed), Some(stack_pointer()));
+            write_full(slot, depth);
+            slot.release_writer();
+        }
+    });
+}
+
 /// Appends to another slot: the process has left the files of this one.
 fn append_elsewhere(stale: Slot, time: u64, lines: &[UntimedRecord]) {
     match slot_adoption::replace_stale_slot() {

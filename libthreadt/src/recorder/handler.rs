@@ -14,7 +14,8 @@ use super::handler_call;
 use super::slot_adoption::pthread_self;
 use crate::clock;
 use crate::config::{self, CONFIG};
-use crate::first_use::{prepare_files, records};
+use crate::control;
+use crate::first_use::prepare_files;
 use crate::process_state::{self, PROCESS};
 use crate::storage::thread_local;
 use crate::sys::diagnostics::{Warning, warn};
@@ -148,7 +149,7 @@ fn begin() -> bool {
         clock::learn_offset();
     }
     let parent = PROCESS.unrecorded_parent.load(Relaxed);
-    if parent != 0 && records(id::PROC_BEGIN) {
+    if parent != 0 && control::records_now(id::PROC_BEGIN) {
         let line = UntimedRecord { kind: &id::PROC_BEGIN_0, arguments: [u64::from(parent), 0, 0, 0, 0] };
         handle(clock::since_epoch(PROCESS.initialised_at.load(Relaxed)), &line);
     }

@@ -7,6 +7,7 @@ mod release_note;
 mod return_record;
 mod slot_adoption;
 mod stack_record;
+mod switches;
 mod thread_slot;
 
 #[cfg(test)]
@@ -19,4 +20,5 @@ pub use release_note::{note_release, record_abandoned_release, release_is_record
 pub use return_record::ReturnRecord;
 pub use slot_adoption::pthread_self;
 pub use stack_record::{put_mutex, put_result, put_stack};
+pub use switches::{records, switch, switch_at};
 pub use thread_slot::{slot_or_claim, take_over_losses};

@@ -9,7 +9,8 @@ use super::append::append;
 use super::handler;
 use super::slot_adoption::adopt_slot;
 use crate::clock;
-use crate::first_use::{initialise, prepare_files, records};
+use crate::control;
+use crate::first_use::{initialise, prepare_files};
 use crate::process_state::{self, PROCESS};
 use crate::storage::{self, Slot, thread_local};
 use crate::sys::{Errno, thread_word};
@@ -59,7 +60,7 @@ fn claim(records: u32, time: u64) -> Option<Slot> {
     thread_local::set_current(Some(slot));
     take_over_losses(slot);
     let parent = PROCESS.unrecorded_parent.swap(0, Relaxed);
-    if parent != 0 && self::records(id::PROC_BEGIN) {
+    if parent != 0 && control::records_now(id::PROC_BEGIN) {
         let line = UntimedRecord { kind: &id::PROC_BEGIN_0, arguments: [u64::from(parent), 0, 0, 0, 0] };
         // Before the record for which the slot is claimed, which a signal handler's fork may have interrupted, and before
         // those of other threads.

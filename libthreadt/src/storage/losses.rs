@@ -10,6 +10,7 @@ use spec::id;
 use spec::record::{EVENT1_OFFSET, TIME_WIDTH};
 
 use super::slot::Slot;
+use crate::control;
 use crate::process_state::PROCESS;
 use crate::sys::stack::stack_pointer;
 use crate::sys::{Errno, decimal};
@@ -79,6 +80,7 @@ impl Slot {
         self.cause.store(cause.0 as u32, Relaxed);
         self.publish_losses();
         PROCESS.lost.fetch_add(records, Relaxed);
+        control::count_lost(records);
     }
 
     /// Calls `write` with a region in which no record is in progress, and keeps it from the signal handlers that may come

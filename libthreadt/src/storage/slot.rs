@@ -165,6 +165,9 @@ impl Slot {
         self.process.store(process_state::id(), Relaxed);
         self.in_progress.iter().for_each(|word| word.store(0, Relaxed));
         self.exit_recorded.store(0, Relaxed);
+        self.changes_seen.store(0, Relaxed);
+        self.generation_seen.store(0, Relaxed);
+        self.flushes_seen.store(0, Relaxed);
         self.published().in_flight.store(0, Relaxed);
         self.published().tid.store(tid, Relaxed);
         self.set_flush_thresholds(write_through);

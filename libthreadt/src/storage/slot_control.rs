@@ -5,12 +5,14 @@
 //! pointer, path or size is taken from it, and ranges that are read back are cut to the region ([`super::slot`]).
 
 use core::cell::UnsafeCell;
+use core::mem::offset_of;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 
 use spec::buffer::{PAGE, REGIONS, Region, SlotHeader};
 use spec::encode::Template;
 
+use crate::process_state::SWITCHES;
 use crate::sys::path::PATH_MAX;
 use crate::sys::{self, Pooled, Result};
 
@@ -18,6 +20,10 @@ use crate::sys::{self, Pooled, Result};
 pub const SLOT_OWNED: u32 = 1;
 /// A slot of a thread that is about to end or has ended; the thread may still record.
 pub const SLOT_ENDED: u32 = 2;
+
+/// Where a slot has what its thread has noticed of changes, for hooks that are written in assembly.
+pub const CHANGES_SEEN_OFFSET: usize = offset_of!(SlotControl, changes_seen);
+pub const OWN_SWITCHES_OFFSET: usize = offset_of!(SlotControl, switches);
 
 /// The private part of a slot: a page of its own.
 #[repr(C, align(4096))]
@@ -65,6 +71,13 @@ pub struct SlotControl {
     pub fewest_held_since_flush_point: AtomicI32,
     /// By depth: the columns that do not change. Only the owner uses them.
     pub templates: [UnsafeCell<Template>; REGIONS],
+    /// The change of the settings that the owner has noticed last; 0 for none.
+    pub changes_seen: AtomicU32,
+    /// The generation of these settings, and how often the owner had been asked to write its buffers.
+    pub generation_seen: AtomicU32,
+    pub flushes_seen: AtomicU32,
+    /// By these settings, for each event a `Switch`. Unused while no change has been noticed.
+    pub switches: [AtomicU8; SWITCHES],
     /// Where the owner's stack was when it last became the writer.
     pub writer_place: AtomicU64,
     /// If the slot's regions are rings and the owner has ended: how many threads had ended by then, the owner included. The

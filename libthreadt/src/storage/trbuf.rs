@@ -8,7 +8,7 @@ use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::fence;
 
-use spec::buffer::{Header, MAGIC, Owner, PAGE, SLOTS_OFFSET, VERSION};
+use spec::buffer::{ControlWords, Header, MAGIC, Owner, PAGE, SLOTS_OFFSET, VERSION};
 
 use super::file_table::{self, file_entry};
 use super::layout::{set_slot_layout, slot_layout};
@@ -17,6 +17,7 @@ use super::slot_control::{SlotControl, new_controls};
 use super::slot_table::{self, FRESH, HEADERS, add_chunk, for_each_chunk, for_each_in_chunk, for_each_slot};
 use super::thread_local;
 use crate::config::CONFIG;
+use crate::control;
 use crate::process_state::{self, PROCESS, of_generation};
 use crate::sys::{self, Errno, Fd, Result};
 use crate::trace_dir::{SPARE_SLOTS, directory, names_owner};
@@ -46,6 +47,10 @@ pub fn make(generation: usize, fd: &Fd, owner: &Owner) -> Result {
         let _ = fd.truncate(SLOTS_OFFSET as u64).and_then(|()| unsafe { fd.write_at(header, size_of::<Header>(), 0) });
     }
     file_table::make(generation, false)?;
+    if in_file {
+        // SAFETY: mapped above, for good.
+        unsafe { control::attach(header, fd) };
+    }
     of_generation(&HEADERS, generation).store(header, Release);
     if let Some(first) = NonNull::new(header.wrapping_add(SLOTS_OFFSET)).filter(|_| slots != 0) {
         of_generation(&PROCESS.slots, generation).store(slots as u32, Relaxed);
@@ -103,6 +108,7 @@ fn write_header(base: *mut u8, owner: &Owner) {
             reserved: 0,
             realtime_offset: owner.realtime_offset,
             ring_size: owner.layout.ring_size(),
+            control: ControlWords::new(),
         });
         // OBSERVABLE: with the magic number the file becomes a trbuf.
         fence(Release);
@@ -118,7 +124,10 @@ pub fn take_over(generation: usize, fd: &Fd, owner: &Owner) -> Result {
     let size = fd.stat()?.st_size as u64;
     let has_slots = size > SLOTS_OFFSET as u64;
     let (header, in_file) = if has_slots { (fd.map(0, SLOTS_OFFSET, true)?, true) } else { map_header(fd)? };
-    if !in_file {
+    if in_file {
+        // SAFETY: mapped above, for good.
+        unsafe { control::attach(header, fd) };
+    } else {
         write_header(header, owner);
     }
     of_generation(&HEADERS, generation).store(header, Release);
@@ -276,6 +285,7 @@ pub fn blank() -> bool {
     if !is_spare || PROCESS.anonymous.load(Relaxed) != 0 || !sys::is_only_thread() {
         return false;
     }
+    control::detach();
     // OBSERVABLE: without the magic number, which is the first that goes, it is nobody's.
     // SAFETY: the mapped header, of which zeros are valid; no other thread uses it.
     unsafe { (&raw mut (*header.cast::<Header>()).magic).write_volatile([0; 16]) };

@@ -266,6 +266,20 @@ impl Fd {
         }
     }
 
+    /// Maps `length` bytes from `at` on, shared, in the place of what is at `address`.
+    ///
+    /// # Safety
+    /// As for [`super::replace_by_private`].
+    pub unsafe fn map_over(&self, at: u64, address: *mut u8, length: usize) -> Result {
+        let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+        let flags = (libc::MAP_SHARED | libc::MAP_FIXED) as usize;
+        // SAFETY: the caller owns the range.
+        unsafe {
+            call(libc::SYS_mmap, [address as usize, length, protection, flags, self.number as usize, at as usize])
+        }
+        .map(drop)
+    }
+
     /// The file's file system, and how much of it is free.
     pub fn file_system(&self) -> Result<libc::statfs> {
         // SAFETY: the kernel fills the struct when it returns 0.

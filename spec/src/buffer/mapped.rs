@@ -3,6 +3,7 @@
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
+use super::control::ControlWords;
 use super::layout::{FILE_ENTRY_SIZE, PAGE, REGIONS};
 
 /// The first bytes of a trbuf.
@@ -35,7 +36,12 @@ pub struct Header {
     pub realtime_offset: i64,
     /// [`SlotLayout::ring_size`](super::SlotLayout::ring_size) of the slots.
     pub ring_size: u64,
+    /// What users change while the process runs.
+    pub control: ControlWords,
 }
+
+/// Where in a trbuf its [`ControlWords`] are.
+pub const CONTROL_OFFSET: usize = offset_of!(Header, control);
 
 /// Words that processes in a sandbox share, in a page of their own (at its beginning) and in the first page of each trbuf
 /// that was made for one of them (at [`SPARE_WORDS_OFFSET`]).

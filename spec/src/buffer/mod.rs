@@ -39,6 +39,7 @@
 //! finds the file (trace-cat, or the next image after an `exec`) first repeats [`RegionLeftover::write_intent`] and
 //! then appends [`RegionLeftover::older`] and [`RegionLeftover::unwritten`].
 
+mod control;
 mod damage;
 mod layout;
 mod leftover;
@@ -48,12 +49,13 @@ mod owner;
 mod tests;
 mod words;
 
+pub use control::{CONTROL_VERSION, ControlWords, STACK_FRAMES_MAX, Settings, SettingsWords};
 pub use damage::Damage;
 pub use layout::{PAGE, REGION_OFFSETS, REGIONS, RING_SIZES, SLOTS_OFFSET, SlotLayout};
 pub use leftover::{RegionLeftover, SpareLosses, region_leftover, slot_lost, slot_lwp, slot_writer, spare_losses};
 pub use mapped::{
-    FileEntry, Header, IN_FLIGHT_EVENT_AT, MAGIC, Region, RegionWordOffsets, SPARE_WORDS_OFFSET, SlotHeader,
-    SpareWords, VERSION, region_word_offsets,
+    CONTROL_OFFSET, FileEntry, Header, IN_FLIGHT_EVENT_AT, MAGIC, Region, RegionWordOffsets, SPARE_WORDS_OFFSET,
+    SlotHeader, SpareWords, VERSION, region_word_offsets,
 };
 pub use owner::Owner;
 pub use words::{is_empty_range, pack_range, u32_at, u64_at, unpack_range};

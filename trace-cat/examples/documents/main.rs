@@ -1,4 +1,4 @@
-//! Writes the manual pages trace-cat(1), trace-cat-run(1), trace-cat-report(1), trace-cat-open(1) and libthreadt(7), and completions for bash, fish and zsh, into a directory.
+//! Writes the manual pages trace-cat(1), trace-cat-run(1), trace-cat-report(1), trace-cat-open(1), trace-cat-set(1), trace-cat-status(1) and libthreadt(7), and completions for bash, fish and zsh, into a directory.
 //!
 //! The options in them come from the table in `src/options`. All other text of the pages is in `man/*.in`, where a line
 //! `@OPTIONS@` stands for the options and `@VERSION@` for the version.

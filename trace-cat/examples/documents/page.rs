@@ -15,7 +15,7 @@ pub struct Page {
 }
 
 /// All pages.
-pub const PAGES: [Page; 6] = [
+pub const PAGES: [Page; 8] = [
     Page { file: "trace-cat.1", template: include_str!("../../man/trace-cat.1.in"), command: Some(&[]) },
     Page { file: "trace-cat-run.1", template: include_str!("../../man/trace-cat-run.1.in"), command: Some(&["run"]) },
     Page {
@@ -27,6 +27,12 @@ pub const PAGES: [Page; 6] = [
         file: "trace-cat-open.1",
         template: include_str!("../../man/trace-cat-open.1.in"),
         command: Some(&["open"]),
+    },
+    Page { file: "trace-cat-set.1", template: include_str!("../../man/trace-cat-set.1.in"), command: Some(&["set"]) },
+    Page {
+        file: "trace-cat-status.1",
+        template: include_str!("../../man/trace-cat-status.1.in"),
+        command: Some(&["status"]),
     },
     Page { file: "libthreadt.7", template: include_str!("../../../libthreadt/man/libthreadt.7.in"), command: None },
     Page { file: "threadt.3", template: include_str!("../../../threadt/man/threadt.3.in"), command: None },

@@ -15,7 +15,7 @@ use crate::options::{CommandError, Options, OutputFormat, ReportOptions, RunOpti
 use crate::output::destination;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
-use crate::{follow, launch, recover};
+use crate::{control, follow, launch, recover};
 use messages::Messages;
 
 /// The exit status of a report with a deadlock, or one for which a condition of --fail-if holds.
@@ -30,6 +30,11 @@ pub fn main() -> ExitCode {
         Ok(Task::Read(options)) => cli.read(options),
         Ok(Task::Report(options)) => cli.report(options),
         Ok(Task::Open(options)) => cli.open(&options),
+        Ok(Task::Set(options)) => cli.status(control::set(&options, &cli.diagnostics).map(|()| false), &["set"]),
+        Ok(Task::Status(options)) => {
+            let printed = control::print_status(&options, &mut io::stdout().lock(), &cli.diagnostics);
+            cli.status(printed.map(|()| false), &["status"])
+        }
         Ok(Task::Run(options)) => {
             let merge = |options| cli.read(options) == ExitCode::SUCCESS;
             let report = |directory, succeeded| cli.report_run(&options, directory, succeeded);

@@ -14,7 +14,7 @@ use std::io::{self, Write as _};
 use std::rc::Rc;
 
 use super::hold_lanes::HoldLanes;
-use super::scene::TimelineScene;
+use super::scene::{TimelineScene, missing_text};
 use super::sink::TimelineSink;
 use super::text_cache::TextCache;
 use super::thread_flow::ThreadFlow;
@@ -245,7 +245,7 @@ impl TimelineSink for ChromeTimeline {
                 self.put_instant(thread, from, "missing", &name, scene, out);
             }
             TimelineEvent::Loss { thread, time, lost } => {
-                self.put_instant(thread, time, "missing", &format!("{lost} records lost"), scene, out);
+                self.put_instant(thread, time, "missing", &missing_text(lost), scene, out);
             }
             TimelineEvent::LossEnd { thread, time } => {
                 self.put_instant(thread, time, "missing", "records are complete again", scene, out);

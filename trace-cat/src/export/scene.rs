@@ -93,3 +93,11 @@ impl<'a> TimelineScene<'a> {
         names.join(" ← ")
     }
 }
+
+/// What a view says of a time for which records of a thread are missing.
+pub fn missing_text(lost: u64) -> String {
+    match lost {
+        0 => "other calls recorded from here on".to_owned(),
+        lost => format!("{lost} records lost"),
+    }
+}

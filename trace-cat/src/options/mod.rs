@@ -5,6 +5,7 @@
 
 mod arrangement;
 mod command_error;
+mod control_commands;
 mod event_list;
 mod fail_condition;
 mod follow_options;
@@ -25,6 +26,8 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 
 pub use arrangement::{Arrangement, SortOrder, SplitBy};
 pub use command_error::CommandError;
+pub use control_commands::{OnOff, SetOptions, StatusOptions};
+pub use event_list::{event_set, recorded_event_set};
 pub use fail_condition::{FailCondition, Figure, ObjectFigure, Quantity};
 pub use follow_options::Following;
 pub use format_list::format_list;
@@ -53,6 +56,8 @@ enum Command {
     Run(RunOptions),
     Report(ReportOptions),
     Open(OpenOptions),
+    Set(SetOptions),
+    Status(StatusOptions),
 }
 
 const ABOUT: &str = "Print the records of a trace in the order of time";
@@ -76,6 +81,10 @@ pub enum Task {
     Report(ReportOptions),
     /// Write a timeline of a trace for a viewer.
     Open(Options),
+    /// Change what is recorded of running processes.
+    Set(SetOptions),
+    /// List the processes that can be changed.
+    Status(StatusOptions),
 }
 
 /// The options for reading a trace.
@@ -248,6 +257,14 @@ impl Task {
                 options.selection.resolve().map_err(|what| usage_error(&["open"], what))?;
                 options.check_timeline(false).map_err(|what| usage_error(&["open"], what))?;
                 return Ok(Task::Open(options));
+            }
+            Some(Command::Set(set)) => {
+                set.check().map_err(|what| usage_error(&["set"], what))?;
+                return Ok(Task::Set(set));
+            }
+            Some(Command::Status(mut status)) => {
+                add_directory(&mut status.targets);
+                return Ok(Task::Status(status));
             }
             None => add_directory(&mut options.paths),
         }

@@ -11,6 +11,7 @@ fn parse(words: &[&str]) -> Result<Options, clap::Error> {
         Task::Run(options) => panic!("{options:?}"),
         Task::Report(options) => panic!("{options:?}"),
         Task::Open(options) => panic!("{options:?}"),
+        other @ (Task::Set(_) | Task::Status(_)) => panic!("{other:?}"),
     }
 }
 
@@ -128,6 +129,7 @@ fn parse_run(words: &[&str]) -> Result<RunOptions, clap::Error> {
         Task::Read(options) => panic!("{options:?}"),
         Task::Report(options) => panic!("{options:?}"),
         Task::Open(options) => panic!("{options:?}"),
+        other @ (Task::Set(_) | Task::Status(_)) => panic!("{other:?}"),
     }
 }
 
@@ -168,7 +170,7 @@ fn a_purpose_sets_what_is_not_given() {
     assert_eq!((contention.stack, recording(&["--for", "contention", "--stack=5"]).stack), (Some(32), Some(5)));
     assert_eq!((recording(&["--stack"]).stack, recording(&[]).stack), (Some(32), None));
     assert_eq!(recording(&["--for", "contention", "--level", "all"]).level, Some(RecordingLevel::All));
-    let set = |words: &[&str]| event_list::event_set(&recording(words).event_list().unwrap()).unwrap();
+    let set = |words: &[&str]| event_set(&recording(words).event_list().unwrap()).unwrap();
     let timeline = set(&["--for", "timeline"]);
     assert!(timeline.contains(spec::id::MUTEX_LOCK) && timeline.contains(spec::id::THR_SETNAME));
     assert!(!timeline.contains(spec::id::THR_SELF) && !timeline.contains(spec::id::THR_GETSPECIFIC));

@@ -34,11 +34,12 @@ use file_operations::{FileOperations, RealFileOperations};
 use recovery_plan::plan_recovery;
 use recovery_writer::RecoveryWriter;
 use spec::names::FileName;
+pub use trbuf_search::find_trbufs;
 
 /// Recovers every trbuf that `paths`, directories or trbufs, stand for, and writes the result of each to `out`. A trbuf that
 /// cannot be recovered is reported and stays as it is.
 pub fn recover(paths: &[PathBuf], out: &mut dyn Write, diagnostics: &Diagnostics) -> io::Result<()> {
-    let trbufs = trbuf_search::find_trbufs(paths, diagnostics);
+    let trbufs = find_trbufs(paths, diagnostics);
     let phase = diagnostics.start_phase("recovering", Amount::Files(trbufs.len() as u64));
     for path in trbufs {
         match as_owner_of_subdirectory(&path, || recover_trbuf(&path, &mut RealFileOperations, diagnostics)) {

@@ -71,8 +71,10 @@ impl RecordedProcess {
                 b"format" => self.programs.push(RecordedProgram::default()),
                 b"level" => self.knowledge.only_blocked |= value == b"blocked",
                 b"events" => {
+                    // While the process ran, the events were changed: a generation is before the list.
+                    let list = value.iter().position(|&byte| byte == b' ').map_or(value, |space| &value[space + 1..]);
                     // A list that begins with a removal starts from all events.
-                    let list = if value == b"all" { b"-" } else { value };
+                    let list = if list == b"all" { b"-" } else { list };
                     let set = EventSet::parse(list, &mut |_| {});
                     self.knowledge.is_partial |= leaves_locks_out(&set);
                     let mut needed = LOCK_EVENTS.iter().chain(&ORDER_EVENTS);

@@ -13,7 +13,7 @@ use super::message::{
     TracePacketDefaults, TrackDescriptor,
 };
 use crate::export::hold_lanes::HoldLanes;
-use crate::export::scene::TimelineScene;
+use crate::export::scene::{TimelineScene, missing_text};
 use crate::export::sink::TimelineSink;
 use crate::export::thread_flow::ThreadFlow;
 use crate::export::timeline_export::ByteConsumer;
@@ -187,7 +187,7 @@ impl PerfettoTimeline {
         let Some((from, lost)) = self.losses.remove(&thread) else { return };
         let track = self.thread_track(thread, scene, out);
         let category = self.label(PacketText::Category("missing"), scene, out);
-        let name = self.texts.number(TextUse::EventName, format!("{lost} records lost"), out);
+        let name = self.texts.number(TextUse::EventName, missing_text(lost), out);
         let (from, end) = (self.since_start(from), self.since_start(end.max(from)));
         self.writer.begin(EventType::SliceBegin, track, from).name(category, name).append(out);
         self.writer.begin(EventType::SliceEnd, track, end).append(out);

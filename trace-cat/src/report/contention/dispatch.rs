@@ -60,7 +60,8 @@ impl Analysis {
 
     fn add_trace_record(&mut self, thread: u32, record: &NumericRecord) {
         match (record.event.1, record.which) {
-            (1, 0) => self.begin_gap(thread, record),
+            (1, 0) => self.begin_gap(thread, record, record.arguments[0]),
+            (2, 0) => self.change_settings(thread, record),
             (4, 0) => {
                 // A release whose record was not written when the thread or the process ended.
                 let [call, address, ..] = record.arguments;

@@ -130,6 +130,7 @@ impl Analysis {
             threads: Vec::new(),
             records: 0,
             lost: 0,
+            changes: 0,
             last_thread: 0,
             exited_by: None,
             exec: None,
@@ -166,9 +167,9 @@ impl Analysis {
     }
 
     /// Takes a loss record: what the thread has done since, and what it holds, is not known.
-    pub fn begin_gap(&mut self, thread: u32, record: &NumericRecord) {
+    pub fn begin_gap(&mut self, thread: u32, record: &NumericRecord, lost: u64) {
         let process = self.threads[thread as usize].process as usize;
-        self.processes[process].lost += record.arguments[0];
+        self.processes[process].lost += lost;
         self.threads[thread as usize].knows_holds = false;
         for call in std::mem::take(&mut self.threads[thread as usize].open) {
             self.abandon_call(thread, call);
@@ -181,12 +182,23 @@ impl Analysis {
             hold.into_iter().for_each(|hold| self.lose_holds(object, &[hold]));
         }
         self.activities.log_until(thread, record.time);
-        self.draw(TimelineEvent::Loss { thread, time: record.time, lost: record.arguments[0] });
+        self.draw(TimelineEvent::Loss { thread, time: record.time, lost });
         if !self.threads[thread as usize].is_in_gap {
             self.threads[thread as usize].is_in_gap = true;
             self.processes[process].gaps += 1;
         }
         self.processes[process].knowledge.complete_from = u64::MAX;
+    }
+
+    /// Takes the record of a thread that follows other settings from now on. It may have made calls before that were not recorded,
+    /// and may make others that will not be: that is a gap, which ends with the thread's next record.
+    pub fn change_settings(&mut self, thread: u32, record: &NumericRecord) {
+        let [generation, only_blocked, ..] = record.arguments;
+        let process = self.threads[thread as usize].process as usize;
+        let state = &mut self.processes[process];
+        state.knowledge.only_blocked |= only_blocked != 0;
+        state.changes = state.changes.max(generation);
+        self.begin_gap(thread, record, 0);
     }
 
     /// Takes the return record of a fork in the parent: what the thread holds then is what the child began with.

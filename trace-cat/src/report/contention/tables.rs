@@ -30,6 +30,8 @@ pub struct ProgramState {
     pub threads: Vec<u32>,
     pub records: u64,
     pub lost: u64,
+    /// How often it was changed while it ran what is recorded.
+    pub changes: u64,
     /// The thread of the last record, and the one that ended the process.
     pub last_thread: u32,
     pub exited_by: Option<u32>,

@@ -55,7 +55,8 @@ pub enum TimelineEvent {
         forked_at: Option<u64>,
         time: u64,
     },
-    /// So many records of a thread are lost from `time` on. Its next record shows until when.
+    /// So many records of a thread are lost from `time` on; 0 if it was changed what is recorded of it. Its next record shows until
+    /// when.
     Loss {
         thread: u32,
         time: u64,

@@ -167,6 +167,9 @@ impl<'a> Document<'a> {
             if process.lost > 0 {
                 entries.push(entry("lost", pid, None, Some(process.lost)));
             }
+            if process.changes > 0 {
+                entries.push(entry("changed", pid, None, Some(process.changes)));
+            }
             if process.complete_from > 0 {
                 let until = (process.complete_from < u64::MAX).then(|| self.time(process.complete_from));
                 entries.push(entry("ring", pid, until, None));

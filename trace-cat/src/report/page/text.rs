@@ -112,6 +112,10 @@ fn missing(view: &ReportView, text: &mut String) {
         if process.lost > 0 {
             lines.push(format!("process {}: {} records were lost", process.pid, process.lost));
         }
+        if process.changes > 0 {
+            let what = "what is recorded was changed while it ran (trace-cat set)";
+            lines.push(format!("process {}: {what}", process.pid));
+        }
     }
     let mut pids: Vec<&u32> = view.recorded.keys().filter(|pid| analysis.process_of_pid.contains_key(pid)).collect();
     pids.sort_unstable();

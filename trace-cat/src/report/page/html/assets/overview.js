@@ -78,6 +78,7 @@ function wrongs() {
 const MISSING = {
   lost: ({ count: lost }) => `${plural(lost, "record")} were lost`,
   ring: ({ until }) => (until === null ? "older records were overwritten by a ring" : `records before ${duration(until)} were overwritten by a ring`),
+  changed: () => "what is recorded was changed while it ran (trace-cat set)",
   level: () => "only calls that waited were recorded (THR_TRACE_LEVEL=blocked)",
   events: () => "some calls on locks were not recorded (THR_TRACE_EVENTS)",
   release: ({ count: missing }) => `${plural(missing, "release")} have no record`,

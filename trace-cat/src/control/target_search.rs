@@ -1,0 +1,77 @@
+//! The processes that are meant by process IDs and directories.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use spec::names::FileName;
+
+use super::controlled_process::ControlledProcess;
+use crate::recover::find_trbufs;
+use crate::support::diagnostics::{Diagnostics, reason};
+use crate::trace::file_names::split_name;
+
+/// The processes that `targets` stand for: process IDs, or directories. Reports those for which there is none.
+pub fn find(targets: &[PathBuf], diagnostics: &Diagnostics) -> Vec<ControlledProcess> {
+    let mut found: Vec<ControlledProcess> = Vec::new();
+    for target in targets {
+        let pid = target.to_str().and_then(|text| text.parse::<u32>().ok());
+        let trbufs = match pid {
+            Some(pid) => trbufs_of(pid),
+            None => Ok(find_trbufs(std::slice::from_ref(target), diagnostics)),
+        };
+        let trbufs = match trbufs {
+            Ok(trbufs) => trbufs,
+            Err(error) => {
+                diagnostics.report_damage(target.display(), reason(&error));
+                continue;
+            }
+        };
+        let is_current = |path: &PathBuf| matches!(split_name(path), (b"", Some(FileName::Buffers(_))));
+        let mut refusals = Vec::new();
+        let before = found.len();
+        for path in trbufs.into_iter().filter(is_current) {
+            match ControlledProcess::find(path.clone()) {
+                Ok(Some(process)) if !found.iter().any(|known| known.path == path) => found.push(process),
+                Ok(_) => {}
+                Err(error) => refusals.push((path, error)),
+            }
+        }
+        for (path, error) in &refusals {
+            diagnostics.report_damage(path.display(), reason(error));
+        }
+        if pid.is_some() && found.len() == before && refusals.is_empty() {
+            let what = "no process of this ID records, or was started with THR_TRACE_CONTROL";
+            diagnostics.report_damage(target.display(), what);
+        }
+    }
+    found
+}
+
+/// The trbufs that the process `pid` has mapped and that are its own.
+fn trbufs_of(pid: u32) -> io::Result<Vec<PathBuf>> {
+    let process = Path::new("/proc").join(pid.to_string());
+    let maps = fs::read_to_string(process.join("maps"))?;
+    let number = own_number(&process)?;
+    let mut paths = Vec::new();
+    for path in maps.lines().filter_map(|line| Some(Path::new(&line[line.find('/')?..]))) {
+        // A child that has recorded nothing yet may have its parent's.
+        if split_name(path).1 == Some(FileName::buffers(number)) {
+            // As the process sees it: it may have another root.
+            let seen = process.join("root").join(path.strip_prefix("/").unwrap_or(path));
+            let path = if path.exists() { path.to_owned() } else { seen };
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+    }
+    Ok(paths)
+}
+
+/// The ID by which a process knows itself, in its own PID namespace.
+fn own_number(process: &Path) -> io::Result<u32> {
+    let status = fs::read_to_string(process.join("status"))?;
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+    let number = numbers.split_whitespace().next_back().and_then(|number| number.parse().ok());
+    number.ok_or_else(|| io::Error::other("its process ID is not known"))
+}
