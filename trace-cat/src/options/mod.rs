@@ -27,7 +27,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 pub use arrangement::{Arrangement, SortOrder, SplitBy};
 pub use command_error::CommandError;
 pub use control_commands::{OnOff, SetOptions, StatusOptions};
-pub use event_list::{event_set, recorded_event_set};
+pub use event_list::recorded_event_set;
 pub use fail_condition::{FailCondition, Figure, ObjectFigure, Quantity};
 pub use follow_options::Following;
 pub use format_list::format_list;
