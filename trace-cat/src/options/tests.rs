@@ -170,7 +170,7 @@ fn a_purpose_sets_what_is_not_given() {
     assert_eq!((contention.stack, recording(&["--for", "contention", "--stack=5"]).stack), (Some(32), Some(5)));
     assert_eq!((recording(&["--stack"]).stack, recording(&[]).stack), (Some(32), None));
     assert_eq!(recording(&["--for", "contention", "--level", "all"]).level, Some(RecordingLevel::All));
-    let set = |words: &[&str]| event_set(&recording(words).event_list().unwrap()).unwrap();
+    let set = |words: &[&str]| recorded_event_set(&recording(words).event_list().unwrap()).unwrap();
     let timeline = set(&["--for", "timeline"]);
     assert!(timeline.contains(spec::id::MUTEX_LOCK) && timeline.contains(spec::id::THR_SETNAME));
     assert!(!timeline.contains(spec::id::THR_SELF) && !timeline.contains(spec::id::THR_GETSPECIFIC));
