@@ -70,7 +70,7 @@ fn copy_text(text: &RecordText, directory: &Path) -> io::Result<()> {
         while at < stretch.end {
             let length = text.read_at(&mut buffer, at)?.min((stretch.end - at) as usize);
             if length == 0 {
-                return Ok(());
+                return out.flush();
             }
             at += length as u64;
             line.extend_from_slice(&buffer[..length]);
