@@ -23,7 +23,7 @@ const COND_WAITS: [u8; 3] = [4, 5, 30];
 /// A process as its trinfo describes it.
 #[derive(Clone, Debug, Default)]
 pub struct RecordedProcess {
-    /// The programs that it executed, one after the other.
+    /// The programs that it executed and of which something was recorded, one after the other.
     pub programs: Vec<RecordedProgram>,
     /// Why calls may be missing.
     pub notes: Vec<String>,
@@ -41,6 +41,8 @@ pub struct RecordedProgram {
     /// The name of its first thread.
     pub comm: String,
     pub maps: CodeMaps,
+    /// Whether any event was ever recorded, if trinfo says it.
+    records: Option<bool>,
 }
 
 impl RecordedProcess {
@@ -95,9 +97,12 @@ impl RecordedProcess {
                     program.comm = String::from_utf8_lossy(&comm).escape_debug().to_string();
                 }
                 b"map" => program.maps.add(value),
+                b"events" => program.records = Some(program.records == Some(true) || !value.is_empty()),
                 _ => {}
             }
         }
+        // Those that only showed themselves (THR_TRACE_CONTROL) are none that the records count.
+        self.programs.retain(|program| program.records != Some(false));
     }
 
     /// Notes that records of the process are complete only from a time on.
@@ -151,13 +156,17 @@ mod tests {
         process.add_text(b"format 1\nexe /bin/sh\ncomm a\\x20sh\nmap 0x1000 0x2000 0x500 abc /bin/sh\nevents mutex:cond\nlevel all\n");
         assert!(!process.knowledge.only_blocked && !process.knowledge.is_partial);
         process.add_text(b"format 1\nexe /bin/a b\nmap 0x1000 0x3000 0x0 - /bin/a b\nlevel blocked\n");
+        process.add_text(b"format 1\nexe /bin/silent\nmap 0x1000 0x2000 0x0 - /bin/silent\nevents \n");
+        process.add_text(
+            b"format 1\nexe /bin/late\nmap 0x1000 0x3000 0x0 - /bin/late\nevents \nevents 1 mutex\nevents 2 \n",
+        );
         let exes: Vec<&str> = process.programs.iter().map(|program| program.exe.as_str()).collect();
-        assert_eq!(exes, ["/bin/sh", "/bin/a b"]);
+        assert_eq!(exes, ["/bin/sh", "/bin/a b", "/bin/late"]);
         assert_eq!(process.program(0).unwrap().comm, "a sh");
         assert_eq!(
             [(0, 0x1010), (1, 0x1010), (7, 0x2fff), (1, 0x3000)]
                 .map(|(image, address)| process.code(image, address).place()),
-            ["sh+0x510", "a b+0x10", "a b+0x1fff", "[jit]"]
+            ["sh+0x510", "a b+0x10", "late+0x1fff", "[jit]"]
         );
         assert!(process.knowledge.only_blocked && !process.knowledge.is_partial);
         for (list, expected) in
