@@ -1,16 +1,20 @@
 //! Writes a timeline for a viewer.
 
+use std::cell::RefCell;
+
 use super::analysis_inputs::{AnalysisInputs, for_each_batch, output_name};
 use super::print::selected_paths;
-use crate::export::{EventSelection, TimelineExport, timeline_sink};
+use crate::export::{EventSelection, NameSources, TimelineExport, timeline_sink};
 use crate::merge::{Merge, MergeLimits};
 use crate::options::{CommandError, Options};
 use crate::output::destination::Output;
+use crate::output::file_groups;
 use crate::report::contention::{Analysis, NumericRecord};
 use crate::report::runs;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
 use crate::symbols::Symbolizer;
+use crate::trace::interned_names::InternedNames;
 
 /// Bytes that are collected before they are written.
 const CHUNK: usize = 256 << 10;
@@ -31,8 +35,10 @@ pub fn export(options: &Options, diagnostics: &Diagnostics) -> Result<bool, Comm
     let (is_all, symbols) = (waits.is_all(), Symbolizer::new(Vec::new(), &[]));
     let analysis = Analysis::new(trace.knowledge(), waits);
     let selection = EventSelection::new(&options.selection);
+    let interned = InternedNames::new(file_groups(&paths));
+    let sources = NameSources { recorded: trace.recorded, symbols, interned, objects: RefCell::default() };
     let sink = timeline_sink(options.printing.format);
-    let mut export = TimelineExport::new(analysis, selection, trace.recorded, symbols, sink);
+    let mut export = TimelineExport::new(analysis, selection, sources, sink);
     let mut out = Vec::with_capacity(CHUNK);
     let mut take = |records: &[u8]| {
         NumericRecord::of_bytes(records).try_for_each(|record| export.add(&record, &mut out))?;

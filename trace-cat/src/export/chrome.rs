@@ -9,11 +9,13 @@
 //! Times are microseconds since the first record, with three decimals. Holds are on lanes, which have thread numbers above those of
 //! LWPs. The list is not closed until the end; viewers read a file without its end, too.
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Display};
 use std::io::{self, Write as _};
 use std::rc::Rc;
 
 use super::hold_lanes::HoldLanes;
+use super::program_event::{ProgramEvent, ProgramSpan, ProgramText, mark_arguments};
 use super::scene::{TimelineScene, missing_text};
 use super::sink::TimelineSink;
 use super::text_cache::TextCache;
@@ -25,6 +27,8 @@ use crate::report::trace_names::event_name;
 
 /// What a lane adds to the number of its thread: more than any LWP.
 const LANE: u64 = 10_000_000;
+/// The first lane of spans that do not nest; holds have those below.
+const SPAN_LANES: u32 = 100_000;
 
 /// The format `chrome`.
 #[derive(Debug, Default)]
@@ -35,11 +39,14 @@ pub struct ChromeTimeline {
     lanes: HoldLanes,
     /// How many lanes each thread has.
     lane_counts: Vec<u32>,
+    /// Threads and lanes of spans.
+    span_lanes: BTreeSet<(u32, u32)>,
     /// What waits and holds of objects are called, and where sites are: JSON strings.
     waits: TextCache<Option<u32>>,
     objects: TextCache<u32>,
     places: TextCache<u32>,
     stacks: TextCache<u32>,
+    texts: TextCache<(u32, ProgramText)>,
 }
 
 /// Microseconds, with three decimals.
@@ -203,6 +210,18 @@ impl ChromeTimeline {
         self.put_interval((pid, tid), (hold.from, hold.to), ("hold", &object), &arguments, None, out);
     }
 
+    fn put_span(&mut self, span: &ProgramSpan, scene: &TimelineScene, out: &mut Vec<u8>) {
+        let (pid, lwp) = (scene.process_of(span.thread).pid, scene.thread(span.thread).lwp);
+        let mut tid = u64::from(lwp);
+        if span.lane > 0 {
+            self.span_lanes.insert((span.thread, span.lane));
+            tid += LANE * u64::from(SPAN_LANES + span.lane);
+        }
+        let name = self.texts.get((pid, span.text), || quoted(&scene.program_text(pid, span.text)));
+        let note = span.note().map(|note| format!("\"note\":\"{note}\"")).unwrap_or_default();
+        self.put_interval((pid, tid), (span.from, span.to), (span.text.category(), &name), &note, None, out);
+    }
+
     /// Appends the name of a process, a thread or a lane.
     fn put_name(&mut self, what: &str, (pid, tid): (u32, u64), name: &str, out: &mut Vec<u8>) {
         let name = quoted(name);
@@ -219,12 +238,52 @@ impl ChromeTimeline {
             let tid = u64::from(lwp) + LANE * (u64::from(lane) + 1);
             self.put_name("thread_name", (process.pid, tid), &format!("{name} {lwp} holds"), out);
         }
+        let of_thread = (thread, 0)..=(thread, u32::MAX);
+        for (_, lane) in self.span_lanes.range(of_thread).copied().collect::<Vec<_>>() {
+            let tid = u64::from(lwp) + LANE * u64::from(SPAN_LANES + lane);
+            self.put_name("thread_name", (process.pid, tid), &format!("{name} {lwp} spans"), out);
+        }
     }
 }
 
 impl TimelineSink for ChromeTimeline {
     fn begin(&mut self, start: u64, _out: &mut Vec<u8>) {
         self.start = start;
+    }
+
+    fn program_event(&mut self, event: &ProgramEvent, scene: &TimelineScene, out: &mut Vec<u8>) {
+        let thread = event.thread();
+        let (pid, lwp) = (scene.process_of(thread).pid, scene.thread(thread).lwp);
+        match *event {
+            ProgramEvent::Span(span) => self.put_span(&span, scene, out),
+            ProgramEvent::Mark { time, text, values, .. } => {
+                let name = self.texts.get((pid, text), || quoted(&scene.program_text(pid, text)));
+                let arguments: Vec<String> =
+                    mark_arguments(text, values).map(|(name, value)| format!("\"{name}\":{value}")).collect();
+                let (ts, category, arguments) = (self.time(time), text.category(), arguments.join(","));
+                self.put(
+                    format_args!(
+                        "\"ph\":\"i\",\"s\":\"t\",\"pid\":{pid},\"tid\":{lwp},\"ts\":{ts},\"cat\":\"{category}\",\
+                         \"name\":{name},\"args\":{{{arguments}}}"
+                    ),
+                    out,
+                );
+            }
+            ProgramEvent::Count { time, text, value, .. } => {
+                let name = self.texts.get((pid, text), || quoted(&scene.program_text(pid, text)));
+                let ts = self.time(time);
+                self.put(
+                    format_args!(
+                        "\"ph\":\"C\",\"pid\":{pid},\"tid\":0,\"ts\":{ts},\"name\":{name},\"args\":{{\"value\":{value}}}"
+                    ),
+                    out,
+                );
+            }
+            ProgramEvent::MissingBegin { time, text, .. } => {
+                let name = format!("{}: no beginning recorded", scene.program_text(pid, text));
+                self.put_instant(thread, time, "missing", &name, scene, out);
+            }
+        }
     }
 
     fn event(&mut self, event: &TimelineEvent, scene: &TimelineScene, out: &mut Vec<u8>) {

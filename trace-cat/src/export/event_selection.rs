@@ -2,8 +2,9 @@
 
 use spec::EventSet;
 
+use super::program_event::{ProgramEvent, ProgramSpan, ProgramText};
 use crate::options::Selection;
-use crate::report::contention::{Analysis, NumericRecord, TimelineEvent, WaitSelection};
+use crate::report::contention::{Analysis, TimelineEvent, WaitSelection};
 
 /// The selection by what the report's analysis does not know of.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +22,12 @@ pub struct EventSelection {
 const CREATE: (u8, u8) = (1, 1);
 const JOIN: (u8, u8) = (1, 3);
 const FORK: (u8, u8) = (11, 1);
+/// The category of a program's own events, and the numbers of those with names; and that of functions.
+const USER: u8 = 12;
+const USER_SPAN: u8 = 90;
+const USER_MARK: u8 = 91;
+const USER_COUNTER: u8 = 92;
+const FUNC_ENTER: (u8, u8) = (13, 1);
 
 impl EventSelection {
     pub fn new(selection: &Selection) -> EventSelection {
@@ -48,12 +55,34 @@ impl EventSelection {
         }
     }
 
-    /// Whether a record by itself is selected: conditions on calls and objects leave it out.
-    pub fn wants_record(&self, record: &NumericRecord, thread: u32, analysis: &Analysis) -> bool {
-        !self.has_conditions()
-            && self.wants_event(record.event)
-            && analysis.selection.times.contains(&record.time)
-            && self.wants_thread(thread, analysis)
+    /// The part of a program's own event that is selected. Conditions on calls and objects leave out all but long spans.
+    pub fn part(&self, event: &ProgramEvent, analysis: &Analysis) -> Option<ProgramEvent> {
+        let times = &analysis.selection.times;
+        let (text, default_number) = match *event {
+            ProgramEvent::Span(ProgramSpan { text, .. }) | ProgramEvent::MissingBegin { text, .. } => (text, USER_SPAN),
+            ProgramEvent::Mark { text, .. } => (text, USER_MARK),
+            ProgramEvent::Count { text, .. } => (text, USER_COUNTER),
+        };
+        let is_wanted = match text {
+            ProgramText::Name(_) => self.wants_event((USER, default_number)),
+            ProgramText::Number(number) => self.wants_event((USER, number)),
+            ProgramText::Function(..) => self.wants_event(FUNC_ENTER),
+        };
+        let (from, to) = event.times();
+        let ends_early = if from < to { to <= times.start } else { to < times.start };
+        if !is_wanted || ends_early || from >= times.end || !self.wants_thread(event.thread(), analysis) {
+            return None;
+        }
+        match *event {
+            ProgramEvent::Span(span) => {
+                let (from, to) = (from.max(times.start), to.min(times.end));
+                let has_no_end = span.has_no_end && span.to <= times.end;
+                let is_cut = (span.from < times.start, has_no_end || span.to > times.end);
+                let is_selected = !self.blocked && !self.objects && to - from >= self.longer;
+                is_selected.then_some(ProgramEvent::Span(ProgramSpan { from, to, is_cut, has_no_end, ..span }))
+            }
+            event => (!self.has_conditions()).then_some(event),
+        }
     }
 
     /// Whether an event is selected.

@@ -13,7 +13,7 @@
 //! The order of the calls:
 //!
 //! 1. `begin`, with the time of the trace's first record.
-//! 2. `record` for each selected record in the order of time, and `event` for what that record leads to. Intervals (waits and
+//! 2. For each record, in the order of time, `program_event` and `event` for what the record leads to. Intervals (waits and
 //!    holds) are given when they are accounted: in the order of their ends, the inner of nested ones first, but for waits that timed out and
 //!    holds that ended with another process image, which may be given later. A format whose readers need the order of beginnings
 //!    sorts its lines by `support::external_sort`.
@@ -28,8 +28,11 @@ mod chrome;
 mod event_selection;
 mod format_sink;
 mod hold_lanes;
+mod open_spans;
 mod paje;
 mod perfetto;
+mod program_event;
+mod program_events;
 mod scene;
 mod sink;
 mod text_cache;
@@ -40,7 +43,7 @@ mod wake_flows;
 
 pub use event_selection::EventSelection;
 pub use format_sink::timeline_sink;
-pub use timeline_export::TimelineExport;
+pub use timeline_export::{NameSources, TimelineExport};
 
 #[cfg(test)]
 mod tests;

@@ -2,15 +2,18 @@
 
 use std::cell::RefCell;
 
+use super::program_event::ProgramText;
 use super::waiting_counts::CounterSubject;
 use crate::report::contention::{Analysis, ObjectState, ProgramState, ThreadState};
 use crate::report::object_names::ObjectNames;
 use crate::report::trace_names::TraceNames;
+use crate::trace::interned_names::InternedNames;
 
 /// The threads, objects and sites that the records so far have shown. A format asks for each name once and keeps it in its form.
 pub struct TimelineScene<'a> {
     pub names: TraceNames<'a>,
     pub object_names: &'a RefCell<ObjectNames>,
+    pub interned_names: &'a InternedNames,
 }
 
 impl<'a> TimelineScene<'a> {
@@ -73,6 +76,21 @@ impl<'a> TimelineScene<'a> {
             CounterSubject::WaitingFor(object) => format!("waiting for {}", self.object_name(object)),
             CounterSubject::Waiting => "threads that wait".to_owned(),
             CounterSubject::NotWaiting => "threads that do not wait".to_owned(),
+        }
+    }
+
+    /// What an event of the program of the process with this ID is called.
+    pub fn program_text(&self, pid: u32, text: ProgramText) -> String {
+        match text {
+            ProgramText::Name(id) => {
+                let name = self.interned_names.text(pid, id);
+                name.map_or_else(|| format!("{id:#x}"), |name| name.to_string())
+            }
+            ProgramText::Number(number) => format!("user.{number:02}"),
+            ProgramText::Function(process, address) => self
+                .names
+                .function_symbol(process, address, false)
+                .unwrap_or_else(|| self.names.function_name(process, address)),
         }
     }
 

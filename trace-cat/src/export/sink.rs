@@ -2,17 +2,18 @@
 
 use std::io;
 
+use super::program_event::ProgramEvent;
 use super::scene::TimelineScene;
 use super::waiting_counts::CounterSample;
-use crate::report::contention::{NumericRecord, TimelineEvent};
+use crate::report::contention::TimelineEvent;
 
 /// A format for a viewer: see the module's documentation for the order of the calls.
 pub trait TimelineSink {
     /// Takes the time of the trace's first record, selected or not, before all else.
     fn begin(&mut self, _start: u64, _out: &mut Vec<u8>) {}
 
-    /// Takes a selected record of what the program itself records, before what it leads to: for user events and functions.
-    fn record(&mut self, _record: &NumericRecord, _thread: u32, _scene: &TimelineScene, _out: &mut Vec<u8>) {}
+    /// Takes what the last record is of the program's own events and of its functions. Spans are given at their ends.
+    fn program_event(&mut self, event: &ProgramEvent, scene: &TimelineScene, out: &mut Vec<u8>);
 
     /// Takes what the last record has led to, or the end.
     fn event(&mut self, event: &TimelineEvent, scene: &TimelineScene, out: &mut Vec<u8>);

@@ -1,5 +1,6 @@
 //! What viewers get of random programs, against the report's own figures.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
@@ -8,18 +9,28 @@ use serde_json::Value;
 use super::chrome::ChromeTimeline;
 use super::perfetto::PerfettoTimeline;
 use super::sink::TimelineSink;
-use super::{EventSelection, TimelineExport};
+use super::{EventSelection, NameSources, TimelineExport};
 use crate::options::Selection;
 use crate::report::contention::random_threads::RandomThreads;
 use crate::report::contention::{Analysis, DurationHistogram, NumericRecord, WaitSelection};
 use crate::symbols::Symbolizer;
 use crate::testing::seeded_random::SeededRandom;
+use crate::trace::interned_names::InternedNames;
 
 /// Counts and sums of slices, by category and by the address of the object.
 type Sums = BTreeMap<(String, String), (u64, u64)>;
 
 fn selection(times: &Range<u64>) -> WaitSelection {
     WaitSelection { times: times.clone(), ..WaitSelection::default() }
+}
+
+fn no_names() -> NameSources {
+    NameSources {
+        recorded: HashMap::new(),
+        symbols: Symbolizer::new(Vec::new(), &[]),
+        interned: InternedNames::default(),
+        objects: RefCell::default(),
+    }
 }
 
 /// The records in a format.
@@ -29,9 +40,8 @@ fn exported(
     selection: &Selection,
     sink: Box<dyn TimelineSink>,
 ) -> Vec<u8> {
-    let (recorded, symbols) = (HashMap::new(), Symbolizer::new(Vec::new(), &[]));
     let analysis = Analysis::new(HashMap::new(), waits);
-    let mut export = TimelineExport::new(analysis, EventSelection::new(selection), recorded, symbols, sink);
+    let mut export = TimelineExport::new(analysis, EventSelection::new(selection), no_names(), sink);
     let mut out = Vec::new();
     for record in records {
         export.add(record, &mut out).unwrap();
@@ -47,9 +57,9 @@ fn exported(
 /// The packets of a trace that grows, in which the beginnings of what goes on are written now and then; and how many bytes these have.
 fn exported_with_moments(records: &[NumericRecord], waits: WaitSelection) -> (Vec<u8>, usize) {
     let analysis = Analysis::new(HashMap::new(), waits);
-    let (selection, symbols) = (EventSelection::new(&Selection::default()), Symbolizer::new(Vec::new(), &[]));
+    let selection = EventSelection::new(&Selection::default());
     let sink = Box::<PerfettoTimeline>::default();
-    let mut export = TimelineExport::new(analysis, selection, HashMap::new(), symbols, sink);
+    let mut export = TimelineExport::new(analysis, selection, no_names(), sink);
     let (mut out, mut begun) = (Vec::new(), 0);
     for (number, record) in records.iter().enumerate() {
         if number % 7 == 6 {
@@ -145,6 +155,9 @@ fn bytes<'a>(fields: &[(u64, Field<'a>)], tag: u64) -> Vec<&'a [u8]> {
     fields.iter().filter_map(of_tag).collect()
 }
 
+/// Category, name, time and values.
+type Instant = (String, String, u64, Vec<(String, i64)>);
+
 /// What Perfetto makes of a file: slices that nest on their tracks, and arrows.
 #[derive(Debug, Default)]
 struct PerfettoReading {
@@ -155,6 +168,11 @@ struct PerfettoReading {
     flow_ends: Vec<(u64, u64, String)>,
     tracks: Vec<String>,
     counters: BTreeMap<u64, Vec<(u64, u64)>>,
+    /// Category, name, beginning and end of each slice.
+    slices: Vec<(String, String, u64, u64)>,
+    instants: Vec<Instant>,
+    /// Names of tracks, by their numbers.
+    track_names: HashMap<u64, String>,
 }
 
 impl PerfettoReading {
@@ -175,6 +193,8 @@ impl PerfettoReading {
             }
             for track in bytes(&packet, 60) {
                 let track = fields(track);
+                let name = bytes(&track, 2).first().map(|name| String::from_utf8_lossy(name).into_owned());
+                reading.track_names.insert(number(&track, 1).unwrap(), name.unwrap_or_default());
                 reading.tracks.extend(bytes(&track, 2).iter().map(|name| String::from_utf8(name.to_vec()).unwrap()));
             }
             for event in bytes(&packet, 11) {
@@ -182,7 +202,7 @@ impl PerfettoReading {
             }
         }
         events.sort_by_key(|(time, _)| *time);
-        let mut stacks: HashMap<u64, Vec<(u64, String, String)>> = HashMap::new();
+        let mut stacks: HashMap<u64, Vec<(u64, String, String, String)>> = HashMap::new();
         for (time, event) in events {
             let (kind, track) = (number(&event, 9).unwrap(), number(&event, 11).unwrap());
             let name = number(&event, 10).map(|name| texts[&(2, name)].clone()).unwrap_or_default();
@@ -194,21 +214,31 @@ impl PerfettoReading {
                         is_object.then(|| texts[&(29, number(&argument, 17).unwrap())].clone())
                     });
                     reading.names.push(name.clone());
-                    stacks.entry(track).or_default().push((time, category, arguments.unwrap_or_default()));
+                    let slice = (time, category, arguments.unwrap_or_default(), name.clone());
+                    stacks.entry(track).or_default().push(slice);
                 }
                 2 => {
-                    let (from, category, object) = stacks.entry(track).or_default().pop().expect("a slice is open");
+                    let (from, category, object, name) =
+                        stacks.entry(track).or_default().pop().expect("a slice is open");
                     let has_value = |argument: &[u8], value: &str| {
-                        texts[&(29, number(&fields(argument), 17).unwrap())].starts_with(value)
+                        let text = number(&fields(argument), 17).unwrap();
+                        texts[&(29, text)].starts_with(value)
                     };
                     if bytes(&event, 4).into_iter().any(|argument| has_value(argument, "no re")) {
                         assert_eq!(from, time, "nobody knows when it ended");
                         continue;
                     }
+                    reading.slices.push((category.clone(), name, from, time));
                     let sum = reading.sums.entry((category, object)).or_default();
                     *sum = (sum.0 + 1, sum.1 + time - from);
                 }
-                3 => reading.names.push(name.clone()),
+                3 => {
+                    reading.names.push(name.clone());
+                    let values = bytes(&event, 4).into_iter().map(fields).filter_map(|argument| {
+                        Some((texts[&(3, number(&argument, 1)?)].clone(), number(&argument, 4)? as i64))
+                    });
+                    reading.instants.push((category, name.clone(), time, values.collect()));
+                }
                 4 => reading.counters.entry(track).or_default().push((time, number(&event, 30).unwrap())),
                 other => panic!("type {other}"),
             }
@@ -363,3 +393,5 @@ fn selections_leave_out_threads_holds_and_short_waits() {
     let times = WaitSelection { times: start..start + 8, ..WaitSelection::default() };
     assert_eq!(names(times, &none), ["… wait mutex 0x10", "… wait mutex 0x10 …", "hold mutex 0x10 …"]);
 }
+
+mod program_events;

@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 
-use spec::tables::USER;
-
 use super::event_selection::EventSelection;
+use super::program_event::ProgramEvent;
+use super::program_events::ProgramEvents;
 use super::scene::TimelineScene;
 use super::sink::TimelineSink;
 use super::waiting_counts::WaitingCounts;
@@ -15,19 +15,29 @@ use crate::report::object_names::ObjectNames;
 use crate::report::recorded_process::RecordedProcess;
 use crate::report::trace_names::{TraceNames, name_futex_site};
 use crate::symbols::Symbolizer;
+use crate::trace::interned_names::InternedNames;
 
 /// The way from records to a format.
 pub struct TimelineExport {
     analysis: Analysis,
     selection: EventSelection,
-    recorded: HashMap<u32, RecordedProcess>,
-    symbols: Symbolizer,
-    object_names: RefCell<ObjectNames>,
+    program_events: ProgramEvents,
+    /// Those of the record in progress.
+    found: Vec<ProgramEvent>,
+    sources: NameSources,
     counts: WaitingCounts,
     sink: Box<dyn TimelineSink>,
     has_begun: bool,
     /// Something selected was drawn.
     pub has_drawn: bool,
+}
+
+/// Where names come from.
+pub struct NameSources {
+    pub recorded: HashMap<u32, RecordedProcess>,
+    pub symbols: Symbolizer,
+    pub interned: InternedNames,
+    pub objects: RefCell<ObjectNames>,
 }
 
 /// Where the bytes of a format go.
@@ -38,17 +48,16 @@ impl TimelineExport {
     pub fn new(
         mut analysis: Analysis,
         selection: EventSelection,
-        recorded: HashMap<u32, RecordedProcess>,
-        symbols: Symbolizer,
+        sources: NameSources,
         sink: Box<dyn TimelineSink>,
     ) -> TimelineExport {
         analysis.begin_timeline();
         TimelineExport {
             analysis,
             selection,
-            recorded,
-            symbols,
-            object_names: RefCell::default(),
+            program_events: ProgramEvents::default(),
+            found: Vec::new(),
+            sources,
             counts: WaitingCounts::new(),
             sink,
             has_begun: false,
@@ -66,14 +75,11 @@ impl TimelineExport {
             self.sink.begin(record.time, out);
         }
         self.analysis.add(record);
-        name_futex_site(&mut self.analysis, &self.recorded, &self.symbols);
-        // Others are drawn by what they lead to.
-        if record.event.0 >= USER {
-            let thread = self.analysis.thread_of_record(record);
-            if let Some(thread) = thread.filter(|thread| self.selection.wants_record(record, *thread, &self.analysis)) {
-                let scene = scene(&self.analysis, &self.recorded, &self.symbols, &self.object_names);
-                self.sink.record(record, thread, &scene, out);
-            }
+        name_futex_site(&mut self.analysis, &self.sources.recorded, &self.sources.symbols);
+        if let Some(thread) = self.analysis.thread_of_record(record) {
+            let names = self.sources.scene(&self.analysis).names;
+            self.program_events.add(record, thread, names, &mut self.found);
+            self.draw_program_events(out);
         }
         self.draw(out)
     }
@@ -81,12 +87,12 @@ impl TimelineExport {
     /// Takes what a process's trinfo shows by now; before its first record the first time.
     pub fn know(&mut self, pid: u32, recorded: RecordedProcess) {
         self.analysis.knowledge.insert(pid, recorded.knowledge);
-        self.recorded.insert(pid, recorded);
+        self.sources.recorded.insert(pid, recorded);
     }
 
     /// Appends the beginnings of what goes on at `now`, so that a file whose trace grows shows it.
     pub fn append_open(&mut self, now: u64, out: &mut Vec<u8>) {
-        let scene = scene(&self.analysis, &self.recorded, &self.symbols, &self.object_names);
+        let scene = self.sources.scene(&self.analysis);
         for thread in 0..self.analysis.threads.len() as u32 {
             let process = &self.analysis.processes[self.analysis.threads[thread as usize].process as usize];
             if process.end == ImageEnd::Exec {
@@ -101,11 +107,29 @@ impl TimelineExport {
         self.sink.moment(&scene, out);
     }
 
+    /// Gives the sink what the program itself has recorded.
+    fn draw_program_events(&mut self, out: &mut Vec<u8>) {
+        let scene = self.sources.scene(&self.analysis);
+        for event in self.found.drain(..) {
+            if let Some(event) = self.selection.part(&event, &self.analysis) {
+                self.has_drawn = true;
+                self.sink.program_event(&event, &scene, out);
+            }
+        }
+    }
+
     /// Gives the sink what the analysis has found.
     fn draw(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
         let Some(mut events) = self.analysis.timeline.take_if(|events| !events.is_empty()) else { return Ok(()) };
-        let scene = scene(&self.analysis, &self.recorded, &self.symbols, &self.object_names);
-        for event in events.drain(..).filter(|event| self.selection.wants(event, &self.analysis)) {
+        for event in events.drain(..) {
+            if !self.selection.wants(&event, &self.analysis) {
+                continue;
+            }
+            if let TimelineEvent::ThreadEnd { thread, time } = event {
+                self.program_events.end_thread(thread, time, &mut self.found);
+                self.draw_program_events(out);
+            }
+            let scene = self.sources.scene(&self.analysis);
             let times = &self.analysis.selection.times;
             match event {
                 TimelineEvent::Wait(wait) => self.counts.add_wait(wait.object, wait.from, wait.to)?,
@@ -133,7 +157,7 @@ impl TimelineExport {
         self.draw(&mut out)?;
         write(&out)?;
         out.clear();
-        let scene = scene(&self.analysis, &self.recorded, &self.symbols, &self.object_names);
+        let scene = self.sources.scene(&self.analysis);
         let (counts, sink) = (std::mem::take(&mut self.counts), &mut self.sink);
         counts.finish(&mut |sample| sink.count(&sample, &scene, &mut out))?;
         write(&out)?;
@@ -142,11 +166,13 @@ impl TimelineExport {
     }
 }
 
-fn scene<'b>(
-    analysis: &'b Analysis,
-    recorded: &'b HashMap<u32, RecordedProcess>,
-    symbols: &'b Symbolizer,
-    object_names: &'b RefCell<ObjectNames>,
-) -> TimelineScene<'b> {
-    TimelineScene { names: TraceNames { analysis, recorded, symbols }, object_names }
+impl NameSources {
+    fn scene<'a>(&'a self, analysis: &'a Analysis) -> TimelineScene<'a> {
+        let NameSources { recorded, symbols, interned, objects } = self;
+        TimelineScene {
+            names: TraceNames { analysis, recorded, symbols },
+            object_names: objects,
+            interned_names: interned,
+        }
+    }
 }

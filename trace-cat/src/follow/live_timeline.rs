@@ -1,5 +1,6 @@
 //! A timeline for a viewer, of a trace that grows: a file that has the output so far can be opened.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs;
 use std::io;
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use crate::export::{EventSelection, TimelineExport, timeline_sink};
+use crate::export::{EventSelection, NameSources, TimelineExport, timeline_sink};
 use crate::options::{OutputFormat, Selection};
 use crate::output::file_groups;
 use crate::record::columns;
@@ -16,6 +17,7 @@ use crate::report::contention::{Analysis, NumericRecord};
 use crate::report::process_info::processes_in_groups;
 use crate::report::recorded_process::RecordedProcess;
 use crate::symbols::Symbolizer;
+use crate::trace::interned_names::InternedNames;
 
 /// Bytes of records that wait for the rest of their time, or for the next round.
 const PENDING_MAX: usize = 1 << 20;
@@ -158,8 +160,10 @@ impl LiveExport {
             TimelineRequest::Begin(start, complete_from) => {
                 let analysis = Analysis::new(HashMap::new(), EventSelection::waits(&self.selection, start));
                 let (selection, symbols) = (EventSelection::new(&self.selection), Symbolizer::new(Vec::new(), &[]));
+                let (recorded, interned) = (HashMap::new(), InternedNames::new(file_groups(&self.paths)));
+                let sources = NameSources { recorded, symbols, interned, objects: RefCell::default() };
                 let sink = timeline_sink(self.format);
-                self.export = Some(TimelineExport::new(analysis, selection, HashMap::new(), symbols, sink));
+                self.export = Some(TimelineExport::new(analysis, selection, sources, sink));
                 self.complete_from = complete_from;
             }
             TimelineRequest::Records(lines) => self.add(&lines, &mut out)?,

@@ -84,6 +84,11 @@ impl<'a> TraceNames<'a> {
         self.symbols.function_name(self.code(process, address))
     }
 
+    /// The symbol of the function that begins at an address, or that a return address is in.
+    pub fn function_symbol(&self, process: u32, address: u64, is_return: bool) -> Option<String> {
+        self.symbols.symbol(self.code(process, address), is_return)
+    }
+
     /// Where an address in the code of a process is.
     pub fn code(&self, process: u32, address: u64) -> CodeAddress<'a> {
         let process = &self.analysis.processes[process as usize];

@@ -107,6 +107,11 @@ impl Symbolizer {
         frames.last().filter(|frame| !self.is_skipped(frame)).map(|frame| frame.function.clone())
     }
 
+    /// The function of the file that begins at an address, or that a call which returns there is in.
+    pub fn symbol(&self, address: CodeAddress, is_return: bool) -> Option<String> {
+        self.frames(address, is_return.into()).last().map(|frame| frame.function.clone())
+    }
+
     /// The functions that a call which returns to an address is in, the innermost inlined one first.
     pub fn call_frames(&self, address: CodeAddress) -> Rc<[CodeFrame]> {
         // The instruction behind the call may belong to another line or to another function.

@@ -35,7 +35,7 @@ struct PajeTrace {
     links: Vec<(String, LinkEnd, LinkEnd)>,
     marks: Vec<(String, String, u64)>,
     /// The values of each variable.
-    variables: BTreeMap<String, Vec<(u64, u64)>>,
+    variables: BTreeMap<String, Vec<(u64, i64)>>,
 }
 
 /// The words of a line, of which some are in quotes.
@@ -60,7 +60,7 @@ impl PajeTrace {
         for line in text.lines().filter(|line| !line.starts_with('%')) {
             let words = words(line);
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            if let ["6" | "8" | "9" | "10" | "11" | "12" | "13", time, ..] = words[..] {
+            if let ["6" | "8" | "9" | "10" | "11" | "12" | "13" | "14", time, ..] = words[..] {
                 assert!(nanoseconds(time) >= last, "{line}");
                 last = nanoseconds(time);
             }
@@ -96,6 +96,9 @@ impl PajeTrace {
                 self.states.push(state);
             }
             ["10", _, "M", container, value] => self.marks.push((name(container), name(value), time)),
+            ["14", _, "U", container, value, number] => {
+                self.marks.push((name(container), format!("{} {number}", name(value)), time));
+            }
             ["11", _, kind, container, value] => {
                 let variable = format!("{}: {}", name(container), name(kind));
                 self.variables.entry(variable).or_default().push((time, value.parse().unwrap()));
@@ -289,4 +292,47 @@ fn what_is_cut_off_is_marked_and_what_is_not_selected_is_not_drawn() {
         let states: Vec<&PajeState> = paje.states.iter().filter(|state| state.value != "not waiting").collect();
         assert!(!states.is_empty() && states.iter().all(|state| is_wanted(state)), "{options:?} {states:?}");
     }
+}
+
+#[test]
+fn events_of_the_program_are_states_events_and_variables() {
+    let trace = tempfile::tempdir().unwrap();
+    let lines = [
+        (0, "12:90:1", "0x10"),
+        (1, "04:02:1", "0x90:0"),
+        (2, "12:90:1", "0x11"),
+        (3, "12:92:0", "0x30:-7"),
+        (4, "12:91:0", "0x20:-5"),
+        (5, "12:90:2", "0x10"),
+        (6, "12:90:2", "0x11"),
+        (7, "12:90:1", "0x12"),
+        (8, "12:90:2", "0x13"),
+        (9, "11:04:0", "0"),
+    ];
+    let line = |(second, event, arguments): (u64, &str, &str)| {
+        let zeros = ":0".repeat(4 - arguments.matches(':').count());
+        let seconds = 1_795_174_740 + second;
+        format!("{seconds:010}:000000007:0000002:0000001:0x000000000002:{event}:{arguments}{zeros}\n")
+    };
+    fs::write(trace.path().join("tr.0000001.002"), lines.map(line).concat()).unwrap();
+    fs::write(trace.path().join("trinfo.0000001"), "format 1\nname 0x10 serve \\x22a\\x22\nname 0x30 depth\n").unwrap();
+    let paje = export(trace.path(), &[]);
+    let mut states: Vec<(&str, &str, u64, u64, &str)> = paje
+        .states
+        .iter()
+        .filter(|state| !state.value.starts_with("wait") && state.value != "not waiting")
+        .map(|state| {
+            let (from, to) = state.times;
+            (&*state.container, &*state.value, from / 1_000_000_000, to / 1_000_000_000, &*state.note)
+        })
+        .collect();
+    states.sort_by_key(|state| (state.2, state.3));
+    assert_eq!((states[0].1, states[0].2, states[0].3), ("serve 'a'", 0, 5));
+    assert!(states[1].0.ends_with(" spans"), "{states:?}");
+    assert_eq!((states[1].1, states[1].2, states[1].3), ("0x11", 2, 6));
+    assert_eq!((states[2].1, states[2].2, states[2].3, states[2].4), ("0x12", 7, 9, "no end is recorded"));
+    assert_eq!(states.len(), 3);
+    let marks: Vec<&str> = paje.marks.iter().map(|mark| &*mark.1).collect();
+    assert!(marks.contains(&"0x20 -5") && marks.contains(&"no beginning recorded: 0x13"), "{marks:?}");
+    assert_eq!(paje.variables["depth: value"], [(3_000_000_000, -7)]);
 }

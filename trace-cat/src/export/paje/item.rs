@@ -5,6 +5,8 @@
 pub enum ItemKind {
     /// The life of a thread, which is around all that the thread does.
     Life,
+    /// The subject is a text, the other one a lane.
+    Span,
     /// The subject is an object, the other one the thread that held it.
     Contention,
     /// A wait that is idleness; the subject is an object.
@@ -17,16 +19,22 @@ pub enum ItemKind {
     Mark,
     /// The subject is an object, [`ALL_WAITING`] or [`ALL_OTHERS`], and `to` is the value.
     Sample,
+    /// The subject is a text, and `to` is the value, which is signed; here and below.
+    ProgramMark,
+    ProgramSample,
 }
 
-const KINDS: [ItemKind; 7] = [
+const KINDS: [ItemKind; 10] = [
     ItemKind::Life,
+    ItemKind::Span,
     ItemKind::Contention,
     ItemKind::Wait,
     ItemKind::Hold,
     ItemKind::Flow,
     ItemKind::Mark,
     ItemKind::Sample,
+    ItemKind::ProgramMark,
+    ItemKind::ProgramSample,
 ];
 
 /// Why an arrow leads from one thread to another.
@@ -51,12 +59,14 @@ pub enum MarkKind {
     LostHold,
     BeganEarlier,
     EndsLater,
+    /// The subject is a text.
+    MissingBegin,
 }
 
 /// The aliases that the header has for the values of arrows.
 pub const FLOW_VALUES: [&str; 4] = ["KW", "KC", "KJ", "KF"];
 /// What marks are called. What the subject is follows.
-pub const MARK_NAMES: [(MarkKind, &str); 7] = [
+pub const MARK_NAMES: [(MarkKind, &str); 8] = [
     (MarkKind::Loss, "records lost: "),
     (MarkKind::LossEnd, "records are complete again"),
     (MarkKind::MissingEntry, "no entry record: "),
@@ -64,6 +74,7 @@ pub const MARK_NAMES: [(MarkKind, &str); 7] = [
     (MarkKind::LostHold, "no release recorded: "),
     (MarkKind::BeganEarlier, "began earlier: "),
     (MarkKind::EndsLater, "ends later: "),
+    (MarkKind::MissingBegin, "no beginning recorded: "),
 ];
 
 /// Stands for no object, and no thread.

@@ -3,8 +3,8 @@
 //! ```text
 //! Trace              counters of waiting threads
 //! └─ Process         a container for each, also for the most contended objects, with their counters
-//!    └─ Thread       states: not waiting, and waits on top of that; marks; arrows between threads
-//!       └─ Lane      states: holds, and waits in signal handlers that interrupted a wait
+//!    └─ Thread       states: not waiting, and waits, spans and functions on top of that; marks; arrows between threads
+//!       └─ Lane      states: holds, waits in signal handlers that interrupted a wait, and spans that do not nest
 //! ```
 //!
 //! A Paje trace is in the order of time, but intervals are known when they end: all is sorted, and written in the end. Each lane
@@ -13,8 +13,12 @@
 mod item;
 mod writer;
 
+use std::collections::HashMap;
 use std::io;
 
+use foldhash::fast::RandomState;
+
+use super::program_event::{ProgramEvent, ProgramSpan, ProgramText};
 use super::scene::TimelineScene;
 use super::sink::TimelineSink;
 use super::timeline_export::ByteConsumer;
@@ -32,6 +36,9 @@ pub struct PajeTimeline {
     items: ExternalSort<(u64, u8)>,
     /// What is unusual about intervals; the first note is none.
     notes: Vec<&'static str>,
+    /// What events of programs are called: those of processes with these IDs.
+    texts: Vec<(u32, ProgramText)>,
+    text_places: HashMap<(u32, ProgramText), u32, RandomState>,
     /// The times between which each thread has intervals.
     spans: Vec<Option<(u64, u64)>>,
     /// The first failure of a temporary file.
@@ -41,7 +48,15 @@ pub struct PajeTimeline {
 impl Default for PajeTimeline {
     fn default() -> PajeTimeline {
         let items = ExternalSort::new(PajeItem::sort_key, SORT_MEMORY);
-        PajeTimeline { start: 0, items, notes: vec![""], spans: Vec::new(), error: None }
+        PajeTimeline {
+            start: 0,
+            items,
+            notes: vec![""],
+            texts: Vec::new(),
+            text_places: HashMap::default(),
+            spans: Vec::new(),
+            error: None,
+        }
     }
 }
 
@@ -79,6 +94,14 @@ impl PajeTimeline {
         }
     }
 
+    /// The place of a text of the program of the process with this ID.
+    fn text(&mut self, pid: u32, text: ProgramText) -> u32 {
+        *self.text_places.entry((pid, text)).or_insert_with(|| {
+            self.texts.push((pid, text));
+            self.texts.len() as u32 - 1
+        })
+    }
+
     fn push_mark(&mut self, thread: u32, time: u64, mark: MarkKind, subject: u32) {
         let (kind, from, to) = (ItemKind::Mark, time, time);
         self.push(PajeItem { kind, note: 0, from, to, thread, subject, other: mark as u32, site: 0 });
@@ -106,6 +129,33 @@ impl PajeTimeline {
 impl TimelineSink for PajeTimeline {
     fn begin(&mut self, start: u64, _out: &mut Vec<u8>) {
         self.start = start;
+    }
+
+    fn program_event(&mut self, event: &ProgramEvent, scene: &TimelineScene, _out: &mut Vec<u8>) {
+        let thread = event.thread();
+        let pid = scene.process_of(thread).pid;
+        match *event {
+            ProgramEvent::Span(span) => {
+                let (kind, subject, ProgramSpan { from, to, lane, .. }) =
+                    (ItemKind::Span, self.text(pid, span.text), span);
+                let item = PajeItem { kind, note: 0, from, to, thread, subject, other: lane, site: 0 };
+                self.push_interval(item, (false, false), span.note());
+            }
+            ProgramEvent::Mark { time, text, values, .. } => {
+                let (kind, subject) = (ItemKind::ProgramMark, self.text(pid, text));
+                let (from, to) = (time, values[0] as u64);
+                self.push(PajeItem { kind, note: 0, from, to, thread, subject, other: NONE, site: 0 });
+            }
+            ProgramEvent::Count { time, text, value, .. } => {
+                let (kind, subject) = (ItemKind::ProgramSample, self.text(pid, text));
+                let (from, to) = (time, value as u64);
+                self.push(PajeItem { kind, note: 0, from, to, thread, subject, other: NONE, site: 0 });
+            }
+            ProgramEvent::MissingBegin { time, text, .. } => {
+                let subject = self.text(pid, text);
+                self.push_mark(thread, time, MarkKind::MissingBegin, subject);
+            }
+        }
     }
 
     fn event(&mut self, event: &TimelineEvent, scene: &TimelineScene, _out: &mut Vec<u8>) {
@@ -167,7 +217,7 @@ impl TimelineSink for PajeTimeline {
             return Err(error);
         }
         let items = std::mem::replace(&mut self.items, ExternalSort::new(PajeItem::sort_key, 0));
-        let mut writer = PajeWriter::new(self.start, &self.notes, &self.spans, scene, write);
+        let mut writer = PajeWriter::new(self.start, (&self.notes, &self.texts), &self.spans, scene, write);
         items.finish(&mut |bytes| writer.put(&PajeItem::of_bytes(bytes)))?;
         writer.finish()
     }

@@ -9,6 +9,7 @@ use foldhash::fast::RandomState;
 use spec::record::NANOS_PER_SECOND;
 
 use super::item::{ALL_OTHERS, ALL_WAITING, FLOW_VALUES, ItemKind, MARK_NAMES, MarkKind, NONE, PajeItem};
+use crate::export::program_event::ProgramText;
 use crate::export::scene::TimelineScene;
 use crate::export::text_cache::TextCache;
 use crate::export::timeline_export::ByteConsumer;
@@ -24,6 +25,8 @@ const CONTENTION: &str = "0.85 0.15 0.15";
 const IDLENESS: &str = "0.6 0.65 0.75";
 const HOLD: &str = "0.95 0.75 0.2";
 const MARK: &str = "1 0.5 0";
+/// Of what the program has recorded itself.
+const PROGRAM: &str = "0.45 0.65 0.9";
 
 /// Where an interval is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,20 +36,37 @@ enum PajeLane {
     /// Waits within waits.
     Waits(u32),
     Holds(u32),
+    /// Spans that do not nest with others.
+    Spans(u32),
 }
 
 /// What ends, in the order in which it does at one time: a thread's life ends last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum PajeEnd {
-    State { thread: u32, lane: PajeLane },
-    Flow { thread: u32, value: &'static str, key: u64 },
-    Life { thread: u32 },
+    State {
+        thread: u32,
+        lane: PajeLane,
+    },
+    /// Of those on one lane, each ends within the others.
+    Span {
+        thread: u32,
+        lane: PajeLane,
+    },
+    Flow {
+        thread: u32,
+        value: &'static str,
+        key: u64,
+    },
+    Life {
+        thread: u32,
+    },
 }
 
 /// Writes items, which are sorted.
 pub struct PajeWriter<'a, 'b> {
     start: u64,
     notes: &'a [&'static str],
+    texts: &'a [(u32, ProgramText)],
     /// The times of the threads that are drawn.
     spans: &'a [Option<(u64, u64)>],
     scene: &'a TimelineScene<'b>,
@@ -89,7 +109,7 @@ impl<'a, 'b> PajeWriter<'a, 'b> {
     /// A writer of items at and after `start`.
     pub fn new(
         start: u64,
-        notes: &'a [&'static str],
+        (notes, texts): (&'a [&'static str], &'a [(u32, ProgramText)]),
         spans: &'a [Option<(u64, u64)>],
         scene: &'a TimelineScene<'b>,
         write: &'a mut ByteConsumer<'a>,
@@ -97,6 +117,7 @@ impl<'a, 'b> PajeWriter<'a, 'b> {
         PajeWriter {
             start,
             notes,
+            texts,
             spans,
             scene,
             write,
@@ -124,6 +145,19 @@ impl<'a, 'b> PajeWriter<'a, 'b> {
             ItemKind::Flow => self.put_flow(item),
             ItemKind::Mark => self.put_mark(item),
             ItemKind::Sample => self.put_sample(item),
+            ItemKind::Span => self.put_span(item),
+            ItemKind::ProgramMark => {
+                let value = self.value('U', self.text(item.subject), PROGRAM);
+                let (container, number) = (self.thread(item.thread, item.from), item.to as i64);
+                self.line(format_args!("14 {time} U {container} {value} {number}"));
+            }
+            ItemKind::ProgramSample => {
+                let process = self.process(self.scene.thread(item.thread).process, item.from);
+                let (alias, name, value) =
+                    (format!("{process}c{}", item.subject), self.text(item.subject), item.to as i64);
+                let container = self.container(alias, 'C', &process, &name, item.from);
+                self.line(format_args!("11 {time} V {container} {value}"));
+            }
         }
         if self.out.len() >= CHUNK {
             (self.write)(self.out.as_bytes())?;
@@ -148,8 +182,10 @@ impl<'a, 'b> PajeWriter<'a, 'b> {
             self.open.pop();
             let at = self.time(end_time);
             match end {
-                PajeEnd::State { thread, lane } => {
-                    self.busy.remove(&(thread, lane));
+                PajeEnd::State { thread, lane } | PajeEnd::Span { thread, lane } => {
+                    if matches!(end, PajeEnd::State { .. }) {
+                        self.busy.remove(&(thread, lane));
+                    }
                     let (kind, container) = self.lane(thread, lane, end_time);
                     self.line(format_args!("9 {at} {kind} {container}"));
                 }
@@ -194,6 +230,22 @@ impl<'a, 'b> PajeWriter<'a, 'b> {
         self.open.push(Reverse((item.to, PajeEnd::State { thread, lane })));
     }
 
+    /// What an event of a program is called.
+    fn text(&self, place: u32) -> String {
+        let (pid, text) = self.texts[place as usize];
+        self.scene.program_text(pid, text)
+    }
+
+    fn put_span(&mut self, item: &PajeItem) {
+        let PajeItem { thread, other, .. } = *item;
+        let lane = if other == 0 { PajeLane::Thread } else { PajeLane::Spans(other) };
+        let (kind, container) = self.lane(thread, lane, item.from);
+        let value = self.value(kind, self.text(item.subject), PROGRAM);
+        let (time, note) = (self.time(item.from), quoted(self.notes[usize::from(item.note)]));
+        self.line(format_args!("8 {time} {kind} {container} {value} - - - {note}"));
+        self.open.push(Reverse((item.to, PajeEnd::Span { thread, lane })));
+    }
+
     fn put_flow(&mut self, item: &PajeItem) {
         let PajeItem { thread, subject, .. } = *item;
         let is_drawn = |thread: u32| self.spans.get(thread as usize).is_some_and(Option::is_some);
@@ -212,6 +264,7 @@ impl<'a, 'b> PajeWriter<'a, 'b> {
         let subject = match mark {
             MarkKind::Loss => item.subject.to_string(),
             MarkKind::LossEnd => String::new(),
+            MarkKind::MissingBegin => self.text(item.subject),
             MarkKind::MissingEntry | MarkKind::MissingReturn => {
                 event_name(((item.subject / 100) as u8, (item.subject % 100) as u8)).to_owned()
             }
@@ -251,6 +304,7 @@ impl<'a, 'b> PajeWriter<'a, 'b> {
             PajeLane::Thread => return ('S', parent),
             PajeLane::Waits(number) => (format!("{parent}w{number}"), "waits within"),
             PajeLane::Holds(number) => (format!("{parent}h{number}"), "holds"),
+            PajeLane::Spans(number) => (format!("{parent}s{number}"), "spans"),
         };
         let name = format!("{} {} {what}", self.scene.thread_name(thread), self.scene.thread(thread).lwp);
         ('I', self.container(alias, 'L', &parent, &name, time))

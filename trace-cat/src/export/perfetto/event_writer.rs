@@ -32,6 +32,7 @@ mod event {
 /// Fields of `DebugAnnotation`.
 mod annotation {
     pub const NAME_IID: u32 = 1;
+    pub const INT_VALUE: u32 = 4;
     pub const STRING_VALUE_IID: u32 = 17;
 }
 
@@ -123,14 +124,23 @@ impl EventWriter {
     /// Adds arguments: name and value of each, as interned texts.
     pub fn arguments(&mut self, arguments: &[(u64, u64)]) -> &mut EventWriter {
         for &(name, value) in arguments {
-            let mut argument = ShortBytes::default();
-            argument.number(annotation::NAME_IID, name).number(annotation::STRING_VALUE_IID, value);
-            let mut head = ShortBytes::default();
-            head.key(event::DEBUG_ANNOTATIONS, BYTES).varint(argument.len as u64);
-            self.event.extend_from_slice(head.bytes());
-            self.event.extend_from_slice(argument.bytes());
+            self.put_argument(name, annotation::STRING_VALUE_IID, value);
         }
         self
+    }
+
+    /// Adds an argument that is a number.
+    pub fn number(&mut self, name: u64, value: i64) {
+        self.put_argument(name, annotation::INT_VALUE, value as u64);
+    }
+
+    fn put_argument(&mut self, name: u64, kind: u32, value: u64) {
+        let mut argument = ShortBytes::default();
+        argument.number(annotation::NAME_IID, name).number(kind, value);
+        let mut head = ShortBytes::default();
+        head.key(event::DEBUG_ANNOTATIONS, BYTES).varint(argument.len as u64);
+        self.event.extend_from_slice(head.bytes());
+        self.event.extend_from_slice(argument.bytes());
     }
 
     /// An arrow begins here.

@@ -65,7 +65,7 @@ impl PerfettoTimeline {
         let flags = [is_cut.0, is_cut.1, false, false];
         let key = SliceKey { thread, lane, object, site, holder: NONE, waker: NONE, flags };
         let index = self.kept.find(&key).unwrap_or_else(|| {
-            let track = self.lane_track(thread, lane, scene, out);
+            let track = self.lane_track(thread, ("holds", lane), scene, out);
             let arguments = [
                 ("object", Some(PacketText::Address(object))),
                 ("site", Some(PacketText::Place(site)).filter(|_| site > 0)),

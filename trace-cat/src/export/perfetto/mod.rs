@@ -1,8 +1,10 @@
 //! `-F perfetto`: protobuf packets for the Perfetto UI and its trace processor.
 //!
 //! ```text
-//! process ─► thread           waits, marks, functions
-//!            └─► holds        one track or more, each of which nests
+//! process ─► thread           waits, marks, spans, functions
+//!    │       ├─► holds        one track or more, each of which nests
+//!    │       └─► spans        those that cross others
+//!    └─► counter             of the program
 //! ```
 //!
 //! There is one packet sequence, whose clock begins with the first record: times are nanoseconds since then. Texts are interned. A slice is two
@@ -14,6 +16,7 @@ mod intervals;
 mod kept_slices;
 mod message;
 mod open_intervals;
+mod program_slices;
 mod timeline;
 
 pub use timeline::PerfettoTimeline;

@@ -13,13 +13,14 @@ use super::message::{
     TracePacketDefaults, TrackDescriptor,
 };
 use crate::export::hold_lanes::HoldLanes;
+use crate::export::program_event::{ProgramEvent, ProgramText};
 use crate::export::scene::{TimelineScene, missing_text};
 use crate::export::sink::TimelineSink;
 use crate::export::thread_flow::ThreadFlow;
 use crate::export::timeline_export::ByteConsumer;
 use crate::export::waiting_counts::{CounterSample, CounterSubject};
 use crate::export::wake_flows::WakeFlows;
-use crate::report::contention::{NumericRecord, TimelineEvent};
+use crate::report::contention::TimelineEvent;
 use crate::report::trace_names::event_name;
 
 /// `BUILTIN_CLOCK_REALTIME` and `BUILTIN_CLOCK_BOOTTIME`, which is that of Perfetto's timeline; and the sequence's own.
@@ -35,8 +36,10 @@ pub(super) enum Track {
     Process(u32),
     /// Process and LWP.
     Thread(u32, u32),
-    /// Process, LWP and lane.
-    Holds(u32, u32, u32),
+    /// Process, LWP, what is on it, and lane.
+    Lane(u32, u32, &'static str, u32),
+    /// Process and name.
+    UserCounter(u32, ProgramText),
     Counter(CounterSubject),
 }
 
@@ -53,7 +56,8 @@ pub enum PacketText {
     Place(u32),
     Stack(u32),
     Thread(u32),
-    Function(u32, u64),
+    /// An event of the program of the process with this ID, and which edges cut it if it is a span.
+    Program(u32, ProgramText, bool, bool),
 }
 
 /// The format `perfetto`.
@@ -87,7 +91,7 @@ impl PerfettoTimeline {
     }
 
     /// The number of a track; `describe` makes the description of a new one.
-    fn track(
+    pub(super) fn track(
         &mut self,
         track: Track,
         out: &mut Vec<u8>,
@@ -103,7 +107,7 @@ impl PerfettoTimeline {
         uuid
     }
 
-    fn process_track(&mut self, process: u32, scene: &TimelineScene, out: &mut Vec<u8>) -> u64 {
+    pub(super) fn process_track(&mut self, process: u32, scene: &TimelineScene, out: &mut Vec<u8>) -> u64 {
         let pid = scene.process(process).pid;
         self.track(Track::Process(pid), out, |_, _| process_descriptor(process, scene))
     }
@@ -116,12 +120,18 @@ impl PerfettoTimeline {
         })
     }
 
-    pub(super) fn lane_track(&mut self, thread: u32, lane: u32, scene: &TimelineScene, out: &mut Vec<u8>) -> u64 {
+    pub(super) fn lane_track(
+        &mut self,
+        thread: u32,
+        (what, lane): (&'static str, u32),
+        scene: &TimelineScene,
+        out: &mut Vec<u8>,
+    ) -> u64 {
         let (pid, lwp) = (scene.process_of(thread).pid, scene.thread(thread).lwp);
-        self.track(Track::Holds(pid, lwp, lane), out, |timeline, out| {
+        self.track(Track::Lane(pid, lwp, what, lane), out, |timeline, out| {
             let parent_uuid = timeline.thread_track(thread, scene, out);
             // The UI does not show whose child it is, and sorts by names.
-            let name = format!("{} holds", scene.thread_name(thread));
+            let name = format!("{} {what}", scene.thread_name(thread));
             TrackDescriptor { parent_uuid, name, ..TrackDescriptor::default() }
         })
     }
@@ -151,7 +161,9 @@ impl PerfettoTimeline {
             PacketText::Place(site) => (TextUse::Argument, scene.place(site).unwrap_or_default()),
             PacketText::Stack(site) => (TextUse::Argument, scene.stack(site)),
             PacketText::Thread(thread) => (TextUse::Argument, scene.names.thread_label(thread)),
-            PacketText::Function(process, address) => (TextUse::EventName, scene.names.function_name(process, address)),
+            PacketText::Program(pid, text, before, after) => {
+                (TextUse::EventName, cut(scene.program_text(pid, text), before, after))
+            }
         };
         let number = self.texts.number(usage, text, out);
         self.labels.insert(label, number);
@@ -245,22 +257,8 @@ impl TimelineSink for PerfettoTimeline {
         packet.append(out);
     }
 
-    fn record(&mut self, record: &NumericRecord, thread: u32, scene: &TimelineScene, out: &mut Vec<u8>) {
-        let (time, event) = (self.since_start(record.time), (record.event, record.which));
-        match event {
-            ((13, 1), 0) => {
-                let track = self.thread_track(thread, scene, out);
-                let category = self.label(PacketText::Category("function"), scene, out);
-                let process = scene.thread(thread).process;
-                let name = self.label(PacketText::Function(process, record.arguments[0]), scene, out);
-                self.writer.begin(EventType::SliceBegin, track, time).name(category, name).append(out);
-            }
-            ((13, 2), 0) => {
-                let track = self.thread_track(thread, scene, out);
-                self.writer.begin(EventType::SliceEnd, track, time).append(out);
-            }
-            _ => {}
-        }
+    fn program_event(&mut self, event: &ProgramEvent, scene: &TimelineScene, out: &mut Vec<u8>) {
+        self.put_program_event(event, scene, out);
     }
 
     fn event(&mut self, event: &TimelineEvent, scene: &TimelineScene, out: &mut Vec<u8>) {

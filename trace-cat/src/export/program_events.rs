@@ -1,0 +1,109 @@
+//! Makes spans, marks and counters of the records of the program's own events and of its functions.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+use foldhash::fast::RandomState;
+
+use super::open_spans::OpenSpans;
+use super::program_event::{ProgramEvent, ProgramSpan, ProgramText};
+use crate::report::contention::NumericRecord;
+use crate::report::trace_names::TraceNames;
+
+/// Categories, and the numbers of events.
+const USER: u8 = 12;
+const FUNC: u8 = 13;
+const SPAN: u8 = 90;
+const MARK: u8 = 91;
+const COUNTER: u8 = 92;
+const OBJECT: u8 = 93;
+
+/// The spans in progress, by thread.
+#[derive(Debug, Default)]
+pub struct ProgramEvents {
+    threads: HashMap<u32, OpenSpans, RandomState>,
+    /// The selected time has begun.
+    has_begun: bool,
+    functions: FunctionNames,
+    ended: Vec<ProgramSpan>,
+}
+
+/// The symbol of a process's code at an address, which is a return address or the beginning of a function.
+type SymbolCache = HashMap<(u32, u64, bool), Option<Rc<str>>, RandomState>;
+
+/// The function that a return address, or else an address that is the beginning of one, is in.
+#[derive(Debug, Default)]
+struct FunctionNames {
+    known: RefCell<SymbolCache>,
+}
+
+impl ProgramEvents {
+    /// Takes a record, and appends what it leads to. Spans are as the records have them, whatever is selected.
+    pub fn add(&mut self, record: &NumericRecord, thread: u32, names: TraceNames, out: &mut Vec<ProgramEvent>) {
+        self.begin_selection(record.time, &names.analysis.selection.times);
+        let [a1, a2, ..] = record.arguments;
+        let (time, (category, number)) = (record.time, record.event);
+        if !matches!(category, USER | FUNC) {
+            return;
+        }
+        let text = match number {
+            _ if category == FUNC => ProgramText::Function(names.analysis.threads[thread as usize].process, a1),
+            SPAN | MARK | COUNTER => ProgramText::Name(a1),
+            OBJECT => return,
+            number => ProgramText::Number(number),
+        };
+        let spans = self.threads.entry(thread).or_default();
+        let mut has_begin = true;
+        match (text, number, record.which) {
+            (ProgramText::Function(process, function), 1, _) => {
+                let is_in = |process, function, site| self.functions.has(process, function, site, names);
+                spans.enter((process, function, a2), (thread, time), &is_in, &mut self.ended);
+            }
+            (ProgramText::Function(..), 2, _) => has_begin = spans.leave((text, a2), thread, time, &mut self.ended),
+            (ProgramText::Function(..), ..) => {}
+            (_, _, 1) => spans.begin(text, time),
+            (_, _, 2) => has_begin = spans.end(text, thread, time, &mut self.ended),
+            (_, COUNTER, _) => out.push(ProgramEvent::Count { thread, time, text, value: a2 as i64 }),
+            (_, MARK, _) => {
+                out.push(ProgramEvent::Mark { thread, time, text, values: [a2 as i64, 0, 0, 0, 0] });
+            }
+            _ => {
+                let values = record.arguments.map(|argument| argument as i64);
+                out.push(ProgramEvent::Mark { thread, time, text, values });
+            }
+        }
+        out.extend(self.ended.drain(..).map(ProgramEvent::Span));
+        if !has_begin {
+            out.push(ProgramEvent::MissingBegin { thread, time, text });
+        }
+    }
+
+    /// Ends the spans of a thread that has ended at `time`.
+    pub fn end_thread(&mut self, thread: u32, time: u64, out: &mut Vec<ProgramEvent>) {
+        if let Some(mut spans) = self.threads.remove(&thread) {
+            spans.end_all(thread, time, &mut self.ended);
+            out.extend(self.ended.drain(..).map(ProgramEvent::Span));
+        }
+    }
+
+    fn begin_selection(&mut self, time: u64, times: &Range<u64>) {
+        if !self.has_begun && time >= times.start {
+            self.has_begun = true;
+            self.threads.values_mut().for_each(OpenSpans::part);
+        }
+    }
+}
+
+impl FunctionNames {
+    /// Whether a return address is in a function.
+    fn has(&self, process: u32, function: u64, site: u64, names: TraceNames) -> bool {
+        let found = |address, is_return| {
+            let mut known = self.known.borrow_mut();
+            let find = || names.function_symbol(process, address, is_return).map(Rc::from);
+            known.entry((process, address, is_return)).or_insert_with(find).clone()
+        };
+        found(function, false).is_some_and(|function| found(site, true) == Some(function))
+    }
+}
