@@ -29,6 +29,14 @@ pub const MUTEX: u8 = 2;
 pub const USER: u8 = 12;
 /// Numbers of [`USER`] from this one on have the rows of the table; those below are the program's.
 pub const USER_EVENTS: u8 = 90;
+/// The number of user_span.
+pub const USER_SPAN: u8 = 90;
+/// The number of user_mark.
+pub const USER_MARK: u8 = 91;
+/// The number of user_counter.
+pub const USER_COUNTER: u8 = 92;
+/// The number of user_object, by which a program gives an object a name.
+pub const USER_OBJECT: u8 = 93;
 
 /// The category of the program's functions.
 pub const FUNC: u8 = 13;
@@ -262,6 +270,9 @@ mod tests {
             assert!(core::ptr::eq(Event::find(event.category, event.number).unwrap(), &EVENTS[index]));
         }
         assert!(Event::find(2, 99).is_none());
+        let names =
+            [USER_SPAN, USER_MARK, USER_COUNTER, USER_OBJECT].map(|number| Event::find(USER, number).unwrap().name);
+        assert_eq!(names, ["user_span", "user_mark", "user_counter", "user_object"]);
     }
 
     #[test]

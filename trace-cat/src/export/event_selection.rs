@@ -1,6 +1,7 @@
 //! What of the timeline is selected. The analysis knows of processes, LWPs, objects, kinds of objects and times; the rest is here.
 
 use spec::EventSet;
+use spec::tables::{USER, USER_COUNTER, USER_MARK, USER_SPAN};
 
 use super::program_event::{ProgramEvent, ProgramSpan, ProgramText};
 use crate::options::Selection;
@@ -22,11 +23,7 @@ pub struct EventSelection {
 const CREATE: (u8, u8) = (1, 1);
 const JOIN: (u8, u8) = (1, 3);
 const FORK: (u8, u8) = (11, 1);
-/// The category of a program's own events, and the numbers of those with names; and that of functions.
-const USER: u8 = 12;
-const USER_SPAN: u8 = 90;
-const USER_MARK: u8 = 91;
-const USER_COUNTER: u8 = 92;
+/// The beginning of a function.
 const FUNC_ENTER: (u8, u8) = (13, 1);
 
 impl EventSelection {

@@ -6,19 +6,12 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use foldhash::fast::RandomState;
+use spec::tables::{FUNC, USER, USER_COUNTER, USER_MARK, USER_OBJECT, USER_SPAN};
 
 use super::open_spans::OpenSpans;
 use super::program_event::{ProgramEvent, ProgramSpan, ProgramText};
 use crate::report::contention::NumericRecord;
 use crate::report::trace_names::TraceNames;
-
-/// Categories, and the numbers of events.
-const USER: u8 = 12;
-const FUNC: u8 = 13;
-const SPAN: u8 = 90;
-const MARK: u8 = 91;
-const COUNTER: u8 = 92;
-const OBJECT: u8 = 93;
 
 /// The spans in progress, by thread.
 #[derive(Debug, Default)]
@@ -50,8 +43,8 @@ impl ProgramEvents {
         }
         let text = match number {
             _ if category == FUNC => ProgramText::Function(names.analysis.threads[thread as usize].process, a1),
-            SPAN | MARK | COUNTER => ProgramText::Name(a1),
-            OBJECT => return,
+            USER_SPAN | USER_MARK | USER_COUNTER => ProgramText::Name(a1),
+            USER_OBJECT => return,
             number => ProgramText::Number(number),
         };
         let spans = self.threads.entry(thread).or_default();
@@ -65,8 +58,8 @@ impl ProgramEvents {
             (ProgramText::Function(..), ..) => {}
             (_, _, 1) => spans.begin(text, time),
             (_, _, 2) => has_begin = spans.end(text, thread, time, &mut self.ended),
-            (_, COUNTER, _) => out.push(ProgramEvent::Count { thread, time, text, value: a2 as i64 }),
-            (_, MARK, _) => {
+            (_, USER_COUNTER, _) => out.push(ProgramEvent::Count { thread, time, text, value: a2 as i64 }),
+            (_, USER_MARK, _) => {
                 out.push(ProgramEvent::Mark { thread, time, text, values: [a2 as i64, 0, 0, 0, 0] });
             }
             _ => {

@@ -1,14 +1,13 @@
 //! What each record means to the analysis. Numbers of events are those of the table of events (`spec/events.tsv`).
 
+use spec::tables::{USER, USER_OBJECT};
+
 use super::analysis::Analysis;
 use super::holds::Release;
 use super::numeric_record::NumericRecord;
 use super::object_state::ObjectKind::{self, Barrier, Cond, Futex, Mutex, Rmutex, Rwlock, Sema, Spin};
 use super::tables::ImageEnd;
 use crate::record::call_stack::TRACE_STACK;
-
-/// The number of user_object, by which a program gives an object a name.
-const OBJECT_NAME: u8 = 93;
 
 /// The return record of a system call with its error in the first column, as the records of other calls have it.
 fn returned_with_error(record: &NumericRecord) -> NumericRecord {
@@ -50,7 +49,7 @@ impl Analysis {
             9 => self.add_spin_record(thread, record),
             10 => self.add_futex_record(thread, record),
             11 => self.add_process_record(thread, record),
-            12 if record.event.1 == OBJECT_NAME => {
+            USER if record.event.1 == USER_OBJECT => {
                 let process = self.threads[thread as usize].process;
                 self.name_object(process, record.arguments[1], record.arguments[0]);
             }
