@@ -10,8 +10,7 @@ use crate::config::detail;
 use crate::glibc::call_arguments::given_limit_ns;
 use crate::glibc::next_functions::{self, NextFunction};
 use crate::glibc::object_words::{self, Ptr};
-use crate::recorder::{self, ReturnRecord};
-use crate::recorder::{records, switch};
+use crate::recorder::{self, ReturnRecord, records, switch};
 
 /// A kind of join that may wait, and its records.
 struct Join {

@@ -17,7 +17,8 @@
 /// hook, or on the stack if the function has six arguments. The address is right also if the host made a tail call.
 ///
 /// With `[EVENT next]` behind the result's type the stub jumps to the next function where nothing of the event is
-/// recorded, and nobody has changed anything: so a call costs two comparisons and jumps more, and touches neither stack nor registers that have a meaning.
+/// recorded, and nobody has changed anything: so a call costs two comparisons and jumps more, and touches neither stack nor
+/// registers that have a meaning.
 /// With `[EVENT]` it returns then: what a program calls to record (`threadt.h`) has no next function.
 ///
 /// The stub is exported as `symbol`, which stands for every version of the function; or, with
@@ -263,8 +264,7 @@ mod table {
     use crate::glibc::call_arguments::*;
     use crate::glibc::next_functions;
     use crate::glibc::object_words::*;
-    use crate::recorder::switch;
-    use crate::recorder::{self, ReturnRecord};
+    use crate::recorder::{self, ReturnRecord, switch};
 
     include!(concat!(env!("OUT_DIR"), "/hooks.rs"));
 }

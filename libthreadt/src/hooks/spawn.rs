@@ -8,9 +8,8 @@ use spec::id;
 use super::fork::{put_entry_record, put_return_record};
 use crate::glibc::next_functions;
 use crate::glibc::object_words::Ptr;
-use crate::recorder::ReturnRecord;
-use crate::recorder::records;
-use crate::{clock, recorder, sys};
+use crate::recorder::{self, ReturnRecord, records};
+use crate::{clock, sys};
 
 /// The columns `kind` of these functions.
 const SYSTEM: u64 = 4;

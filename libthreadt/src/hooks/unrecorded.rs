@@ -18,8 +18,7 @@ use crate::hooks::result::errno;
 use crate::lifecycle::{
     Restriction, change_file_size_limit, close_descriptor, close_descriptors_from, replace_descriptor, restrict,
 };
-use crate::recorder;
-use crate::recorder::records;
+use crate::recorder::{self, records};
 use crate::sys::{self, host_numbers, user_dispatch};
 
 /// What `prctl(option, value, more, length, selector)` forbids.

@@ -9,8 +9,10 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering::Relaxed;
 
 use spec::buffer::{CONTROL_OFFSET, CONTROL_VERSION, ControlWords, Owner, PAGE, Settings};
+use spec::names::FileName;
 
 use crate::trace::file_handle::open_regular;
+use crate::trace::file_names::{ProcessFiles, split_name};
 use crate::trace::process_liveness::owner_is_alive;
 
 /// A process that can be changed.
@@ -42,6 +44,14 @@ impl ControlledProcess {
             Ok(Some(process))
         } else {
             Err(io::Error::other("its process cannot be changed"))
+        }
+    }
+
+    /// The names of its files; `None` if its trbuf has no name of one.
+    pub fn files(&self) -> Option<ProcessFiles> {
+        match split_name(&self.path).1 {
+            Some(FileName::Buffers(number)) => Some(ProcessFiles::of_file(&self.path, number)),
+            _ => None,
         }
     }
 

@@ -16,7 +16,7 @@ use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
 use crate::support::output_directory::make_empty;
 use crate::trace::file_handle::{DescriptorBudget, read_info};
-use crate::trace::file_names::{ProcessFiles, is_subdirectory, listed_directory, split_name};
+use crate::trace::file_names::{is_subdirectory, listed_directory};
 use crate::trace::inputs;
 use crate::trace::record_text::RecordText;
 
@@ -37,7 +37,7 @@ pub fn copy(processes: &[ControlledProcess], directory: &Path, diagnostics: &Dia
         let running = inputs.running.iter().find(|(files, _)| files.buffers_path() == process.path);
         let overwritten = running.iter().flat_map(|(_, copied)| &copied.leftovers.complete_from);
         let lines: String = overwritten.map(|thread| thread.line()).collect();
-        copy_info(&process.path, &lines, directory).map_err(name_error)?;
+        copy_info(process, &lines, directory).map_err(name_error)?;
     }
     Ok(())
 }
@@ -82,16 +82,16 @@ fn copy_text(text: &RecordText, directory: &Path) -> io::Result<()> {
     out.flush()
 }
 
-/// Copies the trinfo of the process whose trbuf is at `path`, with more `lines`, and what its directory has for all of its processes.
-fn copy_info(path: &Path, lines: &str, directory: &Path) -> io::Result<()> {
-    let Some(FileName::Buffers(number)) = split_name(path).1 else { return Ok(()) };
-    let info = ProcessFiles::of_file(path, number).path(FileName::Info(number));
+/// Copies the trinfo of a process, with more `lines`, and what its directory has for all of its processes.
+fn copy_info(process: &ControlledProcess, lines: &str, directory: &Path) -> io::Result<()> {
+    let Some(files) = process.files() else { return Ok(()) };
+    let info = files.path(FileName::Info(files.number));
     let mut text = read_info(&info).or_else(none_if_absent)?;
     // The process may be writing.
     text.truncate(memchr::memrchr(b'\n', &text).map_or(0, |newline| newline + 1));
     text.extend_from_slice(lines.as_bytes());
     create(&place_for(&info, directory)?)?.write_all(&text)?;
-    let clock = listed_directory(path.parent().unwrap_or(Path::new(""))).join("trclock");
+    let clock = listed_directory(&files.directory).join("trclock");
     if let Ok(text) = read_info(&clock) {
         create(&place_for(&clock, directory)?)?.write_all(&text)?;
     }

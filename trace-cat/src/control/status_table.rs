@@ -15,7 +15,7 @@ use crate::options::{CommandError, StatusOptions};
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::error::Error;
 use crate::trace::file_handle::read_info;
-use crate::trace::file_names::{ProcessFiles, listed_directory, owner_of_records, split_name};
+use crate::trace::file_names::{listed_directory, owner_of_records};
 
 const HEADINGS: [&str; 10] =
     ["PID", "NAME", "GENERATION", "PAUSED", "LEVEL", "STACK", "DETAIL", "WRITTEN", "LOST", "EVENTS"];
@@ -61,29 +61,21 @@ fn row(process: &ControlledProcess) -> io::Result<[String; 10]> {
     let yes_no = |yes| if yes { "yes" } else { "no" }.to_owned();
     Ok([
         process.pid.to_string(),
-        name(&process.path),
+        name(process),
         settings.generation.to_string(),
         yes_no(settings.paused),
         if settings.only_blocked { "blocked" } else { "all" }.to_owned(),
         settings.stack_frames.to_string(),
         if settings.detail { "on" } else { "off" }.to_owned(),
-        written(&process.path).to_string(),
+        written(process).to_string(),
         lost.to_string(),
         event_names(&settings.events),
     ])
 }
 
-/// The files of the process whose trbuf is at `path`.
-fn files(path: &Path) -> Option<ProcessFiles> {
-    match split_name(path).1 {
-        Some(FileName::Buffers(number)) => Some(ProcessFiles::of_file(path, number)),
-        _ => None,
-    }
-}
-
 /// The name of the process's program.
-fn name(path: &Path) -> String {
-    let text = files(path).and_then(|files| read_info(&files.path(FileName::Info(files.number))).ok());
+fn name(process: &ControlledProcess) -> String {
+    let text = process.files().and_then(|files| read_info(&files.path(FileName::Info(files.number))).ok());
     let text = text.unwrap_or_default();
     let names = info::lines(&text).filter(|(key, _)| *key == b"comm");
     let name: Vec<u8> = names.last().map_or_else(|| b"?".to_vec(), |(_, value)| info::unescape(value).collect());
@@ -91,8 +83,8 @@ fn name(path: &Path) -> String {
 }
 
 /// How many bytes its record files have.
-fn written(path: &Path) -> u64 {
-    let Some(files) = files(path) else { return 0 };
+fn written(process: &ControlledProcess) -> u64 {
+    let Some(files) = process.files() else { return 0 };
     let entries = fs::read_dir(listed_directory(&files.directory)).into_iter().flatten().flatten();
     let is_own = |path: &Path| {
         owner_of_records(path).is_some_and(|(owner, _)| owner.number == files.number && owner.prefix.is_empty())
