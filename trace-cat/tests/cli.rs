@@ -14,6 +14,8 @@ mod hostile;
 mod pager;
 #[path = "cli/paje.rs"]
 mod paje;
+#[path = "cli/parquet.rs"]
+mod parquet;
 #[path = "cli/progress.rs"]
 mod progress;
 #[path = "cli/recover.rs"]

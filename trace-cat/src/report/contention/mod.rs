@@ -35,6 +35,7 @@ mod occupancy;
 mod path_waits;
 mod pending_wait;
 mod small_vectors;
+mod table_log;
 mod tables;
 mod thread_creation;
 mod timeline_event;
@@ -52,11 +53,12 @@ pub use holds::Knowledge;
 pub use moment::Moment;
 pub use numeric_record::NumericRecord;
 pub use object_state::{ObjectKind, ObjectState};
+pub use table_log::CallSubject;
 pub use tables::{ImageEnd, OngoingCall, ProgramState, ThreadState};
 pub use timeline_event::{HoldInterval, TimelineEvent, WaitInterval};
 pub use wait_graph::{BlockedThread, ChainEnd, WaitGraph};
 pub use wait_selection::WaitSelection;
-pub use wait_shares::Holder;
+pub use wait_shares::{Holder, WaitShares};
 
 #[cfg(test)]
 mod analysis_tests;
