@@ -34,6 +34,7 @@ mod object_table;
 mod occupancy;
 mod path_waits;
 mod pending_wait;
+mod segment_log;
 mod small_vectors;
 mod tables;
 mod thread_creation;
