@@ -1,5 +1,6 @@
 //! The documents: each command that they show is run, and prints what they show.
 
+mod containers;
 mod expected_output;
 mod normal_form;
 mod page;
