@@ -1,5 +1,6 @@
 # make            build target/release/libthreadt.so and target/release/trace-cat
-# make demo       record a parallel sort, and print parts of its trace
+# make demo       record three small programs, each with a typical problem, and print what the report says (docs/tour.md)
+# make demo-sort  record a parallel sort, and print parts of its trace
 # make test       install what the tests need, build, run every test
 # make test-glibc run programs under other versions of glibc, from Debian's packages, which apt downloads into target/glibc
 #                 (GLIBC="untried-rwlocks bullseye bookworm trixie sid")
@@ -55,9 +56,10 @@ MAN := $(TARGET)/man
 COMPLETIONS := $(TARGET)/completions
 DOCUMENTS := $(TARGET)/documents
 PAGES := $(addprefix $(MAN)/,$(patsubst %.in,%,$(notdir $(wildcard */man/*.in))))
+DOCS := $(wildcard *.md docs/*.md docs/tour/*)
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: all toolchain demo test test-glibc setup soak bench bench-parts bench-merge bench-follow fuzz miri man completions documents install install-files install-headers packages deb dist test-packages clean
+.PHONY: all toolchain demo demo-sort test test-glibc setup soak bench bench-parts bench-merge bench-follow fuzz miri man completions documents install install-files install-headers packages deb dist test-packages clean
 
 all: toolchain
 	$(CARGO) build --release --locked
@@ -68,6 +70,9 @@ toolchain:
 
 demo: all
 	@sh tests/demo $(RELEASE)
+
+demo-sort: all
+	@sh tests/demo-sort $(RELEASE)
 
 setup:
 	@sh tests/setup
@@ -149,6 +154,7 @@ install-files: man completions install-headers
 	install -D -m 755 $(LIBRARY) $(DESTDIR)$(LIBDIR)/libthreadt.so
 	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/trace-cat
 	install -D -m 644 spec/events.tsv $(SHARE)/threadt/events.tsv
+	for page in $(DOCS); do install -D -m 644 $$page $(SHARE)/doc/threadt/$$page || exit 1; done
 	for page in $(PAGES); do \
 		install -D -m 644 $$page $(SHARE)/man/man$${page##*.}/$${page##*/} || exit 1; \
 	done

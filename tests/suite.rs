@@ -60,3 +60,6 @@ mod control;
 
 // trace-cat --follow: what running processes record is printed as it happens, once, and in order.
 mod follow;
+
+// The documents: their commands are run, and print what they show.
+mod documents;

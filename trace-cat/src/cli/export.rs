@@ -2,9 +2,8 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 
 use super::analysis_inputs::{AnalysisInputs, for_each_batch, output_name};
 use super::print::selected_paths;
@@ -21,6 +20,7 @@ use crate::report::runs;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
 use crate::symbols::Symbolizer;
+use crate::trace::hosts::{Host, HostTable};
 use crate::trace::interned_names::InternedNames;
 
 /// Bytes that are collected before they are written.
@@ -29,6 +29,7 @@ const CHUNK: usize = 256 << 10;
 /// What is exported.
 struct ExportInputs<'a> {
     merge: &'a Merge<'a>,
+    hosts: &'a HostTable,
     /// The time of the first record.
     start: u64,
     analysis: Analysis,
@@ -60,9 +61,10 @@ pub fn export(options: &Options, diagnostics: &Diagnostics) -> Result<bool, Comm
     let selection = EventSelection::new(selection);
     let interned = InternedNames::new(file_groups(&paths));
     let sources = NameSources { recorded: trace.recorded, symbols, interned, objects: RefCell::default() };
-    let inputs = ExportInputs { merge: &merge, start, analysis, selection, sources, running };
+    let inputs =
+        ExportInputs { merge: &merge, hosts: &trace.inputs.hosts, start, analysis, selection, sources, running };
     let has_drawn = match (place, output) {
-        (Some(place), _) => write_table(inputs, origins(&trace.known, printing.host.as_deref()), place),
+        (Some(place), _) => write_table(inputs, origins(&trace.known, &paths, printing.host.as_deref()), place),
         (None, Some(output)) => write_timeline(inputs, printing.format, output),
         (None, None) => Ok(true),
     };
@@ -74,7 +76,7 @@ pub fn export(options: &Options, diagnostics: &Diagnostics) -> Result<bool, Comm
 
 /// Writes a timeline. Returns whether anything selected was drawn.
 fn write_timeline(inputs: ExportInputs, format: OutputFormat, mut output: Output) -> io::Result<bool> {
-    let ExportInputs { merge, analysis, selection, sources, running, .. } = inputs;
+    let ExportInputs { merge, hosts, analysis, selection, sources, running, .. } = inputs;
     let mut export = TimelineExport::new(analysis, selection, sources, timeline_sink(format));
     let mut out = Vec::with_capacity(CHUNK);
     let mut take = |records: &[u8]| {
@@ -85,17 +87,17 @@ fn write_timeline(inputs: ExportInputs, format: OutputFormat, mut output: Output
         }
         Ok(())
     };
-    for_each_batch(merge, "exporting", &mut take)?;
+    for_each_batch(merge, hosts, "exporting", &mut take)?;
     output.write(&out)?;
     export.finish(&running, &mut |bytes| output.write(bytes))
 }
 
 /// Writes a table. Returns whether it has a row.
 fn write_table(inputs: ExportInputs, origins: HashMap<u32, ProcessOrigin>, place: TablePlace) -> io::Result<bool> {
-    let ExportInputs { merge, start, analysis, selection, sources, running } = inputs;
+    let ExportInputs { merge, hosts, start, analysis, selection, sources, running } = inputs;
     let mut export = TableExport::new(analysis, selection, sources, origins, (place, start))?;
     let mut take = |records: &[u8]| NumericRecord::of_bytes(records).try_for_each(|record| export.add(&record));
-    for_each_batch(merge, "exporting", &mut take)?;
+    for_each_batch(merge, hosts, "exporting", &mut take)?;
     export.finish(&running)
 }
 
@@ -121,17 +123,16 @@ fn table_place(printing: &Printing, diagnostics: &Diagnostics) -> io::Result<Tab
     }
 }
 
-/// Where each process ran: on the host that is named, or else on this one if it was this boot.
-fn origins(known: &HashMap<u32, ProcessInfo>, host: Option<&str>) -> HashMap<u32, ProcessOrigin> {
-    let kernel_text = |name: &str| {
-        let text = fs::read_to_string(Path::new("/proc/sys/kernel").join(name));
-        text.unwrap_or_default().trim().to_owned()
-    };
-    let (present_boot, present_host) = (kernel_text("random/boot_id"), kernel_text("hostname"));
-    let origin = |process: &ProcessInfo| {
+/// Where each process ran, by the number by which it is known: on the host that is named, or else on that of its directory.
+fn origins(known: &HashMap<u32, ProcessInfo>, paths: &[PathBuf], name: Option<&str>) -> HashMap<u32, ProcessOrigin> {
+    let hosts = HostTable::of_all(paths);
+    let own =
+        |host: &Host, pid: u32| host.directories.iter().find_map(|(directory, _)| hosts.view(directory)?.own(pid));
+    let origin = |shown: u32, process: &ProcessInfo| {
+        let of_several = hosts.hosts.iter().find_map(|host| Some((&*host.name, own(host, shown)?)));
+        let (host, pid) = of_several.unwrap_or((hosts.hosts.first().map_or("", |host| &host.name), shown));
         let boot = String::from_utf8_lossy(&process.system[0]).into_owned();
-        let guess = if !boot.is_empty() && boot == present_boot { &present_host } else { &boot };
-        ProcessOrigin { host: host.unwrap_or(guess).to_owned(), boot }
+        ProcessOrigin { host: name.unwrap_or(host).to_owned(), boot, pid }
     };
-    known.iter().map(|(pid, process)| (*pid, origin(process))).collect()
+    known.iter().map(|(pid, process)| (*pid, origin(*pid, process))).collect()
 }

@@ -172,8 +172,9 @@ impl AnalysedTrace {
         let paths = selected_paths(&named, &runs::find_runs(&named.paths), diagnostics)?;
         let output = options.output.as_deref();
         let Some(trace) = AnalysisInputs::collect(&paths, output, diagnostics)? else { return Ok(None) };
-        let merge =
-            Merge::prepare(&trace.inputs.texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
+        // Batches wait for the analysis, too.
+        let limits = MergeLimits { waiting_max: 8 << 20, ..MergeLimits::default() };
+        let merge = Merge::prepare(&trace.inputs.texts, limits, diagnostics).map_err(Error::temporary)?;
 
         let start = merge.span().map_or(0, |(start, _)| start);
         let selection = WaitSelection { objects, ..selection(options, start) };
@@ -190,7 +191,7 @@ impl AnalysedTrace {
             }
             Ok(())
         };
-        for_each_batch(&merge, "analysing", &mut take).map_err(Error::temporary)?;
+        for_each_batch(&merge, &trace.inputs.hosts, "analysing", &mut take).map_err(Error::temporary)?;
         let graph = analysis.finish(&trace.inputs.running_until());
         let graph = match moment {
             Some(moment) => moment.graph(graph),

@@ -68,8 +68,7 @@ pub struct Printing {
 
     /// With -F parquet: the name of the host on which the trace was recorded
     ///
-    /// Without it, this host's name if the trace is of its present boot, else the boot's ID. Example: -F parquet --host db1 -o
-    /// db1.parquet trace
+    /// Without it, the name of each host as --hosts shows it. Example: -F parquet --host db1 -o db1.parquet trace
     #[arg(long, value_name = "HOST")]
     pub host: Option<String>,
 }

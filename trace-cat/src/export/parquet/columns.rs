@@ -61,7 +61,7 @@ pub static COLUMNS: [Column; 36] = [
     column("boot", Text, |row| text(row.process.boot)),
     column("program", Text, |row| text(row.process.program)),
     column("build_id", Text, |row| text(row.process.build_id)),
-    column("pid", Int32, |row| Some(row.pid.into())),
+    column("pid", Int32, |row| Some(row.process.pid.into())),
     column("lwp", Int32, |row| Some(row.lwp.into())),
     column("tid", Int64, |row| Some(row.tid as i64)),
     column("event", Text, |row| text(row.event)),

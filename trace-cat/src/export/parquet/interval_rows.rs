@@ -98,7 +98,6 @@ impl IntervalRows<'_> {
             kind: self.texts.kind(kind),
             time: times.1,
             process: self.texts.process(state.process, self.scene),
-            pid: self.scene.process(state.process).pid,
             lwp: state.lwp,
             tid: state.tid,
             entry: Some(times.0),

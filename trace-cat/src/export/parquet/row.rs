@@ -9,7 +9,6 @@ pub struct Row {
     pub kind: TextId,
     pub time: u64,
     pub process: ProcessTexts,
-    pub pid: u32,
     pub lwp: u32,
     pub tid: u64,
     pub event: TextId,
@@ -31,6 +30,7 @@ pub struct Row {
 /// What the rows of a process have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessTexts {
+    pub pid: u32,
     pub host: TextId,
     pub boot: TextId,
     pub program: TextId,

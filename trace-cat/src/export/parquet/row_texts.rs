@@ -15,6 +15,8 @@ pub struct ProcessOrigin {
     pub host: String,
     /// The boot ID; empty if it is not known.
     pub boot: String,
+    /// Its ID there.
+    pub pid: u32,
 }
 
 /// What a row is.
@@ -89,6 +91,7 @@ impl RowTexts {
             let build_id = program.and_then(|program| program.maps.first()?.build_id.as_deref());
             let origin = origins.get(&state.pid);
             ProcessTexts {
+                pid: origin.map_or(state.pid, |origin| origin.pid),
                 host: texts.number(origin.map_or("", |origin| &origin.host)),
                 boot: optional(texts, origin.map_or("", |origin| &origin.boot)),
                 program: optional(texts, program.map_or("", |program| &program.exe)),

@@ -92,7 +92,6 @@ impl TableExport {
             kind: self.texts.kind(RowKind::Record),
             time: record.time,
             process: self.texts.process(scene.thread(thread).process, &scene),
-            pid: record.pid,
             lwp: record.lwp,
             tid: record.tid,
             event: self.texts.event(record.event),
@@ -112,10 +111,10 @@ impl TableExport {
         }
         for stack in std::mem::take(&mut self.stacks) {
             if self.selection.wants_record(&stack, thread, None, &self.analysis) {
-                let NumericRecord { time, pid, lwp, tid, event, .. } = stack;
+                let NumericRecord { time, lwp, tid, event, .. } = stack;
                 let (kind, process, event_number) = (row.kind, row.process, event);
                 let (event, record) = (self.texts.event(event), Some((stack.which, stack.arguments)));
-                self.put(&Row { kind, time, process, pid, lwp, tid, event, event_number, record, ..Row::default() })?;
+                self.put(&Row { kind, time, process, lwp, tid, event, event_number, record, ..Row::default() })?;
             }
         }
         self.put_others()
@@ -189,7 +188,6 @@ impl TableExport {
                 kind: self.texts.kind(RowKind::Call),
                 time,
                 process: self.texts.process(process, &scene),
-                pid: key.pid,
                 lwp: key.lwp,
                 tid: key.tid,
                 event: self.texts.event(event),

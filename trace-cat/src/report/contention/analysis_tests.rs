@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::analysis::Analysis;
 use super::holds::Knowledge;
 use super::numeric_record::NumericRecord;
-use super::tables::ImageEnd;
+use super::tables::{ImageEnd, OngoingCall};
 use super::wait_graph::{ChainEnd, WaitGraph};
 use super::wait_selection::WaitSelection;
 
@@ -262,7 +262,7 @@ fn a_thread_is_stuck_behind_one_that_ended_or_waits_for_a_condition() {
     // Nobody is known to have 96.
     assert_eq!(wrong(&analysis, &graph), (vec![], vec![(3, 1), (4, 2)]));
     let ends: Vec<ChainEnd> = graph.stuck.iter().map(|stuck| stuck.end).collect();
-    assert!(matches!(ends[..], [ChainEnd::Ended(_), ChainEnd::Idle(_, (3, 4))]), "{ends:?}");
+    assert!(matches!(ends[..], [ChainEnd::Ended(_), ChainEnd::Idle(_, OngoingCall { event: (3, 4), .. })]), "{ends:?}");
 }
 
 #[test]

@@ -35,8 +35,8 @@ pub struct StuckThread {
 pub enum ChainEnd {
     /// A thread that has ended.
     Ended(u32),
-    /// A thread that waits for a condition, semaphore or barrier, in a call of this event.
-    Idle(u32, (u8, u8)),
+    /// A thread that waits for a condition, semaphore or barrier, in this call.
+    Idle(u32, OngoingCall),
     /// A deadlock.
     Deadlock(u32),
 }
@@ -89,7 +89,12 @@ impl WaitGraph {
     pub fn objects(&self) -> impl Iterator<Item = u32> {
         let blocked = self.deadlocks.iter().flatten();
         let in_deadlocks = blocked.flat_map(|blocked| blocked.holds.iter().copied().chain(blocked.call.object));
-        in_deadlocks.chain(self.stuck.iter().filter_map(|stuck| stuck.call.object))
+        let last_call = |stuck: &StuckThread| match stuck.end {
+            ChainEnd::Idle(_, call) => call.object,
+            ChainEnd::Ended(_) | ChainEnd::Deadlock(_) => None,
+        };
+        let of_stuck = self.stuck.iter().flat_map(move |stuck| stuck.call.object.into_iter().chain(last_call(stuck)));
+        in_deadlocks.chain(of_stuck)
     }
 
     fn select(&mut self, analysis: &Analysis) {
@@ -246,7 +251,7 @@ fn last_of_chain(analysis: &Analysis, thread: u32) -> Option<ChainEnd> {
         // Only waits without a time limit.
         Some(call) if state.has_gone_on(call) => None,
         Some(call) if call.waits && matches!(call.event, (3, 4) | (4, 2) | (7, 2)) => {
-            Some(ChainEnd::Idle(thread, call.event))
+            Some(ChainEnd::Idle(thread, *call))
         }
         Some(_) => None,
     }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::chain_end::chain_end_text;
 use super::document::{Document, LIST_MAX, surplus};
 use super::misuse_text::misuse_text;
-use super::tables::thread_label;
-use crate::report::contention::{BlockedThread, ChainEnd, OngoingCall};
+use crate::report::contention::{BlockedThread, OngoingCall};
 use crate::report::lock_order::{LockCycle, OrderStep};
 use crate::report::trace_names::event_name;
 
@@ -40,13 +40,6 @@ impl Document<'_> {
     pub fn stuck(&mut self) -> Vec<Value> {
         self.leave_out("stuck", self.view.graph.stuck.len().saturating_sub(LIST_MAX) as u64);
         let stuck = self.view.graph.stuck.iter().take(LIST_MAX).map(|stuck| {
-            let note = match stuck.end {
-                ChainEnd::Ended(thread) => format!("{} has ended", thread_label(self.view, thread)),
-                ChainEnd::Idle(thread, call) => {
-                    format!("{} is in {}", thread_label(self.view, thread), event_name(call))
-                }
-                ChainEnd::Deadlock(thread) => format!("{} is in a deadlock", thread_label(self.view, thread)),
-            };
             json!({
                 "thread": self.lwp(stuck.thread),
                 "pid": self.pid(stuck.thread),
@@ -55,7 +48,7 @@ impl Document<'_> {
                 "since": self.time(stuck.call.entry),
                 "held_by": self.lwp(stuck.held_by),
                 "site": self.view.place(stuck.call.site),
-                "note": note,
+                "note": chain_end_text(self.view, &stuck.end).join("; "),
             })
         });
         stuck.collect()

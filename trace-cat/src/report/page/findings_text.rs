@@ -1,9 +1,9 @@
 //! What is wrong, as text: deadlocks, stuck threads and possible deadlocks.
 
+use super::chain_end::chain_end_text;
 use super::misuse_text::misuse_text;
 use super::tables;
 use super::view::ReportView;
-use crate::report::contention::ChainEnd;
 use crate::report::lock_order::LockCycle;
 use crate::report::misuse::Misuse;
 use crate::report::trace_names::event_name;
@@ -71,14 +71,7 @@ fn append_graph(view: &ReportView, top: usize, text: &mut String) {
         };
         let (thread, call) = (tables::thread_label(view, stuck.thread), event_name(stuck.call.event));
         *text += &format!("  {thread} in {call} {what}\n");
-        let end = match stuck.end {
-            ChainEnd::Ended(thread) => format!("{} has ended", tables::thread_label(view, thread)),
-            ChainEnd::Idle(thread, call) => {
-                format!("{} is in {}", tables::thread_label(view, thread), event_name(call))
-            }
-            ChainEnd::Deadlock(thread) => format!("{} is in a deadlock", tables::thread_label(view, thread)),
-        };
-        *text += &format!("    and {end}\n");
+        *text += &format!("    and {}\n", chain_end_text(view, &stuck.end).join("\n      "));
     }
     more(view.graph.stuck.len().saturating_sub(top), text);
 }

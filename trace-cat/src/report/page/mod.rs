@@ -1,6 +1,7 @@
 //! The report: a page of text, a JSON document, and files for other programs. `view` sorts and labels what all show.
 
 mod against;
+mod chain_end;
 mod csv;
 mod document;
 mod findings;
@@ -8,6 +9,7 @@ mod findings_text;
 mod html;
 mod limits;
 mod misuse_text;
+mod object_rows;
 mod path_summary;
 mod pprof;
 mod stacks;
