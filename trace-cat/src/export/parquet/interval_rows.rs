@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::row::{BlameShare, HoldFigures, Row, WaitFigures};
+use super::row::{BlameShare, Row, RowHold, RowWait};
 use super::row_texts::{RowKind, RowTexts};
 use crate::export::scene::TimelineScene;
 use crate::report::contention::{HoldInterval, Holder, WaitInterval, WaitShares};
@@ -47,7 +47,7 @@ impl IntervalRows<'_> {
     pub fn add_wait(&mut self, wait: &WaitInterval, shares: &WaitShares) {
         let waker =
             wait.waker.map(|waker| (self.scene.thread(waker.thread).lwp, self.texts.site(waker.site, self.scene)));
-        let figures = WaitFigures {
+        let figures = RowWait {
             waited: wait.to - wait.from,
             handoff: shares.handoff,
             unknown: shares.unknown,
@@ -80,7 +80,7 @@ impl IntervalRows<'_> {
     /// Adds a hold, which was still open when the records or the process ended, or not.
     pub fn add_hold(&mut self, hold: &HoldInterval, is_open: bool) {
         let site = self.texts.site(hold.site, self.scene);
-        let figures = HoldFigures { held: hold.to - hold.from, site };
+        let figures = RowHold { held: hold.to - hold.from, site };
         let is_free = self.row.as_ref().is_some_and(|(row, subject)| row.held.is_none() && subject.ended_hold(hold));
         match self.row.as_mut().filter(|_| is_free) {
             Some((row, _)) => row.held = Some(figures),

@@ -18,9 +18,9 @@ pub struct Row {
     pub record: Option<(u8, [u64; 5])>,
     pub entry: Option<u64>,
     pub duration: Option<u64>,
-    pub waited: Option<WaitFigures>,
+    pub waited: Option<RowWait>,
     pub blame: Option<BlameShare>,
-    pub held: Option<HoldFigures>,
+    pub held: Option<RowHold>,
     pub object: ObjectTexts,
     pub site: TextId,
     /// A call or hold has not ended; of waits, `waited` has that.
@@ -47,7 +47,7 @@ pub struct ObjectTexts {
 
 /// A wait that the row's record ended. Times are nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WaitFigures {
+pub struct RowWait {
     pub waited: u64,
     pub handoff: u64,
     pub unknown: u64,
@@ -66,7 +66,7 @@ pub struct BlameShare {
 
 /// A hold that the row's record ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HoldFigures {
+pub struct RowHold {
     pub held: u64,
     /// Where the object was acquired.
     pub site: TextId,

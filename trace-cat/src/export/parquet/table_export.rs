@@ -24,7 +24,7 @@ pub struct TableExport {
     texts: RowTexts,
     /// Which events are those of calls.
     calls: EventTable<bool>,
-    open: OpenCalls<OpenCall>,
+    open: OpenCalls<PendingCall>,
     /// The parts of stacks that belong to the next record. Their rows are behind its row.
     stacks: Vec<NumericRecord>,
     /// Rows without a record.
@@ -36,7 +36,7 @@ pub struct TableExport {
 
 /// A call without a return record so far.
 #[derive(Clone, Copy, Debug)]
-struct OpenCall {
+struct PendingCall {
     entry: u64,
     thread: u32,
     subject: CallSubject,
@@ -134,7 +134,7 @@ impl TableExport {
                 if self.open.len() >= OPEN_CALLS_MAX {
                     self.put_open_calls()?;
                 }
-                self.open.begin(key, OpenCall { entry: time, thread, subject });
+                self.open.begin(key, PendingCall { entry: time, thread, subject });
                 Ok((None, subject))
             }
             2 => {
@@ -179,7 +179,7 @@ impl TableExport {
     fn put_open_calls(&mut self) -> io::Result<()> {
         let mut calls = std::mem::take(&mut self.open).into_open_calls();
         calls.sort_by_key(|(key, call)| (call.entry, key.pid, key.lwp));
-        for (key, OpenCall { entry, thread, subject }) in calls {
+        for (key, PendingCall { entry, thread, subject }) in calls {
             let event = (key.category, key.number);
             let scene = self.sources.scene(&self.analysis);
             let process = scene.thread(thread).process;
