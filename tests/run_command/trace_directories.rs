@@ -79,7 +79,15 @@ fn a_purpose_reaches_the_program() {
     let steps = super::super::harness::Program::c("hostile/steps.c");
     let pairs = |purpose: &str| {
         let run = started_anywhere(&test).args(["-d", purpose, "--for", purpose]).arg(&steps).args(["pairs", "100"]);
-        run.run().exited(super::super::hostile::DONE);
+        let output = run.run();
+        output.exited(super::super::hostile::DONE);
+        let is_partial = ["contention", "flight"].contains(&purpose);
+        assert_eq!(
+            output.stderr_text().contains("; not known of the others: "),
+            is_partial,
+            "{}",
+            output.stderr_text()
+        );
         Trace::read(&test.directory().join(purpose)).of("mutex_unlock").len()
     };
     assert_eq!(["contention", "timeline", "everything", "flight"].map(pairs), [0, 100, 100, 100]);

@@ -1,7 +1,7 @@
-// A thread waits for a semaphore, while the main thread posts another one and waits for a third one for 10 ms, again and
-// again. When the file `go` appears in
-// the working directory, the thread may go on.
+// A thread, "gatekeeper", waits for a semaphore, while the main thread posts another one and waits for a third one for 10 ms, again
+// and again. When the file `go` appears in the working directory, the thread may go on.
 
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <semaphore.h>
 #include <time.h>
@@ -21,6 +21,7 @@ int main(void) {
     pthread_t thread;
     CHECK(sem_init(&gate, 0, 0) == 0 && sem_init(&ticks, 0, 0) == 0 && sem_init(&never, 0, 0) == 0);
     CHECK(pthread_create(&thread, NULL, wait_at_the_gate, NULL) == 0);
+    CHECK(pthread_setname_np(thread, "gatekeeper") == 0);
     while (access("go", F_OK) != 0) {
         CHECK(sem_post(&ticks) == 0);
         struct timespec soon;

@@ -24,8 +24,8 @@ use crate::support::diagnostics::Diagnostics;
 use crate::trace::file_handle::DescriptorBudget;
 use crate::trace::inputs::{self, TraceInputs};
 
-/// How many batches of records wait for the analysis at most.
-const BATCHES: usize = 8;
+/// How many batches of records wait for the analysis at most. A batch of a large trace takes 8 MB.
+const BATCHES: usize = 2;
 
 /// The files of a trace, and its processes.
 pub struct AnalysisInputs {

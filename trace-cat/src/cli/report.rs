@@ -172,8 +172,9 @@ impl AnalysedTrace {
         let paths = selected_paths(&named, &runs::find_runs(&named.paths), diagnostics)?;
         let output = options.output.as_deref();
         let Some(trace) = AnalysisInputs::collect(&paths, output, diagnostics)? else { return Ok(None) };
-        let merge =
-            Merge::prepare(&trace.inputs.texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
+        // Batches wait for the analysis, too.
+        let limits = MergeLimits { waiting_max: 8 << 20, ..MergeLimits::default() };
+        let merge = Merge::prepare(&trace.inputs.texts, limits, diagnostics).map_err(Error::temporary)?;
 
         let start = merge.span().map_or(0, |(start, _)| start);
         let selection = WaitSelection { objects, ..selection(options, start) };

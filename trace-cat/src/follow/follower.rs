@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::directory_watch::DirectoryWatch;
 use super::growing_files::GrowingFiles;
+use super::past::Past;
 use super::reorder_window::Intake;
 use super::running_process::RunningProcess;
 use crate::support::diagnostics::Diagnostics;
@@ -20,8 +21,7 @@ pub struct Follower<'a> {
     pub clock_offset: i64,
     /// The time of the first record, if it is not read.
     pub origin: Option<u64>,
-    /// The entry records of calls that are open then, if nothing from before is printed.
-    pub open_calls: Vec<Box<[u8]>>,
+    pub past: Past,
     /// How long a record waits for earlier ones, nanoseconds.
     pub hold: u64,
     /// A process or a file has been discovered.

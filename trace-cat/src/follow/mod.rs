@@ -25,6 +25,7 @@ mod live_thread;
 mod live_timeline;
 mod new_in_buffers;
 mod new_in_rings;
+mod past;
 mod printer;
 mod reorder_window;
 mod running_process;
@@ -90,7 +91,7 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
     if let Some(origin) = follow.origin {
         printer.begin(origin);
     }
-    follow.open_calls.iter().for_each(|line| printer.begin_call(line));
+    printer.know(&follow.past);
     follow.catch_up(texts, follow.horizon(began), &mut printer)?;
     let present = loop {
         let began = Instant::now();

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use super::line_tail::{LastLines, LineTail};
 use super::live_timeline::LiveTimeline;
+use super::past::Past;
 use crate::filter::{LineLimit, NeededRecords, OpenCallTable, StreamingFilter};
 use crate::options::{OutputFormat, Printing, Selection, TimePoint};
 use crate::output::destination::Output;
@@ -144,15 +145,18 @@ impl<'a> Printer<'a> {
         self.complete_from = time;
     }
 
-    /// Takes the entry record of a call that goes on, where nothing is printed of what was before.
-    pub fn begin_call(&mut self, line: &[u8]) {
-        self.filter.push(line, &mut Vec::new());
-        if let Some(timeline) = &mut self.timeline {
-            // It is among the first ones: nothing is written.
-            _ = timeline.add(line, &mut self.text);
+    /// Takes what is known of the time before the first record.
+    pub fn know(&mut self, past: &Past) {
+        for line in &past.open_calls {
+            self.filter.push(line, &mut Vec::new());
+            if let Some(timeline) = &mut self.timeline {
+                // It is among the first ones: nothing is written.
+                _ = timeline.add(line, &mut self.text);
+            }
         }
         if let Formatter::Timeline(formatter) = &mut self.formatter {
-            formatter.begin_call(line);
+            past.open_calls.iter().for_each(|line| formatter.begin_call(line));
+            past.names.iter().for_each(|line| formatter.add_name(line));
         }
     }
 

@@ -19,12 +19,11 @@ use super::follower::Follower;
 use super::growing_file::GrowingFile;
 use super::growing_files::GrowingFiles;
 use super::live_thread::record_time;
+use super::past::{BEGINNING, Past};
 use super::reorder_window::Intake;
 use super::running_process::RunningProcess;
-use crate::calls::pairing::{CallKey, OpenCalls};
 use crate::options::{CommandError, Options};
 use crate::output::destination;
-use crate::record::call_stack::is_stack;
 use crate::record::columns;
 use crate::report::runs;
 use crate::support::diagnostics::{Diagnostics, reason};
@@ -35,9 +34,6 @@ use crate::trace::file_names::{ProcessFiles, owner_of_records, split_name};
 use crate::trace::inputs;
 use crate::trace::known_files::KnownFiles;
 use crate::trace::record_text::RecordText;
-
-/// How many bytes of a text have its first record: one that signal handlers interrupted comes after theirs.
-const BEGINNING: usize = 16 << 10;
 
 impl<'a> Follower<'a> {
     /// Finds the existing files and processes. The returned texts are to be merged; following goes on from there.
@@ -99,7 +95,7 @@ impl<'a> Follower<'a> {
             intake: Intake::default(),
             clock_offset: realtime_offset(),
             origin: None,
-            open_calls: Vec::new(),
+            past: Past::default(),
             hold,
             idle_rounds: 0,
             merged,
@@ -121,7 +117,7 @@ impl<'a> Follower<'a> {
             let runs = |text: &&Arc<RecordText>| {
                 owner_of_records(&text.path).is_some_and(|(process, _)| running.contains(&process))
             };
-            follow.open_calls = open_calls(texts.iter().filter(runs));
+            follow.past = Past::of(texts.iter().filter(runs));
             return Ok((follow, Vec::new()));
         }
         Ok((follow, texts))
@@ -183,35 +179,6 @@ fn first_time(text: &RecordText) -> Option<u64> {
     let length = text.read_at(&mut bytes, text.stretch(0)?.start).ok()?;
     let lines = bytes[..length].split_inclusive(|&byte| byte == b'\n');
     lines.filter_map(record_time).min()
-}
-
-/// The entry records, in the order of time, of calls that are open at the end of these texts: a thread that waits records nothing, so
-/// they are among the last ones.
-fn open_calls<'a>(texts: impl Iterator<Item = &'a Arc<RecordText>>) -> Vec<Box<[u8]>> {
-    let mut open = OpenCalls::default();
-    for text in texts {
-        let (mut last, mut at) = (Vec::new(), text.end().saturating_sub(BEGINNING as u64));
-        while let Some(stretch) = text.stretch(at) {
-            let start = last.len();
-            last.resize(start + (stretch.end - stretch.start) as usize, 0);
-            let Ok(length @ 1..) = text.read_at(&mut last[start..], stretch.start) else { break };
-            last.truncate(start + length);
-            at = stretch.start + length as u64;
-        }
-        // The first line may have been cut.
-        for line in columns::lines(&last).filter(|line| record_time(line).is_some()) {
-            let event = columns::event(line);
-            match event.2 {
-                _ if is_stack(line) => {}
-                1 => open.begin(CallKey::of(line, event), (columns::time(line), Box::from(line))),
-                2 => drop(open.end(CallKey::of(line, event))),
-                _ => {}
-            }
-        }
-    }
-    let mut entries: Vec<_> = open.into_open_calls().into_iter().map(|(_, entry)| entry).collect();
-    entries.sort();
-    entries.into_iter().map(|(_, line)| line).collect()
 }
 
 /// Whether the process, whose trbuf nobody has mapped, may map it again, because it has not ended.

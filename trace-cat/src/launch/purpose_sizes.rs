@@ -90,37 +90,54 @@ impl PurposeSizes {
         all
     }
 
-    /// Whether the sizes are known of a trace of `bytes` bytes if this was recorded, and are new and worth telling.
+    /// Whether sizes are known of a trace of `bytes` bytes if this was recorded, and are new and worth telling.
     pub fn are_told(recording: &Recording, bytes: u64) -> bool {
-        let is_partial = recording.ring.is_some()
-            || recording.level == Some(RecordingLevel::Blocked)
-            || recording.max.is_some()
-            || ["THR_TRACE_RING", "THR_TRACE_LEVEL", "THR_TRACE_MAX"].into_iter().any(is_set);
-        let is_everything = !lacks_events(recording) && bytes >= WORTH_TELLING;
-        !is_partial && (is_everything || recording.purpose.is_some())
+        let is_cut = recording.max.is_some() || is_set("THR_TRACE_MAX");
+        let is_everything = !lacks_events(recording) && lacks_calls(recording).is_none() && bytes >= WORTH_TELLING;
+        !is_cut && (is_everything || recording.purpose.is_some())
     }
 
-    /// What is known of the sizes if this was recorded.
+    /// What is known of the sizes if this was recorded, and why no more is.
     pub fn describe(&self, recording: &Recording) -> String {
-        let has_everything = !lacks_events(recording) || recording.purpose == Some(Purpose::Everything);
+        let unknown = lacks_calls(recording);
+        let is_of = |purpose| recording.purpose == Some(purpose);
+        // What is there is all that this purpose writes.
+        let own = |purpose, size: u64| if unknown.is_some() && is_of(purpose) { self.everything } else { size };
+        let has_everything = !lacks_events(recording) || is_of(Purpose::Everything);
         let all = [
-            ("everything", self.everything, has_everything),
-            ("timeline", self.timeline, true),
-            ("contention", self.contention, true),
-            ("flight", self.flight, true),
+            ("everything", self.everything, unknown.is_none() && has_everything),
+            ("timeline", self.timeline, unknown.is_none()),
+            ("contention", own(Purpose::Contention, self.contention), unknown.is_none() || is_of(Purpose::Contention)),
+            ("flight", own(Purpose::Flight, self.flight), unknown.is_none() || is_of(Purpose::Flight)),
         ];
         let known = all.into_iter().filter(|(_, _, is_known)| *is_known);
         // How long stacks are is not known where none was recorded.
-        let more = |name| if name == "contention" { " and stacks" } else { "" };
+        let more = |name| if name == "contention" && unknown.is_none() { " and stacks" } else { "" };
         let sizes: Vec<String> =
             known.map(|(name, size, _)| format!("{name} {}{}", DecimalBytes(size), more(name))).collect();
-        sizes.join(", ")
+        let why = unknown.map(|why| format!("; not known of the others: {why}")).unwrap_or_default();
+        sizes.join(", ") + &why
+    }
+}
+
+/// Why calls were not recorded that other values of `--for` record.
+fn lacks_calls(recording: &Recording) -> Option<&'static str> {
+    if recording.ring.is_some() || is_set("THR_TRACE_RING") {
+        Some("a ring keeps only the newest records")
+    } else if recording.level.map_or_else(is_blocked_by_environment, |level| level == RecordingLevel::Blocked) {
+        Some("calls that did not wait were not recorded")
+    } else {
+        None
     }
 }
 
 /// Whether a variable of the environment is set and not empty.
 fn is_set(name: &str) -> bool {
     std::env::var_os(name).is_some_and(|value| !value.is_empty())
+}
+
+fn is_blocked_by_environment() -> bool {
+    std::env::var_os("THR_TRACE_LEVEL").is_some_and(|level| level == "blocked")
 }
 
 /// Whether only some events were recorded.
@@ -262,7 +279,11 @@ mod tests {
         assert_eq!(told(None, 9), None);
         assert_eq!(told(Some(Purpose::Everything), 9).as_deref(), Some(all));
         assert_eq!(told(Some(Purpose::Timeline), 9).as_deref(), all.strip_prefix("everything 3.00 MB, "));
-        assert_eq!(told(Some(Purpose::Contention), 3_000_000), None);
-        assert_eq!(told(Some(Purpose::Flight), 3_000_000), None);
+        let contention = "contention 3.00 MB; not known of the others: calls that did not wait were not recorded";
+        assert_eq!(told(Some(Purpose::Contention), 9).as_deref(), Some(contention));
+        let flight = "flight 3.00 MB; not known of the others: a ring keeps only the newest records";
+        assert_eq!(told(Some(Purpose::Flight), 9).as_deref(), Some(flight));
+        let ring = Recording { ring: Some(1 << 20), ..Recording::default() };
+        assert!(!PurposeSizes::are_told(&ring, 3_000_000), "no purpose was named");
     }
 }

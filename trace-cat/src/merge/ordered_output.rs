@@ -24,8 +24,9 @@ struct OutputState {
     /// The finished output of later slices, and the bytes of memory that it takes.
     waiting: BTreeMap<usize, LineBuffer>,
     waiting_bytes: usize,
-    /// Buffers to use again.
+    /// Buffers to use again, and the bytes of memory that they take.
     spare: Vec<LineBuffer>,
+    spare_bytes: usize,
     /// The consumer needs no more, or failed.
     is_over: bool,
     result: io::Result<()>,
@@ -39,6 +40,7 @@ impl<'a> OrderedOutput<'a> {
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
             spare: Vec::new(),
+            spare_bytes: 0,
             is_over: false,
             result: Ok(()),
         };
@@ -74,7 +76,9 @@ impl<'a> OrderedOutput<'a> {
         if state.next != slice && !state.is_over {
             state.waiting_bytes += lines.memory();
             state.waiting.insert(slice, lines);
-            return state.spare.pop().unwrap_or_default();
+            let spare = state.spare.pop().unwrap_or_default();
+            state.spare_bytes -= spare.memory();
+            return spare;
         }
         loop {
             drop(state);
@@ -84,7 +88,11 @@ impl<'a> OrderedOutput<'a> {
             let next = state.next;
             let Some(waiting) = state.waiting.remove(&next) else { break };
             state.waiting_bytes -= waiting.memory();
-            state.spare.push(std::mem::replace(&mut lines, waiting));
+            let taken = std::mem::replace(&mut lines, waiting);
+            if state.waiting_bytes + state.spare_bytes + taken.memory() <= self.waiting_max {
+                state.spare_bytes += taken.memory();
+                state.spare.push(taken);
+            }
             self.changed.notify_all();
         }
         drop(state);

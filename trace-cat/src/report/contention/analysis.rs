@@ -189,7 +189,7 @@ impl Analysis {
             state.may_be_robust = self.processes[process as usize].knowledge.complete_from > 0;
             if self.selection.has_times() {
                 let times = &self.selection.times;
-                state.occupancy.divided_times = (times.start, Some(times.end));
+                state.occupancy.log.divided_times = (times.start, Some(times.end));
             }
             self.objects.push(state)
         });

@@ -3,8 +3,8 @@
 use super::analysis::Analysis;
 use super::wait_shares::Holder;
 
-/// The most pairs of waiter and holder that are kept: as many as a hash table of 2^20 places takes.
-const PAIRS_MAX: usize = 7 << 17;
+/// The most pairs of waiter and holder that are kept: as many as a hash table of 2^19 places takes.
+const PAIRS_MAX: usize = 7 << 16;
 
 impl Analysis {
     /// Blames holders, given in order, for their shares of a wait of a thread for an object.

@@ -3,7 +3,7 @@
 use super::small_vectors::add_sum;
 
 /// How many holders and wakers are kept of all objects together; when there are so many, an object gets no more than a few.
-const CALLERS_MAX: usize = 1 << 22;
+const CALLERS_MAX: usize = 1 << 21;
 /// A few.
 const CALLERS_OF_FULL: usize = 16;
 

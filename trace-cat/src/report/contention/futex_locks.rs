@@ -6,8 +6,10 @@
 use spec::futex_locks::FutexLock;
 
 use super::analysis::{Analysis, WaitPlace};
+use super::futex_state::FutexCall;
 use super::holds::FinishedWait;
 use super::object_state::ObjectKind;
+use super::tables::OngoingCall;
 use super::wait_shares::{Holder, WaitShares};
 use super::wakeups::Waker;
 
@@ -41,6 +43,12 @@ impl Analysis {
         is_futex && self.sites.sites[site as usize].futex_lock.flatten().is_some()
     }
 
+    /// Whether a call that waits, waits for a lock.
+    pub fn is_contention(&self, call: &OngoingCall) -> bool {
+        let is_lock = call.object.is_some_and(|object| self.objects[object as usize].kind.is_lock());
+        is_lock || call.futex == FutexCall::Lock || self.is_in_futex_lock(call.object, call.site)
+    }
+
     /// Accounts a wait until `end` in the code of a lock. Who woke the thread had the lock until then, as where acquisitions are not
     /// recorded.
     pub fn account_futex_lock(&mut self, object: u32, end: u64, place: WaitPlace, waker: Option<Waker>) {
@@ -72,8 +80,14 @@ mod tests {
     use crate::report::contention::timeline_event::TimelineEvent;
     use crate::report::contention::wait_selection::WaitSelection;
 
-    /// Waits for two words, at two sites, of which the first is in the code of a lock.
     fn analysed(selection: WaitSelection) -> Analysis {
+        let mut analysis = recorded(selection);
+        analysis.finish(&[]);
+        analysis
+    }
+
+    /// Waits for two words, at two sites, of which the first is in the code of a lock.
+    fn recorded(selection: WaitSelection) -> Analysis {
         let mut analysis = Analysis::new(HashMap::new(), selection);
         analysis.timeline = Some(Vec::new());
         for line in [
@@ -93,7 +107,6 @@ mod tests {
                 analysis.name_futex_site(Some(&FUTEX_LOCKS[0]).filter(|_| is_lock));
             }
         }
-        analysis.finish(&[]);
         analysis
     }
 
@@ -107,6 +120,24 @@ mod tests {
         assert_eq!(analysis.pairs.values().collect::<Vec<_>>(), [&(1, 20)]);
         let names: Vec<_> = analysis.objects.iter().map(|object| object.kind_name()).collect();
         assert_eq!(names, ["std Mutex", "futex"]);
+    }
+
+    #[test]
+    fn a_wait_that_goes_on_is_one_for_the_lock_from_its_beginning() {
+        let drawn = |only_contention: bool| -> Vec<(u64, u64, bool)> {
+            let mut analysis = recorded(WaitSelection { only_contention, ..WaitSelection::default() });
+            for line in [(50, 1, "10:1:1", [64, 0x89, 2, 0, 0x1000]), (51, 3, "10:1:1", [72, 0x89, 2, 0, 0x2000])] {
+                analysis.add(&record((line.0, line.1, line.2, &line.3)));
+            }
+            let intervals = (0..3).flat_map(|thread| analysis.open_intervals(thread, 60));
+            let waits = intervals.filter_map(|interval| match interval {
+                TimelineEvent::Wait(wait) => Some((wait.from, wait.to, wait.is_contention)),
+                _ => None,
+            });
+            waits.collect()
+        };
+        assert_eq!(drawn(false), [(50, 60, true), (51, 60, false)]);
+        assert_eq!(drawn(true), [(50, 60, true)]);
     }
 
     #[test]

@@ -41,6 +41,10 @@ impl ObjectTable {
                 index
             }
             None => {
+                if self.states.len() == self.states.capacity() {
+                    // Twice the room would be the most memory of a report with many objects.
+                    self.states.reserve_exact(self.states.len() / 8 + 16);
+                }
                 self.states.push(state);
                 self.states.len() as u32 - 1
             }

@@ -4,17 +4,14 @@
 //! are its shares. Nothing is logged while nobody waits. A release whose record is missing shows only at the next acquisition:
 //! then the segments of that hold are changed, because nobody knows when it ended.
 
-use std::collections::VecDeque;
-
 use super::holds::{FinishedWait, Hold, Knowledge, Release, Released, WATCH};
 use super::pending_wait::PendingWait;
-use super::small_vectors::{push, push_back};
-use super::wait_shares::{Holder, Occupant, Segment, WaitShares};
+use super::segment_log::SegmentLog;
+use super::small_vectors::push;
+use super::wait_shares::{Holder, Occupant, WaitShares};
 
 /// The most waits that ended without an acquisition and wait for the next change.
 const GIVEN_UP_MAX: usize = 1 << 16;
-/// The most segments of a log; of more, the older ones are added to the shares of the waits that cover them.
-const SEGMENTS_MAX: usize = 4096;
 
 /// Holders of an object, and the waits for it.
 #[derive(Debug, Default)]
@@ -28,18 +25,12 @@ pub struct Occupancy {
     changed_at: u64,
     /// When it was last certain that nobody had it for reading.
     no_readers_at: u64,
-    /// The end of the log.
-    logged_until: u64,
-    log: VecDeque<Segment>,
-    /// How many segments were removed from the beginning of the log.
-    removed: u64,
+    pub log: SegmentLog,
     waits: Vec<PendingWait>,
     /// How many of them are threads', not times that are watched.
     waiting: u32,
     /// Waits that ended without an acquisition.
     given_up: Vec<PendingWait>,
-    /// Only the parts of waits from the first time on and before the second are divided.
-    pub divided_times: (u64, Option<u64>),
 }
 
 impl Occupancy {
@@ -59,92 +50,31 @@ impl Occupancy {
 
     /// Logs the time up to `now`, which has been as it is.
     fn advance(&mut self, now: u64, knowledge: Knowledge) {
-        let from = self.logged_until;
-        self.logged_until = now.max(from);
-        if self.waits.is_empty() || now <= from {
-            return;
+        let passed = self.log.advance(now);
+        if self.waits.is_empty() {
+            return self.rest();
         }
-        let occupant = self.occupant(knowledge);
-        match self.log.back_mut() {
-            Some(last) if last.occupant == occupant => last.to = now,
-            _ => push_back(&mut self.log, Segment { from, to: now, occupant }),
+        if let Some(passed) = passed {
+            self.log.push(passed, self.occupant(knowledge));
         }
-        if self.log.len() > SEGMENTS_MAX {
-            self.fold(SEGMENTS_MAX / 2);
+        if let Some(count) = self.log.excess() {
+            self.log.fold(count, self.waits.iter_mut().chain(&mut self.given_up));
         }
     }
 
-    /// Adds the first `count` segments to the shares of the waits that cover them, and removes them.
-    fn fold(&mut self, count: usize) {
-        let until = self.log[count].from;
-        let (mut waits, mut given_up) = (std::mem::take(&mut self.waits), std::mem::take(&mut self.given_up));
-        for wait in waits.iter_mut().chain(&mut given_up) {
-            let until = wait.end.map_or(until, |end| end.min(until));
-            wait.shares = self.shares(wait, until);
-            wait.divided_until = until.max(wait.divided_until);
+    /// Gives back the memory of waits when nobody waits: of a hundred thousand objects few have waiters at a time.
+    fn rest(&mut self) {
+        if self.given_up.is_empty() && self.waits.capacity() > 0 {
+            self.waits = Vec::new();
+            self.log.release();
         }
-        (self.waits, self.given_up) = (waits, given_up);
-        self.log.drain(..count);
-        self.removed += count as u64;
-    }
-
-    /// The shares of a wait up to `until`, which is not after the end of the log.
-    fn shares(&self, wait: &PendingWait, until: u64) -> WaitShares {
-        let until = self.divided_times.1.map_or(until, |end| end.min(until));
-        let mut shares = wait.shares.clone();
-        let mut divided_until = wait.divided_until;
-        let first = wait.first.saturating_sub(self.removed) as usize;
-        for segment in self.log.iter().skip(first) {
-            let (from, to) = (segment.from.max(divided_until), segment.to.min(until));
-            if from < to {
-                shares.add(&Occupant::Unknown, from - divided_until);
-                shares.add(&segment.occupant, to - from);
-                divided_until = to;
-            } else if segment.from >= until {
-                break;
-            }
-        }
-        shares.add(&Occupant::Unknown, until.saturating_sub(divided_until));
-        shares
-    }
-
-    /// Replaces the occupants of the log's segments from `from` on.
-    fn rewrite(&mut self, from: u64, change: impl Fn(&Occupant) -> Option<Occupant>) {
-        let mut index = self.log.len();
-        while index > 0 && self.log[index - 1].to > from {
-            index -= 1;
-            let segment = &mut self.log[index];
-            let Some(occupant) = change(&segment.occupant) else { continue };
-            let old = std::mem::replace(&mut segment.occupant, occupant);
-            if segment.from < from {
-                let before = Segment { from: segment.from, to: from, occupant: old };
-                segment.from = from;
-                // Waits whose first segment has a later number begin one segment earlier, which their times leave out.
-                self.log.insert(index, before);
-                break;
-            }
-        }
-    }
-
-    /// Forgets a hold from `from` on: then somebody unknown had the object, or nobody if `is_free`.
-    fn rewrite_hold(&mut self, holder: Holder, from: u64, is_free: bool) {
-        self.rewrite(from, |occupant| match occupant {
-            Occupant::One(known) if *known == holder => {
-                Some(if is_free { Occupant::Nobody } else { Occupant::Unknown })
-            }
-            Occupant::Several(holders) if holders.contains(&holder) => {
-                let others: Box<[Holder]> = holders.iter().copied().filter(|known| *known != holder).collect();
-                Some(if let [one] = others[..] { Occupant::One(one) } else { Occupant::Several(others) })
-            }
-            _ => None,
-        });
     }
 
     /// Ends all holds, because somebody else has the object although no release is recorded. Returns those that were recorded.
     pub fn lose_holds(&mut self) -> Vec<Hold> {
         let holds = std::mem::take(&mut self.holds);
         if !holds.is_empty() {
-            holds.iter().for_each(|hold| self.rewrite_hold(hold.holder, hold.from, false));
+            holds.iter().for_each(|hold| self.log.rewrite_hold(hold.holder, hold.from, false));
             self.released_at = None;
         }
         holds.into_iter().filter(|hold| hold.is_recorded).collect()
@@ -168,7 +98,7 @@ impl Occupancy {
     pub fn end_dead_hold(&mut self, end: u64, now: u64, knowledge: Knowledge) -> Option<Hold> {
         self.advance(now, knowledge);
         let hold = self.holds.pop()?;
-        self.rewrite_hold(hold.holder, end.max(hold.from), true);
+        self.log.rewrite_hold(hold.holder, end.max(hold.from), true);
         self.released_at = Some(now);
         Some(hold)
     }
@@ -301,7 +231,7 @@ impl Occupancy {
         let from = if knowledge.only_blocked { 0 } else { knowledge.complete_from }.max(self.changed_at);
         if from < now {
             let holder = Holder { thread, site: 0 };
-            self.rewrite(from, |occupant| (*occupant == Occupant::Unknown).then_some(Occupant::One(holder)));
+            self.log.rewrite(from, |occupant| (*occupant == Occupant::Unknown).then_some(Occupant::One(holder)));
         }
         let is_outer = how != Release::PerhapsInner || knowledge.complete_from == 0;
         (self.changed_at, self.released_at) = (now, is_outer.then_some(now));
@@ -326,7 +256,6 @@ impl Occupancy {
     pub fn begin_wait(&mut self, key: u64, site: u32, now: u64, knowledge: Knowledge) {
         self.advance(now, knowledge);
         if self.waits.is_empty() && self.given_up.is_empty() {
-            self.removed += self.log.len() as u64;
             self.log.clear();
         }
         if self.waits.is_empty() && knowledge.only_blocked {
@@ -336,8 +265,7 @@ impl Occupancy {
         // A thread that is woken while nobody holds the mutex does not wait for it.
         let rank = self.waiting + u32::from(key < WATCH || !self.holds.is_empty());
         self.waiting += u32::from(key < WATCH);
-        let first = (self.removed + self.log.len() as u64).saturating_sub(1);
-        let divided_until = now.max(self.divided_times.0);
+        let (first, divided_until) = (self.log.current(), self.log.divided_from(now));
         push(&mut self.waits, PendingWait { key, entry: now, divided_until, site, first, rank, ..Default::default() });
     }
 
@@ -363,7 +291,7 @@ impl Occupancy {
     pub fn watched(&mut self, key: u64, now: u64, knowledge: Knowledge) -> (WaitShares, u32) {
         self.advance(now, knowledge);
         let wait = self.waits.iter().find(|wait| wait.key == key);
-        wait.map_or_else(Default::default, |wait| (self.shares(wait, now), wait.rank))
+        wait.map_or_else(Default::default, |wait| (self.log.shares(wait, now), wait.rank))
     }
 
     /// Forgets what had been taken for a wait.
@@ -394,7 +322,7 @@ impl Occupancy {
     }
 
     fn finish(&self, end: u64, wait: PendingWait) -> FinishedWait {
-        let shares = self.shares(&wait, end);
+        let shares = self.log.shares(&wait, end);
         wait.finished(end, shares)
     }
 }

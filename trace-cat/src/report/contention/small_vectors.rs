@@ -23,14 +23,17 @@ pub fn push_back<T>(queue: &mut VecDeque<T>, element: T) {
 pub fn add_sum<K: Ord>(sums: &mut Vec<(K, u64)>, key: K, value: u64) {
     match sums.binary_search_by(|(known, _)| known.cmp(&key)) {
         Ok(index) => sums[index].1 += value,
-        Err(index) => {
-            if sums.len() == sums.capacity() {
-                // Most need no more than one; those that need many waste at most a quarter.
-                sums.reserve_exact(sums.len() / 4 + 1);
-            }
-            sums.insert(index, (key, value));
-        }
+        Err(index) => insert(sums, index, (key, value)),
     }
+}
+
+/// Inserts an element at an index.
+pub fn insert<T>(vector: &mut Vec<T>, index: usize, element: T) {
+    if vector.len() == vector.capacity() {
+        // Most need no more than one; those that need many waste at most a quarter.
+        vector.reserve_exact(vector.len() / 4 + 1);
+    }
+    vector.insert(index, element);
 }
 
 #[cfg(test)]

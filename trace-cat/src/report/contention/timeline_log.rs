@@ -125,9 +125,10 @@ impl Analysis {
             let ((from, began_before), to, is_open) = (clipped(call.entry), now, true);
             let &OngoingCall { object, site, .. } = call;
             let (is_cut, holder, waker) = ((began_before, false), None, None);
-            let is_contention = object.is_some_and(|object| self.objects[object as usize].kind.is_lock());
+            let is_contention = self.is_contention(call);
             let (is_rest, has_timed_out) = (false, false);
-            if from < to && self.is_selected(thread, object) {
+            let is_wanted = is_contention || !self.selection.only_contention;
+            if from < to && is_wanted && self.is_selected(thread, object) {
                 let wait = WaitInterval {
                     thread,
                     object,
