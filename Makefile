@@ -56,8 +56,7 @@ MAN := $(TARGET)/man
 COMPLETIONS := $(TARGET)/completions
 DOCUMENTS := $(TARGET)/documents
 PAGES := $(addprefix $(MAN)/,$(patsubst %.in,%,$(notdir $(wildcard */man/*.in))))
-# The pages for users, and the programs that they show.
-DOCS := $(filter-out docs/decisions.md,$(wildcard docs/*.md)) $(wildcard docs/tour/*)
+DOCS := $(wildcard *.md docs/*.md docs/tour/*)
 SHARE = $(DESTDIR)$(PREFIX)/share
 
 .PHONY: all toolchain demo demo-sort test test-glibc setup soak bench bench-parts bench-merge bench-follow fuzz miri man completions documents install install-files install-headers packages deb dist test-packages clean
@@ -155,7 +154,7 @@ install-files: man completions install-headers
 	install -D -m 755 $(LIBRARY) $(DESTDIR)$(LIBDIR)/libthreadt.so
 	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/trace-cat
 	install -D -m 644 spec/events.tsv $(SHARE)/threadt/events.tsv
-	for page in README.md CHANGELOG.md $(DOCS); do install -D -m 644 $$page $(SHARE)/doc/threadt/$$page || exit 1; done
+	for page in $(DOCS); do install -D -m 644 $$page $(SHARE)/doc/threadt/$$page || exit 1; done
 	for page in $(PAGES); do \
 		install -D -m 644 $$page $(SHARE)/man/man$${page##*.}/$${page##*/} || exit 1; \
 	done

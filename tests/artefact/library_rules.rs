@@ -6,7 +6,7 @@ use object::elf::{DF_1_NODELETE, DF_1_NOW, DF_STATIC_TLS};
 
 use super::elf_library::Library;
 
-/// The oldest glibc that the README promises to run on.
+/// The oldest glibc that README.md promises to run on.
 const OLDEST_GLIBC: [u32; 2] = [2, 28];
 
 /// The linker keeps room for thread-local storage of libraries that are loaded late; more than this might not fit.

@@ -1,5 +1,6 @@
 //! The documents: each command that they show is run, and prints what they show.
 
+mod containers;
 mod expected_output;
 mod normal_form;
 mod page;
@@ -64,19 +65,76 @@ fn without_end<'a, 'b>(lines: &'a [&'b str]) -> &'a [&'b str] {
     &lines[..end]
 }
 
-/// Runs the commands as if they were typed, and prints a mark before the output of each.
+/// Runs the commands as if they were typed, and prints a mark before the output of each. Files that pages name where they are
+/// installed are those of the build.
 fn shell_script(commands: &[ShownCommand]) -> String {
     // Where a page waits for a program to do something, a busy machine needs more time.
     let mut script = "exec 2>&1\nsleep() { command sleep 4; }\nstatus=0\n".to_owned();
     for (index, command) in commands.iter().enumerate() {
-        let _ = write!(script, "printf '{MARK}%d\\n' {index}\n(exit $status)\n{}\nstatus=$?\n", command.text);
+        let mut text = command.text.clone();
+        for (installed, built) in [
+            ("/usr/local/lib/libthreadt.so", library()),
+            ("/usr/local/share/threadt/events.tsv", repository().join("spec/events.tsv")),
+        ] {
+            text = text.replace(installed, built.to_str().expect("the path is text"));
+        }
+        let _ = write!(script, "printf '{MARK}%d\\n' {index}\n(exit $status)\n{text}\nstatus=$?\n");
     }
     script
 }
 
+/// Makes a test of each page that shows commands, and a list of these pages.
+macro_rules! pages {
+    ($($test:ident $page:literal)*) => {
+        const PAGES: &[&str] = &[$($page),*];
+        $(
+            #[test]
+            fn $test() {
+                check($page);
+            }
+        )*
+    };
+}
+
+pages! {
+    readme "README.md"
+    tour "docs/tour.md"
+    recording "docs/recording.md"
+    reading "docs/reading.md"
+    reports "docs/reports.md"
+    views "docs/views.md"
+    format "docs/format.md"
+}
+
+/// README.md and the pages below docs, with their texts.
+fn all_pages() -> Vec<(String, String)> {
+    let pages = fs::read_dir(repository().join("docs")).unwrap().map(|entry| entry.unwrap().file_name());
+    let pages = pages.filter_map(|name| Some(format!("docs/{}", name.to_str()?)));
+    let pages = pages.filter(|page| page.ends_with(".md")).chain(["README.md".to_owned()]);
+    pages.map(|page| (page.clone(), fs::read_to_string(repository().join(page)).unwrap())).collect()
+}
+
 #[test]
-fn the_tour_finds_what_is_wrong_with_its_programs() {
-    check("docs/tour.md");
+fn every_page_with_commands_has_a_test() {
+    for (page, text) in all_pages() {
+        assert_eq!(!commands(&text).is_empty(), PAGES.contains(&&*page), "{page}");
+    }
+}
+
+#[test]
+fn links_lead_to_files() {
+    let mut links = 0;
+    for (page, text) in all_pages() {
+        let directory = repository().join(&page);
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+            if !link.is_empty() && !link.contains("://") {
+                let file = directory.parent().unwrap().join(link);
+                assert!(file.exists(), "{page} has a link to {link}");
+                links += 1;
+            }
+        }
+    }
+    assert!(links > 10, "the pages have links");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{DONE, assert_complete, traced_mutexes};
 const ARGUMENTS: [&str; 5] = ["pairs", "100", "threads", "2", "1000"];
 
 /// AddressSanitizer's runtime wants to be the first library and refuses to run where it is not: the one setting that it
-/// needs is in the README.
+/// needs is in docs/limits.md.
 #[test]
 fn address_sanitizer_needs_one_setting() {
     let program = Program::with_flags("hostile/steps.c", &["-fsanitize=address"]);
