@@ -11,17 +11,30 @@ use super::trace_names::TraceNames;
 /// `mutex of new_queue queue.c:41 #2`.
 #[derive(Debug, Default)]
 pub struct ObjectNames {
-    names: HashMap<u32, String>,
+    names: HashMap<u32, SourceName>,
     /// How many objects have been asked for.
     known: u32,
     places: HashMap<u32, Option<String>>,
     counts: HashMap<(u32, String), u32>,
 }
 
+/// A name, whose end may be a number.
+#[derive(Debug)]
+struct SourceName {
+    text: String,
+    /// How many bytes it has without the number.
+    length: u32,
+}
+
 impl ObjectNames {
     /// The name of an object, as far as symbols give any.
     pub fn get(&self, index: u32) -> Option<&str> {
-        self.names.get(&index).map(String::as_str)
+        self.names.get(&index).map(|name| name.text.as_str())
+    }
+
+    /// The name without the number that tells the object apart from others of that name.
+    pub fn without_number(&self, index: u32) -> Option<&str> {
+        self.names.get(&index).map(|name| &name.text[..name.length as usize])
     }
 
     /// Names the objects that are among the first `count` and have no name yet.
@@ -34,7 +47,7 @@ impl ObjectNames {
         self.known = self.known.max(count);
     }
 
-    fn name_of(&mut self, names: TraceNames, object: &ObjectState) -> Option<String> {
+    fn name_of(&mut self, names: TraceNames, object: &ObjectState) -> Option<SourceName> {
         let TraceNames { analysis, recorded, symbols } = names;
         let variable = || {
             let process = &analysis.processes[object.process as usize];
@@ -60,6 +73,7 @@ impl ObjectNames {
         let name = alias.or_else(given).or_else(variable).or_else(from_place)?;
         let count = self.counts.entry((object.process, name.clone())).or_default();
         *count += 1;
-        Some(if *count == 1 { name } else { format!("{name} #{count}") })
+        let length = name.len() as u32;
+        Some(SourceName { text: if *count == 1 { name } else { format!("{name} #{count}") }, length })
     }
 }

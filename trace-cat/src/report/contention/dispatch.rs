@@ -146,6 +146,7 @@ impl Analysis {
                 let (object, _) = self.called_object(thread, record, Sema, arguments[4]);
                 let failed = arguments[1] == libc::EAGAIN as u64;
                 self.objects[object as usize].figures.failed_tries += u64::from(failed && self.is_counting);
+                self.take_semaphore(object, arguments[1]);
             }
             (4, 0) if arguments[1] == 0 => self.wake(thread, record, Sema, 1),
             (5, 0) => self.destroy(thread, record, Sema, arguments[1]),

@@ -107,7 +107,11 @@ impl Analysis {
         let queue = &mut self.objects[object as usize].wakeups;
         let Some((IdleWait { mutex, .. }, room)) = queue.next_wait() else {
             let is_signal = kind == ObjectKind::Cond;
-            self.objects[object as usize].figures.wasted_signals += u64::from(is_signal && self.is_counting);
+            let state = &mut self.objects[object as usize];
+            state.figures.wasted_signals += u64::from(is_signal && self.is_counting);
+            if kind == ObjectKind::Sema {
+                state.wakeups.push_surplus();
+            }
             return;
         };
         let capacity = u64::min(most, room.into()) as u32;
@@ -137,11 +141,14 @@ impl Analysis {
 
     /// Takes the return record of such a wait, which was none if it returned `unless`.
     pub fn return_from_idle_wait(&mut self, thread: u32, record: &NumericRecord, unless: Option<u64>) {
-        let Some(OngoingCall { object: Some(object), site, entry, waits: true, queue: moved_to, .. }) =
+        let Some(OngoingCall { object: Some(object), site, entry, waits, queue: moved_to, .. }) =
             self.close_call(thread, record)
         else {
             return;
         };
+        if !waits {
+            return self.take_semaphore(object, record.arguments[0]);
+        }
         self.settle_suspicions(thread, entry, None);
         let rval = record.arguments[0];
         let queue = &mut self.objects[moved_to.unwrap_or(object) as usize].wakeups;
@@ -160,6 +167,14 @@ impl Analysis {
         }
         self.expire_wakeups(object);
         moved_to.into_iter().for_each(|target| self.expire_wakeups(target));
+    }
+
+    /// Takes that a thread got a semaphore without waiting, if it did not fail.
+    pub fn take_semaphore(&mut self, object: u32, rval: u64) {
+        let state = &mut self.objects[object as usize];
+        if state.kind == ObjectKind::Sema && rval == 0 {
+            state.wakeups.take_without_wait();
+        }
     }
 
     /// Takes the entry record of a wait at a barrier. The last to arrive ends all waits. a2 is how many threads were missing; those

@@ -52,7 +52,7 @@ pub use histogram::{DurationHistogram, DurationSummary};
 pub use holds::Knowledge;
 pub use moment::Moment;
 pub use numeric_record::NumericRecord;
-pub use object_state::{ObjectKind, ObjectState};
+pub use object_state::{ObjectFigures, ObjectKind, ObjectState};
 pub use tables::{ImageEnd, OngoingCall, ProgramState, ThreadState};
 pub use timeline_event::{HoldInterval, TimelineEvent, WaitInterval};
 pub use wait_graph::{BlockedThread, ChainEnd, WaitGraph};

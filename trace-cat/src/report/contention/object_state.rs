@@ -5,6 +5,7 @@ use spec::futex_locks::FutexLock;
 use super::futex_state::PendingUnlock;
 use super::histogram::DurationHistogram;
 use super::occupancy::Occupancy;
+use super::small_vectors::add_sum;
 use super::wait_shares::Holder;
 use super::wakeups::{Waker, WakeupQueue};
 
@@ -234,14 +235,26 @@ impl ObjectFigures {
         self.calls + self.wait.count() + self.hold.count() > 0
     }
 
-    /// Adds those of an object that nobody waited for.
+    /// Adds those of another object.
     pub fn add(&mut self, other: &ObjectFigures) {
         self.calls += other.calls;
+        self.wait.merge(&other.wait);
+        self.contention += other.contention;
+        self.idleness += other.idleness;
+        self.open_waits += other.open_waits;
         self.failed_tries += other.failed_tries;
+        self.timeouts += other.timeouts;
         self.owner_changes += other.owner_changes;
         self.hold.merge(&other.hold);
         self.lost_holds += other.lost_holds;
+        self.max_waiters = self.max_waiters.max(other.max_waiters);
+        self.handoff += other.handoff;
+        self.unknown += other.unknown;
+        other.blamed.iter().for_each(|(holder, time)| add_sum(&mut self.blamed, *holder, *time));
+        self.blamed_others += other.blamed_others;
+        other.wakers.iter().for_each(|(waker, count)| add_sum(&mut self.wakers, *waker, *count));
         self.wasted_signals += other.wasted_signals;
+        other.worst.iter().for_each(|wait| self.add_worst(*wait));
     }
 
     /// Adds a wait to the longest, if it is one of them.

@@ -73,9 +73,30 @@ fn holds_of(records: &[NumericRecord]) -> (Vec<KnownHold>, KnownReleases) {
     (holds, releases)
 }
 
+/// Which posts the returns of waits for semaphores take, both by their places: who does not wait the latest, who waits the earliest.
+fn posts_of(records: &[NumericRecord]) -> BTreeMap<usize, usize> {
+    let mut posts: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    let mut taken = BTreeMap::new();
+    for (index, record) in records.iter().enumerate().filter(|(_, record)| record.event.0 == 4) {
+        match (record.event.1, record.which) {
+            (4, 0) => posts.entry(record.arguments[0]).or_default().push(index),
+            (2 | 30, 2) if record.arguments[0] == 0 => {
+                let [object, count, ..] = records[entry_of(records, index)].arguments;
+                let posts = posts.entry(object).or_default();
+                let post = if count == 0 { Some(posts.remove(0)) } else { posts.pop() };
+                taken.extend(post.map(|post| (index, post)));
+            }
+            (3, 0) if record.arguments[1] == 0 => drop(posts.entry(record.arguments[0]).or_default().pop()),
+            _ => {}
+        }
+    }
+    taken
+}
+
 fn waits_of(records: &[NumericRecord]) -> Vec<KnownWait> {
     let (_, releases) = holds_of(records);
-    // What was posted or signalled, and has been taken by a wait that returned.
+    let posts = posts_of(records);
+    // What was signalled, and has been taken by a wait that returned.
     let mut taken: BTreeSet<usize> = BTreeSet::new();
     let mut waits = Vec::new();
     let mut wakeup = |from: u64, index: usize, object: u64, one: (u8, u8), all: (u8, u8)| {
@@ -106,11 +127,7 @@ fn waits_of(records: &[NumericRecord]) -> Vec<KnownWait> {
             (2 | 6, _) | (5, 3) if returned.arguments[1] == 1 => last_release(object, false).filter(|_| rval == 0),
             (5, 2) if returned.arguments[1] == 1 => last_release(object, true),
             (4, _) if entry.arguments[1] == 0 => {
-                if rval == 0 {
-                    wakeup(from, index, object, (4, 4), (99, 0))
-                } else {
-                    None
-                }
+                posts.get(&index).map(|post| (records[*post].lwp, records[*post].time))
             }
             (3, _) if rval == 0 => wakeup(from, index, object, (3, 2), (3, 3))
                 .zip(last_release(mutex, false))

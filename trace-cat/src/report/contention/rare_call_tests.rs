@@ -96,6 +96,26 @@ fn a_wake_up_is_kept_if_some_wait_has_no_earlier_one() {
     assert_eq!(wakers(&analysed(&lines).0, 16), [(3, 1), (4, 1), (6, 1)]);
 }
 
+/// A semaphore as a lock: the thread that posts it takes it again before those that wait are there.
+#[test]
+fn who_gets_a_semaphore_without_waiting_takes_a_post_from_those_that_wait() {
+    let lines = [
+        (1, 1, "4:2:1", &[16, 0][..]),
+        (10, 2, "4:4:0", &[16, 0, 0]),
+        (11, 2, "4:2:1", &[16, 1]),
+        (11, 2, "4:2:2", &[0]),
+        (20, 3, "4:4:0", &[16, 0, 0]),
+        (21, 4, "4:3:0", &[16, 0]),
+        (30, 5, "4:4:0", &[16, 0, 0]),
+        // Posts for which there is an earlier one are taken first.
+        (31, 6, "4:4:0", &[16, 0, 1]),
+        (32, 6, "4:3:0", &[16, 0]),
+        (33, 6, "4:3:0", &[16, libc::EAGAIN as u64]),
+        (34, 1, "4:2:2", &[0]),
+    ];
+    assert_eq!(wakers(&analysed(&lines).0, 16), [(5, 1)]);
+}
+
 /// A thread may poll a lock for days that another holds.
 #[test]
 fn waits_that_time_out_are_accounted_before_the_lock_changes() {

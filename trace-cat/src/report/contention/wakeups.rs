@@ -1,7 +1,7 @@
 //! Which signal, post or wake-up ended which wait.
 //!
 //! A wait was ended by the earliest one since it began that no wait took which returned earlier. A broadcast ends all waits that
-//! had begun.
+//! had begun. Who gets a semaphore without waiting takes the latest post, for which a thread that waits may have been woken in vain.
 
 use std::collections::VecDeque;
 
@@ -70,6 +70,8 @@ pub struct WakeupQueue {
     wakeups: VecDeque<Wakeup>,
     /// How many waits they can end.
     remaining: u32,
+    /// How many later posts there were while all waits had earlier ones.
+    surplus: u32,
     /// How many threads make a round of a barrier.
     pub round: Option<u64>,
     /// The last that arrived at a barrier.
@@ -95,7 +97,11 @@ impl WakeupQueue {
     /// Removes a thread's wait.
     pub fn end_wait(&mut self, thread: u32) -> Option<IdleWait> {
         let index = self.waits.iter().rposition(|wait| wait.thread == thread)?;
-        Some(self.waits.remove(index))
+        let wait = self.waits.remove(index);
+        if self.waits.is_empty() {
+            self.surplus = 0;
+        }
+        Some(wait)
     }
 
     /// Ends all waits.
@@ -136,6 +142,20 @@ impl WakeupQueue {
         wakeup.remaining -= 1;
         self.remaining -= 1;
         Some(*wakeup)
+    }
+
+    /// Takes a post for which all waits have an earlier one.
+    pub fn push_surplus(&mut self) {
+        self.surplus += u32::from(!self.waits.is_empty());
+    }
+
+    /// Takes the latest post for a thread that got the semaphore without waiting: nobody else was let go on by it.
+    pub fn take_without_wait(&mut self) {
+        if self.surplus > 0 {
+            self.surplus -= 1;
+        } else if let Some(wakeup) = self.wakeups.pop_back() {
+            self.remaining -= wakeup.remaining;
+        }
     }
 
     /// Removes the wake-ups that no wait can take any more: the waits that had begun before take earlier ones.

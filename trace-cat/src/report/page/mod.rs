@@ -9,6 +9,7 @@ mod findings_text;
 mod html;
 mod limits;
 mod misuse_text;
+mod object_rows;
 mod path_summary;
 mod pprof;
 mod stacks;

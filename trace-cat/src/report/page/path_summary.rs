@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
+use super::object_rows::ObjectRow;
 use super::tables::{percent, thread_label};
 use super::view::ReportView;
 use crate::report::critical_path::{CriticalPath, HoldShare};
@@ -49,6 +50,32 @@ fn objects_on(view: &ReportView, path: &CriticalPath) -> Option<Vec<ObjectOnPath
     let mut objects: Vec<ObjectOnPath> = objects.into_values().collect();
     objects.sort_by_key(|object| (Reverse(object.time), object.object));
     Some(objects)
+}
+
+/// Objects of a path, of which those that were at one address are one row; the longest time first.
+fn sums_of_lives(view: &ReportView, objects: Vec<ObjectOnPath>) -> Vec<(ObjectRow, ObjectOnPath)> {
+    let rows = view.lives(objects.iter().map(|object| object.object));
+    let mut objects: HashMap<u32, ObjectOnPath> = objects.into_iter().map(|object| (object.object, object)).collect();
+    let sum = |row: &ObjectRow| {
+        let mut lives = row.objects.iter().filter_map(|object| objects.remove(object));
+        let mut sum = lives.next()?;
+        for life in lives {
+            (sum.time, sum.holds) = (sum.time + life.time, sum.holds + life.holds);
+            for share in life.sites {
+                match sum.sites.iter_mut().find(|known| known.site == share.site) {
+                    Some(known) => (known.time, known.holds) = (known.time + share.time, known.holds + share.holds),
+                    None => sum.sites.push(share),
+                }
+            }
+        }
+        sum.sites.sort_by_key(|share| (Reverse(share.time), share.site));
+        Some(sum)
+    };
+    let sums: Vec<Option<ObjectOnPath>> = rows.iter().map(sum).collect();
+    let mut sums: Vec<(ObjectRow, ObjectOnPath)> =
+        rows.into_iter().zip(sums).filter_map(|(row, sum)| Some((row, sum?))).collect();
+    sums.sort_by_key(|(_, sum)| (Reverse(sum.time), sum.object));
+    sums
 }
 
 /// A path as an entry of the document, with lists of at most `list_max` entries.
@@ -96,9 +123,9 @@ fn append_path(view: &ReportView, path: &CriticalPath, top: usize, text: &mut St
     let (pid, length) = (view.pid(path.process), duration_text(path.length));
     *text += &format!("\nCritical path of process {pid}: what its {length} depend on\n");
     let shares = path.shares;
-    let objects = objects_on(view, path);
-    for object in objects.iter().flatten().take(OBJECTS_MAX.min(top)) {
-        *text += &format!("  {:>7}  holding {}\n", share(object.time), view.object_label(object.object));
+    let objects = objects_on(view, path).map(|objects| sums_of_lives(view, objects));
+    for (row, object) in objects.iter().flatten().take(OBJECTS_MAX.min(top)) {
+        *text += &format!("  {:>7}  holding {}\n", share(object.time), row.label(view));
         *text += &format!("           {} times: shorter holds can gain at most {}\n", object.holds, share(object.time));
         for site in object.sites.iter().take(SITES_MAX) {
             if let Some(place) = view.place(site.site) {

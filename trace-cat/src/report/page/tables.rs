@@ -1,17 +1,19 @@
 //! The tables of the report.
 
-use super::view::{PairRow, ReportView};
-use crate::report::contention::DurationSummary;
+use super::object_rows::ObjectRow;
+use super::view::{PairRow, ReportView, ranked};
+use crate::report::contention::{DurationSummary, ObjectFigures};
 
 /// How many holders of an object are named.
 const HOLDERS_MAX: usize = 3;
 
 /// Appends the objects that threads waited for, with those who held them.
-pub fn objects(view: &ReportView, top: usize, text: &mut String) {
-    let waited: Vec<u32> =
-        view.objects.iter().copied().filter(|index| view.object(*index).figures.wait.count() > 0).collect();
+pub fn objects(view: &ReportView, rows: &[ObjectRow], top: usize, text: &mut String) {
+    let is_waited_for = |row: &&ObjectRow| row.objects.iter().any(|index| view.object(*index).figures.wait.count() > 0);
+    let waited: Vec<&ObjectRow> = rows.iter().filter(is_waited_for).collect();
+    let shown: usize = waited.iter().map(|row| row.objects.len()).sum();
     let summed_up: usize = view.objects.iter().map(|index| view.object(*index).others as usize).sum();
-    let (total, others) = (waited.len(), view.objects.len() - waited.len() + summed_up);
+    let (total, others) = (waited.len(), view.objects.len() - shown + summed_up);
     if total == 0 {
         *text += &format!("\nObjects, none of which a thread waited for: {others}\n");
         return;
@@ -20,13 +22,13 @@ pub fn objects(view: &ReportView, top: usize, text: &mut String) {
         "\n{:<34}{:>8}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}\n",
         "object", "waits", "waited", "mean", "p50", "p99", "max", "held"
     );
-    for &index in waited.iter().take(top) {
-        let object = view.object(index);
-        let figures = &object.figures;
-        let label = view.object_label(index);
+    for row in waited.iter().take(top) {
+        let figures = row.figures(view);
+        let label = row.label(view);
         let DurationSummary { mean, p50, p99, max, .. } = figures.wait.summary().unwrap_or_default();
         let [waited, mean, p50, p99, max] = [figures.wait.sum(), mean, p50, p99, max].map(short_duration);
-        let held = if view.has_holds(object) { short_duration(figures.hold.sum()) } else { "-".to_owned() };
+        let has_holds = view.has_holds(view.object(row.first()));
+        let held = if has_holds { short_duration(figures.hold.sum()) } else { "-".to_owned() };
         let waits = figures.wait.count();
         if label.chars().count() >= 34 {
             // It has a line of its own.
@@ -35,9 +37,9 @@ pub fn objects(view: &ReportView, top: usize, text: &mut String) {
             *text += &format!("{label:<34}");
         }
         *text += &format!("{waits:>8}{waited:>9}{mean:>9}{p50:>9}{p99:>9}{max:>9}{held:>9}\n");
-        if ReportView::has_blame(object) {
-            holders(view, index, text);
-        } else if let Some(((thread, site), count)) = view.wakers(index).first() {
+        if row.has_blame(view) {
+            holders(view, &figures, text);
+        } else if let Some(((thread, site), count)) = ranked(&figures.wakers).first() {
             let at = view.place(*site).map(|place| format!(" at {place}")).unwrap_or_default();
             *text += &format!("    {count} ended by {}{at}\n", thread_label(view, *thread));
         }
@@ -55,11 +57,10 @@ pub fn objects(view: &ReportView, top: usize, text: &mut String) {
 }
 
 /// Appends who held an object while others waited for it.
-fn holders(view: &ReportView, index: u32, text: &mut String) {
-    let figures = &view.object(index).figures;
+fn holders(view: &ReportView, figures: &ObjectFigures, text: &mut String) {
     let total = figures.wait.sum();
     let share = |time: u64| percent(time, total);
-    let blamed = view.blamed(index);
+    let blamed = ranked(&figures.blamed);
     for (holder, time) in blamed.iter().take(HOLDERS_MAX) {
         let at = view.place(holder.site).map(|place| format!(" from {place}")).unwrap_or_default();
         *text += &format!("    {:>7} held by {}{at}\n", share(*time), thread_label(view, holder.thread));

@@ -1,6 +1,7 @@
 //! The report as a page of text, 100 columns wide.
 
 use super::findings_text;
+use super::object_rows::ObjectRow;
 use super::path_summary::append_paragraph;
 use super::tables::{self, percent};
 use super::view::ReportView;
@@ -27,7 +28,7 @@ pub struct PageOptions {
 pub fn append_page(view: &ReportView, options: &PageOptions, out: &mut Vec<u8>) {
     let mut text = String::new();
     match options.by {
-        Some(ReportTable::Object) => tables::objects(view, options.top, &mut text),
+        Some(ReportTable::Object) => tables::objects(view, &view.separate_rows(), options.top, &mut text),
         Some(ReportTable::Thread) => tables::threads(view, options.top, &mut text),
         Some(ReportTable::Site) => tables::sites(view, options.top, &mut text),
         Some(ReportTable::Pair) => tables::pairs(view, options.top, &mut text),
@@ -65,9 +66,10 @@ fn figures(view: &ReportView, options: &PageOptions, text: &mut String) {
         );
     }
     findings_text::append_findings(view, options.top, text);
-    tables::objects(view, options.top, text);
+    let rows = view.rows_of_lives();
+    tables::objects(view, &rows, options.top, text);
     append_paragraph(view, options.top, text);
-    next_command(view, options, text);
+    next_command(view, &rows, options, text);
 }
 
 fn recorded(view: &ReportView, text: &mut String) {
@@ -149,11 +151,10 @@ fn missing(view: &ReportView, text: &mut String) {
 }
 
 /// Appends the command that shows more.
-fn next_command(view: &ReportView, options: &PageOptions, text: &mut String) {
-    let Some(&worst) = view.objects.first() else { return };
-    let object = view.object(worst);
-    if object.figures.wait.count() > 0 {
-        let paths = &options.paths;
+fn next_command(view: &ReportView, rows: &[ObjectRow], options: &PageOptions, text: &mut String) {
+    let Some(worst) = rows.first() else { return };
+    if worst.objects.iter().any(|index| view.object(*index).figures.wait.count() > 0) {
+        let (paths, object) = (&options.paths, view.object(worst.first()));
         *text += "\nThe waits for the first object, one by one:\n";
         *text += &format!("  trace-cat -F text --blocked --object {:#x} {paths}\n", object.address);
         *text += "Who waited for whom:\n";

@@ -220,6 +220,18 @@ impl<'a> ReportView<'a> {
         self.object_names.get(self.analysis.objects.first(index))
     }
 
+    /// The name that an object has in common with earlier and later ones at its address.
+    pub fn name_of_lives(&self, index: u32) -> Option<&str> {
+        self.object_names.without_number(self.analysis.objects.first(index))
+    }
+
+    /// Whether the trace has objects of several processes, so that a label has to say of which.
+    pub fn has_several_processes(&self) -> bool {
+        let mut pids = self.analysis.processes.iter().filter(|process| process.records > 0).map(|process| process.pid);
+        let first = pids.next();
+        pids.any(|pid| Some(pid) != first)
+    }
+
     /// Kind, name and address of an object for people.
     pub fn object_label(&self, index: u32) -> String {
         self.names().object_label(index, self.source_name(index))
@@ -314,7 +326,7 @@ impl<'a> ReportView<'a> {
 }
 
 /// Sums in descending order.
-fn ranked<K: Copy + Ord>(sums: &[(K, u64)]) -> Vec<(K, u64)> {
+pub fn ranked<K: Copy + Ord>(sums: &[(K, u64)]) -> Vec<(K, u64)> {
     let mut ranked = sums.to_vec();
     ranked.sort_unstable_by_key(|(key, sum)| (Reverse(*sum), *key));
     ranked
