@@ -9,6 +9,47 @@ fn without<'a>(test: &'a TestDirectory, missing: &str, arguments: &str) -> TestC
     run.arg(missing).arg(steps()).args(words(arguments))
 }
 
+/// The lines of a trinfo about the clock, without the figures: the state, and whether there is an error.
+fn clock_states(test: &TestDirectory) -> Vec<(String, bool)> {
+    let files = std::fs::read_dir(test.trace_directory()).unwrap().map(|entry| entry.unwrap());
+    let files = files.filter(|entry| entry.file_name().to_string_lossy().starts_with("trinfo."));
+    let texts = files.map(|entry| std::fs::read_to_string(entry.path()).unwrap());
+    let words = |line: &str| {
+        let words: Vec<String> = line.split(' ').skip(1).map(str::to_owned).collect();
+        assert_eq!(words.len(), 5, "{line}");
+        (words[1].clone(), words[0].parse::<u64>().is_ok())
+    };
+    let lines =
+        |text: String| text.lines().filter(|line| line.starts_with("clock_error ")).map(words).collect::<Vec<_>>();
+    texts.flat_map(lines).collect()
+}
+
+/// systemd's filters for services that set no clock kill for the question, although it changes nothing.
+#[test]
+fn the_clock_is_not_asked_for_its_error_where_that_kills() {
+    let test = TestDirectory::new("clock-filter");
+    without(&test, "adjtimex", "pairs 100").run().exited(DONE);
+    assert_complete(&test, 3 * 100);
+    let refused = ("not_asked".to_owned(), false);
+    assert_eq!(clock_states(&test).last_chunk(), Some(&[refused.clone(), refused]), "at the start and at the end");
+}
+
+/// Without a filter it is asked, and the answer is the kernel's.
+#[test]
+fn the_clocks_error_is_in_trinfo() {
+    let test = TestDirectory::new("clock-error");
+    traced_mutexes(&test, &steps()).args(words("pairs 100")).run().exited(DONE);
+    assert_complete(&test, 3 * 100);
+    // SAFETY: zeros are valid, and with no modes the kernel only fills the struct.
+    let state = unsafe {
+        let mut state: libc::timex = std::mem::zeroed();
+        assert!(libc::adjtimex(&mut state) >= 0);
+        state
+    };
+    let name = if state.status & libc::STA_UNSYNC == 0 { "synchronized" } else { "unsynchronized" };
+    assert_eq!(clock_states(&test), [(name.to_owned(), true), (name.to_owned(), true)], "at the start and at the end");
+}
+
 /// gVisor and old kernels: a raw clone is then not recognised, and its records stand under its parent's number.
 #[test]
 fn a_kernel_without_a_barrier_or_pages_that_forks_wipe() {

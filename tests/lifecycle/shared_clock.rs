@@ -72,6 +72,23 @@ fn an_offset_of_this_boot_is_kept_for_ever() {
     }
 }
 
+/// What hosts' clocks are compared by: by how much the wall clock is ahead of the records, at the start and at the end.
+#[test]
+fn trinfo_shows_how_far_the_wall_clock_is_from_the_records() {
+    for step in [-3600, 0, 3600] {
+        let test = TestDirectory::new("lead");
+        let offset = measured_offset() + step * 1_000_000_000;
+        fs::write(test.trace_directory().join("trclock"), entry(&boot_id(), offset)).unwrap();
+        record_modestly(&test);
+        let name = super::names(&test.trace_directory()).into_iter().find(|name| name.starts_with("trinfo."));
+        let text = fs::read_to_string(test.trace_directory().join(name.unwrap())).unwrap();
+        let lines = text.lines().filter_map(|line| line.strip_prefix("clock_error "));
+        let leads: Vec<i64> = lines.map(|line| line.split(' ').nth(3).unwrap().parse().unwrap()).collect();
+        let wrong = |lead: &&i64| (**lead + step * 1_000_000_000).abs() > 1_000_000_000;
+        assert_eq!((leads.len(), leads.iter().find(wrong)), (2, None), "{leads:?}");
+    }
+}
+
 /// Entries of other boots stay, and so does what a process left that died while it wrote.
 #[test]
 fn a_new_boot_appends_its_offset() {

@@ -10,6 +10,8 @@ mod follow;
 mod formats;
 #[path = "cli/hostile.rs"]
 mod hostile;
+#[path = "cli/hosts.rs"]
+mod hosts;
 #[path = "cli/pager.rs"]
 mod pager;
 #[path = "cli/paje.rs"]

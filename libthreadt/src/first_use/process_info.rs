@@ -14,7 +14,7 @@ use crate::control;
 use crate::glibc::object_words;
 use crate::process_state::{self, PROCESS};
 use crate::storage::{self, slot_layout};
-use crate::sys::{self, SetOnce, path};
+use crate::sys::{self, SetOnce, UnknownClockError, path};
 use crate::trace_dir::info_file::{self, InfoWriter};
 use crate::trace_dir::{command_line, executable_maps, identity, interned_names};
 
@@ -76,6 +76,7 @@ pub fn write_at_exit() {
         command_line::write_if_changed(writer);
         write_changed_events(writer);
         write_completeness(writer);
+        write_clock_error(writer);
         let lost = u64::from(PROCESS.lost.load(Relaxed)) + u64::from(PROCESS.lost_without_slot.load(Relaxed));
         writer.number("lost", lost);
     });
@@ -108,6 +109,7 @@ fn describe(writer: &mut InfoWriter) {
     writer.line("clock", b"CLOCK_MONOTONIC");
     writer.line("clock_source", clock::source());
     writer.line("offset", itoa::Buffer::new().format(clock::offset()).as_bytes());
+    write_clock_error(writer);
     write_events(writer, &CONFIG.get().events);
     write_changed_events(writer);
     let config = CONFIG.get();
@@ -125,6 +127,36 @@ fn describe(writer: &mut InfoWriter) {
     }
 }
 
+/// Writes how far the times of records are from the true time: the kernel's bound, the state of the host's clock, what the
+/// kernel is going to add to the wall clock, by how much that is ahead of the records' clock, and the time of all this.
+fn write_clock_error(writer: &mut InfoWriter) {
+    let mut number = itoa::Buffer::new();
+    let now = clock::since_epoch(clock::now_fenced());
+    writer.raw(b"clock_error ");
+    match sys::wall_clock_error() {
+        Ok(error) => {
+            writer.raw(number.format(error.bound).as_bytes());
+            writer.raw(if error.is_synchronized { b" synchronized " } else { b" unsynchronized " });
+            writer.raw(number.format(error.pending).as_bytes());
+        }
+        Err(UnknownClockError::NotAsked) => writer.raw(b"- not_asked -"),
+        Err(UnknownClockError::Refused) => writer.raw(b"- refused -"),
+    }
+    writer.raw(b" ");
+    writer.raw(number.format(clock::wall_clock_lead()).as_bytes());
+    writer.raw(b" ");
+    write_time(writer, now, b":");
+    writer.raw(b"\n");
+}
+
+/// Writes a time in seconds, the separator, and nanoseconds with their leading zeros.
+fn write_time(writer: &mut InfoWriter, time: u64, separator: &[u8]) {
+    let mut number = itoa::Buffer::new();
+    writer.raw(number.format(time / NANOS_PER_SECOND).as_bytes());
+    writer.raw(separator);
+    writer.raw(number.format(NANOS_PER_SECOND + time % NANOS_PER_SECOND).as_bytes().get(1..).unwrap_or_default());
+}
+
 /// Writes, for each thread whose ring has overwritten records, from when on its trace is complete.
 fn write_completeness(writer: &mut InfoWriter) {
     let mut number = itoa::Buffer::new();
@@ -136,10 +168,7 @@ fn write_completeness(writer: &mut InfoWriter) {
         writer.raw(b"complete_from ");
         writer.raw(number.format(lwp).as_bytes());
         writer.raw(b" ");
-        writer.raw(number.format(from / NANOS_PER_SECOND).as_bytes());
-        writer.raw(b".");
-        // With its leading zeros.
-        writer.raw(number.format(NANOS_PER_SECOND + from % NANOS_PER_SECOND).as_bytes().get(1..).unwrap_or_default());
+        write_time(writer, from, b".");
         writer.raw(b"\n");
     });
     let reused = PROCESS.reused_rings.load(Relaxed);

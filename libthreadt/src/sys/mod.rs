@@ -54,7 +54,7 @@ pub use process::{
     as_file_system_user, counter_is_forbidden, is_only_thread, is_or_may_become_root, parent_id, process_id,
     shares_memory, system_name, thread_exists, thread_id, thread_name, user_id, user_ids,
 };
-pub use time::{clock_gettime, read_pair, read_timespec, sleep, wait};
+pub use time::{UnknownClockError, clock_gettime, read_pair, read_timespec, sleep, wait, wall_clock_error};
 
 /// Marks a place between two accesses that another thread, a signal handler or a reader of the files can observe. Tests
 /// try every order of such steps (`interleaving`); otherwise it is nothing.

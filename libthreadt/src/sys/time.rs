@@ -4,6 +4,7 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::AtomicU32;
 
 use super::call::{Errno, Result, call, filled_by};
+use super::seccomp::has_filter;
 
 const FUTEX_WAIT_PRIVATE: usize = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
 
@@ -45,6 +46,47 @@ pub fn time_used_by(lwp: u32) -> Result<u64> {
     Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
+/// What the kernel knows of the wall clock's error, as the host's NTP daemon has told it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WallClockError {
+    pub is_synchronized: bool,
+    /// The most by which the clock may be wrong, nanoseconds.
+    pub bound: u64,
+    /// What the kernel is going to add to the clock, nanoseconds.
+    pub pending: i64,
+}
+
+/// Why the error of the wall clock is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnknownClockError {
+    /// A seccomp filter is in force, which may kill for the question: services that may not set clocks have such filters.
+    NotAsked,
+    /// The kernel has not answered.
+    Refused,
+}
+
+/// Asks the kernel for the error of the wall clock, and changes nothing.
+pub fn wall_clock_error() -> core::result::Result<WallClockError, UnknownClockError> {
+    if has_filter() {
+        return Err(UnknownClockError::NotAsked);
+    }
+    // SAFETY: zeros are valid. With no modes, the kernel only reads.
+    let mut state: libc::timex = unsafe { core::mem::zeroed() };
+    // SAFETY: the struct is writable, and the kernel fills it.
+    let answer = unsafe { call(libc::SYS_adjtimex, [&raw mut state as usize]) };
+    answer.map(|_| in_nanoseconds(&state)).map_err(|_| UnknownClockError::Refused)
+}
+
+fn in_nanoseconds(state: &libc::timex) -> WallClockError {
+    let unit = if state.status & libc::STA_NANO == 0 { 1_000 } else { 1 };
+    WallClockError {
+        is_synchronized: state.status & libc::STA_UNSYNC == 0,
+        // In microseconds, whatever the unit of the offset.
+        bound: u64::try_from(state.maxerror).unwrap_or(0).saturating_mul(1_000),
+        pending: state.offset.saturating_mul(unit),
+    }
+}
+
 /// The clock's time, for systems whose vDSO has no such function.
 pub extern "C" fn clock_gettime(clock: c_int, time: *mut libc::timespec) -> c_int {
     // SAFETY: as for the vDSO's function of that name, in whose place this one is called.
@@ -79,6 +121,18 @@ pub fn read_pair(words: *const c_void) -> Option<[u64; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_units_of_the_kernels_answer_are_nanoseconds() {
+        // SAFETY: zeros are valid.
+        let mut state: libc::timex = unsafe { core::mem::zeroed() };
+        (state.offset, state.maxerror, state.status) = (-7, 16_000_000, libc::STA_UNSYNC);
+        let expected = WallClockError { is_synchronized: false, bound: 16_000_000_000, pending: -7_000 };
+        assert_eq!(in_nanoseconds(&state), expected);
+        (state.maxerror, state.status) = (500, libc::STA_NANO | libc::STA_PLL);
+        let expected = WallClockError { is_synchronized: true, bound: 500_000, pending: -7 };
+        assert_eq!(in_nanoseconds(&state), expected);
+    }
 
     #[test]
     fn wild_time_limits_are_not_read() {

@@ -4,6 +4,7 @@
 //   wipeonfork     madvise knows no MADV_WIPEONFORK
 //   renameat2, prctl               the call does not exist
 //   fallocate                      the file system cannot do that
+//   adjtimex       the call kills, as in a service that may not set clocks
 //
 // A seccomp filter answers as such a kernel does, also to the program's children.
 
@@ -19,13 +20,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void refuse(int call, int advice, int error) {
+static void answer(int call, int advice, unsigned action) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 3),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, advice, 0, advice < 0 ? 0 : 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+        BPF_STMT(BPF_RET | BPF_K, action),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
@@ -33,6 +34,10 @@ static void refuse(int call, int advice, int error) {
         perror("seccomp");
         _exit(2);
     }
+}
+
+static void refuse(int call, int advice, int error) {
+    answer(call, advice, SECCOMP_RET_ERRNO | error);
 }
 
 int main(int argc, char **argv) {
@@ -48,6 +53,8 @@ int main(int argc, char **argv) {
         refuse(SYS_fallocate, -1, EOPNOTSUPP);
     if (strstr(argv[1], "prctl"))
         refuse(SYS_prctl, -1, ENOSYS);
+    if (strstr(argv[1], "adjtimex"))
+        answer(SYS_adjtimex, -1, SECCOMP_RET_KILL_PROCESS);
     execvp(argv[2], argv + 2);
     perror(argv[2]);
     return 2;

@@ -22,6 +22,7 @@ use crate::report::process_info::{ProcessInfo, processes_in_groups};
 use crate::report::recorded_process::{RecordedProcess, recorded_processes};
 use crate::support::diagnostics::Diagnostics;
 use crate::trace::file_handle::DescriptorBudget;
+use crate::trace::hosts::HostTable;
 use crate::trace::inputs::{self, TraceInputs};
 
 /// How many batches of records wait for the analysis at most. A batch of a large trace takes 8 MB.
@@ -54,10 +55,13 @@ impl AnalysisInputs {
         }
         let known = processes_in_groups(&file_groups(paths));
         let mut recorded = recorded_processes(&known);
-        let running = inputs.running.iter().map(|(process, copied)| (process.number, &copied.leftovers));
-        let dead = inputs.dead.iter().map(|(process, leftovers)| (process.number, leftovers));
-        for (number, leftovers) in running.chain(dead) {
-            let threads = leftovers.complete_from.iter().map(|thread| thread.from);
+        let running = inputs.running.iter().map(|(process, copied)| (process, &copied.leftovers));
+        let dead = inputs.dead.iter().map(|(process, leftovers)| (process, leftovers));
+        for (process, leftovers) in running.chain(dead) {
+            let host = inputs.hosts.view(&process.directory);
+            let number = host.as_ref().map_or(process.number, |host| host.shown(process.number));
+            let time = |time: u64| host.as_ref().map_or(time, |host| host.time(time));
+            let threads = leftovers.complete_from.iter().map(|thread| time(thread.from));
             let lost = (leftovers.lost > 0).then_some(u64::MAX);
             recorded.entry(number).or_default().add_incompleteness(threads.chain(lost).max().unwrap_or(0));
         }
@@ -76,13 +80,20 @@ impl AnalysisInputs {
 /// The failure of a temporary file, and those of `take`.
 pub fn for_each_batch(
     merge: &Merge,
+    hosts: &HostTable,
     phase: &'static str,
     take: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
     thread::scope(|scope| {
         let (sender, batches) = mpsc::sync_channel::<Vec<u8>>(BATCHES);
         let merging = scope.spawn(move || {
-            let parse = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| NumericRecord::append_lines(lines, out);
+            let parse = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| {
+                let start = out.len();
+                NumericRecord::append_lines(lines, out);
+                if hosts.is_multiple() {
+                    NumericRecord::change(&mut out[start..], |record| record.show_processes(hosts));
+                }
+            };
             let parse: BatchTransform = Some(&parse);
             merge.run_phase(phase, 0..u64::MAX, parse, &mut |records| Ok(sender.send(records.to_vec()).is_ok()))
         });

@@ -48,7 +48,7 @@ pub fn export(options: &Options, diagnostics: &Diagnostics) -> Result<bool, Comm
         }
         Ok(())
     };
-    for_each_batch(&merge, "exporting", &mut take).map_err(failed)?;
+    for_each_batch(&merge, &trace.inputs.hosts, "exporting", &mut take).map_err(failed)?;
     output.write(&out).map_err(failed)?;
     let has_drawn = export.finish(&trace.inputs.running_until(), &mut |bytes| output.write(bytes)).map_err(failed)?;
     if !has_drawn && !is_all && merge.span().is_some() {

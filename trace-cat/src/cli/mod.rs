@@ -13,8 +13,10 @@ use std::process::ExitCode;
 pub use crate::options::command;
 use crate::options::{CommandError, Options, OutputFormat, ReportOptions, RunOptions, Task, format_list, usage_error};
 use crate::output::destination;
+use crate::report::host_list;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
+use crate::trace::hosts::HostTable;
 use crate::{control, follow, launch, recover};
 use messages::Messages;
 
@@ -150,8 +152,30 @@ fn execute(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandErr
         let written = io::stdout().write_all(format_list().as_bytes());
         return Ok(written.map_err(|error| Error::new("standard output", error))?);
     }
+    if options.hosts {
+        return print_hosts(&options, diagnostics);
+    }
     if options.printing.format.is_timeline() && !options.following.follow {
         return export::export(&options, diagnostics).map(|_| ());
     }
     if options.following.follow { follow::follow(&options, diagnostics) } else { print::print(options, diagnostics) }
+}
+
+fn print_hosts(options: &Options, diagnostics: &Diagnostics) -> Result<(), CommandError> {
+    let path = options.printing.output.as_deref();
+    let failed = |error| Error::new(analysis_inputs::output_name(path), error);
+    let table = HostTable::of_all(&options.paths);
+    if table.hosts.is_empty() {
+        let first = options.paths.first().map_or_else(String::new, |path| path.display().to_string());
+        diagnostics.report_damage(first, "no trace directory");
+        return Ok(());
+    }
+    let append = match options.printing.format {
+        OutputFormat::Json => host_list::append_document,
+        _ => host_list::append_table,
+    };
+    let mut text = Vec::new();
+    append(&table, &mut text);
+    let mut output = destination::Output::open(path, diagnostics).map_err(failed)?;
+    Ok(output.write(&text).map_err(failed)?)
 }

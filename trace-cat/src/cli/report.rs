@@ -191,7 +191,7 @@ impl AnalysedTrace {
             }
             Ok(())
         };
-        for_each_batch(&merge, "analysing", &mut take).map_err(Error::temporary)?;
+        for_each_batch(&merge, &trace.inputs.hosts, "analysing", &mut take).map_err(Error::temporary)?;
         let graph = analysis.finish(&trace.inputs.running_until());
         let graph = match moment {
             Some(moment) => moment.graph(graph),

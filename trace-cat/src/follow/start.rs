@@ -31,6 +31,7 @@ use crate::support::monotonic_clock::monotonic;
 use crate::trace::buffers::leftovers::ProcessLeftovers;
 use crate::trace::file_handle::{self, DescriptorBudget, FileHandle};
 use crate::trace::file_names::{ProcessFiles, owner_of_records, split_name};
+use crate::trace::hosts::HostTable;
 use crate::trace::inputs;
 use crate::trace::known_files::KnownFiles;
 use crate::trace::record_text::RecordText;
@@ -45,6 +46,8 @@ impl<'a> Follower<'a> {
         hold: u64,
         diagnostics: &'a Diagnostics,
     ) -> Result<(Follower<'a>, Vec<Arc<RecordText>>), CommandError> {
+        // Clocks are compared by what is known at the end.
+        HostTable::take_for_one(&options.paths);
         let mut watches: Vec<DirectoryWatch> = options.paths.iter().filter_map(watch).collect();
         let mut at = 0;
         while let Some(outer) = watches.get(at) {

@@ -139,6 +139,17 @@ pub struct Options {
     #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Arrangement", "calls", "stack", "time", "color", "recover"])]
     pub stat: bool,
 
+    /// List the hosts of the directories, and what is known of their clocks
+    ///
+    /// For each directory: the host, the state of its clock (synchronized, unsynchronized, not_asked, refused, unknown), by how
+    /// much the clock is wrong at most as the host's kernel knew it, what is added to the times of records, how many processes;
+    /// and the processes that are shown with other numbers, because an earlier host has processes of the same ones. Directories
+    /// of several hosts that are read together are merged by these corrected times. -F json makes one document. Example:
+    /// trace-cat --hosts alpha/ beta/
+    #[arg(long, help_heading = "Instead of printing",
+        conflicts_with_all = ["Selection", "Arrangement", "Following", "calls", "stack", "time", "color", "stat", "recover", "last", "run", "all_runs"])]
+    pub hosts: bool,
+
     /// Write what dead processes left in their trbufs to the record files
     ///
     /// For use with grep and awk: each trbuf of a process that has ended is written to the record files, each record once,
@@ -148,6 +159,9 @@ pub struct Options {
     #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Selection", "Arrangement", "Printing"])]
     pub recover: bool,
 }
+
+/// The answer to another format with --hosts.
+const HOSTS_FORMATS: &str = "--hosts prints a table, or a document with -F json";
 
 impl Options {
     /// Whether --follow leaves out the existing records: nothing is printed of them, and no journal has to have them.
@@ -159,6 +173,7 @@ impl Options {
     fn check_ctf(&self) -> Result<(), &'static str> {
         let Options { printing, arrangement, following, .. } = self;
         match printing.format {
+            OutputFormat::Ctf if self.hosts => Err(HOSTS_FORMATS),
             OutputFormat::Ctf if self.stat => Err("--stat prints tables, or a document with -F json"),
             OutputFormat::Ctf if following.follow => Err("-F ctf writes a trace that is complete, not with --follow"),
             OutputFormat::Ctf if arrangement.sort != SortOrder::Time => {
@@ -192,6 +207,9 @@ impl Options {
     fn check_timeline(&self, is_terminal: bool) -> Result<(), String> {
         let Options { printing, selection, arrangement, following, .. } = self;
         let Some((name, file)) = printing.format.timeline_file() else { return Ok(()) };
+        if self.hosts {
+            return Err(HOSTS_FORMATS.to_owned());
+        }
         if self.stat {
             return Err("--stat prints tables, or a document with -F json".to_owned());
         }
@@ -273,6 +291,9 @@ impl Task {
         options.printing.resolve(is_terminal && is_shown);
         options.printing.check().map_err(|what| usage_error(&[], what))?;
         options.check_timeline(is_terminal).map_err(|what| usage_error(&[], what))?;
+        if options.hosts && options.printing.format == OutputFormat::Csv {
+            return Err(usage_error(&[], HOSTS_FORMATS));
+        }
         if options.stat && options.printing.format == OutputFormat::Csv {
             return Err(usage_error(&[], "--stat prints tables, or a document with -F json"));
         }

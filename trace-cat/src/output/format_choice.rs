@@ -13,6 +13,7 @@ use super::text::TextFormat;
 use crate::filter::OpenCallTable;
 use crate::options::{ColorChoice, OutputFormat, Printing};
 use crate::trace::file_names::{FileGroup, is_subdirectory, split_name};
+use crate::trace::hosts::HostTable;
 use crate::trace::interned_names::InternedNames;
 
 /// The format that the options ask for. `paths` are the inputs, in whose directories the names of programs are found; `open_calls` are
@@ -59,10 +60,17 @@ fn text(printing: &Printing, paths: &[PathBuf], open_calls: OpenCallTable) -> Te
 
 /// The groups of files that `paths` are, or are of. A directory has also those of its subdirectories.
 pub fn file_groups(paths: &[PathBuf]) -> Vec<FileGroup> {
+    let hosts = HostTable::of(paths);
+    let mut groups = groups_of_one_host(paths);
+    groups.iter_mut().for_each(|group| group.host = hosts.view(&group.directory));
+    groups
+}
+
+fn groups_of_one_host(paths: &[PathBuf]) -> Vec<FileGroup> {
     let groups_of = |path: &PathBuf| -> Vec<FileGroup> {
         if !path.is_dir() {
-            let group =
-                |directory: &Path| FileGroup { directory: directory.into(), prefix: split_name(path).0.to_owned() };
+            let prefix = split_name(path).0.to_owned();
+            let group = |directory: &Path| FileGroup { prefix, ..FileGroup::from(directory.to_owned()) };
             return path.parent().map(group).into_iter().collect();
         }
         let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| path.join(entry.file_name()));

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use spec::info;
-use spec::names::{FileName, PROCESS_MASK};
+use spec::names::FileName;
 
 use crate::record::call_stack::CallStack;
 use crate::symbols::{CodeAddress, CodeMaps, Symbolizer};
 use crate::trace::file_handle::read_info;
-use crate::trace::file_names::{FileGroup, ProcessFiles};
+use crate::trace::file_names::FileGroup;
 
 /// The most stacks whose names are kept; if there are more, all are forgotten.
 const STACKS_MAX: usize = 1 << 14;
@@ -113,10 +113,8 @@ impl NameSource {
 /// The code of the programs that a process executed, one after the other.
 fn programs_of(groups: &[FileGroup], pid: u32) -> Vec<CodeMaps> {
     let mut programs = Vec::new();
-    for FileGroup { directory, prefix } in groups {
-        let number = pid & PROCESS_MASK;
-        let process = ProcessFiles { directory: directory.clone(), prefix: prefix.clone(), number };
-        let Ok(text) = read_info(&process.path(FileName::Info(number))) else { continue };
+    for process in groups.iter().filter_map(|group| group.process(pid)) {
+        let Ok(text) = read_info(&process.path(FileName::Info(process.number))) else { continue };
         for (key, value) in info::lines(&text) {
             match key {
                 b"format" => programs.push(CodeMaps::default()),

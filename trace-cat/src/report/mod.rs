@@ -4,6 +4,7 @@
 pub mod comparison;
 pub mod contention;
 pub mod critical_path;
+pub mod host_list;
 pub mod lock_order;
 pub mod misuse;
 pub mod object_names;

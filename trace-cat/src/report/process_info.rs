@@ -15,6 +15,7 @@ use crate::trace::buffers::slots::read_up_to;
 use crate::trace::buffers::spare::{self, SpareContents};
 use crate::trace::file_handle::{self, read_info};
 use crate::trace::file_names::{FileGroup, ProcessFiles, is_subdirectory, split_name};
+use crate::trace::host_view::HostView;
 
 /// A process with files in a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct ProcessInfo {
     pub notes: Vec<String>,
     /// The paths of its trbufs; as inputs they stand for the record files, too.
     pub buffers: Vec<PathBuf>,
+    /// What is added to the times of its records, nanoseconds.
+    pub shift: i64,
 }
 
 /// The processes of a directory, in the order of their names; those whose files were renamed come last. What they recorded as
@@ -130,8 +133,10 @@ fn pid_in_records(path: &Path) -> Option<u32> {
 pub fn processes_in_groups(groups: &[FileGroup]) -> HashMap<u32, ProcessInfo> {
     let mut processes: HashMap<u32, ProcessInfo> = HashMap::new();
     for process in groups.chunk_by(|a, b| a.directory == b.directory).flat_map(|groups| {
-        let processes = processes_in_directory(&groups[0].directory).into_iter();
-        processes.filter(|process| groups.iter().any(|group| group.prefix == process.prefix))
+        let host = groups[0].host.as_deref();
+        let mut processes = processes_in_directory(&groups[0].directory);
+        processes.iter_mut().for_each(|process| process.show_host(host));
+        processes.into_iter().filter(|process| groups.iter().any(|group| group.prefix == process.prefix))
     }) {
         match processes.entry(process.pid) {
             Entry::Vacant(place) => drop(place.insert(process)),
@@ -179,6 +184,13 @@ impl ProcessInfo {
         paths.sort();
         paths.dedup();
         paths
+    }
+
+    /// Makes the numbers those by which the processes of several hosts are known, and the command that of a host.
+    pub fn show_host(&mut self, host: Option<&HostView>) {
+        let Some(host) = host else { return };
+        self.command = format!("{} {}: {}", host.name, self.pid, self.command);
+        (self.pid, self.parent, self.shift) = (host.shown(self.pid), host.shown(self.parent), host.shift);
     }
 
     fn identity(&self) -> Identity {

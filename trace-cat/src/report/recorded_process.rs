@@ -54,7 +54,7 @@ impl RecordedProcess {
                 recorded.add_text(&text);
             }
             let Ok(completeness) = read_trinfo(&path) else { continue };
-            let threads = completeness.threads.iter().map(|thread| thread.from);
+            let threads = completeness.threads.iter().map(|thread| thread.from.saturating_add_signed(process.shift));
             // Nothing shows when threads whose rings were used again ended.
             let reused = (completeness.reused > 0).then_some(u64::MAX);
             let from = threads.chain(reused).max().unwrap_or(0);

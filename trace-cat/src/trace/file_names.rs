@@ -3,8 +3,11 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use spec::names::FileName;
+use spec::names::{FileName, PROCESS_MASK};
+
+use super::host_view::HostView;
 
 /// The files of one process.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,12 +57,22 @@ pub struct FileGroup {
     pub directory: PathBuf,
     /// As in [`ProcessFiles`].
     pub prefix: Vec<u8>,
+    /// The host, if the files of several are read.
+    pub host: Option<Arc<HostView>>,
+}
+
+impl FileGroup {
+    /// The files of the process that records have the number `pid` of; `None` if it is another host's.
+    pub fn process(&self, pid: u32) -> Option<ProcessFiles> {
+        let number = self.host.as_ref().map_or(Some(pid), |host| host.own(pid))? & PROCESS_MASK;
+        Some(ProcessFiles { directory: self.directory.clone(), prefix: self.prefix.clone(), number })
+    }
 }
 
 impl From<PathBuf> for FileGroup {
     /// The files of a directory that were not renamed.
     fn from(directory: PathBuf) -> FileGroup {
-        FileGroup { directory, prefix: Vec::new() }
+        FileGroup { directory, prefix: Vec::new(), host: None }
     }
 }
 

@@ -7,10 +7,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use spec::info;
-use spec::names::{FileName, PROCESS_MASK};
+use spec::names::FileName;
 
 use super::file_handle::read_info;
-use super::file_names::{FileGroup, ProcessFiles};
+use super::file_names::FileGroup;
 
 /// The name of the column with an ID.
 pub const COLUMN: &str = "name_id";
@@ -56,9 +56,7 @@ impl InternedNames {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if !is_recent(&known) {
             known.read.insert(pid, Instant::now());
-            for FileGroup { directory, prefix } in &self.groups {
-                let (directory, prefix) = (directory.clone(), prefix.clone());
-                let process = ProcessFiles { directory, prefix, number: pid & PROCESS_MASK };
+            for process in self.groups.iter().filter_map(|group| group.process(pid)) {
                 known.add(&read_info(&process.path(FileName::Info(process.number))).unwrap_or_default());
             }
         }

@@ -3,11 +3,14 @@
 //! `inputs` lists the paths by the `file_names` in them, and makes a `record_text` of each record file: its bytes, overlaid
 //! with and followed by what `buffers` finds in the trbuf of its process; how a trbuf is read depends on `process_liveness`.
 //! A `record_reader` reads such a text. `scan` does so once for every text, reports damage, and makes a `time_index`: which
-//! times are where.
+//! times are where. If the directories are of several `hosts`, texts are read through a `host_view`.
 
 pub mod buffers;
 pub mod file_handle;
 pub mod file_names;
+pub mod host_clock;
+pub mod host_view;
+pub mod hosts;
 pub mod inputs;
 pub mod interned_names;
 pub mod known_files;

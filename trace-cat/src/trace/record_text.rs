@@ -8,8 +8,11 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use memchr::memchr;
+
 use super::buffers::leftovers::LeftoverPlaces;
 use super::file_handle::FileHandle;
+use super::host_view::{HEAD_WIDTH, HostView};
 use crate::support::diagnostics::Diagnostics;
 
 /// The file that a chunk's bytes are in.
@@ -54,6 +57,8 @@ pub struct RecordText {
     /// It includes text that a process had not begun to write. The process may have taken a range of the file for that text
     /// already, which is then a run of NUL bytes.
     pub has_appended_text: bool,
+    /// The host that the records are of, if those of several are read: they are read as its view changes them.
+    pub host: Option<Arc<HostView>>,
 }
 
 impl RecordText {
@@ -62,7 +67,7 @@ impl RecordText {
         let length = if file.is_some() { length } else { 0 };
         let chunk = TextChunk { at: 0, length, origin: ByteOrigin::File, offset: 0 };
         let chunks = if length > 0 { vec![chunk] } else { Vec::new() };
-        RecordText { path, file, buffers: None, chunks, length, is_growing, has_appended_text: false }
+        RecordText { path, file, buffers: None, chunks, length, is_growing, has_appended_text: false, host: None }
     }
 
     /// The text of `range` of a file.
@@ -180,6 +185,49 @@ impl RecordText {
 
     /// Reads some bytes at `at`: at least one, unless `buffer` is empty or `at` lies in no stretch.
     pub fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+        let length = self.read_unchanged(buffer, at)?;
+        if let Some(host) = &self.host
+            && length > 0
+        {
+            self.correct(host, &mut buffer[..length], at)?;
+        }
+        Ok(length)
+    }
+
+    /// Corrects what was read at `at`, which may begin and end anywhere within a line.
+    fn correct(&self, host: &HostView, bytes: &mut [u8], at: u64) -> io::Result<()> {
+        // The heads of the first and the last line may be complete only with what is before and behind.
+        let first = self.chunks.partition_point(|chunk| chunk.end() <= at);
+        let contiguous = |pair: &[TextChunk]| pair[0].end() == pair[1].at;
+        let gapless = self.chunks[..=first].windows(2).rev().take_while(|pair| contiguous(pair)).count();
+        let start = at.saturating_sub(HEAD_WIDTH as u64).max(self.chunks[first - gapless].at);
+        let before = self.read_gapless(start..at)?;
+        let end = at + bytes.len() as u64;
+        let behind = self.read_gapless(end..end + HEAD_WIDTH as u64)?;
+        let mut text = [&before, &*bytes, &behind].concat();
+        // What reaches back to no beginning of a line is behind the head of its line.
+        let newline = || memchr(b'\n', &text).map_or(text.len(), |newline| newline + 1);
+        let line = if before.len() < HEAD_WIDTH { 0 } else { newline() };
+        host.correct_lines(&mut text[line..]);
+        bytes.copy_from_slice(&text[before.len()..][..bytes.len()]);
+        Ok(())
+    }
+
+    /// The bytes of a range, up to the first gap.
+    fn read_gapless(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        let mut length = 0;
+        while length < bytes.len() {
+            match self.read_unchanged(&mut bytes[length..], range.start + length as u64)? {
+                0 => break,
+                count => length += count,
+            }
+        }
+        bytes.truncate(length);
+        Ok(bytes)
+    }
+
+    fn read_unchanged(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
         let index = self.chunks.partition_point(|chunk| chunk.end() <= at);
         let Some(chunk) = self.chunks.get(index).filter(|chunk| chunk.at <= at) else {
             return Ok(0);
@@ -220,12 +268,16 @@ mod tests {
 
     /// All stretches, read two bytes at a time.
     fn read(text: &RecordText) -> Vec<String> {
+        read_in_pieces(text, 2)
+    }
+
+    fn read_in_pieces(text: &RecordText, size: usize) -> Vec<String> {
         let (mut stretches, mut at) = (Vec::new(), 0);
         while let Some(stretch) = text.stretch(at) {
             let mut bytes = Vec::new();
             at = stretch.start;
             while at < stretch.end {
-                let mut buffer = [0; 2];
+                let mut buffer = vec![0; size];
                 let length = text.read_at(&mut buffer, at).unwrap();
                 bytes.extend_from_slice(&buffer[..length]);
                 at += length as u64;
@@ -282,6 +334,32 @@ mod tests {
         assert_eq!(text.overlay(&buffers, u64::MAX - 1, 0..5), Err(0..5));
         assert_eq!(text.overlay(&buffers, u64::MAX / 4, 0..5), Ok(()));
         assert_eq!(read(&text), ["0123456789", "abcde"]);
+    }
+
+    #[test]
+    fn records_of_another_host_are_corrected_wherever_a_read_begins_and_ends() {
+        let record = |time: u64, pid: u32| {
+            let time = format!("{:010}:{:09}", time / 1_000_000_000, time % 1_000_000_000);
+            format!("{time}:0000007:{pid:07}:0x7fc5de3f86c0:02:04:0:7:0:0:0:0\n")
+        };
+        let lines = |shift: u64, pid: u32| [1, 2, 3].map(|time| record(time + shift, pid)).concat();
+        let trace = TestTrace::new();
+        let (bytes, buffers) = (lines(5, 7), lines(6, 8));
+        let file = trace.file("tr", &bytes).handle("tr", 9);
+        let buffers_file = trace.file("trbuf", &buffers).handle("trbuf", 9);
+        let host = HostView { shift: 2_000_000_000, renumbered: [(7, 9_999_999)].into(), ..HostView::default() };
+        let mut text = RecordText::new("tr".into(), Some(file), bytes.len() as u64, false);
+        // The second of the file's three lines continues in the trbuf, at a place within its head.
+        let half = record(0, 7).len() as u64 + 15;
+        text.overlay(&buffers_file, half, half..half + 30).unwrap();
+        text.append(&buffers_file, 0..buffers.len() as u64);
+        let unchanged = read_in_pieces(&text, 4096).concat();
+        text.host = Some(Arc::new(host.clone()));
+        let mut expected = unchanged.into_bytes();
+        host.correct_lines(&mut expected);
+        for size in [1, 2, 7, 35, 36, 37, 83, 4096] {
+            assert_eq!(read_in_pieces(&text, size).concat().as_bytes(), expected, "{size}");
+        }
     }
 
     #[test]

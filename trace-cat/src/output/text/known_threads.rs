@@ -2,15 +2,17 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 
 use spec::info;
-use spec::names::{FileName, PROCESS_MASK};
+use spec::names::FileName;
 
 use super::short_text::ShortText;
 use crate::record::columns;
 use crate::record::fields::{Fields, THREAD_KEY_WIDTH, bits};
 use crate::trace::file_handle::read_info;
-use crate::trace::file_names::{FileGroup, ProcessFiles};
+use crate::trace::file_names::FileGroup;
+use crate::trace::host_view::HostView;
 
 /// The most open calls of one thread; if it has more, the oldest is forgotten.
 pub const OPEN_CALLS_MAX: usize = 64;
@@ -49,13 +51,15 @@ pub struct KnownThreads {
 struct KnownThread {
     label: ThreadLabel,
     lwpid: u32,
+    /// Its host, if the records are of several.
+    host: Option<Arc<HostView>>,
     open_calls: Vec<OpenCall>,
     /// Address and return address of the functions that it is in.
     functions: Vec<(u64, u64)>,
     label_cache: (u64, u32),
 }
 
-/// `name/lwp`, or `pid/lwp` if the thread has no name.
+/// `name/lwp`, or `pid/lwp` if the thread has no name; with several hosts, `host:` before it.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadLabel {
     pub text: String,
@@ -112,12 +116,15 @@ impl KnownThreads {
     pub fn add(&mut self, fields: &Fields) -> usize {
         let (pid, lwpid, tid) = (fields.pid(), fields.lwpid(), columns::hex(fields.tid()));
         let name = self.early_names.remove(&(pid, tid)).or_else(|| self.program(pid));
-        let label = label(name.unwrap_or_else(|| pid.to_string()), lwpid);
+        let host =
+            self.groups.iter().filter_map(|group| group.host.as_ref()).find(|host| host.own(pid).is_some()).cloned();
+        let label = label(host.as_deref(), name.unwrap_or_else(|| pid.to_string()), lwpid);
         self.width = self.width.max(label.width);
         let index = self.threads.len();
         self.threads.push(KnownThread {
             label,
             lwpid,
+            host,
             open_calls: Vec::new(),
             functions: Vec::new(),
             label_cache: (0, 0),
@@ -147,9 +154,7 @@ impl KnownThreads {
     fn program(&mut self, pid: u32) -> Option<String> {
         let groups = &self.groups;
         let find = || {
-            let mut names = groups.iter().filter_map(|FileGroup { directory, prefix }| {
-                let (directory, prefix) = (directory.clone(), prefix.clone());
-                let process = ProcessFiles { directory, prefix, number: pid & PROCESS_MASK };
+            let mut names = groups.iter().filter_map(|group| group.process(pid)).filter_map(|process| {
                 let text = read_info(&process.path(FileName::Info(process.number))).ok()?;
                 // In this order for each program.
                 // A program's comm follows its exe.
@@ -170,12 +175,22 @@ impl KnownThreads {
         match self.indexes_by_id.get(&key) {
             Some(&index) => {
                 let thread = &mut self.threads[index];
-                thread.label = label(name, thread.lwpid);
+                thread.label = label(thread.host.as_deref(), name, thread.lwpid);
                 self.width = self.width.max(thread.label.width);
             }
             None if self.early_names.len() < THREADS_MAX => drop(self.early_names.insert(key, name)),
             None => {}
         }
+    }
+
+    /// The thread's host, if the records are of several hosts.
+    pub fn host(&self, thread: usize) -> Option<&HostView> {
+        self.threads[thread].host.as_deref()
+    }
+
+    /// Whether the records are of several hosts.
+    pub fn has_hosts(&self) -> bool {
+        self.groups.iter().any(|group| group.host.is_some())
     }
 
     pub fn label(&self, thread: usize) -> &ThreadLabel {
@@ -234,8 +249,8 @@ pub fn ends_span(fields: &Fields) -> bool {
     fields.event() == USER_SPAN && fields.which() == 2
 }
 
-fn label(name: String, lwpid: u32) -> ThreadLabel {
-    let text = format!("{name}/{lwpid}");
+fn label(host: Option<&HostView>, name: String, lwpid: u32) -> ThreadLabel {
+    let text = host.map_or(String::new(), |host| format!("{}:", host.name)) + &format!("{name}/{lwpid}");
     let width = text.chars().count();
     ThreadLabel { text, width }
 }

@@ -65,6 +65,7 @@ impl<'a> TextLine<'a> {
         line.begin_colour(Highlight::Time);
         line.extra_width = clock.put_time(time, line.out);
         line.end_colour();
+        line.put(if label.is_uncertain { b"~" } else { b" " });
         line.put(label.text);
         line.hidden += label.hidden;
         if label.depth > 0 {

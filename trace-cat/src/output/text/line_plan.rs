@@ -19,6 +19,8 @@ pub struct PlannedLine {
     pub label: u32,
     /// In how many spans and functions the line is.
     pub depth: u32,
+    /// Whether an earlier line of another host may really be later.
+    pub is_uncertain: bool,
     /// What the line shows.
     pub kind: LineKind,
 }
@@ -39,12 +41,14 @@ pub enum LineKind {
 /// The label of a thread as a line has it.
 #[derive(Clone, Copy, Debug)]
 pub struct LineLabel<'a> {
-    /// The label with its colour, and the spaces around it.
+    /// The label with its colour, and the spaces after it.
     pub text: &'a [u8],
     /// Bytes of the text that take no column.
     pub hidden: usize,
     /// In how many spans and functions the line is.
     pub depth: u32,
+    /// Whether an earlier line of another host may really be later.
+    pub is_uncertain: bool,
 }
 
 /// The lines of a batch.
@@ -118,7 +122,7 @@ impl LinePlan {
         let index = line.label as usize;
         let start = index.checked_sub(1).map_or(0, |before| self.labels[before].0);
         let (end, hidden) = self.labels[index];
-        LineLabel { text: &self.label_text[start..end], hidden, depth: line.depth }
+        LineLabel { text: &self.label_text[start..end], hidden, depth: line.depth, is_uncertain: line.is_uncertain }
     }
 
     /// Adds a part of the stack of the record with this number.

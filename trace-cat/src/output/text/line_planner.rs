@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use super::host_order::HostOrder;
 use super::known_threads::{KnownThreads, OpenCall, THREADS_MAX, ends_span, name_bytes};
 use super::line_plan::{BatchRecords, CarriedRecord, LineKind, LinePlan, PlannedLine};
 use super::time_column::TimeColumn;
@@ -35,6 +36,8 @@ pub struct LinePlanner {
     carried: CarriedRecord,
     /// Changes when a label of any thread changes, or when a plan without labels begins.
     label_version: u64,
+    /// The hosts of the records, if there are several.
+    hosts: Option<HostOrder>,
 }
 
 /// An entry record of which no line is planned yet.
@@ -44,13 +47,15 @@ struct HeldEntry {
     event: (u8, u8),
     /// As [`PlannedLine::record`].
     record: u32,
+    is_uncertain: bool,
 }
 
 impl LinePlanner {
     /// A planner that knows no thread, except those that `threads` has.
     pub fn new(clock: TimeColumn, threads: KnownThreads, coloured: bool) -> LinePlanner {
         let (names, carried) = (VecDeque::new(), CarriedRecord::default());
-        LinePlanner { clock, threads, names, coloured, held: None, carried, label_version: 0 }
+        let hosts = threads.has_hosts().then(HostOrder::default);
+        LinePlanner { clock, threads, names, coloured, held: None, carried, label_version: 0, hosts }
     }
 
     /// Takes a record that names a thread, whose name holds for records after its time.
@@ -100,7 +105,13 @@ impl LinePlanner {
                 // The file changed after it was checked. The line is shown as it is.
                 Err(_) => {
                     self.release_held(records, plan);
-                    plan.lines.push(PlannedLine { record: number, label: 0, depth: 0, kind: LineKind::Single });
+                    plan.lines.push(PlannedLine {
+                        record: number,
+                        label: 0,
+                        depth: 0,
+                        is_uncertain: false,
+                        kind: LineKind::Single,
+                    });
                 }
             }
         }
@@ -140,30 +151,35 @@ impl LinePlanner {
         }
         let thread = self.thread(fields, records, plan);
         let event = fields.event();
+        let is_uncertain = match &mut self.hosts {
+            Some(hosts) => hosts.is_uncertain(self.threads.host(thread), fields.time()),
+            None => false,
+        };
         match fields.which() {
             1 => {
                 self.release_held(records, plan);
-                self.held = Some(HeldEntry { thread, event, record: number });
+                self.held = Some(HeldEntry { thread, event, record: number, is_uncertain });
             }
             2 => {
                 let entry = self.held.filter(|held| (held.thread, held.event) == (thread, event));
                 if entry.is_some_and(|held| is_same_span(plan.record(records, held.record), fields)) {
                     self.held = None;
-                    return self.add_line(thread, number, LineKind::Complete, plan);
+                    let is_uncertain = is_uncertain || entry.is_some_and(|entry| entry.is_uncertain);
+                    return self.add_line(thread, number, is_uncertain, LineKind::Complete, plan);
                 }
                 self.release_held(records, plan);
                 let call = self.threads.end_call(thread, fields).map(|call| {
                     plan.open_calls.push(call);
                     plan.open_calls.len() as u32 - 1
                 });
-                self.add_line(thread, number, LineKind::Return(call), plan);
+                self.add_line(thread, number, is_uncertain, LineKind::Return(call), plan);
             }
             _ => {
                 self.release_held(records, plan);
                 if event == FUNC_LEAVE {
                     self.threads.leave_function(thread, fields);
                 }
-                self.add_line(thread, number, LineKind::Single, plan);
+                self.add_line(thread, number, is_uncertain, LineKind::Single, plan);
                 if event == FUNC_ENTER {
                     self.threads.enter_function(thread, fields);
                 }
@@ -191,14 +207,14 @@ impl LinePlanner {
 
     /// Plans the line of the held entry record: another record comes before its call returns.
     fn release_held(&mut self, records: &BatchRecords, plan: &mut LinePlan) {
-        let Some(HeldEntry { thread, record, .. }) = self.held.take() else { return };
+        let Some(HeldEntry { thread, record, is_uncertain, .. }) = self.held.take() else { return };
         let Some(fields) = plan.record(records, record) else { return };
         let call = OpenCall::of(&fields);
-        self.add_line(thread, record, LineKind::Entry, plan);
+        self.add_line(thread, record, is_uncertain, LineKind::Entry, plan);
         self.threads.begin_call(thread, call);
     }
 
-    fn add_line(&mut self, thread: usize, record: u32, kind: LineKind, plan: &mut LinePlan) {
+    fn add_line(&mut self, thread: usize, record: u32, is_uncertain: bool, kind: LineKind, plan: &mut LinePlan) {
         let label = match self.threads.label_cache(thread) {
             (version, label) if *version == self.label_version => *label,
             _ => {
@@ -207,7 +223,7 @@ impl LinePlanner {
                 label
             }
         };
-        plan.lines.push(PlannedLine { record, label, depth: self.threads.depth(thread), kind });
+        plan.lines.push(PlannedLine { record, label, depth: self.threads.depth(thread), is_uncertain, kind });
     }
 
     /// Appends a thread's label in its colour and the spaces after it. Returns how many bytes take no column.
@@ -215,9 +231,9 @@ impl LinePlanner {
         let (label, start) = (self.threads.label(thread), out.len());
         let colour =
             if self.coloured { [Highlight::Thread(thread).begin(), terminal_style::END] } else { [&b""[..]; 2] };
-        [b" ", colour[0], label.text.as_bytes(), colour[1]].iter().for_each(|text| out.extend_from_slice(text));
+        [colour[0], label.text.as_bytes(), colour[1]].iter().for_each(|text| out.extend_from_slice(text));
         let spaces = self.threads.width.saturating_sub(label.width);
         out.resize(out.len() + spaces, b' ');
-        out.len() - start - 1 - label.width - spaces
+        out.len() - start - label.width - spaces
     }
 }

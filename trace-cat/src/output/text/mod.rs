@@ -16,6 +16,9 @@
 //!
 //! What is in a span of the program's own, or in a recorded function, is indented by how many it is in.
 //!
+//! If the records are of several hosts, a `~` after the time of a line means that an earlier line of another host may really be
+//! later: the clocks' errors leave that open.
+//!
 //! With `--stack`, the frames of a recorded stack follow the line of its call, numbered from the innermost one on.
 //!
 //! A `line_planner` goes through the records in order and makes a `line_plan`: whose records they are, which calls are open,
@@ -24,6 +27,7 @@
 
 mod call;
 mod frame_lines;
+mod host_order;
 mod kind_layout;
 mod known_threads;
 mod line;

@@ -3,6 +3,7 @@
 use crate::record::call_stack::TRACE_STACK;
 use crate::record::columns;
 use crate::record::fields::{Fields, bits};
+use crate::trace::hosts::HostTable;
 
 /// The numbers of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +53,23 @@ impl NumericRecord {
             } else {
                 out.extend_from_slice(&bytes);
             }
+        }
+    }
+
+    /// Changes the records whose numbers are in `bytes`.
+    pub fn change(bytes: &mut [u8], mut change: impl FnMut(&mut NumericRecord)) {
+        for place in bytes.as_chunks_mut::<WIDTH>().0 {
+            let mut record = NumericRecord::of(place);
+            change(&mut record);
+            *place = record.to_bytes();
+        }
+    }
+
+    /// Makes the process IDs among the arguments those by which the processes of several hosts are known.
+    pub fn show_processes(&mut self, hosts: &HostTable) {
+        if let ((11, 1), 2) | ((11, 2), 0) = (self.event, self.which) {
+            let pid = self.arguments[0] as u32;
+            self.arguments[0] = hosts.shown_beside(self.pid, pid).into();
         }
     }
 

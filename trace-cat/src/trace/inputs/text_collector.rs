@@ -23,6 +23,7 @@ use crate::trace::buffers::leftovers::{CopiedBuffers, ProcessLeftovers, ProcessS
 use crate::trace::buffers::spare;
 use crate::trace::file_handle::{self, DescriptorBudget, FileHandle, FileIdentity};
 use crate::trace::file_names::{ProcessFiles, listed_directory, owner_of_records, split_name};
+use crate::trace::hosts::HostTable;
 use crate::trace::known_files::KnownFiles;
 use crate::trace::record_text::RecordText;
 use crate::trace::thread_completeness::ThreadCompleteness;
@@ -40,6 +41,8 @@ pub struct TraceInputs {
     pub running: Vec<(ProcessFiles, CopiedBuffers)>,
     /// The processes that nobody's memory shows any more, with what the texts hold of their buffers.
     pub dead: Vec<(ProcessFiles, ProcessLeftovers)>,
+    /// The hosts of the directories. There is none if all are read as they are.
+    pub hosts: Arc<HostTable>,
 }
 
 impl TraceInputs {
@@ -56,17 +59,24 @@ impl TraceInputs {
 
 /// Collects what `paths`, files or directories, stand for. What cannot be read is reported and left out.
 pub fn collect(paths: &[PathBuf], descriptors: &DescriptorBudget, diagnostics: &Diagnostics) -> TraceInputs {
-    collect_found(PathSearch::of(paths, false, diagnostics), descriptors, diagnostics)
+    let hosts = HostTable::of(paths);
+    hosts.report(diagnostics);
+    collect_found(PathSearch::of(paths, false, diagnostics), hosts, descriptors, diagnostics)
 }
 
-/// As [`collect`], but a directory without a trace is no damage.
+/// As [`collect`], but a directory without a trace is no damage, and records are read as they are, whatever host they are of.
 pub fn collect_if_any(paths: &[PathBuf], descriptors: &DescriptorBudget, diagnostics: &Diagnostics) -> TraceInputs {
-    collect_found(PathSearch::of(paths, true, diagnostics), descriptors, diagnostics)
+    collect_found(PathSearch::of(paths, true, diagnostics), Arc::default(), descriptors, diagnostics)
 }
 
-fn collect_found(search: PathSearch, descriptors: &DescriptorBudget, diagnostics: &Diagnostics) -> TraceInputs {
+fn collect_found(
+    search: PathSearch,
+    hosts: Arc<HostTable>,
+    descriptors: &DescriptorBudget,
+    diagnostics: &Diagnostics,
+) -> TraceInputs {
     let mut collector = TextCollector {
-        inputs: TraceInputs::default(),
+        inputs: TraceInputs { hosts, ..TraceInputs::default() },
         states: HashMap::new(),
         used_leftovers: HashSet::new(),
         completeness: ThreadCompleteness::default(),
@@ -96,7 +106,12 @@ fn collect_found(search: PathSearch, descriptors: &DescriptorBudget, diagnostics
     let TextCollector { mut inputs, states, .. } = collector;
     for (process, state) in states.into_values() {
         match state {
-            ProcessState::Running(copied) => inputs.running.push((process, copied)),
+            ProcessState::Running(mut copied) => {
+                if let Some(host) = inputs.hosts.view(&process.directory) {
+                    (copied.pid, copied.copied_at) = (host.shown(copied.pid), host.time(copied.copied_at));
+                }
+                inputs.running.push((process, copied));
+            }
             ProcessState::Dead(leftovers) => inputs.dead.push((process, leftovers)),
             ProcessState::None | ProcessState::Alive => {}
         }
@@ -180,6 +195,11 @@ impl TextCollector<'_> {
         {
             text.add_leftovers(&buffers, &regions, self.diagnostics);
         }
+        self.add_text(text);
+    }
+
+    fn add_text(&mut self, mut text: RecordText) {
+        text.host = text.path.parent().and_then(|directory| self.inputs.hosts.view(directory));
         self.inputs.texts.push(Arc::new(text));
     }
 
@@ -259,7 +279,7 @@ impl TextCollector<'_> {
         match file.map_err(temporary_file_error) {
             Ok(file) => {
                 let file = Arc::new(FileHandle::unnamed(path.clone(), file));
-                self.inputs.texts.push(Arc::new(RecordText::new(path, Some(file), line.len() as u64, false)));
+                self.add_text(RecordText::new(path, Some(file), line.len() as u64, false));
             }
             Err(error) => self.diagnostics.report_damage(path.display(), reason(&error)),
         }
@@ -278,7 +298,7 @@ impl TextCollector<'_> {
             let path = process.path(FileName::Records { process: process.number, lwp: number });
             let mut text = RecordText::new(path, None, 0, false);
             text.add_leftovers(&buffers, &regions, self.diagnostics);
-            self.inputs.texts.push(Arc::new(text));
+            self.add_text(text);
         }
     }
 }
