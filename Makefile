@@ -28,6 +28,8 @@
 # make deb dist   the one, the other
 # make test-packages
 #                 install, use and remove them in fresh Debian systems, as root (SUITES="bullseye bookworm trixie")
+# make test-reproducible
+#                 build them twice, in two directories, and compare the bytes. It takes twice as long as make packages
 # make clean      remove what was built
 
 CARGO ?= cargo
@@ -59,7 +61,7 @@ PAGES := $(addprefix $(MAN)/,$(patsubst %.in,%,$(notdir $(wildcard */man/*.in)))
 DOCS := $(wildcard *.md docs/*.md docs/tour/*)
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: all toolchain demo demo-sort test test-glibc setup soak bench bench-parts bench-merge bench-follow fuzz miri man completions documents install install-files install-headers packages deb dist test-packages clean
+.PHONY: all toolchain demo demo-sort test test-glibc setup soak bench bench-parts bench-merge bench-follow fuzz miri man completions documents install install-files install-headers packages deb dist test-packages test-reproducible clean
 
 all: toolchain
 	$(CARGO) build --release --locked
@@ -177,6 +179,9 @@ packaged: toolchain
 
 test-packages: packages
 	packaging/test $(PACKAGES) $(VERSION) $(SUITES)
+
+test-reproducible: toolchain
+	packaging/reproducible $(PACKAGES) $(VERSION) $(CARGO) $(MAKE)
 
 clean:
 	$(CARGO) clean
