@@ -30,7 +30,7 @@ const FIRST_LANE: u64 = 10_000_000;
 
 /// What is on a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum LaneContent {
+enum LaneKind {
     Holds,
     /// Spans that do not nest.
     Spans,
@@ -44,7 +44,7 @@ pub struct ChromeTimeline {
     flow_count: u64,
     lanes: HoldLanes,
     /// The numbers of lanes that stand for thread numbers, by thread.
-    lane_numbers: BTreeMap<(u32, LaneContent, u32), u64>,
+    lane_numbers: BTreeMap<(u32, LaneKind, u32), u64>,
     /// What waits and holds of objects are called, and where sites are: JSON strings.
     waits: TextCache<Option<u32>>,
     objects: TextCache<u32>,
@@ -198,7 +198,7 @@ impl ChromeTimeline {
 
     fn put_hold(&mut self, hold: &HoldInterval, scene: &TimelineScene, out: &mut Vec<u8>) {
         let (lane, _) = self.lanes.place(hold, scene);
-        let (pid, tid) = (scene.process_of(hold.thread).pid, self.lane_number(hold.thread, LaneContent::Holds, lane));
+        let (pid, tid) = (scene.process_of(hold.thread).pid, self.lane_number(hold.thread, LaneKind::Holds, lane));
         let object = self.objects.get(hold.object, || quoted(&format!("hold {}", scene.object_name(hold.object))));
         let mut arguments = format!("\"object\":\"{:#x}\"", scene.object(hold.object).address);
         if hold.site > 0 {
@@ -214,7 +214,7 @@ impl ChromeTimeline {
         let (pid, lwp) = (scene.process_of(span.thread).pid, scene.thread(span.thread).lwp);
         let tid = match span.lane {
             0 => lwp.into(),
-            lane => self.lane_number(span.thread, LaneContent::Spans, lane),
+            lane => self.lane_number(span.thread, LaneKind::Spans, lane),
         };
         let name = self.texts.get((pid, span.text), || quoted(&scene.program_text(pid, span.text)));
         let note = span.note().map(|note| format!("\"note\":\"{note}\"")).unwrap_or_default();
@@ -222,7 +222,7 @@ impl ChromeTimeline {
     }
 
     /// The number that stands for a lane of a thread.
-    fn lane_number(&mut self, thread: u32, content: LaneContent, lane: u32) -> u64 {
+    fn lane_number(&mut self, thread: u32, content: LaneKind, lane: u32) -> u64 {
         let next = FIRST_LANE + self.lane_numbers.len() as u64;
         *self.lane_numbers.entry((thread, content, lane)).or_insert(next)
     }
@@ -239,11 +239,11 @@ impl ChromeTimeline {
     fn put_names(&mut self, thread: u32, scene: &TimelineScene, out: &mut Vec<u8>) {
         let (process, lwp, name) = (scene.process_of(thread), scene.thread(thread).lwp, scene.thread_name(thread));
         self.put_name("thread_name", (process.pid, lwp.into()), &name, out);
-        let of_thread = (thread, LaneContent::Holds, 0)..=(thread, LaneContent::Spans, u32::MAX);
+        let of_thread = (thread, LaneKind::Holds, 0)..=(thread, LaneKind::Spans, u32::MAX);
         for ((_, content, _), tid) in
             self.lane_numbers.range(of_thread).map(|(lane, tid)| (*lane, *tid)).collect::<Vec<_>>()
         {
-            let content = if content == LaneContent::Holds { "holds" } else { "spans" };
+            let content = if content == LaneKind::Holds { "holds" } else { "spans" };
             self.put_name("thread_name", (process.pid, tid), &format!("{name} {lwp} {content}"), out);
         }
     }
