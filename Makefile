@@ -4,6 +4,8 @@
 # make test       install what the tests need, build, run every test
 # make test-glibc run programs under other versions of glibc, from Debian's packages, which apt downloads into target/glibc
 #                 (GLIBC="untried-rwlocks bullseye bookworm trixie sid")
+# make test-sql
+#               compare tables in DuckDB, Spark SQL and pyarrow with the report; installs the engines from PyPI below target/
 # make setup      only install what the tests need
 # make bench      measure what recording costs, beside LTTng-UST and uftrace, which it installs: BENCH_ROUNDS=7,
 #                 BENCH_ONLY="mutex-1 programs lttng" (workloads, groups, ways), BENCH_AGAINST=BUILD-DIRECTORY of another version
@@ -61,7 +63,7 @@ PAGES := $(addprefix $(MAN)/,$(patsubst %.in,%,$(notdir $(wildcard */man/*.in)))
 DOCS := $(wildcard *.md docs/*.md docs/tour/*)
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: all toolchain demo demo-sort test test-glibc setup soak bench bench-parts bench-merge bench-follow fuzz miri man completions documents install install-files install-headers packages deb dist test-packages test-reproducible clean
+.PHONY: all toolchain demo demo-sort test test-glibc test-sql setup soak bench bench-parts bench-merge bench-follow fuzz miri man completions documents install install-files install-headers packages deb dist test-packages test-reproducible clean
 
 all: toolchain
 	$(CARGO) build --release --locked
@@ -85,6 +87,9 @@ test: setup all
 
 test-glibc: setup all
 	THREADT_TARGET=$(abspath $(RELEASE)) sh tests/glibc $(abspath $(TARGET)) $(CARGO) $(GLIBC)
+
+test-sql: all
+	tests/sql/run $(RELEASE) $(TARGET)
 
 # The tests run one after the other, so that the disk holds one trace at a time.
 soak: all
@@ -156,6 +161,7 @@ install-files: man completions install-headers
 	install -D -m 755 $(LIBRARY) $(DESTDIR)$(LIBDIR)/libthreadt.so
 	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/trace-cat
 	install -D -m 644 spec/events.tsv $(SHARE)/threadt/events.tsv
+	for file in trace-cat/sql/*.sql; do install -D -m 644 $$file $(SHARE)/threadt/sql/$${file##*/} || exit 1; done
 	for page in $(DOCS); do install -D -m 644 $$page $(SHARE)/doc/threadt/$$page || exit 1; done
 	for page in $(PAGES); do \
 		install -D -m 644 $$page $(SHARE)/man/man$${page##*.}/$${page##*/} || exit 1; \
