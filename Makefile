@@ -28,6 +28,8 @@
 # make deb dist   the one, the other
 # make test-packages
 #                 install, use and remove them in fresh Debian systems, as root (SUITES="bullseye bookworm trixie")
+# make wheel      target/packages/threadt-*.whl: trace-cat, the library and a module that reads traces, for pip
+# make test-wheel install, use and remove it in a fresh environment of Python
 # make clean      remove what was built
 
 CARGO ?= cargo
@@ -59,7 +61,7 @@ PAGES := $(addprefix $(MAN)/,$(patsubst %.in,%,$(notdir $(wildcard */man/*.in)))
 DOCS := $(wildcard *.md docs/*.md docs/tour/*)
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: all toolchain demo demo-sort test test-glibc setup soak bench bench-parts bench-merge bench-follow fuzz miri man completions documents install install-files install-headers packages deb dist test-packages clean
+.PHONY: all toolchain demo demo-sort test test-glibc setup soak bench bench-parts bench-merge bench-follow fuzz miri man completions documents install install-files install-headers packages deb dist test-packages wheel test-wheel clean
 
 all: toolchain
 	$(CARGO) build --release --locked
@@ -177,6 +179,12 @@ packaged: toolchain
 
 test-packages: packages
 	packaging/test $(PACKAGES) $(VERSION) $(SUITES)
+
+wheel: packaged
+	packaging/wheel $(PACKAGES) $(VERSION)
+
+test-wheel: wheel
+	packaging/test-wheel $(PACKAGES) $(VERSION)
 
 clean:
 	$(CARGO) clean
