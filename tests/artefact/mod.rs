@@ -3,6 +3,7 @@
 mod elf_library;
 mod layers;
 mod library_rules;
+mod packages;
 mod unwind_frames;
 
 use std::collections::BTreeMap;

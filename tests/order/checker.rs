@@ -17,50 +17,12 @@
 //! killed, [`check_interrupted`] allows each thread that was interrupted one release that is not there.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 
-use spec::{Argument, Event, Record};
+use spec::{Event, Record};
 
 use super::object_states::{Barrier, Lock, Rwlock, Semaphore};
-
-/// A process and an LWP of it.
-pub type Thread = (u32, u32);
-/// A process and an address in it, or a `pthread_t`.
-type Object = (u32, u64);
-
-/// What cannot have been.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Impossible {
-    /// The record that shows it, counted from 0.
-    pub at: usize,
-    /// What it is.
-    pub why: String,
-}
-
-impl fmt::Display for Impossible {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "record {}: {}", self.at, self.why)
-    }
-}
-
-/// How often each thing happened in a timeline, so that an empty one does not pass for a good one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Census {
-    /// Mutexes, recursive mutexes and spin locks acquired.
-    pub locks: usize,
-    /// Those of them that another thread had had before.
-    pub handed_on: usize,
-    /// Read and write locks acquired.
-    pub rwlocks: usize,
-    /// Semaphore tokens taken, of semaphores whose first value is known.
-    pub tokens: usize,
-    /// Waits on condition variables that were woken.
-    pub wakes: usize,
-    /// Barriers passed, once for each thread.
-    pub barriers: usize,
-    /// Threads joined.
-    pub joins: usize,
-}
+use super::outcome::{Census, Impossible};
+use super::record_fields::{Object, Thread, bits, object, succeeded};
 
 /// A thread's waits on one condition variable, one behind the other with nothing in between.
 struct Waits {
@@ -432,16 +394,4 @@ impl Timeline {
 
 fn is_wait(name: &str) -> bool {
     matches!(name, "cond_wait" | "cond_timedwait" | "cond_clockwait")
-}
-
-fn bits(record: &Record, argument: usize) -> u64 {
-    record.arguments.get(argument).copied().map_or(0, Argument::bits)
-}
-
-fn object(record: &Record, argument: usize) -> Object {
-    (record.pid, bits(record, argument))
-}
-
-fn succeeded(record: &Record, rval: usize) -> bool {
-    bits(record, rval) == 0
 }

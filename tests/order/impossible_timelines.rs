@@ -2,7 +2,8 @@
 
 use spec::{Argument, EVENTS, Record};
 
-use super::checker::{Census, check, check_interrupted};
+use super::checker::{check, check_interrupted};
+use super::outcome::Census;
 
 const PID: u32 = 100;
 /// The main thread and two others, by LWP.

@@ -4,6 +4,8 @@ pub mod checker;
 mod cut_off;
 mod impossible_timelines;
 mod object_states;
+mod outcome;
+mod record_fields;
 mod stop_time;
 
 use super::harness::{Program, TestDirectory};

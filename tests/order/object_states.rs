@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::checker::Thread;
+use super::record_fields::Thread;
 
 /// A mutex of any kind, or a spin lock.
 #[derive(Debug, Default)]

@@ -14,6 +14,7 @@
 // where `finished` counts the posts that returned, `posted` is the semaphore's value, and `handled` that of the second.
 
 #define _GNU_SOURCE
+#include <sched.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -25,14 +26,15 @@
 
 #include "../lifecycle/calls.h"
 
-enum { WORKERS = 3, SIGNALS = 3, ALTERNATE = 64 * 1024, FORKS = 12 };
+// However late the signals of a busy machine come, a worker posts no more than LEAD times before the next one.
+enum { WORKERS = 3, SIGNALS = 3, ALTERNATE = 64 * 1024, FORKS = 12, LEAD = 500 };
 
 struct worker {
     pthread_t thread;
     pid_t lwp;
     sem_t own, handlers;
     pthread_mutex_t mutex, mutexes[SIGNALS];
-    volatile long finished, locks, handled, forks;
+    volatile long finished, locks, handled, since, forks;
     atomic_int ready, done;
     sigjmp_buf back;
     pid_t children[FORKS];
@@ -56,6 +58,7 @@ static void handle(int signal) {
     if (signal != SIGUSR1)
         return;
     worker->handled++;
+    worker->since = 0;
     if (strcmp(mode, "forks") == 0) {
         if (worker->handled % (wanted / FORKS) || worker->forks == FORKS)
             return;
@@ -89,6 +92,11 @@ static void *work(void *argument) {
     self = worker;
     atomic_store(&worker->ready, 1);
     while (worker->handled < wanted) {
+        if (worker->since == LEAD) {
+            sched_yield();
+            continue;
+        }
+        worker->since++;
         sem_post(&worker->own);
         worker->finished++;
         if (!jumps) {

@@ -140,11 +140,15 @@ fn fields(mut bytes: &[u8]) -> Vec<(u64, Field<'_>)> {
     found
 }
 
-fn number(fields: &[(u64, Field)], tag: u64) -> Option<u64> {
-    fields.iter().find_map(|(found, field)| match field {
+fn numbers(fields: &[(u64, Field)], tag: u64) -> impl Iterator<Item = u64> {
+    fields.iter().filter_map(move |(found, field)| match field {
         Field::Number(number) if *found == tag => Some(*number),
         _ => None,
     })
+}
+
+fn number(fields: &[(u64, Field)], tag: u64) -> Option<u64> {
+    numbers(fields, tag).next()
 }
 
 fn bytes<'a>(fields: &[(u64, Field<'a>)], tag: u64) -> Vec<&'a [u8]> {
@@ -173,6 +177,8 @@ struct PerfettoReading {
     instants: Vec<Instant>,
     /// Names of tracks, by their numbers.
     track_names: HashMap<u64, String>,
+    /// Descriptions of tracks of threads that can be merged with others.
+    merged_lanes: usize,
 }
 
 impl PerfettoReading {
@@ -194,6 +200,8 @@ impl PerfettoReading {
             for track in bytes(&packet, 60) {
                 let track = fields(track);
                 let name = bytes(&track, 2).first().map(|name| String::from_utf8_lossy(name).into_owned());
+                let is_lane = bytes(&track, 8).is_empty() && name.is_some();
+                reading.merged_lanes += usize::from(is_lane && number(&track, 15) != Some(2));
                 reading.track_names.insert(number(&track, 1).unwrap(), name.unwrap_or_default());
                 reading.tracks.extend(bytes(&track, 2).iter().map(|name| String::from_utf8(name.to_vec()).unwrap()));
             }
@@ -242,7 +250,7 @@ impl PerfettoReading {
                 4 => reading.counters.entry(track).or_default().push((time, number(&event, 30).unwrap())),
                 other => panic!("type {other}"),
             }
-            if let Some(flow) = number(&event, 47) {
+            for flow in numbers(&event, 47) {
                 assert_eq!(reading.flow_starts.insert(flow, time), None, "an arrow begins once");
             }
             if let Some(flow) = number(&event, 48) {
@@ -346,52 +354,6 @@ fn records(lines: &str) -> Vec<NumericRecord> {
     lines.lines().map(parse).collect()
 }
 
-/// LWPs 1 and 2 hold the mutex at 0x10 while 2 and 3 wait for it; 2 holds 0x20 across the border of that hold.
-const CROSSING: &str = "\
-    10:1:02:02:1:0x10:0:0:0:0\n10:1:02:02:2:0:0:0:0:0\n\
-    20:2:02:02:1:0x10:0:0:0:0\n30:3:02:02:1:0x10:0:0:0:0\n\
-    45:1:02:04:0:0x10:0:1:0:0\n50:2:02:02:2:0:1:0:0:0\n\
-    60:2:02:02:1:0x20:0:0:0:0\n60:2:02:02:2:0:0:0:0:0\n\
-    70:2:02:04:0:0x10:0:1:0:0\n80:2:02:04:0:0x20:0:0:0:0\n90:2:00:01:0:5:0:0:0:0\n95:2:01:18:0:0:0:0:0:0\n";
-
-#[test]
-fn holds_that_cross_are_on_two_lanes_and_losses_and_open_waits_show() {
-    let file = exported(
-        &records(CROSSING),
-        WaitSelection::default(),
-        &Selection::default(),
-        Box::<PerfettoTimeline>::default(),
-    );
-    let reading = PerfettoReading::of(&file);
-    assert_eq!(reading.tracks.iter().filter(|name| name.ends_with(" holds")).count(), 3, "{:?}", reading.tracks);
-    let wanted = ["wait mutex 0x10", "wait mutex 0x10 …", "hold mutex 0x20", "5 records lost"];
-    for name in wanted {
-        assert!(reading.names.iter().any(|found| found == name), "{name}: {:?}", reading.names);
-    }
-    assert_eq!(reading.sums[&("missing".to_owned(), String::new())], (1, 5));
-    assert_eq!(reading.wakes(), 1);
-}
-
-#[test]
-fn selections_leave_out_threads_holds_and_short_waits() {
-    let names = |waits: WaitSelection, selection: &Selection| {
-        let file = exported(&records(CROSSING), waits, selection, Box::<PerfettoTimeline>::default());
-        let mut names = PerfettoReading::of(&file).names;
-        names.retain(|name| name.contains("mutex"));
-        names
-    };
-    let of = |selection: &Selection| names(EventSelection::waits(selection, 0), selection);
-    let none = Selection::default();
-    assert_eq!(of(&none).len(), 5);
-    assert_eq!(of(&Selection { blocked: true, ..none.clone() }), ["wait mutex 0x10", "wait mutex 0x10 …"]);
-    assert_eq!(of(&Selection { longer: Some(31), ..none.clone() }).len(), 2);
-    assert_eq!(of(&Selection { lwps: vec![1], ..none.clone() }), ["hold mutex 0x10"]);
-    assert_eq!(of(&Selection { tids: vec![1], ..none.clone() }), ["hold mutex 0x10"]);
-    assert_eq!(of(&Selection { objects: vec![0x20], ..none.clone() }), ["hold mutex 0x20"]);
-    assert_eq!(of(&Selection { pids: vec![9], ..none.clone() }), [""; 0]);
-    let start = records("48:1:01:18:0:0:0:0:0:0")[0].time;
-    let times = WaitSelection { times: start..start + 8, ..WaitSelection::default() };
-    assert_eq!(names(times, &none), ["… wait mutex 0x10", "… wait mutex 0x10 …", "hold mutex 0x10 …"]);
-}
-
+mod crossing_holds;
 mod program_events;
+mod tracks;

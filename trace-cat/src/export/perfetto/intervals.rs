@@ -2,7 +2,8 @@
 
 use super::event_writer::EventType;
 use super::kept_slices::{KeptSlice, SliceKey};
-use super::timeline::{PacketText, PerfettoTimeline};
+use super::timeline::{LaneContent, PacketText, PerfettoTimeline};
+use super::wake_marks::WakeMark;
 use crate::export::scene::TimelineScene;
 use crate::export::wake_flows::WakeFlow;
 use crate::report::contention::{HoldInterval, WaitInterval};
@@ -47,12 +48,32 @@ impl PerfettoTimeline {
         let Some(waker) = wait.waker else { return };
         if let Some(WakeFlow { flow, needs_source, needs_end }) = self.flows.of_wait(wait, scene) {
             if needs_source {
-                let name = format!("ends the wait of {}", scene.names.thread_label(wait.thread));
-                self.put_mark(waker.thread, waker.time, ("flow", name), (None, Some(flow)), scene, out);
+                if let Some(mark) = self.wake_marks.add(waker.thread, waker.time, wait.thread, flow) {
+                    self.put_wake_mark(waker.thread, &mark, scene, out);
+                }
+                // Where both ends have one time, the beginning has to come first.
+                if wait.to == waker.time {
+                    self.put_wake_marks(scene, out);
+                }
             }
             if needs_end {
-                self.put_mark(wait.thread, wait.to, ("flow", "goes on".to_owned()), (Some(flow), None), scene, out);
+                self.put_mark(wait.thread, wait.to, ("flow", "goes on".to_owned()), (Some(flow), &[]), scene, out);
             }
+        }
+    }
+
+    fn put_wake_mark(&mut self, waker: u32, mark: &WakeMark, scene: &TimelineScene, out: &mut Vec<u8>) {
+        let name = match mark.flows.len() {
+            1 => format!("ends the wait of {}", scene.names.thread_label(mark.waiter)),
+            several => format!("ends the waits of {several} threads"),
+        };
+        self.put_mark(waker, mark.time, ("flow", name), (None, &mark.flows), scene, out);
+    }
+
+    /// Appends the marks that were kept until all their arrows are known.
+    pub(super) fn put_wake_marks(&mut self, scene: &TimelineScene, out: &mut Vec<u8>) {
+        for (waker, mark) in self.wake_marks.take() {
+            self.put_wake_mark(waker, &mark, scene, out);
         }
     }
 
@@ -65,7 +86,7 @@ impl PerfettoTimeline {
         let flags = [is_cut.0, is_cut.1, false, false];
         let key = SliceKey { thread, lane, object, site, holder: NONE, waker: NONE, flags };
         let index = self.kept.find(&key).unwrap_or_else(|| {
-            let track = self.lane_track(thread, ("holds", lane), scene, out);
+            let track = self.lane_track(thread, (LaneContent::Holds, lane), scene, out);
             let arguments = [
                 ("object", Some(PacketText::Address(object))),
                 ("site", Some(PacketText::Place(site)).filter(|_| site > 0)),

@@ -76,6 +76,8 @@ pub struct TrackDescriptor {
     pub parent_uuid: u64,
     #[prost(message, optional, tag = "8")]
     pub counter: Option<CounterDescriptor>,
+    #[prost(uint32, tag = "15")]
+    pub sibling_merge_behavior: u32,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -1,9 +1,10 @@
 //! `-F perfetto`: protobuf packets for the Perfetto UI and its trace processor.
 //!
 //! ```text
-//! process ─► thread           waits, marks, spans, functions
-//!    │       ├─► holds        one track or more, each of which nests
-//!    │       └─► spans        those that cross others
+//! process ─► thread
+//!    │       ├─► its name     waits, marks, spans, functions
+//!    │       ├─► … holds      one track or more, each of which nests
+//!    │       └─► … spans      those that cross others
 //!    └─► counter             of the program
 //! ```
 //!
@@ -18,5 +19,6 @@ mod message;
 mod open_intervals;
 mod program_slices;
 mod timeline;
+mod wake_marks;
 
 pub use timeline::PerfettoTimeline;

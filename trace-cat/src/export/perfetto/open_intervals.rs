@@ -2,7 +2,7 @@
 //! with what is known only then.
 
 use super::event_writer::EventType;
-use super::timeline::{PacketText, PerfettoTimeline};
+use super::timeline::{LaneContent, PacketText, PerfettoTimeline};
 use crate::export::scene::TimelineScene;
 use crate::report::contention::{HoldInterval, WaitInterval};
 
@@ -45,7 +45,7 @@ impl PerfettoTimeline {
             ("object", Some(PacketText::Address(hold.object))),
             ("site", Some(PacketText::Place(hold.site)).filter(|_| hold.site > 0)),
         ];
-        let track = self.lane_track(hold.thread, ("holds", lane), scene, out);
+        let track = self.lane_track(hold.thread, (LaneContent::Holds, lane), scene, out);
         let flow = self.flows.of_lost_hold(hold.thread, hold.object);
         let name = PacketText::Hold(hold.object, hold.is_cut.0, false);
         self.put_beginning((track, hold.from), ("hold", name), &arguments, flow, scene, out);
@@ -53,7 +53,7 @@ impl PerfettoTimeline {
 
     /// Appends the end of a hold whose beginning is written.
     pub(super) fn end_hold(&mut self, hold: &HoldInterval, lane: u32, scene: &TimelineScene, out: &mut Vec<u8>) {
-        let track = self.lane_track(hold.thread, ("holds", lane), scene, out);
+        let track = self.lane_track(hold.thread, (LaneContent::Holds, lane), scene, out);
         let labels = self.argument_labels(&[("note", hold.note().map(PacketText::Argument))], scene, out);
         let to = self.since_start(hold.to);
         let (_, flow) = self.flows.of_hold(hold);
@@ -101,7 +101,7 @@ impl PerfettoTimeline {
     /// Ends the intervals that are over and that were not accounted; at the `is_end`, all that were not.
     pub(super) fn end_lost_intervals(&mut self, is_end: bool, scene: &TimelineScene, out: &mut Vec<u8>) {
         for (thread, lane, from) in self.lanes.take_lost(scene, is_end) {
-            let track = self.lane_track(thread, ("holds", lane), scene, out);
+            let track = self.lane_track(thread, (LaneContent::Holds, lane), scene, out);
             self.end_at_beginning(track, from, "no release recorded", scene, out);
         }
         let start = scene.names.analysis.selection.times.start;

@@ -2,7 +2,7 @@
 
 use super::event_writer::EventType;
 use super::message::{CounterDescriptor, TrackDescriptor};
-use super::timeline::{PacketText, PerfettoTimeline, Track};
+use super::timeline::{LaneContent, PacketText, PerfettoTimeline, Track};
 use crate::export::program_event::{ProgramEvent, ProgramSpan, mark_arguments};
 use crate::export::scene::TimelineScene;
 
@@ -39,7 +39,7 @@ impl PerfettoTimeline {
             }
             ProgramEvent::MissingBegin { time, text, .. } => {
                 let name = format!("{}: no beginning recorded", scene.program_text(pid, text));
-                self.put_mark(thread, time, ("missing", name), (None, None), scene, out);
+                self.put_mark(thread, time, ("missing", name), (None, &[]), scene, out);
             }
         }
     }
@@ -48,7 +48,7 @@ impl PerfettoTimeline {
         let (thread, pid) = (span.thread, scene.process_of(span.thread).pid);
         let track = match span.lane {
             0 => self.thread_track(thread, scene, out),
-            lane => self.lane_track(thread, ("spans", lane), scene, out),
+            lane => self.lane_track(thread, (LaneContent::Spans, lane), scene, out),
         };
         let category = self.label(PacketText::Category(span.text.category()), scene, out);
         let name = self.label(PacketText::Program(pid, span.text, span.is_cut.0, span.is_cut.1), scene, out);

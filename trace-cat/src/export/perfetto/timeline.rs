@@ -12,6 +12,7 @@ use super::message::{
     ClockReading, ClockSnapshot, CounterDescriptor, ProcessDescriptor, ThreadDescriptor, TracePacket,
     TracePacketDefaults, TrackDescriptor,
 };
+use super::wake_marks::WakeMarks;
 use crate::export::hold_lanes::HoldLanes;
 use crate::export::program_event::{ProgramEvent, ProgramText};
 use crate::export::scene::{TimelineScene, missing_text};
@@ -27,6 +28,8 @@ use crate::report::trace_names::event_name;
 const REALTIME: u32 = 1;
 const BOOTTIME: u32 = 6;
 const SINCE_START: u32 = 64;
+/// `SIBLING_MERGE_BEHAVIOR_NONE`. The name of a track that can be merged with others is that of its first description.
+const NOT_MERGED: u32 = 2;
 /// `SEQ_INCREMENTAL_STATE_CLEARED`.
 const STATE_CLEARED: u32 = 1;
 
@@ -37,11 +40,24 @@ pub(super) enum Track {
     /// Process and LWP.
     Thread(u32, u32),
     /// Process, LWP, what is on it, and lane.
-    Lane(u32, u32, &'static str, u32),
+    Lane(u32, u32, LaneContent, u32),
     /// Process and name.
     UserCounter(u32, ProgramText),
     Counter(CounterSubject),
 }
+
+/// What is on a track of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum LaneContent {
+    /// Waits, marks, spans and functions.
+    Calls,
+    Holds,
+    /// Spans that cross others.
+    Spans,
+}
+
+/// What is on a track of a thread, and the lane; and the track's number.
+type ThreadLane = ((LaneContent, u32), u64);
 
 /// What a text in a packet says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,8 +85,11 @@ pub struct PerfettoTimeline {
     /// The numbers of the texts that are used most.
     pub(super) labels: HashMap<PacketText, u64, RandomState>,
     pub(super) tracks: HashMap<Track, u64, RandomState>,
+    /// The tracks of a process and LWP.
+    thread_lanes: HashMap<(u32, u32), Vec<ThreadLane>, RandomState>,
     pub(super) lanes: HoldLanes,
     pub(super) flows: WakeFlows,
+    pub(super) wake_marks: WakeMarks,
     pub(super) kept: KeptSlices,
     /// Thread and beginning of the open waits whose beginning is written.
     pub(super) begun_waits: HashSet<(u32, u64), RandomState>,
@@ -112,7 +131,8 @@ impl PerfettoTimeline {
         self.track(Track::Process(pid), out, |_, _| process_descriptor(process, scene))
     }
 
-    pub(super) fn thread_track(&mut self, thread: u32, scene: &TimelineScene, out: &mut Vec<u8>) -> u64 {
+    /// What groups the tracks of a thread.
+    fn thread_group(&mut self, thread: u32, scene: &TimelineScene, out: &mut Vec<u8>) -> u64 {
         let (process, lwp) = (scene.thread(thread).process, scene.thread(thread).lwp);
         self.track(Track::Thread(scene.process(process).pid, lwp), out, |timeline, out| {
             let parent_uuid = timeline.process_track(process, scene, out);
@@ -120,20 +140,29 @@ impl PerfettoTimeline {
         })
     }
 
+    /// The track of a thread's waits.
+    pub(super) fn thread_track(&mut self, thread: u32, scene: &TimelineScene, out: &mut Vec<u8>) -> u64 {
+        self.lane_track(thread, (LaneContent::Calls, 0), scene, out)
+    }
+
     pub(super) fn lane_track(
         &mut self,
         thread: u32,
-        (what, lane): (&'static str, u32),
+        lane: (LaneContent, u32),
         scene: &TimelineScene,
         out: &mut Vec<u8>,
     ) -> u64 {
         let (pid, lwp) = (scene.process_of(thread).pid, scene.thread(thread).lwp);
-        self.track(Track::Lane(pid, lwp, what, lane), out, |timeline, out| {
-            let parent_uuid = timeline.thread_track(thread, scene, out);
-            // The UI does not show whose child it is, and sorts by names.
-            let name = format!("{} {what}", scene.thread_name(thread));
-            TrackDescriptor { parent_uuid, name, ..TrackDescriptor::default() }
-        })
+        let track = Track::Lane(pid, lwp, lane.0, lane.1);
+        if let Some(known) = self.tracks.get(&track) {
+            return *known;
+        }
+        let uuid = self.track(track, out, |timeline, out| {
+            let parent_uuid = timeline.thread_group(thread, scene, out);
+            TrackDescriptor { parent_uuid, ..lane_descriptor(thread, lane, scene) }
+        });
+        self.thread_lanes.entry((pid, lwp)).or_default().push((lane, uuid));
+        uuid
     }
 
     /// The number of what a label says.
@@ -170,13 +199,13 @@ impl PerfettoTimeline {
         number
     }
 
-    /// Appends an instant of a thread, at which an arrow ends and one begins.
+    /// Appends an instant of a thread, at which an arrow ends and others begin.
     pub(super) fn put_mark(
         &mut self,
         thread: u32,
         time: u64,
         (category, name): (&'static str, String),
-        flows: (Option<u64>, Option<u64>),
+        flows: (Option<u64>, &[u64]),
         scene: &TimelineScene,
         out: &mut Vec<u8>,
     ) {
@@ -188,8 +217,8 @@ impl PerfettoTimeline {
         if let Some(flow) = flows.0 {
             self.writer.end_of_flow(flow);
         }
-        if let Some(flow) = flows.1 {
-            self.writer.flow(flow);
+        for flow in flows.1 {
+            self.writer.flow(*flow);
         }
         self.writer.append(out);
     }
@@ -211,11 +240,15 @@ impl PerfettoTimeline {
         self.put_thread_name(thread, scene, out);
     }
 
-    /// Describes a thread again, with what is known by now.
+    /// Describes a thread and its tracks again, with the name that is known by now.
     fn put_thread_name(&mut self, thread: u32, scene: &TimelineScene, out: &mut Vec<u8>) {
-        let uuid = self.thread_track(thread, scene, out);
         let parent_uuid = self.process_track(scene.thread(thread).process, scene, out);
-        self.put_track(TrackDescriptor { uuid, parent_uuid, ..thread_descriptor(thread, scene) }, out);
+        let group = self.thread_group(thread, scene, out);
+        self.put_track(TrackDescriptor { uuid: group, parent_uuid, ..thread_descriptor(thread, scene) }, out);
+        let key = (scene.process_of(thread).pid, scene.thread(thread).lwp);
+        for (lane, uuid) in self.thread_lanes.get(&key).cloned().unwrap_or_default() {
+            self.put_track(TrackDescriptor { uuid, parent_uuid: group, ..lane_descriptor(thread, lane, scene) }, out);
+        }
     }
 
     /// Appends the names that threads got since the last time.
@@ -242,6 +275,19 @@ fn thread_descriptor(thread: u32, scene: &TimelineScene) -> TrackDescriptor {
     TrackDescriptor { thread, ..TrackDescriptor::default() }
 }
 
+/// The UI sorts a thread's tracks by their names, over all threads, and shows no other name of the thread.
+fn lane_descriptor(thread: u32, (content, lane): (LaneContent, u32), scene: &TimelineScene) -> TrackDescriptor {
+    let name = scene.thread_name(thread);
+    let name = match (content, lane) {
+        (LaneContent::Calls, _) => name,
+        (LaneContent::Holds, 0) => format!("{name} holds"),
+        (LaneContent::Holds, lane) => format!("{name} holds {}", lane + 1),
+        (LaneContent::Spans, 1) => format!("{name} spans"),
+        (LaneContent::Spans, lane) => format!("{name} spans {lane}"),
+    };
+    TrackDescriptor { name, sibling_merge_behavior: NOT_MERGED, ..TrackDescriptor::default() }
+}
+
 impl TimelineSink for PerfettoTimeline {
     fn begin(&mut self, start: u64, out: &mut Vec<u8>) {
         self.start = start;
@@ -264,7 +310,7 @@ impl TimelineSink for PerfettoTimeline {
     fn event(&mut self, event: &TimelineEvent, scene: &TimelineScene, out: &mut Vec<u8>) {
         match *event {
             TimelineEvent::ThreadBegin { thread } => {
-                self.thread_track(thread, scene, out);
+                self.thread_group(thread, scene, out);
             }
             TimelineEvent::ThreadEnd { thread, time } => self.end_thread(thread, time, scene, out),
             TimelineEvent::ProcessEnd { .. } => {}
@@ -274,13 +320,13 @@ impl TimelineSink for PerfettoTimeline {
                 self.lanes.forget(thread, object);
                 let flow = self.flows.of_lost_hold(thread, object);
                 let name = format!("hold {}: no release recorded", scene.object_name(object));
-                self.put_mark(thread, from, ("missing", name), (flow, None), scene, out);
+                self.put_mark(thread, from, ("missing", name), (flow, &[]), scene, out);
             }
             TimelineEvent::Creation { .. } | TimelineEvent::Join { .. } | TimelineEvent::Fork { .. } => {
                 let Some([from, to]) = ThreadFlow::ends(event, scene) else { return };
                 let flow = self.flows.next();
-                self.put_mark(from.thread, from.time, ("flow", from.name), (None, Some(flow)), scene, out);
-                self.put_mark(to.thread, to.time, ("flow", to.name), (Some(flow), None), scene, out);
+                self.put_mark(from.thread, from.time, ("flow", from.name), (None, &[flow]), scene, out);
+                self.put_mark(to.thread, to.time, ("flow", to.name), (Some(flow), &[]), scene, out);
             }
             TimelineEvent::Loss { thread, time, lost } => {
                 let (_, count) = self.losses.entry(thread).or_insert((time, 0));
@@ -289,11 +335,11 @@ impl TimelineSink for PerfettoTimeline {
             TimelineEvent::LossEnd { thread, time } => self.put_loss(thread, time, scene, out),
             TimelineEvent::MissingEntry { thread, time, event } => {
                 let name = format!("{}: no entry record", event_name(event));
-                self.put_mark(thread, time, ("missing", name), (None, None), scene, out);
+                self.put_mark(thread, time, ("missing", name), (None, &[]), scene, out);
             }
             TimelineEvent::MissingReturn { thread, time, event } => {
                 let name = format!("{}: no return record", event_name(event));
-                self.put_mark(thread, time, ("missing", name), (None, None), scene, out);
+                self.put_mark(thread, time, ("missing", name), (None, &[]), scene, out);
             }
         }
     }
@@ -307,12 +353,14 @@ impl TimelineSink for PerfettoTimeline {
     }
 
     fn moment(&mut self, scene: &TimelineScene, out: &mut Vec<u8>) {
+        self.put_wake_marks(scene, out);
         self.end_lost_intervals(false, scene, out);
         self.put_new_names(scene, out);
     }
 
     fn end(&mut self, scene: &TimelineScene, write: &mut ByteConsumer) -> io::Result<()> {
         let mut out = Vec::new();
+        self.put_wake_marks(scene, &mut out);
         self.end_lost_intervals(true, scene, &mut out);
         write(&out)
     }

@@ -11,6 +11,7 @@ mod limits;
 mod misuse_text;
 mod object_rows;
 mod path_summary;
+mod place_sums;
 mod pprof;
 mod stacks;
 mod tables;

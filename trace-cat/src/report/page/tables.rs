@@ -1,10 +1,11 @@
 //! The tables of the report.
 
 use super::object_rows::ObjectRow;
-use super::view::{PairRow, ReportView, ranked};
+use super::place_sums::place_sums;
+use super::view::{PairRow, ReportView};
 use crate::report::contention::{DurationSummary, ObjectFigures};
 
-/// How many holders of an object are named.
+/// How many places are named from which an object was held.
 const HOLDERS_MAX: usize = 3;
 
 /// Appends the objects that threads waited for, with those who held them.
@@ -39,9 +40,9 @@ pub fn objects(view: &ReportView, rows: &[ObjectRow], top: usize, text: &mut Str
         *text += &format!("{waits:>8}{waited:>9}{mean:>9}{p50:>9}{p99:>9}{max:>9}{held:>9}\n");
         if row.has_blame(view) {
             holders(view, &figures, text);
-        } else if let Some(((thread, site), count)) = ranked(&figures.wakers).first() {
-            let at = view.place(*site).map(|place| format!(" at {place}")).unwrap_or_default();
-            *text += &format!("    {count} ended by {}{at}\n", thread_label(view, *thread));
+        } else if let Some(wakers) = place_sums(view, &figures.wakers).first() {
+            let at = wakers.place.as_ref().map(|place| format!(" at {place}")).unwrap_or_default();
+            *text += &format!("    {} ended by {}{at}\n", wakers.sum, wakers.threads(view));
         }
         if figures.open_waits > 0 {
             *text += &format!("    open: {}, which lasted at least so long\n", figures.open_waits);
@@ -60,12 +61,15 @@ pub fn objects(view: &ReportView, rows: &[ObjectRow], top: usize, text: &mut Str
 fn holders(view: &ReportView, figures: &ObjectFigures, text: &mut String) {
     let total = figures.wait.sum();
     let share = |time: u64| percent(time, total);
-    let blamed = ranked(&figures.blamed);
-    for (holder, time) in blamed.iter().take(HOLDERS_MAX) {
-        let at = view.place(holder.site).map(|place| format!(" from {place}")).unwrap_or_default();
-        *text += &format!("    {:>7} held by {}{at}\n", share(*time), thread_label(view, holder.thread));
+    let blamed: Vec<((u32, u32), u64)> =
+        figures.blamed.iter().map(|(holder, time)| ((holder.thread, holder.site), *time)).collect();
+    let places = place_sums(view, &blamed);
+    for holders in places.iter().take(HOLDERS_MAX) {
+        let from = holders.place.as_ref().map(|place| format!(" from {place}")).unwrap_or_default();
+        *text += &format!("    {:>7} held by {}{from}\n", share(holders.sum), holders.threads(view));
     }
-    let others = blamed.iter().skip(HOLDERS_MAX).map(|(_, time)| time).sum::<u64>() + figures.blamed_others;
+    let listed: u64 = places.iter().take(HOLDERS_MAX).map(|holders| holders.sum).sum();
+    let others = blamed.iter().map(|(_, time)| time).sum::<u64>() - listed + figures.blamed_others;
     if others > 0 {
         *text += &format!("    {:>7} held by others, or from other places\n", share(others));
     }
