@@ -24,26 +24,34 @@ fn a_full_overlay() {
 }
 
 /// A file system whose server dies: nothing can be read or written any more, and memory that is mapped from it must not be
-/// touched.
+/// touched. One server reserves no space, the other one does.
 #[test]
 fn the_server_of_the_file_system_dies() {
-    let test = TestDirectory::new("fuse");
-    let script = "command -v bindfs >&2 || exit 77; mkdir back; \
-                  bindfs -f back \"$trace\" >/dev/null 2>&1 & server=$!; \
-                  n=0; until grep -q \" $trace fuse\" /proc/mounts; do \
-                      n=$((n + 1)); [ $n -lt 200 ] && kill -0 $server 2>/dev/null || exit 77; sleep 0.05; done; \
-                  status=0; $traced \"$0\" pairs 100 thread 2000 run \"kill -9 $server\" thread 400 threads 4 300 pairs 3000 \
-                      || status=$?; \
-                  umount -l \"$trace\"; \"$cat\" back > \"$test/merged\"; exit $status";
-    let Some(run) = privately(&test, script) else { return };
-    let output = run.run();
-    if output.status.code() == Some(77) {
-        return println!("skipped: no bindfs, or it cannot mount here");
+    for (server, command) in [
+        ("bindfs", "bindfs -f back \"$trace\""),
+        ("fuse-overlayfs", "fuse-overlayfs -f -o lowerdir=low,upperdir=back,workdir=work \"$trace\""),
+    ] {
+        println!("{server}");
+        let test = TestDirectory::new("fuse");
+        let script = format!(
+            "command -v {server} >&2 || exit 77; mkdir back low work; {command} >/dev/null 2>&1 & server=$!; \
+             n=0; until grep -q \" $trace fuse\" /proc/mounts; do \
+                 n=$((n + 1)); [ $n -lt 200 ] && kill -0 $server 2>/dev/null || exit 77; sleep 0.05; done; \
+             status=0; $traced \"$0\" pairs 100 thread 2000 run \"kill -9 $server\" thread 400 threads 4 300 pairs 3000 \
+                 || status=$?; \
+             umount -l \"$trace\"; \"$cat\" back > \"$test/merged\"; exit $status"
+        );
+        let Some(run) = privately(&test, &script) else { return };
+        let output = run.run();
+        if output.status.code() == Some(77) {
+            println!("skipped: no {server}, or it cannot mount here");
+            continue;
+        }
+        // ENOTCONN, or ECONNABORTED for a request that was under way.
+        complains_once(&output, "cannot write to the trace in");
+        let merged = std::fs::read(test.directory().join("merged")).unwrap();
+        assert!(Trace::parse("merged", &merged).records.len() >= 3 * 2000, "what was written before is there");
     }
-    // ENOTCONN, or ECONNABORTED for a request that was under way.
-    complains_once(&output, "cannot write to the trace in");
-    let merged = std::fs::read(test.directory().join("merged")).unwrap();
-    assert!(Trace::parse("merged", &merged).records.len() >= 3 * 2000, "what was written before is there");
 }
 
 /// The pages of the trace count as the program's, but they can be written out: the program is not killed for them.

@@ -80,6 +80,32 @@ fn philosophers_that_were_killed_are_in_a_deadlock() {
 }
 
 #[test]
+fn a_child_that_waits_for_a_thread_of_its_parent_is_stuck() {
+    let test = TestDirectory::new("report-left-behind");
+    let program = test.traced(Program::c("report/known.c")).args(["fork", "0"]).env("THR_TRACE_DETAIL", "1").spawn();
+    let is_left = |stuck: &&Value| stuck["note"].as_str().is_some_and(|note| note.contains("had it in the parent"));
+    for _ in 0..2000 {
+        // The holder locks the mutex again, which is a deadlock.
+        let Ok(document) = serde_json::from_str::<Value>(&report(&test, &["-F", "json"]).run().stdout_text()) else {
+            continue;
+        };
+        let stuck = document["stuck"].as_array().unwrap();
+        let Some(stuck) = stuck.iter().find(is_left) else {
+            sleep(Duration::from_millis(20));
+            continue;
+        };
+        assert_eq!(stuck["held_by"], document["deadlocks"][0]["threads"][0]["thread"], "{document:#}");
+        // The parent waits for the child.
+        let child = stuck["pid"].as_u64().unwrap() as libc::pid_t;
+        // SAFETY: kill takes no pointers, and the child of a program that waits for it has its number still.
+        assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
+        program.wait().success();
+        return;
+    }
+    panic!("the child is not stuck");
+}
+
+#[test]
 fn misuse_is_reported_once_for_each_site() {
     let misuse = |arguments: &[&str]| {
         let test = TestDirectory::new("report-misuse");

@@ -1,7 +1,8 @@
 //! The process's trbuf: slots for all its threads, mapped from a file so that they outlive it.
 //!
-//! The file grows by chunks of slots. Space is reserved before it is touched. Where that is impossible (or where the
-//! file cannot be opened any more, after a chroot for example) a chunk is anonymous memory, which a crash loses.
+//! The file grows by chunks of slots. Space is reserved before it is touched. Where that is impossible (on a network file
+//! system, or where the file cannot be opened any more, after a chroot for example) a chunk is anonymous memory, which a
+//! crash loses.
 
 use core::cell::Cell;
 use core::ptr::{NonNull, null_mut};

@@ -2,7 +2,7 @@
 
 use core::ffi::{CStr, c_int};
 
-use libc::{FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC};
+use libc::{AFS_SUPER_MAGIC, FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC};
 
 use super::call::{Errno, Result, call, filled_by};
 use super::descriptor::stat;
@@ -242,10 +242,14 @@ impl Fd {
     }
 
     /// Reserves disk space for a range, so that touching its mapping cannot fail; the file grows to cover it. Fails
-    /// with `EFBIG` as [`Fd::write`] does.
+    /// with `EFBIG` as [`Fd::write`] does, and with `EOPNOTSUPP` where a server has the file: when it goes away, is
+    /// restarted or denies access, touching a mapped page raises SIGBUS, whatever it has reserved.
     pub fn reserve(&self, at: u64, length: u64) -> Result {
         if at.saturating_add(length) > file_size_limit() {
             return Err(Errno(libc::EFBIG));
+        }
+        if self.is_on_server() == Ok(true) {
+            return Err(Errno(libc::EOPNOTSUPP));
         }
         let arguments = [self.number as usize, 0, at as usize, length as usize];
         // SAFETY: no memory is involved.
@@ -286,18 +290,23 @@ impl Fd {
         unsafe { filled_by(|system| call(libc::SYS_fstatfs, [self.number as usize, system])) }
     }
 
+    /// Whether the file is on a network file system or one in user space.
+    fn is_on_server(&self) -> Result<bool> {
+        const SMB2: i64 = 0xfe53_4d42;
+        const CIFS: i64 = 0xff53_4d42;
+        const PLAN9: i64 = 0x0102_1997;
+        const CEPH: i64 = 0x00c3_6400;
+        const LUSTRE: i64 = 0x0bd0_0bd0;
+        let servers = [NFS_SUPER_MAGIC, SMB2, FUSE_SUPER_MAGIC, CIFS, PLAN9, CEPH, LUSTRE, AFS_SUPER_MAGIC];
+        Ok(servers.contains(&self.file_system()?.f_type))
+    }
+
     /// Whether no process, of any namespace, has the file open or mapped for writing.
     ///
     /// `self` must have been opened read-only. The result is `Err` where the file system has no leases, or grants them
     /// without knowing all writers: overlays count those of the layer below, network file systems this machine's.
     pub fn has_no_writer(&self) -> Result<bool> {
-        const SMB2: i64 = 0xfe53_4d42;
-        const CIFS: i64 = 0xff53_4d42;
-        const PLAN9: i64 = 0x0102_1997;
-        const CEPH: i64 = 0x00c3_6400;
-        if [OVERLAYFS_SUPER_MAGIC, NFS_SUPER_MAGIC, SMB2, FUSE_SUPER_MAGIC, CIFS, PLAN9, CEPH]
-            .contains(&self.file_system()?.f_type)
-        {
+        if self.is_on_server()? || self.file_system()?.f_type == OVERLAYFS_SUPER_MAGIC {
             return Err(Errno(libc::EOPNOTSUPP));
         }
         const F_SETSIG: c_int = 10;

@@ -3,6 +3,7 @@
 // waits: main holds a mutex until another thread waits for it, N times.
 // crossed: two threads take a mutex each, and then each wants the other's. They print `ready` and stay.
 // own: a thread locks its mutex twice, another one joins it, and a third wants a mutex of the second.
+// fork: a thread has a mutex, main forks, and the child waits for the mutex.
 // read: main holds an rwlock for reading, and so does another thread, until a third waits to write; N times.
 
 #define _GNU_SOURCE
@@ -10,6 +11,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../check.h"
@@ -105,6 +107,21 @@ static void *wants_second(void *argument) {
     return argument;
 }
 
+/* The child forks while another thread has the mutex, and waits for it. */
+static void fork_beside_a_holder(void) {
+    pthread_t thread;
+    CHECK(!pthread_create(&thread, NULL, locks_twice, NULL));
+    while (!is_waited_for())
+        sched_yield();
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        pthread_mutex_lock(&first);
+        _exit(0);
+    }
+    CHECK(waitpid(child, NULL, 0) == child);
+}
+
 int main(int count, char **arguments) {
     pthread_t threads[3];
     CHECK(count == 3);
@@ -113,6 +130,8 @@ int main(int count, char **arguments) {
         waits();
     } else if (!strcmp(arguments[1], "read")) {
         read_and_write();
+    } else if (!strcmp(arguments[1], "fork")) {
+        fork_beside_a_holder();
     } else {
         CHECK(!pthread_barrier_init(&barrier, NULL, 2));
         if (!strcmp(arguments[1], "crossed")) {

@@ -9,7 +9,7 @@
 //! Times are microseconds since the first record, with three decimals. Holds are on lanes, which have thread numbers above those of
 //! LWPs. The list is not closed until the end; viewers read a file without its end, too.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::io::{self, Write as _};
 use std::rc::Rc;
@@ -25,10 +25,16 @@ use super::waiting_counts::{CounterSample, CounterSubject};
 use crate::report::contention::{HoldInterval, TimelineEvent, WaitInterval};
 use crate::report::trace_names::event_name;
 
-/// What a lane adds to the number of its thread: more than any LWP.
-const LANE: u64 = 10_000_000;
-/// The first lane of spans that do not nest; holds have those below.
-const SPAN_LANES: u32 = 100_000;
+/// The number of the first lane: more than any LWP. Perfetto takes 32 bits of a number, and puts larger ones on one thread.
+const FIRST_LANE: u64 = 10_000_000;
+
+/// What is on a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum LaneKind {
+    Holds,
+    /// Spans that do not nest.
+    Spans,
+}
 
 /// The format `chrome`.
 #[derive(Debug, Default)]
@@ -37,10 +43,8 @@ pub struct ChromeTimeline {
     has_events: bool,
     flow_count: u64,
     lanes: HoldLanes,
-    /// How many lanes each thread has.
-    lane_counts: Vec<u32>,
-    /// Threads and lanes of spans.
-    span_lanes: BTreeSet<(u32, u32)>,
+    /// The numbers of lanes that stand for thread numbers, by thread.
+    lane_numbers: BTreeMap<(u32, LaneKind, u32), u64>,
     /// What waits and holds of objects are called, and where sites are: JSON strings.
     waits: TextCache<Option<u32>>,
     objects: TextCache<u32>,
@@ -194,10 +198,7 @@ impl ChromeTimeline {
 
     fn put_hold(&mut self, hold: &HoldInterval, scene: &TimelineScene, out: &mut Vec<u8>) {
         let (lane, _) = self.lanes.place(hold, scene);
-        let (pid, lwp) = (scene.process_of(hold.thread).pid, scene.thread(hold.thread).lwp);
-        let count = &mut self.lane_counts;
-        count.resize(count.len().max(hold.thread as usize + 1), 0);
-        count[hold.thread as usize] = count[hold.thread as usize].max(lane + 1);
+        let (pid, tid) = (scene.process_of(hold.thread).pid, self.lane_number(hold.thread, LaneKind::Holds, lane));
         let object = self.objects.get(hold.object, || quoted(&format!("hold {}", scene.object_name(hold.object))));
         let mut arguments = format!("\"object\":\"{:#x}\"", scene.object(hold.object).address);
         if hold.site > 0 {
@@ -206,20 +207,24 @@ impl ChromeTimeline {
         if let Some(note) = hold.note() {
             arguments += &format!(",\"note\":\"{note}\"");
         }
-        let tid = u64::from(lwp) + LANE * (u64::from(lane) + 1);
         self.put_interval((pid, tid), (hold.from, hold.to), ("hold", &object), &arguments, None, out);
     }
 
     fn put_span(&mut self, span: &ProgramSpan, scene: &TimelineScene, out: &mut Vec<u8>) {
         let (pid, lwp) = (scene.process_of(span.thread).pid, scene.thread(span.thread).lwp);
-        let mut tid = u64::from(lwp);
-        if span.lane > 0 {
-            self.span_lanes.insert((span.thread, span.lane));
-            tid += LANE * u64::from(SPAN_LANES + span.lane);
-        }
+        let tid = match span.lane {
+            0 => lwp.into(),
+            lane => self.lane_number(span.thread, LaneKind::Spans, lane),
+        };
         let name = self.texts.get((pid, span.text), || quoted(&scene.program_text(pid, span.text)));
         let note = span.note().map(|note| format!("\"note\":\"{note}\"")).unwrap_or_default();
         self.put_interval((pid, tid), (span.from, span.to), (span.text.category(), &name), &note, None, out);
+    }
+
+    /// The number that stands for a lane of a thread.
+    fn lane_number(&mut self, thread: u32, content: LaneKind, lane: u32) -> u64 {
+        let next = FIRST_LANE + self.lane_numbers.len() as u64;
+        *self.lane_numbers.entry((thread, content, lane)).or_insert(next)
     }
 
     /// Appends the name of a process, a thread or a lane.
@@ -234,14 +239,12 @@ impl ChromeTimeline {
     fn put_names(&mut self, thread: u32, scene: &TimelineScene, out: &mut Vec<u8>) {
         let (process, lwp, name) = (scene.process_of(thread), scene.thread(thread).lwp, scene.thread_name(thread));
         self.put_name("thread_name", (process.pid, lwp.into()), &name, out);
-        for lane in 0..self.lane_counts.get(thread as usize).copied().unwrap_or(0) {
-            let tid = u64::from(lwp) + LANE * (u64::from(lane) + 1);
-            self.put_name("thread_name", (process.pid, tid), &format!("{name} {lwp} holds"), out);
-        }
-        let of_thread = (thread, 0)..=(thread, u32::MAX);
-        for (_, lane) in self.span_lanes.range(of_thread).copied().collect::<Vec<_>>() {
-            let tid = u64::from(lwp) + LANE * u64::from(SPAN_LANES + lane);
-            self.put_name("thread_name", (process.pid, tid), &format!("{name} {lwp} spans"), out);
+        let of_thread = (thread, LaneKind::Holds, 0)..=(thread, LaneKind::Spans, u32::MAX);
+        for ((_, content, _), tid) in
+            self.lane_numbers.range(of_thread).map(|(lane, tid)| (*lane, *tid)).collect::<Vec<_>>()
+        {
+            let content = if content == LaneKind::Holds { "holds" } else { "spans" };
+            self.put_name("thread_name", (process.pid, tid), &format!("{name} {lwp} {content}"), out);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use super::program_event::ProgramEvent;
 use super::scene::TimelineScene;
 use super::waiting_counts::CounterSample;
-use crate::report::contention::TimelineEvent;
+use crate::report::contention::{HoldInterval, TimelineEvent};
 
 /// A format for a viewer: see the module's documentation for the order of the calls.
 pub trait TimelineSink {
@@ -17,6 +17,9 @@ pub trait TimelineSink {
 
     /// Takes what the last record has led to, or the end.
     fn event(&mut self, event: &TimelineEvent, scene: &TimelineScene, out: &mut Vec<u8>);
+
+    /// Takes that a hold, which a wait may have led to, is not selected.
+    fn left_out_hold(&mut self, _hold: &HoldInterval, _scene: &TimelineScene, _out: &mut Vec<u8>) {}
 
     /// Takes a wait or a hold that has not ended, of a trace that grows, perhaps not for the first time.
     fn open_interval(&mut self, _interval: &TimelineEvent, _scene: &TimelineScene, _out: &mut Vec<u8>) {}

@@ -123,6 +123,9 @@ impl TimelineExport {
         let Some(mut events) = self.analysis.timeline.take_if(|events| !events.is_empty()) else { return Ok(()) };
         for event in events.drain(..) {
             if !self.selection.wants(&event, &self.analysis) {
+                if let TimelineEvent::Hold(hold) = event {
+                    self.sink.left_out_hold(&hold, &self.sources.scene(&self.analysis), out);
+                }
                 continue;
             }
             if let TimelineEvent::ThreadEnd { thread, time } = event {

@@ -21,7 +21,7 @@ use crate::export::thread_flow::ThreadFlow;
 use crate::export::timeline_export::ByteConsumer;
 use crate::export::waiting_counts::{CounterSample, CounterSubject};
 use crate::export::wake_flows::WakeFlows;
-use crate::report::contention::TimelineEvent;
+use crate::report::contention::{HoldInterval, TimelineEvent};
 use crate::report::trace_names::event_name;
 
 /// `BUILTIN_CLOCK_REALTIME` and `BUILTIN_CLOCK_BOOTTIME`, which is that of Perfetto's timeline; and the sequence's own.
@@ -341,6 +341,13 @@ impl TimelineSink for PerfettoTimeline {
                 let name = format!("{}: no return record", event_name(event));
                 self.put_mark(thread, time, ("missing", name), (None, &[]), scene, out);
             }
+        }
+    }
+
+    fn left_out_hold(&mut self, hold: &HoldInterval, scene: &TimelineScene, out: &mut Vec<u8>) {
+        self.lanes.forget(hold.thread, hold.object);
+        if let Some(flow) = self.flows.of_lost_hold(hold.thread, hold.object) {
+            self.put_mark(hold.thread, hold.from, ("flow", "goes on".to_owned()), (Some(flow), &[]), scene, out);
         }
     }
 

@@ -50,3 +50,19 @@ fn selections_leave_out_threads_holds_and_short_waits() {
     let times = WaitSelection { times: start..start + 8, ..WaitSelection::default() };
     assert_eq!(names(times, &none), ["… wait mutex 0x10", "… wait mutex 0x10 …", "hold mutex 0x10 …"]);
 }
+
+#[test]
+fn arrows_end_where_the_hold_that_a_wait_led_to_is_left_out() {
+    for selection in
+        [Selection { blocked: true, ..Selection::default() }, Selection { longer: Some(28), ..Selection::default() }]
+    {
+        let waits = EventSelection::waits(&selection, 0);
+        let file = exported(&records(CROSSING), waits.clone(), &selection, Box::<PerfettoTimeline>::default());
+        let reading = PerfettoReading::of(&file);
+        assert_eq!(reading.wakes(), 1, "{:?}", reading.names);
+        assert_eq!(
+            chrome_sums(&exported(&records(CROSSING), waits, &selection, Box::<ChromeTimeline>::default())).1,
+            1
+        );
+    }
+}

@@ -1,5 +1,7 @@
 //! The program's own events and its functions, against a reading of the records that knows nothing of lanes.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 fn perfetto(lines: &str, selection: &Selection) -> PerfettoReading {
@@ -127,4 +129,23 @@ fn random_spans_have_the_times_of_their_records() {
         assert_eq!(sums[&("user".to_owned(), String::new())], (expected.len() as u64, sum), "round {round}");
     }
     assert!(crossing > 500, "{crossing}");
+}
+
+/// Perfetto takes 32 bits of a thread's number.
+#[test]
+fn lanes_of_chrome_have_numbers_of_32_bits() {
+    let mut lines = String::new();
+    for (lwp, time) in [(4_000_000, 10), (4_000_001, 100)] {
+        for (step, (which, name)) in [(1, 1), (1, 2), (2, 1), (2, 2)].into_iter().enumerate() {
+            lines += &format!("{}:{lwp}:12:90:{which}:{name}:0:0:0:0\n", time + step);
+        }
+    }
+    let selection = Selection::default();
+    let file = exported(&records(&lines), WaitSelection::default(), &selection, Box::<ChromeTimeline>::default());
+    let document: Value = serde_json::from_slice(&file).unwrap();
+    let events = document["traceEvents"].as_array().unwrap();
+    let numbers: BTreeSet<u64> =
+        events.iter().filter(|event| event["ph"] == "B").map(|event| event["tid"].as_u64().unwrap()).collect();
+    assert_eq!(numbers.len(), 4, "{numbers:?}");
+    assert!(numbers.iter().all(|number| u32::try_from(*number).is_ok()), "{numbers:?}");
 }

@@ -59,7 +59,7 @@ impl Analysis {
     fn find_thread(&mut self, record: &NumericRecord, is_first: bool) -> u32 {
         let process = self.find_process(record);
         if let Some(&thread) = self.thread_of_lwp.get(&(process, record.lwp))
-            && !(is_first && record.event == (1, 30))
+            && !(record.event == (1, 30) && self.has_begun(thread, record.tid))
         {
             return thread;
         }
@@ -94,6 +94,13 @@ impl Analysis {
         self.draw(TimelineEvent::ThreadBegin { thread });
         self.find_creation(thread);
         thread
+    }
+
+    /// Whether a thread that begins with this `pthread_t` is another one than the one that its LWP was. It is the same one if a signal
+    /// handler has run in it before it began.
+    fn has_begun(&self, thread: u32, tid: u64) -> bool {
+        let state = &self.threads[thread as usize];
+        state.has_exited || state.start.is_some() || state.tid != tid
     }
 
     fn find_process(&mut self, record: &NumericRecord) -> u32 {

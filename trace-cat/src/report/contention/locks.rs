@@ -40,14 +40,15 @@ impl Analysis {
         let knowledge = self.knowledge_of(object);
         let process = self.threads[thread as usize].process;
         self.objects[object as usize].occupancy.begin_wait(u64::from(thread), site, record.time, knowledge);
-        let owner = self.thread_of_lwp.get(&(process, owner as u32)).copied().filter(|_| owner != 0);
-        if let Some(owner) = owner {
+        let known = self.thread_of_lwp.get(&(process, owner as u32)).copied().filter(|_| owner != 0);
+        if let Some(owner) = known {
             let lost = self.objects[object as usize].occupancy.observe_owner(owner, record.time, knowledge);
             self.lose_holds(object, &lost);
             if self.objects[object as usize].occupancy.depth(owner) > 0 {
                 self.begin_hold(object, owner);
             }
         }
+        let owner = known.or_else(|| self.owner_before_fork(process, record.arguments[0], kind, owner));
         self.open_call(thread, record, site, Some(object), true);
         if let Some(call) = self.threads[thread as usize].open.last_mut() {
             call.owner = owner;

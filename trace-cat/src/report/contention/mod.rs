@@ -23,6 +23,7 @@ mod given_names;
 mod histogram;
 mod holds;
 mod idle_waits;
+mod left_behind;
 mod life_cycle;
 mod lock_nesting;
 mod locks;

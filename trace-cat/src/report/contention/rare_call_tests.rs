@@ -51,6 +51,22 @@ fn a_pthread_t_may_be_another_threads_after_a_join() {
     assert_eq!(wrong(&analysis, &graph).0, [[1, 3]]);
 }
 
+/// A signal may arrive in a new thread before its first record.
+#[test]
+fn a_handler_that_runs_before_its_thread_begins_runs_in_that_thread() {
+    let lines = [
+        (10, 1, "1:1:1", &[0][..]),
+        (11, 1, "1:1:2", &[0, 3]),
+        (12, 3, "4:3:0", &[16, 1, 0]),
+        (13, 3, "1:30:0", &[7]),
+        (20, 3, "1:2:0", &[0]),
+        (30, 3, "1:30:0", &[8]),
+    ];
+    let (analysis, _) = analysed(&lines);
+    let starts: Vec<_> = analysis.threads.iter().map(|thread| (thread.lwp, thread.start)).collect();
+    assert_eq!(starts, [(1, None), (3, Some(7)), (3, Some(8))]);
+}
+
 #[test]
 fn signals_beyond_the_waits_wake_nobody_and_are_not_kept() {
     let mut lines = lock(1, 1, &[16]).to_vec();

@@ -143,7 +143,8 @@ pub struct OngoingCall {
     pub joined_tid: u64,
     /// The entry record shows that the call waits, or whether it does shows only later.
     pub waits: bool,
-    /// The thread that held the object when the call began, if that was recorded.
+    /// The thread that held the object when the call began, if that was recorded: one of the process, or of an ancestor from
+    /// which the process has the lock as it was.
     pub owner: Option<u32>,
     /// What a call of futex(2) does.
     pub futex: FutexCall,

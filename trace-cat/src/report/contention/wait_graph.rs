@@ -39,6 +39,8 @@ pub enum ChainEnd {
     Idle(u32, OngoingCall),
     /// A deadlock.
     Deadlock(u32),
+    /// A thread that had a lock when another one forked the process, which does not have it.
+    LeftBehind(u32),
 }
 
 /// The deadlocks and the stuck threads.
@@ -54,6 +56,8 @@ pub struct WaitGraph {
 struct Node {
     call: OngoingCall,
     blockers: Vec<u32>,
+    /// The thread of an ancestor that had the lock when it forked.
+    left_behind: Option<u32>,
 }
 
 impl WaitGraph {
@@ -76,8 +80,8 @@ impl WaitGraph {
         }
         let mut chains = Chains { analysis, nodes: &nodes, in_cycle: &in_cycle, ends: HashMap::new() };
         for &thread in threads.iter().filter(|thread| !in_cycle.contains(thread)) {
-            let (call, blockers) = (nodes[&thread].call, &nodes[&thread].blockers);
-            if let (Some(end), Some(&held_by)) = (chains.end(thread), blockers.first()) {
+            let Node { call, ref blockers, left_behind } = nodes[&thread];
+            if let (Some(end), Some(held_by)) = (chains.end(thread), blockers.first().copied().or(left_behind)) {
                 graph.stuck.push(StuckThread { thread, call, held_by, end });
             }
         }
@@ -91,7 +95,7 @@ impl WaitGraph {
         let in_deadlocks = blocked.flat_map(|blocked| blocked.holds.iter().copied().chain(blocked.call.object));
         let last_call = |stuck: &StuckThread| match stuck.end {
             ChainEnd::Idle(_, call) => call.object,
-            ChainEnd::Ended(_) | ChainEnd::Deadlock(_) => None,
+            ChainEnd::Ended(_) | ChainEnd::Deadlock(_) | ChainEnd::LeftBehind(_) => None,
         };
         let of_stuck = self.stuck.iter().flat_map(move |stuck| stuck.call.object.into_iter().chain(last_call(stuck)));
         in_deadlocks.chain(of_stuck)
@@ -123,7 +127,9 @@ fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
         (1, 38) | (2 | 6, 2) | (5, 2 | 3) | (9, 2) if call.waits => holders(analysis, call),
         _ => return None,
     };
-    Some(Node { call, blockers })
+    let is_of_ancestor = |owner: &u32| analysis.threads[*owner as usize].process != state.process;
+    let left_behind = call.owner.filter(|owner| blockers.is_empty() && is_of_ancestor(owner));
+    Some(Node { call, blockers, left_behind })
 }
 
 /// The objects that a thread holds.
@@ -228,6 +234,9 @@ impl Chains<'_> {
             return Some(ChainEnd::Deadlock(thread));
         }
         let Some(node) = self.nodes.get(&thread) else { return last_of_chain(self.analysis, thread) };
+        if let Some(owner) = node.left_behind {
+            return Some(ChainEnd::LeftBehind(owner));
+        }
         let mut ends = blockers.iter().map(|blocker| {
             let end = self.ends.get(blocker).copied().flatten();
             end.filter(|end| *end != ChainEnd::Ended(*blocker) || self.is_lost(&node.call))

@@ -21,6 +21,29 @@ fn joins_can_be_in_a_deadlock() {
     assert_eq!(wrong(&analysis, &graph), (vec![vec![1, 2, 3]], vec![]));
 }
 
+/// LWPs from 20 on are another process's.
+#[test]
+fn a_child_waits_for_a_thread_that_its_parent_did_not_fork() {
+    let found = |attributes: &'static [u64], owner: &'static [u64]| {
+        let records = lines(&[
+            &[(5, 1, "2:1:0", attributes)],
+            &lock(10, 2, &[16]),
+            &[(20, 1, "11:1:1", &[0]), (21, 21, "11:2:0", &[1]), (22, 1, "11:1:2", &[20, 0, 0])],
+            &[(30, 21, "2:2:1", owner), (40, 2, "2:4:0", &[16, 0, 0])],
+        ]);
+        let (analysis, graph) = analysed(&records);
+        let ends: Vec<ChainEnd> = graph.stuck.iter().map(|stuck| stuck.end).collect();
+        (wrong(&analysis, &graph), ends)
+    };
+    let owner = &[16, 0, 0, 2];
+    assert_eq!(found(&[16, 0, 0, 0], owner), ((vec![], vec![(21, 2)]), vec![ChainEnd::LeftBehind(1)]));
+    // Processes may share a mutex with attributes, and then the parent releases it.
+    assert_eq!(found(&[16, 99, 0, 0], owner), ((vec![], vec![]), vec![]));
+    // Without THR_TRACE_DETAIL nobody knows, nor if the LWP is of no process that is recorded.
+    assert_eq!(found(&[16, 0, 0, 0], &[16]), ((vec![], vec![]), vec![]));
+    assert_eq!(found(&[16, 0, 0, 0], &[16, 0, 0, 9]), ((vec![], vec![]), vec![]));
+}
+
 #[test]
 fn a_writer_is_stuck_if_all_readers_are() {
     let read = |time: u64, lwp: u32| -> [RecordLine<'static>; 2] {

@@ -10,6 +10,10 @@ pub fn chain_end_text(view: &ReportView, end: &ChainEnd) -> Vec<String> {
     match *end {
         ChainEnd::Ended(thread) => vec![format!("{} has ended", thread_label(view, thread))],
         ChainEnd::Deadlock(thread) => vec![format!("{} is in a deadlock", thread_label(view, thread))],
+        ChainEnd::LeftBehind(thread) => {
+            let label = thread_label(view, thread);
+            vec![format!("{label} had it in the parent when that forked; the child does not have the thread")]
+        }
         ChainEnd::Idle(thread, call) => idle_text(view, thread, &call),
     }
 }
