@@ -16,6 +16,8 @@ mod hosts;
 mod pager;
 #[path = "cli/paje.rs"]
 mod paje;
+#[path = "cli/parquet.rs"]
+mod parquet;
 #[path = "cli/progress.rs"]
 mod progress;
 #[path = "cli/recover.rs"]

@@ -33,15 +33,9 @@ struct EntryRecord {
 
 impl CallAssembler {
     pub fn new() -> CallAssembler {
-        let events = FUNCTIONS.iter().map(|function| function.event.event());
-        // The functions of mutexes make other events for recursive ones, with the same numbers.
-        let functions = events.flat_map(|event| {
-            let recursive = (event.category == MUTEX).then_some((RMUTEX, event.number));
-            [Some((event.category, event.number)), recursive].into_iter().flatten()
-        });
         CallAssembler {
             rules: wait_rules(),
-            functions: functions.collect(),
+            functions: events_of_functions().collect(),
             open: OpenCalls::default(),
             last_record_times: HashMap::default(),
         }
@@ -89,6 +83,16 @@ impl CallAssembler {
             visit(&call(event, Some(record), None, record, known_until, waited));
         }
     }
+}
+
+/// The events that functions make.
+pub fn events_of_functions() -> impl Iterator<Item = (u8, u8)> {
+    let events = FUNCTIONS.iter().map(|function| function.event.event());
+    // The functions of mutexes make other events for recursive ones, with the same numbers.
+    events.flat_map(|event| {
+        let recursive = (event.category == MUTEX).then_some((RMUTEX, event.number));
+        [Some((event.category, event.number)), recursive].into_iter().flatten()
+    })
 }
 
 fn call(

@@ -5,7 +5,7 @@ use spec::tables::{USER, USER_COUNTER, USER_MARK, USER_SPAN};
 
 use super::program_event::{ProgramEvent, ProgramSpan, ProgramText};
 use crate::options::Selection;
-use crate::report::contention::{Analysis, TimelineEvent, WaitSelection};
+use crate::report::contention::{Analysis, NumericRecord, TimelineEvent, WaitSelection};
 
 /// The selection by what the report's analysis does not know of.
 #[derive(Clone, Debug, Default)]
@@ -118,6 +118,16 @@ impl EventSelection {
                 is_in_time(time) && wants_thread(thread) && self.wants_event(event)
             }
         }
+    }
+
+    /// Whether a record of a thread is selected, whose call is on an object.
+    pub fn wants_record(&self, record: &NumericRecord, thread: u32, object: Option<u32>, analysis: &Analysis) -> bool {
+        let objects = &analysis.selection.objects;
+        let has_object = |object: u32| objects.contains(&analysis.objects[object as usize].address);
+        analysis.selection.times.contains(&record.time)
+            && self.wants_event(record.event)
+            && self.wants_thread(thread, analysis)
+            && (objects.is_empty() || object.is_some_and(has_object))
     }
 
     fn wants_flow(&self, event: (u8, u8)) -> bool {

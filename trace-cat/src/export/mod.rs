@@ -30,6 +30,7 @@ mod format_sink;
 mod hold_lanes;
 mod open_spans;
 mod paje;
+mod parquet;
 mod perfetto;
 mod program_event;
 mod program_events;
@@ -43,6 +44,7 @@ mod wake_flows;
 
 pub use event_selection::EventSelection;
 pub use format_sink::timeline_sink;
+pub use parquet::{ProcessOrigin, TableExport, TablePlace, Target};
 pub use timeline_export::{NameSources, TimelineExport};
 
 #[cfg(test)]

@@ -56,10 +56,15 @@ impl<'a> TimelineScene<'a> {
 
     /// The name of an object as the report has it, without its address where it has another name.
     pub fn object_name(&self, object: u32) -> String {
+        let kind = self.object(object).kind_name();
+        self.known_object_name(object).unwrap_or_else(|| format!("{kind} {:#x}", self.object(object).address))
+    }
+
+    /// The name of an object as the report has it, if it has one.
+    pub fn known_object_name(&self, object: u32) -> Option<String> {
         let mut names = self.object_names.borrow_mut();
         names.extend(self.names, object + 1);
-        let kind = self.object(object).kind_name();
-        names.get(object).map_or_else(|| format!("{kind} {:#x}", self.object(object).address), str::to_owned)
+        names.get(object).map(str::to_owned)
     }
 
     /// What a wait for an object, or for the end of a thread, is called.

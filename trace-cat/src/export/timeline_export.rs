@@ -170,7 +170,7 @@ impl TimelineExport {
 }
 
 impl NameSources {
-    fn scene<'a>(&'a self, analysis: &'a Analysis) -> TimelineScene<'a> {
+    pub fn scene<'a>(&'a self, analysis: &'a Analysis) -> TimelineScene<'a> {
         let NameSources { recorded, symbols, interned, objects } = self;
         TimelineScene {
             names: TraceNames { analysis, recorded, symbols },

@@ -216,6 +216,17 @@ impl Options {
         if following.follow && printing.format == OutputFormat::Paje {
             return Err("-F paje is in the order of beginnings, not with --follow".to_owned());
         }
+        if printing.format == OutputFormat::Parquet {
+            if following.follow {
+                return Err("-F parquet writes a table that is complete, not with --follow".to_owned());
+            }
+            if selection.blocked || selection.longer.is_some() {
+                let columns = "the table has what calls cost as columns: ask for those with waited or duration there";
+                return Err(format!(
+                    "-F parquet has all records of calls, not those of --blocked and --longer; {columns}"
+                ));
+            }
+        }
         if selection.head.is_some() || selection.tail.is_some() {
             return Err(format!("-F {name} has no lines that --head and --tail could count: use --since and --until"));
         }

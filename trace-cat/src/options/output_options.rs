@@ -53,9 +53,24 @@ pub struct Printing {
 
     /// Write to FILE, which must not be one of the files read
     ///
-    /// An existing file is overwritten. -F ctf and --split make a directory of this name; an existing one must be empty. Example: trace-cat -o merged trace
+    /// An existing file is overwritten. -F ctf and --split make a directory of this name; an existing one must be empty. With
+    /// --partition, it is a directory to which files are added. Example: trace-cat -o merged trace
     #[arg(short = 'o', long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
+
+    /// With -F parquet: write to DIR/host=HOST/hour=HOUR of -o DIR
+    ///
+    /// Each host has a directory with one for each hour (UTC) of the records, which engines take for columns, so that a question for
+    /// an hour reads no other. Tables of other hosts and other traces can be in DIR: the file's name is the time of the trace's first
+    /// record, and a table that is there already is not replaced. Example: -F parquet --partition -o fleet trace
+    #[arg(long)]
+    pub partition: bool,
+
+    /// With -F parquet: the name of the host on which the trace was recorded
+    ///
+    /// Without it, the name of each host as --hosts shows it. Example: -F parquet --host db1 -o db1.parquet trace
+    #[arg(long, value_name = "HOST")]
+    pub host: Option<String>,
 }
 
 impl Printing {
@@ -71,6 +86,14 @@ impl Printing {
     /// The option that another format does not have.
     pub fn check(&self) -> Result<(), &'static str> {
         match self {
+            Printing { partition: true, format, .. } if *format != OutputFormat::Parquet => {
+                Err("--partition is for -F parquet")
+            }
+            Printing { partition: true, output: None, .. } => Err("--partition makes directories: name one with -o"),
+            Printing { host: Some(_), format, .. } if *format != OutputFormat::Parquet => {
+                Err("--host is for -F parquet")
+            }
+            Printing { host: Some(host), .. } if host.is_empty() => Err("--host needs a name"),
             Printing { calls: true, format, .. } if *format != OutputFormat::Json => Err("--calls is for -F json"),
             Printing { stack: true, calls: false, format, .. } if *format != OutputFormat::Text => {
                 Err("--stack is for -F text and -F json --calls")
@@ -103,12 +126,14 @@ pub enum OutputFormat {
     Chrome,
     /// Waits and holds of each thread in the format of Paje, for ViTE and pj_dump
     Paje,
+    /// A table of the records and what they cost, for DuckDB, Spark, Polars and pandas; --partition makes a directory
+    Parquet,
     /// List all formats with what opens them, those of the report too
     Help,
 }
 
 impl OutputFormat {
-    /// Whether it is a timeline of waits and holds, for a viewer.
+    /// Whether it shows waits and holds, as the analysis of the report accounts them.
     pub fn is_timeline(self) -> bool {
         self.timeline_file().is_some()
     }
@@ -119,6 +144,7 @@ impl OutputFormat {
             OutputFormat::Perfetto => Some(("perfetto", "trace.pftrace")),
             OutputFormat::Chrome => Some(("chrome", "trace.json")),
             OutputFormat::Paje => Some(("paje", "trace.paje")),
+            OutputFormat::Parquet => Some(("parquet", "trace.parquet")),
             OutputFormat::Raw
             | OutputFormat::Text
             | OutputFormat::Csv

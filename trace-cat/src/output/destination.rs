@@ -24,8 +24,13 @@ pub fn output_identity(path: Option<&Path>) -> Option<FileIdentity> {
 }
 
 /// Whether an existing file has the name of one that holds no records and that a trace needs.
-fn is_needed_by_a_trace(path: &Path) -> bool {
+pub fn is_needed_by_a_trace(path: &Path) -> bool {
     path.is_file() && split_name(path).1.is_some_and(|name| !matches!(name, FileName::Records { .. }))
+}
+
+/// Why such a file is not written.
+pub fn needed_by_a_trace() -> io::Error {
+    io::Error::new(io::ErrorKind::AlreadyExists, "it belongs to a trace, which could not be read without it")
 }
 
 /// Makes writing beyond RLIMIT_FSIZE fail with an error instead of ending the process.
@@ -50,8 +55,7 @@ impl Output<'_> {
     pub fn open<'a>(path: Option<&Path>, diagnostics: &'a Diagnostics) -> io::Result<Output<'a>> {
         let file = match path {
             Some(path) if is_needed_by_a_trace(path) => {
-                let why = "it belongs to a trace, which could not be read without it";
-                return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+                return Err(needed_by_a_trace());
             }
             Some(path) => File::create(path)?,
             // The runtime put /dev/null in its place. Writing has to fail as it does on a closed descriptor.
@@ -69,6 +73,12 @@ impl Output<'_> {
         let output = Output::open(path, diagnostics)?;
         let paging = (paged && output.file.is_terminal()).then_some(diagnostics);
         Ok(Output { paging, ..output })
+    }
+
+    /// The file, for a writer of its own. The progress line ends.
+    pub fn into_file(self) -> File {
+        self.progress.into_iter().for_each(Diagnostics::stop_progress);
+        self.file
     }
 
     pub fn write(&mut self, chunk: &[u8]) -> io::Result<()> {

@@ -26,6 +26,7 @@ pub fn formatter_for(printing: &Printing, paths: &[PathBuf], open_calls: OpenCal
         | OutputFormat::Perfetto
         | OutputFormat::Chrome
         | OutputFormat::Paje
+        | OutputFormat::Parquet
         | OutputFormat::Ctf
         | OutputFormat::Help => Formatter::Raw,
         OutputFormat::Csv => Formatter::PerRecord(Box::new(CsvFormat::new(interned()))),

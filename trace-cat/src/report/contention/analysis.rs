@@ -11,6 +11,7 @@ use super::holds::{FinishedWait, Hold, Knowledge};
 use super::numeric_record::NumericRecord;
 use super::object_state::{ObjectKind, ObjectState, WorstWait};
 use super::object_table::ObjectTable;
+use super::table_log::TableLog;
 use super::tables::{Creation, ProgramState, ThreadState};
 use super::timeline_event::TimelineEvent;
 use super::wait_selection::WaitSelection;
@@ -79,6 +80,8 @@ pub struct Analysis {
     pub unnamed_site: Option<(u32, u32)>,
     /// What a viewer draws of the records since this was last emptied; `None` if that is not asked for.
     pub timeline: Option<Vec<TimelineEvent>>,
+    /// What else a table says of the records; `None` if that is not asked for.
+    pub table: Option<TableLog>,
 }
 
 /// How many records are missing, as other records show.
@@ -151,6 +154,7 @@ impl Analysis {
             critical_paths: Vec::new(),
             unnamed_site: None,
             timeline: None,
+            table: None,
         }
     }
 
@@ -310,6 +314,7 @@ impl Analysis {
         self.blame(object, place.thread, &wait.shares.blamed);
         self.account(Some(object), waited, place, holder, waker);
         self.draw_wait(Some(object), (waited, 0, wait.end), place, (true, holder), waker);
+        self.log_shares(wait.shares);
         self.threads[place.thread as usize].contention += waited;
         self.sites.sites[place.site as usize].contention += waited;
     }

@@ -31,6 +31,7 @@ impl Analysis {
         if state.site == 0 {
             state.site = site;
         }
+        self.note_subject(Some(object), site);
         (object, site)
     }
 
@@ -285,6 +286,7 @@ impl Analysis {
     /// Takes the entry record of a call.
     pub fn open_call(&mut self, thread: u32, record: &NumericRecord, site: u32, object: Option<u32>, waits: bool) {
         let (event, entry) = (record.event, record.time);
+        self.note_subject(object, site);
         self.threads[thread as usize].open.push(OngoingCall {
             event,
             entry,
@@ -313,7 +315,9 @@ impl Analysis {
                 self.abandon_call(thread, call);
             }
         }
-        self.threads[thread as usize].open.pop()
+        let call = self.threads[thread as usize].open.pop();
+        call.iter().for_each(|call| self.note_subject(call.object, call.site));
+        call
     }
 
     /// Forgets a call whose return record is missing: nobody knows how long it lasted.

@@ -37,6 +37,7 @@ mod path_waits;
 mod pending_wait;
 mod segment_log;
 mod small_vectors;
+mod table_log;
 mod tables;
 mod thread_creation;
 mod timeline_event;
@@ -54,11 +55,12 @@ pub use holds::Knowledge;
 pub use moment::Moment;
 pub use numeric_record::NumericRecord;
 pub use object_state::{ObjectFigures, ObjectKind, ObjectState};
+pub use table_log::CallSubject;
 pub use tables::{ImageEnd, OngoingCall, ProgramState, ThreadState};
 pub use timeline_event::{HoldInterval, TimelineEvent, WaitInterval};
 pub use wait_graph::{BlockedThread, ChainEnd, WaitGraph};
 pub use wait_selection::WaitSelection;
-pub use wait_shares::Holder;
+pub use wait_shares::{Holder, WaitShares};
 
 #[cfg(test)]
 mod analysis_tests;

@@ -1,11 +1,13 @@
-//! Logs what a viewer draws, while the analysis accounts it.
+//! Logs what a viewer draws and what a table says, while the analysis accounts it.
 
 use super::analysis::{Analysis, WaitPlace};
 use super::holds::Hold;
 use super::locks::PROC_FORK;
 use super::numeric_record::NumericRecord;
+use super::table_log::{CallSubject, TableLog};
 use super::tables::OngoingCall;
 use super::timeline_event::{HoldInterval, TimelineEvent, WaitInterval};
+use super::wait_shares::WaitShares;
 use super::wakeups::Waker;
 
 impl Analysis {
@@ -160,5 +162,49 @@ impl Analysis {
             }
         }
         intervals
+    }
+}
+
+/// What a table says of records.
+impl Analysis {
+    /// Makes the analysis one for a table, before its first record.
+    pub fn begin_table(&mut self) {
+        self.begin_timeline();
+        self.table = Some(TableLog::default());
+    }
+
+    /// Logs what the call of the record in progress is about.
+    pub fn note_subject(&mut self, object: Option<u32>, site: u32) {
+        if let Some(table) = &mut self.table {
+            table.subject = Some(CallSubject { object, site });
+        }
+    }
+
+    /// Logs how a wait is divided that was just drawn.
+    pub fn log_shares(&mut self, shares: WaitShares) {
+        if let Some(table) = &mut self.table {
+            table.shares.push(shares);
+        }
+    }
+
+    /// What the call of the last record is about.
+    pub fn take_subject(&mut self) -> Option<CallSubject> {
+        self.table.as_mut()?.subject.take()
+    }
+
+    /// What was drawn since the last time, and how the waits of it that are contention are divided; `None` if that is nothing.
+    pub fn take_intervals(&mut self) -> Option<(Vec<TimelineEvent>, Vec<WaitShares>)> {
+        let events = self.timeline.take_if(|events| !events.is_empty())?;
+        Some((events, self.table.as_mut().map(|table| std::mem::take(&mut table.shares)).unwrap_or_default()))
+    }
+
+    /// Takes the memory of these back, which is used again.
+    pub fn give_back(&mut self, mut events: Vec<TimelineEvent>, mut shares: Vec<WaitShares>) {
+        events.clear();
+        shares.clear();
+        self.timeline = Some(events);
+        if let Some(table) = &mut self.table {
+            table.shares = shares;
+        }
     }
 }
