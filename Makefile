@@ -30,6 +30,8 @@
 # make deb dist   the one, the other
 # make test-packages
 #                 install, use and remove them in fresh Debian systems, as root (SUITES="bullseye bookworm trixie")
+# make wheel      target/packages/threadt-*.whl: trace-cat, the library and a module that reads traces, for pip
+# make test-wheel install, use and remove it in a fresh environment of Python
 # make test-reproducible
 #                 build them twice, in two directories, and compare the bytes. It takes twice as long as make packages
 # make clean      remove what was built
@@ -63,7 +65,7 @@ PAGES := $(addprefix $(MAN)/,$(patsubst %.in,%,$(notdir $(wildcard */man/*.in)))
 DOCS := $(wildcard *.md docs/*.md docs/tour/*)
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: all toolchain demo demo-sort test test-glibc test-sql setup soak bench bench-parts bench-merge bench-follow fuzz miri man completions documents install install-files install-headers packages deb dist test-packages test-reproducible clean
+.PHONY: all toolchain demo demo-sort test test-glibc test-sql setup soak bench bench-parts bench-merge bench-follow fuzz miri man completions documents install install-files install-headers packages deb dist test-packages test-reproducible wheel test-wheel clean
 
 all: toolchain
 	$(CARGO) build --release --locked
@@ -185,6 +187,12 @@ packaged: toolchain
 
 test-packages: packages
 	packaging/test $(PACKAGES) $(VERSION) $(SUITES)
+
+wheel: packaged
+	packaging/wheel $(PACKAGES) $(VERSION)
+
+test-wheel: wheel
+	packaging/test-wheel $(PACKAGES) $(VERSION)
 
 test-reproducible: toolchain
 	packaging/reproducible $(PACKAGES) $(VERSION) $(CARGO) $(MAKE)

@@ -182,7 +182,8 @@ impl HostTable {
         let renumbered: usize = self.hosts.iter().map(|host| host.renumbered.len()).sum();
         let renumbered = match renumbered {
             0 => String::new(),
-            count => format!("; {count} process IDs that several have are shown as others"),
+            1 => "; 1 process is shown with another ID, since its own is also another host's".to_owned(),
+            count => format!("; {count} processes are shown with other IDs, since their own are also another host's"),
         };
         let what = format_args!("{order}{unknown}{renumbered}; --hosts shows more");
         diagnostics.report_note(format_args!("hosts {}", names.join(", ")), what);

@@ -83,7 +83,7 @@ fn records_are_merged_by_corrected_times() {
     let trace = twins([&["1000 synchronized 0 0"], &["2000 synchronized -90000 -10000"]], BOOTS, 100);
     let output = run(trace.path(), &["alpha", "beta"]);
     let note = "trace-cat: hosts alpha, beta: the order of hosts' records is certain if they are more than 3.000 us apart; \
-                2 process IDs that several have are shown as others; --hosts shows more\n";
+                2 processes are shown with other IDs, since their own are also another host's; --hosts shows more\n";
     assert!(text(&output.stderr).ends_with(note), "{}", text(&output.stderr));
     let records = times_and_numbers(text(&output.stdout));
     assert_eq!(records.len(), 30);
