@@ -1,7 +1,7 @@
 //! Marks at which arrows begin that nothing else that is drawn stands for, such as the last arrival at a barrier.
 //!
 //! A call that ends the waits of many threads has one mark for all. Perfetto nests the instants of one time in one another, and
-//! leaves out what is nested more than 512 deep.
+//! draws no arrow from what is nested more than 512 deep.
 
 use std::collections::HashMap;
 
