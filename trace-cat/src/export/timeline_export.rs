@@ -135,7 +135,9 @@ impl TimelineExport {
             let scene = self.sources.scene(&self.analysis);
             let times = &self.analysis.selection.times;
             match event {
-                TimelineEvent::Wait(wait) => self.counts.add_wait(wait.object, wait.from, wait.to)?,
+                TimelineEvent::Wait(wait) => {
+                    self.counts.add_wait(wait.object, wait.is_contention, (wait.from, wait.to))?
+                }
                 TimelineEvent::ThreadEnd { thread, time } => {
                     let begin = scene.thread(thread).begin.max(times.start);
                     self.counts.add_life(begin, time.min(times.end).max(begin))?;

@@ -1,7 +1,7 @@
 //! How many threads wait, and for what: counters, in the order of time.
 //!
-//! Waits are known when they end, so changes are sorted; each counter's samples are in the order of time. Where there are many, a counter shows for each of some thousand slots of
-//! time the most threads that waited, and how many did in the end of the slot.
+//! Waits are known when they end, so changes are sorted; each counter's samples are in the order of time. Where there are many, a
+//! counter shows for each of some thousand slots of time the most threads that waited, and how many did in the end of the slot.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use foldhash::fast::RandomState;
 
 use crate::support::external_sort::ExternalSort;
 
-/// How many objects have a counter: those that threads waited for longest.
+/// How many objects have a counter: those with the most contention, and behind them those with the most idleness.
 const OBJECTS_MAX: usize = 8;
 /// With more changes than this, they are shown by slots.
 const CHANGES_MAX: u64 = 1 << 16;
@@ -48,8 +48,8 @@ pub struct WaitingCounts {
     changes: ExternalSort<u64>,
     count: u64,
     span: Option<(u64, u64)>,
-    /// How long threads waited for each object.
-    waited: HashMap<u32, u64, RandomState>,
+    /// How long threads waited for each object: contention, and all waits.
+    waited: HashMap<u32, (u64, u64), RandomState>,
 }
 
 impl WaitingCounts {
@@ -60,9 +60,11 @@ impl WaitingCounts {
     }
 
     /// Takes a wait. One that is the rest of another is a wait of the same thread.
-    pub fn add_wait(&mut self, object: Option<u32>, from: u64, to: u64) -> io::Result<()> {
+    pub fn add_wait(&mut self, object: Option<u32>, is_contention: bool, (from, to): (u64, u64)) -> io::Result<()> {
         if let Some(object) = object {
-            *self.waited.entry(object).or_default() += to - from;
+            let (contention, waited) = self.waited.entry(object).or_default();
+            *contention += if is_contention { to - from } else { 0 };
+            *waited += to - from;
         }
         self.push(from, object.unwrap_or(NO_OBJECT), true)?;
         self.push(to, object.unwrap_or(NO_OBJECT), false)
@@ -89,7 +91,7 @@ impl WaitingCounts {
     pub fn finish(self, take: &mut dyn FnMut(CounterSample)) -> io::Result<()> {
         let WaitingCounts { changes, count, span, waited } = self;
         let Some((start, end)) = span else { return Ok(()) };
-        let mut objects: Vec<(u32, u64)> = waited.into_iter().collect();
+        let mut objects: Vec<(u32, (u64, u64))> = waited.into_iter().collect();
         objects.sort_unstable_by_key(|(object, waited)| (Reverse(*waited), *object));
         let objects = objects.into_iter().take(OBJECTS_MAX).map(|(object, _)| object);
         let slot = if count > CHANGES_MAX { (end - start) / SLOTS + 1 } else { 1 };
@@ -178,7 +180,7 @@ mod tests {
 
     fn samples(waits: &[(Option<u32>, u64, u64)], lives: &[(u64, u64)]) -> Vec<(CounterSubject, u64, u64)> {
         let mut counts = WaitingCounts::new();
-        waits.iter().for_each(|&(object, from, to)| counts.add_wait(object, from, to).unwrap());
+        waits.iter().for_each(|&(object, from, to)| counts.add_wait(object, false, (from, to)).unwrap());
         lives.iter().for_each(|&(from, to)| counts.add_life(from, to).unwrap());
         let mut samples = Vec::new();
         counts.finish(&mut |sample| samples.push((sample.subject, sample.time, sample.value))).unwrap();
@@ -195,6 +197,16 @@ mod tests {
         assert_eq!(of(Waiting), [(10, 1), (20, 2), (30, 1), (40, 0)]);
         assert_eq!(of(NotWaiting), [(0, 1), (5, 2), (10, 1), (20, 0), (30, 1), (40, 2), (50, 0)]);
         assert_eq!(of(WaitingFor(7)), [(10, 1), (20, 2), (30, 0)]);
+    }
+
+    #[test]
+    fn contended_objects_come_before_those_that_idle_threads_wait_for() {
+        let mut counts = WaitingCounts::new();
+        (0..20).for_each(|object| counts.add_wait(Some(object), false, (0, 1_000_000)).unwrap());
+        counts.add_wait(Some(50), true, (10, 11)).unwrap();
+        let mut objects = Vec::new();
+        counts.finish(&mut |sample| objects.push(sample.subject)).unwrap();
+        assert!(objects.contains(&CounterSubject::WaitingFor(50)), "{objects:?}");
     }
 
     #[test]
