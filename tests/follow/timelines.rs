@@ -90,9 +90,11 @@ fn a_perfetto_file_can_be_opened_at_any_moment() {
     let (mut found, mut expected) = (sums(&followed.stdout), sums(&written.stdout));
     found.sort_unstable();
     expected.sort_unstable();
-    // Holds of both threads, the wait for the mutex and the one for the end of the thread.
-    assert_eq!((found, edges(&followed.stdout)), (expected, (4, 4)));
-    assert_eq!(edges(&waits.stdout), (2, 2));
+    // Holds of both threads, the wait for the mutex, and mostly one for the end of the thread, which may have come before.
+    let count: u64 = expected.iter().map(|track| track.0).sum();
+    assert!((3..=4).contains(&count), "{expected:?}");
+    assert_eq!((found, edges(&followed.stdout)), (expected, (count, count)));
+    assert_eq!(edges(&waits.stdout), (count - 2, count - 2));
 }
 
 #[test]

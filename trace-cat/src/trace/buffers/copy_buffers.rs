@@ -34,9 +34,9 @@ use crate::trace::file_handle::DescriptorBudget;
 const ATTEMPTS_MAX: u32 = 64;
 /// How many of those attempts, the last, copy although there is a writer, assuming that the write was abandoned.
 const ATTEMPTS_WITH_WRITER: u32 = 8;
-/// By how much each pause between two attempts is longer than the one before. The pauses add up to 40 milliseconds, since
-/// on a busy machine a writer may wait long for a processor.
-const PAUSE_STEP: Duration = Duration::from_micros(20);
+/// By how much each pause between two attempts is longer than the one before. The pauses add up to 200 milliseconds, since
+/// on a busy machine a writer may wait long for a processor: 40 were not enough beside ten other programs.
+const PAUSE_STEP: Duration = Duration::from_micros(100);
 
 /// Copies the buffers of `owner`, whose trbuf is `file`. Never returns `None`, unlike `copy_rings::copy`.
 pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) -> io::Result<Option<CopiedBuffers>> {
