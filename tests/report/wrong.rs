@@ -86,7 +86,7 @@ fn a_child_that_waits_for_a_thread_of_its_parent_is_stuck() {
     let is_left = |stuck: &&Value| stuck["note"].as_str().is_some_and(|note| note.contains("had it in the parent"));
     for _ in 0..2000 {
         // The holder locks the mutex again, which is a deadlock.
-        let Ok(document) = serde_json::from_str::<Value>(&report(&test, &["-F", "json"]).run().stdout_text()) else {
+        let Ok(document) = serde_json::from_str::<Value>(report(&test, &["-F", "json"]).run().stdout_text()) else {
             continue;
         };
         let stuck = document["stuck"].as_array().unwrap();
