@@ -78,6 +78,8 @@ impl PajeTrace {
             }
             ["2" | "3" | "5", alias, kind, value, _] => {
                 assert!(kind == "0" || self.names.contains_key(kind));
+                // ViTE reports definitions of values that are not those of states.
+                assert!(words[0] != "5" || kind == "S" || kind == "I", "{words:?}");
                 assert_eq!(self.names.insert(alias.to_owned(), value.to_owned()), None);
             }
             ["6", _, alias, kind, parent, container] => {
@@ -95,21 +97,21 @@ impl PajeTrace {
                 state.times.1 = time;
                 self.states.push(state);
             }
-            ["10", _, "M", container, value] => self.marks.push((name(container), name(value), time)),
+            ["10", _, "M", container, value] => self.marks.push((name(container), value.to_owned(), time)),
             ["14", _, "U", container, value, number] => {
-                self.marks.push((name(container), format!("{} {number}", name(value)), time));
+                self.marks.push((name(container), format!("{value} {number}"), time));
             }
             ["11", _, kind, container, value] => {
                 let variable = format!("{}: {}", name(container), name(kind));
                 self.variables.entry(variable).or_default().push((time, value.parse().unwrap()));
             }
             ["12", _, "K", "a", value, container, key] => {
-                let start = (name(value), name(container), time);
+                let start = (value.to_owned(), name(container), time);
                 assert_eq!(self.open_links.insert(key.to_owned(), start), None);
             }
             ["13", _, "K", "a", value, container, key] => {
                 let (start_value, start, start_time) = self.open_links.remove(key).unwrap();
-                assert_eq!(start_value, name(value));
+                assert_eq!(start_value, value);
                 self.links.push((start_value, (start, start_time), (name(container), time)));
             }
             _ => panic!("{words:?}"),

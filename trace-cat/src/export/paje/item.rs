@@ -63,8 +63,8 @@ pub enum MarkKind {
     MissingBegin,
 }
 
-/// The aliases that the header has for the values of arrows.
-pub const FLOW_VALUES: [&str; 4] = ["KW", "KC", "KJ", "KF"];
+/// The values of arrows.
+pub const FLOW_VALUES: [&str; 4] = ["\"ends wait\"", "creates", "\"is joined\"", "forks"];
 /// What marks are called. What the subject is follows.
 pub const MARK_NAMES: [(MarkKind, &str); 8] = [
     (MarkKind::Loss, "records lost: "),

@@ -20,11 +20,10 @@ const HEADER: &str = include_str!("header.txt");
 /// Bytes that are collected before they are written.
 const CHUNK: usize = 256 << 10;
 
-/// The colours of waits for locks, of other waits, of holds and of marks.
+/// The colours of waits for locks, of other waits and of holds.
 const CONTENTION: &str = "0.85 0.15 0.15";
 const IDLENESS: &str = "0.6 0.65 0.75";
 const HOLD: &str = "0.95 0.75 0.2";
-const MARK: &str = "1 0.5 0";
 /// Of what the program has recorded itself.
 const PROGRAM: &str = "0.45 0.65 0.9";
 
@@ -147,7 +146,7 @@ impl<'a, 'b> PajeWriter<'a, 'b> {
             ItemKind::Sample => self.put_sample(item),
             ItemKind::Span => self.put_span(item),
             ItemKind::ProgramMark => {
-                let value = self.value('U', self.text(item.subject), PROGRAM);
+                let value = quoted(&self.text(item.subject));
                 let (container, number) = (self.thread(item.thread, item.from), item.to as i64);
                 self.line(format_args!("14 {time} U {container} {value} {number}"));
             }
@@ -273,7 +272,7 @@ impl<'a, 'b> PajeWriter<'a, 'b> {
             }
             MarkKind::LostHold | MarkKind::BeganEarlier | MarkKind::EndsLater => self.scene.object_name(item.subject),
         };
-        let value = self.value('M', format!("{name}{subject}"), MARK);
+        let value = quoted(&format!("{name}{subject}"));
         let (container, time) = (self.thread(item.thread, item.from), self.time(item.from));
         self.line(format_args!("10 {time} M {container} {value}"));
     }
@@ -339,7 +338,8 @@ impl<'a, 'b> PajeWriter<'a, 'b> {
         alias
     }
 
-    /// The alias of a value, which is defined at its first use.
+    /// The alias of a state's value, which is defined at its first use. Events and links have names instead: ViTE reports each
+    /// definition of a value that is not a state's.
     fn value(&mut self, kind: char, name: String, color: &str) -> String {
         let next = self.values.len();
         let text = quoted(&name);
