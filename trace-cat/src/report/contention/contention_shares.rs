@@ -1,4 +1,7 @@
 //! Contention by waiter, site, object and holder at once, for outputs that show stacks.
+//!
+//! A thousand threads that take turns with one lock are a million pairs of waiter and holder. Where there are too many, holders are
+//! told apart by their sites alone.
 
 use std::collections::HashMap;
 
@@ -23,6 +26,8 @@ pub struct ShareKey {
 pub enum WaitCause {
     /// Somebody held the object.
     Held(Holder),
+    /// One of many threads held it that acquired it at this site.
+    HeldFrom(u32),
     Handoff,
     Unknown,
 }
@@ -40,6 +45,8 @@ pub struct ContentionShares {
     pub rows: HashMap<ShareKey, WaitSum, RandomState>,
     /// What came when there were too many rows.
     pub others: WaitSum,
+    /// Whether the rows leave out which thread held an object.
+    has_sites_alone: bool,
 }
 
 impl ContentionShares {
@@ -51,11 +58,39 @@ impl ContentionShares {
         let most = (0..causes.len()).max_by_key(|index| causes[*index].1);
         for (index, (cause, time)) in causes.into_iter().enumerate() {
             let key = ShareKey { thread, site, object, cause };
-            let has_room = self.rows.len() < ROWS_MAX || self.rows.contains_key(&key);
-            let sum = if has_room { self.rows.entry(key).or_default() } else { &mut self.others };
-            sum.time += time;
-            sum.waits += u64::from(most == Some(index));
+            self.add_row(key, WaitSum { waits: u64::from(most == Some(index)), time });
         }
+    }
+
+    fn add_row(&mut self, key: ShareKey, added: WaitSum) {
+        let is_full = |shares: &ContentionShares| shares.rows.len() >= ROWS_MAX && !shares.rows.contains_key(&key);
+        if is_full(self) && !self.has_sites_alone {
+            self.has_sites_alone = true;
+            for (key, sum) in std::mem::take(&mut self.rows) {
+                self.rows.entry(key.with_site_alone()).or_default().add(sum);
+            }
+        }
+        let key = if self.has_sites_alone { key.with_site_alone() } else { key };
+        let has_room = self.rows.len() < ROWS_MAX || self.rows.contains_key(&key);
+        let sum = if has_room { self.rows.entry(key).or_default() } else { &mut self.others };
+        sum.add(added);
+    }
+}
+
+impl ShareKey {
+    /// The key without the thread that held the object.
+    fn with_site_alone(self) -> ShareKey {
+        let cause = match self.cause {
+            WaitCause::Held(holder) => WaitCause::HeldFrom(holder.site),
+            cause => cause,
+        };
+        ShareKey { cause, ..self }
+    }
+}
+
+impl WaitSum {
+    fn add(&mut self, sum: WaitSum) {
+        (self.waits, self.time) = (self.waits + sum.waits, self.time + sum.time);
     }
 }
 
@@ -78,5 +113,20 @@ mod tests {
         assert_eq!(sum(WaitCause::Handoff), Some((0, 5)));
         assert_eq!(sum(WaitCause::Unknown), Some((1, 11)));
         assert_eq!((shares.rows.len(), shares.others), (4, WaitSum::default()));
+    }
+
+    #[test]
+    fn too_many_pairs_of_threads_become_sites() {
+        const THREADS: u32 = 1100;
+        let mut shares = ContentionShares::default();
+        for (waiter, thread) in (0..THREADS).flat_map(|waiter| (0..THREADS).map(move |holder| (waiter, holder))) {
+            let holder = Holder { thread, site: thread % 3 };
+            shares.add((waiter, 1, 2), &WaitShares { blamed: vec![(holder, 2)], handoff: 1, unknown: 0 });
+        }
+        assert_eq!(shares.rows.len() as u32, THREADS * 4);
+        let key = ShareKey { thread: 5, site: 1, object: 2, cause: WaitCause::HeldFrom(0) };
+        let sum = WaitSum { waits: u64::from(THREADS.div_ceil(3)), time: 2 * u64::from(THREADS.div_ceil(3)) };
+        assert_eq!((shares.rows[&key], shares.others), (sum, WaitSum::default()));
+        assert_eq!(shares.rows.values().map(|sum| sum.time).sum::<u64>(), 3 * u64::from(THREADS * THREADS));
     }
 }

@@ -16,6 +16,7 @@ mod pprof;
 mod stacks;
 mod tables;
 mod text;
+mod thread_groups;
 mod view;
 
 pub use against::append_comparison;

@@ -5,11 +5,12 @@
 //! ```
 //!
 //! Who waited, where, for what, and who held it meanwhile; then nanoseconds. Where stacks were recorded, the site is the complete stack,
-//! the outermost function first. Threads of one name have one frame. The sum of all
-//! lines is the contention.
+//! the outermost function first. Threads of one name have one frame, and so have many whose names differ in numbers alone. The sum of
+//! all lines is the contention.
 
 use std::collections::BTreeMap;
 
+use super::thread_groups::ThreadGroups;
 use super::view::ReportView;
 use crate::report::contention::{ShareKey, WaitCause};
 
@@ -19,9 +20,10 @@ pub const UNKNOWN_SITE: &str = "[site not recorded]";
 /// Appends the lines.
 pub fn append_folded(view: &ReportView, out: &mut Vec<u8>) {
     let Some(shares) = &view.analysis.shares else { return };
+    let groups = ThreadGroups::new(view);
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for (key, sum) in &shares.rows {
-        *lines.entry(stack(view, key)).or_default() += sum.time;
+        *lines.entry(stack(view, &groups, key)).or_default() += sum.time;
     }
     if shares.others.time > 0 {
         lines.insert("[others]".to_owned(), shares.others.time);
@@ -31,21 +33,20 @@ pub fn append_folded(view: &ReportView, out: &mut Vec<u8>) {
     }
 }
 
-fn stack(view: &ReportView, key: &ShareKey) -> String {
+fn stack(view: &ReportView, groups: &ThreadGroups, key: &ShareKey) -> String {
     let process = view.thread(key.thread).process;
     let stack = view.frame_names(key.site).unwrap_or_else(|| vec![UNKNOWN_SITE.to_owned()]);
-    let thread = [view.program_label(process), view.group_label(key.thread)];
-    let frames = thread.into_iter().chain(stack).chain([view.object_label(key.object), cause(view, key.cause)]);
+    let thread = [view.program_label(process), groups.label(key.thread).to_owned()];
+    let frames = thread.into_iter().chain(stack).chain([view.object_label(key.object), cause(view, groups, key.cause)]);
     frames.map(|frame| escaped(&frame)).collect::<Vec<String>>().join(";")
 }
 
 /// The last frame. It does not end in a number after a space, which readers would take for a figure.
-fn cause(view: &ReportView, cause: WaitCause) -> String {
+fn cause(view: &ReportView, groups: &ThreadGroups, cause: WaitCause) -> String {
+    let from = |site| view.place(site).map(|place| format!(" from {place}")).unwrap_or_default();
     match cause {
-        WaitCause::Held(holder) => {
-            let at = view.place(holder.site).map(|place| format!(" from {place}")).unwrap_or_default();
-            format!("{} holds it{at}", view.group_label(holder.thread))
-        }
+        WaitCause::Held(holder) => format!("{} holds it{}", groups.label(holder.thread), from(holder.site)),
+        WaitCause::HeldFrom(site) => format!("one of many threads holds it{}", from(site)),
         WaitCause::Handoff => "[handoff]".to_owned(),
         WaitCause::Unknown => "[unknown]".to_owned(),
     }

@@ -17,7 +17,7 @@ use prost::Message as _;
 use super::stacks::UNKNOWN_SITE;
 use super::tables::thread_label;
 use super::view::ReportView;
-use crate::report::contention::{ShareKey, WaitCause, WaitSum};
+use crate::report::contention::{Holder, ShareKey, WaitCause, WaitSum};
 use crate::symbols::{CodeAddress, CodeFrame, CodeMap};
 use message::{Function, Label, Location, Mapping, Profile, ProfileSample, SourceLine, ValueType};
 
@@ -89,9 +89,13 @@ impl<'a> Builder<'a> {
             self.label("object", &object),
         ];
         match key.cause {
-            WaitCause::Held(holder) => {
-                labels.push(self.label("holder", &thread_label(view, holder.thread)));
-                let place = view.place(holder.site).unwrap_or_else(|| UNKNOWN_SITE.to_owned());
+            WaitCause::Held(Holder { site, .. }) | WaitCause::HeldFrom(site) => {
+                let holder = match key.cause {
+                    WaitCause::Held(holder) => thread_label(view, holder.thread),
+                    _ => "[one of many threads]".to_owned(),
+                };
+                labels.push(self.label("holder", &holder));
+                let place = view.place(site).unwrap_or_else(|| UNKNOWN_SITE.to_owned());
                 labels.push(self.label("holder_site", &place));
             }
             WaitCause::Handoff => labels.push(self.label("holder", "[handoff]")),
