@@ -57,7 +57,7 @@ fn adopt(slot: Slot, lwp: u32, directory: &Path, position: u32) {
         // SAFETY: within the region's text, which nobody else knows yet.
         unsafe { slot.region_text(0).add(before as usize).write(b'\n') };
     }
-    file_entry(slot, lwp).users.fetch_add(1, Relaxed);
+    file_entry(slot, lwp).add_user();
 }
 
 impl Scene {
@@ -139,8 +139,11 @@ impl Scene {
             }
         }
         text.extend(unwritten);
-        // A range that was taken and never written is a hole.
-        text.retain(|&byte| byte != 0);
+        // Of a file with several users a range that was taken may never be written.
+        if slots.iter().filter(is_of_file).count() > 1 {
+            text.retain(|&byte| byte != 0);
+        }
+        assert!(!text.contains(&0), "a range that nobody writes: {:?}", String::from_utf8_lossy(&text));
         let lines = text.split_inclusive(|&byte| byte == b'\n');
         lines.map(|line| Record::parse(line.strip_suffix(b"\n").unwrap()).unwrap().arguments[2].bits()).collect()
     }
@@ -226,7 +229,7 @@ impl Scene {
         Some(self.records_of(&file, &[copy], text))
     }
 
-    fn record_file(&self, slot: &Slot) -> PathBuf {
+    pub(super) fn record_file(&self, slot: &Slot) -> PathBuf {
         self.directory.path().join(format!("tr.{PID:07x}.{:03x}", slot.lwp.load(Relaxed) & 0xfff))
     }
 

@@ -7,13 +7,14 @@ use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
-use spec::buffer::SlotLayout;
+use spec::buffer::{SlotLayout, pack_range};
 
 use super::exec;
 use super::final_flush::flush_all_slots;
 use super::interleaving_tests::{STEPS, Scene, lock_process, nearly_full};
 use crate::storage::testing::set_slot_layout;
 use crate::storage::thread_local;
+use crate::storage::{RESERVE, capacity};
 use crate::sys::interleaving::{Actor, cancel_interrupt, explore, interrupt_at};
 
 /// Runs `work`; the jump of [`leave`] ends it. Returns whether there was one.
@@ -81,6 +82,22 @@ fn leave() {
     unsafe { jump(LEFT_TO.get()) }
 }
 
+/// Makes records in the first slot. At the step `step` a signal handler comes, records, and leaves by a jump. Goes on after
+/// it.
+fn record_and_leave(scene: &Scene, step: usize) {
+    let (handle, record) = (scene.recorder(0, 10..13), scene.recorder(0, 0..6));
+    until_left(Box::new(move || {
+        let handler: Actor = Box::new(move || {
+            handle();
+            leave();
+        });
+        interrupt_at(step, handler);
+        record();
+        cancel_interrupt();
+    }));
+    scene.recorder(0, 20..26)();
+}
+
 /// How many descriptors are open for files in this directory.
 fn open_files(directory: &Path) -> usize {
     let entries = fs::read_dir("/proc/self/fd").unwrap().flatten();
@@ -97,25 +114,38 @@ fn a_handler_that_leaves_by_a_jump_at_any_step_costs_its_record_alone() {
                 let (actor, observer) = (scene.clone(), scene.observer());
                 let work = move || {
                     actor.adopt_first(position, write_through);
-                    let (handle, record, later) = (actor.recorder(0, 10..13), actor.recorder(0, 0..6), actor.clone());
-                    until_left(Box::new(move || {
-                        let handler: Actor = Box::new(move || {
-                            handle();
-                            leave();
-                        });
-                        interrupt_at(step, handler);
-                        record();
-                        cancel_interrupt();
-                    }));
-                    later.recorder(0, 20..26)();
-                    assert_eq!(later.slots[0].writer.load(Relaxed), 0, "the jump has left a writer");
-                    assert!(!later.slots[0].has_record_in_progress(), "the jump has left a record");
+                    record_and_leave(&actor, step);
+                    assert_eq!(actor.slots[0].writer.load(Relaxed), 0, "the jump has left a writer");
+                    assert!(!actor.slots[0].has_record_in_progress(), "the jump has left a record");
                     flush_all_slots();
-                    assert_eq!(open_files(later.directory.path()), 0, "the jump has left a descriptor");
+                    assert_eq!(open_files(actor.directory.path()), 0, "the jump has left a descriptor");
                 };
                 (vec![Box::new(work)], observer)
             });
         }
+    }
+}
+
+#[test]
+fn a_handler_that_writes_behind_what_it_leaves_by_a_jump_leaves_no_hole() {
+    let _guard = lock_process();
+    // The third record writes those before it.
+    let position = capacity(0) - RESERVE - 100;
+    for step in 0..STEPS {
+        explore(0, || {
+            let scene = Scene::new(&[5], SlotLayout::BUFFERS, position);
+            let (actor, observer) = (scene.clone(), scene.observer());
+            let work = move || {
+                actor.adopt_first(position, false);
+                // The handler's region is full after one record.
+                let slot = actor.slots[0];
+                let nearly = slot.flush_thresholds[1].load(Relaxed) - 1;
+                slot.regions[1].write_position.store(pack_range(nearly..nearly), Relaxed);
+                record_and_leave(&actor, step);
+                flush_all_slots();
+            };
+            (vec![Box::new(work)], observer)
+        });
     }
 }
 

@@ -1,7 +1,7 @@
 //! How a thread becomes the owner of a slot, and gets another one when the process has begun other files.
 
 use core::arch::asm;
-use core::sync::atomic::Ordering::{AcqRel, Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 
 use crate::process_state;
 use crate::storage::{self, Slot, file_entry, thread_local};
@@ -22,7 +22,7 @@ pub fn adopt_slot() -> Option<Slot> {
     let slot = storage::take_slot()?;
     let (lwp, directory) = (thread_id(), directory::path_of(slot.generation.load(Relaxed).into()));
     slot.adopt(lwp, process_state::recorded_id(), pthread_self(), directory, process_state::writes_through());
-    file_entry(slot, lwp).users.fetch_add(1, AcqRel);
+    file_entry(slot, lwp).add_user();
     slot.release_writer();
     // Set again: the final flush may have begun, or the slot become stale, after the word was read and before the slot got an
     // owner.

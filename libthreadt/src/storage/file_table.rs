@@ -28,10 +28,12 @@ pub struct RecordFileEntry {
     end: AtomicU64,
     /// The copy for readers.
     published: AtomicPtr<FileEntry>,
-    /// How many slots have records for this file.
-    pub users: AtomicU32,
+    /// How many slots have records for this file, and in the high half how many have ever had.
+    users: AtomicU64,
 }
 
+/// What a new user adds to `users`.
+const NEW_USER: u64 = 1 << 32 | 1;
 /// Entries of the table, one for each `yyy`.
 const ENTRIES: usize = LWP_MASK as usize + 1;
 /// Bytes of the table.
@@ -81,8 +83,24 @@ impl RecordFileEntry {
             owner: AtomicU32::new(0),
             end: AtomicU64::new(0),
             published: AtomicPtr::new(null_mut()),
-            users: AtomicU32::new(0),
+            users: AtomicU64::new(0),
         }
+    }
+
+    /// Notes that a slot has records for this file.
+    pub fn add_user(&self) {
+        self.users.fetch_add(NEW_USER, AcqRel);
+    }
+
+    /// Notes that a slot has no records for this file any more.
+    pub fn remove_user(&self) {
+        self.users.fetch_sub(1, AcqRel);
+    }
+
+    /// A number that is the same as long as no other slot has had records for this file; `None` if several have some.
+    pub fn sole_user(&self) -> Option<u64> {
+        let users = self.users.load(Acquire);
+        (users as u32 <= 1).then_some(users >> 32)
     }
 
     /// The file, once this process has made it or found it.
@@ -127,6 +145,16 @@ impl RecordFileEntry {
         let at = self.end.fetch_add(length, AcqRel);
         self.publish(at.saturating_add(length));
         at
+    }
+
+    /// Takes `length` bytes for a writer at the end `at`, unless it has changed.
+    pub fn take_at(&self, at: u64, length: u64) -> bool {
+        let end = at.saturating_add(length);
+        let taken = self.end.compare_exchange(at, end, AcqRel, Relaxed).is_ok();
+        if taken {
+            self.publish(end);
+        }
+        taken
     }
 
     /// Changes the end, unless it has changed meanwhile.

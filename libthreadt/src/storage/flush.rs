@@ -36,6 +36,8 @@ impl Slot {
 
     fn write_region(self, depth: usize, record: Option<usize>, entry: &RecordFileEntry) -> Result {
         let region = &self.regions[depth & (REGIONS - 1)];
+        // If there is one, a jump has left whoever made it.
+        self.range_requests[depth & (REGIONS - 1)].clear();
         let mut repetitions = 16;
         for _ in 0..WRITES_MAX {
             if self.is_disowned() {
@@ -83,15 +85,12 @@ impl Slot {
                     // OBSERVABLE: only now, so that the time is known whenever the process dies.
                     region.wrap_count.store(0, Release);
                 }
-                let length = u64::from(range.end - range.start);
                 // No write is noted that is being done or was abandoned.
                 let none_noted = self.regions.iter().all(|region| region.write_intent.load(Relaxed) == 0);
-                let alone = usize::from(self.writer_depth.load(Relaxed)) >= depth && none_noted;
-                let at = file.take_range(entry, length, alone, quota::file_size_limit(long))?;
-                region.write_intent_offset.store(at, Relaxed);
-                observable_step();
-                // OBSERVABLE: from here on these bytes are looked for in the file, at that place.
-                region.write_intent.store(pack_range(range.clone()), Release);
+                if usize::from(self.writer_depth.load(Relaxed)) >= depth && none_noted {
+                    file.correct_end(entry);
+                }
+                let at = self.take_range(depth, &range, entry, quota::file_size_limit(long))?;
                 (at, range)
             } else {
                 // A write that was left by a jump out of a signal handler. Repeating it is harmless.

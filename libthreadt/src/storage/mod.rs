@@ -5,6 +5,8 @@ mod in_flight;
 mod layout;
 mod losses;
 mod quota;
+mod range_request;
+mod range_taking;
 mod record_file;
 mod ring;
 mod slot;

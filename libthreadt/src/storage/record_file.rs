@@ -3,7 +3,6 @@
 //! No descriptor stays open. A file is opened by its path for each write, and must be the one that this process made.
 
 use core::ffi::CStr;
-use core::sync::atomic::Ordering::Acquire;
 
 use super::file_table::RecordFileEntry;
 use crate::sys::{self, Errno, Fd, Result};
@@ -73,25 +72,19 @@ fn adopt(path: &CStr, entry: &RecordFileEntry) -> Result<bool> {
 }
 
 impl RecordFile {
-    /// Takes `length` bytes of the file for the caller to write and returns where they begin.
-    ///
-    /// `alone` says that the caller has not interrupted anybody between taking a range and writing it. `EFBIG` if the
-    /// range goes beyond `limit`, how far the process may write; the signal that a write would raise then could kill the
-    /// host.
-    pub fn take_range(&self, entry: &RecordFileEntry, length: u64, alone: bool, limit: u64) -> Result<u64> {
-        if alone && self.end != self.size && entry.users.load(Acquire) <= 1 {
-            // Another process has truncated or lengthened the file: no other thread of ours is between taking and
-            // writing. If a signal handler of ours has written meanwhile, `end` has changed, and stays.
+    /// If the file is not as long as it should be, lets it go on where it ends: another process has truncated or lengthened
+    /// it, or a writer has been left before it wrote. The caller must not have interrupted anybody between taking a range and
+    /// writing it.
+    pub fn correct_end(&self, entry: &RecordFileEntry) {
+        // The only user has no other thread between taking and writing. If a signal handler of ours has written meanwhile,
+        // the end has changed, and stays.
+        if self.end != self.size && entry.sole_user().is_some() {
             entry.change_end(self.end, self.size);
         }
-        if entry.end().saturating_add(length) > limit {
-            return Err(Errno(libc::EFBIG));
-        }
         sys::observable_step();
-        Ok(entry.take(length))
     }
 
-    /// The place of a write that was noted and is to be repeated; `EFBIG` as above.
+    /// The place of a write that was noted and is to be repeated; `EFBIG` if it goes beyond how far the process may write.
     pub fn noted_place(&self, at: u64, length: u64) -> Result<u64> {
         if at.saturating_add(length) > sys::file_size::file_size_limit().min(i64::MAX as u64) {
             Err(Errno(libc::EFBIG))
@@ -103,6 +96,6 @@ impl RecordFile {
     /// Gives back a range that could not be written, and removes the bytes of it that were; `false` if it must be kept.
     pub fn give_range_back(&self, entry: &RecordFileEntry, at: u64, length: u64) -> bool {
         // With another user, the range behind may be taken between the two steps; then this one is kept.
-        entry.users.load(Acquire) <= 1 && entry.change_end(at.wrapping_add(length), at) && self.fd.truncate(at).is_ok()
+        entry.sole_user().is_some() && entry.change_end(at.wrapping_add(length), at) && self.fd.truncate(at).is_ok()
     }
 }

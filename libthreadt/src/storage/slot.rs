@@ -22,6 +22,7 @@ use spec::encode::{Template, UntimedRecord, encode_room};
 use spec::names::FileName;
 
 use super::layout::{FLUSH_POINT_SLACK, LOSS_RECORD_ROOM, RECORDS_AT_ONCE, RESERVE, capacity, slot_layout};
+use super::range_request::RangeRequest;
 use super::slot_control::{SLOT_ENDED, SLOT_OWNED, SlotControl};
 use crate::process_state;
 use crate::sys::path::{self, PATH_MAX};
@@ -58,7 +59,7 @@ pub enum WriteRight {
     /// The caller is the writer until [`Slot::release_writer`].
     Taken,
     /// The caller is in a signal handler that interrupted this thread's write of a lower region. Its own region may be
-    /// written, but only if necessary: if the interrupted write is never continued, its range of the file stays empty.
+    /// written, but only if necessary: the interrupted write may never be continued, and is then repeated later.
     Nested,
     /// The caller is in a signal handler that interrupted this thread's write of all regions. It may only append.
     Interrupted,
@@ -307,6 +308,8 @@ impl Slot {
     /// Notes what the writer `me` is about to do, and if it is the owner, where.
     fn note_writer(self, depth: u8, me: u32) {
         self.writer_depth.store(depth, Relaxed);
+        // Whoever was taking a range has been left by a jump: unless it was noted, the file is as long as before.
+        self.range_requests.iter().for_each(RangeRequest::clear);
         if me == self.lwp.load(Relaxed) {
             self.writer_place.store(stack_pointer() as u64, Relaxed);
         }

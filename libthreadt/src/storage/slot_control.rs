@@ -12,6 +12,7 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 use spec::buffer::{PAGE, REGIONS, Region, SlotHeader};
 use spec::encode::Template;
 
+use super::range_request::RangeRequest;
 use crate::process_state::SWITCHES;
 use crate::sys::path::PATH_MAX;
 use crate::sys::{self, Pooled, Result};
@@ -47,6 +48,8 @@ pub struct SlotControl {
     pub writer: AtomicU32,
     /// If the owner is the writer: the depth of nesting at which it writes, or 255 if it writes all regions.
     pub writer_depth: AtomicU8,
+    /// By depth: what the writer is about to take of the file.
+    pub range_requests: [RangeRequest; REGIONS],
     /// 1 while a thread other than the owner is the writer.
     pub has_foreign_writer: AtomicU8,
     /// 1 after the thread has recorded its own end.

@@ -170,7 +170,8 @@ fn a_ring_that_has_begun_anew_is_written_oldest_first() {
 fn threads_that_share_a_file_do_not_overwrite_each_other() {
     let directory = tempfile::tempdir().unwrap();
     let entry = new_entry();
-    entry.users.store(2, Relaxed);
+    entry.add_user();
+    entry.add_user();
     std::thread::scope(|scope| {
         for thread in 0..2u64 {
             let (entry, directory) = (&entry, directory.path());

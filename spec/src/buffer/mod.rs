@@ -34,6 +34,9 @@
 //! 3. It writes the bytes at that place.
 //! 4. It empties `write_position`, then clears `write_intent`.
 //!
+//! A signal handler that comes between steps 1 and 2, and takes a range itself, does step 2 for the interrupted writer, unless
+//! other threads write to the file, too. So a range is not left empty if the handler leaves by a jump.
+//!
 //! A process that dies before step 2 leaves the text in `write_position`. A process that dies between steps 2 and 4 leaves
 //! `write_intent`; writing those bytes to that place once more is right, however many of them had arrived. So whoever
 //! finds the file (trace-cat, or the next image after an `exec`) first repeats [`RegionLeftover::write_intent`] and

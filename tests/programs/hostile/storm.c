@@ -27,7 +27,7 @@
 #include "../lifecycle/calls.h"
 
 // However late the signals of a busy machine come, a worker posts no more than LEAD times before the next one.
-enum { WORKERS = 3, SIGNALS = 3, ALTERNATE = 64 * 1024, FORKS = 12, LEAD = 5000 };
+enum { WORKERS = 3, SIGNALS = 3, ALTERNATE = 64 * 1024, FORKS = 12, LEAD = 500 };
 
 struct worker {
     pthread_t thread;
