@@ -1,11 +1,13 @@
 //! Finds the entry record that a return record belongs to.
 //!
-//! The two records of a call have the same thread and event. A call in a signal handler begins later than the call that it
-//! interrupts and ends earlier, so a return record belongs to the latest entry record that has no return record yet.
+//! The two records of a call have the same thread and event, and those of a span of the program's own also the same name. A call
+//! in a signal handler begins later than the call that it interrupts and ends earlier, so a return record belongs to the latest
+//! entry record that has no return record yet.
 
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use spec::tables::{USER, USER_SPAN};
 
 use crate::record::columns;
 
@@ -21,13 +23,24 @@ pub struct CallKey {
     pub tid: u64,
     pub category: u8,
     pub number: u8,
+    /// The ID of the name of a span; of other calls 0.
+    pub name: u64,
 }
 
 impl CallKey {
     /// The key of the record `line`, whose event is `event`.
     pub fn of(line: &[u8], (category, number, _): (u8, u8, u8)) -> CallKey {
         let (pid, lwp, tid) = (columns::pid(line), columns::lwpid(line), columns::tid(line));
-        CallKey { pid, lwp, tid, category, number }
+        let name = match (category, number) {
+            (USER, USER_SPAN) => columns::hex(columns::argument(line, 0)),
+            _ => 0,
+        };
+        CallKey { pid, lwp, tid, category, number, name }
+    }
+
+    /// The name in the key of a call with this event, whose first argument is `a1`.
+    pub fn name_of(event: (u8, u8), a1: u64) -> u64 {
+        if event == (USER, USER_SPAN) { a1 } else { 0 }
     }
 }
 
@@ -125,7 +138,7 @@ mod tests {
     use crate::testing::seeded_random::SeededRandom;
 
     fn call(lwp: u32, number: u8) -> CallKey {
-        CallKey { pid: 1, lwp, tid: 5, category: 2, number }
+        CallKey { pid: 1, lwp, tid: 5, category: 2, number, name: 0 }
     }
 
     #[test]

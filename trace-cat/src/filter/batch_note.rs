@@ -57,7 +57,7 @@ impl BatchNoteKind {
 }
 
 impl BatchNote {
-    pub const LEN: usize = 28;
+    pub const LEN: usize = 36;
 
     pub fn put(&self, out: &mut Vec<u8>) {
         let BatchNote { kind, call, record } = self;
@@ -66,18 +66,20 @@ impl BatchNote {
         out.extend_from_slice(&call.pid.to_le_bytes());
         out.extend_from_slice(&call.lwp.to_le_bytes());
         out.extend_from_slice(&call.tid.to_le_bytes());
+        out.extend_from_slice(&call.name.to_le_bytes());
         out.extend_from_slice(&record.time.to_le_bytes());
     }
 
     pub fn from_bytes(bytes: &[u8; BatchNote::LEN]) -> BatchNote {
         let [flags, category, number, _, numbers @ ..] = *bytes;
         let (words, _) = numbers.as_chunks();
-        let [pid, lwp, tid, tid_high, time, time_high] = std::array::from_fn(|word| u32::from_le_bytes(words[word]));
+        let [pid, lwp, tid, tid_high, name, name_high, time, time_high] =
+            std::array::from_fn(|word| u32::from_le_bytes(words[word]));
         let wide = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-        let (tid, time) = (wide(tid, tid_high), wide(time, time_high));
+        let (tid, name, time) = (wide(tid, tid_high), wide(name, name_high), wide(time, time_high));
         BatchNote {
             kind: BatchNoteKind::ALL[usize::from(flags & 7) % BatchNoteKind::ALL.len()],
-            call: CallKey { pid, lwp, tid, category, number },
+            call: CallKey { pid, lwp, tid, category, number, name },
             record: CallRecord { time, names_object: flags >> 4 & 1 == 1, shows_wait: flags >> 5 & 1 == 1 },
         }
     }

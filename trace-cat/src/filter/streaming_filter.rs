@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn open_calls_have_the_reason_why_they_are_open() {
-        let call = |lwp| CallKey { pid: 1, lwp, tid: 0x7fc5_de3f_86c0, category: 2, number: 2 };
+        let call = |lwp| CallKey { pid: 1, lwp, tid: 0x7fc5_de3f_86c0, category: 2, number: 2, name: 0 };
         let lock = |time, lwp| record(time, lwp, "02:02:1", 0x10);
         for (running, expected) in [(&[(1, 90)][..], (90, OpenReason::Runs)), (&[(2, 90)], (7, OpenReason::LastSeen))] {
             let mut filter = StreamingFilter::new(&Selection { longer: Some(50), ..Selection::default() });

@@ -122,7 +122,9 @@ impl TimelineFormatter for JsonCallsFormat {
 /// Appends the object of a call. `more` has further keys, with the comma before them.
 fn put_call(call: &Call, open_calls: &OpenCallTable, interned: &InternedNames, more: &str, out: &mut Vec<u8>) {
     let Call { event, pid, lwp, tid, entry, returned, .. } = call;
-    let key = CallKey { pid: *pid, lwp: *lwp, tid: *tid, category: event.category, number: event.number };
+    let (category, number) = (event.category, event.number);
+    let name = entry.map_or(0, |entry| CallKey::name_of((category, number), entry.arguments[0].bits()));
+    let key = CallKey { pid: *pid, lwp: *lwp, tid: *tid, category, number, name };
     let open_duration = entry.filter(|_| call.is_open()).and_then(|entry| {
         let until = open_calls.find(key, entry.time)?;
         Some(u128::from(until.time.saturating_sub(entry.time)))

@@ -60,6 +60,25 @@ fn json_has_an_object_for_each_call() {
     assert!(unlock.contains("mutex_unlock") && lock.starts_with(open), "{text}");
 }
 
+#[test]
+fn spans_that_cross_are_paired_by_their_names() {
+    let trace = tempfile::tempdir().unwrap();
+    let line = |time: u32, which: u32, name: u32| {
+        format!("1795174740:{time:09}:0000002:0000001:0x7fc5de3f86c0:12:90:{which}:{name:#x}:0:0:0:0\n")
+    };
+    let records = [line(1, 1, 10), line(3, 1, 11), line(6, 2, 10), line(10, 2, 11), line(11, 1, 10), line(12, 2, 11)];
+    fs::write(trace.path().join("tr.0000001.002"), records.concat()).unwrap();
+    for options in [&["-F", "json", "--calls"][..], &["-F", "json", "--calls", "--longer", "1ns"]] {
+        let text = String::from_utf8(run(trace.path(), options).stdout).unwrap();
+        let calls = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let spans: Vec<_> = calls.map(|call| (call["duration"].as_u64(), call["open"].as_bool().unwrap())).collect();
+        assert_eq!(spans[..2], [(Some(5), false), (Some(7), false)], "{text}");
+    }
+    let text = String::from_utf8(run(trace.path(), &["-F", "json", "--calls"]).stdout).unwrap();
+    let last: Vec<&str> = text.lines().skip(2).collect();
+    assert!(last[0].contains("\"duration\":null") && last[1].contains("\"open\":true"), "{text}");
+}
+
 /// A thread of which the second one has its name is labelled with it, whatever keeps the record of that from being printed.
 #[test]
 fn names_of_threads_are_learned_from_records_that_are_not_printed() {

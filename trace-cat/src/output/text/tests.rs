@@ -344,7 +344,7 @@ fn a_call_that_does_not_return_is_open() {
     let reasons = [OpenReason::Ended, OpenReason::Runs, OpenReason::LastSeen, OpenReason::CutOff];
     let records: Vec<(u64, u32, &str, &str)> = (0..4).map(|at| (at, 2, "02:02:1", "0x10")).collect();
     for (time, reason) in reasons.into_iter().enumerate() {
-        let call = CallKey { pid: 1, lwp: 2, tid: 0x7fc5_de3f_86c0, category: 2, number: 2 };
+        let call = CallKey { pid: 1, lwp: 2, tid: 0x7fc5_de3f_86c0, category: 2, number: 2, name: 0 };
         table.add_call(call, START + time as u64, OpenUntil { time: START + 6_001_000_000, reason });
     }
     let lines = lines_by(&mut TextFormat::new(TimeStyle::Rel, false, Vec::new(), table), &records);
