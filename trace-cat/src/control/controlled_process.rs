@@ -22,6 +22,8 @@ pub struct ControlledProcess {
     pub path: PathBuf,
     /// The process ID, in its own PID namespace.
     pub pid: u32,
+    /// It was found in a directory, and not by its ID.
+    pub is_of_directory: bool,
 }
 
 impl ControlledProcess {
@@ -29,8 +31,12 @@ impl ControlledProcess {
     ///
     /// # Errors
     /// The trbuf cannot be read, or the process does not follow what is written there.
-    pub fn find(path: PathBuf) -> io::Result<Option<ControlledProcess>> {
-        let file = open_regular(&path)?;
+    pub fn find(path: PathBuf, is_of_directory: bool) -> io::Result<Option<ControlledProcess>> {
+        let file = match open_regular(&path) {
+            // It was there when the directory was read.
+            Err(error) if is_of_directory && has_ended(&error) => return Ok(None),
+            file => file?,
+        };
         let mut page = [0; PAGE];
         file.read_exact_at(&mut page, 0)?;
         // Without the magic number it is an empty one, or about to become somebody's.
@@ -38,7 +44,7 @@ impl ControlledProcess {
         if owner_is_alive(&file, &owner) == Some(false) {
             return Ok(None);
         }
-        let process = ControlledProcess { path, pid: owner.pid };
+        let process = ControlledProcess { path, pid: owner.pid, is_of_directory };
         let version = u32::from_le_bytes([0, 1, 2, 3].map(|at| page[CONTROL_OFFSET + at]));
         if version == CONTROL_VERSION {
             Ok(Some(process))
@@ -55,11 +61,19 @@ impl ControlledProcess {
         }
     }
 
-    /// Puts what `change` makes of the settings in force.
+    /// Puts what `change` makes of the settings in force. A process of a directory that has ended meanwhile does not record
+    /// there any more, so nothing is to be changed.
     ///
     /// # Errors
-    /// The trbuf cannot be written, or the process has ended meanwhile.
+    /// The trbuf cannot be written, or the process that was named by its ID has ended meanwhile.
     pub fn change(&self, change: impl FnOnce(&mut Settings)) -> io::Result<()> {
+        match self.change_if_running(change) {
+            Err(error) if self.is_of_directory && has_ended(&error) => Ok(()),
+            result => result,
+        }
+    }
+
+    fn change_if_running(&self, change: impl FnOnce(&mut Settings)) -> io::Result<()> {
         let mut options = OpenOptions::new();
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
         let file = options.read(true).write(true).custom_flags(flags).open(&self.path)?;
@@ -90,6 +104,11 @@ impl ControlledProcess {
             _ => Err(io::Error::from(io::ErrorKind::NotFound)),
         }
     }
+}
+
+/// Whether an error means that the process has ended: it removes its trbuf then.
+fn has_ended(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
 }
 
 /// The first page of a trbuf. A trbuf does not become shorter than that.
@@ -127,5 +146,24 @@ impl Drop for MappedPage {
     fn drop(&mut self) {
         // SAFETY: mapped by `of`, and nobody refers to it any more.
         unsafe { libc::munmap(self.0.as_ptr().cast(), PAGE) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_of_a_directory_may_end_at_any_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("trbuf.0000001");
+        let pause = |settings: &mut Settings| settings.paused = true;
+        for is_of_directory in [true, false] {
+            let found = ControlledProcess::find(path.clone(), is_of_directory);
+            let process = ControlledProcess { path: path.clone(), pid: 1, is_of_directory };
+            let changed = process.change(pause);
+            assert_eq!((found.is_ok(), changed.is_ok()), (is_of_directory, is_of_directory));
+            assert!(found.ok().flatten().is_none());
+        }
     }
 }

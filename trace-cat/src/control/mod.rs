@@ -10,19 +10,18 @@ mod target_search;
 
 use spec::buffer::Settings;
 
-use crate::options::{CommandError, OnOff, RecordingLevel, SetOptions, recorded_event_set};
+use crate::options::{CommandError, OnOff, RecordingLevel, SetOptions};
 use crate::support::diagnostics::{Diagnostics, reason};
 pub use status_table::print_status;
 
 /// Changes all processes that are meant. What cannot be changed is reported.
 ///
 /// # Errors
-/// A list of events that has an unknown name, or a snapshot that cannot be written.
+/// A snapshot that cannot be written.
 pub fn set(options: &SetOptions, diagnostics: &Diagnostics) -> Result<(), CommandError> {
-    let events = options.events.as_deref().map(recorded_event_set).transpose().map_err(CommandError::Usage)?;
     let change = |settings: &mut Settings| {
         let before = settings.clone();
-        if let Some(events) = events {
+        if let Some(events) = options.events {
             settings.events = events;
         }
         if let Some(level) = options.level {

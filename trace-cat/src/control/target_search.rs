@@ -31,7 +31,7 @@ pub fn find(targets: &[PathBuf], diagnostics: &Diagnostics) -> Vec<ControlledPro
         let mut refusals = Vec::new();
         let before = found.len();
         for path in trbufs.into_iter().filter(is_current) {
-            match ControlledProcess::find(path.clone()) {
+            match ControlledProcess::find(path.clone(), pid.is_none()) {
                 Ok(Some(process)) if !found.iter().any(|known| known.path == path) => found.push(process),
                 Ok(_) => {}
                 Err(error) => refusals.push((path, error)),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum, ValueHint};
+use spec::EventSet;
 
 use super::event_list::recorded_event_set;
 use super::run_command::RecordingLevel;
@@ -27,7 +28,8 @@ pub struct SetOptions {
     ///
     /// As for trace-cat run: a leading - removes a name, and a list that starts with - starts from all.
     #[arg(short = 'e', long = "events", value_name = "LIST", allow_hyphen_values = true, group = "change")]
-    pub events: Option<String>,
+    #[arg(value_parser = recorded_event_set)]
+    pub events: Option<EventSet>,
 
     /// Which calls are recorded that did not have to wait
     #[arg(long, value_name = "LEVEL", value_enum, group = "change")]
@@ -60,13 +62,6 @@ pub struct SetOptions {
     /// DIR is made, or empty. It is a trace directory as any other: trace-cat report DIR. Example: trace-cat set --snapshot now.thr 1234
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, group = "change")]
     pub snapshot: Option<PathBuf>,
-}
-
-impl SetOptions {
-    /// Checks that the list of events has no unknown name.
-    pub fn check(&self) -> Result<(), String> {
-        self.events.as_deref().map_or(Ok(()), |list| recorded_event_set(list).map(drop))
-    }
 }
 
 /// The values of `--detail`.

@@ -27,7 +27,6 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 pub use arrangement::{Arrangement, SortOrder, SplitBy};
 pub use command_error::CommandError;
 pub use control_commands::{OnOff, SetOptions, StatusOptions};
-pub use event_list::recorded_event_set;
 pub use fail_condition::{FailCondition, Figure, ObjectFigure, Quantity};
 pub use follow_options::Following;
 pub use format_list::format_list;
@@ -287,10 +286,7 @@ impl Task {
                 options.check_timeline(false).map_err(|what| usage_error(&["open"], what))?;
                 return Ok(Task::Open(options));
             }
-            Some(Command::Set(set)) => {
-                set.check().map_err(|what| usage_error(&["set"], what))?;
-                return Ok(Task::Set(set));
-            }
+            Some(Command::Set(set)) => return Ok(Task::Set(set)),
             Some(Command::Status(mut status)) => {
                 add_directory(&mut status.targets);
                 return Ok(Task::Status(status));

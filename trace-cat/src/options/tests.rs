@@ -2,6 +2,7 @@
 
 use spec::size::SizeLimit;
 
+use super::event_list::recorded_event_set;
 use super::*;
 
 fn parse(words: &[&str]) -> Result<Options, clap::Error> {
