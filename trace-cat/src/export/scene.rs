@@ -117,10 +117,13 @@ impl<'a> TimelineScene<'a> {
     }
 }
 
+/// What a view says where what is recorded was changed.
+pub const OTHER_CALLS: &str = "other calls recorded from here on";
+
 /// What a view says of a time for which records of a thread are missing.
 pub fn missing_text(lost: u64) -> String {
     match lost {
-        0 => "other calls recorded from here on".to_owned(),
+        0 => OTHER_CALLS.to_owned(),
         lost => format!("{lost} records lost"),
     }
 }

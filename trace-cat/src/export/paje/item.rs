@@ -1,5 +1,7 @@
 //! What a Paje trace shows, in a form that can be sorted.
 
+use crate::export::scene::OTHER_CALLS;
+
 /// What an item is. The order is that of items of the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemKind {
@@ -61,12 +63,14 @@ pub enum MarkKind {
     EndsLater,
     /// The subject is a text.
     MissingBegin,
+    /// What is recorded was changed.
+    Change,
 }
 
 /// The values of arrows.
 pub const FLOW_VALUES: [&str; 4] = ["\"ends wait\"", "creates", "\"is joined\"", "forks"];
 /// What marks are called. What the subject is follows.
-pub const MARK_NAMES: [(MarkKind, &str); 8] = [
+pub const MARK_NAMES: [(MarkKind, &str); 9] = [
     (MarkKind::Loss, "records lost: "),
     (MarkKind::LossEnd, "records are complete again"),
     (MarkKind::MissingEntry, "no entry record: "),
@@ -75,6 +79,7 @@ pub const MARK_NAMES: [(MarkKind, &str); 8] = [
     (MarkKind::BeganEarlier, "began earlier: "),
     (MarkKind::EndsLater, "ends later: "),
     (MarkKind::MissingBegin, "no beginning recorded: "),
+    (MarkKind::Change, OTHER_CALLS),
 ];
 
 /// Stands for no object, and no thread.

@@ -189,6 +189,7 @@ impl TimelineSink for PajeTimeline {
             TimelineEvent::Fork { parent, child, forked_at, time } => {
                 self.push_flow((parent, forked_at.unwrap_or(time)), (child, time), FlowKind::Forks);
             }
+            TimelineEvent::Loss { thread, time, lost: 0 } => self.push_mark(thread, time, MarkKind::Change, 0),
             TimelineEvent::Loss { thread, time, lost } => {
                 self.push_mark(thread, time, MarkKind::Loss, u32::try_from(lost).unwrap_or(u32::MAX));
             }

@@ -262,7 +262,7 @@ impl<'a, 'b> PajeWriter<'a, 'b> {
         let (mark, name) = MARK_NAMES[item.other as usize];
         let subject = match mark {
             MarkKind::Loss => item.subject.to_string(),
-            MarkKind::LossEnd => String::new(),
+            MarkKind::LossEnd | MarkKind::Change => String::new(),
             MarkKind::MissingBegin => self.text(item.subject),
             MarkKind::MissingEntry | MarkKind::MissingReturn => {
                 event_name(((item.subject / 100) as u8, (item.subject % 100) as u8)).to_owned()
