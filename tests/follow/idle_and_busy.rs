@@ -88,6 +88,7 @@ fn at_full_speed_each_thread_is_read_without_gap_or_double() {
         let readings = [(); 3].map(|()| {
             let made = posts_made(&test);
             let mut reader = test.trace_cat().spawn();
+            program.signal(libc::SIGCONT);
             while !reader.has_ended() {
                 // However long reading takes, the trace stays small.
                 if posts_made(&test) > made + 50_000 {
@@ -95,7 +96,8 @@ fn at_full_speed_each_thread_is_read_without_gap_or_double() {
                 }
                 sleep(Duration::from_millis(1));
             }
-            program.signal(libc::SIGCONT);
+            // Not while the output is collected, either.
+            program.signal(libc::SIGSTOP);
             (made, reader.wait())
         });
         program.signal(libc::SIGKILL);

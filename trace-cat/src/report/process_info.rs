@@ -36,6 +36,8 @@ pub struct ProcessInfo {
     pub records: Vec<PathBuf>,
     /// Reasons why calls may be missing in its records.
     pub notes: Vec<String>,
+    /// How many records its rings have room for; `None` if it has none. Older ones may be missing.
+    pub ring: Option<String>,
     /// The paths of its trbufs; as inputs they stand for the record files, too.
     pub buffers: Vec<PathBuf>,
     /// What is added to the times of its records, nanoseconds.
@@ -171,6 +173,11 @@ impl ProcessInfo {
         self.records.iter().chain(&self.buffers)
     }
 
+    /// The reasons why calls may be missing, with its rings, whether or not they have overwritten anything.
+    pub fn limits(&self) -> impl Iterator<Item = &String> {
+        self.notes.iter().chain(&self.ring)
+    }
+
     /// The paths of its trinfos: in each directory of its files there may be one.
     pub fn info_paths(&self) -> Vec<PathBuf> {
         let path = |path: &PathBuf| {
@@ -225,6 +232,7 @@ impl ProcessInfo {
         self.buffers.extend(later.buffers);
         self.command = later.command;
         self.notes.extend(later.notes);
+        self.ring = later.ring.or(self.ring.take());
         self.notes.sort();
         self.notes.dedup();
     }
@@ -248,10 +256,9 @@ impl ProcessInfo {
                     self.notes.push("only calls that blocked were recorded (THR_TRACE_LEVEL)".to_owned());
                 }
                 b"ring" => {
-                    let size = String::from_utf8_lossy(value);
-                    let note =
-                        format!("only the newest {size} bytes of each thread's records were kept (THR_TRACE_RING)");
-                    self.notes.push(note);
+                    let size = String::from_utf8_lossy(value).escape_debug().to_string();
+                    self.ring =
+                        Some(format!("each thread's ring has room for {size} bytes of records (THR_TRACE_RING)"));
                 }
                 b"complete_from" => incomplete += 1,
                 b"note" => self.notes.push(String::from_utf8_lossy(value).escape_debug().to_string()),

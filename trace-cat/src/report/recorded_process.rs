@@ -27,6 +27,8 @@ pub struct RecordedProcess {
     pub programs: Vec<RecordedProgram>,
     /// Why calls may be missing.
     pub notes: Vec<String>,
+    /// How much its rings have room for; `None` if it has none.
+    pub ring: Option<String>,
     pub knowledge: Knowledge,
     /// The names of its own objects and events, by ID.
     pub names: HashMap<u64, String>,
@@ -48,7 +50,8 @@ pub struct RecordedProgram {
 impl RecordedProcess {
     /// What is known of a process.
     pub fn read(process: &ProcessInfo) -> RecordedProcess {
-        let mut recorded = RecordedProcess { notes: process.notes.clone(), ..RecordedProcess::default() };
+        let mut recorded = RecordedProcess::default();
+        (recorded.notes, recorded.ring) = (process.notes.clone(), process.ring.clone());
         for path in process.info_paths() {
             if let Ok(text) = read_info(&path) {
                 recorded.add_text(&text);
@@ -110,6 +113,11 @@ impl RecordedProcess {
         self.knowledge.complete_from = self.knowledge.complete_from.max(complete_from);
     }
 
+    /// Why calls are missing or may be. Rings that have overwritten nothing are no reason.
+    pub fn reasons(&self) -> impl Iterator<Item = &String> {
+        self.notes.iter().chain(self.ring.as_ref().filter(|_| self.knowledge.complete_from > 0))
+    }
+
     /// Whether a process that ends by itself makes a record of that.
     pub fn has_ends(&self) -> bool {
         !self.leaves_ends_out
@@ -149,6 +157,25 @@ pub fn recorded_processes(processes: &HashMap<u32, ProcessInfo>) -> HashMap<u32,
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ring_is_a_reason_if_it_has_overwritten_something() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        std::fs::write(path("tr.0000001.001"), "").unwrap();
+        let reasons = |text: &str| {
+            std::fs::write(path("trinfo.0000001"), format!("format 1\npid 1\nring 65536\n{text}")).unwrap();
+            let [process] = &crate::report::process_info::processes_in_directory(directory.path())[..] else {
+                panic!()
+            };
+            let recorded = RecordedProcess::read(process);
+            recorded.reasons().cloned().collect::<Vec<String>>()
+        };
+        assert_eq!(reasons(""), [""; 0]);
+        let ring = "each thread's ring has room for 65536 bytes of records (THR_TRACE_RING)";
+        let overwritten = "1 of its threads' rings overwrote older records";
+        assert_eq!(reasons("complete_from 1 0000000005.000000009\n"), [overwritten, ring]);
+    }
 
     #[test]
     fn a_trinfo_shows_programs_and_what_is_left_out() {

@@ -236,8 +236,7 @@ impl Module {
         }
         let (name, symbol) = self.symbols(directories)?.find(address, true)?;
         let offset = address - symbol.address;
-        // Optimisation of the whole program gives static variables a suffix.
-        let mut name = demangled(name.split(".lto_priv.").next().unwrap_or(&name));
+        let mut name = demangled(without_suffix(&name));
         if offset > 0 || symbol.size > size {
             let part = self.debug(directories).and_then(|debug| debug.part_of_variable(symbol.address, offset, size));
             let or_offset = || if offset > 0 { format!("+{offset:#x}") } else { String::new() };
@@ -273,6 +272,18 @@ impl Module {
     }
 }
 
+/// The name of a static variable without what compilers append to tell it apart from others: that of a function has a number
+/// (`lock.0`), and optimisation of the whole program adds `.lto_priv.0` or `.llvm.123`.
+fn without_suffix(name: &str) -> &str {
+    let name = name.split(".lto_priv.").next().unwrap_or(name);
+    let name = name.split(".llvm.").next().unwrap_or(name);
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match name.rsplit_once('.') {
+        Some((name, number)) if is_number(number) && !name.is_empty() => name,
+        _ => name,
+    }
+}
+
 /// Whether an address is in a library that calls traced functions for programs.
 fn is_in_runtime_library(address: &CodeAddress) -> bool {
     let CodeAddress::InFile(map, _) = address else { return false };
@@ -289,4 +300,28 @@ fn is_build_id(id: &[u8], recorded: &str) -> bool {
 /// The last component of a path.
 fn short_path(path: &str) -> String {
     Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy()).escape_debug().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_have_the_names_of_their_source() {
+        for (symbol, name) in [
+            ("lock", "lock"),
+            ("lock.0", "lock"),
+            ("lock.1234", "lock"),
+            ("lock.lto_priv.0", "lock"),
+            ("lock.0.lto_priv.0.lto_priv.1", "lock"),
+            ("lock.3.llvm.99887766", "lock"),
+            // Clang names the function.
+            ("work.lock", "work.lock"),
+            ("work.lock.5", "work.lock"),
+            (".0", ".0"),
+            ("lock.", "lock."),
+        ] {
+            assert_eq!(without_suffix(symbol), name, "{symbol}");
+        }
+    }
 }

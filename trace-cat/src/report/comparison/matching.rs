@@ -18,13 +18,13 @@ pub struct NamedWaits {
 /// What has the same kind and name but for the line or the offset, by these, in OLD and NEW.
 type Group = [BTreeMap<(u64, String), NamedWaits>; 2];
 
-/// OLD and NEW of each name. Several objects of a name (`… #2`) are added up. If a function has as many sites in both traces, the first
+/// OLD and NEW of each name. Several objects of a name are added up. If a function has as many sites in both traces, the first
 /// is the first, wherever its line is; else those are the same that are in the same line.
 pub fn matched(old: Vec<NamedWaits>, new: Vec<NamedWaits>) -> Vec<[Option<NamedWaits>; 2]> {
     let mut groups: BTreeMap<(&str, String), Group> = BTreeMap::new();
     for (side, list) in [old, new].into_iter().enumerate() {
         for waits in list {
-            let name = without_number(&waits.name);
+            let name = waits.name.as_str();
             let (function, position) = split_position(name);
             let group = groups.entry((waits.kind, function.to_owned())).or_default();
             let sum = group[side].entry((position, name.to_owned())).or_default();
@@ -43,12 +43,6 @@ pub fn matched(old: Vec<NamedWaits>, new: Vec<NamedWaits>) -> Vec<[Option<NamedW
         matches.extend(new.into_values().map(|new| [None, Some(new)]));
     }
     matches
-}
-
-/// A name without `#2`.
-fn without_number(name: &str) -> &str {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    name.rsplit_once(" #").filter(|(_, number)| is_number(number)).map_or(name, |(name, _)| name)
 }
 
 /// `function file` and the line of `function file:line`, `function module` and the offset of `function module+0xoffset`; else the
@@ -88,8 +82,11 @@ mod tests {
 
     #[test]
     fn objects_are_the_same_by_name() {
-        let found = matches(&[("a #2", 2), ("a", 1), ("gone", 1)], &[("new", 1), ("a", 4), ("a #10", 1)]);
+        let found = matches(&[("a", 2), ("a", 1), ("gone", 1)], &[("new", 1), ("a", 4), ("a", 1)]);
         assert_eq!(found, ["a 3 = a 5", "gone 1 = -", "- = new 1"]);
+        // Names of the user's own.
+        let found = matches(&[("shard #1", 1), ("shard #2", 2)], &[("shard #2", 3), ("shard #1", 4)]);
+        assert_eq!(found, ["shard #1 1 = shard #1 4", "shard #2 2 = shard #2 3"]);
     }
 
     #[test]

@@ -54,7 +54,11 @@ impl ContentionShares {
     pub fn add(&mut self, (thread, site, object): (u32, u32, u32), shares: &WaitShares) {
         let held = shares.blamed.iter().map(|(holder, time)| (WaitCause::Held(*holder), *time));
         let other = [(WaitCause::Handoff, shares.handoff), (WaitCause::Unknown, shares.unknown)];
-        let causes: Vec<(WaitCause, u64)> = held.chain(other).filter(|(_, time)| *time > 0).collect();
+        let mut causes: Vec<(WaitCause, u64)> = held.chain(other).filter(|(_, time)| *time > 0).collect();
+        // A wait that began with the last record of its process is counted, too.
+        if causes.is_empty() {
+            causes.push((WaitCause::Unknown, 0));
+        }
         let most = (0..causes.len()).max_by_key(|index| causes[*index].1);
         for (index, (cause, time)) in causes.into_iter().enumerate() {
             let key = ShareKey { thread, site, object, cause };
@@ -99,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_add_up_to_the_waits() {
+    fn rows_add_up_to_the_waits_even_those_that_took_no_time() {
         let [first, second] = [1, 2].map(|thread| Holder { thread, site: 7 });
         let mut shares = ContentionShares::default();
         shares.add((0, 3, 4), &WaitShares { blamed: vec![(first, 10), (second, 30)], handoff: 5, unknown: 0 });
@@ -111,7 +115,7 @@ mod tests {
         assert_eq!(sum(WaitCause::Held(first)), Some((0, 20)));
         assert_eq!(sum(WaitCause::Held(second)), Some((1, 30)));
         assert_eq!(sum(WaitCause::Handoff), Some((0, 5)));
-        assert_eq!(sum(WaitCause::Unknown), Some((1, 11)));
+        assert_eq!(sum(WaitCause::Unknown), Some((2, 11)));
         assert_eq!((shares.rows.len(), shares.others), (4, WaitSum::default()));
     }
 

@@ -36,7 +36,7 @@ impl ReportView<'_> {
     fn named_objects(&self) -> Vec<NamedWaits> {
         let named = |index: &u32| {
             let object = self.object(*index);
-            let (name, wait) = (self.source_name(*index)?.to_owned(), object.figures.wait.clone());
+            let (name, wait) = (self.name_of_lives(*index)?.to_owned(), object.figures.wait.clone());
             Some(NamedWaits { kind: object.kind.name(), name, wait, is_idle: object.figures.idleness > 0 })
         };
         self.objects.iter().filter_map(named).collect()

@@ -1,5 +1,6 @@
 //! The figures of a report that `--fail-if` compares with limits.
 
+use super::object_rows::ObjectRow;
 use super::tables::{percent, short_duration};
 use super::view::ReportView;
 use crate::options::{FailCondition, Figure, ObjectFigure, Quantity};
@@ -49,15 +50,14 @@ impl ReportView<'_> {
                 holds(Quantity::Percent(value)).then(|| format!("{value:.1} %"))
             }
             Figure::OfObject(figure, name) => {
-                let objects: Vec<u32> =
-                    self.objects.iter().copied().filter(|index| self.is_named(*index, name)).collect();
-                if objects.is_empty() {
+                let rows = self.rows_named(name);
+                if rows.is_empty() {
                     return Err(unknown(format!("no object is named '{name}' (see --by object)")));
                 }
                 let mut found = None;
-                for index in objects {
-                    let Some(value) = self.object_figure(index, *figure) else {
-                        return Err(unknown(format!("the holds of {} are not recorded", self.object_label(index))));
+                for row in rows {
+                    let Some(value) = self.row_figure(&row, *figure) else {
+                        return Err(unknown(format!("the holds of {} are not recorded", row.label(self))));
                     };
                     if found.is_none() && holds(value) {
                         let value = match value {
@@ -65,7 +65,7 @@ impl ReportView<'_> {
                             Quantity::Duration(time) => short_duration(time),
                             Quantity::Percent(share) => format!("{share} %"),
                         };
-                        found = Some(format!("{value} ({})", self.object_label(index)));
+                        found = Some(format!("{value} ({})", row.label(self)));
                     }
                 }
                 found
@@ -102,15 +102,32 @@ impl ReportView<'_> {
             || format!("{:#x}", self.object(index).address) == name
     }
 
-    /// A figure of an object; `None` if it is not known. Without a wait, times waited are 0.
-    fn object_figure(&self, index: u32, figure: ObjectFigure) -> Option<Quantity> {
-        let object = self.object(index);
-        let wait = object.figures.wait.summary().unwrap_or_default();
+    /// The objects that have a name. A name that lives of an object have in common, or an address, stands for all of them.
+    fn rows_named(&self, name: &str) -> Vec<ObjectRow> {
+        let mut named = Vec::new();
+        for row in self.rows_of_lives() {
+            let first = row.first();
+            let address = format!("{:#x}", self.object(first).address);
+            if self.name_of_lives(first) == Some(name) || address == name || row.label(self) == name {
+                named.push(row);
+            } else {
+                let lives = row.objects.into_iter().filter(|index| self.is_named(*index, name));
+                named.extend(lives.map(|index| ObjectRow { objects: vec![index] }));
+            }
+        }
+        named
+    }
+
+    /// A figure of a row; `None` if it is not known. Without a wait, times waited are 0.
+    fn row_figure(&self, row: &ObjectRow, figure: ObjectFigure) -> Option<Quantity> {
+        let figures = row.figures(self);
+        let wait = figures.wait.summary().unwrap_or_default();
+        let has_holds = || row.objects.iter().all(|index| self.has_holds(self.object(*index)));
         let time = match figure {
-            ObjectFigure::Waits => return Some(Quantity::Count(object.figures.wait.count())),
-            ObjectFigure::Held if !self.has_holds(object) => return None,
-            ObjectFigure::Held => object.figures.hold.sum(),
-            ObjectFigure::Waited => object.figures.wait.sum(),
+            ObjectFigure::Waits => return Some(Quantity::Count(figures.wait.count())),
+            ObjectFigure::Held if !has_holds() => return None,
+            ObjectFigure::Held => figures.hold.sum(),
+            ObjectFigure::Waited => figures.wait.sum(),
             ObjectFigure::Mean => wait.mean,
             ObjectFigure::P50 => wait.p50,
             ObjectFigure::P90 => wait.p90,
@@ -144,6 +161,32 @@ mod tests {
             "2 objects have this name: use one of 1:0x10#1, 2:0x20#1"
         );
         assert_eq!(sample.view().address_of("2:0x20#1"), Ok(32));
+    }
+
+    #[test]
+    fn a_name_stands_for_all_lives_of_an_object() {
+        let life = |life: u64| {
+            format!(
+                "{0}01:1:02:01:0:0x10:0:0:0:0x1700\n{0}10:1:02:02:1:0x10:0:0:0:0x1500\n{0}11:1:02:02:2:0:0:0:0:0\n\
+                 {0}20:2:02:02:1:0x10:0:0:0:0x1600\n{0}60:1:02:04:0:0x10:0:1:0:0\n{0}{1}:2:02:02:2:0:1:0:0:0\n\
+                 {0}90:2:02:04:0:0x10:0:0:0:0\n{0}95:1:02:05:0:0x10:0:0:0:0x1800\n",
+                life,
+                60 + 10 * life
+            )
+        };
+        let sample = SampleView::new(&(life(1) + &life(2)), INFO);
+        let view = sample.view();
+        let result = |text: &str| view.exceeded(&FailCondition::parse(text).unwrap()).unwrap();
+        let row = "(mutex of a b+0xc00 0x10, 2 lives)";
+        for text in ["waits(mutex of a b+0xc00) > 1", "max(mutex of a b+0xc00) > 50ns", "waited(0x10) >= 110ns"] {
+            assert!(result(text).is_some_and(|message| message.contains(row)), "{text}: {:?}", result(text));
+        }
+        // One of them.
+        assert_eq!(result("max(1:0x10#1) > 50ns"), None);
+        assert!(
+            result("max(mutex of a b+0xc00 #2) > 50ns")
+                .is_some_and(|message| message.contains("(mutex of a b+0xc00 #2"))
+        );
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub fn append_folded(view: &ReportView, out: &mut Vec<u8>) {
     let Some(shares) = &view.analysis.shares else { return };
     let groups = ThreadGroups::new(view);
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
-    for (key, sum) in &shares.rows {
+    for (key, sum) in shares.rows.iter().filter(|(_, sum)| sum.time > 0) {
         *lines.entry(stack(view, &groups, key)).or_default() += sum.time;
     }
     if shares.others.time > 0 {

@@ -123,7 +123,7 @@ fn missing(view: &ReportView, text: &mut String) {
     pids.sort_unstable();
     for pid in pids {
         let recorded = &view.recorded[pid];
-        lines.extend(recorded.notes.iter().map(|note| format!("process {pid}: {note}")));
+        lines.extend(recorded.reasons().map(|note| format!("process {pid}: {note}")));
         if recorded.knowledge.is_partial {
             lines.push(format!("process {pid}: some calls on locks were not recorded (THR_TRACE_EVENTS)"));
         }

@@ -33,7 +33,7 @@ pub fn append_document(counts: &TraceCounts, known: &HashMap<u32, ProcessInfo>, 
             "lost": process.lost,
             "begin": process.span.0 - origin,
             "end": process.span.1 - origin,
-            "notes": known.map_or(&[][..], |known| &known.notes),
+            "notes": known.map_or_else(Vec::new, |known| known.limits().collect()),
         })
     });
     let mut events: Vec<_> = counts.events.iter().collect();

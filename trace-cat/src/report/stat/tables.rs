@@ -101,7 +101,7 @@ fn notes(counts: &TraceCounts, known: &HashMap<u32, ProcessInfo>, text: &mut Str
     pids.sort();
     let notes = pids
         .into_iter()
-        .flat_map(|pid| known.get(pid).into_iter().flat_map(|process| &process.notes).map(move |note| (pid, note)));
+        .flat_map(|pid| known.get(pid).into_iter().flat_map(ProcessInfo::limits).map(move |note| (pid, note)));
     for (index, (pid, note)) in notes.enumerate() {
         *text += if index == 0 { "\n" } else { "" };
         *text += &format!("process {pid}: {note}\n");

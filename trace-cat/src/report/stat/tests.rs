@@ -57,7 +57,7 @@ mutex                           3
 sema                            1
 
 process 1: only calls that blocked were recorded (THR_TRACE_LEVEL)
-process 1: only the newest 65536 bytes of each thread's records were kept (THR_TRACE_RING)
+process 1: each thread's ring has room for 65536 bytes of records (THR_TRACE_RING)
 ";
     assert_eq!(format!("{before}TIME\n{after}"), expected);
 }

@@ -62,7 +62,7 @@ impl<'a> Builder<'a> {
             let mut rows: Vec<(&ShareKey, &WaitSum)> = shares.rows.iter().collect();
             rows.sort_unstable_by_key(|(key, _)| **key);
             rows.into_iter().for_each(|(key, sum)| self.add_row(key, sum));
-            if shares.others.time > 0 {
+            if shares.others.waits > 0 || shares.others.time > 0 {
                 let stack = self.locations(0);
                 self.add_sample(stack, &shares.others, Vec::new());
             }
