@@ -11,6 +11,10 @@ use crate::recover::find_trbufs;
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::file_names::split_name;
 
+/// What is wrong with a process that nobody can change.
+const NOT_RECORDED: &str =
+    "this process is not recorded; one that is to be recorded later has to be started with THR_TRACE_CONTROL=1";
+
 /// The processes that `targets` stand for: process IDs, or directories. Reports those for which there is none.
 pub fn find(targets: &[PathBuf], diagnostics: &Diagnostics) -> Vec<ControlledProcess> {
     let mut found: Vec<ControlledProcess> = Vec::new();
@@ -22,6 +26,10 @@ pub fn find(targets: &[PathBuf], diagnostics: &Diagnostics) -> Vec<ControlledPro
         };
         let trbufs = match trbufs {
             Ok(trbufs) => trbufs,
+            Err(error) if pid.is_some() && error.kind() == io::ErrorKind::NotFound => {
+                diagnostics.report_damage(target.display(), "there is no process of this ID");
+                continue;
+            }
             Err(error) => {
                 diagnostics.report_damage(target.display(), reason(&error));
                 continue;
@@ -41,8 +49,7 @@ pub fn find(targets: &[PathBuf], diagnostics: &Diagnostics) -> Vec<ControlledPro
             diagnostics.report_damage(path.display(), reason(error));
         }
         if pid.is_some() && found.len() == before && refusals.is_empty() {
-            let what = "no process of this ID records, or was started with THR_TRACE_CONTROL";
-            diagnostics.report_damage(target.display(), what);
+            diagnostics.report_damage(target.display(), NOT_RECORDED);
         }
     }
     found

@@ -101,13 +101,14 @@ pub fn follow(options: &Options, diagnostics: &Diagnostics) -> Result<(), Comman
             follow.watches.iter_mut().for_each(DirectoryWatch::read_next_time);
         }
         // Records that this round does not find are made from now on.
-        let horizon = follow.horizon(monotonic());
+        let round_began = monotonic();
+        let horizon = follow.horizon(round_began);
         follow.read_new();
         let is_last = is_stopped || follow.has_no_sources() || options.following.until_exit && follow.has_ended();
         if is_last {
             follow.read_last();
         }
-        follow.release(horizon, is_last, &mut printer)?;
+        follow.release((horizon, round_began), is_last, &mut printer)?;
         if is_last || printer.is_done(follow.intake.window.horizon) {
             break horizon;
         }
@@ -283,8 +284,9 @@ impl Follower<'_> {
         }
     }
 
-    /// Prints the records before `horizon` and those that have waited long enough, or all.
-    fn release(&mut self, horizon: u64, is_last: bool, printer: &mut Printer) -> Result<(), Error> {
+    /// Prints the records before `horizon` and those that have waited long enough when the round `began`, or all. Reading may take
+    /// long: what has waited long enough only by now may be later than a record that the next round finds.
+    fn release(&mut self, (horizon, began): (u64, u64), is_last: bool, printer: &mut Printer) -> Result<(), Error> {
         let Follower { files, intake, hold, processes, .. } = self;
         let now = monotonic();
         let recorded_at = now.saturating_add_signed(self.clock_offset);
@@ -297,7 +299,7 @@ impl Follower<'_> {
         let (horizon, overdue) = match files.behind() {
             _ if is_last => (u64::MAX, u64::MAX),
             Some(behind) => (horizon.min(behind), 0),
-            None => (horizon, now.saturating_sub(*hold)),
+            None => (horizon, began.saturating_sub(*hold)),
         };
         intake.window.release(horizon, [overdue, now], |line, delay| printer.put(line, delay))?;
         if !is_last {

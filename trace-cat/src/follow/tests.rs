@@ -63,7 +63,7 @@ impl FollowFixture {
         follow.leave_out_outputs(&options);
         follow.catch_up(texts, u64::MAX, &mut printer).unwrap();
         steps(&mut follow);
-        follow.release(u64::MAX, true, &mut printer).unwrap();
+        follow.release((u64::MAX, monotonic()), true, &mut printer).unwrap();
         printer.end(&[]).unwrap();
         (fs::read_to_string(self.journal.path()).unwrap(), messages.text())
     }
