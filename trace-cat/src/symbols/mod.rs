@@ -13,6 +13,7 @@ mod debug_info;
 mod demangle;
 mod module_file;
 mod name_pattern;
+mod split_debug;
 mod symbol_table;
 mod symbolizer;
 mod variable_types;
