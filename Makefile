@@ -6,6 +6,8 @@
 #                 (GLIBC="untried-rwlocks bullseye bookworm trixie sid")
 # make test-sql
 #               compare tables in DuckDB, Spark SQL and pyarrow with the report; installs the engines from PyPI below target/
+# make test-fleet run the fleet's job in Spark with a heap of 1 GiB, compare its sums with the report, and print what a record costs in
+#                 fleets of 1, 10 and 100 hosts (FLEET_HOSTS="1 10 100", FLEET_RECORDS=20000000 of the largest)
 # make setup      only install what the tests need
 # make bench      measure what recording costs, beside LTTng-UST and uftrace, which it installs: BENCH_ROUNDS=7,
 #                 BENCH_ONLY="mutex-1 programs lttng" (workloads, groups, ways), BENCH_AGAINST=BUILD-DIRECTORY of another version
@@ -65,7 +67,7 @@ PAGES := $(addprefix $(MAN)/,$(patsubst %.in,%,$(notdir $(wildcard */man/*.in)))
 DOCS := $(wildcard *.md docs/*.md docs/tour/*)
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: all toolchain demo demo-sort test test-glibc test-sql setup soak bench bench-parts bench-merge bench-follow fuzz miri man completions documents install install-files install-headers packages deb dist test-packages test-reproducible wheel test-wheel clean
+.PHONY: all toolchain demo demo-sort test test-glibc test-sql test-fleet setup soak bench bench-parts bench-merge bench-follow fuzz miri man completions documents install install-files install-headers packages deb dist test-packages test-reproducible wheel test-wheel clean
 
 all: toolchain
 	$(CARGO) build --release --locked
@@ -91,7 +93,11 @@ test-glibc: setup all
 	THREADT_TARGET=$(abspath $(RELEASE)) sh tests/glibc $(abspath $(TARGET)) $(CARGO) $(GLIBC)
 
 test-sql: all
-	tests/sql/run $(RELEASE) $(TARGET)
+	tests/sql/run $(RELEASE) $(TARGET) compare.py
+
+export FLEET_HOSTS FLEET_RECORDS
+test-fleet: all
+	tests/sql/run $(RELEASE) $(TARGET) fleet.py
 
 # The tests run one after the other, so that the disk holds one trace at a time.
 soak: all
@@ -163,7 +169,7 @@ install-files: man completions install-headers
 	install -D -m 755 $(LIBRARY) $(DESTDIR)$(LIBDIR)/libthreadt.so
 	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/trace-cat
 	install -D -m 644 spec/events.tsv $(SHARE)/threadt/events.tsv
-	for file in trace-cat/sql/*.sql; do install -D -m 644 $$file $(SHARE)/threadt/sql/$${file##*/} || exit 1; done
+	for file in trace-cat/sql/*.sql trace-cat/sql/*.py; do install -D -m 644 $$file $(SHARE)/threadt/sql/$${file##*/} || exit 1; done
 	for page in $(DOCS); do install -D -m 644 $$page $(SHARE)/doc/threadt/$$page || exit 1; done
 	for page in $(PAGES); do \
 		install -D -m 644 $$page $(SHARE)/man/man$${page##*.}/$${page##*/} || exit 1; \

@@ -1,22 +1,22 @@
 /* Threads that wait for mutexes, a condition, a read-write lock, a semaphore, a barrier and each other; `killed` leaves waits and holds
- * open, `forks` forks with a lock held. */
+ * open, `forks` forks with a lock held, `returns` does neither. A second argument is the number of rounds. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define WORKERS 3
-#define ROUNDS 300
 
 static pthread_mutex_t queue = PTHREAD_MUTEX_INITIALIZER, limited = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t filled = PTHREAD_COND_INITIALIZER;
 static pthread_rwlock_t table = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_barrier_t start;
 static sem_t tokens;
-static int count;
+static int count, rounds = 300;
 
 static void lock_for_a_while(int round)
 {
@@ -38,7 +38,7 @@ static void *work(void *argument)
 {
     long number = (long)argument;
     pthread_barrier_wait(&start);
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         pthread_mutex_lock(&queue);
         if (round % 50 == 7)
             usleep(300);
@@ -63,10 +63,10 @@ static void *work(void *argument)
 static void *consume(void *argument)
 {
     pthread_mutex_lock(&queue);
-    while (count < WORKERS * ROUNDS)
+    while (count < WORKERS * rounds)
         pthread_cond_wait(&filled, &queue);
     pthread_mutex_unlock(&queue);
-    for (int round = 0; round < WORKERS * ROUNDS; round++)
+    for (int round = 0; round < WORKERS * rounds; round++)
         sem_wait(&tokens);
     return argument;
 }
@@ -81,6 +81,8 @@ static void *wait_for_ever(void *argument)
 int main(int argc, char **argv)
 {
     pthread_t threads[WORKERS + 1], stuck;
+    if (argc > 2)
+        rounds = atoi(argv[2]);
     sem_init(&tokens, 0, 0);
     pthread_barrier_init(&start, NULL, WORKERS);
     for (long number = 0; number < WORKERS; number++)
@@ -94,7 +96,7 @@ int main(int argc, char **argv)
         usleep(150000);
         raise(SIGKILL);
     }
-    for (int child = 0; argc > 1 && child < 4; child++) {
+    for (int child = 0; argc > 1 && strcmp(argv[1], "forks") == 0 && child < 4; child++) {
         pthread_mutex_lock(&queue);
         if (fork() == 0) {
             pthread_mutex_unlock(&queue);
