@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::object_rows::{ListedObjects, ObjectRow};
-use super::tables::{percent, thread_label};
+use super::tables::{SHARE_MIN, percent, thread_label};
 use super::view::ReportView;
 use crate::report::critical_path::{CriticalPath, HoldShare};
 use crate::support::duration::duration_text;
@@ -16,9 +16,6 @@ const PROCESSES_MAX: usize = 3;
 const OBJECTS_MAX: usize = 5;
 const SITES_MAX: usize = 2;
 const THREADS_MAX: usize = 4;
-
-/// Objects with less than one part of this many are not named: they have 0.0 %.
-const SHARE_MIN: u64 = 2000;
 
 /// How much of a path was spent holding an object.
 struct ObjectOnPath {
