@@ -39,7 +39,7 @@ fn the_server_of_the_file_system_dies() {
                  n=$((n + 1)); [ $n -lt 200 ] && kill -0 $server 2>/dev/null || exit 77; sleep 0.05; done; \
              status=0; $traced \"$0\" pairs 100 thread 2000 run \"kill -9 $server\" thread 400 threads 4 300 pairs 3000 \
                  || status=$?; \
-             umount -l \"$trace\"; \"$cat\" back > \"$test/merged\"; exit $status"
+             umount -l \"$trace\"; \"$cat\" back > \"$test/merged\" 2> \"$test/messages\"; exit $status"
         );
         let Some(run) = privately(&test, &script) else { return };
         let output = run.run();
@@ -51,6 +51,8 @@ fn the_server_of_the_file_system_dies() {
         complains_once(&output, "cannot write to the trace in");
         let merged = std::fs::read(test.directory().join("merged")).unwrap();
         assert!(Trace::parse("merged", &merged).records.len() >= 3 * 2000, "what was written before is there");
+        let messages = std::fs::read_to_string(test.directory().join("messages")).unwrap();
+        assert!(messages.contains("had its buffers in its own memory"), "{messages}");
     }
 }
 

@@ -211,6 +211,7 @@ impl AnalysedTrace {
             Ok(())
         };
         for_each_batch(&merge, &trace.inputs.hosts, "analysing", &mut take).map_err(Error::temporary)?;
+        analysis.add_unreported_losses(&trace.inputs.unreported_losses());
         let graph = analysis.finish(&trace.inputs.running_until());
         let graph = match moment {
             Some(moment) => moment.graph(graph),

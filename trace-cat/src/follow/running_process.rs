@@ -208,7 +208,7 @@ impl RunningProcess {
             read_leftovers(&self.path, file, &self.owner, diagnostics)?
         } else {
             let none = BTreeMap::new();
-            ProcessLeftovers::new(&self.path, file, self.owner.layout, none, Vec::new(), &DescriptorBudget::new(1))?
+            ProcessLeftovers::new(&self.path, file, &self.owner, none, Vec::new(), &DescriptorBudget::new(1))?
         };
         for &number in leftovers.files.keys() {
             self.file_index(number, files);

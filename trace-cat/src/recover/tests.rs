@@ -15,6 +15,8 @@ use crate::testing::damaged_trbuf::damaged_trbuf;
 use crate::testing::seeded_random::{SeededRandom, fuzz_time};
 use crate::testing::test_trace::{TRBUF, TestTrace, record, record_lines};
 use crate::testing::trbuf_image::TrbufImage;
+use crate::trace::file_handle::DescriptorBudget;
+use crate::trace::inputs;
 
 /// A trace with every state that a dead process can leave: a write that is incomplete, one that is complete and still
 /// noted, a range that was taken with another after it, text in nested regions, a file that does not exist, one that ends
@@ -227,9 +229,25 @@ fn losses_without_a_loss_record_are_reported() {
     let message = "trace-cat: trbuf.0000001: process 1 lost 8 records before it died (ENOSPC)\n";
     assert_eq!(trace.cat(&[]), (record_lines(0..1, 5), message.to_owned()));
     let (diagnostics, _) = recorded_diagnostics();
+    let inputs = inputs::collect(&[trace.path("")], &DescriptorBudget::new(10), &diagnostics);
+    assert_eq!(inputs.unreported_losses(), [(1, 8)]);
     let result = recover_trbuf(&trace.path(TRBUF), &mut RealFileOperations, &diagnostics).unwrap();
     assert_eq!(result, Some(RecoveryResult { pid: 1, records: 0, files: 0, removed: true }));
     assert!(!diagnostics.has_damage());
+}
+
+#[test]
+fn buffers_that_were_not_in_the_trbuf_are_reported() {
+    let message = "trace-cat: trbuf.0000001: process 1 had its buffers in its own memory: what was in them when it died is \
+                   missing\n";
+    for (place, expected) in [("anonymous", message), ("shared", "")] {
+        let trace = TestTrace::new();
+        trace.file(TRBUF, &TrbufImage::new().bytes).file("tr.0000001.005", record_lines(0..1, 5));
+        trace.file("trinfo.0000001", format!("buffer shared\nbuffer {place}\n"));
+        assert_eq!(trace.cat(&[]), (record_lines(0..1, 5), expected.to_owned()), "{place}");
+        let (_, messages) = run(&trace);
+        assert_eq!(messages.contains(message), !expected.is_empty(), "{place}: {messages}");
+    }
 }
 
 #[test]

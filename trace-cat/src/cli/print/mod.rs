@@ -69,7 +69,10 @@ pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandE
             format_args!("{undecided} more were open when records began to be lost, and may meet the conditions");
         diagnostics.report_note("calls", what);
     }
-    let (mut concurrent, mut format) = formats(&options, &paths, &runs, open_calls, running);
+    let pids = &options.selection.pids;
+    let mut losses = inputs.unreported_losses();
+    losses.retain(|(pid, _)| pids.is_empty() || pids.contains(pid));
+    let (mut concurrent, mut format) = formats(&options, &paths, &runs, open_calls, running, losses);
     let Selection { since, until, head, tail, .. } = options.selection;
     let start = merge.span().map_or(0, |(start, _)| start);
     let timeline: Option<&mut dyn TimelineFormatter> = match (&mut concurrent, &mut format) {
@@ -178,13 +181,15 @@ fn formats(
     runs: &[ProgramRun],
     open_calls: OpenCallTable,
     running: Vec<(u32, u64)>,
+    losses: Vec<(u32, u64)>,
 ) -> (ConcurrentStage, Formatter) {
     let Options { arrangement: Arrangement { sort, .. }, selection, printing, .. } = options;
     if options.stat {
         let is_one = options.last || options.run.is_some();
         let count = if is_one { runs.len().min(1) } else { runs.len() };
         let mut stat = TraceCounts::new(output::file_groups(paths), (count > 0).then_some(count))
-            .with_open_calls(open_calls, running);
+            .with_open_calls(open_calls, running)
+            .with_unreported_losses(losses);
         stat.shared_numbers = shared_numbers(options, runs);
         stat.as_document = printing.format == OutputFormat::Json;
         if count > 1 {

@@ -173,6 +173,16 @@ impl Analysis {
         self.execs -= u32::from(self.processes[process as usize].exec.take().is_some());
     }
 
+    /// Adds the records that processes lost before they died, which no loss record counts, by process ID. Nobody knows when they
+    /// were lost: what was held is judged by [`Knowledge::complete_from`].
+    pub fn add_unreported_losses(&mut self, losses: &[(u32, u64)]) {
+        for (pid, lost) in losses {
+            if let Some(&process) = self.process_of_pid.get(pid) {
+                self.processes[process as usize].lost += lost;
+            }
+        }
+    }
+
     /// Takes a loss record: what the thread has done since, and what it holds, is not known.
     pub fn begin_gap(&mut self, thread: u32, record: &NumericRecord, lost: u64) {
         let process = self.threads[thread as usize].process as usize;

@@ -52,6 +52,8 @@ pub struct TraceCounts {
     selected_open: OpenCallTable,
     /// Until when processes have run that run still.
     running: HashMap<u32, u64>,
+    /// Lost records that no loss record counts, by process ID, of processes that were selected.
+    unreported_losses: Vec<(u32, u64)>,
 }
 
 /// What the counts need of an entry record.
@@ -66,7 +68,7 @@ pub struct ProcessCounts {
     pub threads: HashSet<u32>,
     /// Records of all its threads.
     pub records: u64,
-    /// Lost records, according to the loss records.
+    /// Lost records, according to the loss records, and those that a process lost before it died without writing one.
     pub lost: u64,
     /// The times of the first and the last record.
     pub span: (u64, u64),
@@ -106,6 +108,7 @@ impl TraceCounts {
             open_calls: OpenCalls::default(),
             selected_open: OpenCallTable::default(),
             running: HashMap::new(),
+            unreported_losses: Vec::new(),
         }
     }
 
@@ -113,6 +116,31 @@ impl TraceCounts {
     pub fn with_open_calls(mut self, selected_open: OpenCallTable, running: Vec<(u32, u64)>) -> TraceCounts {
         (self.selected_open, self.running) = (selected_open, running.into_iter().collect());
         self
+    }
+
+    /// With the records that processes lost before they died, which no loss record counts. Nobody knows when and in which
+    /// thread, so only the choice of processes applies to them.
+    pub fn with_unreported_losses(mut self, losses: Vec<(u32, u64)>) -> TraceCounts {
+        self.unreported_losses = losses;
+        self
+    }
+
+    /// Adds those losses to the counts of their processes.
+    pub fn count_unreported_losses(&mut self) {
+        // A process of whose records none was counted has no line of its own: its losses stay in the list.
+        self.unreported_losses.retain(|(pid, lost)| match self.processes.get_mut(pid) {
+            Some(process) => {
+                process.lost += lost;
+                false
+            }
+            None => true,
+        });
+    }
+
+    /// Lost records of all processes.
+    pub fn lost(&self) -> u64 {
+        let of_processes = self.processes.values().map(|process| process.lost);
+        of_processes.chain(self.unreported_losses.iter().map(|(_, lost)| *lost)).sum()
     }
 
     /// The times of the first and the last record of the trace.

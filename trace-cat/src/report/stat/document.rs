@@ -21,7 +21,6 @@ pub fn append_document(counts: &TraceCounts, known: &HashMap<u32, ProcessInfo>, 
     let origin = span.map_or(0, |(start, _)| start);
     let mut processes: Vec<_> = counts.processes.iter().collect();
     processes.sort_by_key(|(pid, process)| (process.span.0, **pid));
-    let lost: u64 = processes.iter().map(|(_, process)| process.lost).sum();
     let processes = processes.into_iter().map(|(pid, process)| {
         let known = known.get(pid);
         json!({
@@ -59,7 +58,7 @@ pub fn append_document(counts: &TraceCounts, known: &HashMap<u32, ProcessInfo>, 
         "origin": span.map(|_| format!("{:010}.{:09}", origin / NANOS_PER_SECOND, origin % NANOS_PER_SECOND)),
         "span": span.map(|(start, end)| end - start),
         "records": counts.records,
-        "lost": lost,
+        "lost": counts.lost(),
         "runs": counts.runs,
         "processes": processes.collect::<Vec<Value>>(),
         "events": events.collect::<Vec<Value>>(),

@@ -21,6 +21,7 @@ impl TimelineFormatter for TraceCounts {
     fn end(&mut self, out: &mut Vec<u8>) {
         let processes = processes_in_groups(&self.groups);
         self.count_open_calls();
+        self.count_unreported_losses();
         let append = if self.as_document { document::append_document } else { tables::append_tables };
         append(self, &processes, out);
     }

@@ -24,8 +24,7 @@ pub fn append_tables(counts: &TraceCounts, known: &HashMap<u32, ProcessInfo>, ou
 
 fn summary(counts: &TraceCounts, text: &mut String) {
     let threads: usize = counts.processes.values().map(|process| process.threads.len()).sum();
-    let lost: u64 = counts.processes.values().map(|process| process.lost).sum();
-    *text += &format!("records    {}, {lost} lost\n", counts.records);
+    *text += &format!("records    {}, {} lost\n", counts.records, counts.lost());
     let more: usize = counts.processes.keys().filter_map(|pid| counts.shared_numbers.get(pid)).sum();
     *text += &format!("processes  {}, {threads} threads\n", counts.processes.len() + more);
     if let Some(runs) = counts.runs {

@@ -107,6 +107,26 @@ fn an_empty_trace_has_counts() {
 }
 
 #[test]
+fn losses_that_no_loss_record_counts_are_counted() {
+    let losing = || {
+        let mut counts = TraceCounts::new(Vec::new(), None).with_unreported_losses(vec![(1, 8), (2, 3)]);
+        counts.record(record(1_000_000_000, 1, "02:02:1", 16).as_bytes(), &mut Vec::new());
+        counts
+    };
+    let mut tables = Vec::new();
+    losing().end(&mut tables);
+    let tables = String::from_utf8(tables).unwrap();
+    assert!(tables.starts_with("records    1, 11 lost\n"), "{tables}");
+    let process = tables.lines().find(|line| line.starts_with("      1 ")).unwrap();
+    assert_eq!(process.split_whitespace().nth(4), Some("8"), "{process}");
+    let (mut counts, mut document) = (losing(), Vec::new());
+    counts.as_document = true;
+    counts.end(&mut document);
+    let document: serde_json::Value = serde_json::from_slice(&document).unwrap();
+    assert_eq!((&document["lost"], &document["processes"][0]["lost"]), (&11.into(), &8.into()));
+}
+
+#[test]
 fn objects_are_bounded() {
     let mut counts = TraceCounts::new(Vec::new(), None);
     counts.object_count = OBJECTS_MAX - 1;

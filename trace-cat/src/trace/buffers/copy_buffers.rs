@@ -74,7 +74,7 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
         }
     }
     info!("{}: process {} runs; its buffers are copied", path.display(), owner.pid);
-    let leftovers = ProcessLeftovers::new(path, copy, owner.layout, files, Vec::new(), &DescriptorBudget::new(1))?;
+    let leftovers = ProcessLeftovers::new(path, copy, owner, files, Vec::new(), &DescriptorBudget::new(1))?;
     let copied_at = monotonic().saturating_add_signed(owner.realtime_offset);
     Ok(Some(CopiedBuffers { pid: owner.pid, leftovers, ends, copied_at }))
 }

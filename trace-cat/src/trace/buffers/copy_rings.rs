@@ -66,7 +66,7 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
         return Ok(None);
     }
     info!("{}: process {} runs; its rings are copied", path.display(), owner.pid);
-    let leftovers = ProcessLeftovers::new(path, copy, owner.layout, files, complete_from, &DescriptorBudget::new(1))?;
+    let leftovers = ProcessLeftovers::new(path, copy, owner, files, complete_from, &DescriptorBudget::new(1))?;
     let copied_at = monotonic().saturating_add_signed(owner.realtime_offset);
     Ok(Some(CopiedBuffers { pid: owner.pid, leftovers, ends: before, copied_at }))
 }

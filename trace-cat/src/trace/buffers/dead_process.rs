@@ -73,13 +73,13 @@ pub fn read_leftovers(
     losses.report(path, owner, diagnostics);
     info!("{}: its process is dead", path.display());
     if in_flight.is_empty() {
-        let leftovers =
-            ProcessLeftovers::new(path, file, owner.layout, files, complete_from, &DescriptorBudget::new(0))?;
+        let leftovers = ProcessLeftovers::new(path, file, owner, files, complete_from, &DescriptorBudget::new(0))?;
         return Ok(ProcessLeftovers { lost: losses.records, ..leftovers });
     }
     let copy = copy_with(&file, &mut files, in_flight)?;
     let handle = Arc::new(FileHandle::copied(path.to_owned(), &file, copy)?);
-    Ok(ProcessLeftovers { handle, files, complete_from, layout: owner.layout, lost: losses.records })
+    let Owner { pid, layout, .. } = *owner;
+    Ok(ProcessLeftovers { pid, handle, files, complete_from, layout, lost: losses.records })
 }
 
 /// Copies the text in `files` to a file that has it at the same places, and adds `lines`, each with the number of its

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use log::info;
-use spec::buffer::SlotLayout;
+use spec::buffer::{Owner, SlotLayout};
 
 use super::complete_from::CompleteFrom;
 use crate::trace::file_handle::{DescriptorBudget, FileHandle};
@@ -36,6 +36,8 @@ impl LeftoverPlaces {
 /// What a process's buffers hold that is in no record file.
 #[derive(Debug)]
 pub struct ProcessLeftovers {
+    /// The process ID in the process's records.
+    pub pid: u32,
     /// The trbuf or its copy, which the places refer to.
     pub handle: Arc<FileHandle>,
     /// By the last three digits of the record files' names, each in the order of slots and regions.
@@ -49,11 +51,11 @@ pub struct ProcessLeftovers {
 }
 
 impl ProcessLeftovers {
-    /// What is in `file`, the trbuf or its copy, whose slots have this `layout`. `path` is that of the trbuf.
+    /// What is in `file`, the trbuf of `owner` or its copy. `path` is that of the trbuf.
     pub fn new(
         path: &Path,
         file: File,
-        layout: SlotLayout,
+        owner: &Owner,
         mut files: BTreeMap<u16, Vec<LeftoverPlaces>>,
         complete_from: Vec<CompleteFrom>,
         descriptors: &DescriptorBudget,
@@ -61,7 +63,7 @@ impl ProcessLeftovers {
         files.retain(|_, leftovers| !leftovers.is_empty());
         info!("{}: {} regions hold text", path.display(), files.values().map(Vec::len).sum::<usize>());
         let handle = Arc::new(FileHandle::new(path.to_owned(), file, descriptors)?);
-        Ok(ProcessLeftovers { handle, files, complete_from, layout, lost: 0 })
+        Ok(ProcessLeftovers { pid: owner.pid, handle, files, complete_from, layout: owner.layout, lost: 0 })
     }
 }
 

@@ -51,6 +51,14 @@ impl TraceInputs {
         self.running.iter().map(|(_, copied)| (copied.pid, copied.copied_at)).collect()
     }
 
+    /// How many records each process that is gone lost that no loss record counts, by the process ID that its records show.
+    pub fn unreported_losses(&self) -> Vec<(u32, u64)> {
+        let losing = self.dead.iter().filter(|(_, leftovers)| leftovers.lost > 0);
+        let shown =
+            |process: &ProcessFiles, pid| self.hosts.view(&process.directory).map_or(pid, |host| host.shown(pid));
+        losing.map(|(process, leftovers)| (shown(process, leftovers.pid), leftovers.lost)).collect()
+    }
+
     /// Whether the existing file with this number is one of those that are read.
     pub fn has(&self, identity: FileIdentity) -> bool {
         self.identities.contains(&identity) || self.buffers.has(identity)
