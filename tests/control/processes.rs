@@ -84,6 +84,27 @@ fn python_is_switched_on_and_off() {
     assert!(trace.of("trace_events").len() > 20, "{}", trace.records.len());
 }
 
+/// A shell that is started so makes a process a command.
+#[test]
+fn processes_that_recorded_nothing_leave_nothing() {
+    let shells = [
+        ("true; (:); /bin/true; exec /bin/true", ""),
+        ("/bin/true; exec /bin/sh -c 'exec /bin/true'", ""),
+        // The program before the exec has recorded something.
+        ("/bin/true; exec /usr/bin/python3 -c 'import os; os.execv(\"/bin/true\", [\"true\"])'", "sema:mutex"),
+    ];
+    for (script, events) in shells {
+        let test = TestDirectory::new("control-nothing");
+        let run = test.traced("/bin/sh").args(["-c", script]).env("THR_TRACE_CONTROL", "1");
+        run.env("THR_TRACE_EVENTS", events).run().success();
+        let kept: &[&str] = if events.is_empty() { &["trclock"] } else { &["tr", "trclock", "trinfo"] };
+        assert_eq!(kinds_of_files(&test), kept, "{script}");
+        let files = fs::read_dir(test.trace_directory()).unwrap().map(|entry| entry.unwrap().file_name().into_string());
+        let info = files.filter(|name| name.as_ref().unwrap().starts_with("trinfo")).count();
+        assert_eq!(info, usize::from(!events.is_empty()), "{script}");
+    }
+}
+
 #[test]
 fn only_the_user_and_root_can() {
     let test = TestDirectory::new("control-user");

@@ -67,8 +67,16 @@ fn without_the_variable_nothing_is_made() {
     assert_eq!(kinds_of_files(&test), [""; 0]);
     let output = test.native(trace_cat()).args(["set", "-e", "mutex", &program.pid().to_string()]).run();
     output.exited(1);
-    assert!(output.stderr_text().contains("no process of this ID records"), "{}", output.stderr_text());
+    assert!(output.stderr_text().contains("this process is not recorded"), "{}", output.stderr_text());
+    let pid = program.pid().to_string();
     stop(&test, program);
+    let output = test.native(trace_cat()).args(["set", "-e", "mutex", &pid]).run();
+    output.exited(1);
+    assert!(
+        output.stderr_text().contains(&format!("{pid}: there is no process of this ID")),
+        "{}",
+        output.stderr_text()
+    );
     assert_eq!(kinds_of_files(&test), [""; 0]);
 }
 

@@ -63,40 +63,85 @@ fn a_site_is_the_first_function_outside_of_wrappers() {
     }
 }
 
-/// The frames that gdb shows at the first call of a function, without that: each function, and the base name and line of its
-/// source, if it is known. `None` without gdb.
-fn debugger_frames(program: &Program, function: &str) -> Option<Vec<(String, Option<String>)>> {
+/// Frames as a debugger shows them: each function, and the base name and line of its source, if it is known.
+type DebuggerFrames = Vec<(String, Option<String>)>;
+
+/// The frames that gdb shows at the calls of a function, without the function's own, for at most `calls` of them. `None` without gdb.
+fn debugger_stacks(program: &Program, function: &str, calls: usize) -> Option<Vec<DebuggerFrames>> {
     // It may be that only a library has the function.
-    let commands =
-        ["set debuginfod enabled off", "set breakpoint pending on", &format!("break {function}"), "run", "backtrace"];
+    let commands = ["set debuginfod enabled off", "set breakpoint pending on", &format!("break {function}"), "run"];
+    let at_each_call = ["backtrace", "continue"].repeat(calls);
     let mut gdb = Command::new("gdb");
-    gdb.args(["-batch", "-nx"]).args(commands.iter().flat_map(|command| ["-ex", command])).arg(program.path());
-    let Ok(output) = gdb.output() else {
+    gdb.args(["-batch", "-nx"]).args(commands.into_iter().chain(at_each_call).flat_map(|command| ["-ex", command]));
+    let Ok(output) = gdb.arg(program.path()).output() else {
         println!("gdb is not there: the frames are not compared");
         return None;
     };
     let output = String::from_utf8(output.stdout).unwrap();
+    let mut stacks: Vec<DebuggerFrames> = Vec::new();
     // `#1  0x0000555555555abc in initialise<7> (mutex=…) at …/stacks.cpp:42`, and for what was inlined without the address.
-    let lines = output.lines().filter(|line| line.starts_with('#') && !line.starts_with("#0"));
-    let frames: Vec<_> = lines
-        .map(|line| {
-            let (_, frame) = line.split_once(' ').unwrap();
-            let frame = frame.split_once(" in ").map_or(frame, |(_, function)| function).trim();
-            let (function, after) = frame.split_once(" (").unwrap();
-            let place = after.rsplit_once(" at ").map(|(_, path)| path.rsplit('/').next().unwrap().to_owned());
-            (function.to_owned(), place)
-        })
-        .collect();
-    assert!(frames.len() >= 4, "{output}");
-    Some(frames)
+    for line in output.lines().filter(|line| line.starts_with('#')) {
+        if line.starts_with("#0") {
+            stacks.push(Vec::new());
+            continue;
+        }
+        let (_, frame) = line.split_once(' ').unwrap();
+        let frame = frame.split_once(" in ").map_or(frame, |(_, function)| function).trim();
+        let (function, after) = frame.split_once(" (").unwrap();
+        let place = after.rsplit_once(" at ").map(|(_, path)| path.rsplit('/').next().unwrap().to_owned());
+        stacks.last_mut().expect("the function's own frame").push((function.to_owned(), place));
+    }
+    assert!(stacks.iter().all(|frames| frames.len() >= 2) && !stacks.is_empty(), "{output}");
+    Some(stacks)
 }
 
-/// The frames of the first call of an event in a trace: function, file and line.
-fn recorded_frames(test: &TestDirectory, event: &str) -> Vec<String> {
+/// The frames at the first call.
+fn debugger_frames(program: &Program, function: &str) -> Option<DebuggerFrames> {
+    debugger_stacks(program, function, 1).map(|mut stacks| stacks.swap_remove(0))
+}
+
+/// The frames of the calls of an event in a trace: function, file and line.
+fn recorded_stacks(test: &TestDirectory, event: &str) -> Vec<Vec<String>> {
     let text = test.native(trace_cat()).args(["-F", "text", "--stack", "-e", event]).arg(test.trace_directory()).run();
-    let frame = |line: &str| Some(line.trim_start().strip_prefix('#')?.split_once(' ')?.1.trim().to_owned());
-    let lines = text.success().stdout_text().lines();
-    lines.skip_while(|line| frame(line).is_none()).map_while(frame).collect()
+    let mut stacks: Vec<Vec<String>> = Vec::new();
+    for line in text.success().stdout_text().lines().map(str::trim_start) {
+        match line.strip_prefix('#').map(|frame| frame.split_once(' ').unwrap().1.trim()) {
+            Some(frame) => stacks.last_mut().expect("a call").push(frame.to_owned()),
+            None => stacks.push(Vec::new()),
+        }
+    }
+    stacks.retain(|frames| !frames.is_empty());
+    stacks
+}
+
+/// The frames of the first one.
+fn recorded_frames(test: &TestDirectory, event: &str) -> Vec<String> {
+    recorded_stacks(test, event).swap_remove(0)
+}
+
+/// Where exceptions lead: landing pads apart from their functions, destructors that the runtime calls, functions called from within the
+/// search for a handler, thunks, comparisons within inlined templates, what runs before `main` and at the exit.
+#[test]
+fn frames_of_exceptions_are_those_of_a_debugger() {
+    for flags in [&["-O2"][..], &["-O3", "-fno-omit-frame-pointer"]] {
+        // Elsewhere gdb names the line of a statement near by, although the table of lines has the one of the call.
+        let program = Program::with_flags("report/exceptions.cpp", &[flags, &["-gno-statement-frontiers"]].concat());
+        let Some(expected) = debugger_stacks(&program, "pthread_mutex_init", 30) else { return };
+        let test = TestDirectory::new("report-stacks-exceptions");
+        test.traced(&program).env("THR_TRACE_STACK", "64").run().success();
+        let found = recorded_stacks(&test, "mutex_init");
+        assert_eq!((found.len(), expected.len()), (22, 22));
+        for (frames, found) in expected.iter().zip(&found) {
+            for (index, (function, place)) in frames.iter().enumerate() {
+                let frame = found.get(index).map_or("", String::as_str);
+                // gdb writes templates and closures otherwise, and says `??` where it knows only the library.
+                let is_plain = !function.contains(['<', '{', '?']) && !function.ends_with(')');
+                let named = place.as_ref().is_none_or(|place| frame.ends_with(&format!(" {place}")));
+                let same = named && (!is_plain || place.is_none() || frame.starts_with(function.as_str()));
+                assert!(same && !frame.is_empty(), "{index}: {function} {place:?}: {found:#?}\n{frames:#?}");
+            }
+        }
+    }
 }
 
 #[test]

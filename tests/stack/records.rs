@@ -34,12 +34,19 @@ fn c11_error(record: &Record) -> bool {
     column(record, "rval") == Some(-1) && !record.is("barrier_wait")
 }
 
+/// Whether a call of futex(2) locks the word, and waits for that.
+fn locks_word(entry: &Record) -> bool {
+    let operation = entry.get("op") as i32 & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
+    [libc::FUTEX_LOCK_PI, libc::FUTEX_LOCK_PI2, libc::FUTEX_WAIT_REQUEUE_PI].contains(&operation)
+}
+
 /// Whether a call has to have a stack; `None` if its records do not show it.
 fn wants_stack(entry: &Record, returned: Option<&Record>) -> Option<bool> {
     let name = entry.name();
     match name.as_str() {
         "thr_create" => Some(true),
         "thr_sleep" => Some(false),
+        "futex_op" if locks_word(entry) => Some(true),
         "cond_wait" | "cond_timedwait" | "cond_clockwait" | "futex_wait" => Some(true),
         "sema_wait" | "sema_timedwait" => Some(column(entry, "s_count") == Some(0) || returned.is_some_and(has_failed)),
         "barrier_wait" => Some(column(entry, "b_count") != Some(1)),

@@ -77,9 +77,24 @@ pub fn write_at_exit() {
         write_changed_events(writer);
         write_completeness(writer);
         write_clock_error(writer);
-        let lost = u64::from(PROCESS.lost.load(Relaxed)) + u64::from(PROCESS.lost_without_slot.load(Relaxed));
-        writer.number("lost", lost);
+        writer.number("lost", lost_records());
     });
+}
+
+/// At the end of a process whose files were made only so that users could change what it records: removes its trinfo if there
+/// is nothing else of it.
+pub fn remove_if_nothing_was_recorded() {
+    let was_shown = CONFIG.get().shows_itself || control::changes() != 0;
+    // The count in the trbuf has also what the program before an exec has lost.
+    let has_lost = lost_records() != 0 || control::words().lost.load(Relaxed) != 0;
+    // In the directory of the former user this process may remove nothing.
+    if was_shown && PROCESS.generation.load(Relaxed) == 0 && !has_lost && !storage::has_records() {
+        info_file::remove();
+    }
+}
+
+fn lost_records() -> u64 {
+    u64::from(PROCESS.lost.load(Relaxed)) + u64::from(PROCESS.lost_without_slot.load(Relaxed))
 }
 
 fn describe(writer: &mut InfoWriter) {

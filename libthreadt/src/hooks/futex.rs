@@ -37,6 +37,13 @@ fn event(number: c_long, operation: c_int) -> EventId {
     }
 }
 
+/// Whether the operation locks the word, and waits where that is necessary. Programs lock a free one without a system call.
+fn locks(number: c_long, operation: c_int) -> bool {
+    let operation = operation & !OPTIONS;
+    number == libc::SYS_futex
+        && matches!(operation, libc::FUTEX_LOCK_PI | libc::FUTEX_LOCK_PI2 | libc::FUTEX_WAIT_REQUEUE_PI)
+}
+
 /// The first four columns of the call's first record, by its number and the arguments behind that.
 fn columns(number: c_long, [a, b, c, d, e]: [u64; 5]) -> [u64; 4] {
     let limit = |at: u64| given_limit_ns(with_exposed_provenance::<c_void>(at as usize).cast_mut());
@@ -101,7 +108,7 @@ pub unsafe extern "C-unwind" fn futex_system_call(
     match event {
         id::FUTEX_WAIT => put_two([&id::FUTEX_WAIT_1, &id::FUTEX_WAIT_2], true, columns, caller, call_next),
         id::FUTEX_WAKE => put_wake(switch, columns, call_next),
-        _ => put_two([&id::FUTEX_OP_1, &id::FUTEX_OP_2], false, columns, caller, call_next),
+        _ => put_two([&id::FUTEX_OP_1, &id::FUTEX_OP_2], locks(number, b as c_int), columns, caller, call_next),
     }
 }
 

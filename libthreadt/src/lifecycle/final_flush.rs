@@ -200,6 +200,7 @@ pub fn finish() {
     process_info::write_at_exit();
     let idle = flush_releases();
     if complete && idle && PROCESS.recorded_after_final_flush.load(SeqCst) == 0 {
+        process_info::remove_if_nothing_was_recorded();
         let is_blank = has_keeper() && storage::blank();
         // SAFETY: this thread alone ends the process, whose files are made.
         unsafe { names_owner::give_up_trbuf(is_blank) };

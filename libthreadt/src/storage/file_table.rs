@@ -3,6 +3,7 @@
 //! The table is private memory. The trbuf has a copy of the ends, for readers.
 
 use core::ptr::null_mut;
+use core::slice;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
@@ -10,7 +11,7 @@ use spec::buffer::{FileEntry, PAGE};
 use spec::names::LWP_MASK;
 
 use super::slot::Slot;
-use super::slot_table::HEADERS;
+use super::slot_table::{HEADERS, for_each_slot};
 use crate::process_state::{GENERATIONS, of_generation};
 use crate::sys::{self, FileIdentity, Result};
 
@@ -73,6 +74,19 @@ pub fn file_entry(slot: Slot, lwp: u32) -> &'static RecordFileEntry {
     // Behind the header's page the trbuf has an entry for each `yyy`, too.
     entry.published.store(header.wrapping_add(PAGE).cast::<FileEntry>().wrapping_add(index), Relaxed);
     entry
+}
+
+/// Whether the program has written records to files that are still its own, or the one before an exec has.
+pub fn has_records() -> bool {
+    let mut is_used = false;
+    for_each_slot(|slot| is_used |= slot.state.load(Relaxed) != 0);
+    let header = of_generation(&HEADERS, 0).load(Acquire);
+    if is_used || header.is_null() || !MADE_BEFORE_EXEC.load(Relaxed) {
+        return is_used;
+    }
+    // SAFETY: the header is mapped for good, with its entries, in which every pattern of bytes is valid.
+    let entries = unsafe { slice::from_raw_parts(header.add(PAGE).cast::<FileEntry>(), ENTRIES) };
+    entries.iter().any(|entry| entry.end.load(Relaxed) != 0)
 }
 
 impl RecordFileEntry {

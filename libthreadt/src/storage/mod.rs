@@ -22,7 +22,7 @@ mod benches;
 #[cfg(test)]
 mod tests;
 
-pub use file_table::file_entry;
+pub use file_table::{file_entry, has_records};
 pub use flush::{end_left_write_through, is_left_for_others, report_failure, report_unwritten};
 pub use flush_point::{is_flush_point, restart_count};
 pub use layout::{RECORDS_AT_ONCE, RESERVE, capacity, slot_layout};

@@ -62,6 +62,19 @@ pub fn begin_anew() {
     }
 }
 
+/// Removes the trinfo that this process has made or found.
+pub fn remove() {
+    if !WRITING.take() {
+        return;
+    }
+    // SAFETY: WRITING excludes all others.
+    let writer = unsafe { WRITER.get_mut() };
+    if writer.known.take().is_some() {
+        let _ = path::unlink(path::trace_file(&mut writer.path, directory::path(), own_name()));
+    }
+    WRITING.release();
+}
+
 /// In a forked child: the thread that was writing in the parent does not exist. What it had open is closed by its note.
 pub fn forget() {
     // SAFETY: the child has no other thread. If this one forked in a handler that interrupted it here, it finds no file
@@ -91,6 +104,10 @@ fn open(path: &CStr, known: &mut Option<FileIdentity>) -> Result<Fd> {
     Ok(fd)
 }
 
+fn own_name() -> FileName {
+    FileName::Info(process_state::id() & PROCESS_MASK)
+}
+
 /// FNV-1a, but never 0: by which a line is recognised that is there already.
 pub fn nonzero_hash(bytes: &[u8]) -> u64 {
     let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -107,8 +124,7 @@ impl InfoWriter {
         if sandbox_spares::hindrance().is_some() {
             return false;
         }
-        let name = FileName::Info(process_state::id() & PROCESS_MASK);
-        let path = path::trace_file(&mut self.path, directory::path(), name);
+        let path = path::trace_file(&mut self.path, directory::path(), own_name());
         self.length = 0;
         match sys::repeat_if_closed(|| open(path, &mut self.known)) {
             Ok(fd) => self.fd = Some(fd),

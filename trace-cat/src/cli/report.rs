@@ -11,8 +11,8 @@ use crate::options::{CommandError, FailCondition, Options, ReportFormat, ReportO
 use crate::output::destination::Output;
 use crate::report::contention::{Analysis, ContentionShares, Moment, NumericRecord, WaitGraph, WaitSelection};
 use crate::report::page::{
-    PageOptions, ReportView, append_comparison, append_csv, append_document, append_folded, append_html, append_page,
-    append_profile,
+    PageOptions, ReportView, append_comparison, append_csv, append_folded, append_html, append_page, append_profile,
+    write_document,
 };
 use crate::report::process_info::ProcessInfo;
 use crate::report::recorded_process::RecordedProcess;
@@ -40,7 +40,14 @@ pub struct ReportOutcome {
 pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<ReportOutcome, CommandError> {
     options.check_format(io::stdout().is_terminal())?;
     let path = options.output.as_deref();
-    let write = |text: &[u8]| Output::open_paged(path, !options.no_pager, diagnostics)?.write(text);
+    let mut output = None;
+    let write = |text: &[u8]| {
+        let opened = match output.take() {
+            Some(opened) => opened,
+            None => Output::open_paged(path, !options.no_pager, diagnostics)?,
+        };
+        output.insert(opened).write(text)
+    };
     report_with(&options, write, diagnostics)
 }
 
@@ -49,8 +56,15 @@ pub fn report(options: ReportOptions, diagnostics: &Diagnostics) -> Result<Repor
 /// # Errors
 /// As [`report`].
 pub fn report_run(options: &ReportOptions, diagnostics: &Diagnostics) -> Result<ReportOutcome, CommandError> {
+    let mut output = None;
     let write = |text: &[u8]| match options.output.as_deref() {
-        Some(path) => Output::open(Some(path), diagnostics)?.write(text),
+        Some(path) => {
+            let opened = match output.take() {
+                Some(opened) => opened,
+                None => Output::open(Some(path), diagnostics)?,
+            };
+            output.insert(opened).write(text)
+        }
         None => diagnostics.without_progress(|| io::stderr().write_all(text)),
     };
     report_with(options, write, diagnostics)
@@ -58,7 +72,7 @@ pub fn report_run(options: &ReportOptions, diagnostics: &Diagnostics) -> Result<
 
 fn report_with(
     options: &ReportOptions,
-    write: impl FnOnce(&[u8]) -> io::Result<()>,
+    mut write: impl FnMut(&[u8]) -> io::Result<()>,
     diagnostics: &Diagnostics,
 ) -> Result<ReportOutcome, CommandError> {
     let symbols = symbolizer(options)?;
@@ -71,9 +85,8 @@ fn report_with(
         let Some(old) = read(&options)? else { return Ok(ReportOutcome::default()) };
         view.compare_with(&old.view(&symbols));
     }
-    let mut text = Vec::new();
-    append(&view, options, &mut text);
-    write(&text).map_err(|error| Error::new(output_name(options.output.as_deref()), error))?;
+    write_report(&view, options, &mut write)
+        .map_err(|error| Error::new(output_name(options.output.as_deref()), error))?;
     let is_exceeded = check_limits(&view, &options.fail_if, diagnostics)?;
     Ok(ReportOutcome { has_deadlock: !trace.graph.deadlocks.is_empty(), is_exceeded })
 }
@@ -101,10 +114,15 @@ fn check_limits(
     if unknown.is_empty() { Ok(is_exceeded) } else { Err(CommandError::Usage(unknown.join("\n"))) }
 }
 
-/// Appends the report in the format that the options ask for.
-fn append(view: &ReportView, options: &ReportOptions, text: &mut Vec<u8>) {
+/// Writes the report in the format that the options ask for. A document may be so large that it is written while it is made.
+fn write_report(
+    view: &ReportView,
+    options: &ReportOptions,
+    write: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let text = &mut Vec::new();
     match options.format {
-        ReportFormat::Json => append_document(view, text),
+        ReportFormat::Json => return write_document(view, write),
         ReportFormat::Csv => {
             let top = options.top.unwrap_or(usize::MAX);
             append_csv(view, options.by.unwrap_or(ReportTable::Object), top, text)
@@ -123,6 +141,7 @@ fn append(view: &ReportView, options: &ReportOptions, text: &mut Vec<u8>) {
             }
         }
     }
+    write(text)
 }
 
 /// A trace that has been read and analysed.

@@ -38,7 +38,11 @@ impl ControlledProcess {
             file => file?,
         };
         let mut page = [0; PAGE];
-        file.read_exact_at(&mut page, 0)?;
+        match file.read_exact_at(&mut page, 0) {
+            // It was made at this moment.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            read => read?,
+        }
         // Without the magic number it is an empty one, or about to become somebody's.
         let Ok(owner) = Owner::parse(&page) else { return Ok(None) };
         if owner_is_alive(&file, &owner) == Some(false) {
@@ -164,6 +168,16 @@ mod tests {
             let changed = process.change(pause);
             assert_eq!((found.is_ok(), changed.is_ok()), (is_of_directory, is_of_directory));
             assert!(found.ok().flatten().is_none());
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_made_at_this_moment_is_no_process_yet() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("trbuf.0000001");
+        for size in [0, 100, PAGE] {
+            std::fs::write(&path, vec![0; size]).unwrap();
+            assert!(ControlledProcess::find(path.clone(), true).unwrap().is_none());
         }
     }
 }

@@ -19,8 +19,10 @@ fn compile(directory: &Path, flags: &[&str]) -> Vec<u8> {
     let source = directory.join("source.c");
     let program = directory.join("program");
     fs::write(&source, SOURCE).unwrap();
-    let compiled = Command::new("gcc").args(["-g", "-O2"]).args(flags).arg(&source).arg("-o").arg(&program).status();
-    assert!(compiled.unwrap().success());
+    // A split file is made in the working directory.
+    let compiler = &mut Command::new("gcc");
+    let compiled = compiler.current_dir(directory).args(["-g", "-O2"]).args(flags).arg(&source).arg("-o").arg(&program);
+    assert!(compiled.status().unwrap().success());
     fs::read(program).unwrap()
 }
 
@@ -50,6 +52,8 @@ fn the_functions_of_a_program_are_found_by_dwarf_or_by_symbols() {
     }
     for (flags, expected) in [
         (&["-gdwarf-4"][..], ["queue_lock", "table.locks[1].words[2]", "table.count"]),
+        (&["-gsplit-dwarf"], ["queue_lock", "table.locks[1].words[2]", "table.count"]),
+        (&["-gsplit-dwarf", "-gdwarf-4"], ["queue_lock", "table.locks[1].words[2]", "table.count"]),
         (&["-gdwarf-5", "-flto"], ["queue_lock", "table.locks[3].words[0]", "table.count"]),
         (&["-g0"], ["queue_lock", "table", "table+0x30"]),
     ] {
@@ -79,5 +83,48 @@ fn damaged_programs_do_not_make_the_reader_panic() {
         }
         fs::write(&copy, &bytes).unwrap();
         names(&copy, 0x1000..0x1200, 0x3e00..0x4200);
+    }
+}
+
+#[test]
+fn split_files_are_found_by_their_ids() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("program");
+    let part = "table.locks[1].words[2]";
+    for version in ["-gdwarf-4", "-gdwarf-5"] {
+        compile(directory.path(), &["-gsplit-dwarf", version]);
+        let split = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
+        let split = split.filter(|path| path.extension().is_some_and(|extension| extension == "dwo"));
+        let [split] = &split.collect::<Vec<_>>()[..] else { panic!("one source has one split file") };
+        let found = || {
+            let [functions, variables] = names(&path, 0x1000..0x2000, 0x3000..0x5000);
+            (functions.iter().any(|name| name == "inner source.c:2"), variables.iter().any(|name| name == part))
+        };
+        assert_eq!(found(), (true, true), "{version}");
+        let other = fs::read(split).unwrap();
+        // The dwp of binutils knows no later version.
+        if version == "-gdwarf-4" {
+            let package = path.with_extension("dwp");
+            let packed = Command::new("dwp").arg("-o").arg(&package).arg(split).status();
+            assert!(packed.unwrap().success(), "dwp is part of binutils");
+            fs::remove_file(split).unwrap();
+            assert_eq!(found(), (true, true));
+            fs::remove_file(&package).unwrap();
+        } else {
+            fs::remove_file(split).unwrap();
+        }
+        assert_eq!(found(), (false, false), "{version}");
+        // That of another compilation.
+        let mut changed = SOURCE.replace("long words[5]", "long word[6]").replace("words[2]", "word[2]");
+        changed.insert(0, '\n');
+        let source = directory.path().join("source.c");
+        fs::write(&source, changed).unwrap();
+        let flags = ["-g", "-O2", "-gsplit-dwarf", version, "-c"];
+        assert!(Command::new("gcc").current_dir(directory.path()).args(flags).arg(&source).status().unwrap().success());
+        fs::rename(directory.path().join("source.dwo"), split).unwrap();
+        assert_eq!(found(), (false, false), "{version}");
+        fs::write(split, other).unwrap();
+        assert_eq!(found(), (true, true), "{version}");
+        fs::remove_file(split).unwrap();
     }
 }

@@ -4,12 +4,14 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use addr2line::Context;
-use gimli::{Dwarf, RunTimeEndian, SectionId};
+use addr2line::{Context, LookupContinuation, LookupResult};
+use gimli::{AttributeValue, Dwarf, RunTimeEndian, SectionId, UnitOffset, UnitRef, constants as dw};
 use object::Endianness;
 
 use super::demangle::demangled;
+use super::function_scopes::FunctionScopes;
 use super::module_file::ModuleFile;
+use super::split_debug::SplitFiles;
 use super::variable_types::{DwarfReader, VariableTypes};
 
 /// The most functions that were inlined into each other.
@@ -29,6 +31,8 @@ pub struct CodeFrame {
 pub struct DebugInfo {
     context: Context<DwarfReader>,
     dwarf: Arc<Dwarf<DwarfReader>>,
+    split: SplitFiles,
+    scopes: FunctionScopes,
     /// Read when the first is needed.
     variables: OnceCell<VariableTypes>,
 }
@@ -42,14 +46,9 @@ impl DebugInfo {
     /// Reads it, with the file that several debug files share.
     pub fn load(file: &ModuleFile, alternate: Option<&ModuleFile>) -> Option<DebugInfo> {
         let reader = |file: &ModuleFile, id: SectionId| -> Result<DwarfReader, gimli::Error> {
-            let endian = match file.endianness {
-                Endianness::Little => RunTimeEndian::Little,
-                Endianness::Big => RunTimeEndian::Big,
-            };
             // They may be as long as all others together, and nothing here asks for them.
             let is_unused = matches!(id, SectionId::DebugLoc | SectionId::DebugLocLists | SectionId::DebugMacro);
-            let bytes = if is_unused { Rc::default() } else { file.section(id.name()) };
-            Ok(DwarfReader::new(bytes, endian))
+            Ok(section_reader(file, Some(id.name()).filter(|_| !is_unused)))
         };
         let mut dwarf = Dwarf::load(|id| reader(file, id)).ok()?;
         if let Some(alternate) = alternate {
@@ -58,15 +57,26 @@ impl DebugInfo {
         #[expect(clippy::arc_with_non_send_sync, reason = "addr2line wants one; everything stays in this thread")]
         let dwarf = Arc::new(dwarf);
         let context = Context::from_arc_dwarf(dwarf.clone()).ok()?;
-        Some(DebugInfo { context, dwarf, variables: OnceCell::new() })
+        Some(DebugInfo {
+            context,
+            dwarf,
+            split: SplitFiles::new(file),
+            scopes: FunctionScopes::default(),
+            variables: OnceCell::new(),
+        })
     }
 
     /// The functions that an address is in, the innermost inlined one first; none if unknown.
     pub fn frames(&self, address: u64) -> Vec<CodeFrame> {
         let mut frames = Vec::new();
-        let Ok(mut found) = self.context.find_frames(address).skip_all_loads() else { return frames };
+        let Ok(mut found) = self.looked_up(self.context.find_frames(address)) else { return frames };
         while let Ok(Some(frame)) = found.next() {
-            let name = frame.function.as_ref().and_then(|name| Some(demangled(&name.raw_name().ok()?)));
+            let name = frame.function.as_ref().and_then(|name| {
+                let name = name.raw_name().ok()?;
+                let is_complete = name.starts_with("_Z") || name.starts_with("_R");
+                let scope = frame.dw_die_offset.filter(|_| !is_complete).map(|function| self.scope(address, function));
+                Some(scope.as_deref().unwrap_or_default().to_owned() + &demangled(&name))
+            });
             frames.push(CodeFrame {
                 function: name.unwrap_or_default(),
                 file: frame.location.as_ref().and_then(|location| location.file).map(str::to_owned),
@@ -80,9 +90,48 @@ impl DebugInfo {
         frames
     }
 
+    /// The result of a lookup, for which split files may be needed.
+    fn looked_up<L: LookupContinuation<Buf = DwarfReader>>(&self, mut lookup: LookupResult<L>) -> L::Output {
+        loop {
+            lookup = match lookup {
+                LookupResult::Output(found) => return found,
+                LookupResult::Load { load, continuation } => {
+                    let (directory, name) = (load.comp_dir.as_ref(), load.path.as_ref());
+                    continuation.resume(self.split.load(&load.parent, load.dwo_id, directory, name))
+                }
+            };
+        }
+    }
+
+    /// The namespaces and classes of a function that an address is in.
+    fn scope(&self, address: u64, function: UnitOffset) -> Rc<str> {
+        let unit = self.looked_up(self.context.find_dwarf_and_unit(address));
+        // Functions of C are in none.
+        let is_c = |unit: &UnitRef<DwarfReader>| {
+            let mut entries = unit.entries();
+            let mut language = || entries.next_dfs().ok()??.1.attr_value(dw::DW_AT_language).ok()?;
+            matches!(
+                language(),
+                Some(AttributeValue::Language(
+                    dw::DW_LANG_C89 | dw::DW_LANG_C | dw::DW_LANG_C99 | dw::DW_LANG_C11 | dw::DW_LANG_C17
+                ))
+            )
+        };
+        unit.filter(|unit| !is_c(unit)).map(|unit| self.scopes.scope(unit, function)).unwrap_or_default()
+    }
+
     /// See [`VariableTypes::part`].
     pub fn part_of_variable(&self, address: u64, offset: u64, size: u64) -> Option<String> {
-        let variables = self.variables.get_or_init(|| VariableTypes::read(&self.dwarf));
-        variables.part(&self.dwarf, address, offset, size)
+        let variables = self.variables.get_or_init(|| VariableTypes::read(&self.dwarf, &self.split));
+        variables.part(address, offset, size)
     }
+}
+
+/// A section of a file; empty if it has no name or is not there.
+pub fn section_reader(file: &ModuleFile, name: Option<&str>) -> DwarfReader {
+    let endian = match file.endianness {
+        Endianness::Little => RunTimeEndian::Little,
+        Endianness::Big => RunTimeEndian::Big,
+    };
+    DwarfReader::new(name.map_or_else(Rc::default, |name| file.section(name)), endian)
 }

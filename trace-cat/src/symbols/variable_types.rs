@@ -1,11 +1,14 @@
 //! Which part of a static variable is at an address, by the types in DWARF: `.locks[3]`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use gimli::{
     AttributeValue, DebugInfoOffset, Dwarf, EndianRcSlice, Operation, Reader as _, RunTimeEndian, Unit, UnitOffset,
     constants as dw,
 };
+
+use super::split_debug::SplitFiles;
 
 /// The bytes of a section.
 pub type DwarfReader = EndianRcSlice<RunTimeEndian>;
@@ -15,31 +18,58 @@ const DEPTH_MAX: usize = 64;
 
 /// The static variables of a module, by address, each with the place of its type.
 pub struct VariableTypes {
-    variables: HashMap<u64, Place>,
+    variables: HashMap<u64, PlaceInFile>,
+    /// The module, and the split files that have variables.
+    files: Vec<Arc<Dwarf<DwarfReader>>>,
 }
 
 /// A debugging information entry: the unit that has it, and where in the unit.
 type Place = (DebugInfoOffset, UnitOffset);
+/// The number of the file, too.
+type PlaceInFile = (usize, Place);
 
 impl VariableTypes {
     /// Reads all units. What is damaged is left out.
-    pub fn read(dwarf: &Dwarf<DwarfReader>) -> VariableTypes {
-        let mut variables = HashMap::new();
+    pub fn read(dwarf: &Arc<Dwarf<DwarfReader>>, split: &SplitFiles) -> VariableTypes {
+        let mut types = VariableTypes { variables: HashMap::new(), files: vec![dwarf.clone()] };
         let mut headers = dwarf.units();
         while let Ok(Some(header)) = headers.next() {
             let Some(start) = header.offset().as_debug_info_offset() else { continue };
-            if let Ok(unit) = dwarf.unit(header) {
-                // What was read until there was damage counts.
-                let _ = read_unit(dwarf, &unit, start, &mut variables);
+            let Ok(unit) = dwarf.unit(header) else { continue };
+            match split.of_unit(dwarf, &unit) {
+                Some(file) => types.add_split_file(file, &unit),
+                None => types.add_unit(0, dwarf, &unit, start),
             }
         }
-        VariableTypes { variables }
+        types
+    }
+
+    /// Adds the units of a split file that a skeleton unit stands for.
+    fn add_split_file(&mut self, file: Arc<Dwarf<DwarfReader>>, skeleton: &Unit<DwarfReader>) {
+        let number = self.files.len();
+        self.files.push(file.clone());
+        let mut headers = file.units();
+        while let Ok(Some(header)) = headers.next() {
+            let Some(start) = header.offset().as_debug_info_offset() else { continue };
+            if let Ok(mut unit) = file.unit(header) {
+                unit.copy_relocated_attributes(skeleton);
+                self.add_unit(number, &file, &unit, start);
+            }
+        }
+    }
+
+    fn add_unit(&mut self, file: usize, dwarf: &Dwarf<DwarfReader>, unit: &Unit<DwarfReader>, start: DebugInfoOffset) {
+        let mut variables = HashMap::new();
+        // What was read until there was damage counts.
+        let _ = read_unit(dwarf, unit, start, &mut variables);
+        self.variables.extend(variables.into_iter().map(|(address, place)| (address, (file, place))));
     }
 
     /// What leads from the variable at an address to its part that is `offset` bytes behind and not larger than `size`: members
     /// and indexes. `None` if types do not tell.
-    pub fn part(&self, dwarf: &Dwarf<DwarfReader>, address: u64, mut offset: u64, size: u64) -> Option<String> {
-        let (mut start, mut entry) = *self.variables.get(&address)?;
+    pub fn part(&self, address: u64, mut offset: u64, size: u64) -> Option<String> {
+        let (file, (mut start, mut entry)) = *self.variables.get(&address)?;
+        let dwarf = self.files.get(file)?;
         let mut unit = unit_at(dwarf, start)?;
         let mut part = String::new();
         for _ in 0..DEPTH_MAX {

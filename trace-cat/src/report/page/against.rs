@@ -56,9 +56,8 @@ impl ReportView<'_> {
 impl Document<'_> {
     /// The comparison in the document.
     pub fn against(&mut self, comparison: &TraceComparison) -> Value {
-        let mut list = |name: &str, rows: &[ComparedRow]| {
-            self.list(name, &rows.iter().collect::<Vec<_>>(), |_, row| row_entry(row))
-        };
+        let mut list =
+            |name: &str, rows: &[ComparedRow]| self.list(name, rows, |_, row| row_entry(row)).collect::<Vec<Value>>();
         let objects = list("against.objects", &comparison.objects);
         let sites = list("against.sites", &comparison.sites);
         let [old, new] = comparison.spans.map(|span| json!({ "span": span }));

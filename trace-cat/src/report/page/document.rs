@@ -1,12 +1,17 @@
 //! The report as a JSON document. Times are nanoseconds since `origin`, durations nanoseconds. What is not known is null.
 
+use std::io;
+
 use serde_json::{Map, Value, json};
 use spec::record::NANOS_PER_SECOND;
 
+use super::document_sink::{DocumentSink, DocumentText};
+use super::object_rows::{ListedObjects, ObjectRow};
 use super::path_summary::{path_entry, selected_paths};
 use super::view::{PairRow, ReportView, SiteRow};
 use crate::options::ReportTable;
-use crate::report::contention::{DurationSummary, Holder, ImageEnd, ObjectKind};
+use crate::report::contention::ImageEnd;
+use crate::report::critical_path::CriticalPath;
 use crate::symbols::CodeFrame;
 
 /// The version of the document.
@@ -14,72 +19,33 @@ const FORMAT: u32 = 1;
 /// The most entries of a list.
 pub const LIST_MAX: usize = 10_000;
 
-/// Appends the document.
-pub fn append_document(view: &ReportView, out: &mut Vec<u8>) {
-    out.extend_from_slice(format!("{:#}\n", document(view)).as_bytes());
+/// Writes the document.
+///
+/// # Errors
+/// Those of `write`.
+pub fn write_document(view: &ReportView, mut write: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    let mut text = DocumentText::new(&mut write);
+    Document::new(view, &ListedObjects::separate(view), LIST_MAX).add_to(&mut text)?;
+    text.finish()
 }
 
-/// The document.
-pub fn document(view: &ReportView) -> Value {
-    let mut document = Document::new(view, LIST_MAX);
-    let [thread_time, contention, idleness] = view.thread_sums();
-    let origin = format!("{:010}.{:09}", document.origin / NANOS_PER_SECOND, document.origin % NANOS_PER_SECOND);
-    let processes = document.processes();
-    let objects = document.list("objects", &view.objects, Document::object);
-    let listed = || view.objects.iter().take(LIST_MAX);
-    let blamed: u64 = listed().map(|object| surplus(&view.object(*object).figures.blamed)).sum();
-    let limits = &view.analysis.blame_limits;
-    document.leave_out("objects.blamed", limits.blamed_left_out + blamed);
-    let wakers: u64 = listed().map(|object| surplus(&view.object(*object).figures.wakers)).sum();
-    document.leave_out("objects.wakers", limits.wakers_left_out + wakers);
-    let threads = document.list("threads", &view.threads, Document::thread);
-    let sites = document.sites();
-    let pairs = document.pairs();
-    let (deadlocks, stuck, cycles) = (document.deadlocks(), document.stuck(), document.cycles());
-    let misuse = document.misuse();
-    let paths = selected_paths(view);
-    let critical_paths =
-        document.list("critical_path", &paths, |document, path| path_entry(document.view, path, LIST_MAX));
-    let selection = &view.analysis.selection;
-    let given = |time: u64, default: u64| (time != default).then(|| document.time(time));
-    let [since, until] = [given(selection.times.start, 0), given(selection.times.end, u64::MAX)];
-    let comparison = view.comparison.as_ref().map(|comparison| document.against(comparison));
-    let mut value = json!({
-        "format": FORMAT,
-        "origin": view.analysis.span.map(|_| origin),
-        "span": view.analysis.span.map(|(start, end)| end - start),
-        "thread_time": thread_time,
-        "contention": contention,
-        "idleness": document.idleness(idleness),
-        "since": since,
-        "until": until,
-        "processes": processes,
-        "incomplete": document.incomplete(),
-        "objects": objects,
-        "threads": threads,
-        "sites": sites,
-        "pairs": pairs,
-        "deadlocks": deadlocks,
-        "stuck": stuck,
-        "cycles": cycles,
-        "misuse": misuse,
-        "critical_path": critical_paths,
-        "left_out": document.left_out,
-    });
-    if let Some(comparison) = comparison {
-        value["against"] = comparison;
-    }
-    value
+/// The document with lists of at most `list_max` entries, in which the lives of an object are one.
+pub fn summed_document(view: &ReportView, objects: &ListedObjects, list_max: usize) -> Map<String, Value> {
+    let mut members = Map::new();
+    let added = Document::new(view, objects, list_max).add_to(&mut members);
+    added.expect("memory takes all");
+    members
 }
 
 /// The first `top` rows of a table, as the document has them.
 pub fn table_rows(view: &ReportView, table: ReportTable, top: usize) -> Vec<Value> {
-    let mut document = Document::new(view, top);
+    let objects = ListedObjects::separate(view);
+    let mut document = Document::new(view, &objects, top);
     match table {
-        ReportTable::Object => document.list("objects", &view.objects, Document::object),
-        ReportTable::Thread => document.list("threads", &view.threads, Document::thread),
-        ReportTable::Site => document.sites(),
-        ReportTable::Pair => document.pairs(),
+        ReportTable::Object => document.rows().map(|row| document.object(row)).collect(),
+        ReportTable::Thread => document.list("threads", &view.threads, Document::thread).collect(),
+        ReportTable::Site => document.list("sites", &view.sites(), Document::site).collect(),
+        ReportTable::Pair => document.rows_of_pairs().iter().map(|pair| document.pair(pair)).collect(),
     }
 }
 
@@ -89,19 +55,97 @@ pub struct Document<'a> {
     origin: u64,
     /// The most entries of a list.
     list_max: usize,
+    objects: &'a ListedObjects,
     /// How many entries each list lacks.
     left_out: Map<String, Value>,
 }
 
 impl<'a> Document<'a> {
-    fn new(view: &'a ReportView<'a>, list_max: usize) -> Document<'a> {
-        Document { view, origin: view.analysis.span.map_or(0, |span| span.0), list_max, left_out: Map::new() }
+    fn new(view: &'a ReportView<'a>, objects: &'a ListedObjects, list_max: usize) -> Document<'a> {
+        let origin = view.analysis.span.map_or(0, |span| span.0);
+        Document { view, origin, list_max, objects, left_out: Map::new() }
+    }
+
+    /// Adds all members. What is left out comes last, when that is known.
+    fn add_to(mut self, sink: &mut impl DocumentSink) -> io::Result<()> {
+        let view = self.view;
+        let [thread_time, contention, idleness] = view.thread_sums();
+        let origin = format!("{:010}.{:09}", self.origin / NANOS_PER_SECOND, self.origin % NANOS_PER_SECOND);
+        let span = view.analysis.span;
+        let times = &view.analysis.selection.times;
+        let given = |time: u64, default: u64| (time != default).then(|| self.time(time));
+        for (name, value) in [
+            ("format", json!(FORMAT)),
+            ("origin", json!(span.map(|_| origin))),
+            ("span", json!(span.map(|(start, end)| end - start))),
+            ("thread_time", json!(thread_time)),
+            ("contention", json!(contention)),
+            ("idleness", json!(self.idleness(idleness))),
+            ("since", json!(given(times.start, 0))),
+            ("until", json!(given(times.end, u64::MAX))),
+        ] {
+            sink.member(name, value)?;
+        }
+        sink.list("processes", self.processes().into_iter())?;
+        sink.list("incomplete", self.incomplete().into_iter())?;
+        self.leave_out_inner_lists();
+        let rows = self.objects.rows.len();
+        self.leave_out("objects", rows.saturating_sub(self.list_max) as u64);
+        sink.list("objects", self.rows().map(|row| self.object(row)))?;
+        sink.list("threads", self.list("threads", &view.threads, Document::thread))?;
+        let sites = view.sites();
+        sink.list("sites", self.list("sites", &sites, Document::site))?;
+        drop(sites);
+        let pairs = self.rows_of_pairs();
+        sink.list("pairs", pairs.iter().map(|pair| self.pair(pair)))?;
+        drop(pairs);
+        sink.list("deadlocks", self.deadlocks().into_iter())?;
+        sink.list("stuck", self.stuck().into_iter())?;
+        let cycles = self.cycles();
+        sink.member("cycles", json!(cycles))?;
+        sink.list("misuse", self.misuse().into_iter())?;
+        let paths = selected_paths(view);
+        let entry = |document: &Document, path: &&CriticalPath| path_entry(view, document.objects, path, LIST_MAX);
+        sink.list("critical_path", self.list("critical_path", &paths, entry))?;
+        if let Some(comparison) = &view.comparison {
+            let against = self.against(comparison);
+            sink.member("against", against)?;
+        }
+        sink.member("left_out", self.left_out.into())
+    }
+
+    /// Counts what lists within the entries of objects lack.
+    fn leave_out_inner_lists(&mut self) {
+        let (mut blamed, mut wakers) = (0, 0);
+        for index in self.rows().flat_map(|row| &row.objects) {
+            let figures = &self.view.object(*index).figures;
+            (blamed, wakers) = (blamed + surplus(&figures.blamed), wakers + surplus(&figures.wakers));
+        }
+        let limits = &self.view.analysis.blame_limits;
+        self.leave_out("objects.blamed", limits.blamed_left_out + blamed);
+        self.leave_out("objects.wakers", limits.wakers_left_out + wakers);
+    }
+
+    /// The listed objects.
+    fn rows(&self) -> impl Iterator<Item = &ObjectRow> {
+        self.objects.rows.iter().take(self.list_max)
+    }
+
+    /// The name by which an object is listed.
+    pub fn object_name(&self, index: u32) -> String {
+        self.objects.name(self.view, index)
     }
 
     /// At most `list_max` entries of a list, the others of which are counted.
-    pub fn list<T: Copy>(&mut self, name: &str, entries: &[T], entry: impl Fn(&Self, T) -> Value) -> Vec<Value> {
+    pub fn list<'b, T>(
+        &'b mut self,
+        name: &str,
+        entries: &'b [T],
+        entry: impl Fn(&Self, &T) -> Value + 'b,
+    ) -> impl Iterator<Item = Value> + 'b {
         self.leave_out(name, entries.len().saturating_sub(self.list_max) as u64);
-        entries.iter().take(self.list_max).map(|value| entry(self, *value)).collect()
+        let document: &'b Document<'a> = self;
+        entries.iter().take(document.list_max).map(move |value| entry(document, value))
     }
 
     pub fn leave_out(&mut self, name: &str, count: u64) {
@@ -131,8 +175,8 @@ impl<'a> Document<'a> {
     fn processes(&mut self) -> Vec<Value> {
         let wanted = |process: u32| self.view.analysis.selection.wants_process(self.view.pid(process));
         let indexes: Vec<u32> = (0..self.view.analysis.processes.len() as u32).filter(|index| wanted(*index)).collect();
-        self.list("processes", &indexes, |document, index| {
-            let process = &document.view.analysis.processes[index as usize];
+        let entries = self.list("processes", &indexes, |document, index| {
+            let process = &document.view.analysis.processes[*index as usize];
             let recorded = document.view.recorded.get(&process.pid);
             let program = recorded.and_then(|recorded| recorded.program(process.image));
             let ended = match process.end {
@@ -155,7 +199,8 @@ impl<'a> Document<'a> {
                 "records": process.records,
                 "lost": process.lost,
             })
-        })
+        });
+        entries.collect()
     }
 
     fn incomplete(&self) -> Vec<Value> {
@@ -193,69 +238,14 @@ impl<'a> Document<'a> {
         entries
     }
 
-    fn object(&self, index: u32) -> Value {
-        let object = self.view.object(index);
-        let figures = &object.figures;
-        let has_holds = self.view.has_holds(object);
-        let has_blame = ReportView::has_blame(object);
-        let only_blocked = self.view.analysis.processes[object.process as usize].knowledge.only_blocked;
-        let place = |site: u32| self.view.place(site);
-        let blamed = self.view.blamed(index).into_iter().take(LIST_MAX).map(|(Holder { thread, site }, time)| {
-            json!({ "thread": self.lwp(thread), "pid": self.pid(thread), "site": place(site), "time": time })
-        });
-        let blamed: Vec<Value> = blamed.collect();
-        let wakers = self.view.wakers(index).into_iter().take(LIST_MAX).map(|((thread, site), count)| {
-            json!({ "thread": self.lwp(thread), "pid": self.pid(thread), "site": place(site), "count": count })
-        });
-        let worst = figures.worst.iter().map(|wait| {
-            json!({
-                "time": self.time(wait.time),
-                "thread": self.lwp(wait.thread),
-                "pid": self.pid(wait.thread),
-                "waited": wait.waited,
-                "holder": wait.holder.map(|holder| self.lwp(holder)),
-                "site": place(wait.site),
-            })
-        });
-        let wasted = object.kind == ObjectKind::Cond && !only_blocked;
-        let waiters = has_blame.then_some(figures.max_waiters);
-        json!({
-            "object": self.view.object_name(index),
-            "pid": self.view.pid(object.process),
-            "address": format!("{:#x}", object.address),
-            "kind": object.kind.name(),
-            "lock": object.futex_lock().map(|lock| lock.name),
-            "name": self.view.source_name(index),
-            "site": place(object.site),
-            "others": object.others,
-            "calls": figures.calls,
-            "waits": figures.wait.count(),
-            "waited": figures.wait.sum(),
-            "failed_tries": figures.failed_tries,
-            "timeouts": figures.timeouts,
-            "owner_changes": has_holds.then_some(figures.owner_changes),
-            "wait": figures.wait.summary().map(summary),
-            "holds": has_holds.then(|| figures.hold.count() + figures.lost_holds),
-            "held": has_holds.then(|| figures.hold.sum()),
-            "hold": figures.hold.summary().filter(|_| has_holds).map(summary),
-            "max_waiters": waiters,
-            "handoff": has_blame.then_some(figures.handoff),
-            "unknown": has_blame.then_some(figures.unknown),
-            "blamed": has_blame.then_some(blamed),
-            "wakers": wakers.collect::<Vec<Value>>(),
-            "wasted_signals": wasted.then_some(figures.wasted_signals),
-            "worst": worst.collect::<Vec<Value>>(),
-        })
-    }
-
-    fn thread(&self, index: u32) -> Value {
-        let thread = self.view.thread(index);
+    fn thread(&self, index: &u32) -> Value {
+        let thread = self.view.thread(*index);
         let process = &self.view.analysis.processes[thread.process as usize];
         let has_end = thread.has_exited || matches!(process.end, ImageEnd::Exit | ImageEnd::Exec);
         json!({
             "thread": thread.lwp,
             "pid": process.pid,
-            "name": self.view.thread_name(index),
+            "name": self.view.thread_name(*index),
             "start": thread.start.map(|start| self.view.function_name(thread.process, start)),
             "begin": self.time(thread.begin),
             "end": has_end.then(|| self.time(self.view.thread_end(thread))),
@@ -279,28 +269,23 @@ impl<'a> Document<'a> {
         })
     }
 
-    fn sites(&mut self) -> Vec<Value> {
-        let sites = self.view.sites();
-        let rows: Vec<&SiteRow> = sites.iter().collect();
-        self.list("sites", &rows, Document::site)
+    /// The listed pairs; the others are counted.
+    fn rows_of_pairs(&mut self) -> Vec<PairRow> {
+        let mut pairs = self.objects.pairs(self.view);
+        let left_out = self.view.analysis.blame_limits.pairs_left_out;
+        self.leave_out("pairs", left_out + pairs.len().saturating_sub(self.list_max) as u64);
+        pairs.truncate(self.list_max);
+        pairs
     }
 
-    fn pairs(&mut self) -> Vec<Value> {
-        let pairs = self.view.pairs();
-        self.leave_out(
-            "pairs",
-            self.view.analysis.blame_limits.pairs_left_out + pairs.len().saturating_sub(self.list_max) as u64,
-        );
-        let pair = |row: &PairRow| {
-            json!({
-                "waiter": self.lwp(row.waiter),
-                "holder": self.lwp(row.holder),
-                "object": self.view.object_name(row.object),
-                "waits": row.waits,
-                "waited": row.waited,
-            })
-        };
-        pairs.iter().take(self.list_max).map(pair).collect()
+    fn pair(&self, row: &PairRow) -> Value {
+        json!({
+            "waiter": self.lwp(row.waiter),
+            "holder": self.lwp(row.holder),
+            "object": self.object_name(row.object),
+            "waits": row.waits,
+            "waited": row.waited,
+        })
     }
 }
 
@@ -312,8 +297,4 @@ fn frame(frame: &CodeFrame) -> Value {
 /// How many entries of an inner list are left out.
 pub fn surplus<T>(list: &[T]) -> u64 {
     list.len().saturating_sub(LIST_MAX) as u64
-}
-
-fn summary(DurationSummary { mean, p50, p90, p99, max }: DurationSummary) -> Value {
-    json!({ "mean": mean, "p50": p50, "p90": p90, "p99": p99, "max": max })
 }

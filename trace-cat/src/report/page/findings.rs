@@ -10,8 +10,8 @@ use crate::report::lock_order::{LockCycle, OrderStep};
 use crate::report::trace_names::event_name;
 
 impl Document<'_> {
-    fn object_name(&self, call: &OngoingCall) -> Option<String> {
-        call.object.map(|object| self.view.object_name(object))
+    fn object_of(&self, call: &OngoingCall) -> Option<String> {
+        call.object.map(|object| self.object_name(object))
     }
 
     pub fn deadlocks(&mut self) -> Vec<Value> {
@@ -20,21 +20,22 @@ impl Document<'_> {
         self.leave_out("deadlocks.threads", listed.clone().map(|threads| surplus(threads)).sum());
         let threads = listed.flat_map(|threads| threads.iter().take(LIST_MAX));
         self.leave_out("deadlocks.threads.holds", threads.map(|thread| surplus(&thread.holds)).sum());
-        self.list("deadlocks", &deadlocks, |document, threads| {
+        let entries = self.list("deadlocks", &deadlocks, |document, threads| {
             let thread = |thread: &BlockedThread| {
-                let holds = thread.holds.iter().take(LIST_MAX).map(|object| document.view.object_name(*object));
+                let holds = thread.holds.iter().take(LIST_MAX).map(|object| document.object_name(*object));
                 json!({
                     "thread": document.lwp(thread.thread),
                     "pid": document.pid(thread.thread),
                     "call": event_name(thread.call.event),
-                    "object": document.object_name(&thread.call),
+                    "object": document.object_of(&thread.call),
                     "since": document.time(thread.call.entry),
                     "site": document.view.place(thread.call.site),
                     "holds": holds.collect::<Vec<_>>(),
                 })
             };
             json!({ "threads": threads.iter().take(LIST_MAX).map(thread).collect::<Vec<Value>>() })
-        })
+        });
+        entries.collect()
     }
 
     pub fn stuck(&mut self) -> Vec<Value> {
@@ -44,7 +45,7 @@ impl Document<'_> {
                 "thread": self.lwp(stuck.thread),
                 "pid": self.pid(stuck.thread),
                 "call": event_name(stuck.call.event),
-                "object": self.object_name(&stuck.call),
+                "object": self.object_of(&stuck.call),
                 "since": self.time(stuck.call.entry),
                 "held_by": self.lwp(stuck.held_by),
                 "site": self.view.place(stuck.call.site),
@@ -56,10 +57,11 @@ impl Document<'_> {
 
     /// Calls that misuse something, once for each site.
     pub fn misuse(&mut self) -> Vec<Value> {
-        self.list("misuse", &self.view.misuse(), |document, misuse| {
+        let misuses = self.view.misuse();
+        let entries = self.list("misuse", &misuses, |document, misuse| {
             json!({
                 "kind": misuse.kind.name(),
-                "object": misuse.object.map(|object| document.view.object_name(object)),
+                "object": misuse.object.map(|object| document.object_name(object)),
                 "thread": document.lwp(misuse.thread),
                 "pid": document.pid(misuse.thread),
                 "time": document.time(misuse.time),
@@ -67,7 +69,8 @@ impl Document<'_> {
                 "count": misuse.count,
                 "text": misuse_text(misuse.kind),
             })
-        })
+        });
+        entries.collect()
     }
 
     /// Possible deadlocks; null where the lock order is not known.
@@ -75,11 +78,11 @@ impl Document<'_> {
         let cycles = self.view.cycles()?;
         self.leave_out("cycles", self.view.analysis.cycles_left_out + cycles.len().saturating_sub(LIST_MAX) as u64);
         let cycles = cycles.into_iter().take(LIST_MAX).map(|LockCycle { steps }| {
-            let objects = steps.iter().map(|step| self.view.object_name(step.from));
+            let objects = steps.iter().map(|step| self.object_name(step.from));
             let edge = |step: &OrderStep| {
                 json!({
-                    "from": self.view.object_name(step.from),
-                    "to": self.view.object_name(step.to),
+                    "from": self.object_name(step.from),
+                    "to": self.object_name(step.to),
                     "thread": self.lwp(step.thread),
                     "pid": self.pid(step.thread),
                     "site_from": self.view.place(step.site_from),

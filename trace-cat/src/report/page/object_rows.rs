@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::view::ReportView;
+use super::view::{PairRow, ReportView};
 use crate::report::contention::{ObjectFigures, ObjectKind};
 
 /// Objects of a process at one address that have the same kind and name.
@@ -18,6 +18,12 @@ pub struct ObjectRow {
 type LivesKey<'a> = (u32, u64, ObjectKind, Result<&'a str, u32>);
 
 impl ObjectRow {
+    /// The name in the source; with several lives, without the number of one.
+    pub fn name<'a>(&self, view: &'a ReportView) -> Option<&'a str> {
+        let first = self.first();
+        if self.objects.len() > 1 { view.name_of_lives(first) } else { view.source_name(first) }
+    }
+
     /// The figures of all lives.
     pub fn figures(&self, view: &ReportView) -> ObjectFigures {
         let mut sum = ObjectFigures::default();
@@ -46,6 +52,53 @@ impl ObjectRow {
             label += &format!(" of {}", view.pid(view.object(first).process));
         }
         if lives > 1 { format!("{label}, {lives} lives") } else { label }
+    }
+}
+
+/// The objects of a document: each by itself, or the lives of an object as one.
+#[derive(Clone, Debug, Default)]
+pub struct ListedObjects {
+    pub rows: Vec<ObjectRow>,
+    /// The first life of those that are not listed by themselves.
+    first_lives: HashMap<u32, u32>,
+}
+
+impl ListedObjects {
+    pub fn separate(view: &ReportView) -> ListedObjects {
+        ListedObjects { rows: view.separate_rows(), first_lives: HashMap::new() }
+    }
+
+    pub fn joined(view: &ReportView) -> ListedObjects {
+        let rows = view.rows_of_lives();
+        let later = rows.iter().flat_map(|row| row.objects[1..].iter().map(|life| (*life, row.first())));
+        ListedObjects { first_lives: later.collect(), rows }
+    }
+
+    /// The object that stands for another one.
+    pub fn listed(&self, index: u32) -> u32 {
+        self.first_lives.get(&index).copied().unwrap_or(index)
+    }
+
+    pub fn name(&self, view: &ReportView, index: u32) -> String {
+        view.object_name(self.listed(index))
+    }
+
+    /// Who waited for whom, with what is listed, the longest first.
+    pub fn pairs(&self, view: &ReportView) -> Vec<PairRow> {
+        let pairs = view.pairs();
+        if self.first_lives.is_empty() {
+            return pairs;
+        }
+        let mut sums: HashMap<[u32; 3], PairRow> = HashMap::new();
+        for pair in pairs {
+            let object = self.listed(pair.object);
+            let new = PairRow { object, waits: 0, waited: 0, ..pair };
+            let sum = sums.entry([pair.waiter, pair.holder, object]).or_insert(new);
+            (sum.waits, sum.waited) = (sum.waits + pair.waits, sum.waited + pair.waited);
+        }
+        let mut pairs: Vec<PairRow> = sums.into_values().collect();
+        pairs.sort_by_key(PairRow::rank);
+        pairs
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::object_rows::ObjectRow;
-use super::tables::{percent, thread_label};
+use super::object_rows::{ListedObjects, ObjectRow};
+use super::tables::{SHARE_MIN, percent, thread_label};
 use super::view::ReportView;
 use crate::report::critical_path::{CriticalPath, HoldShare};
 use crate::support::duration::duration_text;
@@ -26,6 +26,16 @@ struct ObjectOnPath {
     sites: Vec<HoldShare>,
 }
 
+impl ObjectOnPath {
+    fn add(&mut self, share: HoldShare) {
+        (self.time, self.holds) = (self.time + share.time, self.holds + share.holds);
+        match self.sites.iter_mut().find(|known| known.site == share.site) {
+            Some(known) => (known.time, known.holds) = (known.time + share.time, known.holds + share.holds),
+            None => self.sites.push(share),
+        }
+    }
+}
+
 /// The paths of the selected processes, the longest first.
 pub fn selected_paths<'a>(view: &ReportView<'a>) -> Vec<&'a CriticalPath> {
     let is_wanted = |path: &&CriticalPath| view.analysis.selection.wants_process(view.pid(path.process));
@@ -35,17 +45,16 @@ pub fn selected_paths<'a>(view: &ReportView<'a>) -> Vec<&'a CriticalPath> {
 }
 
 /// The objects of a path, the longest time first; `None` if the records do not show what threads hold.
-fn objects_on(view: &ReportView, path: &CriticalPath) -> Option<Vec<ObjectOnPath>> {
+fn objects_on(view: &ReportView, listed: &ListedObjects, path: &CriticalPath) -> Option<Vec<ObjectOnPath>> {
     let knowledge = view.analysis.processes[path.process as usize].knowledge;
     if knowledge.only_blocked || knowledge.is_partial {
         return None;
     }
     let mut objects: HashMap<u32, ObjectOnPath> = HashMap::new();
     for hold in &path.holds {
-        let new = ObjectOnPath { object: hold.object, time: 0, holds: 0, sites: Vec::new() };
-        let object = objects.entry(hold.object).or_insert(new);
-        (object.time, object.holds) = (object.time + hold.time, object.holds + hold.holds);
-        object.sites.push(*hold);
+        let number = listed.listed(hold.object);
+        let new = ObjectOnPath { object: number, time: 0, holds: 0, sites: Vec::new() };
+        objects.entry(number).or_insert(new).add(*hold);
     }
     let mut objects: Vec<ObjectOnPath> = objects.into_values().collect();
     objects.sort_by_key(|object| (Reverse(object.time), object.object));
@@ -60,13 +69,7 @@ fn sums_of_lives(view: &ReportView, objects: Vec<ObjectOnPath>) -> Vec<(ObjectRo
         let mut lives = row.objects.iter().filter_map(|object| objects.remove(object));
         let mut sum = lives.next()?;
         for life in lives {
-            (sum.time, sum.holds) = (sum.time + life.time, sum.holds + life.holds);
-            for share in life.sites {
-                match sum.sites.iter_mut().find(|known| known.site == share.site) {
-                    Some(known) => (known.time, known.holds) = (known.time + share.time, known.holds + share.holds),
-                    None => sum.sites.push(share),
-                }
-            }
+            life.sites.into_iter().for_each(|share| sum.add(share));
         }
         sum.sites.sort_by_key(|share| (Reverse(share.time), share.site));
         Some(sum)
@@ -79,19 +82,19 @@ fn sums_of_lives(view: &ReportView, objects: Vec<ObjectOnPath>) -> Vec<(ObjectRo
 }
 
 /// A path as an entry of the document, with lists of at most `list_max` entries.
-pub fn path_entry(view: &ReportView, path: &CriticalPath, list_max: usize) -> Value {
+pub fn path_entry(view: &ReportView, listed: &ListedObjects, path: &CriticalPath, list_max: usize) -> Value {
     let share = |time: u64| if path.length == 0 { 0.0 } else { time as f64 / path.length as f64 };
     let site = |hold: &HoldShare| json!({ "site": view.place(hold.site), "time": hold.time, "holds": hold.holds });
     let object = |object: &ObjectOnPath| {
         json!({
-            "object": view.object_name(object.object),
+            "object": listed.name(view, object.object),
             "time": object.time,
             "holds": object.holds,
             "share": share(object.time),
             "sites": object.sites.iter().take(list_max).map(site).collect::<Vec<_>>(),
         })
     };
-    let objects = objects_on(view, path);
+    let objects = objects_on(view, listed, path);
     let has_holds = objects.is_some();
     let shares = path.shares;
     let thread = |(thread, time): &(u32, u64)| json!({ "thread": view.thread(*thread).lwp, "time": time });
@@ -123,8 +126,10 @@ fn append_path(view: &ReportView, path: &CriticalPath, top: usize, text: &mut St
     let (pid, length) = (view.pid(path.process), duration_text(path.length));
     *text += &format!("\nCritical path of process {pid}: what its {length} depend on\n");
     let shares = path.shares;
-    let objects = objects_on(view, path).map(|objects| sums_of_lives(view, objects));
-    for (row, object) in objects.iter().flatten().take(OBJECTS_MAX.min(top)) {
+    let objects = objects_on(view, &ListedObjects::default(), path).map(|objects| sums_of_lives(view, objects));
+    let is_shown = |object: &ObjectOnPath| object.time * SHARE_MIN > path.length;
+    let shown = objects.iter().flatten().filter(|(_, object)| is_shown(object));
+    for (row, object) in shown.take(OBJECTS_MAX.min(top)) {
         *text += &format!("  {:>7}  holding {}\n", share(object.time), row.label(view));
         *text += &format!("           {} times: shorter holds can gain at most {}\n", object.holds, share(object.time));
         for site in object.sites.iter().take(SITES_MAX) {
@@ -137,6 +142,11 @@ fn append_path(view: &ReportView, path: &CriticalPath, top: usize, text: &mut St
         let latency = share(shares.latency);
         *text +=
             &format!("  {:>7}  neither holding nor waiting; {latency} from wake-ups to returns\n", share(shares.other));
+    }
+    if objects.is_none() {
+        let knowledge = view.analysis.processes[path.process as usize].knowledge;
+        let variable = if knowledge.only_blocked { "THR_TRACE_LEVEL" } else { "THR_TRACE_EVENTS" };
+        *text += &format!("           which locks its threads held is not recorded ({variable})\n");
     }
     if shares.unknown > 0 {
         let timed_out = share(shares.timed_out);

@@ -1,12 +1,14 @@
 //! The tables of the report.
 
 use super::object_rows::ObjectRow;
-use super::place_sums::place_sums;
+use super::place_sums::{PlaceSum, place_sums};
 use super::view::{PairRow, ReportView};
 use crate::report::contention::{DurationSummary, ObjectFigures};
 
 /// How many places are named from which an object was held.
 const HOLDERS_MAX: usize = 3;
+/// What has less than one part of this many is not shown by itself: it would be 0.0 %.
+pub const SHARE_MIN: u64 = 2000;
 
 /// Appends the objects that threads waited for, with those who held them.
 pub fn objects(view: &ReportView, rows: &[ObjectRow], top: usize, text: &mut String) {
@@ -64,13 +66,16 @@ fn holders(view: &ReportView, figures: &ObjectFigures, text: &mut String) {
     let blamed: Vec<((u32, u32), u64)> =
         figures.blamed.iter().map(|(holder, time)| ((holder.thread, holder.site), *time)).collect();
     let places = place_sums(view, &blamed);
-    for holders in places.iter().take(HOLDERS_MAX) {
+    // What has 0.0 % is among the others.
+    let is_shown = |holders: &&PlaceSum| holders.sum * SHARE_MIN > total;
+    let shown: Vec<&PlaceSum> = places.iter().take(HOLDERS_MAX).filter(is_shown).collect();
+    for holders in &shown {
         let from = holders.place.as_ref().map(|place| format!(" from {place}")).unwrap_or_default();
         *text += &format!("    {:>7} held by {}{from}\n", share(holders.sum), holders.threads(view));
     }
-    let listed: u64 = places.iter().take(HOLDERS_MAX).map(|holders| holders.sum).sum();
+    let listed: u64 = shown.iter().map(|holders| holders.sum).sum();
     let others = blamed.iter().map(|(_, time)| time).sum::<u64>() - listed + figures.blamed_others;
-    if others > 0 {
+    if others * SHARE_MIN > total {
         *text += &format!("    {:>7} held by others, or from other places\n", share(others));
     }
     for (time, what) in [(figures.handoff, "handoff"), (figures.unknown, "unknown")] {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::report::comparison::TraceComparison;
 use crate::report::contention::{
-    Analysis, DurationHistogram, Holder, ObjectKind, ObjectState, ProgramState, SiteState, ThreadState, WaitGraph,
+    Analysis, DurationHistogram, ObjectKind, ObjectState, ProgramState, SiteState, ThreadState, WaitGraph,
 };
 use crate::report::lock_order::LockCycle;
 use crate::report::misuse::Misuse;
@@ -41,6 +41,13 @@ pub struct PairRow {
     pub object: u32,
     pub waits: u64,
     pub waited: u64,
+}
+
+impl PairRow {
+    /// The longest first.
+    pub fn rank(&self) -> (Reverse<(u64, u64)>, [u32; 3]) {
+        (Reverse((self.waited, self.waits)), [self.waiter, self.holder, self.object])
+    }
 }
 
 /// The figures of a site, in all processes that have it.
@@ -109,16 +116,6 @@ impl<'a> ReportView<'a> {
         view
     }
 
-    /// Who held an object while others waited for it, and how long; the longest first.
-    pub fn blamed(&self, object: u32) -> Vec<(Holder, u64)> {
-        ranked(&self.object(object).figures.blamed)
-    }
-
-    /// Which threads ended waits for an object, at which sites, and how many; the most first.
-    pub fn wakers(&self, object: u32) -> Vec<((u32, u32), u64)> {
-        ranked(&self.object(object).figures.wakers)
-    }
-
     /// The sites: by contention, blame, idleness, and calls. All of them are looked up in the symbols.
     pub fn sites(&self) -> Vec<SiteRow> {
         let mut rows: HashMap<String, SiteRow> = HashMap::new();
@@ -153,7 +150,7 @@ impl<'a> ReportView<'a> {
     pub fn pairs(&self) -> Vec<PairRow> {
         let row = |(&(waiter, holder, object), &(waits, waited))| PairRow { waiter, holder, object, waits, waited };
         let mut pairs: Vec<PairRow> = self.analysis.pairs.iter().map(row).collect();
-        pairs.sort_by_key(|row| (Reverse((row.waited, row.waits)), row.waiter, row.holder, row.object));
+        pairs.sort_by_key(PairRow::rank);
         pairs
     }
 

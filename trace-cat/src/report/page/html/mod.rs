@@ -8,7 +8,8 @@ mod path_strip;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use super::document::document;
+use super::document::summed_document;
+use super::object_rows::ListedObjects;
 use super::view::ReportView;
 use page_data::shortened;
 
@@ -33,12 +34,13 @@ const TITLE_MAX: usize = 100;
 
 /// Appends the page. Its tables have at most `top` rows, and no more than fit into two megabytes.
 pub fn append_html(view: &ReportView, top: Option<usize>, out: &mut Vec<u8>) {
-    let complete = document(view);
+    let listed = ListedObjects::joined(view);
+    let complete = summed_document(view, &listed, ROWS_MAX);
     let title = escaped(&title(view));
     let mut rows = top.unwrap_or(ROWS_MAX).min(ROWS_MAX);
     loop {
         // In JSON, all `<` are in strings. Without them, nothing ends the element that has the data.
-        let data = shortened(view, &complete, rows).to_string().replace('<', "\\u003c");
+        let data = shortened(view, &listed, &complete, rows).to_string().replace('<', "\\u003c");
         let page = page(&title, &data);
         if page.len() <= SIZE_MAX || rows == 0 {
             out.extend_from_slice(page.as_bytes());

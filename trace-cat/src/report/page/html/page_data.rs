@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::{Map, Value, json};
 
 use super::path_strip::{PATHS_MAX, strips};
+use crate::report::contention::DurationHistogram;
+use crate::report::page::object_rows::{ListedObjects, ObjectRow};
 use crate::report::page::view::ReportView;
 
 /// The most entries of a list within an entry.
@@ -25,10 +27,10 @@ const STACK_MAX: usize = 64;
 const LWPS: [&str; 4] = ["thread", "waiter", "holder", "held_by"];
 
 /// At most `rows` entries of each list of the document. `left_out` has how many more there are.
-pub fn shortened(view: &ReportView, document: &Value, rows: usize) -> Value {
+pub fn shortened(view: &ReportView, listed: &ListedObjects, document: &Map<String, Value>, rows: usize) -> Value {
     let mut left_out = document["left_out"].as_object().cloned().unwrap_or_default();
     let mut data = Map::new();
-    for (key, value) in document.as_object().into_iter().flatten().filter(|(key, _)| *key != "left_out") {
+    for (key, value) in document.iter().filter(|(key, _)| *key != "left_out") {
         let Value::Array(entries) = value else {
             data.insert(key.clone(), value.clone());
             continue;
@@ -43,8 +45,8 @@ pub fn shortened(view: &ReportView, document: &Value, rows: usize) -> Value {
         data.insert(key.clone(), entries.iter().take(rows).map(entry).collect());
     }
     data.insert("left_out".to_owned(), left_out.into());
-    data.insert("histograms".to_owned(), histograms(view));
-    data.insert("paths".to_owned(), strips(view));
+    data.insert("histograms".to_owned(), histograms(view, listed));
+    data.insert("paths".to_owned(), strips(view, listed));
     let mut data = Value::from(data);
     let mut lwps = BTreeSet::new();
     add_lwps(&data, &mut lwps);
@@ -87,9 +89,11 @@ fn short(text: &str) -> String {
 }
 
 /// How many waits there were for the first objects, by the power of two that their nanoseconds begin at.
-fn histograms(view: &ReportView) -> Value {
-    let waited = view.objects.iter().filter(|index| view.object(**index).figures.wait.count() > 0);
-    let histogram = |index: &u32| (view.object_name(*index), json!(view.object(*index).figures.wait.powers_of_two()));
+fn histograms(view: &ReportView, listed: &ListedObjects) -> Value {
+    let rows = listed.rows.iter().map(|row| (row, row.figures(view).wait));
+    let waited = rows.filter(|(_, wait)| wait.count() > 0);
+    let histogram =
+        |(row, wait): (&ObjectRow, DurationHistogram)| (view.object_name(row.first()), json!(wait.powers_of_two()));
     waited.take(HISTOGRAMS).map(histogram).collect::<Map<String, Value>>().into()
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use crate::report::critical_path::{CriticalPath, PathActivity, PathSegment};
+use crate::report::page::object_rows::ListedObjects;
 use crate::report::page::path_summary::selected_paths;
 use crate::report::page::view::ReportView;
 
@@ -15,12 +16,13 @@ const COLUMNS: u64 = 1000;
 
 /// The strips of the longest paths. A segment has its beginning and end, an LWP, and the index of the object that was held, or -1
 /// for none and -2 where nobody knows.
-pub fn strips(view: &ReportView) -> Value {
+pub fn strips(view: &ReportView, listed: &ListedObjects) -> Value {
     let begin = view.analysis.span.map_or(0, |span| span.0);
     let time = |time: u64| time.saturating_sub(begin);
     let strip = |path: &CriticalPath| {
         let mut objects: Vec<u32> = Vec::new();
         let mut object_number = |object: u32| {
+            let object = listed.listed(object);
             objects.iter().position(|known| *known == object).unwrap_or_else(|| {
                 objects.push(object);
                 objects.len() - 1

@@ -56,6 +56,30 @@ fn the_data_has_names_and_histograms_of_what_the_page_shows() {
 }
 
 #[test]
+fn lives_of_an_object_are_one_on_the_page() {
+    let life = |life: u64| {
+        format!(
+            "{0}01:1:02:01:0:0x10:0:0:0:0x1700\n{0}10:1:02:02:1:0x10:0:0:0:0x1500\n{0}11:1:02:02:2:0:0:0:0:0\n\
+             {0}20:2:02:02:1:0x10:0:0:0:0x1600\n{0}60:1:02:04:0:0x10:0:1:0:0\n{0}70:2:02:02:2:0:1:0:0:0\n\
+             {0}90:2:02:04:0:0x10:0:0:0:0\n{0}95:1:02:05:0:0x10:0:0:0:0x1800\n",
+            life
+        )
+    };
+    let mut sample = SampleView::new(&(life(1) + &life(2) + &life(3)), INFO);
+    sample.analysis.find_critical_paths().unwrap();
+    let data = data(&html(&sample, None));
+    let [object] = &data["objects"].as_array().unwrap()[..] else { panic!("{data:#}") };
+    let figures = ["lives", "waits", "waited", "holds"].map(|key| object[key].as_u64().unwrap());
+    assert_eq!(figures, [3, 3, 150, 6], "{object:#}");
+    assert_eq!((&object["object"], &object["name"]), (&"1:0x10#1".into(), &"mutex of a b+0xc00".into()));
+    let [pair] = &data["pairs"].as_array().unwrap()[..] else { panic!("{data:#}") };
+    assert_eq!((&pair["waits"], &pair["waited"]), (&3.into(), &120.into()));
+    assert_eq!(data["histograms"], serde_json::json!({ "1:0x10#1": [[5, 3]] }));
+    assert_eq!(data["critical_path"][0]["by_object"].as_array().unwrap().len(), 1);
+    assert!(!data.to_string().contains("0x10#2"), "{data:#}");
+}
+
+#[test]
 fn names_of_a_trace_are_no_markup() {
     const NAME: &str = "</script><script>alert(1)</script><!--'\"&@DATA@@SCRIPT@\u{2028}\u{1}\u{fffd}";
     let mut sample = SampleView::new(WAITS, &format!("format 1\npid 1\nexe {NAME}\nmap 0x1000 0x2000 0x0 - {NAME}\n"));

@@ -68,5 +68,6 @@ const placeOf = (site) => site ?? "a site that is not recorded";
 function objectLabel(name) {
   const object = objects.get(name);
   if (!object) return name;
-  return object.name?.startsWith(object.kind) ? object.name : `${object.kind} ${object.name ?? name}`;
+  const label = object.name?.startsWith(object.kind) ? object.name : `${object.kind} ${object.name ?? name}`;
+  return object.lives ? `${label}, ${object.lives} lives` : label;
 }

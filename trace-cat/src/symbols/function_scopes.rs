@@ -1,0 +1,155 @@
+//! The namespaces and classes that functions are in, from DWARF: functions that only their source file knows, as those of a
+//! local class or with one as an argument of a template, have no linkage name there that would say it.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use gimli::{AttributeValue, DwoId, Reader as _, UnitOffset, UnitRef, UnitSectionOffset, constants as dw};
+
+use super::variable_types::DwarfReader;
+
+/// The most references that are followed from a function to its declaration; damage can make a circle.
+const REFERENCES_MAX: usize = 8;
+/// The longest name of scopes, bytes.
+const SCOPE_MAX: usize = 1024;
+
+/// The scopes of functions, by units that were asked for.
+#[derive(Default)]
+pub struct FunctionScopes {
+    units: RefCell<HashMap<UnitKey, Rc<UnitScopes>>>,
+}
+
+/// Where a unit begins, and the ID of its split file.
+type UnitKey = (UnitSectionOffset, Option<DwoId>);
+/// What is before the name of a function: `library::Guard::`.
+type UnitScopes = HashMap<UnitOffset, Rc<str>>;
+
+impl FunctionScopes {
+    /// What is before the name of a function; nothing outside of scopes, or if it is not known.
+    pub fn scope(&self, unit: UnitRef<DwarfReader>, function: UnitOffset) -> Rc<str> {
+        self.known_scope(unit, function).unwrap_or_default()
+    }
+
+    fn known_scope(&self, unit: UnitRef<DwarfReader>, mut function: UnitOffset) -> Option<Rc<str>> {
+        for _ in 0..REFERENCES_MAX {
+            let entry = unit.entry(function).ok()?;
+            let reference = |name| entry.attr_value(name).ok().flatten();
+            match reference(dw::DW_AT_abstract_origin).or_else(|| reference(dw::DW_AT_specification)) {
+                Some(AttributeValue::UnitRef(declared)) => function = declared,
+                Some(_) => return None,
+                None => break,
+            }
+        }
+        let key = (unit.header.offset(), unit.dwo_id);
+        let known = self.units.borrow().get(&key).cloned();
+        let scopes = known.unwrap_or_else(|| {
+            let mut scopes = UnitScopes::new();
+            // What was read until there was damage counts.
+            let _ = read_unit(unit, &mut scopes);
+            self.units.borrow_mut().entry(key).or_insert(Rc::new(scopes)).clone()
+        });
+        scopes.get(&function).cloned()
+    }
+}
+
+fn read_unit(unit: UnitRef<DwarfReader>, scopes: &mut UnitScopes) -> gimli::Result<()> {
+    let mut entries = unit.entries_raw(None)?;
+    // The scopes that an entry is in, with their depths.
+    let mut outer: Vec<(isize, Rc<str>)> = Vec::new();
+    while !entries.is_empty() {
+        let (depth, offset) = (entries.next_depth(), entries.next_offset());
+        let Some(abbreviation) = entries.read_abbreviation()? else { continue };
+        while outer.last().is_some_and(|(of_scope, _)| *of_scope >= depth) {
+            outer.pop();
+        }
+        let suffix = match abbreviation.tag() {
+            dw::DW_TAG_namespace | dw::DW_TAG_class_type | dw::DW_TAG_structure_type | dw::DW_TAG_union_type => "::",
+            dw::DW_TAG_subprogram => "()::",
+            _ => {
+                entries.skip_attributes(abbreviation.attributes())?;
+                continue;
+            }
+        };
+        let mut name = None;
+        for specification in abbreviation.attributes() {
+            let attribute = entries.read_attribute(*specification)?;
+            if attribute.name() == dw::DW_AT_name {
+                name = Some(unit.attr_string(attribute.value())?);
+            }
+        }
+        let scope = outer.last().map(|(_, scope)| scope.clone());
+        if let Some(scope) = scope.as_ref().filter(|_| abbreviation.tag() == dw::DW_TAG_subprogram) {
+            scopes.insert(offset, scope.clone());
+        }
+        let name = match name {
+            Some(name) => name.to_string_lossy()?.escape_debug().to_string(),
+            None => match abbreviation.tag() {
+                dw::DW_TAG_namespace => "(anonymous namespace)".to_owned(),
+                // The entry of a declaration elsewhere, or a type without a name.
+                _ => continue,
+            },
+        };
+        let scope = format!("{}{name}{suffix}", scope.as_deref().unwrap_or_default());
+        if abbreviation.has_children() && scope.len() <= SCOPE_MAX {
+            outer.push((depth, scope.into()));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::process::Command;
+
+    use super::super::code_maps::CodeMaps;
+    use super::super::symbolizer::Symbolizer;
+
+    const SOURCE: &str = "
+        namespace library {
+        template <class F> __attribute__((noinline)) void called(F f) { f(); asm volatile(\"\"); }
+        template <class F> inline __attribute__((always_inline)) void inlined(F f) { asm volatile(\"nop\"); f(); }
+        struct Guard { template <class F> __attribute__((noinline)) void run(F f) { f(); asm volatile(\"\"); } };
+        }
+        namespace { __attribute__((noinline)) void hidden() { asm volatile(\"nop\"); } }
+        __attribute__((noinline)) void program() {
+            struct Local { void operator()() { asm volatile(\"nop\"); } };
+            library::called(Local{}); library::inlined(Local{}); library::Guard().run(Local{}); hidden(); asm volatile(\"\");
+        }
+        int main() { program(); return 0; }";
+
+    #[test]
+    fn functions_with_local_types_have_their_namespaces() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("program");
+        let source = directory.path().join("source.cc");
+        fs::write(&source, SOURCE).unwrap();
+        for flags in [&["-gdwarf-4"][..], &["-gdwarf-5"], &["-gsplit-dwarf"]] {
+            let mut compiler = Command::new("g++");
+            compiler.current_dir(directory.path()).args(["-g", "-O1"]).args(flags).arg(&source).arg("-o").arg(&path);
+            assert!(compiler.status().unwrap().success());
+            let mut maps = CodeMaps::default();
+            maps.add(format!("0x1000 0x100000 0x1000 - {}", path.display()).as_bytes());
+            let names = |skip: &[String]| {
+                let symbols = Symbolizer::new(Vec::new(), skip);
+                let names = (0x1000..0x2000).map(|address| symbols.call_name(maps.find(address)));
+                names.filter(|name| name.contains("source.cc")).collect::<BTreeSet<String>>()
+            };
+            let found = names(&[]);
+            for name in [
+                "library::called<",
+                "library::inlined<",
+                "library::Guard::run<",
+                "(anonymous namespace)::hidden ",
+                "program ",
+            ] {
+                assert!(found.iter().any(|found| found.starts_with(name)), "{flags:?}: {name}: {found:?}");
+            }
+            // An inlined function gives its caller the name.
+            let skipped = names(&["library::inlined<*".to_owned(), "program()::*".to_owned()]);
+            assert!(!skipped.iter().any(|name| name.starts_with("library::inlined")), "{flags:?}: {skipped:?}");
+        }
+    }
+}
