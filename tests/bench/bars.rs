@@ -104,8 +104,8 @@ pub fn bars(results: &Results) -> Vec<Bar> {
         bars.more("mutex-1: blocked - native, a pair".to_owned(), ("mutex-1", Way::Blocked), 1.0, 8.0, "ns");
         bars.more_by_stacks("a pair", "mutex-1", 1.0);
     }
-    if asked("stack-16") {
-        bars.more_by_stacks("16 frames", "stack-16", 1500.0);
+    for (workload, most) in [("stack-16", 1500.0), ("stack-16-fp", 300.0)].into_iter().filter(|(name, _)| asked(name)) {
+        bars.more_by_stacks("16 frames", workload, most);
     }
     for workload in ["mutex-1", "recursive-1", "rwlock-1", "semaphore-1"].into_iter().filter(|name| asked(name)) {
         // Two calls a turn.

@@ -82,7 +82,7 @@ const fn real_program(name: &'static str, what: &'static str, program: Program) 
 }
 
 /// All of them, in the table's order. Turns are chosen so that a run takes a tenth of a second or two where it is traced.
-pub const WORKLOADS: [Workload; 25] = [
+pub const WORKLOADS: [Workload; 27] = [
     calls("mutex-1", "lock + unlock of a free mutex, one thread", "private", 1, 600_000),
     calls("mutex-2", "the same, two threads with a mutex each", "private", 2, 400_000),
     calls("shared-2", "the same, two threads with one mutex", "shared", 2, 200_000),
@@ -91,7 +91,9 @@ pub const WORKLOADS: [Workload; 25] = [
     calls("semaphore-1", "post + wait that does not block", "semaphore", 1, 400_000),
     calls("ping-pong", "two threads wake each other by condition variables, there and back", "ping-pong", 2, 15_000),
     calls("stack-16", "a try of a locked mutex, in the innermost of 16 functions", "failed-try", 1, 100_000),
-    calls("backtrace-16", "the same place, backtrace() of 16 frames", "backtrace", 1, 20_000),
+    calls("stack-16-fp", "the same in functions with frame pointers", "failed-try-fp", 1, 100_000),
+    calls("backtrace-16", "the same place as stack-16, backtrace() of 16 frames", "backtrace", 1, 20_000),
+    calls("unw-backtrace-16", "the same, unw_backtrace() of libunwind", "unw-backtrace", 1, 20_000),
     // A process can have 4096 record files: after as many threads each further one finds its file.
     Workload {
         name: "create-old",
@@ -196,7 +198,7 @@ impl Workload {
             // How often a wait for the other side is gone through is not known.
             Kind::Calls { calls: "ping-pong", .. } => None,
             // A record a turn, and a stack's.
-            Kind::Calls { calls: "failed-try" | "backtrace", .. } => None,
+            Kind::Calls { calls: "failed-try" | "failed-try-fp" | "backtrace" | "unw-backtrace", .. } => None,
             // Nor is how often a thread waits for the other one, which is when it has a stack.
             Kind::Calls { calls: "shared", .. } if way == Way::Stack => None,
             Kind::Calls { threads, .. } => Some(a_turn * threads * self.turns(way)?),
@@ -209,7 +211,7 @@ impl Workload {
         match way {
             Way::Floor | Way::BufFloor => self.name == "mutex-1",
             Way::Native => true,
-            _ => self.name != "backtrace-16",
+            _ => !matches!(self.kind, Kind::Calls { calls: "backtrace" | "unw-backtrace", .. }),
         }
     }
 

@@ -4,6 +4,7 @@
 // The clock runs from when the first thread begins its turns until the last one has made them: neither the start of the
 // process nor the writing of what is left in buffers at its end is in it.
 #include "figures.h"
+#include <dlfcn.h>
 #include <execinfo.h>
 #include <semaphore.h>
 
@@ -72,30 +73,52 @@ static void ping_pong(void) {
 
 // Functions that call each other, whose innermost one makes the turns.
 enum { FRAMES = 16 };
-static int makes_backtraces;
 
-__attribute__((noinline, noclone)) static long turns_in_depth(int depth) {
-    void *frames[FRAMES];
-    if (depth > 1) {
-        long made = turns_in_depth(depth - 1);
-        __asm__ volatile("" : "+r"(made)); // no jump in the place of the call
-        return made;
+// Fills in the frames; null where the turn is a try.
+static int (*make_backtrace)(void **frames, int most);
+
+#define TURNS_IN_DEPTH(name, ...)                                                                                                \
+    __attribute__((noinline, noclone, __VA_ARGS__)) static long name(int depth) {                                                \
+        void *frames[FRAMES];                                                                                                    \
+        if (depth > 1) {                                                                                                         \
+            long made = name(depth - 1);                                                                                         \
+            __asm__ volatile("" : "+r"(made)); /* no jump in the place of the call */                                            \
+            return made;                                                                                                         \
+        }                                                                                                                        \
+        for (long i = 0; i < turns; i++)                                                                                         \
+            if (make_backtrace)                                                                                                  \
+                make_backtrace(frames, FRAMES);                                                                                  \
+            else                                                                                                                 \
+                pthread_mutex_trylock(&shared);                                                                                  \
+        return turns;                                                                                                            \
     }
-    for (long i = 0; i < turns; i++)
-        if (makes_backtraces)
-            backtrace(frames, FRAMES);
-        else
-            pthread_mutex_trylock(&shared);
-    return turns;
-}
+
+TURNS_IN_DEPTH(turns_in_depth, optimize("omit-frame-pointer"))
+TURNS_IN_DEPTH(turns_with_frame_pointers, optimize("no-omit-frame-pointer"))
 
 static void failed_try(void) {
     pthread_mutex_lock(&shared);
     turns_in_depth(FRAMES);
 }
 
+static void failed_try_with_frame_pointers(void) {
+    pthread_mutex_lock(&shared);
+    turns_with_frame_pointers(FRAMES);
+}
+
 static void backtraces(void) {
-    makes_backtraces = 1;
+    make_backtrace = backtrace;
+    turns_in_depth(FRAMES);
+}
+
+static void libunwind_backtraces(void) {
+    void *library = dlopen("libunwind.so.8", RTLD_NOW);
+    if (library)
+        make_backtrace = (int (*)(void **, int))dlsym(library, "unw_backtrace");
+    if (!make_backtrace) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(1);
+    }
     turns_in_depth(FRAMES);
 }
 
@@ -104,7 +127,8 @@ static const struct {
     void (*make_turns)(void);
 } kinds[] = {{"private", private_mutex},   {"shared", shared_mutex}, {"recursive", recursive_mutex},
              {"read-lock", read_lock},     {"semaphore", semaphore}, {"ping-pong", ping_pong},
-             {"failed-try", failed_try},   {"backtrace", backtraces}};
+             {"failed-try", failed_try},   {"failed-try-fp", failed_try_with_frame_pointers},
+             {"backtrace", backtraces},    {"unw-backtrace", libunwind_backtraces}};
 static void (*make_turns)(void);
 
 struct span {
@@ -127,7 +151,8 @@ int main(int argc, char **argv) {
     int threads = make_turns ? atoi(argv[2]) : 0;
     turns = make_turns ? atol(argv[3]) : 0;
     if (threads < 1 || threads > MOST_THREADS || turns < 1) {
-        fprintf(stderr, "usage: calls private|shared|recursive|read-lock|semaphore|ping-pong|failed-try|backtrace THREADS TURNS\n");
+        fprintf(stderr, "usage: calls private|shared|recursive|read-lock|semaphore|ping-pong|failed-try[-fp]|[unw-]backtrace "
+                        "THREADS TURNS\n");
         return 2;
     }
     pthread_t ids[MOST_THREADS];

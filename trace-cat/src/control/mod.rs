@@ -37,7 +37,7 @@ pub fn set(options: &SetOptions, diagnostics: &Diagnostics) -> Result<(), Comman
         }
         settings.flushes = settings.flushes.wrapping_add(options.flush.into());
     };
-    let targets = target_search::find(&options.targets, diagnostics);
+    let targets = target_search::find_to_change(&options.targets, diagnostics);
     if options.has_changes() {
         for process in &targets {
             if let Err(error) = process.change(change) {

@@ -15,8 +15,17 @@ use crate::trace::file_names::split_name;
 const NOT_RECORDED: &str =
     "this process is not recorded; one that is to be recorded later has to be started with THR_TRACE_CONTROL=1";
 
-/// The processes that `targets` stand for: process IDs, or directories. Reports those for which there is none.
+/// The processes that `targets` stand for: process IDs, or directories. Reports IDs for which there is none.
 pub fn find(targets: &[PathBuf], diagnostics: &Diagnostics) -> Vec<ControlledProcess> {
+    find_each(targets, None, diagnostics)
+}
+
+/// The same; also directories for which there is none are reported.
+pub fn find_to_change(targets: &[PathBuf], diagnostics: &Diagnostics) -> Vec<ControlledProcess> {
+    find_each(targets, Some("no running process records here"), diagnostics)
+}
+
+fn find_each(targets: &[PathBuf], if_empty: Option<&str>, diagnostics: &Diagnostics) -> Vec<ControlledProcess> {
     let mut found: Vec<ControlledProcess> = Vec::new();
     for target in targets {
         let pid = target.to_str().and_then(|text| text.parse::<u32>().ok());
@@ -37,19 +46,26 @@ pub fn find(targets: &[PathBuf], diagnostics: &Diagnostics) -> Vec<ControlledPro
         };
         let is_current = |path: &PathBuf| matches!(split_name(path), (b"", Some(FileName::Buffers(_))));
         let mut refusals = Vec::new();
-        let before = found.len();
+        let mut is_empty = true;
         for path in trbufs.into_iter().filter(is_current) {
             match ControlledProcess::find(path.clone(), pid.is_none()) {
-                Ok(Some(process)) if !found.iter().any(|known| known.path == path) => found.push(process),
-                Ok(_) => {}
+                Ok(Some(process)) => {
+                    is_empty = false;
+                    if !found.iter().any(|known| known.path == path) {
+                        found.push(process);
+                    }
+                }
+                Ok(None) => {}
                 Err(error) => refusals.push((path, error)),
             }
         }
         for (path, error) in &refusals {
             diagnostics.report_damage(path.display(), reason(error));
         }
-        if pid.is_some() && found.len() == before && refusals.is_empty() {
-            diagnostics.report_damage(target.display(), NOT_RECORDED);
+        // What is no directory has been reported.
+        let if_empty = if pid.is_some() { Some(NOT_RECORDED) } else { if_empty.filter(|_| target.is_dir()) };
+        if let Some(what) = if_empty.filter(|_| is_empty && refusals.is_empty()) {
+            diagnostics.report_damage(target.display(), what);
         }
     }
     found

@@ -59,3 +59,14 @@ fn events_are_separated_by_colons_or_commas() {
     assert_output(&run(trace.path(), &["-e", "mutex_lock,cond"]), 0, FIRST, "");
     assert_output(&run(trace.path(), &["-e", "mutex_unlock,mutex_lock:cond"]), 0, &format!("{FIRST}{SECOND}"), "");
 }
+
+#[test]
+fn a_change_of_nothing_is_reported() {
+    let trace = trace();
+    let message = "trace-cat: .: no running process records here\n";
+    assert_output(&run(trace.path(), &["set", "--pause", "."]), 1, "", message);
+    assert_output(&run(trace.path(), &["set", "--snapshot", "copy", "."]), 1, "", message);
+    assert!(!trace.path().join("copy").exists());
+    let heading = "PID  NAME  GENERATION  PAUSED  LEVEL  STACK  DETAIL  WRITTEN  LOST  EVENTS\n";
+    assert_output(&run(trace.path(), &["status", "."]), 0, heading, "");
+}
