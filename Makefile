@@ -28,12 +28,12 @@
 # make install    to $(DESTDIR)$(PREFIX)
 # make install-headers
 #                 only threadt.h and threadt.pc, for programs that record events of their own
-# make packages   target/packages: a Debian package, and a tarball for any x86-64 Linux with glibc 2.28 or newer
-# make deb dist   the one, the other
+# make packages   target/packages: a Debian package, a tarball for any x86-64 Linux with glibc 2.28 or newer, and a Python wheel
+# make deb dist wheel
+#                 one of them; the wheel has trace-cat, the library and a module that reads traces, for pip
 # make test-packages
 #                 install, use and remove them in fresh Debian systems, as root (SUITES="bullseye bookworm trixie")
-# make wheel      target/packages/threadt-*.whl: trace-cat, the library and a module that reads traces, for pip
-# make test-wheel install, use and remove it in a fresh environment of Python
+# make test-wheel install, use and remove the wheel in a fresh environment of Python
 # make test-reproducible
 #                 build them twice, in two directories, and compare the bytes. It takes twice as long as make packages
 # make clean      remove what was built
@@ -178,7 +178,7 @@ install-files: man completions install-headers
 	install -D -m 644 $(COMPLETIONS)/trace-cat.fish $(SHARE)/fish/vendor_completions.d/trace-cat.fish
 	install -D -m 644 $(COMPLETIONS)/_trace-cat $(SHARE)/zsh/site-functions/_trace-cat
 
-packages: dist deb
+packages: dist deb wheel
 
 dist deb: packaged
 dist:

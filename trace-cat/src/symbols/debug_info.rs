@@ -5,14 +5,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use addr2line::{Context, LookupContinuation, LookupResult};
-use gimli::{AttributeValue, Dwarf, RunTimeEndian, SectionId, UnitOffset, UnitRef, constants as dw};
-use object::Endianness;
+use gimli::{AttributeValue, Dwarf, SectionId, UnitOffset, UnitRef, constants as dw};
 
 use super::demangle::demangled;
+use super::dwarf_sections::{DwarfReader, section_reader};
 use super::function_scopes::FunctionScopes;
 use super::module_file::ModuleFile;
 use super::split_debug::SplitFiles;
-use super::variable_types::{DwarfReader, VariableTypes};
+use super::variable_types::VariableTypes;
 
 /// The most functions that were inlined into each other.
 const FRAMES_MAX: usize = 256;
@@ -125,13 +125,4 @@ impl DebugInfo {
         let variables = self.variables.get_or_init(|| VariableTypes::read(&self.dwarf, &self.split));
         variables.part(address, offset, size)
     }
-}
-
-/// A section of a file; empty if it has no name or is not there.
-pub fn section_reader(file: &ModuleFile, name: Option<&str>) -> DwarfReader {
-    let endian = match file.endianness {
-        Endianness::Little => RunTimeEndian::Little,
-        Endianness::Big => RunTimeEndian::Big,
-    };
-    DwarfReader::new(name.map_or_else(Rc::default, |name| file.section(name)), endian)
 }

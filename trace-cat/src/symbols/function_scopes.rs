@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use gimli::{AttributeValue, DwoId, Reader as _, UnitOffset, UnitRef, UnitSectionOffset, constants as dw};
 
-use super::variable_types::DwarfReader;
+use super::dwarf_sections::DwarfReader;
 
 /// The most references that are followed from a function to its declaration; damage can make a circle.
 const REFERENCES_MAX: usize = 8;

@@ -11,6 +11,7 @@ mod damage_tests;
 mod debug_files;
 mod debug_info;
 mod demangle;
+mod dwarf_sections;
 mod function_scopes;
 mod module_file;
 mod name_pattern;

@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use gimli::{Dwarf, DwarfPackage, DwoId, Reader as _, SectionId, Unit};
 
-use super::debug_info::section_reader;
+use super::dwarf_sections::{DwarfReader, section_reader};
 use super::module_file::ModuleFile;
-use super::variable_types::DwarfReader;
 
 /// The split files of a module.
 pub struct SplitFiles {

@@ -3,15 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use gimli::{
-    AttributeValue, DebugInfoOffset, Dwarf, EndianRcSlice, Operation, Reader as _, RunTimeEndian, Unit, UnitOffset,
-    constants as dw,
-};
+use gimli::{AttributeValue, DebugInfoOffset, Dwarf, Operation, Reader as _, Unit, UnitOffset, constants as dw};
 
+use super::dwarf_sections::DwarfReader;
 use super::split_debug::SplitFiles;
-
-/// The bytes of a section.
-pub type DwarfReader = EndianRcSlice<RunTimeEndian>;
 
 /// How many types are followed from a variable to its part; damage can make a circle.
 const DEPTH_MAX: usize = 64;

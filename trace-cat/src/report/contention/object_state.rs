@@ -257,6 +257,11 @@ impl ObjectFigures {
         other.worst.iter().for_each(|wait| self.add_worst(*wait));
     }
 
+    /// How long others waited for each thread and the site where it had acquired the object.
+    pub fn holders(&self) -> Vec<((u32, u32), u64)> {
+        self.blamed.iter().map(|(holder, time)| ((holder.thread, holder.site), *time)).collect()
+    }
+
     /// Adds a wait to the longest, if it is one of them.
     pub fn add_worst(&mut self, wait: WorstWait) {
         let place = self.worst.partition_point(|known| known.waited >= wait.waited);

@@ -63,8 +63,7 @@ pub fn objects(view: &ReportView, rows: &[ObjectRow], top: usize, text: &mut Str
 fn holders(view: &ReportView, figures: &ObjectFigures, text: &mut String) {
     let total = figures.wait.sum();
     let share = |time: u64| percent(time, total);
-    let blamed: Vec<((u32, u32), u64)> =
-        figures.blamed.iter().map(|(holder, time)| ((holder.thread, holder.site), *time)).collect();
+    let blamed = figures.holders();
     let places = place_sums(view, &blamed);
     // What has 0.0 % is among the others.
     let is_shown = |holders: &&PlaceSum| holders.sum * SHARE_MIN > total;

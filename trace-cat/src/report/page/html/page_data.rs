@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::path_strip::{PATHS_MAX, strips};
 use crate::report::contention::DurationHistogram;
 use crate::report::page::object_rows::{ListedObjects, ObjectRow};
+use crate::report::page::place_sums::{PlaceSum, place_sums};
 use crate::report::page::view::ReportView;
 
 /// The most entries of a list within an entry.
@@ -19,6 +20,8 @@ const NAME_MAX: usize = 300;
 const HISTOGRAMS: usize = 9;
 /// Lists that are complete or not at all: a deadlock has all its threads.
 const COMPLETE_LISTS: [&str; 4] = ["threads", "holds", "edges", "objects"];
+/// How many places an object has.
+const PLACES_MAX: usize = 3;
 /// What the page does not show.
 const UNUSED: [&str; 1] = ["worst"];
 /// The most frames of a stack.
@@ -46,6 +49,7 @@ pub fn shortened(view: &ReportView, listed: &ListedObjects, document: &Map<Strin
     }
     data.insert("left_out".to_owned(), left_out.into());
     data.insert("histograms".to_owned(), histograms(view, listed));
+    data.insert("places".to_owned(), places(view, listed, rows));
     data.insert("paths".to_owned(), strips(view, listed));
     let mut data = Value::from(data);
     let mut lwps = BTreeSet::new();
@@ -95,6 +99,19 @@ fn histograms(view: &ReportView, listed: &ListedObjects) -> Value {
     let histogram =
         |(row, wait): (&ObjectRow, DurationHistogram)| (view.object_name(row.first()), json!(wait.powers_of_two()));
     waited.take(HISTOGRAMS).map(histogram).collect::<Map<String, Value>>().into()
+}
+
+/// Where the objects were held while others waited, or where waits for them were ended, most first: threads, site, and sum.
+fn places(view: &ReportView, listed: &ListedObjects, rows: usize) -> Value {
+    let places = |row: &ObjectRow| {
+        let figures = row.figures(view);
+        let sums =
+            if row.has_blame(view) { place_sums(view, &figures.holders()) } else { place_sums(view, &figures.wakers) };
+        let place = |sum: &PlaceSum| json!([short(&sum.threads(view)), sum.place.as_deref().map(short), sum.sum]);
+        let places: Vec<Value> = sums.iter().take(PLACES_MAX).map(place).collect();
+        (!places.is_empty()).then(|| (view.object_name(row.first()), places.into()))
+    };
+    listed.rows.iter().take(rows).filter_map(places).collect::<Map<String, Value>>().into()
 }
 
 fn add_lwps(value: &Value, lwps: &mut BTreeSet<u64>) {

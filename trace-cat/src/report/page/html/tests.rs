@@ -51,6 +51,12 @@ fn the_data_has_names_and_histograms_of_what_the_page_shows() {
     assert_eq!(data["histograms"]["1:0x10#1"], serde_json::json!([[4, 2]]));
     assert_eq!(data["objects"][0]["blamed"].as_array().unwrap().len(), 2);
     assert!(data["objects"][0].get("worst").is_none());
+    // Those of one place are one line, as in the text.
+    let place = |thread: &str, site: &str, time: u64| serde_json::json!([thread, site, time]);
+    assert_eq!(
+        data["places"]["1:0x10#1"],
+        serde_json::json!([place("1/1", "a b+0xa00", 40), place("1/2", "a b+0xb00", 10)])
+    );
     let few = self::data(&html(&SampleView::new(WAITS, INFO), Some(1)));
     assert_eq!((few["threads"].as_array().unwrap().len(), &few["left_out"]["threads"]), (1, &2.into()));
 }

@@ -4,17 +4,15 @@ const CARDS_MAX = 9;
 
 function holding(object) {
   const total = object.waited;
-  const holders = byThread(object.blamed);
-  const named = holders.slice(0, 3).map(({ thread, site, time }, index) => [`holder-${index + 1}`, time, threadLabel(thread), site]);
-  const others = holders.slice(3);
-  // Holders beyond those that the page has make up the difference.
+  const named = placesOf(object).map(({ threads, site, sum: time }, index) => [`holder-${index + 1}`, time, threads, site]);
+  // Holders elsewhere make up the difference.
   const rest = Math.max(0, total - sum(named, ([, time]) => time) - object.handoff - object.unknown);
   const parts = [
     ...named,
-    ["holders", rest, others.length ? `${plural(others.length, "other thread")}` : "others", null],
+    ["holders", rest, "held by others, or from other places", null],
     ["handoff", object.handoff, "handoff: released, and not yet taken", null],
     ["unknown", object.unknown, "unknown: nobody is known to have held it", null],
-  ].filter(([, time]) => time > 0);
+  ].filter(([, time]) => time * 2000 > total);
   const rows = parts.map(([kind, time, who, site]) =>
     make("li", {}, swatch(kind), make("span", { class: "share" }, share(time, total)),
       make("span", { class: "who" }, kind.startsWith("holder-") ? `held by ${who}` : who, site ? [" from ", make("span", { class: "site" }, site)] : [])));
@@ -23,8 +21,8 @@ function holding(object) {
 
 function wakers(object) {
   const total = object.waits;
-  const rows = (object.wakers ?? []).slice(0, 3).map(({ thread, site, count: times }) =>
-    make("li", {}, make("span", { class: "share" }, share(times, total)), make("span", { class: "who" }, `ended by ${threadLabel(thread)}`, site ? [" at ", make("span", { class: "site" }, site)] : [])));
+  const rows = placesOf(object).map(({ threads, site, sum: times }) =>
+    make("li", {}, make("span", { class: "share" }, share(times, total)), make("span", { class: "who" }, `ended by ${threads}`, site ? [" at ", make("span", { class: "site" }, site)] : [])));
   return [make("ul", { class: "holding" }, rows)];
 }
 

@@ -26,10 +26,9 @@ function verdict() {
     const worst = locks[0];
     if (worst) {
       element.append(`${share(worst.waited, contention)} of that was for `, make("strong", {}, objectLabel(worst.object)));
-      const holders = byThread(worst.blamed);
-      const [first] = holders;
+      const [first] = placesOf(worst);
       if (first) {
-        element.append(", ", share(first.time, worst.waited), " of it while ", make("strong", {}, threadLabel(first.thread)), " held it");
+        element.append(", ", share(first.sum, worst.waited), " of it while ", make("strong", {}, first.threads), " held it");
         if (first.site) element.append(" from ", make("strong", { class: "site" }, first.site));
       }
       element.append(".");
@@ -38,16 +37,8 @@ function verdict() {
   page.append(element);
 }
 
-// Holders, those of one thread together, with the site where most was; the longest first.
-function byThread(blamed) {
-  const threads = new Map();
-  for (const { thread, site, time } of blamed ?? []) {
-    const known = threads.get(thread);
-    if (known) known.time += time;
-    else threads.set(thread, { thread, site, time });
-  }
-  return [...threads.values()].sort((a, b) => b.time - a.time);
-}
+// Who held an object while others waited, or ended waits for it, and where; the most first.
+const placesOf = (object) => (report.places[object.object] ?? []).map(([threads, site, sum]) => ({ threads, site, sum }));
 
 function timeOfThreads() {
   const other = Math.max(0, lives - contention - idleness);

@@ -70,8 +70,8 @@ function table(id, title, hint, rows, columns, command) {
 }
 
 function mainHolder(object) {
-  const [first] = byThread(object.blamed);
-  return first ? `${share(first.time, object.waited)} ${threadLabel(first.thread)}${first.site ? ` from ${first.site}` : ""}` : null;
+  const [first] = object.blamed ? placesOf(object) : [];
+  return first ? `${share(first.sum, object.waited)} ${first.threads}${first.site ? ` from ${first.site}` : ""}` : null;
 }
 
 function tables() {
