@@ -42,16 +42,21 @@ fn assert_separate(test: &TestDirectory) {
 /// Threads that record before, during and after the change, in every way to make it.
 #[test]
 fn threads_record_while_root_is_given_up() {
-    for way in ["setuid", "setreuid", "setresuid", "syscall"] {
+    for way in ["setuid", "setreuid", "setresuid", "syscall", "capset"] {
         println!("{way}");
         let Some(test) = closed("drops-root") else { return };
         let run = traced_mutexes(&test, &Program::c("hostile/drops_root.c")).args([way, "65534", "20000"]);
-        run.run().exited(DONE);
+        let output = run.run();
+        output.exited(DONE);
+        assert_eq!(output.stderr_text(), "");
         assert_complete(&test, 3 * (8 * 20_000 + 20));
         assert_separate(&test);
         let names = fs::read_dir(test.trace_directory().join("u65534")).unwrap();
         let names: Vec<_> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         assert!(!names.iter().any(|name| name.starts_with("trbuf.")), "left behind: {names:?}");
+        let trinfo = names.iter().find(|name| name.starts_with("trinfo.")).expect("the new user has a trinfo");
+        let trinfo = fs::read_to_string(test.trace_directory().join("u65534").join(trinfo)).unwrap();
+        assert!(trinfo.contains("\ncmdline ") && trinfo.contains("\nmap "), "{trinfo}");
     }
 }
 

@@ -63,9 +63,9 @@ fn begin(new: NewUser) -> bool {
         if ids[1] == 0 && !slot_layout().is_ring() && flush_stale_slots() {
             names_owner::remove_first_trbuf();
         }
-        // What root still makes is the new user's from here on.
+        // What root still makes is the new user's from here on. Root may have given up the right to use others' directories.
         sys::set_owner_of_new_files(effective);
-        process_info::write_at_first_record();
+        let _ = sys::as_file_system_user(effective, process_info::write_at_first_record);
     } else {
         PROCESS.changing_user.store(0, Relaxed);
         end_alone();

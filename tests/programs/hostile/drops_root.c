@@ -1,7 +1,8 @@
 // A daemon that gives up its rights: threads record before, during and after the change, and others are made after it.
 //
-//   drops_root WAY UID PAIRS    WAY: setuid, setreuid, setresuid; `syscall`, by which the other threads stay root; or `back`,
-//                               which becomes root again and then gives up for good
+//   drops_root WAY UID PAIRS    WAY: setuid, setreuid, setresuid; `syscall`, by which the other threads stay root; `back`,
+//                               which becomes root again and then gives up for good; or `capset`, which first gives up all
+//                               capabilities of root but those to become another user and to give files away
 //
 // Four threads make PAIRS pairs of lock and unlock each, of which the second half begins when all have made the first, and
 // meanwhile the main thread becomes the user UID; then four further threads make as many. The main thread makes 10 pairs
@@ -9,6 +10,7 @@
 
 #define _GNU_SOURCE
 #include <grp.h>
+#include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -44,6 +46,11 @@ static void become(const char *way, uid_t uid) {
     } else if (strcmp(way, "syscall") == 0) {
         CHECK(syscall(SYS_setresuid, uid, uid, uid) == 0 && syscall(SYS_setuid, 0) == -1);
         return;
+    } else if (strcmp(way, "capset") == 0) {
+        struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {0};
+        sets[0].effective = sets[0].permitted = 1u << CAP_SETUID | 1u << CAP_CHOWN;
+        CHECK(syscall(SYS_capset, &header, sets) == 0 && setuid(uid) == 0);
     } else if (strcmp(way, "setreuid") == 0)
         CHECK(setreuid(uid, uid) == 0);
     else if (strcmp(way, "setresuid") == 0)
