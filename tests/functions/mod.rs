@@ -25,7 +25,7 @@ fn shown(test: &TestDirectory) -> Vec<String> {
         let (before, call) = line.split_once("func_")?;
         let depth = before.len() - before.trim_end().len();
         let (what, arguments) = call.split_once('(')?;
-        let name = arguments.split([' ', ',', '(']).next()?.replace("(anonymous", "");
+        let name = arguments.trim_start_matches("(anonymous namespace)::").split([' ', ',', '(']).next()?;
         let sign = if what == "enter" { '+' } else { '-' };
         Some(format!("{}{sign}{name}", "  ".repeat((depth - 3) / 2)))
     };

@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use spec::EventSet;
-use spec::info::RINGS_REUSED;
+use spec::info::{RINGS_IN_MEMORY, RINGS_REUSED, WRITTEN_AT_ONCE};
 use spec::record::NANOS_PER_SECOND;
 use spec::tables::EVENTS;
 
@@ -129,11 +129,22 @@ fn describe(writer: &mut InfoWriter) {
     write_changed_events(writer);
     let config = CONFIG.get();
     writer.line("level", if config.only_blocked { b"blocked" } else { b"all" });
+    let in_memory = PROCESS.anonymous.load(Relaxed) != 0;
     if slot_layout().is_ring() {
         writer.line("buffer", b"ring");
         writer.number("ring", slot_layout().ring_size());
     } else {
-        writer.line("buffer", if PROCESS.anonymous.load(Relaxed) != 0 { b"anonymous" } else { b"shared" });
+        writer.line("buffer", if in_memory { b"anonymous" } else { b"shared" });
+    }
+    let note = match (in_memory, slot_layout().is_ring(), config.unbuffered) {
+        (true, true, _) => Some(RINGS_IN_MEMORY),
+        (true, false, true) => Some(WRITTEN_AT_ONCE),
+        _ => None,
+    };
+    if let Some(note) = note {
+        writer.raw(b"note ");
+        writer.raw(note.as_bytes());
+        writer.raw(b"\n");
     }
     for (_, name) in object_words::LAYOUTS.iter().filter(|(layout, _)| !object_words::knows(*layout)) {
         writer.raw(b"note the layout of this libc's ");

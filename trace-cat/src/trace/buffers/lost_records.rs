@@ -52,9 +52,36 @@ impl LostRecords {
 fn had_buffers_in_memory(path: &Path) -> bool {
     let (_, Some(FileName::Buffers(number))) = split_name(path) else { return false };
     let trinfo = ProcessFiles::of_file(path, number).path(FileName::Info(number));
-    let is_in_memory = |text: Vec<u8>| {
-        let (_, place) = info::lines(&text).filter(|(key, _)| *key == b"buffer").last()?;
-        Some(place == b"anonymous")
-    };
-    read_info(&trinfo).ok().and_then(is_in_memory) == Some(true)
+    read_info(&trinfo).is_ok_and(|text| is_lost_with_its_process(&text))
+}
+
+/// Whether a trinfo says so. A program that was executed later has its own lines behind those of the one before.
+fn is_lost_with_its_process(trinfo: &[u8]) -> bool {
+    info::lines(trinfo).fold(false, |is_lost, (key, value)| match key {
+        b"buffer" => value == b"anonymous",
+        b"note" if value == info::WRITTEN_AT_ONCE.as_bytes() => false,
+        b"note" if value == info::RINGS_IN_MEMORY.as_bytes() => true,
+        _ => is_lost,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lost_with_its_process_is_told_by_the_last_program() {
+        let (at_once, rings) = (info::WRITTEN_AT_ONCE, info::RINGS_IN_MEMORY);
+        for (trinfo, expected) in [
+            ("", false),
+            ("buffer anonymous\n", true),
+            ("buffer anonymous\nbuffer shared\n", false),
+            (&format!("buffer anonymous\nnote {at_once}\n"), false),
+            ("buffer ring\nring 65536\n", false),
+            (&format!("buffer ring\nring 65536\nnote {rings}\nnote another\n"), true),
+            (&format!("buffer anonymous\nnote {at_once}\nbuffer anonymous\n"), true),
+        ] {
+            assert_eq!(is_lost_with_its_process(trinfo.as_bytes()), expected, "{trinfo}");
+        }
+    }
 }
