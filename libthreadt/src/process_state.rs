@@ -79,6 +79,8 @@ pub struct ProcessState {
     pub changing_user: AtomicU32,
     /// 1 if some of the trbuf is in anonymous memory, because it cannot be in the file: a crash loses it.
     pub anonymous: AtomicU32,
+    /// 1 once there are slots for the threads that begin when the trbuf cannot be opened any more.
+    pub has_sandbox_slots: AtomicU32,
     /// The right to map several slots at once.
     pub growing: Hold,
     /// Slots that no thread has had yet.

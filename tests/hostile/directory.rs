@@ -86,6 +86,20 @@ fn chroot_during_the_run() {
     assert_complete(&test, 3 * 700);
 }
 
+/// As servers do that begin their workers in a new root: more threads than there have been before it.
+#[test]
+fn threads_that_begin_after_a_chroot_and_are_killed() {
+    let test = TestDirectory::new("chroot-threads");
+    let root = test.directory().join("root");
+    fs::create_dir(&root).unwrap();
+    if !privileged(&test) {
+        return;
+    }
+    let run = traced_steps(&test, "pairs 100 thread 100 chroot").arg(&root);
+    run.args(["threads", "8", "50", "pairs", "100", "kill"]).noise_expected().run().killed(libc::SIGKILL);
+    assert_complete(&test, 3 * (300 + 8 * 50));
+}
+
 /// A sandbox that forbids to open files, in place before the first record or after it.
 #[test]
 fn a_filter_that_forbids_to_open() {

@@ -1,6 +1,7 @@
 mod file_table;
 mod flush;
 mod flush_point;
+mod growth;
 mod in_flight;
 mod layout;
 mod losses;
@@ -25,6 +26,7 @@ mod tests;
 pub use file_table::{file_entry, has_records};
 pub use flush::{end_left_write_through, is_left_for_others, report_failure, report_unwritten};
 pub use flush_point::{is_flush_point, restart_count};
+pub use growth::grow_for_sandbox;
 pub use layout::{RECORDS_AT_ONCE, RESERVE, capacity, slot_layout};
 pub use quota::check_directory as check_directory_quota;
 pub use ring::{give_up_oldest, is_check_point};

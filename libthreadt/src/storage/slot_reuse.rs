@@ -6,11 +6,11 @@
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::file_table::file_entry;
+use super::growth::grow;
 use super::layout::slot_layout;
 use super::slot::{ALL_REGIONS, Slot, WriteRight};
 use super::slot_control::{SLOT_ENDED, SLOT_OWNED, SlotControl};
 use super::slot_table::{FRESH, for_each_slot};
-use super::trbuf::grow;
 use crate::clock;
 use crate::process_state::{self, PROCESS};
 use crate::sys::{Pool, reserve_pages, thread_exists, thread_id};

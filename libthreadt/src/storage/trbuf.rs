@@ -4,7 +4,6 @@
 //! system, or where the file cannot be opened any more, after a chroot for example) a chunk is anonymous memory, which a
 //! crash loses.
 
-use core::cell::Cell;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::fence;
@@ -19,12 +18,9 @@ use super::slot_table::{self, FRESH, HEADERS, add_chunk, for_each_chunk, for_eac
 use super::thread_local;
 use crate::config::CONFIG;
 use crate::control;
-use crate::process_state::{self, PROCESS, of_generation};
+use crate::process_state::{PROCESS, of_generation};
 use crate::sys::{self, Errno, Fd, Result};
-use crate::trace_dir::{SPARE_SLOTS, directory, names_owner};
-
-/// A chunk of slots has at most so many bytes, unless a single slot has more.
-const CHUNK_MAX: usize = 16 << 20;
+use crate::trace_dir::{SPARE_SLOTS, directory};
 
 /// Makes `fd`, a new and empty file or a spare one, this process's trbuf of this generation; the first one with slots for its
 /// first threads.
@@ -175,7 +171,7 @@ pub fn take_over(generation: usize, fd: &Fd, owner: &Owner) -> Result {
 }
 
 /// Notes to which generation of files new slots belong.
-fn set_generation(first: NonNull<SlotControl>, slots: usize, generation: usize) {
+pub fn set_generation(first: NonNull<SlotControl>, slots: usize, generation: usize) {
     for_each_in_chunk(first, slots, |slot| slot.generation.store(generation as u8, Relaxed));
 }
 
@@ -305,61 +301,8 @@ pub fn blank() -> bool {
 }
 
 /// Maps slots. The pages of a buffer may never be touched, those of a ring soon are.
-fn map_slots(fd: &Fd, at: u64, length: usize) -> Result<*mut u8> {
+pub fn map_slots(fd: &Fd, at: u64, length: usize) -> Result<*mut u8> {
     fd.map(at, length, !slot_layout().is_ring())
-}
-
-/// Maps a further chunk and returns one of its slots.
-pub fn grow() -> Option<Slot> {
-    if process_state::sandboxed().is_some() {
-        // No file can be opened, and in anonymous memory nothing would be left of a process that is killed.
-        return None;
-    }
-    let slot_size = slot_layout().slot_size();
-    // Threads that start together must not each reserve a complete chunk: the later ones map one slot.
-    let alone = PROCESS.growing.take();
-    let most = (CHUNK_MAX / slot_size).max(1) as u32;
-    let generation = process_state::generation();
-    let slots = if alone { PROCESS.slots[generation].load(Relaxed).clamp(1, most) } else { 1 };
-    let slot = grow_by(generation, slots, slot_size);
-    if alone {
-        PROCESS.growing.release();
-    }
-    slot
-}
-
-/// Maps a chunk of so many slots and returns one of them; the others are for the next threads.
-fn grow_by(generation: usize, slots: u32, slot_size: usize) -> Option<Slot> {
-    let at = slot_layout().slot_offset(PROCESS.slots[generation].fetch_add(slots, Relaxed).into());
-    let length = slots as usize * slot_size;
-    let map_more = || {
-        let fd = names_owner::open_trbuf(generation)?;
-        fd.reserve(at, length as u64)?;
-        map_slots(&fd, at, length)
-    };
-    let in_file = if PROCESS.anonymous.load(Relaxed) == 0 { map_more().ok() } else { None };
-    let first = match in_file {
-        Some(first) => first,
-        None => {
-            PROCESS.anonymous.store(1, Relaxed);
-            sys::map_anonymous(length).ok()?
-        }
-    };
-    // SAFETY: fresh slots, mapped for good.
-    let controls = unsafe { new_controls(NonNull::new(first)?, slots as usize, slot_size) }.ok()?;
-    set_generation(controls, slots as usize, generation);
-    let own = Cell::new(None);
-    let offer = |slot: Slot| {
-        slot.anonymous.store(in_file.is_none().into(), Relaxed);
-        // Other threads may take from the pool what this one has put there.
-        match own.get() {
-            None => own.set(Some(slot)),
-            Some(_) => slot.put_into(&FRESH),
-        }
-    };
-    // SAFETY: made above, and mapped for good.
-    unsafe { add_chunk(controls, slots as usize, offer) };
-    own.get()
 }
 
 #[cfg(test)]

@@ -58,7 +58,8 @@ pub struct ClaimedSpare {
     pub slots: usize,
 }
 
-fn slots() -> usize {
+/// How many slots each has.
+pub fn slots() -> usize {
     (SLOTS_SIZE / CONFIG.get().layout.slot_size()).clamp(2, SLOTS_MAX)
 }
 
