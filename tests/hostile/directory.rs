@@ -6,7 +6,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::super::harness::TestDirectory;
+use super::super::harness::{CommandOutput, TestDirectory};
 use super::{
     account, assert_complete, assert_counted, complains_once, merged_by_script, privately, steps, traced_mutexes,
     traced_steps, words,
@@ -71,17 +71,21 @@ fn a_read_only_file_system_comes_in_between() {
     assert_complete(&test, 3 * 700);
 }
 
-/// Without a way to the directory from the new root, and with the absolute path leading elsewhere.
+/// Runs the steps `then` after 200 pairs and a chroot. There is no way to the directory from the new root, and its absolute path leads
+/// elsewhere. `None` for others than root.
+fn behind_a_chroot(test: &TestDirectory, then: &[&str]) -> Option<CommandOutput> {
+    let root = test.directory().join("root");
+    fs::create_dir(&root).unwrap();
+    if !privileged(test) {
+        return None;
+    }
+    Some(traced_steps(test, "pairs 100 thread 100 chroot").arg(&root).args(then).noise_expected().run())
+}
+
 #[test]
 fn chroot_during_the_run() {
     let test = TestDirectory::new("chroot");
-    let root = test.directory().join("root");
-    fs::create_dir(&root).unwrap();
-    if !privileged(&test) {
-        return;
-    }
-    let run = traced_steps(&test, "pairs 100 thread 100 chroot").arg(&root);
-    let output = run.args(["thread", "400", "pairs", "100"]).noise_expected().run();
+    let Some(output) = behind_a_chroot(&test, &["thread", "400", "pairs", "100"]) else { return };
     complains_once(&output, "No such file or directory");
     assert_complete(&test, 3 * 700);
 }
@@ -90,13 +94,8 @@ fn chroot_during_the_run() {
 #[test]
 fn threads_that_begin_after_a_chroot_and_are_killed() {
     let test = TestDirectory::new("chroot-threads");
-    let root = test.directory().join("root");
-    fs::create_dir(&root).unwrap();
-    if !privileged(&test) {
-        return;
-    }
-    let run = traced_steps(&test, "pairs 100 thread 100 chroot").arg(&root);
-    run.args(["threads", "8", "50", "pairs", "100", "kill"]).noise_expected().run().killed(libc::SIGKILL);
+    let Some(output) = behind_a_chroot(&test, &["threads", "8", "50", "pairs", "100", "kill"]) else { return };
+    output.killed(libc::SIGKILL);
     assert_complete(&test, 3 * (300 + 8 * 50));
 }
 

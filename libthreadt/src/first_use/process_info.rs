@@ -133,23 +133,17 @@ fn describe(writer: &mut InfoWriter) {
     if slot_layout().is_ring() {
         writer.line("buffer", b"ring");
         writer.number("ring", slot_layout().ring_size());
+        if in_memory {
+            writer.note(&[RINGS_IN_MEMORY.as_bytes()]);
+        }
     } else {
         writer.line("buffer", if in_memory { b"anonymous" } else { b"shared" });
-    }
-    let note = match (in_memory, slot_layout().is_ring(), config.unbuffered) {
-        (true, true, _) => Some(RINGS_IN_MEMORY),
-        (true, false, true) => Some(WRITTEN_AT_ONCE),
-        _ => None,
-    };
-    if let Some(note) = note {
-        writer.raw(b"note ");
-        writer.raw(note.as_bytes());
-        writer.raw(b"\n");
+        if in_memory && config.unbuffered {
+            writer.note(&[WRITTEN_AT_ONCE.as_bytes()]);
+        }
     }
     for (_, name) in object_words::LAYOUTS.iter().filter(|(layout, _)| !object_words::knows(*layout)) {
-        writer.raw(b"note the layout of this libc's ");
-        writer.raw(name);
-        writer.raw(b" is not known: columns read from it are 0\n");
+        writer.note(&[b"the layout of this libc's ", name, b" is not known: columns read from it are 0"]);
     }
 }
 
@@ -200,9 +194,7 @@ fn write_completeness(writer: &mut InfoWriter) {
     let reused = PROCESS.reused_rings.load(Relaxed);
     if reused != 0 {
         let [before, after] = RINGS_REUSED;
-        for text in ["note ", before, number.format(reused), after, "\n"] {
-            writer.raw(text.as_bytes());
-        }
+        writer.note(&[before, number.format(reused), after].map(str::as_bytes));
     }
 }
 

@@ -229,7 +229,7 @@ impl Scene {
         Some(self.records_of(&file, &[copy], text))
     }
 
-    pub(super) fn record_file(&self, slot: &Slot) -> PathBuf {
+    fn record_file(&self, slot: &Slot) -> PathBuf {
         self.directory.path().join(format!("tr.{PID:07x}.{:03x}", slot.lwp.load(Relaxed) & 0xfff))
     }
 

@@ -104,25 +104,29 @@ fn open_files(directory: &Path) -> usize {
     entries.filter(|entry| fs::read_link(entry.path()).is_ok_and(|target| target.starts_with(directory))).count()
 }
 
+/// Runs `work` with a new scene for each step at which a handler can come. In the first region records begin at `position`.
+fn at_each_step(position: u32, work: impl Fn(&Scene, usize) + Copy + Send + 'static) {
+    for step in 0..STEPS {
+        explore(0, || {
+            let scene = Scene::new(&[5], SlotLayout::BUFFERS, position);
+            let (actor, observer) = (scene.clone(), scene.observer());
+            (vec![Box::new(move || work(&actor, step))], observer)
+        });
+    }
+}
+
 #[test]
 fn a_handler_that_leaves_by_a_jump_at_any_step_costs_its_record_alone() {
     let _guard = lock_process();
     for (write_through, position) in [(false, nearly_full()), (true, 0)] {
-        for step in 0..STEPS {
-            explore(0, || {
-                let scene = Scene::new(&[5], SlotLayout::BUFFERS, position);
-                let (actor, observer) = (scene.clone(), scene.observer());
-                let work = move || {
-                    actor.adopt_first(position, write_through);
-                    record_and_leave(&actor, step);
-                    assert_eq!(actor.slots[0].writer.load(Relaxed), 0, "the jump has left a writer");
-                    assert!(!actor.slots[0].has_record_in_progress(), "the jump has left a record");
-                    flush_all_slots();
-                    assert_eq!(open_files(actor.directory.path()), 0, "the jump has left a descriptor");
-                };
-                (vec![Box::new(work)], observer)
-            });
-        }
+        at_each_step(position, move |scene, step| {
+            scene.adopt_first(position, write_through);
+            record_and_leave(scene, step);
+            assert_eq!(scene.slots[0].writer.load(Relaxed), 0, "the jump has left a writer");
+            assert!(!scene.slots[0].has_record_in_progress(), "the jump has left a record");
+            flush_all_slots();
+            assert_eq!(open_files(scene.directory.path()), 0, "the jump has left a descriptor");
+        });
     }
 }
 
@@ -131,22 +135,15 @@ fn a_handler_that_writes_behind_what_it_leaves_by_a_jump_leaves_no_hole() {
     let _guard = lock_process();
     // The third record writes those before it.
     let position = capacity(0) - RESERVE - 100;
-    for step in 0..STEPS {
-        explore(0, || {
-            let scene = Scene::new(&[5], SlotLayout::BUFFERS, position);
-            let (actor, observer) = (scene.clone(), scene.observer());
-            let work = move || {
-                actor.adopt_first(position, false);
-                // The handler's region is full after one record.
-                let slot = actor.slots[0];
-                let nearly = slot.flush_thresholds[1].load(Relaxed) - 1;
-                slot.regions[1].write_position.store(pack_range(nearly..nearly), Relaxed);
-                record_and_leave(&actor, step);
-                flush_all_slots();
-            };
-            (vec![Box::new(work)], observer)
-        });
-    }
+    at_each_step(position, move |scene, step| {
+        scene.adopt_first(position, false);
+        // The handler's region is full after one record.
+        let slot = scene.slots[0];
+        let nearly = slot.flush_thresholds[1].load(Relaxed) - 1;
+        slot.regions[1].write_position.store(pack_range(nearly..nearly), Relaxed);
+        record_and_leave(scene, step);
+        flush_all_slots();
+    });
 }
 
 #[test]

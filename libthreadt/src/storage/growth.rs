@@ -1,18 +1,16 @@
 //! Further slots for a trbuf that is in use.
 
 use core::cell::Cell;
-use core::ptr::NonNull;
 use core::sync::atomic::Ordering::Relaxed;
 
 use spec::buffer::PAGE;
 
 use super::layout::slot_layout;
 use super::slot::Slot;
-use super::slot_control::new_controls;
-use super::slot_table::{FRESH, add_chunk};
-use super::trbuf::{map_slots, set_generation};
+use super::slot_table::FRESH;
+use super::trbuf::{add_slots, map_slots};
 use crate::process_state::{self, PROCESS};
-use crate::sys::{self, Errno};
+use crate::sys;
 use crate::trace_dir::names_owner;
 
 /// A chunk of slots has at most so many bytes, unless a single slot has more.
@@ -24,13 +22,12 @@ pub fn grow() -> Option<Slot> {
         // No file can be opened, and in anonymous memory nothing would be left of a process that is killed.
         return None;
     }
-    let slot_size = slot_layout().slot_size();
     // Threads that start together must not each reserve a complete chunk: the later ones map one slot.
     let alone = PROCESS.growing.take();
-    let most = (CHUNK_MAX / slot_size).max(1) as u32;
+    let most = (CHUNK_MAX / slot_layout().slot_size()).max(1) as u32;
     let generation = process_state::generation();
     let slots = if alone { PROCESS.slots[generation].load(Relaxed).clamp(1, most) } else { 1 };
-    let slot = grow_by(generation, slots, slot_size);
+    let slot = grow_by(generation, slots);
     if alone {
         PROCESS.growing.release();
     }
@@ -46,31 +43,32 @@ pub fn grow_for_sandbox(slots: usize) {
     if !is_wanted {
         return;
     }
-    let (slot_size, generation) = (slot_layout().slot_size(), process_state::generation());
-    let at = slot_layout().slot_offset(PROCESS.slots[generation].fetch_add(slots as u32, Relaxed).into());
-    let length = slots * slot_size;
+    let generation = process_state::generation();
+    let (at, length) = next_range(generation, slots as u32);
     let map_sparse = || {
         let fd = names_owner::open_trbuf(generation)?;
         // The file becomes that long, unless another thread has made it longer meanwhile.
         fd.reserve(at + (length - PAGE) as u64, PAGE as u64)?;
-        let first = NonNull::new(fd.map(at, length, true)?).ok_or(Errno(libc::ENOMEM))?;
-        // SAFETY: fresh slots, mapped for good.
-        unsafe { new_controls(first, slots, slot_size) }
+        map_slots(&fd, at, length)
     };
-    let Ok(controls) = map_sparse() else { return };
-    set_generation(controls, slots, generation);
+    let Ok(first) = map_sparse() else { return };
     let offer = |slot: Slot| {
         slot.is_hole.store(1, Relaxed);
         slot.put_into(&FRESH);
     };
-    // SAFETY: made above, and mapped for good.
-    unsafe { add_chunk(controls, slots, offer) };
+    // SAFETY: fresh slots, mapped for good. Without memory for their controls there are none.
+    let _ = unsafe { add_slots(generation, first, slots, offer) };
+}
+
+/// Where in the trbuf the next so many slots are, and how many bytes they have. They are the caller's.
+fn next_range(generation: usize, slots: u32) -> (u64, usize) {
+    let at = slot_layout().slot_offset(PROCESS.slots[generation].fetch_add(slots, Relaxed).into());
+    (at, slots as usize * slot_layout().slot_size())
 }
 
 /// Maps a chunk of so many slots and returns one of them; the others are for the next threads.
-fn grow_by(generation: usize, slots: u32, slot_size: usize) -> Option<Slot> {
-    let at = slot_layout().slot_offset(PROCESS.slots[generation].fetch_add(slots, Relaxed).into());
-    let length = slots as usize * slot_size;
+fn grow_by(generation: usize, slots: u32) -> Option<Slot> {
+    let (at, length) = next_range(generation, slots);
     let map_more = || {
         let fd = names_owner::open_trbuf(generation)?;
         fd.reserve(at, length as u64)?;
@@ -84,9 +82,6 @@ fn grow_by(generation: usize, slots: u32, slot_size: usize) -> Option<Slot> {
             sys::map_anonymous(length).ok()?
         }
     };
-    // SAFETY: fresh slots, mapped for good.
-    let controls = unsafe { new_controls(NonNull::new(first)?, slots as usize, slot_size) }.ok()?;
-    set_generation(controls, slots as usize, generation);
     let own = Cell::new(None);
     let offer = |slot: Slot| {
         slot.anonymous.store(in_file.is_none().into(), Relaxed);
@@ -96,7 +91,7 @@ fn grow_by(generation: usize, slots: u32, slot_size: usize) -> Option<Slot> {
             Some(_) => slot.put_into(&FRESH),
         }
     };
-    // SAFETY: made above, and mapped for good.
-    unsafe { add_chunk(controls, slots as usize, offer) };
+    // SAFETY: fresh slots, mapped for good.
+    unsafe { add_slots(generation, first, slots as usize, offer) }.ok()?;
     own.get()
 }

@@ -49,14 +49,12 @@ pub fn make(generation: usize, fd: &Fd, owner: &Owner) -> Result {
         unsafe { control::attach(header, fd) };
     }
     of_generation(&HEADERS, generation).store(header, Release);
-    if let Some(first) = NonNull::new(header.wrapping_add(SLOTS_OFFSET)).filter(|_| slots != 0) {
-        of_generation(&PROCESS.slots, generation).store(slots as u32, Relaxed);
-        // SAFETY: fresh slots, mapped for good.
-        unsafe {
-            add_chunk(new_controls(first, slots, slot_layout().slot_size())?, slots, |slot| slot.put_into(&FRESH))
-        };
+    if slots == 0 {
+        return Ok(());
     }
-    Ok(())
+    of_generation(&PROCESS.slots, generation).store(slots as u32, Relaxed);
+    // SAFETY: fresh slots, mapped for good.
+    unsafe { add_slots(generation, header.wrapping_add(SLOTS_OFFSET), slots, |slot| slot.put_into(&FRESH)) }
 }
 
 /// Makes the memory at `base`, a spare trbuf with so many slots, this process's trbuf.
@@ -170,8 +168,23 @@ pub fn take_over(generation: usize, fd: &Fd, owner: &Owner) -> Result {
     Ok(())
 }
 
+/// Adds so many slots at `first` to those of this generation, and offers each.
+///
+/// # Safety
+/// The memory must be fresh slots, mapped for good.
+pub unsafe fn add_slots(generation: usize, first: *mut u8, slots: usize, offer: impl Fn(Slot)) -> Result {
+    let first = NonNull::new(first).ok_or(Errno(libc::ENOMEM))?;
+    // SAFETY: the caller's, and made here.
+    unsafe {
+        let controls = new_controls(first, slots, slot_layout().slot_size())?;
+        set_generation(controls, slots, generation);
+        add_chunk(controls, slots, offer);
+    }
+    Ok(())
+}
+
 /// Notes to which generation of files new slots belong.
-pub fn set_generation(first: NonNull<SlotControl>, slots: usize, generation: usize) {
+fn set_generation(first: NonNull<SlotControl>, slots: usize, generation: usize) {
     for_each_in_chunk(first, slots, |slot| slot.generation.store(generation as u8, Relaxed));
 }
 

@@ -175,6 +175,13 @@ impl InfoWriter {
         self.raw(b"\n");
     }
 
+    /// Adds a note: a sentence, of these parts.
+    pub fn note(&mut self, parts: &[&[u8]]) {
+        self.raw(b"note ");
+        parts.iter().for_each(|part| self.raw(part));
+        self.raw(b"\n");
+    }
+
     /// Adds a number in hexadecimal digits.
     pub fn hex(&mut self, number: u64) {
         self.raw(b"0x");

@@ -117,7 +117,7 @@ pub fn write_new(writer: &mut InfoWriter) {
 pub fn write_last(writer: &mut InfoWriter) {
     write_new(writer);
     if IS_FULL.load(Relaxed) {
-        writer.raw(b"note some names of the program's own events are not here: it has too many\n");
+        writer.note(&[b"some names of the program's own events are not here: it has too many"]);
     }
 }
 
