@@ -31,16 +31,13 @@ impl CallKey {
     /// The key of the record `line`, whose event is `event`.
     pub fn of(line: &[u8], (category, number, _): (u8, u8, u8)) -> CallKey {
         let (pid, lwp, tid) = (columns::pid(line), columns::lwpid(line), columns::tid(line));
-        let name = match (category, number) {
-            (USER, USER_SPAN) => columns::hex(columns::argument(line, 0)),
-            _ => 0,
-        };
+        let name = CallKey::name_of((category, number), || columns::hex(columns::argument(line, 0)));
         CallKey { pid, lwp, tid, category, number, name }
     }
 
     /// The name in the key of a call with this event, whose first argument is `a1`.
-    pub fn name_of(event: (u8, u8), a1: u64) -> u64 {
-        if event == (USER, USER_SPAN) { a1 } else { 0 }
+    pub fn name_of(event: (u8, u8), a1: impl FnOnce() -> u64) -> u64 {
+        if event == (USER, USER_SPAN) { a1() } else { 0 }
     }
 }
 

@@ -123,7 +123,7 @@ impl TimelineFormatter for JsonCallsFormat {
 fn put_call(call: &Call, open_calls: &OpenCallTable, interned: &InternedNames, more: &str, out: &mut Vec<u8>) {
     let Call { event, pid, lwp, tid, entry, returned, .. } = call;
     let (category, number) = (event.category, event.number);
-    let name = entry.map_or(0, |entry| CallKey::name_of((category, number), entry.arguments[0].bits()));
+    let name = entry.map_or(0, |entry| CallKey::name_of((category, number), || entry.arguments[0].bits()));
     let key = CallKey { pid: *pid, lwp: *lwp, tid: *tid, category, number, name };
     let open_duration = entry.filter(|_| call.is_open()).and_then(|entry| {
         let until = open_calls.find(key, entry.time)?;

@@ -128,7 +128,7 @@ impl TableExport {
         subject: CallSubject,
     ) -> io::Result<(Option<u64>, CallSubject)> {
         let NumericRecord { pid, lwp, tid, event: (category, number), which, time, .. } = *record;
-        let name = CallKey::name_of((category, number), record.arguments[0]);
+        let name = CallKey::name_of((category, number), || record.arguments[0]);
         let key = CallKey { pid, lwp, tid, category, number, name };
         match which {
             1 => {

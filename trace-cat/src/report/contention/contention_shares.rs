@@ -66,17 +66,19 @@ impl ContentionShares {
         }
     }
 
+    fn has_room(&self, key: &ShareKey) -> bool {
+        self.rows.len() < ROWS_MAX || self.rows.contains_key(key)
+    }
+
     fn add_row(&mut self, key: ShareKey, added: WaitSum) {
-        let is_full = |shares: &ContentionShares| shares.rows.len() >= ROWS_MAX && !shares.rows.contains_key(&key);
-        if is_full(self) && !self.has_sites_alone {
+        if !self.has_sites_alone && !self.has_room(&key) {
             self.has_sites_alone = true;
             for (key, sum) in std::mem::take(&mut self.rows) {
                 self.rows.entry(key.with_site_alone()).or_default().add(sum);
             }
         }
         let key = if self.has_sites_alone { key.with_site_alone() } else { key };
-        let has_room = self.rows.len() < ROWS_MAX || self.rows.contains_key(&key);
-        let sum = if has_room { self.rows.entry(key).or_default() } else { &mut self.others };
+        let sum = if self.has_room(&key) { self.rows.entry(key).or_default() } else { &mut self.others };
         sum.add(added);
     }
 }
