@@ -117,7 +117,7 @@ fn describe(writer: &mut InfoWriter) {
     if let Ok(length) = path::read_link(c"/proc/self/exe", scratch) {
         writer.line("exe", scratch.get(..length).unwrap_or(b""));
     }
-    if let Ok(name) = sys::thread_name() {
+    if let Ok(name) = sys::process_name() {
         writer.line("comm", text(&name));
     }
     command_line::write(writer);
