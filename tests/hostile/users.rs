@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 
-use super::super::harness::{Program, TestDirectory, Trace};
+use super::super::harness::{Program, TestDirectory, Trace, trace_cat};
 use super::directory::{open_to_all, privileged};
-use super::{DONE, account, assert_complete, traced_mutexes, traced_steps};
+use super::{DONE, account, assert_complete, steps, traced_mutexes, traced_steps};
 
 const NOBODY: u32 = 65534;
 
@@ -154,6 +154,24 @@ fn setuid_where_the_new_user_cannot_reach_the_directory() {
     assert_complete(&test, 3 * 700);
 }
 
+/// Of a program that does so before its first call there is nothing: the launcher says which directory is in the way.
+#[test]
+fn the_launcher_names_the_directory_that_keeps_a_new_user_out() {
+    let test = TestDirectory::new("setuid-launched");
+    if !privileged(&test) {
+        return;
+    }
+    fs::set_permissions(test.directory(), fs::Permissions::from_mode(0o700)).unwrap();
+    let run = test.native(trace_cat()).args(["run", "-d", "trace", "-e", "mutex"]).arg(steps().path());
+    let output = run.args(["setuid", "65534", "pairs", "100"]).noise_expected().run();
+    let place = test.directory().canonicalize().unwrap();
+    let reason = format!(
+        "nothing was recorded: it became another user, who may not enter {} (mode 0700): try -d with",
+        place.display()
+    );
+    assert!(output.exited(DONE).stderr_text().contains(&reason), "{}", output.stderr_text());
+}
+
 /// A child that becomes another user, as a server's workers do, its children, and what it executes.
 #[test]
 fn children_and_executed_programs_of_the_new_user() {
@@ -188,7 +206,7 @@ fn both_users_buffers_are_recovered() {
     let output = run.run();
     assert!(!output.status.success());
     assert_complete(&test, 3 * 950);
-    test.native(super::super::harness::trace_cat()).arg("--recover").arg(test.trace_directory()).run().success();
+    test.native(trace_cat()).arg("--recover").arg(test.trace_directory()).run().success();
     assert_complete(&test, 3 * 950);
     assert_separate(&test);
     let left = fs::read_dir(test.trace_directory().join("u65534")).unwrap();

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::super::harness::{Program, TestDirectory, repository};
+use super::super::harness::{Program, TestDirectory, repository, trace_cat};
 use super::{document, report};
 
 /// `FILE:LINE` of the line of a program's source that ends in this comment.
@@ -106,6 +106,7 @@ fn debug_files_and_changed_programs_are_told_by_build_ids() {
     let without = reported(&test, &[]);
     let offset = format!("{}+0x", program.file_name().unwrap().to_str().unwrap());
     assert!(texts(&without, "sites", "site").iter().any(|site| site.starts_with(&offset)), "{without:#}");
+    assert_reason(&test, "names from program: no debug information (build with -g, or install it: package -dbgsym)");
     let directory = test.directory().join("debug");
     let options = ["--debug-dir", directory.to_str().unwrap()];
     assert_names(&reported(&test, &options), "sites", "site", &[&named]);
@@ -118,10 +119,46 @@ fn debug_files_and_changed_programs_are_told_by_build_ids() {
     fs::copy(other.path(), &program).unwrap();
     let changed = reported(&test, &[]);
     assert!(texts(&changed, "sites", "site").iter().any(|site| site.starts_with(&offset)), "{changed:#}");
-    let page = report(&test, &[]).run();
-    let note = format!("names from {}: it has changed since (other build ID)", program.display());
-    let text = page.success().stdout_text();
-    assert_eq!(text.matches(&note).count(), 1, "{text}");
+    assert_reason(&test, &format!("names from {}: it has changed since (other build ID)", program.display()));
+    fs::remove_file(&program).unwrap();
+    assert_reason(&test, "names from program: not found here");
+}
+
+/// Fails unless the report, as text and for browsers, has this reason why names are missing, once, and no other.
+#[track_caller]
+fn assert_reason(test: &TestDirectory, reason: &str) {
+    for format in ["text", "html"] {
+        let page = report(test, &["-F", format]).run();
+        let text = page.success().stdout_text();
+        assert_eq!([reason, "names from "].map(|text_of| text.matches(text_of).count()), [1, 1], "{reason}: {text}");
+    }
+}
+
+/// A file of merged records has only addresses, unless the trinfo is beside it.
+#[test]
+fn a_merged_trace_has_the_names_that_are_beside_it() {
+    let test = TestDirectory::new("report-merged-names");
+    let program = Program::c("report/names.c");
+    let run = |output: &str| {
+        let run = test.native(trace_cat()).args(["run", "-d", "trace", "-o", output]).arg(program.path()).run();
+        run.success();
+        run.stderr_text().to_owned()
+    };
+    // The page has no names of objects that nobody waits for, the document no advice.
+    let page = |path: &str| {
+        ["text", "json"].map(|format| {
+            let page = test.native(trace_cat()).args(["report", "-F", format, path]).run();
+            page.success();
+            page.stdout_text().to_owned()
+        })
+    };
+    let (advice, inside) = ("its trinfo is not beside its records: report on the trace's directory", "trace/merged");
+    assert!(run("merged").ends_with("merged: the merged trace; the names of its code are in trace\n"));
+    let [text, document] = page("merged");
+    assert!(text.matches(advice).count() == 1 && !document.contains("queue_lock"), "{text}");
+    assert!(run(inside).ends_with("trace/merged: the merged trace\n"));
+    let [text, document] = page(inside);
+    assert!(!text.contains(advice) && document.contains("queue_lock"), "{text}");
 }
 
 #[test]

@@ -92,7 +92,8 @@ fn the_trace_is_merged_into_a_file() {
     let test = TestDirectory::new("run-merge");
     let output = started(&test).args(["-o", "merged", "sh", "-c", "true | true"]).run();
     output.success();
-    assert!(output.stderr_text().ends_with("trace-cat: merged: the merged trace\n"), "{}", output.stderr_text());
+    let note = "trace-cat: merged: the merged trace; the names of its code are in trace\n";
+    assert!(output.stderr_text().ends_with(note), "{}", output.stderr_text());
     let merged = fs::read_to_string(test.directory().join("merged")).unwrap();
     assert!(!merged.is_empty() && merged == test.merged().text());
     // Of a directory with an earlier trace, what this run left.

@@ -59,7 +59,7 @@ def sums_of(reports):
 
 
 def run_job(fleet, result):
-    """Returns the seconds of time and of processor time."""
+    """Returns the seconds of time and of processor time, and the largest resident memory in MiB: that of the Java machine."""
     settings = [word for name, value in SPARK.items() for word in ("--conf", f"{name}={value}")]
     command = [pathlib.Path(sys.executable).with_name("spark-submit"), "--master", "local[2]", *settings]
     began = time.monotonic()
@@ -69,7 +69,7 @@ def run_job(fleet, result):
     _, status, usage = os.wait4(job.pid, 0)
     if status:
         sys.exit(messages[-4000:])
-    return time.monotonic() - began, usage.ru_utime + usage.ru_stime
+    return time.monotonic() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss // 1024
 
 
 def compare(result, hosts, reports):
@@ -98,17 +98,17 @@ def compare(result, hosts, reports):
 def main():
     traces, fleet = record_traces(), WORK / "fleet"
     reports, made, last = list(traces.values()), 0, None
-    print(f"{'hosts':>6} {'records':>10} {'seconds':>8} {'processor':>10}  microseconds of it for each further record")
+    print(f"{'hosts':>6} {'records':>10} {'seconds':>8} {'processor':>10} {'MiB':>5}  microseconds of processor time for each further record")
     for hosts in HOSTS:
         for host in range(made, hosts):
             for trace in traces:
                 trace_cat("-F", "parquet", "--partition", "--host", f"host-{host:03}", "-o", fleet, trace)
         made, result = hosts, WORK / "result"
-        seconds, processor = run_job(fleet, result)
+        seconds, processor, memory = run_job(fleet, result)
         records = compare(result, hosts, reports)
         shutil.rmtree(result)
         cost = f"{(processor - last[1]) / (records - last[0]) * 1e6:.2f}" if last else ""
-        print(f"{hosts:6} {records:10} {seconds:8.1f} {processor:10.1f}  {cost}", flush=True)
+        print(f"{hosts:6} {records:10} {seconds:8.1f} {processor:10.1f} {memory:5}  {cost}", flush=True)
         last = (records, processor)
 
 

@@ -95,7 +95,7 @@ fn record(
             merge(Options::newest_of(directory.clone(), printing))
         };
         if merged {
-            diagnostics.report_note(output.display(), "the merged trace");
+            summary::report_merged(output, options.format, &directory, diagnostics);
         } else if ended == ProgramEnd::Status(0) {
             ended = ProgramEnd::Status(OWN_FAILURE);
         }

@@ -1,14 +1,16 @@
 //! The messages after the program has ended.
 
+use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use indicatif::DecimalBytes;
 use rustix::process::geteuid;
 
 use super::new_files::{NewFiles, TraceFiles};
-use crate::options::RunOptions;
+use crate::options::{OutputFormat, RunOptions};
 use crate::support::diagnostics::Diagnostics;
+use crate::trace::file_names::is_subdirectory;
 
 /// Reports where the trace is and how to read it, or why there may be none.
 pub fn report(options: &RunOptions, directory: &Path, before: &TraceFiles, new: &NewFiles, diagnostics: &Diagnostics) {
@@ -55,6 +57,17 @@ pub fn report(options: &RunOptions, directory: &Path, before: &TraceFiles, new: 
     }
 }
 
+/// Reports where the merged trace is. Records have only addresses; the other formats have the names.
+pub fn report_merged(output: &Path, format: OutputFormat, directory: &Path, diagnostics: &Diagnostics) {
+    let parent = output.parent().map(|parent| Path::new(".").join(parent));
+    let is_apart = parent.and_then(|parent| parent.canonicalize().ok()) != directory.canonicalize().ok();
+    let note = match format {
+        OutputFormat::Raw if is_apart => format!("; the names of its code are in {}", directory.display()),
+        _ => String::new(),
+    };
+    diagnostics.report_note(output.display(), format_args!("the merged trace{note}"));
+}
+
 /// What may be the reason, the likeliest first.
 fn why_nothing(options: &RunOptions, directory: &Path) -> String {
     let recording = &options.recording;
@@ -80,14 +93,40 @@ fn why_nothing(options: &RunOptions, directory: &Path) -> String {
     }
     reasons
         .push("its calls are in statically linked children, or LD_PRELOAD was taken out of the environment".to_owned());
-    if geteuid().is_root()
-        && let Ok(mode) = directory.metadata().map(|metadata| metadata.mode() & 0o777)
-        && mode & 0o002 == 0
-    {
-        let place = directory.display();
-        reasons.push(format!("it became another user, who may not write to {place} (mode {mode:04o})"));
+    if geteuid().is_root() {
+        let user = "it became another user, who may not";
+        // What a directory is in keeps other users out also of the subdirectory that the library makes for them.
+        if let Some((parent, mode)) = closed_parent(directory) {
+            let place = parent.display();
+            let what = format!("{user} enter {place} (mode {mode:04o}): try -d with a directory below /var/tmp");
+            // The library makes it when the user changes.
+            if has_directory_of_user(directory) {
+                return what;
+            }
+            reasons.push(what);
+        } else if let Ok(mode) = directory.metadata().map(|metadata| metadata.mode() & 0o777)
+            && mode & 0o002 == 0
+        {
+            reasons.push(format!("{user} write to {} (mode {mode:04o})", directory.display()));
+        }
     }
     format!("perhaps {}", reasons.join(", or "))
+}
+
+/// The first directory above a directory that only its owner and their group may enter, and its mode.
+fn closed_parent(directory: &Path) -> Option<(PathBuf, u32)> {
+    let path = directory.canonicalize().ok()?;
+    path.ancestors().skip(1).find_map(|parent| {
+        let mode = parent.metadata().ok()?.mode() & 0o777;
+        (mode & 0o001 == 0).then(|| (parent.to_owned(), mode))
+    })
+}
+
+/// Whether a directory has a subdirectory `u<uid>`, for what a process records after it has become another user.
+fn has_directory_of_user(directory: &Path) -> bool {
+    let mut entries = directory.read_dir().into_iter().flatten().flatten();
+    let is_of_user = |name: &OsStr| is_subdirectory(name.as_ref()) && name.as_encoded_bytes().starts_with(b"u");
+    entries.any(|entry| is_of_user(&entry.file_name()))
 }
 
 fn count<Number: PartialEq + From<u8> + std::fmt::Display>(number: Number, one: &str, more: &str) -> String {

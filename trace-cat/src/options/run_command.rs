@@ -37,7 +37,8 @@ pub struct RunOptions {
 
     /// When the program has ended, merge the trace into FILE
     ///
-    /// The files stay in their directory too. Example: trace-cat run -o sort.txt -F text sort -n numbers
+    /// The files stay in their directory too. Records have only addresses: a report has names if FILE is in that directory.
+    /// Example: trace-cat run -o sort.txt -F text sort -n numbers
     #[arg(short = 'o', long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Where to")]
     pub output: Option<PathBuf>,
 

@@ -23,4 +23,4 @@ mod variable_types;
 pub use aliases::Aliases;
 pub use code_maps::{CodeAddress, CodeMap, CodeMaps};
 pub use debug_info::CodeFrame;
-pub use symbolizer::Symbolizer;
+pub use symbolizer::{NameLack, Symbolizer};

@@ -1,7 +1,7 @@
 //! Names of code, each looked up once.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -57,7 +57,18 @@ pub struct Symbolizer {
     skipped: Vec<NamePattern>,
     pub aliases: Aliases,
     modules: RefCell<HashMap<ModuleKey, Rc<Module>>>,
-    changed: RefCell<BTreeSet<PathBuf>>,
+    nameless: RefCell<BTreeMap<PathBuf, NameLack>>,
+}
+
+/// Why code of a file has no names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameLack {
+    /// The file is not what was recorded, because its build ID differs.
+    Changed,
+    /// There is no such file, or it cannot be read.
+    Absent,
+    /// It has neither debug information nor a table of all its symbols.
+    Stripped,
 }
 
 /// The path and the build ID.
@@ -86,7 +97,7 @@ impl Symbolizer {
             skipped: skipped.collect(),
             aliases: Aliases::default(),
             modules: RefCell::default(),
-            changed: RefCell::default(),
+            nameless: RefCell::default(),
         }
     }
 
@@ -125,9 +136,10 @@ impl Symbolizer {
         self.module(map).variable_name(map, address, size, &self.debug_directories)
     }
 
-    /// The files that are not what was recorded, because their build ID differs.
-    pub fn changed_files(&self) -> Vec<PathBuf> {
-        self.changed.borrow().iter().cloned().collect()
+    /// The files of which code was looked up and has no name. C libraries count only if they have changed: their functions
+    /// name few sites.
+    pub fn nameless_files(&self) -> Vec<(PathBuf, NameLack)> {
+        self.nameless.borrow().iter().map(|(path, lack)| (path.clone(), *lack)).collect()
     }
 
     /// The name, as [`call_name`](Symbolizer::call_name) has it, of the first function in a stack that names a site, the innermost
@@ -186,6 +198,14 @@ impl Symbolizer {
             return known.clone();
         }
         let frames: Rc<[CodeFrame]> = module.find_frames(offset, &self.debug_directories).into();
+        // The kernel's own code is in no file.
+        if frames.is_empty()
+            && map.path.is_absolute()
+            && !is_in_runtime_library(&address)
+            && let Some(lack) = module.lack_of_names(&self.debug_directories)
+        {
+            self.nameless.borrow_mut().entry(map.file().0).or_insert(lack);
+        }
         module.frames.borrow_mut().insert(offset, frames.clone());
         frames
     }
@@ -203,7 +223,7 @@ impl Symbolizer {
             (None, _) => !is_deleted,
         };
         if file.as_ref().is_some_and(|file| !is_same(file)) && !is_deleted {
-            self.changed.borrow_mut().insert(path);
+            self.nameless.borrow_mut().insert(path, NameLack::Changed);
         }
         let module = Rc::new(Module { file: file.filter(is_same), ..Module::default() });
         self.modules.borrow_mut().insert(key, module.clone());
@@ -243,6 +263,13 @@ impl Module {
             name += &part.unwrap_or_else(or_offset);
         }
         Some(name)
+    }
+
+    /// Why functions of the file may have no names.
+    fn lack_of_names(&self, directories: &[PathBuf]) -> Option<NameLack> {
+        let Some(file) = &self.file else { return Some(NameLack::Absent) };
+        let has_names = self.file_with_dwarf(directories).is_some() || file.has_section(".symtab");
+        (!has_names).then_some(NameLack::Stripped)
     }
 
     fn debug(&self, directories: &[PathBuf]) -> Option<&DebugInfo> {

@@ -94,9 +94,8 @@ pub fn append_comparison(view: &ReportView, comparison: &TraceComparison, option
     let mut text = String::new();
     let [old, new] = comparison.spans.map(|span| span.map_or("nothing".to_owned(), duration_text));
     text += &format!("compared    OLD, {old}, with NEW, {new}\n");
-    for path in view.symbols.changed_files() {
-        let path = path.display().to_string();
-        text += &format!("missing     names from {}: it has changed since (other build ID)\n", path.escape_debug());
+    for line in view.missing_names() {
+        text += &format!("missing     {line}\n");
     }
     if comparison.unnamed > 0 {
         text += &format!("missing     {} objects, which have no name to find them by\n", comparison.unnamed);

@@ -9,6 +9,7 @@ mod findings;
 mod findings_text;
 mod html;
 mod limits;
+mod missing_names;
 mod misuse_text;
 mod object_entry;
 mod object_rows;

@@ -139,10 +139,7 @@ fn missing(view: &ReportView, text: &mut String) {
             lines.push(format!("{count} {what}"));
         }
     }
-    for path in view.symbols.changed_files() {
-        let path = path.display().to_string();
-        lines.push(format!("names from {}: it has changed since (other build ID)", path.escape_debug()));
-    }
+    lines.extend(view.missing_names());
     for (index, line) in lines.iter().enumerate() {
         *text += if index == 0 { "missing     " } else { "            " };
         *text += line;

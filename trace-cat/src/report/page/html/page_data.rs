@@ -55,6 +55,7 @@ pub fn shortened(view: &ReportView, listed: &ListedObjects, document: &Map<Strin
     let mut lwps = BTreeSet::new();
     add_lwps(&data, &mut lwps);
     data["names"] = names(view, &lwps);
+    data["missing_names"] = view.missing_names().into();
     data
 }
 

@@ -80,5 +80,6 @@ const MISSING = {
 
 function missing() {
   const lines = report.incomplete.map((entry) => `${entry.pid === null ? "" : `process ${entry.pid}: `}${MISSING[entry.kind]?.(entry) ?? entry.kind}`);
+  lines.push(...report.missing_names);
   if (lines.length) page.append(make("section", { class: "missing" }, make("h2", {}, "What is missing in the records"), make("ul", {}, lines.map((line) => make("li", {}, line)))));
 }
