@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::super::harness::{TestDirectory, assert_same_lines};
+use super::super::harness::{TestDirectory, Trace, assert_same_lines};
 use super::{script, started};
 
 #[test]
@@ -59,8 +59,12 @@ fn losses_are_counted_in_the_summary() {
         .noise_expected()
         .run();
     output.exited(super::super::hostile::DONE);
-    let text = output.stderr_text();
-    let trace = test.trace();
+    assert_reports_losses(output.stderr_text(), &test.trace());
+}
+
+/// Fails unless the summary `text` has the number of records that the trace lost.
+#[track_caller]
+fn assert_reports_losses(text: &str, trace: &Trace) {
     let lost: u64 = trace.of("trace_lost").iter().map(|record| record.get("lost")).sum();
     assert!(lost > 0 && text.contains(&format!(": {lost} records were lost (trace_lost)\n")), "{lost}: {text}");
 }
@@ -79,9 +83,7 @@ fn a_process_that_could_not_write_is_not_taken_for_a_killed_one() {
     output.exited(super::super::hostile::DONE);
     let text = output.stderr_text();
     assert!(text.contains("in the buffers of 1 process that could not write them; trace-cat reads them"), "{text}");
-    let trace = test.merged();
-    let lost: u64 = trace.of("trace_lost").iter().map(|record| record.get("lost")).sum();
-    assert!(lost > 0 && text.contains(&format!(": {lost} records were lost (trace_lost)\n")), "{lost}: {text}");
+    assert_reports_losses(text, &test.merged());
 }
 
 #[test]
