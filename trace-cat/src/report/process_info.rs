@@ -42,6 +42,8 @@ pub struct ProcessInfo {
     pub buffers: Vec<PathBuf>,
     /// What is added to the times of its records, nanoseconds.
     pub shift: i64,
+    /// The process ID on its own host, if it is known by another number because another host has the same one.
+    pub own_pid: Option<u32>,
 }
 
 /// The processes of a directory, in the order of their names; those whose files were renamed come last. What they recorded as
@@ -197,6 +199,7 @@ impl ProcessInfo {
     pub fn show_host(&mut self, host: Option<&HostView>) {
         let Some(host) = host else { return };
         self.command = format!("{} {}: {}", host.name, self.pid, self.command);
+        self.own_pid = Some(self.pid).filter(|own| host.shown(*own) != *own);
         (self.pid, self.parent, self.shift) = (host.shown(self.pid), host.shown(self.parent), host.shift);
     }
 
