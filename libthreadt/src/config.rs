@@ -249,9 +249,9 @@ fn selects_program() -> bool {
     }
     match variable(b"THR_TRACE_ONLY") {
         Some(list) if !list.is_empty() => {
-            let thread = sys::thread_name().unwrap_or_default().map(c_char::cast_unsigned);
-            let thread = thread.split(|&byte| byte == 0).next().unwrap_or(b"");
-            let names = [file, given_name(), thread];
+            let process = sys::process_name().unwrap_or_default().map(c_char::cast_unsigned);
+            let process = process.split(|&byte| byte == 0).next().unwrap_or(b"");
+            let names = [file, given_name(), process];
             list.to_bytes().split(|&byte| byte == b':').any(|name| names.contains(&name))
         }
         _ => true,

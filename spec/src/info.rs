@@ -9,12 +9,6 @@ use crate::digits::{hex_digit, hex_value};
 pub const RINGS_REUSED: [&str; 2] =
     ["the rings of ", " threads that had ended were reused, and their records are gone"];
 
-/// The `note` of a process whose rings are in memory of its own.
-pub const RINGS_IN_MEMORY: &str = "the rings are in the process's own memory, and are lost if it is killed";
-
-/// The `note` of a process whose buffers are in memory of its own, and hold nothing for long.
-pub const WRITTEN_AT_ONCE: &str = "each record is written to its file at once";
-
 /// The text of an escaped byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Escaped {

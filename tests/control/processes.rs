@@ -3,9 +3,10 @@
 use std::fs;
 use std::time::Duration;
 
-use super::{assert_all_or_none, kinds_of_files, numbered, set, so_far, status, stop, words};
+use super::{assert_all_or_none, kinds_of_files, numbered, set, so_far, status, status_line, stop, words};
 use crate::harness::{Program, TestDirectory, trace_cat};
 use crate::hostile::{open_to_all, privileged};
+use crate::lifecycle::namespaces::contained;
 
 /// The process IDs that `trace-cat status` lists.
 fn listed(test: &TestDirectory) -> Vec<u32> {
@@ -38,6 +39,19 @@ fn a_child_goes_on_as_its_parent_was_changed_and_is_changed_alone() {
     let trace = test.trace();
     assert!(assert_all_or_none(&trace).0 >= 2);
     assert!(trace.of("trace_events").iter().all(|record| record.fields.pid == child), "{}", trace.text());
+}
+
+#[test]
+fn a_process_of_another_namespace_is_listed_by_the_number_that_set_takes() {
+    let test = TestDirectory::new("control-namespace");
+    let Some(run) = contained(&test, &Program::c("control/numbered.c")) else { return };
+    let mut program = run.args(["2", "50000"]).env("THR_TRACE_EVENTS", "thr_setspecific").spawn();
+    program.wait_for("ready");
+    let listed = listed(&test);
+    assert!(matches!(listed[..], [pid] if pid != 1), "{listed:?}");
+    set(&test, listed[0], "--pause");
+    assert_eq!(status_line(&test)[3], "yes");
+    stop(&test, program);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -87,6 +88,43 @@ fn children_are_recorded_in_every_sandbox() {
             }
         }
     }
+}
+
+/// Threads that a process makes where its files cannot be opened, as haproxy does, which is then killed.
+#[test]
+fn threads_that_begin_in_a_sandbox_are_recorded() {
+    for way in
+        ["chroot", "chroot-call", "helper", "pivot", "readonly", "landlock", "unprivileged chroot", "filter refuse"]
+    {
+        for mode in [PLAIN, ("THR_TRACE_RING", "1M")] {
+            println!("{way} {mode:?}");
+            let test = TestDirectory::new("sandbox-threads");
+            let output = command(&test, &format!("pairs 10 {way} killed 6 10")).env(mode.0, mode.1).run();
+            if output.status.code() == Some(NOT_PERMITTED) {
+                println!("skipped: {way}: {}", output.stdout_text().trim_end());
+                continue;
+            }
+            assert_eq!(output.status.signal(), Some(libc::SIGKILL));
+            assert_complete(&test, 3 * (10 + 6 * 10));
+        }
+    }
+}
+
+/// What is in memory that only the process sees is lost with it, and nobody has counted it.
+#[test]
+fn more_threads_than_have_room_in_a_sandbox_are_not_passed_over() {
+    let test = TestDirectory::new("sandbox-crowd");
+    let output = command(&test, "pairs 10 chroot killed 100 10").run();
+    if output.status.code() == Some(NOT_PERMITTED) {
+        return println!("skipped: {}", output.stdout_text().trim_end());
+    }
+    assert_eq!(output.status.signal(), Some(libc::SIGKILL));
+    let output = test.trace_cat().arg("--stat").run();
+    let messages = output.stderr_text();
+    assert!(messages.contains("had buffers in its own memory"), "{messages}");
+    let first = output.stdout_text().lines().next().unwrap().to_owned();
+    let records: u64 = first.split([' ', ',']).find_map(|word| word.parse().ok()).unwrap();
+    assert!((3 * 16 * 10..3 * 100 * 10).contains(&records), "{first}");
 }
 
 /// The process that goes there need not have recorded anything before.

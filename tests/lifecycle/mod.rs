@@ -7,7 +7,7 @@ mod files;
 mod forked_maps;
 mod indirect_functions;
 mod many_children;
-mod namespaces;
+pub mod namespaces;
 mod preloads;
 mod shared_clock;
 mod threads;

@@ -7,7 +7,7 @@ use super::super::harness::{Program, TestCommand, TestDirectory, Trace};
 use super::names;
 
 /// A command in a PID namespace of its own, if such can be made here. The library is preloaded within only.
-fn contained<'a>(test: &'a TestDirectory, program: &Program) -> Option<TestCommand<'a>> {
+pub fn contained<'a>(test: &'a TestDirectory, program: &Program) -> Option<TestCommand<'a>> {
     let unshare = |run: TestCommand<'a>| run.args(["--pid", "--fork", "--kill-child"]);
     if !unshare(test.native("unshare")).arg("true").run().status.success() {
         println!("no PID namespaces here");

@@ -86,6 +86,7 @@ pub unsafe fn begin_files_of_user(uid: u32) -> bool {
     PROCESS.has_moved.store(begun.into(), Relaxed);
     if begun {
         PROCESS.anonymous.store(0, Relaxed);
+        PROCESS.has_sandbox_slots.store(0, Relaxed);
         PROCESS.dead_rings.store(0, Relaxed);
         info_file::begin_anew();
         // OBSERVABLE: records go to the new files.

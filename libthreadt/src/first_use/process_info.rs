@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use spec::EventSet;
-use spec::info::{RINGS_IN_MEMORY, RINGS_REUSED, WRITTEN_AT_ONCE};
+use spec::info::RINGS_REUSED;
 use spec::record::NANOS_PER_SECOND;
 use spec::tables::EVENTS;
 
@@ -117,7 +117,7 @@ fn describe(writer: &mut InfoWriter) {
     if let Ok(length) = path::read_link(c"/proc/self/exe", scratch) {
         writer.line("exe", scratch.get(..length).unwrap_or(b""));
     }
-    if let Ok(name) = sys::thread_name() {
+    if let Ok(name) = sys::process_name() {
         writer.line("comm", text(&name));
     }
     command_line::write(writer);
@@ -129,18 +129,11 @@ fn describe(writer: &mut InfoWriter) {
     write_changed_events(writer);
     let config = CONFIG.get();
     writer.line("level", if config.only_blocked { b"blocked" } else { b"all" });
-    let in_memory = PROCESS.anonymous.load(Relaxed) != 0;
     if slot_layout().is_ring() {
         writer.line("buffer", b"ring");
         writer.number("ring", slot_layout().ring_size());
-        if in_memory {
-            writer.note(&[RINGS_IN_MEMORY.as_bytes()]);
-        }
     } else {
-        writer.line("buffer", if in_memory { b"anonymous" } else { b"shared" });
-        if in_memory && config.unbuffered {
-            writer.note(&[WRITTEN_AT_ONCE.as_bytes()]);
-        }
+        writer.line("buffer", if PROCESS.anonymous.load(Relaxed) != 0 { b"anonymous" } else { b"shared" });
     }
     for (_, name) in object_words::LAYOUTS.iter().filter(|(layout, _)| !object_words::knows(*layout)) {
         writer.note(&[b"the layout of this libc's ", name, b" is not known: columns read from it are 0"]);
@@ -181,8 +174,13 @@ fn write_time(writer: &mut InfoWriter, time: u64, separator: &[u8]) {
 fn write_completeness(writer: &mut InfoWriter) {
     let mut number = itoa::Buffer::new();
     storage::for_each_slot(|slot| {
-        let (lwp, from) = (slot.lwp.load(Relaxed), slot.published().complete_from.load(Relaxed));
-        if lwp == 0 || from == 0 || slot.is_stale() {
+        let lwp = slot.lwp.load(Relaxed);
+        // The pages of a slot without an owner may be a hole in the file, and the disk full.
+        if lwp == 0 || slot.is_stale() {
+            return;
+        }
+        let from = slot.published().complete_from.load(Relaxed);
+        if from == 0 {
             return;
         }
         writer.raw(b"complete_from ");

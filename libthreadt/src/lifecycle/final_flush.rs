@@ -117,7 +117,8 @@ fn is_idle(slot: Slot) -> bool {
 fn flush_releases() -> bool {
     let (mut idle, mut patience) = (true, PATIENCE_STEPS);
     for_each_slot(|slot| {
-        if !slot.is_stale() && !is_idle(slot) {
+        // The pages of a slot without an owner may be a hole in the file, and the disk full.
+        if slot.lwp.load(Relaxed) != 0 && !slot.is_stale() && !is_idle(slot) {
             flush_slot(slot, &mut patience);
             idle = false;
         }

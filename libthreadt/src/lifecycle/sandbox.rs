@@ -10,7 +10,7 @@ pub fn prepare_for_sandbox() {
     if is_recording() && directory::resolve() {
         sandbox_spares::make();
         if PROCESS.files.is_done() {
-            storage::grow_for_sandbox(sandbox_spares::slots());
+            storage::grow_for_sandbox();
         }
     }
 }

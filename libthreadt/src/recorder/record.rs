@@ -17,12 +17,12 @@ pub fn put(kind: &'static RecordKind, time: u64, arguments: [u64; 5]) {
     put_lines(time, &[UntimedRecord { kind, arguments }]);
 }
 
-/// Records the entry record and the return record of a call that did not have to wait, with one time.
+/// Records two lines with one time, such as the entry record and the return record of a call that did not have to wait.
 #[inline(always)]
-pub fn put_pair(kinds: [&'static RecordKind; 2], time: u64, entry: [u64; 5], result: [u64; 5]) {
+pub fn put_pair(kinds: [&'static RecordKind; 2], time: u64, first: [u64; 5], second: [u64; 5]) {
     put_lines(
         time,
-        &[UntimedRecord { kind: kinds[0], arguments: entry }, UntimedRecord { kind: kinds[1], arguments: result }],
+        &[UntimedRecord { kind: kinds[0], arguments: first }, UntimedRecord { kind: kinds[1], arguments: second }],
     );
 }
 

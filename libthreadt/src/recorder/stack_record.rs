@@ -4,7 +4,7 @@ use core::arch::naked_asm;
 
 use spec::{RecordKind, id};
 
-use super::record::put;
+use super::record::{put, put_pair};
 use crate::config::stack_frames;
 use crate::process_state::Switch;
 use crate::unwind::{CallStack, FrameRegisters};
@@ -74,11 +74,11 @@ unsafe extern "C" fn walk_from_caller(time: u64) {
 /// Records the return addresses above the frame with these registers.
 unsafe extern "C" fn walk(time: u64, rip: usize, rsp: usize, rbp: usize, rbx: usize) {
     let mut stack = CallStack::above(FrameRegisters { rip, rsp, rbp: Some(rbp), rbx: Some(rbx) });
-    let mut frames_left = stack_frames();
+    let mut frames_left = stack_frames() as usize;
     let mut kind = &id::TRACE_STACK_1;
     while frames_left > 0 {
-        let mut frames = [0; 5];
-        for place in frames.iter_mut().take(frames_left as usize) {
+        let mut frames = [[0; 5]; 2];
+        for place in frames.as_flattened_mut().iter_mut().take(frames_left) {
             match stack.next() {
                 Some(address) => *place = address as u64,
                 None => {
@@ -88,9 +88,12 @@ unsafe extern "C" fn walk(time: u64, rip: usize, rsp: usize, rbp: usize, rbx: us
                 }
             }
         }
-        frames_left = frames_left.saturating_sub(5);
-        if frames[0] != 0 {
-            put(kind, time, frames);
+        frames_left = frames_left.saturating_sub(10);
+        let [first, second] = frames;
+        if second[0] != 0 {
+            put_pair([kind, &id::TRACE_STACK_2], time, first, second);
+        } else if first[0] != 0 {
+            put(kind, time, first);
         }
         kind = &id::TRACE_STACK_2;
     }

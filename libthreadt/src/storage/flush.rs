@@ -30,6 +30,9 @@ impl Slot {
     /// is one that writes. If it fails, the text stays.
     pub fn write(self, depth: usize, record: Option<usize>, entry: &RecordFileEntry) -> Result {
         let written = self.write_region(depth, record, entry);
+        if written.is_err() && self.anonymous.load(Relaxed) != 0 {
+            slot_table::note_own_memory(self.generation.load(Relaxed).into());
+        }
         stop_time::settle();
         written
     }

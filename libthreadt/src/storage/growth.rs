@@ -7,14 +7,18 @@ use spec::buffer::PAGE;
 
 use super::layout::slot_layout;
 use super::slot::Slot;
-use super::slot_table::FRESH;
+use super::slot_table::{FRESH, note_own_memory};
 use super::trbuf::{add_slots, map_slots};
+use crate::config::CONFIG;
 use crate::process_state::{self, PROCESS};
 use crate::sys;
 use crate::trace_dir::names_owner;
 
 /// A chunk of slots has at most so many bytes, unless a single slot has more.
 const CHUNK_MAX: usize = 16 << 20;
+/// How many slots there are for threads that begin in a sandbox, and how many bytes they have at most, unless two need more.
+const HOLES_MAX: usize = 32;
+const HOLES_SIZE: usize = 256 << 20;
 
 /// Maps a further chunk and returns one of its slots.
 pub fn grow() -> Option<Slot> {
@@ -36,7 +40,7 @@ pub fn grow() -> Option<Slot> {
 
 /// Maps slots for the threads that begin when the program has moved to where the trbuf cannot be opened. In anonymous memory
 /// nothing would be left of their records if the process is killed. The slots are holes in the file until they are used.
-pub fn grow_for_sandbox(slots: usize) {
+pub fn grow_for_sandbox() {
     let is_wanted = process_state::sandboxed().is_none()
         && PROCESS.anonymous.load(Relaxed) == 0
         && PROCESS.has_sandbox_slots.swap(1, Relaxed) == 0;
@@ -44,6 +48,7 @@ pub fn grow_for_sandbox(slots: usize) {
         return;
     }
     let generation = process_state::generation();
+    let slots = (HOLES_SIZE / slot_layout().slot_size()).clamp(2, HOLES_MAX);
     let (at, length) = next_range(generation, slots as u32);
     let map_sparse = || {
         let fd = names_owner::open_trbuf(generation)?;
@@ -79,6 +84,10 @@ fn grow_by(generation: usize, slots: u32) -> Option<Slot> {
         Some(first) => first,
         None => {
             PROCESS.anonymous.store(1, Relaxed);
+            // If each record is written at once, only what cannot be written stays there.
+            if !CONFIG.get().unbuffered {
+                note_own_memory(generation);
+            }
             sys::map_anonymous(length).ok()?
         }
     };

@@ -4,10 +4,12 @@ use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use spec::buffer::Header;
+
 use super::slot::Slot;
 use super::slot_control::SlotControl;
 use crate::config::CONFIG;
-use crate::process_state::{self, GENERATIONS, PROCESS};
+use crate::process_state::{self, GENERATIONS, PROCESS, of_generation};
 use crate::sys::Pool;
 
 /// The mapped headers of the trbufs, by generation, with the file entries behind them.
@@ -18,6 +20,14 @@ static CHUNKS: AtomicPtr<SlotControl> = AtomicPtr::new(null_mut());
 /// Slots that no thread has had yet.
 // SAFETY: the only pool at this head.
 pub static FRESH: Pool<SlotControl> = unsafe { Pool::at(&PROCESS.fresh_slots) };
+
+/// Notes in the header of this generation's trbuf, for readers, that text is in memory of the process's own.
+pub fn note_own_memory(generation: usize) {
+    if let Some(header) = NonNull::new(of_generation(&HEADERS, generation).load(Acquire)) {
+        // SAFETY: headers are mapped for good, and every pattern of bits is valid.
+        unsafe { header.cast::<Header>().as_ref() }.has_own_memory.store(1, Relaxed);
+    }
+}
 
 /// Adds a chunk of mapped slots to the table, and passes each slot to `each`.
 ///

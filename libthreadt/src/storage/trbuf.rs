@@ -1,14 +1,15 @@
 //! The process's trbuf: slots for all its threads, mapped from a file so that they outlive it.
 //!
-//! The file grows by chunks of slots. Space is reserved before it is touched. Where that is impossible (on a network file
-//! system, or where the file cannot be opened any more, after a chroot for example) a chunk is anonymous memory, which a
-//! crash loses.
+//! The file grows by chunks of slots (`growth`). Space is reserved before it is touched. Where that is impossible (on a network
+//! file system, or where the file cannot be opened any more, after a chroot for example) a chunk is anonymous memory, which a
+//! crash loses; the header says so.
 
+use core::mem::offset_of;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::Ordering::{Relaxed, Release};
-use core::sync::atomic::fence;
+use core::sync::atomic::{AtomicU32, fence};
 
-use spec::buffer::{ControlWords, Header, MAGIC, Owner, PAGE, SLOTS_OFFSET, VERSION};
+use spec::buffer::{ControlWords, Header, MAGIC, Owner, PAGE, SLOTS_OFFSET, SlotHeader, VERSION};
 
 use super::file_table::{self, file_entry};
 use super::layout::{set_slot_layout, slot_layout};
@@ -37,12 +38,7 @@ pub fn make(generation: usize, fd: &Fd, owner: &Owner) -> Result {
             (header, in_file, 0)
         }
     };
-    write_header(header, owner);
-    if !in_file {
-        // The file shows only whose it is: to readers, and to the program that this one may become by an exec.
-        // SAFETY: the header was written above.
-        let _ = fd.truncate(SLOTS_OFFSET as u64).and_then(|()| unsafe { fd.write_at(header, size_of::<Header>(), 0) });
-    }
+    begin_header(header, owner, fd, in_file);
     file_table::make(generation, false)?;
     if in_file {
         // SAFETY: mapped above, for good.
@@ -67,7 +63,7 @@ pub unsafe fn make_in_spare(base: NonNull<u8>, slots: usize, owner: &Owner) -> R
     let first = NonNull::new(base.as_ptr().wrapping_add(SLOTS_OFFSET)).ok_or(Errno(libc::ENOMEM))?;
     // SAFETY: the caller's.
     let controls = unsafe { new_controls(first, slots, slot_layout().slot_size()) }?;
-    write_header(base.as_ptr(), owner);
+    write_header(base.as_ptr(), owner, false);
     HEADERS[0].store(base.as_ptr(), Release);
     PROCESS.slots[0].store(slots as u32, Relaxed);
     let offer = |slot: Slot| {
@@ -88,9 +84,18 @@ fn map_header(fd: &Fd) -> Result<(*mut u8, bool)> {
     Ok((sys::map_anonymous(SLOTS_OFFSET)?, false))
 }
 
-/// Writes to memory that [`map_header`] has mapped.
-fn write_header(base: *mut u8, owner: &Owner) {
-    // SAFETY: it has the header's size, and nobody else knows it yet.
+/// Writes the header that [`map_header`] has mapped.
+fn begin_header(header: *mut u8, owner: &Owner, fd: &Fd, in_file: bool) {
+    write_header(header, owner, !in_file && !CONFIG.get().unbuffered);
+    if !in_file {
+        // The file shows only whose it is: to readers, and to the program that this one may become by an exec.
+        // SAFETY: the header was written above.
+        let _ = fd.truncate(SLOTS_OFFSET as u64).and_then(|()| unsafe { fd.write_at(header, size_of::<Header>(), 0) });
+    }
+}
+
+fn write_header(base: *mut u8, owner: &Owner, has_own_memory: bool) {
+    // SAFETY: the callers' memory has the header's size, and nobody else knows it yet.
     unsafe {
         let header = base.cast::<Header>();
         header.write(Header {
@@ -100,7 +105,7 @@ fn write_header(base: *mut u8, owner: &Owner) {
             pid_namespace: owner.pid_namespace,
             start_time: owner.start_time,
             boot_id: owner.boot_id,
-            reserved: 0,
+            has_own_memory: AtomicU32::new(has_own_memory.into()),
             realtime_offset: owner.realtime_offset,
             ring_size: owner.layout.ring_size(),
             control: ControlWords::new(),
@@ -116,14 +121,19 @@ fn write_header(base: *mut u8, owner: &Owner) {
 /// The slots keep their layout, unless the environment now asks for another one and nothing is left in them.
 pub fn take_over(generation: usize, fd: &Fd, owner: &Owner) -> Result {
     let layout = owner.layout;
-    let size = fd.stat()?.st_size as u64;
+    let stat = fd.stat()?;
+    let size = stat.st_size as u64;
+    let has_holes = (stat.st_blocks as u64).saturating_mul(512) < size;
     let has_slots = size > SLOTS_OFFSET as u64;
     let (header, in_file) = if has_slots { (fd.map(0, SLOTS_OFFSET, true)?, true) } else { map_header(fd)? };
     if in_file {
         // SAFETY: mapped above, for good.
         unsafe { control::attach(header, fd) };
+        // What the program before had in its own memory it has written, or counted.
+        // SAFETY: as above, and every pattern of bits is valid.
+        unsafe { &*header.cast::<Header>() }.has_own_memory.store(0, Relaxed);
     } else {
-        write_header(header, owner);
+        begin_header(header, owner, fd, false);
     }
     of_generation(&HEADERS, generation).store(header, Release);
     set_slot_layout(layout);
@@ -140,6 +150,9 @@ pub fn take_over(generation: usize, fd: &Fd, owner: &Owner) -> Result {
         // SAFETY: the mapping of a trbuf's slots.
         let controls = unsafe { new_controls(base, slots as usize, layout.slot_size()) }?;
         set_generation(controls, slots as usize, generation);
+        if has_holes {
+            note_holes(fd, controls, slots as usize);
+        }
         complete = write_out_chunk(controls, slots as usize);
         if complete && wanted != layout {
             // SAFETY: nobody has got a slot yet.
@@ -188,9 +201,23 @@ fn set_generation(first: NonNull<SlotControl>, slots: usize, generation: usize) 
     for_each_in_chunk(first, slots, |slot| slot.generation.store(generation as u8, Relaxed));
 }
 
+/// Notes which slots no thread has, in a file that lacks space for some. To read a page of the mapping might end the program.
+fn note_holes(fd: &Fd, first: NonNull<SlotControl>, slots: usize) {
+    let mut at = SLOTS_OFFSET + offset_of!(SlotHeader, lwp);
+    for_each_in_chunk(first, slots, |slot| {
+        let mut lwp = [0; size_of::<u32>()];
+        let is_hole = fd.read_at(&mut lwp, at as u64).is_ok() && lwp == [0; _];
+        slot.is_hole.store(is_hole.into(), Relaxed);
+        at += slot_layout().slot_size();
+    });
+}
+
 /// Writes out the slots of the program before the exec; those that are empty then lose their owner. `true` if all are.
 fn write_out_chunk(first: NonNull<SlotControl>, slots: usize) -> bool {
     for_each_in_chunk(first, slots, |slot| {
+        if slot.is_hole.load(Relaxed) != 0 {
+            return;
+        }
         // The writer does not exist any more: an exec ends all other threads. The ranges that it has noted stay taken.
         let lwp = slot.take_over(directory::path());
         for (depth, region) in slot.regions.iter().enumerate() {

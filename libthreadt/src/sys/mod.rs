@@ -24,6 +24,7 @@ mod pidfd;
 mod pool;
 pub mod preloaded;
 mod process;
+mod process_name;
 pub mod seccomp;
 mod seccomp_filter;
 pub mod stack;
@@ -54,6 +55,7 @@ pub use process::{
     as_file_system_user, counter_is_forbidden, is_only_thread, is_or_may_become_root, parent_id, process_id,
     shares_memory, system_name, thread_exists, thread_id, thread_name, user_id, user_ids,
 };
+pub use process_name::process_name;
 pub use time::{UnknownClockError, clock_gettime, read_pair, read_timespec, sleep, wait, wall_clock_error};
 
 /// Marks a place between two accesses that another thread, a signal handler or a reader of the files can observe. Tests

@@ -59,7 +59,7 @@ pub struct ClaimedSpare {
 }
 
 /// How many slots each has.
-pub fn slots() -> usize {
+fn slots() -> usize {
     (SLOTS_SIZE / CONFIG.get().layout.slot_size()).clamp(2, SLOTS_MAX)
 }
 

@@ -73,22 +73,60 @@ impl UnwindRule {
         is_signal_frame: false,
     };
 
-    /// Two words for the cache; `None` if the rule does not fit.
-    pub fn pack(&self) -> Option<[u64; 2]> {
+    /// The rule as the cache has it; `None` if it does not fit.
+    pub fn pack(&self) -> Option<PackedRule> {
         let short = |register: SavedRegister| i16::try_from(register.offset).ok().map(|it| u64::from(it as u16));
         let kinds = u64::from(self.base as u8)
             | u64::from(self.rbp.place as u8) << 8
             | u64::from(self.rbx.place as u8) << 12
             | u64::from(self.return_address.place as u8) << 16
             | u64::from(self.is_signal_frame) << 24;
-        Some([
+        Some(PackedRule([
             kinds | u64::from(self.cfa_offset as u32) << 32,
             u64::from(self.rbp.offset as u32) | short(self.rbx)? << 32 | short(self.return_address)? << 48,
-        ])
+        ]))
+    }
+}
+
+/// A rule in two words.
+#[derive(Clone, Copy, Debug)]
+pub struct PackedRule(pub [u64; 2]);
+
+/// A rule that nearly all functions of compilers have: the canonical frame address is a register and an offset, and what is
+/// saved is saved at an offset from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsualRule {
+    pub is_from_rbp: bool,
+    pub cfa_offset: i32,
+    /// Where rbp is saved; `None` if it has not been changed.
+    pub rbp_offset: Option<i32>,
+    /// Where rbx is saved; `None` if it has not been changed.
+    pub rbx_offset: Option<i16>,
+    pub return_address_offset: i16,
+}
+
+impl PackedRule {
+    /// The rule, if it is a usual one.
+    #[inline(always)]
+    pub fn usual(self) -> Option<UsualRule> {
+        const RBP_SAVED: u32 = (SavedAt::Cfa as u32) << 8;
+        const RBX_SAVED: u32 = (SavedAt::Cfa as u32) << 12;
+        const FROM_RSP: u32 = CfaBase::Rsp as u32 | (SavedAt::Cfa as u32) << 16;
+        const FROM_RBP: u32 = CfaBase::Rbp as u32 | (SavedAt::Cfa as u32) << 16;
+        let PackedRule([kinds, offsets]) = self;
+        let base = kinds as u32 & !(RBP_SAVED | RBX_SAVED);
+        (base == FROM_RSP || base == FROM_RBP).then_some(UsualRule {
+            is_from_rbp: base == FROM_RBP,
+            cfa_offset: (kinds >> 32) as i32,
+            rbp_offset: (kinds as u32 & RBP_SAVED != 0).then_some(offsets as i32),
+            rbx_offset: (kinds as u32 & RBX_SAVED != 0).then_some((offsets >> 32) as i16),
+            return_address_offset: (offsets >> 48) as i16,
+        })
     }
 
-    /// The rule of two words; `None` if they are none's.
-    pub fn unpack([kinds, offsets]: [u64; 2]) -> Option<UnwindRule> {
+    /// The rule; `None` if the words are none's.
+    pub fn unpack(self) -> Option<UnwindRule> {
+        let PackedRule([kinds, offsets]) = self;
         let base = match kinds as u8 {
             1 => CfaBase::Rsp,
             2 => CfaBase::Rbp,
@@ -134,9 +172,9 @@ mod tests {
             is_signal_frame: true,
         };
         for rule in [rule, UnwindRule::UNKNOWN] {
-            assert_eq!(UnwindRule::unpack(rule.pack().unwrap()), Some(rule));
+            assert_eq!(rule.pack().unwrap().unpack(), Some(rule));
         }
-        assert_eq!(UnwindRule { rbx: saved(SavedAt::Cfa, 40_000), ..rule }.pack(), None);
-        assert_eq!(UnwindRule::unpack([0, 0]), None);
+        assert!(UnwindRule { rbx: saved(SavedAt::Cfa, 40_000), ..rule }.pack().is_none());
+        assert_eq!(PackedRule([0, 0]).unpack(), None);
     }
 }

@@ -8,7 +8,7 @@
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::loaded_module::LoadedModule;
-use super::rule::UnwindRule;
+use super::rule::PackedRule;
 
 /// Entries: call sites that wait are few.
 const ENTRIES: usize = 4096;
@@ -29,19 +29,15 @@ fn entry_of(module: &LoadedModule, address: usize) -> (&'static CachedRule, u64)
 
 /// The rule of an address, if the cache has it.
 #[inline]
-pub fn cached_rule(module: &LoadedModule, address: usize) -> Option<UnwindRule> {
+pub fn cached_rule(module: &LoadedModule, address: usize) -> Option<PackedRule> {
     let (entry, key) = entry_of(module, address);
     // ORDERING: Relaxed; words that do not belong together do not give the key.
     let words = entry.words.each_ref().map(|word| word.load(Relaxed));
-    if entry.check.load(Relaxed) ^ words[0] ^ words[1] != key {
-        return None;
-    }
-    UnwindRule::unpack(words)
+    (entry.check.load(Relaxed) ^ words[0] ^ words[1] == key).then_some(PackedRule(words))
 }
 
 /// Puts the rule of an address into the cache, in the place of another one.
-pub fn cache_rule(module: &LoadedModule, address: usize, rule: &UnwindRule) {
-    let Some(words) = rule.pack() else { return };
+pub fn cache_rule(module: &LoadedModule, address: usize, PackedRule(words): PackedRule) {
     let (entry, key) = entry_of(module, address);
     entry.check.store(key ^ words[0] ^ words[1], Relaxed);
     entry.words[0].store(words[0], Relaxed);

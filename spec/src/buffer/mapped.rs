@@ -30,8 +30,8 @@ pub struct Header {
     pub start_time: u64,
     /// The boot ID, as in `/proc/sys/kernel/random/boot_id`.
     pub boot_id: [u8; 36],
-    /// Unused.
-    pub reserved: u32,
+    /// 1 once text of this process's may be in memory of its own, which nobody sees after its death.
+    pub has_own_memory: AtomicU32,
     /// Nanoseconds from `CLOCK_MONOTONIC` of the initial time namespace to the Epoch.
     pub realtime_offset: i64,
     /// [`SlotLayout::ring_size`](super::SlotLayout::ring_size) of the slots.

@@ -30,6 +30,11 @@ impl Owner {
         Owner { realtime_offset: other.realtime_offset, layout: other.layout, ..*self } == *other
     }
 
+    /// Whether text may have been in memory of the process's own, according to the first page of its trbuf.
+    pub fn has_own_memory(page: &[u8]) -> bool {
+        u32_at(page, offset_of!(Header, has_own_memory)).is_some_and(|word| word != 0)
+    }
+
     /// Decodes the first page of a trbuf.
     ///
     /// # Errors

@@ -14,6 +14,7 @@
 //   renderers C N       the same in a PID namespace for each, under a filter, from which they are killed
 //   spaces C N          the same without a filter
 //   family C N          forks a child, which forks C children and makes N pairs, as they do
+//   killed C N          C threads of this process, which all live until each has made N pairs and it is killed
 //   stay                says so, and waits for ever
 //
 // All children of a step live until all have made their pairs. Ends with 7; with 77 if something is not permitted here.
@@ -133,6 +134,26 @@ static void renderers(int number, int count, int are_filtered) {
     reap(number);
 }
 
+static void *thread_until_death(void *count) {
+    pairs((int)(long)count);
+    char byte = 0;
+    CHECK(write(done[1], &byte, 1) == 1);
+    for (;;)
+        pause();
+}
+
+static void killed(int number, int count) {
+    CHECK(pipe(done) == 0);
+    for (int i = 0; i < number; i++) {
+        pthread_t other;
+        CHECK(pthread_create(&other, NULL, thread_until_death, (void *)(long)count) == 0);
+    }
+    char byte;
+    for (int i = 0; i < number; i++)
+        CHECK(read(done[0], &byte, 1) == 1);
+    kill(getpid(), SIGKILL);
+}
+
 static void family(int number, int count) {
     pid_t pid = fork();
     CHECK(pid >= 0);
@@ -230,6 +251,8 @@ int main(int count, char **steps) {
         } else if (strcmp(name, "family") == 0) {
             family(atoi(step[1]), atoi(step[2]));
             step += 2;
+        } else if (strcmp(name, "killed") == 0) {
+            killed(atoi(step[1]), atoi(step[2]));
         } else if (strcmp(name, "stay") == 0) {
             printf("here\n");
             fflush(stdout);

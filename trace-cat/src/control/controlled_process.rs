@@ -13,7 +13,7 @@ use spec::names::FileName;
 
 use crate::trace::file_handle::open_regular;
 use crate::trace::file_names::{ProcessFiles, split_name};
-use crate::trace::process_liveness::owner_is_alive;
+use crate::trace::process_liveness::{id_here, owner_is_alive};
 
 /// A process that can be changed.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub struct ControlledProcess {
     pub path: PathBuf,
     /// The process ID, in its own PID namespace.
     pub pid: u32,
+    /// The process ID by which it is known here; `None` if it is in a PID namespace that is not seen from this one.
+    pub pid_here: Option<u32>,
     /// It was found in a directory, and not by its ID.
     pub is_of_directory: bool,
 }
@@ -48,7 +50,7 @@ impl ControlledProcess {
         if owner_is_alive(&file, &owner) == Some(false) {
             return Ok(None);
         }
-        let process = ControlledProcess { path, pid: owner.pid, is_of_directory };
+        let process = ControlledProcess { path, pid: owner.pid, pid_here: id_here(&owner), is_of_directory };
         let version = u32::from_le_bytes([0, 1, 2, 3].map(|at| page[CONTROL_OFFSET + at]));
         if version == CONTROL_VERSION {
             Ok(Some(process))
@@ -164,7 +166,7 @@ mod tests {
         let pause = |settings: &mut Settings| settings.paused = true;
         for is_of_directory in [true, false] {
             let found = ControlledProcess::find(path.clone(), is_of_directory);
-            let process = ControlledProcess { path: path.clone(), pid: 1, is_of_directory };
+            let process = ControlledProcess { path: path.clone(), pid: 1, pid_here: Some(1), is_of_directory };
             let changed = process.change(pause);
             assert_eq!((found.is_ok(), changed.is_ok()), (is_of_directory, is_of_directory));
             assert!(found.ok().flatten().is_none());

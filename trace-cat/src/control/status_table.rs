@@ -60,7 +60,7 @@ fn row(process: &ControlledProcess) -> io::Result<[String; 10]> {
     let (settings, lost) = process.settings()?;
     let yes_no = |yes| if yes { "yes" } else { "no" }.to_owned();
     Ok([
-        process.pid.to_string(),
+        process.pid_here.map_or_else(|| "?".to_owned(), |pid| pid.to_string()),
         name(process),
         settings.generation.to_string(),
         yes_no(settings.paused),

@@ -68,9 +68,9 @@ pub struct RecoveryPlan {
 /// Plans the recovery of every slot. Reports the damaged ones, which stay as they are.
 pub fn plan_recovery(path: &Path, claimed: &ClaimedTrbuf, diagnostics: &Diagnostics) -> io::Result<RecoveryPlan> {
     let mut plan = RecoveryPlan { files: BTreeMap::new(), notes: Vec::new(), complete: true };
-    let mut losses = LostRecords::default();
     let mut page = [0; PAGE];
     let (file, layout) = (&claimed.buffers, claimed.owner.layout);
+    let mut losses = LostRecords::of_header(file);
     let mut slots = Slots::new(file, layout)?;
     let mut report_slot = |index, damage: &dyn Display| {
         plan.complete = false;

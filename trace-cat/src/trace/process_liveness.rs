@@ -74,7 +74,7 @@ fn runs(owner: &Owner) -> Option<bool> {
         return Some(false);
     }
     if fs::metadata("/proc/self/ns/pid").ok()?.ino() != owner.pid_namespace {
-        return runs_in_inner_namespace(owner).then_some(true);
+        return id_of_inner(owner).map(|_| true);
     }
     let process = Path::new("/proc").join(owner.pid.to_string());
     match fs::read(process.join("stat")) {
@@ -84,19 +84,25 @@ fn runs(owner: &Owner) -> Option<bool> {
     }
 }
 
-/// Whether the owner is a process of a namespace within this process's, which `/proc` shows under another number.
-fn runs_in_inner_namespace(owner: &Owner) -> bool {
-    let Ok(processes) = fs::read_dir("/proc") else { return false };
-    processes.flatten().map(|entry| entry.path()).any(|process| {
-        let is_owner = || {
-            let status = fs::read_to_string(process.join("status")).ok()?;
-            let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-            let number: u32 = numbers.split_whitespace().next_back()?.parse().ok()?;
-            let namespace = fs::metadata(process.join("ns/pid")).ok()?.ino();
-            let is_same = number == owner.pid && namespace == owner.pid_namespace;
-            Some(is_same && is_alive(&process, &fs::read(process.join("stat")).ok()?, owner)?)
-        };
-        is_owner() == Some(true)
+/// The process ID of the owner as this process sees it; `None` if it is of a namespace that is not within this one's.
+pub fn id_here(owner: &Owner) -> Option<u32> {
+    match fs::metadata("/proc/self/ns/pid") {
+        Ok(own) if own.ino() != owner.pid_namespace => id_of_inner(owner),
+        _ => Some(owner.pid),
+    }
+}
+
+/// The number under which `/proc` shows the owner, a process of a namespace within this process's.
+fn id_of_inner(owner: &Owner) -> Option<u32> {
+    fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
+        let process = entry.path();
+        let status = fs::read_to_string(process.join("status")).ok()?;
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+        let number: u32 = numbers.split_whitespace().next_back()?.parse().ok()?;
+        let namespace = fs::metadata(process.join("ns/pid")).ok()?.ino();
+        let is_same = number == owner.pid && namespace == owner.pid_namespace;
+        let is_owner = is_same && is_alive(&process, &fs::read(process.join("stat")).ok()?, owner)?;
+        is_owner.then(|| entry.file_name().to_str()?.parse().ok())?
     })
 }
 

@@ -36,7 +36,7 @@ pub fn read_leftovers(
     }
     let mut files: BTreeMap<u16, Vec<LeftoverPlaces>> = BTreeMap::new();
     let mut complete_from = Vec::new();
-    let mut losses = LostRecords::default();
+    let mut losses = LostRecords::of_header(&file);
     let mut in_flight = Vec::new();
     let mut page = [0; PAGE];
     let mut slots = Slots::new(&file, owner.layout)?;
