@@ -44,6 +44,8 @@ pub struct ProcessInfo {
     pub buffers: Vec<PathBuf>,
     /// What is added to the times of its records, nanoseconds.
     pub shift: i64,
+    /// The process ID on its own host, if it is known by another number because another host has the same one.
+    pub own_pid: Option<u32>,
 }
 
 /// The processes of a directory, in the order of their names; those whose files were renamed come last. What they recorded as
@@ -199,6 +201,7 @@ impl ProcessInfo {
     pub fn show_host(&mut self, host: Option<&HostView>) {
         let Some(host) = host else { return };
         self.command = format!("{} {}: {}", host.name, self.pid, self.command);
+        self.own_pid = Some(self.pid).filter(|own| host.shown(*own) != *own);
         for number in [&mut self.pid, &mut self.parent, &mut self.forked_from] {
             *number = host.shown(*number);
         }
